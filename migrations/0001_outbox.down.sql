@@ -1,0 +1,14 @@
+drop view postrider.v_outbox_event;
+drop function postrider.outbox_publish(text, text, jsonb, jsonb, text, timestamptz, uuid);
+drop function postrider.outbox_publish_bytes(text, text, bytea, jsonb, text, timestamptz, uuid);
+drop function postrider.outbox_publish_bytes(text, bytea, bytea, jsonb, text, timestamptz, uuid);
+drop function postrider.outbox_check_headers(jsonb);
+drop function postrider.outbox_set_max_payload_bytes(integer);
+drop table postrider.outbox_idempotency_key;
+drop table postrider.outbox_batch;
+drop table postrider.outbox_hold_shard;
+drop table postrider.outbox_hold;
+drop table postrider.outbox_shard;
+drop table postrider.outbox_event;
+drop function postrider.outbox_max_payload_bytes();
+drop type postrider.outbox_state;

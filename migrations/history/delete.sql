@@ -1,0 +1,1 @@
+delete from postrider.schema_migration where version = $1;

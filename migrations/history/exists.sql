@@ -1,0 +1,1 @@
+select to_regclass('postrider.schema_migration') is not null;

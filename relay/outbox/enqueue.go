@@ -1,0 +1,89 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// Message is what a writer enqueues.
+type Message struct {
+	// Topic is the Kafka topic. Required.
+	Topic string
+	// Key orders events: those of one topic and key are published in the order they were enqueued, as
+	// long as their transactions serialise on the key. nil means no key and no order; empty is a key.
+	Key []byte
+	// Payload is the record's value, exact bytes. nil is a tombstone; empty is an empty value.
+	Payload []byte
+	// Headers are sent in this order. Names beginning with "postrider-" are refused.
+	Headers []Header
+	// IdempotencyKey makes a repeated Enqueue return the first event's id and write nothing. At most
+	// MaxIdempotencyKeyBytes. Optional.
+	IdempotencyKey string
+	// AvailableAt delays the event; undelayed later ones of its key may overtake it. Zero is now.
+	AvailableAt time.Time
+	// TaskUUID links the event to a task. Optional.
+	TaskUUID uuid.UUID
+}
+
+const enqueueSQL = `select postrider.outbox_publish_bytes($1::text, $2::bytea, $3::bytea, $4::jsonb, $5::text, $6::timestamptz, $7::uuid)`
+
+// Enqueue writes the message into the outbox inside the caller's transaction and returns its event id.
+// It is published if and when that transaction commits. A message that can be refused without asking
+// the database is refused with an error wrapping ErrInvalid, before the transaction is touched.
+func Enqueue(ctx context.Context, tx pgx.Tx, m Message) (uuid.UUID, error) {
+	args, err := m.args()
+	if err != nil {
+		return uuid.Nil, err
+	}
+	var id string
+	if err := tx.QueryRow(ctx, enqueueSQL+"::text", args...).Scan(&id); err != nil {
+		return uuid.Nil, fmt.Errorf("enqueue an event for topic %q: %w", m.Topic, err)
+	}
+	return uuid.Parse(id)
+}
+
+// EnqueueSQL is Enqueue for database/sql with a PostgreSQL driver.
+func EnqueueSQL(ctx context.Context, tx *sql.Tx, m Message) (uuid.UUID, error) {
+	args, err := m.args()
+	if err != nil {
+		return uuid.Nil, err
+	}
+	var id string
+	if err := tx.QueryRowContext(ctx, enqueueSQL+"::text", args...).Scan(&id); err != nil {
+		return uuid.Nil, fmt.Errorf("enqueue an event for topic %q: %w", m.Topic, err)
+	}
+	return uuid.Parse(id)
+}
+
+func (m Message) args() ([]any, error) {
+	if err := ValidTopic(m.Topic); err != nil {
+		return nil, err
+	}
+	for _, h := range m.Headers {
+		switch {
+		case h.Name == "":
+			return nil, fmt.Errorf("%w: a header has an empty name", ErrInvalid)
+		case Reserved(h.Name):
+			return nil, fmt.Errorf("%w: header %q: names beginning with %s are the relay's own", ErrInvalid, h.Name, HeaderPrefix)
+		}
+	}
+	if len(m.IdempotencyKey) > MaxIdempotencyKeyBytes {
+		return nil, fmt.Errorf("%w: idempotency key is %d bytes, the limit is %d", ErrInvalid, len(m.IdempotencyKey), MaxIdempotencyKeyBytes)
+	}
+	args := []any{m.Topic, m.Key, m.Payload, string(MarshalHeaders(m.Headers)), nil, nil, nil}
+	if m.IdempotencyKey != "" {
+		args[4] = m.IdempotencyKey
+	}
+	if !m.AvailableAt.IsZero() {
+		args[5] = m.AvailableAt
+	}
+	if m.TaskUUID != uuid.Nil {
+		args[6] = m.TaskUUID.String()
+	}
+	return args, nil
+}

@@ -1,0 +1,93 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Shards is the number of units of order and parallelism. An event's shard is computed by the
+// database (outbox_event.shard), so that writers in any language agree.
+const Shards = 64
+
+// DefaultMaxPayloadBytes is the writer-side payload limit of a fresh schema, in bytes (16 MiB); the
+// database's own limit is what postrider.outbox_max_payload_bytes() returns.
+const DefaultMaxPayloadBytes = 16 << 20
+
+// MaxIdempotencyKeyBytes is the longest idempotency key the database accepts, in bytes.
+const MaxIdempotencyKeyBytes = 512
+
+// State is where an event stands; the values are those of the SQL type postrider.outbox_state.
+type State string
+
+const (
+	// Pending events may be claimed.
+	Pending State = "pending"
+	// Scheduled events wait for their time.
+	Scheduled State = "scheduled"
+	// Parked events wait for a hold on their key or topic to end.
+	Parked State = "parked"
+	// Exhausted events were given up and are on their way to the dead-letter topic.
+	Exhausted State = "exhausted"
+	// Published events were acknowledged by their own topic.
+	Published State = "published"
+	// DeadLettered events were acknowledged by the dead-letter topic.
+	DeadLettered State = "dead_lettered"
+)
+
+// Event is one row of the outbox as the relay sees it.
+type Event struct {
+	// ID is the insertion order.
+	ID int64
+	// EventID is the identity that every copy carries in HeaderEventID.
+	EventID uuid.UUID
+	Topic   string
+	// Key and Payload are exact bytes. nil is Kafka's null (no key; a tombstone) and differs from empty.
+	Key, Payload []byte
+	// Headers is the stored JSON; ParseHeaders reads it.
+	Headers []byte
+	State   State
+	// Shard is 0 to Shards-1.
+	Shard int16
+	// Attempts counts failed attempts that were the event's own fault.
+	Attempts int
+	// MaxAttempts is the event's own limit; 0 takes the relay's.
+	MaxAttempts int
+	// Episode counts how often the event was given up.
+	Episode   int
+	CreatedAt time.Time
+	// AvailableAt is the earliest time of publishing. Delayed says, by the database's clock, that it has
+	// not come yet.
+	AvailableAt time.Time
+	Delayed     bool
+	// FirstErrorAt and LastErrorAt are zero for an event that never failed.
+	FirstErrorAt, LastErrorAt time.Time
+	LastErrorCode, LastError  string
+	// TaskUUID is the linked task, or uuid.Nil.
+	TaskUUID uuid.UUID
+}
+
+// HasKey reports whether the event has a key and therefore an order.
+func (e *Event) HasKey() bool { return e.Key != nil }
+
+// ErrInvalid is wrapped by every error about an event that a writer must correct.
+var ErrInvalid = errors.New("invalid outbox event")
+
+// ValidTopic returns an error wrapping ErrInvalid unless name is a Kafka topic name: 1 to 249 letters,
+// digits, dots, underscores and hyphens, and neither "." nor ".." (Kafka's own rule, Topic.validate).
+func ValidTopic(name string) error {
+	bad := len(name) == 0 || len(name) > 249 || name == "." || name == ".."
+	for i := 0; i < len(name) && !bad; i++ {
+		c := name[i]
+		bad = !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-')
+	}
+	if bad {
+		if len(name) > 260 {
+			name = name[:260] + "…"
+		}
+		return fmt.Errorf("%w: topic %q is not a Kafka topic name: use 1 to 249 letters, digits, dots, underscores and hyphens, and not \".\" or \"..\"", ErrInvalid, name)
+	}
+	return nil
+}

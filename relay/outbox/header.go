@@ -1,0 +1,196 @@
+package outbox
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// The Kafka headers that Postrider writes. All values are UTF-8 text; numbers are decimal, times are
+// RFC 3339 with nanoseconds in UTC. The prefix is reserved: writers cannot use it.
+const (
+	// HeaderPrefix begins every header of ours.
+	HeaderPrefix = "postrider-"
+	// HeaderEventID is on every published record: the event's uuid, for consumers to recognise copies.
+	HeaderEventID = "postrider-event-id"
+
+	// The rest is on dead letters only.
+
+	// HeaderLetterVersion is the version of this header set, "1".
+	HeaderLetterVersion = "postrider-letter-version"
+	// HeaderEpisode is how many times the event was given up; with the event id it names the letter.
+	HeaderEpisode = "postrider-episode"
+	// HeaderOutboxID is outbox_event.id.
+	HeaderOutboxID = "postrider-outbox-id"
+	// HeaderOriginTopic is the topic that the event was bound for.
+	HeaderOriginTopic = "postrider-origin-topic"
+	// HeaderAttempts is the number of failed attempts.
+	HeaderAttempts = "postrider-attempts"
+	// HeaderFirstFailedAt and HeaderLastFailedAt are the times of the first and last failed attempt.
+	HeaderFirstFailedAt = "postrider-first-failed-at"
+	HeaderLastFailedAt  = "postrider-last-failed-at"
+	// HeaderErrorClass, HeaderErrorCode and HeaderErrorMessage say what went wrong.
+	HeaderErrorClass   = "postrider-error-class"
+	HeaderErrorCode    = "postrider-error-code"
+	HeaderErrorMessage = "postrider-error-message"
+	// HeaderPayload is PayloadInline, PayloadTombstone or PayloadReference.
+	HeaderPayload = "postrider-payload"
+	// HeaderPayloadBytes is the size of the event's payload; absent for a tombstone.
+	HeaderPayloadBytes = "postrider-payload-bytes"
+	// HeaderKey is KeyReference when the key too was left out because the letter would not fit; the
+	// event's own headers are then left out as well. Absent otherwise.
+	HeaderKey = "postrider-key"
+	// HeaderCreatedAt is when the event was written.
+	HeaderCreatedAt = "postrider-created-at"
+	// HeaderTaskUUID is the linked task; absent when there is none.
+	HeaderTaskUUID = "postrider-task-uuid"
+)
+
+// Values of HeaderPayload and HeaderKey.
+const (
+	// PayloadInline: the letter's value is the event's payload.
+	PayloadInline = "inline"
+	// PayloadTombstone: the event's payload is null, and so is the letter's value.
+	PayloadTombstone = "tombstone"
+	// PayloadReference: the payload did not fit; it is in outbox_event under HeaderOutboxID.
+	PayloadReference = "reference"
+	// KeyReference: key and headers did not fit either and are in the same row.
+	KeyReference = "reference"
+)
+
+// Header is one Kafka header. Names may repeat; a nil value is Kafka's null.
+type Header struct {
+	Name  string
+	Value []byte
+}
+
+// ParseHeaders reads the JSON of outbox_event.headers: an object {name: value}, or an array of
+// [name, value] pairs where order or repeats matter; a value is a string, {"base64": "…"} or null.
+// The order of the result is the array's, or the order in which the object is written. An empty
+// input is no headers. Errors wrap ErrInvalid and name the header.
+func ParseHeaders(raw []byte) ([]Header, error) {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || string(raw) == "{}" || string(raw) == "[]" {
+		return nil, nil
+	}
+	switch raw[0] {
+	case '{':
+		return parseObject(raw)
+	case '[':
+		return parsePairs(raw)
+	}
+	return nil, fmt.Errorf("%w: headers must be a JSON object or an array of [name, value] pairs", ErrInvalid)
+}
+
+func parseObject(raw []byte) ([]Header, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if _, err := dec.Token(); err != nil {
+		return nil, fmt.Errorf("%w: headers are not JSON: %v", ErrInvalid, err)
+	}
+	var hs []Header
+	for dec.More() {
+		tok, err := dec.Token()
+		if err != nil {
+			return nil, fmt.Errorf("%w: headers are not JSON: %v", ErrInvalid, err)
+		}
+		name, _ := tok.(string) // inside an object the decoder yields only strings here
+		var v json.RawMessage
+		if err := dec.Decode(&v); err != nil {
+			return nil, fmt.Errorf("%w: headers are not JSON: %v", ErrInvalid, err)
+		}
+		h, err := parseHeader(name, v)
+		if err != nil {
+			return nil, err
+		}
+		hs = append(hs, h)
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, fmt.Errorf("%w: headers are not JSON: %v", ErrInvalid, err)
+	}
+	return hs, nil
+}
+
+func parsePairs(raw []byte) ([]Header, error) {
+	var pairs [][]json.RawMessage
+	if err := json.Unmarshal(raw, &pairs); err != nil {
+		return nil, fmt.Errorf("%w: headers must be an array of [name, value] pairs: %v", ErrInvalid, err)
+	}
+	hs := make([]Header, 0, len(pairs))
+	for i, p := range pairs {
+		var name string
+		if len(p) != 2 || json.Unmarshal(p[0], &name) != nil || p[0][0] != '"' {
+			return nil, fmt.Errorf("%w: headers element %d is not a pair [name, value]", ErrInvalid, i)
+		}
+		h, err := parseHeader(name, p[1])
+		if err != nil {
+			return nil, err
+		}
+		hs = append(hs, h)
+	}
+	return hs, nil
+}
+
+func parseHeader(name string, raw json.RawMessage) (Header, error) {
+	if name == "" {
+		return Header{}, fmt.Errorf("%w: a header has an empty name", ErrInvalid)
+	}
+	h := Header{Name: name}
+	switch raw[0] {
+	case '"':
+		var s string
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return h, fmt.Errorf("%w: header %q: %v", ErrInvalid, name, err)
+		}
+		h.Value = []byte(s)
+		return h, nil
+	case 'n':
+		return h, nil
+	case '{':
+		var b struct {
+			Base64 *string `json:"base64"`
+		}
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&b); err == nil && b.Base64 != nil {
+			// PostgreSQL's encode() wraps base64 at 76 characters.
+			v, err := base64.StdEncoding.DecodeString(strings.NewReplacer("\n", "", "\r", "").Replace(*b.Base64))
+			if err != nil {
+				return h, fmt.Errorf("%w: header %q is not valid base64: %v", ErrInvalid, name, err)
+			}
+			h.Value = v
+			return h, nil
+		}
+	}
+	return h, fmt.Errorf("%w: header %q must be a string, null, or {\"base64\": \"…\"}", ErrInvalid, name)
+}
+
+// MarshalHeaders writes headers as the JSON that outbox_event.headers stores: an array of pairs in
+// order, values as strings where they are UTF-8 text without NUL, otherwise as base64.
+func MarshalHeaders(hs []Header) []byte {
+	pairs := make([][2]any, 0, len(hs))
+	for _, h := range hs {
+		var v any
+		switch {
+		case h.Value == nil:
+		case utf8.Valid(h.Value) && bytes.IndexByte(h.Value, 0) < 0:
+			v = string(h.Value)
+		default:
+			v = map[string]string{"base64": base64.StdEncoding.EncodeToString(h.Value)}
+		}
+		// jsonb can hold neither NUL nor broken UTF-8 in a name either.
+		pairs = append(pairs, [2]any{strings.ReplaceAll(strings.ToValidUTF8(h.Name, "\uFFFD"), "\x00", "\uFFFD"), v})
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(pairs) // strings, maps of strings and nil cannot fail to encode
+	return bytes.TrimSpace(buf.Bytes())
+}
+
+// Reserved reports whether a header name belongs to Postrider; case does not matter.
+func Reserved(name string) bool {
+	return len(name) >= len(HeaderPrefix) && strings.EqualFold(name[:len(HeaderPrefix)], HeaderPrefix)
+}
