@@ -33,6 +33,7 @@ create table postrider.outbox_event (
     sent_at         timestamptz,
     first_error_at  timestamptz,
     last_error_at   timestamptz,
+    last_error_class text,
     last_error_code text,
     last_error      text,
     updated_at      timestamptz not null default now(),
@@ -70,6 +71,7 @@ comment on column postrider.outbox_event.next_attempt_at is 'When a scheduled ev
 comment on column postrider.outbox_event.sent_at is 'When its own topic (published) or the dead-letter topic (dead_lettered) acknowledged it.';
 comment on column postrider.outbox_event.first_error_at is 'When the first attempt failed.';
 comment on column postrider.outbox_event.last_error_at is 'When the last attempt failed.';
+comment on column postrider.outbox_event.last_error_class is 'Class of the last failure: record (tried again until the attempts are spent) or permanent (can never be delivered as it is).';
 comment on column postrider.outbox_event.last_error_code is 'Code of the last failure, for example MESSAGE_TOO_LARGE.';
 comment on column postrider.outbox_event.last_error is 'Message of the last failure.';
 comment on column postrider.outbox_event.updated_at is 'When the relay or an operator last changed the row.';
@@ -133,6 +135,11 @@ comment on column postrider.outbox_hold.probes is 'How often probing failed; the
 comment on column postrider.outbox_hold.draining is 'A probe got through: parked events are coming back in order.';
 create unique index outbox_hold_subject on postrider.outbox_hold (topic, scope, coalesce(sha256(key), ''::bytea));
 comment on index postrider.outbox_hold_subject is 'One hold per key, topic or dead-letter topic. Hashed, because a key may be longer than an index entry can be.';
+
+create index outbox_hold_topics on postrider.outbox_hold (topic) where scope = 'topic';
+comment on index postrider.outbox_hold_topics is 'Topic holds, which every claim must respect.';
+create index outbox_hold_probe on postrider.outbox_hold (next_probe_at);
+comment on index postrider.outbox_hold_probe is 'Holds that are due for a probe or draining.';
 
 create table postrider.outbox_hold_shard (
     hold_id          bigint not null references postrider.outbox_hold on delete cascade,
@@ -313,7 +320,7 @@ select e.id, e.event_id, e.kind, e.topic, e.key, e.shard,
                      when e.attempts > 0 then 'failed'
                      else 'pending' end
        end as status,
-       e.state, e.attempts, e.max_attempts, e.episode, e.last_error_code, e.last_error,
+       e.state, e.attempts, e.max_attempts, e.episode, e.last_error_class, e.last_error_code, e.last_error,
        e.created_at, e.available_at, e.next_attempt_at, e.sent_at, e.first_error_at, e.last_error_at, e.updated_at,
        e.idempotency_key, e.task_uuid, e.hold_id, octet_length(e.payload) as payload_bytes,
        b.worker as locked_by, b.claimed_at as locked_at

@@ -64,7 +64,8 @@ type Event struct {
 	Delayed     bool
 	// FirstErrorAt and LastErrorAt are zero for an event that never failed.
 	FirstErrorAt, LastErrorAt time.Time
-	LastErrorCode, LastError  string
+	// LastErrorClass is a relay.Class; empty for an event that never failed.
+	LastErrorClass, LastErrorCode, LastError string
 	// TaskUUID is the linked task, or uuid.Nil.
 	TaskUUID uuid.UUID
 }

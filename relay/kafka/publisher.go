@@ -1,0 +1,208 @@
+// Package kafka is the relay's broker adapter: an idempotent producer with acks=all, and the one
+// function that decides what its errors mean.
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/postrider/postrider/relay"
+)
+
+// maxClients bounds the producers of one Publisher. Each batch has one to itself; one that waits for
+// a partition that is away is out of use until that is back.
+const maxClients = 32
+
+// DefaultMaxMessageBytes is Kafka's own default of max.message.bytes.
+const DefaultMaxMessageBytes = 1048588
+
+// Config is what a Publisher is made of.
+type Config struct {
+	// Brokers are seed addresses, host:port. Required.
+	Brokers []string
+	// ClientID is what the broker logs. Defaults to "postrider".
+	ClientID string
+	// MaxMessageBytes is the largest record batch to send, in bytes; it should be the topics'
+	// max.message.bytes. Larger events become dead letters. Defaults to 1048588, Kafka's default.
+	MaxMessageBytes int
+	// Compression is none, gzip, snappy, lz4 or zstd. Defaults to none.
+	Compression string
+	// AllowTopicCreation lets a publish create a missing topic, if the broker allows it too.
+	// Defaults to false: a missing topic is held and reported.
+	AllowTopicCreation bool
+	// Logger defaults to one that discards.
+	Logger *slog.Logger
+	// Options are added to the client's, for TLS and SASL.
+	Options []kgo.Opt
+}
+
+// Publisher implements relay.Publisher on franz-go.
+//
+// Each batch is produced on a client of its own with manual flushing: all its records are buffered
+// before the first is sent. The client fails all buffered records of a partition when one of them
+// fails, and only that keeps the order of a key: a record handed over after the failure would go out.
+type Publisher struct {
+	cfg  Config
+	opts []kgo.Opt
+	last lastError
+
+	mu      sync.Mutex
+	idle    []*kgo.Client
+	all     map[*kgo.Client]struct{}
+	closed  bool
+	pending map[relay.MessageID]*flight
+	flights atomic.Int64 // len(pending), read without the lock
+
+	flushing sync.WaitGroup
+}
+
+// NewPublisher checks the configuration. It does not connect.
+func NewPublisher(cfg Config) (*Publisher, error) {
+	if len(cfg.Brokers) == 0 {
+		return nil, errors.New("kafka: no broker addresses: set kafka brokers to host:port,…")
+	}
+	if cfg.ClientID == "" {
+		cfg.ClientID = "postrider"
+	}
+	if cfg.MaxMessageBytes == 0 {
+		cfg.MaxMessageBytes = DefaultMaxMessageBytes
+	}
+	if cfg.MaxMessageBytes < 1024 || cfg.MaxMessageBytes > 1<<30 {
+		return nil, fmt.Errorf("kafka: MaxMessageBytes is %d, it must be between 1024 and %d", cfg.MaxMessageBytes, 1<<30)
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	cfg.Logger = cfg.Logger.With("component", "publisher")
+	codec, err := compression(cfg.Compression)
+	if err != nil {
+		return nil, err
+	}
+	p := &Publisher{cfg: cfg, all: map[*kgo.Client]struct{}{}, pending: map[relay.MessageID]*flight{}}
+	p.opts = append([]kgo.Opt{
+		kgo.SeedBrokers(cfg.Brokers...),
+		kgo.ClientID(cfg.ClientID),
+		kgo.RequiredAcks(kgo.AllISRAcks()), // with idempotence, kgo's default
+		kgo.ProducerBatchCompression(codec...),
+		kgo.ProducerBatchMaxBytes(int32(cfg.MaxMessageBytes)),
+		kgo.BrokerMaxWriteBytes(int32(max(100<<20, cfg.MaxMessageBytes+1<<20))),
+		kgo.MaxBufferedRecords(1 << 30), // a batch is bounded by its claim; ErrMaxBuffered would break order
+		kgo.ManualFlushing(),
+		kgo.MetadataMinAge(250 * time.Millisecond),           // the default makes every leader change cost 5 s
+		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), // murmur2, as the Java client
+		kgo.WithHooks(&p.last),
+		kgo.WithLogger(clientLogger{cfg.Logger}),
+		kgo.ProducerOnDataLossDetected(func(topic string, partition int32) {
+			cfg.Logger.Warn("the broker lost track of the producer, sending goes on with a new producer id",
+				"topic", topic, "partition", partition)
+		}),
+	}, cfg.Options...)
+	if cfg.AllowTopicCreation {
+		p.opts = append(p.opts, kgo.AllowAutoTopicCreation())
+	}
+	c, err := p.newClient() // finds bad options now
+	if err != nil {
+		return nil, err
+	}
+	p.idle = append(p.idle, c)
+	return p, nil
+}
+
+func compression(name string) ([]kgo.CompressionCodec, error) {
+	switch name {
+	case "", "none":
+		return []kgo.CompressionCodec{kgo.NoCompression()}, nil
+	case "gzip":
+		return []kgo.CompressionCodec{kgo.GzipCompression(), kgo.NoCompression()}, nil
+	case "snappy":
+		return []kgo.CompressionCodec{kgo.SnappyCompression(), kgo.NoCompression()}, nil
+	case "lz4":
+		return []kgo.CompressionCodec{kgo.Lz4Compression(), kgo.NoCompression()}, nil
+	case "zstd":
+		return []kgo.CompressionCodec{kgo.ZstdCompression(), kgo.NoCompression()}, nil
+	}
+	return nil, fmt.Errorf("kafka: compression %q is not one of none, gzip, snappy, lz4, zstd", name)
+}
+
+func (p *Publisher) newClient() (*kgo.Client, error) {
+	c, err := kgo.NewClient(p.opts...)
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	p.all[c] = struct{}{}
+	return c, nil
+}
+
+// take gives the caller a client of its own, or nil when all are in use.
+func (p *Publisher) take() *kgo.Client {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	if n := len(p.idle); n > 0 {
+		c := p.idle[n-1]
+		p.idle = p.idle[:n-1]
+		return c
+	}
+	if len(p.all) >= maxClients {
+		return nil
+	}
+	c, err := p.newClient()
+	if err != nil {
+		p.cfg.Logger.Error("cannot make another producer", "err", err)
+		return nil
+	}
+	return c
+}
+
+func (p *Publisher) giveBack(c *kgo.Client) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.idle = append(p.idle, c)
+	}
+}
+
+// Ping asks any broker for an answer.
+func (p *Publisher) Ping(ctx context.Context) error {
+	c := p.take()
+	if c == nil {
+		return errors.New("kafka: all producers wait for partitions that are away")
+	}
+	defer p.giveBack(c)
+	if err := c.Ping(ctx); err != nil {
+		return fmt.Errorf("kafka brokers %v: %w", p.cfg.Brokers, err)
+	}
+	return nil
+}
+
+// Close ends all clients. Records without an acknowledgement stay unsettled.
+func (p *Publisher) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.idle = nil
+	p.mu.Unlock()
+	for c := range p.all {
+		c.Close()
+	}
+	p.flushing.Wait()
+}
+
+// Check implements relay.Publisher: a record over the limit would be refused by the client, alone,
+// while later records of its key went out.
+func (p *Publisher) Check(m *relay.Message) *relay.Outcome {
+	n := encodedSize(m)
+	if n <= p.cfg.MaxMessageBytes {
+		return nil
+	}
+	return &relay.Outcome{Class: relay.Permanent, Code: "MESSAGE_TOO_LARGE",
+		Message: fmt.Sprintf("the record is %d bytes, the limit is %d (kafka max_message_bytes)", n, p.cfg.MaxMessageBytes)}
+}

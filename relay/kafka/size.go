@@ -1,0 +1,35 @@
+package kafka
+
+import (
+	"math/bits"
+
+	"github.com/postrider/postrider/relay"
+)
+
+// batchOverhead is the header of a version 2 record batch, in bytes.
+const batchOverhead = 61
+
+// encodedSize is the size in bytes of a record batch that holds this message alone, uncompressed,
+// which is what the client and, without compression, the broker compare with their limits.
+func encodedSize(m *relay.Message) int {
+	n := 1 + 1 + 1 // attributes, timestamp delta 0, offset delta 0
+	n += sized(len(m.Key), m.Key == nil) + sized(len(m.Value), m.Value == nil)
+	n += varint(len(m.Headers))
+	for i := range m.Headers {
+		h := &m.Headers[i]
+		n += sized(len(h.Name), false) + sized(len(h.Value), h.Value == nil)
+	}
+	return batchOverhead + varint(n) + n
+}
+
+func sized(n int, null bool) int {
+	if null {
+		return 1 // length -1
+	}
+	return varint(n) + n
+}
+
+// varint is the length of a zigzag varint of a non-negative number.
+func varint(n int) int {
+	return max(1, (bits.Len(uint(n))+1+6)/7)
+}

@@ -1,0 +1,96 @@
+package relay
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// maxErrorBytes caps the error message in a dead letter's header.
+const maxErrorBytes = 4 << 10
+
+// fit is how much of an event its dead letter carries.
+type fit int
+
+const (
+	// whole: key, payload and headers, byte for byte.
+	whole fit = iota
+	// withoutPayload: the payload is referred to.
+	withoutPayload
+	// bare: key, payload and headers are referred to.
+	bare
+)
+
+// letter encodes the dead letter of an exhausted event, as whole as fits.
+func letter(e *outbox.Event, topic string, fits fit, check func(*Message) *Outcome) (Message, fit) {
+	for ; ; fits++ {
+		m := letterAt(e, topic, fits)
+		if fits == bare || check(&m) == nil {
+			return m, fits
+		}
+	}
+}
+
+func letterAt(e *outbox.Event, topic string, fits fit) Message {
+	m := Message{ID: MessageID{EventID: e.EventID, Episode: e.Episode, Letter: true}, Topic: topic}
+	if fits < bare {
+		m.Key = e.Key
+		// Headers that cannot be read stay in the row; the error says what is wrong with them.
+		if hs, err := outbox.ParseHeaders(e.Headers); err == nil {
+			for _, h := range hs {
+				if !outbox.Reserved(h.Name) {
+					m.Headers = append(m.Headers, h)
+				}
+			}
+		}
+	}
+	payload := outbox.PayloadInline
+	switch {
+	case e.Payload == nil:
+		payload = outbox.PayloadTombstone
+	case fits >= withoutPayload:
+		payload = outbox.PayloadReference
+	default:
+		m.Value = e.Payload
+	}
+	add := func(name, value string) {
+		m.Headers = append(m.Headers, outbox.Header{Name: name, Value: []byte(value)})
+	}
+	add(outbox.HeaderLetterVersion, "1")
+	add(outbox.HeaderEventID, e.EventID.String())
+	add(outbox.HeaderEpisode, strconv.Itoa(e.Episode))
+	add(outbox.HeaderOutboxID, strconv.FormatInt(e.ID, 10))
+	add(outbox.HeaderOriginTopic, e.Topic)
+	add(outbox.HeaderAttempts, strconv.Itoa(e.Attempts))
+	add(outbox.HeaderFirstFailedAt, stamp(e.FirstErrorAt))
+	add(outbox.HeaderLastFailedAt, stamp(e.LastErrorAt))
+	add(outbox.HeaderErrorClass, e.LastErrorClass)
+	add(outbox.HeaderErrorCode, e.LastErrorCode)
+	add(outbox.HeaderErrorMessage, capped(e.LastError, maxErrorBytes))
+	add(outbox.HeaderCreatedAt, stamp(e.CreatedAt))
+	add(outbox.HeaderPayload, payload)
+	if e.Payload != nil {
+		add(outbox.HeaderPayloadBytes, strconv.Itoa(len(e.Payload)))
+	}
+	if fits == bare {
+		add(outbox.HeaderKey, outbox.KeyReference)
+	}
+	if e.TaskUUID != uuid.Nil {
+		add(outbox.HeaderTaskUUID, e.TaskUUID.String())
+	}
+	return m
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// capped cuts s to at most n bytes without splitting a character.
+func capped(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}

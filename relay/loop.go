@@ -1,0 +1,94 @@
+package relay
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// loop runs one cycle after the other: at once while there is work, with growing pauses while there
+// is none or while it fails. A failure ends only its own cycle.
+func (r *Relay) loop(ctx context.Context, name string, runOnce func(context.Context) (int, error), idle *idle) {
+	failing := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond),
+		backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
+	failed := false
+	for ctx.Err() == nil {
+		n, err := runOnce(ctx)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return
+		case err != nil:
+			r.metrics.errors.WithLabelValues(name).Inc()
+			pause := failing.NextBackOff()
+			r.cfg.Logger.Error("cycle failed", "loop", name, "err", err, "retry_in", pause.String())
+			failed = true
+			sleep(ctx, pause)
+		default:
+			if failed {
+				failing.Reset()
+				failed = false
+				r.cfg.Logger.Info("cycle works again", "loop", name)
+			}
+			if n > 0 {
+				idle.busy()
+			} else {
+				idle.wait(ctx)
+			}
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// idle paces workers that find nothing. Only one of them polls, with pauses from min growing to max;
+// the others sleep until that one finds work, and wake one after the other as long as there is more.
+// So ten idle workers cost what one costs.
+type idle struct {
+	min, max time.Duration
+	polling  chan struct{} // holds a token: whoever has it polls
+	wake     chan struct{}
+
+	mu    sync.Mutex
+	pause time.Duration
+}
+
+func newIdle(lowest, highest time.Duration) *idle {
+	i := &idle{min: lowest, max: highest, pause: lowest, polling: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
+	i.polling <- struct{}{}
+	return i
+}
+
+// busy says that there was work: poll fast again, and let one more worker look.
+func (i *idle) busy() {
+	i.mu.Lock()
+	i.pause = i.min
+	i.mu.Unlock()
+	select {
+	case i.wake <- struct{}{}:
+	default:
+	}
+}
+
+// wait returns when it is this worker's time to look.
+func (i *idle) wait(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-i.wake:
+	case <-i.polling:
+		i.mu.Lock()
+		d := i.pause
+		i.pause = min(i.pause*3/2+time.Microsecond, i.max)
+		i.mu.Unlock()
+		sleep(ctx, d)
+		i.polling <- struct{}{}
+	}
+}

@@ -1,0 +1,51 @@
+package relay
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics are the relay's own; a nil registerer keeps them to itself.
+type metrics struct {
+	outcomes       *prometheus.CounterVec
+	errors         *prometheus.CounterVec
+	deadLettered   prometheus.Counter
+	batch          prometheus.Histogram
+	inFlight       prometheus.Gauge
+	publishSeconds prometheus.Histogram
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_outbox_publish_total",
+			Help: "Outcomes of publishing outbox events, by class."}, []string{"class"}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_outbox_cycle_errors_total",
+			Help: "Relay cycles that failed, by loop."}, []string{"loop"}),
+		deadLettered: prometheus.NewCounter(prometheus.CounterOpts{Name: "postrider_outbox_dead_lettered_total",
+			Help: "Events acknowledged by the dead-letter topic."}),
+		batch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "postrider_outbox_batch_events",
+			Help: "Events in a claimed batch.", Buckets: prometheus.ExponentialBuckets(1, 4, 8)}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_in_flight_events",
+			Help: "Events handed to the broker whose batch is not settled yet."}),
+		publishSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "postrider_outbox_publish_seconds",
+			Help: "Time from handing a batch to the broker to its last acknowledgement.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16)}),
+	}
+	for _, c := range []Class{Delivered, Infrastructure, Route, Record, Permanent, Withheld} {
+		m.outcomes.WithLabelValues(string(c))
+	}
+	for _, l := range []string{"publish", "dead_letter", "return"} {
+		m.errors.WithLabelValues(l)
+	}
+	if reg != nil {
+		reg.MustRegister(m.outcomes, m.errors, m.deadLettered, m.batch, m.inFlight, m.publishSeconds)
+	}
+	return m
+}
+
+// count adds a batch's outcomes, one metric update per class.
+func (m *metrics) count(outcomes []Outcome) {
+	tally := map[Class]int{}
+	for i := range outcomes {
+		tally[outcomes[i].Class]++
+	}
+	for c, n := range tally {
+		m.outcomes.WithLabelValues(string(c)).Add(float64(n))
+	}
+}

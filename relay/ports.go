@@ -1,0 +1,135 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// Store is what the relay needs of the database.
+type Store interface {
+	// Claim locks up to limits.Shards free shards that have pending events and reads those events in
+	// order. It returns nil when there is nothing to do. The claim must be ended by Settle or Abandon.
+	Claim(ctx context.Context, limits Limits) (Claim, error)
+	// ClaimLetters locks up to limit exhausted events, oldest first, that are free and whose
+	// dead-letter topic is not held. It returns nil when there are none.
+	ClaimLetters(ctx context.Context, dlqTopic string, limit int) (LetterClaim, error)
+	// Return brings back, up to limit each, scheduled events whose time has come and parked events
+	// whose hold is draining, and lets a probe through each hold that is due for one.
+	Return(ctx context.Context, limit int, grace time.Duration) (Returned, error)
+}
+
+// Limits bounds one claim.
+type Limits struct {
+	// Worker is the stable id of the worker that claims.
+	Worker string
+	// First is the shard to look at first, 0 to 63; claims start at different shards so that none starves.
+	First int
+	// Shards is how many shards to lock at most.
+	Shards int
+	// Events is how many events to read at most, shared evenly among the locked shards.
+	Events int
+}
+
+// Batch is what a claim found.
+type Batch struct {
+	// Events are in id order within each shard.
+	Events []outbox.Event
+	// Holds are the ones that bear on the claimed shards.
+	Holds Holds
+	// Crashes is how many earlier batches over these shards ended with the death of their worker;
+	// SuspectFirst to SuspectLast are the ids that were in flight then.
+	Crashes                   int
+	SuspectFirst, SuspectLast int64
+}
+
+// Claim is a batch whose shards are locked until Settle or Abandon.
+type Claim interface {
+	Batch() *Batch
+	// Mark makes the batch visible to others, committed beside the claim.
+	Mark(ctx context.Context) error
+	// CountAttempt adds one to the attempts of an event, committed at once, so that the attempt counts
+	// even if it kills this process. It returns the new number.
+	CountAttempt(ctx context.Context, id int64) (int, error)
+	// Settle writes the outcome and commits. After an error the outcome is unknown: what the database
+	// says at the next claim is the truth.
+	Settle(ctx context.Context, s *Settlement) error
+	// Abandon gives the shards back with nothing changed.
+	Abandon()
+}
+
+// LetterClaim is a set of exhausted events that are locked until Settle or Abandon.
+type LetterClaim interface {
+	Events() []outbox.Event
+	// Settle marks the delivered ids dead-lettered; a hold, if any, is put on the dead-letter topic,
+	// and lifted when there is none. It commits.
+	Settle(ctx context.Context, delivered []int64, hold *HoldChange) error
+	Abandon()
+}
+
+// Returned counts what one Return did.
+type Returned struct {
+	// Events came back to pending; Holds ended.
+	Events, Holds int
+}
+
+// Publisher is what the relay needs of the broker.
+type Publisher interface {
+	// Check returns the outcome of a message that can never be sent as it is, or nil.
+	Check(m *Message) *Outcome
+	// Publish hands the messages to the broker, in order, and waits for the outcomes until ctx ends.
+	// It returns one outcome per message. Once a message of a topic and key was not delivered for a
+	// reason that may pass, later ones of that key are withheld. A message whose outcome is still
+	// unknown is remembered: publishing it again waits for that outcome and sends nothing.
+	Publish(ctx context.Context, ms []Message) []Outcome
+	// Remember keeps the outcomes of delivered messages that could not be settled, so that
+	// publishing them again from this process sends nothing.
+	Remember(ms []Message)
+}
+
+// MessageID names a message: an event on its way to its own topic, or its dead letter.
+type MessageID struct {
+	EventID uuid.UUID
+	Episode int
+	Letter  bool
+}
+
+// Message is one Kafka record to send.
+type Message struct {
+	ID      MessageID
+	Topic   string
+	Key     []byte
+	Value   []byte
+	Headers []outbox.Header
+}
+
+// Class says what an outcome means for the event; see DESIGN.md, faults have classes.
+type Class string
+
+const (
+	// Delivered: the broker acknowledged it.
+	Delivered Class = "delivered"
+	// Infrastructure: broker, leader, replicas or network away, or the outcome not known in time. Holds
+	// the topic and spends no attempt.
+	Infrastructure Class = "infrastructure"
+	// Route: the topic is missing, recreated or refused. Holds the topic and spends no attempt.
+	Route Class = "route"
+	// Record: this record failed, alone, for a reason that may pass. Spends an attempt.
+	Record Class = "record"
+	// Permanent: this record, alone, can never be delivered as it is. Given up at once.
+	Permanent Class = "permanent"
+	// Withheld: not sent, because an earlier event of its key did not go or time ran out.
+	Withheld Class = "withheld"
+)
+
+// Outcome is what became of a message.
+type Outcome struct {
+	Class Class
+	// Code is a stable code such as MESSAGE_TOO_LARGE; empty when delivered.
+	Code string
+	// Message says what happened, for people.
+	Message string
+}

@@ -1,0 +1,234 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// abandonTimeout bounds giving a claim back.
+const abandonTimeout = 5 * time.Second
+
+// claim is a transaction that holds shard locks.
+type claim struct {
+	store  *Store
+	conn   *pgxpool.Conn
+	worker string
+	batch  relay.Batch
+	id     uuid.UUID
+	dead   []uuid.UUID // markers of workers that died over these shards
+	marked bool
+}
+
+// Claim implements relay.Store. Locking and reading are two statements in one round trip: the second
+// one's snapshot is taken after the locks, so it sees all that the last owners settled.
+func (s *Store) Claim(ctx context.Context, limits relay.Limits) (relay.Claim, error) {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	c := &claim{store: s, conn: conn, worker: limits.Worker}
+	if err := c.read(ctx, limits); err != nil {
+		c.rollback()
+		return nil, err
+	}
+	if len(c.batch.Events) == 0 {
+		c.rollback()
+		return nil, nil
+	}
+	return c, nil
+}
+
+func (c *claim) read(ctx context.Context, limits relay.Limits) error {
+	b := &pgx.Batch{}
+	b.Queue("begin isolation level read committed")
+	b.Queue(lockShards, limits.First, limits.Shards)
+	b.Queue(claimEvents, limits.Events)
+	b.Queue(claimHolds)
+	b.Queue(claimCrashes, c.store.processPrefix(c.worker))
+	res := c.conn.SendBatch(ctx, b)
+	err := c.scan(res)
+	return errors.Join(err, res.Close())
+}
+
+func (c *claim) scan(res pgx.BatchResults) error {
+	if _, err := res.Exec(); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	if _, err := res.Exec(); err != nil {
+		return fmt.Errorf("lock shards: %w", err)
+	}
+	rows, err := res.Query()
+	if err != nil {
+		return fmt.Errorf("read events: %w", err)
+	}
+	if c.batch.Events, err = scanEvents(rows); err != nil {
+		return fmt.Errorf("read events: %w", err)
+	}
+	if rows, err = res.Query(); err != nil {
+		return fmt.Errorf("read holds: %w", err)
+	}
+	if err := c.scanHolds(rows); err != nil {
+		return fmt.Errorf("read holds: %w", err)
+	}
+	if rows, err = res.Query(); err != nil {
+		return fmt.Errorf("read batch markers: %w", err)
+	}
+	if err := c.scanCrashes(rows); err != nil {
+		return fmt.Errorf("read batch markers: %w", err)
+	}
+	return nil
+}
+
+func scanEvents(rows pgx.Rows) ([]outbox.Event, error) {
+	defer rows.Close()
+	var events []outbox.Event
+	for rows.Next() {
+		var e outbox.Event
+		var first, last *time.Time
+		var task *uuid.UUID
+		if err := rows.Scan(&e.ID, &e.EventID, &e.Topic, &e.Key, &e.Payload, &e.Headers, &e.State, &e.Shard, &e.Attempts,
+			&e.MaxAttempts, &e.Episode, &e.CreatedAt, &e.AvailableAt, &e.Delayed, &first, &last,
+			&e.LastErrorClass, &e.LastErrorCode, &e.LastError, &task); err != nil {
+			return nil, err
+		}
+		if first != nil {
+			e.FirstErrorAt = *first
+		}
+		if last != nil {
+			e.LastErrorAt = *last
+		}
+		if task != nil {
+			e.TaskUUID = *task
+		}
+		events = append(events, e)
+	}
+	return events, rows.Err()
+}
+
+func (c *claim) scanHolds(rows pgx.Rows) error {
+	defer rows.Close()
+	found := map[int64]*relay.Hold{}
+	for rows.Next() {
+		var h relay.Hold
+		var shard *int16
+		var through *int64
+		if err := rows.Scan(&h.ID, &h.Scope, &h.Topic, &h.Key, &h.Probes, &h.Draining, &shard, &through); err != nil {
+			return err
+		}
+		known := found[h.ID]
+		if known == nil {
+			known = &h
+			known.Through = map[int16]int64{}
+			found[h.ID] = known
+		}
+		if shard != nil {
+			known.Through[*shard] = *through
+		}
+	}
+	for _, h := range found {
+		if h.Scope != relay.ScopeDeadLetter {
+			c.batch.Holds.Add(h)
+		}
+	}
+	return rows.Err()
+}
+
+func (c *claim) scanCrashes(rows pgx.Rows) error {
+	defer rows.Close()
+	for rows.Next() {
+		var id uuid.UUID
+		var crashes int
+		var first, last int64
+		var own bool
+		if err := rows.Scan(&id, &crashes, &first, &last, &own); err != nil {
+			return err
+		}
+		c.dead = append(c.dead, id)
+		if !own {
+			crashes++
+		}
+		b := &c.batch
+		if b.Crashes == 0 {
+			b.SuspectFirst, b.SuspectLast = first, last
+		}
+		b.Crashes = max(b.Crashes, crashes)
+		b.SuspectFirst, b.SuspectLast = min(b.SuspectFirst, first), max(b.SuspectLast, last)
+	}
+	return rows.Err()
+}
+
+// Batch implements relay.Claim.
+func (c *claim) Batch() *relay.Batch { return &c.batch }
+
+// Mark implements relay.Claim, on a connection of its own so that others see it while the claim runs.
+// The marker need not survive a crash of the database, so its commit does not wait for the disk.
+func (c *claim) Mark(ctx context.Context) error {
+	id, err := uuid.NewRandom()
+	if err != nil {
+		return err
+	}
+	var shards []int16
+	seen := [outbox.Shards]bool{}
+	first, last := c.batch.Events[0].ID, c.batch.Events[0].ID
+	for i := range c.batch.Events {
+		e := &c.batch.Events[i]
+		first, last = min(first, e.ID), max(last, e.ID)
+		if !seen[e.Shard] {
+			seen[e.Shard] = true
+			shards = append(shards, e.Shard)
+		}
+	}
+	if c.batch.Crashes > 0 {
+		// Keep looking at what was in flight when the others died, until it is settled.
+		first, last = c.batch.SuspectFirst, c.batch.SuspectLast
+	}
+	b := &pgx.Batch{}
+	b.Queue("begin")
+	b.Queue("set local synchronous_commit = off")
+	b.Queue(markBatch, id, c.worker, shards, first, last, len(c.batch.Events), c.dead, c.batch.Crashes)
+	b.Queue("commit")
+	if err := c.store.pool.SendBatch(ctx, b).Close(); err != nil {
+		return err
+	}
+	c.id, c.marked = id, true
+	return nil
+}
+
+// CountAttempt implements relay.Claim, committed at once on a connection of its own: the claim locks
+// the shard, not the row.
+func (c *claim) CountAttempt(ctx context.Context, id int64) (int, error) {
+	var n int
+	err := c.store.pool.QueryRow(ctx, countAttempt, id).Scan(&n)
+	return n, err
+}
+
+// Abandon implements relay.Claim.
+func (c *claim) Abandon() {
+	if c.marked {
+		ctx, cancel := context.WithTimeout(context.Background(), abandonTimeout)
+		defer cancel()
+		// Best effort: a marker that stays is recognised as this process's own.
+		_, _ = c.store.pool.Exec(ctx, unmarkBatch, c.id)
+	}
+	c.rollback()
+}
+
+// rollback ends the transaction. A connection on which that fails is in no known state; the pool
+// closes it because its transaction status is not idle.
+func (c *claim) rollback() {
+	ctx, cancel := context.WithTimeout(context.Background(), abandonTimeout)
+	defer cancel()
+	if !c.conn.Conn().IsClosed() && c.conn.Conn().PgConn().TxStatus() != 'I' {
+		_, _ = c.conn.Exec(ctx, "rollback")
+	}
+	c.conn.Release()
+}

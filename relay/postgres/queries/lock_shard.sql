@@ -1,0 +1,1 @@
+select shard from postrider.outbox_shard where shard = $1 for update

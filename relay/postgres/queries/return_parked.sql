@@ -1,0 +1,9 @@
+-- Brings back the first parked events of a hold in a shard; says how many and up to which id.
+with first as (
+    select id from postrider.outbox_event
+    where hold_id = $1 and shard = $2 and state = 'parked' order by id limit $3
+), back as (
+    update postrider.outbox_event e set state = 'pending', hold_id = null, updated_at = now()
+    from first where e.id = first.id returning e.id
+)
+select count(*), coalesce(max(id), 0) from back

@@ -1,0 +1,1 @@
+delete from postrider.outbox_event where id = any ($1::bigint[])

@@ -1,0 +1,1 @@
+delete from postrider.outbox_batch where batch_id = $1

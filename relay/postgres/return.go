@@ -1,0 +1,156 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/postrider/postrider/relay"
+)
+
+// Return implements relay.Store. Every change is made under the lock of the shard it concerns, one
+// shard per transaction, in the order shard, hold, hold's shard, events, which is the order of settling.
+func (s *Store) Return(ctx context.Context, limit int, grace time.Duration) (relay.Returned, error) {
+	var total relay.Returned
+	shards, err := s.dueShards(ctx)
+	if err != nil {
+		return total, err
+	}
+	for _, shard := range shards {
+		err := s.inShard(ctx, shard, func(tx pgx.Tx) error {
+			tag, err := tx.Exec(ctx, returnScheduled, shard, limit)
+			total.Events += int(tag.RowsAffected())
+			return err
+		})
+		if err != nil {
+			return total, fmt.Errorf("return scheduled events of shard %d: %w", shard, err)
+		}
+	}
+	due, err := s.dueHolds(ctx)
+	if err != nil {
+		return total, err
+	}
+	for _, h := range due {
+		n, ended, err := s.returnHold(ctx, h, limit, grace)
+		total.Events += n
+		if ended {
+			total.Holds++
+		}
+		if err != nil {
+			return total, fmt.Errorf("return events of hold %d: %w", h.id, err)
+		}
+	}
+	return total, nil
+}
+
+func (s *Store) dueShards(ctx context.Context) ([]int16, error) {
+	rows, err := s.pool.Query(ctx, dueShards)
+	if err != nil {
+		return nil, fmt.Errorf("find due shards: %w", err)
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int16])
+}
+
+type dueHold struct {
+	id       int64
+	draining bool
+	shard    *int16
+}
+
+func (s *Store) dueHolds(ctx context.Context) ([]dueHold, error) {
+	rows, err := s.pool.Query(ctx, dueHolds)
+	if err != nil {
+		return nil, fmt.Errorf("find due holds: %w", err)
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (h dueHold, err error) {
+		err = row.Scan(&h.id, &h.draining, &h.shard)
+		return h, err
+	})
+}
+
+// returnHold works on one shard of one hold. It returns how many events came back and whether the
+// hold ended.
+func (s *Store) returnHold(ctx context.Context, h dueHold, limit int, grace time.Duration) (n int, ended bool, err error) {
+	if h.shard == nil {
+		err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			ended, err = endHoldIn(ctx, tx, h.id)
+			return err
+		})
+		return 0, ended, err
+	}
+	err = s.inShard(ctx, *h.shard, func(tx pgx.Tx) error {
+		var draining, due bool
+		switch err := tx.QueryRow(ctx, lockHold, h.id).Scan(&draining, &due); {
+		case errors.Is(err, pgx.ErrNoRows), err == nil && !due:
+			return nil // ended or renewed since it was found
+		case err != nil:
+			return err
+		}
+		if !draining {
+			limit = 1 // a probe
+		}
+		var through int64
+		if err := tx.QueryRow(ctx, returnParked, h.id, *h.shard, limit).Scan(&n, &through); err != nil {
+			return err
+		}
+		if n > 0 {
+			if _, err := tx.Exec(ctx, letThrough, h.id, *h.shard, through); err != nil {
+				return err
+			}
+		}
+		if !draining && n > 0 {
+			_, err := tx.Exec(ctx, postponeProbe, h.id, micros(grace))
+			return err
+		}
+		if n == limit && n > 0 {
+			return nil // there may be more
+		}
+		// The last one is back, in this transaction, and the shard's lock keeps new ones out.
+		if _, err := tx.Exec(ctx, emptyHoldShard, h.id, *h.shard); err != nil {
+			return err
+		}
+		ended, err = endHoldIn(ctx, tx, h.id)
+		return err
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	return n, ended, nil
+}
+
+// endHoldIn removes a hold that has no parked events in any shard. Locking it first waits for whoever
+// is parking under it just now.
+func endHoldIn(ctx context.Context, tx pgx.Tx, id int64) (bool, error) {
+	var draining, due bool
+	if err := tx.QueryRow(ctx, lockHold, id).Scan(&draining, &due); err != nil {
+		if errors.Is(err, pgx.ErrNoRows) {
+			return false, nil
+		}
+		return false, err
+	}
+	tag, err := tx.Exec(ctx, endHold, id)
+	return tag.RowsAffected() > 0, err
+}
+
+// inShard runs f in a transaction that holds the shard's lock. A shard that is busy for too long is
+// left for the next pass.
+func (s *Store) inShard(ctx context.Context, shard int16, f func(pgx.Tx) error) error {
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "set local lock_timeout = '1s'"); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, lockShard, shard); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "55P03" { // lock_not_available
+		return nil
+	}
+	return err
+}

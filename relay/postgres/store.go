@@ -1,0 +1,81 @@
+// Package postgres is the relay's database adapter: every query the relay makes, in queries/*.sql,
+// and the transactions around them.
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Options are the settings of a pool for the relay.
+type Options struct {
+	// MaxConns is the largest number of connections; each worker uses two. Defaults to 12.
+	MaxConns int32
+	// ApplicationName is what pg_stat_activity shows. Defaults to "postrider".
+	ApplicationName string
+}
+
+// NewPool opens a pool with the session settings the relay relies on: no JIT (it costs each claim
+// 10 ms once estimates pass jit_above_cost), plans that stay index scans while statistics are stale,
+// and an end to transactions whose relay vanished. It does not connect; errors are about the URL and
+// never contain its password.
+func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", err) // pgx masks the password
+	}
+	cfg.MaxConns = 12
+	if o.MaxConns > 0 {
+		cfg.MaxConns = o.MaxConns
+	}
+	cfg.ConnConfig.RuntimeParams["application_name"] = "postrider"
+	if o.ApplicationName != "" {
+		cfg.ConnConfig.RuntimeParams["application_name"] = o.ApplicationName
+	}
+	for name, value := range map[string]string{
+		"jit": "off", "enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off",
+		"idle_in_transaction_session_timeout": "30s", "statement_timeout": "60s", "lock_timeout": "10s",
+	} {
+		cfg.ConnConfig.RuntimeParams[name] = value
+	}
+	if cfg.ConnConfig.ConnectTimeout == 0 {
+		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
+	return pgxpool.NewWithConfig(ctx, cfg)
+}
+
+// StoreOptions are the settings of a Store.
+type StoreOptions struct {
+	// DeletePublished removes an event when its topic has acknowledged it, instead of marking it
+	// published. Defaults to false.
+	DeletePublished bool
+}
+
+// Store implements relay.Store on PostgreSQL.
+type Store struct {
+	pool          *pgxpool.Pool
+	settleQuery   string
+	processPrefix func(worker string) string
+}
+
+// NewStore returns a store on a pool that NewPool opened.
+func NewStore(pool *pgxpool.Pool, o StoreOptions) *Store {
+	s := &Store{pool: pool, settleQuery: settlePublished, processPrefix: processOf}
+	if o.DeletePublished {
+		s.settleQuery = settleDeleted
+	}
+	return s
+}
+
+// processOf is the part of a worker id that all workers of one relay share: what stands before the
+// last slash.
+func processOf(worker string) string {
+	if i := strings.LastIndexByte(worker, '/'); i >= 0 {
+		return worker[:i+1]
+	}
+	return worker
+}

@@ -1,0 +1,139 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// Config is what a Relay is made of.
+type Config struct {
+	// Store is the database. Required.
+	Store Store
+	// Publisher is the broker. Required.
+	Publisher Publisher
+	// Worker is the stable id of this relay, shown to operators. Defaults to host:pid:uuid.
+	Worker string
+	// Workers is how many batches are in work at once. Defaults to 4.
+	Workers int
+	// BatchSize is the most events in one batch. Defaults to 1000.
+	BatchSize int
+	// Retry is the policy for events that fail by their own fault. Defaults to
+	// outbox.DefaultRetryPolicy.
+	Retry outbox.RetryPolicy
+	// DLQTopic is the dead-letter topic. Defaults to "postrider.dlq".
+	DLQTopic string
+	// PublishTimeout bounds the wait for acknowledgements of one batch; what is not known by then
+	// holds its topic. It must stay below the database's idle_in_transaction_session_timeout.
+	// Defaults to 10s.
+	PublishTimeout time.Duration
+	// IdlePollMin and IdlePollMax bound the pause between polls when there is nothing to do.
+	// Default to 2ms and 50ms.
+	IdlePollMin, IdlePollMax time.Duration
+	// Logger defaults to one that discards.
+	Logger *slog.Logger
+	// Registerer receives the metrics. Defaults to none.
+	Registerer prometheus.Registerer
+}
+
+func (c Config) withDefaults() Config {
+	if c.Worker == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown"
+		}
+		c.Worker = fmt.Sprintf("%s:%d:%s", host, os.Getpid(), uuid.NewString()[:8])
+	}
+	if c.Workers == 0 {
+		c.Workers = 4
+	}
+	if c.BatchSize == 0 {
+		c.BatchSize = 1000
+	}
+	if c.Retry == (outbox.RetryPolicy{}) {
+		c.Retry = outbox.DefaultRetryPolicy()
+	}
+	if c.DLQTopic == "" {
+		c.DLQTopic = "postrider.dlq"
+	}
+	if c.PublishTimeout == 0 {
+		c.PublishTimeout = 10 * time.Second
+	}
+	if c.IdlePollMin == 0 {
+		c.IdlePollMin = 2 * time.Millisecond
+	}
+	if c.IdlePollMax == 0 {
+		c.IdlePollMax = 50 * time.Millisecond
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.Logger = c.Logger.With("component", "relay", "worker", c.Worker)
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Store == nil:
+		return errors.New("relay: Store is required")
+	case c.Publisher == nil:
+		return errors.New("relay: Publisher is required")
+	case c.Workers < 1 || c.Workers > outbox.Shards:
+		return fmt.Errorf("relay: Workers is %d, it must be between 1 and %d", c.Workers, outbox.Shards)
+	case c.BatchSize < 1:
+		return fmt.Errorf("relay: BatchSize is %d, it must be positive", c.BatchSize)
+	case c.PublishTimeout < 0:
+		return fmt.Errorf("relay: PublishTimeout is %v, it must be positive", c.PublishTimeout)
+	case c.IdlePollMin < 0 || c.IdlePollMax < c.IdlePollMin:
+		return fmt.Errorf("relay: IdlePollMin is %v and IdlePollMax %v, they must be positive and in this order", c.IdlePollMin, c.IdlePollMax)
+	}
+	if err := outbox.ValidTopic(c.DLQTopic); err != nil {
+		return fmt.Errorf("relay: DLQTopic: %w", err)
+	}
+	if err := c.Retry.Validate(); err != nil {
+		return fmt.Errorf("relay: Retry: %w", err)
+	}
+	return nil
+}
+
+// Relay carries outbox events to Kafka until its context ends.
+type Relay struct {
+	cfg     Config
+	metrics *metrics
+	idle    *idle
+}
+
+// New checks the configuration and returns a relay that does nothing until Run.
+func New(cfg Config) (*Relay, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Relay{cfg: cfg, metrics: newMetrics(cfg.Registerer), idle: newIdle(cfg.IdlePollMin, cfg.IdlePollMax)}, nil
+}
+
+// Run works until ctx ends. Then it claims nothing more, finishes the batches in hand within
+// PublishTimeout and the time to settle them, and returns nil.
+func (r *Relay) Run(ctx context.Context) error {
+	r.cfg.Logger.Info("relay started", "workers", r.cfg.Workers, "batch_size", r.cfg.BatchSize)
+	var wg sync.WaitGroup
+	for n := range r.cfg.Workers {
+		w := &worker{relay: r, id: fmt.Sprintf("%s/%d", r.cfg.Worker, n)}
+		wg.Go(func() { r.loop(ctx, "publish", w.runOnce, r.idle) })
+	}
+	// The two background loops have little to do and pause longer.
+	wg.Go(func() { r.loop(ctx, "dead_letter", r.sendLetters, newIdle(20*time.Millisecond, 250*time.Millisecond)) })
+	wg.Go(func() { r.loop(ctx, "return", r.returnHeld, newIdle(20*time.Millisecond, 50*time.Millisecond)) })
+	wg.Wait()
+	r.cfg.Logger.Info("relay stopped")
+	return nil
+}

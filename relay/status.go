@@ -1,0 +1,40 @@
+package relay
+
+import "time"
+
+// Status is the outbox in numbers.
+type Status struct {
+	// Pending may be claimed; Due of them are not delayed. Processing are in batches in work.
+	Pending    int64 `json:"pending"`
+	Due        int64 `json:"due"`
+	Processing int64 `json:"processing"`
+	// Failed have failed attempts behind them and will be tried again.
+	Failed int64 `json:"failed"`
+	// Parked wait for a hold, Scheduled for their time.
+	Parked    int64 `json:"parked"`
+	Scheduled int64 `json:"scheduled"`
+	// Exhausted are on their way to the dead-letter topic, DeadLettered arrived there.
+	Exhausted    int64 `json:"exhausted"`
+	DeadLettered int64 `json:"dead_lettered"`
+	// OldestDueSeconds is the age of the oldest event that should have gone by now, parked ones
+	// included; 0 when there is none.
+	OldestDueSeconds float64 `json:"oldest_due_seconds"`
+	// HoldCount is the number of holds; Holds are the oldest of them.
+	HoldCount int64        `json:"hold_count"`
+	Holds     []HoldStatus `json:"holds"`
+}
+
+// HoldStatus is a hold for people.
+type HoldStatus struct {
+	Scope       Scope     `json:"scope"`
+	Topic       string    `json:"topic"`
+	Key         string    `json:"key,omitempty"`
+	Cause       Cause     `json:"cause"`
+	ErrorCode   string    `json:"error_code"`
+	Error       string    `json:"error"`
+	HeldAt      time.Time `json:"held_at"`
+	NextProbeAt time.Time `json:"next_probe_at"`
+	Probes      int       `json:"probes"`
+	Draining    bool      `json:"draining"`
+	Parked      int64     `json:"parked"`
+}
