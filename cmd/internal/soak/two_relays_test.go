@@ -1,0 +1,62 @@
+package soak
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+)
+
+// TestTwoRelays runs two relays on one database, over a backlog and then beside writers, with nothing
+// failing: then there must be no duplicate at all.
+func TestTwoRelays(t *testing.T) {
+	t.Parallel()
+	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+		ctx := t.Context()
+		db := pgtest.New(t)
+		pool := db.Pool(t)
+		topics := []string{b.Topic(t, 4, nil), b.Topic(t, 4, nil)}
+		dlq := b.Topic(t, 1, nil)
+		w := &Workload{Pool: pool, Topics: topics, Keys: 500, Rate: 2000, Seed: seed(t)}
+		backlog, total := 40_000, duration(t, 6*time.Second)
+		if total > 30*time.Second {
+			w.Rate, backlog = 5000, 500_000
+		}
+		if err := w.Prepare(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Load(ctx, backlog); err != nil {
+			t.Fatal(err)
+		}
+		binary := build(t)
+		start := time.Now()
+		one := victim(t, binary, db.URL, b, dlq, "", 0)
+		two := victim(t, binary, db.URL, b, dlq, "", 0)
+		drained(t, pool)
+		draining := time.Since(start)
+
+		writing, stopWriting := context.WithTimeout(ctx, total)
+		defer stopWriting()
+		if err := w.Run(writing); err != nil {
+			t.Fatal(err)
+		}
+		drained(t, pool)
+		one.stop(t)
+		two.stop(t)
+
+		v := judge(t, pool, b, dlq, topics)
+		t.Logf("%s: seed %d, backlog %d drained in %v, then %d written in %v", b, w.Seed, backlog, draining.Round(time.Millisecond), w.Written.Load()-int64(backlog), total)
+		t.Logf("%s: %s", b, v)
+		if err := v.Err(); err != nil {
+			t.Error(err)
+		}
+		if v.Duplicates != 0 {
+			t.Errorf("%d duplicates although nothing failed", v.Duplicates)
+		}
+		if v.Delivered != int(w.Written.Load()) {
+			t.Errorf("delivered %d of %d", v.Delivered, w.Written.Load())
+		}
+	})
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"syscall"
+	"time"
+
+	"github.com/postrider/postrider/relay"
+)
+
+// death kills this process when the chosen step is reached after a time.
+type death struct {
+	step  string
+	after time.Time
+}
+
+func (d *death) here(step string) bool {
+	return d.step == step && !d.after.IsZero() && time.Now().After(d.after)
+}
+
+// at dies now if this is the step.
+func (d *death) at(step string) {
+	if d.here(step) {
+		die()
+	}
+}
+
+// during dies a moment after the step began, while it is under way.
+func (d *death) during(step string) {
+	if d.here(step) {
+		go func() {
+			time.Sleep(time.Duration(rand.Int64N(int64(3 * time.Millisecond))))
+			die()
+		}()
+	}
+}
+
+func die() {
+	_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+	select {} // the signal is on its way
+}
+
+type dyingStore struct {
+	relay.Store
+	d *death
+}
+
+func (s *dyingStore) Claim(ctx context.Context, l relay.Limits) (relay.Claim, error) {
+	s.d.during("claiming")
+	c, err := s.Store.Claim(ctx, l)
+	if c == nil {
+		return nil, err
+	}
+	s.d.at("claimed")
+	return &dyingClaim{c, s.d}, err
+}
+
+func (s *dyingStore) ClaimLetters(ctx context.Context, topic string, limit int) (relay.LetterClaim, error) {
+	c, err := s.Store.ClaimLetters(ctx, topic, limit)
+	if c == nil {
+		return nil, err
+	}
+	s.d.at("letters claimed")
+	return &dyingLetters{c, s.d}, err
+}
+
+func (s *dyingStore) Return(ctx context.Context, limit int, grace time.Duration) (relay.Returned, error) {
+	s.d.during("returning")
+	return s.Store.Return(ctx, limit, grace)
+}
+
+type dyingClaim struct {
+	relay.Claim
+	d *death
+}
+
+func (c *dyingClaim) Mark(ctx context.Context) error {
+	err := c.Claim.Mark(ctx)
+	c.d.at("marked")
+	return err
+}
+
+func (c *dyingClaim) Settle(ctx context.Context, s *relay.Settlement) error {
+	c.d.at("acknowledged")
+	c.d.during("settling")
+	err := c.Claim.Settle(ctx, s)
+	c.d.at("settled")
+	return err
+}
+
+type dyingLetters struct {
+	relay.LetterClaim
+	d *death
+}
+
+func (c *dyingLetters) Settle(ctx context.Context, ids []int64, h *relay.HoldChange) error {
+	c.d.at("letters acknowledged")
+	c.d.during("letters settling")
+	return c.LetterClaim.Settle(ctx, ids, h)
+}
+
+type dyingPublisher struct {
+	relay.Publisher
+	d *death
+}
+
+func (p *dyingPublisher) Publish(ctx context.Context, ms []relay.Message) []relay.Outcome {
+	p.d.during("publishing")
+	return p.Publisher.Publish(ctx, ms)
+}
