@@ -38,6 +38,7 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 	}
 	for name, value := range map[string]string{
 		"jit": "off", "enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off",
+		"enable_hashjoin": "off", "enable_mergejoin": "off",
 		"idle_in_transaction_session_timeout": "30s", "statement_timeout": "60s", "lock_timeout": "10s",
 	} {
 		cfg.ConnConfig.RuntimeParams[name] = value

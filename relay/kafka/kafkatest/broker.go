@@ -73,18 +73,25 @@ func (b *Broker) Client(t testing.TB, opts ...kgo.Opt) *kgo.Client {
 }
 
 func (b *Broker) newClient(opts ...kgo.Opt) (*kgo.Client, error) {
-	all := []kgo.Opt{kgo.SeedBrokers(b.Addrs...)}
+	// With metrics a client's Close keeps trying to deliver them, for seconds,
+	// to a broker that the test has taken away.
+	all := []kgo.Opt{kgo.SeedBrokers(b.Addrs...), kgo.DisableClientMetrics()}
 	if b.dial != nil {
 		all = append(all, kgo.Dialer(b.dial))
 	}
 	return kgo.NewClient(append(all, opts...)...)
 }
 
-// Admin returns an admin client of the broker, closed when the test ends.
+// Admin returns an admin client of the broker, closed when the test ends. It
+// sees what has just changed.
 func (b *Broker) Admin(t testing.TB) *kadm.Client {
 	t.Helper()
-	return kadm.NewClient(b.Client(t))
+	return kadm.NewClient(b.Client(t, freshMetadata))
 }
+
+// freshMetadata keeps an admin client from answering for topics and leaders
+// out of a cache, as it does for five seconds by default.
+var freshMetadata = kgo.MetadataMinAge(10 * time.Millisecond)
 
 // Topic creates a topic of its own for the test and returns its name, which
 // contains the test's. configs are topic settings, nil for none. On a real
@@ -101,7 +108,7 @@ func (b *Broker) Topic(t testing.TB, partitions int, configs map[string]string) 
 // test ends; there the name must be unlike that of any other test.
 func (b *Broker) CreateTopic(t testing.TB, name string, partitions int, configs map[string]string) {
 	t.Helper()
-	client, err := b.newClient()
+	client, err := b.newClient(freshMetadata)
 	if err != nil {
 		t.Fatalf("kafkatest: make a client of %s: %v", b, err)
 	}

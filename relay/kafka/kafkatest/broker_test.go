@@ -1,7 +1,6 @@
 package kafkatest_test
 
 import (
-	"os"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +57,7 @@ func TestReadAllOfEveryPartition(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
 		topic := b.Topic(t, 4, nil)
-		client := b.Client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelDebug, func() string { return time.Now().Format("05.000 ")+t.Name() })))
+		client := b.Client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 		for p := range int32(3) { // the last partition stays empty
 			r := &kgo.Record{Topic: topic, Partition: p, Value: fmt.Append(nil, p)}
 			if err := client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
@@ -165,7 +164,7 @@ func TestKfakeFaults(t *testing.T) {
 	t.Parallel()
 	b := kafkatest.Kfake(t)
 	topic := b.Topic(t, 1, nil)
-	b.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: topic, Err: kerr.TopicAuthorizationFailed})
+	b.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: topic, Err: kerr.TopicAuthorizationFailed, Count: -1})
 	r := &kgo.Record{Topic: topic, Value: []byte("x")}
 	if err := b.Client(t).ProduceSync(t.Context(), r).FirstErr(); !errors.Is(err, kerr.TopicAuthorizationFailed) {
 		t.Errorf("produce under a fault: %v, want %v", err, kerr.TopicAuthorizationFailed)

@@ -16,9 +16,15 @@ import (
 // stopTimeout bounds the orderly end of a broker; then it is killed.
 const stopTimeout = 20 * time.Second
 
-// errUnavailable is wrapped when this machine lacks what a kind of broker
-// needs. The next kind is tried then, unless the environment demands this one.
-var errUnavailable = errors.New("not available")
+// errNoDocker is wrapped when no container can be run here.
+var errNoDocker = errors.New("Docker is not available")
+
+// unavailable reports whether err says that this machine lacks what a kind of
+// broker needs. The next kind is tried then, unless the environment demands
+// this one.
+func unavailable(err error) bool {
+	return errors.Is(err, errNoDocker) || errors.Is(err, kafkajars.ErrUnavailable)
+}
 
 // starter starts a broker of one kind.
 type starter func(ctx context.Context) (b *Broker, stop func() error, err error)
@@ -61,7 +67,7 @@ func choose(ctx context.Context, demanded Kind, addressGiven bool, starters map[
 		if err == nil {
 			return b, stop, nil
 		}
-		if !errors.Is(err, errUnavailable) {
+		if !unavailable(err) {
 			return nil, nil, err
 		}
 		reason, _, _ := strings.Cut(err.Error(), "\n")
@@ -121,9 +127,6 @@ func (b *Broker) probe(ctx context.Context) error {
 func startJars(ctx context.Context) (*Broker, func() error, error) {
 	// Test processes are short: the first compiler stage is all that pays off.
 	k, err := kafkajars.Start(ctx, kafkajars.Options{JVMArgs: []string{"-XX:TieredStopAtLevel=1"}})
-	if errors.Is(err, kafkajars.ErrUnavailable) {
-		err = fmt.Errorf("%w: %w", errUnavailable, err)
-	}
 	if err != nil {
 		return nil, nil, err
 	}

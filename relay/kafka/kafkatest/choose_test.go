@@ -14,7 +14,7 @@ import (
 
 // none and broken are the two ways in which a kind of broker is not there.
 var (
-	errNone   = fmt.Errorf("%w: no such thing here", errUnavailable)
+	errNone   = fmt.Errorf("%w: no such thing here", errNoDocker)
 	errBroken = errors.New("it started and fell over")
 )
 

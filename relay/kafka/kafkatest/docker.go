@@ -36,16 +36,16 @@ func startDocker(ctx context.Context) (*Broker, func() error, error) {
 	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
 	defer cancel()
 	if err := pingDocker(ctx); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errUnavailable, err)
+		return nil, nil, fmt.Errorf("%w: %w", errNoDocker, err)
 	}
 	provider, err := testcontainers.NewDockerProvider()
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: docker: %w", errUnavailable, err)
+		return nil, nil, fmt.Errorf("%w: %w", errNoDocker, err)
 	}
 	defer func() { _ = provider.Close() }()
 	host, err := provider.DaemonHost(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: docker: %w", errUnavailable, err)
+		return nil, nil, fmt.Errorf("%w: %w", errNoDocker, err)
 	}
 	if host == "localhost" {
 		host = "127.0.0.1"
@@ -59,7 +59,7 @@ func startDocker(ctx context.Context) (*Broker, func() error, error) {
 	ctr, err := runContainer(ctx, host, port)
 	stop := func() error { return testcontainers.TerminateContainer(ctr) }
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("%w: Kafka in Docker (%s): %w%s", errUnavailable, dockerImage, err, containerLog(ctr)), stop())
+		return nil, nil, errors.Join(fmt.Errorf("%w: container of %s: %w%s", errNoDocker, dockerImage, err, containerLog(ctr)), stop())
 	}
 	b := &Broker{
 		Kind:    KindDocker,
@@ -68,7 +68,7 @@ func startDocker(ctx context.Context) (*Broker, func() error, error) {
 		detail:  "Docker, image " + dockerImage,
 	}
 	if err := b.probe(ctx); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("%w: Kafka in Docker does not answer at %s: %w%s", errUnavailable, b.Addrs[0], err, containerLog(ctr)), stop())
+		return nil, nil, errors.Join(fmt.Errorf("%w: its Kafka does not answer at %s: %w%s", errNoDocker, b.Addrs[0], err, containerLog(ctr)), stop())
 	}
 	return b, stop, nil
 }

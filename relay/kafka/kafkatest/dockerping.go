@@ -27,7 +27,7 @@ func pingDocker(ctx context.Context) error {
 		}
 		errs = append(errs, err)
 	}
-	return fmt.Errorf("no Docker daemon answers: %w", errs[0]) // of the likeliest place
+	return fmt.Errorf("no daemon answers: %w", errs[0]) // of the likeliest place
 }
 
 // dockerHosts returns where a daemon may be: where DOCKER_HOST says, otherwise

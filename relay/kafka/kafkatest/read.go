@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -30,7 +31,7 @@ func (b *Broker) readAll(ctx context.Context, topic string, want int) ([]*kgo.Re
 	// Control records are kept to see the client pass them: the end of a topic
 	// written in transactions is one.
 	client, err := b.newClient(kgo.ConsumeTopics(topic), kgo.KeepControlRecords(),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(100*time.Millisecond), freshMetadata)
 	if err != nil {
 		return nil, err
 	}

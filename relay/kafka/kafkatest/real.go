@@ -65,15 +65,15 @@ func Each(t *testing.T, test func(t *testing.T, b *Broker)) {
 		t.Parallel()
 		test(t, Kfake(t))
 	})
-	real := Real(t)
-	if !real.Real() {
+	broker := Real(t)
+	if !broker.Real() {
 		_, _ = fmt.Fprintf(os.Stderr, "kafkatest: %s: not run against a real broker\n", t.Name())
-		t.Logf("not run against a real broker: %s", real)
+		t.Logf("not run against a real broker: %s", broker)
 		return
 	}
 	t.Run("kafka", func(t *testing.T) {
 		t.Parallel()
-		test(t, real)
+		test(t, broker)
 	})
 }
 

@@ -1,1 +1,2 @@
-delete from postrider.outbox_event where id = any ($1::bigint[])
+-- Joined to unnest: see settle_published.
+delete from postrider.outbox_event e using unnest($1::bigint[]) as d(id) where e.id = d.id

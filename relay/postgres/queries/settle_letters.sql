@@ -1,2 +1,2 @@
-update postrider.outbox_event set state = 'dead_lettered', sent_at = clock_timestamp(), updated_at = now()
-where id = any ($1::bigint[]) and state = 'exhausted'
+update postrider.outbox_event e set state = 'dead_lettered', sent_at = clock_timestamp(), updated_at = now()
+from unnest($1::bigint[]) as d(id) where e.id = d.id and e.state::text = 'exhausted'
