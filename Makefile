@@ -1,0 +1,39 @@
+# Two commands do everything on a fresh machine with Go: `make run` and `make test`.
+# See README.md; `make help` lists the rest.
+
+BIN        := bin/postrider
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+SOAK_SECONDS ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test verify soak clean setup
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+build: ## build bin/postrider
+	go build -trimpath -o $(BIN) ./cmd/postrider
+
+run: build ## the whole system in one process, with a demo order service; Ctrl-C stops it
+	@scripts/setup.sh postgres
+	@exec $(BIN) dev --demo $(ARGS)
+
+setup: ## install what the tests need, where this machine allows it
+	@scripts/setup.sh postgres kafka compiler
+
+test: setup ## every test, on real PostgreSQL, kfake and a real Apache Kafka broker
+	@scripts/test.sh
+
+verify: ## formatting, vet, linter, import directions
+	@out="$$(gofmt -l $$(git ls-files '*.go'))"; if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
+	go vet ./...
+	go run $(STATICCHECK) ./...
+	go test -count=1 ./cmd/internal/house
+	@echo "verify: ok"
+
+soak: setup ## the crash and two-relay tests for SOAK_SECONDS each (default 60), on the real broker too
+	POSTRIDER_SOAK_SECONDS=$(SOAK_SECONDS) go run ./cmd/internal/testrig -- \
+		go test -count=1 -v -timeout 60m -parallel 1 -run 'TestKilledAtEveryStep|TestTwoRelays' ./cmd/internal/soak
+
+clean: ## remove what was built
+	rm -rf bin coverage

@@ -1,0 +1,192 @@
+// Package house checks the shape of the source tree: which room may import which, and how long a
+// file may be. DESIGN.md says why.
+package house
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/postrider/postrider"
+
+// maxLines is the length at which a file holds more than one idea.
+const maxLines = 500
+
+// rooms lists, from the ground up, what each room may import of this module and which clients of the
+// outside it may touch. The first prefix that fits a package is its room. Test code may use what it
+// needs; it is not checked here.
+var rooms = []struct {
+	prefix  string
+	imports []string // other rooms; * is all
+	clients []string // among the guarded packages
+}{
+	{"relay/outbox", nil, []string{"github.com/jackc/pgx"}}, // Enqueue takes a pgx.Tx
+	{"relay/history", nil, nil},
+	{"relay/postgres/pgproxy", nil, []string{"github.com/jackc/pgx"}},
+	{"relay/postgres", []string{"relay", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
+	{"relay/kafka/kafkatest", []string{"relay/kafka/kafkatest"}, []string{"github.com/twmb/franz-go", "github.com/testcontainers"}},
+	{"relay/kafka", []string{"relay", "relay/outbox"}, []string{"github.com/twmb/franz-go"}},
+	{"relay", []string{"relay/outbox"}, nil},
+	{"dlq/postgres", []string{"dlq", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
+	{"dlq/kafka", []string{"dlq", "relay/outbox"}, []string{"github.com/twmb/franz-go"}},
+	{"dlq", []string{"relay/outbox"}, nil},
+	{"migrations/pgserver", nil, []string{"github.com/jackc/pgx", "github.com/fergusstrange"}},
+	{"migrations/pgtest", []string{"migrations", "migrations/pgserver"}, []string{"github.com/jackc/pgx", "github.com/testcontainers"}},
+	{"migrations", nil, []string{"github.com/jackc/pgx"}},
+	{"cmd", []string{"*"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
+}
+
+// guarded are packages that only the rooms named above may import.
+var guarded = []string{"github.com/jackc/pgx", "github.com/twmb/franz-go", "github.com/testcontainers", "github.com/fergusstrange"}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports", module+"/...")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pkgs []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+func TestImportsPointDown(t *testing.T) {
+	t.Parallel()
+	pkgs := packages(t)
+	if len(pkgs) < 10 {
+		t.Fatalf("go list found only %d packages", len(pkgs))
+	}
+	for _, p := range pkgs {
+		for _, complaint := range complaints(p) {
+			t.Error(complaint)
+		}
+	}
+}
+
+// roomOf returns the index of the room a package is in, or -1.
+func roomOf(name string) int {
+	for i, room := range rooms {
+		if within(name, room.prefix) {
+			return i
+		}
+	}
+	return -1
+}
+
+// complaints says what is wrong with the imports of a package.
+func complaints(p pkg) []string {
+	name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+	mine := roomOf(name)
+	if mine < 0 {
+		return []string{name + " is in no room: give it one in the list above and in DESIGN.md"}
+	}
+	room := rooms[mine]
+	var out []string
+	for _, imported := range p.Imports {
+		if inside, ok := strings.CutPrefix(imported, module+"/"); ok {
+			other := roomOf(inside)
+			if other >= 0 && other != mine && !slices.Contains(room.imports, rooms[other].prefix) && !slices.Contains(room.imports, "*") {
+				out = append(out, name+" imports "+inside+"; from "+room.prefix+" it may import only "+strings.Join(room.imports, ", "))
+			}
+		} else if anyFits(imported, guarded) && !anyFits(imported, room.clients) {
+			out = append(out, name+" imports "+imported+", a client that belongs to other rooms")
+		}
+	}
+	return out
+}
+
+func anyFits(name string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if within(name, p) {
+			return true
+		}
+	}
+	return false
+}
+
+func within(name, prefix string) bool {
+	return name == prefix || strings.HasPrefix(name, prefix+"/")
+}
+
+// The check itself must be able to fail.
+func TestComplaints(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, imported string
+		wrong          bool
+	}{
+		{"relay", module + "/relay/outbox", false},
+		{"relay", module + "/relay/postgres", true},
+		{"relay", "github.com/jackc/pgx/v5", true},
+		{"relay/outbox", module + "/relay", true},
+		{"relay/kafka", "github.com/jackc/pgx/v5", true},
+		{"dlq", module + "/cmd/internal/app", true},
+		{"dlq/postgres", module + "/relay/postgres", true},
+		{"cmd/internal/app", module + "/dlq/kafka", false},
+		{"newroom", "fmt", true},
+	} {
+		got := complaints(pkg{ImportPath: module + "/" + c.name, Imports: []string{c.imported}})
+		if (len(got) > 0) != c.wrong {
+			t.Errorf("%s importing %s: complaints %q", c.name, c.imported, got)
+		}
+	}
+}
+
+func TestFilesHoldOneIdea(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		n := 0
+		for s := bufio.NewScanner(f); s.Scan(); {
+			n++
+		}
+		if n > maxLines {
+			t.Errorf("%s has %d lines, more than %d: it holds more than one idea", path, n, maxLines)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNoRoomForLeftovers(t *testing.T) {
+	t.Parallel()
+	for _, p := range packages(t) {
+		switch base := filepath.Base(p.ImportPath); base {
+		case "util", "utils", "common", "helpers", "misc", "shared":
+			t.Errorf("%s: name the package after what it is about", p.ImportPath)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Makes sure that what the given parts need is there: postgres, kafka, compiler. It installs Debian
+# packages where it may, and otherwise says what to do. Nothing it does is needed twice.
+set -u
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+may_install() { have apt-get && [ "$(id -u)" = 0 ]; }
+
+updated=""
+install() {
+	if [ -z "$updated" ]; then
+		apt-get update -qq >/dev/null 2>&1 || true
+		updated=yes
+	fi
+	echo "setup: installing $*"
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1
+}
+
+postgres() {
+	if [ -n "${POSTRIDER_TEST_DATABASE_URL:-}" ] || [ -n "${POSTRIDER_POSTGRES_BIN:-}" ] || have initdb ||
+		compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || compgen -G '/usr/pgsql-*/bin/initdb' >/dev/null ||
+		compgen -G '/opt/homebrew/opt/postgresql@*/bin/initdb' >/dev/null || compgen -G '/usr/local/opt/postgresql@*/bin/initdb' >/dev/null; then
+		return
+	fi
+	if may_install && install postgresql; then
+		return
+	fi
+	echo "setup: no PostgreSQL binaries found; they will be downloaded on first use. To use your own, install PostgreSQL 14 or newer, or set POSTRIDER_POSTGRES_BIN to the folder with initdb and postgres."
+}
+
+kafka() {
+	if [ -n "${POSTRIDER_TEST_KAFKA_BROKERS:-}" ] || { have java && have mvn; }; then
+		return
+	fi
+	if may_install && install default-jdk-headless maven; then
+		return
+	fi
+	echo "setup: no Java 17 and Maven: unless Docker answers or POSTRIDER_TEST_KAFKA_BROKERS names a broker, the tests run on the in-process broker only."
+}
+
+compiler() {
+	# The race detector needs a C compiler.
+	if have gcc || have clang || have cc; then
+		return
+	fi
+	may_install && install gcc libc6-dev && return
+	echo "setup: no C compiler: the tests run without the race detector."
+}
+
+for part in "$@"; do
+	"$part"
+done

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Runs every test against one PostgreSQL and one Kafka broker, prints which, and holds the domain
+# packages to their coverage.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+race=""
+if [ "$(go env CGO_ENABLED)" = 1 ] && { command -v gcc || command -v clang || command -v cc; } >/dev/null 2>&1; then
+	race="-race"
+fi
+mkdir -p coverage
+log=coverage/test.log
+go run ./cmd/internal/testrig -- go test -count=1 $race -cover -timeout 20m ./... 2>&1 | tee "$log"
+status=${PIPESTATUS[0]}
+
+failed=""
+for p in relay/outbox relay dlq; do
+	percent=$(awk -v p="github.com/postrider/postrider/$p" '$1 == "ok" && $2 == p { for (i = 3; i < NF; i++) if ($i == "coverage:") print $(i + 1) }' "$log" | tr -d '%')
+	echo "coverage: $p ${percent:-unknown}% (at least 95)"
+	awk -v c="${percent:-0}" 'BEGIN { exit !(c >= 95) }' || failed="$failed $p"
+done
+if [ "$status" -ne 0 ]; then
+	echo "test: failed; the whole output is in $log"
+	exit "$status"
+fi
+if [ -n "$failed" ]; then
+	echo "test: coverage is below 95 % in:$failed"
+	exit 1
+fi
+echo "test: ok"
