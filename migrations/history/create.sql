@@ -1,8 +1,16 @@
-create schema if not exists postrider;
-comment on schema postrider is
-'Postrider: the outbox, its dead letters and their investigations, tasks, and the history of this schema.';
+-- A schema that an administrator made beforehand is used as it is: its owner may be another
+-- role, and this one may lack the right to create schemas.
+do $$
+begin
+    if to_regnamespace('postrider') is null then
+        create schema postrider;
+        comment on schema postrider is
+        'Postrider: the outbox, its dead letters and their investigations, tasks, and the history of this schema.';
+    end if;
+end
+$$;
 
-create table postrider.schema_migration (
+create table if not exists postrider.schema_migration (
     version    integer     not null,
     name       text        not null,
     checksum   text        not null,

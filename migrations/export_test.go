@@ -1,0 +1,4 @@
+package migrations
+
+// LockKey is the key of the migrators' advisory lock.
+const LockKey = lockKey

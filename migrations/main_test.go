@@ -1,0 +1,93 @@
+package migrations_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/fstest"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/migrations"
+	"github.com/postrider/postrider/migrations/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// files makes a file system of names and contents.
+func files(content map[string]string) fstest.MapFS {
+	fsys := fstest.MapFS{}
+	for name, text := range content {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return fsys
+}
+
+// load is migrations.Load where it must succeed.
+func load(t *testing.T, content map[string]string) []migrations.Migration {
+	t.Helper()
+	all, err := migrations.Load(files(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// tables makes n migrations, each of which creates and drops one table.
+func tables(t *testing.T, n int) []migrations.Migration {
+	t.Helper()
+	content := map[string]string{}
+	for v := 1; v <= n; v++ {
+		content[fmt.Sprintf("%04d_t%d.up.sql", v, v)] = fmt.Sprintf("create table t%d (id int primary key);", v)
+		content[fmt.Sprintf("%04d_t%d.down.sql", v, v)] = fmt.Sprintf("drop table t%d;", v)
+	}
+	return load(t, content)
+}
+
+// version is the version of a database according to Status.
+func version(t *testing.T, r *migrations.Runner) int {
+	t.Helper()
+	rows, err := r.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest := 0
+	for _, row := range rows {
+		if row.State != migrations.StatePending {
+			newest = row.Version
+		}
+	}
+	return newest
+}
+
+// execute runs SQL that must succeed.
+func execute(t *testing.T, conn *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := conn.PgConn().Exec(t.Context(), sql).ReadAll(); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// exists reports whether a relation is there.
+func exists(t *testing.T, conn *pgx.Conn, relation string) bool {
+	t.Helper()
+	var there bool
+	if err := conn.QueryRow(t.Context(), "select to_regclass($1) is not null", relation).Scan(&there); err != nil {
+		t.Fatal(err)
+	}
+	return there
+}
+
+// do calls a method of a runner that must succeed, and returns the versions it ran.
+func do(t *testing.T, method func(context.Context) ([]migrations.Applied, error)) []int {
+	t.Helper()
+	done, err := method(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var versions []int
+	for _, a := range done {
+		versions = append(versions, a.Version)
+	}
+	return versions
+}

@@ -1,0 +1,63 @@
+-- Roles with the least rights that each part of Postrider needs. Run it as the owner of the schema
+-- postrider, with the right to create roles, after every `postrider migrate up`; running it again
+-- changes nothing. The roles cannot log in. Give them to those who can:
+--
+--     grant postrider_writer to orders_service;
+--
+-- Roles belong to the whole server, their rights to this database alone. A login that should write
+-- in one database only is kept out of the others by CONNECT.
+
+begin;
+
+-- Two databases of one server may run this at the same time.
+do $$
+declare
+    wanted record;
+begin
+    for wanted in select * from (values
+        ('postrider_writer', 'Postrider: services that write events, and can do nothing else'),
+        ('postrider_relay', 'Postrider: the relay and the collector'),
+        ('postrider_operator', 'Postrider: people who look at everything and resolve investigations')) w(role, purpose)
+    loop
+        if not exists (select from pg_catalog.pg_roles where rolname = wanted.role) then
+            begin
+                execute format('create role %I nologin', wanted.role);
+                execute format('comment on role %I is %L', wanted.role, wanted.purpose);
+            exception when duplicate_object or unique_violation then
+                null; -- somebody else made it just now
+            end;
+        end if;
+    end loop;
+end
+$$;
+
+-- Rights of earlier versions go first. Nobody outside this transaction sees them gone.
+revoke all on all tables in schema postrider from postrider_writer, postrider_relay, postrider_operator;
+revoke all on all functions in schema postrider from postrider_writer, postrider_relay, postrider_operator;
+revoke all on schema postrider from postrider_writer, postrider_relay, postrider_operator;
+grant usage on schema postrider to postrider_writer, postrider_relay, postrider_operator;
+
+-- Writers: the functions, which run with the owner's rights, and a plain insert of the columns that
+-- are theirs to say. State, attempts and identity are not, and nothing can be read back.
+grant execute on function postrider.outbox_publish(text, text, jsonb, jsonb, text, timestamptz, uuid) to postrider_writer;
+grant execute on function postrider.outbox_publish_bytes(text, text, bytea, jsonb, text, timestamptz, uuid) to postrider_writer;
+grant execute on function postrider.outbox_publish_bytes(text, bytea, bytea, jsonb, text, timestamptz, uuid) to postrider_writer;
+grant insert (topic, key, payload, headers, available_at, task_uuid) on postrider.outbox_event to postrider_writer;
+grant execute on function postrider.outbox_max_payload_bytes() to postrider_writer; -- a check constraint calls it
+
+-- Relay and collector: they change what they carry and record what they meet; they write no events.
+-- Locking a row takes the right to update its table.
+grant select on postrider.schema_migration, postrider.v_outbox_event to postrider_relay;
+grant select, update on postrider.outbox_shard to postrider_relay;
+grant select, update, delete on postrider.outbox_event to postrider_relay;
+grant select, insert, update, delete on postrider.outbox_hold, postrider.outbox_hold_shard, postrider.outbox_batch to postrider_relay;
+grant select, delete on postrider.outbox_idempotency_key to postrider_relay;
+grant select, insert, update on postrider.dlq_entry, postrider.dlq_letter to postrider_relay;
+grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_generate_v7() to postrider_relay;
+
+-- Operators: they read everything and write what an investigation came to.
+grant select on all tables in schema postrider to postrider_operator;
+grant update (resolution_status, resolution_timestamp, resolution_notes, resolved_by, metadata, updated_at)
+    on postrider.dlq_entry to postrider_operator;
+
+commit;

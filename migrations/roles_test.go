@@ -1,0 +1,188 @@
+package migrations_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/postrider/postrider/migrations"
+	"github.com/postrider/postrider/migrations/pgtest"
+)
+
+// as runs each statement under a role, in a transaction of its own that is rolled back, and
+// returns the server's code, "" when the statement succeeds.
+func as(t *testing.T, conn *pgx.Conn, role, sql string) string {
+	t.Helper()
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), "set local role "+role); err != nil {
+		t.Fatal(err)
+	}
+	_, err = tx.Exec(t.Context(), sql)
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return refused.Code
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return ""
+}
+
+const insufficientPrivilege = "42501"
+
+func withRoles(t *testing.T) *pgx.Conn {
+	t.Helper()
+	conn := pgtest.New(t).Conn(t)
+	if err := migrations.ApplyRoles(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func allow(t *testing.T, conn *pgx.Conn, role string, statements ...string) {
+	t.Helper()
+	for _, sql := range statements {
+		if code := as(t, conn, role, sql); code != "" {
+			t.Errorf("%s is refused with %s: %s", role, code, sql)
+		}
+	}
+}
+
+func refuse(t *testing.T, conn *pgx.Conn, role string, statements ...string) {
+	t.Helper()
+	for _, sql := range statements {
+		if code := as(t, conn, role, sql); code != insufficientPrivilege {
+			t.Errorf("%s should be refused for want of rights, the server says %q: %s", role, code, sql)
+		}
+	}
+}
+
+func TestWriterMayOnlyWrite(t *testing.T) {
+	t.Parallel()
+	conn := withRoles(t)
+	if _, err := conn.Exec(t.Context(), `insert into postrider.outbox_event (topic, payload) values ('t', 'secret')`); err != nil {
+		t.Fatal(err)
+	}
+	allow(t, conn, "postrider_writer",
+		`select postrider.outbox_publish('t', 'k', '{"a":1}'::jsonb)`,
+		`select postrider.outbox_publish('t', 'k', '{}'::jsonb, '{"h":"v"}', 'once', now() + interval '1 hour', gen_random_uuid())`,
+		`select postrider.outbox_publish_bytes('t', 'k'::text, '\x00'::bytea)`,
+		`select postrider.outbox_publish_bytes('t', '\x01'::bytea, null::bytea)`,
+		`insert into postrider.outbox_event (topic, key, payload) values ('t', 'k', 'v')`,
+		`insert into postrider.outbox_event (topic, key, payload, headers, available_at, task_uuid) values ('t', 'k', 'v', '{}', now(), gen_random_uuid())`)
+	refuse(t, conn, "postrider_writer",
+		`select id from postrider.outbox_event`,
+		`select * from postrider.v_outbox_event`,
+		`insert into postrider.outbox_event (topic) values ('t') returning id`,
+		`update postrider.outbox_event set payload = 'x'`,
+		`update postrider.outbox_event set state = 'published'`,
+		`delete from postrider.outbox_event`,
+		`truncate postrider.outbox_event`,
+		`insert into postrider.outbox_event (topic, state) values ('t', 'published')`,
+		`insert into postrider.outbox_event (topic, attempts) values ('t', 1)`,
+		`insert into postrider.outbox_event (topic, event_id) values ('t', gen_random_uuid())`,
+		`insert into postrider.outbox_event (topic, kind) values ('t', 'task')`,
+		`insert into postrider.outbox_event (topic, idempotency_key) values ('t', 'k')`,
+		`insert into postrider.outbox_event (id, topic) overriding system value values (1, 't')`,
+		`select * from postrider.outbox_shard for update`,
+		`insert into postrider.outbox_hold (scope, topic, cause, next_probe_at) values ('topic', 't', 'route', now())`,
+		`select * from postrider.outbox_idempotency_key`,
+		`select * from postrider.dlq_entry`,
+		`select * from postrider.dlq_letter`,
+		`select postrider.outbox_set_max_payload_bytes(1)`,
+		`select * from postrider.schema_migration`,
+		`create table postrider.mine (id int)`)
+}
+
+func TestRelayMayNotWriteEvents(t *testing.T) {
+	t.Parallel()
+	conn := withRoles(t)
+	allow(t, conn, "postrider_relay",
+		`select * from postrider.outbox_shard for update skip locked`,
+		`update postrider.outbox_event set state = 'published'`,
+		`delete from postrider.outbox_event where state = 'published'`,
+		`insert into postrider.outbox_hold (scope, topic, cause, next_probe_at) values ('topic', 't', 'route', now())`,
+		`select count(*) from postrider.schema_migration`)
+	refuse(t, conn, "postrider_relay",
+		`insert into postrider.outbox_event (topic) values ('t')`,
+		`select postrider.outbox_publish('t', 'k', '{}'::jsonb)`,
+		`select postrider.outbox_set_max_payload_bytes(1)`,
+		`delete from postrider.dlq_entry`,
+		`delete from postrider.schema_migration`,
+		`drop table postrider.outbox_event`)
+}
+
+func TestOperatorReadsAllAndResolves(t *testing.T) {
+	t.Parallel()
+	conn := withRoles(t)
+	rows, err := conn.Query(t.Context(), `select format('select * from postrider.%I limit 0', relname) from pg_class
+		where relnamespace = 'postrider'::regnamespace and relkind in ('r', 'v', 'm', 'p')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	everything, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(everything) < 8 {
+		t.Fatalf("tables: %v, %v", everything, err)
+	}
+	allow(t, conn, "postrider_operator", everything...)
+	allow(t, conn, "postrider_operator", `update postrider.dlq_entry set resolution_status = 'cancelled',
+		resolution_timestamp = now(), resolution_notes = 'n', resolved_by = 'me', metadata = '{}', updated_at = now()`)
+	refuse(t, conn, "postrider_operator",
+		`update postrider.dlq_entry set snapshot = '{}'`,
+		`update postrider.outbox_event set payload = 'x'`,
+		`delete from postrider.dlq_entry`,
+		`insert into postrider.outbox_event (topic) values ('t')`,
+		`select postrider.outbox_publish('t', 'k', '{}'::jsonb)`)
+}
+
+// Rights that crept in go when the script runs again.
+func TestRolesScriptResets(t *testing.T) {
+	t.Parallel()
+	conn := withRoles(t)
+	if _, err := conn.Exec(t.Context(), `grant all on all tables in schema postrider to postrider_writer;
+		grant update (payload) on postrider.outbox_event to postrider_writer;
+		grant execute on all functions in schema postrider to postrider_writer`); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrations.ApplyRoles(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	refuse(t, conn, "postrider_writer", `select id from postrider.outbox_event`,
+		`update postrider.outbox_event set payload = 'x'`, `select postrider.outbox_set_max_payload_bytes(1)`)
+	allow(t, conn, "postrider_writer", `select postrider.outbox_publish('t', 'k', '{}'::jsonb)`)
+}
+
+func TestRolesInManyDatabasesAtOnce(t *testing.T) {
+	t.Parallel()
+	const databases = 4
+	var wg sync.WaitGroup
+	failures := make([]error, databases)
+	for i := range databases {
+		conn := pgtest.New(t).Conn(t)
+		wg.Go(func() { failures[i] = migrations.ApplyRoles(t.Context(), conn) })
+	}
+	wg.Wait()
+	if err := errors.Join(failures...); err != nil {
+		t.Error(err)
+	}
+}
+
+// Without the schema nothing is done, and the connection stays usable.
+func TestRolesWithoutSchema(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.NewEmpty(t).Conn(t)
+	if err := migrations.ApplyRoles(t.Context(), conn); err == nil {
+		t.Error("no error without the schema")
+	}
+	if _, err := conn.Exec(t.Context(), "select 1"); err != nil {
+		t.Errorf("the connection afterwards: %v", err)
+	}
+}
