@@ -17,7 +17,7 @@ import (
 const stopTimeout = 20 * time.Second
 
 // errNoDocker is wrapped when no container can be run here.
-var errNoDocker = errors.New("Docker is not available")
+var errNoDocker = errors.New("docker is not available")
 
 // unavailable reports whether err says that this machine lacks what a kind of
 // broker needs. The next kind is tried then, unless the environment demands
@@ -126,7 +126,7 @@ func (b *Broker) probe(ctx context.Context) error {
 // startJars runs Kafka from the official jars.
 func startJars(ctx context.Context) (*Broker, func() error, error) {
 	// Test processes are short: the first compiler stage is all that pays off.
-	k, err := kafkajars.Start(ctx, kafkajars.Options{JVMArgs: []string{"-XX:TieredStopAtLevel=1"}})
+	k, err := kafkajars.Start(ctx, kafkajars.Options{Version: kafkaVersion(), JVMArgs: []string{"-XX:TieredStopAtLevel=1"}})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,6 +11,13 @@
 //	func TestMain(m *testing.M) { kafkatest.Main(m) }
 package kafkatest
 
+import (
+	"cmp"
+	"os"
+
+	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
+)
+
 // Environment variables that decide which broker [Real] is.
 const (
 	// EnvBrokers names a running broker: host:port, several with commas.
@@ -18,4 +25,10 @@ const (
 	// EnvKind demands one [Kind] and makes everything else a failure, for
 	// continuous integration: env, docker, jars or kfake.
 	EnvKind = "POSTRIDER_TEST_KAFKA_KIND"
+	// EnvVersion is the Apache Kafka to run from jars or in Docker, such as
+	// 3.9.1. Defaults to [kafkajars.DefaultVersion].
+	EnvVersion = "POSTRIDER_TEST_KAFKA_VERSION"
 )
+
+// kafkaVersion is the Apache Kafka that this process starts, if it starts one.
+func kafkaVersion() string { return cmp.Or(os.Getenv(EnvVersion), kafkajars.DefaultVersion) }

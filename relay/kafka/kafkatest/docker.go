@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	dockerImage = "apache/kafka:" + kafkajars.DefaultVersion
+	// dockerRepository holds the images of the Apache Kafka project.
+	dockerRepository = "apache/kafka"
 	// dockerPort is the port inside the container that clients connect to.
 	dockerPort = "9092/tcp"
 	// dockerTimeout bounds the start of the container and the first download of
@@ -56,16 +57,17 @@ func startDocker(ctx context.Context) (*Broker, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	ctr, err := runContainer(ctx, host, port)
+	image := dockerRepository + ":" + kafkaVersion()
+	ctr, err := runContainer(ctx, image, host, port)
 	stop := func() error { return testcontainers.TerminateContainer(ctr) }
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("%w: container of %s: %w%s", errNoDocker, dockerImage, err, containerLog(ctr)), stop())
+		return nil, nil, errors.Join(fmt.Errorf("%w: container of %s: %w%s", errNoDocker, image, err, containerLog(ctr)), stop())
 	}
 	b := &Broker{
 		Kind:    KindDocker,
-		Version: kafkajars.DefaultVersion,
+		Version: kafkaVersion(),
 		Addrs:   []string{net.JoinHostPort(host, strconv.Itoa(port))},
-		detail:  "Docker, image " + dockerImage,
+		detail:  "Docker, image " + image,
 	}
 	if err := b.probe(ctx); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("%w: its Kafka does not answer at %s: %w%s", errNoDocker, b.Addrs[0], err, containerLog(ctr)), stop())
@@ -73,12 +75,12 @@ func startDocker(ctx context.Context) (*Broker, func() error, error) {
 	return b, stop, nil
 }
 
-func runContainer(ctx context.Context, host string, port int) (*testcontainers.DockerContainer, error) {
+func runContainer(ctx context.Context, image, host string, port int) (*testcontainers.DockerContainer, error) {
 	bind := netip.IPv4Unspecified()
 	if host == "127.0.0.1" {
 		bind = netip.MustParseAddr(host)
 	}
-	return testcontainers.Run(ctx, dockerImage,
+	return testcontainers.Run(ctx, image,
 		testcontainers.WithEnv(containerEnv(host, port)),
 		testcontainers.WithExposedPorts(dockerPort),
 		testcontainers.WithHostConfigModifier(func(c *container.HostConfig) {

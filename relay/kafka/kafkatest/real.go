@@ -19,7 +19,7 @@ const startTimeout = 5 * time.Minute
 
 // shared is the one broker of this test process that [Real] returns.
 var shared struct {
-	ended atomic.Bool // whether somebody will stop it: Run is under way
+	ended atomic.Bool // whether somebody will end it: Run is under way
 	once  sync.Once
 	b     *Broker
 	stop  func() error
@@ -81,28 +81,40 @@ func Each(t *testing.T, test func(t *testing.T, b *Broker)) {
 // packages' wrappers can stand around one another.
 type Runner interface{ Run() int }
 
-// Main runs the tests of a package, stops the real broker if one was started,
-// and ends the process. It is the body of TestMain.
-func Main(m Runner) { os.Exit(Run(m)) }
+// RunnerFunc makes a [Runner] of a function, for a package that needs a
+// database too:
+//
+//	kafkatest.Main(kafkatest.RunnerFunc(func() int { return pgtest.Run(m) }))
+type RunnerFunc func() int
 
-// Run is [Main] for a TestMain with more to do: it returns the exit code. After
-// tests that passed it looks for goroutines that they left behind, and fails
-// for them.
-func Run(m Runner) int {
+// Run calls f.
+func (f RunnerFunc) Run() int { return f() }
+
+// Main runs the tests of a package, stops the real broker if one was started,
+// and ends the process. It is the body of TestMain. After tests that passed it
+// looks for goroutines that they left behind, and fails for them; opts say
+// which are to stay.
+func Main(m Runner, opts ...goleak.Option) { os.Exit(Run(m, opts...)) }
+
+// Run is [Main] for a TestMain with more to do: it returns the exit code.
+func Run(m Runner, opts ...goleak.Option) int {
 	shared.ended.Store(true)
 	code := m.Run()
-	docker := shared.b != nil && shared.b.Kind == KindDocker
 	if shared.stop != nil {
 		if err := shared.stop(); err != nil {
 			_, _ = fmt.Fprintf(os.Stderr, "kafkatest: stop %s: %v\n", shared.b, err)
 			code = max(code, 1)
 		}
 	}
-	if code == 0 && !docker { // testcontainers keeps a connection to its reaper
-		if err := goleak.Find(); err != nil {
-			_, _ = fmt.Fprintf(os.Stderr, "kafkatest: goroutines outlive the tests: %v\n", err)
-			code = 1
-		}
+	if code != 0 {
+		return code // a failed test may well have left something
 	}
-	return code
+	if err := goleak.Find(append(opts, ofDocker)...); err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "kafkatest: the tests passed, but goroutines outlive them: %v\n", err)
+		return 1
+	}
+	return 0
 }
+
+// ofDocker is what testcontainers keeps for the connection to its reaper.
+var ofDocker = goleak.IgnoreAnyFunction("github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1")

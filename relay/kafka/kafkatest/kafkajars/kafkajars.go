@@ -16,7 +16,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -73,7 +72,7 @@ type Options struct {
 type Broker struct {
 	opts           Options
 	dir            string
-	ownDir         bool
+	release        func() // gives up a temporary dir; nil when dir is the caller's
 	port           int
 	controllerPort int
 	java           java
@@ -130,24 +129,6 @@ func (b *Broker) firstStart(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-func (b *Broker) makeDir() (err error) {
-	if b.opts.Dir == "" {
-		b.ownDir = true
-		b.dir, err = os.MkdirTemp("", "postrider-kafka-")
-		if err != nil {
-			return fmt.Errorf("make a temporary folder for the Kafka broker: %w", err)
-		}
-		return nil
-	}
-	if b.dir, err = filepath.Abs(b.opts.Dir); err != nil {
-		return fmt.Errorf("folder of the Kafka broker %q: %w", b.opts.Dir, err)
-	}
-	if err := os.MkdirAll(b.dir, 0o755); err != nil {
-		return fmt.Errorf("make the Kafka broker's folder: %w", err)
-	}
-	return nil
 }
 
 func (b *Broker) choosePorts() (err error) {
@@ -256,8 +237,9 @@ func (b *Broker) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	err := b.kill()
-	if b.ownDir {
+	if b.release != nil {
 		err = errors.Join(err, os.RemoveAll(b.dir))
+		b.release()
 	}
 	return err
 }

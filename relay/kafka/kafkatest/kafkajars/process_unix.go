@@ -18,28 +18,47 @@ const (
 
 func signalGroup(pid int, sig syscall.Signal) error { return syscall.Kill(-pid, sig) }
 
-// lockFile takes an exclusive lock on path, waiting for whoever has it until
-// ctx ends, and returns its release. The kernel releases it when the process
-// ends.
-func lockFile(ctx context.Context, path string) (release func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+// errLocked says that another process, or another caller in this one, holds a
+// lock.
+var errLocked = errors.New("in use by another process")
+
+// tryLock takes an exclusive lock on the file at path, opened with flag, and
+// returns its release; the kernel releases it too when the process ends. The
+// error is errLocked when somebody else has it.
+func tryLock(path string, flag int) (release func(), err error) {
+	f, err := os.OpenFile(path, flag, 0o644)
 	if err != nil {
 		return nil, err
 	}
+	for {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = errLocked
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// lockFile is tryLock that creates the file and waits for whoever has the lock
+// until ctx ends.
+func lockFile(ctx context.Context, path string) (release func(), err error) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { _ = f.Close() }, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+		release, err := tryLock(path, os.O_CREATE|os.O_RDWR)
+		if !errors.Is(err, errLocked) {
+			return release, err
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("lock %s, which another process holds: %w", path, context.Cause(ctx)), f.Close())
+			return nil, errors.Join(context.Cause(ctx), err)
 		}
 	}
 }

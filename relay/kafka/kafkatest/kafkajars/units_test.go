@@ -161,3 +161,32 @@ func TestLockFileWaitsForItsHolder(t *testing.T) {
 	}
 	again()
 }
+
+func TestTempDirSweepsAbandonedOnes(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	abandoned, release, err := tempDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release() // as the kernel does when its owner is killed
+	used, release, err := tempDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	incomplete := filepath.Join(root, tempPrefix+"incomplete")
+	if err := os.Mkdir(incomplete, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, release, err = tempDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	for dir, want := range map[string]bool{abandoned: false, used: true, incomplete: true} {
+		if _, err := os.Stat(dir); (err == nil) != want {
+			t.Errorf("folder %s: %v, want it to exist: %v", filepath.Base(dir), err, want)
+		}
+	}
+}
