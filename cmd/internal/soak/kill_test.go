@@ -1,15 +1,10 @@
 package soak
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -62,7 +57,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 		if err := w.Prepare(ctx); err != nil {
 			t.Fatal(err)
 		}
-		binary := build(t)
+		binary := build(t, "./victim")
 		total := duration(t, 12*time.Second)
 		pauseMin, pauseMax := 300*time.Millisecond, 900*time.Millisecond
 		if total > 30*time.Second {
@@ -112,89 +107,6 @@ func seed(t *testing.T) uint64 {
 		return n
 	}
 	return rand.Uint64()
-}
-
-func build(t *testing.T) string {
-	t.Helper()
-	binary := t.TempDir() + "/victim"
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./victim").CombinedOutput(); err != nil {
-		t.Fatalf("build the victim: %v\n%s", err, out)
-	}
-	return binary
-}
-
-type process struct {
-	cmd  *exec.Cmd
-	done chan error
-	log  *bytes.Buffer
-}
-
-func victim(t *testing.T, binary, url string, b *kafkatest.Broker, dlq, step string, after time.Duration) *process {
-	t.Helper()
-	p := &process{cmd: exec.Command(binary), done: make(chan error, 1), log: &bytes.Buffer{}}
-	p.cmd.Env = append(os.Environ(), "DATABASE_URL="+url, "KAFKA_BROKERS="+strings.Join(b.Addrs, ","), "VICTIM_DLQ="+dlq)
-	if step != "" {
-		p.cmd.Env = append(p.cmd.Env, "VICTIM_STEP="+step, fmt.Sprintf("VICTIM_AFTER_MS=%d", after.Milliseconds()))
-	}
-	p.cmd.Stderr = p.log
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { p.done <- p.cmd.Wait() }()
-	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
-	return p
-}
-
-// killed waits for the victim to die at its step; when the step does not come in time, or the run
-// ends, it is killed from outside. It reports which.
-func (p *process) killed(ctx context.Context, within time.Duration) bool {
-	select {
-	case <-p.done:
-		return true
-	case <-time.After(within):
-	case <-ctx.Done():
-	}
-	_ = p.cmd.Process.Kill()
-	<-p.done
-	return false
-}
-
-// stop ends the process as an operator would; it must exit cleanly.
-func (p *process) stop(t *testing.T) {
-	t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case err := <-p.done:
-		if err != nil {
-			t.Fatalf("the relay did not stop cleanly: %v\n%s", err, p.log)
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatalf("the relay did not stop within 30 s\n%s", p.log)
-	}
-}
-
-// drained waits until nothing waits any more.
-func drained(t *testing.T, pool *pgxpool.Pool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
-	defer cancel()
-	for {
-		var waiting int
-		err := pool.QueryRow(ctx, `select count(*) from postrider.outbox_event where state not in ('published', 'dead_lettered')`).Scan(&waiting)
-		switch {
-		case err != nil:
-			t.Fatalf("%d events still wait: %v", waiting, err)
-		case waiting == 0:
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("stuck: %d events still wait", waiting)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }
 
 func judge(t *testing.T, pool *pgxpool.Pool, b *kafkatest.Broker, dlq string, topics []string) history.Verdict {

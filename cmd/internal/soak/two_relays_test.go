@@ -30,7 +30,7 @@ func TestTwoRelays(t *testing.T) {
 		if err := w.Load(ctx, backlog); err != nil {
 			t.Fatal(err)
 		}
-		binary := build(t)
+		binary := build(t, "./victim")
 		start := time.Now()
 		one := victim(t, binary, db.URL, b, dlq, "", 0)
 		two := victim(t, binary, db.URL, b, dlq, "", 0)

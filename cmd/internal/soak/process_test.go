@@ -1,0 +1,114 @@
+package soak
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+)
+
+// build compiles a command of this module.
+func build(t *testing.T, dir string) string {
+	t.Helper()
+	binary := t.TempDir() + "/binary"
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, dir).CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", dir, err, out)
+	}
+	return binary
+}
+
+// process is a child that the test kills or stops.
+type process struct {
+	cmd  *exec.Cmd
+	done chan error
+	log  *bytes.Buffer
+}
+
+func run(t *testing.T, binary string, args []string, url string, b *kafkatest.Broker, env ...string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(binary, args...), done: make(chan error, 1), log: &bytes.Buffer{}}
+	p.cmd.Env = append(append(os.Environ(), "DATABASE_URL="+url, "KAFKA_BROKERS="+strings.Join(b.Addrs, ",")), env...)
+	p.cmd.Stderr = p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { p.done <- p.cmd.Wait() }()
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	return p
+}
+
+// victim starts a relay that kills itself at the step, once that time has passed; no step, no death.
+func victim(t *testing.T, binary, url string, b *kafkatest.Broker, dlq, step string, after time.Duration) *process {
+	t.Helper()
+	env := []string{"VICTIM_DLQ=" + dlq}
+	if step != "" {
+		env = append(env, "VICTIM_STEP="+step, fmt.Sprintf("VICTIM_AFTER_MS=%d", after.Milliseconds()))
+	}
+	return run(t, binary, nil, url, b, env...)
+}
+
+// killed waits for the victim to die at its step; when the step does not come in time, or the run
+// ends, it is killed from outside. It reports which.
+func (p *process) killed(ctx context.Context, within time.Duration) bool {
+	select {
+	case <-p.done:
+		return true
+	case <-time.After(within):
+	case <-ctx.Done():
+	}
+	_ = p.cmd.Process.Kill()
+	<-p.done
+	return false
+}
+
+// stop ends the process as an operator would; it must exit cleanly.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-p.done:
+		if err != nil {
+			t.Fatalf("the relay did not stop cleanly: %v\n%s", err, p.log)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatalf("the relay did not stop within 30 s\n%s", p.log)
+	}
+}
+
+// drained waits until no event waits any more.
+func drained(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	until(t, pool, "events still wait", `select count(*) from postrider.outbox_event where state not in ('published', 'dead_lettered')`)
+}
+
+// until waits for a count to become zero.
+func until(t *testing.T, pool *pgxpool.Pool, what, count string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	for {
+		var n int
+		if err := pool.QueryRow(ctx, count).Scan(&n); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if n == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("stuck: %d %s", n, what)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package soak
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+)
+
+// TestServeKilled kills the whole product, relay and collector in one process, at random moments, and
+// judges the end of the road too: each event that was given up has one investigation and one letter.
+func TestServeKilled(t *testing.T) {
+	t.Parallel()
+	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+		ctx := t.Context()
+		db := pgtest.New(t)
+		pool := db.Pool(t)
+		topics := []string{b.Topic(t, 4, nil), b.Topic(t, 2, nil)}
+		dlq := b.Topic(t, 3, nil)
+		w := &Workload{Pool: pool, Topics: topics, Keys: 500, Rate: 1000, PoisonEvery: 200, Seed: seed(t)}
+		if err := w.Prepare(ctx); err != nil {
+			t.Fatal(err)
+		}
+		binary := build(t, "../../postrider")
+		start := func() *process {
+			return run(t, binary, []string{"serve", "--http", "127.0.0.1:0"}, db.URL, b, "DLQ_TOPIC="+dlq, "DLQ_GROUP="+dlq+".collector", "LOG_LEVEL=warn")
+		}
+		total := duration(t, 10*time.Second)
+		pauseMin, pauseMax := 1500*time.Millisecond, 2500*time.Millisecond
+		if total > 30*time.Second {
+			pauseMin, pauseMax = 3*time.Second, 6*time.Second
+		}
+		writing, stopWriting := context.WithTimeout(ctx, total)
+		defer stopWriting()
+		written := make(chan error, 1)
+		go func() { written <- w.Run(writing) }()
+		rng := rand.New(rand.NewPCG(w.Seed, 78))
+		kills := 0
+		for writing.Err() == nil {
+			p := start()
+			if p.killed(writing, pauseMin+time.Duration(rng.Int64N(int64(pauseMax-pauseMin)))) {
+				t.Fatalf("serve ended by itself:\n%s", p.log)
+			}
+			kills++
+		}
+		if err := <-written; err != nil {
+			t.Fatal(err)
+		}
+		last := start()
+		drained(t, pool)
+		until(t, pool, "dead letters wait for the collector", `select count(*) from postrider.outbox_event e
+			where e.state = 'dead_lettered' and not exists (select from postrider.dlq_letter l where l.event_id = e.event_id)`)
+		last.stop(t)
+
+		v := judge(t, pool, b, dlq, topics)
+		t.Logf("%s: seed %d, written %d, rolled back %d, poison %d, kills %d", b, w.Seed, w.Written.Load(), w.RolledBack.Load(), w.Poison.Load(), kills)
+		t.Logf("%s: %s", b, v)
+		if err := v.Err(); err != nil {
+			t.Error(err)
+		}
+		var letters, entries, pending, occurrences int
+		if err := pool.QueryRow(ctx, `select (select count(*) from postrider.dlq_letter), count(*),
+			count(distinct subject_id) filter (where resolution_status = 'pending'), coalesce(sum(occurrences), 0)
+			from postrider.dlq_entry`).Scan(&letters, &entries, &pending, &occurrences); err != nil {
+			t.Fatal(err)
+		}
+		if v.DeadLettered == 0 || letters != v.DeadLettered || entries != v.DeadLettered || pending != v.DeadLettered || occurrences != v.DeadLettered {
+			t.Errorf("%d events were given up: %d letters, %d investigations, %d of them pending, %d occurrences",
+				v.DeadLettered, letters, entries, pending, occurrences)
+		}
+	})
+}
