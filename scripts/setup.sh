@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that what the given parts need is there: postgres, kafka, compiler. It installs Debian
+# Makes sure that what the given parts need is there: postgres, kafka, compiler, clients. It installs Debian
 # packages where it may, and otherwise says what to do. Nothing it does is needed twice.
 set -u
 
@@ -46,6 +46,13 @@ compiler() {
 	fi
 	may_install && install gcc libc6-dev && return
 	echo "setup: no C compiler: the tests run without the race detector."
+}
+
+clients() {
+	# Kafka's and PostgreSQL's usual clients, for the test that uses no code of ours.
+	have kcat && return
+	may_install && install kcat && return
+	echo "setup: no kcat: topics are read with the project's own client only."
 }
 
 for part in "$@"; do
