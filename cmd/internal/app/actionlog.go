@@ -1,0 +1,97 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/postrider/postrider/relay"
+)
+
+// actionLog is a store that writes a line about every pass of the relay that did something
+// (outbox.log). The line says what the pass settled, and so is written when it has.
+type actionLog struct {
+	relay.Store
+	log *slog.Logger
+}
+
+// Claim begins a publishing pass.
+func (a actionLog) Claim(ctx context.Context, limits relay.Limits) (relay.Claim, error) {
+	began := time.Now()
+	claim, err := a.Store.Claim(ctx, limits)
+	if claim == nil || err != nil {
+		return nil, err
+	}
+	return loggedClaim{claim, a.log.With("action", "publish", "worker", limits.Worker), began}, nil
+}
+
+type loggedClaim struct {
+	relay.Claim
+	log   *slog.Logger
+	began time.Time
+}
+
+// Settle ends the pass.
+func (c loggedClaim) Settle(ctx context.Context, s *relay.Settlement) error {
+	events := len(c.Batch().Events)
+	err := c.Claim.Settle(ctx, s)
+	failed := len(s.Exhausted)
+	for i := range s.Scheduled {
+		if s.Scheduled[i].Failure != nil {
+			failed++
+		}
+	}
+	for i := range s.Parked {
+		if s.Parked[i].Failure != nil {
+			failed++
+		}
+	}
+	result(ctx, c.log, c.began, err, slog.Int("batch_size", events), slog.Int("processed", events),
+		slog.Int("succeeded", len(s.Delivered)), slog.Int("failed", failed), slog.Int("exhausted", len(s.Exhausted)),
+		slog.Int("scheduled", len(s.Scheduled)), slog.Int("parked", len(s.Parked)))
+	return err
+}
+
+// ClaimLetters begins a pass that dead-letters.
+func (a actionLog) ClaimLetters(ctx context.Context, dlqTopic string, limit int) (relay.LetterClaim, error) {
+	began := time.Now()
+	claim, err := a.Store.ClaimLetters(ctx, dlqTopic, limit)
+	if claim == nil || err != nil {
+		return nil, err
+	}
+	return loggedLetters{claim, a.log.With("action", "dead_letter"), began}, nil
+}
+
+type loggedLetters struct {
+	relay.LetterClaim
+	log   *slog.Logger
+	began time.Time
+}
+
+// Settle ends the pass.
+func (c loggedLetters) Settle(ctx context.Context, delivered []int64, hold *relay.HoldChange) error {
+	events := len(c.Events())
+	err := c.LetterClaim.Settle(ctx, delivered, hold)
+	result(ctx, c.log, c.began, err, slog.Int("batch_size", events), slog.Int("processed", events),
+		slog.Int("dead_lettered", len(delivered)), slog.Int("failed", events-len(delivered)))
+	return err
+}
+
+// Return is a pass of its own.
+func (a actionLog) Return(ctx context.Context, limit int, grace time.Duration) (relay.Returned, error) {
+	began := time.Now()
+	returned, err := a.Store.Return(ctx, limit, grace)
+	if returned != (relay.Returned{}) {
+		result(ctx, a.log.With("action", "return"), began, err, slog.Int("processed", returned.Events), slog.Int("holds_ended", returned.Holds))
+	}
+	return returned, err
+}
+
+func result(ctx context.Context, log *slog.Logger, began time.Time, err error, attrs ...slog.Attr) {
+	attrs = append(attrs, slog.Float64("duration_ms", float64(time.Since(began).Microseconds())/1000))
+	level := slog.LevelInfo
+	if err != nil {
+		level, attrs = slog.LevelError, append(attrs, slog.Any("err", err))
+	}
+	log.LogAttrs(ctx, level, "outbox action", attrs...)
+}

@@ -1,0 +1,199 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/httpapi"
+	"github.com/postrider/postrider/cmd/internal/obs"
+	"github.com/postrider/postrider/relay/kafka"
+)
+
+// Options is what an App is made of.
+type Options struct {
+	// Config are the settings; database.url and kafka.brokers must be set. Required.
+	Config config.Config
+	// Roles are the parts to run. Defaults to all.
+	Roles []Role
+	// Migrate brings the schema to this binary's version first. Defaults to false: a database that
+	// lacks migrations is refused.
+	Migrate bool
+	// Registry receives and serves the metrics; a registry takes those of one App. Defaults to a new
+	// one.
+	Registry *prometheus.Registry
+	// Logger defaults to one that discards.
+	Logger *slog.Logger
+}
+
+// App is a process of Postrider: New makes it, Run works, Stop ends it. Several may live in one
+// operating system process.
+type App struct {
+	options   Options
+	log       *slog.Logger
+	lifecycle *lifecycle
+	failed    chan error
+
+	service   *pgxpool.Pool
+	publisher *kafka.Publisher
+	http      *httpapi.Server // nil without the role
+	parts     []part
+}
+
+// New checks the settings and the database and makes everything that Run will need. It needs the
+// database, because nothing can be checked without, and it does not need the brokers: a relay that
+// starts before they do waits for them. When it fails nothing is left open.
+func New(ctx context.Context, o Options) (_ *App, err error) {
+	if err := o.Config.Require("database.url", "kafka.brokers"); err != nil {
+		return nil, err
+	}
+	if len(o.Roles) == 0 {
+		o.Roles = Roles()
+	}
+	if o.Registry == nil {
+		o.Registry = obs.NewRegistry()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	log := o.Logger.With("component", "app")
+	a := &App{options: o, log: log, lifecycle: newLifecycle(log), failed: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
+		}
+	}()
+	if err := prepareDatabase(ctx, o.Config.Database.URL, o.Migrate, log); err != nil {
+		return nil, err
+	}
+	// What stands above is stopped after what stands below.
+	for _, make := range []func(context.Context) error{a.openService, a.openPublisher, a.makeCollector, a.makeRelay, a.listen} {
+		if err := make(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+func (a *App) has(r Role) bool { return slices.Contains(a.options.Roles, r) }
+
+// Addr is where the process listens for HTTP, with the port it got; empty without the role.
+func (a *App) Addr() string {
+	if a.http == nil {
+		return ""
+	}
+	return a.http.Addr()
+}
+
+// Run works until ctx ends or Stop is called, stops everything in order, and returns nil if all of
+// it went well. A part that fails ends the others too.
+func (a *App) Run(ctx context.Context) error {
+	b := obs.ReadBuild()
+	a.log.Info("starting", "version", b.Version, "revision", b.Revision, "roles", joinRoles(a.options.Roles), "config", a.options.Config)
+	if a.http != nil {
+		go func() {
+			if err := a.http.Serve(); err != nil {
+				a.fail("http server", err)
+			}
+		}()
+	}
+	for _, p := range a.parts {
+		a.start(ctx, p)
+	}
+	var failure error
+	select {
+	case failure = <-a.failed:
+		a.log.Error("stopping, because a part failed", "err", failure)
+	case <-ctx.Done():
+		a.log.Info("stopping")
+	case <-a.lifecycle.stopping:
+	}
+	began := time.Now()
+	err := a.Stop(context.WithoutCancel(ctx))
+	a.log.Info("stopped", "took", time.Since(began).String())
+	return errors.Join(failure, err)
+}
+
+// Stop ends everything within 30 seconds: first readiness, then all work at once, which finishes
+// what it has in hand, then connections, those opened last first. What does not end in its time is
+// named in the error and left behind. It may be called at any time, more than once and from several
+// goroutines; all calls return the same when everything has ended.
+func (a *App) Stop(ctx context.Context) error {
+	if a.http != nil {
+		a.http.Drain()
+	}
+	return a.lifecycle.stop(ctx)
+}
+
+// serviceConnections are enough for the collector, which uses one at a time, and the checks.
+const serviceConnections = 4
+
+// openService opens the connections of everything but the relay's workers, whose sessions have
+// settings of their own and are busy when most needed elsewhere.
+func (a *App) openService(ctx context.Context) error {
+	pool, err := OpenPool(ctx, a.options.Config.Database.URL, serviceConnections)
+	if err != nil {
+		return err
+	}
+	a.service = pool
+	a.lifecycle.add(closing("database connections", a.service.Close))
+	return nil
+}
+
+func (a *App) openPublisher(context.Context) error {
+	c := a.options.Config.Kafka
+	publisher, err := kafka.NewPublisher(kafka.Config{
+		Brokers: c.Brokers, ClientID: c.ClientID, MaxMessageBytes: c.MaxMessageBytes, Compression: c.Compression,
+		AllowTopicCreation: c.AllowTopicCreation, Logger: a.options.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	a.publisher = publisher
+	a.lifecycle.add(closing("producers", publisher.Close))
+	return nil
+}
+
+func (a *App) listen(context.Context) error {
+	if !a.has(HTTP) {
+		return nil
+	}
+	server, err := httpapi.New(httpapi.Config{
+		Address: a.options.Config.HTTP.Address, Checks: a.checks(), Metrics: a.options.Registry, Logger: a.options.Logger,
+	})
+	if err != nil {
+		return fmt.Errorf("%w; choose another http.address, or stop what uses it", err)
+	}
+	a.http = server
+	a.lifecycle.add(step{name: "http server", limit: 2 * time.Second, stop: server.Stop})
+	return nil
+}
+
+// checks are what readiness depends on.
+func (a *App) checks() []httpapi.Check {
+	return []httpapi.Check{
+		{Name: "database", Run: func(ctx context.Context) error {
+			var standby bool
+			if err := a.service.QueryRow(ctx, "select pg_is_in_recovery()").Scan(&standby); err != nil {
+				return err
+			}
+			if standby {
+				return errors.New("the database is a standby and read-only")
+			}
+			return nil
+		}},
+		{Name: "kafka", Run: a.publisher.Ping},
+	}
+}
+
+// closing is a step for what closes without a context.
+func closing(name string, shut func()) step {
+	return step{name: name, limit: 2 * time.Second, stop: func(context.Context) error { shut(); return nil }}
+}

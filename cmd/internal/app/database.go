@@ -1,0 +1,85 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/cmd/internal/config"
+)
+
+// connectLimit bounds the first connection and its questions.
+const connectLimit = 10 * time.Second
+
+// Connect opens one connection to the database. Its error says what is wrong and what to do, and
+// has no password in it.
+func Connect(ctx context.Context, address config.DatabaseURL) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, address.Reveal())
+	if err != nil {
+		return nil, unreachable(address, err)
+	}
+	return conn, nil
+}
+
+func unreachable(address config.DatabaseURL, err error) error {
+	return fmt.Errorf("the database %s cannot be reached: %w%s", address, err, connectHint(err))
+}
+
+// connectHint says what to look at, where the error tells.
+func connectHint(err error) string {
+	var refused *pgconn.PgError
+	var network *net.OpError
+	switch {
+	case errors.As(err, &refused):
+		switch refused.Code {
+		case "28P01", "28000": // invalid_password, invalid_authorization_specification
+			return "; check user and password in database.url"
+		case "3D000": // invalid_catalog_name
+			return "; create the database, or correct its name in database.url"
+		case "57P03", "53300": // cannot_connect_now, too_many_connections
+			return "; try again in a moment"
+		}
+	case errors.As(err, &network), errors.Is(err, context.DeadlineExceeded):
+		return "; check that PostgreSQL runs there, and host and port in database.url"
+	}
+	return ""
+}
+
+// OpenPool opens a pool of connections with settings that keep no session for ever, and proves that
+// the database can be reached; its error is as Connect's.
+func OpenPool(ctx context.Context, address config.DatabaseURL, connections int32) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(address.Reveal())
+	if err != nil {
+		return nil, errors.New("database.url is not accepted by the PostgreSQL client") // err quotes the URL
+	}
+	cfg.MaxConns = connections
+	if cfg.ConnConfig.ConnectTimeout == 0 {
+		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
+	for name, value := range map[string]string{
+		"application_name": "postrider", "statement_timeout": "60s", "idle_in_transaction_session_timeout": "60s",
+	} {
+		if _, given := cfg.ConnConfig.RuntimeParams[name]; !given {
+			cfg.ConnConfig.RuntimeParams[name] = value
+		}
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open database connections: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, unreachable(address, err)
+	}
+	return pool, nil
+}

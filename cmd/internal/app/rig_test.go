@@ -1,0 +1,154 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// settings are those of an app on a database and brokers, with free ports.
+func settings(t *testing.T, database string, brokers ...string) config.Config {
+	t.Helper()
+	c, err := config.Load(config.Sources{Flags: map[string]string{
+		"database.url": database, "kafka.brokers": strings.Join(brokers, ","), "http.address": "127.0.0.1:0",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// run starts an app and returns it; the test ends by stopping it, twice.
+func run(t *testing.T, o Options) *App {
+	t.Helper()
+	a, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		began := time.Now()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("stopping took %v", took)
+		}
+		if err := a.Stop(context.Background()); err != nil {
+			t.Errorf("Stop again: %v", err)
+		}
+	})
+	return a
+}
+
+// eventually waits until done, and fails with what it last said when that takes too long.
+func eventually(t *testing.T, what string, done func() (bool, string)) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(30 * time.Second)
+	for {
+		ok, state := done()
+		if ok {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s: not within 30s; %s", what, state)
+		}
+	}
+}
+
+// readyz asks an app for its readiness.
+func readyz(t *testing.T, a *App) (int, string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
+	response, err := client.Get("http://" + a.Addr() + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+func waitReady(t *testing.T, a *App) {
+	t.Helper()
+	eventually(t, "ready", func() (bool, string) {
+		status, body := readyz(t, a)
+		return status == http.StatusOK, body
+	})
+}
+
+// enqueue writes messages in one transaction.
+func enqueue(t *testing.T, conn *pgx.Conn, messages ...outbox.Message) {
+	t.Helper()
+	err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+		for _, m := range messages {
+			if _, err := outbox.Enqueue(t.Context(), tx, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func waitRow(t *testing.T, conn *pgx.Conn, what, query string) {
+	t.Helper()
+	eventually(t, what, func() (bool, string) {
+		var ok bool
+		if err := conn.QueryRow(t.Context(), query).Scan(&ok); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		return ok, query
+	})
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// syncBuffer is a buffer for a log that goes on.
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

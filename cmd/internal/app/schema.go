@@ -1,0 +1,81 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/migrations"
+	"github.com/postrider/postrider/migrations/pgserver"
+)
+
+// prepareDatabase proves that the database is one that Postrider can work on, and migrates it
+// where it is asked to.
+func prepareDatabase(ctx context.Context, address config.DatabaseURL, migrate bool, log *slog.Logger) error {
+	conn, err := Connect(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = conn.Close(closing)
+	}()
+	if err := checkServer(ctx, conn, address); err != nil {
+		return err
+	}
+	all, err := migrations.All()
+	if err != nil {
+		return err
+	}
+	runner := migrations.New(conn, all, migrations.WithWaiting(func(holder string) {
+		log.Info("waiting for another migration to end", "holder", holder)
+	}))
+	if migrate {
+		applied, err := runner.Up(ctx)
+		for _, m := range applied {
+			log.Info("migrated", "version", m.Version, "name", m.Name, "took", m.Duration.String())
+		}
+		if err != nil && !errors.Is(err, migrations.ErrAhead) {
+			return fmt.Errorf("migrate the database: %w", err)
+		}
+	}
+	err = runner.Validate(ctx)
+	switch {
+	case errors.Is(err, migrations.ErrAhead) && !errors.Is(err, migrations.ErrChanged):
+		// A newer release migrated while this one still runs elsewhere, as in every rolling
+		// upgrade. Refusing would take the old processes away before the new ones are there.
+		log.Warn("the database is ahead of this binary; update it soon", "err", err)
+		return nil
+	case errors.Is(err, migrations.ErrBehind):
+		return fmt.Errorf("the schema of the database is not ready: %w (or start with --migrate)", err)
+	case err != nil:
+		return fmt.Errorf("check the schema of the database: %w", err)
+	}
+	return nil
+}
+
+// checkServer refuses servers that cannot work, before anything fails in a stranger way.
+func checkServer(ctx context.Context, conn *pgx.Conn, address config.DatabaseURL) error {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	var number int
+	var version string
+	var standby bool
+	err := conn.QueryRow(ctx, `select current_setting('server_version_num')::int, current_setting('server_version'), pg_is_in_recovery()`).
+		Scan(&number, &version, &standby)
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask the database for its version: %w", err)
+	case number < pgserver.MinMajor*10000:
+		return fmt.Errorf("the database %s runs PostgreSQL %s; Postrider needs %d or newer", address, version, pgserver.MinMajor)
+	case standby:
+		return fmt.Errorf("the database %s is a standby and read-only; give the primary, or several hosts and target_session_attrs=read-write in database.url", address)
+	}
+	return nil
+}

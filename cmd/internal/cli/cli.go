@@ -1,0 +1,130 @@
+// Package cli is the command line of Postrider: it reads the settings, calls what does the work,
+// and prints the result. Results go to standard output; logs and errors go to standard error.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes.
+const (
+	// ExitOK: the command did what it was asked to.
+	ExitOK = 0
+	// ExitFailure: it was tried and failed.
+	ExitFailure = 1
+	// ExitUsage: the command line or a setting is wrong, and nothing was tried.
+	ExitUsage = 2
+)
+
+// Run runs the command that args name, until it is done or ctx ends, and returns its exit code.
+// environ is the environment, as os.Environ returns it.
+func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	c := &commands{environ: environ, stdout: stdout, stderr: stderr}
+	root := c.root()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	// What fails before a command begins is the command line's fault.
+	var usage *usageError
+	if !c.begun && !errors.As(err, &usage) {
+		err = &usageError{err}
+	}
+	fmt.Fprint(stderr, report(err))
+	if errors.As(err, &usage) {
+		return ExitUsage
+	}
+	return ExitFailure
+}
+
+// usageError is a mistake of whoever called.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// report renders an error for a terminal: further lines are indented, control characters shown.
+func report(err error) string {
+	lines := strings.Split(strings.TrimRight(err.Error(), "\n"), "\n")
+	for i := range lines {
+		lines[i] = visible(lines[i])
+	}
+	text := "postrider: " + strings.Join(lines, "\n  ") + "\n"
+	var usage *usageError
+	if errors.As(err, &usage) {
+		text += "Help is in: postrider --help, postrider COMMAND --help\n"
+	}
+	return text
+}
+
+// commands is what all commands share.
+type commands struct {
+	environ        []string
+	stdout, stderr io.Writer
+	settings       settings
+	begun          bool
+}
+
+func (c *commands) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "postrider",
+		Short: "A PostgreSQL outbox relay to Kafka that turns dead letters into investigations",
+		Long: `Postrider carries events that services wrote into a PostgreSQL outbox to Kafka, in order
+per key, and turns what cannot be delivered into investigations.
+
+Begin with:  postrider dev --demo
+
+Settings come from flags, the environment (DATABASE_URL, KAFKA_BROKERS, OUTBOX_BATCH_SIZE …)
+and a YAML file (--config), in this order. Exit codes: 0 done, 1 failed, 2 wrong command line
+or setting.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRun: func(*cobra.Command, []string) {
+			c.begun = true
+		},
+		RunE: c.group,
+		Args: cobra.ArbitraryArgs,
+	}
+	root.SetGlobalNormalizationFunc(shortNames)
+	c.settings.bindCommon(root.PersistentFlags())
+	root.AddCommand(c.serve(), c.dev(), c.migrate(), c.outbox(), c.dlq(), c.version())
+	return root
+}
+
+// group runs when a command that only groups others is called by itself.
+func (c *commands) group(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() && sub.Name() != "help" && sub.Name() != "completion" {
+			names = append(names, sub.Name())
+		}
+	}
+	return usagef("%s has no command %q; there are %s", cmd.CommandPath(), args[0], strings.Join(names, ", "))
+}
+
+// exactly is cobra.ExactArgs with an error that names what is missing.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		if len(names) == 0 {
+			return fmt.Errorf("%s takes no arguments, but was given %q", cmd.CommandPath(), args[0])
+		}
+		return fmt.Errorf("%s takes %s, but was given %d arguments", cmd.CommandPath(), strings.Join(names, " "), len(args))
+	}
+}

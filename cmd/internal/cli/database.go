@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/cmd/internal/app"
+)
+
+// withDatabase runs do on one connection.
+func (c *commands) withDatabase(ctx context.Context, do func(*pgx.Conn) error) error {
+	cfg, err := c.load(nil, "database.url")
+	if err != nil {
+		return err
+	}
+	conn, err := app.Connect(ctx, cfg.Database.URL)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = conn.Close(closing)
+	}()
+	return do(conn)
+}
+
+// withPool runs do on a small pool, for the stores that want one.
+func (c *commands) withPool(ctx context.Context, do func(*pgxpool.Pool) error) error {
+	cfg, err := c.load(nil, "database.url")
+	if err != nil {
+		return err
+	}
+	pool, err := app.OpenPool(ctx, cfg.Database.URL, 2)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return explain(do(pool))
+}
+
+// explain adds what to do about the two ways in which a database is not ready to be looked at.
+func explain(err error) error {
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	switch refused.Code {
+	case "42P01", "3F000", "42703": // undefined_table, invalid_schema_name, undefined_column
+		return fmt.Errorf("%w; the database lacks migrations: postrider migrate up", err)
+	case "42501": // insufficient_privilege
+		return fmt.Errorf("%w; grant postrider_operator to the user of database.url (see postrider migrate roles)", err)
+	}
+	return err
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/internal/devstack"
+	"github.com/postrider/postrider/cmd/internal/obs"
+)
+
+func (c *commands) dev() *cobra.Command {
+	var options devstack.Options
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run everything on this machine, PostgreSQL and Kafka included, for development",
+		Long: `Starts a PostgreSQL of its own (installed here, or fetched once), a Kafka broker inside this
+process, and Postrider. When all is ready it prints one line that begins with "postrider: ready" and
+has the addresses. Ctrl-C stops everything.`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, key := range everywhere {
+				if c.settings.given(key) {
+					return usagef("postrider dev starts its own database and broker; leave --%s out, or use postrider serve", strings.ReplaceAll(key, ".", "-"))
+				}
+			}
+			// The shell's may well be those of a real installation.
+			c.environ = slices.DeleteFunc(slices.Clone(c.environ), func(entry string) bool {
+				return strings.HasPrefix(entry, "DATABASE_URL=") || strings.HasPrefix(entry, "KAFKA_BROKERS=")
+			})
+			cfg, err := c.load(devstack.Defaults())
+			if err != nil {
+				return err
+			}
+			options.Config, options.Out = cfg, c.stdout
+			if options.Logger, err = obs.NewLogger(c.stderr, cfg.Log.Level, cfg.Log.Format); err != nil {
+				return err
+			}
+			return devstack.Run(cmd.Context(), options)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&options.Demo, "demo", false, "run an order service that writes some twenty events a second")
+	flags.StringVar(&options.DataDir, "data", "", "keep all data in this `folder` between runs (default: a temporary one)")
+	flags.IntVar(&options.KafkaPort, "kafka-port", 0, "port of Kafka on 127.0.0.1 (default: a free one)")
+	flags.IntVar(&options.PostgresPort, "postgres-port", 0, "port of PostgreSQL on 127.0.0.1 (default: a free one)")
+	c.settings.bindAll(flags, devstack.Defaults())
+	return cmd
+}

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/postrider/postrider/dlq"
+)
+
+// How much of a payload a terminal gets; -o json has more.
+const (
+	textExcerpt   = 4 << 10
+	binaryExcerpt = 256
+)
+
+// showEntry prints an investigation for people.
+func showEntry(w io.Writer, e dlq.Entry, letters []dlq.Letter) error {
+	predecessor := ""
+	if e.PredecessorUUID != [16]byte{} {
+		predecessor = e.PredecessorUUID.String()
+	}
+	if err := fields(w,
+		[2]string{"Investigation", e.UUID.String()},
+		[2]string{"Subject", string(e.Subject.Type) + " " + e.Subject.ID},
+		[2]string{"Status", string(e.Status)},
+		[2]string{"Reason", string(e.Reason)},
+		[2]string{"Topic", e.Topic},
+		[2]string{"Error", e.ErrorCode},
+		[2]string{"", e.ErrorMessage},
+		[2]string{"Occurred", times(e.Occurrences)},
+		[2]string{"Dead-lettered", moment(e.DeadLetteredAt)},
+		[2]string{"Last occurred", moment(e.LastOccurredAt)},
+		[2]string{"Resolved", moment(e.ResolvedAt)},
+		[2]string{"Resolved by", e.ResolvedBy},
+		[2]string{"Notes", e.ResolutionNotes},
+		[2]string{"Predecessor", predecessor},
+	); err != nil {
+		return err
+	}
+	if len(e.Metadata) > 0 && string(e.Metadata) != "{}" {
+		fmt.Fprintf(w, "\nMetadata:\n%s\n", indented(e.Metadata))
+	}
+	if len(letters) > 0 {
+		showMessage(w, &letters[0])
+	}
+	fmt.Fprintf(w, "\nLetters, the newest first:\n")
+	rows := make([][]string, len(letters))
+	for i := range letters {
+		l := &letters[i]
+		attempts := ""
+		if l.Attempts != nil {
+			attempts = strconv.Itoa(int(*l.Attempts))
+		}
+		rows[i] = []string{moment(l.RecordedAt), fmt.Sprintf("%s/%d@%d", l.DLQTopic, l.DLQPartition, l.DLQOffset), l.ErrorCode, attempts, l.ErrorMessage}
+	}
+	if err := grid(w, []string{"RECORDED", "READ FROM", "CODE", "ATTEMPTS", "ERROR"}, rows); err != nil {
+		return err
+	}
+	if e.Occurrences > len(letters) {
+		fmt.Fprintf(w, "The newest %d of %d are shown.\n", len(letters), e.Occurrences)
+	}
+	return nil
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return strconv.Itoa(n) + " times"
+}
+
+// showMessage prints key, headers and payload of the newest letter.
+func showMessage(w io.Writer, l *dlq.Letter) {
+	fmt.Fprintln(w, "\nMessage:")
+	_ = fields(w, [2]string{"  Letter", l.ID}, [2]string{"  Key", keyText(l)})
+	for _, h := range l.Headers {
+		fmt.Fprintf(w, "  Header  %s: %s\n", visible(h.Name), shorten(visible(string(h.Value)), 200))
+	}
+	fmt.Fprintf(w, "  Payload, %s\n", payloadTitle(l))
+	if body := payloadText(l.Payload); body != "" {
+		fmt.Fprintf(w, "    %s\n", strings.ReplaceAll(body, "\n", "\n    "))
+	}
+}
+
+func keyText(l *dlq.Letter) string {
+	switch {
+	case l.Key == nil:
+		return ""
+	case utf8.Valid(l.Key):
+		return strconv.Quote(string(l.Key))
+	}
+	return "0x" + hex.EncodeToString(l.Key)
+}
+
+func payloadTitle(l *dlq.Letter) string {
+	size := "of unknown size"
+	if l.PayloadBytes != nil {
+		size = fmt.Sprintf("%d bytes", *l.PayloadBytes)
+	}
+	switch {
+	case l.PayloadKind == dlq.Tombstone:
+		return "null (a tombstone)"
+	case l.PayloadKind == dlq.Reference && l.OutboxID != nil:
+		return fmt.Sprintf("%s, too large for the letter; it is in postrider.outbox_event, id %d", size, *l.OutboxID)
+	case l.PayloadKind == dlq.Reference:
+		return fmt.Sprintf("%s, not in the letter; it is in the record of %s, partition %d, offset %d", size, l.DLQTopic, l.DLQPartition, l.DLQOffset)
+	case l.Payload == nil:
+		return fmt.Sprintf("%s, too long to show; it is in postrider.dlq_letter", size)
+	case len(l.Payload) == 0:
+		return "empty"
+	case json.Valid(l.Payload):
+		return size + ", JSON"
+	case utf8.Valid(l.Payload):
+		return size + ", text"
+	}
+	return size + ", binary"
+}
+
+// payloadText renders a payload for a terminal: JSON indented, text as it is, anything else as hex,
+// each cut and without anything that a terminal would obey.
+func payloadText(payload []byte) string {
+	switch {
+	case len(payload) == 0:
+		return ""
+	case json.Valid(payload):
+		return excerpt(indented(payload))
+	case utf8.Valid(payload):
+		return excerpt(visibleLines(string(payload)))
+	}
+	dump := strings.TrimRight(hex.Dump(payload[:min(len(payload), binaryExcerpt)]), "\n")
+	if more := len(payload) - binaryExcerpt; more > 0 {
+		dump += fmt.Sprintf("\n… %d more bytes; -o json has them", more)
+	}
+	return dump
+}
+
+// excerpt cuts at the end of a character.
+func excerpt(text string) string {
+	if len(text) <= textExcerpt {
+		return text
+	}
+	end := textExcerpt
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + fmt.Sprintf("\n… %d more bytes; -o json has them", len(text)-end)
+}
+
+func indented(raw []byte) string {
+	var b bytes.Buffer
+	if err := json.Indent(&b, raw, "", "  "); err != nil {
+		return visibleLines(string(raw))
+	}
+	return visibleLines(b.String())
+}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/dlq/postgres"
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+func TestOutboxStatus(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	contains(t, succeed(t, db, "outbox", "status"), "pending", "No event is overdue.", "Nothing is held.")
+	if _, err := db.Conn(t).Exec(t.Context(), `
+		insert into postrider.outbox_event (topic, key, payload, available_at) values ('t', 'k', 'v', now() - interval '5 minutes'), ('t', 'k', 'v', now() + interval '1 day');
+		update postrider.outbox_event set created_at = available_at where available_at < now();
+		insert into postrider.outbox_hold (scope, topic, key, cause, error_code, error, next_probe_at)
+		values ('key', 't', convert_to(E'k\x1b[2J', 'UTF8'), 'retry', 'BROKEN', E'first\nsecond\x1b]0;x\x07', now())`); err != nil {
+		t.Fatal(err)
+	}
+	table := succeed(t, db, "outbox", "status")
+	contains(t, table, "1 of them are due", "is 5m", "1 holds", "BROKEN", `first\nsecond\x1b]0;x\a`, `k\x1b[2J`)
+	if strings.ContainsAny(table, "\x1b\x07") {
+		t.Errorf("control characters in %q", table)
+	}
+	encoded := succeed(t, db, "outbox", "status", "-o", "json")
+	s := decode[relay.Status](t, encoded)
+	if s.Pending != 2 || s.Due != 1 || s.OldestDueSeconds < 300 || len(s.Holds) != 1 {
+		t.Errorf("status %+v", s)
+	}
+	for _, name := range []string{"pending", "due", "failed", "dead_lettered", "oldest_due_seconds", "parked", "scheduled", "exhausted", "processing", "holds"} {
+		contains(t, encoded, `"`+name+`":`)
+	}
+}
+
+// record stores a dead letter of ours as the collector would, and returns its investigation's id.
+func record(t *testing.T, store *postgres.Store, offset int64, key, payload []byte, headers ...outbox.Header) string {
+	t.Helper()
+	event := uuid.NewString()
+	own := map[string]string{
+		outbox.HeaderLetterVersion: "1", outbox.HeaderEventID: event, outbox.HeaderEpisode: "1", outbox.HeaderOutboxID: "42",
+		outbox.HeaderOriginTopic: "orders", outbox.HeaderAttempts: "3", outbox.HeaderErrorClass: "permanent", outbox.HeaderErrorCode: "INVALID_RECORD",
+		outbox.HeaderErrorMessage: "no \x1b[31mgood\x1b[0m\u202e", outbox.HeaderPayload: outbox.PayloadInline,
+		outbox.HeaderFirstFailedAt: "2026-01-02T03:04:05Z", outbox.HeaderLastFailedAt: "2026-01-02T03:04:06Z", outbox.HeaderCreatedAt: "2026-01-02T03:04:04Z",
+	}
+	for name, value := range own {
+		headers = append(headers, outbox.Header{Name: name, Value: []byte(value)})
+	}
+	letter := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: offset, Timestamp: time.Now(), Key: key, Value: payload, Headers: headers})
+	if _, err := store.RecordLetters(t.Context(), []dlq.Letter{letter}); err != nil {
+		t.Fatal(err)
+	}
+	entries, _, err := store.List(t.Context(), dlq.Filter{Subject: letter.Subject})
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("investigations of %v: %v, %v", letter.Subject, entries, err)
+	}
+	return entries[0].UUID.String()
+}
+
+func TestDLQ(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	contains(t, succeed(t, db, "dlq", "list"), "There are no such investigations.")
+	store, err := postgres.NewStore(postgres.Config{Pool: db.Pool(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hostile := `{"name": "a\u001b[2Jb", "raw": "` + "\u009b2J\u202e" + `", "n": 12345678901234567890}`
+	asJSON := record(t, store, 1, []byte("order-1"), []byte(hostile), outbox.Header{Name: "trace\x1b[1m", Value: []byte("v\x1b[1m")})
+	asText := record(t, store, 2, nil, []byte("line one\nline\ttwo\x1b]0;title\x07"))
+	binary := append([]byte{0xff, 0x00, 0x1b}, bytes.Repeat([]byte{7}, 1000)...)
+	asBinary := record(t, store, 3, []byte{0xfe, 0x01}, binary)
+	long := record(t, store, 4, []byte("k"), []byte(strings.Repeat("ä", 20_000)))
+
+	t.Run("list", func(t *testing.T) {
+		table := succeed(t, db, "dlq", "list", "--status", "pending", "--limit", "3")
+		contains(t, table, "ID", asBinary, asText, long, "undeliverable", "orders", "INVALID_RECORD", "1 to 3 of 4", `\x1b[31mgood`)
+		if strings.Contains(table, asJSON) || strings.ContainsAny(table, "\x1b\u202e") {
+			t.Errorf("table:\n%q", table)
+		}
+		contains(t, succeed(t, db, "dlq", "list", "--offset", "3"), asJSON)
+		contains(t, succeed(t, db, "dlq", "list", "--offset", "9"), "None beyond the first 9; there are 4")
+		contains(t, succeed(t, db, "dlq", "list", "--status", "cancelled"), "no such investigations")
+		contains(t, succeed(t, db, "dlq", "list", "--topic", "other"), "no such investigations")
+		encoded := succeed(t, db, "dlq", "list", "-o", "json", "--reason", "undeliverable")
+		list := decode[listView](t, encoded)
+		if list.Total != 4 || len(list.Entries) != 4 || list.Entries[0].UUID != long || *list.Entries[0].ErrorMessage != "no \x1b[31mgood\x1b[0m\u202e" {
+			t.Errorf("list %+v", list)
+		}
+		if strings.Contains(encoded, "\u202e") {
+			t.Errorf("a change of direction in %q", encoded)
+		}
+	})
+	t.Run("show", func(t *testing.T) {
+		for id, want := range map[string][]string{
+			asJSON:   {`"order-1"`, "JSON", `    "n": 12345678901234567890`, `\u009b2J\u202e`, `trace\x1b[1m: v\x1b[1m`, "Reason", "undeliverable", "postrider.dlq/0@1", "INVALID_RECORD"},
+			asText:   {"text", "    line one\n    line    two", `\x1b]0;title\a`},
+			asBinary: {"1003 bytes, binary", "0xfe01", "ff 00 1b 07", "747 more bytes; -o json has them"},
+			long:     {"40000 bytes, text", "35904 more bytes"},
+		} {
+			shown := succeed(t, db, "dlq", "show", id)
+			contains(t, shown, append(want, id, "once", "Letters, the newest first")...)
+			if strings.ContainsAny(shown, "\x1b\x07\u009b\u202e\t") {
+				t.Errorf("control characters in %q", shown)
+			}
+			detail := decode[struct {
+				UUID     string          `json:"dlq_entry_uuid"`
+				Snapshot json.RawMessage `json:"snapshot"`
+				Letters  []struct {
+					Payload string `json:"payload"`
+					Key     string `json:"key"`
+				} `json:"letters"`
+			}](t, succeed(t, db, "dlq", "show", id, "-o", "json"))
+			if detail.UUID != id || len(detail.Letters) != 1 || len(detail.Snapshot) < 10 {
+				t.Errorf("detail %+v", detail)
+			}
+			if id == asBinary && detail.Letters[0].Payload != base64.StdEncoding.EncodeToString(binary) {
+				t.Errorf("payload %s", detail.Letters[0].Payload)
+			}
+		}
+	})
+}
+
+func TestPayloadTitle(t *testing.T) {
+	t.Parallel()
+	size, id := int64(5), int64(42)
+	for want, l := range map[string]dlq.Letter{
+		"null (a tombstone)":  {PayloadKind: dlq.Tombstone},
+		"5 bytes, too large":  {PayloadKind: dlq.Reference, OutboxID: &id, PayloadBytes: &size},
+		"id 42":               {PayloadKind: dlq.Reference, OutboxID: &id},
+		"offset 7":            {PayloadKind: dlq.Reference, DLQOffset: 7},
+		"5 bytes, too long":   {PayloadKind: dlq.Inline, PayloadBytes: &size},
+		"empty":               {PayloadKind: dlq.Inline, Payload: []byte{}},
+		"5 bytes, JSON":       {PayloadKind: dlq.Inline, Payload: []byte("12345"), PayloadBytes: &size},
+		"5 bytes, text":       {PayloadKind: dlq.Inline, Payload: []byte("hello"), PayloadBytes: &size},
+		"unknown size, binar": {PayloadKind: dlq.Inline, Payload: []byte{0xff}},
+	} {
+		if got := payloadTitle(&l); !strings.Contains(got, want) {
+			t.Errorf("%+v: %q does not say %q", l, got, want)
+		}
+	}
+}

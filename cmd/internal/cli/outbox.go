@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/postgres"
+)
+
+func (c *commands) outbox() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "outbox",
+		Short: "Look at the events that wait for Kafka",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  c.group,
+	}
+	cmd.AddCommand(c.outboxStatus())
+	return cmd
+}
+
+func (c *commands) outboxStatus() *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Count events by state, and list what is held and why",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
+				status, err := postgres.NewStore(pool, postgres.StoreOptions{}).Status(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return out.print(c.stdout, status, func(w io.Writer) error { return outboxTable(w, status) })
+			})
+		},
+	}
+	out.bind(cmd)
+	return cmd
+}
+
+func outboxTable(w io.Writer, s relay.Status) error {
+	count := func(n int64) string { return strconv.FormatInt(n, 10) }
+	oldest := "No event is overdue."
+	if s.OldestDueSeconds > 0 {
+		age := time.Duration(s.OldestDueSeconds * float64(time.Second))
+		oldest = fmt.Sprintf("The oldest event that should have gone by now is %v old.", age.Round(time.Second))
+	}
+	if err := grid(w, []string{"STATE", "EVENTS", ""}, [][]string{
+		{"pending", count(s.Pending), fmt.Sprintf("may be claimed; %d of them are due, %d are in work", s.Due, s.Processing)},
+		{"scheduled", count(s.Scheduled), "wait for their time"},
+		{"parked", count(s.Parked), "wait for a hold to end"},
+		{"exhausted", count(s.Exhausted), "on their way to the dead-letter topic"},
+		{"dead_lettered", count(s.DeadLettered), "arrived there"},
+		{"failed", count(s.Failed), "of the waiting ones, were tried and will be again"},
+	}); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\n%s\n", oldest)
+	if len(s.Holds) == 0 {
+		_, err := fmt.Fprintln(w, "Nothing is held.")
+		return err
+	}
+	fmt.Fprintf(w, "\n%d holds, the oldest first:\n", s.HoldCount)
+	rows := make([][]string, len(s.Holds))
+	for i, h := range s.Holds {
+		state := "probed " + moment(h.NextProbeAt)
+		if h.Draining {
+			state = "draining"
+		}
+		rows[i] = []string{string(h.Scope), h.Topic, h.Key, string(h.Cause), h.ErrorCode, count(h.Parked), moment(h.HeldAt), state, h.Error}
+	}
+	return grid(w, []string{"SCOPE", "TOPIC", "KEY", "CAUSE", "CODE", "PARKED", "SINCE", "NEXT", "ERROR"}, rows)
+}

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// output is the flag -o.
+type output struct{ format string }
+
+func (o *output) bind(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.format, "output", "o", "table", "output `format`: table or json")
+}
+
+func (o *output) check() error {
+	if o.format != "table" && o.format != "json" {
+		return usagef("-o is %q; it must be table or json", o.format)
+	}
+	return nil
+}
+
+// print writes value as JSON, or calls table, as the flag says.
+func (o *output) print(w io.Writer, value any, table func(io.Writer) error) error {
+	var text bytes.Buffer
+	if o.format == "json" {
+		enc := json.NewEncoder(&text)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(value); err != nil {
+			return fmt.Errorf("encode the result: %w", err)
+		}
+		_, err := io.WriteString(w, visibleJSON(text.String()))
+		return err
+	}
+	if err := table(&text); err != nil {
+		return err
+	}
+	_, err := w.Write(text.Bytes())
+	return err
+}
+
+// grid aligns rows of cells under a head. Cells are made visible and kept to a width.
+func grid(w io.Writer, head []string, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, strings.Join(head, "\t"))
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = shorten(visible(cell), 60)
+			if cells[i] == "" {
+				cells[i] = "-"
+			}
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	return t.Flush()
+}
+
+// fields aligns names and values, leaving out those without a value.
+func fields(w io.Writer, pairs ...[2]string) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	for _, p := range pairs {
+		if p[1] != "" {
+			fmt.Fprintf(t, "%s\t%s\n", p[0], visible(p[1]))
+		}
+	}
+	return t.Flush()
+}
+
+func shorten(s string, width int) string {
+	if r := []rune(s); len(r) > width {
+		return string(r[:width-1]) + "…"
+	}
+	return s
+}
+
+// moment renders a time in UTC; empty for none.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05Z")
+}

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/obs"
+)
+
+func (c *commands) serve() *cobra.Command {
+	var roles string
+	var migrate bool
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the relay, the collector and the HTTP server until a signal ends them",
+		Long: `Runs until SIGINT or SIGTERM, then finishes what is in hand within 30 seconds. Any number of
+processes may run with the same settings; they share the work.
+
+The database must be reachable and migrated (postrider migrate up, or --migrate). Brokers may come
+later: /readyz says when they are there.`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			chosen, err := app.ParseRoles(roles)
+			if err != nil {
+				return usagef("--roles: %w", err)
+			}
+			cfg, err := c.load(nil, "database.url", "kafka.brokers")
+			if err != nil {
+				return err
+			}
+			log, err := obs.NewLogger(c.stderr, cfg.Log.Level, cfg.Log.Format)
+			if err != nil {
+				return err
+			}
+			a, err := app.New(cmd.Context(), app.Options{Config: cfg, Roles: chosen, Migrate: migrate, Logger: log})
+			if err != nil {
+				return err
+			}
+			return a.Run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&roles, "roles", "relay,collector,http", "what to run: any of relay, collector, http")
+	cmd.Flags().BoolVar(&migrate, "migrate", false, "apply missing migrations first")
+	c.settings.bindAll(cmd.Flags(), nil)
+	return cmd
+}

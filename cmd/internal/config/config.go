@@ -1,0 +1,133 @@
+package config
+
+import (
+	"log/slog"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// The comment of every field below ends with its default or with "Required."; a test compares
+// these sentences with the tags, which are what the code reads.
+
+// Config is everything that can be set. Print it freely: secrets are masked.
+type Config struct {
+	// Database says where the outbox is. Required.
+	Database Database `key:"database"`
+	// Kafka says where events go and how they are sent. Required.
+	Kafka Kafka `key:"kafka"`
+	// Outbox says how the relay works. Defaults to the defaults of its fields.
+	Outbox Outbox `key:"outbox"`
+	// DLQ says where dead letters go and who collects them. Defaults to the defaults of its fields.
+	DLQ DLQ `key:"dlq"`
+	// HTTP says where health and metrics are served. Defaults to the defaults of its fields.
+	HTTP HTTP `key:"http"`
+	// Log says what is logged, and how. Defaults to the defaults of its fields.
+	Log Log `key:"log"`
+}
+
+// Database is the section database.
+type Database struct {
+	// URL is the PostgreSQL connection string, a URL or keyword=value pairs; it must lead to a
+	// primary. Required.
+	URL DatabaseURL `key:"url" required:"true" check:"database" help:"PostgreSQL connection string"`
+}
+
+// Kafka is the section kafka.
+type Kafka struct {
+	// Brokers are the addresses to begin with, each host:port; the others are learnt from them.
+	// Required.
+	Brokers []string `key:"brokers" required:"true" check:"broker" help:"Kafka brokers to begin with, host:port, separated by commas"`
+	// ClientID is the name under which brokers log and limit this process. Defaults to "postrider".
+	ClientID string `key:"client_id" default:"postrider" help:"name of this process in the brokers' logs and quotas"`
+	// MaxMessageBytes is the largest batch of records to send, in bytes, and so the largest event;
+	// keep it at or below the brokers' message.max.bytes. Defaults to 1048588.
+	MaxMessageBytes int `key:"max_message_bytes" default:"1048588" min:"1024" max:"1000000000" help:"largest batch to send, in bytes; at most the brokers' message.max.bytes"`
+	// Compression of the batches: none, lz4, zstd, snappy or gzip. Defaults to "none".
+	Compression string `key:"compression" default:"none" oneof:"none lz4 zstd snappy gzip" help:"compression of batches: none, lz4, zstd, snappy or gzip"`
+	// AllowTopicCreation lets the brokers create a missing topic when an event for it is sent, if
+	// they are set up to. Without it a missing topic holds its events until somebody creates it.
+	// Defaults to false.
+	AllowTopicCreation bool `key:"allow_topic_creation" default:"false" help:"let brokers create missing topics"`
+}
+
+// Outbox is the section outbox.
+type Outbox struct {
+	// BatchSize is how many events a worker claims at once. Defaults to 1000.
+	BatchSize int `key:"batch_size" default:"1000" min:"1" max:"10000" help:"events that a worker claims at once"`
+	// Workers is how many batches are under way at once in this process; there are 64 shards to
+	// share among all processes. Defaults to 4.
+	Workers int `key:"workers" default:"4" min:"1" max:"64" help:"batches under way at once in this process"`
+	// MaxAttempts is how many failed attempts an event has before it is dead-lettered; outages
+	// spend none. Defaults to 5.
+	MaxAttempts int `key:"max_attempts" default:"5" min:"1" max:"1000" help:"failed attempts before an event is dead-lettered"`
+	// RetryBase is the delay after the first failed attempt; it doubles with each further one, and
+	// up to a fifth is added at random. In milliseconds. Defaults to 1000.
+	RetryBase time.Duration `key:"retry_base_ms" default:"1000" min:"1" max:"86400000" help:"delay after the first failed attempt, in milliseconds; it doubles"`
+	// RetryMax caps that delay; at least retry_base_ms. In milliseconds. Defaults to 60000.
+	RetryMax time.Duration `key:"retry_max_ms" default:"60000" min:"1" max:"86400000" help:"longest delay between attempts, in milliseconds"`
+	// RetentionDays is how long published events stay in the table at least, marked; 0 deletes
+	// them in the statement that settles them, which is fastest. Defaults to 30.
+	RetentionDays int `key:"retention_days" default:"30" min:"0" max:"36500" help:"days that published events stay in the table at least; 0 deletes them at once"`
+	// PublishTimeout bounds the wait for the acknowledgements of one batch; events without one are
+	// tried again. A stop may take this long, so it is kept well below 30 seconds. In milliseconds.
+	// Defaults to 10000.
+	PublishTimeout time.Duration `key:"publish_timeout_ms" default:"10000" min:"100" max:"12000" help:"longest wait for the acknowledgements of a batch, in milliseconds"`
+	// Log writes a line for every pass of the relay that did something. Defaults to false.
+	Log bool `key:"log" default:"false" help:"log every pass of the relay that did something"`
+}
+
+// DLQ is the section dlq.
+type DLQ struct {
+	// Topic is the dead-letter topic; create it before dead letters are to be collected. Defaults
+	// to "postrider.dlq".
+	Topic string `key:"topic" default:"postrider.dlq" check:"topic" help:"dead-letter topic"`
+	// Group is the consumer group of the collectors; all of one installation share it. Defaults to
+	// "postrider-collector".
+	Group string `key:"group" default:"postrider-collector" help:"consumer group of the collectors"`
+}
+
+// HTTP is the section http.
+type HTTP struct {
+	// Address to listen on, host:port; port 0 picks a free one, an empty host is every interface.
+	// Defaults to "127.0.0.1:8080".
+	Address string `key:"address" default:"127.0.0.1:8080" check:"listen" help:"where to serve health and metrics; also --http"`
+}
+
+// Log is the section log.
+type Log struct {
+	// Level is the least severe level that is written: debug, info, warn or error. Defaults to
+	// "info".
+	Level string `key:"level" default:"info" oneof:"debug info warn error" help:"least severe level to log: debug, info, warn or error"`
+	// Format is json, one object a line, or text. Defaults to "json".
+	Format string `key:"format" default:"json" oneof:"json text" help:"log format: json or text"`
+}
+
+// String lists every key with its value, one a line, secrets masked.
+func (c Config) String() string {
+	var b strings.Builder
+	for _, k := range Keys() {
+		b.WriteString(k.String() + ": " + k.text(c) + "\n")
+	}
+	return b.String()
+}
+
+// GoString is String, so that %#v shows no more.
+func (c Config) GoString() string { return c.String() }
+
+// LogValue groups the values by section, secrets masked.
+func (c Config) LogValue() slog.Value {
+	var sections, values []slog.Attr
+	keys := Keys()
+	for i, k := range keys {
+		values = append(values, slog.String(k.Name, k.text(c)))
+		if i+1 == len(keys) || keys[i+1].Section != k.Section {
+			sections = append(sections, slog.Attr{Key: k.Section, Value: slog.GroupValue(values...)})
+			values = nil
+		}
+	}
+	return slog.GroupValue(sections...)
+}
+
+// fieldOf returns the field of a key inside a Config.
+func (k Key) fieldOf(c reflect.Value) reflect.Value { return c.Field(k.index[0]).Field(k.index[1]) }

@@ -1,0 +1,183 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sentinel stands for a password that must appear nowhere.
+const sentinel = "s3ntinel-pa55word"
+
+// write puts a configuration file into a folder of the test and returns its path.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "postrider.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	c, err := Load(Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{
+		Kafka: Kafka{ClientID: "postrider", MaxMessageBytes: 1048588, Compression: "none"},
+		Outbox: Outbox{BatchSize: 1000, Workers: 4, MaxAttempts: 5, RetryBase: time.Second, RetryMax: time.Minute,
+			RetentionDays: 30, PublishTimeout: 10 * time.Second},
+		DLQ:  DLQ{Topic: "postrider.dlq", Group: "postrider-collector"},
+		HTTP: HTTP{Address: "127.0.0.1:8080"},
+		Log:  Log{Level: "info", Format: "json"},
+	}
+	if c.String() != want.String() {
+		t.Errorf("defaults:\n%swant\n%s", c, want)
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	t.Parallel()
+	path := write(t, "outbox: {batch_size: 2, workers: 2, max_attempts: 2, retention_days: 2}\n")
+	c, err := Load(Sources{
+		File:     path,
+		Environ:  []string{"OUTBOX_BATCH_SIZE=3", "OUTBOX_WORKERS=3", "HTTP_ADDRESS=:9", "OUTBOX_MAX_ATTEMPTS="},
+		Flags:    map[string]string{"outbox.batch_size": "4"},
+		Defaults: map[string]string{"outbox.retention_days": "1", "log.format": "text"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, got := range map[string][2]any{
+		"flag over environment":         {c.Outbox.BatchSize, 4},
+		"environment over file":         {c.Outbox.Workers, 3},
+		"empty variable is unset":       {c.Outbox.MaxAttempts, 2},
+		"file over replaced default":    {c.Outbox.RetentionDays, 2},
+		"replaced default over default": {c.Log.Format, "text"},
+		"environment over default":      {c.HTTP.Address, ":9"},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("%s: %v, want %v", what, got[0], got[1])
+		}
+	}
+}
+
+// Every name that users were promised, with a value that differs from the default.
+func TestEnvironmentNames(t *testing.T) {
+	t.Parallel()
+	values := map[string]string{
+		"DATABASE_URL":  "postgres://u@h:5432/d",
+		"KAFKA_BROKERS": "a:1,b:2", "KAFKA_CLIENT_ID": "me", "KAFKA_MAX_MESSAGE_BYTES": "2000",
+		"KAFKA_COMPRESSION": "zstd", "KAFKA_ALLOW_TOPIC_CREATION": "true",
+		"OUTBOX_BATCH_SIZE": "7", "OUTBOX_WORKERS": "8", "OUTBOX_MAX_ATTEMPTS": "9", "OUTBOX_RETRY_BASE_MS": "10",
+		"OUTBOX_RETRY_MAX_MS": "120000", "OUTBOX_RETENTION_DAYS": "0", "OUTBOX_LOG": "true", "OUTBOX_PUBLISH_TIMEOUT_MS": "500",
+		"DLQ_TOPIC": "dead", "DLQ_GROUP": "g", "HTTP_ADDRESS": "[::1]:0", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
+	}
+	for _, k := range Keys() {
+		if _, promised := values[k.Env()]; !promised {
+			t.Errorf("%s is not in this table", k.Env())
+		}
+	}
+	for name, value := range values {
+		names := []string{name}
+		if strings.HasPrefix(name, "OUTBOX_") {
+			names = append(names, "A2A_"+name)
+		}
+		for _, n := range names {
+			c, err := Load(Sources{Environ: []string{n + "=" + value}})
+			if err != nil {
+				t.Errorf("%s=%s: %v", n, value, err)
+				continue
+			}
+			for _, k := range Keys() {
+				if k.Env() == name && k.text(c) != value && !k.Secret() {
+					t.Errorf("%s=%s: %s is %q", n, value, k, k.text(c))
+				}
+			}
+		}
+	}
+}
+
+func TestValues(t *testing.T) {
+	t.Parallel()
+	c, err := Load(Sources{
+		File:    write(t, "kafka:\n  brokers: [ \"broker-1:9092\", 'broker_2.internal:9093', \"[::1]:9094\" ]\noutbox:\n  retry_base_ms: \"250\"\ndatabase:\n"),
+		Environ: []string{"A2A_OUTBOX_LOG=1", "KAFKA_ALLOW_TOPIC_CREATION=1", "LOG_LEVEL=WARN", "KAFKA_CLIENT_ID= spaced "},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(c.Kafka.Brokers); got != "[broker-1:9092 broker_2.internal:9093 [::1]:9094]" {
+		t.Errorf("brokers %s", got)
+	}
+	if c.Outbox.RetryBase != 250*time.Millisecond || !c.Outbox.Log || !c.Kafka.AllowTopicCreation || c.Log.Level != "warn" || c.Kafka.ClientID != "spaced" {
+		t.Errorf("values:\n%s", c)
+	}
+	c, err = Load(Sources{File: write(t, "kafka:\n  brokers: a:1, b:2\n")})
+	if err != nil || len(c.Kafka.Brokers) != 2 {
+		t.Errorf("brokers in one string: %v, %v", c.Kafka.Brokers, err)
+	}
+}
+
+func TestRequire(t *testing.T) {
+	t.Parallel()
+	c, err := Load(Sources{Flags: map[string]string{"kafka.brokers": "localhost:9092"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Require("kafka.brokers"); err != nil {
+		t.Error(err)
+	}
+	err = c.Require("kafka.brokers", "database.url")
+	for _, part := range []string{"database.url is not set", "--database-url", "DATABASE_URL"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("the error does not say %q: %v", part, err)
+		}
+	}
+}
+
+// However a Config is printed, its password is not in it.
+func TestSecretsAreMasked(t *testing.T) {
+	t.Parallel()
+	for _, dsn := range []string{
+		"postgres://relay:" + sentinel + "@db.example:6432/app?sslmode=disable",
+		"postgres://relay@db.example:6432/app?password=" + sentinel + "&sslmode=disable",
+		"host=db.example port=6432 user=relay dbname=app password=" + sentinel,
+	} {
+		c, err := Load(Sources{Environ: []string{"DATABASE_URL=" + dsn}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Database.URL.Reveal() != dsn {
+			t.Error("Reveal does not return the connection string")
+		}
+		var out bytes.Buffer
+		for _, log := range []*slog.Logger{slog.New(slog.NewJSONHandler(&out, nil)), slog.New(slog.NewTextHandler(&out, nil))} {
+			log.Info("settings", "config", c, "section", c.Database, "url", c.Database.URL, "pointer", &c)
+		}
+		for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+			fmt.Fprintf(&out, format+"\n", c)
+			fmt.Fprintf(&out, format+"\n", c.Database)
+			fmt.Fprintf(&out, format+"\n", &c)
+		}
+		marshalled, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Write(marshalled)
+		if strings.Contains(out.String(), sentinel) {
+			t.Errorf("the password is shown:\n%s", out.String())
+		}
+		if !strings.Contains(c.String(), "database.url: postgres://relay:xxxxx@db.example:6432/app\n") {
+			t.Errorf("user, host, port and database should be shown:\n%s", c)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package config
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// DatabaseURL is a PostgreSQL connection string. However it is printed, logged or marshalled, it
+// shows only user, host, port and database; Reveal returns the whole.
+type DatabaseURL string
+
+// Reveal returns the connection string with its password, for connecting.
+func (u DatabaseURL) Reveal() string { return string(u) }
+
+// String returns the connection string without its secrets. It is built from the parts that may
+// be shown, not by taking away those that may not.
+func (u DatabaseURL) String() string {
+	if u == "" {
+		return ""
+	}
+	c, err := pgconn.ParseConfig(string(u))
+	if err != nil {
+		return "(not a valid connection string)"
+	}
+	shown := url.URL{Scheme: "postgres", User: url.User(c.User), Path: "/" + c.Database}
+	if strings.HasPrefix(c.Host, "/") {
+		shown.RawQuery = url.Values{"host": {c.Host}, "port": {strconv.Itoa(int(c.Port))}}.Encode()
+	} else {
+		shown.Host = net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
+	}
+	if c.Password != "" {
+		shown.User = url.UserPassword(c.User, "xxxxx")
+	}
+	return shown.String()
+}
+
+// GoString is String.
+func (u DatabaseURL) GoString() string { return u.String() }
+
+// LogValue is String.
+func (u DatabaseURL) LogValue() slog.Value { return slog.StringValue(u.String()) }
+
+// MarshalText is String, for JSON and YAML.
+func (u DatabaseURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
+// checkDatabaseURL says what is wrong without the text of any other error: those quote the
+// string, or the very characters of a password that break it.
+func checkDatabaseURL(text string) error {
+	if text == "" {
+		return errors.New("it must not be empty")
+	}
+	if !strings.HasPrefix(text, "postgres://") && !strings.HasPrefix(text, "postgresql://") {
+		if strings.Contains(text, "://") {
+			return errors.New("it must begin with postgres:// or postgresql://")
+		}
+		if _, err := pgconn.ParseConfig(text); err != nil || !strings.Contains(text, "=") {
+			return errors.New("it must be postgres://user:password@host:port/database, or keyword=value pairs such as host=localhost dbname=app")
+		}
+		return nil
+	}
+	parsed, err := url.Parse(text)
+	if err != nil {
+		return errors.New("it is not a valid URL: write special characters of user and password as percent escapes (@ is %40, / is %2F, # is %23, % is %25)")
+	}
+	if port := parsed.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return errors.New("its port must be a number from 1 to 65535")
+		}
+	}
+	if _, err := pgconn.ParseConfig(text); err != nil {
+		return errors.New("the PostgreSQL client does not accept it: check the parameters after the question mark (sslmode, sslrootcert, sslcert, target_session_attrs, connect_timeout …) and the files they name")
+	}
+	return nil
+}

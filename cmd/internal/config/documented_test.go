@@ -1,0 +1,122 @@
+package config
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var defaultSentence = regexp.MustCompile(`Defaults to (.+)\.$`)
+
+// The last sentence of every field's comment is its default or "Required.", and what it says is
+// what the tags say.
+func TestFieldsSayTheirDefault(t *testing.T) {
+	t.Parallel()
+	tree, err := parser.ParseFile(token.NewFileSet(), "config.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := 0
+	ast.Inspect(tree, func(n ast.Node) bool {
+		spec, isType := n.(*ast.TypeSpec)
+		if !isType {
+			return true
+		}
+		for _, f := range spec.Type.(*ast.StructType).Fields.List {
+			if !f.Names[0].IsExported() {
+				continue
+			}
+			fields++
+			where := spec.Name.Name + "." + f.Names[0].Name
+			comment := strings.Join(strings.Fields(f.Doc.Text()), " ")
+			said := defaultSentence.FindStringSubmatch(comment)
+			if said == nil && !strings.HasSuffix(comment, "Required.") {
+				t.Errorf("%s: the comment does not end with its default or with Required.", where)
+				continue
+			}
+			if spec.Name.Name == "Config" {
+				continue // sections have the defaults of their fields
+			}
+			raw, _ := strconv.Unquote(f.Tag.Value)
+			tag := reflect.StructTag(raw)
+			if required := tag.Get("required") == "true"; required != (said == nil) {
+				t.Errorf("%s: required is %v, the comment says %q", where, required, comment)
+			}
+			if said != nil && strings.Trim(said[1], `"`) != tag.Get("default") {
+				t.Errorf("%s: the default is %q, the comment says %s", where, tag.Get("default"), said[1])
+			}
+			if tag.Get("key") == "" || tag.Get("help") == "" {
+				t.Errorf("%s: no key or no help", where)
+			}
+		}
+		return true
+	})
+	if want := len(Keys()) + reflect.TypeFor[Config]().NumField(); fields != want {
+		t.Errorf("%d fields read, want %d", fields, want)
+	}
+}
+
+const example = "../../../deploy/postrider.example.yaml"
+
+// The shipped example has every key, each with its default and a comment above it.
+func TestExampleFile(t *testing.T) {
+	t.Parallel()
+	c, err := Load(Sources{File: example})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defaults, err := Load(Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(raw), "\n")
+	for _, k := range Keys() {
+		if k.Required {
+			if err := c.Require(k.String()); err != nil {
+				t.Error(err)
+			}
+		} else if k.text(c) != k.text(defaults) {
+			t.Errorf("%s is %q in the example, the default is %q", k, k.text(c), k.text(defaults))
+		}
+		section, at := "", -1
+		for i, l := range lines {
+			if name, _, isKey := strings.Cut(l, ":"); isKey && !strings.HasPrefix(l, " ") && !strings.HasPrefix(l, "#") {
+				section = name
+			}
+			if section == k.Section && strings.HasPrefix(l, "  "+k.Name+":") {
+				at = i
+			}
+		}
+		if at < 1 {
+			t.Errorf("%s is not in the example", k)
+		} else if !strings.HasPrefix(strings.TrimSpace(lines[at-1]), "#") {
+			t.Errorf("%s has no comment in the example", k)
+		}
+	}
+}
+
+func TestNamesOfKeys(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, k := range Keys() {
+		for _, name := range append(k.envNames(), k.String(), k.Flag()) {
+			if seen[name] {
+				t.Errorf("%s is two settings", name)
+			}
+			seen[name] = true
+		}
+		if serviceLink.MatchString(k.Env()) || notSettings.MatchString(k.Env()) {
+			t.Errorf("%s is taken for a variable of somebody else", k.Env())
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Sources says where settings come from.
+type Sources struct {
+	// File is the path of the YAML file; empty for none.
+	File string
+	// Environ is the environment, as os.Environ returns it.
+	Environ []string
+	// Flags are the values given on the command line, by key ("outbox.batch_size").
+	Flags map[string]string
+	// Defaults replace the defaults of some keys, by key.
+	Defaults map[string]string
+}
+
+// found is a value met in a source, with its place for messages.
+type found struct {
+	key   Key
+	text  string
+	place string
+}
+
+func foundValue(k Key, text, place string) found { return found{key: k, text: text, place: place} }
+
+// Load reads the settings. The error joins every mistake found, in all sources, one a line.
+func Load(s Sources) (Config, error) {
+	var values []found
+	var problems []error
+	for _, k := range keys() {
+		if k.Default != "" {
+			values = append(values, foundValue(k, k.Default, "default"))
+		}
+		if text, replaced := s.Defaults[k.String()]; replaced {
+			values = append(values, foundValue(k, text, "default"))
+		}
+	}
+	if s.File != "" {
+		v, p := file(s.File)
+		values, problems = append(values, v...), append(problems, p...)
+	}
+	v, p := environment(s.Environ)
+	values, problems = append(values, v...), append(problems, p...)
+	for _, k := range keys() {
+		if text, given := s.Flags[k.String()]; given {
+			values = append(values, foundValue(k, text, "flag --"+k.Flag()))
+		}
+	}
+
+	var c Config
+	for _, f := range values { // the later source wins, but a wrong value is wrong in each
+		if err := f.key.set(&c, f.text); err != nil {
+			problems = append(problems, fmt.Errorf("%s from %s%s: %w", f.key, f.place, f.quoted(), err))
+		}
+	}
+	if len(problems) == 0 {
+		if err := c.validate(); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	if len(problems) > 0 {
+		return Config{}, errors.Join(problems...)
+	}
+	return c, nil
+}
+
+// quoted shows the value, unless it is secret or looks as if it had a password in it.
+func (f found) quoted() string {
+	if f.key.Secret() || strings.Contains(f.text, "@") {
+		return ""
+	}
+	text := f.text
+	if r := []rune(text); len(r) > 100 {
+		text = string(r[:100]) + "…"
+	}
+	return " is " + strconv.Quote(text)
+}
+
+// Require returns an error that says how to set the first of the keys that is not set.
+func (c Config) Require(names ...string) error {
+	for _, name := range names {
+		i := slices.IndexFunc(keys(), func(k Key) bool { return k.String() == name })
+		if k := keys()[i]; k.text(c) == "" {
+			return fmt.Errorf("%s is not set: give --%s, the environment variable %s, or %s: in the section %s of the configuration file",
+				k, k.Flag(), k.Env(), k.Name, k.Section)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// Each mistake names its place and what to write instead, and no message shows a password.
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		file    string
+		environ []string
+		flags   map[string]string
+		want    []string
+		not     string
+	}{
+		"unknown key":               {file: "outbox:\n  workers: 2\n  batch_sise: 5\n", want: []string{"postrider.yaml:3", "outbox.batch_sise", "outbox.batch_size"}},
+		"unknown section":           {file: "\noutbux:\n  batch_size: 5\n", want: []string{"postrider.yaml:2", "section outbux", "section is outbox"}},
+		"key without its section":   {file: "batch_size: 5\n", want: []string{"postrider.yaml:1", "unknown key batch_size", "outbox.batch_size"}},
+		"key as in environment":     {file: "OUTBOX_BATCH_SIZE: 5\n", want: []string{"postrider.yaml:1", "outbox.batch_size"}},
+		"key of another section":    {file: "kafka:\n  batch_size: 5\n", want: []string{"postrider.yaml:2", "kafka.batch_size", "outbox.batch_size"}},
+		"secret in the wrong place": {file: "database: postgres://u:" + sentinel + "@h/d\n", want: []string{"postrider.yaml:1", "section database must be a mapping"}, not: sentinel},
+		"secret as an unknown key":  {file: "database_uri: postgres://u:" + sentinel + "@h/d\n", want: []string{"database_uri", "database.url"}, not: sentinel},
+		"broken quotes":             {file: "database:\n  url: \"postgres://u:" + sentinel + "@h/d\n", want: []string{"postrider.yaml:2", "not valid YAML"}, not: sentinel},
+		"broken indent":             {file: "database:\n  url: postgres://u:" + sentinel + "@h/d\n    x: : {\n", want: []string{"postrider.yaml:", "not valid YAML"}, not: sentinel},
+		"set twice":                 {file: "outbox:\n  workers: 2\n  workers: 3\n", want: []string{"postrider.yaml:3", "outbox.workers", "line 2"}},
+		"section twice":             {file: "outbox:\n  workers: 2\noutbox:\n  batch_size: 3\n", want: []string{"postrider.yaml:3", "outbox", "line 1"}},
+		"two documents":             {file: "outbox:\n  workers: 2\n---\noutbox:\n  workers: 3\n", want: []string{"postrider.yaml:4", "second document"}},
+		"a list":                    {file: "- outbox\n", want: []string{"postrider.yaml:1", "the file must be a mapping"}},
+		"a mapping for a value":     {file: "outbox:\n  workers: {a: 1}\n", want: []string{"postrider.yaml:2", "outbox.workers must be a plain value"}},
+		"a list for a number":       {file: "outbox:\n  workers: [1]\n", want: []string{"postrider.yaml:2", "outbox.workers must be a plain value"}},
+		"an alias":                  {file: "outbox: &x\n  workers: 1\nkafka: *x\n", want: []string{"must be a mapping"}},
+		"number, file":              {file: "outbox:\n  batch_size: many\n", want: []string{"outbox.batch_size", "postrider.yaml:2", `"many"`, "from 1 to 10000"}},
+		"number, environment":       {environ: []string{"OUTBOX_BATCH_SIZE=0"}, want: []string{"outbox.batch_size", "environment variable OUTBOX_BATCH_SIZE", `"0"`, "from 1 to 10000"}},
+		"number, alias":             {environ: []string{"A2A_OUTBOX_WORKERS=1.5"}, want: []string{"outbox.workers", "environment variable A2A_OUTBOX_WORKERS", `"1.5"`, "from 1 to 64"}},
+		"number, flag":              {flags: map[string]string{"outbox.workers": "-1"}, want: []string{"outbox.workers", "flag --outbox-workers", `"-1"`}},
+		"overridden but wrong":      {file: "outbox:\n  workers: x\n", environ: []string{"OUTBOX_WORKERS=2"}, want: []string{"postrider.yaml:2"}},
+		"boolean":                   {environ: []string{"OUTBOX_LOG=yes"}, want: []string{"outbox.log", `"yes"`, "true, false, 1 or 0"}},
+		"boolean of YAML 1.1":       {file: "outbox:\n  log: yes\n", want: []string{"postrider.yaml:2", `"yes"`}},
+		"choice":                    {environ: []string{"KAFKA_COMPRESSION=brotli"}, want: []string{"kafka.compression", `"brotli"`, "none, lz4, zstd, snappy, gzip"}},
+		"control characters":        {environ: []string{"LOG_LEVEL=\x1b[31mred"}, want: []string{`\x1b[31mred`}, not: "\x1b"},
+		"topic":                     {environ: []string{"DLQ_TOPIC=a b"}, want: []string{"dlq.topic", `"a b"`, "letters, digits"}},
+		"listen address":            {environ: []string{"HTTP_ADDRESS=8080"}, want: []string{"http.address", `"8080"`, "host:port"}},
+		"listen port":               {environ: []string{"HTTP_ADDRESS=:99999"}, want: []string{"http.address", "0 to 65535"}},
+		"retry order":               {environ: []string{"OUTBOX_RETRY_BASE_MS=2000", "OUTBOX_RETRY_MAX_MS=1000"}, want: []string{"outbox.retry_max_ms is 1000", "outbox.retry_base_ms, which is 2000"}},
+		"both prefixes":             {environ: []string{"OUTBOX_WORKERS=2", "A2A_OUTBOX_WORKERS=3"}, want: []string{"outbox.workers", "OUTBOX_WORKERS and A2A_OUTBOX_WORKERS", "different values"}},
+		"unknown variable":          {environ: []string{"OUTBOX_BATCHSIZE=2"}, want: []string{"OUTBOX_BATCHSIZE", "nearest setting is OUTBOX_BATCH_SIZE"}},
+		"unknown with prefix":       {environ: []string{"A2A_OUTBOX_BATCH=2"}, want: []string{"A2A_OUTBOX_BATCH", "nearest setting is A2A_OUTBOX_BATCH_SIZE"}},
+		"unknown, project name":     {environ: []string{"POSTRIDER_DATABASE_URL=postgres://u:" + sentinel + "@h/d"}, want: []string{"POSTRIDER_DATABASE_URL", "nearest setting is DATABASE_URL"}, not: sentinel},
+		"unknown, dlq":              {environ: []string{"DLQ_TOPICS=a"}, want: []string{"DLQ_TOPICS", "nearest setting is DLQ_TOPIC"}},
+		"all at once":               {file: "outbox:\n  workers: x\n  foo: 1\n", environ: []string{"DLQ_X=1", "LOG_LEVEL=loud"}, want: []string{"outbox.workers", "outbox.foo", "DLQ_X", "log.level"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := Sources{Environ: c.environ, Flags: c.flags}
+			if c.file != "" {
+				s.File = write(t, c.file)
+			}
+			got, err := Load(s)
+			if err == nil {
+				t.Fatalf("accepted:\n%s", got)
+			}
+			for _, part := range c.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q is not in the error:\n%v", part, err)
+				}
+			}
+			if c.not != "" && strings.Contains(err.Error(), c.not) {
+				t.Errorf("the error shows %q:\n%v", c.not, err)
+			}
+		})
+	}
+}
+
+func TestNotMistakes(t *testing.T) {
+	t.Parallel()
+	environ := []string{
+		"POSTRIDER_TEST_DATABASE_URL=x", "POSTRIDER_POSTGRES_BIN=/x", // read by others
+		"OUTBOX_WORKERS=2", "A2A_OUTBOX_WORKERS=2", // the same value twice
+		"OUTBOX_SOMETHING=", // unset
+		"KAFKA_OPTS=-Xmx1g", "LOG_DIR=/x", "HTTP_PROXY=x", "DATABASE_HOST=x", "A2A_OTHER=1", "MY_OUTBOX_X=1",
+		// What an orchestrator adds for services called postrider, postrider-metrics and outbox.
+		"POSTRIDER_SERVICE_HOST=10.0.0.1", "POSTRIDER_SERVICE_PORT=80", "POSTRIDER_SERVICE_PORT_HTTP=80", "POSTRIDER_PORT=tcp://10.0.0.1:80",
+		"POSTRIDER_PORT_80_TCP=tcp://10.0.0.1:80", "POSTRIDER_PORT_80_TCP_PROTO=tcp", "POSTRIDER_PORT_80_TCP_PORT=80", "POSTRIDER_PORT_80_TCP_ADDR=10.0.0.1",
+		"POSTRIDER_METRICS_SERVICE_HOST=10.0.0.1", "OUTBOX_PORT_80_TCP_ADDR=10.0.0.1",
+	}
+	for _, file := range []string{"", "# nothing\n", "---\n", "outbox:\n", "outbox:\n  workers:\n", "{}\n"} {
+		if _, err := Load(Sources{File: write(t, file), Environ: environ}); err != nil {
+			t.Errorf("file %q: %v", file, err)
+		}
+	}
+	if _, err := Load(Sources{File: "/nowhere/postrider.yaml"}); err == nil || !strings.Contains(err.Error(), "/nowhere/postrider.yaml") {
+		t.Errorf("missing file: %v", err)
+	}
+}
+
+func TestBrokers(t *testing.T) {
+	t.Parallel()
+	for text, ok := range map[string]bool{
+		"localhost:9092": true, "10.0.0.1:1": true, "[fe80::1]:65535": true, "a-b.c_d.example.:9092": true, "a:1,b:2": true, " a:1 , b:2 ": true,
+		"localhost": false, "localhost:": false, ":9092": false, "localhost:0": false, "localhost:65536": false, "localhost:kafka": false,
+		"kafka://localhost:9092": false, "a:1,": false, "a:1,,b:2": false, "a b:9092": false, "fe80::1:9092": false, "-a:1": false, "a/b:1": false,
+		"localhost:+1": false, "a:1 b:2": false, "user:" + sentinel + "@host:9092": false,
+	} {
+		_, err := Load(Sources{Flags: map[string]string{"kafka.brokers": text}})
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+		if err != nil && (!strings.Contains(err.Error(), "host:port") || strings.Contains(err.Error(), sentinel)) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestDatabaseURLs(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"postgres://u:p@h/d", "postgresql://u:p%40%2F@h:5432/d?sslmode=require", "host=/tmp dbname=d", "postgres://h1:1,h2:2/d?target_session_attrs=read-write",
+		"postgres:///d?host=/var/run/postgresql",
+	} {
+		if _, err := Load(Sources{Flags: map[string]string{"database.url": text}}); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, text := range []string{
+		"mysql://u:" + sentinel + "@h/d", sentinel, "postgres://u:" + sentinel + "%zz@h/d", "postgres://u:%" + sentinel + "@h/d",
+		"postgres://u:" + sentinel + "#x@h/d", "postgres://u:" + sentinel + "/@h/d", "postgres://u:" + sentinel + "@h:port/d",
+		"postgres://u:" + sentinel + "@h:99999/d", "postgres://u:" + sentinel + "@h/d?sslmode=" + sentinel, "host=h password='" + sentinel,
+		"postgres://u:" + sentinel + " @h/d", "postgres://u:" + sentinel + "@h/d?connect_timeout=" + sentinel,
+		"postgres://u:x@h/d?sslrootcert=/nowhere/" + sentinel + "&sslmode=verify-full", "postgres:// u:" + sentinel,
+	} {
+		_, err := Load(Sources{Flags: map[string]string{"database.url": text}})
+		if err == nil {
+			t.Errorf("%q is accepted", text)
+			continue
+		}
+		if strings.Contains(err.Error(), sentinel) || !strings.Contains(err.Error(), "database.url from flag --database-url: ") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if got := DatabaseURL("postgres://u:%" + sentinel).String(); strings.Contains(got, sentinel) {
+		t.Errorf("an invalid string is shown: %s", got)
+	}
+	if got := DatabaseURL("host=/tmp/x dbname=d user=u").String(); got != "postgres://u@/d?host=%2Ftmp%2Fx&port=5432" {
+		t.Errorf("socket: %s", got)
+	}
+}
+
+// No text of a file makes reading it panic, or its messages carry control characters.
+func FuzzFile(f *testing.F) {
+	for _, seed := range []string{"database:\n  url: \"X", "X: 1", "database: {url: X", "- X", "a: &b X\nc: *d", "outbox:\n\tX", "%YAML X\n---\n", "? X\n: Y"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		_, problems := parse("postrider.yaml", []byte(text))
+		for _, err := range problems {
+			if strings.ContainsAny(err.Error(), "\x1b\x00\x07") {
+				t.Errorf("control characters in %q", err)
+			}
+		}
+	})
+}

@@ -1,0 +1,115 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// set parses text and puts it into the Config. The error says what is wrong with the value and
+// what is allowed, and never repeats the value: the caller decides whether that may be shown.
+func (k Key) set(c *Config, text string) error {
+	field := k.fieldOf(reflect.ValueOf(c).Elem())
+	text = strings.TrimSpace(text)
+	switch field.Interface().(type) {
+	case int:
+		n, err := k.number(text)
+		if err != nil {
+			return err
+		}
+		field.SetInt(n)
+	case time.Duration:
+		n, err := k.number(text)
+		if err != nil {
+			return err
+		}
+		field.SetInt(n * int64(k.unit()))
+	case bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return errors.New("it must be true, false, 1 or 0")
+		}
+		field.SetBool(b)
+	case []string:
+		var list []string
+		for item := range strings.SplitSeq(text, ",") {
+			item = strings.TrimSpace(item)
+			if err := k.check(item); err != nil {
+				return err
+			}
+			list = append(list, item)
+		}
+		field.Set(reflect.ValueOf(list))
+	default: // string and DatabaseURL
+		if allowed := strings.Fields(k.tag.Get("oneof")); len(allowed) > 0 {
+			text = strings.ToLower(text)
+			if !slices.Contains(allowed, text) {
+				return fmt.Errorf("it must be one of %s", strings.Join(allowed, ", "))
+			}
+		}
+		if err := k.check(text); err != nil {
+			return err
+		}
+		field.SetString(text)
+	}
+	return nil
+}
+
+func (k Key) number(text string) (int64, error) {
+	low, high := k.bound("min"), k.bound("max")
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < low || n > high {
+		return 0, fmt.Errorf("it must be a whole number from %d to %d", low, high)
+	}
+	return n, nil
+}
+
+func (k Key) bound(name string) int64 {
+	n, err := strconv.ParseInt(k.tag.Get(name), 10, 64)
+	if err != nil {
+		panic("config: the tag " + name + " of " + k.String() + " is not a number")
+	}
+	return n
+}
+
+// check applies the rule that the key names for its text values.
+func (k Key) check(text string) error {
+	switch rule := k.tag.Get("check"); rule {
+	case "":
+		if text == "" {
+			return errors.New("it must not be empty")
+		}
+		return nil
+	case "database":
+		return checkDatabaseURL(text)
+	case "broker":
+		return checkBroker(text)
+	case "listen":
+		if _, _, err := splitAddress(text, 0); err != nil {
+			return fmt.Errorf("it must be host:port: %w", err)
+		}
+		return nil
+	case "topic":
+		if outbox.ValidTopic(text) != nil {
+			return errors.New(`it must be a Kafka topic name: 1 to 249 letters, digits, dots, underscores and hyphens, and not "." or ".."`)
+		}
+		return nil
+	default:
+		panic("config: " + k.String() + " names the unknown rule " + rule)
+	}
+}
+
+// validate checks what no key can check alone.
+func (c *Config) validate() error {
+	if c.Outbox.RetryMax < c.Outbox.RetryBase {
+		return fmt.Errorf("outbox.retry_max_ms is %d, less than outbox.retry_base_ms, which is %d; it must be at least as much",
+			c.Outbox.RetryMax.Milliseconds(), c.Outbox.RetryBase.Milliseconds())
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package devstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/postrider/postrider/cmd/internal/demo"
+	"github.com/postrider/postrider/migrations/pgserver"
+)
+
+// startPostgres runs the PostgreSQL that is installed here, or one that is fetched once.
+func startPostgres(ctx context.Context, o Options) (*pgserver.Server, error) {
+	binaries, err := pgserver.Find()
+	if errors.Is(err, pgserver.ErrNotFound) {
+		cache, cacheErr := cacheDir()
+		if cacheErr != nil {
+			return nil, errors.Join(err, cacheErr)
+		}
+		o.Logger.Warn("there is no PostgreSQL on this machine, fetching one; this happens once", "component", "dev", "into", cache)
+		binaries, err = pgserver.Fetch(ctx, cache)
+	}
+	if err != nil {
+		return nil, err
+	}
+	options := pgserver.Options{Binaries: binaries, Port: o.PostgresPort, Settings: map[string]string{}}
+	if o.DataDir != "" {
+		options.Dir = filepath.Join(o.DataDir, "postgres")
+	} else {
+		options.Settings["fsync"] = "off" // nothing of it outlives this process
+	}
+	server, err := pgserver.Start(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("start the embedded PostgreSQL: %w", err)
+	}
+	return server, nil
+}
+
+// cacheDir is where fetched binaries are kept. Root's own cache is closed to the user that
+// PostgreSQL runs as when root starts it.
+func cacheDir() (string, error) {
+	if os.Geteuid() == 0 {
+		return "/var/cache/postrider", nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find a folder to keep a fetched PostgreSQL in: %w", err)
+	}
+	return filepath.Join(dir, "postrider"), nil
+}
+
+// brokerDir is where the broker keeps its data; empty for memory.
+func brokerDir(o Options) string {
+	if o.DataDir == "" {
+		return ""
+	}
+	return filepath.Join(o.DataDir, "kafka")
+}
+
+// createTopics creates those that do not exist.
+func createTopics(ctx context.Context, broker string, topics []string) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker))
+	if err != nil {
+		return fmt.Errorf("create topics: %w", err)
+	}
+	defer client.Close()
+	results, err := kadm.NewClient(client).CreateTopics(ctx, -1, -1, nil, topics...)
+	if err != nil {
+		return fmt.Errorf("create the topics %s: %w", strings.Join(topics, ", "), err)
+	}
+	for _, r := range results.Sorted() {
+		if r.Err != nil && !errors.Is(r.Err, kerr.TopicAlreadyExists) {
+			return fmt.Errorf("create the topic %s: %w", r.Topic, r.Err)
+		}
+	}
+	return nil
+}
+
+// howToLook is for the person at the terminal.
+func howToLook(o Options, http, database, broker string) string {
+	topic := "my.topic"
+	if o.Demo {
+		topic = demo.OrdersTopic
+	}
+	end := "Ctrl-C stops everything and removes the data."
+	if o.DataDir != "" {
+		end = "Ctrl-C stops everything; the data stays in " + o.DataDir + "."
+	}
+	return fmt.Sprintf(`
+  Look into the database   psql '%[1]s'
+  Write an event           psql '%[1]s' -c "select postrider.outbox_publish('%[3]s', 'key-1', '{\"hello\": \"world\"}')"
+  Read the topic           kcat -b %[2]s -t %[3]s -C -e
+  See what failed          postrider dlq list --database-url '%[1]s'
+  Metrics, readiness       curl http://%[4]s/metrics, curl http://%[4]s/readyz
+
+  For development only: one broker, nothing replicated, a superuser's password on the screen.
+  %[5]s
+
+`, database, broker, topic, http, end)
+}

@@ -1,0 +1,140 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Check asks one thing that this process depends on.
+type Check struct {
+	// Name is its name in the answer, such as "database".
+	Name string
+	// Run returns nil when it is usable. Its context ends after the server's CheckTimeout.
+	Run func(context.Context) error
+}
+
+// readiness answers /readyz.
+type readiness struct {
+	probes   []*probe
+	draining atomic.Bool
+}
+
+func newReadiness(checks []Check, timeout time.Duration, log *slog.Logger) *readiness {
+	r := &readiness{}
+	for _, c := range checks {
+		r.probes = append(r.probes, &probe{Check: c, timeout: timeout, log: log})
+	}
+	return r
+}
+
+// checkResult is the state of one check in the answer.
+type checkResult struct {
+	OK     bool    `json:"ok"`
+	TookMS float64 `json:"took_ms"`
+	Error  string  `json:"error,omitempty"`
+}
+
+// answer is the body of /readyz.
+type answer struct {
+	Ready    bool                   `json:"ready"`
+	Stopping bool                   `json:"stopping"`
+	Checks   map[string]checkResult `json:"checks"`
+}
+
+func (r *readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	results := make([]checkResult, len(r.probes))
+	var wg sync.WaitGroup
+	for i, p := range r.probes {
+		wg.Go(func() { results[i] = p.result(req.Context()) })
+	}
+	wg.Wait()
+	a := answer{Stopping: r.draining.Load(), Checks: map[string]checkResult{}}
+	a.Ready = !a.Stopping
+	for i, p := range r.probes {
+		a.Checks[p.Name] = results[i]
+		a.Ready = a.Ready && results[i].OK
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if !a.Ready {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(a) // the client may be gone
+}
+
+// probe runs one check for all who ask at the same time, so that many requests, or a check that
+// hangs, cost one call. The text of an error goes to the log only: anybody may ask this endpoint,
+// and the text names hosts and users.
+type probe struct {
+	Check
+	timeout time.Duration
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	running chan struct{} // closed when the call under way has ended; nil when there is none
+	last    checkResult
+	failing bool
+}
+
+// result waits for a call that is under way, or makes one.
+func (p *probe) result(ctx context.Context) checkResult {
+	p.mu.Lock()
+	if p.running == nil {
+		p.running = make(chan struct{})
+		// The call serves others too, so it does not end with the request that began it.
+		go p.call(context.WithoutCancel(ctx), p.running)
+	}
+	running := p.running
+	p.mu.Unlock()
+
+	patience := time.NewTimer(p.timeout + 100*time.Millisecond) // a check that ignores its context
+	defer patience.Stop()
+	select {
+	case <-running:
+	case <-patience.C:
+		return p.late()
+	case <-ctx.Done():
+		return p.late()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}
+
+func (p *probe) late() checkResult {
+	return checkResult{TookMS: milliseconds(p.timeout), Error: fmt.Sprintf("no answer within %v", p.timeout)}
+}
+
+func (p *probe) call(ctx context.Context, done chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	began := time.Now()
+	err := p.Run(ctx)
+	r := checkResult{OK: err == nil, TookMS: milliseconds(time.Since(began))}
+	switch {
+	case err == nil:
+	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
+		r.Error = p.late().Error
+	default:
+		r.Error = "failed; the log of this process says why"
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if changed := p.failing != (err != nil); changed && err != nil {
+		p.log.Warn("not ready", "check", p.Name, "err", err)
+	} else if changed {
+		p.log.Info("ready again", "check", p.Name)
+	}
+	p.last, p.failing, p.running = r, err != nil, nil
+	close(done)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
