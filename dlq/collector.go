@@ -1,0 +1,190 @@
+package dlq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// Pauses after failures. A poll that failed is tried again soon, because other partitions may have
+// letters; the database is given up to 5 seconds, jitter included.
+const (
+	firstPause    = 100 * time.Millisecond
+	maxPollPause  = time.Second
+	maxStorePause = 4 * time.Second
+	pauseJitter   = 0.25
+)
+
+// Collector reads dead-letter topics and turns every letter into an investigation, once.
+//
+// Offsets are committed only after the database has the letters, so a crash repeats letters and never
+// loses one, and repeated letters are recognised by their ids. A failing database stops it, for as long
+// as it fails, at the letters in hand; a letter that the database refuses for its content does not: it is
+// recorded in a reduced form.
+type Collector struct {
+	source      Source
+	store       Store
+	log         *slog.Logger
+	metrics     *metrics
+	stopTimeout time.Duration
+}
+
+// NewCollector returns a collector that reads once it is run. It fails on an incomplete Config and on a
+// Registerer that has these metrics already.
+func NewCollector(cfg Config) (*Collector, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	m, err := newMetrics(cfg.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("collector: register metrics: %w", err)
+	}
+	return &Collector{
+		source:      cfg.Source,
+		store:       cfg.Store,
+		log:         cfg.Logger.With(slog.String("component", "collector")),
+		metrics:     m,
+		stopTimeout: cfg.StopTimeout,
+	}, nil
+}
+
+// Run reads and records letters until ctx ends; then it finishes the letters in hand within the stop
+// timeout, closes the source and returns nil. Nothing else ends it. It runs once.
+func (c *Collector) Run(ctx context.Context) error {
+	defer c.source.Close()
+	pause := newPause(maxPollPause)
+	for ctx.Err() == nil {
+		if read, err := c.runOnce(ctx); err == nil || read > 0 {
+			pause.Reset()
+			continue
+		}
+		wait(ctx, pause.NextBackOff())
+	}
+	return nil
+}
+
+// runOnce polls, records and commits once, and returns how many records it read. Errors have been
+// counted and logged already.
+func (c *Collector) runOnce(ctx context.Context) (read int, err error) {
+	records, err := c.source.Poll(ctx)
+	if err != nil && ctx.Err() == nil {
+		c.metrics.failed(stagePoll)
+		c.log.LogAttrs(ctx, slog.LevelError, "reading dead letters failed", slog.Any("err", err))
+	}
+	if len(records) == 0 {
+		return 0, err
+	}
+	work, done := outlive(ctx, c.stopTimeout)
+	defer done()
+	letters := make([]Letter, len(records))
+	for i, r := range records {
+		letters[i] = Decode(r)
+	}
+	recorded, storeErr := c.record(work, letters)
+	c.metrics.recorded(recorded)
+	if storeErr != nil {
+		c.log.LogAttrs(ctx, slog.LevelWarn, "stopping before the letters in hand were recorded, they will be read again",
+			slog.Int("letters", len(letters)), slog.Any("err", storeErr))
+		return len(records), errors.Join(err, storeErr)
+	}
+	if recorded.New > 0 {
+		c.log.LogAttrs(ctx, slog.LevelInfo, "dead letters recorded", slog.Int("new", recorded.New),
+			slog.Int("repeated", recorded.Repeated), slog.Int("opened", recorded.Opened), slog.Int("added", recorded.Added))
+	}
+	if commitErr := c.source.Commit(work, records); commitErr != nil {
+		// The database has them: reading on is safe, and the next commit covers these offsets too.
+		c.metrics.failed(stageCommit)
+		c.log.LogAttrs(ctx, slog.LevelWarn, "committing offsets failed, letters may be read again", slog.Any("err", commitErr))
+		err = errors.Join(err, commitErr)
+	}
+	return len(records), err
+}
+
+// record stores the letters: together, or, when the store refuses one of them, each by itself, so that
+// only the refused one is reduced. It fails only when ctx ends.
+func (c *Collector) record(ctx context.Context, letters []Letter) (Recorded, error) {
+	total, err := c.storeUntilDone(ctx, letters)
+	if !errors.Is(err, ErrLetter) {
+		return total, err
+	}
+	for _, l := range letters {
+		one, err := c.recordOne(ctx, l)
+		total = total.plus(one)
+		if err != nil {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+// recordOne stores a letter as whole as the store takes it.
+func (c *Collector) recordOne(ctx context.Context, l Letter) (Recorded, error) {
+	recorded, refusal := c.storeUntilDone(ctx, []Letter{l})
+	if !errors.Is(refusal, ErrLetter) {
+		return recorded, refusal
+	}
+	c.metrics.refused.Inc()
+	c.log.LogAttrs(ctx, slog.LevelError, "a dead letter was refused by the database and is recorded in a reduced form",
+		slog.String("letter_id", l.ID), slog.String("topic", l.DLQTopic), slog.Int("partition", int(l.DLQPartition)),
+		slog.Int64("offset", l.DLQOffset), slog.Any("err", refusal))
+	recorded, err := c.storeUntilDone(ctx, []Letter{Unstorable(l, refusal)})
+	if !errors.Is(err, ErrLetter) {
+		return recorded, err
+	}
+	// Nothing of the message is left in this form. A refusal of it is a fault of the schema, not of the
+	// letter, and waits for its repair like any other fault of the database.
+	return c.retry(ctx, []Letter{withoutBytes(l, refusal)}, func(error) bool { return true })
+}
+
+// storeUntilDone stores the letters, for as long as the store fails in passing. It returns an error that
+// wraps ErrLetter, or ctx's.
+func (c *Collector) storeUntilDone(ctx context.Context, letters []Letter) (Recorded, error) {
+	return c.retry(ctx, letters, func(err error) bool { return !errors.Is(err, ErrLetter) })
+}
+
+func (c *Collector) retry(ctx context.Context, letters []Letter, passing func(error) bool) (Recorded, error) {
+	return backoff.RetryNotifyWithData(func() (Recorded, error) {
+		recorded, err := c.store.RecordLetters(ctx, letters)
+		if err != nil && !passing(err) {
+			return Recorded{}, backoff.Permanent(err)
+		}
+		return recorded, err
+	}, backoff.WithContext(newPause(maxStorePause), ctx), func(err error, next time.Duration) {
+		c.metrics.failed(stageStore)
+		c.log.LogAttrs(ctx, slog.LevelError, "recording dead letters failed, trying again",
+			slog.Int("letters", len(letters)), slog.Duration("pause", next), slog.Any("err", err))
+	})
+}
+
+func newPause(limit time.Duration) *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(firstPause),
+		backoff.WithMaxInterval(limit),
+		backoff.WithRandomizationFactor(pauseJitter),
+		backoff.WithMaxElapsedTime(0)) // for ever
+}
+
+// wait returns after d, or when ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// outlive returns a context that ends the given time after ctx does.
+func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		wait(longer, by)
+		cancel()
+	})
+	return longer, func() { stop(); cancel() }
+}

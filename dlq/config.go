@@ -1,0 +1,50 @@
+package dlq
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// DefaultStopTimeout is the default of Config.StopTimeout.
+const DefaultStopTimeout = 5 * time.Second
+
+// Config is what a Collector needs.
+type Config struct {
+	// Source is where dead letters are read. The collector owns it: Run closes it. Required.
+	Source Source
+	// Store is where they are recorded. Required.
+	Store Store
+	// Logger receives what an operator should know. Defaults to no logging.
+	Logger *slog.Logger
+	// Registerer receives the metrics postrider_collector_*; a registry takes those of one collector.
+	// Defaults to none, the metrics are then not exported.
+	Registerer prometheus.Registerer
+	// StopTimeout is how long Run goes on, after its context has ended, to store and commit the letters in
+	// hand; what is not done by then is read again by the next collector. Defaults to 5s.
+	StopTimeout time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.StopTimeout == 0 {
+		c.StopTimeout = DefaultStopTimeout
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Source == nil:
+		return errors.New("collector: Source is required")
+	case c.Store == nil:
+		return errors.New("collector: Store is required")
+	case c.StopTimeout < 0:
+		return errors.New("collector: StopTimeout is negative")
+	}
+	return nil
+}

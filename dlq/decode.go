@@ -1,0 +1,126 @@
+package dlq
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// Error codes of letters that say nothing themselves.
+const (
+	// CodeBrokenHeaders is the error code of a letter whose header set of ours cannot be read; the error
+	// message says why.
+	CodeBrokenHeaders = "BROKEN_LETTER_HEADERS"
+	// CodeUnstorable is the error code of a letter that the store refused; see Unstorable.
+	CodeUnstorable = "UNSTORABLE_LETTER"
+)
+
+// letterVersion is the header set that Decode reads.
+const letterVersion = "1"
+
+// Decode reads a dead letter. It never fails: a record whose headers it does not know, or whose headers
+// of ours are broken, becomes a letter of DialectUnknown that keeps everything.
+func Decode(r Record) Letter {
+	if !ours(r.Headers) {
+		return unknown(r)
+	}
+	l, err := decodeOurs(r)
+	if err != nil {
+		l = unknown(r)
+		l.ErrorCode = CodeBrokenHeaders
+		l.ErrorMessage = storableText("the headers of a postrider letter are broken: "+err.Error(), maxMessageBytes)
+	}
+	return l
+}
+
+// unknown is a letter that is known only by the place where it was read. The timestamp is part of its
+// id, because the offsets of a topic that was deleted and recreated repeat.
+func unknown(r Record) Letter {
+	l := readFrom(r)
+	id := storableText(r.Topic, maxNameBytes) + "/" + strconv.Itoa(int(r.Partition)) + "/" + strconv.FormatInt(r.Offset, 10)
+	if hasTimestamp(r) {
+		id += "@" + strconv.FormatInt(r.Timestamp.UnixMilli(), 10)
+	}
+	l.ID = "record:" + id
+	l.Dialect = DialectUnknown
+	l.Subject = Subject{Type: SubjectRecord, ID: id}
+	l.Reason = Unclassified
+	l.OriginalState = "unknown"
+	l.Headers = r.Headers
+	l.KeyKind, _ = kindOf(r.Key)
+	l.PayloadKind, l.PayloadBytes = kindOf(r.Value)
+	return l
+}
+
+// readFrom is what every letter takes from its record.
+func readFrom(r Record) Letter {
+	l := Letter{
+		DLQTopic:     storableText(r.Topic, maxNameBytes),
+		DLQPartition: r.Partition,
+		DLQOffset:    r.Offset,
+		Key:          r.Key,
+		Payload:      r.Value,
+	}
+	if hasTimestamp(r) {
+		l.DLQRecordAt = storableTime(r.Timestamp)
+	}
+	return l
+}
+
+// hasTimestamp reports whether the record has one: Kafka writes -1 ms where it has none.
+func hasTimestamp(r Record) bool { return !r.Timestamp.Before(time.UnixMilli(0)) }
+
+func kindOf(b []byte) (BytesKind, *int64) {
+	if b == nil {
+		return Tombstone, nil
+	}
+	n := int64(len(b))
+	return Inline, &n
+}
+
+// decodeOurs reads a letter with our own header set. Everything that names the letter, its event and its
+// payload must be right; times are read leniently, because a letter without one is still complete.
+func decodeOurs(r Record) (Letter, error) {
+	h := readHeaders(r.Headers)
+	if v := h.text(outbox.HeaderLetterVersion); v != letterVersion && h.err == nil {
+		h.fail(outbox.HeaderLetterVersion, "has a version that is not known: "+strconv.Quote(v))
+	}
+	l := readFrom(r)
+	l.Dialect = DialectPostrider
+	l.EventID = h.uuid(outbox.HeaderEventID, true)
+	l.Episode = h.int32(outbox.HeaderEpisode, true)
+	l.OutboxID = h.int64(outbox.HeaderOutboxID, false)
+	l.OriginTopic = h.topic(outbox.HeaderOriginTopic)
+	l.Attempts = h.int32(outbox.HeaderAttempts, false)
+	l.FirstFailedAt = h.time(outbox.HeaderFirstFailedAt)
+	l.LastFailedAt = h.time(outbox.HeaderLastFailedAt)
+	l.CreatedAt = h.time(outbox.HeaderCreatedAt)
+	l.ErrorClass = storableText(h.text(outbox.HeaderErrorClass), maxNameBytes)
+	l.ErrorCode = storableText(h.text(outbox.HeaderErrorCode), maxNameBytes)
+	l.ErrorMessage = storableText(h.text(outbox.HeaderErrorMessage), maxMessageBytes)
+	l.TaskUUID = h.uuid(outbox.HeaderTaskUUID, false)
+	h.payload(&l)
+	h.key(&l)
+	if h.err != nil {
+		return Letter{}, h.err
+	}
+	l.ID = "event:" + l.EventID.String() + ":" + strconv.Itoa(int(*l.Episode))
+	l.Subject = Subject{Type: SubjectEvent, ID: l.EventID.String()}
+	l.Reason = reasonOf(l.ErrorClass)
+	l.OriginalState = "failed"
+	l.Headers = h.theirs
+	return l, nil
+}
+
+// reasonOf maps the relay's error classes: it dead-letters a record class only once the attempts are
+// spent, and a permanent one at once.
+func reasonOf(class string) Reason {
+	switch class {
+	case "record":
+		return MaxRetriesExceeded
+	case "permanent":
+		return Undeliverable
+	}
+	return Unclassified
+}

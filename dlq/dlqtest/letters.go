@@ -1,0 +1,62 @@
+package dlqtest
+
+import (
+	"encoding/binary"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// Start is the time of the first record.
+var Start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// EventID returns the id of event n, the same for every call.
+func EventID(n int) uuid.UUID {
+	var id uuid.UUID
+	binary.BigEndian.PutUint64(id[8:], uint64(n)+1)
+	id[6], id[8] = 0x70, 0x80
+	return id
+}
+
+// Event returns the dead-letter record of an event's episode, as the relay writes it, read from offset n
+// of partition 0; episode 1 of event n failed n seconds after Start, each later one a minute after the
+// one before.
+func Event(n, episode int) dlq.Record {
+	failed := Start.Add(time.Duration(n)*time.Second + time.Duration(episode-1)*time.Minute)
+	value := []byte(`{"n":` + strconv.Itoa(n) + `}`)
+	h := func(name, value string) outbox.Header { return outbox.Header{Name: name, Value: []byte(value)} }
+	return dlq.Record{
+		Topic: "postrider.dlq", Offset: int64(n), Timestamp: failed.Add(time.Millisecond),
+		Key: []byte("key-" + strconv.Itoa(n%7)), Value: value,
+		Headers: []outbox.Header{
+			h("trace", strconv.Itoa(n)),
+			h(outbox.HeaderLetterVersion, "1"),
+			h(outbox.HeaderEventID, EventID(n).String()),
+			h(outbox.HeaderEpisode, strconv.Itoa(episode)),
+			h(outbox.HeaderOutboxID, strconv.Itoa(n+1)),
+			h(outbox.HeaderOriginTopic, "orders"),
+			h(outbox.HeaderAttempts, "5"),
+			h(outbox.HeaderFirstFailedAt, failed.Add(-time.Minute).Format(time.RFC3339Nano)),
+			h(outbox.HeaderLastFailedAt, failed.Format(time.RFC3339Nano)),
+			h(outbox.HeaderErrorClass, "record"),
+			h(outbox.HeaderErrorCode, "INVALID_RECORD"),
+			h(outbox.HeaderErrorMessage, "refused for the test"),
+			h(outbox.HeaderCreatedAt, Start.Format(time.RFC3339Nano)),
+			h(outbox.HeaderPayload, outbox.PayloadInline),
+			h(outbox.HeaderPayloadBytes, strconv.Itoa(len(value))),
+		},
+	}
+}
+
+// Letters decodes records.
+func Letters(records ...dlq.Record) []dlq.Letter {
+	letters := make([]dlq.Letter, len(records))
+	for i, r := range records {
+		letters[i] = dlq.Decode(r)
+	}
+	return letters
+}

@@ -1,0 +1,106 @@
+package dlq
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// SubjectType says what an investigation is about.
+type SubjectType string
+
+const (
+	// SubjectEvent is an event of our outbox; the subject id is the event id.
+	SubjectEvent SubjectType = "event"
+	// SubjectTask is a task of the ledger; the subject id is the task's uuid.
+	SubjectTask SubjectType = "task"
+	// SubjectRecord is a record that is neither; the subject id is where it was read.
+	SubjectRecord SubjectType = "record"
+)
+
+// Subject names what an investigation is about. A subject has at most one pending investigation.
+type Subject struct {
+	Type SubjectType
+	// ID is at most 1024 bytes.
+	ID string
+}
+
+// Status is where an investigation stands; the values are those of the SQL type
+// postrider.dlq_resolution_status.
+type Status string
+
+const (
+	// Pending investigations are open; further letters of their subject are added to them.
+	Pending Status = "pending"
+	// ManuallyResolved ones were closed because the cause was fixed.
+	ManuallyResolved Status = "manually_resolved"
+	// PermanentlyFailed ones were closed because it cannot be fixed.
+	PermanentlyFailed Status = "permanently_failed"
+	// Cancelled ones were closed because they are no longer needed.
+	Cancelled Status = "cancelled"
+)
+
+// Statuses returns every status, Pending first.
+func Statuses() []Status {
+	return []Status{Pending, ManuallyResolved, PermanentlyFailed, Cancelled}
+}
+
+// Reason is why something was dead-lettered; the values are those of the SQL type postrider.dlq_reason.
+type Reason string
+
+const (
+	// StalenessTimeout: a task stayed too long in a state.
+	StalenessTimeout Reason = "staleness_timeout"
+	// MaxRetriesExceeded: the attempts are spent.
+	MaxRetriesExceeded Reason = "max_retries_exceeded"
+	// DependencyCycleDetected: the steps of a task wait for each other.
+	DependencyCycleDetected Reason = "dependency_cycle_detected"
+	// WorkerUnavailable: nobody is there to do the work.
+	WorkerUnavailable Reason = "worker_unavailable"
+	// ManualDLQ: an operator's command.
+	ManualDLQ Reason = "manual_dlq"
+	// Undeliverable: it can never be sent as it is.
+	Undeliverable Reason = "undeliverable"
+	// Unclassified: the dead letter does not say.
+	Unclassified Reason = "unclassified"
+)
+
+// Reasons returns every reason.
+func Reasons() []Reason {
+	return []Reason{StalenessTimeout, MaxRetriesExceeded, DependencyCycleDetected, WorkerUnavailable,
+		ManualDLQ, Undeliverable, Unclassified}
+}
+
+// Entry is an investigation: why something could not be delivered or got stuck, and what was done
+// about it. Its fields are the columns of postrider.dlq_entry; an empty string, a zero time and
+// uuid.Nil stand for null.
+type Entry struct {
+	// UUID is the identity, a version 7 uuid.
+	UUID    uuid.UUID
+	Subject Subject
+	// OriginalState is the subject's state when it was dead-lettered: "failed" for an event.
+	OriginalState string
+	Reason        Reason
+	// DeadLetteredAt is when the subject was dead-lettered (dlq_timestamp).
+	DeadLetteredAt time.Time
+	Status         Status
+	// ResolvedAt is zero while the investigation is pending (resolution_timestamp).
+	ResolvedAt                  time.Time
+	ResolutionNotes, ResolvedBy string
+	// Topic is the topic that the message was bound for or came from.
+	Topic                   string
+	ErrorCode, ErrorMessage string
+	// Occurrences counts the letters that arrived while it was pending, the first one included.
+	Occurrences int
+	// LastOccurredAt is when the newest of them failed.
+	LastOccurredAt time.Time
+	// PredecessorUUID is the investigation of the same subject that was closed before this one opened.
+	PredecessorUUID uuid.UUID
+	// Snapshot is the subject as it was, see the function Snapshot. Nil in lists.
+	Snapshot json.RawMessage
+	// Metadata is free for tags, tickets and tools.
+	Metadata json.RawMessage
+	// CreatedAt is when the investigation was opened, UpdatedAt when it last changed.
+	CreatedAt, UpdatedAt time.Time
+}

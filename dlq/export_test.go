@@ -1,0 +1,6 @@
+package dlq
+
+import "context"
+
+// RunOnce is runOnce for tests outside of the package.
+func (c *Collector) RunOnce(ctx context.Context) (int, error) { return c.runOnce(ctx) }

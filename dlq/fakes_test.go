@@ -1,0 +1,120 @@
+package dlq_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/dlq/dlqtest"
+)
+
+// topic is a partition of a dead-letter topic with the offset its group has committed.
+type topic struct {
+	mu        sync.Mutex
+	records   []dlq.Record
+	committed int
+}
+
+// source reads a topic from the committed offset on, as a new member of the group does.
+type source struct {
+	*topic
+	max  int
+	next int
+	// pollErrs and commitErrs are returned by the calls to come, nil for success.
+	pollErrs, commitErrs []error
+	// trace receives every call in order; shared with the store.
+	trace  *[]string
+	polled chan struct{} // a token for each Poll that finds nothing and waits; nil for none
+	closed bool
+}
+
+func (t *topic) reader(max int, trace *[]string) *source {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return &source{topic: t, max: max, next: t.committed, trace: trace}
+}
+
+func (s *source) Poll(ctx context.Context) ([]dlq.Record, error) {
+	*s.trace = append(*s.trace, "poll")
+	err := next(&s.pollErrs)
+	s.mu.Lock()
+	end := min(s.next+s.max, len(s.records))
+	records := slices.Clone(s.records[s.next:end])
+	s.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if len(records) == 0 && err == nil {
+		if s.polled != nil {
+			s.polled <- struct{}{}
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if err != nil && err != errBeside {
+		return nil, err
+	}
+	s.next = end
+	return records, err
+}
+
+func (s *source) Commit(ctx context.Context, records []dlq.Record) error {
+	*s.trace = append(*s.trace, "commit")
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := next(&s.commitErrs); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.committed = int(records[len(records)-1].Offset) + 1
+	return nil
+}
+
+func (s *source) Close() { s.closed = true }
+
+// next takes the first of scripted errors.
+func next(errs *[]error) error {
+	if len(*errs) == 0 {
+		return nil
+	}
+	err := (*errs)[0]
+	*errs = (*errs)[1:]
+	return err
+}
+
+// store is dlqtest.Memory with faults.
+type store struct {
+	*dlqtest.Memory
+	trace *[]string
+	// errs are returned by the calls to come, nil for success.
+	errs []error
+	// refuse, where not nil, returns an error for a letter that the store does not take.
+	refuse func(dlq.Letter) error
+	// called is called before anything is stored.
+	called func(context.Context)
+	sizes  []int // letters per call
+}
+
+func newStore(trace *[]string) *store { return &store{Memory: dlqtest.NewMemory(), trace: trace} }
+
+func (s *store) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Recorded, error) {
+	*s.trace = append(*s.trace, "store")
+	s.sizes = append(s.sizes, len(letters))
+	if s.called != nil {
+		s.called(ctx)
+	}
+	if err := next(&s.errs); err != nil {
+		return dlq.Recorded{}, err
+	}
+	for _, l := range letters {
+		if s.refuse != nil {
+			if err := s.refuse(l); err != nil {
+				return dlq.Recorded{}, err
+			}
+		}
+	}
+	return s.Memory.RecordLetters(ctx, letters)
+}

@@ -1,0 +1,96 @@
+package kafka
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+func fetched(start int64, at ...int64) *kgo.FetchPartition {
+	f := &kgo.FetchPartition{LogStartOffset: start}
+	for _, o := range at {
+		f.Records = append(f.Records, &kgo.Record{Offset: o})
+	}
+	return f
+}
+
+// assign hands partition 0 of a topic over with its committed offset, and returns where reading begins.
+func assign(t *testing.T, p *positions, topic string, committed int64) int64 {
+	t.Helper()
+	offsets, err := p.adjust(t.Context(), map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().At(committed)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return offsets[topic][0].EpochOffset().Offset
+}
+
+func TestPositionsMissed(t *testing.T) {
+	t.Parallel()
+	p := newPositions()
+	for _, test := range []struct {
+		what   string
+		f      *kgo.FetchPartition
+		missed int64
+	}{
+		{"nothing is known yet", fetched(5, 5, 6), 0},
+		{"the next in turn", fetched(5, 7), 0},
+		{"transaction markers in between", fetched(5, 10), 0},
+		{"retention behind reading", fetched(11, 11, 12), 0},
+		{"retention ahead of reading", fetched(20, 20), 7},
+		{"retention, and compaction after it", fetched(30, 35), 9},
+	} {
+		missed, err := p.read("t", test.f)
+		if missed != test.missed || (err != nil) != (missed > 0) {
+			t.Errorf("%s: %d, %v, want %d", test.what, missed, err, test.missed)
+		}
+	}
+	if at := assign(t, p, "t", 40); at != 40 {
+		t.Errorf("begins at %d", at)
+	}
+	if missed, err := p.read("t", fetched(39, 40)); missed != 0 {
+		t.Errorf("another member read on to 40: %d, %v", missed, err)
+	}
+}
+
+// TestPositionsRecreated is about a commit of the old topic's offset that landed on the new topic.
+func TestPositionsRecreated(t *testing.T) {
+	t.Parallel()
+	const start = -2 // kgo's number for the start
+	p := newPositions()
+	if at := assign(t, p, "t", 3); at != 3 {
+		t.Errorf("begins at %d", at)
+	}
+	p.recreate("t")
+	for range 2 { // twice: a rebalance may come before the first commit
+		if at := assign(t, p, "t", 3); at != start {
+			t.Errorf("begins at %d, not at the start", at)
+		}
+	}
+	if missed, err := p.read("t", fetched(0, 0, 1)); missed != 0 {
+		t.Errorf("%d, %v", missed, err)
+	}
+	if at := assign(t, p, "other", 3); at != 3 {
+		t.Errorf("another topic begins at %d", at)
+	}
+	p.committed("t", 0)
+	if at := assign(t, p, "t", 2); at != 2 {
+		t.Errorf("begins at %d, not behind the commit of this topic", at)
+	}
+}
+
+func TestClientLogger(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	l := clientLogger{slog.New(slog.NewTextHandler(&out, nil))}
+	if l.Level() != kgo.LogLevelWarn {
+		t.Error(l.Level())
+	}
+	l.Log(kgo.LogLevelWarn, "one", "k", 1)
+	l.Log(kgo.LogLevelError, "two")
+	if got := out.String(); !strings.Contains(got, "level=WARN msg=one k=1") || !strings.Contains(got, "level=ERROR msg=two") {
+		t.Error(got)
+	}
+}

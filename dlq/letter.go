@@ -1,0 +1,110 @@
+package dlq
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// Dialect is who wrote a dead letter, known by its headers.
+type Dialect string
+
+const (
+	// DialectPostrider letters have the header set of package outbox, version 1.
+	DialectPostrider Dialect = "postrider"
+	// DialectUnknown letters have no known headers, or have broken ones.
+	DialectUnknown Dialect = "unknown"
+)
+
+// BytesKind says where the bytes of a key or payload are.
+type BytesKind string
+
+const (
+	// Inline: they are in the letter.
+	Inline BytesKind = "inline"
+	// Tombstone: there are none, the key or value is null.
+	Tombstone BytesKind = "tombstone"
+	// Reference: they are not in the letter: in outbox_event under OutboxID where that is set, otherwise
+	// in the record of the dead-letter topic itself, as long as that keeps it.
+	Reference BytesKind = "reference"
+)
+
+// Letter is one dead letter. The first fields are the columns of postrider.dlq_letter, the rest is what
+// only the investigation takes up; an empty string, a zero time, uuid.Nil and a nil pointer stand for
+// null. What Decode returns can always be stored: text is UTF-8 without NUL, times are in the years 1 to
+// 9999, and exact bytes are in Key, Payload and header values only.
+type Letter struct {
+	// ID is the permanent identity, at most 1024 bytes: "event:<event id>:<episode>", or
+	// "record:<dlq topic>/<partition>/<offset>@<timestamp in Unix milliseconds>".
+	ID string
+	// EntryUUID is the investigation it belongs to; set only on letters that were read from a Reader.
+	EntryUUID uuid.UUID
+	Dialect   Dialect
+	// DLQTopic, DLQPartition, DLQOffset and DLQRecordAt say where and when it was read from.
+	DLQTopic     string
+	DLQPartition int32
+	DLQOffset    int64
+	DLQRecordAt  time.Time
+	// OriginTopic is the topic that the message was bound for or came from; partition and offset are nil
+	// where it never had them.
+	OriginTopic     string
+	OriginPartition *int32
+	OriginOffset    *int64
+	// ConsumerGroup is the group that failed, for consumers' letters.
+	ConsumerGroup string
+	// EventID, Episode and OutboxID are set for our own letters.
+	EventID  uuid.UUID
+	Episode  *int32
+	OutboxID *int64
+	// Key and Payload are exact bytes. nil is Kafka's null, unless PayloadKind or KeyKind say Reference.
+	Key, Payload []byte
+	PayloadKind  BytesKind
+	// PayloadBytes is the size of the whole payload; nil for a tombstone.
+	PayloadBytes *int64
+	// Headers are the message's own, without ours; all of them where the dialect is unknown.
+	Headers []outbox.Header
+	// ErrorClass, ErrorCode and ErrorMessage say what went wrong; the message is at most 8 KiB.
+	ErrorClass, ErrorCode, ErrorMessage string
+	// Attempts is how often it was tried.
+	Attempts                    *int32
+	FirstFailedAt, LastFailedAt time.Time
+	// RecordedAt is when the collector stored it; set only on letters that were read from a Reader.
+	RecordedAt time.Time
+
+	// The following goes into the investigation and its snapshot, not into dlq_letter.
+
+	// Subject is what the investigation is about.
+	Subject Subject
+	// Reason is why it was dead-lettered.
+	Reason Reason
+	// OriginalState is the state of the subject when it was dead-lettered.
+	OriginalState string
+	// KeyKind says where the key is; Tombstone for a null key.
+	KeyKind BytesKind
+	// CreatedAt is when the event was written.
+	CreatedAt time.Time
+	// TaskUUID is the task that the event belongs to.
+	TaskUUID uuid.UUID
+	// Unstorable marks the reduced form of a letter that the store refused; see Unstorable.
+	Unstorable bool
+}
+
+// DeadLetteredAt is when the letter was written to its dead-letter topic, or, where the record does not
+// say, when its last attempt failed. Zero when neither is known.
+func (l *Letter) DeadLetteredAt() time.Time {
+	if !l.DLQRecordAt.IsZero() {
+		return l.DLQRecordAt
+	}
+	return l.LastFailedAt
+}
+
+// OccurredAt is when the last attempt failed, or, where the letter does not say, when it was written.
+// Zero when neither is known.
+func (l *Letter) OccurredAt() time.Time {
+	if !l.LastFailedAt.IsZero() {
+		return l.LastFailedAt
+	}
+	return l.DLQRecordAt
+}

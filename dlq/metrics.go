@@ -1,0 +1,62 @@
+package dlq
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Label values of the collector's metrics.
+const (
+	outcomeOpened   = "opened"
+	outcomeAdded    = "added"
+	outcomeRepeated = "repeated"
+
+	stagePoll   = "poll"
+	stageStore  = "store"
+	stageCommit = "commit"
+)
+
+type metrics struct {
+	letters *prometheus.CounterVec
+	errors  *prometheus.CounterVec
+	refused prometheus.Counter
+}
+
+// newMetrics registers the collector's metrics; reg may be nil. All label values exist from the start,
+// so that a rate over them is right from the first letter on.
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		letters: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "postrider_collector_letters_total",
+			Help: "Dead letters read, by what became of them: opened an investigation, added to a pending one, or repeated one that was recorded before.",
+		}, []string{"outcome"}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "postrider_collector_errors_total",
+			Help: "Failed operations of the collector by stage: poll, store or commit. Letters are read and stored again until they are recorded.",
+		}, []string{"stage"}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "postrider_collector_refused_letters_total",
+			Help: "Dead letters that the database refused, recorded in a reduced form.",
+		}),
+	}
+	for _, outcome := range []string{outcomeOpened, outcomeAdded, outcomeRepeated} {
+		m.letters.WithLabelValues(outcome)
+	}
+	for _, stage := range []string{stagePoll, stageStore, stageCommit} {
+		m.errors.WithLabelValues(stage)
+	}
+	if reg == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.letters, m.errors, m.refused} {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) recorded(r Recorded) {
+	m.letters.WithLabelValues(outcomeOpened).Add(float64(r.Opened))
+	m.letters.WithLabelValues(outcomeAdded).Add(float64(r.Added))
+	m.letters.WithLabelValues(outcomeRepeated).Add(float64(r.Repeated))
+}
+
+func (m *metrics) failed(stage string) { m.errors.WithLabelValues(stage).Inc() }

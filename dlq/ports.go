@@ -1,0 +1,88 @@
+package dlq
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+)
+
+var (
+	// ErrLetter is wrapped by a Store's error when it refuses a letter for what is in it, so that storing
+	// the same again cannot succeed. Every other error of a Store is taken as passing.
+	ErrLetter = errors.New("letter refused")
+	// ErrNotFound is wrapped by a Reader's error about an investigation that does not exist.
+	ErrNotFound = errors.New("investigation not found")
+)
+
+// Source reads dead-letter topics. It is used by one goroutine at a time.
+type Source interface {
+	// Poll waits for records and returns them, in order per partition. An error may come together with
+	// records: it is about other partitions, and the records are good. When ctx ends, it returns ctx's
+	// error. A Poll follows the Commit of what the one before returned.
+	Poll(ctx context.Context) ([]Record, error)
+	// Commit makes the given records, those of the last Poll, never be read again by the group. After an
+	// error they may be read again.
+	Commit(ctx context.Context, records []Record) error
+	// Close ends reading; what was not committed will be read again. Closing twice does nothing.
+	Close()
+}
+
+// Recorded counts what became of letters; New + Repeated of them were given, Opened + Added are New.
+type Recorded struct {
+	// New letters were stored now, Repeated ones had been stored before.
+	New, Repeated int
+	// Opened is the number of investigations that were opened, Added that of further letters that were
+	// added to a pending one.
+	Opened, Added int
+}
+
+func (r Recorded) plus(o Recorded) Recorded {
+	return Recorded{r.New + o.New, r.Repeated + o.Repeated, r.Opened + o.Opened, r.Added + o.Added}
+}
+
+// Store keeps letters and opens investigations.
+type Store interface {
+	// RecordLetters stores the letters whose ids it does not have yet and, for those, opens an
+	// investigation per subject or adds to its pending one; all in one transaction, so that an error
+	// means that either nothing or, where the outcome of the commit is unknown, everything was stored.
+	// Calling it again with the same letters is safe. An error wraps ErrLetter if and only if trying
+	// again cannot help.
+	RecordLetters(ctx context.Context, letters []Letter) (Recorded, error)
+}
+
+// Filter selects investigations. Its zero value selects all.
+type Filter struct {
+	// Status, if not empty, is the only status wanted.
+	Status Status
+	// Reason, if not empty, is the only reason wanted.
+	Reason Reason
+	// Subject's fields, where not empty, are the only type and id wanted.
+	Subject Subject
+	// Topic, if not empty, is the only topic wanted.
+	Topic string
+	// Limit is how many to return, at most MaxLimit. Defaults to DefaultLimit.
+	Limit int
+	// Offset is how many of the newest to pass over. Defaults to 0.
+	Offset int
+}
+
+// Bounds of Filter.Limit.
+const (
+	DefaultLimit = 25
+	MaxLimit     = 1000
+)
+
+// MaxLetters is how many letters Reader.Get returns at most.
+const MaxLetters = 100
+
+// Reader looks investigations up.
+type Reader interface {
+	// List returns the investigations that f selects, newest first and without their snapshots, and how
+	// many there are in all.
+	List(ctx context.Context, f Filter) ([]Entry, int, error)
+	// Get returns an investigation and its newest letters, newest first, at most MaxLetters of them;
+	// Entry.Occurrences says how many there were. Keys and payloads of more than MaxSnapshotBytes are
+	// left out of the letters: nil with a kind of Inline. An unknown id is an error that wraps ErrNotFound.
+	Get(ctx context.Context, entry uuid.UUID) (Entry, []Letter, error)
+}

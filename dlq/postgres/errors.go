@@ -1,0 +1,49 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/postrider/postrider/dlq"
+)
+
+// SQLSTATE codes that name a case of their own within their class.
+const (
+	foreignKeyViolation = "23503"
+	uniqueViolation     = "23505"
+)
+
+// translate turns an error of a statement into one of the port: it wraps dlq.ErrLetter if and only if
+// the server refused what the letters contain:
+//
+//   - class 22, data exceptions: text or JSON that the database cannot hold, values out of range;
+//   - class 23, constraints: a null or a value that a column does not accept. Not a foreign key and not a
+//     unique index: both can only be a race with somebody who purges or opens, and are gone the next time;
+//   - class 54, limits of the server: too large, too deep.
+//
+// Everything else is passing: connections, timeouts, deadlocks, shutdowns, a full disk, missing rights, a
+// schema that is behind, and any error that is not the server's own.
+func translate(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && refused(pg.Code) {
+		return fmt.Errorf("%s: %w: %w", doing, dlq.ErrLetter, err)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+func refused(code string) bool {
+	if len(code) != 5 {
+		return false
+	}
+	switch code[:2] {
+	case "22", "54":
+		return true
+	case "23":
+		return code != foreignKeyViolation && code != uniqueViolation
+	}
+	return false
+}

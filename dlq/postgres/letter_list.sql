@@ -1,0 +1,11 @@
+-- The newest letters of an investigation; long keys and payloads stay behind.
+select letter_id, dlq_entry_uuid, dialect, dlq_topic, dlq_partition, dlq_offset, dlq_record_at,
+       origin_topic, origin_partition, origin_offset, consumer_group, event_id, episode, outbox_id,
+       case when octet_length(key) <= $3 then key end as key,
+       case when octet_length(payload) <= $3 then payload end as payload,
+       payload_kind, payload_bytes, headers, error_class, error_code, error_message,
+       attempts, first_failed_at, last_failed_at, recorded_at
+from postrider.dlq_letter
+where dlq_entry_uuid = $1
+order by recorded_at desc, dlq_record_at desc nulls last, dlq_partition desc, dlq_offset desc, letter_id desc
+limit $2

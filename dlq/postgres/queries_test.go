@@ -1,0 +1,79 @@
+package postgres
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/postrider/postrider/dlq/dlqtest"
+	"github.com/postrider/postrider/migrations/pgtest"
+)
+
+var queries = map[string]string{
+	"letter_find.sql": letterFind, "entry_lock.sql": entryLock, "entry_open.sql": entryOpen, "letter_insert.sql": letterInsert,
+	"entry_list.sql": entryList, "entry_count.sql": entryCount, "entry_get.sql": entryGet, "letter_list.sql": letterList,
+}
+
+func TestQueriesPrepare(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.sql")
+	if err != nil || len(files) != len(queries) {
+		t.Fatalf("%d files for %d queries, %v", len(files), len(queries), err)
+	}
+	conn := pgtest.New(t).Conn(t)
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil || string(raw) != queries[file] {
+			t.Errorf("%s is not embedded as itself: %v", file, err)
+		}
+		if _, err := conn.Prepare(t.Context(), file, queries[file]); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// TestQueriesUseIndexes looks at the plans of what runs for every batch.
+func TestQueriesUseIndexes(t *testing.T) {
+	t.Parallel()
+	s := newSubject(t)
+	letters := dlqtest.Letters(dlqtest.Event(1, 1))
+	if _, err := s.RecordLetters(t.Context(), letters); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := s.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	// The tables are tiny here; what matters is which index can serve.
+	if _, err := conn.Exec(t.Context(), "set enable_seqscan = off"); err != nil {
+		t.Fatal(err)
+	}
+	for index, query := range map[string][]any{
+		"dlq_letter_pkey":       {letterFind, []string{letters[0].ID}},
+		"dlq_entry_one_pending": {entryLock, []string{"event"}, []string{letters[0].Subject.ID}},
+		"dlq_entry_subject":     append([]any{entryOpen}, entryColumns(candidates(distinct(letters)))...),
+		"dlq_letter_entry":      {letterList, newUUID(), 10, 10},
+		"dlq_entry_status":      {entryList, "pending", "", "", "", "", 10, 0},
+	} {
+		rows, err := conn.Query(t.Context(), "explain "+query[0].(string), query[1:]...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plan strings.Builder
+		for rows.Next() {
+			var line string
+			if err := rows.Scan(&line); err != nil {
+				t.Fatal(err)
+			}
+			plan.WriteString(line + "\n")
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(plan.String(), index) {
+			t.Errorf("no use of %s:\n%s", index, plan.String())
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/dlq"
+)
+
+// DefaultTimeout is the default of Config.Timeout.
+const DefaultTimeout = 30 * time.Second
+
+// Config is what a Store needs.
+type Config struct {
+	// Pool is the database, at the newest version of the schema. Required.
+	Pool *pgxpool.Pool
+	// Timeout bounds each call, its transaction included; a call that takes longer fails in passing.
+	// Defaults to 30s.
+	Timeout time.Duration
+}
+
+// Store keeps letters and investigations. It is safe for concurrent use, by any number of processes.
+type Store struct {
+	pool    *pgxpool.Pool
+	timeout time.Duration
+}
+
+var (
+	_ dlq.Store  = (*Store)(nil)
+	_ dlq.Reader = (*Store)(nil)
+)
+
+// NewStore returns a store on the pool, which stays the caller's. It fails on an invalid Config.
+func NewStore(cfg Config) (*Store, error) {
+	switch {
+	case cfg.Pool == nil:
+		return nil, errors.New("dead-letter store: Pool is required")
+	case cfg.Timeout < 0:
+		return nil, errors.New("dead-letter store: Timeout is negative")
+	case cfg.Timeout == 0:
+		cfg.Timeout = DefaultTimeout
+	}
+	return &Store{pool: cfg.Pool, timeout: cfg.Timeout}, nil
+}
+
+// errRace says that another collector recorded a letter between our looking for it and our inserting it.
+var errRace = errors.New("a letter was recorded by another collector at the same time")
+
+// RecordLetters implements dlq.Store. The time it takes grows with the number of letters, the number of
+// its statements does not, unless letters are very large.
+func (s *Store) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Recorded, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	if len(letters) == 0 {
+		return dlq.Recorded{}, nil
+	}
+	unique := distinct(letters)
+	for {
+		recorded, err := s.record(ctx, unique)
+		if errors.Is(err, errRace) {
+			continue // they are seen now; each round at least one letter fewer is new, so this ends
+		}
+		if err != nil {
+			return dlq.Recorded{}, err
+		}
+		recorded.Repeated = len(letters) - recorded.New
+		return recorded, nil
+	}
+}
+
+// record is one attempt at the transaction. Investigations come before their letters, because a letter
+// names its investigation.
+func (s *Store) record(ctx context.Context, letters []*dlq.Letter) (dlq.Recorded, error) {
+	var recorded dlq.Recorded
+	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+	if err != nil {
+		return recorded, translate("begin", err)
+	}
+	// After a commit this does nothing; otherwise the connection that failed is put right or closed.
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+
+	letters, err = unrecorded(ctx, tx, letters)
+	if err != nil || len(letters) == 0 {
+		return recorded, err
+	}
+	cs := candidates(letters)
+	if err := lockPending(ctx, tx, cs); err != nil {
+		return recorded, err
+	}
+	if err := open(ctx, tx, cs); err != nil {
+		return recorded, err
+	}
+	if err := insert(ctx, tx, letters, cs); err != nil {
+		return recorded, err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		// Even an error of the server's is not about a letter here, and without one the outcome is unknown.
+		// Both are passing: what was committed is found the next time.
+		return recorded, errors.Join(errors.New("commit dead letters"), err)
+	}
+	recorded.New = len(letters)
+	for _, c := range cs {
+		if c.entry == c.proposed {
+			recorded.Opened++
+		}
+	}
+	recorded.Added = recorded.New - recorded.Opened
+	return recorded, nil
+}
+
+// unrecorded returns those of the letters that are not in the database, in the order given.
+func unrecorded(ctx context.Context, tx pgx.Tx, letters []*dlq.Letter) ([]*dlq.Letter, error) {
+	const doing = "find recorded letters"
+	rows, err := tx.Query(ctx, letterFind, column(letters, func(l *dlq.Letter) string { return l.ID }))
+	if err != nil {
+		return nil, translate(doing, err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, translate(doing, err)
+	}
+	known := make(map[string]struct{}, len(ids))
+	for _, id := range ids {
+		known[id] = struct{}{}
+	}
+	fresh := make([]*dlq.Letter, 0, len(letters))
+	for _, l := range letters {
+		if _, recorded := known[l.ID]; !recorded {
+			fresh = append(fresh, l)
+		}
+	}
+	return fresh, nil
+}
+
+// lockPending locks the subjects' pending investigations and marks their candidates.
+func lockPending(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
+	const doing = "lock pending investigations"
+	rows, err := tx.Query(ctx, entryLock,
+		column(cs, func(c *candidate) string { return string(c.subject.Type) }),
+		column(cs, func(c *candidate) string { return c.subject.ID }))
+	if err != nil {
+		return translate(doing, err)
+	}
+	locked, err := pgx.CollectRows(rows, pgx.RowToStructByPos[dlq.Subject])
+	if err != nil {
+		return translate(doing, err)
+	}
+	pending := make(map[dlq.Subject]struct{}, len(locked))
+	for _, subject := range locked {
+		pending[subject] = struct{}{}
+	}
+	for _, c := range cs {
+		_, c.pending = pending[c.subject]
+	}
+	return nil
+}
+
+// open opens or adds to the candidates' investigations and sets their entry.
+func open(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
+	const doing = "open investigations"
+	bySubject := make(map[dlq.Subject]*candidate, len(cs))
+	for _, c := range cs {
+		bySubject[c.subject] = c
+	}
+	// A snapshot shows at most what dlq.MaxSnapshotBytes allows, of three parts.
+	size := func(c *candidate) int { return 1024 + min(letterSize(c.first), 4*dlq.MaxSnapshotBytes) }
+	for _, portion := range portions(cs, statementBytes, size) {
+		rows, err := tx.Query(ctx, entryOpen, entryColumns(portion)...)
+		if err != nil {
+			return translate(doing, err)
+		}
+		var entry uuid.UUID
+		var subject dlq.Subject
+		_, err = pgx.ForEachRow(rows, []any{&entry, &subject.Type, &subject.ID}, func() error {
+			bySubject[subject].entry = entry
+			return nil
+		})
+		if err != nil {
+			return translate(doing, err)
+		}
+	}
+	return nil
+}
+
+// insert inserts the letters of the candidates' investigations. It returns errRace if one was there.
+func insert(ctx context.Context, tx pgx.Tx, letters []*dlq.Letter, cs []*candidate) error {
+	entries := make(map[dlq.Subject]uuid.UUID, len(cs))
+	for _, c := range cs {
+		entries[c.subject] = c.entry
+	}
+	letters = slices.Clone(letters)
+	inOrder(letters)
+	for _, portion := range portions(letters, statementBytes, letterSize) {
+		tag, err := tx.Exec(ctx, letterInsert, letterColumns(portion, entries)...)
+		if err != nil {
+			return translate("insert letters", err)
+		}
+		if tag.RowsAffected() < int64(len(portion)) {
+			return errRace
+		}
+	}
+	return nil
+}
