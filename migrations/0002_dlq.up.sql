@@ -89,6 +89,7 @@ create table postrider.dlq_letter (
     episode          integer,
     outbox_id        bigint,
     key              bytea,
+    key_kind         text not null check (key_kind in ('inline', 'tombstone', 'reference')),
     payload          bytea,
     payload_kind     text not null check (payload_kind in ('inline', 'tombstone', 'reference')),
     payload_bytes    bigint,
@@ -118,10 +119,11 @@ comment on column postrider.dlq_letter.event_id is 'The outbox event, for our ow
 comment on column postrider.dlq_letter.episode is 'How many times that event had been given up.';
 comment on column postrider.dlq_letter.outbox_id is 'outbox_event.id of that event.';
 comment on column postrider.dlq_letter.key is 'Key of the message, exact bytes.';
+comment on column postrider.dlq_letter.key_kind is 'inline, tombstone (the message has no key), or reference (left out with the headers because the letter would not fit; see payload_kind).';
 comment on column postrider.dlq_letter.payload is 'Value of the message, exact bytes; null for a tombstone or a reference.';
-comment on column postrider.dlq_letter.payload_kind is 'inline, tombstone (the value is null), or reference (too large for the dead-letter topic: the value is in outbox_event).';
+comment on column postrider.dlq_letter.payload_kind is 'inline, tombstone (the value is null), or reference: the value is elsewhere, in outbox_event under outbox_id, or, for a letter that the database refused, in the record of the dead-letter topic.';
 comment on column postrider.dlq_letter.payload_bytes is 'Size of the value in bytes; null for a tombstone.';
-comment on column postrider.dlq_letter.headers is 'Headers of the message without ours, as [name, value] pairs.';
+comment on column postrider.dlq_letter.headers is 'Headers of the message without ours, as [name, value] pairs; all of them for a record of an unknown dialect.';
 comment on column postrider.dlq_letter.error_class is 'Class of the failure.';
 comment on column postrider.dlq_letter.error_code is 'Code of the failure.';
 comment on column postrider.dlq_letter.error_message is 'Message of the failure.';

@@ -52,6 +52,7 @@ func letterColumns(letters []*dlq.Letter, entries map[dlq.Subject]uuid.UUID) []a
 		column(letters, func(l L) *int32 { return l.Attempts }),
 		column(letters, func(l L) pgtype.Timestamptz { return nullTime(l.FirstFailedAt) }),
 		column(letters, func(l L) pgtype.Timestamptz { return nullTime(l.LastFailedAt) }),
+		column(letters, func(l L) string { return string(l.KeyKind) }),
 	}
 }
 

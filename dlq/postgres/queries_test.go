@@ -17,17 +17,17 @@ var queries = map[string]string{
 
 func TestQueriesPrepare(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("*.sql")
+	files, err := filepath.Glob("queries/*.sql")
 	if err != nil || len(files) != len(queries) {
 		t.Fatalf("%d files for %d queries, %v", len(files), len(queries), err)
 	}
 	conn := pgtest.New(t).Conn(t)
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
-		if err != nil || string(raw) != queries[file] {
+		if err != nil || string(raw) != queries[filepath.Base(file)] {
 			t.Errorf("%s is not embedded as itself: %v", file, err)
 		}
-		if _, err := conn.Prepare(t.Context(), file, queries[file]); err != nil {
+		if _, err := conn.Prepare(t.Context(), file, queries[filepath.Base(file)]); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
