@@ -33,6 +33,7 @@ $$;
 
 -- Rights of earlier versions go first. Nobody outside this transaction sees them gone.
 revoke all on all tables in schema postrider from postrider_writer, postrider_relay, postrider_operator;
+revoke all on all sequences in schema postrider from postrider_writer, postrider_relay, postrider_operator;
 revoke all on all functions in schema postrider from postrider_writer, postrider_relay, postrider_operator;
 revoke all on schema postrider from postrider_writer, postrider_relay, postrider_operator;
 grant usage on schema postrider to postrider_writer, postrider_relay, postrider_operator;
@@ -49,6 +50,7 @@ grant execute on function postrider.outbox_max_payload_bytes() to postrider_writ
 -- Locking a row takes the right to update its table.
 grant select on postrider.schema_migration, postrider.v_outbox_event to postrider_relay;
 grant select, update on postrider.outbox_shard to postrider_relay;
+grant select on sequence postrider.outbox_event_id_seq to postrider_relay;
 grant select, update, delete on postrider.outbox_event to postrider_relay;
 grant select, insert, update, delete on postrider.outbox_hold, postrider.outbox_hold_shard, postrider.outbox_batch to postrider_relay;
 grant select, delete on postrider.outbox_idempotency_key to postrider_relay;

@@ -12,21 +12,29 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
+// errBusy: somebody held a lock for longer than a turn waits.
+var errBusy = errors.New("locked by somebody else")
+
 // Return implements relay.Store. Every change is made under the lock of the shard it concerns, one
 // shard per transaction, in the order shard, hold, hold's shard, events, which is the order of settling.
+// A shard that is busy is left for the next turn, with all that is due in it.
 func (s *Store) Return(ctx context.Context, limit int, grace time.Duration) (relay.Returned, error) {
 	var total relay.Returned
+	if err := s.raiseMarks(ctx); err != nil {
+		return total, err
+	}
+	busy := map[int16]bool{}
 	shards, err := s.dueShards(ctx)
 	if err != nil {
 		return total, err
 	}
 	for _, shard := range shards {
-		err := s.inShard(ctx, shard, func(tx pgx.Tx) error {
-			tag, err := tx.Exec(ctx, returnScheduled, shard, limit)
-			total.Events += int(tag.RowsAffected())
-			return err
-		})
-		if err != nil {
+		n, err := s.returnScheduled(ctx, shard, limit)
+		total.Events += n
+		switch {
+		case errors.Is(err, errBusy):
+			busy[shard] = true
+		case err != nil:
 			return total, fmt.Errorf("return scheduled events of shard %d: %w", shard, err)
 		}
 	}
@@ -35,16 +43,39 @@ func (s *Store) Return(ctx context.Context, limit int, grace time.Duration) (rel
 		return total, err
 	}
 	for _, h := range due {
+		if h.shard != nil && busy[*h.shard] {
+			continue
+		}
 		n, ended, err := s.returnHold(ctx, h, limit, grace)
 		total.Events += n
 		if ended {
 			total.Holds++
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, errBusy):
+			if h.shard != nil {
+				busy[*h.shard] = true
+			}
+		case err != nil:
 			return total, fmt.Errorf("return events of hold %d: %w", h.id, err)
 		}
 	}
 	return total, nil
+}
+
+func (s *Store) returnScheduled(ctx context.Context, shard int16, limit int) (n int, err error) {
+	err = s.inShard(ctx, shard, func(tx pgx.Tx) error {
+		var first int64
+		if err := tx.QueryRow(ctx, returnScheduled, shard, limit).Scan(&n, &first); err != nil || n == 0 {
+			return err
+		}
+		_, err := tx.Exec(ctx, lowerWater, shard, first)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
 }
 
 func (s *Store) dueShards(ctx context.Context) ([]int16, error) {
@@ -76,11 +107,11 @@ func (s *Store) dueHolds(ctx context.Context) ([]dueHold, error) {
 // hold ended.
 func (s *Store) returnHold(ctx context.Context, h dueHold, limit int, grace time.Duration) (n int, ended bool, err error) {
 	if h.shard == nil {
-		err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		err = s.inTurn(ctx, func(tx pgx.Tx) error {
 			ended, err = endHoldIn(ctx, tx, h.id)
 			return err
 		})
-		return 0, ended, err
+		return 0, ended && err == nil, err
 	}
 	err = s.inShard(ctx, *h.shard, func(tx pgx.Tx) error {
 		var draining, due bool
@@ -93,11 +124,14 @@ func (s *Store) returnHold(ctx context.Context, h dueHold, limit int, grace time
 		if !draining {
 			limit = 1 // a probe
 		}
-		var through int64
-		if err := tx.QueryRow(ctx, returnParked, h.id, *h.shard, limit).Scan(&n, &through); err != nil {
+		var through, first int64
+		if err := tx.QueryRow(ctx, returnParked, h.id, *h.shard, limit).Scan(&n, &through, &first); err != nil {
 			return err
 		}
 		if n > 0 {
+			if _, err := tx.Exec(ctx, lowerWater, *h.shard, first); err != nil {
+				return err
+			}
 			if _, err := tx.Exec(ctx, letThrough, h.id, *h.shard, through); err != nil {
 				return err
 			}
@@ -136,21 +170,27 @@ func endHoldIn(ctx context.Context, tx pgx.Tx, id int64) (bool, error) {
 	return tag.RowsAffected() > 0, err
 }
 
-// inShard runs f in a transaction that holds the shard's lock. A shard that is busy for too long is
-// left for the next pass.
+// inShard runs f in a transaction that holds the shard's lock.
 func (s *Store) inShard(ctx context.Context, shard int16, f func(pgx.Tx) error) error {
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "set local lock_timeout = '1s'"); err != nil {
+	return s.inTurn(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockShard, shard); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, lockShard, shard); err != nil {
+		return f(tx)
+	})
+}
+
+// inTurn runs f in a transaction that waits for no lock for long: then it returns errBusy.
+func (s *Store) inTurn(ctx context.Context, f func(pgx.Tx) error) error {
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "set local lock_timeout = '1s'"); err != nil {
 			return err
 		}
 		return f(tx)
 	})
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "55P03" { // lock_not_available
-		return nil
+		return errBusy
 	}
 	return err
 }

@@ -59,6 +59,7 @@ type StoreOptions struct {
 // Store implements relay.Store on PostgreSQL.
 type Store struct {
 	pool          *pgxpool.Pool
+	water         water
 	settleQuery   string
 	processPrefix func(worker string) string
 }

@@ -5,10 +5,11 @@ select e.id, e.event_id, e.topic, e.key, e.payload, e.headers, e.state::text, e.
        e.next_attempt_at is null and e.available_at > clock_timestamp(),
        e.first_error_at, e.last_error_at, coalesce(e.last_error_class, ''), coalesce(e.last_error_code, ''),
        coalesce(e.last_error, ''), e.task_uuid
-from unnest(current_setting('postrider.claim')::smallint[]) as claimed(shard)
+from postrider.outbox_shard claimed
 cross join lateral (
     select * from postrider.outbox_event e
-    where e.shard = claimed.shard and e.state = 'pending'
+    where e.shard = claimed.shard and e.state = 'pending' and e.id > claimed.low_water
     order by e.id
     limit (select greatest($1::int / greatest(cardinality(current_setting('postrider.claim')::smallint[]), 1), 1))
 ) e
+where claimed.shard = any (current_setting('postrider.claim')::smallint[])

@@ -4,7 +4,8 @@
 select set_config('postrider.claim', coalesce(array_agg(locked.shard)::text, '{}'), true)
 from (
     select s.shard from postrider.outbox_shard s
-    where (select true from postrider.outbox_event e where e.shard = s.shard and e.state = 'pending' limit 1)
+    where (select true from postrider.outbox_event e
+           where e.shard = s.shard and e.state = 'pending' and e.id > s.low_water limit 1)
     order by (s.shard - $1::int + 64) & 63
     limit $2
     for update of s skip locked

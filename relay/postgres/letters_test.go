@@ -1,0 +1,166 @@
+package postgres
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/relay"
+)
+
+func (f *fixture) letters(limit int) relay.LetterClaim {
+	f.Helper()
+	c, err := f.store.ClaimLetters(f.Context(), "dlq", limit)
+	if err != nil {
+		f.Fatalf("claim letters: %v", err)
+	}
+	return c
+}
+
+func letterIDs(c relay.LetterClaim) []int64 {
+	var ids []int64
+	if c != nil {
+		for _, e := range c.Events() {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
+}
+
+func (f *fixture) exhaust(keys ...string) {
+	f.Helper()
+	f.insert(keys...)
+	f.exec(`update postrider.outbox_event set state = 'exhausted', attempts = 5, episode = 1, first_error_at = now(), last_error_at = now(),
+		last_error_class = 'record', last_error_code = 'X', last_error = 'why' where state = 'pending'`)
+}
+
+func letterHold(probeIn time.Duration) *relay.HoldChange {
+	return &relay.HoldChange{Scope: relay.ScopeDeadLetter, Topic: "dlq", Cause: relay.CauseRoute, Code: "X", Error: "why\x00", EventID: uuid.New(), ProbeIn: probeIn}
+}
+
+func TestLettersAreClaimedOldestFirstAndOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	if c := f.letters(10); c != nil {
+		t.Fatalf("claimed %v of an empty outbox", letterIDs(c))
+	}
+	f.exhaust("a", "a", "b", "c")
+	f.insert("a") // pending, no business of letters
+	first, second := f.letters(2), f.letters(10)
+	if got := letterIDs(first); !slices.Equal(got, []int64{1, 2}) {
+		t.Errorf("the first claim has %v", got)
+	}
+	if got := letterIDs(second); !slices.Equal(got, []int64{3, 4}) {
+		t.Errorf("the second claim has %v", got)
+	}
+	if c := f.letters(10); c != nil {
+		t.Errorf("a third claim has %v", letterIDs(c))
+	}
+	e := first.Events()[0]
+	if e.Attempts != 5 || e.Episode != 1 || e.LastErrorClass != "record" || e.LastErrorCode != "X" || e.LastError != "why" || e.FirstErrorAt.IsZero() || string(e.Key) != "a" {
+		t.Errorf("read %+v", e)
+	}
+	if err := first.Settle(t.Context(), []int64{2}, nil); err != nil {
+		t.Fatal(err)
+	}
+	second.Abandon()
+	f.wantStates("1:exhausted(5) 2:dead_lettered(5) 3:exhausted(5) 4:exhausted(5) 5:pending")
+	if !value[bool](f, `select sent_at is not null from postrider.outbox_event where id = 2`) {
+		t.Error("a dead-lettered event has no time of sending")
+	}
+	c := f.letters(10)
+	if got := letterIDs(c); !slices.Equal(got, []int64{1, 3, 4}) {
+		t.Errorf("left are %v", got)
+	}
+	c.Abandon()
+}
+
+func TestHeldLetters(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exhaust("a", "b")
+	if err := f.letters(10).Settle(t.Context(), []int64{1}, letterHold(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	f.wantStates("1:dead_lettered(5) 2:exhausted(5)")
+	if c := f.letters(10); c != nil {
+		t.Fatalf("claimed %v although the topic is held", letterIDs(c))
+	}
+	if other, err := f.store.ClaimLetters(t.Context(), "other.dlq", 10); err != nil || other == nil {
+		t.Errorf("letters for another topic: %v, %v", other, err)
+	} else {
+		other.Abandon()
+	}
+	f.insert("a") // the events themselves are not held
+	f.delivers(nil, 3)
+	f.due()
+	if got := f.turn(1000); got != (relay.Returned{}) || f.holds() != 1 {
+		t.Errorf("returning touched the hold of dead letters: %+v", got)
+	}
+	c := f.letters(10) // the probe
+	if c == nil {
+		t.Fatal("the hold is due and nothing is claimed")
+	}
+	if err := c.Settle(t.Context(), nil, letterHold(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if f.holds() != 1 {
+		t.Errorf("%d holds", f.holds())
+	}
+	f.due()
+	if err := f.letters(10).Settle(t.Context(), []int64{2}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if f.holds() != 0 {
+		t.Error("the hold outlives what proved it wrong")
+	}
+	f.wantStates("1:dead_lettered(5) 2:dead_lettered(5) 3:published")
+}
+
+func TestLettersSettleOnlyWhatIsExhausted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exhaust("a")
+	f.insert("b")
+	if err := f.letters(10).Settle(t.Context(), []int64{1, 2}, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.wantStates("1:dead_lettered(5) 2:pending")
+}
+
+func TestLettersOfADeadSessionAreFree(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exhaust("a")
+	c := f.letters(10)
+	pid := c.(*letterClaim).conn.Conn().PgConn().PID()
+	f.exec(`select pg_terminate_backend($1)`, pid)
+	f.waitFor(`select not exists (select from pg_stat_activity where pid = $1)`, pid)
+	if err := c.Settle(t.Context(), []int64{1}, nil); err == nil {
+		t.Error("settled on a dead session")
+	}
+	f.wantStates("1:exhausted(5)")
+	if err := f.letters(10).Settle(t.Context(), []int64{1}, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.wantStates("1:dead_lettered(5)")
+}
+
+// TestExhaustedNeverComesBack: once an event is given up, no claim, hold or turn may send it to its topic.
+func TestExhaustedNeverComesBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.insert("a", "a")
+	c := f.claim()
+	s := parkAll(c, keyHold("a", 0))
+	s.Parked = s.Parked[1:]
+	s.Exhausted = []relay.Failure{*failure(1, 5)}
+	f.settle(c, s)
+	f.turn(1000)
+	f.delivers([]int64{1}, 2)
+	f.turn(1000)
+	f.nothing()
+	f.wantStates("1:exhausted(5) 2:published")
+}

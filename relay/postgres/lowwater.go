@@ -1,0 +1,113 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The low-water marks keep claims from walking over the index entries of settled rows, which stay until
+// vacuum can remove them: minutes, or hours beside somebody's long snapshot. A mark must never pass an
+// event that is pending or may yet be committed; the fence sees to the second.
+const (
+	// raiseEvery is how often the marks are looked at.
+	raiseEvery = 500 * time.Millisecond
+	// raiseAfter is how many ids a mark must be behind to be worth a write.
+	raiseAfter = 2000
+	// sinkEvery is how often pending events below their mark are looked for.
+	sinkEvery = time.Minute
+)
+
+// water is a store's progress with the marks.
+type water struct {
+	mu            sync.Mutex
+	looked, swept time.Time
+	// open says that a fence stands: every id up to last is final once the holders have ended.
+	open    bool
+	last    int64
+	holders []string
+}
+
+// raiseMarks raises the low-water marks as far as it can be known that nothing below is left, now and
+// then. One long write transaction on the outbox delays it; long reading ones do not.
+func (s *Store) raiseMarks(ctx context.Context) error {
+	w := &s.water
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	if now.Sub(w.swept) >= sinkEvery {
+		w.swept = now
+		if err := s.liftSunken(ctx); err != nil {
+			return fmt.Errorf("look for events below the low-water marks: %w", err)
+		}
+	}
+	if now.Sub(w.looked) < raiseEvery {
+		return nil
+	}
+	w.looked = now
+	if w.open {
+		var closed bool
+		if err := s.pool.QueryRow(ctx, fenceClosed, w.holders).Scan(&closed); err != nil {
+			return fmt.Errorf("look at the transactions on the outbox: %w", err)
+		}
+		if !closed {
+			return nil
+		}
+		w.open = false
+		if err := s.raiseTo(ctx, w.last); err != nil {
+			return fmt.Errorf("raise the low-water marks: %w", err)
+		}
+	}
+	// In this order: whoever drew an id up to the last one is among the holders, or has ended.
+	if err := s.pool.QueryRow(ctx, readLastID).Scan(&w.last); err != nil {
+		return fmt.Errorf("read the newest outbox id: %w", err)
+	}
+	if err := s.pool.QueryRow(ctx, openFence).Scan(&w.holders); err != nil {
+		return fmt.Errorf("look at the transactions on the outbox: %w", err)
+	}
+	w.open = true
+	return nil
+}
+
+func (s *Store) raiseTo(ctx context.Context, id int64) error {
+	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		var locked string
+		if err := tx.QueryRow(ctx, lockLagging, id, raiseAfter).Scan(&locked); err != nil || locked == "{}" {
+			return err
+		}
+		_, err := tx.Exec(ctx, raiseWater, id)
+		return err
+	})
+}
+
+// liftSunken lowers marks that are above a pending event.
+func (s *Store) liftSunken(ctx context.Context) error {
+	rows, err := s.pool.Query(ctx, findSunken)
+	if err != nil {
+		return err
+	}
+	type sunken struct {
+		shard int16
+		id    int64
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f sunken, err error) {
+		err = row.Scan(&f.shard, &f.id)
+		return f, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		err := s.inShard(ctx, f.shard, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, lowerWater, f.shard, f.id)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package postgres
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// array is a literal with n elements.
+func array(n int, element, of string) string {
+	return "'{" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "}'::" + of + "[]"
+}
+
+func ids(n int) string {
+	var b strings.Builder
+	for id := range n {
+		fmt.Fprintf(&b, ",%d", id+1)
+	}
+	return "'{" + b.String()[1:] + "}'::bigint[]"
+}
+
+// TestPlansWithStaleStatistics: right after a bulk load, and before anything analysed the table, every
+// query about events must be a walk along the index made for it, whether PostgreSQL plans for these
+// arguments or for any.
+func TestPlansWithStaleStatistics(t *testing.T) {
+	t.Parallel()
+	const n = 1000
+	failures := fmt.Sprintf("%s, %s, %s, %s", array(n, "1", "int"), array(n, "a", "text"), array(n, "a", "text"), array(n, "a", "text"))
+	index := map[string]struct{ args, uses string }{
+		"lock_shards":      {"5, 16", "outbox_event_claim"},
+		"claim_events":     {"1000", "outbox_event_claim"},
+		"claim_letters":    {"'postrider.dlq', 200", "outbox_event_exhausted"},
+		"count_attempt":    {"7", "outbox_event_pkey"},
+		"settle_published": {ids(n), "outbox_event_pkey"},
+		"settle_deleted":   {ids(n), "outbox_event_pkey"},
+		"settle_letters":   {ids(n), "outbox_event_pkey"},
+		"settle_exhausted": {ids(n) + ", " + failures, "outbox_event_pkey"},
+		"settle_scheduled": {ids(n) + ", " + failures + ", " + array(n, "1", "bigint"), "outbox_event_pkey"},
+		"park_events":      {ids(n) + ", " + array(n, "1", "bigint") + ", " + failures, "outbox_event_pkey"},
+		"return_parked":    {"1, 5::smallint, 1000", "outbox_event_parked outbox_event_pkey"},
+		"return_scheduled": {"5::smallint, 1000", "outbox_event_scheduled outbox_event_pkey"},
+		"due_shards":       {"", "outbox_event_scheduled"},
+	}
+	f := newFixture(t)
+	load(f)
+	for name, q := range index {
+		for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {
+			plan := explain(f, name, q.args, mode)
+			used := map[string]bool{}
+			for _, m := range indexScan.FindAllStringSubmatch(plan, -1) {
+				used[m[1]] = true
+			}
+			var want []string
+			for _, i := range strings.Fields(q.uses) {
+				if !used[i] {
+					want = append(want, i)
+				}
+				delete(used, i)
+			}
+			if len(want) > 0 || len(used) > 0 || badNode.MatchString(plan) {
+				t.Errorf("%s, %s: want walks along %s and nothing else over events:\n%s", name, mode, q.uses, plan)
+			}
+			if name == "claim_events" && strings.Contains(plan, "Sort") {
+				t.Errorf("%s, %s sorts:\n%s", name, mode, plan)
+			}
+		}
+	}
+}
+
+var (
+	indexScan = regexp.MustCompile(`Index (?:Only )?Scan (?:Backward )?using (outbox_event_\w+)`)
+	// badNode is a walk over all events, or an index walk without a condition to begin at.
+	badNode = regexp.MustCompile(`(?:Seq|Bitmap Heap) Scan on outbox_event|Hash Join|Merge Join|using outbox_event_pkey on \S+( \S+)?\n\s*(?:->|$)`)
+)
+
+// load writes 50,000 events in one COPY, as a migration from another outbox would.
+func load(f *fixture) {
+	f.Helper()
+	f.exec(`alter table postrider.outbox_event set (autovacuum_enabled = off)`)
+	const rows = 50_000
+	conn := f.db.Conn(f.T)
+	n, err := conn.CopyFrom(f.Context(), pgx.Identifier{"postrider", "outbox_event"}, []string{"topic", "key", "payload"},
+		pgx.CopyFromSlice(rows, func(i int) ([]any, error) {
+			return []any{"orders", fmt.Appendf(nil, "key-%d", i%5000), []byte("payload")}, nil
+		}))
+	if err != nil || n != rows {
+		f.Fatalf("copied %d rows, %v", n, err)
+	}
+}
+
+// explain returns the plan of a query in a session of the relay.
+func explain(f *fixture, name, args, mode string) string {
+	f.Helper()
+	conn, err := f.relay.Acquire(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer conn.Release()
+	call := "q"
+	if args != "" {
+		call = "q(" + args + ")"
+	}
+	var lines []string
+	err = pgx.BeginFunc(f.Context(), conn, func(tx pgx.Tx) error {
+		for _, sql := range []string{
+			"set local plan_cache_mode = " + mode,
+			"select set_config('postrider.claim', '{1,2,3,4,5,6,7,8}', true)",
+			"prepare q as " + query(name),
+		} {
+			if _, err := tx.Exec(f.Context(), sql); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.Query(f.Context(), "explain (costs off) execute "+call)
+		if err != nil {
+			return err
+		}
+		lines, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(f.Context(), "deallocate q")
+		return err
+	})
+	if err != nil {
+		f.Fatalf("explain %s: %v", name, err)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestPoolSettings(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for name, want := range map[string]string{
+		"jit": "off", "enable_seqscan": "off", "enable_sort": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+		"idle_in_transaction_session_timeout": "30s", "statement_timeout": "1min", "lock_timeout": "10s", "application_name": "postrider",
+	} {
+		var got string
+		if err := f.relay.QueryRow(t.Context(), "select current_setting($1)", name).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %s, %v, want %s", name, got, err, want)
+		}
+	}
+	if n := f.relay.Config().MaxConns; n != 12 {
+		t.Errorf("the pool has up to %d connections", n)
+	}
+	_, other := f.open(Options{MaxConns: 3, ApplicationName: "other"}, StoreOptions{})
+	var name string
+	if err := other.QueryRow(t.Context(), "show application_name").Scan(&name); err != nil || name != "other" || other.Config().MaxConns != 3 {
+		t.Errorf("application_name %s, %v, up to %d connections", name, err, other.Config().MaxConns)
+	}
+}
+
+func TestPoolErrorsHideThePassword(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{
+		"postgres://u:hunter2@host:port/db", "postgres://u:hunter2@host/db?sslmode=never", "host=h password=hunter2 port=x",
+	} {
+		pool, err := NewPool(t.Context(), url, Options{})
+		if err == nil {
+			pool.Close()
+			t.Errorf("%s is accepted", url)
+		} else if strings.Contains(err.Error(), "hunter2") || !strings.HasPrefix(err.Error(), "database URL: ") {
+			t.Errorf("the error is %v", err)
+		}
+	}
+}
