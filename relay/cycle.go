@@ -12,7 +12,7 @@ import (
 // carefulAfter is how many deaths of its worker make a batch be tried one event at a time.
 const carefulAfter = 3
 
-// settleTimeout bounds settling, also after the relay was told to stop.
+// settleTimeout bounds each write of a cycle, also after the relay was told to stop.
 const settleTimeout = 10 * time.Second
 
 // worker runs publish cycles, one at a time.
@@ -47,7 +47,10 @@ func (w *worker) runOnce(ctx context.Context) (int, error) {
 	work := context.WithoutCancel(ctx)
 	p := newPlan(batch, r.cfg.Retry, r.cfg.Publisher.Check)
 	if len(p.messages) > 0 {
-		if err := claim.Mark(work); err != nil {
+		marking, cancel := context.WithTimeout(work, settleTimeout)
+		err := claim.Mark(marking)
+		cancel()
+		if err != nil {
 			claim.Abandon()
 			return 0, fmt.Errorf("mark the batch: %w", err)
 		}
@@ -105,11 +108,11 @@ func (w *worker) publishCarefully(ctx context.Context, claim Claim, p *plan) ([]
 		s := subject{e.Topic, string(e.Key)}
 		outcomes[i] = Outcome{Class: Withheld}
 		suspect := e.ID >= b.SuspectFirst && e.ID <= b.SuspectLast
-		if !suspect || bounded.Err() != nil || (e.HasKey() && stopped[s]) {
-			stopped[s] = true
+		if !suspect || bounded.Err() != nil || e.HasKey() && stopped[s] {
+			stopped[s] = stopped[s] || e.HasKey()
 			continue
 		}
-		attempts, err := claim.CountAttempt(ctx, e.ID)
+		attempts, err := claim.CountAttempt(bounded, e.ID)
 		if err != nil {
 			return outcomes, fmt.Errorf("count an attempt of event %s: %w", e.EventID, err)
 		}
@@ -121,7 +124,7 @@ func (w *worker) publishCarefully(ctx context.Context, claim Claim, p *plan) ([]
 			continue
 		}
 		outcomes[i] = w.relay.cfg.Publisher.Publish(bounded, p.messages[i:i+1])[0]
-		stopped[s] = outcomes[i].Class != Delivered && outcomes[i].Class != Permanent
+		stopped[s] = stopped[s] || e.HasKey() && outcomes[i].Class != Delivered && outcomes[i].Class != Permanent
 	}
 	return outcomes, nil
 }

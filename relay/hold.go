@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/relay/outbox"
 )
 
 // Scope is what a hold holds.
@@ -79,6 +81,18 @@ func (hs *Holds) Add(h *Hold) {
 	hs.topics[h.Topic] = h
 }
 
+// Of returns the hold that an event must wait for, or nil when it may go. The hold of its key comes
+// first: an event that waits for its key would be a probe of its topic that cannot go.
+func (hs *Holds) Of(e *outbox.Event) *Hold {
+	if h := hs.key(e.Topic, e.Key); h != nil && !h.passes(e.Shard, e.ID) {
+		return h
+	}
+	if h := hs.topic(e.Topic); h != nil && !h.passes(e.Shard, e.ID) {
+		return h
+	}
+	return nil
+}
+
 func (hs *Holds) topic(topic string) *Hold { return hs.topics[topic] }
 
 func (hs *Holds) key(topic string, key []byte) *Hold {
@@ -148,9 +162,4 @@ type Park struct {
 	Hold   int
 	// Failure is the failed attempt that caused it, or nil.
 	Failure *Failure
-}
-
-// Empty reports whether there is nothing to write.
-func (s *Settlement) Empty() bool {
-	return len(s.Delivered)+len(s.Exhausted)+len(s.Scheduled)+len(s.Holds)+len(s.Parked)+len(s.Proven) == 0
 }

@@ -10,8 +10,12 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// maxErrorBytes caps the error message in a dead letter's header.
-const maxErrorBytes = 4 << 10
+// maxErrorBytes caps the error message in a dead letter's header, maxBareErrorBytes that of a bare one:
+// a bare letter has to fit, because there is nothing less to send.
+const (
+	maxErrorBytes     = 4 << 10
+	maxBareErrorBytes = 256
+)
 
 // fit is how much of an event its dead letter carries.
 type fit int
@@ -57,6 +61,10 @@ func letterAt(e *outbox.Event, topic string, fits fit) Message {
 	default:
 		m.Value = e.Payload
 	}
+	errorBytes := maxErrorBytes
+	if fits == bare {
+		errorBytes = maxBareErrorBytes
+	}
 	add := func(name, value string) {
 		m.Headers = append(m.Headers, outbox.Header{Name: name, Value: []byte(value)})
 	}
@@ -70,7 +78,7 @@ func letterAt(e *outbox.Event, topic string, fits fit) Message {
 	add(outbox.HeaderLastFailedAt, stamp(e.LastErrorAt))
 	add(outbox.HeaderErrorClass, e.LastErrorClass)
 	add(outbox.HeaderErrorCode, e.LastErrorCode)
-	add(outbox.HeaderErrorMessage, capped(e.LastError, maxErrorBytes))
+	add(outbox.HeaderErrorMessage, capped(e.LastError, errorBytes))
 	add(outbox.HeaderCreatedAt, stamp(e.CreatedAt))
 	add(outbox.HeaderPayload, payload)
 	if e.Payload != nil {

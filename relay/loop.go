@@ -8,6 +8,10 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
+// cycleTimeout bounds what a cycle waits for the database before it has something in hand. It is more
+// than the database's own statement_timeout, and there for a database that does not answer at all.
+const cycleTimeout = 65 * time.Second
+
 // loop runs one cycle after the other: at once while there is work, with growing pauses while there
 // is none or while it fails. A failure ends only its own cycle.
 func (r *Relay) loop(ctx context.Context, name string, runOnce func(context.Context) (int, error), idle *idle) {
@@ -15,7 +19,9 @@ func (r *Relay) loop(ctx context.Context, name string, runOnce func(context.Cont
 		backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
 	failed := false
 	for ctx.Err() == nil {
-		n, err := runOnce(ctx)
+		bounded, cancel := context.WithTimeout(ctx, cycleTimeout)
+		n, err := runOnce(bounded)
+		cancel()
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return

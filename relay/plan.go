@@ -51,32 +51,37 @@ func newPlan(b *Batch, policy outbox.RetryPolicy, check func(*Message) *Outcome)
 		messages: make([]Message, 0, len(b.Events)), events: make([]int, 0, len(b.Events)),
 		renewed: map[holdSubject]int{}, behind: map[subject]parkPlace{}, proven: map[int64]bool{}}
 	for i := range b.Events {
-		e := &b.Events[i]
-		if h := b.Holds.topic(e.Topic); h != nil && !h.passes(e.Shard, e.ID) {
-			p.park(e, parkPlace{id: h.ID}, nil)
-			continue
-		}
-		if h := b.Holds.key(e.Topic, e.Key); h != nil && !h.passes(e.Shard, e.ID) {
-			p.park(e, parkPlace{id: h.ID}, nil)
-			continue
-		}
-		if e.Delayed {
-			p.out.Scheduled = append(p.out.Scheduled, Schedule{ID: e.ID})
-			continue
-		}
-		m, o := message(e)
-		if o == nil {
-			o = check(&m)
-		}
-		if o != nil {
-			p.giveUp(e, o)
-			p.proveKey(e) // never tried, so it says nothing about its topic
-			continue
-		}
-		p.messages = append(p.messages, m)
-		p.events = append(p.events, i)
+		p.sort(i, check)
 	}
 	return p
+}
+
+// sort decides about event i before anything is sent. Parked events are the probes of their hold, so an
+// event is parked only when it can go as soon as the hold ends. A probe that cannot would prove nothing,
+// and everything behind it would wait for the next one.
+func (p *plan) sort(i int, check func(*Message) *Outcome) {
+	e := &p.batch.Events[i]
+	if e.Delayed {
+		p.out.Scheduled = append(p.out.Scheduled, Schedule{ID: e.ID})
+		return
+	}
+	m, o := message(e)
+	if o == nil {
+		o = check(&m)
+	}
+	if o != nil {
+		p.giveUp(e, o)
+		if h := p.batch.Holds.key(e.Topic, e.Key); h != nil && h.passes(e.Shard, e.ID) {
+			p.prove(h) // it was the probe; never tried, it says nothing about its topic
+		}
+		return
+	}
+	if h := p.batch.Holds.Of(e); h != nil {
+		p.park(e, parkPlace{id: h.ID}, nil)
+		return
+	}
+	p.messages = append(p.messages, m)
+	p.events = append(p.events, i)
 }
 
 // settle records the outcome of message i.

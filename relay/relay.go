@@ -21,7 +21,8 @@ type Config struct {
 	Store Store
 	// Publisher is the broker. Required.
 	Publisher Publisher
-	// Worker is the stable id of this relay, shown to operators. Defaults to host:pid:uuid.
+	// Worker names this relay to operators. New appends a random part, so that a relay that was
+	// restarted under the same name is not taken for the one that died. Defaults to host:pid.
 	Worker string
 	// Workers is how many batches are in work at once. Defaults to 4.
 	Workers int
@@ -51,8 +52,9 @@ func (c Config) withDefaults() Config {
 		if err != nil {
 			host = "unknown"
 		}
-		c.Worker = fmt.Sprintf("%s:%d:%s", host, os.Getpid(), uuid.NewString()[:8])
+		c.Worker = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
+	c.Worker += ":" + uuid.NewString()[:8]
 	if c.Workers == 0 {
 		c.Workers = 4
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -21,8 +23,8 @@ type Message struct {
 	Payload []byte
 	// Headers are sent in this order. Names beginning with "postrider-" are refused.
 	Headers []Header
-	// IdempotencyKey makes a repeated Enqueue return the first event's id and write nothing. At most
-	// MaxIdempotencyKeyBytes. Optional.
+	// IdempotencyKey makes a repeated Enqueue return the first event's id and write nothing. UTF-8
+	// without NUL, at most MaxIdempotencyKeyBytes. Optional.
 	IdempotencyKey string
 	// AvailableAt delays the event; undelayed later ones of its key may overtake it. Zero is now.
 	AvailableAt time.Time
@@ -72,10 +74,22 @@ func (m Message) args() ([]any, error) {
 			return nil, fmt.Errorf("%w: header %q: names beginning with %s are the relay's own", ErrInvalid, h.Name, HeaderPrefix)
 		}
 	}
-	if len(m.IdempotencyKey) > MaxIdempotencyKeyBytes {
-		return nil, fmt.Errorf("%w: idempotency key is %d bytes, the limit is %d", ErrInvalid, len(m.IdempotencyKey), MaxIdempotencyKeyBytes)
+	switch key := m.IdempotencyKey; {
+	case len(key) > MaxIdempotencyKeyBytes:
+		return nil, fmt.Errorf("%w: idempotency key is %d bytes, the limit is %d", ErrInvalid, len(key), MaxIdempotencyKeyBytes)
+	case !utf8.ValidString(key):
+		return nil, fmt.Errorf("%w: idempotency key is not UTF-8", ErrInvalid)
+	case strings.ContainsRune(key, 0):
+		return nil, fmt.Errorf("%w: idempotency key contains NUL", ErrInvalid)
 	}
-	args := []any{m.Topic, m.Key, m.Payload, string(MarshalHeaders(m.Headers)), nil, nil, nil}
+	args := []any{m.Topic, nil, nil, string(MarshalHeaders(m.Headers)), nil, nil, nil}
+	// Not every database/sql driver takes a nil slice for null.
+	if m.Key != nil {
+		args[1] = m.Key
+	}
+	if m.Payload != nil {
+		args[2] = m.Payload
+	}
 	if m.IdempotencyKey != "" {
 		args[4] = m.IdempotencyKey
 	}

@@ -133,6 +133,9 @@ func parsePairs(raw []byte) ([]Header, error) {
 	return hs, nil
 }
 
+// withoutSpace removes what PostgreSQL's decode() passes over; its encode() wraps at 76 characters.
+var withoutSpace = strings.NewReplacer(" ", "", "\t", "", "\n", "", "\r", "")
+
 func parseHeader(name string, raw json.RawMessage) (Header, error) {
 	if name == "" {
 		return Header{}, fmt.Errorf("%w: a header has an empty name", ErrInvalid)
@@ -155,8 +158,7 @@ func parseHeader(name string, raw json.RawMessage) (Header, error) {
 		dec := json.NewDecoder(bytes.NewReader(raw))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&b); err == nil && b.Base64 != nil {
-			// PostgreSQL's encode() wraps base64 at 76 characters.
-			v, err := base64.StdEncoding.DecodeString(strings.NewReplacer("\n", "", "\r", "").Replace(*b.Base64))
+			v, err := base64.StdEncoding.DecodeString(withoutSpace.Replace(*b.Base64))
 			if err != nil {
 				return h, fmt.Errorf("%w: header %q is not valid base64: %v", ErrInvalid, name, err)
 			}

@@ -1,0 +1,104 @@
+package relay
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// Events of the tests are of topic "t" and shard 3 unless a test says otherwise.
+
+func unkeyed(id int64) outbox.Event {
+	var u uuid.UUID
+	binary.BigEndian.PutUint64(u[8:], uint64(id))
+	return outbox.Event{ID: id, EventID: u, Topic: "t", Shard: 3, State: outbox.Pending, Payload: []byte{}}
+}
+
+func keyed(id int64, key string) outbox.Event {
+	e := unkeyed(id)
+	e.Key = []byte(key)
+	return e
+}
+
+func with(e outbox.Event, change func(*outbox.Event)) outbox.Event {
+	change(&e)
+	return e
+}
+
+func unencodable(e *outbox.Event) { e.Headers = []byte(`{"a":1}`) }
+func delayed(e *outbox.Event)     { e.Delayed = true }
+
+func holdsOf(hs ...*Hold) Holds {
+	var holds Holds
+	for _, h := range hs {
+		holds.Add(h)
+	}
+	return holds
+}
+
+// everythingFits is the check of a publisher without a limit.
+func everythingFits(*Message) *Outcome { return nil }
+
+// sentIDs are the ids of the events that a plan sends.
+func sentIDs(p *plan) []int64 {
+	var ids []int64
+	for _, i := range p.events {
+		ids = append(ids, p.batch.Events[i].ID)
+	}
+	return ids
+}
+
+// describe writes a settlement as one line per decision, in the order of the fields of Settlement and
+// without what is empty, so that tests can state the whole of it.
+func describe(s *Settlement) string {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if len(s.Delivered) > 0 {
+		add("delivered %v", s.Delivered)
+	}
+	for _, f := range s.Exhausted {
+		add("exhausted %d%s", f.ID, describeFailure(&f))
+	}
+	for _, w := range s.Scheduled {
+		when := "at its own time"
+		if w.In > 0 {
+			when = "in " + w.In.String()
+		}
+		add("scheduled %d %s%s", w.ID, when, describeFailure(w.Failure))
+	}
+	for i, h := range s.Holds {
+		on := h.Topic
+		if h.Key != nil {
+			on += "/" + string(h.Key)
+		}
+		add("hold #%d on %s %s: %s %s, failed %d, probe in %v", i, h.Scope, on, h.Cause, h.Code, h.Probes, h.ProbeIn)
+	}
+	for _, p := range s.Parked {
+		place := fmt.Sprintf("hold %d", p.HoldID)
+		if p.HoldID == 0 {
+			place = fmt.Sprintf("#%d", p.Hold)
+		}
+		add("parked %d under %s%s", p.ID, place, describeFailure(p.Failure))
+	}
+	proven := slices.Clone(s.Proven)
+	slices.Sort(proven)
+	for _, id := range proven {
+		add("proven %d", id)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func describeFailure(f *Failure) string {
+	if f == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (attempt %d: %s %s)", f.Attempts, f.Class, f.Code)
+}
+
+// lines joins what a settlement is expected to be.
+func lines(ls ...string) string { return strings.Join(ls, "\n") }

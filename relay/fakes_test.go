@@ -1,0 +1,151 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// fakeStore is a database that does what its functions say; what has no function has nothing to do.
+type fakeStore struct {
+	claim   func(context.Context, Limits) (Claim, error)
+	letters func(context.Context, string, int) (LetterClaim, error)
+	back    func(context.Context, int, time.Duration) (Returned, error)
+}
+
+func (s *fakeStore) Claim(ctx context.Context, l Limits) (Claim, error) {
+	if s.claim == nil {
+		return nil, nil
+	}
+	return s.claim(ctx, l)
+}
+
+func (s *fakeStore) ClaimLetters(ctx context.Context, topic string, limit int) (LetterClaim, error) {
+	if s.letters == nil {
+		return nil, nil
+	}
+	return s.letters(ctx, topic, limit)
+}
+
+func (s *fakeStore) Return(ctx context.Context, limit int, grace time.Duration) (Returned, error) {
+	if s.back == nil {
+		return Returned{}, nil
+	}
+	return s.back(ctx, limit, grace)
+}
+
+// claimOf is a store whose every claim is c.
+func claimOf(c Claim) *fakeStore {
+	return &fakeStore{claim: func(context.Context, Limits) (Claim, error) { return c, nil }}
+}
+
+// fakeClaim records what is done with it and fails where it is told to.
+type fakeClaim struct {
+	batch                        Batch
+	markErr, countErr, settleErr error
+	attempts                     map[int64]int // of events, as counted so far
+	marked, abandoned            int
+	counted                      []int64
+	settled                      *Settlement
+	settleCtx, markCtx, countCtx context.Context
+}
+
+func (c *fakeClaim) Batch() *Batch { return &c.batch }
+
+func (c *fakeClaim) Mark(ctx context.Context) error {
+	c.marked++
+	c.markCtx = ctx
+	return c.markErr
+}
+
+func (c *fakeClaim) CountAttempt(ctx context.Context, id int64) (int, error) {
+	c.countCtx = ctx
+	if c.countErr != nil {
+		return 0, c.countErr
+	}
+	c.counted = append(c.counted, id)
+	c.attempts[id]++
+	return c.attempts[id], nil
+}
+
+func (c *fakeClaim) Settle(ctx context.Context, s *Settlement) error {
+	c.settled, c.settleCtx = s, ctx
+	return c.settleErr
+}
+
+func (c *fakeClaim) Abandon() { c.abandoned++ }
+
+// fakeLetters is a claim of exhausted events.
+type fakeLetters struct {
+	events    []outbox.Event
+	delivered []int64
+	hold      *HoldChange
+	settled   int
+	settleErr error
+}
+
+func (c *fakeLetters) Events() []outbox.Event { return c.events }
+
+func (c *fakeLetters) Settle(_ context.Context, delivered []int64, hold *HoldChange) error {
+	c.delivered, c.hold = delivered, hold
+	c.settled++
+	return c.settleErr
+}
+
+func (*fakeLetters) Abandon() {}
+
+// fakePublisher gives each message the outcome that a function says, or Delivered.
+type fakePublisher struct {
+	limit   int // largest value, 0 for none
+	outcome func(context.Context, Message) Outcome
+
+	mu         sync.Mutex
+	sent       [][]Message
+	remembered []Message
+}
+
+func (p *fakePublisher) Check(m *Message) *Outcome {
+	if p.limit > 0 && len(m.Value) > p.limit {
+		return &Outcome{Class: Permanent, Code: "MESSAGE_TOO_LARGE"}
+	}
+	return nil
+}
+
+func (p *fakePublisher) Publish(ctx context.Context, ms []Message) []Outcome {
+	p.mu.Lock()
+	p.sent = append(p.sent, slices.Clone(ms))
+	p.mu.Unlock()
+	out := make([]Outcome, len(ms))
+	for i := range ms {
+		out[i] = Outcome{Class: Delivered}
+		if p.outcome != nil {
+			out[i] = p.outcome(ctx, ms[i])
+		}
+	}
+	return out
+}
+
+func (p *fakePublisher) Remember(ms []Message) { p.remembered = append(p.remembered, ms...) }
+
+// idsOf are the ids that the test events' ids stand for.
+func idsOf(ms []Message) []int64 {
+	var ids []int64
+	for i := range ms {
+		ids = append(ids, int64(ms[i].ID.EventID[15]))
+	}
+	return ids
+}
+
+var errTest = errors.New("the cable is out")
+
+// capturedLog returns a logger and what was logged with it.
+func capturedLog() (*slog.Logger, func() string) {
+	var buf bytes.Buffer
+	return slog.New(slog.NewTextHandler(&buf, nil)), buf.String
+}

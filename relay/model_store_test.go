@@ -1,0 +1,231 @@
+package relay
+
+import (
+	"slices"
+	"time"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// modelStore is the outbox in memory: what the queries of relay/postgres do, without the database. Time
+// stands still until somebody advances now.
+type modelStore struct {
+	now    time.Duration
+	events []*modelEvent // in id order
+	holds  map[int64]*modelHold
+	locked map[int16]bool
+	lastID int64
+}
+
+type modelEvent struct {
+	outbox.Event
+	state   outbox.State
+	hold    int64
+	next    time.Duration // when a scheduled one comes back
+	delayed time.Duration // available at
+	came    bool          // its delay is over
+}
+
+type modelHold struct {
+	Hold
+	next time.Duration
+}
+
+func newModelStore() *modelStore {
+	return &modelStore{holds: map[int64]*modelHold{}, locked: map[int16]bool{}}
+}
+
+// write adds an event.
+func (m *modelStore) write(e outbox.Event, delay time.Duration) {
+	e.State = outbox.Pending
+	ev := &modelEvent{Event: e, state: outbox.Pending, came: delay == 0}
+	if delay > 0 {
+		ev.delayed = m.now + delay
+	}
+	m.events = append(m.events, ev)
+}
+
+func (m *modelStore) find(id int64) *modelEvent {
+	i, ok := slices.BinarySearchFunc(m.events, id, func(e *modelEvent, id int64) int { return int(e.ID - id) })
+	if !ok {
+		return nil
+	}
+	return m.events[i]
+}
+
+// claim locks the free ones of these shards that have pending events, and reads at most limit of each.
+func (m *modelStore) claim(shards []int16, limit int) ([]int16, *Batch) {
+	b := &Batch{}
+	var mine []int16
+	for _, shard := range shards {
+		n := 0
+		for _, e := range m.events {
+			if m.locked[shard] || n == limit || e.Shard != shard || e.state != outbox.Pending {
+				continue
+			}
+			copied := e.Event
+			copied.Delayed = !e.came && e.delayed > m.now
+			b.Events = append(b.Events, copied)
+			n++
+		}
+		if n > 0 {
+			mine = append(mine, shard)
+		}
+	}
+	for _, shard := range mine {
+		m.locked[shard] = true
+	}
+	for _, h := range m.holds {
+		seen := h.Hold
+		seen.Through = map[int16]int64{}
+		for _, shard := range mine {
+			if id, ok := h.Through[shard]; ok {
+				seen.Through[shard] = id
+			}
+		}
+		if h.Scope == ScopeTopic || len(seen.Through) > 0 {
+			b.Holds.Add(&seen)
+		}
+	}
+	return mine, b
+}
+
+func (m *modelStore) release(shards []int16) {
+	for _, shard := range shards {
+		delete(m.locked, shard)
+	}
+}
+
+func (m *modelStore) settle(s *Settlement) {
+	ids := make([]int64, len(s.Holds))
+	for i := range s.Holds {
+		ids[i] = m.putHold(&s.Holds[i])
+	}
+	for _, id := range s.Delivered {
+		m.find(id).state = outbox.Published
+	}
+	for _, f := range s.Exhausted {
+		e := m.find(f.ID)
+		e.state, e.Attempts = outbox.Exhausted, f.Attempts
+	}
+	for _, w := range s.Scheduled {
+		e := m.find(w.ID)
+		e.state, e.next, e.came = outbox.Scheduled, e.delayed, true
+		if w.In > 0 {
+			e.next = m.now + w.In
+		}
+		if w.Failure != nil {
+			e.Attempts = w.Failure.Attempts
+		}
+	}
+	for _, p := range s.Parked {
+		id := p.HoldID
+		if id == 0 {
+			id = ids[p.Hold]
+		}
+		h := m.holds[id]
+		if h == nil {
+			continue // it ended meanwhile: the event stays pending
+		}
+		if _, known := h.Through[p.Shard]; !known || slices.Contains(ids, id) {
+			h.Through[p.Shard] = 0
+		}
+		e := m.find(p.ID)
+		e.state, e.hold = outbox.Parked, id
+		if p.Failure != nil {
+			e.Attempts = p.Failure.Attempts
+		}
+	}
+	for _, id := range s.Proven {
+		if h := m.holds[id]; h != nil && !h.Draining {
+			h.Draining, h.next = true, m.now
+		}
+	}
+}
+
+func (m *modelStore) putHold(c *HoldChange) int64 {
+	for id, h := range m.holds {
+		if h.Scope == c.Scope && h.Topic == c.Topic && string(h.Key) == string(c.Key) {
+			h.Probes, h.next, h.Draining = c.Probes, m.now+c.ProbeIn, false
+			return id
+		}
+	}
+	m.lastID++
+	m.holds[m.lastID] = &modelHold{next: m.now + c.ProbeIn, Hold: Hold{ID: m.lastID, Scope: c.Scope, Topic: c.Topic,
+		Key: c.Key, Probes: c.Probes, Through: map[int16]int64{}}}
+	return m.lastID
+}
+
+// returnScheduled brings back what is due in a shard, in order of its time.
+func (m *modelStore) returnScheduled(shard int16) {
+	if m.locked[shard] {
+		return
+	}
+	for _, e := range m.events {
+		if e.Shard == shard && e.state == outbox.Scheduled && e.next <= m.now {
+			e.state = outbox.Pending
+		}
+	}
+}
+
+// returnHold works on one hold as Return does: on all shards of a draining one, on the first shard of
+// one that is due for a probe. A shard that somebody works on is left alone.
+func (m *modelStore) returnHold(id int64, limit int, grace time.Duration) {
+	h := m.holds[id]
+	if h == nil || h.next > m.now {
+		return
+	}
+	var shards []int16
+	for shard := range h.Through {
+		shards = append(shards, shard)
+	}
+	slices.Sort(shards)
+	if !h.Draining && len(shards) > 0 {
+		shards, limit = shards[:1], 1
+	}
+	for _, shard := range shards {
+		if m.locked[shard] {
+			continue
+		}
+		n := 0
+		for _, e := range m.events {
+			if n < limit && e.state == outbox.Parked && e.hold == id && e.Shard == shard {
+				e.state, e.hold, h.Through[shard] = outbox.Pending, 0, e.ID
+				n++
+			}
+		}
+		switch {
+		case !h.Draining && n > 0:
+			h.next = m.now + grace
+			return
+		case n < limit:
+			delete(h.Through, shard)
+		}
+	}
+	if len(h.Through) == 0 {
+		delete(m.holds, id)
+	}
+}
+
+// waiting counts the events that have not found their end.
+func (m *modelStore) waiting() (n int) {
+	for _, e := range m.events {
+		if e.state != outbox.Published && e.state != outbox.Exhausted {
+			n++
+		}
+	}
+	return n
+}
+
+// latest is how long until the last of what waits is due.
+func (m *modelStore) latest() (d time.Duration) {
+	for _, h := range m.holds {
+		d = max(d, h.next-m.now)
+	}
+	for _, e := range m.events {
+		if e.state == outbox.Scheduled || e.state == outbox.Pending {
+			d = max(d, e.next-m.now, e.delayed-m.now)
+		}
+	}
+	return d
+}

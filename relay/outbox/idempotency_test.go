@@ -1,0 +1,130 @@
+package outbox_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+func TestIdempotencyKeyIsUsedOnce(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t).Pool(t)
+	for way, enqueue := range enqueuers(t, pool) {
+		first, err := enqueue(outbox.Message{Topic: "a", IdempotencyKey: "once " + way, Payload: []byte("1")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := enqueue(outbox.Message{Topic: "b", IdempotencyKey: "once " + way, Payload: []byte("2")})
+		if err != nil || again != first {
+			t.Errorf("%s: the second call returned %v, %v; the first %v", way, again, err, first)
+		}
+	}
+	all := rows(t, pool)
+	if len(all) != 2 || all[0].Topic != "a" || all[1].Topic != "a" {
+		t.Errorf("the outbox has %+v", all)
+	}
+}
+
+// TestIdempotencyOfConcurrentTransactions: of eight that come at the same time one writes, and all
+// learn its id.
+func TestIdempotencyOfConcurrentTransactions(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t).Pool(t)
+	for way, enqueue := range enqueuers(t, pool) {
+		ids := make([]uuid.UUID, 8)
+		errs := make([]error, len(ids))
+		var start, end sync.WaitGroup
+		start.Add(1)
+		for n := range ids {
+			end.Go(func() {
+				start.Wait()
+				ids[n], errs[n] = enqueue(outbox.Message{Topic: "t", IdempotencyKey: way})
+			})
+		}
+		start.Done()
+		end.Wait()
+		for n := range ids {
+			if errs[n] != nil || ids[n] != ids[0] {
+				t.Errorf("%s: transaction %d got %v, %v; transaction 0 got %v", way, n, ids[n], errs[n], ids[0])
+			}
+		}
+	}
+	if all := rows(t, pool); len(all) != 2 {
+		t.Errorf("%d events were written, want one for each key", len(all))
+	}
+}
+
+// TestRolledBackIdempotencyKeyIsFree also while somebody waits for it.
+func TestRolledBackIdempotencyKeyIsFree(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t).Pool(t)
+	m := outbox.Message{Topic: "t", IdempotencyKey: "k"}
+	first, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost, err := outbox.Enqueue(t.Context(), first, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	waiter := conn.Conn().PgConn().PID()
+	type result struct {
+		id  uuid.UUID
+		err error
+	}
+	second := make(chan result, 1)
+	go func() {
+		var r result
+		r.err = pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) (err error) {
+			r.id, err = outbox.Enqueue(t.Context(), tx, m)
+			return err
+		})
+		second <- r
+	}()
+	for blocked := false; !blocked; {
+		if err := pool.QueryRow(t.Context(), `select cardinality(pg_blocking_pids($1)) > 0`, waiter).Scan(&blocked); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := first.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := <-second
+	if got.err != nil || got.id == lost {
+		t.Errorf("the waiting transaction got %v, %v", got.id, got.err)
+	}
+	if all := rows(t, pool); len(all) != 1 || all[0].EventID != got.id {
+		t.Errorf("the outbox has %+v", all)
+	}
+}
+
+// TestIdempotencyOutlivesTheEvent: removing events must not forget what was already done.
+func TestIdempotencyOutlivesTheEvent(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t).Pool(t)
+	enqueue := enqueuers(t, pool)["pgx"]
+	first, err := enqueue(outbox.Message{Topic: "t", IdempotencyKey: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), `delete from postrider.outbox_event`); err != nil {
+		t.Fatal(err)
+	}
+	again, err := enqueue(outbox.Message{Topic: "t", IdempotencyKey: "k"})
+	if err != nil || again != first {
+		t.Errorf("got %v, %v, want %v", again, err, first)
+	}
+	if all := rows(t, pool); len(all) != 0 {
+		t.Errorf("it was written again: %+v", all)
+	}
+}
