@@ -47,8 +47,6 @@ create table postrider.outbox_event (
         check (jsonb_typeof(headers) in ('object', 'array')),
     constraint outbox_event_kind_valid check (kind in ('event', 'task')),
     constraint outbox_event_max_attempts_positive check (max_attempts > 0),
-    constraint outbox_event_payload_size
-        check (octet_length(payload) <= postrider.outbox_max_payload_bytes()),
     constraint outbox_event_parked_has_hold check ((state = 'parked') = (hold_id is not null)),
     constraint outbox_event_scheduled_has_time check (state <> 'scheduled' or next_attempt_at is not null)
 );
@@ -79,6 +77,22 @@ comment on column postrider.outbox_event.updated_at is 'When the relay or an ope
 comment on column postrider.outbox_event.hold_id is 'The hold that keeps a parked event back.';
 comment on column postrider.outbox_event.task_uuid is 'The task this event belongs to, if any.';
 comment on column postrider.outbox_event.idempotency_key is 'The key under which outbox_publish accepted the event; the table outbox_idempotency_key is what enforces it.';
+
+create function postrider.outbox_refuse_payload() returns trigger
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    raise exception using errcode = '22023',
+        message = format('postrider: payload is %s bytes, the limit is %s', octet_length(new.payload), postrider.outbox_max_payload_bytes()),
+        hint = 'Store large content elsewhere and publish a reference, or raise the limit with postrider.outbox_set_max_payload_bytes.';
+end $$;
+comment on function postrider.outbox_refuse_payload() is 'Refuses an event whose payload is over the limit.';
+
+-- A trigger and not a check constraint: a constraint would be asked again at every later change of the
+-- row, and a limit that was lowered meanwhile would keep the relay from settling. Its condition is all
+-- that runs for an ordinary event.
+create trigger outbox_event_payload_size before insert on postrider.outbox_event
+    for each row when (octet_length(new.payload) > postrider.outbox_max_payload_bytes())
+    execute function postrider.outbox_refuse_payload();
 
 -- Hot table of short-lived states: vacuum by count rather than by share of the table.
 alter table postrider.outbox_event set (
@@ -259,11 +273,6 @@ begin
         raise exception using errcode = '22023',
             message = format('postrider: topic %s is not a Kafka topic name', coalesce(quote_literal(left(topic, 260)), 'null')),
             hint = 'A topic is 1 to 249 letters, digits, dots, underscores and hyphens, and not "." or "..".';
-    end if;
-    if octet_length(payload) > postrider.outbox_max_payload_bytes() then
-        raise exception using errcode = '22023',
-            message = format('postrider: payload is %s bytes, the limit is %s', octet_length(payload), postrider.outbox_max_payload_bytes()),
-            hint = 'Store large content elsewhere and publish a reference, or raise the limit with postrider.outbox_set_max_payload_bytes.';
     end if;
     if headers is null then
         headers := '{}';
