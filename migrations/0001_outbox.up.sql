@@ -46,6 +46,7 @@ create table postrider.outbox_event (
     constraint outbox_event_headers_shape
         check (jsonb_typeof(headers) in ('object', 'array')),
     constraint outbox_event_kind_valid check (kind in ('event', 'task')),
+    constraint outbox_event_times_finite check (isfinite(available_at) and isfinite(created_at)),
     constraint outbox_event_max_attempts_positive check (max_attempts > 0),
     constraint outbox_event_parked_has_hold check ((state = 'parked') = (hold_id is not null)),
     constraint outbox_event_scheduled_has_time check (state <> 'scheduled' or next_attempt_at is not null)
@@ -194,12 +195,15 @@ comment on column postrider.outbox_batch.crashes is 'How many batches over these
 comment on column postrider.outbox_batch.claimed_at is 'When the batch was claimed.';
 
 create table postrider.outbox_idempotency_key (
-    idempotency_key text primary key,
+    topic           text not null,
+    idempotency_key text not null,
     event_id        uuid not null,
-    created_at      timestamptz not null default now()
+    created_at      timestamptz not null default now(),
+    primary key (topic, idempotency_key)
 );
 comment on table postrider.outbox_idempotency_key is
 'Idempotency keys of outbox_publish, apart from the events so that removing events does not forget them.';
+comment on column postrider.outbox_idempotency_key.topic is 'The topic of the event: each topic has its own keys, so that services cannot take each other''s.';
 comment on column postrider.outbox_idempotency_key.idempotency_key is 'The key the writer gave; at most 512 bytes.';
 comment on column postrider.outbox_idempotency_key.event_id is 'The event that the first call with this key wrote.';
 comment on column postrider.outbox_idempotency_key.created_at is 'When the key was first used.';
@@ -274,6 +278,10 @@ begin
             message = format('postrider: topic %s is not a Kafka topic name', coalesce(quote_literal(left(topic, 260)), 'null')),
             hint = 'A topic is 1 to 249 letters, digits, dots, underscores and hyphens, and not "." or "..".';
     end if;
+    if not isfinite(coalesce(available_at, now())) then
+        raise exception using errcode = '22023',
+            message = format('postrider: available_at is %s, it must be a point in time', available_at);
+    end if;
     if headers is null then
         headers := '{}';
     elsif headers <> '{}' then
@@ -286,12 +294,12 @@ begin
                 message = format('postrider: idempotency_key is %s bytes, it must be 1 to 512', octet_length(idempotency_key));
         end if;
         loop
-            insert into postrider.outbox_idempotency_key as k (idempotency_key, event_id)
-                values (idempotency_key, new_id) on conflict do nothing;
+            insert into postrider.outbox_idempotency_key as k (topic, idempotency_key, event_id)
+                values (topic, idempotency_key, new_id) on conflict do nothing;
             exit when found;
             -- Somebody was first: theirs is the event. None there any more: it was just purged, try again.
             select k.event_id into known_id from postrider.outbox_idempotency_key k
-                where k.idempotency_key = outbox_publish_bytes.idempotency_key;
+                where k.topic = outbox_publish_bytes.topic and k.idempotency_key = outbox_publish_bytes.idempotency_key;
             if found then
                 return known_id;
             end if;
@@ -302,7 +310,7 @@ begin
     return new_id;
 end $$;
 comment on function postrider.outbox_publish_bytes(text, bytea, bytea, jsonb, text, timestamptz, uuid) is
-'Writes an event with exact key and payload bytes, to be published when the calling transaction commits; returns its event id. A repeated idempotency_key returns the first event''s id and writes nothing.';
+'Writes an event with exact key and payload bytes, to be published when the calling transaction commits; returns its event id. A repeated idempotency_key of the topic returns the first event''s id and writes nothing.';
 
 create function postrider.outbox_publish_bytes(
     topic text, key text, payload bytea, headers jsonb default '{}',
@@ -321,7 +329,7 @@ returns uuid language sql volatile security definer set search_path = pg_catalog
                                           headers, idempotency_key, available_at, task_uuid)
 $$;
 comment on function postrider.outbox_publish(text, text, jsonb, jsonb, text, timestamptz, uuid) is
-'Writes a JSON event, to be published when the calling transaction commits; returns its event id. SQL null as payload is a tombstone; the JSON value null is the four bytes "null". A repeated idempotency_key returns the first event''s id and writes nothing.';
+'Writes a JSON event, to be published when the calling transaction commits; returns its event id. SQL null as payload is a tombstone; the JSON value null is the four bytes "null". A repeated idempotency_key of the topic returns the first event''s id and writes nothing.';
 
 create view postrider.v_outbox_event as
 select e.id, e.event_id, e.kind, e.topic, e.key, e.shard,

@@ -9,8 +9,8 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// carefulAfter is how many deaths of its worker make a batch be tried one event at a time.
-const carefulAfter = 3
+// batchBytes bounds the keys and payloads of one batch, and with it the memory of a worker.
+const batchBytes = 64 << 20
 
 // settleTimeout bounds each write of a cycle, also after the relay was told to stop.
 const settleTimeout = 10 * time.Second
@@ -24,8 +24,9 @@ type worker struct {
 // runOnce claims one batch, publishes and settles it. It returns the number of events claimed.
 func (w *worker) runOnce(ctx context.Context) (int, error) {
 	r := w.relay
+	r.brokers.wait(ctx)
 	claim, err := r.cfg.Store.Claim(ctx, Limits{
-		Worker: w.id, First: rand.IntN(outbox.Shards), Events: r.cfg.BatchSize,
+		Worker: w.id, First: rand.IntN(outbox.Shards), Events: r.cfg.BatchSize, Bytes: batchBytes,
 		// A share, so that the other workers find free shards too.
 		Shards: max(1, outbox.Shards/r.cfg.Workers),
 	})
@@ -63,6 +64,11 @@ func (w *worker) runOnce(ctx context.Context) (int, error) {
 		claim.Abandon()
 		return 0, err
 	}
+	if err := r.lost(work, outcomes); err != nil {
+		claim.Abandon()
+		r.awaitBrokers(ctx, err)
+		return 0, nil
+	}
 	for i := range outcomes {
 		p.settle(i, &outcomes[i])
 	}
@@ -82,8 +88,8 @@ func (w *worker) publish(ctx context.Context, claim Claim, p *plan) ([]Outcome, 
 	if len(p.messages) == 0 {
 		return nil, nil
 	}
-	if claim.Batch().Crashes >= carefulAfter {
-		return w.publishCarefully(ctx, claim, p)
+	if i := p.suspect(); i >= 0 {
+		return w.publishCarefully(ctx, claim, p, i)
 	}
 	bounded, cancel := context.WithTimeout(ctx, w.relay.cfg.PublishTimeout)
 	defer cancel()
@@ -93,39 +99,32 @@ func (w *worker) publish(ctx context.Context, claim Claim, p *plan) ([]Outcome, 
 	return outcomes, nil
 }
 
-// publishCarefully sends the events that were in flight when workers died one at a time, each counted
-// before it is tried, so that the one that kills is found and given up. The others wait one batch.
-func (w *worker) publishCarefully(ctx context.Context, claim Claim, p *plan) ([]Outcome, error) {
-	b := claim.Batch()
-	w.relay.cfg.Logger.Warn("workers died over these events, trying one at a time",
-		"deaths", b.Crashes, "first_id", b.SuspectFirst, "last_id", b.SuspectLast)
+// publishCarefully tries one event that was in flight when workers died, alone and counted before it is
+// tried, so that the one that kills is found and given up, and no other is charged. The others wait; the
+// batch's marker stays until all that were in flight have been tried like this.
+func (w *worker) publishCarefully(ctx context.Context, claim Claim, p *plan, i int) ([]Outcome, error) {
+	e := &p.batch.Events[p.events[i]]
+	outcomes := make([]Outcome, len(p.messages))
+	for n := range outcomes {
+		outcomes[n] = Outcome{Class: Withheld}
+	}
+	p.out.TriedThrough = e.ID
 	bounded, cancel := context.WithTimeout(ctx, w.relay.cfg.PublishTimeout)
 	defer cancel()
-	outcomes := make([]Outcome, len(p.messages))
-	stopped := map[subject]bool{}
-	for i := range p.messages {
-		e := &b.Events[p.events[i]]
-		s := subject{e.Topic, string(e.Key)}
-		outcomes[i] = Outcome{Class: Withheld}
-		suspect := e.ID >= b.SuspectFirst && e.ID <= b.SuspectLast
-		if !suspect || bounded.Err() != nil || e.HasKey() && stopped[s] {
-			stopped[s] = stopped[s] || e.HasKey()
-			continue
-		}
-		attempts, err := claim.CountAttempt(bounded, e.ID)
-		if err != nil {
-			return outcomes, fmt.Errorf("count an attempt of event %s: %w", e.EventID, err)
-		}
-		// Settling counts this attempt itself; what is written must be the number just counted.
-		e.Attempts = attempts - 1
-		if attempts > 1 && w.relay.cfg.Retry.Exhausted(attempts-1, e.MaxAttempts) {
-			outcomes[i] = Outcome{Class: Permanent, Code: CodeWorkerKilled,
-				Message: fmt.Sprintf("the relay died each of the %d times this event was in flight", attempts-1)}
-			continue
-		}
-		outcomes[i] = w.relay.cfg.Publisher.Publish(bounded, p.messages[i:i+1])[0]
-		stopped[s] = stopped[s] || e.HasKey() && outcomes[i].Class != Delivered && outcomes[i].Class != Permanent
+	attempts, err := claim.CountAttempt(bounded, e.ID)
+	if err != nil {
+		return outcomes, fmt.Errorf("count an attempt of event %s: %w", e.EventID, err)
 	}
+	w.relay.cfg.Logger.Warn("workers died over this event or its neighbours, trying it alone",
+		"id", e.ID, "topic", e.Topic, "deaths", p.batch.Crashes, "attempt", attempts)
+	// Settling counts this attempt itself; what is written must be the number just counted.
+	e.Attempts = attempts - 1
+	if attempts > 1 && w.relay.cfg.Retry.Exhausted(attempts-1, e.MaxAttempts) {
+		outcomes[i] = Outcome{Class: Permanent, Code: CodeWorkerKilled,
+			Message: fmt.Sprintf("the relay died each of the %d times this event was in flight", attempts-1)}
+		return outcomes, nil
+	}
+	outcomes[i] = w.relay.cfg.Publisher.Publish(bounded, p.messages[i:i+1])[0]
 	return outcomes, nil
 }
 

@@ -8,12 +8,13 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// letterBatch is how many dead letters go in one batch.
-const letterBatch = 200
+// letterBatch is how many dead letters go in one batch; each may be as large as a payload can be.
+const letterBatch = 32
 
 // sendLetters is the second step of dead-lettering: it publishes exhausted events to the dead-letter
 // topic and settles them. When that topic cannot take them they stay exhausted, and a hold says why.
 func (r *Relay) sendLetters(ctx context.Context) (int, error) {
+	r.brokers.wait(ctx)
 	claim, err := r.cfg.Store.ClaimLetters(ctx, r.cfg.DLQTopic, letterBatch)
 	if err != nil {
 		return 0, fmt.Errorf("claim dead letters: %w", err)
@@ -39,7 +40,13 @@ func (r *Relay) sendLetters(ctx context.Context) (int, error) {
 			ms[i], fits[n] = letter(&events[n], r.cfg.DLQTopic, fits[n], r.cfg.Publisher.Check)
 		}
 		var again []int
-		for i, o := range r.cfg.Publisher.Publish(bounded, ms) {
+		outcomes := r.cfg.Publisher.Publish(bounded, ms)
+		if err := r.lost(work, outcomes); err != nil && len(ids) == 0 {
+			claim.Abandon()
+			r.awaitBrokers(ctx, err)
+			return 0, nil
+		}
+		for i, o := range outcomes {
 			n := pending[i]
 			switch {
 			case o.Class == Delivered:

@@ -90,6 +90,9 @@ func describe(s *Settlement) string {
 	for _, id := range proven {
 		add("proven %d", id)
 	}
+	if s.TriedThrough > 0 {
+		add("tried through %d", s.TriedThrough)
+	}
 	return strings.Join(lines, "\n")
 }
 

@@ -88,6 +88,7 @@ type fakeLetters struct {
 	hold      *HoldChange
 	settled   int
 	settleErr error
+	abandoned int
 }
 
 func (c *fakeLetters) Events() []outbox.Event { return c.events }
@@ -98,11 +99,12 @@ func (c *fakeLetters) Settle(_ context.Context, delivered []int64, hold *HoldCha
 	return c.settleErr
 }
 
-func (*fakeLetters) Abandon() {}
+func (c *fakeLetters) Abandon() { c.abandoned++ }
 
 // fakePublisher gives each message the outcome that a function says, or Delivered.
 type fakePublisher struct {
 	limit   int // largest value, 0 for none
+	ping    func() error
 	outcome func(context.Context, Message) Outcome
 
 	mu         sync.Mutex
@@ -148,4 +150,11 @@ var errTest = errors.New("the cable is out")
 func capturedLog() (*slog.Logger, func() string) {
 	var buf bytes.Buffer
 	return slog.New(slog.NewTextHandler(&buf, nil)), buf.String
+}
+
+func (p *fakePublisher) Ping(context.Context) error {
+	if p.ping == nil {
+		return nil
+	}
+	return p.ping()
 }

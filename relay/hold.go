@@ -132,6 +132,9 @@ type Settlement struct {
 	Parked []Park
 	// Proven are ids of holds whose probe got through, so that they drain.
 	Proven []int64
+	// TriedThrough is set when one event was tried alone: of the ids that were in flight when workers
+	// died, those up to this one are done, and the batch's marker stays for the rest.
+	TriedThrough int64
 }
 
 // Failure is a failed attempt of an event.

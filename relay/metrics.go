@@ -9,6 +9,7 @@ type metrics struct {
 	deadLettered   prometheus.Counter
 	batch          prometheus.Histogram
 	inFlight       prometheus.Gauge
+	brokersAway    prometheus.Gauge
 	publishSeconds prometheus.Histogram
 }
 
@@ -24,6 +25,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Events in a claimed batch.", Buckets: prometheus.ExponentialBuckets(1, 4, 8)}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_in_flight_events",
 			Help: "Events handed to the broker whose batch is not settled yet."}),
+		brokersAway: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_brokers_away",
+			Help: "1 while this relay reaches no broker and publishes nothing, otherwise 0."}),
 		publishSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "postrider_outbox_publish_seconds",
 			Help: "Time from handing a batch to the broker to its last acknowledgement.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16)}),
 	}
@@ -34,7 +37,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.errors.WithLabelValues(l)
 	}
 	if reg != nil {
-		reg.MustRegister(m.outcomes, m.errors, m.deadLettered, m.batch, m.inFlight, m.publishSeconds)
+		reg.MustRegister(m.outcomes, m.errors, m.deadLettered, m.batch, m.inFlight, m.brokersAway, m.publishSeconds)
 	}
 	return m
 }

@@ -84,6 +84,26 @@ func (p *plan) sort(i int, check func(*Message) *Outcome) {
 	p.events = append(p.events, i)
 }
 
+// carefulAfter is how many deaths of its worker make a batch be tried one event at a time.
+const carefulAfter = 3
+
+// suspect returns the index of the first message up to the last one that was in flight when workers died,
+// once they died often enough for that to be no accident; otherwise -1. It is the one with the smallest
+// id, so it overtakes none of its key.
+func (p *plan) suspect() int {
+	b, found := p.batch, -1
+	if b.Crashes < carefulAfter {
+		return -1
+	}
+	for i, n := range p.events {
+		id := b.Events[n].ID
+		if id <= b.SuspectLast && (found < 0 || id < b.Events[p.events[found]].ID) {
+			found = i
+		}
+	}
+	return found
+}
+
 // settle records the outcome of message i.
 func (p *plan) settle(i int, o *Outcome) {
 	e := &p.batch.Events[p.events[i]]

@@ -30,8 +30,11 @@ type Limits struct {
 	First int
 	// Shards is how many shards to lock at most.
 	Shards int
-	// Events is how many events to read at most, shared evenly among the locked shards.
+	// Events and Bytes are how many events to read at most, and about how many bytes of keys and
+	// payloads: both are shared evenly among the locked shards, and a shard's last event may be over. Bytes
+	// of 0 is no bound.
 	Events int
+	Bytes  int64
 }
 
 // Batch is what a claim found.
@@ -67,6 +70,7 @@ type LetterClaim interface {
 	// Settle marks the delivered ids dead-lettered; a hold, if any, is put on the dead-letter topic,
 	// and lifted when there is none. It commits.
 	Settle(ctx context.Context, delivered []int64, hold *HoldChange) error
+	// Abandon gives the events back with nothing changed.
 	Abandon()
 }
 
@@ -83,8 +87,11 @@ type Publisher interface {
 	// Publish hands the messages to the broker, in order, and waits for the outcomes until ctx ends.
 	// It returns one outcome per message. Once a message of a topic and key was not delivered for a
 	// reason that may pass, later ones of that key are withheld. A message whose outcome is still
-	// unknown is remembered: publishing it again waits for that outcome and sends nothing.
+	// unknown is remembered: publishing it again sends nothing and returns that outcome, or that it is
+	// still unknown.
 	Publish(ctx context.Context, ms []Message) []Outcome
+	// Ping returns nil when any broker answers.
+	Ping(ctx context.Context) error
 	// Remember keeps the outcomes of delivered messages that could not be settled, so that
 	// publishing them again from this process sends nothing.
 	Remember(ms []Message)

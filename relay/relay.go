@@ -112,6 +112,7 @@ type Relay struct {
 	cfg     Config
 	metrics *metrics
 	idle    *idle
+	brokers brokers
 }
 
 // New checks the configuration and returns a relay that does nothing until Run.

@@ -58,10 +58,8 @@ type Event struct {
 	// Episode counts how often the event was given up.
 	Episode   int
 	CreatedAt time.Time
-	// AvailableAt is the earliest time of publishing. Delayed says, by the database's clock, that it has
-	// not come yet.
-	AvailableAt time.Time
-	Delayed     bool
+	// Delayed says, by the database's clock, that the writer's available_at has not come yet.
+	Delayed bool
 	// FirstErrorAt and LastErrorAt are zero for an event that never failed.
 	FirstErrorAt, LastErrorAt time.Time
 	// LastErrorClass is a relay.Class; empty for an event that never failed.

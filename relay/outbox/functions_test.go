@@ -27,6 +27,7 @@ func TestFunctions(t *testing.T) {
 		`outbox_publish_bytes('t', '\x00'::bytea, ''::bytea)`:              {`"\x00"`, `""`, "{}"},
 		`outbox_publish_bytes('t', null::bytea, null)`:                     {"null", "null", "{}"},
 		`outbox_publish_bytes('t', ''::bytea, 'p', '{"a":{"base64":""}}')`: {`""`, `"p"`, `{"a": {"base64": ""}}`},
+		`outbox_publish('t', 'k', '1', '{"a":{"base64":" A\tP\n8="}}')`:    {`"k"`, `"1"`, `{"a": {"base64": " A\tP\n8="}}`}, // PostgreSQL's decode passes over space
 	} {
 		var id string
 		if err := pool.QueryRow(t.Context(), "select postrider."+call+"::text").Scan(&id); err != nil {
@@ -65,6 +66,7 @@ func TestFunctionsRefuse(t *testing.T) {
 		`outbox_publish('t', 'k', '1', '{"a":{"base64":"","b":1}}')`:                 "value of 'a' must be",
 		`outbox_publish('t', 'k', '1', '[["a","1","2"]]')`:                           "pair [name, value]",
 		`outbox_publish('t', 'k', '1', '[7]')`:                                       "pair [name, value]",
+		`outbox_publish('t', 'k', '1', '{}', null, 'infinity')`:                      "available_at is infinity",
 		`outbox_publish('t', 'k', '1', '{}', '')`:                                    "idempotency_key is 0 bytes",
 		`outbox_publish('t', 'k', '1', '{}', '` + long + `')`:                        "idempotency_key is 513 bytes",
 		`outbox_publish_bytes('t', 'k'::text, decode(repeat('00', 16777217),'hex'))`: "payload is 16777217 bytes, the limit is 16777216",

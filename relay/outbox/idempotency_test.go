@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"slices"
 	"sync"
 	"testing"
 
@@ -11,22 +12,35 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-func TestIdempotencyKeyIsUsedOnce(t *testing.T) {
+func TestIdempotencyKeyIsUsedOnceInATopic(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t).Pool(t)
 	for way, enqueue := range enqueuers(t, pool) {
-		first, err := enqueue(outbox.Message{Topic: "a", IdempotencyKey: "once " + way, Payload: []byte("1")})
-		if err != nil {
-			t.Fatal(err)
+		ids := map[string]uuid.UUID{}
+		for _, m := range []outbox.Message{
+			{Topic: "a", Payload: []byte("1")}, {Topic: "b", Payload: []byte("2")},
+			{Topic: "a", Payload: []byte("3")}, {Topic: "b", Payload: []byte("4")},
+		} {
+			m.IdempotencyKey = "once " + way
+			id, err := enqueue(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first, again := ids[m.Topic]; again && id != first {
+				t.Errorf("%s, topic %s: the second call returned %v, the first %v", way, m.Topic, id, first)
+			}
+			ids[m.Topic] = id
 		}
-		again, err := enqueue(outbox.Message{Topic: "b", IdempotencyKey: "once " + way, Payload: []byte("2")})
-		if err != nil || again != first {
-			t.Errorf("%s: the second call returned %v, %v; the first %v", way, again, err, first)
+		if ids["a"] == ids["b"] {
+			t.Errorf("%s: the topics share a key", way)
 		}
 	}
-	all := rows(t, pool)
-	if len(all) != 2 || all[0].Topic != "a" || all[1].Topic != "a" {
-		t.Errorf("the outbox has %+v", all)
+	var written []string
+	for _, r := range rows(t, pool) {
+		written = append(written, r.Topic+string(r.Payload))
+	}
+	if slices.Sort(written); !slices.Equal(written, []string{"a1", "a1", "b2", "b2"}) {
+		t.Errorf("the outbox has %v, want the first of each topic, both ways", written)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,6 +37,9 @@ func (s *Store) Claim(ctx context.Context, limits relay.Limits) (relay.Claim, er
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
 	c := &claim{store: s, conn: conn, worker: limits.Worker}
+	if limits.Bytes <= 0 {
+		limits.Bytes = math.MaxInt64
+	}
 	if err := c.read(ctx, limits); err != nil {
 		c.rollback()
 		return nil, err
@@ -51,7 +55,7 @@ func (c *claim) read(ctx context.Context, limits relay.Limits) error {
 	b := &pgx.Batch{}
 	b.Queue("begin isolation level read committed")
 	b.Queue(lockShards, limits.First, limits.Shards)
-	b.Queue(claimEvents, limits.Events)
+	b.Queue(claimEvents, limits.Events, limits.Bytes)
 	b.Queue(claimHolds)
 	b.Queue(claimCrashes, c.store.processPrefix(c.worker))
 	res := c.conn.SendBatch(ctx, b)
@@ -96,7 +100,7 @@ func scanEvents(rows pgx.Rows) ([]outbox.Event, error) {
 		var first, last *time.Time
 		var task *uuid.UUID
 		if err := rows.Scan(&e.ID, &e.EventID, &e.Topic, &e.Key, &e.Payload, &e.Headers, &e.State, &e.Shard, &e.Attempts,
-			&e.MaxAttempts, &e.Episode, &e.CreatedAt, &e.AvailableAt, &e.Delayed, &first, &last,
+			&e.MaxAttempts, &e.Episode, &e.CreatedAt, &e.Delayed, &first, &last,
 			&e.LastErrorClass, &e.LastErrorCode, &e.LastError, &task); err != nil {
 			return nil, err
 		}

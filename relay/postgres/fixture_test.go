@@ -101,6 +101,9 @@ func (f *fixture) claimBy(s *Store, l relay.Limits) relay.Claim {
 	if l.Events == 0 {
 		l.Events = 64_000
 	}
+	if l.Bytes == 0 {
+		l.Bytes = 1 << 30
+	}
 	c, err := s.Claim(f.Context(), l)
 	if err != nil {
 		f.Fatalf("claim: %v", err)
@@ -114,7 +117,7 @@ func (f *fixture) claimBy(s *Store, l relay.Limits) relay.Claim {
 // nothing checks that there is nothing to claim.
 func (f *fixture) nothing() {
 	f.Helper()
-	c, err := f.store.Claim(f.Context(), relay.Limits{Worker: "host:1:aaaa/0", Shards: outbox.Shards, Events: 64_000})
+	c, err := f.store.Claim(f.Context(), relay.Limits{Worker: "host:1:aaaa/0", Shards: outbox.Shards, Events: 64_000, Bytes: 1 << 30})
 	if err != nil {
 		f.Fatalf("claim: %v", err)
 	}

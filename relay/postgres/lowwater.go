@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -105,7 +106,7 @@ func (s *Store) liftSunken(ctx context.Context) error {
 			_, err := tx.Exec(ctx, lowerWater, f.shard, f.id)
 			return err
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, errBusy) {
 			return err
 		}
 	}

@@ -31,7 +31,7 @@ func TestPlansWithStaleStatistics(t *testing.T) {
 	failures := fmt.Sprintf("%s, %s, %s, %s", array(n, "1", "int"), array(n, "a", "text"), array(n, "a", "text"), array(n, "a", "text"))
 	index := map[string]struct{ args, uses string }{
 		"lock_shards":      {"5, 16", "outbox_event_claim"},
-		"claim_events":     {"1000", "outbox_event_claim"},
+		"claim_events":     {"1000, 67108864", "outbox_event_claim"},
 		"claim_letters":    {"'postrider.dlq', 200", "outbox_event_exhausted"},
 		"count_attempt":    {"7", "outbox_event_pkey"},
 		"settle_published": {ids(n), "outbox_event_pkey"},

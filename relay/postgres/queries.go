@@ -25,6 +25,7 @@ var (
 	claimCrashes    = query("claim_crashes")
 	markBatch       = query("mark_batch")
 	unmarkBatch     = query("unmark_batch")
+	narrowBatch     = query("narrow_batch")
 	countAttempt    = query("count_attempt")
 	settlePublished = query("settle_published")
 	settleDeleted   = query("settle_deleted")

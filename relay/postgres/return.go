@@ -19,10 +19,13 @@ var errBusy = errors.New("locked by somebody else")
 // shard per transaction, in the order shard, hold, hold's shard, events, which is the order of settling.
 // A shard that is busy is left for the next turn, with all that is due in it.
 func (s *Store) Return(ctx context.Context, limit int, grace time.Duration) (relay.Returned, error) {
+	total, err := s.returnDue(ctx, limit, grace)
+	// Last, and whatever became of the rest: nobody waits for the marks.
+	return total, errors.Join(err, s.raiseMarks(ctx))
+}
+
+func (s *Store) returnDue(ctx context.Context, limit int, grace time.Duration) (relay.Returned, error) {
 	var total relay.Returned
-	if err := s.raiseMarks(ctx); err != nil {
-		return total, err
-	}
 	busy := map[int16]bool{}
 	shards, err := s.dueShards(ctx)
 	if err != nil {

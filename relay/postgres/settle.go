@@ -34,7 +34,10 @@ func (c *claim) Settle(ctx context.Context, s *relay.Settlement) error {
 	if len(s.Proven) > 0 {
 		b.Queue(proveHolds, s.Proven)
 	}
-	if c.marked {
+	switch {
+	case c.marked && s.TriedThrough > 0:
+		b.Queue(narrowBatch, c.id, s.TriedThrough)
+	case c.marked:
 		b.Queue(unmarkBatch, c.id)
 	}
 	b.Queue("commit")

@@ -1,5 +1,5 @@
 select e.id, e.event_id, e.topic, e.key, e.payload, e.headers, e.state::text, e.shard, e.attempts,
-       coalesce(e.max_attempts, 0), e.episode, e.created_at, e.available_at, false,
+       coalesce(e.max_attempts, 0), e.episode, e.created_at, false,
        e.first_error_at, e.last_error_at, coalesce(e.last_error_class, ''), coalesce(e.last_error_code, ''),
        coalesce(e.last_error, ''), e.task_uuid
 from postrider.outbox_event e

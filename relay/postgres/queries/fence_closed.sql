@@ -1,5 +1,7 @@
+-- A transaction that was prepared meanwhile goes on under another name, so any prepared one counts.
 select not exists (
     select from pg_catalog.pg_locks l
     where l.locktype = 'relation' and l.relation = 'postrider.outbox_event'::regclass
       and l.database = (select oid from pg_catalog.pg_database where datname = current_database())
-      and l.virtualtransaction = any ($1::text[]))
+      and (l.virtualtransaction = any ($1::text[])
+           or l.virtualtransaction like '-1/%' and l.mode <> 'AccessShareLock'))

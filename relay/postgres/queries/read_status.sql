@@ -10,6 +10,8 @@ select (select count(*) from postrider.outbox_event where state = 'pending'),
        (select count(*) from postrider.outbox_event where state = 'dead_lettered'),
        coalesce(extract(epoch from clock_timestamp() - least(
            (select min(greatest(available_at, created_at)) from postrider.outbox_event where state = 'pending' and available_at <= clock_timestamp()),
-           (select min(greatest(available_at, created_at)) from postrider.outbox_event where state = 'parked' and available_at <= clock_timestamp()))), 0)::float8,
+           (select min(greatest(available_at, created_at)) from postrider.outbox_event where state = 'parked' and available_at <= clock_timestamp()),
+           (select min(greatest(available_at, created_at)) from postrider.outbox_event where state = 'scheduled' and available_at <= clock_timestamp()),
+           (select min(greatest(available_at, created_at)) from postrider.outbox_event where state = 'exhausted'))), 0)::float8,
        (select coalesce(sum(events), 0)::bigint from postrider.outbox_batch),
        (select count(*) from postrider.outbox_hold)

@@ -1,0 +1,88 @@
+package relay
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// pingTimeout bounds one question to the brokers.
+const pingTimeout = 2 * time.Second
+
+// brokers stops this relay, and only this one, while it reaches no broker at all. That says nothing
+// about any topic, so it puts no hold in place for the others: the events stay pending, and another
+// relay with a better network may carry them.
+type brokers struct {
+	mu   sync.Mutex
+	back chan struct{} // closed when they are back; nil while they are there
+}
+
+// wait returns when the brokers are there, as far as is known, or ctx ends.
+func (b *brokers) wait(ctx context.Context) {
+	b.mu.Lock()
+	back := b.back
+	b.mu.Unlock()
+	if back == nil {
+		return
+	}
+	select {
+	case <-back:
+	case <-ctx.Done():
+	}
+}
+
+// lost returns an error when nothing of a batch went through and no broker answers.
+func (r *Relay) lost(ctx context.Context, outcomes []Outcome) error {
+	failed := 0
+	for i := range outcomes {
+		switch outcomes[i].Class {
+		case Infrastructure:
+			failed++
+		case Withheld:
+		default:
+			return nil
+		}
+	}
+	if failed == 0 {
+		return nil
+	}
+	return r.ping(ctx)
+}
+
+// awaitBrokers keeps all workers from claiming until a broker answers or ctx ends. The caller holds no
+// claim.
+func (r *Relay) awaitBrokers(ctx context.Context, err error) {
+	b := &r.brokers
+	b.mu.Lock()
+	if b.back != nil {
+		b.mu.Unlock()
+		b.wait(ctx)
+		return
+	}
+	back := make(chan struct{})
+	b.back = back
+	b.mu.Unlock()
+	r.metrics.brokersAway.Set(1)
+	r.cfg.Logger.Error("no broker answers: nothing is published until one does; check the broker addresses and the network", "err", err)
+	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
+		backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0))
+	for ctx.Err() == nil && r.ping(ctx) != nil {
+		sleep(ctx, pause.NextBackOff())
+	}
+	if ctx.Err() == nil {
+		r.cfg.Logger.Info("brokers answer again")
+	}
+	r.metrics.brokersAway.Set(0)
+	b.mu.Lock()
+	b.back = nil
+	b.mu.Unlock()
+	close(back)
+}
+
+func (r *Relay) ping(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	return r.cfg.Publisher.Ping(bounded)
+}
