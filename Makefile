@@ -6,7 +6,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SOAK_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test verify soak clean setup
+.PHONY: help build run test verify soak bench clean setup
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -31,9 +31,12 @@ verify: ## formatting, vet, linter, import directions
 	go test -count=1 ./cmd/internal/house
 	@echo "verify: ok"
 
-soak: setup ## the crash and two-relay tests for SOAK_SECONDS each (default 60), on the real broker too
+soak: setup ## the crash and two-relay runs for SOAK_SECONDS each (default 60), on the real broker too
 	POSTRIDER_SOAK_SECONDS=$(SOAK_SECONDS) go run ./cmd/internal/testrig -- \
-		go test -count=1 -v -timeout 60m -parallel 1 -run 'TestKilledAtEveryStep|TestTwoRelays' ./cmd/internal/soak
+		go test -count=1 -v -timeout 60m -parallel 1 -run 'TestKilledAtEveryStep|TestServeKilled|TestTwoRelays' ./cmd/internal/soak
+
+bench: setup ## drain a backlog beside the floor: the same rows read and produced, nothing settled
+	go run ./cmd/internal/bench $(ARGS)
 
 clean: ## remove what was built
 	rm -rf bin coverage

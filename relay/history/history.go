@@ -18,6 +18,9 @@ type Event struct {
 	Subject string
 	// Seq is the position within the subject in commit order, taken under a lock on the subject.
 	Seq int64
+	// Poison says that the event can never be delivered: it belongs among the dead letters, and no
+	// other does.
+	Poison bool
 }
 
 // Read is one record found in a topic.
@@ -42,18 +45,20 @@ type Verdict struct {
 	// Misplaced are records found under another subject than they were written with, or in more than
 	// one partition.
 	Misplaced []string
+	// Misjudged are poison events that were delivered, and others that were dead-lettered.
+	Misjudged []string
 	// Reordered are events whose first occurrence came before that of an earlier event of their subject.
 	Reordered []string
 }
 
-// Err returns nil when nothing was lost, invented, misplaced or reordered, and an error that counts
+// Err returns nil when nothing was lost, invented, misplaced, misjudged or reordered, and an error that counts
 // what was and shows examples otherwise. Duplicates are for the caller to judge.
 func (v Verdict) Err() error {
 	var wrong []string
 	for _, k := range []struct {
 		name string
 		ids  []string
-	}{{"lost", v.Lost}, {"phantom", v.Phantoms}, {"misplaced", v.Misplaced}, {"reordered", v.Reordered}} {
+	}{{"lost", v.Lost}, {"phantom", v.Phantoms}, {"misplaced", v.Misplaced}, {"misjudged", v.Misjudged}, {"reordered", v.Reordered}} {
 		if len(k.ids) > 0 {
 			wrong = append(wrong, fmt.Sprintf("%d %s (such as %s)", len(k.ids), k.name, strings.Join(k.ids[:min(3, len(k.ids))], ", ")))
 		}
@@ -66,8 +71,8 @@ func (v Verdict) Err() error {
 
 // String is the verdict in one line.
 func (v Verdict) String() string {
-	return fmt.Sprintf("committed %d, delivered %d, dead-lettered %d, duplicates %d, lost %d, phantom %d, misplaced %d, reordered %d",
-		v.Committed, v.Delivered, v.DeadLettered, v.Duplicates, len(v.Lost), len(v.Phantoms), len(v.Misplaced), len(v.Reordered))
+	return fmt.Sprintf("committed %d, delivered %d, dead-lettered %d, duplicates %d, lost %d, phantom %d, misplaced %d, misjudged %d, reordered %d",
+		v.Committed, v.Delivered, v.DeadLettered, v.Duplicates, len(v.Lost), len(v.Phantoms), len(v.Misplaced), len(v.Misjudged), len(v.Reordered))
 }
 
 // Check judges a finished run. deadLettered are the ids of events that were given up.
@@ -114,8 +119,12 @@ func Check(committed []Event, reads []Read, deadLettered []string) Verdict {
 		last[e.Subject] = max(last[e.Subject], e.Seq)
 	}
 	for _, e := range committed {
-		if _, ok := seen[e.ID]; !ok && !dead[e.ID] {
+		_, delivered := seen[e.ID]
+		if !delivered && !dead[e.ID] {
 			v.Lost = append(v.Lost, e.ID)
+		}
+		if e.Poison && delivered || !e.Poison && dead[e.ID] {
+			v.Misjudged = append(v.Misjudged, e.ID)
 		}
 	}
 	return v

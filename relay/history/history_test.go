@@ -32,10 +32,12 @@ func TestGoodHistories(t *testing.T) {
 	if v := Check(es, again, nil); v.Err() != nil || v.Duplicates != 2 || v.Delivered != 30 {
 		t.Fatalf("%v, %v", v, v.Err())
 	}
-	// What was dead-lettered instead is not lost, and leaves a gap that is no disorder.
+	// Poison that was dead-lettered is not lost, and leaves a gap that is no disorder.
+	es[0].Poison = true
 	if v := Check(es, rs[1:], []string{"a0"}); v.Err() != nil || v.DeadLettered != 1 {
 		t.Fatalf("%v, %v", v, v.Err())
 	}
+	es[0].Poison = false
 	// Events without a key may come in any order and partition.
 	loose := append([]Read{}, rs...)
 	for i := range loose {
@@ -62,8 +64,9 @@ func TestForgedHistories(t *testing.T) {
 			r[9].Offset, r[12].Offset = r[12].Offset, r[9].Offset
 			return e, r
 		}, "1 reordered (such as a3)"},
-		"late":      {func(e []Event, r []Read) ([]Event, []Read) { r[0].Offset = 70; return e, r }, "1 reordered (such as a0)"},
-		"wrong key": {func(e []Event, r []Read) ([]Event, []Read) { r[0].Subject = "b"; return e, r }, "1 misplaced (such as a0)"},
+		"late":             {func(e []Event, r []Read) ([]Event, []Read) { r[0].Offset = 70; return e, r }, "1 reordered (such as a0)"},
+		"wrong key":        {func(e []Event, r []Read) ([]Event, []Read) { r[0].Subject = "b"; return e, r }, "1 misplaced (such as a0)"},
+		"delivered poison": {func(e []Event, r []Read) ([]Event, []Read) { e[3].Poison = true; return e, r }, "1 misjudged (such as a1)"},
 		"two partitions": {func(e []Event, r []Read) ([]Event, []Read) {
 			return e, append(r, Read{ID: "a0", Subject: "a", Partition: "t/z", Offset: 3})
 		}, "1 misplaced (such as a0)"},
@@ -75,6 +78,14 @@ func TestForgedHistories(t *testing.T) {
 				t.Fatalf("got %v, want %s", err, c.mention)
 			}
 		})
+	}
+}
+
+func TestInnocentDeadLetterIsMisjudged(t *testing.T) {
+	t.Parallel()
+	es, rs := good()
+	if err := Check(es, rs[1:], []string{"a0"}).Err(); err == nil || !strings.Contains(err.Error(), "1 misjudged (such as a0)") {
+		t.Fatal(err)
 	}
 }
 

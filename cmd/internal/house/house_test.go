@@ -31,11 +31,13 @@ var rooms = []struct {
 }{
 	{"relay/outbox", nil, []string{"github.com/jackc/pgx"}}, // Enqueue takes a pgx.Tx
 	{"relay/history", nil, nil},
+	{"relay/relaytest", []string{"relay", "relay/outbox", "relay/postgres", "relay/kafka", "relay/history"}, nil},
 	{"relay/postgres/pgproxy", nil, []string{"github.com/jackc/pgx"}},
 	{"relay/postgres", []string{"relay", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
 	{"relay/kafka/kafkatest", []string{"relay/kafka/kafkatest"}, []string{"github.com/twmb/franz-go", "github.com/testcontainers"}},
 	{"relay/kafka", []string{"relay", "relay/outbox"}, []string{"github.com/twmb/franz-go"}},
 	{"relay", []string{"relay/outbox"}, nil},
+	{"dlq/dlqtest", []string{"dlq", "relay/outbox"}, nil},
 	{"dlq/postgres", []string{"dlq", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
 	{"dlq/kafka", []string{"dlq", "relay/outbox"}, []string{"github.com/twmb/franz-go"}},
 	{"dlq", []string{"relay/outbox"}, nil},
@@ -167,9 +169,12 @@ func TestFilesHoldOneIdea(t *testing.T) {
 			return err
 		}
 		defer f.Close()
-		n := 0
-		for s := bufio.NewScanner(f); s.Scan(); {
+		n, lines := 0, bufio.NewScanner(f)
+		for lines.Scan() {
 			n++
+		}
+		if err := lines.Err(); err != nil {
+			t.Errorf("%s: %v", path, err)
 		}
 		if n > maxLines {
 			t.Errorf("%s has %d lines, more than %d: it holds more than one idea", path, n, maxLines)

@@ -16,8 +16,8 @@ func (w *Workload) Load(ctx context.Context, n int) error {
 			from generate_series(0, $1::int - 1) i`, n, w.Keys, w.Topics); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `insert into soak.written (id, subject, seq)
-			select b.id, b.topic || '/key-' || b.key, a.n + 1 + b.i / $1
+		if _, err := tx.Exec(ctx, `insert into soak.written (id, subject, seq, poison)
+			select b.id, b.topic || '/key-' || b.key, a.n + 1 + b.i / $1, false
 			from backlog b join soak.aggregate a using (key)`, w.Keys); err != nil {
 			return err
 		}

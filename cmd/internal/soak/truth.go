@@ -17,12 +17,12 @@ const idBytes = 36
 
 // Committed reads what the workload's committed transactions wrote.
 func Committed(ctx context.Context, pool *pgxpool.Pool) ([]history.Event, error) {
-	rows, err := pool.Query(ctx, `select id, subject, seq from soak.written`)
+	rows, err := pool.Query(ctx, `select id, subject, seq, poison from soak.written`)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (e history.Event, err error) {
-		err = row.Scan(&e.ID, &e.Subject, &e.Seq)
+		err = row.Scan(&e.ID, &e.Subject, &e.Seq, &e.Poison)
 		return e, err
 	})
 }

@@ -43,13 +43,13 @@ const poisonBytes = 1_200_000
 const workloadSchema = `
 create schema soak;
 create table soak.aggregate (key int primary key, n bigint not null default 0);
-create table soak.written (id text primary key, subject text not null, seq bigint not null);`
+create table soak.written (id text primary key, subject text not null, seq bigint not null, poison boolean not null);`
 
 // One statement, so that a writer of one event makes one round trip. The event is written "from a":
 // after the aggregate's row lock was taken, so the insertion order is the order of n.
 const writeEvent = `
 with a as (update soak.aggregate set n = n + 1 where key = $1 returning n),
-     w as (insert into soak.written (id, subject, seq) select $2, $3, a.n from a)
+     w as (insert into soak.written (id, subject, seq, poison) select $2, $3, a.n, octet_length($6::bytea) > 1048588 from a)
 select postrider.outbox_publish_bytes($4::text, $5::bytea, $6::bytea) from a`
 
 // Prepare creates the tables of the workload.
