@@ -47,6 +47,7 @@ func (w *worker) runOnce(ctx context.Context) (int, error) {
 	// broker must be settled.
 	work := context.WithoutCancel(ctx)
 	p := newPlan(batch, r.cfg.Retry, r.cfg.Publisher.Check)
+	unsent := len(p.out.Exhausted)
 	if len(p.messages) > 0 {
 		marking, cancel := context.WithTimeout(work, settleTimeout)
 		err := claim.Mark(marking)
@@ -80,6 +81,7 @@ func (w *worker) runOnce(ctx context.Context) (int, error) {
 		r.cfg.Publisher.Remember(delivered(p.messages, outcomes))
 		return 0, fmt.Errorf("settle %d events: %w", len(batch.Events), err)
 	}
+	r.metrics.outcomes.WithLabelValues(string(Permanent)).Add(float64(unsent))
 	w.log(p)
 	return len(batch.Events), nil
 }
