@@ -21,6 +21,9 @@ const (
 	CodeClientsBusy = "CLIENTS_BUSY"
 )
 
+// errBusy is what a call gets when no client is free for it.
+var errBusy = errors.New("all producers wait for partitions that are away")
+
 // classify is the one place that decides what an error of the Kafka client means.
 //
 //   - Route, because the topic or our right to it is the matter and every record would fail alike:
@@ -40,8 +43,11 @@ func classify(err error) (relay.Class, string) {
 	}
 	var ke *kerr.Error
 	if !errors.As(err, &ke) {
-		if errors.Is(err, kgo.ErrClientClosed) {
+		switch {
+		case errors.Is(err, kgo.ErrClientClosed):
 			return relay.Infrastructure, CodeClientClosed
+		case errors.Is(err, errBusy):
+			return relay.Infrastructure, CodeClientsBusy
 		}
 		return relay.Infrastructure, CodeUnreachable
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // flight is a record whose outcome was not known when its batch had to be settled, or one that was
-// delivered and could not be settled. done is closed when err is final.
+// delivered and could not be settled. done is closed when err is final, which was at.
 type flight struct {
 	done chan struct{}
 	err  error
@@ -21,9 +21,15 @@ const rememberFor = 10 * time.Minute
 
 // batch collects the outcomes of records in the client.
 type batch struct {
+	// empty is closed when every outcome is known and the client no longer flushes. Only then can it be
+	// used again: a client that flushes sends records as they come.
+	empty chan struct{}
+	// early has the topics that failed before the batch was whole, and why. None of it is sent to them.
+	early map[string]error
+
 	mu   sync.Mutex
 	left int
-	done chan struct{}
+	done chan struct{} // closed when every outcome is known
 	// errs and known are by record; late are the flights made when the wait ended.
 	errs  []error
 	known []bool
@@ -31,7 +37,8 @@ type batch struct {
 }
 
 func newBatch(n int) *batch {
-	return &batch{left: n, done: make(chan struct{}), errs: make([]error, n), known: make([]bool, n)}
+	return &batch{left: n, empty: make(chan struct{}), done: make(chan struct{}),
+		errs: make([]error, n), known: make([]bool, n), late: map[int]*flight{}}
 }
 
 // resolve is called once per record, by the client.
@@ -45,22 +52,25 @@ func (b *batch) resolve(i int, err error) {
 	f := b.late[i]
 	b.mu.Unlock()
 	if f != nil {
-		f.err = err
+		f.err, f.at = err, time.Now()
 		close(f.done)
 	}
 }
 
-// detach makes flights of the records without an outcome.
-func (b *batch) detach() map[int]*flight {
+// failures are the topics with a record that has failed by now, and why.
+func (b *batch) failures(ms []relay.Message, send []int) map[string]error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.late = map[int]*flight{}
-	for i, known := range b.known {
-		if !known {
-			b.late[i] = &flight{done: make(chan struct{}), at: time.Now()}
+	var failed map[string]error
+	for n, i := range send {
+		if b.errs[n] != nil && failed[ms[i].Topic] == nil {
+			if failed == nil {
+				failed = map[string]error{}
+			}
+			failed[ms[i].Topic] = b.errs[n]
 		}
 	}
-	return b.late
+	return failed
 }
 
 // flightOf finds the remembered flight of a message.

@@ -2,8 +2,12 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/relay"
@@ -13,28 +17,27 @@ import (
 func (p *Publisher) Publish(ctx context.Context, ms []relay.Message) []relay.Outcome {
 	out := make([]relay.Outcome, len(ms))
 	send, attached := p.sort(ms, out)
-	if len(send) > 0 {
-		c := p.take()
-		if c == nil {
-			for _, i := range send {
-				out[i] = relay.Outcome{Class: relay.Infrastructure, Code: CodeClientsBusy,
-					Message: "all producers wait for partitions that are away" + p.last.suffix()}
-			}
-		} else {
-			p.sendOn(ctx, c, ms, send, out)
+	switch {
+	case len(send) == 0:
+	case ctx.Err() != nil:
+		for _, i := range send {
+			out[i] = relay.Outcome{Class: relay.Withheld}
 		}
+	default:
+		p.sendOn(ctx, ms, send, out)
 	}
+	// A record that is still away is not waited for: the shards of the others are locked meanwhile, and
+	// whoever asks again gets its outcome then.
 	for i, f := range attached {
-		select {
-		case <-f.done:
-			p.forget(ms[i].ID)
-			out[i] = p.outcome(f.err)
-			if suspect(out[i].Class) {
-				// It failed among others; the next claim sends it anew.
-				out[i] = relay.Outcome{Class: relay.Withheld}
-			}
-		case <-ctx.Done():
+		if !final(f) {
 			out[i] = p.unknown()
+			continue
+		}
+		p.forget(ms[i].ID)
+		out[i] = p.outcome(f.err)
+		if suspect(out[i].Class) {
+			// It failed among others; the next claim sends it anew.
+			out[i] = relay.Outcome{Class: relay.Withheld}
 		}
 	}
 	return out
@@ -42,88 +45,83 @@ func (p *Publisher) Publish(ctx context.Context, ms []relay.Message) []relay.Out
 
 // sort finds the messages whose earlier copy is remembered: those with a final outcome need no
 // sending, those without one are attached. New messages of a topic with an attached one are withheld,
-// because they would overtake it if it failed.
+// because they would overtake it if it failed. What Check refuses is not sent either: the client would
+// refuse it alone, and send later ones of its key.
 func (p *Publisher) sort(ms []relay.Message, out []relay.Outcome) (send []int, attached map[int]*flight) {
 	send = make([]int, 0, len(ms))
-	if p.flights.Load() == 0 {
-		for i := range ms {
-			send = append(send, i)
-		}
-		return send, nil
-	}
+	attached = map[int]*flight{}
 	waiting := map[string]bool{}
-	settled := map[int]bool{}
-	for i := range ms {
-		f := p.flightOf(ms[i].ID)
-		switch {
-		case f == nil:
-		case !final(f):
-			if attached == nil {
-				attached = map[int]*flight{}
+	if p.flights.Load() > 0 {
+		for i := range ms {
+			f := p.flightOf(ms[i].ID)
+			switch {
+			case f == nil:
+			case !final(f):
+				attached[i] = f
+				waiting[ms[i].Topic] = true
+			case f.err == nil:
+				p.forget(ms[i].ID)
+				out[i] = relay.Outcome{Class: relay.Delivered}
+			default:
+				p.forget(ms[i].ID) // failed for good in the client: send it anew
 			}
-			attached[i] = f
-			waiting[ms[i].Topic] = true
-		case f.err == nil:
-			p.forget(ms[i].ID)
-			out[i] = relay.Outcome{Class: relay.Delivered}
-			settled[i] = true
-		default:
-			p.forget(ms[i].ID) // failed for good in the client: send it anew
 		}
 	}
 	for i := range ms {
-		switch {
-		case settled[i] || attached[i] != nil:
-		case waiting[ms[i].Topic]:
+		if out[i].Class != "" || attached[i] != nil {
+			continue
+		}
+		if waiting[ms[i].Topic] {
 			out[i] = relay.Outcome{Class: relay.Withheld}
-		default:
+		} else if o := p.Check(&ms[i]); o != nil {
+			out[i] = *o
+		} else {
 			send = append(send, i)
 		}
 	}
 	return send, attached
 }
 
-// sendOn produces the chosen messages on a client that nobody else uses, and gives the client back
-// when it is empty again.
-func (p *Publisher) sendOn(ctx context.Context, c *kgo.Client, ms []relay.Message, send []int, out []relay.Outcome) {
-	b, complete := p.produce(ctx, c, ms, send)
-	if !complete {
-		for n, f := range b.detach() {
-			p.remember(ms[send[n]].ID, f)
+// sendOn produces the chosen messages on a client that nobody else uses.
+func (p *Publisher) sendOn(ctx context.Context, ms []relay.Message, send []int, out []relay.Outcome) {
+	c, err := p.producer(ctx)
+	if err != nil {
+		o := p.notSent(err)
+		for _, i := range send {
+			out[i] = o
 		}
+		return
 	}
-	b.mu.Lock()
-	for n, i := range send {
-		if b.known[n] {
-			out[i] = p.outcome(b.errs[n])
-		} else {
-			out[i] = p.unknown()
-		}
+	b := p.produce(ctx, c, ms, send)
+	if complete := p.read(b, ms, send, out); complete {
+		b = p.alone(ctx, c, b, ms, send, out)
+	} else {
+		withholdSuspects(send, out)
 	}
-	b.mu.Unlock()
-	blocked := map[string]bool{}
-	for _, i := range send {
-		name := ms[i].Topic + "\x00" + string(ms[i].Key)
-		if suspect(out[i].Class) {
-			switch {
-			case !complete, ms[i].Key != nil && blocked[name], ctx.Err() != nil:
-				out[i] = relay.Outcome{Class: relay.Withheld}
-			default:
-				complete = p.alone(ctx, c, ms, i, out)
-			}
-		}
-		if o := out[i].Class; ms[i].Key != nil && o != relay.Delivered && o != relay.Permanent {
-			blocked[name] = true
-		}
-	}
-	p.purge(c, ms, send, out, complete)
-	p.release(c, complete)
+	p.release(c, b)
 }
 
-// produce buffers the messages, flushes, and waits for the outcomes until ctx ends. complete says that
-// every outcome is known.
-func (p *Publisher) produce(ctx context.Context, c *kgo.Client, ms []relay.Message, send []int) (b *batch, complete bool) {
-	b = newBatch(len(send))
+// producer takes a client that has a producer id; without one nothing can be sent. A client that was
+// refused an id for good fails every record from then on, whatever the broker would say now.
+func (p *Publisher) producer(ctx context.Context) (*kgo.Client, error) {
+	c, err := p.take()
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err = c.ProducerID(ctx); err == nil {
+		return c, nil
+	}
+	var refused *kerr.Error
+	if errors.As(err, &refused) {
+		p.retire(c)
+	}
+	p.giveBack(c)
+	return nil, fmt.Errorf("no producer id: %w", err)
+}
+
+// produce buffers the messages, flushes, and waits for the outcomes until ctx ends.
+func (p *Publisher) produce(ctx context.Context, c *kgo.Client, ms []relay.Message, send []int) *batch {
+	b := newBatch(len(send))
 	records := make([]kgo.Record, len(send))
 	for n, i := range send {
 		m := &ms[i]
@@ -136,65 +134,104 @@ func (p *Publisher) produce(ctx context.Context, c *kgo.Client, ms []relay.Messa
 			}
 		}
 		// Never a context that can end: cancelling a record in the client can lose it or its order.
-		c.Produce(context.Background(), r, func(_ *kgo.Record, err error) { b.resolve(n, err) })
+		c.Produce(context.Background(), r, func(_ *kgo.Record, err error) {
+			if err != nil {
+				p.note(c, err)
+			}
+			b.resolve(n, err)
+		})
 	}
-	flushed := make(chan struct{})
-	p.flushing.Go(func() {
-		defer close(flushed)
-		_ = c.Flush(context.Background()) // ends when the client is empty or closed
-	})
-	select {
-	case <-flushed:
-		// Only now: a client that still flushes would send the next batch's records as they come.
-		<-b.done
-		return b, true
-	case <-ctx.Done():
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return b, b.left == 0
-	}
-}
-
-// alone sends one suspect by itself: only what fails then is poison. It reports whether the outcome
-// became known.
-func (p *Publisher) alone(ctx context.Context, c *kgo.Client, ms []relay.Message, i int, out []relay.Outcome) bool {
-	b, complete := p.produce(ctx, c, ms, []int{i})
-	if !complete {
-		for _, f := range b.detach() {
-			p.remember(ms[i].ID, f)
+	b.early = b.failures(ms, send)
+	go func() {
+		defer close(b.empty)
+		if len(b.early) > 0 {
+			// The topic may work again by now, and later records of a key would go without the earlier ones.
+			p.retire(c)
+			c.PurgeTopicsFromProducing(slices.Collect(maps.Keys(b.early))...)
 		}
-		out[i] = p.unknown()
-		return false
+		_ = c.Flush(context.Background()) // ends when the client is empty or closed
+		<-b.done
+	}()
+	select {
+	case <-b.empty:
+	case <-ctx.Done():
 	}
-	out[i] = p.outcome(b.errs[0])
-	return true
+	return b
 }
 
-// purge makes the client forget topics that are missing or were recreated, so that it looks them up
-// again; a recreated one fails for ever otherwise.
-func (p *Publisher) purge(c *kgo.Client, ms []relay.Message, send []int, out []relay.Outcome, complete bool) {
-	if !complete {
-		return // purging fails what is buffered
+// read takes the outcomes of a batch. A record without one stays in the client, as a flight. It reports
+// whether the client is empty.
+func (p *Publisher) read(b *batch, ms []relay.Message, send []int, out []relay.Outcome) (complete bool) {
+	select {
+	case <-b.empty:
+		complete = true
+	default:
 	}
-	seen := map[string]bool{}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for n, i := range send {
+		switch err := b.early[ms[i].Topic]; {
+		case err != nil:
+			out[i] = p.notSent(err)
+		case b.known[n]:
+			out[i] = p.outcome(b.errs[n])
+		default:
+			b.late[n] = &flight{done: make(chan struct{})}
+			p.remember(ms[i].ID, b.late[n])
+			out[i] = p.unknown()
+		}
+	}
+	return complete
+}
+
+// alone sends the suspects again, each by itself: only what fails then is poison. A key stops at its
+// first message that does not go for now. It returns the last batch sent.
+func (p *Publisher) alone(ctx context.Context, c *kgo.Client, b *batch, ms []relay.Message, send []int, out []relay.Outcome) *batch {
+	blocked := map[string]bool{}
+	for n, i := range send {
+		name := ms[i].Topic + "\x00" + string(ms[i].Key)
+		if suspect(out[i].Class) {
+			switch {
+			case ctx.Err() != nil:
+				withholdSuspects(send[n:], out)
+				return b
+			case ms[i].Key != nil && blocked[name]:
+				out[i] = relay.Outcome{Class: relay.Withheld}
+			default:
+				b = p.produce(ctx, c, ms, []int{i})
+				if complete := p.read(b, ms, []int{i}, out); !complete {
+					withholdSuspects(send[n+1:], out)
+					return b
+				}
+			}
+		}
+		if o := out[i].Class; ms[i].Key != nil && o != relay.Delivered && o != relay.Permanent {
+			blocked[name] = true
+		}
+	}
+	return b
+}
+
+// withholdSuspects takes back the suspicion against messages that could not be tried alone.
+func withholdSuspects(send []int, out []relay.Outcome) {
 	for _, i := range send {
-		if t := ms[i].Topic; out[i].Class == relay.Route && !seen[t] {
-			seen[t] = true
-			c.PurgeTopicsFromProducing(t)
+		if suspect(out[i].Class) {
+			out[i] = relay.Outcome{Class: relay.Withheld}
 		}
 	}
 }
 
 // release gives the client back, at once or when its last record has an outcome.
-func (p *Publisher) release(c *kgo.Client, complete bool) {
-	if complete {
+func (p *Publisher) release(c *kgo.Client, b *batch) {
+	select {
+	case <-b.empty:
 		p.giveBack(c)
-		return
+	default:
+		go func() {
+			<-b.empty
+			p.giveBack(c)
+		}()
 	}
-	p.flushing.Go(func() {
-		_ = c.Flush(context.Background())
-		p.giveBack(c)
-	})
 }
 
 func (p *Publisher) outcome(err error) relay.Outcome {
@@ -203,6 +240,18 @@ func (p *Publisher) outcome(err error) relay.Outcome {
 		return relay.Outcome{Class: class}
 	}
 	return relay.Outcome{Class: class, Code: code, Message: err.Error()}
+}
+
+// notSent is the outcome of messages that never left: it cannot be the fault of any of them.
+func (p *Publisher) notSent(err error) relay.Outcome {
+	o := p.outcome(err)
+	if suspect(o.Class) {
+		o.Class = relay.Infrastructure
+	}
+	if o.Code == CodeClientsBusy || errors.Is(err, context.DeadlineExceeded) {
+		o.Message += p.last.suffix() // otherwise err says it
+	}
+	return o
 }
 
 func (p *Publisher) unknown() relay.Outcome {

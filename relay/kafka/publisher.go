@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/relay"
@@ -22,6 +24,11 @@ const maxClients = 32
 
 // DefaultMaxMessageBytes is Kafka's own default of max.message.bytes.
 const DefaultMaxMessageBytes = 1048588
+
+// maxMaxMessageBytes is the most that the client can send, 1 GiB, less room for the rest of a request.
+const maxMaxMessageBytes = 1<<30 - requestOverhead
+
+const requestOverhead = 1 << 20
 
 // Config is what a Publisher is made of.
 type Config struct {
@@ -53,15 +60,19 @@ type Publisher struct {
 	opts []kgo.Opt
 	last lastError
 
-	mu      sync.Mutex
-	idle    []*kgo.Client
-	all     map[*kgo.Client]struct{}
-	closed  bool
-	pending map[relay.MessageID]*flight
-	flights atomic.Int64 // len(pending), read without the lock
+	mu         sync.Mutex
+	idle       []*kgo.Client
+	all        map[*kgo.Client]int // by client the generation that it belongs to
+	generation int                 // clients of other generations are not used again
+	closed     bool
+	pending    map[relay.MessageID]*flight
+	flights    atomic.Int64 // len(pending), read without the lock
 
-	flushing sync.WaitGroup
+	inUse sync.WaitGroup // clients taken and not given back
 }
+
+// retired is the generation of clients that are closed once they are given back.
+const retired = -1
 
 // NewPublisher checks the configuration. It does not connect.
 func NewPublisher(cfg Config) (*Publisher, error) {
@@ -74,8 +85,8 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	if cfg.MaxMessageBytes == 0 {
 		cfg.MaxMessageBytes = DefaultMaxMessageBytes
 	}
-	if cfg.MaxMessageBytes < 1024 || cfg.MaxMessageBytes > 1<<30 {
-		return nil, fmt.Errorf("kafka: MaxMessageBytes is %d, it must be between 1024 and %d", cfg.MaxMessageBytes, 1<<30)
+	if cfg.MaxMessageBytes < 1024 || cfg.MaxMessageBytes > maxMaxMessageBytes {
+		return nil, fmt.Errorf("kafka: MaxMessageBytes is %d, it must be between 1024 and %d", cfg.MaxMessageBytes, maxMaxMessageBytes)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -85,18 +96,19 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Publisher{cfg: cfg, all: map[*kgo.Client]struct{}{}, pending: map[relay.MessageID]*flight{}}
+	p := &Publisher{cfg: cfg, all: map[*kgo.Client]int{}, pending: map[relay.MessageID]*flight{}}
 	p.opts = append([]kgo.Opt{
 		kgo.SeedBrokers(cfg.Brokers...),
 		kgo.ClientID(cfg.ClientID),
 		kgo.RequiredAcks(kgo.AllISRAcks()), // with idempotence, kgo's default
 		kgo.ProducerBatchCompression(codec...),
 		kgo.ProducerBatchMaxBytes(int32(cfg.MaxMessageBytes)),
-		kgo.BrokerMaxWriteBytes(int32(max(100<<20, cfg.MaxMessageBytes+1<<20))),
+		kgo.BrokerMaxWriteBytes(int32(max(100<<20, cfg.MaxMessageBytes+requestOverhead))),
 		kgo.MaxBufferedRecords(1 << 30), // a batch is bounded by its claim; ErrMaxBuffered would break order
 		kgo.ManualFlushing(),
 		kgo.MetadataMinAge(250 * time.Millisecond),           // the default makes every leader change cost 5 s
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), // murmur2, as the Java client
+		kgo.DisableClientMetrics(),                           // pushing them to a broker that is away would hold up Close
 		kgo.WithHooks(&p.last),
 		kgo.WithLogger(clientLogger{cfg.Logger}),
 		kgo.ProducerOnDataLossDetected(func(topic string, partition int32) {
@@ -136,46 +148,87 @@ func (p *Publisher) newClient() (*kgo.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	p.all[c] = struct{}{}
+	p.all[c] = p.generation
 	return c, nil
 }
 
-// take gives the caller a client of its own, or nil when all are in use.
-func (p *Publisher) take() *kgo.Client {
+// take gives the caller a client of its own, for giveBack when it is empty again.
+func (p *Publisher) take() (*kgo.Client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil
+		return nil, kgo.ErrClientClosed
 	}
-	if n := len(p.idle); n > 0 {
-		c := p.idle[n-1]
-		p.idle = p.idle[:n-1]
-		return c
+	for n := len(p.idle) - 1; n >= 0; n-- {
+		if c := p.idle[n]; p.all[c] == p.generation {
+			p.idle = slices.Delete(p.idle, n, n+1)
+			p.inUse.Add(1)
+			return c, nil
+		}
 	}
 	if len(p.all) >= maxClients {
-		return nil
+		return nil, errBusy
 	}
 	c, err := p.newClient()
-	if err != nil {
-		p.cfg.Logger.Error("cannot make another producer", "err", err)
-		return nil
+	if err == nil {
+		p.inUse.Add(1)
 	}
-	return c
+	return c, err
 }
 
+// giveBack makes the client free for others, or closes it if it is not to be used again, together with
+// idle ones of which the same became known.
 func (p *Publisher) giveBack(c *kgo.Client) {
+	defer p.inUse.Done()
+	var worn []*kgo.Client
+	p.mu.Lock()
+	if !p.closed {
+		p.idle = slices.DeleteFunc(append(p.idle, c), func(c *kgo.Client) bool {
+			if p.all[c] == p.generation {
+				return false
+			}
+			delete(p.all, c)
+			worn = append(worn, c)
+			return true
+		})
+	}
+	p.mu.Unlock()
+	for _, c := range worn {
+		c.Close()
+	}
+}
+
+// retire sees to it that the client is not used again after this.
+func (p *Publisher) retire(c *kgo.Client) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed {
-		p.idle = append(p.idle, c)
+		p.all[c] = retired
+	}
+}
+
+// note looks at an error of a client for what it says about the client. One that met a topic it could
+// not send to is done with: it would go on asking for that topic, and to make it forget the topic is no
+// way out, because it then numbers that topic's records from 0 again, under the same producer id, and
+// the broker takes them for copies of the first ones: acknowledged, never written. A recreated topic
+// fails for ever in every client that knew it before, so all of them are done with.
+func (p *Publisher) note(c *kgo.Client, err error) {
+	if class, _ := classify(err); class != relay.Route {
+		return
+	}
+	p.retire(c)
+	if errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.InconsistentTopicID) {
+		p.mu.Lock()
+		p.generation++
+		p.mu.Unlock()
 	}
 }
 
 // Ping asks any broker for an answer.
 func (p *Publisher) Ping(ctx context.Context) error {
-	c := p.take()
-	if c == nil {
-		return errors.New("kafka: all producers wait for partitions that are away")
+	c, err := p.take()
+	if err != nil {
+		return fmt.Errorf("kafka: %w", err)
 	}
 	defer p.giveBack(c)
 	if err := c.Ping(ctx); err != nil {
@@ -184,16 +237,18 @@ func (p *Publisher) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close ends all clients. Records without an acknowledgement stay unsettled.
+// Close ends all clients and waits for calls that use one. Records without an acknowledgement stay
+// unsettled.
 func (p *Publisher) Close() {
 	p.mu.Lock()
 	p.closed = true
-	p.idle = nil
+	all := p.all
+	p.idle, p.all = nil, nil
 	p.mu.Unlock()
-	for c := range p.all {
+	for c := range all {
 		c.Close()
 	}
-	p.flushing.Wait()
+	p.inUse.Wait()
 }
 
 // Check implements relay.Publisher: a record over the limit would be refused by the client, alone,

@@ -6,11 +6,12 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// batchOverhead is the header of a version 2 record batch, in bytes.
-const batchOverhead = 61
+// batchOverhead is the header of a version 2 record batch, 61 bytes, and the length before it in a
+// request, up to 4. The broker does not count those, but the client does, against the same limit.
+const batchOverhead = 61 + 4
 
-// encodedSize is the size in bytes of a record batch that holds this message alone, uncompressed,
-// which is what the client and, without compression, the broker compare with their limits.
+// encodedSize is the size in bytes of a record batch that holds this message alone, uncompressed, as
+// the client compares it with its limit.
 func encodedSize(m *relay.Message) int {
 	n := 1 + 1 + 1 // attributes, timestamp delta 0, offset delta 0
 	n += sized(len(m.Key), m.Key == nil) + sized(len(m.Value), m.Value == nil)

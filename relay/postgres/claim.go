@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -166,6 +167,11 @@ func (c *claim) scanCrashes(rows pgx.Rows) error {
 		}
 		b.Crashes = max(b.Crashes, crashes)
 		b.SuspectFirst, b.SuspectLast = min(b.SuspectFirst, first), max(b.SuspectLast, last)
+	}
+	b := &c.batch
+	if !slices.ContainsFunc(b.Events, func(e outbox.Event) bool { return e.ID >= b.SuspectFirst && e.ID <= b.SuspectLast }) {
+		// None of it is left here: whoever dies next dies over something else.
+		b.Crashes, b.SuspectFirst, b.SuspectLast = 0, 0, 0
 	}
 	return rows.Err()
 }

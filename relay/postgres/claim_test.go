@@ -118,6 +118,32 @@ func TestClaimIsInOrderAndShared(t *testing.T) {
 	}
 }
 
+// TestClaimIsBoundedInBytes: large events come a few at a time, and one that is larger than the bound alone.
+func TestClaimIsBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, size := range []int{100, 400, 600, 100, 100_000, 100} {
+		f.exec(`insert into postrider.outbox_event (topic, key, payload) values ('t', 'a', $1)`, make([]byte, size-1))
+	}
+	f.insert("b", "-") // of other shards, and small
+	for _, c := range []struct {
+		bytes int64
+		want  []int64
+	}{
+		{1, []int64{1, 7, 8}}, {3 * 100, []int64{1, 7, 8}}, {3 * 101, []int64{1, 2, 7, 8}}, {3 * 501, []int64{1, 2, 3, 7, 8}},
+		{3 * 1201, []int64{1, 2, 3, 4, 5, 7, 8}}, {1 << 30, []int64{1, 2, 3, 4, 5, 6, 7, 8}}, {0, []int64{1, 2, 3, 4, 5, 6, 7, 8}},
+	} {
+		got, err := f.store.Claim(t.Context(), relay.Limits{Worker: "w/0", Shards: outbox.Shards, Events: 64_000, Bytes: c.bytes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ids := claimed(got); !slices.Equal(ids, c.want) {
+			t.Errorf("within %d bytes: claimed %v, want %v", c.bytes, ids, c.want)
+		}
+		got.Abandon()
+	}
+}
+
 func TestClaimBeginsAtTheGivenShard(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -61,6 +61,75 @@ func TestDeathsOverABatchAreCounted(t *testing.T) {
 	}
 }
 
+// TestDeathsOverWhatIsGoneAreForgotten: when the events that killed are settled, later deaths over others
+// count from the beginning, over those. Otherwise an event that kills after them is never tried alone.
+func TestDeathsOverWhatIsGoneAreForgotten(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.insert("a", "a")
+	for _, worker := range []string{"host:1:aaaa/0", "host:2:bbbb/0", "host:3:cccc/0"} {
+		f.die(f.claimAs(worker))
+	}
+	f.exec(`update postrider.outbox_event set state = 'exhausted'`)
+	f.insert("a", "a")
+	c := f.claimAs("host:4:dddd/0")
+	f.wantCrashes(c, 0, 0, 0)
+	f.die(c)
+	c = f.claimAs("host:5:eeee/0")
+	f.wantCrashes(c, 1, 3, 4)
+	c.Abandon()
+}
+
+// TestSuspectsStayUntilTheyWereTried: as long as they are tried one at a time, the marker stays for the
+// rest, with its count.
+func TestSuspectsStayUntilTheyWereTried(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.insert("a", "a", "a")
+	for _, worker := range []string{"host:1:aaaa/0", "host:2:bbbb/0", "host:3:cccc/0"} {
+		f.die(f.claimAs(worker))
+	}
+	c := f.claimAs("host:4:dddd/0")
+	f.wantCrashes(c, 3, 1, 3)
+	f.settle(c, &relay.Settlement{Delivered: []int64{1}, TriedThrough: 1})
+	c = f.claimAs("host:4:dddd/1")
+	f.wantCrashes(c, 3, 2, 3)
+	f.die(c) // its own connection only
+	c = f.claimAs("host:4:dddd/0")
+	f.wantCrashes(c, 3, 2, 3)
+	f.settle(c, &relay.Settlement{Exhausted: []relay.Failure{*failure(2, 5)}, TriedThrough: 2})
+	c = f.claimAs("host:5:eeee/0")
+	f.wantCrashes(c, 4, 3, 3)
+	f.settle(c, &relay.Settlement{TriedThrough: 3})
+	c = f.claimAs("host:5:eeee/0")
+	f.wantCrashes(c, 0, 0, 0)
+	c.Abandon()
+}
+
+// TestDeathsAreCountedPerShard: who takes over some shards of a dead worker says nothing about the others.
+func TestDeathsAreCountedPerShard(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.insert("a", "b")
+	if value[int](f, `select count(distinct shard) from postrider.outbox_event`) != 2 {
+		t.Fatal("the keys of this test are in one shard")
+	}
+	f.die(f.claimAs("host:1:aaaa/0"))
+	for range 2 {
+		c := f.claimBy(f.store, relay.Limits{Worker: "host:2:bbbb/0", Shards: 1})
+		if n := c.Batch().Crashes; n != 1 {
+			t.Errorf("the claim of %v knows of %d deaths", claimed(c), n)
+		}
+		if err := c.Mark(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.settle(c, &relay.Settlement{Delivered: claimed(c)})
+	}
+	if n := value[int](f, `select count(*) from postrider.outbox_batch`); n != 0 {
+		t.Errorf("%d markers stay", n)
+	}
+}
+
 // TestOwnLostConnectionIsNoDeath: a process that only lost its connection claims again.
 func TestOwnLostConnectionIsNoDeath(t *testing.T) {
 	t.Parallel()

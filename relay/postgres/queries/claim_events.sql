@@ -18,4 +18,4 @@ cross join lateral (
     ) sized
 ) e
 where claimed.shard = any (current_setting('postrider.claim')::smallint[])
-  and e.bytes_before < (select $2::bigint / greatest(cardinality(current_setting('postrider.claim')::smallint[]), 1))
+  and e.bytes_before < (select greatest($2::bigint / greatest(cardinality(current_setting('postrider.claim')::smallint[]), 1), 1))
