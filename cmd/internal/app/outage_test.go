@@ -89,7 +89,11 @@ func TestStopWithoutBrokers(t *testing.T) {
 	waitRow(t, conn, "sent", `select count(*) = 0 from postrider.outbox_event where state <> 'published'`)
 	broker.Cluster.Close()
 	enqueue(t, conn, outbox.Message{Topic: "orders", Payload: []byte("second")})
-	waitRow(t, conn, "held", `select count(*) = 1 from postrider.outbox_hold where cause = 'infrastructure'`)
+	eventually(t, "the relay waits for brokers", func() (bool, string) {
+		_, metrics := get(t, a, "/metrics")
+		return strings.Contains(metrics, "postrider_outbox_brokers_away 1"), "the metric postrider_outbox_brokers_away"
+	})
+	waitRow(t, conn, "nothing is held for the other relays", `select count(*) = 0 from postrider.outbox_hold`)
 	if status, body := readyz(t, a); status != http.StatusServiceUnavailable {
 		t.Errorf("readiness without brokers: %d %s", status, body)
 	}

@@ -75,10 +75,12 @@ func eventually(t *testing.T, what string, done func() (bool, string)) {
 }
 
 // readyz asks an app for its readiness.
-func readyz(t *testing.T, a *App) (int, string) {
+func readyz(t *testing.T, a *App) (int, string) { return get(t, a, "/readyz") }
+
+func get(t *testing.T, a *App, path string) (int, string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
-	response, err := client.Get("http://" + a.Addr() + "/readyz")
+	response, err := client.Get("http://" + a.Addr() + path)
 	if err != nil {
 		t.Fatal(err)
 	}
