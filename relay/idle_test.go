@@ -43,7 +43,7 @@ func TestIdlePausesGrowToTheirLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var p poller
-		p.run(ctx, newIdle(2*time.Millisecond, 50*time.Millisecond), 1)
+		p.run(ctx, newIdle(2*time.Millisecond, 50*time.Millisecond, 1), 1)
 		time.Sleep(10 * time.Second)
 		cancel()
 		synctest.Wait()
@@ -72,8 +72,8 @@ func TestManyIdleWorkersPollLikeOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var one, ten poller
-		one.run(ctx, newIdle(2*time.Millisecond, 50*time.Millisecond), 1)
-		ten.run(ctx, newIdle(2*time.Millisecond, 50*time.Millisecond), 10)
+		one.run(ctx, newIdle(2*time.Millisecond, 50*time.Millisecond, 1), 1)
+		ten.run(ctx, newIdle(2*time.Millisecond, 50*time.Millisecond, 1), 10)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if a, b := one.count(), ten.count(); a != b {
@@ -87,13 +87,13 @@ func TestBusyWakesOneWorkerAndPollsFast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		i := newIdle(2*time.Millisecond, 50*time.Millisecond)
+		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 1)
 		var p poller
 		p.run(ctx, i, 3)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		before := p.count()
-		i.busy()
+		i.busy(1)
 		synctest.Wait()
 		if woken := p.count() - before; woken != 1 {
 			t.Errorf("%d workers looked at once, want 1", woken)
@@ -109,9 +109,9 @@ func TestBusyWakesOneWorkerAndPollsFast(t *testing.T) {
 
 func TestBusyIsKeptForWhoeverComes(t *testing.T) {
 	t.Parallel()
-	i := newIdle(time.Hour, time.Hour)
-	i.busy()
-	i.busy() // one wake-up is enough: whoever takes it wakes the next
+	i := newIdle(time.Hour, time.Hour, 1)
+	i.busy(1)
+	i.busy(1) // one wake-up is enough: whoever takes it wakes the next
 	<-i.polling
 	i.wait(t.Context())
 	if len(i.wake) != 0 {
@@ -123,7 +123,7 @@ func TestIdleWorkersStopAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		i := newIdle(time.Hour, time.Hour)
+		i := newIdle(time.Hour, time.Hour, 1)
 		start := time.Now()
 		var wg sync.WaitGroup
 		for range 5 {
@@ -139,4 +139,22 @@ func TestIdleWorkersStopAtOnce(t *testing.T) {
 		i.min, i.pause = 0, 0
 		i.wait(t.Context())
 	})
+}
+
+// TestLittleWorkWakesNobody: one worker after the other would only make the batches smaller.
+func TestLittleWorkWakesNobody(t *testing.T) {
+	t.Parallel()
+	i := newIdle(time.Hour, time.Hour, 10)
+	i.busy(9)
+	select {
+	case <-i.wake:
+		t.Error("nine events woke another worker")
+	default:
+	}
+	i.busy(10)
+	select {
+	case <-i.wake:
+	default:
+		t.Error("a full batch woke nobody")
+	}
 }

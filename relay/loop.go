@@ -38,7 +38,7 @@ func (r *Relay) loop(ctx context.Context, name string, runOnce func(context.Cont
 				r.cfg.Logger.Info("cycle works again", "loop", name)
 			}
 			if n > 0 {
-				idle.busy()
+				idle.busy(n)
 			} else {
 				idle.wait(ctx)
 			}
@@ -60,6 +60,7 @@ func sleep(ctx context.Context, d time.Duration) {
 // So ten idle workers cost what one costs.
 type idle struct {
 	min, max time.Duration
+	full     int           // so much work at once that another worker is worth waking
 	polling  chan struct{} // holds a token: whoever has it polls
 	wake     chan struct{}
 
@@ -67,17 +68,22 @@ type idle struct {
 	pause time.Duration
 }
 
-func newIdle(lowest, highest time.Duration) *idle {
-	i := &idle{min: lowest, max: highest, pause: lowest, polling: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
+func newIdle(lowest, highest time.Duration, full int) *idle {
+	i := &idle{min: lowest, max: highest, full: full, pause: lowest, polling: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
 	i.polling <- struct{}{}
 	return i
 }
 
-// busy says that there was work: poll fast again, and let one more worker look.
-func (i *idle) busy() {
+// busy says that there was this much work: poll fast again, and, if it was much, let one more worker look
+// at once. After a little the one that polls is enough: more would only share it in smaller batches, each
+// of which costs the same.
+func (i *idle) busy(n int) {
 	i.mu.Lock()
 	i.pause = i.min
 	i.mu.Unlock()
+	if n < i.full {
+		return
+	}
 	select {
 	case i.wake <- struct{}{}:
 	default:

@@ -47,7 +47,7 @@ func runLoop(t *testing.T, r *Relay, results ...int) []time.Duration {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	s := &script{results: results, stop: cancel, start: time.Now()}
-	r.loop(ctx, "publish", s.run, newIdle(2*time.Millisecond, 50*time.Millisecond))
+	r.loop(ctx, "publish", s.run, newIdle(2*time.Millisecond, 50*time.Millisecond, 1))
 	return s.at
 }
 
@@ -112,7 +112,7 @@ func TestLoopSurvivesASilentDatabase(t *testing.T) {
 			}
 			cancel()
 			return 0, nil
-		}, newIdle(time.Millisecond, time.Millisecond))
+		}, newIdle(time.Millisecond, time.Millisecond, 1))
 		if took := time.Since(start); cycles != 2 || took > 2*time.Minute {
 			t.Errorf("%d cycles in %v", cycles, took)
 		}

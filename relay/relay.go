@@ -121,7 +121,7 @@ func New(cfg Config) (*Relay, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Relay{cfg: cfg, metrics: newMetrics(cfg.Registerer), idle: newIdle(cfg.IdlePollMin, cfg.IdlePollMax)}, nil
+	return &Relay{cfg: cfg, metrics: newMetrics(cfg.Registerer), idle: newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2)}, nil
 }
 
 // Run works until ctx ends. Then it claims nothing more, finishes the batches in hand within
@@ -134,8 +134,10 @@ func (r *Relay) Run(ctx context.Context) error {
 		wg.Go(func() { r.loop(ctx, "publish", w.runOnce, r.idle) })
 	}
 	// The two background loops have little to do and pause longer.
-	wg.Go(func() { r.loop(ctx, "dead_letter", r.sendLetters, newIdle(20*time.Millisecond, 250*time.Millisecond)) })
-	wg.Go(func() { r.loop(ctx, "return", r.returnHeld, newIdle(20*time.Millisecond, 50*time.Millisecond)) })
+	wg.Go(func() {
+		r.loop(ctx, "dead_letter", r.sendLetters, newIdle(20*time.Millisecond, 250*time.Millisecond, 0))
+	})
+	wg.Go(func() { r.loop(ctx, "return", r.returnHeld, newIdle(20*time.Millisecond, 50*time.Millisecond, 0)) })
 	wg.Wait()
 	r.cfg.Logger.Info("relay stopped")
 	return nil

@@ -19,7 +19,7 @@ func (r *Relay) returnHeld(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("return held events: %w", err)
 	}
 	if got.Events > 0 {
-		r.idle.busy()
+		r.idle.busy(r.cfg.BatchSize) // these have waited long enough: wake somebody for them
 	}
 	if got.Holds > 0 {
 		r.cfg.Logger.Info("holds ended", "holds", got.Holds)

@@ -24,7 +24,7 @@ type Workload struct {
 	Keys int
 	// Rate is how many events a second to aim for; 0 is as fast as it goes.
 	Rate int
-	// Writers is the number of concurrent writers. Defaults to 8.
+	// Writers is the number of concurrent writers. Defaults to 16.
 	Writers int
 	// PoisonEvery makes every so many-th event larger than the broker takes; 0 is never.
 	PoisonEvery int
@@ -64,7 +64,7 @@ func (w *Workload) Prepare(ctx context.Context) error {
 // Run writes until ctx ends, and returns the first error that is not about ctx.
 func (w *Workload) Run(ctx context.Context) error {
 	if w.Writers == 0 {
-		w.Writers = 8
+		w.Writers = 16
 	}
 	var wg sync.WaitGroup
 	errs := make(chan error, w.Writers)
