@@ -10,6 +10,5 @@ drop table postrider.outbox_hold_shard;
 drop table postrider.outbox_hold;
 drop table postrider.outbox_shard;
 drop table postrider.outbox_event;
-drop function postrider.outbox_refuse_payload();
 drop function postrider.outbox_max_payload_bytes();
 drop type postrider.outbox_state;

@@ -36,7 +36,7 @@ create table postrider.outbox_event (
     last_error_class text,
     last_error_code text,
     last_error      text,
-    updated_at      timestamptz not null default now(),
+    updated_at      timestamptz,
     hold_id         bigint,
     task_uuid       uuid,
     idempotency_key text,
@@ -45,11 +45,15 @@ create table postrider.outbox_event (
         check (topic ~ '^[a-zA-Z0-9._-]+$' and octet_length(topic) <= 249 and topic <> '.' and topic <> '..'),
     constraint outbox_event_headers_shape
         check (jsonb_typeof(headers) in ('object', 'array')),
-    constraint outbox_event_kind_valid check (kind in ('event', 'task')),
-    constraint outbox_event_times_finite check (isfinite(available_at) and isfinite(created_at)),
-    constraint outbox_event_max_attempts_positive check (max_attempts > 0),
-    constraint outbox_event_parked_has_hold check ((state = 'parked') = (hold_id is not null)),
-    constraint outbox_event_scheduled_has_time check (state <> 'scheduled' or next_attempt_at is not null)
+    -- Asked at the insert only: at later changes updated_at is set. Otherwise a limit that was lowered
+    -- meanwhile would keep the relay from settling what is there.
+    constraint outbox_event_payload_size
+        check (updated_at is not null or octet_length(payload) <= 16777216),
+    -- One expression: each constraint costs every write a few microseconds.
+    constraint outbox_event_consistent check (
+        kind in ('event', 'task') and isfinite(available_at) and isfinite(created_at)
+        and coalesce(max_attempts, 1) > 0 and (state = 'parked') = (hold_id is not null)
+        and (state <> 'scheduled' or next_attempt_at is not null))
 );
 comment on table postrider.outbox_event is
 'Events that services wrote in their own transactions and that the relay carries to Kafka. Whoever changes a waiting event takes the lock of its shard in outbox_shard first.';
@@ -74,26 +78,10 @@ comment on column postrider.outbox_event.last_error_at is 'When the last attempt
 comment on column postrider.outbox_event.last_error_class is 'Class of the last failure: record (tried again until the attempts are spent) or permanent (can never be delivered as it is).';
 comment on column postrider.outbox_event.last_error_code is 'Code of the last failure, for example MESSAGE_TOO_LARGE.';
 comment on column postrider.outbox_event.last_error is 'Message of the last failure.';
-comment on column postrider.outbox_event.updated_at is 'When the relay or an operator last changed the row.';
+comment on column postrider.outbox_event.updated_at is 'When the relay or an operator last changed the row; null until then.';
 comment on column postrider.outbox_event.hold_id is 'The hold that keeps a parked event back.';
 comment on column postrider.outbox_event.task_uuid is 'The task this event belongs to, if any.';
 comment on column postrider.outbox_event.idempotency_key is 'The key under which outbox_publish accepted the event; the table outbox_idempotency_key is what enforces it.';
-
-create function postrider.outbox_refuse_payload() returns trigger
-language plpgsql set search_path = pg_catalog, pg_temp as $$
-begin
-    raise exception using errcode = '22023',
-        message = format('postrider: payload is %s bytes, the limit is %s', octet_length(new.payload), postrider.outbox_max_payload_bytes()),
-        hint = 'Store large content elsewhere and publish a reference, or raise the limit with postrider.outbox_set_max_payload_bytes.';
-end $$;
-comment on function postrider.outbox_refuse_payload() is 'Refuses an event whose payload is over the limit.';
-
--- A trigger and not a check constraint: a constraint would be asked again at every later change of the
--- row, and a limit that was lowered meanwhile would keep the relay from settling. Its condition is all
--- that runs for an ordinary event.
-create trigger outbox_event_payload_size before insert on postrider.outbox_event
-    for each row when (octet_length(new.payload) > postrider.outbox_max_payload_bytes())
-    execute function postrider.outbox_refuse_payload();
 
 -- Hot table of short-lived states: vacuum by count rather than by share of the table.
 alter table postrider.outbox_event set (
@@ -215,6 +203,9 @@ begin
         raise exception using errcode = '22023',
             message = format('postrider: bytes is %s, it must be between 1 and 1000000000', coalesce(bytes::text, 'null'));
     end if;
+    alter table postrider.outbox_event drop constraint outbox_event_payload_size;
+    execute format('alter table postrider.outbox_event add constraint outbox_event_payload_size
+                    check (updated_at is not null or octet_length(payload) <= %s) not valid', bytes);
     execute format('create or replace function postrider.outbox_max_payload_bytes() returns integer language sql immutable parallel safe as %L',
                    'select ' || bytes);
 end $$;
@@ -277,6 +268,11 @@ begin
         raise exception using errcode = '22023',
             message = format('postrider: topic %s is not a Kafka topic name', coalesce(quote_literal(left(topic, 260)), 'null')),
             hint = 'A topic is 1 to 249 letters, digits, dots, underscores and hyphens, and not "." or "..".';
+    end if;
+    if octet_length(payload) > postrider.outbox_max_payload_bytes() then
+        raise exception using errcode = '22023',
+            message = format('postrider: payload is %s bytes, the limit is %s', octet_length(payload), postrider.outbox_max_payload_bytes()),
+            hint = 'Store large content elsewhere and publish a reference, or raise the limit with postrider.outbox_set_max_payload_bytes.';
     end if;
     if not isfinite(coalesce(available_at, now())) then
         raise exception using errcode = '22023',
@@ -341,7 +337,8 @@ select e.id, e.event_id, e.kind, e.topic, e.key, e.shard,
                      else 'pending' end
        end as status,
        e.state, e.attempts, e.max_attempts, e.episode, e.last_error_class, e.last_error_code, e.last_error,
-       e.created_at, e.available_at, e.next_attempt_at, e.sent_at, e.first_error_at, e.last_error_at, e.updated_at,
+       e.created_at, e.available_at, e.next_attempt_at, e.sent_at, e.first_error_at, e.last_error_at,
+       coalesce(e.updated_at, e.created_at) as updated_at,
        e.idempotency_key, e.task_uuid, e.hold_id, octet_length(e.payload) as payload_bytes,
        b.worker as locked_by, b.claimed_at as locked_at
 from postrider.outbox_event e

@@ -44,7 +44,6 @@ grant execute on function postrider.outbox_publish(text, text, jsonb, jsonb, tex
 grant execute on function postrider.outbox_publish_bytes(text, text, bytea, jsonb, text, timestamptz, uuid) to postrider_writer;
 grant execute on function postrider.outbox_publish_bytes(text, bytea, bytea, jsonb, text, timestamptz, uuid) to postrider_writer;
 grant insert (topic, key, payload, headers, available_at, task_uuid) on postrider.outbox_event to postrider_writer;
-grant execute on function postrider.outbox_max_payload_bytes() to postrider_writer; -- a trigger asks it
 
 -- Relay and collector: they change what they carry and record what they meet; they write no events.
 -- Locking a row takes the right to update its table.

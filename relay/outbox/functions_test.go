@@ -127,8 +127,8 @@ func TestLoweredPayloadLimitLeavesWaitingEventsAlone(t *testing.T) {
 	for _, sql := range []string{
 		`select postrider.outbox_publish_bytes('t', null::bytea, '\x01020304')`,
 		`select postrider.outbox_set_max_payload_bytes(3)`,
-		`update postrider.outbox_event set attempts = attempts + 1`,
-		`update postrider.outbox_event set state = 'published'`,
+		`update postrider.outbox_event set attempts = attempts + 1, updated_at = now()`,
+		`update postrider.outbox_event set state = 'published', updated_at = now()`,
 	} {
 		if _, err := pool.Exec(t.Context(), sql); err != nil {
 			t.Errorf("%s: %v", sql, err)
