@@ -24,6 +24,9 @@ const (
 // errBusy is what a call gets when no client is free for it.
 var errBusy = errors.New("all producers wait for partitions that are away")
 
+// errLookup is the error of records whose topic the client could not look up in time.
+var errLookup = errors.New("no broker says where the partitions of the topic are")
+
 // classify is the one place that decides what an error of the Kafka client means.
 //
 //   - Route, because the topic or our right to it is the matter and every record would fail alike:

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -24,12 +25,20 @@ type batch struct {
 	// empty is closed when every outcome is known and the client no longer flushes. Only then can it be
 	// used again: a client that flushes sends records as they come.
 	empty chan struct{}
-	// early has the topics that failed before the batch was whole, and why. None of it is sent to them.
+	// queued is closed when every record is in the queue of a partition, or has failed. Only then may the
+	// client flush: it looks new topics up on the side, and would send their first records before it has
+	// queued the last.
+	queued chan struct{}
+	// early has the topics with a record that failed, or was in no queue, before the flush, and why.
+	// None of the batch is sent to them.
 	early map[string]error
 
 	mu   sync.Mutex
 	left int
 	done chan struct{} // closed when every outcome is known
+	// placed says which records are in a queue or have failed, homeless counts the others.
+	placed   []bool
+	homeless int
 	// errs and known are by record; late are the flights made when the wait ended.
 	errs  []error
 	known []bool
@@ -37,13 +46,33 @@ type batch struct {
 }
 
 func newBatch(n int) *batch {
-	return &batch{left: n, empty: make(chan struct{}), done: make(chan struct{}),
-		errs: make([]error, n), known: make([]bool, n), late: map[int]*flight{}}
+	return &batch{left: n, homeless: n, empty: make(chan struct{}), queued: make(chan struct{}), done: make(chan struct{}),
+		placed: make([]bool, n), errs: make([]error, n), known: make([]bool, n), late: map[int]*flight{}}
+}
+
+// place is the context of a record, which leads back to its batch.
+type place struct {
+	context.Context
+	b *batch
+	n int
+}
+
+// settle notes that a record is in the queue of its partition, or will never be. b.mu is held.
+func (b *batch) settle(i int) {
+	if b.placed[i] {
+		return
+	}
+	b.placed[i] = true
+	b.homeless--
+	if b.homeless == 0 {
+		close(b.queued)
+	}
 }
 
 // resolve is called once per record, by the client.
 func (b *batch) resolve(i int, err error) {
 	b.mu.Lock()
+	b.settle(i)
 	b.errs[i], b.known[i] = err, true
 	b.left--
 	if b.left == 0 {
@@ -57,17 +86,21 @@ func (b *batch) resolve(i int, err error) {
 	}
 }
 
-// failures are the topics with a record that has failed by now, and why.
+// failures are the topics with a record that has failed by now or is in no queue, and why.
 func (b *batch) failures(ms []relay.Message, send []int) map[string]error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var failed map[string]error
 	for n, i := range send {
-		if b.errs[n] != nil && failed[ms[i].Topic] == nil {
+		err := b.errs[n]
+		if !b.placed[n] {
+			err = errLookup
+		}
+		if err != nil && failed[ms[i].Topic] == nil {
 			if failed == nil {
 				failed = map[string]error{}
 			}
-			failed[ms[i].Topic] = b.errs[n]
+			failed[ms[i].Topic] = err
 		}
 	}
 	return failed

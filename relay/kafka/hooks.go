@@ -33,6 +33,18 @@ func (l *lastError) suffix() string {
 	return "; last connection error: " + l.err.Error()
 }
 
+// queueHook tells a batch which of its records are in the queue of a partition.
+type queueHook struct{}
+
+// OnProduceRecordPartitioned implements kgo.HookProduceRecordPartitioned.
+func (queueHook) OnProduceRecordPartitioned(r *kgo.Record, _ int32) {
+	if at, ok := r.Context.(*place); ok {
+		at.b.mu.Lock()
+		at.b.settle(at.n)
+		at.b.mu.Unlock()
+	}
+}
+
 // clientLogger passes the client's warnings and errors on; its information is noise here.
 type clientLogger struct{ log *slog.Logger }
 

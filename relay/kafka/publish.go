@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/relay"
 )
+
+// lookupTimeout bounds the wait for the partitions of a topic that is new to a client, which the rest of
+// the batch shares. The client gives a missing topic up before.
+const lookupTimeout = 2 * time.Second
 
 // Publish implements relay.Publisher.
 func (p *Publisher) Publish(ctx context.Context, ms []relay.Message) []relay.Outcome {
@@ -119,33 +124,42 @@ func (p *Publisher) producer(ctx context.Context) (*kgo.Client, error) {
 	return nil, fmt.Errorf("no producer id: %w", err)
 }
 
-// produce buffers the messages, flushes, and waits for the outcomes until ctx ends.
+// produce buffers the messages, flushes when all are in the queues of their partitions, and waits for
+// the outcomes until ctx ends.
 func (p *Publisher) produce(ctx context.Context, c *kgo.Client, ms []relay.Message, send []int) *batch {
 	b := newBatch(len(send))
 	records := make([]kgo.Record, len(send))
+	places := make([]place, len(send))
 	for n, i := range send {
 		m := &ms[i]
 		r := &records[n]
 		r.Topic, r.Key, r.Value = m.Topic, m.Key, m.Value
+		// Never a context that can end: cancelling a record in the client can lose it or its order.
+		places[n] = place{context.Background(), b, n}
+		r.Context = &places[n]
 		if len(m.Headers) > 0 {
 			r.Headers = make([]kgo.RecordHeader, len(m.Headers))
 			for k := range m.Headers {
 				r.Headers[k] = kgo.RecordHeader{Key: m.Headers[k].Name, Value: m.Headers[k].Value}
 			}
 		}
-		// Never a context that can end: cancelling a record in the client can lose it or its order.
-		c.Produce(context.Background(), r, func(_ *kgo.Record, err error) {
+		c.Produce(r.Context, r, func(_ *kgo.Record, err error) {
 			if err != nil {
 				p.note(c, err)
 			}
 			b.resolve(n, err)
 		})
 	}
+	select {
+	case <-b.queued: // at once, unless a topic is new to the client
+	case <-time.After(lookupTimeout):
+	case <-ctx.Done():
+	}
 	b.early = b.failures(ms, send)
 	go func() {
 		defer close(b.empty)
 		if len(b.early) > 0 {
-			// The topic may work again by now, and later records of a key would go without the earlier ones.
+			// Such a topic may work again by now, and later records of a key would go without the earlier ones.
 			p.retire(c)
 			c.PurgeTopicsFromProducing(slices.Collect(maps.Keys(b.early))...)
 		}
@@ -248,7 +262,7 @@ func (p *Publisher) notSent(err error) relay.Outcome {
 	if suspect(o.Class) {
 		o.Class = relay.Infrastructure
 	}
-	if o.Code == CodeClientsBusy || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, errBusy) || errors.Is(err, errLookup) || errors.Is(err, context.DeadlineExceeded) {
 		o.Message += p.last.suffix() // otherwise err says it
 	}
 	return o

@@ -107,9 +107,10 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 		kgo.MaxBufferedRecords(1 << 30), // a batch is bounded by its claim; ErrMaxBuffered would break order
 		kgo.ManualFlushing(),
 		kgo.MetadataMinAge(250 * time.Millisecond),           // the default makes every leader change cost 5 s
+		kgo.UnknownTopicRetries(1),                           // each takes 250 ms, and the rest of a batch waits
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), // murmur2, as the Java client
 		kgo.DisableClientMetrics(),                           // pushing them to a broker that is away would hold up Close
-		kgo.WithHooks(&p.last),
+		kgo.WithHooks(&p.last, queueHook{}),
 		kgo.WithLogger(clientLogger{cfg.Logger}),
 		kgo.ProducerOnDataLossDetected(func(topic string, partition int32) {
 			cfg.Logger.Warn("the broker lost track of the producer, sending goes on with a new producer id",

@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"testing"
-	"testing/synctest"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -122,85 +121,4 @@ func TestUnauthorised(t *testing.T) {
 	}
 	wantAll(t, publish(t, p, ms...), relay.Delivered)
 	wantTopic(t, b, closed, ms...)
-}
-
-// TestTopicErrorWhileIdle: a client that learns of the topic's trouble before it is asked to send, and
-// has sent to it before. Making it forget the topic lost records: the client numbered them from 0 again
-// and the broker took the next for a copy of the first, which it acknowledged and did not write.
-func TestTopicErrorWhileIdle(t *testing.T) {
-	t.Parallel()
-	for err, class := range classes {
-		if class != relay.Route {
-			continue
-		}
-		t.Run(err.Message, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := kafkatest.Virtual(t)
-				topic := b.Topic(t, 1, nil)
-				p := newPublisher(t, b, nil)
-				ms := messages(topic, 3, "k")
-				wantAll(t, publish(t, p, ms[0]), relay.Delivered)
-				f := fault(b, kmsg.Metadata, topic, err, 0)
-				p.idle[0].ForceMetadataRefresh()
-				synctest.Wait()
-				first := publish(t, p, ms[1])
-				f.Remove()
-				if first[0].Class != relay.Delivered { // some errors the client does not mind
-					first = publish(t, p, ms[1])
-				}
-				wantAll(t, first, relay.Delivered)
-				wantAll(t, publish(t, p, ms[2]), relay.Delivered)
-				wantTopic(t, b, topic, ms...)
-			})
-		})
-	}
-}
-
-// midway stops the client in the middle of a batch until its first half has failed.
-type midway struct {
-	halt, failed string
-	done         chan struct{}
-}
-
-func (m *midway) OnProduceRecordBuffered(r *kgo.Record) {
-	if string(r.Value) == m.halt {
-		<-m.done
-	}
-}
-
-func (m *midway) OnProduceRecordUnbuffered(r *kgo.Record, err error) {
-	if string(r.Value) == m.failed && err != nil {
-		close(m.done)
-	}
-}
-
-// TestTopicErrorMidway: the topic fails while the batch is handed to the client, and works again before
-// it is whole. The second half must not go without the first.
-func TestTopicErrorMidway(t *testing.T) {
-	t.Parallel()
-	for _, err := range []*kerr.Error{kerr.TopicAuthorizationFailed, kerr.UnknownServerError, kerr.InvalidReplicationFactor} {
-		t.Run(err.Message, func(t *testing.T) {
-			t.Parallel()
-			b := kafkatest.Kfake(t)
-			topic, other := b.Topic(t, 2, nil), b.Topic(t, 1, nil)
-			ms := append(messages(topic, 10, keys(4)...), messages(other, 1, "k")...)
-			hook := &midway{failed: string(ms[18].Value), halt: string(ms[20].Value), done: make(chan struct{})}
-			p := newPublisher(t, b, func(c *Config) { c.Options = append(c.Options, kgo.WithHooks(hook)) })
-			fault(b, kmsg.Metadata, topic, err, 1)
-			out := publish(t, p, ms...)
-			class, _ := classify(err)
-			if suspect(class) {
-				class = relay.Infrastructure // none was sent, so none can be to blame
-			}
-			for _, o := range out[:40] {
-				wantOutcomes(t, []relay.Outcome{o}, string(class)+" "+err.Message)
-			}
-			wantAll(t, out[40:], relay.Delivered)
-			hook.failed, hook.halt = "", ""
-			wantAll(t, publish(t, p, ms[:40]...), relay.Delivered)
-			wantTopic(t, b, topic, ms...)
-			wantTopic(t, b, other, ms...)
-		})
-	}
 }

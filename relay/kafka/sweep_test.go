@@ -96,10 +96,9 @@ func testError(t *testing.T, b *kafkatest.Broker, request kmsg.Key, err *kerr.Er
 	if lasts > 0 {
 		time.AfterFunc(lasts, f.Remove)
 	}
-	for _, c := range p.idle {
-		c.ForceMetadataRefresh()
+	if request == kmsg.Metadata {
+		learn(p)
 	}
-	synctest.Wait()
 	ms := append(messages(topic, 3, keys(4)...), messages(other, 2, "x")...)
 	out := publish(t, p, ms...)
 	wantAll(t, out[12:], relay.Delivered)
