@@ -89,7 +89,12 @@ func (p *process) stop(t *testing.T) {
 // drained waits until no event waits any more.
 func drained(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	until(t, pool, "events still wait", `select count(*) from postrider.outbox_event where state not in ('published', 'dead_lettered')`)
+	// Each of these reads one partial index; counting would read the table, again and again, beside the relay.
+	until(t, pool, "kinds of events still wait", `select
+		(select count(*) from (select from postrider.outbox_event where state = 'pending' limit 1) e) +
+		(select count(*) from (select from postrider.outbox_event where state = 'scheduled' limit 1) e) +
+		(select count(*) from (select from postrider.outbox_event where state = 'parked' limit 1) e) +
+		(select count(*) from (select from postrider.outbox_event where state = 'exhausted' limit 1) e)`)
 }
 
 // until waits for a count to become zero.
