@@ -32,7 +32,7 @@ verify: ## formatting, vet, linter, import directions
 	@echo "verify: ok"
 
 soak: setup ## the crash and two-relay runs for SOAK_SECONDS each (default 60), on the real broker too
-	POSTRIDER_SOAK_SECONDS=$(SOAK_SECONDS) go run ./cmd/internal/testrig -- \
+	SOAK_SECONDS=$(SOAK_SECONDS) go run ./cmd/internal/testrig -- \
 		go test -count=1 -v -timeout 60m -parallel 1 -run 'TestKilledAtEveryStep|TestServeKilled|TestTwoRelays' ./cmd/internal/soak
 
 bench: setup ## drain a backlog beside the floor: the same rows read and produced, nothing settled

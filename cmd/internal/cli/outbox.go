@@ -47,6 +47,9 @@ func (c *commands) outboxStatus() *cobra.Command {
 	return cmd
 }
 
+// overdue is when a due event that nobody works on is worth a word.
+const overdue = 5 * time.Second
+
 func outboxTable(w io.Writer, s relay.Status) error {
 	count := func(n int64) string { return strconv.FormatInt(n, 10) }
 	oldest := "No event is overdue."
@@ -66,8 +69,11 @@ func outboxTable(w io.Writer, s relay.Status) error {
 	}
 	fmt.Fprintf(w, "\n%s\n", oldest)
 	if len(s.Holds) == 0 {
-		_, err := fmt.Fprintln(w, "Nothing is held.")
-		return err
+		fmt.Fprintln(w, "Nothing is held.")
+		if s.OldestDueSeconds >= overdue.Seconds() && s.Processing == 0 {
+			fmt.Fprintln(w, "Nobody works on what is due: check that a relay runs, and by its /readyz and log that it reaches the brokers.")
+		}
+		return nil
 	}
 	fmt.Fprintf(w, "\n%d holds, the oldest first:\n", s.HoldCount)
 	rows := make([][]string, len(s.Holds))

@@ -100,11 +100,12 @@ func howToLook(o Options, http, database, broker string) string {
   Look into the database   psql '%[1]s'
   Write an event           psql '%[1]s' -c "select postrider.outbox_publish('%[3]s', 'key-1', '{\"hello\": \"world\"}')"
   Read the topic           kcat -b %[2]s -t %[3]s -C -e
-  See what failed          postrider dlq list --database-url '%[1]s'
+  See what waits           %[6]s outbox status --database-url '%[1]s'
+  See what failed          %[6]s dlq list --database-url '%[1]s'
   Metrics, readiness       curl http://%[4]s/metrics, curl http://%[4]s/readyz
 
   For development only: one broker, nothing replicated, a superuser's password on the screen.
   %[5]s
 
-`, database, broker, topic, http, end)
+`, database, broker, topic, http, end, os.Args[0])
 }

@@ -1,4 +1,4 @@
 // Package soak drives the relay under load while it is killed, and judges what came out with the
 // history checker. Its tests run for seconds with the other tests; `make soak` runs them for as long
-// as POSTRIDER_SOAK_SECONDS says.
+// as SOAK_SECONDS says.
 package soak

@@ -28,16 +28,16 @@ type withPostgres struct{ m *testing.M }
 
 func (r withPostgres) Run() int { return pgtest.Run(r.m) }
 
-// duration is how long a soak runs: seconds among the other tests, POSTRIDER_SOAK_SECONDS in
+// duration is how long a soak runs: seconds among the other tests, SOAK_SECONDS in
 // `make soak`.
 func duration(t *testing.T, short time.Duration) time.Duration {
-	s := os.Getenv("POSTRIDER_SOAK_SECONDS")
+	s := os.Getenv("SOAK_SECONDS")
 	if s == "" {
 		return short
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 {
-		t.Fatalf("POSTRIDER_SOAK_SECONDS=%q is not a number of seconds", s)
+		t.Fatalf("SOAK_SECONDS=%q is not a number of seconds", s)
 	}
 	return time.Duration(n) * time.Second
 }
@@ -99,10 +99,10 @@ func TestKilledAtEveryStep(t *testing.T) {
 }
 
 func seed(t *testing.T) uint64 {
-	if s := os.Getenv("POSTRIDER_SOAK_SEED"); s != "" {
+	if s := os.Getenv("SOAK_SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
-			t.Fatalf("POSTRIDER_SOAK_SEED=%q is not a number", s)
+			t.Fatalf("SOAK_SEED=%q is not a number", s)
 		}
 		return n
 	}

@@ -7,5 +7,6 @@ from unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::text[], $6::tex
 order by f.topic, f.scope, f.key
 on conflict (topic, scope, coalesce(sha256(key), ''::bytea)) do update
 set cause = excluded.cause, error_code = excluded.error_code, error = excluded.error, event_id = excluded.event_id,
-    probes = excluded.probes, next_probe_at = excluded.next_probe_at, draining = false
+    -- Whoever sends letters does not read the hold first, so the database counts for them.
+    probes = case when excluded.scope = 'dead_letter' then h.probes + 1 else excluded.probes end, next_probe_at = excluded.next_probe_at, draining = false
 returning h.hold_id, h.scope, h.topic, h.key
