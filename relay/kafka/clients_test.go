@@ -61,8 +61,8 @@ func TestAllClientsBusy(t *testing.T) {
 		ms := messages(other, 2, "x", "y")
 		wantOutcomes(t, publish(t, p, append(ms, stuck[0])...), "infrastructure CLIENTS_BUSY", "infrastructure CLIENTS_BUSY",
 			"infrastructure CLIENTS_BUSY", "infrastructure CLIENTS_BUSY", "infrastructure UNKNOWN_OUTCOME")
-		if err := p.Ping(t.Context()); !errors.Is(err, errBusy) {
-			t.Errorf("Ping: %v", err)
+		if err := p.Ping(t.Context()); err != nil {
+			t.Errorf("the broker answers, Ping says %v", err)
 		}
 		f.Remove()
 		time.Sleep(time.Minute)

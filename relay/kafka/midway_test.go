@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -165,18 +164,29 @@ func TestWholeBeforeSentToANewTopic(t *testing.T) {
 		}
 	}
 	ms := messages(topic, 20, keys(8)...)
-	refused := b.Cluster.Fault(
+	b.Cluster.Fault(
 		kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: topic, Partitions: []int32{0}, Err: kerr.MessageTooLarge},
 		kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: topic, Partitions: []int32{1}, Err: kerr.MessageTooLarge})
+	refused := make(refusal, len(ms))
 	h := pause{queued: string(ms[80].Value), do: func() {
-		// Time for the broker of the other partition to refuse its first half.
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		defer cancel()
-		_ = refused.Wait(ctx, 1)
+		select {
+		case <-refused: // the other partition's first half, too early
+		case <-time.After(200 * time.Millisecond):
+		}
 	}}
-	p := newPublisher(t, b, func(c *Config) { c.Options = append(c.Options, kgo.WithHooks(&h)) })
+	p := newPublisher(t, b, func(c *Config) { c.Options = append(c.Options, kgo.WithHooks(&h, refused)) })
 	wantAll(t, publish(t, p, ms...), relay.Delivered)
 	wantTopic(t, b, topic, ms...)
+}
+
+// refusal tells of records that failed, as far as it has room.
+type refusal chan error
+
+func (h refusal) OnProduceRecordUnbuffered(_ *kgo.Record, err error) {
+	select {
+	case h <- err:
+	default:
+	}
 }
 
 // TestLookupTakesTooLong: one topic cannot be looked up. It is not sent to, and the others go.

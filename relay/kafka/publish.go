@@ -16,7 +16,7 @@ import (
 
 // lookupTimeout bounds the wait for the partitions of a topic that is new to a client, which the rest of
 // the batch shares. The client gives a missing topic up before.
-const lookupTimeout = 2 * time.Second
+const lookupTimeout = 3 * time.Second
 
 // Publish implements relay.Publisher.
 func (p *Publisher) Publish(ctx context.Context, ms []relay.Message) []relay.Outcome {

@@ -225,17 +225,33 @@ func (p *Publisher) note(c *kgo.Client, err error) {
 	}
 }
 
-// Ping asks any broker for an answer.
+// Ping implements relay.Publisher. When no client is free it asks through one that waits for a
+// partition: that partitions are away does not say that brokers are.
 func (p *Publisher) Ping(ctx context.Context) error {
 	c, err := p.take()
+	switch {
+	case err == nil:
+		defer p.giveBack(c)
+	case errors.Is(err, errBusy):
+		c, err = p.anyClient()
+	}
 	if err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
-	defer p.giveBack(c)
 	if err := c.Ping(ctx); err != nil {
 		return fmt.Errorf("kafka brokers %v: %w", p.cfg.Brokers, err)
 	}
 	return nil
+}
+
+// anyClient returns a client that others use too, for anything but producing.
+func (p *Publisher) anyClient() (*kgo.Client, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.all {
+		return c, nil
+	}
+	return nil, kgo.ErrClientClosed
 }
 
 // Close ends all clients and waits for calls that use one. Records without an acknowledgement stay
