@@ -24,6 +24,8 @@ type Workload struct {
 	Keys int
 	// Rate is how many events a second to aim for; 0 is as fast as it goes.
 	Rate int
+	// PerTransaction is how many events an ordinary transaction writes. Defaults to 1.
+	PerTransaction int
 	// Writers is the number of concurrent writers. Defaults to 16.
 	Writers int
 	// PoisonEvery makes every so many-th event larger than the broker takes; 0 is never.
@@ -104,11 +106,11 @@ func (w *Workload) write(ctx context.Context, rng *rand.Rand) error {
 	return nil
 }
 
-// transaction writes one event, or now and then a few, and rolls some of them back.
+// transaction writes PerTransaction events, or now and then a few more, and rolls some of them back.
 func (w *Workload) transaction(ctx context.Context, rng *rand.Rand) (int, error) {
-	events := 1
+	events := max(1, w.PerTransaction)
 	if rng.IntN(10) == 0 {
-		events = 2 + rng.IntN(3)
+		events += 1 + rng.IntN(3)
 	}
 	rollback := rng.IntN(20) == 0
 	b := &pgx.Batch{}
