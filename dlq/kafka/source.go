@@ -18,7 +18,7 @@ import (
 // Source reads dead-letter topics as a member of a consumer group. Only offsets given to Commit are ever
 // committed, and the group does not rebalance between a Poll that returned records and their Commit, so
 // the records in hand stay this member's own; a member that takes longer than the group's rebalance
-// timeout (15 s) loses them to another, which reads them again.
+// timeout (5 s) loses them to another, which reads them again.
 type Source struct {
 	client    *kgo.Client
 	max       int

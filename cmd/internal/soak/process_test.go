@@ -100,8 +100,7 @@ func drained(t *testing.T, pool *pgxpool.Pool) {
 // until waits for a count to become zero.
 func until(t *testing.T, pool *pgxpool.Pool, what, count string) {
 	t.Helper()
-	// A consumer group needs a while to give up members that were killed, and most of it on kfake.
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	for {
 		var n int
