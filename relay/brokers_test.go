@@ -97,7 +97,7 @@ func TestLettersWaitForLostBrokers(t *testing.T) {
 			}
 			return nil
 		}}
-		store := &fakeStore{letters: func(context.Context, string, int) (LetterClaim, error) { return letters, nil }}
+		store := &fakeStore{letters: func(context.Context, func(string) string, int) (LetterClaim, error) { return letters, nil }}
 		w, _ := cycleOf(t, store, pub)
 		if n, err := w.relay.sendLetters(t.Context()); n != 0 || err != nil {
 			t.Errorf("sendLetters() = %d, %v", n, err)

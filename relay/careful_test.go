@@ -91,7 +91,7 @@ func TestCarefulCycle(t *testing.T) {
 			pub := &fakePublisher{outcome: c.outcome}
 			r := testRelay(t, func(cfg *Config) {
 				cfg.Store, cfg.Publisher = claimOf(c.claim), pub
-				cfg.Retry = outbox.RetryPolicy{MaxAttempts: 5, Base: outbox.DefaultRetryPolicy().Base, Max: outbox.DefaultRetryPolicy().Max}
+				cfg.TopicSettings = ForAll(TopicSettings{Retry: outbox.RetryPolicy{MaxAttempts: 5, Base: outbox.DefaultRetryPolicy().Base, Max: outbox.DefaultRetryPolicy().Max}})
 			})
 			if _, err := (&worker{relay: r, id: "w/0"}).runOnce(t.Context()); err != nil {
 				t.Fatal(err)

@@ -22,8 +22,8 @@ func TestConfigDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := r.cfg
-	if c.Workers != 4 || c.BatchSize != 1000 || c.DLQTopic != "postrider.dlq" || c.Retry != outbox.DefaultRetryPolicy() {
-		t.Errorf("workers %d, batch size %d, DLQ topic %q, retry %+v", c.Workers, c.BatchSize, c.DLQTopic, c.Retry)
+	if c.Workers != 4 || c.BatchSize != 1000 || *r.settings("t") != (TopicSettings{}).withDefaults() {
+		t.Errorf("workers %d, batch size %d, settings %+v", c.Workers, c.BatchSize, r.settings("t"))
 	}
 	if c.PublishTimeout != 10*time.Second || c.IdlePollMin != 2*time.Millisecond || c.IdlePollMax != 50*time.Millisecond {
 		t.Errorf("publish timeout %v, idle polls %v to %v", c.PublishTimeout, c.IdlePollMin, c.IdlePollMax)
@@ -44,13 +44,13 @@ func TestConfigKeepsWhatIsSet(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	r, err := New(Config{
 		Store: &fakeStore{}, Publisher: &fakePublisher{}, Worker: "relay-1", Workers: 64, BatchSize: 1,
-		Retry: outbox.RetryPolicy{MaxAttempts: 1, Base: 1, Max: 1}, DLQTopic: "dead", PublishTimeout: 1,
+		TopicSettings: ForAll(TopicSettings{DLQTopic: "dead"}), PublishTimeout: 1,
 		IdlePollMin: 3, IdlePollMax: 3, Logger: slog.New(slog.NewTextHandler(&out, nil)), Registerer: reg,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := r.cfg; c.Workers != 64 || c.BatchSize != 1 || c.Retry.MaxAttempts != 1 || c.DLQTopic != "dead" ||
+	if c := r.cfg; c.Workers != 64 || c.BatchSize != 1 || r.settings("t").DLQTopic != "dead" ||
 		c.PublishTimeout != 1 || c.IdlePollMin != 3 || c.IdlePollMax != 3 || !strings.HasPrefix(c.Worker, "relay-1:") {
 		t.Errorf("%+v", c)
 	}
@@ -83,22 +83,64 @@ func TestRestartedRelayIsAnother(t *testing.T) {
 func TestConfigValidation(t *testing.T) {
 	t.Parallel()
 	for mention, change := range map[string]func(*Config){
-		"Store is required":        func(c *Config) { c.Store = nil },
-		"Publisher is required":    func(c *Config) { c.Publisher = nil },
-		"Workers is -1":            func(c *Config) { c.Workers = -1 },
-		"Workers is 65":            func(c *Config) { c.Workers = 65 },
-		"BatchSize is -1":          func(c *Config) { c.BatchSize = -1 },
-		"PublishTimeout is -1ns":   func(c *Config) { c.PublishTimeout = -1 },
-		"IdlePollMin is -1ns":      func(c *Config) { c.IdlePollMin = -1 },
-		"IdlePollMax 1ns":          func(c *Config) { c.IdlePollMax = 1 },
-		"DLQTopic: ":               func(c *Config) { c.DLQTopic = "a b" },
-		"Retry: max attempts is 0": func(c *Config) { c.Retry = outbox.RetryPolicy{Base: 1, Max: 1} },
-		"Retry: retry jitter is N": func(c *Config) { c.Retry.Jitter = math.NaN() },
+		"Store is required":      func(c *Config) { c.Store = nil },
+		"Publisher is required":  func(c *Config) { c.Publisher = nil },
+		"Workers is -1":          func(c *Config) { c.Workers = -1 },
+		"Workers is 65":          func(c *Config) { c.Workers = 65 },
+		"BatchSize is -1":        func(c *Config) { c.BatchSize = -1 },
+		"PublishTimeout is -1ns": func(c *Config) { c.PublishTimeout = -1 },
+		"IdlePollMin is -1ns":    func(c *Config) { c.IdlePollMin = -1 },
+		"IdlePollMax 1ns":        func(c *Config) { c.IdlePollMax = 1 },
 	} {
-		c := Config{Store: &fakeStore{}, Publisher: &fakePublisher{}, Retry: outbox.DefaultRetryPolicy()}
+		c := Config{Store: &fakeStore{}, Publisher: &fakePublisher{}}
 		change(&c)
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), mention) || !strings.HasPrefix(err.Error(), "relay: ") {
 			t.Errorf("New() = %v, want a mention of %q", err, mention)
 		}
+	}
+}
+
+func TestTopicSettings(t *testing.T) {
+	t.Parallel()
+	d := (TopicSettings{}).withDefaults()
+	if d.Retry != outbox.DefaultRetryPolicy() || d.AfterLastAttempt != PolicyContinue || d.DLQTopic != "postrider.dlq" ||
+		d.StormEvents != 100 || d.StormWindow != time.Minute || d.MaxAge != 0 || d.RouteDeadLetterAfter != 0 || d.CommitOrder {
+		t.Errorf("the defaults are %+v", d)
+	}
+	for mention, s := range map[string]TopicSettings{
+		"dead-letter topic":                       {DLQTopic: "a b"},
+		"max attempts is 0":                       {Retry: outbox.RetryPolicy{Base: 1, Max: 1}},
+		"retry jitter is N":                       {Retry: outbox.RetryPolicy{MaxAttempts: 1, Base: 1, Max: 1, Jitter: math.NaN()}},
+		`policy after the last attempt is "stop"`: {AfterLastAttempt: "stop"},
+		"max message bytes is -1":                 {MaxMessageBytes: -1},
+		"route dead letter after is -1":           {RouteDeadLetterAfter: -1},
+		"max age is -1":                           {MaxAge: -1},
+		"storm window is -1":                      {StormWindow: -1},
+	} {
+		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), mention) {
+			t.Errorf("Validate() = %v, want a mention of %q", err, mention)
+		}
+	}
+}
+
+// TestBadTopicSettings: what is in the outbox does not stand still for a mistake in somebody's function.
+func TestBadTopicSettings(t *testing.T) {
+	t.Parallel()
+	log, logged := capturedLog()
+	calls := 0
+	r := testRelay(t, func(c *Config) {
+		c.Logger = log
+		c.TopicSettings = func(topic string) TopicSettings {
+			calls++
+			return TopicSettings{DLQTopic: "a b"}
+		}
+	})
+	for range 2 {
+		if s := r.settings("orders"); s.DLQTopic != "postrider.dlq" {
+			t.Errorf("settings %+v", s)
+		}
+	}
+	if calls != 1 || !strings.Contains(logged(), "topic=orders") {
+		t.Errorf("asked %d times; logged %s", calls, logged())
 	}
 }

@@ -27,6 +27,7 @@ func (w *worker) runOnce(ctx context.Context) (int, error) {
 	r.brokers.wait(ctx)
 	claim, err := r.cfg.Store.Claim(ctx, Limits{
 		Worker: w.id, First: rand.IntN(outbox.Shards), Events: r.cfg.BatchSize, Bytes: batchBytes,
+		CommitOrder: r.cfg.CommitOrder,
 		// A share, so that the other workers find free shards too.
 		Shards: max(1, outbox.Shards/r.cfg.Workers),
 	})
@@ -46,7 +47,11 @@ func (w *worker) runOnce(ctx context.Context) (int, error) {
 	// From here on the batch is finished even when the relay is told to stop: what was handed to the
 	// broker must be settled.
 	work := context.WithoutCancel(ctx)
-	p := newPlan(batch, r.cfg.Retry, r.cfg.Publisher.Check)
+	p := newPlan(batch, r.rules)
+	if p.done() == 0 {
+		claim.Abandon()
+		return 0, nil
+	}
 	unsent := len(p.out.Exhausted)
 	if len(p.messages) > 0 {
 		marking, cancel := context.WithTimeout(work, settleTimeout)
@@ -121,7 +126,7 @@ func (w *worker) publishCarefully(ctx context.Context, claim Claim, p *plan, i i
 		"id", e.ID, "topic", e.Topic, "deaths", p.batch.Crashes, "attempt", attempts)
 	// Settling counts this attempt itself; what is written must be the number just counted.
 	e.Attempts = attempts - 1
-	if attempts > 1 && w.relay.cfg.Retry.Exhausted(attempts-1, e.MaxAttempts) {
+	if attempts > 1 && w.relay.settings(e.Topic).Retry.Exhausted(attempts-1, e.MaxAttempts) {
 		outcomes[i] = Outcome{Class: Permanent, Code: CodeWorkerKilled,
 			Message: fmt.Sprintf("the relay died each of the %d times this event was in flight", attempts-1)}
 		return outcomes, nil

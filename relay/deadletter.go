@@ -11,11 +11,16 @@ import (
 // letterBatch is how many dead letters go in one batch; each may be as large as a payload can be.
 const letterBatch = 32
 
-// sendLetters is the second step of dead-lettering: it publishes exhausted events to the dead-letter
-// topic and settles them. When that topic cannot take them they stay exhausted, and a hold says why.
+// letterPause is how long a letter waits that its topic refused by its own fault, with all left out that
+// can be left out.
+const letterPause = time.Minute
+
+// sendLetters is the second step of dead-lettering: it publishes exhausted events to their dead-letter
+// topics and settles them. When a topic cannot take them they stay exhausted, and a hold says why.
 func (r *Relay) sendLetters(ctx context.Context) (int, error) {
 	r.brokers.wait(ctx)
-	claim, err := r.cfg.Store.ClaimLetters(ctx, r.cfg.DLQTopic, letterBatch)
+	letterTopic := func(topic string) string { return r.settings(topic).DLQTopic }
+	claim, err := r.cfg.Store.ClaimLetters(ctx, letterTopic, letterBatch)
 	if err != nil {
 		return 0, fmt.Errorf("claim dead letters: %w", err)
 	}
@@ -23,67 +28,126 @@ func (r *Relay) sendLetters(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	work := context.WithoutCancel(ctx)
-	events := claim.Events()
-	pending := make([]int, len(events))
-	fits := make([]fit, len(events))
-	for i := range events {
-		pending[i] = i
-	}
-	var ids []int64
-	var sent []Message
-	var worst *HoldChange
+	ls := newLetters(claim.Events(), letterTopic)
 	bounded, cancel := context.WithTimeout(work, r.cfg.PublishTimeout)
 	defer cancel()
-	for len(pending) > 0 {
-		ms := make([]Message, len(pending))
-		for i, n := range pending {
-			ms[i], fits[n] = letter(&events[n], r.cfg.DLQTopic, fits[n], r.cfg.Publisher.Check)
-		}
-		var again []int
+	for len(ls.pending) > 0 {
+		ms := ls.messages(r.cfg.Publisher.Check)
 		outcomes := r.cfg.Publisher.Publish(bounded, ms)
-		if err := r.lost(work, outcomes); err != nil && len(ids) == 0 {
+		if err := r.lost(work, outcomes); err != nil && len(ls.sent) == 0 {
 			claim.Abandon()
 			r.awaitBrokers(ctx, err)
 			return 0, nil
 		}
-		for i, o := range outcomes {
-			n := pending[i]
-			switch {
-			case o.Class == Delivered:
-				ids = append(ids, events[n].ID)
-				sent = append(sent, ms[i])
-				r.metrics.deadLettered.Inc()
-			case o.Class == Permanent && fits[n] < bare:
-				// Too large for this topic after all: say less.
-				fits[n]++
-				again = append(again, n)
-			case o.Class != Withheld && worst == nil:
-				worst = letterHold(r.cfg.DLQTopic, &events[n], &o)
-			}
-		}
-		pending = again
+		ls.settle(ms, outcomes)
 	}
 	settling, cancelSettle := context.WithTimeout(work, settleTimeout)
 	defer cancelSettle()
-	if err := claim.Settle(settling, ids, worst); err != nil {
-		r.cfg.Publisher.Remember(sent)
-		return 0, fmt.Errorf("settle %d dead letters: %w", len(ids), err)
+	if err := claim.Settle(settling, &ls.out); err != nil {
+		r.cfg.Publisher.Remember(ls.sent)
+		return 0, fmt.Errorf("settle %d dead letters: %w", len(ls.sent), err)
 	}
-	if worst != nil {
-		r.cfg.Logger.Error("dead letters cannot be sent, the events stay", "topic", worst.Topic,
-			"error_code", worst.Code, "error", worst.Error, "waiting", len(events)-len(ids))
-	}
-	return len(ids), nil
+	r.metrics.deadLettered.Add(float64(len(ls.sent)))
+	r.logLetters(ls)
+	return len(ls.sent), nil
 }
 
-func letterHold(topic string, e *outbox.Event, o *Outcome) *HoldChange {
-	h := &HoldChange{Scope: ScopeDeadLetter, Topic: topic, Cause: CauseInfrastructure, Code: o.Code, Error: o.Message,
+func (r *Relay) logLetters(ls *letters) {
+	for i := range ls.out.Holds {
+		h := &ls.out.Holds[i]
+		r.cfg.Logger.Error("dead letters cannot be sent, the events stay", "topic", h.Topic,
+			"error_code", h.Code, "error", h.Error, "waiting", len(ls.events)-len(ls.sent))
+	}
+	for _, id := range ls.out.Postponed {
+		o := ls.refused[id]
+		r.cfg.Logger.Error("a dead letter was refused, the event stays", "id", id, "topic", o.topic,
+			"error_code", o.Code, "error", o.Message, "retry_in", letterPause.String())
+	}
+}
+
+// letters is one batch of letters on its way, and what became of them so far.
+type letters struct {
+	events  []outbox.Event
+	topics  []string // the dead-letter topic of each event
+	fits    []fit
+	pending []int
+	sent    []Message
+	refused map[int64]refusal
+	// holds are by topic what to hold; reached are the topics that took a letter.
+	holds   map[string]HoldChange
+	reached map[string]bool
+	out     LetterSettlement
+}
+
+type refusal struct {
+	Outcome
+	topic string
+}
+
+func newLetters(events []outbox.Event, letterTopic func(string) string) *letters {
+	ls := &letters{events: events, topics: make([]string, len(events)), fits: make([]fit, len(events)),
+		pending: make([]int, len(events)), refused: map[int64]refusal{}, holds: map[string]HoldChange{}, reached: map[string]bool{}}
+	for i := range events {
+		ls.pending[i], ls.topics[i] = i, letterTopic(events[i].Topic)
+	}
+	ls.out.PostponeFor = letterPause
+	return ls
+}
+
+// messages encodes the pending letters, as whole as fits.
+func (ls *letters) messages(check func(*Message, int) *Outcome) []Message {
+	ms := make([]Message, len(ls.pending))
+	for i, n := range ls.pending {
+		ms[i], ls.fits[n] = letter(&ls.events[n], ls.topics[n], ls.fits[n], check)
+	}
+	return ms
+}
+
+// settle notes the outcomes of the pending letters; those that were too large stay pending, with less in
+// them. With the last it completes the settlement.
+func (ls *letters) settle(ms []Message, outcomes []Outcome) {
+	var again []int
+	for i, o := range outcomes {
+		n := ls.pending[i]
+		topic, id := ls.topics[n], ls.events[n].ID
+		switch {
+		case o.Class == Delivered:
+			ls.out.Delivered = append(ls.out.Delivered, id)
+			ls.sent = append(ls.sent, ms[i])
+			ls.reached[topic] = true
+		case o.Class == Permanent && ls.fits[n] < bare:
+			// Too large for this topic after all: say less.
+			ls.fits[n]++
+			again = append(again, n)
+		case o.Class == Permanent || o.Class == Record:
+			ls.out.Postponed = append(ls.out.Postponed, id)
+			ls.refused[id] = refusal{o, topic}
+			ls.reached[topic] = true // the others may go
+		case o.Class == Withheld: // stays as it is
+		default:
+			if _, known := ls.holds[topic]; !known {
+				ls.holds[topic] = letterHold(topic, &ls.events[n], &o)
+			}
+		}
+	}
+	ls.pending = again
+	if len(again) > 0 {
+		return
+	}
+	for topic, h := range ls.holds {
+		ls.out.Holds = append(ls.out.Holds, h)
+		delete(ls.reached, topic)
+	}
+	for topic := range ls.reached {
+		ls.out.Lifted = append(ls.out.Lifted, topic)
+	}
+}
+
+func letterHold(topic string, e *outbox.Event, o *Outcome) HoldChange {
+	h := HoldChange{Scope: ScopeDeadLetter, Topic: topic, Cause: CauseInfrastructure, Code: o.Code, Error: o.Message,
 		EventID: e.EventID, ProbeIn: time.Second}
-	switch o.Class {
-	case Route:
+	if o.Class == Route {
 		h.Cause, h.ProbeIn = CauseRoute, 5*time.Second
-	case Record, Permanent:
-		h.Cause, h.ProbeIn = CauseRecord, 30*time.Second
 	}
 	return h
 }

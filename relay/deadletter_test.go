@@ -16,7 +16,7 @@ import (
 )
 
 func letterStore(c *fakeLetters) *fakeStore {
-	return &fakeStore{letters: func(context.Context, string, int) (LetterClaim, error) {
+	return &fakeStore{letters: func(context.Context, func(string) string, int) (LetterClaim, error) {
 		if c == nil {
 			return nil, nil
 		}
@@ -31,10 +31,11 @@ func dead(id int64, payload int) outbox.Event {
 	})
 }
 
-func describeHold(h *HoldChange) string {
-	if h == nil {
-		return ""
+func describeHolds(hs []HoldChange) string {
+	if len(hs) != 1 {
+		return strings.Repeat("hold ", len(hs))
 	}
+	h := &hs[0]
 	return fmt.Sprintf("%s %s: %s %s %q of %d, probe in %v", h.Scope, h.Topic, h.Cause, h.Code, h.Error, h.EventID[15], h.ProbeIn)
 }
 
@@ -84,6 +85,7 @@ func TestLettersAreSentAndSettled(t *testing.T) {
 		delivered []int64
 		fits      []string
 		hold      string
+		postponed []int64
 	}{
 		"all are taken": {events: []outbox.Event{dead(1, 5), dead(2, 5)}, delivered: []int64{1, 2}, fits: []string{"ii"}},
 		"what the client would refuse is a reference": {events: []outbox.Event{dead(1, 50), dead(2, 5)}, limit: 10, delivered: []int64{1, 2}, fits: []string{"ri"}},
@@ -92,9 +94,9 @@ func TestLettersAreSentAndSettled(t *testing.T) {
 		"and less still": {events: []outbox.Event{dead(1, 5), dead(2, 5)}, outcome: refuse(Permanent, bare, 1, 2),
 			delivered: []int64{1, 2}, fits: []string{"ii", "rr", "bb"}},
 		"the topic takes nothing of one": {events: []outbox.Event{dead(1, 5), dead(2, 5)}, outcome: refuse(Permanent, never, 1),
-			delivered: []int64{2}, fits: []string{"ii", "r", "b"}, hold: `dead_letter postrider.dlq: record X "why" of 1, probe in 30s`},
+			delivered: []int64{2}, fits: []string{"ii", "r", "b"}, postponed: []int64{1}},
 		"refused for now": {events: []outbox.Event{dead(1, 5), dead(2, 5)}, outcome: refuse(Record, never, 2),
-			delivered: []int64{1}, fits: []string{"ii"}, hold: `dead_letter postrider.dlq: record X "why" of 2, probe in 30s`},
+			delivered: []int64{1}, fits: []string{"ii"}, postponed: []int64{2}},
 		"no such topic": {events: []outbox.Event{dead(1, 5)}, outcome: refuse(Route, never, 1),
 			fits: []string{"i"}, hold: `dead_letter postrider.dlq: route X "why" of 1, probe in 5s`},
 		"an outage": {events: []outbox.Event{dead(1, 5)}, outcome: refuse(Infrastructure, never, 1),
@@ -113,13 +115,19 @@ func TestLettersAreSentAndSettled(t *testing.T) {
 			if n != len(c.delivered) || err != nil {
 				t.Errorf("sendLetters() = %d, %v", n, err)
 			}
-			if !slices.Equal(claim.delivered, c.delivered) || claim.settled != 1 {
-				t.Errorf("settled %d times, delivered %v, want %v", claim.settled, claim.delivered, c.delivered)
+			if !slices.Equal(claim.out.Delivered, c.delivered) || claim.settled != 1 {
+				t.Errorf("settled %d times, delivered %v, want %v", claim.settled, claim.out.Delivered, c.delivered)
+			}
+			if !slices.Equal(claim.out.Postponed, c.postponed) || claim.out.PostponeFor != time.Minute {
+				t.Errorf("postponed %v for %v, want %v", claim.out.Postponed, claim.out.PostponeFor, c.postponed)
+			}
+			if lifted := len(claim.out.Lifted) == 1; lifted != (c.hold == "") {
+				t.Errorf("lifted %v, hold %q", claim.out.Lifted, c.hold)
 			}
 			if got := fitsOf(pub); !slices.Equal(got, c.fits) {
 				t.Errorf("letters %v, want %v", got, c.fits)
 			}
-			if got := describeHold(claim.hold); got != c.hold {
+			if got := describeHolds(claim.out.Holds); got != c.hold {
 				t.Errorf("hold %s, want %s", got, c.hold)
 			}
 			if got := testutil.ToFloat64(r.metrics.deadLettered); int(got) != len(c.delivered) {
@@ -131,14 +139,16 @@ func TestLettersAreSentAndSettled(t *testing.T) {
 
 func TestLettersGoToTheirTopic(t *testing.T) {
 	t.Parallel()
-	store := &fakeStore{letters: func(_ context.Context, topic string, limit int) (LetterClaim, error) {
-		if topic != "dead" || limit < 1 {
-			t.Errorf("claimed %d letters for %q", limit, topic)
+	store := &fakeStore{letters: func(_ context.Context, letterTopic func(string) string, limit int) (LetterClaim, error) {
+		if topic := letterTopic("t"); topic != "dead" || limit < 1 {
+			t.Errorf("claimed %d letters for %q", limit, letterTopic("t"))
 		}
 		return &fakeLetters{events: []outbox.Event{dead(1, 1)}}, nil
 	}}
 	pub := &fakePublisher{}
-	r := testRelay(t, func(c *Config) { c.Store, c.Publisher, c.DLQTopic = store, pub, "dead" })
+	r := testRelay(t, func(c *Config) {
+		c.Store, c.Publisher, c.TopicSettings = store, pub, ForAll(TopicSettings{DLQTopic: "dead"})
+	})
 	if _, err := r.sendLetters(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +169,7 @@ func TestLetterFailures(t *testing.T) {
 	})
 	t.Run("the claim", func(t *testing.T) {
 		t.Parallel()
-		store := &fakeStore{letters: func(context.Context, string, int) (LetterClaim, error) { return nil, errTest }}
+		store := &fakeStore{letters: func(context.Context, func(string) string, int) (LetterClaim, error) { return nil, errTest }}
 		r := testRelay(t, func(c *Config) { c.Store = store })
 		if n, err := r.sendLetters(t.Context()); n != 0 || !errors.Is(err, errTest) {
 			t.Errorf("sendLetters() = %d, %v", n, err)
@@ -201,8 +211,8 @@ func TestLettersEndInTime(t *testing.T) {
 		if _, err := r.sendLetters(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(start); took != 10*time.Second || claim.hold == nil {
-			t.Errorf("it took %v; hold %v", took, claim.hold)
+		if took := time.Since(start); took != 10*time.Second || len(claim.out.Holds) != 1 {
+			t.Errorf("it took %v; hold %v", took, claim.out.Holds)
 		}
 	})
 }

@@ -42,7 +42,16 @@ func holdsOf(hs ...*Hold) Holds {
 }
 
 // everythingFits is the check of a publisher without a limit.
-func everythingFits(*Message) *Outcome { return nil }
+func everythingFits(*Message, int) *Outcome { return nil }
+
+// rulesOf are rules that are the same for every topic, without a limit, without luck.
+func rulesOf(s TopicSettings) rules {
+	s = s.withDefaults()
+	return rules{settings: func(string) *TopicSettings { return &s }, check: everythingFits, partition: partitionOf,
+		random: func() float64 { return 0 }}
+}
+
+func retrying(policy outbox.RetryPolicy) rules { return rulesOf(TopicSettings{Retry: policy}) }
 
 // sentIDs are the ids of the events that a plan sends.
 func sentIDs(p *plan) []int64 {

@@ -15,7 +15,7 @@ import (
 // fakeStore is a database that does what its functions say; what has no function has nothing to do.
 type fakeStore struct {
 	claim   func(context.Context, Limits) (Claim, error)
-	letters func(context.Context, string, int) (LetterClaim, error)
+	letters func(context.Context, func(string) string, int) (LetterClaim, error)
 	back    func(context.Context, int, time.Duration) (Returned, error)
 }
 
@@ -26,11 +26,11 @@ func (s *fakeStore) Claim(ctx context.Context, l Limits) (Claim, error) {
 	return s.claim(ctx, l)
 }
 
-func (s *fakeStore) ClaimLetters(ctx context.Context, topic string, limit int) (LetterClaim, error) {
+func (s *fakeStore) ClaimLetters(ctx context.Context, letterTopic func(string) string, limit int) (LetterClaim, error) {
 	if s.letters == nil {
 		return nil, nil
 	}
-	return s.letters(ctx, topic, limit)
+	return s.letters(ctx, letterTopic, limit)
 }
 
 func (s *fakeStore) Return(ctx context.Context, limit int, grace time.Duration) (Returned, error) {
@@ -84,8 +84,7 @@ func (c *fakeClaim) Abandon() { c.abandoned++ }
 // fakeLetters is a claim of exhausted events.
 type fakeLetters struct {
 	events    []outbox.Event
-	delivered []int64
-	hold      *HoldChange
+	out       LetterSettlement
 	settled   int
 	settleErr error
 	abandoned int
@@ -93,8 +92,8 @@ type fakeLetters struct {
 
 func (c *fakeLetters) Events() []outbox.Event { return c.events }
 
-func (c *fakeLetters) Settle(_ context.Context, delivered []int64, hold *HoldChange) error {
-	c.delivered, c.hold = delivered, hold
+func (c *fakeLetters) Settle(_ context.Context, s *LetterSettlement) error {
+	c.out = *s
 	c.settled++
 	return c.settleErr
 }
@@ -112,12 +111,20 @@ type fakePublisher struct {
 	remembered []Message
 }
 
-func (p *fakePublisher) Check(m *Message) *Outcome {
-	if p.limit > 0 && len(m.Value) > p.limit {
+func (p *fakePublisher) Check(m *Message, limit int) *Outcome {
+	if p.limit > 0 && (limit <= 0 || limit > p.limit) {
+		limit = p.limit
+	}
+	if limit > 0 && len(m.Value) > limit {
 		return &Outcome{Class: Permanent, Code: "MESSAGE_TOO_LARGE"}
 	}
 	return nil
 }
+
+func (p *fakePublisher) Partition(key []byte, n int32) int32 { return partitionOf(key, n) }
+
+// partitionOf is where the fakes and models put a key.
+func partitionOf(key []byte, n int32) int32 { return int32(len(key)) % n }
 
 func (p *fakePublisher) Publish(ctx context.Context, ms []Message) []Outcome {
 	p.mu.Lock()

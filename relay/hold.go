@@ -14,6 +14,8 @@ type Scope string
 const (
 	// ScopeKey holds one key of a topic.
 	ScopeKey Scope = "key"
+	// ScopePartition holds the keys of one partition of a topic.
+	ScopePartition Scope = "partition"
 	// ScopeTopic holds a whole topic.
 	ScopeTopic Scope = "topic"
 	// ScopeDeadLetter holds the exhausted events bound for a dead-letter topic.
@@ -32,7 +34,20 @@ const (
 	CauseRoute Cause = "route"
 	// CauseRecord: the dead letter itself was refused.
 	CauseRecord Cause = "record"
+	// CauseHalted: an event was given up, and its key waits for somebody (PolicyHaltKey).
+	CauseHalted Cause = "halted"
+	// CauseRedrive: the event that halted the key is on its way again.
+	CauseRedrive Cause = "redrive"
+	// CauseCrowded: the key has so many events waiting that they would keep its shard's others waiting.
+	CauseCrowded Cause = "crowded"
+	// CauseStorm: too many events of the topic were given up.
+	CauseStorm Cause = "storm"
+	// CauseCommitOrder: a transaction is open that may still commit earlier events.
+	CauseCommitOrder Cause = "commit_order"
 )
+
+// Forever is a probe that nobody makes: the hold waits for somebody to end it.
+const Forever time.Duration = -1
 
 // Hold is a hold as a claim sees it.
 type Hold struct {
@@ -40,6 +55,11 @@ type Hold struct {
 	Scope Scope
 	Topic string
 	Key   []byte
+	// Partition, of Partitions that the topic had then, is what a partition hold holds.
+	Partition, Partitions int32
+	Cause                 Cause
+	// Age is how long it has been held.
+	Age time.Duration
 	// Probes counts failed probes so far.
 	Probes int
 	// Draining says that a probe got through and events are coming back.
@@ -57,49 +77,84 @@ func (h *Hold) passes(shard int16, id int64) bool {
 	return id <= through
 }
 
-// subject names what a hold is about; topic holds have an empty key.
-type subject struct{ topic, key string }
+// subject names what a hold is about.
+type subject struct {
+	scope                 Scope
+	topic                 string
+	key                   string // of key holds
+	partition, partitions int32  // of partition holds
+}
+
+func keySubject(topic string, key []byte) subject {
+	return subject{scope: ScopeKey, topic: topic, key: string(key)}
+}
+
+func topicSubject(topic string) subject { return subject{scope: ScopeTopic, topic: topic} }
 
 // Holds finds the holds of an event.
 type Holds struct {
-	keys   map[subject]*Hold
-	topics map[string]*Hold
+	bySubject  map[subject]*Hold
+	partitions map[string][]*Hold // by topic
+	keys       int
 }
 
 // Add adds a hold.
 func (hs *Holds) Add(h *Hold) {
-	if h.Scope == ScopeKey {
-		if hs.keys == nil {
-			hs.keys = map[subject]*Hold{}
+	if hs.bySubject == nil {
+		hs.bySubject = map[subject]*Hold{}
+	}
+	hs.bySubject[subject{h.Scope, h.Topic, string(h.Key), h.Partition, h.Partitions}] = h
+	switch h.Scope {
+	case ScopeKey:
+		hs.keys++
+	case ScopePartition:
+		if hs.partitions == nil {
+			hs.partitions = map[string][]*Hold{}
 		}
-		hs.keys[subject{h.Topic, string(h.Key)}] = h
-		return
+		hs.partitions[h.Topic] = append(hs.partitions[h.Topic], h)
 	}
-	if hs.topics == nil {
-		hs.topics = map[string]*Hold{}
-	}
-	hs.topics[h.Topic] = h
 }
 
-// Of returns the hold that an event must wait for, or nil when it may go. The hold of its key comes
-// first: an event that waits for its key would be a probe of its topic that cannot go.
-func (hs *Holds) Of(e *outbox.Event) *Hold {
-	if h := hs.key(e.Topic, e.Key); h != nil && !h.passes(e.Shard, e.ID) {
-		return h
+// of returns the holds that bear on an event: of its key, its partition and its topic, nil where there is
+// none. partition says on which of n partitions a key is.
+func (hs *Holds) of(e *outbox.Event, partition func(key []byte, n int32) int32) [3]*Hold {
+	if len(hs.bySubject) == 0 {
+		return [3]*Hold{}
 	}
-	if h := hs.topic(e.Topic); h != nil && !h.passes(e.Shard, e.ID) {
-		return h
+	return [3]*Hold{hs.key(e.Topic, e.Key), hs.partition(e.Topic, e.Key, partition), hs.topic(e.Topic)}
+}
+
+// WaitsFor returns the hold that an event must wait for, or nil when it may go. The hold of its key comes
+// first: an event that waits for its key would be a probe of its topic that cannot go.
+func (hs *Holds) WaitsFor(e *outbox.Event, partition func(key []byte, n int32) int32) *Hold {
+	for _, h := range hs.of(e, partition) {
+		if h != nil && !h.passes(e.Shard, e.ID) {
+			return h
+		}
 	}
 	return nil
 }
 
-func (hs *Holds) topic(topic string) *Hold { return hs.topics[topic] }
+func (hs *Holds) topic(topic string) *Hold { return hs.bySubject[topicSubject(topic)] }
 
 func (hs *Holds) key(topic string, key []byte) *Hold {
-	if key == nil || len(hs.keys) == 0 {
+	if key == nil || hs.keys == 0 {
 		return nil
 	}
-	return hs.keys[subject{topic, string(key)}]
+	return hs.bySubject[keySubject(topic, key)]
+}
+
+// partition finds the hold of an event's partition. An event without a key goes to any partition.
+func (hs *Holds) partition(topic string, key []byte, partition func(key []byte, n int32) int32) *Hold {
+	if key == nil {
+		return nil
+	}
+	for _, h := range hs.partitions[topic] {
+		if partition(key, h.Partitions) == h.Partition {
+			return h
+		}
+	}
+	return nil
 }
 
 // HoldChange puts a hold in place or renews it.
@@ -107,15 +162,32 @@ type HoldChange struct {
 	Scope Scope
 	Topic string
 	Key   []byte
-	Cause Cause
-	Code  string
-	Error string
+	// Partition and Partitions name what a partition hold holds.
+	Partition, Partitions int32
+	Cause                 Cause
+	Code                  string
+	Error                 string
 	// EventID is the event whose failure it comes from.
 	EventID uuid.UUID
 	// Probes counts failed probes, this failure included in a renewed hold.
 	Probes int
-	// ProbeIn is how long until the next probe.
+	// ProbeIn is how long until the next probe, or Forever.
 	ProbeIn time.Duration
+	// Draining begins the hold as one whose events come back: it orders them and waits for nothing.
+	Draining bool
+	// Anchor makes the hold known to the claims of Shard, where no event may be parked behind it yet.
+	Anchor bool
+	Shard  int16
+}
+
+// Crowd asks for a look behind the end of a batch: when events of other keys of the shard wait behind
+// those of this key, these are parked and come back little by little.
+type Crowd struct {
+	Shard int16
+	Topic string
+	Key   []byte
+	// After is the last id of the batch in this shard.
+	After int64
 }
 
 // Settlement is everything a cycle decided about its batch.
@@ -132,6 +204,8 @@ type Settlement struct {
 	Parked []Park
 	// Proven are ids of holds whose probe got through, so that they drain.
 	Proven []int64
+	// Crowds are keys that may keep the others of their shard waiting.
+	Crowds []Crowd
 	// TriedThrough is set when one event was tried alone: of the ids that were in flight when workers
 	// died, those up to this one are done, and the batch's marker stays for the rest.
 	TriedThrough int64

@@ -30,10 +30,10 @@ const (
 )
 
 // letter encodes the dead letter of an exhausted event, as whole as fits.
-func letter(e *outbox.Event, topic string, fits fit, check func(*Message) *Outcome) (Message, fit) {
+func letter(e *outbox.Event, topic string, fits fit, check func(*Message, int) *Outcome) (Message, fit) {
 	for ; ; fits++ {
 		m := letterAt(e, topic, fits)
-		if fits == bare || check(&m) == nil {
+		if fits == bare || check(&m, 0) == nil {
 			return m, fits
 		}
 	}

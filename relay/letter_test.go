@@ -100,7 +100,7 @@ func TestLetterIsAsWholeAsFits(t *testing.T) {
 		"bare is the end":           {bare, bare, func(*Message) bool { return false }},
 	} {
 		e := givenUp()
-		m, got := letter(&e, "dlq", c.start, func(m *Message) *Outcome {
+		m, got := letter(&e, "dlq", c.start, func(m *Message, _ int) *Outcome {
 			if c.fits(m) {
 				return nil
 			}

@@ -85,14 +85,14 @@ func (p *modelProducer) publish(b *Batch, plan *plan) []Outcome {
 		if out[i].Class != "" {
 			continue
 		}
-		s := subject{e.Topic, string(e.Key)}
+		s := keySubject(e.Topic, e.Key)
 		switch {
 		case waiting[e.Topic], e.HasKey() && blocked[s]:
 			out[i] = Outcome{Class: Withheld}
 		default:
 			out[i] = p.send(e.Topic, e.ID)
 		}
-		blocked[s] = blocked[s] || e.HasKey() && out[i].Class != Delivered && out[i].Class != Permanent
+		blocked[s] = blocked[s] || e.HasKey() && out[i].Class != Delivered
 	}
 	return out
 }

@@ -78,7 +78,7 @@ func (w *world) claim(x *modelWorker, shards []int16, limit int) {
 		return
 	}
 	x.shards = mine
-	x.plan = newPlan(b, outbox.RetryPolicy{MaxAttempts: 3, Base: time.Second, Max: 2 * time.Second}, everythingFits)
+	x.plan = newPlan(b, retrying(outbox.RetryPolicy{MaxAttempts: 3, Base: time.Second, Max: 2 * time.Second}))
 }
 
 func (w *world) publish(x *modelWorker) {
@@ -190,7 +190,7 @@ func (w *world) check() error {
 		if !e.HasKey() || !w.onTime[r.id] { // undelayed events may overtake a delayed one
 			continue
 		}
-		k := subject{e.Topic, string(e.Key)}
+		k := keySubject(e.Topic, e.Key)
 		if r.id < last[k] {
 			return fmt.Errorf("event %d of %v arrived after %d", r.id, k, last[k])
 		}

@@ -2,25 +2,29 @@ package relay
 
 import (
 	"math/rand/v2"
-	"time"
 
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// Pauses between the probes of a topic hold: they double from the base up to the cap.
-const (
-	infrastructureProbeBase = 250 * time.Millisecond
-	infrastructureProbeCap  = 5 * time.Second
-	routeProbeBase          = time.Second
-	routeProbeCap           = time.Minute
-)
+// rules are what a plan decides by, beside its batch.
+type rules struct {
+	// settings are those of a topic.
+	settings func(topic string) *TopicSettings
+	// check returns the outcome of a message that can never be sent as it is, or nil. limit is the
+	// topic's largest record in bytes, 0 for the publisher's own.
+	check func(m *Message, limit int) *Outcome
+	// partition says on which of n partitions a key is.
+	partition func(key []byte, n int32) int32
+	storms    *storms
+	crowds    *crowds
+	random    func() float64
+}
 
 // plan turns one batch into messages to send and, with their outcomes, into a settlement. It decides
-// and does nothing: every rule about what happens to an event is here.
+// and does nothing: every rule about what happens to an event is in the files plan*.go.
 type plan struct {
-	batch  *Batch
-	policy outbox.RetryPolicy
-	random func() float64
+	rules
+	batch *Batch
 
 	// messages are what to send; events[i] is the index in batch.Events of messages[i].
 	messages []Message
@@ -28,60 +32,87 @@ type plan struct {
 	out      Settlement
 
 	// renewed finds the hold changes of this settlement by what they hold.
-	renewed map[holdSubject]int
+	renewed map[subject]int
 	// behind says where the later events of a key must wait, once an earlier one did not go.
-	behind map[subject]parkPlace
+	behind map[subject]place
 	proven map[int64]bool
 }
 
-type holdSubject struct {
-	scope Scope
-	subject
-}
-
-// parkPlace is a hold that exists (id) or one of this settlement (index).
-type parkPlace struct {
-	id    int64
-	index int
+// place is where an event waits: a hold that exists (id), one of this settlement (index), or where it
+// is: pending, until the next claim.
+type place struct {
+	id      int64
+	index   int
+	pending bool
 }
 
 // newPlan sorts the events of a batch into those to send and those that wait or are given up unsent.
-func newPlan(b *Batch, policy outbox.RetryPolicy, check func(*Message) *Outcome) *plan {
-	p := &plan{batch: b, policy: policy, random: rand.Float64,
-		messages: make([]Message, 0, len(b.Events)), events: make([]int, 0, len(b.Events)),
-		renewed: map[holdSubject]int{}, behind: map[subject]parkPlace{}, proven: map[int64]bool{}}
-	for i := range b.Events {
-		p.sort(i, check)
+func newPlan(b *Batch, r rules) *plan {
+	if r.random == nil {
+		r.random = rand.Float64
 	}
+	p := &plan{rules: r, batch: b,
+		messages: make([]Message, 0, len(b.Events)), events: make([]int, 0, len(b.Events)),
+		renewed: map[subject]int{}, behind: map[subject]place{}, proven: map[int64]bool{}}
+	for i := range b.Events {
+		p.sort(i)
+	}
+	p.lookForCrowds()
 	return p
 }
 
 // sort decides about event i before anything is sent. Parked events are the probes of their hold, so an
 // event is parked only when it can go as soon as the hold ends. A probe that cannot would prove nothing,
-// and everything behind it would wait for the next one.
-func (p *plan) sort(i int, check func(*Message) *Outcome) {
+// and everything behind it would wait for the next one. Where a key halts at an event that is given up,
+// its turn must come first.
+func (p *plan) sort(i int) {
 	e := &p.batch.Events[i]
 	if e.Delayed {
 		p.out.Scheduled = append(p.out.Scheduled, Schedule{ID: e.ID})
 		return
 	}
+	if len(p.behind) > 0 && e.HasKey() {
+		if at, ok := p.behind[keySubject(e.Topic, e.Key)]; ok && at.id == 0 {
+			p.park(e, at, nil)
+			return
+		}
+	}
+	s := p.settings(e.Topic)
+	hold := p.batch.Holds.WaitsFor(e, p.partition)
+	if hold != nil && s.AfterLastAttempt == PolicyHaltKey {
+		p.park(e, place{id: hold.ID}, nil)
+		return
+	}
 	m, o := message(e)
 	if o == nil {
-		o = check(&m)
+		o = p.check(&m, s.MaxMessageBytes)
 	}
-	if o != nil {
-		p.giveUp(e, o)
-		if h := p.batch.Holds.key(e.Topic, e.Key); h != nil && h.passes(e.Shard, e.ID) {
-			p.prove(h) // it was the probe; never tried, it says nothing about its topic
-		}
+	switch {
+	case o != nil:
+		p.giveUp(e, failure(e, o))
+	case hold != nil:
+		p.park(e, place{id: hold.ID}, nil)
+	case s.CommitOrder && e.ID > p.batch.Final:
+		p.awaitCommits(e)
+	default:
+		p.messages = append(p.messages, m)
+		p.events = append(p.events, i)
+	}
+}
+
+// fencePatience is how long events of a topic in commit order wait where they are, for a transaction that
+// may commit earlier ones, before they are parked out of the others' way.
+const fencePatience = 500e6 // 500 ms
+
+// awaitCommits keeps an event of a topic in commit order back.
+func (p *plan) awaitCommits(e *outbox.Event) {
+	if p.batch.FenceAge < fencePatience || p.batch.Holds.topic(e.Topic) != nil {
+		p.park(e, place{pending: true}, nil)
 		return
 	}
-	if h := p.batch.Holds.Of(e); h != nil {
-		p.park(e, parkPlace{id: h.ID}, nil)
-		return
-	}
-	p.messages = append(p.messages, m)
-	p.events = append(p.events, i)
+	i := p.hold(HoldChange{Scope: ScopeTopic, Topic: e.Topic, Cause: CauseCommitOrder, EventID: e.EventID, Draining: true,
+		Code: "OPEN_TRANSACTION", Error: "a transaction that wrote to the outbox is open and may commit earlier events"})
+	p.park(e, place{index: i}, nil)
 }
 
 // carefulAfter is how many deaths of its worker make a batch be tried one event at a time.
@@ -104,77 +135,19 @@ func (p *plan) suspect() int {
 	return found
 }
 
-// settle records the outcome of message i.
-func (p *plan) settle(i int, o *Outcome) {
-	e := &p.batch.Events[p.events[i]]
-	switch o.Class {
-	case Delivered:
-		p.out.Delivered = append(p.out.Delivered, e.ID)
-		p.proveTopic(e)
-		p.proveKey(e)
-	case Permanent:
-		p.giveUp(e, o)
-		p.proveTopic(e)
-		p.proveKey(e)
-	case Record:
-		p.proveTopic(e)
-		p.retry(e, o)
-	case Infrastructure:
-		p.holdTopic(e, o, CauseInfrastructure, infrastructureProbeBase, infrastructureProbeCap)
-	case Route:
-		p.holdTopic(e, o, CauseRoute, routeProbeBase, routeProbeCap)
-	case Withheld:
-		if place, ok := p.behind[subject{e.Topic, string(e.Key)}]; ok && e.HasKey() {
-			p.park(e, place, nil)
-		} else if i, ok := p.renewed[holdSubject{ScopeTopic, subject{topic: e.Topic}}]; ok {
-			p.park(e, parkPlace{index: i}, nil)
-		}
-		// Otherwise it stays pending and is claimed again.
+// park makes an event wait, and the later ones of its key with it.
+func (p *plan) park(e *outbox.Event, at place, f *Failure) {
+	if !at.pending {
+		p.out.Parked = append(p.out.Parked, Park{ID: e.ID, Shard: e.Shard, HoldID: at.id, Hold: at.index, Failure: f})
 	}
-}
-
-func (p *plan) park(e *outbox.Event, at parkPlace, f *Failure) {
-	p.out.Parked = append(p.out.Parked, Park{ID: e.ID, Shard: e.Shard, HoldID: at.id, Hold: at.index, Failure: f})
 	if e.HasKey() {
-		p.behind[subject{e.Topic, string(e.Key)}] = at
+		p.behind[keySubject(e.Topic, e.Key)] = at
 	}
-}
-
-func (p *plan) giveUp(e *outbox.Event, o *Outcome) {
-	p.out.Exhausted = append(p.out.Exhausted, failure(e, o))
-}
-
-// retry spends an attempt: the event is given up, or waits for its next attempt with its key behind it.
-func (p *plan) retry(e *outbox.Event, o *Outcome) {
-	f := failure(e, o)
-	if p.policy.Exhausted(f.Attempts, e.MaxAttempts) {
-		p.out.Exhausted = append(p.out.Exhausted, f)
-		p.proveKey(e)
-		return
-	}
-	delay := p.policy.Delay(f.Attempts, p.random())
-	if !e.HasKey() {
-		p.out.Scheduled = append(p.out.Scheduled, Schedule{ID: e.ID, In: delay, Failure: &f})
-		return
-	}
-	i := p.hold(HoldChange{Scope: ScopeKey, Topic: e.Topic, Key: e.Key, Cause: CauseRetry,
-		Code: o.Code, Error: o.Message, EventID: e.EventID, Probes: f.Attempts, ProbeIn: delay})
-	p.park(e, parkPlace{index: i}, &f)
-}
-
-func (p *plan) holdTopic(e *outbox.Event, o *Outcome, cause Cause, base, limit time.Duration) {
-	probes := 1
-	if h := p.batch.Holds.topic(e.Topic); h != nil {
-		probes = h.Probes + 1
-	}
-	i := p.hold(HoldChange{Scope: ScopeTopic, Topic: e.Topic, Cause: cause,
-		Code: o.Code, Error: o.Message, EventID: e.EventID, Probes: probes, ProbeIn: probePause(base, limit, probes)})
-	p.park(e, parkPlace{index: i}, nil)
 }
 
 // hold adds a hold change once per subject and returns its index.
 func (p *plan) hold(c HoldChange) int {
-	s := holdSubject{c.Scope, subject{c.Topic, string(c.Key)}}
+	s := subject{c.Scope, c.Topic, string(c.Key), c.Partition, c.Partitions}
 	if i, ok := p.renewed[s]; ok {
 		return i
 	}
@@ -182,9 +155,6 @@ func (p *plan) hold(c HoldChange) int {
 	p.renewed[s] = len(p.out.Holds) - 1
 	return len(p.out.Holds) - 1
 }
-
-func (p *plan) proveTopic(e *outbox.Event) { p.prove(p.batch.Holds.topic(e.Topic)) }
-func (p *plan) proveKey(e *outbox.Event)   { p.prove(p.batch.Holds.key(e.Topic, e.Key)) }
 
 func (p *plan) prove(h *Hold) {
 	if h != nil && !h.Draining {
@@ -205,26 +175,14 @@ func (p *plan) settlement() *Settlement {
 
 func (p *plan) renewedID(id int64) bool {
 	for s := range p.renewed {
-		h := p.batch.Holds.topic(s.topic)
-		if s.scope == ScopeKey {
-			h = p.batch.Holds.key(s.topic, []byte(s.key))
-		}
-		if h != nil && h.ID == id {
+		if h := p.batch.Holds.bySubject[s]; h != nil && h.ID == id {
 			return true
 		}
 	}
 	return false
 }
 
-func failure(e *outbox.Event, o *Outcome) Failure {
-	return Failure{ID: e.ID, Attempts: e.Attempts + 1, Class: o.Class, Code: o.Code, Error: o.Message}
-}
-
-// probePause doubles from base to limit.
-func probePause(base, limit time.Duration, probes int) time.Duration {
-	d := base
-	for i := 1; i < probes && d < limit; i++ {
-		d *= 2
-	}
-	return min(d, limit)
+// done counts the events that this plan does anything with; the others stay where they are.
+func (p *plan) done() int {
+	return len(p.messages) + len(p.out.Exhausted) + len(p.out.Scheduled) + len(p.out.Parked)
 }

@@ -105,8 +105,7 @@ func TestPlanSettlesBatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPlan(&Batch{Events: c.events, Holds: c.holds}, outbox.DefaultRetryPolicy(), everythingFits)
-			p.random = func() float64 { return 0 }
+			p := newPlan(&Batch{Events: c.events, Holds: c.holds}, rulesOf(TopicSettings{}))
 			if len(p.messages) != len(c.outcomes) {
 				t.Fatalf("%d events are sent, want %d", len(p.messages), len(c.outcomes))
 			}

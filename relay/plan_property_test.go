@@ -16,7 +16,7 @@ func TestPlanInvariants(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBatch(t)
-		p := newPlan(b, outbox.RetryPolicy{MaxAttempts: 3, Base: 1, Max: 4}, everythingFits)
+		p := newPlan(b, retrying(outbox.RetryPolicy{MaxAttempts: 3, Base: 1, Max: 4}))
 		parkedBefore := map[subject]bool{}
 		for i := range p.out.Parked {
 			parkedBefore[subjectOf(b, p.out.Parked[i].ID)] = true
@@ -34,13 +34,13 @@ func TestPlanInvariants(t *testing.T) {
 		for i, n := range p.events {
 			e := &b.Events[n]
 			choices := []Class{Delivered, Delivered, Infrastructure, Route, Record, Permanent, Withheld}
-			s := subject{e.Topic, string(e.Key)}
+			s := keySubject(e.Topic, e.Key)
 			if e.HasKey() && stopped[s] {
 				choices = []Class{Withheld}
 			}
 			o := Outcome{Class: rapid.SampledFrom(choices).Draw(t, fmt.Sprintf("outcome of %d", e.ID)), Code: "X"}
 			class[e.ID] = o.Class
-			stopped[s] = stopped[s] || e.HasKey() && o.Class != Delivered && o.Class != Permanent
+			stopped[s] = stopped[s] || e.HasKey() && o.Class != Delivered
 			p.settle(i, &o)
 		}
 		checkSettlement(t, b, p, class)
@@ -101,7 +101,7 @@ func eventOf(b *Batch, id int64) *outbox.Event {
 
 func subjectOf(b *Batch, id int64) subject {
 	e := eventOf(b, id)
-	return subject{e.Topic, string(e.Key)}
+	return keySubject(e.Topic, e.Key)
 }
 
 // checkSorted checks what was decided about event i before sending.
@@ -116,7 +116,7 @@ func checkSorted(t *rapid.T, b *Batch, p *plan, i int, sent map[int64]bool) {
 		}
 	}
 	for _, q := range p.out.Parked {
-		if e.HasKey() && q.ID < e.ID && subjectOf(b, q.ID) == (subject{e.Topic, string(e.Key)}) && eventOf(b, q.ID).HasKey() {
+		if e.HasKey() && q.ID < e.ID && subjectOf(b, q.ID) == (keySubject(e.Topic, e.Key)) && eventOf(b, q.ID).HasKey() {
 			t.Fatalf("event %d is sent although %d of its key is parked", e.ID, q.ID)
 		}
 	}
@@ -164,11 +164,11 @@ func checkSettlement(t *rapid.T, b *Batch, p *plan, class map[int64]Class) {
 		if !sent || !e.HasKey() {
 			continue
 		}
-		k := subject{e.Topic, string(e.Key)}
+		k := keySubject(e.Topic, e.Key)
 		if stopped[k] && fate[e.ID] != "parked" && fate[e.ID] != "" {
 			t.Fatalf("event %d is %s, behind an earlier one of its key that did not go", e.ID, fate[e.ID])
 		}
-		stopped[k] = stopped[k] || c != Delivered && c != Permanent && fate[e.ID] != "exhausted"
+		stopped[k] = stopped[k] || c != Delivered
 	}
 	checkHolds(t, b, s)
 }

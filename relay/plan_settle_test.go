@@ -81,8 +81,7 @@ func TestPlanSettles(t *testing.T) {
 	} {
 		settled := func(e outbox.Event) string {
 			e.Attempts = 1
-			p := newPlan(&Batch{Events: []outbox.Event{e}, Holds: c.holds}, outbox.DefaultRetryPolicy(), everythingFits)
-			p.random = func() float64 { return 0 }
+			p := newPlan(&Batch{Events: []outbox.Event{e}, Holds: c.holds}, rulesOf(TopicSettings{}))
 			p.settle(0, &Outcome{Class: c.class, Code: "X", Message: "why"})
 			return describe(p.settlement())
 		}
@@ -109,7 +108,7 @@ func TestPlanSettles(t *testing.T) {
 func TestPlanGivesUpAnEventWithoutKeyAtItsLastAttempt(t *testing.T) {
 	t.Parallel()
 	e := with(unkeyed(1), func(e *outbox.Event) { e.Attempts, e.MaxAttempts = 9, 10 })
-	p := newPlan(&Batch{Events: []outbox.Event{e}}, outbox.DefaultRetryPolicy(), everythingFits)
+	p := newPlan(&Batch{Events: []outbox.Event{e}}, rulesOf(TopicSettings{}))
 	p.settle(0, &Outcome{Class: Record, Code: "X"})
 	if got, want := describe(p.settlement()), "exhausted 1 (attempt 10: record X)"; got != want {
 		t.Errorf("settlement:\n%s\nwant:\n%s", got, want)
@@ -118,7 +117,7 @@ func TestPlanGivesUpAnEventWithoutKeyAtItsLastAttempt(t *testing.T) {
 
 func TestPlanKeepsWhatWentWrongWithItsEvent(t *testing.T) {
 	t.Parallel()
-	p := newPlan(&Batch{Events: []outbox.Event{keyed(1, "k")}}, outbox.DefaultRetryPolicy(), everythingFits)
+	p := newPlan(&Batch{Events: []outbox.Event{keyed(1, "k")}}, rulesOf(TopicSettings{}))
 	p.settle(0, &Outcome{Class: Route, Code: "UNKNOWN_TOPIC_OR_PARTITION", Message: "no such topic"})
 	h := p.settlement().Holds[0]
 	if e := keyed(1, "k"); h.Error != "no such topic" || h.Code != "UNKNOWN_TOPIC_OR_PARTITION" || h.EventID != e.EventID {

@@ -30,10 +30,10 @@ func TestPlanSortsEvents(t *testing.T) {
 			sent:   []int64{3},
 			want:   lines("scheduled 1 at its own time", "scheduled 2 at its own time"),
 		},
-		"an event that cannot be encoded is given up and holds nobody up": {
-			events: []outbox.Event{with(keyed(1, "k"), unencodable), keyed(2, "k")},
-			sent:   []int64{2},
-			want:   "exhausted 1" + invalid,
+		"an event that cannot be encoded is given up, and its key goes on when that is committed": {
+			events: []outbox.Event{with(keyed(1, "k"), unencodable), keyed(2, "k"), keyed(3, "l"), with(unkeyed(4), unencodable), unkeyed(5)},
+			sent:   []int64{3, 5},
+			want:   lines("exhausted 1"+invalid, "exhausted 4"+invalid),
 		},
 		"a held key waits, others go": {
 			events: []outbox.Event{keyed(1, "k"), keyed(2, "other"), unkeyed(3), keyed(4, "k"), keyed(5, "")},
@@ -101,10 +101,10 @@ func TestPlanSortsEvents(t *testing.T) {
 			holds:  holdsOf(topicHold(Hold{Through: through(0)}), keyHold(Hold{Through: through(0)})),
 			want:   lines("scheduled 1 at its own time", "scheduled 2 at its own time", "parked 3 under hold 8"),
 		},
-		"an unencodable event is not parked either, and does not end the wait of its key": {
+		"an unencodable event is not parked either, and does not end the wait of its key, which is met again": {
 			events: []outbox.Event{with(unkeyed(1), unencodable), with(keyed(2, "k"), unencodable), keyed(3, "k")},
 			holds:  holdsOf(topicHold(Hold{Through: through(0)}), keyHold(Hold{Through: through(0)})),
-			want:   lines("exhausted 1"+invalid, "exhausted 2"+invalid, "parked 3 under hold 7"),
+			want:   lines("exhausted 1"+invalid, "exhausted 2"+invalid),
 		},
 		"an unencodable probe ends the hold of its key, but proves nothing about the topic": {
 			events: []outbox.Event{with(keyed(2, "k"), unencodable)},
@@ -114,7 +114,7 @@ func TestPlanSortsEvents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPlan(&Batch{Events: c.events, Holds: c.holds}, outbox.DefaultRetryPolicy(), everythingFits)
+			p := newPlan(&Batch{Events: c.events, Holds: c.holds}, rulesOf(TopicSettings{}))
 			if got := sentIDs(p); !slices.Equal(got, c.sent) {
 				t.Errorf("sent %v, want %v", got, c.sent)
 			}
@@ -127,15 +127,17 @@ func TestPlanSortsEvents(t *testing.T) {
 
 func TestPlanAsksThePublisherWhatFits(t *testing.T) {
 	t.Parallel()
-	tooLarge := func(m *Message) *Outcome {
-		if len(m.Value) > 3 {
+	tooLarge := func(m *Message, limit int) *Outcome {
+		if len(m.Value) > limit {
 			return &Outcome{Class: Permanent, Code: "MESSAGE_TOO_LARGE", Message: "over 3"}
 		}
 		return nil
 	}
 	payload := func(p string) func(*outbox.Event) { return func(e *outbox.Event) { e.Payload = []byte(p) } }
 	b := &Batch{Events: []outbox.Event{with(keyed(1, "k"), payload("123")), with(keyed(2, "k"), payload("1234"))}}
-	p := newPlan(b, outbox.DefaultRetryPolicy(), tooLarge)
+	r := rulesOf(TopicSettings{MaxMessageBytes: 3})
+	r.check = tooLarge
+	p := newPlan(b, r)
 	if got := sentIDs(p); !slices.Equal(got, []int64{1}) {
 		t.Errorf("sent %v", got)
 	}

@@ -14,9 +14,10 @@ type Store interface {
 	// Claim locks up to limits.Shards free shards that have pending events and reads those events in
 	// order. It returns nil when there is nothing to do. The claim must be ended by Settle or Abandon.
 	Claim(ctx context.Context, limits Limits) (Claim, error)
-	// ClaimLetters locks up to limit exhausted events, oldest first, that are free and whose
-	// dead-letter topic is not held. It returns nil when there are none.
-	ClaimLetters(ctx context.Context, dlqTopic string, limit int) (LetterClaim, error)
+	// ClaimLetters locks up to limit exhausted events that are free and due, oldest first within each
+	// topic, and whose dead-letter topic is not held; letterTopic says which that is for an event's topic.
+	// It returns nil when there are none.
+	ClaimLetters(ctx context.Context, letterTopic func(topic string) string, limit int) (LetterClaim, error)
 	// Return brings back, up to limit each, scheduled events whose time has come and parked events
 	// whose hold is draining, and lets a probe through each hold that is due for one.
 	Return(ctx context.Context, limit int, grace time.Duration) (Returned, error)
@@ -35,6 +36,8 @@ type Limits struct {
 	// of 0 is no bound.
 	Events int
 	Bytes  int64
+	// CommitOrder asks for Batch.Final and Batch.FenceAge.
+	CommitOrder bool
 }
 
 // Batch is what a claim found.
@@ -43,6 +46,14 @@ type Batch struct {
 	Events []outbox.Event
 	// Holds are the ones that bear on the claimed shards.
 	Holds Holds
+	// PerShard is the most events of one shard that the claim would have read.
+	PerShard int
+	// Now is the time by the database's clock.
+	Now time.Time
+	// Final is the id up to which no transaction can commit an event any more, and FenceAge how long it has
+	// been known that there are newer ones. Both are zero unless asked for.
+	Final    int64
+	FenceAge time.Duration
 	// Crashes is how many earlier batches over these shards ended with the death of their worker;
 	// SuspectFirst to SuspectLast are the ids that were in flight then.
 	Crashes                   int
@@ -67,11 +78,22 @@ type Claim interface {
 // LetterClaim is a set of exhausted events that are locked until Settle or Abandon.
 type LetterClaim interface {
 	Events() []outbox.Event
-	// Settle marks the delivered ids dead-lettered; a hold, if any, is put on the dead-letter topic,
-	// and lifted when there is none. It commits.
-	Settle(ctx context.Context, delivered []int64, hold *HoldChange) error
+	// Settle writes what became of the letters and commits.
+	Settle(ctx context.Context, s *LetterSettlement) error
 	// Abandon gives the events back with nothing changed.
 	Abandon()
+}
+
+// LetterSettlement is what became of a claim of letters.
+type LetterSettlement struct {
+	// Delivered are ids that their dead-letter topic acknowledged.
+	Delivered []int64
+	// Postponed are ids whose letter was refused by its own fault; they are offered again after PostponeFor.
+	Postponed   []int64
+	PostponeFor time.Duration
+	// Holds are put on dead-letter topics that take nothing; those of Lifted end.
+	Holds  []HoldChange
+	Lifted []string
 }
 
 // Returned counts what one Return did.
@@ -82,8 +104,11 @@ type Returned struct {
 
 // Publisher is what the relay needs of the broker.
 type Publisher interface {
-	// Check returns the outcome of a message that can never be sent as it is, or nil.
-	Check(m *Message) *Outcome
+	// Check returns the outcome of a message that can never be sent as it is, or nil. limit is the largest
+	// record to send, in bytes; 0, or more than the publisher's own limit, is that.
+	Check(m *Message, limit int) *Outcome
+	// Partition says on which of n partitions a message with this key is; key is not nil.
+	Partition(key []byte, n int32) int32
 	// Publish hands the messages to the broker, in order, and waits for the outcomes until ctx ends.
 	// It returns one outcome per message. Once a message of a topic and key was not delivered for a
 	// reason that may pass, later ones of that key are withheld. A message whose outcome is still
@@ -139,4 +164,7 @@ type Outcome struct {
 	Code string
 	// Message says what happened, for people.
 	Message string
+	// Partition, of Partitions that the topic has, is where a message with a key was on its way to when it
+	// failed. Partitions of 0 is not known, or not the matter.
+	Partition, Partitions int32
 }

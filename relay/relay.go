@@ -28,11 +28,11 @@ type Config struct {
 	Workers int
 	// BatchSize is the most events in one batch. Defaults to 1000.
 	BatchSize int
-	// Retry is the policy for events that fail by their own fault. Defaults to
-	// outbox.DefaultRetryPolicy.
-	Retry outbox.RetryPolicy
-	// DLQTopic is the dead-letter topic. Defaults to "postrider.dlq".
-	DLQTopic string
+	// TopicSettings returns the rules for a topic; it is called once for each topic that is met. Defaults
+	// to the zero TopicSettings for all, which stands for their defaults.
+	TopicSettings func(topic string) TopicSettings
+	// CommitOrder says that the settings of some topic may ask for it. Defaults to false.
+	CommitOrder bool
 	// PublishTimeout bounds the wait for acknowledgements of one batch; what is not known by then
 	// holds its topic. It must stay below the database's idle_in_transaction_session_timeout.
 	// Defaults to 10s.
@@ -61,11 +61,8 @@ func (c Config) withDefaults() Config {
 	if c.BatchSize == 0 {
 		c.BatchSize = 1000
 	}
-	if c.Retry == (outbox.RetryPolicy{}) {
-		c.Retry = outbox.DefaultRetryPolicy()
-	}
-	if c.DLQTopic == "" {
-		c.DLQTopic = "postrider.dlq"
+	if c.TopicSettings == nil {
+		c.TopicSettings = func(string) TopicSettings { return TopicSettings{} }
 	}
 	if c.PublishTimeout == 0 {
 		c.PublishTimeout = 10 * time.Second
@@ -98,12 +95,6 @@ func (c Config) validate() error {
 	case c.IdlePollMin < 0 || c.IdlePollMax < c.IdlePollMin:
 		return fmt.Errorf("relay: IdlePollMin is %v and IdlePollMax %v, they must be positive and in this order", c.IdlePollMin, c.IdlePollMax)
 	}
-	if err := outbox.ValidTopic(c.DLQTopic); err != nil {
-		return fmt.Errorf("relay: DLQTopic: %w", err)
-	}
-	if err := c.Retry.Validate(); err != nil {
-		return fmt.Errorf("relay: Retry: %w", err)
-	}
 	return nil
 }
 
@@ -113,6 +104,8 @@ type Relay struct {
 	metrics *metrics
 	idle    *idle
 	brokers brokers
+	rules   rules
+	topics  sync.Map // *TopicSettings by topic
 }
 
 // New checks the configuration and returns a relay that does nothing until Run.
@@ -121,7 +114,25 @@ func New(cfg Config) (*Relay, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Relay{cfg: cfg, metrics: newMetrics(cfg.Registerer), idle: newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2)}, nil
+	r := &Relay{cfg: cfg, metrics: newMetrics(cfg.Registerer), idle: newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2)}
+	r.rules = rules{settings: r.settings, check: cfg.Publisher.Check, partition: cfg.Publisher.Partition, storms: newStorms(), crowds: &crowds{}}
+	return r, nil
+}
+
+// settings returns the rules for a topic. Rules that are out of range are replaced by the defaults: what
+// is already in the outbox must not stand still for them.
+func (r *Relay) settings(topic string) *TopicSettings {
+	if s, ok := r.topics.Load(topic); ok {
+		return s.(*TopicSettings)
+	}
+	s := r.cfg.TopicSettings(topic)
+	if err := s.Validate(); err != nil {
+		r.cfg.Logger.Error("the settings of a topic are out of range, the defaults are used", "topic", topic, "err", err)
+		s = TopicSettings{}
+	}
+	s = s.withDefaults()
+	kept, _ := r.topics.LoadOrStore(topic, &s)
+	return kept.(*TopicSettings)
 }
 
 // Run works until ctx ends. Then it claims nothing more, finishes the batches in hand within

@@ -28,7 +28,7 @@ func TestRunWorksUntilItIsTold(t *testing.T) {
 				workers[l.Worker]++
 				return &fakeClaim{batch: Batch{Events: []outbox.Event{keyed(1, "a")}}}, nil
 			},
-			letters: func(context.Context, string, int) (LetterClaim, error) { letters++; return nil, nil },
+			letters: func(context.Context, func(string) string, int) (LetterClaim, error) { letters++; return nil, nil },
 			back: func(_ context.Context, limit int, grace time.Duration) (Returned, error) {
 				if limit < 1 || grace != 25*time.Second { // two publish timeouts and a little
 					t.Errorf("Return(%d, %v)", limit, grace)

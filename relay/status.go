@@ -1,6 +1,10 @@
 package relay
 
-import "time"
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
 
 // Status is the outbox in numbers.
 type Status struct {
@@ -26,15 +30,22 @@ type Status struct {
 
 // HoldStatus is a hold for people.
 type HoldStatus struct {
-	Scope       Scope     `json:"scope"`
-	Topic       string    `json:"topic"`
-	Key         string    `json:"key,omitempty"`
-	Cause       Cause     `json:"cause"`
-	ErrorCode   string    `json:"error_code"`
-	Error       string    `json:"error"`
-	HeldAt      time.Time `json:"held_at"`
-	NextProbeAt time.Time `json:"next_probe_at"`
-	Probes      int       `json:"probes"`
-	Draining    bool      `json:"draining"`
-	Parked      int64     `json:"parked"`
+	ID        int64  `json:"id"`
+	Scope     Scope  `json:"scope"`
+	Topic     string `json:"topic"`
+	Key       string `json:"key,omitempty"`
+	Partition *int32 `json:"partition,omitempty"`
+	Cause     Cause  `json:"cause"`
+	ErrorCode string `json:"error_code"`
+	Error     string `json:"error"`
+	// EventID is the event whose failure it comes from, OutboxID its row where it was given up.
+	EventID  uuid.UUID `json:"event_id"`
+	OutboxID int64     `json:"outbox_id,omitempty"`
+	HeldAt   time.Time `json:"held_at"`
+	// NextProbeAt is nil for a hold that waits for somebody.
+	NextProbeAt *time.Time `json:"next_probe_at"`
+	Probes      int        `json:"probes"`
+	Draining    bool       `json:"draining"`
+	// Parked are the events behind it, counted up to 100001.
+	Parked int64 `json:"parked"`
 }

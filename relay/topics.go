@@ -89,3 +89,8 @@ func (s TopicSettings) Validate() error {
 	}
 	return nil
 }
+
+// ForAll returns the same settings for every topic, for Config.TopicSettings.
+func ForAll(s TopicSettings) func(topic string) TopicSettings {
+	return func(string) TopicSettings { return s }
+}

@@ -48,9 +48,10 @@ func stick(t *testing.T, p *Publisher, topic string) []relay.Message {
 	return ms
 }
 
-// TestAllClientsBusy: when every client waits for a partition, the next batch is told so at once, and
-// when the partition is back all go on.
-func TestAllClientsBusy(t *testing.T) {
+// TestTooManyWait: as many batches as there may be wait for a partition. Others go on, and so does one
+// more that has to wait: for it the one that waited longest is given up. It goes out anew when it is asked
+// for again, and nothing is lost.
+func TestTooManyWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := kafkatest.Virtual(t)
@@ -59,20 +60,31 @@ func TestAllClientsBusy(t *testing.T) {
 		f := fault(b, kmsg.Produce, silent, kerr.NotEnoughReplicas, 0)
 		stuck := stick(t, p, silent)
 		ms := messages(other, 2, "x", "y")
-		wantOutcomes(t, publish(t, p, append(ms, stuck[0])...), "infrastructure CLIENTS_BUSY", "infrastructure CLIENTS_BUSY",
-			"infrastructure CLIENTS_BUSY", "infrastructure CLIENTS_BUSY", "infrastructure UNKNOWN_OUTCOME")
+		wantOutcomes(t, publish(t, p, append(ms, stuck[0])...), "delivered", "delivered", "delivered", "delivered", "infrastructure UNKNOWN_OUTCOME")
 		if err := p.Ping(t.Context()); err != nil {
 			t.Errorf("the broker answers, Ping says %v", err)
 		}
+		more := message(silent, "one more", "v")
+		wantOutcomes(t, publish(t, p, more), "infrastructure UNKNOWN_OUTCOME")
+		time.Sleep(time.Second)
+		givenUp := 0
+		for _, m := range append(stuck, more) {
+			if o := p.flightOf(m.ID); o == nil || final(o) {
+				givenUp++
+			}
+		}
+		if givenUp != 1 {
+			t.Errorf("%d batches were given up, want 1", givenUp)
+		}
 		f.Remove()
 		time.Sleep(time.Minute)
-		wantAll(t, publish(t, p, append(ms, stuck...)...), relay.Delivered)
-		wantTopic(t, b, silent, stuck...)
+		wantAll(t, publish(t, p, append(stuck, more)...), relay.Delivered)
+		wantTopic(t, b, silent, append(stuck, more)...)
 		wantTopic(t, b, other, ms...)
-		if err := p.Ping(t.Context()); err != nil {
-			t.Errorf("Ping: %v", err)
-		}
 		wantClients(t, p, maxClients, maxClients)
+		if len(p.left) > 0 || p.stuck.all(silent) || len(p.stuck.topics) > 0 {
+			t.Errorf("%d clients are left behind, stuck are %v", len(p.left), p.stuck.topics)
+		}
 	})
 }
 

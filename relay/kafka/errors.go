@@ -17,12 +17,7 @@ const (
 	CodeUnreachable = "BROKER_UNREACHABLE"
 	// CodeClientClosed: the relay is stopping.
 	CodeClientClosed = "CLIENT_CLOSED"
-	// CodeClientsBusy: too many batches wait for partitions that are away.
-	CodeClientsBusy = "CLIENTS_BUSY"
 )
-
-// errBusy is what a call gets when no client is free for it.
-var errBusy = errors.New("all producers wait for partitions that are away")
 
 // errLookup is the error of records whose topic the client could not look up in time.
 var errLookup = errors.New("no broker says where the partitions of the topic are")
@@ -46,11 +41,8 @@ func classify(err error) (relay.Class, string) {
 	}
 	var ke *kerr.Error
 	if !errors.As(err, &ke) {
-		switch {
-		case errors.Is(err, kgo.ErrClientClosed):
+		if errors.Is(err, kgo.ErrClientClosed) {
 			return relay.Infrastructure, CodeClientClosed
-		case errors.Is(err, errBusy):
-			return relay.Infrastructure, CodeClientsBusy
 		}
 		return relay.Infrastructure, CodeUnreachable
 	}

@@ -91,7 +91,6 @@ func TestClassifyClientErrors(t *testing.T) {
 		{nil, relay.Delivered, ""},
 		{kgo.ErrClientClosed, relay.Infrastructure, CodeClientClosed},
 		{fmt.Errorf("kafka: %w", kgo.ErrClientClosed), relay.Infrastructure, CodeClientClosed},
-		{errBusy, relay.Infrastructure, CodeClientsBusy},
 		{kgo.ErrMaxBuffered, relay.Infrastructure, CodeUnreachable},
 		{kgo.ErrRecordTimeout, relay.Infrastructure, CodeUnreachable},
 		{kgo.ErrRecordRetries, relay.Infrastructure, CodeUnreachable},

@@ -14,6 +14,9 @@ type flight struct {
 	done chan struct{}
 	err  error
 	at   time.Time
+	// Where the record is on its way to.
+	topic                 string
+	partition, partitions int32
 }
 
 // rememberFor is how long a final outcome is kept for an event that nobody claims again here. Losing
@@ -40,9 +43,10 @@ type batch struct {
 	placed   []bool
 	homeless int
 	// errs and known are by record; late are the flights made when the wait ended.
-	errs  []error
-	known []bool
-	late  map[int]*flight
+	errs   []error
+	known  []bool
+	places []place
+	late   map[int]*flight
 }
 
 func newBatch(n int) *batch {
@@ -55,6 +59,9 @@ type place struct {
 	context.Context
 	b *batch
 	n int
+	// partition, of partitions, is where the record goes; partitions is 0 until that is known. They are
+	// written before the record is settled, and read after.
+	partition, partitions int32
 }
 
 // settle notes that a record is in the queue of its partition, or will never be. b.mu is held.
@@ -69,8 +76,8 @@ func (b *batch) settle(i int) {
 	}
 }
 
-// resolve is called once per record, by the client.
-func (b *batch) resolve(i int, err error) {
+// resolve is called once per record, by the client. It returns the record's flight, if there is one.
+func (b *batch) resolve(i int, err error) *flight {
 	b.mu.Lock()
 	b.settle(i)
 	b.errs[i], b.known[i] = err, true
@@ -84,6 +91,14 @@ func (b *batch) resolve(i int, err error) {
 		f.err, f.at = err, time.Now()
 		close(f.done)
 	}
+	return f
+}
+
+// answers counts the records with an outcome.
+func (b *batch) answers() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.known) - b.left
 }
 
 // failures are the topics with a record that has failed by now or is in no queue, and why.

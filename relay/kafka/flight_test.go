@@ -63,8 +63,8 @@ func testNoAnswer(t *testing.T, err *kerr.Error) {
 
 	began := time.Now()
 	out := publish(t, p, first...)
-	if took := time.Since(began); took != bound {
-		t.Errorf("Publish took %v, the bound is %v", took, bound)
+	if took := time.Since(began); took > 2*patience {
+		t.Errorf("Publish took %v although all but one partition had answered; its patience is %v", took, patience)
 	}
 	wantOutcomes(t, out, unknown, unknown, unknown, unknown, "delivered", "delivered")
 

@@ -34,7 +34,7 @@ func TestTooLargeForTheTopic(t *testing.T) {
 		for _, i := range []int{7, 150} {
 			ms[i].Value = append(ms[i].Value, make([]byte, 2000)...)
 		}
-		out := publish(t, p, ms...)
+		out := publishOn(t, p, ms...)
 		wantAll(t, out, relay.Delivered, 7, 150)
 		wantOutcomes(t, []relay.Outcome{out[7], out[150]}, "permanent MESSAGE_TOO_LARGE", "permanent MESSAGE_TOO_LARGE")
 		wantTopic(t, b, topic, without(ms, 7, 150)...)
@@ -71,7 +71,8 @@ func TestErrorOnce(t *testing.T) {
 	}
 }
 
-// TestInvalidRecord: one record is refused whenever it is sent. It is given up, and its key goes on.
+// TestInvalidRecord: one record is refused whenever it is sent. It is given up, and its key goes on when
+// whoever publishes knows.
 func TestInvalidRecord(t *testing.T) {
 	t.Parallel()
 	b := kafkatest.Kfake(t)
@@ -80,7 +81,11 @@ func TestInvalidRecord(t *testing.T) {
 	for _, bad := range []int{0, 55, len(ms) - 1} {
 		refuse(b, topic, 3, string(ms[bad].Value), kerr.InvalidRecord)
 	}
-	out := publish(t, newPublisher(t, b, nil), ms...)
+	p := newPublisher(t, b, nil)
+	first := publish(t, p, ms[0], ms[10], ms[20], ms[1])
+	wantOutcomes(t, first, "permanent INVALID_RECORD", "withheld", "withheld", "delivered")
+	out := append(first[:1:1], first[3])
+	out = append(out, publishOn(t, p, ms[2:]...)...)
 	wantAll(t, out, relay.Delivered, 0, 55, len(ms)-1)
 	for _, bad := range []int{0, 55, len(ms) - 1} {
 		wantOutcomes(t, out[bad:bad+1], "permanent INVALID_RECORD")

@@ -35,11 +35,12 @@ func (p *Publisher) Publish(ctx context.Context, ms []relay.Message) []relay.Out
 	// whoever asks again gets its outcome then.
 	for i, f := range attached {
 		if !final(f) {
-			out[i] = p.unknown()
+			out[i] = p.unknown(f)
 			continue
 		}
 		p.forget(ms[i].ID)
 		out[i] = p.outcome(f.err)
+		out[i].Partition, out[i].Partitions = f.partition, f.partitions
 		if suspect(out[i].Class) {
 			// It failed among others; the next claim sends it anew.
 			out[i] = relay.Outcome{Class: relay.Withheld}
@@ -49,13 +50,13 @@ func (p *Publisher) Publish(ctx context.Context, ms []relay.Message) []relay.Out
 }
 
 // sort finds the messages whose earlier copy is remembered: those with a final outcome need no
-// sending, those without one are attached. New messages of a topic with an attached one are withheld,
-// because they would overtake it if it failed. What Check refuses is not sent either: the client would
-// refuse it alone, and send later ones of its key.
+// sending, those without one are attached. New messages with a key on the partition of an attached one are
+// withheld, because they would overtake it if it failed. What Check refuses is not sent either: the client
+// would refuse it alone, and send later ones of its key.
 func (p *Publisher) sort(ms []relay.Message, out []relay.Outcome) (send []int, attached map[int]*flight) {
 	send = make([]int, 0, len(ms))
 	attached = map[int]*flight{}
-	waiting := map[string]bool{}
+	waiting := map[string][]*flight{} // by topic, one for each partition
 	if p.flights.Load() > 0 {
 		for i := range ms {
 			f := p.flightOf(ms[i].ID)
@@ -63,7 +64,9 @@ func (p *Publisher) sort(ms []relay.Message, out []relay.Outcome) (send []int, a
 			case f == nil:
 			case !final(f):
 				attached[i] = f
-				waiting[ms[i].Topic] = true
+				if !slices.ContainsFunc(waiting[f.topic], f.together) {
+					waiting[f.topic] = append(waiting[f.topic], f)
+				}
 			case f.err == nil:
 				p.forget(ms[i].ID)
 				out[i] = relay.Outcome{Class: relay.Delivered}
@@ -73,18 +76,30 @@ func (p *Publisher) sort(ms []relay.Message, out []relay.Outcome) (send []int, a
 		}
 	}
 	for i := range ms {
-		if out[i].Class != "" || attached[i] != nil {
-			continue
-		}
-		if waiting[ms[i].Topic] {
+		m := &ms[i]
+		switch {
+		case out[i].Class != "" || attached[i] != nil:
+		case m.Key != nil && slices.ContainsFunc(waiting[m.Topic], func(f *flight) bool {
+			return p.Partition(m.Key, f.partitions) == f.partition
+		}):
 			out[i] = relay.Outcome{Class: relay.Withheld}
-		} else if o := p.Check(&ms[i]); o != nil {
-			out[i] = *o
-		} else {
-			send = append(send, i)
+		case m.Key == nil && p.stuck.all(m.Topic):
+			out[i] = relay.Outcome{Class: relay.Infrastructure, Code: CodeUnknownOutcome,
+				Message: "no partition of the topic answers" + p.last.suffix()}
+		default:
+			if o := p.Check(m, 0); o != nil {
+				out[i] = *o
+			} else {
+				send = append(send, i)
+			}
 		}
 	}
 	return send, attached
+}
+
+// together reports whether two flights go to one partition.
+func (f *flight) together(g *flight) bool {
+	return f.partition == g.partition && f.partitions == g.partitions
 }
 
 // sendOn produces the chosen messages on a client that nobody else uses.
@@ -135,7 +150,7 @@ func (p *Publisher) produce(ctx context.Context, c *kgo.Client, ms []relay.Messa
 		r := &records[n]
 		r.Topic, r.Key, r.Value = m.Topic, m.Key, m.Value
 		// Never a context that can end: cancelling a record in the client can lose it or its order.
-		places[n] = place{context.Background(), b, n}
+		places[n] = place{Context: context.Background(), b: b, n: n}
 		r.Context = &places[n]
 		if len(m.Headers) > 0 {
 			r.Headers = make([]kgo.RecordHeader, len(m.Headers))
@@ -147,9 +162,12 @@ func (p *Publisher) produce(ctx context.Context, c *kgo.Client, ms []relay.Messa
 			if err != nil {
 				p.note(c, err)
 			}
-			b.resolve(n, err)
+			if f := b.resolve(n, err); f != nil {
+				p.stuck.remove(f.topic, f.partition)
+			}
 		})
 	}
+	b.places = places
 	select {
 	case <-b.queued: // at once, unless a topic is new to the client
 	case <-time.After(lookupTimeout):
@@ -166,11 +184,32 @@ func (p *Publisher) produce(ctx context.Context, c *kgo.Client, ms []relay.Messa
 		_ = c.Flush(context.Background()) // ends when the client is empty or closed
 		<-b.done
 	}()
-	select {
-	case <-b.empty:
-	case <-ctx.Done():
-	}
+	await(ctx, b)
 	return b
+}
+
+// patience is how long a batch waits for its last answers when the others are there and no more come: the
+// shards of all are locked meanwhile, and what is without an answer holds its partition only.
+const patience = time.Second
+
+// await returns when every outcome is known, the wait has gone on for too long, or ctx ended.
+func await(ctx context.Context, b *batch) {
+	quiet := time.NewTicker(patience)
+	defer quiet.Stop()
+	for seen := 0; ; {
+		select {
+		case <-b.empty:
+			return
+		case <-ctx.Done():
+			return
+		case <-quiet.C:
+			n := b.answers()
+			if n > 0 && n == seen {
+				return
+			}
+			seen = n
+		}
+	}
 }
 
 // read takes the outcomes of a batch. A record without one stays in the client, as a flight. It reports
@@ -189,10 +228,13 @@ func (p *Publisher) read(b *batch, ms []relay.Message, send []int, out []relay.O
 			out[i] = p.notSent(err)
 		case b.known[n]:
 			out[i] = p.outcome(b.errs[n])
+			out[i].Partition, out[i].Partitions = b.places[n].partition, b.places[n].partitions
 		default:
-			b.late[n] = &flight{done: make(chan struct{})}
-			p.remember(ms[i].ID, b.late[n])
-			out[i] = p.unknown()
+			f := &flight{done: make(chan struct{}), topic: ms[i].Topic, partition: b.places[n].partition, partitions: b.places[n].partitions}
+			b.late[n] = f
+			p.stuck.add(f.topic, f.partition, f.partitions)
+			p.remember(ms[i].ID, f)
+			out[i] = p.unknown(f)
 		}
 	}
 	return complete
@@ -219,7 +261,8 @@ func (p *Publisher) alone(ctx context.Context, c *kgo.Client, b *batch, ms []rel
 				}
 			}
 		}
-		if o := out[i].Class; ms[i].Key != nil && o != relay.Delivered && o != relay.Permanent {
+		// Not even one that is given up lets the next ones pass: that is for whoever commits that it is.
+		if ms[i].Key != nil && out[i].Class != relay.Delivered {
 			blocked[name] = true
 		}
 	}
@@ -241,6 +284,7 @@ func (p *Publisher) release(c *kgo.Client, b *batch) {
 	case <-b.empty:
 		p.giveBack(c)
 	default:
+		p.leave(c)
 		go func() {
 			<-b.empty
 			p.giveBack(c)
@@ -262,13 +306,13 @@ func (p *Publisher) notSent(err error) relay.Outcome {
 	if suspect(o.Class) {
 		o.Class = relay.Infrastructure
 	}
-	if errors.Is(err, errBusy) || errors.Is(err, errLookup) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, errLookup) || errors.Is(err, context.DeadlineExceeded) {
 		o.Message += p.last.suffix() // otherwise err says it
 	}
 	return o
 }
 
-func (p *Publisher) unknown() relay.Outcome {
-	return relay.Outcome{Class: relay.Infrastructure, Code: CodeUnknownOutcome,
+func (p *Publisher) unknown(f *flight) relay.Outcome {
+	return relay.Outcome{Class: relay.Infrastructure, Code: CodeUnknownOutcome, Partition: f.partition, Partitions: f.partitions,
 		Message: fmt.Sprintf("no acknowledgement in time; whether the record arrived is not known%s", p.last.suffix())}
 }

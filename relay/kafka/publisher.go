@@ -18,8 +18,9 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// maxClients bounds the producers of one Publisher. Each batch has one to itself; one that waits for
-// a partition that is away is out of use until that is back.
+// maxClients bounds the producers of one Publisher that wait for partitions that are away. Each batch has
+// one to itself. When there are more, the one that waited longest is closed: its records go out anew when
+// their events are claimed again, before any later one of their keys.
 const maxClients = 32
 
 // DefaultMaxMessageBytes is Kafka's own default of max.message.bytes.
@@ -62,11 +63,13 @@ type Publisher struct {
 
 	mu         sync.Mutex
 	idle       []*kgo.Client
+	left       []*kgo.Client       // in use only because records are without an answer, longest first
 	all        map[*kgo.Client]int // by client the generation that it belongs to
 	generation int                 // clients of other generations are not used again
 	closed     bool
 	pending    map[relay.MessageID]*flight
 	flights    atomic.Int64 // len(pending), read without the lock
+	stuck      stuck
 
 	inUse sync.WaitGroup // clients taken and not given back
 }
@@ -106,10 +109,10 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 		kgo.BrokerMaxWriteBytes(int32(max(100<<20, cfg.MaxMessageBytes+requestOverhead))),
 		kgo.MaxBufferedRecords(1 << 30), // a batch is bounded by its claim; ErrMaxBuffered would break order
 		kgo.ManualFlushing(),
-		kgo.MetadataMinAge(250 * time.Millisecond),           // the default makes every leader change cost 5 s
-		kgo.UnknownTopicRetries(1),                           // each takes 250 ms, and the rest of a batch waits
-		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), // murmur2, as the Java client
-		kgo.DisableClientMetrics(),                           // pushing them to a broker that is away would hold up Close
+		kgo.MetadataMinAge(250 * time.Millisecond), // the default makes every leader change cost 5 s
+		kgo.UnknownTopicRetries(1),                 // each takes 250 ms, and the rest of a batch waits
+		kgo.RecordPartitioner(partitioner{p}),
+		kgo.DisableClientMetrics(), // pushing them to a broker that is away would hold up Close
 		kgo.WithHooks(&p.last, queueHook{}),
 		kgo.WithLogger(clientLogger{cfg.Logger}),
 		kgo.ProducerOnDataLossDetected(func(topic string, partition int32) {
@@ -167,14 +170,29 @@ func (p *Publisher) take() (*kgo.Client, error) {
 			return c, nil
 		}
 	}
-	if len(p.all) >= maxClients {
-		return nil, errBusy
-	}
 	c, err := p.newClient()
 	if err == nil {
 		p.inUse.Add(1)
 	}
 	return c, err
+}
+
+// leave notes that a client is in use only because records are without an answer.
+func (p *Publisher) leave(c *kgo.Client) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	p.left = append(p.left, c)
+	if len(p.left) <= maxClients {
+		return
+	}
+	oldest := p.left[0]
+	p.left = p.left[1:]
+	delete(p.all, oldest)
+	p.cfg.Logger.Warn("too many producers wait for partitions that are away, the one that waited longest is closed", "limit", maxClients)
+	go oldest.Close()
 }
 
 // giveBack makes the client free for others, or closes it if it is not to be used again, together with
@@ -183,7 +201,8 @@ func (p *Publisher) giveBack(c *kgo.Client) {
 	defer p.inUse.Done()
 	var worn []*kgo.Client
 	p.mu.Lock()
-	if !p.closed {
+	p.left = slices.DeleteFunc(p.left, func(l *kgo.Client) bool { return l == c })
+	if _, known := p.all[c]; known && !p.closed {
 		p.idle = slices.DeleteFunc(append(p.idle, c), func(c *kgo.Client) bool {
 			if p.all[c] == p.generation {
 				return false
@@ -203,7 +222,7 @@ func (p *Publisher) giveBack(c *kgo.Client) {
 func (p *Publisher) retire(c *kgo.Client) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.closed {
+	if _, known := p.all[c]; known && !p.closed {
 		p.all[c] = retired
 	}
 }
@@ -225,33 +244,17 @@ func (p *Publisher) note(c *kgo.Client, err error) {
 	}
 }
 
-// Ping implements relay.Publisher. When no client is free it asks through one that waits for a
-// partition: that partitions are away does not say that brokers are.
+// Ping implements relay.Publisher.
 func (p *Publisher) Ping(ctx context.Context) error {
 	c, err := p.take()
-	switch {
-	case err == nil:
-		defer p.giveBack(c)
-	case errors.Is(err, errBusy):
-		c, err = p.anyClient()
-	}
 	if err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
+	defer p.giveBack(c)
 	if err := c.Ping(ctx); err != nil {
 		return fmt.Errorf("kafka brokers %v: %w", p.cfg.Brokers, err)
 	}
 	return nil
-}
-
-// anyClient returns a client that others use too, for anything but producing.
-func (p *Publisher) anyClient() (*kgo.Client, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c := range p.all {
-		return c, nil
-	}
-	return nil, kgo.ErrClientClosed
 }
 
 // Close ends all clients and waits for calls that use one. Records without an acknowledgement stay
@@ -270,11 +273,15 @@ func (p *Publisher) Close() {
 
 // Check implements relay.Publisher: a record over the limit would be refused by the client, alone,
 // while later records of its key went out.
-func (p *Publisher) Check(m *relay.Message) *relay.Outcome {
+func (p *Publisher) Check(m *relay.Message, limit int) *relay.Outcome {
+	setting := "the topic's max_message_bytes"
+	if limit <= 0 || limit >= p.cfg.MaxMessageBytes {
+		limit, setting = p.cfg.MaxMessageBytes, "kafka max_message_bytes"
+	}
 	n := encodedSize(m)
-	if n <= p.cfg.MaxMessageBytes {
+	if n <= limit {
 		return nil
 	}
 	return &relay.Outcome{Class: relay.Permanent, Code: "MESSAGE_TOO_LARGE",
-		Message: fmt.Sprintf("the record is %d bytes, the limit is %d (kafka max_message_bytes)", n, p.cfg.MaxMessageBytes)}
+		Message: fmt.Sprintf("the record is %d bytes, the limit is %d (%s)", n, limit, setting)}
 }

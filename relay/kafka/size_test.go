@@ -67,7 +67,7 @@ func TestSizeAtTheLimit(t *testing.T) {
 		if fits := size <= limit; fits != (err == nil) || !fits && !errors.Is(err, kerr.MessageTooLarge) {
 			rt.Errorf("the client and the broker say %v to %d bytes", err, size)
 		}
-		if o := p.Check(&m); (o == nil) != (size <= limit) {
+		if o := p.Check(&m, 0); (o == nil) != (size <= limit) {
 			rt.Errorf("Check says %v to %d bytes", o, size)
 		}
 		out := p.Publish(context.Background(), []relay.Message{m})[0]

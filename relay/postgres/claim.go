@@ -33,11 +33,19 @@ type claim struct {
 // Claim implements relay.Store. Locking and reading are two statements in one round trip: the second
 // one's snapshot is taken after the locks, so it sees all that the last owners settled.
 func (s *Store) Claim(ctx context.Context, limits relay.Limits) (relay.Claim, error) {
+	c := &claim{store: s, worker: limits.Worker}
+	if limits.CommitOrder {
+		// Before the claim's snapshot, which then sees all that is final.
+		var err error
+		if c.batch.Final, c.batch.FenceAge, err = s.order.final(ctx, s.pool); err != nil {
+			return nil, err
+		}
+	}
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
-	c := &claim{store: s, conn: conn, worker: limits.Worker}
+	c.conn = conn
 	if limits.Bytes <= 0 {
 		limits.Bytes = math.MaxInt64
 	}
@@ -60,17 +68,20 @@ func (c *claim) read(ctx context.Context, limits relay.Limits) error {
 	b.Queue(claimHolds)
 	b.Queue(claimCrashes, c.store.processPrefix(c.worker))
 	res := c.conn.SendBatch(ctx, b)
-	err := c.scan(res)
+	err := c.scan(res, limits)
 	return errors.Join(err, res.Close())
 }
 
-func (c *claim) scan(res pgx.BatchResults) error {
+func (c *claim) scan(res pgx.BatchResults, limits relay.Limits) error {
 	if _, err := res.Exec(); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	if _, err := res.Exec(); err != nil {
+	var shards string
+	var locked int
+	if err := res.QueryRow().Scan(&shards, &locked, &c.batch.Now); err != nil {
 		return fmt.Errorf("lock shards: %w", err)
 	}
+	c.batch.PerShard = max(limits.Events/max(locked, 1), 1)
 	rows, err := res.Query()
 	if err != nil {
 		return fmt.Errorf("read events: %w", err)
@@ -126,9 +137,12 @@ func (c *claim) scanHolds(rows pgx.Rows) error {
 		var h relay.Hold
 		var shard *int16
 		var through *int64
-		if err := rows.Scan(&h.ID, &h.Scope, &h.Topic, &h.Key, &h.Probes, &h.Draining, &shard, &through); err != nil {
+		var age int64
+		if err := rows.Scan(&h.ID, &h.Scope, &h.Topic, &h.Key, &h.Partition, &h.Partitions, &h.Cause, &age,
+			&h.Probes, &h.Draining, &shard, &through); err != nil {
 			return err
 		}
+		h.Age = time.Duration(age) * time.Microsecond
 		known := found[h.ID]
 		if known == nil {
 			known = &h

@@ -87,7 +87,7 @@ func decide(rng *rand.Rand, c relay.Claim) *relay.Settlement {
 	failing := rng.IntN(3) // 0: t fails, 1: u fails, 2: none does
 	for i := range b.Events {
 		e := &b.Events[i]
-		if h := b.Holds.Of(e); h != nil {
+		if h := heldBy(b, e); h != nil {
 			s.Parked = append(s.Parked, relay.Park{ID: e.ID, Shard: e.Shard, HoldID: h.ID})
 			continue
 		}

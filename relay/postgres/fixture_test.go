@@ -202,12 +202,17 @@ func parkAll(c relay.Claim, h relay.HoldChange) *relay.Settlement {
 	return s
 }
 
+// heldBy is what keeps an event back. All keys are on partition 0 here.
+func heldBy(b *relay.Batch, e *outbox.Event) *relay.Hold {
+	return b.Holds.WaitsFor(e, func([]byte, int32) int32 { return 0 })
+}
+
 // free are the ids of a claim's events that no hold keeps back.
 func free(c relay.Claim) []int64 {
 	b := c.Batch()
 	var ids []int64
 	for i := range b.Events {
-		if b.Holds.Of(&b.Events[i]) == nil {
+		if heldBy(b, &b.Events[i]) == nil {
 			ids = append(ids, b.Events[i].ID)
 		}
 	}

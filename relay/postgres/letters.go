@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,20 +17,31 @@ import (
 // order to keep, so they need no shard.
 type letterClaim struct {
 	claim
-	topic  string
 	events []outbox.Event
 }
 
 // ClaimLetters implements relay.Store.
-func (s *Store) ClaimLetters(ctx context.Context, dlqTopic string, limit int) (relay.LetterClaim, error) {
+func (s *Store) ClaimLetters(ctx context.Context, letterTopic func(string) string, limit int) (relay.LetterClaim, error) {
+	topics, err := s.letterTopics(ctx, letterTopic)
+	if err != nil {
+		return nil, fmt.Errorf("find the topics of dead letters: %w", err)
+	}
+	if len(topics) == 0 {
+		return nil, nil
+	}
+	if len(topics) > limit {
+		// Others another time: whoever is first now is done then, or postponed, or held.
+		rand.Shuffle(len(topics), func(i, k int) { topics[i], topics[k] = topics[k], topics[i] })
+		topics = topics[:limit]
+	}
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
-	c := &letterClaim{claim: claim{store: s, conn: conn}, topic: dlqTopic}
+	c := &letterClaim{claim: claim{store: s, conn: conn}}
 	b := &pgx.Batch{}
 	b.Queue("begin isolation level read committed")
-	b.Queue(claimLetters, dlqTopic, limit)
+	b.Queue(claimLetters, topics, max(limit/len(topics), 1))
 	res := conn.SendBatch(ctx, b)
 	if _, err = res.Exec(); err == nil {
 		var rows pgx.Rows
@@ -43,20 +56,45 @@ func (s *Store) ClaimLetters(ctx context.Context, dlqTopic string, limit int) (r
 	return c, nil
 }
 
+// letterTopics returns the topics that have exhausted events to send and whose dead-letter topic is not held.
+func (s *Store) letterTopics(ctx context.Context, letterTopic func(string) string) ([]string, error) {
+	rows, err := s.pool.Query(ctx, letterTopics)
+	if err != nil {
+		return nil, err
+	}
+	var waiting []string
+	held := map[string]bool{}
+	var topic string
+	var isHeld bool
+	_, err = pgx.ForEachRow(rows, []any{&topic, &isHeld}, func() error {
+		if isHeld {
+			held[topic] = true
+		} else {
+			waiting = append(waiting, topic)
+		}
+		return nil
+	})
+	return slices.DeleteFunc(waiting, func(t string) bool { return held[letterTopic(t)] }), err
+}
+
 // Events implements relay.LetterClaim.
 func (c *letterClaim) Events() []outbox.Event { return c.events }
 
 // Settle implements relay.LetterClaim.
-func (c *letterClaim) Settle(ctx context.Context, delivered []int64, hold *relay.HoldChange) error {
+func (c *letterClaim) Settle(ctx context.Context, s *relay.LetterSettlement) error {
 	defer c.rollback()
 	b := &pgx.Batch{}
-	if len(delivered) > 0 {
-		b.Queue(settleLetters, delivered)
+	if len(s.Delivered) > 0 {
+		b.Queue(settleLetters, s.Delivered)
 	}
-	if hold != nil {
-		b.Queue(upsertHolds, holdArgs([]relay.HoldChange{*hold})...)
-	} else {
-		b.Queue(liftLetterHold, c.topic)
+	if len(s.Postponed) > 0 {
+		b.Queue(postponeLetters, s.Postponed, micros(s.PostponeFor))
+	}
+	if len(s.Holds) > 0 {
+		b.Queue(upsertHolds, holdArgs(s.Holds)...)
+	}
+	if len(s.Lifted) > 0 {
+		b.Queue(liftLetterHolds, s.Lifted)
 	}
 	b.Queue("commit")
 	return c.conn.SendBatch(ctx, b).Close()

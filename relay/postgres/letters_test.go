@@ -10,9 +10,22 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
+func toDLQ(string) string { return "dlq" }
+
+// sent is the settlement of letters that arrived, and of a topic that then takes nothing more.
+func sent(hold *relay.HoldChange, ids ...int64) *relay.LetterSettlement {
+	s := &relay.LetterSettlement{Delivered: ids}
+	if hold != nil {
+		s.Holds = []relay.HoldChange{*hold}
+	} else {
+		s.Lifted = []string{"dlq"}
+	}
+	return s
+}
+
 func (f *fixture) letters(limit int) relay.LetterClaim {
 	f.Helper()
-	c, err := f.store.ClaimLetters(f.Context(), "dlq", limit)
+	c, err := f.store.ClaimLetters(f.Context(), toDLQ, limit)
 	if err != nil {
 		f.Fatalf("claim letters: %v", err)
 	}
@@ -62,7 +75,7 @@ func TestLettersAreClaimedOldestFirstAndOnce(t *testing.T) {
 	if e.Attempts != 5 || e.Episode != 1 || e.LastErrorClass != "record" || e.LastErrorCode != "X" || e.LastError != "why" || e.FirstErrorAt.IsZero() || string(e.Key) != "a" {
 		t.Errorf("read %+v", e)
 	}
-	if err := first.Settle(t.Context(), []int64{2}, nil); err != nil {
+	if err := first.Settle(t.Context(), sent(nil, 2)); err != nil {
 		t.Fatal(err)
 	}
 	second.Abandon()
@@ -81,14 +94,14 @@ func TestHeldLetters(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.exhaust("a", "b")
-	if err := f.letters(10).Settle(t.Context(), []int64{1}, letterHold(time.Hour)); err != nil {
+	if err := f.letters(10).Settle(t.Context(), sent(letterHold(time.Hour), 1)); err != nil {
 		t.Fatal(err)
 	}
 	f.wantStates("1:dead_lettered(5) 2:exhausted(5)")
 	if c := f.letters(10); c != nil {
 		t.Fatalf("claimed %v although the topic is held", letterIDs(c))
 	}
-	if other, err := f.store.ClaimLetters(t.Context(), "other.dlq", 10); err != nil || other == nil {
+	if other, err := f.store.ClaimLetters(t.Context(), func(string) string { return "other.dlq" }, 10); err != nil || other == nil {
 		t.Errorf("letters for another topic: %v, %v", other, err)
 	} else {
 		other.Abandon()
@@ -103,14 +116,14 @@ func TestHeldLetters(t *testing.T) {
 	if c == nil {
 		t.Fatal("the hold is due and nothing is claimed")
 	}
-	if err := c.Settle(t.Context(), nil, letterHold(time.Hour)); err != nil {
+	if err := c.Settle(t.Context(), sent(letterHold(time.Hour))); err != nil {
 		t.Fatal(err)
 	}
 	if f.holds() != 1 {
 		t.Errorf("%d holds", f.holds())
 	}
 	f.due()
-	if err := f.letters(10).Settle(t.Context(), []int64{2}, nil); err != nil {
+	if err := f.letters(10).Settle(t.Context(), sent(nil, 2)); err != nil {
 		t.Fatal(err)
 	}
 	if f.holds() != 0 {
@@ -124,7 +137,7 @@ func TestLettersSettleOnlyWhatIsExhausted(t *testing.T) {
 	f := newFixture(t)
 	f.exhaust("a")
 	f.insert("b")
-	if err := f.letters(10).Settle(t.Context(), []int64{1, 2}, nil); err != nil {
+	if err := f.letters(10).Settle(t.Context(), sent(nil, 1, 2)); err != nil {
 		t.Fatal(err)
 	}
 	f.wantStates("1:dead_lettered(5) 2:pending")
@@ -138,11 +151,11 @@ func TestLettersOfADeadSessionAreFree(t *testing.T) {
 	pid := c.(*letterClaim).conn.Conn().PgConn().PID()
 	f.exec(`select pg_terminate_backend($1)`, pid)
 	f.waitFor(`select not exists (select from pg_stat_activity where pid = $1)`, pid)
-	if err := c.Settle(t.Context(), []int64{1}, nil); err == nil {
+	if err := c.Settle(t.Context(), sent(nil, 1)); err == nil {
 		t.Error("settled on a dead session")
 	}
 	f.wantStates("1:exhausted(5)")
-	if err := f.letters(10).Settle(t.Context(), []int64{1}, nil); err != nil {
+	if err := f.letters(10).Settle(t.Context(), sent(nil, 1)); err != nil {
 		t.Fatal(err)
 	}
 	f.wantStates("1:dead_lettered(5)")

@@ -32,7 +32,12 @@ func TestPlansWithStaleStatistics(t *testing.T) {
 	index := map[string]struct{ args, uses string }{
 		"lock_shards":      {"5, 16", "outbox_event_claim"},
 		"claim_events":     {"1000, 67108864", "outbox_event_claim"},
-		"claim_letters":    {"'postrider.dlq', 200", "outbox_event_exhausted"},
+		"claim_letters":    {"'{orders,bills}'::text[], 16", "outbox_event_exhausted"},
+		"letter_topics":    {"", "outbox_event_exhausted"},
+		"postpone_letters": {ids(n) + ", 1", "outbox_event_pkey"},
+		"park_crowd":       {"5::smallint, 100, 'orders', '\\x61'::bytea, 20000", "outbox_event_claim outbox_event_pkey"},
+		"crowd_waits":      {"1, 5::smallint", "outbox_event_claim"},
+		"still_parked":     {"1, 5::smallint", "outbox_event_parked"},
 		"count_attempt":    {"7", "outbox_event_pkey"},
 		"settle_published": {ids(n), "outbox_event_pkey"},
 		"settle_deleted":   {ids(n), "outbox_event_pkey"},
@@ -40,7 +45,7 @@ func TestPlansWithStaleStatistics(t *testing.T) {
 		"settle_exhausted": {ids(n) + ", " + failures, "outbox_event_pkey"},
 		"settle_scheduled": {ids(n) + ", " + failures + ", " + array(n, "1", "bigint"), "outbox_event_pkey"},
 		"park_events":      {ids(n) + ", " + array(n, "1", "bigint") + ", " + failures, "outbox_event_pkey"},
-		"return_parked":    {"1, 5::smallint, 1000", "outbox_event_parked outbox_event_pkey"},
+		"return_parked":    {"1, 5::smallint, 1000, 99999", "outbox_event_parked outbox_event_pkey"},
 		"return_scheduled": {"5::smallint, 1000", "outbox_event_scheduled outbox_event_pkey"},
 		"due_shards":       {"", "outbox_event_scheduled"},
 	}

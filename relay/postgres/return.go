@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/postrider/postrider/relay"
 )
+
+// crowdTurn is how many events of a crowded key come back at once.
+const crowdTurn = 250
 
 // errBusy: somebody held a lock for longer than a turn waits.
 var errBusy = errors.New("locked by somebody else")
@@ -118,17 +122,29 @@ func (s *Store) returnHold(ctx context.Context, h dueHold, limit int, grace time
 	}
 	err = s.inShard(ctx, *h.shard, func(tx pgx.Tx) error {
 		var draining, due bool
-		switch err := tx.QueryRow(ctx, lockHold, h.id).Scan(&draining, &due); {
+		var cause relay.Cause
+		switch err := tx.QueryRow(ctx, lockHold, h.id).Scan(&draining, &due, &cause); {
 		case errors.Is(err, pgx.ErrNoRows), err == nil && !due:
 			return nil // ended or renewed since it was found
 		case err != nil:
 			return err
 		}
-		if !draining {
+		last := int64(math.MaxInt64)
+		switch {
+		case !draining:
 			limit = 1 // a probe
+		case cause == relay.CauseCommitOrder:
+			last = s.order.known()
+		case cause == relay.CauseCrowded:
+			// In turns: the next ones when the last ones are sent, and no more at once than others can wait for.
+			var wait bool
+			if err := tx.QueryRow(ctx, crowdWaits, h.id, *h.shard).Scan(&wait); err != nil || wait {
+				return err
+			}
+			limit = min(limit, crowdTurn)
 		}
 		var through, first int64
-		if err := tx.QueryRow(ctx, returnParked, h.id, *h.shard, limit).Scan(&n, &through, &first); err != nil {
+		if err := tx.QueryRow(ctx, returnParked, h.id, *h.shard, limit, last).Scan(&n, &through, &first); err != nil {
 			return err
 		}
 		if n > 0 {
@@ -145,6 +161,12 @@ func (s *Store) returnHold(ctx context.Context, h dueHold, limit int, grace time
 		}
 		if n == limit && n > 0 {
 			return nil // there may be more
+		}
+		if last < math.MaxInt64 {
+			var more bool
+			if err := tx.QueryRow(ctx, stillParked, h.id, *h.shard).Scan(&more); err != nil || more {
+				return err
+			}
 		}
 		// The last one is back, in this transaction, and the shard's lock keeps new ones out.
 		if _, err := tx.Exec(ctx, emptyHoldShard, h.id, *h.shard); err != nil {
@@ -163,7 +185,8 @@ func (s *Store) returnHold(ctx context.Context, h dueHold, limit int, grace time
 // is parking under it just now.
 func endHoldIn(ctx context.Context, tx pgx.Tx, id int64) (bool, error) {
 	var draining, due bool
-	if err := tx.QueryRow(ctx, lockHold, id).Scan(&draining, &due); err != nil {
+	var cause relay.Cause
+	if err := tx.QueryRow(ctx, lockHold, id).Scan(&draining, &due, &cause); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {
 			return false, nil
 		}

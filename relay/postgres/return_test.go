@@ -27,7 +27,7 @@ func (f *fixture) delivers(proven []int64, want ...int64) {
 	s := &relay.Settlement{Delivered: free(c), Proven: proven}
 	b := c.Batch()
 	for i := range b.Events {
-		if h := b.Holds.Of(&b.Events[i]); h != nil {
+		if h := heldBy(b, &b.Events[i]); h != nil {
 			s.Parked = append(s.Parked, relay.Park{ID: b.Events[i].ID, Shard: b.Events[i].Shard, HoldID: h.ID})
 		}
 	}

@@ -28,8 +28,10 @@ func (c *claim) Settle(ctx context.Context, s *relay.Settlement) error {
 	if len(s.Scheduled) > 0 {
 		queueScheduled(b, s.Scheduled)
 	}
-	if len(s.Parked) > 0 {
-		queueParked(b, s.Parked, holds)
+	queueParked(b, s, holds)
+	for i := range s.Crowds {
+		w := &s.Crowds[i]
+		b.Queue(parkCrowd, w.Shard, w.After, w.Topic, w.Key, crowdLook)
 	}
 	if len(s.Proven) > 0 {
 		b.Queue(proveHolds, s.Proven)
@@ -54,40 +56,52 @@ func (c *claim) putHolds(ctx context.Context, changes []relay.HoldChange) ([]int
 		return nil, err
 	}
 	defer rows.Close()
-	index := map[string]int{}
+	index := map[holdSubject]int{}
 	for i := range changes {
-		index[holdName(changes[i].Scope, changes[i].Topic, changes[i].Key)] = i
+		h := &changes[i]
+		index[holdSubject{h.Scope, h.Topic, string(h.Key), h.Partition, h.Partitions}] = i
 	}
 	ids := make([]int64, len(changes))
 	for rows.Next() {
 		var id int64
-		var scope relay.Scope
-		var topic string
+		var s holdSubject
 		var key []byte
-		if err := rows.Scan(&id, &scope, &topic, &key); err != nil {
+		if err := rows.Scan(&id, &s.scope, &s.topic, &key, &s.partition, &s.partitions); err != nil {
 			return nil, err
 		}
-		ids[index[holdName(scope, topic, key)]] = id
+		s.key = string(key)
+		ids[index[s]] = id
 	}
 	return ids, rows.Err()
 }
 
-func holdName(scope relay.Scope, topic string, key []byte) string {
-	return string(scope) + "\x00" + topic + "\x00" + string(key)
+// holdSubject is what a hold holds, as the table's unique index sees it.
+type holdSubject struct {
+	scope                 relay.Scope
+	topic, key            string
+	partition, partitions int32
 }
 
 func holdArgs(changes []relay.HoldChange) []any {
 	n := len(changes)
 	scopes, topics, keys, causes := make([]string, n), make([]string, n), make([][]byte, n), make([]string, n)
 	codes, errs, ids := make([]string, n), make([]string, n), make([]uuid.UUID, n)
-	probes, waits := make([]int32, n), make([]int64, n)
+	partitions, counts := make([]*int32, n), make([]*int32, n)
+	probes, draining, waits := make([]int32, n), make([]bool, n), make([]*int64, n)
 	for i := range changes {
 		h := &changes[i]
 		scopes[i], topics[i], keys[i], causes[i] = string(h.Scope), h.Topic, h.Key, string(h.Cause)
 		codes[i], errs[i], ids[i] = text(h.Code), text(h.Error), h.EventID
-		probes[i], waits[i] = int32(min(h.Probes, 1<<30)), micros(h.ProbeIn)
+		probes[i], draining[i] = int32(min(h.Probes, 1<<30)), h.Draining
+		if h.Scope == relay.ScopePartition {
+			partitions[i], counts[i] = &h.Partition, &h.Partitions
+		}
+		if h.ProbeIn != relay.Forever {
+			w := micros(h.ProbeIn)
+			waits[i] = &w
+		}
 	}
-	return []any{scopes, topics, keys, causes, codes, errs, ids, probes, waits}
+	return []any{scopes, topics, keys, partitions, counts, causes, codes, errs, ids, probes, draining, waits}
 }
 
 func queueExhausted(b *pgx.Batch, fs []relay.Failure) {
@@ -111,21 +125,36 @@ func queueScheduled(b *pgx.Batch, ss []relay.Schedule) {
 	b.Queue(settleScheduled, f.ids, f.attempts, f.classes, f.codes, f.errors, waits)
 }
 
-func queueParked(b *pgx.Batch, ps []relay.Park, holds []int64) {
+// crowdLook is how many events are looked at for a crowd, and how many of it are parked at most at once.
+const crowdLook = 20000
+
+// queueParked parks events, and makes holds known in the shards where they have none to park yet.
+func queueParked(b *pgx.Batch, s *relay.Settlement, holds []int64) {
 	var f failures
-	ids, shards := make([]int64, len(ps)), make([]int16, len(ps))
-	for i := range ps {
-		ids[i], shards[i] = ps[i].HoldID, ps[i].Shard
+	ids, shards := make([]int64, len(s.Parked)), make([]int16, len(s.Parked))
+	for i := range s.Parked {
+		p := &s.Parked[i]
+		ids[i], shards[i] = p.HoldID, p.Shard
 		if ids[i] == 0 {
-			ids[i] = holds[ps[i].Hold]
+			ids[i] = holds[p.Hold]
 		}
-		f.add(ps[i].ID, ps[i].Failure)
+		f.add(p.ID, p.Failure)
+	}
+	known, in := ids, shards
+	for i := range s.Holds {
+		if s.Holds[i].Anchor {
+			known, in = append(known, holds[i]), append(in, s.Holds[i].Shard)
+		}
 	}
 	if holds == nil {
 		holds = []int64{}
 	}
-	b.Queue(parkShards, ids, shards, holds)
-	b.Queue(parkEvents, f.ids, ids, f.attempts, f.classes, f.codes, f.errors)
+	if len(known) > 0 {
+		b.Queue(parkShards, known, in, holds)
+	}
+	if len(ids) > 0 {
+		b.Queue(parkEvents, f.ids, ids, f.attempts, f.classes, f.codes, f.errors)
+	}
 }
 
 // failures are the columns of failed attempts; null where an event did not fail.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/relay"
@@ -18,18 +19,51 @@ func (s *Store) Status(ctx context.Context) (relay.Status, error) {
 	if err != nil {
 		return st, fmt.Errorf("read the outbox status: %w", err)
 	}
-	rows, err := s.pool.Query(ctx, listHolds, 100)
-	if err != nil {
-		return st, fmt.Errorf("list holds: %w", err)
+	st.Holds, err = s.Holds(ctx, HoldFilter{Limit: 100})
+	return st, err
+}
+
+// HoldFilter selects holds to list.
+type HoldFilter struct {
+	// Topic and Cause select those of one topic or cause. Default to all.
+	Topic string
+	Cause relay.Cause
+	// Limit is the most holds to return. Defaults to 100.
+	Limit int
+}
+
+// Holds lists what is held, oldest first.
+func (s *Store) Holds(ctx context.Context, f HoldFilter) ([]relay.HoldStatus, error) {
+	if f.Limit <= 0 {
+		f.Limit = 100
 	}
-	st.Holds, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (h relay.HoldStatus, err error) {
+	optional := func(s string) *string {
+		if s == "" {
+			return nil
+		}
+		return &s
+	}
+	rows, err := s.pool.Query(ctx, listHolds, f.Limit, optional(f.Topic), optional(string(f.Cause)))
+	if err != nil {
+		return nil, fmt.Errorf("list holds: %w", err)
+	}
+	holds, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h relay.HoldStatus, err error) {
 		var key []byte
-		err = row.Scan(&h.Scope, &h.Topic, &key, &h.Cause, &h.ErrorCode, &h.Error, &h.HeldAt, &h.NextProbeAt, &h.Probes, &h.Draining, &h.Parked)
+		var outboxID *int64
+		var event *uuid.UUID
+		err = row.Scan(&h.ID, &h.Scope, &h.Topic, &key, &h.Partition, &h.Cause, &h.ErrorCode, &h.Error, &h.HeldAt, &h.NextProbeAt,
+			&h.Probes, &h.Draining, &h.Parked, &event, &outboxID)
 		h.Key = text(string(key))
+		if event != nil {
+			h.EventID = *event
+		}
+		if outboxID != nil {
+			h.OutboxID = *outboxID
+		}
 		return h, err
 	})
 	if err != nil {
-		return st, fmt.Errorf("list holds: %w", err)
+		return nil, fmt.Errorf("list holds: %w", err)
 	}
-	return st, nil
+	return holds, nil
 }

@@ -91,7 +91,7 @@ func TestEverythingFailsWithoutADatabase(t *testing.T) {
 	if c, err := s.Claim(t.Context(), relay.Limits{Worker: "w/0", Shards: 1, Events: 1}); c != nil || err == nil {
 		t.Errorf("claimed %v, %v", c, err)
 	}
-	if c, err := s.ClaimLetters(t.Context(), "dlq", 1); c != nil || err == nil {
+	if c, err := s.ClaimLetters(t.Context(), toDLQ, 1); c != nil || err == nil {
 		t.Errorf("claimed letters %v, %v", c, err)
 	}
 	if got, err := s.Return(t.Context(), 1, 1); err == nil || got != (relay.Returned{}) {

@@ -60,6 +60,7 @@ type StoreOptions struct {
 type Store struct {
 	pool          *pgxpool.Pool
 	water         water
+	order         commitOrder
 	settleQuery   string
 	processPrefix func(worker string) string
 }

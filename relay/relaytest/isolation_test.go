@@ -45,7 +45,7 @@ func TestFaultsStayWhereTheyAre(t *testing.T) {
 				insert(round)
 			}
 			r.until(time.Minute, `not exists (select from postrider.outbox_event where topic = $1 and state <> 'published')`, good)
-			r.until(time.Minute, `exists (select from postrider.outbox_hold where topic = $1 and scope = 'topic')`, bad)
+			r.until(time.Minute, `exists (select from postrider.outbox_hold where topic = $1 and scope in ('topic', 'partition'))`, bad)
 			r.until(time.Minute, `not exists (select from postrider.outbox_event where topic = $1 and state = 'published')`, bad)
 			heal()
 			r.until(time.Minute, drained)

@@ -65,8 +65,9 @@ func (r *rig) start(dlq string) *running {
 		r.Fatal(err)
 	}
 	engine, err := relay.New(relay.Config{
-		Store: postgres.NewStore(pool, postgres.StoreOptions{}), Publisher: publisher, DLQTopic: dlq, Workers: 3, BatchSize: 200,
-		Retry:          outbox.RetryPolicy{MaxAttempts: 3, Base: 20 * time.Millisecond, Max: 50 * time.Millisecond},
+		Store: postgres.NewStore(pool, postgres.StoreOptions{}), Publisher: publisher, Workers: 3, BatchSize: 200,
+		TopicSettings: relay.ForAll(relay.TopicSettings{DLQTopic: dlq, StormEvents: -1,
+			Retry: outbox.RetryPolicy{MaxAttempts: 3, Base: 20 * time.Millisecond, Max: 50 * time.Millisecond}}),
 		PublishTimeout: 500 * time.Millisecond, Logger: log,
 	})
 	if err != nil {

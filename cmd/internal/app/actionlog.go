@@ -53,9 +53,9 @@ func (c loggedClaim) Settle(ctx context.Context, s *relay.Settlement) error {
 }
 
 // ClaimLetters begins a pass that dead-letters.
-func (a actionLog) ClaimLetters(ctx context.Context, dlqTopic string, limit int) (relay.LetterClaim, error) {
+func (a actionLog) ClaimLetters(ctx context.Context, letterTopic func(string) string, limit int) (relay.LetterClaim, error) {
 	began := time.Now()
-	claim, err := a.Store.ClaimLetters(ctx, dlqTopic, limit)
+	claim, err := a.Store.ClaimLetters(ctx, letterTopic, limit)
 	if claim == nil || err != nil {
 		return nil, err
 	}
@@ -69,11 +69,11 @@ type loggedLetters struct {
 }
 
 // Settle ends the pass.
-func (c loggedLetters) Settle(ctx context.Context, delivered []int64, hold *relay.HoldChange) error {
+func (c loggedLetters) Settle(ctx context.Context, s *relay.LetterSettlement) error {
 	events := len(c.Events())
-	err := c.LetterClaim.Settle(ctx, delivered, hold)
+	err := c.LetterClaim.Settle(ctx, s)
 	result(ctx, c.log, c.began, err, slog.Int("batch_size", events), slog.Int("processed", events),
-		slog.Int("dead_lettered", len(delivered)), slog.Int("failed", events-len(delivered)))
+		slog.Int("dead_lettered", len(s.Delivered)), slog.Int("failed", events-len(s.Delivered)))
 	return err
 }
 

@@ -36,9 +36,10 @@ func (a *App) makeRelay(ctx context.Context) error {
 	retry.MaxAttempts, retry.Base, retry.Max = c.Outbox.MaxAttempts, c.Outbox.RetryBase, c.Outbox.RetryMax
 	engine, err := relay.New(relay.Config{
 		Store: store, Publisher: a.publisher,
-		Workers: c.Outbox.Workers, BatchSize: c.Outbox.BatchSize, Retry: retry,
-		DLQTopic: c.DLQ.Topic, PublishTimeout: c.Outbox.PublishTimeout,
-		Logger: a.options.Logger, Registerer: a.options.Registry,
+		Workers: c.Outbox.Workers, BatchSize: c.Outbox.BatchSize,
+		TopicSettings:  relay.ForAll(relay.TopicSettings{Retry: retry, DLQTopic: c.DLQ.Topic}),
+		PublishTimeout: c.Outbox.PublishTimeout,
+		Logger:         a.options.Logger, Registerer: a.options.Registry,
 	})
 	if err != nil {
 		return err

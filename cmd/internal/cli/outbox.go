@@ -16,11 +16,11 @@ import (
 func (c *commands) outbox() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "outbox",
-		Short: "Look at the events that wait for Kafka",
+		Short: "Look at the events that wait for Kafka, and treat them by hand",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  c.group,
 	}
-	cmd.AddCommand(c.outboxStatus())
+	cmd.AddCommand(c.outboxStatus(), c.outboxHolds(), c.outboxRelease(), c.outboxSkip(), c.outboxRedrive())
 	return cmd
 }
 
@@ -76,13 +76,5 @@ func outboxTable(w io.Writer, s relay.Status) error {
 		return nil
 	}
 	fmt.Fprintf(w, "\n%d holds, the oldest first:\n", s.HoldCount)
-	rows := make([][]string, len(s.Holds))
-	for i, h := range s.Holds {
-		state := "probed " + moment(h.NextProbeAt)
-		if h.Draining {
-			state = "draining"
-		}
-		rows[i] = []string{string(h.Scope), h.Topic, h.Key, string(h.Cause), h.ErrorCode, count(h.Parked), moment(h.HeldAt), state, h.Error}
-	}
-	return grid(w, []string{"SCOPE", "TOPIC", "KEY", "CAUSE", "CODE", "PARKED", "SINCE", "NEXT", "ERROR"}, rows)
+	return holdTable(w, s.Holds)
 }

@@ -1,4 +1,10 @@
-select h.scope, h.topic, h.key, h.cause, coalesce(h.error_code, ''), coalesce(h.error, ''), h.held_at, h.next_probe_at, h.probes, h.draining,
-       case when h.scope = 'dead_letter' then (select count(*) from postrider.outbox_event e where e.state = 'exhausted')
-            else (select count(*) from postrider.outbox_event e where e.hold_id = h.hold_id and e.state = 'parked') end
-from postrider.outbox_hold h order by h.held_at limit $1
+select h.hold_id, h.scope, h.topic, h.key, h.partition, h.cause, coalesce(h.error_code, ''), coalesce(h.error, ''), h.held_at,
+       nullif(h.next_probe_at, 'infinity'), h.probes, h.draining,
+       case when h.scope = 'dead_letter'
+            then (select count(*) from (select from postrider.outbox_event e where e.state = 'exhausted' limit 100001) counted)
+            else (select count(*) from (select from postrider.outbox_event e where e.hold_id = h.hold_id and e.state = 'parked' limit 100001) counted) end,
+       h.event_id,
+       (select e.id from postrider.outbox_event e where e.event_id = h.event_id and e.state in ('exhausted', 'dead_lettered') limit 1)
+from postrider.outbox_hold h
+where h.topic = coalesce($2, h.topic) and h.cause = coalesce($3, h.cause)
+order by h.held_at, h.hold_id limit $1

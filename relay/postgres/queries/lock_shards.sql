@@ -1,7 +1,8 @@
 -- Locks up to $2 free shards that have pending events, looking from shard $1 on, and leaves their
--- numbers in a setting of the transaction for the statements that follow in the same round trip.
+-- numbers in a setting of the transaction for the statements that follow in the same round trip. Says how
+-- many, and what time it is.
 -- A scalar subquery, not exists: that would be planned as a join that reads every pending event.
-select set_config('postrider.claim', coalesce(array_agg(locked.shard)::text, '{}'), true)
+select set_config('postrider.claim', coalesce(array_agg(locked.shard)::text, '{}'), true), count(*)::int, clock_timestamp()
 from (
     select s.shard from postrider.outbox_shard s
     where (select true from postrider.outbox_event e

@@ -56,8 +56,8 @@ func (s *dyingStore) Claim(ctx context.Context, l relay.Limits) (relay.Claim, er
 	return &dyingClaim{c, s.d}, err
 }
 
-func (s *dyingStore) ClaimLetters(ctx context.Context, topic string, limit int) (relay.LetterClaim, error) {
-	c, err := s.Store.ClaimLetters(ctx, topic, limit)
+func (s *dyingStore) ClaimLetters(ctx context.Context, letterTopic func(string) string, limit int) (relay.LetterClaim, error) {
+	c, err := s.Store.ClaimLetters(ctx, letterTopic, limit)
 	if c == nil {
 		return nil, err
 	}
@@ -94,10 +94,10 @@ type dyingLetters struct {
 	d *death
 }
 
-func (c *dyingLetters) Settle(ctx context.Context, ids []int64, h *relay.HoldChange) error {
+func (c *dyingLetters) Settle(ctx context.Context, s *relay.LetterSettlement) error {
 	c.d.at("letters acknowledged")
 	c.d.during("letters settling")
-	return c.LetterClaim.Settle(ctx, ids, h)
+	return c.LetterClaim.Settle(ctx, s)
 }
 
 type dyingPublisher struct {

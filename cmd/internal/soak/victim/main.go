@@ -45,7 +45,8 @@ func run(ctx context.Context) error {
 	}
 	r, err := relay.New(relay.Config{
 		Store:     &dyingStore{postgres.NewStore(pool, postgres.StoreOptions{DeletePublished: os.Getenv("VICTIM_DELETE") != ""}), d},
-		Publisher: &dyingPublisher{publisher, d}, Logger: log, BatchSize: 500, DLQTopic: os.Getenv("VICTIM_DLQ"),
+		Publisher: &dyingPublisher{publisher, d}, Logger: log, BatchSize: 500,
+		TopicSettings: relay.ForAll(relay.TopicSettings{DLQTopic: os.Getenv("VICTIM_DLQ")}),
 	})
 	if err != nil {
 		return err

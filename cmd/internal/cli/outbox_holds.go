@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/postgres"
+)
+
+func (c *commands) outboxHolds() *cobra.Command {
+	var out output
+	var filter postgres.HoldFilter
+	cmd := &cobra.Command{
+		Use:   "holds",
+		Short: "List what is held, why, and until when",
+		Long: `List what is held, oldest first: keys, partitions and topics whose events cannot go now, and dead-letter
+topics that take nothing. Events met under a hold are parked and come back in order when it ends; most
+holds end by themselves when their cause is gone. A halted key waits for somebody: put its event back in
+its place with "outbox redrive", or let the others go without it with "outbox release".`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			if filter.Limit < 1 {
+				return usagef("--limit is %d; it must be at least 1", filter.Limit)
+			}
+			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
+				holds, err := postgres.NewStore(pool, postgres.StoreOptions{}).Holds(cmd.Context(), filter)
+				if err != nil {
+					return err
+				}
+				return out.print(c.stdout, holds, func(w io.Writer) error {
+					if len(holds) == 0 {
+						fmt.Fprintln(w, "Nothing is held.")
+						return nil
+					}
+					return holdTable(w, holds)
+				})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&filter.Topic, "topic", "", "only holds of this `topic`")
+	cmd.Flags().StringVar((*string)(&filter.Cause), "cause", "", "only holds of this `cause`, such as halted, route or infrastructure")
+	cmd.Flags().IntVar(&filter.Limit, "limit", 100, "list at most so `many`")
+	out.bind(cmd)
+	return cmd
+}
+
+// holdTable lists holds for people.
+func holdTable(w io.Writer, holds []relay.HoldStatus) error {
+	rows := make([][]string, len(holds))
+	for i, h := range holds {
+		on := h.Topic
+		switch {
+		case h.Partition != nil:
+			on = fmt.Sprintf("%s, partition %d", h.Topic, *h.Partition)
+		case h.Scope == relay.ScopeKey:
+			on = fmt.Sprintf("%s, key %s", h.Topic, h.Key)
+		}
+		parked := strconv.FormatInt(h.Parked, 10)
+		if h.Parked > 100000 {
+			parked = "over 100000"
+		}
+		event := ""
+		if h.OutboxID > 0 {
+			event = strconv.FormatInt(h.OutboxID, 10)
+		}
+		rows[i] = []string{strconv.FormatInt(h.ID, 10), string(h.Scope), on, string(h.Cause), h.ErrorCode, parked, moment(h.HeldAt), next(h), event, h.Error}
+	}
+	return grid(w, []string{"HOLD", "SCOPE", "ON", "CAUSE", "CODE", "PARKED", "SINCE", "NEXT", "EVENT", "ERROR"}, rows)
+}
+
+// next says what a hold waits for.
+func next(h relay.HoldStatus) string {
+	switch {
+	case h.Draining:
+		return "comes back"
+	case h.Cause == relay.CauseRedrive:
+		return "its event"
+	case h.NextProbeAt == nil:
+		return "somebody"
+	}
+	return "probe " + moment(*h.NextProbeAt)
+}
+
+func (c *commands) outboxRelease() *cobra.Command {
+	return &cobra.Command{
+		Use:   "release HOLD",
+		Short: "End the wait of a hold, by its number",
+		Long: `End the wait of a hold. Behind a halted key or a stopped storm everything comes back, in order; the event
+that halted the key stays dead-lettered. Any other hold is probed at once instead of at its time.`,
+		Args: exactly("HOLD"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := number("HOLD", args[0])
+			if err != nil {
+				return err
+			}
+			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
+				r, err := postgres.NewStore(pool, postgres.StoreOptions{}).Release(cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+				if r.Draining {
+					fmt.Fprintf(c.stdout, "Hold %d (%s of %s, %s) is released: what waited comes back in order.\n", id, r.Scope, visible(r.Topic), r.Cause)
+				} else {
+					fmt.Fprintf(c.stdout, "Hold %d (%s of %s, %s) is probed now.\n", id, r.Scope, visible(r.Topic), r.Cause)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func (c *commands) outboxSkip() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "skip EVENT --reason TEXT",
+		Short: "Give up a waiting event, by its outbox id: it becomes a dead letter",
+		Long: `Give up an event that waits (pending, parked or scheduled), by its outbox id. It goes to the dead-letter
+topic with the reason, and the later events of its key go on.`,
+		Args: exactly("EVENT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := number("EVENT", args[0])
+			if err != nil {
+				return err
+			}
+			if reason == "" {
+				return usagef("say why, with --reason: it goes into the dead letter")
+			}
+			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
+				if err := postgres.NewStore(pool, postgres.StoreOptions{}).Skip(cmd.Context(), id, reason); err != nil {
+					return err
+				}
+				fmt.Fprintf(c.stdout, "Event %d is given up; its dead letter is on its way.\n", id)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever investigates")
+	return cmd
+}
+
+func (c *commands) outboxRedrive() *cobra.Command {
+	return &cobra.Command{
+		Use:   "redrive EVENT",
+		Short: "Put a dead-lettered event that halts its key back in its place, by its outbox id",
+		Long: `Put a dead-lettered event that halts its key (after_last_attempt: halt_key) back in its place. It is sent
+next, and the key goes on when it is acknowledged; if it is given up again, the key stays halted.`,
+		Args: exactly("EVENT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := number("EVENT", args[0])
+			if err != nil {
+				return err
+			}
+			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
+				if err := postgres.NewStore(pool, postgres.StoreOptions{}).Redrive(cmd.Context(), id); err != nil {
+					return err
+				}
+				fmt.Fprintf(c.stdout, "Event %d is back in its place and goes next; its key goes on when it is acknowledged.\n", id)
+				return nil
+			})
+		},
+	}
+}
+
+// number reads an id.
+func number(name, s string) (int64, error) {
+	id, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || id < 1 {
+		return 0, usagef("%s is %q; it must be a number", name, visible(shorten(s, 60)))
+	}
+	return id, nil
+}

@@ -1,0 +1,41 @@
+-- Holds of single partitions, keys that stay halted, keys that crowd their shard, and letters that wait
+-- for a time of their own.
+
+alter table postrider.outbox_hold
+    add column partition integer,
+    add column partitions integer,
+    drop constraint outbox_hold_scope_check,
+    drop constraint outbox_hold_cause_check,
+    drop constraint outbox_hold_key_named,
+    add constraint outbox_hold_scope_check check (scope in ('key', 'partition', 'topic', 'dead_letter')),
+    add constraint outbox_hold_cause_check check (cause in
+        ('retry', 'infrastructure', 'route', 'record', 'halted', 'redrive', 'crowded', 'storm', 'commit_order')),
+    add constraint outbox_hold_subject_named check (
+        (scope = 'key') = (key is not null)
+        and (scope = 'partition') = (partition is not null) and (scope = 'partition') = (partitions is not null)
+        and coalesce(partition between 0 and partitions - 1, true));
+comment on table postrider.outbox_hold is
+'What cannot go to Kafka now: a key (an event of it waits for its retry, or was given up and halts the key), a partition (its leader or replicas are away), a topic (it is missing or refused), or the dead letters bound for a dead-letter topic. Events met under a hold are parked and come back in order when it ends.';
+comment on column postrider.outbox_hold.scope is 'key: one key of a topic. partition: one partition of a topic. topic: a whole topic. dead_letter: exhausted events bound for this dead-letter topic.';
+comment on column postrider.outbox_hold.partition is 'The held partition; null for the other scopes.';
+comment on column postrider.outbox_hold.partitions is 'How many partitions the topic had then: keys belong to the held partition by this number, so that none changes sides while it is held.';
+comment on column postrider.outbox_hold.cause is 'retry: a failed event waits for its next attempt. infrastructure: brokers, leaders or replicas away. route: topic missing or not authorised. record: the dead letter itself was refused. halted: an event was given up and its key waits for somebody. redrive: that event is on its way again. crowded: the key has so many events waiting that they would keep the others of its shard waiting. storm: too many events of the topic were given up. commit_order: a transaction is open that may still commit earlier events.';
+comment on column postrider.outbox_hold.next_probe_at is 'When the next event is let through to see whether the cause is gone; infinity waits for somebody.';
+
+drop index postrider.outbox_hold_subject;
+create unique index outbox_hold_subject on postrider.outbox_hold
+    (topic, scope, coalesce(sha256(key), ''::bytea), coalesce(partition, -1), coalesce(partitions, -1));
+comment on index postrider.outbox_hold_subject is 'One hold per key, partition, topic or dead-letter topic. Keys are hashed, because one may be longer than an index entry can be.';
+
+drop index postrider.outbox_hold_topics;
+create index outbox_hold_topics on postrider.outbox_hold (topic) where scope in ('topic', 'partition');
+comment on index postrider.outbox_hold_topics is 'Holds of topics and partitions, which every claim must respect.';
+
+comment on type postrider.outbox_state is
+'Where an outbox event stands: pending (the relay may claim it), scheduled (waits for next_attempt_at), parked (waits for a hold on its key, partition or topic), exhausted (given up, on its way to the dead-letter topic, never again to its own topic unless somebody puts it back), published (acknowledged by its topic), dead_lettered (acknowledged by the dead-letter topic).';
+comment on column postrider.outbox_event.next_attempt_at is 'When a scheduled event becomes pending again, or an exhausted one is offered to the dead-letter topic again.';
+
+drop index postrider.outbox_event_exhausted;
+create index outbox_event_exhausted on postrider.outbox_event
+    (topic, (coalesce(next_attempt_at, '-infinity'::timestamptz)), id) where state = 'exhausted';
+comment on index postrider.outbox_event_exhausted is 'Events on their way to the dead-letter topic, by topic and by when they may go.';

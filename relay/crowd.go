@@ -1,0 +1,80 @@
+package relay
+
+import (
+	"bytes"
+	"sync"
+	"time"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+const (
+	// crowdMin is the fewest events of a shard that are looked at for a crowd.
+	crowdMin = 16
+	// crowdPause is how long a shard is left alone after a look.
+	crowdPause = time.Second
+)
+
+// crowds remembers which shards were looked at, so that a shard with a single key, where nobody is kept
+// waiting, is not looked at with every batch.
+type crowds struct {
+	mu     sync.Mutex
+	looked [outbox.Shards]time.Time
+}
+
+func (c *crowds) due(shard int16) bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.looked[shard]) < crowdPause {
+		return false
+	}
+	c.looked[shard] = time.Now()
+	return true
+}
+
+// lookForCrowds finds shards of which the batch has as many events as it may, three quarters of them of one
+// key: there may be others behind.
+func (p *plan) lookForCrowds() {
+	b := p.batch
+	if b.PerShard < crowdMin {
+		return
+	}
+	for first := 0; first < len(b.Events); {
+		last := first
+		for last < len(b.Events) && b.Events[last].Shard == b.Events[first].Shard {
+			last++
+		}
+		if last-first >= b.PerShard {
+			p.lookForCrowd(b.Events[first:last])
+		}
+		first = last
+	}
+}
+
+func (p *plan) lookForCrowd(events []outbox.Event) {
+	// A majority vote: whoever has more than half is left over.
+	var most *outbox.Event
+	votes := 0
+	for i := range events {
+		e := &events[i]
+		switch {
+		case votes == 0:
+			most, votes = e, 1
+		case bytes.Equal(e.Key, most.Key) && e.Topic == most.Topic:
+			votes++
+		default:
+			votes--
+		}
+	}
+	if votes*2 < len(events) || !most.HasKey() { // three quarters against one quarter
+		return
+	}
+	known := p.batch.Holds.key(most.Topic, most.Key)
+	if known == nil && !p.crowds.due(most.Shard) {
+		return
+	}
+	p.out.Crowds = append(p.out.Crowds, Crowd{Shard: most.Shard, Topic: most.Topic, Key: most.Key, After: events[len(events)-1].ID})
+}

@@ -1,0 +1,82 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// commitOrder knows up to which id no transaction can commit an event any more. It looks at the locks that
+// open transactions hold on the table, as the low-water marks do, and stores nothing: after a dump and
+// restore it begins anew.
+type commitOrder struct {
+	advance sync.Mutex // whoever moves the fence
+
+	mu      sync.Mutex
+	through int64 // final up to here
+	// open says that a fence stands, since a time: every id up to last is final once the holders ended.
+	open    bool
+	since   time.Time
+	last    int64
+	holders []string
+}
+
+// final returns the id up to which everything is final, and for how long a newer one has been waited for.
+func (o *commitOrder) final(ctx context.Context, pool *pgxpool.Pool) (through int64, waiting time.Duration, err error) {
+	if o.advance.TryLock() { // one at a time; the others take what is known
+		err = o.move(ctx, pool)
+		o.advance.Unlock()
+		if err != nil {
+			return 0, 0, fmt.Errorf("look at the transactions on the outbox: %w", err)
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open {
+		waiting = time.Since(o.since)
+	}
+	return o.through, waiting, nil
+}
+
+// known returns the id up to which everything was final when somebody last looked.
+func (o *commitOrder) known() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.through
+}
+
+// move closes the fence that stands, if it can be closed, and opens the next.
+func (o *commitOrder) move(ctx context.Context, pool *pgxpool.Pool) error {
+	if o.open {
+		var closed bool
+		if err := pool.QueryRow(ctx, fenceClosed, o.holders).Scan(&closed); err != nil || !closed {
+			return err
+		}
+		o.mu.Lock()
+		o.through, o.open = o.last, false
+		o.mu.Unlock()
+	}
+	// In this order: whoever drew an id up to the last one is among the holders, or has ended.
+	var last int64
+	var holders []string
+	b := &pgx.Batch{}
+	b.Queue(readLastID).QueryRow(func(row pgx.Row) error { return row.Scan(&last) })
+	b.Queue(openFence).QueryRow(func(row pgx.Row) error { return row.Scan(&holders) })
+	if err := pool.SendBatch(ctx, b).Close(); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last, o.holders = last, holders
+	o.through = min(o.through, last) // a restore may have rewound the ids
+	if len(holders) == 0 {
+		o.through = last
+		return nil
+	}
+	o.open, o.since = true, time.Now()
+	return nil
+}

@@ -1,0 +1,145 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// Errors of what somebody asks for by hand. Those returned wrap one of these.
+var (
+	// ErrNotFound: there is no such hold or event.
+	ErrNotFound = errors.New("not found")
+	// ErrRefused: it is there, and in no state for this.
+	ErrRefused = errors.New("refused")
+)
+
+// Released says what a hold was that somebody released.
+type Released struct {
+	Scope relay.Scope `json:"scope"`
+	Topic string      `json:"topic"`
+	Key   string      `json:"key,omitempty"`
+	Cause relay.Cause `json:"cause"`
+	// Draining says that all that waited comes back; otherwise one event is let through as a probe.
+	Draining bool `json:"draining"`
+}
+
+// Release ends the wait of a hold. A halted key and a stopped storm let all go that waits behind them, in
+// order; the event that halted the key stays dead-lettered. Any other hold is probed at once.
+func (s *Store) Release(ctx context.Context, holdID int64) (Released, error) {
+	var r Released
+	var key []byte
+	err := s.pool.QueryRow(ctx, holdForRelease, holdID).Scan(&r.Scope, &r.Topic, &key, &r.Cause, &r.Draining)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return r, fmt.Errorf("hold %d: %w: it may have ended by itself", holdID, ErrNotFound)
+	}
+	r.Key = text(string(key))
+	return r, err
+}
+
+// target is an event that somebody wants to be treated by hand, its shard locked.
+type target struct {
+	id      int64
+	shard   int16
+	state   outbox.State
+	topic   string
+	key     []byte
+	hold    *int64 // on its key
+	cause   relay.Cause
+	eventID *uuid.UUID // whose failure the hold comes from
+}
+
+// onEvent runs f with the event, under the lock of its shard.
+func (s *Store) onEvent(ctx context.Context, id int64, f func(pgx.Tx, *target) error) error {
+	var e target
+	find := func(q interface {
+		QueryRow(context.Context, string, ...any) pgx.Row
+	}) error {
+		err := q.QueryRow(ctx, findEvent, id).Scan(&e.id, &e.shard, &e.state, &e.topic, &e.key, &e.hold, &e.cause, &e.eventID)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("event %d: %w", id, ErrNotFound)
+		}
+		return err
+	}
+	if err := find(s.pool); err != nil {
+		return err
+	}
+	err := s.inShard(ctx, e.shard, func(tx pgx.Tx) error {
+		if err := find(tx); err != nil { // what the last owner of the shard made of it
+			return err
+		}
+		return f(tx, &e)
+	})
+	if errors.Is(err, errBusy) {
+		return fmt.Errorf("event %d: %w: its shard is in work, try again", id, ErrRefused)
+	}
+	return err
+}
+
+// Skip gives up an event that waits, by hand: it goes to the dead-letter topic with the reason, and the
+// later ones of its key go on.
+func (s *Store) Skip(ctx context.Context, id int64, reason string) error {
+	return s.onEvent(ctx, id, func(tx pgx.Tx, e *target) error {
+		switch e.state {
+		case outbox.Pending, outbox.Parked, outbox.Scheduled:
+		default:
+			return fmt.Errorf("event %d: %w: it is %s, only one that waits can be skipped", id, ErrRefused, e.state)
+		}
+		if _, err := tx.Exec(ctx, skipEvent, id, text("skipped by hand: "+reason)); err != nil {
+			return err
+		}
+		if e.hold == nil {
+			return nil
+		}
+		// The next one of the key need not wait for the retry of this one; if that is not what the hold
+		// waits for, the probe finds out.
+		query := probeHoldNow
+		if e.cause == relay.CauseRedrive {
+			query = holdForRelease // it waited for this event alone
+		}
+		_, err := tx.Exec(ctx, query, *e.hold)
+		return err
+	})
+}
+
+// Redrive puts a dead-lettered event that halted its key back in its place: it is sent next, and the key
+// goes on when it is acknowledged.
+func (s *Store) Redrive(ctx context.Context, id int64) error {
+	return s.onEvent(ctx, id, func(tx pgx.Tx, e *target) error {
+		switch {
+		case e.state == outbox.Exhausted:
+			return fmt.Errorf("event %d: %w: its dead letter is on its way; redrive it when that has arrived", id, ErrRefused)
+		case e.state != outbox.DeadLettered:
+			return fmt.Errorf("event %d: %w: it is %s, only a dead-lettered one can be put back", id, ErrRefused, e.state)
+		case e.hold == nil || e.cause != relay.CauseHalted:
+			return fmt.Errorf("event %d: %w: it does not halt its key, so later events of the key may have gone; "+
+				"send its content as a new event instead", id, ErrRefused)
+		}
+		if halting, err := haltedBy(ctx, tx, *e.hold); err != nil || halting != id {
+			if err == nil {
+				err = fmt.Errorf("event %d: %w: its key is halted by event %d; that one comes first", id, ErrRefused, halting)
+			}
+			return err
+		}
+		if _, err := tx.Exec(ctx, putBackEvent, id); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, lowerWater, e.shard, id); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, letRedrivenThrough, *e.hold, e.shard, id)
+		return err
+	})
+}
+
+// haltedBy returns the id of the event that halts a key.
+func haltedBy(ctx context.Context, tx pgx.Tx, hold int64) (id int64, err error) {
+	err = tx.QueryRow(ctx, haltingEvent, hold).Scan(&id)
+	return id, err
+}

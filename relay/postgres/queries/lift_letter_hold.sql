@@ -1,1 +1,0 @@
-delete from postrider.outbox_hold where scope = 'dead_letter' and topic = $1
