@@ -23,9 +23,6 @@ type crowds struct {
 }
 
 func (c *crowds) due(shard int16) bool {
-	if c == nil {
-		return false
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Since(c.looked[shard]) < crowdPause {
@@ -39,7 +36,7 @@ func (c *crowds) due(shard int16) bool {
 // key: there may be others behind.
 func (p *plan) lookForCrowds() {
 	b := p.batch
-	if b.PerShard < crowdMin {
+	if b.PerShard < p.crowdMin {
 		return
 	}
 	for first := 0; first < len(b.Events); {
@@ -73,7 +70,7 @@ func (p *plan) lookForCrowd(events []outbox.Event) {
 		return
 	}
 	known := p.batch.Holds.key(most.Topic, most.Key)
-	if known == nil && !p.crowds.due(most.Shard) {
+	if known == nil && !p.crowd(most.Shard) {
 		return
 	}
 	p.out.Crowds = append(p.out.Crowds, Crowd{Shard: most.Shard, Topic: most.Topic, Key: most.Key, After: events[len(events)-1].ID})

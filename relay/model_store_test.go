@@ -11,6 +11,8 @@ import (
 // stands still until somebody advances now.
 type modelStore struct {
 	now    time.Duration
+	open   map[int64]bool // events whose transaction is not committed yet
+	rng    func(n int) int
 	events []*modelEvent // in id order
 	holds  map[int64]*modelHold
 	locked map[int16]bool
@@ -28,11 +30,15 @@ type modelEvent struct {
 
 type modelHold struct {
 	Hold
-	next time.Duration
+	next  time.Duration
+	event int64 // that it comes from
 }
 
+// never is a probe that nobody makes.
+const never = time.Duration(1 << 62)
+
 func newModelStore() *modelStore {
-	return &modelStore{holds: map[int64]*modelHold{}, locked: map[int16]bool{}}
+	return &modelStore{holds: map[int64]*modelHold{}, locked: map[int16]bool{}, open: map[int64]bool{}}
 }
 
 // write adds an event.
@@ -55,12 +61,12 @@ func (m *modelStore) find(id int64) *modelEvent {
 
 // claim locks the free ones of these shards that have pending events, and reads at most limit of each.
 func (m *modelStore) claim(shards []int16, limit int) ([]int16, *Batch) {
-	b := &Batch{}
+	b := &Batch{PerShard: limit, Final: m.final(), FenceAge: time.Duration(m.rng(2)) * time.Second}
 	var mine []int16
 	for _, shard := range shards {
 		n := 0
 		for _, e := range m.events {
-			if m.locked[shard] || n == limit || e.Shard != shard || e.state != outbox.Pending {
+			if m.locked[shard] || n == limit || e.Shard != shard || e.state != outbox.Pending || m.open[e.ID] {
 				continue
 			}
 			copied := e.Event
@@ -83,11 +89,23 @@ func (m *modelStore) claim(shards []int16, limit int) ([]int16, *Batch) {
 				seen.Through[shard] = id
 			}
 		}
-		if h.Scope == ScopeTopic || len(seen.Through) > 0 {
+		if h.Scope != ScopeKey || len(seen.Through) > 0 {
 			b.Holds.Add(&seen)
 		}
 	}
 	return mine, b
+}
+
+// final is the id up to which nothing can be committed any more.
+func (m *modelStore) final() int64 {
+	last := int64(0)
+	for _, e := range m.events {
+		if m.open[e.ID] {
+			return last
+		}
+		last = e.ID
+	}
+	return last
 }
 
 func (m *modelStore) release(shards []int16) {
@@ -118,6 +136,11 @@ func (m *modelStore) settle(s *Settlement) {
 			e.Attempts = w.Failure.Attempts
 		}
 	}
+	for i := range s.Holds {
+		if c := &s.Holds[i]; c.Anchor {
+			m.holds[ids[i]].Through[c.Shard] = 0
+		}
+	}
 	for _, p := range s.Parked {
 		id := p.HoldID
 		if id == 0 {
@@ -136,6 +159,9 @@ func (m *modelStore) settle(s *Settlement) {
 			e.Attempts = p.Failure.Attempts
 		}
 	}
+	for i := range s.Crowds {
+		m.parkCrowd(&s.Crowds[i])
+	}
 	for _, id := range s.Proven {
 		if h := m.holds[id]; h != nil && !h.Draining {
 			h.Draining, h.next = true, m.now
@@ -144,16 +170,75 @@ func (m *modelStore) settle(s *Settlement) {
 }
 
 func (m *modelStore) putHold(c *HoldChange) int64 {
+	next := m.now + c.ProbeIn
+	if c.ProbeIn == Forever {
+		next = never
+	}
+	event := int64(c.EventID[15])
 	for id, h := range m.holds {
-		if h.Scope == c.Scope && h.Topic == c.Topic && string(h.Key) == string(c.Key) {
-			h.Probes, h.next, h.Draining = c.Probes, m.now+c.ProbeIn, false
+		if h.Scope == c.Scope && h.Topic == c.Topic && string(h.Key) == string(c.Key) && h.Partition == c.Partition {
+			h.Cause, h.Probes, h.next, h.Draining, h.event = c.Cause, c.Probes, next, c.Draining, event
 			return id
 		}
 	}
 	m.lastID++
-	m.holds[m.lastID] = &modelHold{next: m.now + c.ProbeIn, Hold: Hold{ID: m.lastID, Scope: c.Scope, Topic: c.Topic,
-		Key: c.Key, Probes: c.Probes, Through: map[int16]int64{}}}
+	m.holds[m.lastID] = &modelHold{next: next, event: event, Hold: Hold{ID: m.lastID, Scope: c.Scope, Topic: c.Topic, Cause: c.Cause,
+		Key: c.Key, Partition: c.Partition, Partitions: c.Partitions, Probes: c.Probes, Draining: c.Draining, Through: map[int16]int64{}}}
 	return m.lastID
+}
+
+// parkCrowd is what settling does about a key that keeps the others of its shard waiting.
+func (m *modelStore) parkCrowd(c *Crowd) {
+	var hold *modelHold
+	through := c.After
+	for _, h := range m.holds {
+		if h.Scope == ScopeKey && h.Topic == c.Topic && string(h.Key) == string(c.Key) {
+			hold = h
+			if id, known := h.Through[c.Shard]; known {
+				through = id
+			}
+		}
+	}
+	var crowd []*modelEvent
+	others := false
+	for _, e := range m.events {
+		if e.Shard != c.Shard || e.ID <= c.After || e.state != outbox.Pending || m.open[e.ID] {
+			continue
+		}
+		if e.Topic == c.Topic && e.HasKey() && string(e.Key) == string(c.Key) && e.ID > through && (e.came || e.delayed <= m.now) {
+			crowd = append(crowd, e)
+		} else {
+			others = true
+		}
+	}
+	if !others || len(crowd) == 0 {
+		return
+	}
+	if hold == nil {
+		hold = m.holds[m.putHold(&HoldChange{Scope: ScopeKey, Topic: c.Topic, Key: c.Key, Cause: CauseCrowded, Draining: true})]
+	}
+	if _, known := hold.Through[c.Shard]; !known {
+		hold.Through[c.Shard] = c.After
+	}
+	for _, e := range crowd {
+		e.state, e.hold = outbox.Parked, hold.ID
+	}
+}
+
+// redrive puts the event that halts a key back in its place; release lets the others go without it.
+func (m *modelStore) redrive(h *modelHold) {
+	e := m.find(h.event)
+	if m.locked[e.Shard] || h.Cause != CauseHalted || h.Draining {
+		return
+	}
+	e.state, e.Attempts = outbox.Pending, 0
+	h.Cause, h.next, h.Draining = CauseRedrive, never, false
+	h.Through[e.Shard] = e.ID
+}
+
+func (m *modelStore) releaseHold(h *modelHold) {
+	h.next = m.now
+	h.Draining = h.Draining || h.Cause == CauseHalted || h.Cause == CauseRedrive
 }
 
 // returnScheduled brings back what is due in a shard, in order of its time.
@@ -183,13 +268,18 @@ func (m *modelStore) returnHold(id int64, limit int, grace time.Duration) {
 	if !h.Draining && len(shards) > 0 {
 		shards, limit = shards[:1], 1
 	}
+	final := m.final()
 	for _, shard := range shards {
-		if m.locked[shard] {
+		if m.locked[shard] || h.Cause == CauseCrowded && m.crowdWaits(h, shard) {
 			continue
 		}
-		n := 0
+		n, more := 0, false
 		for _, e := range m.events {
-			if n < limit && e.state == outbox.Parked && e.hold == id && e.Shard == shard {
+			switch {
+			case e.state != outbox.Parked || e.hold != id || e.Shard != shard:
+			case h.Draining && h.Cause == CauseCommitOrder && e.ID > final:
+				more = true
+			case n < limit:
 				e.state, e.hold, h.Through[shard] = outbox.Pending, 0, e.ID
 				n++
 			}
@@ -198,13 +288,20 @@ func (m *modelStore) returnHold(id int64, limit int, grace time.Duration) {
 		case !h.Draining && n > 0:
 			h.next = m.now + grace
 			return
-		case n < limit:
+		case n < limit && !more:
 			delete(h.Through, shard)
 		}
 	}
 	if len(h.Through) == 0 {
 		delete(m.holds, id)
 	}
+}
+
+// crowdWaits reports whether what came back last still waits.
+func (m *modelStore) crowdWaits(h *modelHold, shard int16) bool {
+	return slices.ContainsFunc(m.events, func(e *modelEvent) bool {
+		return e.Shard == shard && e.state == outbox.Pending && e.ID <= h.Through[shard]
+	})
 }
 
 // waiting counts the events that have not found their end.
@@ -220,7 +317,9 @@ func (m *modelStore) waiting() (n int) {
 // latest is how long until the last of what waits is due.
 func (m *modelStore) latest() (d time.Duration) {
 	for _, h := range m.holds {
-		d = max(d, h.next-m.now)
+		if h.next != never {
+			d = max(d, h.next-m.now)
+		}
 	}
 	for _, e := range m.events {
 		if e.state == outbox.Scheduled || e.state == outbox.Pending {

@@ -16,8 +16,10 @@ type rules struct {
 	// partition says on which of n partitions a key is.
 	partition func(key []byte, n int32) int32
 	storms    *storms
-	crowds    *crowds
-	random    func() float64
+	// crowd says whether a shard may be looked at for a crowd now, of which at least crowdMin events were read.
+	crowd    func(shard int16) bool
+	crowdMin int
+	random   func() float64
 }
 
 // plan turns one batch into messages to send and, with their outcomes, into a settlement. It decides

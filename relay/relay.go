@@ -115,7 +115,8 @@ func New(cfg Config) (*Relay, error) {
 		return nil, err
 	}
 	r := &Relay{cfg: cfg, metrics: newMetrics(cfg.Registerer), idle: newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2)}
-	r.rules = rules{settings: r.settings, check: cfg.Publisher.Check, partition: cfg.Publisher.Partition, storms: newStorms(), crowds: &crowds{}}
+	r.rules = rules{settings: r.settings, check: cfg.Publisher.Check, partition: cfg.Publisher.Partition, storms: newStorms(),
+		crowd: new(crowds).due, crowdMin: crowdMin}
 	return r, nil
 }
 

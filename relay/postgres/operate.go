@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/relay"
@@ -45,14 +44,15 @@ func (s *Store) Release(ctx context.Context, holdID int64) (Released, error) {
 
 // target is an event that somebody wants to be treated by hand, its shard locked.
 type target struct {
-	id      int64
-	shard   int16
-	state   outbox.State
-	topic   string
-	key     []byte
-	hold    *int64 // on its key
-	cause   relay.Cause
-	eventID *uuid.UUID // whose failure the hold comes from
+	id    int64
+	shard int16
+	state outbox.State
+	topic string
+	key   []byte
+	hold  *int64 // on its key
+	cause relay.Cause
+	// draining says that what waited behind the hold comes back.
+	draining bool
 }
 
 // onEvent runs f with the event, under the lock of its shard.
@@ -61,7 +61,7 @@ func (s *Store) onEvent(ctx context.Context, id int64, f func(pgx.Tx, *target) e
 	find := func(q interface {
 		QueryRow(context.Context, string, ...any) pgx.Row
 	}) error {
-		err := q.QueryRow(ctx, findEvent, id).Scan(&e.id, &e.shard, &e.state, &e.topic, &e.key, &e.hold, &e.cause, &e.eventID)
+		err := q.QueryRow(ctx, findEvent, id).Scan(&e.id, &e.shard, &e.state, &e.topic, &e.key, &e.hold, &e.cause, &e.draining)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("event %d: %w", id, ErrNotFound)
 		}
@@ -117,15 +117,19 @@ func (s *Store) Redrive(ctx context.Context, id int64) error {
 			return fmt.Errorf("event %d: %w: its dead letter is on its way; redrive it when that has arrived", id, ErrRefused)
 		case e.state != outbox.DeadLettered:
 			return fmt.Errorf("event %d: %w: it is %s, only a dead-lettered one can be put back", id, ErrRefused, e.state)
-		case e.hold == nil || e.cause != relay.CauseHalted:
+		case e.hold == nil || e.cause != relay.CauseHalted || e.draining:
 			return fmt.Errorf("event %d: %w: it does not halt its key, so later events of the key may have gone; "+
 				"send its content as a new event instead", id, ErrRefused)
 		}
-		if halting, err := haltedBy(ctx, tx, *e.hold); err != nil || halting != id {
-			if err == nil {
-				err = fmt.Errorf("event %d: %w: its key is halted by event %d; that one comes first", id, ErrRefused, halting)
-			}
+		var halting int64
+		var draining bool
+		switch err := tx.QueryRow(ctx, haltingEvent, *e.hold).Scan(&halting, &draining); {
+		case err != nil:
 			return err
+		case draining: // somebody released it just now
+			return fmt.Errorf("event %d: %w: its key was released, later events of the key are on their way", id, ErrRefused)
+		case halting != id:
+			return fmt.Errorf("event %d: %w: its key is halted by event %d; that one comes first", id, ErrRefused, halting)
 		}
 		if _, err := tx.Exec(ctx, putBackEvent, id); err != nil {
 			return err
@@ -136,10 +140,4 @@ func (s *Store) Redrive(ctx context.Context, id int64) error {
 		_, err := tx.Exec(ctx, letRedrivenThrough, *e.hold, e.shard, id)
 		return err
 	})
-}
-
-// haltedBy returns the id of the event that halts a key.
-func haltedBy(ctx context.Context, tx pgx.Tx, hold int64) (id int64, err error) {
-	err = tx.QueryRow(ctx, haltingEvent, hold).Scan(&id)
-	return id, err
 }

@@ -1,5 +1,5 @@
 -- The event $1 and the hold on its key. The caller then locks the shard and asks again.
-select e.id, e.shard, e.state::text, e.topic, e.key, h.hold_id, coalesce(h.cause, ''), h.event_id
+select e.id, e.shard, e.state::text, e.topic, e.key, h.hold_id, coalesce(h.cause, ''), coalesce(h.draining, false)
 from postrider.outbox_event e
 left join postrider.outbox_hold h on h.topic = e.topic and h.scope = 'key' and coalesce(sha256(h.key), ''::bytea) = sha256(e.key)
     and coalesce(h.partition, -1) = -1 and coalesce(h.partitions, -1) = -1
