@@ -1,6 +1,10 @@
 package relay
 
-import "time"
+import (
+	"time"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
 
 // Status is the outbox in numbers.
 type Status struct {
@@ -26,15 +30,17 @@ type Status struct {
 
 // HoldStatus is a hold for people.
 type HoldStatus struct {
-	Scope       Scope     `json:"scope"`
-	Topic       string    `json:"topic"`
-	Key         string    `json:"key,omitempty"`
-	Cause       Cause     `json:"cause"`
-	ErrorCode   string    `json:"error_code"`
-	Error       string    `json:"error"`
-	HeldAt      time.Time `json:"held_at"`
-	NextProbeAt time.Time `json:"next_probe_at"`
-	Probes      int       `json:"probes"`
-	Draining    bool      `json:"draining"`
-	Parked      int64     `json:"parked"`
+	Scope     Scope  `json:"scope"`
+	Topic     string `json:"topic"`
+	Key       string `json:"key,omitempty"`
+	Cause     Cause  `json:"cause"`
+	ErrorCode string `json:"error_code"`
+	// ErrorCategory is told from Cause and ErrorCode by outbox.CategoryOf.
+	ErrorCategory outbox.Category `json:"error_category,omitempty"`
+	Error         string          `json:"error"`
+	HeldAt        time.Time       `json:"held_at"`
+	NextProbeAt   time.Time       `json:"next_probe_at"`
+	Probes        int             `json:"probes"`
+	Draining      bool            `json:"draining"`
+	Parked        int64           `json:"parked"`
 }

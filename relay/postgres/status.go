@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/outbox"
 )
 
 // Status counts what is in the outbox by state, and lists up to 100 holds, oldest first. Published
@@ -26,6 +27,7 @@ func (s *Store) Status(ctx context.Context) (relay.Status, error) {
 		var key []byte
 		err = row.Scan(&h.Scope, &h.Topic, &key, &h.Cause, &h.ErrorCode, &h.Error, &h.HeldAt, &h.NextProbeAt, &h.Probes, &h.Draining, &h.Parked)
 		h.Key = text(string(key))
+		h.ErrorCategory = outbox.CategoryOf(string(h.Cause), h.ErrorCode)
 		return h, err
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/dlq"
 	dlqkafka "github.com/postrider/postrider/dlq/kafka"
 	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
@@ -15,15 +16,20 @@ import (
 // settleLimit is the time a relay has, after the wait for acknowledgements, to settle its batches.
 const settleLimit = 10 * time.Second
 
+// relayConnections is how many the relay may open. Each worker holds one for its claim and needs a second
+// one to mark its batch, so fewer would make workers wait for each other.
+func relayConnections(c config.Config) int32 { return int32(2*c.Outbox.Workers + 4) }
+
+// Connections is how many database connections a process with all roles opens at most.
+func Connections(c config.Config) int { return int(relayConnections(c)) + serviceConnections }
+
 // makeRelay prepares the relay, where this process has the role.
 func (a *App) makeRelay(ctx context.Context) error {
 	if !a.has(Relay) {
 		return nil
 	}
 	c := a.options.Config
-	// Each worker holds one connection for its claim and needs a second one to mark its batch, so
-	// fewer would make workers wait for each other.
-	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), postgres.Options{MaxConns: int32(2*c.Outbox.Workers + 4)})
+	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), postgres.Options{MaxConns: relayConnections(c)})
 	if err != nil {
 		return err
 	}
@@ -58,7 +64,7 @@ func (a *App) makeCollector(context.Context) error {
 		return err
 	}
 	source, err := dlqkafka.NewSource(dlqkafka.Config{
-		Brokers: c.Kafka.Brokers, Topics: []string{c.DLQ.Topic}, Group: c.DLQ.Group,
+		Brokers: c.Kafka.Brokers, Topics: c.DLQTopics(), Group: c.DLQ.Group,
 		Logger: a.options.Logger, Registerer: a.options.Registry,
 	})
 	if err != nil {

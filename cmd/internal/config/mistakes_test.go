@@ -54,7 +54,7 @@ func TestMistakes(t *testing.T) {
 		"pool in the URL":           {environ: []string{"DATABASE_URL=postgres://u:" + sentinel + "@h/d?pool_max_conns=4"}, want: []string{"database.url (environment variable DATABASE_URL) has the parameter pool_max_conns", "outbox.workers"}, not: sentinel},
 		"transaction timeout":       {environ: []string{"DATABASE_URL=postgres://u:" + sentinel + "@h/d?transaction_timeout=15s", "OUTBOX_PUBLISH_TIMEOUT_MS=6000"}, want: []string{"transaction_timeout", "is 15s", "more than 16s", "OUTBOX_PUBLISH_TIMEOUT_MS"}, not: sentinel},
 		"transaction timeout, text": {environ: []string{"DATABASE_URL=postgres://h/d?transaction_timeout=soon"}, want: []string{"transaction_timeout", "milliseconds"}},
-		"all at once":               {file: "outbox:\n  workers: x\n  foo: 1\n", environ: []string{"DLQ_X=1", "LOG_LEVEL=loud", "OUTBOX_RETRY_BASE_MS=70000", "DATABASE_URL=postgres://h/d?pool_min_conns=1"},
+		"all at once": {file: "outbox:\n  workers: x\n  foo: 1\n", environ: []string{"DLQ_X=1", "LOG_LEVEL=loud", "OUTBOX_RETRY_BASE_MS=70000", "DATABASE_URL=postgres://h/d?pool_min_conns=1"},
 			want: []string{"outbox.workers", "outbox.foo", "DLQ_X", "log.level", "outbox.retry_max_ms is 60000", "pool_min_conns"}},
 		"wrong once": {environ: []string{"OUTBOX_RETRY_BASE_MS=70000", "OUTBOX_RETRY_MAX_MS=x"}, want: []string{"outbox.retry_max_ms from"}, not: "at least as much"},
 	} {
