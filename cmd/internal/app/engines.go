@@ -13,9 +13,6 @@ import (
 	"github.com/postrider/postrider/relay/postgres"
 )
 
-// settleLimit is the time a relay has, after the wait for acknowledgements, to settle its batches.
-const settleLimit = 10 * time.Second
-
 // relayConnections is how many the relay may open. Each worker holds one for its claim and needs a second
 // one to mark its batch, so fewer would make workers wait for each other.
 func relayConnections(c config.Config) int32 { return int32(2*c.Outbox.Workers + 4) }
@@ -49,7 +46,7 @@ func (a *App) makeRelay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.parts = append(a.parts, part{name: "relay", limit: c.Outbox.PublishTimeout + settleLimit, run: engine.Run})
+	a.parts = append(a.parts, part{name: "relay", limit: c.Outbox.PublishTimeout + config.SettleTime, run: engine.Run})
 	return nil
 }
 

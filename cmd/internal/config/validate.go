@@ -74,8 +74,8 @@ func globs(rules []TopicRule) []string {
 	return all
 }
 
-// settleTime is what a batch takes at most after the wait for its acknowledgements.
-const settleTime = 10 * time.Second
+// SettleTime is what a relay has, after the wait for acknowledgements, to settle its batches.
+const SettleTime = 10 * time.Second
 
 // checkSessions looks at parameters of the connection string that the relay cannot work with.
 func (c *Config) checkSessions() []error {
@@ -96,7 +96,7 @@ func (c *Config) checkSessions() []error {
 		}
 	}
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	needed := c.Outbox.PublishTimeout + settleTime
+	needed := c.Outbox.PublishTimeout + SettleTime
 	if text, given := parsed.RuntimeParams["transaction_timeout"]; given {
 		limit, err := sessionTimeout(text)
 		switch {
@@ -104,7 +104,7 @@ func (c *Config) checkSessions() []error {
 			problems = append(problems, fmt.Errorf("transaction_timeout in %s (%s) is wrong: %w", url, c.origin(url), err))
 		case limit > 0 && limit <= needed:
 			problems = append(problems, fmt.Errorf("transaction_timeout in %s (%s) is %v; it must be 0, or more than %v: %s, which is %v (%s), and %v to settle a batch",
-				url, c.origin(url), limit, needed, timeout, c.Outbox.PublishTimeout, c.origin(timeout), settleTime))
+				url, c.origin(url), limit, needed, timeout, c.Outbox.PublishTimeout, c.origin(timeout), SettleTime))
 		}
 	}
 	return problems
