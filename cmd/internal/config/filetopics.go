@@ -93,9 +93,8 @@ func (f *fileReader) topicValue(r *TopicRule, label, name string, value ast.Node
 		return
 	}
 	k, _ := topicKey(name)
-	v := topicValue{name, foundValue(k, text, fmt.Sprintf("%s:%d", f.path, line(value)))}
-	var scratch Config
-	if err := k.set(&scratch, text); err != nil {
+	v, err := newTopicValue(name, foundValue(k, text, fmt.Sprintf("%s:%d", f.path, line(value))))
+	if err != nil {
 		f.problem(value, "%s of %s%s: %v", name, label, v.quoted(), err)
 		f.wrong[k.String()] = true
 		return

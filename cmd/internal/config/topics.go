@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -58,7 +59,22 @@ type TopicRule struct {
 type topicValue struct {
 	name string // as in topicKeys
 	found
+	parsed reflect.Value
 }
+
+// newTopicValue parses a value once; topics are asked for often.
+func newTopicValue(name string, f found) (topicValue, error) {
+	v := topicValue{name: name, found: f}
+	var scratch Config
+	if err := f.key.set(&scratch, f.text); err != nil {
+		return v, err
+	}
+	v.parsed = f.key.fieldOf(reflect.ValueOf(scratch))
+	return v, nil
+}
+
+// give puts the value into a Config.
+func (v topicValue) give(c *Config) { v.key.fieldOf(reflect.ValueOf(c).Elem()).Set(v.parsed) }
 
 // Match is the topic name or the glob of the rule.
 func (r TopicRule) Match() string { return r.match }
@@ -80,7 +96,7 @@ func (r TopicRule) Settings() []Setting {
 	var c Config
 	settings := make([]Setting, len(r.values))
 	for i, v := range r.values {
-		_ = v.key.set(&c, v.text) // a rule is only kept with values that can be set
+		v.give(&c)
 		settings[i] = Setting{Name: v.name, Value: v.key.value(c), Text: v.key.text(c), Origin: v.place}
 	}
 	return settings
@@ -90,20 +106,21 @@ func (r TopicRule) sets(name string) bool {
 	return slices.ContainsFunc(r.values, func(v topicValue) bool { return v.name == name })
 }
 
-// forTopic returns the Config with the rules for a topic applied to the sections, from the first to the last, and
-// where each value that a rule gave came from, by name.
-func (c Config) forTopic(topic string) (Config, map[string]string) {
-	places := map[string]string{}
+// forTopic returns the Config with the rules for a topic applied to the sections, from the first to the
+// last. It notes in places, unless that is nil, where each value that a rule gave came from, by name.
+func (c Config) forTopic(topic string, places map[string]string) Config {
 	for _, r := range c.Topics {
 		if !fits(r.match, topic) {
 			continue
 		}
 		for _, v := range r.values {
-			_ = v.key.set(&c, v.text) // a rule is only kept with values that can be set
-			places[v.name] = v.place + ", topics: " + r.match
+			v.give(&c)
+			if places != nil {
+				places[v.name] = v.place + ", topics: " + r.match
+			}
 		}
 	}
-	return c, places
+	return c
 }
 
 // TopicSettings returns the settings of a topic: the values of the sections outbox, dlq and kafka,
@@ -111,7 +128,7 @@ func (c Config) forTopic(topic string) (Config, map[string]string) {
 // in the file. A rule changes only what it names, and a later rule wins over an earlier one. Where rules
 // that were checked apart leave the longest retry delay below the first, it is raised to that.
 func (c Config) TopicSettings(topic string) relay.TopicSettings {
-	c, _ = c.forTopic(topic)
+	c = c.forTopic(topic, nil)
 	s := relay.TopicSettings{
 		Retry:                outbox.DefaultRetryPolicy(),
 		AfterLastAttempt:     relay.Policy(c.Outbox.AfterLastAttempt),
@@ -134,7 +151,8 @@ func (c Config) TopicSettings(topic string) relay.TopicSettings {
 // ExplainTopic returns the settings of a topic under the names of the section topics, each with where
 // it came from.
 func (c Config) ExplainTopic(topic string) []Setting {
-	own, places := c.forTopic(topic)
+	places := map[string]string{}
+	own := c.forTopic(topic, places)
 	settings := make([]Setting, len(topicKeys))
 	for i, t := range topicKeys {
 		k, _ := named(t.standard)
@@ -158,8 +176,8 @@ func (c Config) DLQTopics() []string {
 	topics := []string{c.DLQ.Topic}
 	for _, r := range c.Topics {
 		for _, v := range r.values {
-			if topic := strings.TrimSpace(v.text); v.name == "dlq_topic" && !slices.Contains(topics, topic) {
-				topics = append(topics, topic)
+			if v.name == "dlq_topic" && !slices.Contains(topics, v.parsed.String()) {
+				topics = append(topics, v.parsed.String())
 			}
 		}
 	}

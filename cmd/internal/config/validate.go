@@ -45,7 +45,8 @@ func (c *Config) checkRetry() []error {
 			if !exists {
 				continue
 			}
-			own, places := c.forTopic(topic)
+			places := map[string]string{}
+			own := c.forTopic(topic, places)
 			if own.Outbox.RetryMax >= own.Outbox.RetryBase {
 				continue
 			}
@@ -137,7 +138,7 @@ func (c Config) Warnings() []string {
 		}
 		for _, v := range r.values {
 			var own Config
-			_ = v.key.set(&own, v.text) // a rule is only kept with values that can be set
+			v.give(&own)
 			if v.name == "max_message_bytes" && own.Kafka.MaxMessageBytes > c.Kafka.MaxMessageBytes {
 				warnings = append(warnings, fmt.Sprintf("%s: %s is %d and changes nothing: %s is %d (%s), and the smaller one counts",
 					v.place, v.describe(r.match), own.Kafka.MaxMessageBytes, sectionLimit, c.Kafka.MaxMessageBytes, c.origin(sectionLimit)))
