@@ -97,8 +97,8 @@ func (a *App) Addr() string {
 func (a *App) Run(ctx context.Context) error {
 	b := obs.ReadBuild()
 	a.log.Info("starting", "version", b.Version, "revision", b.Revision, "roles", joinRoles(a.options.Roles), "config", a.options.Config)
-	for _, warning := range a.options.Config.Warnings() {
-		a.log.Warn("the settings are probably not what was meant", "warning", warning)
+	if warnings := a.options.Config.Warnings(); len(warnings) > 0 {
+		a.log.Warn("some settings are probably not what was meant", "warnings", warnings)
 	}
 	if a.http != nil {
 		go func() {
