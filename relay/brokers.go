@@ -11,6 +11,12 @@ import (
 // pingTimeout bounds one question to the brokers.
 const pingTimeout = 2 * time.Second
 
+// firstReminder and lastReminder bound the pauses between the lines that say that brokers are still away.
+const (
+	firstReminder = 10 * time.Second
+	lastReminder  = 5 * time.Minute
+)
+
 // brokers stops this relay, and only this one, while it reaches no broker at all. That says nothing
 // about any topic, so it puts no hold in place for the others: the events stay pending, and another
 // relay with a better network may carry them.
@@ -68,11 +74,19 @@ func (r *Relay) awaitBrokers(ctx context.Context, err error) {
 	r.cfg.Logger.Error("no broker answers: nothing is published until one does; check the broker addresses and the network", "err", err)
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0))
-	for ctx.Err() == nil && r.ping(ctx) != nil {
+	began, reminder := time.Now(), firstReminder
+	next := began.Add(reminder)
+	for ctx.Err() == nil {
+		if err = r.ping(ctx); err == nil {
+			r.cfg.Logger.Info("brokers answer again", "away", time.Since(began).Round(time.Millisecond).String())
+			break
+		}
+		if now := time.Now(); ctx.Err() == nil && !now.Before(next) {
+			r.cfg.Logger.Error("still no broker answers, nothing is published", "away", now.Sub(began).Round(time.Second).String(), "err", err)
+			reminder = min(2*reminder, lastReminder)
+			next = now.Add(reminder)
+		}
 		sleep(ctx, pause.NextBackOff())
-	}
-	if ctx.Err() == nil {
-		r.cfg.Logger.Info("brokers answer again")
 	}
 	r.metrics.brokersAway.Set(0)
 	b.mu.Lock()

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/relay/outbox"
 )
 
 // Status is the outbox in numbers.
@@ -37,7 +39,9 @@ type HoldStatus struct {
 	Partition *int32 `json:"partition,omitempty"`
 	Cause     Cause  `json:"cause"`
 	ErrorCode string `json:"error_code"`
-	Error     string `json:"error"`
+	// ErrorCategory is told from Cause and ErrorCode by outbox.CategoryOf.
+	ErrorCategory outbox.Category `json:"error_category,omitempty"`
+	Error         string          `json:"error"`
 	// EventID is the event whose failure it comes from, OutboxID its row where it was given up.
 	EventID  uuid.UUID `json:"event_id"`
 	OutboxID int64     `json:"outbox_id,omitempty"`

@@ -24,7 +24,7 @@ func TestBadConfig(t *testing.T) {
 		want string
 	}{
 		{Config{}, "no broker addresses"},
-		{Config{Brokers: brokers, MaxMessageBytes: 1023}, "MaxMessageBytes is 1023"},
+		{Config{Brokers: brokers, MaxMessageBytes: 4095}, "MaxMessageBytes is 4095"},
 		{Config{Brokers: brokers, MaxMessageBytes: 1 << 30}, "MaxMessageBytes is 1073741824"},
 		{Config{Brokers: brokers, MaxMessageBytes: -1}, "MaxMessageBytes is -1"},
 		{Config{Brokers: brokers, Compression: "brotli"}, `compression "brotli" is not one of none, gzip, snappy, lz4, zstd`},
@@ -45,7 +45,7 @@ func TestExtremeLimits(t *testing.T) {
 	t.Parallel()
 	b := kafkatest.Kfake(t)
 	topic := b.Topic(t, 1, nil)
-	for _, limit := range []int{1024, maxMaxMessageBytes} {
+	for _, limit := range []int{MinMaxMessageBytes, maxMaxMessageBytes} {
 		p := newPublisher(t, b, func(c *Config) { c.MaxMessageBytes = limit })
 		wantAll(t, publish(t, p, message(topic, "k", "v")), relay.Delivered)
 	}

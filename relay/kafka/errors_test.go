@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/outbox"
 )
 
 // classes are the codes that mean something else than Infrastructure.
@@ -102,6 +103,22 @@ func TestClassifyClientErrors(t *testing.T) {
 	} {
 		if class, code := classify(c.err); class != c.class || code != c.code {
 			t.Errorf("%v is %s %q, want %s %q", c.err, class, code, c.class, c.code)
+		}
+	}
+}
+
+// TestBrokerErrorsHaveACategory: what the broker says against a record for good is about the record, and
+// everything else may pass.
+func TestBrokerErrorsHaveACategory(t *testing.T) {
+	t.Parallel()
+	for _, err := range brokerErrors() {
+		class, code := classify(err)
+		want := outbox.Transient
+		if class == relay.Permanent {
+			want = outbox.Validation
+		}
+		if got := outbox.CategoryOf(string(class), code); got != want {
+			t.Errorf("%s, class %s: category %q, want %q", code, class, got, want)
 		}
 	}
 }

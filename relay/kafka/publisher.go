@@ -26,6 +26,10 @@ const maxClients = 32
 // DefaultMaxMessageBytes is Kafka's own default of max.message.bytes.
 const DefaultMaxMessageBytes = 1048588
 
+// MinMaxMessageBytes is the least that Config.MaxMessageBytes may be: a dead letter that only refers to its
+// event always fits.
+const MinMaxMessageBytes = 4096
+
 // maxMaxMessageBytes is the most that the client can send, 1 GiB, less room for the rest of a request.
 const maxMaxMessageBytes = 1<<30 - requestOverhead
 
@@ -38,7 +42,8 @@ type Config struct {
 	// ClientID is what the broker logs. Defaults to "postrider".
 	ClientID string
 	// MaxMessageBytes is the largest record batch to send, in bytes; it should be the topics'
-	// max.message.bytes. Larger events become dead letters. Defaults to 1048588, Kafka's default.
+	// max.message.bytes. Larger events become dead letters. At least 4096. Defaults to 1048588, Kafka's
+	// default.
 	MaxMessageBytes int
 	// Compression is none, gzip, snappy, lz4 or zstd. Defaults to none.
 	Compression string
@@ -88,8 +93,8 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	if cfg.MaxMessageBytes == 0 {
 		cfg.MaxMessageBytes = DefaultMaxMessageBytes
 	}
-	if cfg.MaxMessageBytes < 1024 || cfg.MaxMessageBytes > maxMaxMessageBytes {
-		return nil, fmt.Errorf("kafka: MaxMessageBytes is %d, it must be between 1024 and %d", cfg.MaxMessageBytes, maxMaxMessageBytes)
+	if cfg.MaxMessageBytes < MinMaxMessageBytes || cfg.MaxMessageBytes > maxMaxMessageBytes {
+		return nil, fmt.Errorf("kafka: MaxMessageBytes is %d, it must be between %d and %d", cfg.MaxMessageBytes, MinMaxMessageBytes, maxMaxMessageBytes)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

@@ -94,9 +94,9 @@ func TestTooLargeAmongOthers(t *testing.T) {
 	t.Parallel()
 	b := kafkatest.Kfake(t)
 	topic := b.Topic(t, 2, nil)
-	p := newPublisher(t, b, func(c *Config) { c.MaxMessageBytes = 2000 })
+	p := newPublisher(t, b, func(c *Config) { c.MaxMessageBytes = MinMaxMessageBytes })
 	ms := messages(topic, 20, keys(5)...)
-	ms[42].Value = make([]byte, 2000)
+	ms[42].Value = make([]byte, MinMaxMessageBytes)
 	out := publish(t, p, ms...)
 	wantAll(t, out, relay.Delivered, 42)
 	if out[42].Class != relay.Permanent || !strings.Contains(out[42].Message, "kafka max_message_bytes") {

@@ -41,8 +41,8 @@ func testStorm(t *testing.T, random *rand.Rand) {
 	s := &storm{b: b, topics: topics, random: random}
 	dial := dialer(t, b)
 	p := newPublisher(t, b, func(c *Config) {
-		c.MaxMessageBytes = 1024 // so that a partition has many batches in flight
-		c.Options = []kgo.Opt{kgo.Dialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		// Small batches, so that a partition has many of them in flight.
+		c.Options = []kgo.Opt{kgo.ProducerBatchMaxBytes(1024), kgo.Dialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dial(ctx, network, addr)
 			return &lossyConn{conn, &s.losing}, err
 		})}

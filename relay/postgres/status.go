@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/outbox"
 )
 
 // Status counts what is in the outbox by state, and lists up to 100 holds, oldest first. Published
@@ -60,6 +61,7 @@ func (s *Store) Holds(ctx context.Context, f HoldFilter) ([]relay.HoldStatus, er
 		if outboxID != nil {
 			h.OutboxID = *outboxID
 		}
+		h.ErrorCategory = outbox.CategoryOf(string(h.Cause), h.ErrorCode)
 		return h, err
 	})
 	if err != nil {

@@ -97,6 +97,9 @@ func (a *App) Addr() string {
 func (a *App) Run(ctx context.Context) error {
 	b := obs.ReadBuild()
 	a.log.Info("starting", "version", b.Version, "revision", b.Revision, "roles", joinRoles(a.options.Roles), "config", a.options.Config)
+	if warnings := a.options.Config.Warnings(); len(warnings) > 0 {
+		a.log.Warn("some settings are probably not what was meant", "warnings", warnings)
+	}
 	if a.http != nil {
 		go func() {
 			if err := a.http.Serve(); err != nil {

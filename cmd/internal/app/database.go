@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/obs"
 )
 
 // connectLimit bounds the first connection and its questions.
@@ -30,8 +32,27 @@ func Connect(ctx context.Context, address config.DatabaseURL) (*pgx.Conn, error)
 }
 
 func unreachable(address config.DatabaseURL, err error) error {
-	return fmt.Errorf("the database %s cannot be reached: %w%s", address, err, connectHint(err))
+	return &connectError{
+		text:  fmt.Sprintf("the database %s cannot be reached: %s%s", address, attempts(err), connectHint(err)),
+		cause: err,
+	}
 }
+
+// connectError says in one line what the client says in many.
+type connectError struct {
+	text  string
+	cause error
+}
+
+func (e *connectError) Error() string { return e.text }
+func (e *connectError) Unwrap() error { return e.cause }
+
+// connectHead is what the client's errors begin with; the address says it better.
+var connectHead = regexp.MustCompile("^failed to connect to `[^`]*`:\\s*")
+
+// attempts says what became of the attempts to connect, without repeating itself: the client tries each
+// address with and without TLS.
+func attempts(err error) string { return connectHead.ReplaceAllString(obs.OneLine(err.Error()), "") }
 
 // connectHint says what to look at, where the error tells.
 func connectHint(err error) string {

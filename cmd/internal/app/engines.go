@@ -4,16 +4,20 @@ import (
 	"context"
 	"time"
 
+	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/dlq"
 	dlqkafka "github.com/postrider/postrider/dlq/kafka"
 	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/relay/outbox"
 	"github.com/postrider/postrider/relay/postgres"
 )
 
-// settleLimit is the time a relay has, after the wait for acknowledgements, to settle its batches.
-const settleLimit = 10 * time.Second
+// relayConnections is how many the relay may open. Each worker holds one for its claim and needs a second
+// one to mark its batch, so fewer would make workers wait for each other.
+func relayConnections(c config.Config) int32 { return int32(2*c.Outbox.Workers + 4) }
+
+// Connections is how many database connections a process with all roles opens at most.
+func Connections(c config.Config) int { return int(relayConnections(c)) + serviceConnections }
 
 // makeRelay prepares the relay, where this process has the role.
 func (a *App) makeRelay(ctx context.Context) error {
@@ -21,9 +25,7 @@ func (a *App) makeRelay(ctx context.Context) error {
 		return nil
 	}
 	c := a.options.Config
-	// Each worker holds one connection for its claim and needs a second one to mark its batch, so
-	// fewer would make workers wait for each other.
-	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), postgres.Options{MaxConns: int32(2*c.Outbox.Workers + 4)})
+	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), postgres.Options{MaxConns: relayConnections(c)})
 	if err != nil {
 		return err
 	}
@@ -32,19 +34,17 @@ func (a *App) makeRelay(ctx context.Context) error {
 	if c.Outbox.Log {
 		store = actionLog{store, a.options.Logger.With("component", "relay")}
 	}
-	retry := outbox.DefaultRetryPolicy()
-	retry.MaxAttempts, retry.Base, retry.Max = c.Outbox.MaxAttempts, c.Outbox.RetryBase, c.Outbox.RetryMax
 	engine, err := relay.New(relay.Config{
 		Store: store, Publisher: a.publisher,
 		Workers: c.Outbox.Workers, BatchSize: c.Outbox.BatchSize,
-		TopicSettings:  relay.ForAll(relay.TopicSettings{Retry: retry, DLQTopic: c.DLQ.Topic}),
+		TopicSettings: c.TopicSettings, CommitOrder: c.UsesCommitOrder(),
 		PublishTimeout: c.Outbox.PublishTimeout,
 		Logger:         a.options.Logger, Registerer: a.options.Registry,
 	})
 	if err != nil {
 		return err
 	}
-	a.parts = append(a.parts, part{name: "relay", limit: c.Outbox.PublishTimeout + settleLimit, run: engine.Run})
+	a.parts = append(a.parts, part{name: "relay", limit: c.Outbox.PublishTimeout + config.SettleTime, run: engine.Run})
 	return nil
 }
 
@@ -59,7 +59,7 @@ func (a *App) makeCollector(context.Context) error {
 		return err
 	}
 	source, err := dlqkafka.NewSource(dlqkafka.Config{
-		Brokers: c.Kafka.Brokers, Topics: []string{c.DLQ.Topic}, Group: c.DLQ.Group,
+		Brokers: c.Kafka.Brokers, Topics: c.DLQTopics(), Group: c.DLQ.Group,
 		Logger: a.options.Logger, Registerer: a.options.Registry,
 	})
 	if err != nil {

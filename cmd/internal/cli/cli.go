@@ -97,8 +97,10 @@ or setting.`,
 		Args: cobra.ArbitraryArgs,
 	}
 	root.SetGlobalNormalizationFunc(shortNames)
+	root.Version = versionText()
+	root.SetVersionTemplate("{{.Version}}")
 	c.settings.bindCommon(root.PersistentFlags())
-	root.AddCommand(c.serve(), c.dev(), c.migrate(), c.outbox(), c.dlq(), c.version())
+	root.AddCommand(c.serve(), c.dev(), c.migrate(), c.outbox(), c.dlq(), c.config(), c.version())
 	return root
 }
 

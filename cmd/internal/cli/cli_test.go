@@ -140,7 +140,11 @@ func TestVersion(t *testing.T) {
 	if v := decode[map[string]string](t, r.stdout); v["version"] == "" || v["go"] == "" {
 		t.Errorf("version %v", v)
 	}
-	contains(t, postrider(t, nil, "version").stdout, "version", "platform")
+	said := postrider(t, nil, "version").stdout
+	contains(t, said, "version", "platform")
+	if flag := postrider(t, nil, "--version"); flag.code != ExitOK || flag.stdout != said {
+		t.Errorf("--version: exit code %d, %q, want %q", flag.code, flag.stdout, said)
+	}
 }
 
 // Every command says what it is for, and the first help says the exit codes.

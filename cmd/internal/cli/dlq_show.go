@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/relay"
 )
 
 // How much of a payload a terminal gets; -o json has more.
@@ -31,7 +32,7 @@ func showEntry(w io.Writer, e dlq.Entry, letters []dlq.Letter) error {
 		[2]string{"Status", string(e.Status)},
 		[2]string{"Reason", string(e.Reason)},
 		[2]string{"Topic", e.Topic},
-		[2]string{"Error", e.ErrorCode},
+		[2]string{"Error", errorTitle(&e)},
 		[2]string{"", e.ErrorMessage},
 		[2]string{"Occurred", times(e.Occurrences)},
 		[2]string{"Dead-lettered", moment(e.DeadLetteredAt)},
@@ -68,6 +69,14 @@ func showEntry(w io.Writer, e dlq.Entry, letters []dlq.Letter) error {
 	return nil
 }
 
+// errorTitle is the code of an error with its category.
+func errorTitle(e *dlq.Entry) string {
+	if c := e.Category(); c != "" {
+		return strings.TrimSpace(fmt.Sprintf("%s (%s)", e.ErrorCode, c))
+	}
+	return e.ErrorCode
+}
+
 func times(n int) string {
 	if n == 1 {
 		return "once"
@@ -79,6 +88,10 @@ func times(n int) string {
 func showMessage(w io.Writer, l *dlq.Letter) {
 	fmt.Fprintln(w, "\nMessage:")
 	_ = fields(w, [2]string{"  Letter", l.ID}, [2]string{"  Key", keyText(l)})
+	if l.KeyKind == dlq.Reference {
+		// A letter leaves out the headers together with the key.
+		fmt.Fprintf(w, "  Headers are not in the letter; %s\n", place(l))
+	}
 	for _, h := range l.Headers {
 		fmt.Fprintf(w, "  Header  %s: %s\n", visible(h.Name), shorten(visible(string(h.Value)), 200))
 	}
@@ -86,10 +99,28 @@ func showMessage(w io.Writer, l *dlq.Letter) {
 	if body := payloadText(l.Payload); body != "" {
 		fmt.Fprintf(w, "    %s\n", strings.ReplaceAll(body, "\n", "\n    "))
 	}
+	// Headers that cannot be read stay in the row.
+	if refers := l.KeyKind == dlq.Reference || l.PayloadKind == dlq.Reference || l.ErrorCode == relay.CodeInvalidHeaders; refers && l.OutboxID != nil {
+		fmt.Fprintf(w, "  See the whole event with: psql DATABASE_URL -c 'select key, headers, payload from postrider.outbox_event where id = %d'\n", *l.OutboxID)
+	}
+}
+
+// place is where a letter's references lead.
+func place(l *dlq.Letter) string {
+	if l.OutboxID != nil {
+		return fmt.Sprintf("they are in postrider.outbox_event, id %d", *l.OutboxID)
+	}
+	return fmt.Sprintf("they are in the record of %s, partition %d, offset %d", l.DLQTopic, l.DLQPartition, l.DLQOffset)
 }
 
 func keyText(l *dlq.Letter) string {
 	switch {
+	case l.KeyKind == dlq.Reference && l.OutboxID != nil:
+		return fmt.Sprintf("not in the letter; it is in postrider.outbox_event, id %d", *l.OutboxID)
+	case l.KeyKind == dlq.Reference:
+		return fmt.Sprintf("not in the letter; it is in the record of %s, partition %d, offset %d", l.DLQTopic, l.DLQPartition, l.DLQOffset)
+	case l.Key == nil && l.KeyKind == dlq.Inline:
+		return fmt.Sprintf("too long to be shown; it is in postrider.dlq_letter, letter_id %s", l.ID)
 	case l.Key == nil:
 		return ""
 	case utf8.Valid(l.Key):

@@ -24,6 +24,7 @@ type entryView struct {
 	ResolvedBy      *string    `json:"resolved_by"`
 	Topic           *string    `json:"topic"`
 	ErrorCode       *string    `json:"error_code"`
+	ErrorCategory   *string    `json:"error_category"` // validation, transient or fatal
 	ErrorMessage    *string    `json:"error_message"`
 	Occurrences     int        `json:"occurrences"`
 	LastOccurredAt  *time.Time `json:"last_occurred_at"`
@@ -37,7 +38,7 @@ func viewEntry(e dlq.Entry) entryView {
 		UUID: e.UUID.String(), SubjectType: string(e.Subject.Type), SubjectID: e.Subject.ID, OriginalState: e.OriginalState,
 		Reason: string(e.Reason), DeadLetteredAt: given(e.DeadLetteredAt), Status: string(e.Status), ResolvedAt: given(e.ResolvedAt),
 		ResolutionNotes: given(e.ResolutionNotes), ResolvedBy: given(e.ResolvedBy), Topic: given(e.Topic), ErrorCode: given(e.ErrorCode),
-		ErrorMessage: given(e.ErrorMessage), Occurrences: e.Occurrences, LastOccurredAt: given(e.LastOccurredAt),
+		ErrorCategory: given(string(e.Category())), ErrorMessage: given(e.ErrorMessage), Occurrences: e.Occurrences, LastOccurredAt: given(e.LastOccurredAt),
 		CreatedAt: given(e.CreatedAt), UpdatedAt: given(e.UpdatedAt),
 	}
 	if e.PredecessorUUID != [16]byte{} {
@@ -78,12 +79,14 @@ type letterView struct {
 	Episode         *int32          `json:"episode"`
 	OutboxID        *int64          `json:"outbox_id"`
 	Key             []byte          `json:"key"` // base64
+	KeyKind         string          `json:"key_kind"`
 	Payload         []byte          `json:"payload"`
 	PayloadKind     string          `json:"payload_kind"`
 	PayloadBytes    *int64          `json:"payload_bytes"`
 	Headers         json.RawMessage `json:"headers"`
 	ErrorClass      *string         `json:"error_class"`
 	ErrorCode       *string         `json:"error_code"`
+	ErrorCategory   *string         `json:"error_category"`
 	ErrorMessage    *string         `json:"error_message"`
 	Attempts        *int32          `json:"attempts"`
 	FirstFailedAt   *time.Time      `json:"first_failed_at"`
@@ -98,9 +101,10 @@ func viewDetail(e dlq.Entry, letters []dlq.Letter) detailView {
 		v.Letters[i] = letterView{
 			ID: l.ID, Dialect: string(l.Dialect), DLQTopic: l.DLQTopic, DLQPartition: l.DLQPartition, DLQOffset: l.DLQOffset,
 			DLQRecordAt: given(l.DLQRecordAt), OriginTopic: given(l.OriginTopic), OriginPartition: l.OriginPartition, OriginOffset: l.OriginOffset,
-			ConsumerGroup: given(l.ConsumerGroup), Episode: l.Episode, OutboxID: l.OutboxID, Key: l.Key, Payload: l.Payload,
+			ConsumerGroup: given(l.ConsumerGroup), Episode: l.Episode, OutboxID: l.OutboxID, Key: l.Key, KeyKind: string(l.KeyKind), Payload: l.Payload,
 			PayloadKind: string(l.PayloadKind), PayloadBytes: l.PayloadBytes, Headers: outbox.MarshalHeaders(l.Headers),
-			ErrorClass: given(l.ErrorClass), ErrorCode: given(l.ErrorCode), ErrorMessage: given(l.ErrorMessage), Attempts: l.Attempts,
+			ErrorClass: given(l.ErrorClass), ErrorCode: given(l.ErrorCode),
+			ErrorCategory: given(string(l.Category())), ErrorMessage: given(l.ErrorMessage), Attempts: l.Attempts,
 			FirstFailedAt: given(l.FirstFailedAt), LastFailedAt: given(l.LastFailedAt), RecordedAt: given(l.RecordedAt),
 		}
 		if l.EventID != [16]byte{} {

@@ -35,6 +35,7 @@ func TestOutboxStatus(t *testing.T) {
 	}
 	encoded := succeed(t, db, "outbox", "status", "-o", "json")
 	s := decode[relay.Status](t, encoded)
+	contains(t, encoded, `"error_category": "transient"`)
 	if s.Pending != 2 || s.Due != 1 || s.OldestDueSeconds < 300 || len(s.Holds) != 1 {
 		t.Errorf("status %+v", s)
 	}
@@ -103,7 +104,7 @@ func TestDLQ(t *testing.T) {
 	})
 	t.Run("show", func(t *testing.T) {
 		for id, want := range map[string][]string{
-			asJSON:   {`"order-1"`, "JSON", `    "n": 12345678901234567890`, `\u009b2J\u202e`, `trace\x1b[1m: v\x1b[1m`, "Reason", "undeliverable", "postrider.dlq/0@1", "INVALID_RECORD"},
+			asJSON:   {`"order-1"`, "JSON", `    "n": 12345678901234567890`, `\u009b2J\u202e`, `trace\x1b[1m: v\x1b[1m`, "Reason", "undeliverable", "postrider.dlq/0@1", "INVALID_RECORD (validation)"},
 			asText:   {"text", "    line one\n    line    two", `\x1b]0;title\a`},
 			asBinary: {"1003 bytes, binary", "0xfe01", "ff 00 1b 07", "747 more bytes; -o json has them"},
 			long:     {"40000 bytes, text", "35904 more bytes"},
@@ -115,12 +116,19 @@ func TestDLQ(t *testing.T) {
 			}
 			detail := decode[struct {
 				UUID     string          `json:"dlq_entry_uuid"`
+				Category string          `json:"error_category"`
 				Snapshot json.RawMessage `json:"snapshot"`
 				Letters  []struct {
 					Payload string `json:"payload"`
 					Key     string `json:"key"`
+					KeyKind string `json:"key_kind"`
+					// That of the letter's own class.
+					Category string `json:"error_category"`
 				} `json:"letters"`
 			}](t, succeed(t, db, "dlq", "show", id, "-o", "json"))
+			if detail.Category != "validation" || len(detail.Letters) != 1 || detail.Letters[0].Category != "validation" || detail.Letters[0].KeyKind == "" {
+				t.Errorf("categories and kinds in %+v", detail)
+			}
 			if detail.UUID != id || len(detail.Letters) != 1 || len(detail.Snapshot) < 10 {
 				t.Errorf("detail %+v", detail)
 			}
@@ -129,6 +137,58 @@ func TestDLQ(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A letter that only refers to its event says where that is and how to see it.
+func TestShowOfReferences(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	store, err := postgres.NewStore(postgres.Config{Pool: db.Pool(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := func(kind string) []outbox.Header {
+		return []outbox.Header{
+			{Name: outbox.HeaderLetterVersion, Value: []byte("1")}, {Name: outbox.HeaderEventID, Value: []byte(uuid.NewString())},
+			{Name: outbox.HeaderEpisode, Value: []byte("1")}, {Name: outbox.HeaderOutboxID, Value: []byte("4242")},
+			{Name: outbox.HeaderOriginTopic, Value: []byte("orders")}, {Name: outbox.HeaderErrorClass, Value: []byte("permanent")},
+			{Name: outbox.HeaderErrorCode, Value: []byte("MESSAGE_TOO_LARGE")}, {Name: outbox.HeaderPayload, Value: []byte(kind)},
+		}
+	}
+	bare := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: 1, Timestamp: time.Now(),
+		Headers: append(own(outbox.PayloadReference), outbox.Header{Name: outbox.HeaderKey, Value: []byte(outbox.KeyReference)})})
+	onlyPayload := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: 2, Timestamp: time.Now(), Key: []byte("order-1"), Headers: own(outbox.PayloadReference)})
+	longKey := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: 3, Timestamp: time.Now(), Key: bytes.Repeat([]byte("k"), 100_000), Value: []byte("v"), Headers: own(outbox.PayloadInline)})
+	if _, err := store.RecordLetters(t.Context(), []dlq.Letter{bare, onlyPayload, longKey}); err != nil {
+		t.Fatal(err)
+	}
+	const query = "select key, headers, payload from postrider.outbox_event where id = 4242"
+	show := func(l dlq.Letter) string {
+		t.Helper()
+		entries, _, err := store.List(t.Context(), dlq.Filter{Subject: l.Subject})
+		if err != nil || len(entries) != 1 {
+			t.Fatalf("%d investigations, %v", len(entries), err)
+		}
+		return succeed(t, db, "dlq", "show", entries[0].UUID.String())
+	}
+	contains(t, show(bare), "Key     not in the letter; it is in postrider.outbox_event, id 4242", "Headers are not in the letter; they are in postrider.outbox_event, id 4242", query)
+	shown := show(onlyPayload)
+	contains(t, shown, `"order-1"`, "too large for the letter; it is in postrider.outbox_event, id 4242", query)
+	if strings.Contains(shown, "Headers are not") {
+		t.Errorf("headers that are there are said not to be:\n%s", shown)
+	}
+	shown = show(longKey)
+	contains(t, shown, "too long to be shown; it is in postrider.dlq_letter, letter_id event:")
+	if strings.Contains(shown, "select key") {
+		t.Errorf("a letter that is whole leads to the row:\n%s", shown)
+	}
+	// The command that is shown runs.
+	if _, err := db.Conn(t).Exec(t.Context(), query); err != nil {
+		t.Error(err)
+	}
+	// A letter whose bytes the database refused has its record only.
+	text := keyText(&dlq.Letter{KeyKind: dlq.Reference, DLQTopic: "dead", DLQPartition: 3, DLQOffset: 9})
+	contains(t, text, "not in the letter", "dead, partition 3, offset 9")
 }
 
 func TestPayloadTitle(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -46,14 +47,26 @@ func (o *output) print(w io.Writer, value any, table func(io.Writer) error) erro
 	return err
 }
 
+// maxCell is how wide a cell of a grid may be.
+const maxCell = 60
+
 // grid aligns rows of cells under a head. Cells are made visible and kept to a width.
 func grid(w io.Writer, head []string, rows [][]string) error {
+	return gridOf(w, head, rows, maxCell)
+}
+
+// wideGrid is grid for cells that must be seen whole.
+func wideGrid(w io.Writer, head []string, rows [][]string) error {
+	return gridOf(w, head, rows, math.MaxInt)
+}
+
+func gridOf(w io.Writer, head []string, rows [][]string, width int) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, strings.Join(head, "\t"))
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = shorten(visible(cell), 60)
+			cells[i] = shorten(visible(cell), width)
 			if cells[i] == "" {
 				cells[i] = "-"
 			}

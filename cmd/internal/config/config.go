@@ -24,6 +24,11 @@ type Config struct {
 	HTTP HTTP `key:"http"`
 	// Log says what is logged, and how. Defaults to the defaults of its fields.
 	Log Log `key:"log"`
+	// Topics are the rules for single topics, in the order of the file; TopicSettings applies them.
+	// Only the file can give them. Defaults to none.
+	Topics []TopicRule
+
+	origins map[string]string // where the value of each key came from
 }
 
 // Database is the section database.
@@ -41,8 +46,9 @@ type Kafka struct {
 	// ClientID is the name under which brokers log and limit this process. Defaults to "postrider".
 	ClientID string `key:"client_id" default:"postrider" help:"name of this process in the brokers' logs and quotas"`
 	// MaxMessageBytes is the largest batch of records to send, in bytes, and so the largest event;
-	// keep it at or below the brokers' message.max.bytes. Defaults to 1048588.
-	MaxMessageBytes int `key:"max_message_bytes" default:"1048588" min:"1024" max:"1000000000" help:"largest batch to send, in bytes; at most the brokers' message.max.bytes"`
+	// keep it at or below the brokers' message.max.bytes. At least 4096, so that a dead letter that
+	// only refers to its event always fits. Defaults to 1048588.
+	MaxMessageBytes int `key:"max_message_bytes" default:"1048588" min:"4096" max:"1000000000" help:"largest batch to send, in bytes; at most the brokers' message.max.bytes"`
 	// Compression of the batches: none, lz4, zstd, snappy or gzip. Defaults to "none".
 	Compression string `key:"compression" default:"none" oneof:"none lz4 zstd snappy gzip" help:"compression of batches: none, lz4, zstd, snappy or gzip"`
 	// AllowTopicCreation lets the brokers create a missing topic when an event for it is sent, if
@@ -66,6 +72,23 @@ type Outbox struct {
 	RetryBase time.Duration `key:"retry_base_ms" default:"1000" min:"1" max:"86400000" help:"delay after the first failed attempt, in milliseconds; it doubles"`
 	// RetryMax caps that delay; at least retry_base_ms. In milliseconds. Defaults to 60000.
 	RetryMax time.Duration `key:"retry_max_ms" default:"60000" min:"1" max:"86400000" help:"longest delay between attempts, in milliseconds"`
+	// AfterLastAttempt decides about the later events of a key when one was given up: continue lets
+	// them go, halt_key holds them until somebody deals with it. Defaults to "continue".
+	AfterLastAttempt string `key:"after_last_attempt" default:"continue" oneof:"continue halt_key" help:"later events of a key when one was given up: continue or halt_key"`
+	// RouteDeadLetterAfter gives up the events of a topic that has been missing or refused for so
+	// long; 0 is never, they wait until the topic is there. In seconds. Defaults to 0.
+	RouteDeadLetterAfter time.Duration `key:"route_dead_letter_after_seconds" default:"0" min:"0" max:"31536000" help:"give up events of a topic that is missing or refused for so many seconds; 0 is never"`
+	// MaxAge gives up events that could not be sent for so long because brokers, leaders or the topic
+	// were away; 0 is never. In seconds. Defaults to 0.
+	MaxAge time.Duration `key:"max_age_seconds" default:"0" min:"0" max:"31536000" help:"give up events that outages kept for so many seconds; 0 is never"`
+	// CommitOrder publishes an event only when no transaction can commit an earlier one any more, for
+	// writers that do not serialise on a key; a long transaction then delays. Defaults to false.
+	CommitOrder bool `key:"commit_order" default:"false" help:"publish in the order of commits, for writers that do not serialise on a key"`
+	// StormEvents stops the giving up of a topic's events, and holds the topic instead, when so many
+	// were given up within the storm window, and more than were delivered; 0 is never. Defaults to 100.
+	StormEvents int `key:"storm_events" default:"100" min:"0" max:"1000000" help:"events given up within the storm window that hold their topic instead; 0 is never"`
+	// StormWindow is the time in which those are counted. In seconds. Defaults to 60.
+	StormWindow time.Duration `key:"storm_window_seconds" default:"60" min:"1" max:"86400" help:"time in which given up events are counted, in seconds"`
 	// RetentionDays is how long published events stay in the table at least, marked; 0 deletes
 	// them in the statement that settles them, which is fastest. Defaults to 30.
 	RetentionDays int `key:"retention_days" default:"30" min:"0" max:"36500" help:"days that published events stay in the table at least; 0 deletes them at once"`
@@ -103,11 +126,14 @@ type Log struct {
 	Format string `key:"format" default:"json" oneof:"json text" help:"log format: json or text"`
 }
 
-// String lists every key with its value, one a line, secrets masked.
+// String lists every key with its value, one a line, secrets masked, and then the rules for topics.
 func (c Config) String() string {
 	var b strings.Builder
 	for _, k := range Keys() {
 		b.WriteString(k.String() + ": " + k.text(c) + "\n")
+	}
+	for _, r := range c.Topics {
+		b.WriteString("topics: " + r.String() + "\n")
 	}
 	return b.String()
 }
@@ -125,6 +151,13 @@ func (c Config) LogValue() slog.Value {
 			sections = append(sections, slog.Attr{Key: k.Section, Value: slog.GroupValue(values...)})
 			values = nil
 		}
+	}
+	if len(c.Topics) > 0 {
+		var rules []string
+		for _, r := range c.Topics {
+			rules = append(rules, r.String())
+		}
+		sections = append(sections, slog.Any("topics", rules))
 	}
 	return slog.GroupValue(sections...)
 }

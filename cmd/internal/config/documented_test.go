@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/postrider/postrider/relay"
 )
 
 var defaultSentence = regexp.MustCompile(`Defaults to (.+)\.$`)
@@ -57,7 +59,13 @@ func TestFieldsSayTheirDefault(t *testing.T) {
 		}
 		return true
 	})
-	if want := len(Keys()) + reflect.TypeFor[Config]().NumField(); fields != want {
+	exported := 0
+	for i := range reflect.TypeFor[Config]().NumField() {
+		if reflect.TypeFor[Config]().Field(i).IsExported() {
+			exported++
+		}
+	}
+	if want := len(Keys()) + exported; fields != want {
 		t.Errorf("%d fields read, want %d", fields, want)
 	}
 }
@@ -101,6 +109,32 @@ func TestExampleFile(t *testing.T) {
 			t.Errorf("%s is not in the example", k)
 		} else if !strings.HasPrefix(strings.TrimSpace(lines[at-1]), "#") {
 			t.Errorf("%s has no comment in the example", k)
+		}
+	}
+}
+
+// The rules in the example are comments, so that nobody has them by accident. They are right, they name
+// every key, and they do what the text above them says.
+func TestExampleRules(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := regexp.MustCompile(`(?m)^  #(- |  )`).ReplaceAllString(string(raw), "  $1")
+	c, err := Load(Sources{File: write(t, rules)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Topics) != 2 || len(c.Topics[0].Settings()) != len(TopicKeys()) {
+		t.Errorf("the rules are %v, the keys %v", c.Topics, TopicKeys())
+	}
+	if got := c.TopicSettings("orders.eu"); got.Retry.MaxAttempts != 20 || got.AfterLastAttempt != relay.PolicyHaltKey || got.DLQTopic != "dead.eu" {
+		t.Errorf("orders.eu: %+v", got)
+	}
+	for _, k := range topicKeys {
+		if !regexp.MustCompile(`(?m)^  #  ` + k.name + `: \S+ +# ` + regexp.QuoteMeta(k.standard) + `(;|$)`).Match(raw) {
+			t.Errorf("%s is not in the example with its default, %s", k.name, k.standard)
 		}
 	}
 }

@@ -14,20 +14,21 @@ import (
 
 // file reads a YAML file of sections. No message repeats a value of it, nor the lines around a
 // mistake: they may hold a password.
-func file(path string) ([]found, []error) {
+func file(path string) *fileReader {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return nil, []error{fmt.Errorf("the configuration file cannot be read: %w", err)}
+		return &fileReader{problems: []error{fmt.Errorf("the configuration file cannot be read: %w", err)}}
 	}
 	return parse(path, raw)
 }
 
-func parse(path string, raw []byte) ([]found, []error) {
+func parse(path string, raw []byte) *fileReader {
+	f := &fileReader{path: path, seen: map[string]int{}, wrong: map[string]bool{}}
 	tree, err := parser.ParseBytes(raw, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return nil, []error{syntaxProblem(path, err)}
+		f.problems = []error{syntaxProblem(path, err)}
+		return f
 	}
-	f := &fileReader{path: path, seen: map[string]int{}}
 	documents := 0
 	for _, doc := range tree.Docs {
 		if doc.Body == nil {
@@ -39,7 +40,7 @@ func parse(path string, raw []byte) ([]found, []error) {
 		}
 		f.sections(doc.Body)
 	}
-	return f.found, f.problems
+	return f
 }
 
 // syntaxProblem keeps the place and the kind of a syntax error and drops what it quotes.
@@ -58,6 +59,8 @@ type fileReader struct {
 	path     string
 	seen     map[string]int // line of each key and section met
 	found    []found
+	rules    []TopicRule
+	wrong    map[string]bool // keys for which a rule has a wrong value
 	problems []error
 }
 
@@ -85,8 +88,10 @@ func (f *fileReader) sections(body ast.Node) {
 		case f.twice(section, name):
 		case slices.Contains(names, name):
 			f.keys(name, value)
-		case isMapping(value):
-			f.problem(section, "unknown section %s; the nearest section is %s", shown(name), nearest(name, names))
+		case name == topicsSection:
+			f.topics(value)
+		case isMapping(value) || isRules(value):
+			f.problem(section, "unknown section %s; the nearest section is %s", shown(name), nearest(name, append(names, topicsSection)))
 		default:
 			f.problem(section, "unknown key %s; the nearest key is %s", shown(name), nearestKey(name))
 		}
@@ -186,6 +191,12 @@ func isMapping(n ast.Node) bool {
 		return true
 	}
 	return false
+}
+
+// isRules reports whether a node is a list that begins with a mapping.
+func isRules(n ast.Node) bool {
+	list, isList := n.(*ast.SequenceNode)
+	return isList && len(list.Values) > 0 && isMapping(list.Values[0])
 }
 
 // nearestKey suggests a key for one that may also be written as in the environment.

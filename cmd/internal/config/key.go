@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -75,6 +76,9 @@ var keys = sync.OnceValue(func() []Key {
 	config := reflect.TypeFor[Config]()
 	for i := range config.NumField() {
 		section := config.Field(i)
+		if section.Tag.Get("key") == "" {
+			continue // not a section of keys
+		}
 		for j := range section.Type.NumField() {
 			f := section.Type.Field(j)
 			all = append(all, Key{
@@ -86,6 +90,28 @@ var keys = sync.OnceValue(func() []Key {
 	}
 	return all
 })
+
+// named returns the key that is section.name.
+func named(name string) (Key, bool) {
+	i := slices.IndexFunc(keys(), func(k Key) bool { return k.String() == name })
+	if i < 0 {
+		return Key{}, false
+	}
+	return keys()[i], true
+}
+
+// value is what a Config has for this key, in the unit of the key's name: a number, a bool, a text or
+// a list of texts, masked where it is secret.
+func (k Key) value(c Config) any {
+	switch v := k.fieldOf(reflect.ValueOf(c)).Interface().(type) {
+	case []string, int, bool, string:
+		return v
+	case time.Duration:
+		return int64(v / k.unit())
+	default:
+		return fmt.Sprint(v)
+	}
+}
 
 // text renders the value that a Config has for this key as the file would have it, masked where
 // it is secret.
@@ -102,8 +128,11 @@ func (k Key) text(c Config) string {
 
 // unit is what a number means for a key that holds a duration; the key's name says it.
 func (k Key) unit() time.Duration {
-	if strings.HasSuffix(k.Name, "_ms") {
+	switch {
+	case strings.HasSuffix(k.Name, "_ms"):
 		return time.Millisecond
+	case strings.HasSuffix(k.Name, "_seconds"):
+		return time.Second
 	}
 	panic("config: the name of " + k.String() + " does not end in a unit")
 }

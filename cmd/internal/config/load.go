@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,9 +42,12 @@ func Load(s Sources) (Config, error) {
 			values = append(values, foundValue(k, text, "default"))
 		}
 	}
+	c := Config{origins: map[string]string{}}
+	wrong := map[string]bool{}
 	if s.File != "" {
-		v, p := file(s.File)
-		values, problems = append(values, v...), append(problems, p...)
+		f := file(s.File)
+		values, problems, c.Topics = append(values, f.found...), append(problems, f.problems...), f.rules
+		maps.Copy(wrong, f.wrong)
 	}
 	v, p := environment(s.Environ)
 	values, problems = append(values, v...), append(problems, p...)
@@ -53,17 +57,14 @@ func Load(s Sources) (Config, error) {
 		}
 	}
 
-	var c Config
 	for _, f := range values { // the later source wins, but a wrong value is wrong in each
 		if err := f.key.set(&c, f.text); err != nil {
 			problems = append(problems, fmt.Errorf("%s from %s%s: %w", f.key, f.place, f.quoted(), err))
+			wrong[f.key.String()] = true
 		}
+		c.origins[f.key.String()] = f.place
 	}
-	if len(problems) == 0 {
-		if err := c.validate(); err != nil {
-			problems = append(problems, err)
-		}
-	}
+	problems = append(problems, c.validate(wrong)...)
 	if len(problems) > 0 {
 		return Config{}, errors.Join(problems...)
 	}

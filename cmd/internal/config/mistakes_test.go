@@ -49,7 +49,14 @@ func TestMistakes(t *testing.T) {
 		"unknown with prefix":       {environ: []string{"A2A_OUTBOX_BATCH=2"}, want: []string{"A2A_OUTBOX_BATCH", "nearest setting is A2A_OUTBOX_BATCH_SIZE"}},
 		"unknown, project name":     {environ: []string{"POSTRIDER_DATABASE_URL=postgres://u:" + sentinel + "@h/d"}, want: []string{"POSTRIDER_DATABASE_URL", "nearest setting is DATABASE_URL"}, not: sentinel},
 		"unknown, dlq":              {environ: []string{"DLQ_TOPICS=a"}, want: []string{"DLQ_TOPICS", "nearest setting is DLQ_TOPIC"}},
-		"all at once":               {file: "outbox:\n  workers: x\n  foo: 1\n", environ: []string{"DLQ_X=1", "LOG_LEVEL=loud"}, want: []string{"outbox.workers", "outbox.foo", "DLQ_X", "log.level"}},
+		"message limit":             {environ: []string{"KAFKA_MAX_MESSAGE_BYTES=4095"}, want: []string{"kafka.max_message_bytes", `"4095"`, "from 4096 to"}},
+		"retry order, places":       {file: "outbox:\n  retry_base_ms: 5000\n", environ: []string{"OUTBOX_RETRY_MAX_MS=1000"}, want: []string{"postrider.yaml:2", "environment variable OUTBOX_RETRY_MAX_MS"}},
+		"pool in the URL":           {environ: []string{"DATABASE_URL=postgres://u:" + sentinel + "@h/d?pool_max_conns=4"}, want: []string{"database.url (environment variable DATABASE_URL) has the parameter pool_max_conns", "outbox.workers"}, not: sentinel},
+		"transaction timeout":       {environ: []string{"DATABASE_URL=postgres://u:" + sentinel + "@h/d?transaction_timeout=15s", "OUTBOX_PUBLISH_TIMEOUT_MS=6000"}, want: []string{"transaction_timeout", "is 15s", "more than 16s", "OUTBOX_PUBLISH_TIMEOUT_MS"}, not: sentinel},
+		"transaction timeout, text": {environ: []string{"DATABASE_URL=postgres://h/d?transaction_timeout=soon"}, want: []string{"transaction_timeout", "milliseconds"}},
+		"all at once": {file: "outbox:\n  workers: x\n  foo: 1\n", environ: []string{"DLQ_X=1", "LOG_LEVEL=loud", "OUTBOX_RETRY_BASE_MS=70000", "DATABASE_URL=postgres://h/d?pool_min_conns=1"},
+			want: []string{"outbox.workers", "outbox.foo", "DLQ_X", "log.level", "outbox.retry_max_ms is 60000", "pool_min_conns"}},
+		"wrong once": {environ: []string{"OUTBOX_RETRY_BASE_MS=70000", "OUTBOX_RETRY_MAX_MS=x"}, want: []string{"outbox.retry_max_ms from"}, not: "at least as much"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,6 +83,7 @@ func TestMistakes(t *testing.T) {
 func TestNotMistakes(t *testing.T) {
 	t.Parallel()
 	environ := []string{
+		"DATABASE_URL=postgres://h/d?transaction_timeout=30s",
 		"POSTRIDER_TEST_DATABASE_URL=x", "POSTRIDER_POSTGRES_BIN=/x", // read by others
 		"OUTBOX_WORKERS=2", "A2A_OUTBOX_WORKERS=2", // the same value twice
 		"OUTBOX_SOMETHING=", // unset
@@ -85,7 +93,7 @@ func TestNotMistakes(t *testing.T) {
 		"POSTRIDER_PORT_80_TCP=tcp://10.0.0.1:80", "POSTRIDER_PORT_80_TCP_PROTO=tcp", "POSTRIDER_PORT_80_TCP_PORT=80", "POSTRIDER_PORT_80_TCP_ADDR=10.0.0.1",
 		"POSTRIDER_METRICS_SERVICE_HOST=10.0.0.1", "OUTBOX_PORT_80_TCP_ADDR=10.0.0.1",
 	}
-	for _, file := range []string{"", "# nothing\n", "---\n", "outbox:\n", "outbox:\n  workers:\n", "{}\n"} {
+	for _, file := range []string{"", "# nothing\n", "---\n", "outbox:\n", "outbox:\n  workers:\n", "{}\n", "topics:\n", "topics: []\n"} {
 		if _, err := Load(Sources{File: write(t, file), Environ: environ}); err != nil {
 			t.Errorf("file %q: %v", file, err)
 		}
@@ -153,7 +161,7 @@ func FuzzFile(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		_, problems := parse("postrider.yaml", []byte(text))
+		problems := parse("postrider.yaml", []byte(text)).problems
 		for _, err := range problems {
 			if strings.ContainsAny(err.Error(), "\x1b\x00\x07") {
 				t.Errorf("control characters in %q", err)

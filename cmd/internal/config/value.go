@@ -104,12 +104,3 @@ func (k Key) check(text string) error {
 		panic("config: " + k.String() + " names the unknown rule " + rule)
 	}
 }
-
-// validate checks what no key can check alone.
-func (c *Config) validate() error {
-	if c.Outbox.RetryMax < c.Outbox.RetryBase {
-		return fmt.Errorf("outbox.retry_max_ms is %d, less than outbox.retry_base_ms, which is %d; it must be at least as much",
-			c.Outbox.RetryMax.Milliseconds(), c.Outbox.RetryBase.Milliseconds())
-	}
-	return nil
-}

@@ -87,7 +87,7 @@ func run(ctx context.Context, o Options) (err error) {
 	o.Config.Kafka.Brokers = []string{broker.Addr()}
 	// Without them nobody could look at what went where.
 	o.Config.Outbox.RetentionDays = max(o.Config.Outbox.RetentionDays, 1)
-	topics := []string{o.Config.DLQ.Topic}
+	topics := o.Config.DLQTopics()
 	if o.Demo {
 		topics = append(topics, demo.Topics()...)
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 // NewLogger returns a logger that writes lines of the level (debug, info, warn, error) and above
-// to w, in the format json or text.
+// to w, in the format json or text. Errors are put into one line, and warnings and errors that repeat are
+// thinned; see repeats.
 func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	var options slog.HandlerOptions
 	var least slog.Level
@@ -17,11 +18,20 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 		return nil, fmt.Errorf("log level %q is not one of debug, info, warn, error", level)
 	}
 	options.Level = least
+	options.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
+		if a.Value.Kind() != slog.KindAny {
+			return a
+		}
+		if err, isError := a.Value.Any().(error); isError {
+			a.Value = slog.StringValue(OneLine(err.Error()))
+		}
+		return a
+	}
 	switch format {
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, &options)), nil
+		return slog.New(newRepeats(slog.NewJSONHandler(w, &options))), nil
 	case "text":
-		return slog.New(slog.NewTextHandler(w, &options)), nil
+		return slog.New(newRepeats(slog.NewTextHandler(w, &options))), nil
 	}
 	return nil, fmt.Errorf("log format %q is not one of json, text", format)
 }

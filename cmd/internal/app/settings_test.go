@@ -1,0 +1,81 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/relay/postgres"
+)
+
+// The database ends a transaction whose relay vanished. It must not end one whose relay waits as long as
+// it may for acknowledgements and then settles.
+func TestSessionsOutliveABatch(t *testing.T) {
+	t.Parallel()
+	longest, err := config.Load(config.Sources{Flags: map[string]string{"outbox.publish_timeout_ms": "12000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.Load(config.Sources{Flags: map[string]string{"outbox.publish_timeout_ms": "12001"}}); err == nil {
+		t.Fatal("a longer wait is accepted")
+	}
+	pool, err := postgres.NewPool(t.Context(), "postgres://u@127.0.0.1:1/d", postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	limit, err := time.ParseDuration(pool.Config().ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if needed := longest.Outbox.PublishTimeout + config.SettleTime; needed >= limit {
+		t.Errorf("a batch may take %v, a session may be idle for %v", needed, limit)
+	}
+}
+
+// What a process opens is what is said of it.
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	c, err := config.Load(config.Sources{Flags: map[string]string{"outbox.workers": "7"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Connections(c); got != 2*7+4+serviceConnections {
+		t.Errorf("%d connections", got)
+	}
+}
+
+// The collector reads the dead-letter topics of all rules.
+func TestCollectsFromTheTopicsOfRules(t *testing.T) {
+	t.Parallel()
+	db, broker := pgtest.New(t), kafkatest.Kfake(t)
+	file := filepath.Join(t.TempDir(), "postrider.yaml")
+	if err := os.WriteFile(file, []byte("topics:\n- {match: orders.*, dlq_topic: dead.orders}\n- {match: '*.eu', dlq_topic: dead.eu}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(config.Sources{File: file, Flags: map[string]string{
+		"database.url": db.URL, "kafka.brokers": broker.Addrs[0], "http.address": "127.0.0.1:0",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker.Addrs...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for _, topic := range []string{"postrider.dlq", "dead.orders", "dead.eu", "dead.other"} {
+		broker.CreateTopic(t, topic, 1, nil)
+		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: []byte("v")}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, Options{Config: c, Roles: []Role{Collector}})
+	waitRow(t, db.Conn(t), "three letters", `select coalesce(array_agg(distinct dlq_topic order by dlq_topic) = '{dead.eu,dead.orders,postrider.dlq}', false) from postrider.dlq_letter`)
+}

@@ -1,0 +1,103 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// topics reads the list of rules for topics.
+func (f *fileReader) topics(body ast.Node) {
+	if isNull(body) {
+		return // all rules are commented out
+	}
+	list, isList := body.(*ast.SequenceNode)
+	if !isList {
+		f.problem(body, "the section %s must be a list of rules, each beginning with - match: TOPIC", topicsSection)
+		return
+	}
+	for n, item := range list.Values {
+		f.rule(n+1, item)
+	}
+}
+
+// rule reads one rule and keeps it when there is nothing wrong with its name. Whatever else is wrong
+// with it is reported, and stops the start.
+func (f *fileReader) rule(number int, body ast.Node) {
+	label := fmt.Sprintf("rule %d of %s", number, topicsSection)
+	if isNull(body) {
+		f.problem(body, "%s is empty; write - match: TOPIC and what it sets, or remove it", label)
+		return
+	}
+	r := TopicRule{place: fmt.Sprintf("%s:%d", f.path, line(first(body)))}
+	complete, wrong := false, len(f.problems)
+	for name, value := range f.pairs(body, label) {
+		key := name.GetToken().Value
+		switch _, known := topicKey(key); {
+		case f.twice(name, label+": "+key):
+		case key == "match":
+			r.match, complete = f.match(label, value)
+		case !known:
+			f.problem(name, "unknown key %s in %s; the nearest key is %s", shown(key), label, nearest(key, append(TopicKeys(), "match")))
+		case isNull(value): // a key without a value is an unset one
+		default:
+			f.topicValue(&r, label, key, value)
+		}
+	}
+	_, matched := f.seen[label+": match"]
+	switch {
+	case !isMapping(body): // reported
+	case !matched:
+		f.problem(first(body), "%s has no match: add match: with a topic name, or a glob with * and ?", label)
+	case complete && len(r.values) == 0 && len(f.problems) == wrong:
+		f.problem(first(body), "%s, for %s, sets nothing; give it one of %s, or remove it", label, shown(r.match), strings.Join(TopicKeys(), ", "))
+	case complete:
+		f.rules = append(f.rules, r)
+	}
+}
+
+// first is the node that a mapping begins with; the token of a mapping itself is a colon.
+func first(n ast.Node) ast.Node {
+	switch m := n.(type) {
+	case *ast.MappingValueNode:
+		return m.Key
+	case *ast.MappingNode:
+		if len(m.Values) > 0 {
+			return m.Values[0].Key
+		}
+	}
+	return n
+}
+
+func (f *fileReader) match(label string, value ast.Node) (glob string, ok bool) {
+	glob, ok = scalar(value)
+	if !ok {
+		f.problem(value, "match of %s must be a plain value: a topic name, or a glob with * and ?; quote one that begins with *", label)
+		return "", false
+	}
+	if err := checkGlob(glob); err != nil {
+		f.problem(value, "match of %s%s: %v", label, found{text: glob}.quoted(), err)
+		return "", false
+	}
+	if f.twice(value, "the rule for "+glob) {
+		return "", false
+	}
+	return glob, true
+}
+
+func (f *fileReader) topicValue(r *TopicRule, label, name string, value ast.Node) {
+	text, ok := scalar(value)
+	if !ok {
+		f.problem(value, "%s of %s must be a plain value", name, label)
+		return
+	}
+	k, _ := topicKey(name)
+	v, err := newTopicValue(name, foundValue(k, text, fmt.Sprintf("%s:%d", f.path, line(value))))
+	if err != nil {
+		f.problem(value, "%s of %s%s: %v", name, label, v.quoted(), err)
+		f.wrong[k.String()] = true
+		return
+	}
+	r.values = append(r.values, v)
+}

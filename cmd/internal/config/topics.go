@@ -1,0 +1,197 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// topicsSection is the list of rules in the file. It is no section of keys.
+const topicsSection = "topics"
+
+// topicKeys are what a rule may set, with the key of the sections that is its default and says which
+// values are allowed.
+var topicKeys = []struct{ name, standard string }{
+	{"max_attempts", "outbox.max_attempts"},
+	{"retry_base_ms", "outbox.retry_base_ms"},
+	{"retry_max_ms", "outbox.retry_max_ms"},
+	{"after_last_attempt", "outbox.after_last_attempt"},
+	{"dlq_topic", "dlq.topic"},
+	{"max_message_bytes", "kafka.max_message_bytes"},
+	{"route_dead_letter_after_seconds", "outbox.route_dead_letter_after_seconds"},
+	{"max_age_seconds", "outbox.max_age_seconds"},
+	{"commit_order", "outbox.commit_order"},
+	{"storm_events", "outbox.storm_events"},
+	{"storm_window_seconds", "outbox.storm_window_seconds"},
+}
+
+// topicKey returns the key that a name in a rule stands for.
+func topicKey(name string) (Key, bool) {
+	for _, k := range topicKeys {
+		if k.name == name {
+			return named(k.standard)
+		}
+	}
+	return Key{}, false
+}
+
+// TopicKeys returns the names of what a rule may set.
+func TopicKeys() []string {
+	names := make([]string, len(topicKeys))
+	for i, k := range topicKeys {
+		names[i] = k.name
+	}
+	return names
+}
+
+// TopicRule is one rule of the section topics. It sets some values for the topics that it matches,
+// and leaves the others as they are.
+type TopicRule struct {
+	match, place string
+	values       []topicValue
+}
+
+// topicValue is one value of a rule.
+type topicValue struct {
+	name string // as in topicKeys
+	found
+	parsed reflect.Value
+}
+
+// newTopicValue parses a value once; topics are asked for often.
+func newTopicValue(name string, f found) (topicValue, error) {
+	v := topicValue{name: name, found: f}
+	var scratch Config
+	if err := f.key.set(&scratch, f.text); err != nil {
+		return v, err
+	}
+	v.parsed = f.key.fieldOf(reflect.ValueOf(scratch))
+	return v, nil
+}
+
+// give puts the value into a Config.
+func (v topicValue) give(c *Config) { v.key.fieldOf(reflect.ValueOf(c).Elem()).Set(v.parsed) }
+
+// Match is the topic name or the glob of the rule.
+func (r TopicRule) Match() string { return r.match }
+
+// Place is where the rule stands, FILE:LINE.
+func (r TopicRule) Place() string { return r.place }
+
+// String shows the rule in one line.
+func (r TopicRule) String() string {
+	parts := []string{r.match}
+	for _, v := range r.values {
+		parts = append(parts, v.name+"="+strings.TrimSpace(v.text))
+	}
+	return strings.Join(parts, " ")
+}
+
+// Settings returns what the rule sets.
+func (r TopicRule) Settings() []Setting {
+	var c Config
+	settings := make([]Setting, len(r.values))
+	for i, v := range r.values {
+		v.give(&c)
+		settings[i] = Setting{Name: v.name, Value: v.key.value(c), Text: v.key.text(c), Origin: v.place}
+	}
+	return settings
+}
+
+func (r TopicRule) sets(name string) bool {
+	return slices.ContainsFunc(r.values, func(v topicValue) bool { return v.name == name })
+}
+
+// forTopic returns the Config with the rules for a topic applied to the sections, from the first to the
+// last. It notes in places, unless that is nil, where each value that a rule gave came from, by name.
+func (c Config) forTopic(topic string, places map[string]string) Config {
+	for _, r := range c.Topics {
+		if !fits(r.match, topic) {
+			continue
+		}
+		for _, v := range r.values {
+			v.give(&c)
+			if places != nil {
+				places[v.name] = v.place + ", topics: " + r.match
+			}
+		}
+	}
+	return c
+}
+
+// TopicSettings returns the settings of a topic: the values of the sections outbox, dlq and kafka,
+// changed by every rule of the section topics that matches the name, one after the other as they stand
+// in the file. A rule changes only what it names, and a later rule wins over an earlier one. Where rules
+// that were checked apart leave the longest retry delay below the first, it is raised to that.
+func (c Config) TopicSettings(topic string) relay.TopicSettings {
+	c = c.forTopic(topic, nil)
+	s := relay.TopicSettings{
+		Retry:                outbox.DefaultRetryPolicy(),
+		AfterLastAttempt:     relay.Policy(c.Outbox.AfterLastAttempt),
+		DLQTopic:             c.DLQ.Topic,
+		MaxMessageBytes:      c.Kafka.MaxMessageBytes,
+		RouteDeadLetterAfter: c.Outbox.RouteDeadLetterAfter,
+		MaxAge:               c.Outbox.MaxAge,
+		CommitOrder:          c.Outbox.CommitOrder,
+		StormEvents:          c.Outbox.StormEvents,
+		StormWindow:          c.Outbox.StormWindow,
+	}
+	s.Retry.MaxAttempts, s.Retry.Base = c.Outbox.MaxAttempts, c.Outbox.RetryBase
+	s.Retry.Max = max(c.Outbox.RetryMax, c.Outbox.RetryBase)
+	if s.StormEvents == 0 {
+		s.StormEvents = -1 // never; there 0 is the default
+	}
+	return s
+}
+
+// ExplainTopic returns the settings of a topic under the names of the section topics, each with where
+// it came from.
+func (c Config) ExplainTopic(topic string) []Setting {
+	places := map[string]string{}
+	own := c.forTopic(topic, places)
+	settings := make([]Setting, len(topicKeys))
+	for i, t := range topicKeys {
+		k, _ := named(t.standard)
+		origin := places[t.name]
+		if origin == "" {
+			origin = c.origin(k) + ", " + t.standard
+		}
+		settings[i] = Setting{Name: t.name, Value: k.value(own), Text: k.text(own), Origin: origin}
+	}
+	return settings
+}
+
+// RulesFor returns the rules that match a topic, in the order in which they apply.
+func (c Config) RulesFor(topic string) []TopicRule {
+	return slices.DeleteFunc(slices.Clone(c.Topics), func(r TopicRule) bool { return !fits(r.match, topic) })
+}
+
+// DLQTopics returns every dead-letter topic that an event may go to, each once: that of dlq.topic first,
+// then those of the rules.
+func (c Config) DLQTopics() []string {
+	topics := []string{c.DLQ.Topic}
+	for _, r := range c.Topics {
+		for _, v := range r.values {
+			if v.name == "dlq_topic" && !slices.Contains(topics, v.parsed.String()) {
+				topics = append(topics, v.parsed.String())
+			}
+		}
+	}
+	return topics
+}
+
+// UsesCommitOrder reports whether the settings of some topic may ask for commit order.
+func (c Config) UsesCommitOrder() bool {
+	return c.Outbox.CommitOrder || slices.ContainsFunc(c.Topics, func(r TopicRule) bool {
+		return slices.ContainsFunc(r.values, func(v topicValue) bool { return v.name == "commit_order" && v.parsed.Bool() })
+	})
+}
+
+// describe names a rule's value for a message.
+func (v topicValue) describe(match string) string {
+	return fmt.Sprintf("%s of the rule for %s", v.name, shown(match))
+}

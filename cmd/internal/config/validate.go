@@ -1,0 +1,154 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// validate checks what no key can check alone. Keys whose own value is wrong are left out: the mistake
+// is reported already, and what follows from it says nothing.
+func (c *Config) validate(wrong map[string]bool) []error {
+	var problems []error
+	if !wrong["outbox.retry_base_ms"] && !wrong["outbox.retry_max_ms"] {
+		problems = append(problems, c.checkRetry()...)
+	}
+	if !wrong["database.url"] && !wrong["outbox.publish_timeout_ms"] {
+		problems = append(problems, c.checkSessions()...)
+	}
+	return problems
+}
+
+// checkRetry compares the retry delays of the sections, and those that rules leave the topics that they
+// match: for each two rules, or a rule and the sections, that give one delay each, of a topic that both
+// match.
+func (c *Config) checkRetry() []error {
+	base, _ := named("outbox.retry_base_ms")
+	limit, _ := named("outbox.retry_max_ms")
+	if c.Outbox.RetryMax < c.Outbox.RetryBase {
+		return []error{fmt.Errorf("%s is %d (%s), less than %s, which is %d (%s); it must be at least as much",
+			limit, c.Outbox.RetryMax.Milliseconds(), c.origin(limit), base, c.Outbox.RetryBase.Milliseconds(), c.origin(base))}
+	}
+	var problems []error
+	var reported []string
+	for _, one := range c.Topics {
+		if !one.sets("retry_base_ms") && !one.sets("retry_max_ms") {
+			continue
+		}
+		for _, glob := range append([]string{"*"}, globs(c.Topics)...) {
+			topic, exists := joint(one.match, glob)
+			if !exists {
+				continue
+			}
+			places := map[string]string{}
+			own := c.forTopic(topic, places)
+			if own.Outbox.RetryMax >= own.Outbox.RetryBase {
+				continue
+			}
+			at := func(name string, k Key) string {
+				if place := places[name]; place != "" {
+					return place
+				}
+				return k.String() + ", " + c.origin(k)
+			}
+			baseAt, limitAt := at("retry_base_ms", base), at("retry_max_ms", limit)
+			if pair := baseAt + "\n" + limitAt; !slices.Contains(reported, pair) {
+				reported = append(reported, pair)
+				problems = append(problems, fmt.Errorf("for the topic %s retry_max_ms is %d (%s), less than retry_base_ms, which is %d (%s); it must be at least as much",
+					topic, own.Outbox.RetryMax.Milliseconds(), limitAt, own.Outbox.RetryBase.Milliseconds(), baseAt))
+			}
+		}
+	}
+	return problems
+}
+
+func globs(rules []TopicRule) []string {
+	all := make([]string, len(rules))
+	for i, r := range rules {
+		all[i] = r.match
+	}
+	return all
+}
+
+// SettleTime is what a relay has, after the wait for acknowledgements, to settle its batches.
+const SettleTime = 10 * time.Second
+
+// checkSessions looks at parameters of the connection string that the relay cannot work with.
+func (c *Config) checkSessions() []error {
+	if c.Database.URL == "" {
+		return nil
+	}
+	parsed, err := pgconn.ParseConfig(c.Database.URL.Reveal())
+	if err != nil {
+		return nil // checkDatabaseURL has accepted it
+	}
+	var problems []error
+	url, _ := named("database.url")
+	timeout, _ := named("outbox.publish_timeout_ms")
+	for name := range parsed.RuntimeParams {
+		if strings.HasPrefix(name, "pool_") {
+			problems = append(problems, fmt.Errorf("%s (%s) has the parameter %s; take it out: Postrider opens as many connections as outbox.workers needs",
+				url, c.origin(url), strings.Map(printable, name)))
+		}
+	}
+	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	needed := c.Outbox.PublishTimeout + SettleTime
+	if text, given := parsed.RuntimeParams["transaction_timeout"]; given {
+		limit, err := sessionTimeout(text)
+		switch {
+		case err != nil:
+			problems = append(problems, fmt.Errorf("transaction_timeout in %s (%s) is wrong: %w", url, c.origin(url), err))
+		case limit > 0 && limit <= needed:
+			problems = append(problems, fmt.Errorf("transaction_timeout in %s (%s) is %v; it must be 0, or more than %v: %s, which is %v (%s), and %v to settle a batch",
+				url, c.origin(url), limit, needed, timeout, c.Outbox.PublishTimeout, c.origin(timeout), SettleTime))
+		}
+	}
+	return problems
+}
+
+// sessionTimeout reads a time as PostgreSQL does: a number of milliseconds, or a number with a unit.
+func sessionTimeout(text string) (time.Duration, error) {
+	text = strings.TrimSpace(text)
+	end := strings.IndexFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
+	if end < 0 {
+		text, end = text+"ms", len(text)
+	}
+	number, err := strconv.ParseFloat(text[:end], 64)
+	unit, known := map[string]time.Duration{"us": time.Microsecond, "ms": time.Millisecond, "s": time.Second,
+		"min": time.Minute, "h": time.Hour, "d": 24 * time.Hour}[strings.TrimSpace(text[end:])]
+	if err != nil || !known || number > 1e9 {
+		return 0, errors.New("it must be a number of milliseconds, or a number with one of the units us, ms, s, min, h, d")
+	}
+	return time.Duration(number * float64(unit)), nil
+}
+
+// Warnings returns what is allowed and probably not meant, each with its place.
+func (c Config) Warnings() []string {
+	var warnings []string
+	topics := c.DLQTopics()
+	sectionLimit, _ := named("kafka.max_message_bytes")
+	for _, r := range c.Topics {
+		if slices.Contains(topics, r.match) {
+			warnings = append(warnings, fmt.Sprintf("%s: the rule is for %s, which is a dead-letter topic: an event that a service writes for it is collected as a dead letter", r.place, r.match))
+		}
+		for _, v := range r.values {
+			var own Config
+			v.give(&own)
+			if v.name == "max_message_bytes" && own.Kafka.MaxMessageBytes > c.Kafka.MaxMessageBytes {
+				warnings = append(warnings, fmt.Sprintf("%s: %s is %d and changes nothing: %s is %d (%s), and the smaller one counts",
+					v.place, v.describe(r.match), own.Kafka.MaxMessageBytes, sectionLimit, c.Kafka.MaxMessageBytes, c.origin(sectionLimit)))
+			}
+		}
+	}
+	for _, k := range keys() {
+		if k.Required && k.text(c) == "" {
+			warnings = append(warnings, fmt.Sprintf("%s is not set here; postrider serve needs it, from this file, %s or --%s", k, k.Env(), k.Flag()))
+		}
+	}
+	return warnings
+}

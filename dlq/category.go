@@ -1,0 +1,19 @@
+package dlq
+
+import "github.com/postrider/postrider/relay/outbox"
+
+// Category says in one word what the error of an investigation asks of people; see outbox.CategoryOf. It
+// is told from the reason, which stands for the error's class, and the code, and is empty where they do
+// not tell: the letters know their classes themselves.
+func (e *Entry) Category() outbox.Category {
+	switch e.Reason {
+	case MaxRetriesExceeded:
+		return outbox.CategoryOf("record", e.ErrorCode)
+	case Undeliverable:
+		return outbox.CategoryOf("permanent", e.ErrorCode)
+	}
+	return ""
+}
+
+// Category says in one word what the error of a letter asks of people; see outbox.CategoryOf.
+func (l *Letter) Category() outbox.Category { return outbox.CategoryOf(l.ErrorClass, l.ErrorCode) }

@@ -1,0 +1,32 @@
+package dlq
+
+import (
+	"testing"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// An investigation says what the letter said that opened it.
+func TestCategory(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		class, code string
+		want        outbox.Category
+	}{
+		{"permanent", "MESSAGE_TOO_LARGE", outbox.Validation},
+		{"permanent", "INVALID_HEADERS", outbox.Validation},
+		{"permanent", "WORKER_KILLED", outbox.Fatal},
+		{"record", "POLICY_VIOLATION", outbox.Transient},
+		{"somebody's own", "MESSAGE_TOO_LARGE", ""},
+		{"", "", ""},
+	} {
+		l := Letter{ErrorClass: c.class, ErrorCode: c.code, Reason: reasonOf(c.class)}
+		e := Entry{Reason: l.Reason, ErrorCode: l.ErrorCode}
+		if l.Category() != c.want || e.Category() != c.want {
+			t.Errorf("%+v: the letter says %q, the investigation %q", c, l.Category(), e.Category())
+		}
+	}
+	if e := (&Entry{Reason: StalenessTimeout, ErrorCode: "MESSAGE_TOO_LARGE"}); e.Category() != "" {
+		t.Errorf("a task has the category %q", e.Category())
+	}
+}

@@ -1,0 +1,38 @@
+package relay
+
+import (
+	"testing"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// Every failure of an event has a category: what is tried again is transient, and of what is given up at
+// once it is known whether the event is the matter.
+func TestFailuresHaveACategory(t *testing.T) {
+	t.Parallel()
+	for _, c := range []Class{Infrastructure, Route, Record, Withheld} {
+		if got := outbox.CategoryOf(string(c), "ANY"); got != outbox.Transient {
+			t.Errorf("class %s: %q", c, got)
+		}
+	}
+	for _, c := range []Cause{CauseRetry, CauseInfrastructure, CauseRoute, CauseRecord, CauseRedrive, CauseCrowded, CauseCommitOrder} {
+		if got := outbox.CategoryOf(string(c), "ANY"); got != outbox.Transient {
+			t.Errorf("cause %s: %q", c, got)
+		}
+	}
+	for _, c := range []Cause{CauseHalted, CauseStorm} {
+		if got := outbox.CategoryOf(string(c), "ANY"); got != outbox.Fatal {
+			t.Errorf("cause %s: %q", c, got)
+		}
+	}
+	for code, want := range map[string]outbox.Category{
+		CodeInvalidHeaders: outbox.Validation, CodeInvalidTopic: outbox.Validation, CodeWorkerKilled: outbox.Fatal,
+	} {
+		if got := outbox.CategoryOf(string(Permanent), code); got != want {
+			t.Errorf("%s: %q, want %q", code, got, want)
+		}
+	}
+	if got := outbox.CategoryOf(string(Delivered), ""); got != "" {
+		t.Errorf("delivered: %q", got)
+	}
+}

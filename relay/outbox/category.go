@@ -1,0 +1,57 @@
+package outbox
+
+// Category says in one word what an error asks of people. It is told from an error's class and code,
+// which say more; see CategoryOf.
+type Category string
+
+const (
+	// Validation: the event itself cannot be delivered as it is. It was given up at once, and sending it
+	// again helps only after it was changed.
+	Validation Category = "validation"
+	// Transient: it may pass without a change of the event, and so it is tried again: by attempts, or for
+	// as long as an outage or a missing topic lasts. A dead letter with it may be sent again when the
+	// cause is gone.
+	Transient Category = "transient"
+	// Fatal: it was given up at once, and not because of what the event says: somebody must find out why
+	// before it is sent again.
+	Fatal Category = "fatal"
+)
+
+// Categories returns every category.
+func Categories() []Category { return []Category{Validation, Transient, Fatal} }
+
+// validationCodes are the codes of permanent errors that are about the event's own topic, key, payload
+// or headers.
+var validationCodes = map[string]bool{
+	"MESSAGE_TOO_LARGE": true, "RECORD_LIST_TOO_LARGE": true, "INVALID_RECORD": true, // the broker's names
+	"INVALID_HEADERS": true, "INVALID_TOPIC": true, // the relay's
+}
+
+// CategoryOf tells the category of an error from its class and code, as they stand in an event's row, in
+// the headers of a dead letter, in a dead letter's row and, as cause, in a hold. It is empty where there
+// is no error, and for a class that it does not know, such as one of somebody else's letters.
+//
+//	class                          code                                       category
+//	infrastructure, route, record  any                                        transient
+//	retry, redrive, crowded,
+//	commit_order (causes of holds) any                                        transient
+//	halted, storm (of holds, too)  any                                        fatal
+//	withheld                       any                                        transient
+//	permanent                      MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE,
+//	                               INVALID_RECORD, INVALID_HEADERS,
+//	                               INVALID_TOPIC                              validation
+//	permanent                      any other, such as WORKER_KILLED           fatal
+func CategoryOf(class, code string) Category {
+	switch class {
+	case "infrastructure", "route", "record", "retry", "withheld", "redrive", "crowded", "commit_order":
+		return Transient
+	case "halted", "storm":
+		return Fatal // somebody must look
+	case "permanent":
+		if validationCodes[code] {
+			return Validation
+		}
+		return Fatal
+	}
+	return ""
+}
