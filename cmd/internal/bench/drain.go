@@ -65,7 +65,7 @@ func drain(ctx context.Context, r *rig, b *broker, t *table) error {
 		case "relay, marks":
 			cells = append(cells, cell{"of floor", paired(rates(all[i]), floor), atLeast(0.45)})
 		}
-		t.add(b, s.name, fmt.Sprintf("batch %d, %d workers", s.batch, s.workers), append(cells, costs(drainCosts(all[i]), "side")...)...)
+		t.add(b, s.name, s.text(), append(cells, costs(drainCosts(all[i]), "side")...)...)
 	}
 	t.note("%d waiting events. Each side at the best of batch sizes %v and workers %v, found by one run each that does not count.",
 		r.o.events, r.o.batches, r.o.workers)
@@ -88,6 +88,14 @@ func (r *rig) search(ctx context.Context, b *broker, d *database, s *drainSide) 
 	}
 	s.batch, s.workers = batch, workers
 	return nil
+}
+
+// text names the settings; a floor neither deletes nor marks.
+func (s drainSide) text() string {
+	if s.floor {
+		return fmt.Sprintf("batch %d, %d workers", s.batch, s.workers)
+	}
+	return s.relaySide.text()
 }
 
 // takeTurns runs A B C A B C …, and returns the samples of each side.
@@ -151,7 +159,7 @@ func (r *rig) drainOnce(ctx context.Context, b *broker, d *database, s drainSide
 	if err := stopAll(children); err != nil {
 		return sample, err
 	}
-	r.say("%s, batch %d, %d workers: %.0f events/s", s.name, s.batch, s.workers, sample.rate)
+	r.say("%s (%s): %.0f events/s", s.name, s.text(), sample.rate)
 	return sample, exactly(ctx, b, topic, int64(r.o.events))
 }
 

@@ -93,7 +93,10 @@ func (r *rig) flatOnce(ctx context.Context, b *broker, s *flatSide) (sample flat
 		return sample, err
 	}
 	defer b.deleteTopic(topic)
-	if err := s.restore(ctx, topic); err != nil {
+	if err := s.clear(ctx); err != nil {
+		return sample, err
+	}
+	if err := s.fill(ctx, topic, s.pending); err != nil {
 		return sample, err
 	}
 	c, err := r.startRelay(b, s.url, s.relay, "flat")
@@ -121,7 +124,10 @@ func (r *rig) flatOnce(ctx context.Context, b *broker, s *flatSide) (sample flat
 		return sample, fmt.Errorf("all %d events had gone when the window ended: raise -flat-window, so that it is seen in time", s.pending)
 	}
 	r.say("flat, %s: %.0f events/s, %.2f CPU s per 100k", s.name, sample.rate, sample.engine())
-	return sample, c.stop()
+	if err := c.stop(); err != nil {
+		return sample, err
+	}
+	return sample, s.clear(ctx)
 }
 
 // moment is how far a topic was at some time, and what that had cost.
@@ -149,22 +155,16 @@ func (m meter) passed(ctx context.Context, topic string, events int64) (moment, 
 	}
 }
 
-// restore makes the pending events what they should be, and leaves the others alone.
-func (s *flatSide) restore(ctx context.Context, topic string) error {
+// clear removes what a run needs or leaves, now and not by autovacuum while another side is measured.
+func (s *flatSide) clear(ctx context.Context) error {
 	if s.grow == nil {
-		if err := s.empty(ctx); err != nil {
-			return err
-		}
-		return s.fill(ctx, topic, s.pending)
+		return s.empty(ctx)
 	}
 	// No relay runs, so no shard is locked by anybody.
-	if _, err := s.conn.Exec(ctx, "delete from postrider.outbox_event where state = 'pending'"); err != nil {
+	if err := s.exec(ctx, "delete from postrider.outbox_event where state = 'pending'"); err != nil {
 		return err
 	}
-	if err := s.exec(ctx, "vacuum postrider.outbox_event"); err != nil {
-		return err
-	}
-	return s.fill(ctx, topic, s.pending)
+	return s.tidy(ctx)
 }
 
 // publish fills the table with kept rows.

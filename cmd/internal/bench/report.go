@@ -39,8 +39,10 @@ func (c cell) MarshalJSON() ([]byte, error) {
 	type plain cell
 	out := struct {
 		plain
-		Median, Min, Max float64
-		Met              *bool `json:"met,omitempty"`
+		Median float64 `json:"median"`
+		Min    float64 `json:"min"`
+		Max    float64 `json:"max"`
+		Met    *bool   `json:"met,omitempty"`
 	}{plain: plain(c), Median: median(c.Runs), Min: slices.Min(c.Runs), Max: slices.Max(c.Runs)}
 	if c.Target != nil {
 		met := c.Target.met(out.Median)
@@ -118,16 +120,26 @@ func costs(samples []cpu, side string) []cell {
 	}
 }
 
-// grid is the table as text, its heading first. Cells that a row lacks are dashes.
-func (t *table) grid() [][]string {
+// names are the columns of figures. A name that only some rows have stands behind the one it follows there.
+func (t *table) names() []string {
 	var names []string
 	for _, r := range t.Rows {
+		at := 0
 		for _, c := range r.Cells {
-			if !slices.Contains(names, c.Name) {
-				names = append(names, c.Name)
+			i := slices.Index(names, c.Name)
+			if i < 0 {
+				i = at
+				names = slices.Insert(names, i, c.Name)
 			}
+			at = i + 1
 		}
 	}
+	return names
+}
+
+// grid is the table as text, its heading first. Cells that a row lacks are dashes.
+func (t *table) grid() [][]string {
+	names := t.names()
 	out := [][]string{append([]string{"broker", "case", "settings"}, names...)}
 	for _, r := range t.Rows {
 		line := []string{r.Broker, r.Case, r.Settings}
