@@ -14,7 +14,6 @@ import (
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/kafka"
 	"github.com/postrider/postrider/relay/outbox"
-	"github.com/postrider/postrider/relay/postgres"
 )
 
 // floorWork is what the floor has to do.
@@ -44,7 +43,7 @@ func runFloor(ctx context.Context, g *gate) error {
 	if err := json.Unmarshal([]byte(os.Getenv("BENCH_FLOOR")), &w); err != nil {
 		return fmt.Errorf("BENCH_FLOOR: %w", err)
 	}
-	pool, err := postgres.NewPool(ctx, w.Database, postgres.Options{})
+	pool, err := readers(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -83,6 +82,19 @@ func runFloor(ctx context.Context, g *gate) error {
 	fmt.Println("done")
 	<-ctx.Done()
 	return nil
+}
+
+// readers are the floor's connections. Its query is planned as what it is, a walk along the primary key.
+func readers(ctx context.Context, w floorWork) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(w.Database)
+	if err != nil {
+		return nil, err
+	}
+	cfg.MaxConns = int32(w.Workers)
+	cfg.ConnConfig.RuntimeParams["jit"] = "off"
+	cfg.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
+	cfg.ConnConfig.RuntimeParams["enable_bitmapscan"] = "off"
+	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
 // forward produces the rows with these ids and waits for the acknowledgements.

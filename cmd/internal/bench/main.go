@@ -65,23 +65,32 @@ func bench(ctx context.Context, o *options, stdout, stderr io.Writer) error {
 	out := output{options: o, facts: r.facts()}
 	_, _ = fmt.Fprintln(stdout, out.facts)
 	for _, name := range o.scenarios {
-		s := scenarios[name]
-		t := table{Scenario: name, Title: s.title}
-		for _, kind := range s.brokers(o) {
-			r.say("%s on %s", name, kind)
-			b, err := startBroker(ctx, kind)
-			if err != nil {
-				return err
-			}
-			err = s.run(ctx, r, b, &t)
-			b.close()
-			if err != nil {
-				return fmt.Errorf("%s on %s: %w", name, b.name, err)
-			}
+		t, err := r.measure(ctx, name)
+		if err != nil {
+			return err
 		}
 		if err := out.add(t, stdout); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// measure runs one scenario on its brokers, each fresh.
+func (r *rig) measure(ctx context.Context, name string) (table, error) {
+	s := scenarios[name]
+	t := table{Scenario: name, Title: s.title}
+	for _, kind := range s.brokers(r.o) {
+		r.say("%s on %s", name, kind)
+		b, err := startBroker(ctx, kind)
+		if err != nil {
+			return t, err
+		}
+		err = s.run(ctx, r, b, &t)
+		b.close()
+		if err != nil {
+			return t, fmt.Errorf("%s on %s: %w", name, b.name, err)
+		}
+	}
+	return t, nil
 }

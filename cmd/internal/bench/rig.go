@@ -99,8 +99,8 @@ func (r *rig) say(format string, args ...any) {
 
 // facts describe the machine and what ran on it.
 func (r *rig) facts() string {
-	facts := fmt.Sprintf("%s; %d cores (%s), PostgreSQL %s, %s; %d keys, %d bytes of payload; medians of %d (least–most)",
-		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), processor(), r.server.Version(), runtime.Version(),
+	facts := fmt.Sprintf("%s; %d cores (%s), PostgreSQL %s, %s, %s; %d keys, %d bytes of payload; medians of %d (least–most)",
+		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), processor(), r.server.Version(), versions(), runtime.Version(),
 		r.o.keys, r.o.payload, r.o.runs)
 	if r.o.quick {
 		facts += "; **-quick: small sizes, the figures mean little**"
