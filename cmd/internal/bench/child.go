@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +24,8 @@ type child struct {
 	name  string
 	cmd   *exec.Cmd
 	stdin io.Writer
-	said  chan string // lines of stdout, closed when the child has ended its output
+	said  chan string   // lines of stdout, closed when the child has ended its output
+	gone  chan struct{} // closed then too
 	once  sync.Once
 	ended error
 }
@@ -52,8 +54,9 @@ func startChild(cmd *exec.Cmd, name string, env ...string) (*child, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	c := &child{name: name, cmd: cmd, stdin: stdin, said: make(chan string, 16)}
+	c := &child{name: name, cmd: cmd, stdin: stdin, said: make(chan string, 16), gone: make(chan struct{})}
 	go func() {
+		defer close(c.gone)
 		defer close(c.said)
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
 			c.said <- lines.Text()
@@ -103,6 +106,29 @@ func (c *child) stop() error {
 		return fmt.Errorf("%s: %w", c.name, err)
 	}
 	return nil
+}
+
+// alive returns a context that ends when one of the children does, so that nothing waits for a dead one.
+func alive(ctx context.Context, children ...*child) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	for _, c := range children {
+		go func() {
+			select {
+			case <-c.gone:
+				cancel(fmt.Errorf("%s ended before it was asked to", c.name))
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, func() { cancel(nil) }
+}
+
+// because replaces the error of a call that was broken off by the reason why it was.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w (%w)", cause, err)
+	}
+	return err
 }
 
 // stopAll stops children and joins what went wrong.

@@ -148,7 +148,9 @@ func (r *rig) drainOnce(ctx context.Context, b *broker, d *database, s drainSide
 	if s.floor {
 		_, err = children[0].line()
 	} else {
-		err = d.drained(ctx, b, topic, int64(r.o.events))
+		working, cancel := alive(ctx, children...)
+		err = because(working, d.drained(working, b, topic, int64(r.o.events)))
+		cancel()
 	}
 	took, after := time.Since(start), m.now()
 	sample.sampleMemory, sample.peakMemory = memory.stop()

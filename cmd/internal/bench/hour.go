@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -57,18 +58,27 @@ func (r *rig) hourOnce(ctx context.Context, b *broker, name string, held time.Du
 		return err
 	}
 	start := time.Now()
-	writing := make(chan error, 1)
-	working, cancel := context.WithCancel(ctx)
+	working, cancel := alive(ctx, l.relay)
 	defer cancel()
-	go func() { writing <- l.write(working) }()
-	snapshot := make(chan error, 1)
-	go func() { snapshot <- holdSnapshot(working, d.url, start.Add(r.o.hourDuration/12), held) }()
-	samples, err := r.checkpoints(ctx, meter{r, b, []*child{l.relay}}, d, l, start, marks)
+	var all sync.WaitGroup
+	var writing, holding error
+	// The first that fails ends the others: an hour is long.
+	all.Go(func() {
+		if writing = because(working, l.write(working)); writing != nil {
+			cancel()
+		}
+	})
+	all.Go(func() {
+		if holding = because(working, holdSnapshot(working, d.url, start.Add(r.o.hourDuration/12), held)); holding != nil {
+			cancel()
+		}
+	})
+	samples, err := r.checkpoints(working, meter{r, b, []*child{l.relay}}, d, l, start, marks)
 	if err != nil {
 		cancel()
-		return errors.Join(err, <-writing, <-snapshot)
 	}
-	if err := errors.Join(<-writing, <-snapshot); err != nil {
+	all.Wait()
+	if err := errors.Join(writing, holding, err); err != nil {
 		return err
 	}
 	for _, s := range samples {

@@ -100,12 +100,14 @@ func (r *rig) latencyOnce(ctx context.Context, b *broker, d *database, c latency
 		return sample, err
 	}
 	m := meter{r, b, []*child{l.relay}}
+	working, cancel := alive(ctx, l.relay)
+	defer cancel()
 	before := m.now()
-	if err := l.write(ctx); err != nil {
-		return sample, err
+	if err := l.write(working); err != nil {
+		return sample, because(working, err)
 	}
-	if err := l.complete(ctx); err != nil {
-		return sample, err
+	if err := l.complete(working); err != nil {
+		return sample, because(working, err)
 	}
 	sample.cost = m.now().minus(before).per100k(int64(c.events()))
 	h := &l.arrivals.latency

@@ -109,6 +109,8 @@ func (r *rig) peerOnce(ctx context.Context, b *broker, binary string, s peerSide
 	if err := c.start(); err != nil {
 		return sample, err
 	}
+	working, cancel := alive(ctx, c)
+	defer cancel()
 	for n := int64(0); ; {
 		took := time.Since(start)
 		if n >= int64(r.o.peerEvents) || took >= r.o.peerLimit {
@@ -118,11 +120,11 @@ func (r *rig) peerOnce(ctx context.Context, b *broker, binary string, s peerSide
 			sample.rate, sample.cost = float64(n)/took.Seconds(), m.now().minus(before).per100k(n)
 			return sample, nil
 		}
-		if err := pause(ctx, everyTime); err != nil {
+		if err := pause(working, everyTime); err != nil {
 			return sample, err
 		}
-		if n, err = b.produced(ctx, topic); err != nil {
-			return sample, err
+		if n, err = b.produced(working, topic); err != nil {
+			return sample, because(working, err)
 		}
 	}
 }

@@ -29,26 +29,37 @@ func (t *target) met(v float64) bool {
 
 // cell is one figure of a row: what each run measured, and what the median must be, if anything.
 type cell struct {
-	Name   string    `json:"name"`
-	Runs   []float64 `json:"runs"`
-	Target *target   `json:"target,omitempty"`
+	Name   string
+	Runs   []float64
+	Target *target
 }
 
-// MarshalJSON adds what the tables show.
+// MarshalJSON adds what the tables show. What is not a number, because nothing happened, is null.
 func (c cell) MarshalJSON() ([]byte, error) {
-	type plain cell
 	out := struct {
-		plain
-		Median float64 `json:"median"`
-		Min    float64 `json:"min"`
-		Max    float64 `json:"max"`
-		Met    *bool   `json:"met,omitempty"`
-	}{plain: plain(c), Median: median(c.Runs), Min: slices.Min(c.Runs), Max: slices.Max(c.Runs)}
+		Name   string     `json:"name"`
+		Runs   []*float64 `json:"runs"`
+		Median *float64   `json:"median"`
+		Min    *float64   `json:"min"`
+		Max    *float64   `json:"max"`
+		Target *target    `json:"target,omitempty"`
+		Met    *bool      `json:"met,omitempty"`
+	}{Name: c.Name, Median: number(median(c.Runs)), Min: number(slices.Min(c.Runs)), Max: number(slices.Max(c.Runs)), Target: c.Target}
+	for _, v := range c.Runs {
+		out.Runs = append(out.Runs, number(v))
+	}
 	if c.Target != nil {
-		met := c.Target.met(out.Median)
+		met := c.Target.met(median(c.Runs))
 		out.Met = &met
 	}
 	return json.Marshal(out)
+}
+
+func number(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
 }
 
 // text is the median, the range of the runs, and the verdict.

@@ -153,6 +153,10 @@ func TestOutput(t *testing.T) {
 	if ratio.Median != 0.3 || ratio.Met == nil || *ratio.Met {
 		t.Errorf("the ratio is %+v, want 0.3 and not met", ratio)
 	}
+	if raw, err := json.Marshal(cell{Name: "p50", Runs: []float64{math.NaN()}, Target: atMost(1)}); err != nil ||
+		string(raw) != `{"name":"p50","runs":[null],"median":null,"min":null,"max":null,"target":{"op":"\u003c=","value":1},"met":false}` {
+		t.Errorf("what is not a number is %s (%v)", raw, err)
+	}
 	if err := o.add(table{Scenario: "flat"}, &printed); err == nil {
 		t.Error("a table without rows is no result")
 	}

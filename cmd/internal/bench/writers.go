@@ -179,8 +179,10 @@ func (r *rig) writersOnce(ctx context.Context, b *broker, s writersSide) (sample
 		return sample, err
 	}
 	sample.left = float64(written - done)
-	if err := d.drained(ctx, b, topic, written); err != nil {
-		return sample, err
+	working, cancel := alive(ctx, m.sides...)
+	defer cancel()
+	if err := d.drained(working, b, topic, written); err != nil {
+		return sample, because(working, err)
 	}
 	if err := stopAll(m.sides); err != nil {
 		return sample, err
