@@ -69,10 +69,10 @@ func playPeer(ctx context.Context) error {
 }
 
 // tiny are sizes at which every scenario takes seconds.
-var tiny = []string{"-brokers", "kfake", "-runs", "1", "-events", "2000", "-batches", "500", "-workers", "1,2", "-duration", "1s",
-	"-rate", "200", "-slow-duration", "1s", "-clients", "4", "-flat-warm", "2000", "-flat-window", "16000", "-flat-pending", "30000",
+var tiny = []string{"-brokers", "kfake", "-runs", "1", "-events", "2000", "-batches", "500", "-workers", "1,2", "-duration", "400ms",
+	"-rate", "200", "-slow-duration", "600ms", "-clients", "4", "-flat-warm", "2000", "-flat-window", "16000", "-flat-pending", "30000",
 	"-flat-published", "3000", "-flat-parked", "500", "-flat-failed-keys", "50", "-idle-duration", "500ms", "-peer-events", "500",
-	"-hour-duration", "4s", "-hour-rate", "200", "-keys", "50"}
+	"-hour-duration", "2400ms", "-hour-rate", "200", "-keys", "50"}
 
 // figures are the cells that a row of each scenario must have.
 var figures = map[string]struct {
