@@ -35,7 +35,7 @@ soak: setup ## the crash and two-relay runs for SOAK_SECONDS each (default 60), 
 	SOAK_SECONDS=$(SOAK_SECONDS) go run ./cmd/internal/testrig -- \
 		go test -count=1 -v -timeout 60m -parallel 1 -run 'TestKilledAtEveryStep|TestServeKilled|TestTwoRelays' ./cmd/internal/soak
 
-bench: setup ## drain a backlog beside the floor: the same rows read and produced, nothing settled
+bench: setup ## the figures of BENCHMARKS.md; ARGS selects, such as ARGS="-quick -scenario drain"
 	go run ./cmd/internal/bench $(ARGS)
 
 clean: ## remove what was built

@@ -1,52 +1,96 @@
-// Command bench measures the relay against its floor: the same rows read in id order and produced with
-// the same client, nothing locked, nothing settled. Both run in processes of their own, in turn, against
-// the same database and broker, and only their ratio in one run means anything.
+// Command bench measures the whole product: how fast a backlog drains beside its floor, how long an event
+// takes from commit to the broker, what stays flat as the tables grow, what writers pay, what an idle relay
+// costs, and how two other outboxes do with the same rows. BENCHMARKS.md says how each figure is taken.
+//
+// The relay, the floor, the peers, PostgreSQL and the broker each run in processes of their own. The sides of
+// a comparison take turns, and only ratios within one run of this command mean anything.
 package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 )
 
-func main() {
+func main() { os.Exit(start()) }
+
+func start() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
-func run(ctx context.Context, args []string) error {
-	if len(args) > 0 {
-		switch args[0] {
-		case "child-kfake":
-			return serveKfake(ctx)
-		case "child-relay":
-			return runRelay(ctx)
-		case "child-floor":
-			return runFloor(ctx)
-		}
+// run is the whole command, or one of its child processes.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 && strings.HasPrefix(args[0], "child-") {
+		return runChild(ctx, args[0])
 	}
-	var o drainOptions
-	var brokers string
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.IntVar(&o.events, "events", 500_000, "events in the backlog")
-	flags.IntVar(&o.runs, "runs", 3, "runs of each side; the median is what counts")
-	flags.IntVar(&o.keys, "keys", 500, "distinct keys")
-	flags.IntVar(&o.payload, "payload", 300, "bytes of a payload")
-	flags.IntVar(&o.workers, "workers", 2, "workers of either side")
-	flags.StringVar(&brokers, "brokers", "kfake,kafka", "which brokers: kfake (in a process of its own), kafka (the official broker)")
-	flags.Func("batches", "batch sizes to try on either side, such as 1000,5000", o.setBatches)
-	flags.StringVar(&o.profile, "profile", "", "write CPU profiles of the relay into this `folder`")
-	if err := flags.Parse(args); err != nil {
+	o, err := parse(args, stderr)
+	if err != nil {
 		return err
 	}
-	o.brokers = strings.Split(brokers, ",")
-	return drain(ctx, o)
+	return bench(ctx, o, stdout, stderr)
+}
+
+// runChild plays the part of one process.
+func runChild(ctx context.Context, role string) error {
+	ctx, gate := newGate(ctx, os.Stdin)
+	switch role {
+	case "child-kfake":
+		return serveKfake(ctx)
+	case "child-serve":
+		return serve(ctx, gate)
+	case "child-floor":
+		return runFloor(ctx, gate)
+	}
+	return fmt.Errorf("%q is no part of the bench", role)
+}
+
+// bench runs the chosen scenarios one after the other and reports each as soon as it is known, so that a
+// run that is broken off still leaves what it had.
+func bench(ctx context.Context, o *options, stdout, stderr io.Writer) error {
+	r, err := newRig(ctx, o, stderr)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	out := output{options: o, facts: r.facts()}
+	_, _ = fmt.Fprintln(stdout, out.facts)
+	for _, name := range o.scenarios {
+		t, err := r.measure(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := out.add(t, stdout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measure runs one scenario on its brokers, each fresh.
+func (r *rig) measure(ctx context.Context, name string) (table, error) {
+	s := scenarios[name]
+	t := table{Scenario: name, Title: s.title}
+	for _, kind := range s.brokers(r.o) {
+		r.say("%s on %s", name, kind)
+		b, err := startBroker(ctx, kind)
+		if err != nil {
+			return t, err
+		}
+		err = s.run(ctx, r, b, &t)
+		b.close()
+		if err != nil {
+			return t, fmt.Errorf("%s on %s: %w", name, b.name, err)
+		}
+	}
+	return t, nil
 }

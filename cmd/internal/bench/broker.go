@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
+)
+
+// partitions of every topic of the bench.
+const partitions = 6
+
+// broker is where everything is produced to.
+type broker struct {
+	name, address string
+	pid           int
+	stop          func() error
+	client        *kgo.Client
+	admin         *kadm.Client
+}
+
+func startBroker(ctx context.Context, kind string) (*broker, error) {
+	var b *broker
+	switch kind {
+	case "kfake":
+		c, err := startSelf("child-kfake")
+		if err != nil {
+			return nil, err
+		}
+		address, err := c.line()
+		if err != nil {
+			return nil, err
+		}
+		b = &broker{name: "kfake", address: address, pid: c.pid(), stop: c.stop}
+	case "kafka":
+		k, err := kafkajars.Start(ctx, kafkajars.Options{Heap: "1g"})
+		if err != nil {
+			return nil, err
+		}
+		b = &broker{name: "Apache Kafka " + k.Version(), address: k.Addr(), pid: k.PID(), stop: k.Close}
+	default:
+		return nil, fmt.Errorf("broker %q is neither kfake nor kafka", kind)
+	}
+	err := b.connect()
+	if err == nil && kind == "kafka" {
+		err = b.warm(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, b.stop())
+	}
+	return b, nil
+}
+
+func (b *broker) connect() (err error) {
+	b.client, err = kgo.NewClient(kgo.SeedBrokers(b.address), kgo.DisableClientMetrics(), kgo.MetadataMinAge(10*time.Millisecond))
+	b.admin = kadm.NewClient(b.client)
+	return err
+}
+
+// A fresh Java process runs at a tenth of its speed. warmFor is how long it is given records before anything is
+// measured, in large requests and then in small ones.
+const warmFor = 5 * time.Second
+
+func (b *broker) warm(ctx context.Context) error {
+	topic, err := b.newTopic(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer b.deleteTopic(topic)
+	for _, at := range []int{2000, 20} {
+		for began := time.Now(); time.Since(began) < warmFor; {
+			records := make([]*kgo.Record, at)
+			for i := range records {
+				records[i] = &kgo.Record{Topic: topic, Key: fmt.Appendf(nil, "key-%d", i), Value: body(i, 300)}
+			}
+			if err := b.client.ProduceSync(ctx, records...).FirstErr(); err != nil {
+				return fmt.Errorf("warm the broker up: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// versions names the brokers that the bench knows.
+func versions() string {
+	fake := "kfake"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == "github.com/twmb/franz-go/pkg/kfake" {
+				fake += " " + m.Version
+			}
+		}
+	}
+	return fake + ", Apache Kafka " + kafkajars.DefaultVersion
+}
+
+func (b *broker) close() {
+	b.client.Close()
+	_ = b.stop() // it has nothing to lose
+}
+
+// serveKfake is the fake broker. Small segments: one grows by copying. The cleaner only acts on topics that
+// set a retention of their own.
+func serveKfake(ctx context.Context) error {
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.BrokerConfigs(map[string]string{
+		"log.segment.bytes": "4194304", "log.cleaner.backoff.ms": "15000",
+	}))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	fmt.Println(strings.Join(c.ListenAddrs(), ","))
+	<-ctx.Done()
+	return nil
+}
+
+// newTopic creates a topic and returns its name when all of its partitions have leaders.
+func (b *broker) newTopic(ctx context.Context, configs map[string]*string) (string, error) {
+	topic := fmt.Sprintf("bench.%d", time.Now().UnixNano())
+	return topic, b.createTopic(ctx, topic, configs)
+}
+
+func (b *broker) createTopic(ctx context.Context, topic string, configs map[string]*string) error {
+	if _, err := b.admin.CreateTopic(ctx, partitions, 1, configs, topic); err != nil {
+		return fmt.Errorf("create topic %s: %w", topic, err)
+	}
+	for {
+		offsets, err := b.admin.ListEndOffsets(ctx, topic)
+		if err == nil && offsets.Error() == nil && len(offsets[topic]) == partitions {
+			return nil
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return fmt.Errorf("topic %s has no leaders: %w", topic, err)
+		}
+	}
+}
+
+// deleteTopic gives its records back: a broker in memory would keep them all.
+func (b *broker) deleteTopic(topic string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	_, _ = b.admin.DeleteTopic(ctx, topic) // what stays is only in the way
+}
+
+// produced is how many records the topic has been given, by the broker's own account.
+func (b *broker) produced(ctx context.Context, topic string) (int64, error) {
+	offsets, err := b.admin.ListEndOffsets(ctx, topic)
+	if err == nil {
+		err = offsets.Error()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the end of topic %s: %w", topic, err)
+	}
+	var n int64
+	offsets.Each(func(o kadm.ListedOffset) { n += o.Offset })
+	return n, nil
+}
+
+// pause waits, or returns why it should not.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// hourSample is what a checkpoint of a long run saw since the one before.
+type hourSample struct {
+	at         time.Duration
+	rate       float64
+	p50, p99   float64 // ms
+	table      float64 // MiB, with TOAST
+	indexes    float64 // MiB
+	dead, live float64 // rows, as the statistics have them
+	cost       cpu
+}
+
+// hour keeps a steady load for a long time, once with nothing else and once beside a connection that holds a
+// snapshot open for a sixth of it, in which vacuum can remove nothing.
+func hour(ctx context.Context, r *rig, b *broker, t *table) error {
+	whole := r.o.hourDuration
+	for _, run := range []struct {
+		name  string
+		held  time.Duration
+		marks []time.Duration
+	}{
+		{name: "steady", marks: []time.Duration{whole / 12, whole / 2, whole}},
+		{name: "beside a snapshot", held: whole / 6, marks: []time.Duration{whole / 12, whole / 4, whole / 2, whole}},
+	} {
+		if err := r.hourOnce(ctx, b, run.name, run.held, run.marks, t); err != nil {
+			return fmt.Errorf("%s: %w", run.name, err)
+		}
+	}
+	t.note("%d events/s for %v. Each line is about the time since the line before, sizes and dead rows are at its end. The snapshot is open from %v to %v.",
+		r.o.hourRate, whole, whole/12, whole/12+whole/6)
+	return nil
+}
+
+func (r *rig) hourOnce(ctx context.Context, b *broker, name string, held time.Duration, marks []time.Duration, t *table) (err error) {
+	d, err := r.newDatabase(ctx, "bench_hour", true)
+	if err != nil {
+		return err
+	}
+	defer d.drop()
+	// Long enough for the consumer, short enough for the disk and for a broker in memory.
+	bytes, segment := "134217728", "33554432"
+	side := relaySide{days: r.o.hourDays}
+	events := int(r.o.hourDuration.Seconds() * float64(r.o.hourRate))
+	l, err := r.startLoad(ctx, b, d, side, r.o.hourRate, events, map[string]*string{"retention.bytes": &bytes, "segment.bytes": &segment})
+	defer func() { err = errors.Join(err, l.stop()) }()
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	working, cancel := alive(ctx, l.relay)
+	defer cancel()
+	var all sync.WaitGroup
+	var writing, holding error
+	// The first that fails ends the others: an hour is long.
+	all.Go(func() {
+		if writing = because(working, l.write(working)); writing != nil {
+			cancel()
+		}
+	})
+	all.Go(func() {
+		if holding = because(working, holdSnapshot(working, d.url, start.Add(r.o.hourDuration/12), held)); holding != nil {
+			cancel()
+		}
+	})
+	samples, err := r.checkpoints(working, meter{r, b, []*child{l.relay}}, d, l, start, marks)
+	if err != nil {
+		cancel()
+	}
+	all.Wait()
+	if err := errors.Join(writing, holding, err); err != nil {
+		return err
+	}
+	for _, s := range samples {
+		t.add(b, fmt.Sprintf("%s, %v", name, s.at), side.text(),
+			cell{Name: "events/s", Runs: []float64{s.rate}}, cell{Name: "p50 ms", Runs: []float64{s.p50}}, cell{Name: "p99 ms", Runs: []float64{s.p99}},
+			cell{Name: "table MiB", Runs: []float64{s.table}}, cell{Name: "indexes MiB", Runs: []float64{s.indexes}},
+			cell{Name: "dead rows", Runs: []float64{s.dead}}, cell{Name: "live rows", Runs: []float64{s.live}},
+			cell{Name: "CPU s per 100k: relay", Runs: []float64{s.cost.side}}, cell{Name: "PostgreSQL", Runs: []float64{s.cost.database}},
+			cell{Name: "broker", Runs: []float64{s.cost.broker}})
+	}
+	return l.complete(ctx)
+}
+
+// checkpoints looks at the run at these times.
+func (r *rig) checkpoints(ctx context.Context, m meter, d *database, l *load, start time.Time, marks []time.Duration) ([]hourSample, error) {
+	var samples []hourSample
+	cost, arrived, at := m.now(), l.arrivals.matched.Load(), start
+	for _, mark := range marks {
+		if err := pause(ctx, time.Until(start.Add(mark))); err != nil {
+			return nil, err
+		}
+		now, spent, n := time.Now(), m.now(), l.arrivals.matched.Load()
+		h := l.arrivals.latency.take()
+		s := hourSample{at: mark, rate: float64(n-arrived) / now.Sub(at).Seconds(), p50: h.quantile(0.5), p99: h.quantile(0.99),
+			cost: spent.minus(cost).per100k(max(1, n-arrived))}
+		if err := d.conn.QueryRow(ctx, `select pg_table_size('postrider.outbox_event') / 1048576.0, pg_indexes_size('postrider.outbox_event') / 1048576.0,
+				n_dead_tup, n_live_tup from pg_stat_user_tables where relid = 'postrider.outbox_event'::regclass`).Scan(&s.table, &s.indexes, &s.dead, &s.live); err != nil {
+			return nil, fmt.Errorf("read the size of the outbox: %w", err)
+		}
+		r.say("hour, %v: %.0f events/s, p99 %.1f ms, table %.0f MiB, indexes %.0f MiB, %.0f dead rows", mark, s.rate, s.p99, s.table, s.indexes, s.dead)
+		samples = append(samples, s)
+		cost, arrived, at = spent, n, now
+	}
+	return samples, nil
+}
+
+// holdSnapshot keeps a snapshot open from then on, as a report or a dump would.
+func holdSnapshot(ctx context.Context, url string, from time.Time, held time.Duration) error {
+	if held == 0 {
+		return nil
+	}
+	if err := pause(ctx, time.Until(from)); err != nil {
+		return err
+	}
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return err
+	}
+	var n int
+	if err := tx.QueryRow(ctx, "select 1").Scan(&n); err != nil { // the snapshot is taken by the first statement
+		return err
+	}
+	if err := pause(ctx, held); err != nil {
+		return err
+	}
+	return tx.Rollback(ctx)
+}

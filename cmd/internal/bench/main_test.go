@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+)
+
+// TestMain lets the test binary play the children too: the bench starts itself for them.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch role := os.Args[1]; {
+		case strings.HasPrefix(role, "child-"):
+			play(role, func(ctx context.Context) error { return runChild(ctx, role) })
+		case role == "watermill" || role == "river":
+			play(role, playPeer)
+		}
+	}
+	kafkatest.Main(m)
+}
+
+// play is a child's whole process.
+func play(role string, part func(context.Context) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := part(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, role+":", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// playPeer stands in for the program in the folder peers, whose modules the tests of the product do without: it
+// keeps to the same words and produces the same records, from nowhere.
+func playPeer(ctx context.Context) error {
+	ctx, g := newGate(ctx, os.Stdin)
+	events, err := strconv.Atoi(os.Getenv("PEER_EVENTS"))
+	if err != nil {
+		return err
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(os.Getenv("PEER_BROKER")), kgo.DisableClientMetrics())
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if err := g.await(ctx); err != nil {
+		return err
+	}
+	for n := range events {
+		client.Produce(ctx, &kgo.Record{Topic: os.Getenv("PEER_TOPIC"), Value: body(n, 100)}, nil)
+	}
+	if err := client.Flush(ctx); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// tiny are sizes at which every scenario takes seconds.
+var tiny = []string{"-brokers", "kfake", "-runs", "1", "-events", "2000", "-batches", "500", "-workers", "1,2", "-duration", "400ms",
+	"-rate", "200", "-slow-duration", "600ms", "-clients", "4", "-flat-warm", "2000", "-flat-window", "16000", "-flat-pending", "30000",
+	"-flat-published", "3000", "-flat-parked", "500", "-flat-failed-keys", "50", "-idle-duration", "500ms", "-peer-events", "500",
+	"-hour-duration", "2400ms", "-hour-rate", "200", "-keys", "50"}
+
+// figures are the cells that a row of each scenario must have.
+var figures = map[string]struct {
+	rows  int
+	cells []string
+}{
+	"drain":   {3, []string{"events/s", "CPU s per 100k: side", "PostgreSQL", "broker"}},
+	"workers": {5, []string{"events/s", "PostgreSQL"}},
+	"latency": {len(latencyCases(&options{}, true, hasDoorbell())), []string{"p50 ms", "p99 ms", "writers late p99 ms"}},
+	"writers": {5, []string{"transactions/s", "PostgreSQL"}},
+	"flat":    {5, []string{"events/s", "PostgreSQL"}},
+	"memory":  {3, []string{"peak MiB (VmHWM)", "largest sample MiB (RSS)"}},
+	"idle":    {2, []string{"PostgreSQL"}},
+	"peers":   {6, []string{"events/s", "CPU s per 100k: relay"}},
+	"hour":    {7, []string{"events/s", "p99 ms", "table MiB", "dead rows"}},
+}
+
+func TestEveryScenario(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := parse(append(tiny, "-scenario", strings.Join(order, ","), "-peers-binary", self), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newRig(t.Context(), o, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	for _, name := range order {
+		t.Run(name, func(t *testing.T) {
+			got, err := r.measure(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := figures[name]
+			if len(got.Rows) != want.rows {
+				t.Errorf("%d rows, want %d", len(got.Rows), want.rows)
+			}
+			for _, name := range want.cells {
+				checkCells(t, got.Rows, name, o.runs)
+			}
+			got.print(t.Output())
+			if _, err := json.Marshal(got); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// checkCells wants a figure of every run in every row. How large they are says
+// nothing on a machine that tests share, but something must have passed.
+func checkCells(t *testing.T, rows []row, name string, runs int) {
+	t.Helper()
+	sum := 0.0
+	for _, r := range rows {
+		i := slices.IndexFunc(r.Cells, func(c cell) bool { return c.Name == name })
+		if i < 0 {
+			t.Errorf("%s has no figure %q", r.Case, name)
+			continue
+		}
+		if got := len(r.Cells[i].Runs); got != runs {
+			t.Errorf("%s: %d runs of %q, want %d", r.Case, got, name, runs)
+		}
+		sum += median(r.Cells[i].Runs)
+	}
+	if strings.HasSuffix(name, "/s") && !(sum > 0) {
+		t.Errorf("nothing passed: %q is %v in all", name, sum)
+	}
+}

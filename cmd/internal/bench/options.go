@@ -1,0 +1,169 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// options say what to measure. Every field is a flag; see parse for what it means.
+type options struct {
+	scenarios, brokers                                []string
+	runs, events, keys, payload                       int
+	batches, workers                                  []int
+	duration, slowDuration, idleDuration              time.Duration
+	rate, slowRate, clients                           int
+	flatWarm, flatWindow                              int
+	flatPending, flatPublished, flatParked, flatHolds int
+	peerEvents                                        int
+	peerLimit                                         time.Duration
+	peersBinary                                       string
+	hourDuration                                      time.Duration
+	hourRate, hourDays                                int
+	json, markdown, profile                           string
+	quick                                             bool
+}
+
+// parse reads the flags. With -quick the sizes are small ones, and flags given beside it still win.
+func parse(args []string, stderr io.Writer) (*options, error) {
+	o := &options{batches: []int{1000, 2000, 5000, 10_000}, workers: []int{1, 2, 4}}
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	var chosen, brokers string
+	f.StringVar(&chosen, "scenario", strings.Join(allScenarios(), ","), "which scenarios to run: any of "+strings.Join(scenarioNames(), ", "))
+	f.StringVar(&brokers, "brokers", "kfake,kafka", "which brokers: kfake (in a process of its own), kafka (the official broker, from its jars)")
+	f.IntVar(&o.runs, "runs", 3, "runs of each side, in turn; the medians count")
+	f.BoolVar(&o.quick, "quick", false, "small sizes, to see whether everything works; the figures mean little")
+	f.IntVar(&o.events, "events", 500_000, "events in a backlog")
+	f.IntVar(&o.keys, "keys", 500, "distinct keys")
+	f.IntVar(&o.payload, "payload", 300, "bytes of a payload, at least 16")
+	f.Func("batches", "batch sizes to search, with commas (default 1000,2000,5000,10000)", numbers(&o.batches))
+	f.Func("workers", "numbers of workers to search, with commas (default 1,2,4)", numbers(&o.workers))
+	f.DurationVar(&o.duration, "duration", 20*time.Second, "latency, writers: length of one run")
+	f.IntVar(&o.rate, "rate", 2000, "latency: transactions a second")
+	f.IntVar(&o.slowRate, "slow-rate", 5, "latency: transactions a second of the slow case")
+	f.DurationVar(&o.slowDuration, "slow-duration", time.Minute, "latency: length of one run of the slow case")
+	f.IntVar(&o.clients, "clients", 32, "latency, hour: connections that keep the schedule")
+	f.IntVar(&o.flatWarm, "flat-warm", 20_000, "flat: events that pass before the window")
+	f.IntVar(&o.flatWindow, "flat-window", 100_000, "flat: events in the window that is measured")
+	f.IntVar(&o.flatPending, "flat-pending", 1_000_000, "flat: pending events of the large case")
+	f.IntVar(&o.flatPublished, "flat-published", 5_000_000, "flat: kept published rows")
+	f.IntVar(&o.flatParked, "flat-parked", 200_000, "flat: parked events")
+	f.IntVar(&o.flatHolds, "flat-failed-keys", 2000, "flat: failed keys that hold the parked events")
+	f.DurationVar(&o.idleDuration, "idle-duration", 30*time.Second, "idle: length of one run")
+	f.IntVar(&o.peerEvents, "peer-events", 100_000, "peers: events in the backlog")
+	f.DurationVar(&o.peerLimit, "peer-limit", time.Minute, "peers: longest run; what passed until then counts")
+	f.StringVar(&o.peersBinary, "peers-binary", "", "peers: a `program` built from cmd/internal/bench/peers (default: build it)")
+	f.DurationVar(&o.hourDuration, "hour-duration", time.Hour, "hour: length of each of its two runs")
+	f.Func("hour-seconds", "hour: the same in seconds", func(s string) error {
+		n, err := strconv.Atoi(s)
+		o.hourDuration = time.Duration(n) * time.Second
+		return err
+	})
+	f.IntVar(&o.hourRate, "hour-rate", 5000, "hour: events a second")
+	f.IntVar(&o.hourDays, "hour-days", 0, "hour: outbox.retention_days; 0 deletes published events")
+	f.StringVar(&o.json, "json", "", "write the results as JSON into this `file`")
+	f.StringVar(&o.markdown, "markdown", "", "put the tables into this markdown `file`, each in its place")
+	f.StringVar(&o.profile, "profile", "", "write CPU profiles of the relays into this `folder`")
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("%q is no flag; choose scenarios with -scenario", f.Arg(0))
+	}
+	o.scenarios, o.brokers = split(chosen), split(brokers)
+	if o.quick {
+		given := map[string]bool{}
+		f.Visit(func(g *flag.Flag) { given[g.Name] = true })
+		for name, value := range quick {
+			if !given[name] {
+				if err := f.Set(name, value); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return o, o.validate()
+}
+
+// quick are the sizes of -quick.
+var quick = map[string]string{
+	"events": "50000", "batches": "1000,5000", "workers": "2", "duration": "5s", "slow-duration": "10s",
+	"flat-warm": "10000", "flat-window": "40000", "flat-pending": "200000", "flat-published": "300000",
+	"flat-parked": "20000", "flat-failed-keys": "200", "idle-duration": "5s", "peer-events": "5000",
+	"peer-limit": "15s", "hour-duration": "60s",
+}
+
+func split(list string) []string {
+	var out []string
+	for s := range strings.SplitSeq(list, ",") {
+		if s = strings.TrimSpace(s); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func numbers(into *[]int) func(string) error {
+	return func(list string) error {
+		var all []int
+		for _, s := range split(list) {
+			n, err := strconv.Atoi(s)
+			if err != nil || n < 1 {
+				return fmt.Errorf("%q is not a positive number", s)
+			}
+			all = append(all, n)
+		}
+		if len(all) == 0 {
+			return errors.New("the list is empty")
+		}
+		*into = all
+		return nil
+	}
+}
+
+func (o *options) validate() error {
+	if len(o.scenarios) == 0 || len(o.brokers) == 0 {
+		return errors.New("-scenario and -brokers must name at least one each")
+	}
+	for _, s := range o.scenarios {
+		if _, known := scenarios[s]; !known {
+			return fmt.Errorf("-scenario: %q is none of %s", s, strings.Join(scenarioNames(), ", "))
+		}
+	}
+	for _, b := range o.brokers {
+		if !slices.Contains([]string{"kfake", "kafka"}, b) {
+			return fmt.Errorf("-brokers: %q is neither kfake nor kafka", b)
+		}
+	}
+	for name, n := range map[string]int{
+		"runs": o.runs, "events": o.events, "keys": o.keys, "rate": o.rate, "slow-rate": o.slowRate, "clients": o.clients,
+		"flat-warm": o.flatWarm, "flat-window": o.flatWindow, "flat-published": o.flatPublished, "flat-parked": o.flatParked,
+		"flat-failed-keys": o.flatHolds, "peer-events": o.peerEvents, "hour-rate": o.hourRate,
+		"duration": int(o.duration), "slow-duration": int(o.slowDuration), "idle-duration": int(o.idleDuration),
+		"peer-limit": int(o.peerLimit), "hour-duration": int(o.hourDuration),
+	} {
+		if n < 1 {
+			return fmt.Errorf("-%s must be more than 0", name)
+		}
+	}
+	switch {
+	case o.payload < seqBytes:
+		return fmt.Errorf("-payload is %d, it must be at least %d", o.payload, seqBytes)
+	case o.hourDays < 0:
+		return fmt.Errorf("-hour-days is %d, it must not be negative", o.hourDays)
+	case o.flatPending < o.smallBacklog():
+		return fmt.Errorf("-flat-pending is %d, it must be at least %d: -flat-warm, -flat-window and half a window more", o.flatPending, o.smallBacklog())
+	case o.flatHolds > o.flatParked:
+		return fmt.Errorf("-flat-failed-keys is %d, more than the %d parked events", o.flatHolds, o.flatParked)
+	}
+	return nil
+}
+
+// smallBacklog is what the small case of flat has pending: it must not run dry within the window.
+func (o *options) smallBacklog() int { return o.flatWarm + o.flatWindow + o.flatWindow/2 }

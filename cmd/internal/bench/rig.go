@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/migrations"
+	"github.com/postrider/postrider/migrations/pgserver"
+)
+
+// template is the database that is migrated once and copied for the sides.
+const template = "postrider"
+
+// rig is what all scenarios use.
+type rig struct {
+	o          *options
+	log        io.Writer
+	server     *pgserver.Server
+	admin      *pgx.Conn // to the maintenance database
+	postmaster int
+	profiles   int
+}
+
+// newRig runs a PostgreSQL that keeps its promises (fsync and synchronous_commit on), migrated.
+func newRig(ctx context.Context, o *options, log io.Writer) (_ *rig, err error) {
+	r := &rig{o: o, log: log}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	if o.profile != "" {
+		if err := os.MkdirAll(o.profile, 0o755); err != nil {
+			return nil, fmt.Errorf("-profile: %w", err)
+		}
+	}
+	r.server, err = pgserver.Start(ctx, pgserver.Options{Database: template, Settings: map[string]string{
+		"fsync": "on", "synchronous_commit": "on", "shared_buffers": "1GB", "max_wal_size": "8GB",
+		"checkpoint_timeout": "30min", "max_connections": "200",
+	}})
+	if err != nil {
+		return nil, err
+	}
+	if err := migrate(ctx, r.server.URL()); err != nil {
+		return nil, fmt.Errorf("prepare the database: %w", err)
+	}
+	if r.admin, err = pgx.Connect(ctx, r.urlOf("postgres")); err != nil {
+		return nil, err
+	}
+	var backend int
+	if err := r.admin.QueryRow(ctx, "select pg_backend_pid()").Scan(&backend); err != nil {
+		return nil, err
+	}
+	r.postmaster, err = parentOf(backend)
+	return r, err
+}
+
+func migrate(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	all, err := migrations.All()
+	if err != nil {
+		return err
+	}
+	_, err = migrations.New(conn, all).Up(ctx)
+	return err
+}
+
+func (r *rig) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var errs []error
+	if r.admin != nil {
+		errs = append(errs, r.admin.Close(ctx))
+	}
+	if r.server != nil {
+		errs = append(errs, r.server.Stop(ctx))
+	}
+	if err := errors.Join(errs...); err != nil {
+		r.say("stop PostgreSQL: %v", err)
+	}
+}
+
+// say reports progress.
+func (r *rig) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.log, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
+}
+
+// facts describe the machine and what ran on it.
+func (r *rig) facts() string {
+	facts := fmt.Sprintf("%s; %d cores (%s), PostgreSQL %s, %s, %s; %d keys, %d bytes of payload; medians of %d (least–most)",
+		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), processor(), r.server.Version(), versions(), runtime.Version(),
+		r.o.keys, r.o.payload, r.o.runs)
+	if r.o.quick {
+		facts += "; **-quick: small sizes, the figures mean little**"
+	}
+	return facts
+}
+
+// processor is the name of the processor as Linux knows it.
+func processor() string {
+	raw, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(raw)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}
+
+func (r *rig) urlOf(database string) string {
+	return strings.Replace(r.server.URL(), "/"+template+"?", "/"+database+"?", 1)
+}
+
+// database is one side's own, so that sides can keep their rows while they take turns.
+type database struct {
+	rig  *rig
+	name string
+	url  string
+	conn *pgx.Conn
+}
+
+// newDatabase copies the template, or makes an empty database.
+func (r *rig) newDatabase(ctx context.Context, name string, migrated bool) (*database, error) {
+	d := &database{rig: r, name: name, url: r.urlOf(name)}
+	sql := "create database " + pgx.Identifier{name}.Sanitize()
+	if migrated {
+		sql += " template " + template
+	}
+	if _, err := r.admin.Exec(ctx, sql); err != nil {
+		return nil, fmt.Errorf("create database %s: %w", name, err)
+	}
+	var err error
+	if d.conn, err = pgx.Connect(ctx, d.url); err != nil {
+		d.drop()
+		return nil, err
+	}
+	return d, nil
+}
+
+// drop removes the database and its files.
+func (d *database) drop() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if d.conn != nil {
+		_ = d.conn.Close(ctx)
+	}
+	if _, err := d.rig.admin.Exec(ctx, "drop database if exists "+pgx.Identifier{d.name}.Sanitize()+" with (force)"); err != nil {
+		d.rig.say("drop database %s: %v", d.name, err)
+	}
+}
+
+// exec runs statements, one at a time.
+func (d *database) exec(ctx context.Context, statements ...string) error {
+	for _, sql := range statements {
+		if _, err := d.conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+	return nil
+}
+
+// meter reads the CPU time of everything that takes part.
+type meter struct {
+	rig   *rig
+	b     *broker
+	sides []*child
+}
+
+func (m meter) now() cpu {
+	var c cpu
+	for _, s := range m.sides {
+		c.side += cpuSeconds(s.pid(), false)
+	}
+	c.database, c.broker = cpuSeconds(m.rig.postmaster, true), cpuSeconds(m.b.pid, true)
+	return c
+}

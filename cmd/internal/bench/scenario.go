@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"slices"
+)
+
+// scenario is one question with its table.
+type scenario struct {
+	title string
+	// oneBroker scenarios are about the database; they run on the first of the chosen brokers only.
+	oneBroker bool
+	// alone scenarios run only when they are asked for by name.
+	alone bool
+	run   func(ctx context.Context, r *rig, b *broker, t *table) error
+}
+
+func (s scenario) brokers(o *options) []string {
+	if s.oneBroker {
+		return o.brokers[:1]
+	}
+	return o.brokers
+}
+
+// order is the order of a full run: short before long.
+var order = []string{"drain", "workers", "latency", "writers", "flat", "memory", "idle", "peers", "hour"}
+
+var scenarios = map[string]scenario{
+	"drain":   {title: "Draining a backlog, beside the floor", run: drain},
+	"workers": {title: "Draining a backlog with more workers", run: workers},
+	"latency": {title: "From commit to acknowledged", run: latency},
+	"writers": {title: "What writers pay", oneBroker: true, run: writers},
+	"flat":    {title: "Cost per event as the tables grow", oneBroker: true, run: flat},
+	"memory":  {title: "Memory at full speed", run: memory},
+	"idle":    {title: "A process with nothing to do", run: idle},
+	"peers":   {title: "Other outboxes, the same rows", run: peers},
+	"hour":    {title: "A steady load for a long time", alone: true, run: hour},
+}
+
+// allScenarios are those of a run that names none.
+func allScenarios() []string {
+	return slices.DeleteFunc(slices.Clone(order), func(name string) bool { return scenarios[name].alone })
+}
+
+func scenarioNames() []string { return slices.Sorted(maps.Keys(scenarios)) }
