@@ -74,7 +74,9 @@ func (h History) Check() Verdict {
 		switch {
 		case waiting[e.ID]:
 			stuck[subjectOf(e)] = true
-		case !delivered && !dead[e.ID] && !e.Destroyed:
+		case !delivered && !dead[e.ID] && e.Destroyed:
+			v.Destroyed++
+		case !delivered && !dead[e.ID]:
 			v.Lost = append(v.Lost, e.ID)
 		case delivered && h.late(e, seen[e.ID]):
 			stuck[subjectOf(e)] = true

@@ -60,9 +60,9 @@ func TestTopicLivesTwice(t *testing.T) {
 	if err := h.Check().Err(); err == nil || !strings.Contains(err.Error(), "1 lost (such as a0)") {
 		t.Fatal(err)
 	}
-	h.Committed[0].Destroyed = true
-	if err := h.Check().Err(); err != nil {
-		t.Fatal(err)
+	h.Committed[0].Destroyed, h.Committed[3].Destroyed = true, true
+	if v := h.Check(); v.Err() != nil || v.Destroyed != 1 {
+		t.Fatalf("%d destroyed, %v", v.Destroyed, v.Err())
 	}
 }
 

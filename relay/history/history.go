@@ -50,6 +50,8 @@ type Verdict struct {
 	After      map[string]int
 	// Undue are copies that followed no fault.
 	Undue []string
+	// Destroyed counts events that are nowhere because their topic was deleted.
+	Destroyed int
 	// Lost are committed events that are neither in their topic nor dead-lettered.
 	Lost []string
 	// Phantoms are records that no committed transaction wrote.
