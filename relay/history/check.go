@@ -51,7 +51,9 @@ type History struct {
 	Investigated []string
 	// Faults are what was broken during the run; none means that nothing was.
 	Faults []Fault
-	// Aftermath is how long after a fault its copies may arrive.
+	// Aftermath is how long after a fault its copies may arrive, and how long before it an event may have
+	// arrived first to be copied: as long as a batch may be in hand. Faults whose aftermaths touch count
+	// as one.
 	Aftermath time.Duration
 	// Patience is how long an event may be under way, not counting the time to the end of the last fault
 	// before its arrival. Zero is for ever.
@@ -100,6 +102,7 @@ func (h History) checkReads(v *Verdict, events map[string]Event) map[string]Read
 	})
 	seen := make(map[string]Read, len(reads))
 	last := map[string]int64{}
+	episodes := h.episodes()
 	for _, r := range reads {
 		e, ok := events[r.ID]
 		if !ok {
@@ -112,7 +115,7 @@ func (h History) checkReads(v *Verdict, events map[string]Event) map[string]Read
 		}
 		if again {
 			v.Duplicates++
-			h.blame(v, r)
+			h.blame(v, episodes, first, r)
 			continue
 		}
 		seen[r.ID] = r
@@ -128,24 +131,45 @@ func (h History) checkReads(v *Verdict, events map[string]Event) map[string]Read
 	return seen
 }
 
-// blame finds the fault that a copy followed: of several the one that began last.
-func (h History) blame(v *Verdict, copied Read) {
+// episodes are the times in which copies may arrive: faults with their aftermaths, those that touch made
+// one.
+func (h History) episodes() []Fault {
+	faults := slices.Clone(h.Faults)
+	slices.SortFunc(faults, func(a, b Fault) int { return a.From.Compare(b.From) })
+	var episodes []Fault
+	for _, f := range faults {
+		end := f.To.Add(h.Aftermath)
+		if n := len(episodes); n > 0 && !f.From.After(episodes[n-1].To) {
+			if end.After(episodes[n-1].To) {
+				episodes[n-1].To = end
+			}
+			continue
+		}
+		episodes = append(episodes, Fault{Name: f.Name, From: f.From, To: end})
+	}
+	return episodes
+}
+
+// blame finds the fault that a copy followed, of several the one that began last. A copy outside of every
+// episode has none, and neither has one of an event that had arrived long before the episode began: it was
+// settled then.
+func (h History) blame(v *Verdict, episodes []Fault, first, copied Read) {
 	if copied.At.IsZero() {
 		return
 	}
-	var cause *Fault
-	for i := range h.Faults {
-		f := &h.Faults[i]
-		if copied.At.Before(f.From) || copied.At.After(f.To.Add(h.Aftermath)) {
-			continue
-		}
-		if cause == nil || f.From.After(cause.From) {
-			cause = f
-		}
-	}
-	if cause == nil {
+	within := slices.ContainsFunc(episodes, func(e Fault) bool {
+		return !copied.At.Before(e.From) && !copied.At.After(e.To) && !first.At.Before(e.From.Add(-h.Aftermath))
+	})
+	if !within {
 		v.Undue = append(v.Undue, copied.ID)
 		return
+	}
+	var cause Fault
+	for _, f := range h.Faults {
+		lasts := !f.From.After(copied.At) && !copied.At.After(f.To.Add(h.Aftermath))
+		if lasts && (cause.Name == "" || f.From.After(cause.From)) {
+			cause = f
+		}
 	}
 	v.After[cause.Name]++
 }

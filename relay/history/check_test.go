@@ -15,7 +15,7 @@ func at(seconds int) time.Time { return zero.Add(time.Duration(seconds) * time.S
 func timed() History {
 	es, rs := good()
 	h := History{Aftermath: 5 * time.Second, Patience: 10 * time.Second,
-		Faults: []Fault{{"pause", at(20), at(30)}, {"kill", at(28), at(29)}}}
+		Faults: []Fault{{"kill", at(28), at(29)}, {"pause", at(20), at(30)}}}
 	for i := range es {
 		es[i].At, rs[i].At = at(i), at(i+1)
 		h.Writes = append(h.Writes, Write{ID: es[i].ID, Result: OK, At: at(i)})
@@ -23,9 +23,9 @@ func timed() History {
 	es[2].Poison, h.DeadLettered, h.Investigated = true, []string{"0", "0"}, []string{"0"}
 	h.Committed, h.Reads = es, append(rs[:2:2], rs[3:]...)
 	h.Writes = append(h.Writes, Write{ID: "rolled back", Result: Fail}, Write{ID: "never arrived", Result: Unknown})
-	h.Reads = append(h.Reads, Read{ID: "a1", Subject: "a", Partition: "t/a", Offset: 90, At: at(29)},
-		Read{ID: "a2", Subject: "a", Partition: "t/a", Offset: 91, At: at(35)},
-		Read{ID: "b2", Subject: "b", Partition: "t/b", Offset: 91, At: at(25)})
+	h.Reads = append(h.Reads, Read{ID: "a5", Subject: "a", Partition: "t/a", Offset: 90, At: at(29)},
+		Read{ID: "a6", Subject: "a", Partition: "t/a", Offset: 91, At: at(35)},
+		Read{ID: "b6", Subject: "b", Partition: "t/b", Offset: 91, At: at(25)})
 	return h
 }
 
@@ -48,8 +48,8 @@ func TestTopicLivesTwice(t *testing.T) {
 	t.Parallel()
 	h := timed()
 	for i := range h.Reads {
-		if r := &h.Reads[i]; r.Partition == "t/a" && r.Offset >= 5 {
-			r.Life, r.Offset = 1, r.Offset-5
+		if r := &h.Reads[i]; r.Partition == "t/a" && r.Offset >= 6 {
+			r.Life, r.Offset = 1, r.Offset-6
 		}
 	}
 	if err := h.Check().Err(); err != nil {
@@ -73,9 +73,12 @@ func TestForgedHistoriesWithTimes(t *testing.T) {
 		forge   func(*History)
 		mention string
 	}{
-		"copy before any fault":       {func(h *History) { h.Reads[len(h.Reads)-1].At = at(19) }, "1 duplicated without a fault (such as b2)"},
-		"copy long after the fault":   {func(h *History) { h.Reads[len(h.Reads)-2].At = at(36) }, "1 duplicated without a fault (such as a2)"},
-		"copies and no fault at all":  {func(h *History) { h.Faults = nil }, "3 duplicated without a fault (such as a1, a2, b2)"},
+		"copy before any fault":     {func(h *History) { h.Reads[len(h.Reads)-1].At = at(19) }, "1 duplicated without a fault (such as b6)"},
+		"copy long after the fault": {func(h *History) { h.Reads[len(h.Reads)-2].At = at(36) }, "1 duplicated without a fault (such as a6)"},
+		"copy of what was settled long before": {func(h *History) {
+			h.Reads = append(h.Reads, Read{ID: "b0", Subject: "b", Partition: "t/b", Offset: 95, At: at(27)})
+		}, "1 duplicated without a fault (such as b0)"},
+		"copies and no fault at all":  {func(h *History) { h.Faults = nil }, "3 duplicated without a fault (such as a5, a6, b6)"},
 		"acknowledged, then gone":     {func(h *History) { h.Writes = append(h.Writes, Write{ID: "x", Result: OK}) }, "1 lost (such as x)"},
 		"failed, and yet there":       {func(h *History) { h.Writes[4].Result = Fail }, "1 phantom (such as b1)"},
 		"still waiting":               {func(h *History) { h.Waiting, h.Reads = []string{"b9"}, without(h.Reads, "b9") }, "1 stuck (such as b)"},
@@ -85,7 +88,7 @@ func TestForgedHistoriesWithTimes(t *testing.T) {
 		"never investigated":          {func(h *History) { h.Investigated = []string{} }, "1 not investigated once (such as 0)"},
 		"investigated twice":          {func(h *History) { h.Investigated = []string{"0", "0"} }, "1 not investigated once (such as 0)"},
 		"investigated for nothing":    {func(h *History) { h.Investigated = []string{"a3", "0", "a3"} }, "1 not investigated once (such as a3)"},
-		"copy in another partition":   {func(h *History) { h.Reads[len(h.Reads)-1].Partition = "t/c" }, "1 misplaced (such as b2)"},
+		"copy in another partition":   {func(h *History) { h.Reads[len(h.Reads)-1].Partition = "t/c" }, "1 misplaced (such as b6)"},
 		"order across two lives": {func(h *History) {
 			for i := range h.Reads {
 				if h.Reads[i].ID == "a3" {

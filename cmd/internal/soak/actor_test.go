@@ -8,8 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -154,13 +156,20 @@ type lastLog struct {
 const logKept = 16 << 10
 
 // newLog writes to a file too where SOAK_LOGS names a directory.
-func newLog(name string) (*lastLog, error) {
+func newLog(t *testing.T, name string) *lastLog {
+	t.Helper()
+	l := &lastLog{}
 	dir := os.Getenv("SOAK_LOGS")
 	if dir == "" {
-		return &lastLog{}, nil
+		return l
 	}
-	file, err := os.Create(filepath.Join(dir, name+".log"))
-	return &lastLog{file: file}, err
+	file, err := os.Create(filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "-")+"-"+name+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.file = file
+	t.Cleanup(func() { _ = file.Close() })
+	return l
 }
 
 func (l *lastLog) Write(b []byte) (int, error) {
@@ -180,10 +189,4 @@ func (l *lastLog) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return string(l.end)
-}
-
-func (l *lastLog) close() {
-	if l.file != nil {
-		_ = l.file.Close()
-	}
 }

@@ -133,11 +133,7 @@ func (s *stage) startKafka() bool {
 		l := s.link()
 		s.kafkaLinks, ports = append(s.kafkaLinks, l), append(ports, l.Port())
 	}
-	log, err := newLog("kafka")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(log.close)
+	log := newLog(s.t, "kafka")
 	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)
 	defer cancel()
 	b, err := kafkajars.Start(ctx, kafkajars.Options{Version: os.Getenv(kafkatest.EnvVersion), Proxies: ports, Log: log,
@@ -224,11 +220,7 @@ func (s *stage) startPostgres() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	log, err := newLog("postgres")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(log.close)
+	log := newLog(s.t, "postgres")
 	// The operating system does not crash here, so what was written is there without fsync.
 	s.pgOptions = pgserver.Options{Dir: dir, Port: port, Log: log, Settings: map[string]string{
 		"fsync": "off", "full_page_writes": "off", "max_connections": "200", "shared_buffers": "128MB",
@@ -334,12 +326,7 @@ func (s *stage) perform(victim, product string) {
 				return withEnv(exec.Command(product, "serve", "--roles", "collector,http", "--http", "127.0.0.1:0"), env)
 			}
 		}
-		log, err := newLog(a.name)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		s.t.Cleanup(log.close)
-		a.log = log
+		a.log = newLog(s.t, a.name)
 		s.actors = append(s.actors, a)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
