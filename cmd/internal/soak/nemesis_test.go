@@ -132,7 +132,7 @@ func (n *nemesis) run() {
 	v := h.Check()
 	n.t.Logf("%s", n.report(h, v, drained, took))
 	if err := errors.Join(errors.Join(n.errs...), n.failures(), v.Err()); err != nil {
-		n.t.Error(err)
+		n.t.Errorf("%v\n%s", err, n.trace(h, v))
 	}
 	if !drained {
 		n.t.Errorf("the backlog did not drain within %v of the last fault", patience)

@@ -196,6 +196,33 @@ func (n *nemesis) report(h history.History, v history.Verdict, drained bool, too
 	return out.String()
 }
 
+// trace tells, of events that broke a promise, when they were written and appended, and what was broken
+// when, in seconds since the run began.
+func (n *nemesis) trace(h history.History, v history.Verdict) string {
+	since := func(at time.Time) string { return fmt.Sprintf("%.3f", at.Sub(n.began).Seconds()) }
+	var out strings.Builder
+	for _, f := range slices.SortedFunc(slices.Values(h.Faults), func(a, b history.Fault) int { return a.From.Compare(b.From) }) {
+		fmt.Fprintf(&out, "%s to %s: %s\n", since(f.From), since(f.To), f.Name)
+	}
+	for _, wrong := range [][]string{v.Lost, v.Phantoms, v.Misplaced, v.Misjudged, v.Reordered, v.Undue, v.Uninvestigated} {
+		for _, id := range wrong[:min(3, len(wrong))] {
+			fmt.Fprintf(&out, "%s:", id)
+			for _, e := range h.Committed {
+				if e.ID == id {
+					fmt.Fprintf(&out, " written %s as %d of %s;", since(e.At), e.Seq, e.Subject)
+				}
+			}
+			for _, r := range h.Reads {
+				if r.ID == id {
+					fmt.Fprintf(&out, " appended %s at %s@%d;", since(r.At), r.Partition, r.Offset)
+				}
+			}
+			fmt.Fprintln(&out)
+		}
+	}
+	return out.String()
+}
+
 // timesOf are when records were appended.
 func timesOf(records []*kgo.Record) []time.Time {
 	times := make([]time.Time, 0, len(records))
