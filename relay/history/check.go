@@ -51,12 +51,11 @@ type History struct {
 	Investigated []string
 	// Faults are what was broken during the run; none means that nothing was.
 	Faults []Fault
-	// Aftermath is how long after a fault its copies may arrive, and how long before it an event may have
-	// arrived first to be copied: as long as a batch may be in hand. Faults whose aftermaths touch count
-	// as one.
+	// Aftermath is how long a batch may be in hand: so long before a fault, and after it, what arrives may
+	// come to be sent again. Faults whose aftermaths touch count as one.
 	Aftermath time.Duration
 	// Patience is how long an event may be under way, not counting the time to the end of the last fault
-	// before its arrival. Zero is for ever.
+	// before its arrival, and how long after the aftermath a copy may come. Zero is for ever.
 	Patience time.Duration
 }
 
@@ -101,6 +100,7 @@ func (h History) checkReads(v *Verdict, events map[string]Event) map[string]Read
 		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Life, b.Life), cmp.Compare(a.Offset, b.Offset))
 	})
 	seen := make(map[string]Read, len(reads))
+	before := make(map[string]Read, len(reads)) // the latest copy of each
 	last := map[string]int64{}
 	episodes := h.episodes()
 	for _, r := range reads {
@@ -115,10 +115,11 @@ func (h History) checkReads(v *Verdict, events map[string]Event) map[string]Read
 		}
 		if again {
 			v.Duplicates++
-			h.blame(v, episodes, first, r)
+			h.blame(v, episodes, before[r.ID], r)
+			before[r.ID] = r
 			continue
 		}
-		seen[r.ID] = r
+		seen[r.ID], before[r.ID] = r, r
 		v.Delivered++
 		if e.Subject == "" {
 			continue
@@ -131,8 +132,7 @@ func (h History) checkReads(v *Verdict, events map[string]Event) map[string]Read
 	return seen
 }
 
-// episodes are the times in which copies may arrive: faults with their aftermaths, those that touch made
-// one.
+// episodes are the faults with their aftermaths, those that touch made one.
 func (h History) episodes() []Fault {
 	faults := slices.Clone(h.Faults)
 	slices.SortFunc(faults, func(a, b Fault) int { return a.From.Compare(b.From) })
@@ -150,24 +150,25 @@ func (h History) episodes() []Fault {
 	return episodes
 }
 
-// blame finds the fault that a copy followed, of several the one that began last. A copy outside of every
-// episode has none, and neither has one of an event that had arrived long before the episode began: it was
-// settled then.
-func (h History) blame(v *Verdict, episodes []Fault, first, copied Read) {
+// blame finds the fault that explains a copy: one that kept the copy before it from being settled, which was
+// therefore in hand when the fault began, or arrived while it or its aftermath lasted. Of several it is the
+// one that began last. An event that arrived at any other time was settled, and must not come again.
+func (h History) blame(v *Verdict, episodes []Fault, before, copied Read) {
 	if copied.At.IsZero() {
 		return
 	}
-	within := slices.ContainsFunc(episodes, func(e Fault) bool {
-		return !copied.At.Before(e.From) && !copied.At.After(e.To) && !first.At.Before(e.From.Add(-h.Aftermath))
+	due := slices.ContainsFunc(episodes, func(e Fault) bool {
+		inHand := !before.At.Before(e.From.Add(-h.Aftermath)) && !before.At.After(e.To)
+		return inHand && !copied.At.Before(e.From) && (h.Patience == 0 || !copied.At.After(e.To.Add(h.Patience)))
 	})
-	if !within {
+	if !due {
 		v.Undue = append(v.Undue, copied.ID)
 		return
 	}
 	var cause Fault
 	for _, f := range h.Faults {
-		lasts := !f.From.After(copied.At) && !copied.At.After(f.To.Add(h.Aftermath))
-		if lasts && (cause.Name == "" || f.From.After(cause.From)) {
+		inHand := !before.At.Before(f.From.Add(-h.Aftermath)) && !before.At.After(f.To.Add(h.Aftermath))
+		if inHand && !copied.At.Before(f.From) && (cause.Name == "" || f.From.After(cause.From)) {
 			cause = f
 		}
 	}

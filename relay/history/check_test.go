@@ -25,6 +25,7 @@ func timed() History {
 	h.Writes = append(h.Writes, Write{ID: "rolled back", Result: Fail}, Write{ID: "never arrived", Result: Unknown})
 	h.Reads = append(h.Reads, Read{ID: "a5", Subject: "a", Partition: "t/a", Offset: 90, At: at(29)},
 		Read{ID: "a6", Subject: "a", Partition: "t/a", Offset: 91, At: at(35)},
+		Read{ID: "b6", Subject: "b", Partition: "t/b", Offset: 92, At: at(29)},
 		Read{ID: "b6", Subject: "b", Partition: "t/b", Offset: 91, At: at(25)})
 	return h
 }
@@ -35,7 +36,7 @@ func TestGoodHistoryWithTimes(t *testing.T) {
 	if err := v.Err(); err != nil {
 		t.Fatal(err)
 	}
-	if v.Duplicates != 3 || v.After["kill"] != 1 || v.After["pause"] != 2 {
+	if v.Duplicates != 4 || v.After["kill"] != 1 || v.After["pause"] != 3 {
 		t.Errorf("duplicates %d, after %v", v.Duplicates, v.After)
 	}
 	if v.Delivered != 29 || v.DeadLettered != 1 {
@@ -74,17 +75,17 @@ func TestForgedHistoriesWithTimes(t *testing.T) {
 		mention string
 	}{
 		"copy before any fault":     {func(h *History) { h.Reads[len(h.Reads)-1].At = at(19) }, "1 duplicated without a fault (such as b6)"},
-		"copy long after the fault": {func(h *History) { h.Reads[len(h.Reads)-2].At = at(36) }, "1 duplicated without a fault (such as a6)"},
+		"copy long after the fault": {func(h *History) { h.Reads[len(h.Reads)-3].At = at(46) }, "1 duplicated without a fault (such as a6)"},
 		"copy of what was settled long before": {func(h *History) {
 			h.Reads = append(h.Reads, Read{ID: "b0", Subject: "b", Partition: "t/b", Offset: 95, At: at(27)})
 		}, "1 duplicated without a fault (such as b0)"},
-		"copies and no fault at all":  {func(h *History) { h.Faults = nil }, "3 duplicated without a fault (such as a5, a6, b6)"},
+		"copies and no fault at all":  {func(h *History) { h.Faults = nil }, "4 duplicated without a fault (such as a5, a6, b6)"},
 		"acknowledged, then gone":     {func(h *History) { h.Writes = append(h.Writes, Write{ID: "x", Result: OK}) }, "1 lost (such as x)"},
 		"failed, and yet there":       {func(h *History) { h.Writes[4].Result = Fail }, "1 phantom (such as b1)"},
 		"still waiting":               {func(h *History) { h.Waiting, h.Reads = []string{"b9"}, without(h.Reads, "b9") }, "1 stuck (such as b)"},
 		"still waiting, without key":  {func(h *History) { h.Waiting, h.Reads = []string{"9"}, without(h.Reads, "9") }, "1 stuck (such as 9)"},
 		"late although nothing broke": {func(h *History) { h.Reads[0].At = at(11) }, "1 stuck (such as a)"},
-		"late after the fault":        {func(h *History) { h.Reads[len(h.Reads)-4].At = at(41) }, "1 stuck (such as 9)"},
+		"late after the fault":        {func(h *History) { h.Reads[len(h.Reads)-5].At = at(41) }, "1 stuck (such as 9)"},
 		"never investigated":          {func(h *History) { h.Investigated = []string{} }, "1 not investigated once (such as 0)"},
 		"investigated twice":          {func(h *History) { h.Investigated = []string{"0", "0"} }, "1 not investigated once (such as 0)"},
 		"investigated for nothing":    {func(h *History) { h.Investigated = []string{"a3", "0", "a3"} }, "1 not investigated once (such as a3)"},
@@ -122,12 +123,12 @@ func without(reads []Read, id string) []Read {
 func TestFaultsExcuseDelay(t *testing.T) {
 	t.Parallel()
 	h := timed()
-	h.Reads[len(h.Reads)-4].At = at(40)
+	h.Reads[len(h.Reads)-5].At = at(40)
 	if err := h.Check().Err(); err != nil {
 		t.Fatal(err)
 	}
 	h.Faults = append(h.Faults, Fault{"partition", at(45), at(90)})
-	h.Reads[len(h.Reads)-4].At = at(99)
+	h.Reads[len(h.Reads)-5].At = at(99)
 	if err := h.Check().Err(); err != nil {
 		t.Fatal(err)
 	}

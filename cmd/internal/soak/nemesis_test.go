@@ -115,6 +115,10 @@ func (n *nemesis) run() {
 	defer stopWriting()
 	written := make(chan error, 1)
 	go func() { written <- w.Run(writing) }()
+	watching, stopWatching := context.WithCancel(n.t.Context())
+	defer stopWatching()
+	seen := make(chan []history.Fault, 1)
+	go func() { seen <- n.watch(watching) }()
 	rest(n.pace.calm + time.Second) // what comes before any fault must come once
 	n.torment()
 	ended := time.Now()
@@ -127,6 +131,8 @@ func (n *nemesis) run() {
 	n.collected(ended.Add(patience))
 	took := time.Since(ended)
 	n.stop()
+	stopWatching()
+	n.faults = append(n.faults, unplayed(<-seen, n.faults)...)
 
 	h := n.history()
 	v := h.Check()
