@@ -92,7 +92,7 @@ func (h History) Check() Verdict {
 	return v
 }
 
-// checkReads goes through the records in the order of their partitions, and returns the first of each
+// checkReads goes through the records in the order of their partitions, and returns the earliest of each
 // event.
 func (h History) checkReads(v *Verdict, events map[string]Event) map[string]Read {
 	reads := slices.Clone(h.Reads)
@@ -100,9 +100,8 @@ func (h History) checkReads(v *Verdict, events map[string]Event) map[string]Read
 		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Life, b.Life), cmp.Compare(a.Offset, b.Offset))
 	})
 	seen := make(map[string]Read, len(reads))
-	before := make(map[string]Read, len(reads)) // the latest copy of each
+	copies := map[string][]Read{}
 	last := map[string]int64{}
-	episodes := h.episodes()
 	for _, r := range reads {
 		e, ok := events[r.ID]
 		if !ok {
@@ -115,11 +114,10 @@ func (h History) checkReads(v *Verdict, events map[string]Event) map[string]Read
 		}
 		if again {
 			v.Duplicates++
-			h.blame(v, episodes, before[r.ID], r)
-			before[r.ID] = r
+			copies[r.ID] = append(copies[r.ID], r)
 			continue
 		}
-		seen[r.ID], before[r.ID] = r, r
+		seen[r.ID] = r
 		v.Delivered++
 		if e.Subject == "" {
 			continue
@@ -128,6 +126,16 @@ func (h History) checkReads(v *Verdict, events map[string]Event) map[string]Read
 			v.Reordered = append(v.Reordered, r.ID)
 		}
 		last[e.Subject] = max(last[e.Subject], e.Seq)
+	}
+	episodes := h.episodes()
+	for _, id := range slices.Sorted(maps.Keys(copies)) {
+		// In the order of time: those of an event without a key may be in several partitions.
+		all := append(copies[id], seen[id])
+		slices.SortStableFunc(all, func(a, b Read) int { return a.At.Compare(b.At) })
+		seen[id] = all[0]
+		for i := range all[1:] {
+			h.blame(v, episodes, all[i], all[i+1])
+		}
 	}
 	return seen
 }

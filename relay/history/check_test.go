@@ -74,7 +74,9 @@ func TestForgedHistoriesWithTimes(t *testing.T) {
 		forge   func(*History)
 		mention string
 	}{
-		"copy before any fault":     {func(h *History) { h.Reads[len(h.Reads)-1].At = at(19) }, "1 duplicated without a fault (such as b6)"},
+		"copy before any fault": {func(h *History) {
+			h.Reads = append(h.Reads, Read{ID: "b5", Subject: "b", Partition: "t/b", Offset: 95, At: at(18)})
+		}, "1 duplicated without a fault (such as b5)"},
 		"copy long after the fault": {func(h *History) { h.Reads[len(h.Reads)-3].At = at(46) }, "1 duplicated without a fault (such as a6)"},
 		"copy of what was settled long before": {func(h *History) {
 			h.Reads = append(h.Reads, Read{ID: "b0", Subject: "b", Partition: "t/b", Offset: 95, At: at(27)})
@@ -130,6 +132,20 @@ func TestFaultsExcuseDelay(t *testing.T) {
 	h.Faults = append(h.Faults, Fault{"partition", at(45), at(90)})
 	h.Reads[len(h.Reads)-5].At = at(99)
 	if err := h.Check().Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Copies of an event without a key may be in any partition; their times say which was first.
+func TestCopiesWithoutKey(t *testing.T) {
+	t.Parallel()
+	h := timed()
+	h.Reads = append(h.Reads, Read{ID: "6", Partition: "t/0", Offset: 3, At: at(33)})
+	if v := h.Check(); v.Err() != nil || v.After["pause"] != 4 {
+		t.Fatalf("%v, after %v", v.Err(), v.After)
+	}
+	h.Reads[len(h.Reads)-1].At = at(3)
+	if err := h.Check().Err(); err == nil || err.Error() != "the history is wrong: 1 duplicated without a fault (such as 6)" {
 		t.Fatal(err)
 	}
 }
