@@ -102,7 +102,7 @@ func newNemesis(s *stage, seed uint64) *nemesis {
 func (n *nemesis) run() {
 	fmt.Fprintf(os.Stderr, "soak: %s on %s: SOAK_SEED=%d\n", n.t.Name(), n.broker, n.seed)
 	w := &Workload{Pool: n.openPool(n.writersCommits.URL()), Topics: n.topics.all(), Keys: 500, Rate: n.pace.rate,
-		PoisonEvery: 300, Limits: map[string]int{n.topics.strict: 2 * strictLimit}, Seed: n.seed,
+		PoisonEvery: 150, Limits: map[string]int{n.topics.strict: 2 * strictLimit}, Seed: n.seed,
 		Heard: func(write history.Write) {
 			n.heard.Lock()
 			defer n.heard.Unlock()
