@@ -3,7 +3,7 @@
 
 BIN        := bin/postrider
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-SOAK_SECONDS ?= 60
+SOAK_SECONDS ?= 300
 
 .DEFAULT_GOAL := help
 .PHONY: help build run test verify soak bench clean setup
@@ -31,9 +31,10 @@ verify: ## formatting, vet, linter, import directions
 	go test -count=1 ./cmd/internal/house
 	@echo "verify: ok"
 
-soak: setup ## the crash and two-relay runs for SOAK_SECONDS each (default 60), on the real broker too
+soak: setup ## the crash, two-relay and mixed-fault runs for SOAK_SECONDS each (default 300), on the real broker too
 	SOAK_SECONDS=$(SOAK_SECONDS) go run ./cmd/internal/testrig -- \
-		go test -count=1 -v -timeout 60m -parallel 1 -run 'TestKilledAtEveryStep|TestServeKilled|TestTwoRelays' ./cmd/internal/soak
+		go test -count=1 -v -timeout $$(($(SOAK_SECONDS) * 8 + 1800))s -parallel 1 \
+		-run 'TestKilledAtEveryStep|TestServeKilled|TestTwoRelays|TestNemesis' ./cmd/internal/soak
 
 bench: setup ## the figures of BENCHMARKS.md; ARGS selects, such as ARGS="-quick -scenario drain"
 	go run ./cmd/internal/bench $(ARGS)

@@ -33,7 +33,7 @@ type Server struct {
 	cluster *cluster
 	process *process
 	url     string
-	stop    func(context.Context) error
+	stop    func(ctx context.Context, how syscall.Signal) error
 }
 
 // Start runs a server and returns when it accepts connections and the database is there. The
@@ -65,8 +65,8 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	// The context of the call that does the work decides; the others get its result.
 	var once sync.Once
 	var stopped error
-	s.stop = func(ctx context.Context) error {
-		once.Do(func() { stopped = s.shutDown(ctx) })
+	s.stop = func(ctx context.Context, how syscall.Signal) error {
+		once.Do(func() { stopped = s.shutDown(ctx, how) })
 		return stopped
 	}
 	return s, nil
@@ -214,14 +214,19 @@ func (s *Server) Done() <-chan struct{} { return s.process.done }
 // Stop ends the server: connections are cut, what was committed is on disk. When ctx ends first
 // the server is ended the hard way, which the next start repairs, and that is an error. A
 // temporary directory is removed. Every further call waits for the first and returns the same.
-func (s *Server) Stop(ctx context.Context) error { return s.stop(ctx) }
+func (s *Server) Stop(ctx context.Context) error { return s.stop(ctx, syscall.SIGINT) }
 
-func (s *Server) shutDown(ctx context.Context) error {
+// Crash ends the server as a crash does (PostgreSQL's immediate shutdown): connections are cut, nothing is
+// written, and the next start on the directory recovers what was committed from the log. Otherwise it is
+// as Stop.
+func (s *Server) Crash(ctx context.Context) error { return s.stop(ctx, syscall.SIGQUIT) }
+
+func (s *Server) shutDown(ctx context.Context, how syscall.Signal) error {
 	var err error
 	if s.process.ended() {
 		err = fmt.Errorf("pgserver: the server had ended by itself: %w; it said:\n%s", s.exit(), s.process.log)
 	} else {
-		_ = s.process.handle.Signal(syscall.SIGINT) // it may have ended just now
+		_ = s.process.handle.Signal(how) // it may have ended just now
 		select {
 		case <-s.process.done:
 		case <-ctx.Done():

@@ -83,6 +83,33 @@ func TestTemporaryServer(t *testing.T) {
 	}
 }
 
+// What was committed before a crash is there after the next start.
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	dir := openDir(t)
+	s := start(t, Options{Dir: dir})
+	conn := connect(t, s.URL())
+	if _, err := conn.Exec(t.Context(), "create table kept as select 42 as n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), "begin; create table lost ()"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Crash(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	log := &logBuffer{}
+	conn = connect(t, start(t, Options{Dir: dir, Log: log}).URL())
+	var n int
+	var lost *string
+	if err := conn.QueryRow(t.Context(), "select n, to_regclass('lost')::text from kept").Scan(&n, &lost); err != nil || n != 42 || lost != nil {
+		t.Errorf("after the crash: %d, %v, %v", n, lost, err)
+	}
+	if !strings.Contains(log.String(), "was not properly shut down") {
+		t.Errorf("it was no crash:\n%s", log)
+	}
+}
+
 func TestDirectoryKeepsDataAndBelongsToOne(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(openDir(t), "made", "here")

@@ -26,5 +26,8 @@ func (*Server) Version() string { return "" }
 // Done is nil.
 func (*Server) Done() <-chan struct{} { return nil }
 
+// Crash does nothing.
+func (*Server) Crash(context.Context) error { return nil }
+
 // Stop does nothing.
 func (*Server) Stop(context.Context) error { return nil }

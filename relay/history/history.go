@@ -4,10 +4,9 @@
 package history
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
+	"time"
 )
 
 // Event is one event that a committed transaction wrote.
@@ -21,6 +20,11 @@ type Event struct {
 	// Poison says that the event can never be delivered: it belongs among the dead letters, and no
 	// other does.
 	Poison bool
+	// At is when it was written; zero when nobody asks how long it took.
+	At time.Time
+	// Destroyed says that its topic was deleted after it had acknowledged the event, which therefore need
+	// not be found.
+	Destroyed bool
 }
 
 // Read is one record found in a topic.
@@ -30,14 +34,24 @@ type Read struct {
 	// Partition names topic and partition; Offset is the position there.
 	Partition string
 	Offset    int64
+	// Life counts the topics of this name, when it was deleted and created again; the first is 0.
+	Life int
+	// At is when the broker appended it; zero leaves its time unjudged.
+	At time.Time
 }
 
 // Verdict is what a history amounts to.
 type Verdict struct {
 	// Committed, Delivered and DeadLettered count distinct events.
 	Committed, Delivered, DeadLettered int
-	// Duplicates counts surplus copies in the topics; they are allowed after faults only.
+	// Duplicates counts surplus copies in the topics; they are allowed after faults only. After counts
+	// those that followed a fault, by its name.
 	Duplicates int
+	After      map[string]int
+	// Undue are copies that followed no fault.
+	Undue []string
+	// Destroyed counts events that are nowhere because their topic was deleted.
+	Destroyed int
 	// Lost are committed events that are neither in their topic nor dead-lettered.
 	Lost []string
 	// Phantoms are records that no committed transaction wrote.
@@ -49,16 +63,22 @@ type Verdict struct {
 	Misjudged []string
 	// Reordered are events whose first occurrence came before that of an earlier event of their subject.
 	Reordered []string
+	// Stuck are subjects, or ids of events without a key, that waited longer than they may.
+	Stuck []string
+	// Uninvestigated are dead-lettered events with no investigation or more than one, and others that
+	// have one.
+	Uninvestigated []string
 }
 
-// Err returns nil when nothing was lost, invented, misplaced, misjudged or reordered, and an error that counts
-// what was and shows examples otherwise. Duplicates are for the caller to judge.
+// Err returns nil when no promise was broken, and an error that counts what was and shows examples
+// otherwise. Duplicates of a history without times are for the caller to judge.
 func (v Verdict) Err() error {
 	var wrong []string
 	for _, k := range []struct {
 		name string
 		ids  []string
-	}{{"lost", v.Lost}, {"phantom", v.Phantoms}, {"misplaced", v.Misplaced}, {"misjudged", v.Misjudged}, {"reordered", v.Reordered}} {
+	}{{"lost", v.Lost}, {"phantom", v.Phantoms}, {"misplaced", v.Misplaced}, {"misjudged", v.Misjudged}, {"reordered", v.Reordered},
+		{"duplicated without a fault", v.Undue}, {"stuck", v.Stuck}, {"not investigated once", v.Uninvestigated}} {
 		if len(k.ids) > 0 {
 			wrong = append(wrong, fmt.Sprintf("%d %s (such as %s)", len(k.ids), k.name, strings.Join(k.ids[:min(3, len(k.ids))], ", ")))
 		}
@@ -71,61 +91,14 @@ func (v Verdict) Err() error {
 
 // String is the verdict in one line.
 func (v Verdict) String() string {
-	return fmt.Sprintf("committed %d, delivered %d, dead-lettered %d, duplicates %d, lost %d, phantom %d, misplaced %d, misjudged %d, reordered %d",
-		v.Committed, v.Delivered, v.DeadLettered, v.Duplicates, len(v.Lost), len(v.Phantoms), len(v.Misplaced), len(v.Misjudged), len(v.Reordered))
+	return fmt.Sprintf("committed %d, delivered %d, dead-lettered %d, duplicates %d, lost %d, phantom %d, misplaced %d, misjudged %d, reordered %d, "+
+		"duplicated without a fault %d, stuck keys %d, not investigated once %d",
+		v.Committed, v.Delivered, v.DeadLettered, v.Duplicates, len(v.Lost), len(v.Phantoms), len(v.Misplaced), len(v.Misjudged), len(v.Reordered),
+		len(v.Undue), len(v.Stuck), len(v.Uninvestigated))
 }
 
-// Check judges a finished run. deadLettered are the ids of events that were given up.
+// Check judges a finished run of which only the outcome is known. deadLettered are the ids of events
+// that were given up.
 func Check(committed []Event, reads []Read, deadLettered []string) Verdict {
-	v := Verdict{Committed: len(committed)}
-	events := make(map[string]Event, len(committed))
-	for _, e := range committed {
-		events[e.ID] = e
-	}
-	dead := make(map[string]bool, len(deadLettered))
-	for _, id := range deadLettered {
-		dead[id] = true
-	}
-	v.DeadLettered = len(dead)
-
-	reads = slices.Clone(reads)
-	slices.SortStableFunc(reads, func(a, b Read) int {
-		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Offset, b.Offset))
-	})
-	seen := make(map[string]Read, len(reads))
-	last := map[string]int64{}
-	for _, r := range reads {
-		e, ok := events[r.ID]
-		if !ok {
-			v.Phantoms = append(v.Phantoms, r.ID)
-			continue
-		}
-		first, again := seen[r.ID]
-		if r.Subject != e.Subject || again && e.Subject != "" && first.Partition != r.Partition {
-			v.Misplaced = append(v.Misplaced, r.ID)
-		}
-		if again {
-			v.Duplicates++
-			continue
-		}
-		seen[r.ID] = r
-		v.Delivered++
-		if e.Subject == "" {
-			continue
-		}
-		if e.Seq < last[e.Subject] {
-			v.Reordered = append(v.Reordered, r.ID)
-		}
-		last[e.Subject] = max(last[e.Subject], e.Seq)
-	}
-	for _, e := range committed {
-		_, delivered := seen[e.ID]
-		if !delivered && !dead[e.ID] {
-			v.Lost = append(v.Lost, e.ID)
-		}
-		if e.Poison && delivered || !e.Poison && dead[e.ID] {
-			v.Misjudged = append(v.Misjudged, e.ID)
-		}
-	}
-	return v
+	return History{Committed: committed, Reads: reads, DeadLettered: deadLettered}.Check()
 }

@@ -26,7 +26,13 @@ func TestMain(m *testing.M) { kafkatest.Main(withPostgres{m}) }
 // withPostgres nests one rig in the other, so that both stop what they started.
 type withPostgres struct{ m *testing.M }
 
-func (r withPostgres) Run() int { return pgtest.Run(r.m) }
+func (r withPostgres) Run() int {
+	code := pgtest.Run(r.m)
+	if binaries.dir != "" {
+		_ = os.RemoveAll(binaries.dir)
+	}
+	return code
+}
 
 // duration is how long a soak runs: seconds among the other tests, SOAK_SECONDS in
 // `make soak`.

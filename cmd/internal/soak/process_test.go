@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -16,14 +18,35 @@ import (
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
+// binaries are the commands of this module that the tests run, each compiled once.
+var binaries struct {
+	mu    sync.Mutex
+	dir   string // removed by TestMain
+	paths map[string]string
+}
+
 // build compiles a command of this module.
-func build(t *testing.T, dir string) string {
+func build(t *testing.T, command string) string {
 	t.Helper()
-	binary := t.TempDir() + "/binary"
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, dir).CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", dir, err, out)
+	b := &binaries
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if path := b.paths[command]; path != "" {
+		return path
 	}
-	return binary
+	if b.dir == "" {
+		dir, err := os.MkdirTemp("", "postrider-soak-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.dir, b.paths = dir, map[string]string{}
+	}
+	path := filepath.Join(b.dir, filepath.Base(command))
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, command).CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", command, err, out)
+	}
+	b.paths[command] = path
+	return path
 }
 
 // process is a child that the test kills or stops.

@@ -3,6 +3,7 @@ package soak
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -12,17 +13,20 @@ import (
 	"github.com/postrider/postrider/relay/history"
 )
 
+// logAppendTime is the type of timestamps that the broker gives.
+const logAppendTime = 1
+
 // idBytes is the length of the id that begins every payload of the workload.
 const idBytes = 36
 
 // Committed reads what the workload's committed transactions wrote.
 func Committed(ctx context.Context, pool *pgxpool.Pool) ([]history.Event, error) {
-	rows, err := pool.Query(ctx, `select id, subject, seq, poison from soak.written`)
+	rows, err := pool.Query(ctx, `select id, subject, seq, poison, at from soak.written`)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (e history.Event, err error) {
-		err = row.Scan(&e.ID, &e.Subject, &e.Seq, &e.Poison)
+		err = row.Scan(&e.ID, &e.Subject, &e.Seq, &e.Poison, &e.At)
 		return e, err
 	})
 }
@@ -30,10 +34,15 @@ func Committed(ctx context.Context, pool *pgxpool.Pool) ([]history.Event, error)
 // DeadLetters returns the workload's ids of the events that the dead-letter topic holds, each once.
 // The topic is the witness; the outbox is only asked which payload an event id stands for.
 func DeadLetters(ctx context.Context, pool *pgxpool.Pool, brokers []string, topic string) ([]string, error) {
-	records, err := ReadTopics(ctx, brokers, topic)
+	records, err := ReadTopics(ctx, []kgo.Opt{kgo.SeedBrokers(brokers...)}, topic)
 	if err != nil {
 		return nil, err
 	}
+	return deadLettered(ctx, pool, records)
+}
+
+// deadLettered returns the workload's ids of the events that the records are letters of.
+func deadLettered(ctx context.Context, pool *pgxpool.Pool, records []*kgo.Record) ([]string, error) {
 	var eventIDs []string
 	for _, r := range records {
 		for _, h := range r.Headers {
@@ -52,10 +61,15 @@ func DeadLetters(ctx context.Context, pool *pgxpool.Pool, brokers []string, topi
 
 // Reads reads the topics from their beginning to their present end.
 func Reads(ctx context.Context, brokers []string, topics ...string) ([]history.Read, error) {
-	records, err := ReadTopics(ctx, brokers, topics...)
+	records, err := ReadTopics(ctx, []kgo.Opt{kgo.SeedBrokers(brokers...)}, topics...)
 	if err != nil {
 		return nil, err
 	}
+	return readsOf(records)
+}
+
+// readsOf tells the checker what records are.
+func readsOf(records []*kgo.Record) ([]history.Read, error) {
 	reads := make([]history.Read, 0, len(records))
 	for _, r := range records {
 		if len(r.Value) < idBytes {
@@ -65,16 +79,21 @@ func Reads(ctx context.Context, brokers []string, topics ...string) ([]history.R
 		if r.Key != nil {
 			subject = r.Topic + "/" + string(r.Key)
 		}
-		reads = append(reads, history.Read{ID: string(r.Value[:idBytes]), Subject: subject,
-			Partition: fmt.Sprintf("%s/%d", r.Topic, r.Partition), Offset: r.Offset})
+		read := history.Read{ID: string(r.Value[:idBytes]), Subject: subject,
+			Partition: fmt.Sprintf("%s/%d", r.Topic, r.Partition), Offset: r.Offset}
+		if r.Attrs.TimestampType() == logAppendTime {
+			read.At = r.Timestamp
+		}
+		reads = append(reads, read)
 	}
 	return reads, nil
 }
 
-// ReadTopics returns all records of the topics, up to the end offsets at the time of the call.
-func ReadTopics(ctx context.Context, brokers []string, topics ...string) ([]*kgo.Record, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(topics...),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxPartitionBytes(8<<20))
+// ReadTopics returns all records of the topics, up to the end offsets at the time of the call. opts say
+// where the brokers are.
+func ReadTopics(ctx context.Context, opts []kgo.Opt, topics ...string) ([]*kgo.Record, error) {
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.ConsumeTopics(topics...), kgo.MetadataMinAge(10 * time.Millisecond),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxPartitionBytes(8 << 20)}, opts...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -10,7 +11,10 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/relay/history"
 )
 
 // Workload writes events the way services do: business row and event in one transaction, the
@@ -30,6 +34,12 @@ type Workload struct {
 	Writers int
 	// PoisonEvery makes every so many-th event larger than the broker takes; 0 is never.
 	PoisonEvery int
+	// Limits are the topics with a max.message.bytes of their own: poison there passes the client and is
+	// refused by the broker. Defaults to none.
+	Limits map[string]int
+	// Heard takes what became of each event as its writer heard it, and makes the writers go on after
+	// errors. It is called by several at once. Defaults to nothing, and the first error ends Run.
+	Heard func(history.Write)
 	// Seed makes the choices repeatable.
 	Seed uint64
 
@@ -39,19 +49,23 @@ type Workload struct {
 // PayloadBytes is the size of an ordinary payload.
 const PayloadBytes = 300
 
+// refusedPause is how long a writer waits after its transaction failed.
+const refusedPause = 20 * time.Millisecond
+
 // poisonBytes is over the default max.message.bytes of Kafka.
 const poisonBytes = 1_200_000
 
 const workloadSchema = `
 create schema soak;
 create table soak.aggregate (key int primary key, n bigint not null default 0);
-create table soak.written (id text primary key, subject text not null, seq bigint not null, poison boolean not null);`
+create table soak.written (id text primary key, subject text not null, seq bigint not null, poison boolean not null,
+	at timestamptz not null default clock_timestamp());`
 
 // One statement, so that a writer of one event makes one round trip. The event is written "from a":
 // after the aggregate's row lock was taken, so the insertion order is the order of n.
 const writeEvent = `
 with a as (update soak.aggregate set n = n + 1 where key = $1 returning n),
-     w as (insert into soak.written (id, subject, seq, poison) select $2, $3, a.n, octet_length($6::bytea) > 1048588 from a)
+     w as (insert into soak.written (id, subject, seq, poison) select $2, $3, a.n, $7 from a)
 select postrider.outbox_publish_bytes($4::text, $5::bytea, $6::bytea) from a`
 
 // Prepare creates the tables of the workload.
@@ -98,10 +112,15 @@ func (w *Workload) write(ctx context.Context, rng *rand.Rand) error {
 			}
 		}
 		n, err := w.transaction(ctx, rng)
-		if err != nil {
+		switch {
+		case err == nil:
+			written += n
+		case w.Heard == nil:
 			return err
+		default:
+			// The rate is kept, and what was missed meanwhile is not caught up.
+			start, written = time.Now().Add(refusedPause), 0
 		}
-		written += n
 	}
 	return nil
 }
@@ -117,8 +136,9 @@ func (w *Workload) transaction(ctx context.Context, rng *rand.Rand) (int, error)
 	b.Queue("begin")
 	// Sorted by rising key, so that two writers never wait for each other.
 	key := rng.IntN(w.Keys)
+	ids := make([]string, 0, events)
 	for range events {
-		w.queue(b, rng, key)
+		ids = append(ids, w.queue(b, rng, key))
 		key = min(key+1, w.Keys-1)
 	}
 	if rollback {
@@ -127,7 +147,17 @@ func (w *Workload) transaction(ctx context.Context, rng *rand.Rand) (int, error)
 		b.Queue("commit")
 	}
 	// The commit is finished even when the run ends just now, so that nothing is left unknown.
-	if err := w.Pool.SendBatch(context.WithoutCancel(ctx), b).Close(); err != nil {
+	err := w.Pool.SendBatch(context.WithoutCancel(ctx), b).Close()
+	if w.Heard != nil {
+		result, now := resultOf(err), time.Now()
+		if rollback {
+			result = history.Fail
+		}
+		for _, id := range ids {
+			w.Heard(history.Write{ID: id, Result: result, At: now})
+		}
+	}
+	if err != nil {
 		return 0, fmt.Errorf("write events: %w", err)
 	}
 	if rollback {
@@ -138,12 +168,31 @@ func (w *Workload) transaction(ctx context.Context, rng *rand.Rand) (int, error)
 	return events, nil
 }
 
-func (w *Workload) queue(b *pgx.Batch, rng *rand.Rand, key int) {
+// resultOf says what the answer to a transaction means. Only what the server refused while it went on
+// serving, and what was never sent, is known to have failed: a session that is being ended may have
+// committed just before.
+func resultOf(err error) history.Result {
+	var refused *pgconn.PgError
+	var unreached *pgconn.ConnectError
+	switch {
+	case err == nil:
+		return history.OK
+	case errors.As(err, &unreached), errors.As(err, &refused) && refused.Severity == "ERROR":
+		return history.Fail
+	}
+	return history.Unknown
+}
+
+// queue adds one event to a transaction and returns its id.
+func (w *Workload) queue(b *pgx.Batch, rng *rand.Rand, key int) string {
 	id := uuid.NewString()
 	topic := w.Topics[key%len(w.Topics)]
-	size := PayloadBytes
-	if w.PoisonEvery > 0 && rng.IntN(w.PoisonEvery) == 0 {
+	size, poison := PayloadBytes, w.PoisonEvery > 0 && rng.IntN(w.PoisonEvery) == 0
+	if poison {
 		size = poisonBytes
+		if limit := w.Limits[topic]; limit > 0 && rng.IntN(2) == 0 {
+			size = limit
+		}
 		w.Poison.Add(1)
 	}
 	payload := make([]byte, size)
@@ -152,5 +201,6 @@ func (w *Workload) queue(b *pgx.Batch, rng *rand.Rand, key int) {
 	if rng.IntN(20) == 0 {
 		kafkaKey, subject = nil, ""
 	}
-	b.Queue(writeEvent, key, id, subject, topic, kafkaKey, payload)
+	b.Queue(writeEvent, key, id, subject, topic, kafkaKey, payload, poison)
+	return id
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"syscall"
 	"time"
 
@@ -11,11 +12,21 @@ import (
 
 // death kills this process when the chosen step is reached after a time.
 type death struct {
+	mu    sync.Mutex
 	step  string
 	after time.Time
 }
 
+// choose says at which step to die, from now on or after a time.
+func (d *death) choose(step string, after time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.step, d.after = step, after
+}
+
 func (d *death) here(step string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	return d.step == step && !d.after.IsZero() && time.Now().After(d.after)
 }
 

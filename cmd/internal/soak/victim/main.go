@@ -1,8 +1,10 @@
 // Command victim is a relay that kills itself, as kill -9 would, at a chosen step of its cycle. It is
-// the real engine with the real adapters; only the ports are wrapped.
+// the real engine with the real adapters; only the ports are wrapped. The step comes with a time from the
+// environment, or at any time from the standard input.
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"log/slog"
@@ -12,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/kafka"
@@ -29,7 +33,7 @@ func main() {
 
 func run(ctx context.Context) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	pool, err := postgres.NewPool(ctx, os.Getenv("DATABASE_URL"), postgres.Options{})
+	pool, err := openPool(ctx)
 	if err != nil {
 		return err
 	}
@@ -39,17 +43,49 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer publisher.Close()
-	d := &death{step: os.Getenv("VICTIM_STEP")}
-	if ms, err := strconv.Atoi(os.Getenv("VICTIM_AFTER_MS")); err == nil {
-		d.after = time.Now().Add(time.Duration(ms) * time.Millisecond)
+	d := &death{}
+	if after := milliseconds("VICTIM_AFTER_MS"); after > 0 {
+		d.choose(os.Getenv("VICTIM_STEP"), time.Now().Add(after))
+	}
+	if os.Getenv("VICTIM_CONTROL") != "" {
+		go obey(d)
 	}
 	r, err := relay.New(relay.Config{
 		Store:     &dyingStore{postgres.NewStore(pool, postgres.StoreOptions{DeletePublished: os.Getenv("VICTIM_DELETE") != ""}), d},
 		Publisher: &dyingPublisher{publisher, d}, Logger: log, BatchSize: 500,
-		TopicSettings: relay.ForAll(relay.TopicSettings{DLQTopic: os.Getenv("VICTIM_DLQ")}),
+		TopicSettings:  relay.ForAll(relay.TopicSettings{DLQTopic: os.Getenv("VICTIM_DLQ")}),
+		PublishTimeout: milliseconds("VICTIM_PUBLISH_TIMEOUT_MS"),
 	})
 	if err != nil {
 		return err
 	}
 	return r.Run(ctx)
+}
+
+// milliseconds reads a duration from the environment; 0 leaves the default.
+func milliseconds(name string) time.Duration {
+	ms, _ := strconv.Atoi(os.Getenv(name))
+	return time.Duration(ms) * time.Millisecond
+}
+
+// obey reads from the standard input at which step to die, one a line. The end of the input is the end of
+// whoever started this process, and of it.
+func obey(d *death) {
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		d.choose(in.Text(), time.Now())
+	}
+	die()
+}
+
+// openPool opens the relay's own pool, with another end to idle transactions if the environment says so.
+func openPool(ctx context.Context) (*pgxpool.Pool, error) {
+	pool, err := postgres.NewPool(ctx, os.Getenv("DATABASE_URL"), postgres.Options{})
+	idle := milliseconds("VICTIM_IDLE_TRANSACTION_MS")
+	if err != nil || idle == 0 {
+		return pool, err
+	}
+	defer pool.Close()
+	cfg := pool.Config()
+	cfg.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(idle.Milliseconds(), 10)
+	return pgxpool.NewWithConfig(ctx, cfg)
 }

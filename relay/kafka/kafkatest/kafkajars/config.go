@@ -72,14 +72,22 @@ func (b *Broker) dataDir() string { return filepath.Join(b.dir, "data") }
 func (b *Broker) settings() map[string]string {
 	all := Defaults()
 	maps.Copy(all, b.opts.Config)
+	listeners := fmt.Sprintf("PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d", b.port, b.controllerPort)
+	advertised := fmt.Sprintf("PLAINTEXT://127.0.0.1:%d", b.port)
+	protocols := "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
+	for i, port := range b.behind {
+		listeners += fmt.Sprintf(",PROXIED%d://127.0.0.1:%d", i, port)
+		advertised += fmt.Sprintf(",PROXIED%d://127.0.0.1:%d", i, b.opts.Proxies[i])
+		protocols += fmt.Sprintf(",PROXIED%d:PLAINTEXT", i)
+	}
 	maps.Copy(all, map[string]string{
 		"process.roles":                  "broker,controller",
 		"node.id":                        "1",
 		"controller.quorum.voters":       fmt.Sprintf("1@127.0.0.1:%d", b.controllerPort),
 		"controller.listener.names":      "CONTROLLER",
-		"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-		"listeners":                      fmt.Sprintf("PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d", b.port, b.controllerPort),
-		"advertised.listeners":           fmt.Sprintf("PLAINTEXT://127.0.0.1:%d", b.port),
+		"listener.security.protocol.map": protocols,
+		"listeners":                      listeners,
+		"advertised.listeners":           advertised,
 		"log.dirs":                       b.dataDir(),
 	})
 	return all

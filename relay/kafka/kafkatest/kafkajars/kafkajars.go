@@ -16,6 +16,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,6 +59,13 @@ type Options struct {
 	// package's own and refused. Defaults to none.
 	Config map[string]string
 
+	// Proxies are ports on 127.0.0.1 where the caller's proxies stand in front
+	// of the broker. For each the broker has one more listener, whose clients
+	// are told the proxy's port as the broker's own, so that they never get
+	// round it; [Broker.Behind] is where that proxy connects to. Defaults to
+	// none.
+	Proxies []int
+
 	// Version is the Apache Kafka version. Defaults to [DefaultVersion].
 	Version string
 
@@ -75,6 +83,7 @@ type Broker struct {
 	release        func() // gives up a temporary dir; nil when dir is the caller's
 	port           int
 	controllerPort int
+	behind         []int // ports of the listeners behind Options.Proxies
 	java           java
 	classpath      string
 
@@ -137,11 +146,17 @@ func (b *Broker) choosePorts() (err error) {
 			return err
 		}
 	}
-	for b.controllerPort = b.port; b.controllerPort == b.port; {
-		if b.controllerPort, err = FreePort(); err != nil {
+	taken := []int{b.port}
+	for len(taken) < len(b.opts.Proxies)+2 {
+		port, err := FreePort()
+		if err != nil {
 			return err
 		}
+		if !slices.Contains(taken, port) {
+			taken = append(taken, port)
+		}
 	}
+	b.controllerPort, b.behind = taken[1], taken[2:]
 	return nil
 }
 
@@ -247,6 +262,12 @@ func (b *Broker) Close() error {
 // Addr is the address that clients connect to, host:port. It stays the same
 // through Stop, Kill and Restart.
 func (b *Broker) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(b.port)) }
+
+// Behind is the address of the listener that stands behind the n-th of
+// [Options.Proxies]: where that proxy connects to. It stays the same as Addr does.
+func (b *Broker) Behind(n int) string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(b.behind[n]))
+}
 
 // Version is the Apache Kafka version, such as "4.1.0".
 func (b *Broker) Version() string { return b.opts.Version }

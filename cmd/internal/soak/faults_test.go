@@ -1,0 +1,248 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/postrider/postrider/relay/history"
+	"github.com/postrider/postrider/relay/postgres/pgproxy"
+)
+
+// fault is something to break: play breaks it, leaves it so for a while, and repairs it.
+type fault struct {
+	name string
+	// touches says what it breaks; two faults that touch the same are not played together. Empty is
+	// everything.
+	touches []string
+	play    func() error
+}
+
+func (f fault) clashes(other fault) bool {
+	return len(f.touches) == 0 || len(other.touches) == 0 ||
+		slices.ContainsFunc(f.touches, func(thing string) bool { return slices.Contains(other.touches, thing) })
+}
+
+// deck deals every fault once, in a random order, on processes chosen at random.
+func (s *stage) deck(rng *rand.Rand) []fault {
+	relay := rng.IntN(relays)
+	step := steps[rng.IntN(len(steps))]
+	deck := append(s.processFaults(rng, relay, step), s.postgresFaults(rng)...)
+	deck = append(deck, s.networkFaults(rng)...)
+	deck = append(deck, s.topicFaults(rng)...)
+	if s.jars != nil {
+		deck = append(deck, s.brokerFaults(rng)...)
+	}
+	rng.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+	return deck
+}
+
+func the0050rocess(i int) string { return fmt.Sprintf("process %d", i) }
+
+// between is a random time.
+func between(rng *rand.Rand, low, high time.Duration) time.Duration {
+	return low + time.Duration(rng.Int64N(int64(high-low)+1))
+}
+
+func (s *stage) outage(rng *rand.Rand) time.Duration {
+	return between(rng, s.pace.outageMin, s.pace.outageMax)
+}
+
+func (s *stage) processFaults(rng *rand.Rand, relay int, step string) []fault {
+	stopped := s.pace.idle + s.pace.publish + s.outage(rng)
+	other := rng.IntN(relays)
+	return []fault{
+		{"kill -9 of a relay at a step", []string{the0050rocess(relay)}, func() error {
+			s.actors[relay].dieAt(step, 2*time.Second)
+			return nil
+		}},
+		{"kill -9 of both relays", []string{the0050rocess(0), the0050rocess(1)}, func() error {
+			s.actors[0].kill()
+			s.actors[1].kill()
+			return nil
+		}},
+		{"SIGSTOP of a relay past every timeout", []string{the0050rocess(other)}, func() error {
+			return s.stopAndGoOn(s.actors[other], stopped)
+		}},
+		{"kill -9 of the collector", []string{the0050rocess(relays)}, func() error {
+			s.actors[relays].kill()
+			return nil
+		}},
+	}
+}
+
+// stopAndGoOn freezes a process for a time.
+func (s *stage) stopAndGoOn(a *actor, d time.Duration) error {
+	if err := a.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	rest(d)
+	return a.signal(syscall.SIGCONT)
+}
+
+func (s *stage) postgresFaults(rng *rand.Rand) []fault {
+	down, crashed, times := s.outage(rng), s.outage(rng), 1+rng.IntN(4)
+	proxy, n, before := rng.IntN(relays+1), 1+rng.IntN(5), rng.IntN(2) == 0
+	window := between(rng, s.pace.outageMin, s.pace.outageMax)
+	return []fault{
+		{"PostgreSQL restarted", []string{"postgres"}, func() error { return s.restartPostgres(false, down) }},
+		{"PostgreSQL crashed", []string{"postgres"}, func() error { return s.restartPostgres(true, crashed) }},
+		{"connections of the relays terminated", []string{"postgres"}, func() error {
+			for range times {
+				if _, err := s.pool.Exec(context.Background(), `select pg_terminate_backend(pid) from pg_stat_activity
+					where application_name = 'postrider' and pid <> pg_backend_pid()`); err != nil {
+					return err
+				}
+				rest(200 * time.Millisecond)
+			}
+			return nil
+		}},
+		{"commits of a relay or the collector cut", []string{"commits"}, func() error {
+			cutCommits(s.commits[proxy], before, n, window)
+			return nil
+		}},
+		{"answers to the writers' commits lost", []string{"writers"}, func() error {
+			cutCommits(s.writersCommits, false, 10*n, window)
+			return nil
+		}},
+	}
+}
+
+// cutCommits loses the next n commits, or the answers to them, within a time.
+func cutCommits(p *pgproxy.Proxy, before bool, n int, within time.Duration) {
+	all := func([]string) bool { return true }
+	if before {
+		p.CutBeforeCommit(n, all)
+	} else {
+		p.CutAfterCommit(n, all)
+	}
+	rest(within)
+	p.CutAfterCommit(0, all)
+}
+
+// networkFaults break the links of one process to PostgreSQL, to Kafka or to both. When they are healed
+// what waited in them goes on, or the connections are reset, as by a router that forgot them.
+func (s *stage) networkFaults(rng *rand.Rand) []fault {
+	var faults []fault
+	for _, f := range []struct {
+		name          string
+		toPG, toKafka bool
+		condition     Condition
+	}{
+		{"cut off from PostgreSQL", true, false, Condition{NothingUp: true, NothingDown: true}},
+		{"cut off from Kafka", false, true, Condition{NothingUp: true, NothingDown: true}},
+		{"cut off from both", true, true, Condition{NothingUp: true, NothingDown: true}},
+		{"no answers from PostgreSQL", true, false, Condition{NothingDown: true}},
+		{"no answers from Kafka", false, true, Condition{NothingDown: true}},
+		{"slow links", true, true, Condition{Delay: between(rng, 2*time.Millisecond, 60*time.Millisecond), Slice: 512 + rng.IntN(8<<10)}},
+	} {
+		who, d, reset := rng.IntN(relays+1), s.outage(rng), rng.IntN(2) == 0
+		var links []*Link
+		var touches []string
+		if f.toPG {
+			links, touches = append(links, s.pgLinks[who]), append(touches, fmt.Sprintf("pg link %d", who))
+		}
+		if f.toKafka {
+			links, touches = append(links, s.kafkaLinks[who]), append(touches, fmt.Sprintf("kafka link %d", who))
+			if s.jars == nil {
+				touches = append(touches, "kafka links")
+			}
+		}
+		faults = append(faults, fault{f.name, touches, func() error {
+			for _, l := range links {
+				l.Set(f.condition)
+			}
+			rest(d)
+			for _, l := range links {
+				if reset {
+					l.Cut()
+				}
+				l.Set(Condition{})
+			}
+			return nil
+		}})
+	}
+	return faults
+}
+
+func (s *stage) topicFaults(rng *rand.Rand) []fault {
+	missing, lowered := s.outage(rng), s.outage(rng)
+	topic := s.topics.plain[rng.IntN(len(s.topics.plain))]
+	return []fault{
+		{"topic deleted and recreated", nil, func() error { return s.rebirth(0) }},
+		{"topic missing", nil, func() error { return s.rebirth(missing) }},
+		// A batch is over this limit, and no event alone: none may be given up.
+		{"message limit lowered", []string{"broker", "topics"}, func() error {
+			ctx := context.Background()
+			if err := s.admin.limit(ctx, topic, 4*PayloadBytes); err != nil {
+				return err
+			}
+			rest(lowered)
+			return s.admin.limit(ctx, topic, 1048588)
+		}},
+	}
+}
+
+func (s *stage) brokerFaults(rng *rand.Rand) []fault {
+	down, killed, frozen := s.outage(rng), s.outage(rng), between(rng, s.pace.frozenMin, s.pace.frozenMax)
+	broker := []string{"broker"}
+	return []fault{
+		{"broker restarted", broker, func() error {
+			return s.restartBroker(func(ctx context.Context) error { return s.jars.Stop(ctx) }, down)
+		}},
+		{"broker kill -9", broker, func() error {
+			return s.restartBroker(func(context.Context) error { return s.jars.Kill() }, killed)
+		}},
+		{"broker SIGSTOP", broker, func() error {
+			if err := s.jars.Pause(); err != nil {
+				return err
+			}
+			rest(frozen)
+			return s.jars.Resume()
+		}},
+	}
+}
+
+func (s *stage) restartBroker(end func(context.Context) error, down time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if err := end(ctx); err != nil {
+		return err
+	}
+	rest(down)
+	return s.jars.Restart(ctx)
+}
+
+// rebirth deletes the mortal topic and creates it again, at once or after a time. What it held is read
+// before. What it acknowledged after that is destroyed with it.
+func (s *stage) rebirth(missing time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	name := s.topics.mortal
+	from := time.Now()
+	records, err := ReadTopics(ctx, s.direct, name)
+	if err != nil {
+		return err
+	}
+	if err := s.admin.remove(ctx, name); err != nil {
+		return err
+	}
+	rest(missing)
+	to := time.Now()
+	if missing == 0 {
+		// Of what was acknowledged just before, some is settled only now.
+		to = to.Add(settling)
+	}
+	s.mu.Lock()
+	s.lives = append(s.lives, records)
+	s.destroyed = append(s.destroyed, history.Fault{Name: name, From: from, To: to})
+	s.mu.Unlock()
+	return s.createTopic(ctx, name)
+}
+
+// settling is how long a relay takes, at most, from an acknowledgement to its settlement when nothing else
+// is broken.
+const settling = 500 * time.Millisecond
