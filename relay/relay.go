@@ -40,6 +40,8 @@ type Config struct {
 	// IdlePollMin and IdlePollMax bound the pause between polls when there is nothing to do.
 	// Default to 2ms and 50ms.
 	IdlePollMin, IdlePollMax time.Duration
+	// Retention says how long rows stay that nobody waits for. Defaults to the defaults of its fields.
+	Retention Retention
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
 	// Registerer receives the metrics. Defaults to none.
@@ -76,6 +78,7 @@ func (c Config) withDefaults() Config {
 	if c.IdlePollMax == 0 {
 		c.IdlePollMax = 50 * time.Millisecond
 	}
+	c.Retention = c.Retention.withDefaults()
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -103,6 +106,9 @@ func (c Config) validate() error {
 	}
 	if err := c.Retry.Validate(); err != nil {
 		return fmt.Errorf("relay: Retry: %w", err)
+	}
+	if err := c.Retention.Validate(); err != nil {
+		return fmt.Errorf("relay: Retention: %w", err)
 	}
 	return nil
 }
@@ -133,11 +139,13 @@ func (r *Relay) Run(ctx context.Context) error {
 		w := &worker{relay: r, id: fmt.Sprintf("%s/%d", r.cfg.Worker, n)}
 		wg.Go(func() { r.loop(ctx, "publish", w.runOnce, r.idle) })
 	}
-	// The two background loops have little to do and pause longer.
+	// The background loops have little to do and pause longer.
 	wg.Go(func() {
 		r.loop(ctx, "dead_letter", r.sendLetters, newIdle(20*time.Millisecond, 250*time.Millisecond, 0))
 	})
 	wg.Go(func() { r.loop(ctx, "return", r.returnHeld, newIdle(20*time.Millisecond, 50*time.Millisecond, 0)) })
+	wg.Go(func() { r.loop(ctx, "retention", r.purge, newIdle(time.Second, time.Minute, 0)) })
+	wg.Go(func() { r.loop(ctx, "backlog", r.readBacklog, newIdle(backlogEvery, backlogEvery, 0)) })
 	wg.Wait()
 	r.cfg.Logger.Info("relay stopped")
 	return nil
