@@ -115,6 +115,7 @@ func (c Config) validate() error {
 
 // Relay carries outbox events to Kafka until its context ends.
 type Relay struct {
+	given   Config // what New was given
 	cfg     Config
 	metrics *metrics
 	idle    *idle
@@ -123,11 +124,12 @@ type Relay struct {
 
 // New checks the configuration and returns a relay that does nothing until Run.
 func New(cfg Config) (*Relay, error) {
+	given := cfg
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Relay{cfg: cfg, metrics: newMetrics(cfg.Registerer), idle: newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2)}, nil
+	return &Relay{given: given, cfg: cfg, metrics: newMetrics(cfg.Registerer), idle: newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2)}, nil
 }
 
 // Run works until ctx ends. Then it claims nothing more, finishes the batches in hand within
