@@ -27,7 +27,7 @@ type Backlog struct {
 
 const (
 	// backlogLimit is up to how many events of a state are counted.
-	backlogLimit = 100_000
+	backlogLimit = 10_000
 	// backlogEvery is how often the gauges are refreshed.
 	backlogEvery = 10 * time.Second
 )

@@ -160,10 +160,10 @@ func TestBacklogGauges(t *testing.T) {
 			t.Error(err)
 		}
 		if err := testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP postrider_outbox_backlog_due_events Pending events that are not delayed, among the first 100000 pending ones.
+# HELP postrider_outbox_backlog_due_events Pending events that are not delayed, among the first 10000 pending ones.
 # TYPE postrider_outbox_backlog_due_events gauge
 postrider_outbox_backlog_due_events 4
-# HELP postrider_outbox_backlog_events Events that wait, by state: pending (may be claimed), parked (behind a hold), scheduled (for their time), exhausted (for the dead-letter topic). Counted every 10s up to 100000 of each; that number means so many or more.
+# HELP postrider_outbox_backlog_events Events that wait, by state: pending (may be claimed), parked (behind a hold), scheduled (for their time), exhausted (for the dead-letter topic). Counted every 10s up to 10000 of each; that number means so many or more.
 # TYPE postrider_outbox_backlog_events gauge
 postrider_outbox_backlog_events{state="exhausted"} 1
 postrider_outbox_backlog_events{state="parked"} 3
