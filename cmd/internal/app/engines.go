@@ -37,12 +37,13 @@ func (a *App) makeRelay(ctx context.Context) error {
 	engine, err := relay.New(relay.Config{
 		Store: store, Publisher: a.publisher,
 		Workers: c.Outbox.Workers, BatchSize: c.Outbox.BatchSize, Retry: retry,
-		DLQTopic: c.DLQ.Topic, PublishTimeout: c.Outbox.PublishTimeout,
+		DLQTopic: c.DLQ.Topic, PublishTimeout: c.Outbox.PublishTimeout, Retention: Retention(c.Outbox),
 		Logger: a.options.Logger, Registerer: a.options.Registry,
 	})
 	if err != nil {
 		return err
 	}
+	a.engine = engine
 	a.parts = append(a.parts, part{name: "relay", limit: c.Outbox.PublishTimeout + settleLimit, run: engine.Run})
 	return nil
 }

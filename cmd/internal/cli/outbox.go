@@ -16,11 +16,11 @@ import (
 func (c *commands) outbox() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "outbox",
-		Short: "Look at the events that wait for Kafka",
+		Short: "Look at the events that wait for Kafka, and work on them by hand",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  c.group,
 	}
-	cmd.AddCommand(c.outboxStatus())
+	cmd.AddCommand(c.outboxStatus(), c.outboxProcess(), c.outboxRetry(), c.outboxCleanup())
 	return cmd
 }
 
