@@ -232,3 +232,16 @@ func TestCleanup(t *testing.T) {
 	clean(relay.CleanupOptions{}, relay.CleanupResult{})
 	r.until(time.Second, `(select count(*) = 1 from postrider.outbox_event where state = 'pending')`)
 }
+
+// A relay that runs purges by itself what is old enough, and shows what waits.
+func TestRelayPurges(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	topic, dlq := r.broker.Topic(t, 1, nil), r.broker.Topic(t, 1, nil)
+	r.insert(topic, 3000, 10)
+	r.exec(`update postrider.outbox_event set state = 'published', created_at = now() - interval '31 days', sent_at = now() - interval '31 days', updated_at = now()`)
+	r.insert(topic, 100, 10)
+	r.start(dlq)
+	r.until(time.Minute, `(select count(*) = 100 from postrider.outbox_event) and `+drained)
+	r.wantOnce(topic, 100)
+}

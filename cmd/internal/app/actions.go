@@ -61,4 +61,6 @@ func Cleanup(ctx context.Context, c config.Config, log *slog.Logger, o relay.Cle
 }
 
 // began is when something that took so long until now began.
-func began(ms float64) time.Time { return time.Now().Add(-time.Duration(ms * float64(time.Millisecond))) }
+func began(ms float64) time.Time {
+	return time.Now().Add(-time.Duration(ms * float64(time.Millisecond)))
+}
