@@ -21,10 +21,12 @@ type CleanupResult struct {
 	Action Action `json:"action"`
 	DryRun bool   `json:"dry_run"`
 	// Published and DeadLettered are events, by the state they were in.
-	Published       int     `json:"published"`
-	DeadLettered    int     `json:"dead_lettered"`
-	IdempotencyKeys int     `json:"idempotency_keys"`
-	DurationMS      float64 `json:"duration_ms"`
+	Published       int `json:"published"`
+	DeadLettered    int `json:"dead_lettered"`
+	IdempotencyKeys int `json:"idempotency_keys"`
+	// Partitions were dropped with all their events, which are not among Published.
+	Partitions int     `json:"partitions"`
+	DurationMS float64 `json:"duration_ms"`
 }
 
 func (c *CleanupResult) add(kind PurgeKind, rows int) {
@@ -48,6 +50,7 @@ func (r *Relay) Cleanup(ctx context.Context, o CleanupOptions) (CleanupResult, e
 		r.metrics.purged.WithLabelValues(string(PurgePublished)).Add(float64(got.Published))
 		r.metrics.purged.WithLabelValues(string(PurgeDeadLettered)).Add(float64(got.DeadLettered))
 		r.metrics.purged.WithLabelValues(string(PurgeIdempotencyKeys)).Add(float64(got.IdempotencyKeys))
+		r.metrics.partitionsDropped.Add(float64(got.Partitions))
 	}
 	return got, err
 }
@@ -89,6 +92,7 @@ func cleanUp(ctx context.Context, store Purger, limits PurgeLimits, result *Clea
 			continue
 		}
 		result.add(limits.Kind, got.Rows)
+		result.Partitions += got.Partitions
 		if !got.More {
 			return nil
 		}

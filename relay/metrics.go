@@ -13,6 +13,8 @@ type metrics struct {
 	publishSeconds prometheus.Histogram
 	purged         *prometheus.CounterVec
 	backlog        backlogGauges
+
+	partitionsDropped prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -34,6 +36,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		purged: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_outbox_purged_total",
 			Help: "Rows removed because nobody needs them any more, by kind: published and dead_lettered events, idempotency keys."}, []string{"kind"}),
 		backlog: newBacklogGauges(),
+		partitionsDropped: prometheus.NewCounter(prometheus.CounterOpts{Name: "postrider_outbox_partitions_dropped_total",
+			Help: "Partitions of the outbox dropped because all their events are settled and old enough."}),
 	}
 	for _, k := range PurgeKinds() {
 		m.purged.WithLabelValues(string(k))
@@ -45,7 +49,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.errors.WithLabelValues(l)
 	}
 	if reg != nil {
-		reg.MustRegister(m.outcomes, m.errors, m.deadLettered, m.batch, m.inFlight, m.brokersAway, m.publishSeconds, m.purged)
+		reg.MustRegister(m.outcomes, m.errors, m.deadLettered, m.batch, m.inFlight, m.brokersAway, m.publishSeconds, m.purged, m.partitionsDropped)
 		m.backlog.register(reg)
 	}
 	return m

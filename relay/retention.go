@@ -50,8 +50,11 @@ type PurgeLimits struct {
 
 // Purged is what one step of a purge did.
 type Purged struct {
-	// Rows is how many were removed, or would have been.
+	// Rows is how many were removed one by one, or would have been.
 	Rows int
+	// Partitions is how many partitions were dropped as a whole, or would have been; 0 for a table that
+	// has none.
+	Partitions int
 	// More says that the walk has not come to its end; Next is where it goes on.
 	More bool
 	Next string
@@ -131,6 +134,10 @@ func (r *Relay) purge(ctx context.Context) (int, error) {
 			continue
 		}
 		r.metrics.purged.WithLabelValues(string(kind)).Add(float64(got.Rows))
+		if got.Partitions > 0 {
+			r.metrics.partitionsDropped.Add(float64(got.Partitions))
+			r.cfg.Logger.Info("partitions of old events dropped", "partitions", got.Partitions)
+		}
 		if got.More {
 			more++
 		}

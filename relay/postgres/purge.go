@@ -36,6 +36,30 @@ func (s *Store) Purge(ctx context.Context, l relay.PurgeLimits) (relay.Purged, e
 	if l.Rows < 1 {
 		return relay.Purged{}, fmt.Errorf("purge looks at %d rows, it must look at one at least", l.Rows)
 	}
+	if l.Kind != relay.PurgePublished {
+		return s.purge(ctx, l, look)
+	}
+	partitioned, err := s.isPartitioned(ctx)
+	if err != nil {
+		return relay.Purged{}, err
+	}
+	if !partitioned {
+		return s.purge(ctx, l, look)
+	}
+	dropped := 0
+	if !l.DryRun || l.From == "" { // a dry run counts them once
+		if dropped, err = s.rotate(ctx, l); err != nil {
+			return relay.Purged{}, err
+		}
+	}
+	got, err := s.purge(ctx, l, lookAtDefault)
+	got.Partitions = dropped
+	got.More = got.More || dropped > 0 && !l.DryRun
+	return got, err
+}
+
+// purge takes a step of a walk.
+func (s *Store) purge(ctx context.Context, l relay.PurgeLimits, look looker) (relay.Purged, error) {
 	if l.DryRun {
 		found, err := look(ctx, s.pool, l, l.From)
 		return relay.Purged{Rows: found.rows, More: found.more, Next: found.next}, err
@@ -91,11 +115,14 @@ func (s *Store) Purge(ctx context.Context, l relay.PurgeLimits) (relay.Purged, e
 	return got, nil
 }
 
-// look finds what may go among the next rows.
+// looker finds what may go among the next rows.
+type looker func(ctx context.Context, db querier, l relay.PurgeLimits, from string) (step, error)
+
+// look is the looker of a kind.
 func look(ctx context.Context, db querier, l relay.PurgeLimits, from string) (step, error) {
 	switch l.Kind {
 	case relay.PurgePublished:
-		return lookAtPublished(ctx, db, l, from)
+		return lookAtPublished(ctx, db, findPublished, l, from)
 	case relay.PurgeDeadLettered:
 		return lookAtDeadLettered(ctx, db, l, from)
 	case relay.PurgeIdempotencyKeys:
@@ -104,7 +131,12 @@ func look(ctx context.Context, db querier, l relay.PurgeLimits, from string) (st
 	return step{}, fmt.Errorf("there are no %q rows to purge", l.Kind)
 }
 
-func lookAtPublished(ctx context.Context, db querier, l relay.PurgeLimits, from string) (step, error) {
+// lookAtDefault looks at the published events of the default partition alone.
+func lookAtDefault(ctx context.Context, db querier, l relay.PurgeLimits, from string) (step, error) {
+	return lookAtPublished(ctx, db, findInDefault, l, from)
+}
+
+func lookAtPublished(ctx context.Context, db querier, find string, l relay.PurgeLimits, from string) (step, error) {
 	after, err := number(from)
 	if err != nil {
 		return step{}, err
@@ -112,7 +144,7 @@ func lookAtPublished(ctx context.Context, db querier, l relay.PurgeLimits, from 
 	found := step{next: from}
 	var ids []int64
 	var through *int64
-	if err := db.QueryRow(ctx, findPublished, after, l.Rows, micros(l.Keep)).Scan(&ids, &through, &found.more); err != nil {
+	if err := db.QueryRow(ctx, find, after, l.Rows, micros(l.Keep)).Scan(&ids, &through, &found.more); err != nil {
 		return found, err
 	}
 	if through != nil {

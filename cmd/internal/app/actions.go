@@ -55,7 +55,7 @@ func Cleanup(ctx context.Context, c config.Config, log *slog.Logger, o relay.Cle
 	got, err := relay.Cleanup(ctx, postgres.NewStore(pool, postgres.StoreOptions{}), Retention(c.Outbox), o)
 	if c.Outbox.Log {
 		result(ctx, log.With("component", "relay", "action", string(got.Action), "dry_run", got.DryRun), began(got.DurationMS), err,
-			slog.Int("published", got.Published), slog.Int("dead_lettered", got.DeadLettered), slog.Int("idempotency_keys", got.IdempotencyKeys))
+			slog.Int("published", got.Published), slog.Int("dead_lettered", got.DeadLettered), slog.Int("idempotency_keys", got.IdempotencyKeys), slog.Int("partitions", got.Partitions))
 	}
 	return got, err
 }

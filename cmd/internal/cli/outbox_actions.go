@@ -125,9 +125,13 @@ func cleanupTable(w io.Writer, r relay.CleanupResult) error {
 	if r.DryRun {
 		head = "WOULD BE REMOVED"
 	}
-	return grid(w, []string{"KIND", head}, [][]string{
+	rows := [][]string{
 		{"published events", strconv.Itoa(r.Published)},
 		{"dead-lettered events", strconv.Itoa(r.DeadLettered)},
 		{"idempotency keys", strconv.Itoa(r.IdempotencyKeys)},
-	})
+	}
+	if r.Partitions > 0 {
+		rows = append(rows, []string{"whole partitions", strconv.Itoa(r.Partitions)})
+	}
+	return grid(w, []string{"KIND", head}, rows)
 }
