@@ -197,7 +197,7 @@ begin
                     obj_description(i.indexrelid, 'pg_class') as comment
              from pg_index i join pg_class t on t.oid = i.indexrelid
              where i.indrelid = 'postrider.outbox_event_p0'::regclass and not i.indisprimary loop
-        execute format('alter index %s rename to %I', c.name, left(replace(c.relname, 'outbox_event_', 'outbox_event_p0_'), 63));
+        execute format('alter index %s rename to %I', c.name, left(c.relname, 60) || '_p0');
         execute c.def;
         if c.comment is not null then
             execute format('comment on index postrider.%I is %L', c.relname, c.comment);

@@ -1,0 +1,486 @@
+package postgres
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/migrations"
+	"github.com/postrider/postrider/relay"
+)
+
+// onPartitions begins the names of tests whose outbox is partitioned.
+const onPartitions = "TestOnPartitions/"
+
+// partition makes the outbox partitioned, with so many ids in each partition; ids go on as they were.
+func (f *fixture) partition(rows int64) {
+	f.Helper()
+	if err := Partition(f.Context(), f.db.Conn(f.T), PartitionOptions{Rows: rows, Gap: -1}); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// TestOnPartitions runs the tests of the store on an outbox with partitions of three ids: most tests use
+// two of them and the default one.
+func TestOnPartitions(t *testing.T) {
+	t.Parallel()
+	for _, test := range []func(*testing.T){
+		TestClaimReadsEventsAsTheyWereWritten, TestClaimTakesPendingEventsOnly, TestClaimIsInOrderAndShared, TestClaimIsBoundedInBytes,
+		TestClaimBeginsAtTheGivenShard, TestAbandonedClaimIsFree, TestConcurrentClaimsShareNoShard, TestClaimSeesWhatTheLastOwnerSettled,
+		TestSuspectsStayUntilTheyWereTried, TestMarkIsSeenAtOnce, TestAttemptsAreCountedBesideTheClaim, TestNoDeadlocks,
+		TestLettersAreClaimedOldestFirstAndOnce, TestHeldLetters, TestLettersSettleOnlyWhatIsExhausted, TestLettersOfADeadSessionAreFree, TestExhaustedNeverComesBack,
+		TestMarksRiseOverSettledEvents, TestMarksStopAtPendingEvents, TestMarksWaitForUncommittedEvents, TestMarksDoNotWaitForReaders,
+		TestReturnedEventsLowerTheMark, TestSunkenEventsAreFound,
+		TestHoldFromParkingToItsEnd, TestFailedProbe, TestFailureWhileDraining, TestTopicHoldOverManyShards, TestHoldThatEndedMeanwhile, TestHoldWaitsForWhoeverParks,
+		TestScheduledEventsComeBackWhenTheyAreDue, TestRetriedEventIsNotDelayedAgain, TestDelayedEventsOfOneTimeComeBackInOrder,
+		TestSettleDelivered, TestSettleDeliveredByDeleting, TestSettleExhausted, TestSettleScheduled, TestSettleParked, TestSettleLeavesAloneWhatIsNotItsOwn,
+		TestSettleTakesAnyText, TestSettleTakesAnyKey, TestStatusOfAnEmptyOutbox, TestStatusCounts,
+		TestBacklog, TestOldestDue, TestDeadLetteredEventsStayForTheirInvestigation, TestOldIdempotencyKeysGo, TestEveryQueryIsValid,
+	} {
+		name := runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name()
+		t.Run(name[strings.LastIndexByte(name, '.')+1:], test)
+	}
+}
+
+// TestPlansOnPartitions: see TestPlansWithStaleStatistics. Every partition is walked along the index that
+// the plain table would be walked along, and none is read as a whole.
+func TestPlansOnPartitions(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.partition(20_000)
+	f.exec(`do $$ declare part text; begin
+		for part in select inhrelid::regclass::text from pg_inherits where inhparent = 'postrider.outbox_event'::regclass loop
+			execute 'alter table ' || part || ' set (autovacuum_enabled = off)';
+		end loop; end $$`)
+	conn := f.db.Conn(t)
+	n, err := conn.CopyFrom(t.Context(), pgx.Identifier{"postrider", "outbox_event"}, []string{"topic", "key", "payload"},
+		pgx.CopyFromSlice(50_000, func(i int) ([]any, error) {
+			return []any{"orders", fmt.Appendf(nil, "key-%d", i%5000), []byte("payload")}, nil
+		}))
+	if err != nil || n != 50_000 {
+		t.Fatalf("copied %d rows, %v", n, err)
+	}
+	const events = 1000
+	failures := fmt.Sprintf("%s, %s, %s, %s", array(events, "1", "int"), array(events, "a", "text"), array(events, "a", "text"), array(events, "a", "text"))
+	for name, q := range map[string]struct{ args, uses string }{
+		"lock_shards":         {"5, 16", "outbox_event_claim"},
+		"claim_events":        {"1000, 67108864", "outbox_event_claim"},
+		"claim_letters":       {"'postrider.dlq', 200", "outbox_event_exhausted"},
+		"count_attempt":       {"7", "outbox_event_pkey"},
+		"settle_published":    {ids(events), "outbox_event_pkey"},
+		"settle_deleted":      {ids(events), "outbox_event_pkey"},
+		"settle_letters":      {ids(events), "outbox_event_pkey"},
+		"settle_exhausted":    {ids(events) + ", " + failures, "outbox_event_pkey"},
+		"settle_scheduled":    {ids(events) + ", " + failures + ", " + array(events, "1", "bigint"), "outbox_event_pkey"},
+		"park_events":         {ids(events) + ", " + array(events, "1", "bigint") + ", " + failures, "outbox_event_pkey"},
+		"return_parked":       {"1, 5::smallint, 1000", "outbox_event_parked outbox_event_pkey"},
+		"return_scheduled":    {"5::smallint, 1000", "outbox_event_scheduled outbox_event_pkey"},
+		"due_shards":          {"", "outbox_event_scheduled"},
+		"raise_water":         {"7", "outbox_event_claim"},
+		"find_sunken":         {"", "outbox_event_claim"},
+		"find_dead_lettered":  {"'11111111-1111-1111-1111-111111111111', 1000, 2592000000000", "outbox_event_given_up"},
+		"purge_dead_lettered": {ids(events) + ", " + array(events, "1", "int"), "outbox_event_pkey"},
+		"purge_published":     {ids(events), "outbox_event_pkey"},
+		"read_backlog":        {"10000", "outbox_event_claim outbox_event_parked outbox_event_scheduled outbox_event_exhausted"},
+	} {
+		wantPlan(f, name, q.args, q.uses)
+	}
+}
+
+// asOnOneTable renames the partitions' indexes in a plan to those of the table.
+func asOnOneTable(f *fixture, plan string) string {
+	f.Helper()
+	rows, err := f.pool.Query(f.Context(), `select inhrelid::regclass::text, inhparent::regclass::text from pg_inherits i join pg_class c on c.oid = i.inhparent and c.relkind = 'I'`)
+	if err != nil {
+		f.Fatal(err)
+	}
+	parents := map[string]string{}
+	var part, parent string
+	if _, err := pgx.ForEachRow(rows, []any{&part, &parent}, func() error {
+		parents[strings.TrimPrefix(part, "postrider.")] = strings.TrimPrefix(parent, "postrider.")
+		return nil
+	}); err != nil {
+		f.Fatal(err)
+	}
+	return regexp.MustCompile(`using (\w+)`).ReplaceAllStringFunc(plan, func(s string) string {
+		if name := parents[strings.TrimPrefix(s, "using ")]; name != "" {
+			return "using " + name
+		}
+		return s
+	})
+}
+
+// contents describes the table as everybody but its owner sees it.
+func contents(f *fixture) string {
+	f.Helper()
+	return value[string](f, `select concat_ws(E'\n',
+		(select string_agg(v::text, E'\n' order by v.id) from postrider.v_outbox_event v),
+		(select string_agg(concat_ws(' ', attname, atttypid::regtype, attnotnull, attidentity, attgenerated, attacl, col_description(attrelid, attnum),
+			pg_get_expr(d.adbin, d.adrelid)), E'\n' order by attname) from pg_attribute left join pg_attrdef d on d.adrelid = attrelid and d.adnum = attnum
+		 where attrelid = 'postrider.outbox_event'::regclass and attnum > 0 and not attisdropped),
+		(select string_agg(concat_ws(' ', conname, pg_get_constraintdef(oid), convalidated, obj_description(oid, 'pg_constraint')), E'\n' order by conname)
+		 from pg_constraint where conrelid = 'postrider.outbox_event'::regclass),
+		(select string_agg(concat_ws(' ', relname, relowner::regrole, relacl, obj_description(oid, 'pg_class')), E'\n' order by relname) from pg_class
+		 where relnamespace = 'postrider'::regnamespace and not relispartition),
+		(select string_agg(replace(pg_get_indexdef(indexrelid), 'ON ONLY', 'ON'), E'\n' order by indexrelid::regclass::text) from pg_index where indrelid = 'postrider.outbox_event'::regclass),
+		(select pg_get_viewdef('postrider.v_outbox_event'::regclass)),
+		pg_get_serial_sequence('postrider.outbox_event', 'id'))`)
+}
+
+// sameContents reports what only one of two descriptions has.
+func sameContents(t *testing.T, after, before string) {
+	t.Helper()
+	is, was := strings.Split(after, "\n"), strings.Split(before, "\n")
+	for _, line := range was {
+		if !slices.Contains(is, line) {
+			t.Errorf("no more: %s", line)
+		}
+	}
+	for _, line := range is {
+		if !slices.Contains(was, line) {
+			t.Errorf("new: %s", line)
+		}
+	}
+}
+
+func TestPartitioningChangesNothingElse(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	conn := f.db.Conn(t)
+	if err := migrations.ApplyRoles(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	f.insert("a", "b", "-")
+	f.aged(time.Hour, "published", "parked", "dead_lettered")
+	f.exec(`select postrider.outbox_set_max_payload_bytes(1000)`) // leaves a constraint that does not speak of old rows
+	before := contents(f)
+	f.partition(5)
+	sameContents(t, contents(f), before)
+	for sql, want := range map[string]string{
+		`select string_agg(name || ' ' || coalesce(from_id::text, '') || '-' || to_id, ', ' order by to_id) from postrider.outbox_partition`: "outbox_event_p0 -7, outbox_event_p7 7-12, outbox_event_p12 12-17",
+		// The same autovacuum settings everywhere, and no index beside those of the table.
+		`select count(distinct c.reloptions) || ' ' || count(*) from pg_class c join pg_inherits i on i.inhrelid = c.oid where inhparent = 'postrider.outbox_event'::regclass and 'autovacuum_vacuum_threshold=20000' = any (c.reloptions)`: "1 4",
+		`select string_agg(distinct n::text, ' ') from (select count(*) n from pg_index x join pg_inherits i on i.inhrelid = x.indrelid where inhparent = 'postrider.outbox_event'::regclass group by x.indrelid) c`:                        "6",
+	} {
+		if got := value[string](f, sql); got != want {
+			t.Errorf("%s\n%s, want %s", sql, got, want)
+		}
+	}
+	// Everybody goes on, in their role.
+	for _, sql := range []string{
+		"set role postrider_writer",
+		"insert into postrider.outbox_event (topic, key, payload) values ('t', 'a', 'v')",
+		"select postrider.outbox_publish('t', 'a', '1', idempotency_key => 'k')",
+		"reset role",
+		"select postrider.outbox_set_max_payload_bytes(2000)",
+		"set role postrider_relay",
+		"select postrider.outbox_add_partitions(3)",
+		"select postrider.outbox_drop_partition('1 day')",
+		"reset role",
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	c := f.claim()
+	if got := claimed(c); !slices.Equal(got, []int64{1, 2, 3, 7, 8}) {
+		t.Errorf("claimed %v", got)
+	}
+	f.settle(c, &relay.Settlement{Delivered: claimed(c)})
+	if err := Partition(t.Context(), conn, PartitionOptions{Rows: 5}); err == nil || !strings.Contains(err.Error(), "partitioned already") {
+		t.Errorf("partitioned twice: %v", err)
+	}
+}
+
+func TestWhatKeepsFromPartitioning(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	conn := f.db.Conn(t)
+	f.insert("a")
+	f.exec(`create table public.mine (event bigint references postrider.outbox_event);
+		create view public.theirs as select id from postrider.outbox_event;
+		create function public.f() returns trigger language plpgsql as 'begin return new; end';
+		create trigger ours before insert on postrider.outbox_event for each row execute function public.f();
+		create publication everything for table postrider.outbox_event`)
+	before := contents(f)
+	err := Partition(t.Context(), conn, PartitionOptions{Rows: 5})
+	for _, want := range []string{"foreign key mine_event_fkey of public.mine", "publication everything", "trigger ours", "view public.theirs"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name the %s", err, want)
+		}
+	}
+	f.exec(`drop publication everything; drop trigger ours on postrider.outbox_event; drop view public.theirs; drop table public.mine`)
+	// A row beyond the ids there are.
+	if err := Partition(t.Context(), conn, PartitionOptions{Rows: 0}); err == nil || !strings.Contains(err.Error(), "Rows is 0") {
+		t.Errorf("partitions of 0 rows: %v", err)
+	}
+	f.exec(`create unique index one_topic on postrider.outbox_event (topic)`)
+	if err := Partition(t.Context(), conn, PartitionOptions{Rows: 5}); err == nil || !strings.Contains(err.Error(), "unique") {
+		t.Errorf("with a unique index: %v", err)
+	}
+	f.exec(`drop index postrider.one_topic`)
+	// Somebody is in the table all the time.
+	tx, err := f.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select count(*) from postrider.outbox_event`); err != nil {
+		t.Fatal(err)
+	}
+	err = Partition(t.Context(), conn, PartitionOptions{Rows: 5, Patience: time.Millisecond})
+	if err == nil || !strings.Contains(err.Error(), "too busy") || !strings.Contains(err.Error(), "pg_stat_activity") {
+		t.Errorf("in a busy table: %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sameContents(t, contents(f), before)
+	f.partition(5)
+}
+
+// parts are the partitions in order, without the default one.
+func (f *fixture) parts() string {
+	f.Helper()
+	return value[string](f, `select coalesce(string_agg(name, ' ' order by to_id), '') from postrider.outbox_partition`)
+}
+
+// rotated takes one step of the purge of published events.
+func (f *fixture) rotated(keep time.Duration) relay.Purged {
+	f.Helper()
+	got, err := f.store.Purge(f.Context(), relay.PurgeLimits{Kind: relay.PurgePublished, Keep: keep, Rows: 10_000})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return got
+}
+
+// passed settles everything pending and raises the marks over it.
+func (f *fixture) passed() {
+	f.Helper()
+	f.exec(`update postrider.outbox_event set state = 'published', sent_at = now(), updated_at = now() where state = 'pending'`)
+	f.raise()
+}
+
+func TestPartitionsAreDroppedWhenTheyAreDone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.partition(1000)
+	if got := f.parts(); got != "outbox_event_p0 outbox_event_p1 outbox_event_p1001" {
+		t.Fatalf("the partitions are %s", got)
+	}
+	f.exec(`insert into postrider.outbox_event (topic) select 't' from generate_series(1, 1990)`) // 1 to 1990
+	waiting := f.aged(40*relay.Day, "parked")[0]                                                  // 1991
+	dead := f.aged(40*relay.Day, "dead_lettered", "dead_lettered")                                // 1992, 1993
+	if got := f.rotated(month); got.Partitions != 0 {
+		t.Errorf("%+v while events are pending", got)
+	}
+	if got := f.parts(); got != "outbox_event_p0 outbox_event_p1 outbox_event_p1001 outbox_event_p2001 outbox_event_p3001" {
+		t.Errorf("the partitions are %s, want more ahead", got)
+	}
+	f.exec(`insert into postrider.outbox_event (topic) select 't' from generate_series(1, 3000)`) // to 4993
+	f.passed()
+	if got := f.rotated(month); got.Partitions != 0 {
+		t.Errorf("%+v before it is known since when they are settled", got)
+	}
+	settled := func() string {
+		return value[string](f, `select coalesce(string_agg(name, ' ' order by to_id), '') from postrider.outbox_partition where settled_at is not null`)
+	}
+	if got := settled(); got != "outbox_event_p0 outbox_event_p1 outbox_event_p2001 outbox_event_p3001" {
+		t.Errorf("settled are %s, want all full ones but that with event %d", got, waiting)
+	}
+	if got := f.rotated(month); got.Partitions != 0 {
+		t.Errorf("%+v before their time", got)
+	}
+	f.exec(`update postrider.outbox_partition set settled_at = settled_at - interval '31 days' where name <> 'outbox_event_p3001'`)
+	dry, err := f.store.Purge(t.Context(), relay.PurgeLimits{Kind: relay.PurgePublished, Keep: month, Rows: 1, DryRun: true})
+	if err != nil || dry.Partitions != 3 || dry.More {
+		t.Errorf("a dry run: %+v, %v, want 3 partitions", dry, err)
+	}
+	for range 3 { // the empty one of before, and two
+		if got := f.rotated(month); got.Partitions != 1 || !got.More {
+			t.Errorf("%+v, want one dropped", got)
+		}
+	}
+	if got := f.rotated(month); got.Partitions != 0 {
+		t.Errorf("%+v, want none", got)
+	}
+	if got := f.parts(); got != "outbox_event_p1001 outbox_event_p3001 outbox_event_p5993 outbox_event_p6993" {
+		t.Errorf("the partitions are %s", got)
+	}
+	// The parked event goes; its partition follows, without the dead-lettered ones.
+	f.exec(`update postrider.outbox_event set state = 'published', hold_id = null, sent_at = now(), updated_at = now() where id = $1`, waiting)
+	f.rotated(month)
+	f.exec(`update postrider.outbox_partition set settled_at = settled_at - interval '31 days' where name = 'outbox_event_p1001'`)
+	letters := value[string](f, `select string_agg(e::text, ';' order by id) from postrider.outbox_event e where state = 'dead_lettered'`)
+	if got := f.rotated(month); got.Partitions != 1 {
+		t.Errorf("%+v, want one dropped", got)
+	}
+	if got := value[string](f, `select string_agg(e::text, ';' order by id) from postrider.outbox_event e where state = 'dead_lettered'`); got != letters {
+		t.Errorf("the dead-lettered events are\n%s\nthey were\n%s", got, letters)
+	}
+	if got := value[string](f, `select string_agg(distinct c.relname, ' ') from postrider.outbox_event e join pg_class c on c.oid = e.tableoid where id <= 2000`); got != "outbox_event_default" {
+		t.Errorf("they are in %s", got)
+	}
+	// And go when their investigations are closed.
+	for _, id := range dead {
+		f.record(id, 1, "cancelled")
+	}
+	if n := f.purge(relay.PurgeLimits{Kind: relay.PurgeDeadLettered, Keep: month}); n != 2 {
+		t.Errorf("%d dead-lettered events are purged, want 2", n)
+	}
+}
+
+// What was done and waits again begins its time anew.
+func TestPartitionThatIsNeededAgainStays(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.partition(1000)
+	f.many(3500)
+	f.rotated(month)
+	f.raise()
+	f.rotated(month)
+	f.exec(`update postrider.outbox_partition set settled_at = settled_at - interval '31 days' where name <> 'outbox_event_p0'`)
+	again := func(state string) {
+		f.exec(`update postrider.outbox_event set state = $1::postrider.outbox_state, next_attempt_at = now() + interval '1 day', updated_at = now() where id = 5`, state)
+	}
+	again("scheduled")
+	f.rotated(month)
+	again("published")
+	f.rotated(month) // the next one is dropped, as it should be
+	if got := f.parts(); got != "outbox_event_p0 outbox_event_p1 outbox_event_p4500 outbox_event_p5500" {
+		t.Errorf("the partitions are %s", got)
+	}
+	if age := value[float64](f, `select extract(epoch from clock_timestamp() - settled_at)::float8 from postrider.outbox_partition where name = 'outbox_event_p1'`); age > 600 {
+		t.Errorf("it counts as settled for %v seconds", age)
+	}
+	// Pending again, which lowers the mark.
+	f.exec(`update postrider.outbox_partition set settled_at = settled_at - interval '31 days' where name = 'outbox_event_p1'`)
+	again("pending")
+	f.exec(lowerWater, value[int16](f, `select shard from postrider.outbox_event where id = 5`), 5)
+	if got := f.rotated(month); got.Partitions != 0 {
+		t.Errorf("%+v, although event 5 is pending", got)
+	}
+	c := f.claim()
+	if got := claimed(c); !slices.Equal(got, []int64{5}) {
+		t.Errorf("claimed %v", got)
+	}
+	c.Abandon()
+}
+
+// An event that is not committed yet keeps its partition, although nothing is to be seen of it.
+func TestPartitionWaitsForUncommittedEvents(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.partition(1000)
+	tx, err := f.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), `insert into postrider.outbox_event (topic, key) values ('t', 'late')`); err != nil {
+		t.Fatal(err)
+	}
+	f.many(4000)
+	f.raise()
+	for range 2 {
+		f.rotated(time.Nanosecond)
+	}
+	if n := value[int](f, `select count(*) from postrider.outbox_partition where settled_at is not null and name <> 'outbox_event_p0'`); n != 0 {
+		t.Errorf("%d partitions count as settled beside an uncommitted event", n)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c := f.claim()
+	f.settle(c, &relay.Settlement{Delivered: claimed(c)})
+	f.raise()
+	for range 8 {
+		f.rotated(time.Nanosecond)
+	}
+	if got := f.parts(); strings.Contains(got, "outbox_event_p0 ") || strings.Contains(got, "outbox_event_p1 ") {
+		t.Errorf("the partitions are %s", got)
+	}
+}
+
+func TestManyDeadLettersKeepTheirPartition(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.partition(2000)
+	f.exec(`insert into postrider.outbox_event (topic, key, state, sent_at, updated_at, episode)
+		select 't', 'k', 'dead_lettered', now(), now(), 1 from generate_series(1, 1001)`)
+	f.many(4000)
+	f.raise()
+	for range 4 {
+		f.rotated(time.Nanosecond)
+	}
+	if got := f.parts(); !strings.HasPrefix(got, "outbox_event_p1 ") {
+		t.Errorf("the partitions are %s", got)
+	}
+	f.exec(`delete from postrider.outbox_event where id = 1`)
+	if got := f.rotated(time.Nanosecond); got.Partitions != 1 {
+		t.Errorf("%+v, want the partition dropped, with 1000 dead letters moved", got)
+	}
+	if n := value[int](f, `select count(*) from postrider.outbox_event_default where state = 'dead_lettered'`); n != 1000 {
+		t.Errorf("%d dead-lettered events are kept, want 1000", n)
+	}
+}
+
+// Writers never fail for want of a partition: what has none goes to the default one, and is purged there.
+func TestWritersAreFasterThanPartitions(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.partition(100)
+	f.many(450) // 1 to 200 have partitions
+	if n := value[int](f, `select count(*) from postrider.outbox_event_default`); n != 250 {
+		t.Errorf("%d events are in the default partition, want 250", n)
+	}
+	f.rotated(month)
+	if got := f.parts(); got != "outbox_event_p0 outbox_event_p1 outbox_event_p101 outbox_event_p550 outbox_event_p650" {
+		t.Errorf("the partitions are %s, want new ones where writers are not yet", got)
+	}
+	f.many(200) // 451 to 650
+	if n := value[int](f, `select count(*) from postrider.outbox_event_default`); n != 349 {
+		t.Errorf("%d events are in the default partition, want 349", n)
+	}
+	f.exec(`update postrider.outbox_event set state = 'published', created_at = now() - interval '31 days', sent_at = now() - interval '31 days', updated_at = now()`)
+	if got := f.rotated(month); got.Rows != 349 {
+		t.Errorf("%+v, want 349 events of the default partition purged", got)
+	}
+	if n := value[int](f, `select count(*) from postrider.outbox_event`); n != 301 {
+		t.Errorf("%d events are left, want the 301 in partitions", n)
+	}
+}
+
+// The lock is not to be had: the rotation gives way, the purge goes on, and the next turn finds the rest.
+func TestRotationGivesWay(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.partition(1000)
+	f.many(3500)
+	f.rotated(month)
+	f.raise()
+	f.rotated(month)
+	tx, err := f.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select count(*) from postrider.outbox_event`); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.rotated(time.Nanosecond); got.Partitions != 0 || got.Busy {
+		t.Errorf("%+v, beside a reader", got)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.rotated(time.Nanosecond); got.Partitions != 1 {
+		t.Errorf("%+v, want a partition dropped", got)
+	}
+}
