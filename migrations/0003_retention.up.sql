@@ -245,8 +245,10 @@ begin
     last := coalesce(pg_sequence_last_value('postrider.outbox_event_id_seq'), 0);
     rows := newest.to_id - newest.from_id;
     start := newest.to_id;
-    if last >= start then
-        -- Writers were faster, and are in the default partition. The next one begins where they are not yet.
+    if start - last < rows / 2 then
+        -- Writers are, or will be in a moment, where it would begin. A row that is on its way to the default
+        -- partition while that id gets a partition of its own is refused. So the new one begins well beyond
+        -- them, and the ids until there are the default partition's.
         start := last + rows;
     end if;
     while start - last < ahead * rows + 1 and added < ahead loop

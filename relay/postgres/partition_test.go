@@ -275,16 +275,16 @@ func TestPartitionsAreDroppedWhenTheyAreDone(t *testing.T) {
 	if got := f.parts(); got != "outbox_event_p0 outbox_event_p1 outbox_event_p1001" {
 		t.Fatalf("the partitions are %s", got)
 	}
-	f.exec(`insert into postrider.outbox_event (topic) select 't' from generate_series(1, 1990)`) // 1 to 1990
-	waiting := f.aged(40*relay.Day, "parked")[0]                                                  // 1991
-	dead := f.aged(40*relay.Day, "dead_lettered", "dead_lettered")                                // 1992, 1993
+	f.exec(`insert into postrider.outbox_event (topic) select 't' from generate_series(1, 1190)`) // 1 to 1190
+	waiting := f.aged(40*relay.Day, "parked")[0]                                                  // 1191
+	dead := f.aged(40*relay.Day, "dead_lettered", "dead_lettered")                                // 1192, 1193
 	if got := f.rotated(month); got.Partitions != 0 {
 		t.Errorf("%+v while events are pending", got)
 	}
 	if got := f.parts(); got != "outbox_event_p0 outbox_event_p1 outbox_event_p1001 outbox_event_p2001 outbox_event_p3001" {
 		t.Errorf("the partitions are %s, want more ahead", got)
 	}
-	f.exec(`insert into postrider.outbox_event (topic) select 't' from generate_series(1, 3000)`) // to 4993
+	f.exec(`insert into postrider.outbox_event (topic) select 't' from generate_series(1, 3000)`) // to 4193
 	f.passed()
 	if got := f.rotated(month); got.Partitions != 0 {
 		t.Errorf("%+v before it is known since when they are settled", got)
@@ -311,7 +311,7 @@ func TestPartitionsAreDroppedWhenTheyAreDone(t *testing.T) {
 	if got := f.rotated(month); got.Partitions != 0 {
 		t.Errorf("%+v, want none", got)
 	}
-	if got := f.parts(); got != "outbox_event_p1001 outbox_event_p3001 outbox_event_p5993 outbox_event_p6993" {
+	if got := f.parts(); got != "outbox_event_p1001 outbox_event_p3001 outbox_event_p5193 outbox_event_p6193" {
 		t.Errorf("the partitions are %s", got)
 	}
 	// The parked event goes; its partition follows, without the dead-lettered ones.
@@ -482,5 +482,46 @@ func TestRotationGivesWay(t *testing.T) {
 	}
 	if got := f.rotated(time.Nanosecond); got.Partitions != 1 {
 		t.Errorf("%+v, want a partition dropped", got)
+	}
+}
+
+// TestClaimsPassOldPartitions: what lies below the low-water marks is not even opened.
+func TestClaimsPassOldPartitions(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.partition(3000)
+	f.many(3000 + raiseAfter)
+	f.raise()
+	f.insert("a")
+	conn, err := f.relay.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	err = pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+		for _, sql := range []string{"set local plan_cache_mode = force_generic_plan", "select set_config('postrider.claim', '{1,2,3,4}', true)", "prepare q as " + claimEvents} {
+			if _, err := tx.Exec(t.Context(), sql); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.Query(t.Context(), "explain (analyze, costs off, timing off, summary off) execute q(1000, 1000000)")
+		if err != nil {
+			return err
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return err
+		}
+		plan := strings.Join(lines, "\n")
+		for part, passed := range map[string]bool{"outbox_event_p0": true, "outbox_event_p1": true, "outbox_event_p3001": false} {
+			if got := regexp.MustCompile(part + ` \S+ \(never executed\)`).MatchString(plan); got != passed {
+				t.Errorf("%s is passed: %v, want %v:\n%s", part, got, passed, plan)
+			}
+		}
+		_, err = tx.Exec(t.Context(), "deallocate q")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

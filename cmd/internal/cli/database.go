@@ -53,7 +53,7 @@ func explain(err error, role string) error {
 		return err
 	}
 	switch refused.Code {
-	case "42P01", "3F000", "42703": // undefined_table, invalid_schema_name, undefined_column
+	case "42P01", "3F000", "42703", "42883": // undefined_table, invalid_schema_name, undefined_column, undefined_function
 		return fmt.Errorf("%w; the database lacks migrations: postrider migrate up", err)
 	case "42501": // insufficient_privilege
 		return fmt.Errorf("%w; grant %s to the user of database.url (see postrider migrate roles)", err, role)

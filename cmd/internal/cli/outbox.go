@@ -20,7 +20,7 @@ func (c *commands) outbox() *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  c.group,
 	}
-	cmd.AddCommand(c.outboxStatus(), c.outboxProcess(), c.outboxRetry(), c.outboxCleanup())
+	cmd.AddCommand(c.outboxStatus(), c.outboxProcess(), c.outboxRetry(), c.outboxCleanup(), c.outboxPartition())
 	return cmd
 }
 
