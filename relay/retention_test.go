@@ -126,10 +126,18 @@ func TestBacklogGauges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewRegistry()
+		var mu sync.Mutex
 		reads := 0
+		read := func() int {
+			mu.Lock()
+			defer mu.Unlock()
+			return reads
+		}
 		r := testRelay(t, func(c *Config) {
 			c.Registerer = reg
 			c.Store = &fakeStore{backlog: func(_ context.Context, limit int) (Backlog, error) {
+				mu.Lock()
+				defer mu.Unlock()
 				reads++
 				if limit != backlogLimit {
 					t.Errorf("a limit of %d", limit)
@@ -144,16 +152,16 @@ func TestBacklogGauges(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
 		time.Sleep(time.Second)
-		if reads != 1 {
-			t.Errorf("%d reads in the first second", reads)
+		if n := read(); n != 1 {
+			t.Errorf("%d reads in the first second", n)
 		}
-		read := float64(time.Now().Add(-time.Second).UnixMilli()) / 1000
+		first := float64(time.Now().Add(-time.Second).UnixMilli()) / 1000
 		time.Sleep(time.Minute - 2*time.Second) // the second and the third fail and are tried again sooner
-		if reads < 6 || reads > 8 {
-			t.Errorf("%d reads in a minute", reads)
+		if n := read(); n < 6 || n > 8 {
+			t.Errorf("%d reads in a minute", n)
 		}
-		if got := testutil.ToFloat64(r.metrics.backlog.readAt); got <= read {
-			t.Errorf("the backlog was read at %f, first at %f", got, read)
+		if got := testutil.ToFloat64(r.metrics.backlog.readAt); got <= first {
+			t.Errorf("the backlog was read at %f, first at %f", got, first)
 		}
 		stop()
 		if err := <-ended; err != nil {
