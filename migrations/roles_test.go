@@ -110,8 +110,12 @@ func TestRelayMayNotWriteEvents(t *testing.T) {
 		`update postrider.outbox_event set state = 'published'`,
 		`delete from postrider.outbox_event where state = 'published'`,
 		`insert into postrider.outbox_hold (scope, topic, cause, next_probe_at) values ('topic', 't', 'route', now())`,
+		`update postrider.outbox_purge set position = '1'`,
+		`delete from postrider.outbox_idempotency_key`,
+		`select postrider.dlq_event_closed(gen_random_uuid(), 1)`,
 		`select count(*) from postrider.schema_migration`)
 	refuse(t, conn, "postrider_relay",
+		`insert into postrider.outbox_purge (kind) values ('x')`,
 		`insert into postrider.outbox_event (topic) values ('t')`,
 		`select postrider.outbox_publish('t', 'k', '{}'::jsonb)`,
 		`select postrider.outbox_set_max_payload_bytes(1)`,

@@ -35,6 +35,9 @@ func TestConfigDefaults(t *testing.T) {
 	if prefix := fmt.Sprintf("%s:%d:", host, os.Getpid()); !strings.HasPrefix(c.Worker, prefix) || len(c.Worker) != len(prefix)+8 {
 		t.Errorf("worker %q, want %s and 8 random characters", c.Worker, prefix)
 	}
+	if c.Retention != (Retention{Published: 720 * time.Hour, DeadLettered: 2160 * time.Hour, IdempotencyKeys: 720 * time.Hour}) {
+		t.Errorf("retention %+v", c.Retention)
+	}
 	c.Logger.Error("nobody sees this")
 }
 
@@ -58,7 +61,7 @@ func TestConfigKeepsWhatIsSet(t *testing.T) {
 	if got := out.String(); !strings.Contains(got, "component=relay worker="+r.cfg.Worker) {
 		t.Errorf("the log does not say who speaks: %s", got)
 	}
-	if families, err := reg.Gather(); err != nil || len(families) != 7 {
+	if families, err := reg.Gather(); err != nil || len(families) != 13 {
 		t.Errorf("%d metrics are registered, %v", len(families), err)
 	}
 }
@@ -83,14 +86,17 @@ func TestRestartedRelayIsAnother(t *testing.T) {
 func TestConfigValidation(t *testing.T) {
 	t.Parallel()
 	for mention, change := range map[string]func(*Config){
-		"Store is required":      func(c *Config) { c.Store = nil },
-		"Publisher is required":  func(c *Config) { c.Publisher = nil },
-		"Workers is -1":          func(c *Config) { c.Workers = -1 },
-		"Workers is 65":          func(c *Config) { c.Workers = 65 },
-		"BatchSize is -1":        func(c *Config) { c.BatchSize = -1 },
-		"PublishTimeout is -1ns": func(c *Config) { c.PublishTimeout = -1 },
-		"IdlePollMin is -1ns":    func(c *Config) { c.IdlePollMin = -1 },
-		"IdlePollMax 1ns":        func(c *Config) { c.IdlePollMax = 1 },
+		"Store is required":                       func(c *Config) { c.Store = nil },
+		"Publisher is required":                   func(c *Config) { c.Publisher = nil },
+		"Workers is -1":                           func(c *Config) { c.Workers = -1 },
+		"Workers is 65":                           func(c *Config) { c.Workers = 65 },
+		"BatchSize is -1":                         func(c *Config) { c.BatchSize = -1 },
+		"PublishTimeout is -1ns":                  func(c *Config) { c.PublishTimeout = -1 },
+		"IdlePollMin is -1ns":                     func(c *Config) { c.IdlePollMin = -1 },
+		"IdlePollMax 1ns":                         func(c *Config) { c.IdlePollMax = 1 },
+		"retention of published rows is -1ns":     func(c *Config) { c.Retention.Published = -1 },
+		"retention of dead_lettered rows is -1ns": func(c *Config) { c.Retention.DeadLettered = -1 },
+		"idempotency_key rows is -1ns":            func(c *Config) { c.Retention.IdempotencyKeys = -1 },
 	} {
 		c := Config{Store: &fakeStore{}, Publisher: &fakePublisher{}}
 		change(&c)

@@ -17,6 +17,8 @@ type fakeStore struct {
 	claim   func(context.Context, Limits) (Claim, error)
 	letters func(context.Context, func(string) string, int) (LetterClaim, error)
 	back    func(context.Context, int, time.Duration) (Returned, error)
+	purge   func(context.Context, PurgeLimits) (Purged, error)
+	backlog func(context.Context, int) (Backlog, error)
 }
 
 func (s *fakeStore) Claim(ctx context.Context, l Limits) (Claim, error) {
@@ -38,6 +40,20 @@ func (s *fakeStore) Return(ctx context.Context, limit int, grace time.Duration) 
 		return Returned{}, nil
 	}
 	return s.back(ctx, limit, grace)
+}
+
+func (s *fakeStore) Purge(ctx context.Context, l PurgeLimits) (Purged, error) {
+	if s.purge == nil {
+		return Purged{}, nil
+	}
+	return s.purge(ctx, l)
+}
+
+func (s *fakeStore) Backlog(ctx context.Context, limit int) (Backlog, error) {
+	if s.backlog == nil {
+		return Backlog{}, nil
+	}
+	return s.backlog(ctx, limit)
 }
 
 // claimOf is a store whose every claim is c.

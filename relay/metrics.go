@@ -11,6 +11,10 @@ type metrics struct {
 	inFlight       prometheus.Gauge
 	brokersAway    prometheus.Gauge
 	publishSeconds prometheus.Histogram
+	purged         *prometheus.CounterVec
+	backlog        backlogGauges
+
+	partitionsDropped prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -29,15 +33,24 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "1 while this relay reaches no broker and publishes nothing, otherwise 0."}),
 		publishSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "postrider_outbox_publish_seconds",
 			Help: "Time from handing a batch to the broker to its last acknowledgement.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16)}),
+		purged: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_outbox_purged_total",
+			Help: "Rows removed because nobody needs them any more, by kind: published and dead_lettered events, idempotency keys."}, []string{"kind"}),
+		backlog: newBacklogGauges(),
+		partitionsDropped: prometheus.NewCounter(prometheus.CounterOpts{Name: "postrider_outbox_partitions_dropped_total",
+			Help: "Partitions of the outbox dropped because all their events are settled and old enough."}),
+	}
+	for _, k := range PurgeKinds() {
+		m.purged.WithLabelValues(string(k))
 	}
 	for _, c := range []Class{Delivered, Infrastructure, Route, Record, Permanent, Withheld} {
 		m.outcomes.WithLabelValues(string(c))
 	}
-	for _, l := range []string{"publish", "dead_letter", "return"} {
+	for _, l := range []string{"publish", "dead_letter", "return", "retention", "backlog"} {
 		m.errors.WithLabelValues(l)
 	}
 	if reg != nil {
-		reg.MustRegister(m.outcomes, m.errors, m.deadLettered, m.batch, m.inFlight, m.brokersAway, m.publishSeconds)
+		reg.MustRegister(m.outcomes, m.errors, m.deadLettered, m.batch, m.inFlight, m.brokersAway, m.publishSeconds, m.purged, m.partitionsDropped)
+		m.backlog.register(reg)
 	}
 	return m
 }

@@ -21,6 +21,8 @@ type Store interface {
 	// Return brings back, up to limit each, scheduled events whose time has come and parked events
 	// whose hold is draining, and lets a probe through each hold that is due for one.
 	Return(ctx context.Context, limit int, grace time.Duration) (Returned, error)
+	Purger
+	BacklogReader
 }
 
 // Limits bounds one claim.

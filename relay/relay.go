@@ -40,6 +40,8 @@ type Config struct {
 	// IdlePollMin and IdlePollMax bound the pause between polls when there is nothing to do.
 	// Default to 2ms and 50ms.
 	IdlePollMin, IdlePollMax time.Duration
+	// Retention says how long rows stay that nobody waits for. Defaults to the defaults of its fields.
+	Retention Retention
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
 	// Registerer receives the metrics. Defaults to none.
@@ -73,6 +75,7 @@ func (c Config) withDefaults() Config {
 	if c.IdlePollMax == 0 {
 		c.IdlePollMax = 50 * time.Millisecond
 	}
+	c.Retention = c.Retention.withDefaults()
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -95,11 +98,15 @@ func (c Config) validate() error {
 	case c.IdlePollMin < 0 || c.IdlePollMax < c.IdlePollMin:
 		return fmt.Errorf("relay: IdlePollMin is %v and IdlePollMax %v, they must be positive and in this order", c.IdlePollMin, c.IdlePollMax)
 	}
+	if err := c.Retention.Validate(); err != nil {
+		return fmt.Errorf("relay: Retention: %w", err)
+	}
 	return nil
 }
 
 // Relay carries outbox events to Kafka until its context ends.
 type Relay struct {
+	given   Config // what New was given
 	cfg     Config
 	metrics *metrics
 	idle    *idle
@@ -110,11 +117,12 @@ type Relay struct {
 
 // New checks the configuration and returns a relay that does nothing until Run.
 func New(cfg Config) (*Relay, error) {
+	given := cfg
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	r := &Relay{cfg: cfg, metrics: newMetrics(cfg.Registerer), idle: newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2)}
+	r := &Relay{given: given, cfg: cfg, metrics: newMetrics(cfg.Registerer), idle: newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2)}
 	r.rules = rules{settings: r.settings, check: cfg.Publisher.Check, partition: cfg.Publisher.Partition, storms: newStorms(),
 		crowd: new(crowds).due, crowdMin: crowdMin}
 	return r, nil
@@ -145,11 +153,13 @@ func (r *Relay) Run(ctx context.Context) error {
 		w := &worker{relay: r, id: fmt.Sprintf("%s/%d", r.cfg.Worker, n)}
 		wg.Go(func() { r.loop(ctx, "publish", w.runOnce, r.idle) })
 	}
-	// The two background loops have little to do and pause longer.
+	// The background loops have little to do and pause longer.
 	wg.Go(func() {
 		r.loop(ctx, "dead_letter", r.sendLetters, newIdle(20*time.Millisecond, 250*time.Millisecond, 0))
 	})
 	wg.Go(func() { r.loop(ctx, "return", r.returnHeld, newIdle(20*time.Millisecond, 50*time.Millisecond, 0)) })
+	wg.Go(func() { r.loop(ctx, "retention", r.purge, newIdle(time.Second, time.Minute, 0)) })
+	wg.Go(func() { r.loop(ctx, "backlog", r.readBacklog, newIdle(backlogEvery, backlogEvery, 0)) })
 	wg.Wait()
 	r.cfg.Logger.Info("relay stopped")
 	return nil

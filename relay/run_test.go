@@ -134,8 +134,10 @@ postrider_outbox_publish_total{class="route"} 0
 postrider_outbox_publish_total{class="withheld"} 0
 # HELP postrider_outbox_cycle_errors_total Relay cycles that failed, by loop.
 # TYPE postrider_outbox_cycle_errors_total counter
+postrider_outbox_cycle_errors_total{loop="backlog"} 0
 postrider_outbox_cycle_errors_total{loop="dead_letter"} 0
 postrider_outbox_cycle_errors_total{loop="publish"} 0
+postrider_outbox_cycle_errors_total{loop="retention"} 0
 postrider_outbox_cycle_errors_total{loop="return"} 0
 `), "postrider_outbox_publish_total", "postrider_outbox_cycle_errors_total")
 	if err != nil {

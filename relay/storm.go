@@ -12,16 +12,16 @@ type storms struct {
 	now func() time.Time
 
 	mu     sync.Mutex
-	topics map[string]*tally
+	topics map[string]*topicTally
 }
 
-type tally struct {
+type topicTally struct {
 	since                time.Time
 	exhausted, delivered int
 	storm                bool
 }
 
-func newStorms() *storms { return &storms{now: time.Now, topics: map[string]*tally{}} }
+func newStorms() *storms { return &storms{now: time.Now, topics: map[string]*topicTally{}} }
 
 // delivered counts one. Topics of which nothing was given up lately are not counted.
 func (s *storms) delivered(topic string) {
@@ -44,7 +44,7 @@ func (s *storms) exhausted(topic string, settings *TopicSettings) bool {
 	defer s.mu.Unlock()
 	t := s.topics[topic]
 	if t == nil || s.now().Sub(t.since) > settings.StormWindow {
-		t = &tally{since: s.now()}
+		t = &topicTally{since: s.now()}
 		s.topics[topic] = t
 	}
 	t.exhausted++

@@ -47,14 +47,16 @@ grant insert (topic, key, payload, headers, available_at, task_uuid) on postride
 
 -- Relay and collector: they change what they carry and record what they meet; they write no events.
 -- Locking a row takes the right to update its table.
-grant select on postrider.schema_migration, postrider.v_outbox_event to postrider_relay;
-grant select, update on postrider.outbox_shard to postrider_relay;
+grant select on postrider.schema_migration, postrider.v_outbox_event, postrider.outbox_partition to postrider_relay;
+grant select, update on postrider.outbox_shard, postrider.outbox_purge to postrider_relay;
 grant select on sequence postrider.outbox_event_id_seq to postrider_relay;
 grant select, update, delete on postrider.outbox_event to postrider_relay;
 grant select, insert, update, delete on postrider.outbox_hold, postrider.outbox_hold_shard, postrider.outbox_batch to postrider_relay;
 grant select, delete on postrider.outbox_idempotency_key to postrider_relay;
 grant select, insert, update on postrider.dlq_entry, postrider.dlq_letter to postrider_relay;
-grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_generate_v7() to postrider_relay;
+grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_generate_v7(),
+    postrider.dlq_event_closed(uuid, integer), postrider.outbox_add_partitions(integer),
+    postrider.outbox_drop_partition(interval, boolean) to postrider_relay;
 
 -- Operators: they read everything and write what an investigation came to.
 grant select on all tables in schema postrider to postrider_operator;

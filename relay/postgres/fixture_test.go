@@ -31,6 +31,9 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{T: t, db: pgtest.New(t)}
 	f.pool = f.db.Pool(t)
 	f.store, f.relay = f.open(Options{}, StoreOptions{})
+	if strings.HasPrefix(t.Name(), onPartitions) {
+		f.partition(3)
+	}
 	return f
 }
 

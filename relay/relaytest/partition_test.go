@@ -1,90 +1,91 @@
 package relaytest
 
 import (
-	"fmt"
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/relay/kafka"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/postgres"
 )
 
-// TestOnePartitionAway: one partition of a topic has no leader, or too few replicas, or says nothing. Its
-// keys wait, in order; those of the other partitions, and events without a key, arrive meanwhile.
-func TestOnePartitionAway(t *testing.T) {
+// TestPartitionsUnderLoad: the outbox is partitioned while writers write and relays carry, and its
+// partitions come and go under them. Nothing is lost, sent twice or out of order, and what was
+// dead-lettered keeps its row when its partition goes.
+func TestPartitionsUnderLoad(t *testing.T) {
 	t.Parallel()
-	for name, err := range map[string]*kerr.Error{
-		"without a leader": kerr.LeaderNotAvailable,
-		"not replicated":   kerr.NotEnoughReplicas,
-		"silent":           kerr.RequestTimedOut,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t)
-			const partitions, rounds, keys = 4, 10, 12
-			topic, dlq := r.broker.Topic(t, partitions, nil), r.broker.Topic(t, 1, nil)
-			f := r.broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: topic, Partitions: []int32{1}, Err: err, Count: -1})
-			place, away := &kafka.Publisher{}, map[string]bool{}
-			for k := range keys {
-				key := fmt.Sprintf("k%d", k)
-				away[key] = place.Partition([]byte(key), partitions) == 1
-			}
-			r.start(dlq)
-			r.start(dlq)
-			for round := range rounds {
-				for key := range away {
-					r.exec(`insert into postrider.outbox_event (topic, key, payload) values ($1, $2, $3)`, topic, []byte(key), fmt.Appendf(nil, "%03d", round))
-				}
-				r.exec(`insert into postrider.outbox_event (topic, payload) values ($1, 'no key')`, topic)
-			}
-			stays := 0
-			for _, a := range away {
-				if a {
-					stays += rounds
-				}
-			}
-			if stays == 0 || stays == keys*rounds {
-				t.Fatalf("%d of %d keyed events are on the partition that is away", stays, keys*rounds)
-			}
-			// Of the events without a key only those may wait that were on their way there at the beginning.
-			r.until(time.Minute, `(select count(*) from postrider.outbox_event where state = 'published' and key is not null) = $1`, keys*rounds-stays)
-			r.until(time.Minute, `exists (select from postrider.outbox_event where state = 'published' and key is null)`)
-			r.until(time.Minute, `(select count(*) from postrider.outbox_hold where scope = 'partition' and partition = 1 and partitions = 4) = 1
-				and not exists (select from postrider.outbox_hold where scope = 'topic')`)
-			f.Remove()
-			r.until(time.Minute, drained)
-			next := map[string]int{}
-			unkeyed := map[string]bool{}
-			for _, rec := range r.broker.ReadAll(t, topic, rounds*(keys+1)) {
-				key := string(rec.Key)
-				if rec.Key == nil {
-					for _, h := range rec.Headers {
-						if h.Key == "postrider-event-id" {
-							unkeyed[string(h.Value)] = true
-						}
-					}
-					continue
-				}
-				if want := fmt.Sprintf("%03d", next[key]); string(rec.Value) == want {
-					next[key]++
-				} else if string(rec.Value) > want {
-					t.Errorf("%s of %s came before %s", rec.Value, key, want)
-				}
-			}
-			for key := range away {
-				if next[key] != rounds {
-					t.Errorf("%s has %d of %d", key, next[key], rounds)
-				}
-			}
-			if len(unkeyed) != rounds {
-				t.Errorf("%d events without a key arrived, want %d", len(unkeyed), rounds)
-			}
-			if n := len(r.broker.ReadAll(t, dlq, 0)); n != 0 {
-				t.Errorf("%d events were given up", n)
+	r := newRig(t)
+	wide, narrow, dlq := r.broker.Topic(t, 4, nil), r.broker.Topic(t, 1, nil), r.broker.Topic(t, 1, nil)
+	w := newWorkload(r, 8, wide, narrow)
+	r.start(dlq)
+	r.start(dlq)
+	var wg sync.WaitGroup
+	for range 3 {
+		rng := rand.New(rand.NewPCG(rand.Uint64(), 1))
+		wg.Go(func() {
+			for range 8 {
+				w.burst(rng, 1, 30)
+				// As after some more events, so that partitions fill.
+				r.exec(`select setval(pg_get_serial_sequence('postrider.outbox_event', 'id'), nextval(pg_get_serial_sequence('postrider.outbox_event', 'id')) + 200)`)
 			}
 		})
+	}
+	conn, err := pgx.Connect(t.Context(), r.pool.Config().ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	r.until(time.Minute, `exists (select from postrider.outbox_event where state = 'published')`)
+	began := time.Now()
+	if err := postgres.Partition(t.Context(), conn, postgres.PartitionOptions{Rows: 1500}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("partitioned within %v", time.Since(began))
+	pool, err := postgres.NewPool(t.Context(), r.pool.Config().ConnString(), postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	store := postgres.NewStore(pool, postgres.StoreOptions{})
+	ctx, stop := context.WithCancel(t.Context())
+	var dropped atomic.Int64
+	var rotating sync.WaitGroup
+	rotating.Go(func() {
+		for ctx.Err() == nil {
+			got, err := store.Purge(ctx, relay.PurgeLimits{Kind: relay.PurgePublished, Keep: time.Nanosecond, Rows: 100})
+			if err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+			dropped.Add(int64(got.Partitions))
+			select {
+			case <-ctx.Done():
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	})
+	wg.Wait()
+	r.until(time.Minute, drained)
+	// Most of the writing may have been over before there were partitions: more of it, until a few went.
+	more := rand.New(rand.NewPCG(1, 1))
+	for deadline := time.Now().Add(time.Minute); dropped.Load() < 3 && time.Now().Before(deadline); {
+		r.exec(`select setval(pg_get_serial_sequence('postrider.outbox_event', 'id'), nextval(pg_get_serial_sequence('postrider.outbox_event', 'id')) + 2000)`)
+		w.burst(more, 1, 3)
+		r.until(time.Minute, drained)
+	}
+	r.until(time.Minute, `not exists (select from pg_class where relname = 'outbox_event_p0')`)
+	stop()
+	rotating.Wait()
+	v := w.verdict(dlq)
+	t.Logf("%d partitions are dropped; %s", dropped.Load(), v)
+	if err := v.Err(); err != nil || v.Duplicates != 0 {
+		t.Errorf("%v, %d duplicates", err, v.Duplicates)
+	}
+	if dropped.Load() < 3 {
+		t.Errorf("%d partitions are dropped, want a few", dropped.Load())
 	}
 }

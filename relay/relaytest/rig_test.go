@@ -51,12 +51,11 @@ type running struct {
 	ended chan struct{}
 }
 
-// start runs a relay with connections and producers of its own.
-func (r *rig) start(dlq string) *running {
+// engine makes a relay with connections and producers of its own, which close ends.
+func (r *rig) engine(dlq string) (engine *relay.Relay, close func()) {
 	r.Helper()
 	log := slog.New(slog.NewTextHandler(r.log, nil))
-	ctx, stop := context.WithCancel(context.Background())
-	pool, err := postgres.NewPool(ctx, r.proxy.URL(), postgres.Options{})
+	pool, err := postgres.NewPool(r.Context(), r.proxy.URL(), postgres.Options{})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -64,7 +63,7 @@ func (r *rig) start(dlq string) *running {
 	if err != nil {
 		r.Fatal(err)
 	}
-	engine, err := relay.New(relay.Config{
+	engine, err = relay.New(relay.Config{
 		Store: postgres.NewStore(pool, postgres.StoreOptions{}), Publisher: publisher, Workers: 3, BatchSize: 200,
 		TopicSettings: relay.ForAll(relay.TopicSettings{DLQTopic: dlq, StormEvents: -1,
 			Retry: outbox.RetryPolicy{MaxAttempts: 3, Base: 20 * time.Millisecond, Max: 50 * time.Millisecond}}),
@@ -73,14 +72,24 @@ func (r *rig) start(dlq string) *running {
 	if err != nil {
 		r.Fatal(err)
 	}
+	return engine, func() {
+		publisher.Close()
+		pool.Close()
+	}
+}
+
+// start runs a relay.
+func (r *rig) start(dlq string) *running {
+	r.Helper()
+	engine, finish := r.engine(dlq)
+	ctx, stop := context.WithCancel(context.Background())
 	e := &running{stop: stop, ended: make(chan struct{})}
 	go func() {
 		defer close(e.ended)
 		if err := engine.Run(ctx); err != nil {
 			r.Errorf("the relay ended with %v", err)
 		}
-		publisher.Close()
-		pool.Close()
+		finish()
 	}()
 	r.Cleanup(e.halt)
 	return e

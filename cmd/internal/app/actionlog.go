@@ -87,6 +87,16 @@ func (a actionLog) Return(ctx context.Context, limit int, grace time.Duration) (
 	return returned, err
 }
 
+// Purge is a pass of its own.
+func (a actionLog) Purge(ctx context.Context, limits relay.PurgeLimits) (relay.Purged, error) {
+	began := time.Now()
+	purged, err := a.Store.Purge(ctx, limits)
+	if purged.Rows > 0 {
+		result(ctx, a.log.With("action", "purge", "kind", string(limits.Kind), "dry_run", limits.DryRun), began, err, slog.Int("processed", purged.Rows))
+	}
+	return purged, err
+}
+
 func result(ctx context.Context, log *slog.Logger, began time.Time, err error, attrs ...slog.Attr) {
 	attrs = append(attrs, slog.Float64("duration_ms", float64(time.Since(began).Microseconds())/1000))
 	level := slog.LevelInfo

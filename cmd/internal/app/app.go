@@ -14,6 +14,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
 	"github.com/postrider/postrider/cmd/internal/obs"
+	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/kafka"
 )
 
@@ -43,6 +44,7 @@ type App struct {
 
 	service   *pgxpool.Pool
 	publisher *kafka.Publisher
+	engine    *relay.Relay    // nil without the role
 	http      *httpapi.Server // nil without the role
 	parts     []part
 }

@@ -38,12 +38,13 @@ func (a *App) makeRelay(ctx context.Context) error {
 		Store: store, Publisher: a.publisher,
 		Workers: c.Outbox.Workers, BatchSize: c.Outbox.BatchSize,
 		TopicSettings: c.TopicSettings, CommitOrder: c.UsesCommitOrder(),
-		PublishTimeout: c.Outbox.PublishTimeout,
-		Logger:         a.options.Logger, Registerer: a.options.Registry,
+		PublishTimeout: c.Outbox.PublishTimeout, Retention: Retention(c.Outbox),
+		Logger: a.options.Logger, Registerer: a.options.Registry,
 	})
 	if err != nil {
 		return err
 	}
+	a.engine = engine
 	a.parts = append(a.parts, part{name: "relay", limit: c.Outbox.PublishTimeout + config.SettleTime, run: engine.Run})
 	return nil
 }

@@ -42,20 +42,21 @@ func (c *commands) withPool(ctx context.Context, do func(*pgxpool.Pool) error) e
 		return err
 	}
 	defer pool.Close()
-	return explain(do(pool))
+	return explain(do(pool), "postrider_operator")
 }
 
-// explain adds what to do about the two ways in which a database is not ready to be looked at.
-func explain(err error) error {
+// explain adds what to do about the two ways in which a database is not ready for a command, which needs
+// the rights of a role.
+func explain(err error, role string) error {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {
 		return err
 	}
 	switch refused.Code {
-	case "42P01", "3F000", "42703": // undefined_table, invalid_schema_name, undefined_column
+	case "42P01", "3F000", "42703", "42883": // undefined_table, invalid_schema_name, undefined_column, undefined_function
 		return fmt.Errorf("%w; the database lacks migrations: postrider migrate up", err)
 	case "42501": // insufficient_privilege
-		return fmt.Errorf("%w; grant postrider_operator to the user of database.url (see postrider migrate roles)", err)
+		return fmt.Errorf("%w; grant %s to the user of database.url (see postrider migrate roles)", err, role)
 	}
 	return err
 }

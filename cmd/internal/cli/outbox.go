@@ -16,11 +16,12 @@ import (
 func (c *commands) outbox() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "outbox",
-		Short: "Look at the events that wait for Kafka, and treat them by hand",
+		Short: "Look at the events that wait for Kafka, and work on them by hand",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  c.group,
 	}
-	cmd.AddCommand(c.outboxStatus(), c.outboxHolds(), c.outboxRelease(), c.outboxSkip(), c.outboxRedrive())
+	cmd.AddCommand(c.outboxStatus(), c.outboxHolds(), c.outboxRelease(), c.outboxSkip(), c.outboxRedrive(),
+		c.outboxProcess(), c.outboxRetry(), c.outboxCleanup(), c.outboxPartition())
 	return cmd
 }
 

@@ -92,6 +92,12 @@ type Outbox struct {
 	// RetentionDays is how long published events stay in the table at least, marked; 0 deletes
 	// them in the statement that settles them, which is fastest. Defaults to 30.
 	RetentionDays int `key:"retention_days" default:"30" min:"0" max:"36500" help:"days that published events stay in the table at least; 0 deletes them at once"`
+	// DeadLetterRetentionDays is how long dead-lettered events stay in the table at least; they also
+	// stay until their dead letter is recorded and no investigation of them is pending. Defaults to 90.
+	DeadLetterRetentionDays int `key:"dead_letter_retention_days" default:"90" min:"1" max:"36500" help:"days that dead-lettered events stay in the table at least, and until their investigation is closed"`
+	// IdempotencyRetentionDays is how long an idempotency key is known at least; after that a
+	// repeated one writes a new event. Defaults to 30.
+	IdempotencyRetentionDays int `key:"idempotency_retention_days" default:"30" min:"1" max:"36500" help:"days that idempotency keys are known at least"`
 	// PublishTimeout bounds the wait for the acknowledgements of one batch; events without one are
 	// tried again. A stop may take this long, so it is kept well below 30 seconds. In milliseconds.
 	// Defaults to 10000.

@@ -34,7 +34,7 @@ func TestDefaults(t *testing.T) {
 	want := Config{
 		Kafka: Kafka{ClientID: "postrider", MaxMessageBytes: 1048588, Compression: "none"},
 		Outbox: Outbox{BatchSize: 1000, Workers: 4, MaxAttempts: 5, RetryBase: time.Second, RetryMax: time.Minute,
-			RetentionDays: 30, PublishTimeout: 10 * time.Second, AfterLastAttempt: "continue", StormEvents: 100, StormWindow: time.Minute},
+			RetentionDays: 30, DeadLetterRetentionDays: 90, IdempotencyRetentionDays: 30, PublishTimeout: 10 * time.Second, AfterLastAttempt: "continue", StormEvents: 100, StormWindow: time.Minute},
 		DLQ:  DLQ{Topic: "postrider.dlq", Group: "postrider-collector"},
 		HTTP: HTTP{Address: "127.0.0.1:8080"},
 		Log:  Log{Level: "info", Format: "json"},
@@ -78,7 +78,8 @@ func TestEnvironmentNames(t *testing.T) {
 		"KAFKA_BROKERS": "a:1,b:2", "KAFKA_CLIENT_ID": "me", "KAFKA_MAX_MESSAGE_BYTES": "4096",
 		"KAFKA_COMPRESSION": "zstd", "KAFKA_ALLOW_TOPIC_CREATION": "true",
 		"OUTBOX_BATCH_SIZE": "7", "OUTBOX_WORKERS": "8", "OUTBOX_MAX_ATTEMPTS": "9", "OUTBOX_RETRY_BASE_MS": "10",
-		"OUTBOX_RETRY_MAX_MS": "120000", "OUTBOX_RETENTION_DAYS": "0", "OUTBOX_LOG": "true", "OUTBOX_PUBLISH_TIMEOUT_MS": "500",
+		"OUTBOX_RETRY_MAX_MS": "120000", "OUTBOX_RETENTION_DAYS": "0", "OUTBOX_DEAD_LETTER_RETENTION_DAYS": "1",
+		"OUTBOX_IDEMPOTENCY_RETENTION_DAYS": "2", "OUTBOX_LOG": "true", "OUTBOX_PUBLISH_TIMEOUT_MS": "500",
 		"OUTBOX_AFTER_LAST_ATTEMPT": "halt_key", "OUTBOX_ROUTE_DEAD_LETTER_AFTER_SECONDS": "60", "OUTBOX_MAX_AGE_SECONDS": "86400",
 		"OUTBOX_COMMIT_ORDER": "true", "OUTBOX_STORM_EVENTS": "0", "OUTBOX_STORM_WINDOW_SECONDS": "5",
 		"DLQ_TOPIC": "dead", "DLQ_GROUP": "g", "HTTP_ADDRESS": "[::1]:0", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",

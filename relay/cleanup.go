@@ -1,0 +1,101 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// busyLimit is how long a cleanup waits for somebody else who is at the same rows.
+const busyLimit = 30 * time.Second
+
+// CleanupOptions say how to clean up.
+type CleanupOptions struct {
+	// DryRun counts what would be removed, and removes nothing. Defaults to false.
+	DryRun bool
+}
+
+// CleanupResult is what a cleanup removed, or would remove.
+type CleanupResult struct {
+	Action Action `json:"action"`
+	DryRun bool   `json:"dry_run"`
+	// Published and DeadLettered are events, by the state they were in.
+	Published       int `json:"published"`
+	DeadLettered    int `json:"dead_lettered"`
+	IdempotencyKeys int `json:"idempotency_keys"`
+	// Partitions were dropped with all their events, which are not among Published.
+	Partitions int     `json:"partitions"`
+	DurationMS float64 `json:"duration_ms"`
+}
+
+func (c *CleanupResult) add(kind PurgeKind, rows int) {
+	switch kind {
+	case PurgePublished:
+		c.Published += rows
+	case PurgeDeadLettered:
+		c.DeadLettered += rows
+	case PurgeIdempotencyKeys:
+		c.IdempotencyKeys += rows
+	}
+}
+
+// Cleanup does at once what running relays do little by little: it walks over all rows that retention may
+// remove, from the beginning, in small steps and without the rests between them. Running relays may purge
+// at the same time; what they remove is not counted. A cleanup that fails midway returns what it did until
+// then.
+func (r *Relay) Cleanup(ctx context.Context, o CleanupOptions) (CleanupResult, error) {
+	got, err := Cleanup(ctx, r.cfg.Store, r.cfg.Retention, o)
+	if !o.DryRun {
+		r.metrics.purged.WithLabelValues(string(PurgePublished)).Add(float64(got.Published))
+		r.metrics.purged.WithLabelValues(string(PurgeDeadLettered)).Add(float64(got.DeadLettered))
+		r.metrics.purged.WithLabelValues(string(PurgeIdempotencyKeys)).Add(float64(got.IdempotencyKeys))
+		r.metrics.partitionsDropped.Add(float64(got.Partitions))
+	}
+	return got, err
+}
+
+// Cleanup is Relay.Cleanup for those who have no relay: it needs no broker.
+func Cleanup(ctx context.Context, store Purger, keep Retention, o CleanupOptions) (CleanupResult, error) {
+	began := time.Now()
+	result := CleanupResult{Action: ActionCleanup, DryRun: o.DryRun}
+	keep = keep.withDefaults()
+	if err := keep.Validate(); err != nil {
+		return result, fmt.Errorf("%s: %w", ActionCleanup, err)
+	}
+	for _, kind := range PurgeKinds() {
+		limits := PurgeLimits{Kind: kind, Keep: keep.of(kind), Rows: purgeRows, Restart: !o.DryRun, DryRun: o.DryRun}
+		if err := cleanUp(ctx, store, limits, &result); err != nil {
+			result.DurationMS = milliseconds(began)
+			return result, fmt.Errorf("%s: purge %s rows: %w", ActionCleanup, kind, err)
+		}
+	}
+	result.DurationMS = milliseconds(began)
+	return result, nil
+}
+
+// cleanUp walks over the rows of one kind.
+func cleanUp(ctx context.Context, store Purger, limits PurgeLimits, result *CleanupResult) error {
+	free := time.Now()
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		got, err := store.Purge(ctx, limits)
+		switch {
+		case err != nil:
+			return err
+		case got.Busy && time.Since(free) > busyLimit:
+			return errors.New("somebody else has purged, or held locks on these rows, for too long; look for long transactions in pg_stat_activity and try again")
+		case got.Busy:
+			sleep(ctx, 20*time.Millisecond)
+			continue
+		}
+		result.add(limits.Kind, got.Rows)
+		result.Partitions += got.Partitions
+		if !got.More {
+			return nil
+		}
+		limits.Restart, limits.From, free = false, got.Next, time.Now()
+	}
+}

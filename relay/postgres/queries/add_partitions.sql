@@ -1,0 +1,1 @@
+select postrider.outbox_add_partitions()

@@ -1,0 +1,1 @@
+select postrider.outbox_partition_prepare($1)

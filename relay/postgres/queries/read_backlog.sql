@@ -1,0 +1,45 @@
+-- Counts up to $1 events of each state, and how long the oldest of those that should have gone has waited.
+-- Pending ones are counted from the low-water marks on, as they are claimed. The oldest are looked for where
+-- they are, at the beginning of each shard and each hold.
+with pending as (
+    select count(*) as events, count(*) filter (where p.available_at <= clock_timestamp()) as due
+    from (select e.available_at from postrider.outbox_shard s
+          cross join lateral (select e.available_at from postrider.outbox_event e
+                              where e.shard = s.shard and e.state = 'pending' and e.id > s.low_water
+                              order by e.id limit $1::int) e
+          limit $1::int) p
+), first_pending as (
+    select min(p.since) as since
+    from postrider.outbox_shard s
+    cross join lateral (
+        select greatest(e.available_at, e.created_at) as since
+        from (select e.available_at, e.created_at from postrider.outbox_event e
+              where e.shard = s.shard and e.state = 'pending' and e.id > s.low_water
+              order by e.id limit greatest($1::int / 64, 1)) e
+        where e.available_at <= clock_timestamp() limit 1) p
+), parked as (
+    select count(*) as events from (
+        select from postrider.outbox_event e where e.state = 'parked' limit $1::int) p
+), first_parked as (
+    -- Holds from the oldest on: their numbers grow.
+    select min(p.since) as since
+    from (select hs.hold_id, hs.shard from postrider.outbox_hold_shard hs order by hs.hold_id, hs.shard limit $1::int) hs
+    cross join lateral (
+        select greatest(e.available_at, e.created_at) as since from postrider.outbox_event e
+        where e.hold_id = hs.hold_id and e.shard = hs.shard and e.state = 'parked' order by e.id limit 1) p
+), scheduled as (
+    select count(*) as events, min(greatest(e.available_at, e.created_at)) filter (where e.available_at <= clock_timestamp()) as since
+    from (select e.available_at, e.created_at from postrider.outbox_shard s
+          cross join lateral (select e.available_at, e.created_at from postrider.outbox_event e
+                              where e.shard = s.shard and e.state = 'scheduled'
+                              order by e.next_attempt_at limit $1::int) e
+          limit $1::int) e
+), exhausted as (
+    select count(*) as events, min(greatest(e.available_at, e.created_at)) as since
+    from (select e.available_at, e.created_at from postrider.outbox_event e
+          where e.state = 'exhausted' order by e.topic, coalesce(e.next_attempt_at, '-infinity'::timestamptz), e.id limit $1::int) e
+)
+select pending.events, pending.due, parked.events, scheduled.events, exhausted.events,
+       coalesce(extract(epoch from clock_timestamp()
+           - least(first_pending.since, first_parked.since, scheduled.since, exhausted.since)), 0)::float8
+from pending, first_pending, parked, first_parked, scheduled, exhausted

@@ -1,0 +1,147 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// PurgeKind is a kind of row that goes when nobody needs it any more.
+type PurgeKind string
+
+const (
+	// PurgePublished: events that their topics acknowledged.
+	PurgePublished PurgeKind = "published"
+	// PurgeDeadLettered: events that the dead-letter topic acknowledged and whose investigation is closed.
+	PurgeDeadLettered PurgeKind = "dead_lettered"
+	// PurgeIdempotencyKeys: keys under which writers' functions accepted events.
+	PurgeIdempotencyKeys PurgeKind = "idempotency_key"
+)
+
+// PurgeKinds returns every kind.
+func PurgeKinds() []PurgeKind {
+	return []PurgeKind{PurgePublished, PurgeDeadLettered, PurgeIdempotencyKeys}
+}
+
+// Purger removes rows that nobody needs any more.
+type Purger interface {
+	// Purge takes one step of the walk over the rows of a kind, in a transaction of its own: it looks at
+	// some and removes those that have been there long enough. Any number of processes may call it; one
+	// at a time works, and the others are told that it is busy.
+	Purge(ctx context.Context, limits PurgeLimits) (Purged, error)
+}
+
+// PurgeLimits bounds one step of a purge.
+type PurgeLimits struct {
+	Kind PurgeKind
+	// Keep is how long rows stay at least.
+	Keep time.Duration
+	// Rows is about how many rows to look at.
+	Rows int
+	// Restart begins the walk anew. Otherwise it goes on where it stood, and begins anew a day after it
+	// last began, for the rows that had to stay then.
+	Restart bool
+	// DryRun counts what would be removed and leaves the walk where it is: it looks from From on, which
+	// is the Next of the step before, or empty for the beginning.
+	DryRun bool
+	From   string
+}
+
+// Purged is what one step of a purge did.
+type Purged struct {
+	// Rows is how many were removed one by one, or would have been.
+	Rows int
+	// Partitions is how many partitions were dropped as a whole, or would have been; 0 for a table that
+	// has none.
+	Partitions int
+	// More says that the walk has not come to its end; Next is where it goes on.
+	More bool
+	Next string
+	// Busy says that somebody else is at it, so nothing was done.
+	Busy bool
+}
+
+// Retention says how long rows stay that nobody waits for.
+type Retention struct {
+	// Published is how long events stay at least after their topics acknowledged them, unless the Store
+	// deletes them when it settles them. Defaults to 720h, 30 days.
+	Published time.Duration
+	// DeadLettered is how long events stay at least after the dead-letter topic acknowledged them; they
+	// also stay until their dead letter is recorded and no investigation of them is pending. Defaults to
+	// 2160h, 90 days.
+	DeadLettered time.Duration
+	// IdempotencyKeys is how long a key is known at least after its first use. Defaults to 720h, 30 days.
+	IdempotencyKeys time.Duration
+}
+
+// Day is the unit in which retention is usually given.
+const Day = 24 * time.Hour
+
+func (r Retention) withDefaults() Retention {
+	if r.Published == 0 {
+		r.Published = 30 * Day
+	}
+	if r.DeadLettered == 0 {
+		r.DeadLettered = 90 * Day
+	}
+	if r.IdempotencyKeys == 0 {
+		r.IdempotencyKeys = 30 * Day
+	}
+	return r
+}
+
+// Validate returns an error that names the first setting out of range. Zero values stand for defaults.
+func (r Retention) Validate() error {
+	for _, kind := range PurgeKinds() {
+		if keep := r.of(kind); keep < 0 {
+			return fmt.Errorf("retention of %s rows is %v, it must not be negative", kind, keep)
+		}
+	}
+	return nil
+}
+
+func (r Retention) of(kind PurgeKind) time.Duration {
+	switch kind {
+	case PurgePublished:
+		return r.Published
+	case PurgeDeadLettered:
+		return r.DeadLettered
+	default:
+		return r.IdempotencyKeys
+	}
+}
+
+const (
+	// purgeRows is how many rows one step looks at: few milliseconds of work, and of locks.
+	purgeRows = 1000
+	// purgeRest is how long the loop rests after a step, as a multiple of the time the step took, so that
+	// retention takes a fifth of one connection's time at most.
+	purgeRest = 4
+)
+
+// purge takes one step of each purge, each followed by a rest, and returns how many of them have more
+// to do.
+func (r *Relay) purge(ctx context.Context) (int, error) {
+	more := 0
+	var errs []error
+	for _, kind := range PurgeKinds() {
+		began := time.Now()
+		got, err := r.cfg.Store.Purge(ctx, PurgeLimits{Kind: kind, Keep: r.cfg.Retention.of(kind), Rows: purgeRows})
+		if err != nil {
+			// The other kinds are not to wait for this one.
+			errs = append(errs, fmt.Errorf("purge %s rows: %w", kind, err))
+			continue
+		}
+		r.metrics.purged.WithLabelValues(string(kind)).Add(float64(got.Rows))
+		if got.Partitions > 0 {
+			r.metrics.partitionsDropped.Add(float64(got.Partitions))
+			r.cfg.Logger.Info("partitions of old events dropped", "partitions", got.Partitions)
+		}
+		if got.More {
+			more++
+		}
+		sleep(ctx, purgeRest*time.Since(began))
+	}
+	return more, errors.Join(errs...)
+}
