@@ -28,6 +28,9 @@ func TestConfigDefaults(t *testing.T) {
 	if c.PublishTimeout != 10*time.Second || c.IdlePollMin != 2*time.Millisecond || c.IdlePollMax != 50*time.Millisecond {
 		t.Errorf("publish timeout %v, idle polls %v to %v", c.PublishTimeout, c.IdlePollMin, c.IdlePollMax)
 	}
+	if c.Doorbell != nil || c.IdlePollRung != 500*time.Millisecond {
+		t.Errorf("doorbell %v, idle polls up to %v with one", c.Doorbell, c.IdlePollRung)
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +61,7 @@ func TestConfigKeepsWhatIsSet(t *testing.T) {
 	if got := out.String(); !strings.Contains(got, "component=relay worker="+r.cfg.Worker) {
 		t.Errorf("the log does not say who speaks: %s", got)
 	}
-	if families, err := reg.Gather(); err != nil || len(families) != 7 {
+	if families, err := reg.Gather(); err != nil || len(families) != 8 {
 		t.Errorf("%d metrics are registered, %v", len(families), err)
 	}
 }
@@ -91,6 +94,7 @@ func TestConfigValidation(t *testing.T) {
 		"PublishTimeout is -1ns":   func(c *Config) { c.PublishTimeout = -1 },
 		"IdlePollMin is -1ns":      func(c *Config) { c.IdlePollMin = -1 },
 		"IdlePollMax 1ns":          func(c *Config) { c.IdlePollMax = 1 },
+		"IdlePollRung is -1ns":     func(c *Config) { c.IdlePollRung = -1 },
 		"DLQTopic: ":               func(c *Config) { c.DLQTopic = "a b" },
 		"Retry: max attempts is 0": func(c *Config) { c.Retry = outbox.RetryPolicy{Base: 1, Max: 1} },
 		"Retry: retry jitter is N": func(c *Config) { c.Retry.Jitter = math.NaN() },

@@ -40,6 +40,11 @@ type Config struct {
 	// IdlePollMin and IdlePollMax bound the pause between polls when there is nothing to do.
 	// Default to 2ms and 50ms.
 	IdlePollMin, IdlePollMax time.Duration
+	// Doorbell lets writers wake this relay when it is idle. Defaults to none: it polls.
+	Doorbell Doorbell
+	// IdlePollRung is the longest pause between polls while the doorbell works and writers ring it.
+	// Defaults to 500ms.
+	IdlePollRung time.Duration
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
 	// Registerer receives the metrics. Defaults to none.
@@ -76,6 +81,9 @@ func (c Config) withDefaults() Config {
 	if c.IdlePollMax == 0 {
 		c.IdlePollMax = 50 * time.Millisecond
 	}
+	if c.IdlePollRung == 0 {
+		c.IdlePollRung = 500 * time.Millisecond
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -97,6 +105,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("relay: PublishTimeout is %v, it must be positive", c.PublishTimeout)
 	case c.IdlePollMin < 0 || c.IdlePollMax < c.IdlePollMin:
 		return fmt.Errorf("relay: IdlePollMin is %v and IdlePollMax %v, they must be positive and in this order", c.IdlePollMin, c.IdlePollMax)
+	case c.IdlePollRung < 0:
+		return fmt.Errorf("relay: IdlePollRung is %v, it must be positive", c.IdlePollRung)
 	}
 	if err := outbox.ValidTopic(c.DLQTopic); err != nil {
 		return fmt.Errorf("relay: DLQTopic: %w", err)
@@ -113,6 +123,8 @@ type Relay struct {
 	metrics *metrics
 	idle    *idle
 	brokers brokers
+	// The two background loops have little to do and pause longer.
+	letters, returning *idle
 }
 
 // New checks the configuration and returns a relay that does nothing until Run.
@@ -121,7 +133,10 @@ func New(cfg Config) (*Relay, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Relay{cfg: cfg, metrics: newMetrics(cfg.Registerer), idle: newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2)}, nil
+	watchDoorbell(cfg.Registerer, cfg.Doorbell)
+	return &Relay{cfg: cfg, metrics: newMetrics(cfg.Registerer),
+		idle:    newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2).withBell(cfg.Doorbell, cfg.IdlePollRung),
+		letters: newIdle(20*time.Millisecond, lettersPause, 0), returning: newReturning()}, nil
 }
 
 // Run works until ctx ends. Then it claims nothing more, finishes the batches in hand within
@@ -129,15 +144,15 @@ func New(cfg Config) (*Relay, error) {
 func (r *Relay) Run(ctx context.Context) error {
 	r.cfg.Logger.Info("relay started", "workers", r.cfg.Workers, "batch_size", r.cfg.BatchSize)
 	var wg sync.WaitGroup
+	if r.cfg.Doorbell != nil {
+		wg.Go(func() { r.cfg.Doorbell.Listen(ctx) })
+	}
 	for n := range r.cfg.Workers {
 		w := &worker{relay: r, id: fmt.Sprintf("%s/%d", r.cfg.Worker, n)}
 		wg.Go(func() { r.loop(ctx, "publish", w.runOnce, r.idle) })
 	}
-	// The two background loops have little to do and pause longer.
-	wg.Go(func() {
-		r.loop(ctx, "dead_letter", r.sendLetters, newIdle(20*time.Millisecond, 250*time.Millisecond, 0))
-	})
-	wg.Go(func() { r.loop(ctx, "return", r.returnHeld, newIdle(20*time.Millisecond, 50*time.Millisecond, 0)) })
+	wg.Go(func() { r.loop(ctx, "dead_letter", r.sendLetters, r.letters) })
+	wg.Go(func() { r.loop(ctx, "return", r.returnHeld, r.returning) })
 	wg.Wait()
 	r.cfg.Logger.Info("relay stopped")
 	return nil

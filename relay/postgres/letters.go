@@ -27,10 +27,10 @@ func (s *Store) ClaimLetters(ctx context.Context, dlqTopic string, limit int) (r
 	}
 	c := &letterClaim{claim: claim{store: s, conn: conn}, topic: dlqTopic}
 	b := &pgx.Batch{}
-	b.Queue("begin isolation level read committed")
+	begins := queueBegin(b, conn.Conn())
 	b.Queue(claimLetters, dlqTopic, limit)
 	res := conn.SendBatch(ctx, b)
-	if _, err = res.Exec(); err == nil {
+	if err = begun(res, begins); err == nil {
 		var rows pgx.Rows
 		if rows, err = res.Query(); err == nil {
 			c.events, err = scanEvents(rows)

@@ -57,4 +57,8 @@ var (
 	lockLagging     = query("lock_lagging_shards")
 	raiseWater      = query("raise_water")
 	findSunken      = query("find_sunken")
+	nextDue         = query("next_due")
+	armDoorbell     = query("arm_doorbell")
+	disarmDoorbell  = query("disarm_doorbell")
+	ringDoorbell    = query("ring_doorbell")
 )

@@ -4,12 +4,15 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/postrider/postrider/dlq"
 	dlqkafka "github.com/postrider/postrider/dlq/kafka"
 	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/outbox"
 	"github.com/postrider/postrider/relay/postgres"
+	"github.com/postrider/postrider/relay/postgres/pooler"
 )
 
 // settleLimit is the time a relay has, after the wait for acknowledgements, to settle its batches.
@@ -23,7 +26,9 @@ func (a *App) makeRelay(ctx context.Context) error {
 	c := a.options.Config
 	// Each worker holds one connection for its claim and needs a second one to mark its batch, so
 	// fewer would make workers wait for each other.
-	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), postgres.Options{MaxConns: int32(2*c.Outbox.Workers + 4)})
+	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), postgres.Options{
+		MaxConns: int32(2*c.Outbox.Workers + 4), Pooler: pooler.Mode(c.Database.Pooler),
+	})
 	if err != nil {
 		return err
 	}
@@ -35,7 +40,7 @@ func (a *App) makeRelay(ctx context.Context) error {
 	retry := outbox.DefaultRetryPolicy()
 	retry.MaxAttempts, retry.Base, retry.Max = c.Outbox.MaxAttempts, c.Outbox.RetryBase, c.Outbox.RetryMax
 	engine, err := relay.New(relay.Config{
-		Store: store, Publisher: a.publisher,
+		Store: store, Publisher: a.publisher, Doorbell: a.doorbell(pool),
 		Workers: c.Outbox.Workers, BatchSize: c.Outbox.BatchSize, Retry: retry,
 		DLQTopic: c.DLQ.Topic, PublishTimeout: c.Outbox.PublishTimeout,
 		Logger: a.options.Logger, Registerer: a.options.Registry,
@@ -45,6 +50,14 @@ func (a *App) makeRelay(ctx context.Context) error {
 	}
 	a.parts = append(a.parts, part{name: "relay", limit: c.Outbox.PublishTimeout + settleLimit, run: engine.Run})
 	return nil
+}
+
+// doorbell is nil where it is switched off.
+func (a *App) doorbell(pool *pgxpool.Pool) relay.Doorbell {
+	if !a.options.Config.Outbox.Doorbell {
+		return nil
+	}
+	return postgres.NewDoorbell(pool, postgres.DoorbellOptions{Logger: a.options.Logger})
 }
 
 // makeCollector prepares the collector, where this process has the role.

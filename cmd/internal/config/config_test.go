@@ -74,7 +74,7 @@ func TestPrecedence(t *testing.T) {
 func TestEnvironmentNames(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
-		"DATABASE_URL":  "postgres://u@h:5432/d",
+		"DATABASE_URL": "postgres://u@h:5432/d", "DATABASE_POOLER": "transaction", "OUTBOX_DOORBELL": "false",
 		"KAFKA_BROKERS": "a:1,b:2", "KAFKA_CLIENT_ID": "me", "KAFKA_MAX_MESSAGE_BYTES": "2000",
 		"KAFKA_COMPRESSION": "zstd", "KAFKA_ALLOW_TOPIC_CREATION": "true",
 		"OUTBOX_BATCH_SIZE": "7", "OUTBOX_WORKERS": "8", "OUTBOX_MAX_ATTEMPTS": "9", "OUTBOX_RETRY_BASE_MS": "10",
