@@ -32,9 +32,10 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Config{
-		Kafka: Kafka{ClientID: "postrider", MaxMessageBytes: 1048588, Compression: "none"},
+		Database: Database{Pooler: "auto"},
+		Kafka:    Kafka{ClientID: "postrider", MaxMessageBytes: 1048588, Compression: "none"},
 		Outbox: Outbox{BatchSize: 1000, Workers: 4, MaxAttempts: 5, RetryBase: time.Second, RetryMax: time.Minute,
-			RetentionDays: 30, PublishTimeout: 10 * time.Second},
+			RetentionDays: 30, PublishTimeout: 10 * time.Second, Doorbell: true},
 		DLQ:  DLQ{Topic: "postrider.dlq", Group: "postrider-collector"},
 		HTTP: HTTP{Address: "127.0.0.1:8080"},
 		Log:  Log{Level: "info", Format: "json"},
