@@ -260,6 +260,28 @@ func TestBusyRelayDoesNotArm(t *testing.T) {
 	})
 }
 
+// TestBurstEndsRinging: when writers are told to stop, whoever slept long polls fast, even if the cycle that the
+// ring woke ended before that was known.
+func TestBurstEndsRinging(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newFakeDoorbell()
+		p, i := listening(t, d, 2)
+		time.Sleep(5 * time.Second)
+		i.busy(0)
+		d.set(func() { d.until, d.refuses = time.Time{}, true })
+		d.ring()
+		time.Sleep(soon)
+		synctest.Wait()
+		before := p.count()
+		time.Sleep(20 * time.Millisecond)
+		synctest.Wait()
+		if n := p.count() - before; n < 4 {
+			t.Errorf("%d looks in the 20 ms after a burst", n)
+		}
+	})
+}
+
 // TestReturnedEventsWakeTheOnlyWorker: they do not ring, and whoever polls may be in a long pause.
 func TestReturnedEventsWakeTheOnlyWorker(t *testing.T) {
 	t.Parallel()

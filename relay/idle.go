@@ -19,6 +19,7 @@ type idle struct {
 	mu    sync.Mutex
 	pause time.Duration
 	last  time.Time // when there was work
+	armed bool      // at the last poll
 	// resting says that nothing is due before rested.
 	resting bool
 	rested  time.Time
@@ -76,6 +77,10 @@ func (i *idle) poll(ctx context.Context) {
 		return
 	}
 	i.mu.Lock()
+	if i.armed && !armed {
+		i.pause = i.min // writers were told to stop because there is much to do
+	}
+	i.armed = armed
 	limit := i.max
 	if armed {
 		limit = i.slow
