@@ -110,7 +110,8 @@ begin
         select 'foreign key ' || quote_ident(c.conname) || ' of ' || c.conrelid::regclass as what
         from pg_constraint c where c.contype = 'f' and (c.confrelid = events or c.conrelid = events)
         union all
-        select 'trigger ' || quote_ident(t.tgname) from pg_trigger t where t.tgrelid = events and not t.tgisinternal
+        select 'trigger ' || quote_ident(t.tgname) from pg_trigger t
+        where t.tgrelid = events and not t.tgisinternal and t.tgname <> 'outbox_event_ring' -- our own moves with it
         union all
         select 'policy ' || quote_ident(p.polname) from pg_policy p where p.polrelid = events
         union all
@@ -172,6 +173,13 @@ begin
           where n.attrelid = 'postrider.outbox_event'::regclass and not n.attisdropped
           union all
           select a.*, '', 'sequence postrider.outbox_event_id_seq' from pg_class t, aclexplode(t.relacl) a where t.oid = 'postrider.outbox_event_id_seq'::regclass) g;
+
+    -- The doorbell of a later version, where it is there.
+    for c in select pg_get_triggerdef(t.oid) as def, obj_description(t.oid, 'pg_trigger') as comment from pg_trigger t
+             where t.tgrelid = 'postrider.outbox_event'::regclass and t.tgname = 'outbox_event_ring' loop
+        later := coalesce(later, '{}') || c.def || format('comment on trigger outbox_event_ring on postrider.outbox_event is %L', c.comment);
+        drop trigger outbox_event_ring on postrider.outbox_event;
+    end loop;
 
     alter table postrider.outbox_event rename to outbox_event_p0;
     alter table postrider.outbox_event_p0 alter column id drop identity;

@@ -5,14 +5,12 @@ import (
 	_ "embed"
 	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
-var (
-	//go:embed history/lock.sql
-	lockTry string
-	//go:embed history/unlock.sql
-	lockRelease string
-)
+//go:embed history/lock.sql
+var lockTry string
 
 const (
 	// lockKey is "Postride" in ASCII. Advisory locks are per database.
@@ -28,21 +26,29 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), tidyTimeout)
 }
 
-// lock takes the session lock of migrators, waiting as long as ctx lives, and returns the
-// function that gives it back.
-func (r *Runner) lock(ctx context.Context) (unlock func() error, err error) {
+// begin begins a transaction that has the lock of migrators, waiting for it as long as ctx lives. The lock
+// ends with the transaction, so it works through a pooler in transaction mode too, where a session is
+// somebody else's the next moment.
+func (r *Runner) begin(ctx context.Context) (pgx.Tx, error) {
 	retry := time.NewTicker(lockRetry)
 	defer retry.Stop()
-	for first := true; ; first = false {
+	for {
+		tx, err := r.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+		if err != nil {
+			return nil, fmt.Errorf("migrations: begin: %w", err)
+		}
 		var acquired bool
 		var holder string
-		if err := r.conn.QueryRow(ctx, lockTry, lockKey).Scan(&acquired, &holder); err != nil {
+		if err := tx.QueryRow(ctx, lockTry, lockKey).Scan(&acquired, &holder); err != nil {
+			r.rollback(ctx, tx)
 			return nil, fmt.Errorf("migrations: take the migration lock: %w", err)
 		}
 		if acquired {
-			return func() error { return r.unlock(ctx) }, nil
+			return tx, nil
 		}
-		if first {
+		r.rollback(ctx, tx) // an open one would keep a snapshot, which another migrator may have to wait for
+		if !r.waited {
+			r.waited = true
 			r.waiting(holder)
 		}
 		select {
@@ -56,14 +62,9 @@ func (r *Runner) lock(ctx context.Context) (unlock func() error, err error) {
 	}
 }
 
-func (r *Runner) unlock(ctx context.Context) error {
-	if r.conn.IsClosed() {
-		return nil // the lock ended with the session
-	}
-	ctx, cancel := detached(ctx)
+// rollback ends a transaction, which is over on the server even if this cannot be told any more.
+func (r *Runner) rollback(ctx context.Context, tx pgx.Tx) {
+	tidy, cancel := detached(ctx)
 	defer cancel()
-	if _, err := r.conn.Exec(ctx, lockRelease, lockKey); err != nil {
-		return fmt.Errorf("migrations: release the migration lock (it ends with the connection): %w", err)
-	}
-	return nil
+	_ = tx.Rollback(tidy)
 }

@@ -18,6 +18,7 @@ type Runner struct {
 	migrations  []Migration
 	lockTimeout time.Duration
 	waiting     func(holder string)
+	waited      bool
 }
 
 // Option changes a Runner.
@@ -33,9 +34,9 @@ func WithLockTimeout(d time.Duration) Option { return func(r *Runner) { r.lockTi
 // a line in the log. Defaults to nothing.
 func WithWaiting(f func(holder string)) Option { return func(r *Runner) { r.waiting = f } }
 
-// New makes a Runner over a connection, which must be a session of its own to PostgreSQL (the
-// lock belongs to the session, so not through a pooler in transaction mode) and stays the
-// caller's to close. The migrations are those of All or Load.
+// New makes a Runner over a connection, which stays the caller's to close. Through a pooler in
+// transaction mode it must be one that prepares no statements, such as with
+// pgx.QueryExecModeCacheDescribe. The migrations are those of All or Load.
 func New(conn *pgx.Conn, migrations []Migration, opts ...Option) *Runner {
 	r := &Runner{conn: conn, migrations: migrations, lockTimeout: 5 * time.Second, waiting: func(string) {}}
 	for _, opt := range opts {
@@ -89,35 +90,73 @@ func (r *Runner) checkVersion(version int) error {
 	return nil
 }
 
-// run does all the work under the lock: reads the history, checks it, asks for the version to
-// go to, and goes there one transaction at a time.
+// run asks for the version to go to and goes there, one transaction at a time. Each has the lock and
+// reads and checks the history again: between two, another migrator may have done a part of the way.
 func (r *Runner) run(ctx context.Context, target func(current int) (int, error)) (done []Applied, err error) {
-	unlock, err := r.lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-
-	history, err := r.history(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.compare(history); err != nil {
-		return nil, err
-	}
-	current := len(history)
-	to, err := target(current)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range r.steps(current, to) {
-		began := time.Now()
-		if err := r.apply(ctx, s); err != nil {
+	r.waited = false
+	at, to := 0, -1
+	for {
+		var did *Applied
+		did, at, to, err = r.turn(ctx, at, to, target)
+		if err != nil {
 			return done, err
 		}
-		done = append(done, Applied{Version: s.Version, Name: s.Name, Direction: s.direction, Duration: time.Since(began)})
+		if did == nil {
+			return done, nil
+		}
+		done = append(done, *did)
 	}
-	return done, nil
+}
+
+// turn makes one step from where the database is towards to; -1 asks target first. It returns the step, nil
+// when there is none to make, and where that leads. at is where the last turn led.
+func (r *Runner) turn(ctx context.Context, at, to int, target func(int) (int, error)) (*Applied, int, int, error) {
+	tx, err := r.begin(ctx)
+	if err != nil {
+		return nil, at, to, err
+	}
+	open := true
+	defer func() {
+		if open {
+			r.rollback(ctx, tx)
+		}
+	}()
+	history, err := r.history(ctx)
+	if err != nil {
+		return nil, at, to, err
+	}
+	if err := r.compare(history); err != nil {
+		return nil, at, to, err
+	}
+	current := len(history)
+	if to < 0 {
+		if to, err = target(current); err != nil {
+			return nil, at, to, err
+		}
+		at = current
+	}
+	if (current-at)*(to-at) < 0 {
+		return nil, at, to, fmt.Errorf("migrations: on the way from version %d to %d another migrator took the database to %d; make them agree, then run it again", at, to, current)
+	}
+	way := r.steps(current, to)
+	if len(way) == 0 || (to-at)*(to-current) < 0 {
+		return nil, current, to, nil // there, or past it by somebody else's doing
+	}
+	s := way[0]
+	began := time.Now()
+	if err := r.applyIn(ctx, tx, s); err != nil {
+		return nil, at, to, err
+	}
+	open = false
+	if err := r.commit(ctx, tx, s); err != nil {
+		return nil, at, to, err
+	}
+	if s.direction == Up {
+		current++
+	} else {
+		current--
+	}
+	return &Applied{Version: s.Version, Name: s.Name, Direction: s.direction, Duration: time.Since(began)}, current, to, nil
 }
 
 // step is one migration in one direction.
@@ -144,28 +183,19 @@ func (r *Runner) settings() string {
 		r.lockTimeout.Milliseconds())
 }
 
-// apply runs one step and its change of the history in one transaction.
-func (r *Runner) apply(ctx context.Context, s step) error {
-	tx, err := r.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
-	if err != nil {
-		return fmt.Errorf("migrations: begin %s: %w", s.File(s.direction), err)
+// commit commits a step.
+func (r *Runner) commit(ctx context.Context, tx pgx.Tx, s step) error {
+	err := tx.Commit(ctx)
+	if err == nil {
+		return nil
 	}
-	if err := r.applyIn(ctx, tx, s); err != nil {
-		// The transaction is over on the server even if this cannot be told any more.
-		tidy, cancel := detached(ctx)
-		defer cancel()
-		_ = tx.Rollback(tidy)
-		return err
-	}
-	if err := tx.Commit(ctx); err != nil {
-		failed := newApplyError(s.Migration, s.direction, len(splitStatements(s.sql(s.direction))), err)
-		var refused *pgconn.PgError
-		failed.Unknown = !errors.As(err, &refused) && !errors.Is(err, pgx.ErrTxCommitRollback)
-		return failed
-	}
-	return nil
+	failed := newApplyError(s.Migration, s.direction, len(splitStatements(s.sql(s.direction))), err)
+	var refused *pgconn.PgError
+	failed.Unknown = !errors.As(err, &refused) && !errors.Is(err, pgx.ErrTxCommitRollback)
+	return failed
 }
 
+// applyIn runs one step and its change of the history.
 func (r *Runner) applyIn(ctx context.Context, tx pgx.Tx, s step) error {
 	if _, err := r.script(ctx, r.settings()); err != nil {
 		return fmt.Errorf("migrations: prepare the transaction of %s: %w", s.File(s.direction), err)

@@ -28,6 +28,9 @@ func TestConfigDefaults(t *testing.T) {
 	if c.PublishTimeout != 10*time.Second || c.IdlePollMin != 2*time.Millisecond || c.IdlePollMax != 50*time.Millisecond {
 		t.Errorf("publish timeout %v, idle polls %v to %v", c.PublishTimeout, c.IdlePollMin, c.IdlePollMax)
 	}
+	if c.Doorbell != nil || c.IdlePollRung != 500*time.Millisecond {
+		t.Errorf("doorbell %v, idle polls up to %v with one", c.Doorbell, c.IdlePollRung)
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +64,7 @@ func TestConfigKeepsWhatIsSet(t *testing.T) {
 	if got := out.String(); !strings.Contains(got, "component=relay worker="+r.cfg.Worker) {
 		t.Errorf("the log does not say who speaks: %s", got)
 	}
-	if families, err := reg.Gather(); err != nil || len(families) != 13 {
+	if families, err := reg.Gather(); err != nil || len(families) != 14 {
 		t.Errorf("%d metrics are registered, %v", len(families), err)
 	}
 }
@@ -97,6 +100,7 @@ func TestConfigValidation(t *testing.T) {
 		"retention of published rows is -1ns":     func(c *Config) { c.Retention.Published = -1 },
 		"retention of dead_lettered rows is -1ns": func(c *Config) { c.Retention.DeadLettered = -1 },
 		"idempotency_key rows is -1ns":            func(c *Config) { c.Retention.IdempotencyKeys = -1 },
+		"IdlePollRung is -1ns":                    func(c *Config) { c.IdlePollRung = -1 },
 	} {
 		c := Config{Store: &fakeStore{}, Publisher: &fakePublisher{}}
 		change(&c)

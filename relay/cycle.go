@@ -87,6 +87,7 @@ func (w *worker) runOnce(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("settle %d events: %w", len(batch.Events), err)
 	}
 	r.metrics.outcomes.WithLabelValues(string(Permanent)).Add(float64(unsent))
+	r.follow(&p.out)
 	w.log(p)
 	return len(batch.Events), nil
 }

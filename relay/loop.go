@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -52,55 +51,5 @@ func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-t.C:
-	}
-}
-
-// idle paces workers that find nothing. Only one of them polls, with pauses from min growing to max;
-// the others sleep until that one finds work, and wake one after the other as long as there is more.
-// So ten idle workers cost what one costs.
-type idle struct {
-	min, max time.Duration
-	full     int           // so much work at once that another worker is worth waking
-	polling  chan struct{} // holds a token: whoever has it polls
-	wake     chan struct{}
-
-	mu    sync.Mutex
-	pause time.Duration
-}
-
-func newIdle(lowest, highest time.Duration, full int) *idle {
-	i := &idle{min: lowest, max: highest, full: full, pause: lowest, polling: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
-	i.polling <- struct{}{}
-	return i
-}
-
-// busy says that there was this much work: poll fast again, and, if it was much, let one more worker look
-// at once. After a little the one that polls is enough: more would only share it in smaller batches, each
-// of which costs the same.
-func (i *idle) busy(n int) {
-	i.mu.Lock()
-	i.pause = i.min
-	i.mu.Unlock()
-	if n < i.full {
-		return
-	}
-	select {
-	case i.wake <- struct{}{}:
-	default:
-	}
-}
-
-// wait returns when it is this worker's time to look.
-func (i *idle) wait(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-i.wake:
-	case <-i.polling:
-		i.mu.Lock()
-		d := i.pause
-		i.pause = min(i.pause*3/2+time.Microsecond, i.max)
-		i.mu.Unlock()
-		sleep(ctx, d)
-		i.polling <- struct{}{}
 	}
 }

@@ -102,6 +102,8 @@ type LetterSettlement struct {
 type Returned struct {
 	// Events came back to pending; Holds ended.
 	Events, Holds int
+	// Next is how long nothing more is due, as far as the database knows now; 0 when that was not asked.
+	Next time.Duration
 }
 
 // Publisher is what the relay needs of the broker.

@@ -42,6 +42,11 @@ type Config struct {
 	IdlePollMin, IdlePollMax time.Duration
 	// Retention says how long rows stay that nobody waits for. Defaults to the defaults of its fields.
 	Retention Retention
+	// Doorbell lets writers wake this relay when it is idle. Defaults to none: it polls.
+	Doorbell Doorbell
+	// IdlePollRung is the longest pause between polls while the doorbell works and writers ring it.
+	// Defaults to 500ms.
+	IdlePollRung time.Duration
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
 	// Registerer receives the metrics. Defaults to none.
@@ -76,6 +81,9 @@ func (c Config) withDefaults() Config {
 		c.IdlePollMax = 50 * time.Millisecond
 	}
 	c.Retention = c.Retention.withDefaults()
+	if c.IdlePollRung == 0 {
+		c.IdlePollRung = 500 * time.Millisecond
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -97,6 +105,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("relay: PublishTimeout is %v, it must be positive", c.PublishTimeout)
 	case c.IdlePollMin < 0 || c.IdlePollMax < c.IdlePollMin:
 		return fmt.Errorf("relay: IdlePollMin is %v and IdlePollMax %v, they must be positive and in this order", c.IdlePollMin, c.IdlePollMax)
+	case c.IdlePollRung < 0:
+		return fmt.Errorf("relay: IdlePollRung is %v, it must be positive", c.IdlePollRung)
 	}
 	if err := c.Retention.Validate(); err != nil {
 		return fmt.Errorf("relay: Retention: %w", err)
@@ -113,6 +123,8 @@ type Relay struct {
 	brokers brokers
 	rules   rules
 	topics  sync.Map // *TopicSettings by topic
+	// The two background loops have little to do and pause longer.
+	letters, returning *idle
 }
 
 // New checks the configuration and returns a relay that does nothing until Run.
@@ -122,7 +134,10 @@ func New(cfg Config) (*Relay, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	r := &Relay{given: given, cfg: cfg, metrics: newMetrics(cfg.Registerer), idle: newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2)}
+	watchDoorbell(cfg.Registerer, cfg.Doorbell)
+	r := &Relay{given: given, cfg: cfg, metrics: newMetrics(cfg.Registerer),
+		idle:    newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2).withBell(cfg.Doorbell, cfg.IdlePollRung),
+		letters: newIdle(20*time.Millisecond, lettersPause, 0), returning: newReturning()}
 	r.rules = rules{settings: r.settings, check: cfg.Publisher.Check, partition: cfg.Publisher.Partition, storms: newStorms(),
 		crowd: new(crowds).due, crowdMin: crowdMin}
 	return r, nil
@@ -149,15 +164,15 @@ func (r *Relay) settings(topic string) *TopicSettings {
 func (r *Relay) Run(ctx context.Context) error {
 	r.cfg.Logger.Info("relay started", "workers", r.cfg.Workers, "batch_size", r.cfg.BatchSize)
 	var wg sync.WaitGroup
+	if r.cfg.Doorbell != nil {
+		wg.Go(func() { r.cfg.Doorbell.Listen(ctx) })
+	}
 	for n := range r.cfg.Workers {
 		w := &worker{relay: r, id: fmt.Sprintf("%s/%d", r.cfg.Worker, n)}
 		wg.Go(func() { r.loop(ctx, "publish", w.runOnce, r.idle) })
 	}
-	// The background loops have little to do and pause longer.
-	wg.Go(func() {
-		r.loop(ctx, "dead_letter", r.sendLetters, newIdle(20*time.Millisecond, 250*time.Millisecond, 0))
-	})
-	wg.Go(func() { r.loop(ctx, "return", r.returnHeld, newIdle(20*time.Millisecond, 50*time.Millisecond, 0)) })
+	wg.Go(func() { r.loop(ctx, "dead_letter", r.sendLetters, r.letters) })
+	wg.Go(func() { r.loop(ctx, "return", r.returnHeld, r.returning) })
 	wg.Go(func() { r.loop(ctx, "retention", r.purge, newIdle(time.Second, time.Minute, 0)) })
 	wg.Go(func() { r.loop(ctx, "backlog", r.readBacklog, newIdle(backlogEvery, backlogEvery, 0)) })
 	wg.Wait()

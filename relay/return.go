@@ -18,6 +18,7 @@ func (r *Relay) returnHeld(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("return held events: %w", err)
 	}
+	r.returning.rest(got.Next)
 	if got.Events > 0 {
 		r.idle.busy(r.cfg.BatchSize) // these have waited long enough: wake somebody for them
 	}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that what the given parts need is there: postgres, kafka, compiler, clients. It installs Debian
+# Makes sure that what the given parts need is there: postgres, kafka, compiler, clients, pooler. It installs Debian
 # packages where it may, and otherwise says what to do. Nothing it does is needed twice.
 set -u
 
@@ -53,6 +53,13 @@ clients() {
 	have kcat && return
 	may_install && install kcat && return
 	echo "setup: no kcat: topics are read with the project's own client only."
+}
+
+pooler() {
+	# Debian keeps daemons in /usr/sbin, which is not in everybody's PATH.
+	have pgbouncer || [ -x /usr/sbin/pgbouncer ] && return
+	may_install && install pgbouncer && return
+	echo "setup: no PgBouncer: the tests that need it will fail; install the package pgbouncer."
 }
 
 for part in "$@"; do

@@ -74,11 +74,15 @@ func (s *Store) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Re
 	}
 }
 
+// begin begins a transaction that does not keep its locks when this process vanishes in it. A session
+// cannot be relied on for that: behind a pooler it is shared.
+const begin = "begin isolation level read committed read write; set local idle_in_transaction_session_timeout = '60s'; set local statement_timeout = '60s'"
+
 // record is one attempt at the transaction. Investigations come before their letters, because a letter
 // names its investigation.
 func (s *Store) record(ctx context.Context, letters []*dlq.Letter) (dlq.Recorded, error) {
 	var recorded dlq.Recorded
-	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
 	if err != nil {
 		return recorded, translate("begin", err)
 	}

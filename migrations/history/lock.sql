@@ -1,7 +1,7 @@
--- Tries the lock and says who has it. Trying in a loop, and not waiting inside
--- pg_advisory_lock, keeps the connection usable when the caller's patience ends, and holds
--- no snapshot meanwhile, which another migrator's DDL could have to wait for.
-select pg_try_advisory_lock($1),
+-- Tries the lock, for this transaction, and says who has it. Trying in a loop, and not waiting inside
+-- pg_advisory_xact_lock, keeps the connection usable when the caller's patience ends, and holds no
+-- snapshot meanwhile, which another migrator's DDL could have to wait for.
+select pg_try_advisory_xact_lock($1),
        coalesce((
            select format('process %s of PostgreSQL (application %s, user %s, connected since %s)',
                          a.pid, quote_literal(a.application_name), a.usename,

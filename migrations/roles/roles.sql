@@ -50,6 +50,7 @@ grant insert (topic, key, payload, headers, available_at, task_uuid) on postride
 grant select on postrider.schema_migration, postrider.v_outbox_event, postrider.outbox_partition to postrider_relay;
 grant select, update on postrider.outbox_shard, postrider.outbox_purge to postrider_relay;
 grant select on sequence postrider.outbox_event_id_seq to postrider_relay;
+grant select, update on sequence postrider.outbox_doorbell to postrider_relay;
 grant select, update, delete on postrider.outbox_event to postrider_relay;
 grant select, insert, update, delete on postrider.outbox_hold, postrider.outbox_hold_shard, postrider.outbox_batch to postrider_relay;
 grant select, delete on postrider.outbox_idempotency_key to postrider_relay;

@@ -62,18 +62,18 @@ func (s *Store) Claim(ctx context.Context, limits relay.Limits) (relay.Claim, er
 
 func (c *claim) read(ctx context.Context, limits relay.Limits) error {
 	b := &pgx.Batch{}
-	b.Queue("begin isolation level read committed")
+	begins := queueBegin(b, c.conn.Conn())
 	b.Queue(lockShards, limits.First, limits.Shards)
 	b.Queue(claimEvents, limits.Events, limits.Bytes)
 	b.Queue(claimHolds)
 	b.Queue(claimCrashes, c.store.processPrefix(c.worker))
 	res := c.conn.SendBatch(ctx, b)
-	err := c.scan(res, limits)
+	err := c.scan(res, begins, limits)
 	return errors.Join(err, res.Close())
 }
 
-func (c *claim) scan(res pgx.BatchResults, limits relay.Limits) error {
-	if _, err := res.Exec(); err != nil {
+func (c *claim) scan(res pgx.BatchResults, begins int, limits relay.Limits) error {
+	if err := begun(res, begins); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
 	var shards string

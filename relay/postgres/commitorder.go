@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // commitOrder knows up to which id no transaction can commit an event any more. It looks at the locks that
@@ -26,7 +25,7 @@ type commitOrder struct {
 }
 
 // final returns the id up to which everything is final, and for how long a newer one has been waited for.
-func (o *commitOrder) final(ctx context.Context, pool *pgxpool.Pool) (through int64, waiting time.Duration, err error) {
+func (o *commitOrder) final(ctx context.Context, pool sessions) (through int64, waiting time.Duration, err error) {
 	if o.advance.TryLock() { // one at a time; the others take what is known
 		err = o.move(ctx, pool)
 		o.advance.Unlock()
@@ -50,7 +49,7 @@ func (o *commitOrder) known() int64 {
 }
 
 // move closes the fence that stands, if it can be closed, and opens the next.
-func (o *commitOrder) move(ctx context.Context, pool *pgxpool.Pool) error {
+func (o *commitOrder) move(ctx context.Context, pool sessions) error {
 	if o.open {
 		var closed bool
 		if err := pool.QueryRow(ctx, fenceClosed, o.holders).Scan(&closed); err != nil || !closed {

@@ -40,10 +40,10 @@ func (s *Store) ClaimLetters(ctx context.Context, letterTopic func(string) strin
 	}
 	c := &letterClaim{claim: claim{store: s, conn: conn}}
 	b := &pgx.Batch{}
-	b.Queue("begin isolation level read committed")
+	begins := queueBegin(b, conn.Conn())
 	b.Queue(claimLetters, topics, max(limit/len(topics), 1))
 	res := conn.SendBatch(ctx, b)
-	if _, err = res.Exec(); err == nil {
+	if err = begun(res, begins); err == nil {
 		var rows pgx.Rows
 		if rows, err = res.Query(); err == nil {
 			c.events, err = scanEvents(rows)

@@ -71,6 +71,11 @@ var (
 	raiseWater         = query("raise_water")
 	findSunken         = query("find_sunken")
 
+	nextDue        = query("next_due")
+	armDoorbell    = query("arm_doorbell")
+	disarmDoorbell = query("disarm_doorbell")
+	ringDoorbell   = query("ring_doorbell")
+
 	lockPurge         = query("lock_purge")
 	movePurge         = query("move_purge")
 	findPublished     = query("find_published")

@@ -24,6 +24,9 @@ var errBusy = errors.New("locked by somebody else")
 // A shard that is busy is left for the next turn, with all that is due in it.
 func (s *Store) Return(ctx context.Context, limit int, grace time.Duration) (relay.Returned, error) {
 	total, err := s.returnDue(ctx, limit, grace)
+	if err == nil && total == (relay.Returned{}) {
+		total.Next, err = s.untilDue(ctx)
+	}
 	// Last, and whatever became of the rest: nobody waits for the marks.
 	return total, errors.Join(err, s.raiseMarks(ctx))
 }

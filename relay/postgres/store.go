@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/relay/postgres/pooler"
 )
 
 // Options are the settings of a pool for the relay.
@@ -17,12 +19,13 @@ type Options struct {
 	MaxConns int32
 	// ApplicationName is what pg_stat_activity shows. Defaults to "postrider".
 	ApplicationName string
+	// Pooler says whether a pooler in transaction mode stands before the database. Defaults to
+	// pooler.Auto.
+	Pooler pooler.Mode
 }
 
-// NewPool opens a pool with the session settings the relay relies on: no JIT (it costs each claim
-// 10 ms once estimates pass jit_above_cost), plans that stay index scans while statistics are stale,
-// and an end to transactions whose relay vanished. It does not connect; errors are about the URL and
-// never contain its password.
+// NewPool opens a pool with the settings the relay relies on, in its sessions or behind a pooler in its
+// transactions. It does not connect; errors are about the URL and never contain its password.
 func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -36,13 +39,7 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 	if o.ApplicationName != "" {
 		cfg.ConnConfig.RuntimeParams["application_name"] = o.ApplicationName
 	}
-	for name, value := range map[string]string{
-		"jit": "off", "enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off",
-		"enable_hashjoin": "off", "enable_mergejoin": "off",
-		"idle_in_transaction_session_timeout": "30s", "statement_timeout": "60s", "lock_timeout": "10s",
-	} {
-		cfg.ConnConfig.RuntimeParams[name] = value
-	}
+	pooler.Configure(cfg, o.Pooler, settings)
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
@@ -58,7 +55,7 @@ type StoreOptions struct {
 
 // Store implements relay.Store on PostgreSQL.
 type Store struct {
-	pool          *pgxpool.Pool
+	pool          sessions
 	water         water
 	order         commitOrder
 	settleQuery   string
@@ -67,7 +64,7 @@ type Store struct {
 
 // NewStore returns a store on a pool that NewPool opened.
 func NewStore(pool *pgxpool.Pool, o StoreOptions) *Store {
-	s := &Store{pool: pool, settleQuery: settlePublished, processPrefix: processOf}
+	s := &Store{pool: sessions{pool}, settleQuery: settlePublished, processPrefix: processOf}
 	if o.DeletePublished {
 		s.settleQuery = settleDeleted
 	}

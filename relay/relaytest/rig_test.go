@@ -34,8 +34,14 @@ type rig struct {
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
+	return newRigAt(t, func(url string) string { return url })
+}
+
+// newRigAt puts something before the database, between it and the proxy.
+func newRigAt(t testing.TB, before func(url string) string) *rig {
+	t.Helper()
 	db := pgtest.New(t)
-	r := &rig{TB: t, pool: db.Pool(t), proxy: pgproxy.Start(t, db.URL), log: &lockedBuffer{},
+	r := &rig{TB: t, pool: db.Pool(t), proxy: pgproxy.Start(t, before(db.URL)), log: &lockedBuffer{},
 		broker: kafkatest.Kfake(t, kfake.NumBrokers(3))}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -68,6 +74,7 @@ func (r *rig) engine(dlq string) (engine *relay.Relay, close func()) {
 		TopicSettings: relay.ForAll(relay.TopicSettings{DLQTopic: dlq, StormEvents: -1,
 			Retry: outbox.RetryPolicy{MaxAttempts: 3, Base: 20 * time.Millisecond, Max: 50 * time.Millisecond}}),
 		PublishTimeout: 500 * time.Millisecond, Logger: log,
+		Doorbell: postgres.NewDoorbell(pool, postgres.DoorbellOptions{Logger: log}),
 	})
 	if err != nil {
 		r.Fatal(err)

@@ -81,7 +81,7 @@ func (c loggedLetters) Settle(ctx context.Context, s *relay.LetterSettlement) er
 func (a actionLog) Return(ctx context.Context, limit int, grace time.Duration) (relay.Returned, error) {
 	began := time.Now()
 	returned, err := a.Store.Return(ctx, limit, grace)
-	if returned != (relay.Returned{}) {
+	if returned.Events > 0 || returned.Holds > 0 {
 		result(ctx, a.log.With("action", "return"), began, err, slog.Int("processed", returned.Events), slog.Int("holds_ended", returned.Holds))
 	}
 	return returned, err

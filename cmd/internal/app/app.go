@@ -143,7 +143,7 @@ const serviceConnections = 4
 // openService opens the connections of everything but the relay's workers, whose sessions have
 // settings of their own and are busy when most needed elsewhere.
 func (a *App) openService(ctx context.Context) error {
-	pool, err := OpenPool(ctx, a.options.Config.Database.URL, serviceConnections)
+	pool, err := OpenPool(ctx, a.options.Config.Database, serviceConnections)
 	if err != nil {
 		return err
 	}

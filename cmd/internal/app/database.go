@@ -14,6 +14,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/obs"
+	"github.com/postrider/postrider/relay/postgres/pooler"
 )
 
 // connectLimit bounds the first connection and its questions.
@@ -24,7 +25,11 @@ const connectLimit = 10 * time.Second
 func Connect(ctx context.Context, address config.DatabaseURL) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, address.Reveal())
+	cfg, err := pgx.ParseConfig(address.Reveal())
+	if err != nil {
+		return nil, errors.New("database.url is not accepted by the PostgreSQL client") // err quotes the URL
+	}
+	conn, err := pooler.Connect(ctx, cfg)
 	if err != nil {
 		return nil, unreachable(address, err)
 	}
@@ -74,9 +79,10 @@ func connectHint(err error) string {
 	return ""
 }
 
-// OpenPool opens a pool of connections with settings that keep no session for ever, and proves that
-// the database can be reached; its error is as Connect's.
-func OpenPool(ctx context.Context, address config.DatabaseURL, connections int32) (*pgxpool.Pool, error) {
+// OpenPool opens a pool of connections with settings that keep no session for ever where there is no pooler,
+// and proves that the database can be reached; its error is as Connect's.
+func OpenPool(ctx context.Context, database config.Database, connections int32) (*pgxpool.Pool, error) {
+	address := database.URL
 	cfg, err := pgxpool.ParseConfig(address.Reveal())
 	if err != nil {
 		return nil, errors.New("database.url is not accepted by the PostgreSQL client") // err quotes the URL
@@ -85,13 +91,16 @@ func OpenPool(ctx context.Context, address config.DatabaseURL, connections int32
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
-	for name, value := range map[string]string{
-		"application_name": "postrider", "statement_timeout": "60s", "idle_in_transaction_session_timeout": "60s",
-	} {
-		if _, given := cfg.ConnConfig.RuntimeParams[name]; !given {
-			cfg.ConnConfig.RuntimeParams[name] = value
+	session := map[string]string{"statement_timeout": "60s", "idle_in_transaction_session_timeout": "60s"}
+	for name := range session {
+		if _, given := cfg.ConnConfig.RuntimeParams[name]; given {
+			delete(session, name)
 		}
 	}
+	if _, given := cfg.ConnConfig.RuntimeParams["application_name"]; !given {
+		cfg.ConnConfig.RuntimeParams["application_name"] = "postrider"
+	}
+	pooler.Configure(cfg, pooler.Mode(database.Pooler), session)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open database connections: %w", err)

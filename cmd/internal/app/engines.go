@@ -4,12 +4,15 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/dlq"
 	dlqkafka "github.com/postrider/postrider/dlq/kafka"
 	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/postgres"
+	"github.com/postrider/postrider/relay/postgres/pooler"
 )
 
 // relayConnections is how many the relay may open. Each worker holds one for its claim and needs a second
@@ -25,7 +28,9 @@ func (a *App) makeRelay(ctx context.Context) error {
 		return nil
 	}
 	c := a.options.Config
-	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), postgres.Options{MaxConns: relayConnections(c)})
+	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), postgres.Options{
+		MaxConns: relayConnections(c), Pooler: pooler.Mode(c.Database.Pooler),
+	})
 	if err != nil {
 		return err
 	}
@@ -35,7 +40,7 @@ func (a *App) makeRelay(ctx context.Context) error {
 		store = actionLog{store, a.options.Logger.With("component", "relay")}
 	}
 	engine, err := relay.New(relay.Config{
-		Store: store, Publisher: a.publisher,
+		Store: store, Publisher: a.publisher, Doorbell: a.doorbell(pool),
 		Workers: c.Outbox.Workers, BatchSize: c.Outbox.BatchSize,
 		TopicSettings: c.TopicSettings, CommitOrder: c.UsesCommitOrder(),
 		PublishTimeout: c.Outbox.PublishTimeout, Retention: Retention(c.Outbox),
@@ -47,6 +52,14 @@ func (a *App) makeRelay(ctx context.Context) error {
 	a.engine = engine
 	a.parts = append(a.parts, part{name: "relay", limit: c.Outbox.PublishTimeout + config.SettleTime, run: engine.Run})
 	return nil
+}
+
+// doorbell is nil where it is switched off.
+func (a *App) doorbell(pool *pgxpool.Pool) relay.Doorbell {
+	if !a.options.Config.Outbox.Doorbell {
+		return nil
+	}
+	return postgres.NewDoorbell(pool, postgres.DoorbellOptions{Logger: a.options.Logger})
 }
 
 // makeCollector prepares the collector, where this process has the role.

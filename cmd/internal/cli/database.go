@@ -37,7 +37,7 @@ func (c *commands) withPool(ctx context.Context, do func(*pgxpool.Pool) error) e
 	if err != nil {
 		return err
 	}
-	pool, err := app.OpenPool(ctx, cfg.Database.URL, 2)
+	pool, err := app.OpenPool(ctx, cfg.Database, 2)
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,10 @@ type Database struct {
 	// URL is the PostgreSQL connection string, a URL or keyword=value pairs; it must lead to a
 	// primary. Required.
 	URL DatabaseURL `key:"url" required:"true" check:"database" help:"PostgreSQL connection string"`
+	// Pooler says what stands before the database: auto finds out, none is PostgreSQL itself (or a pooler
+	// in session mode that lets session parameters through), transaction is a pooler in transaction mode
+	// such as PgBouncer, where nothing is kept in sessions and no statement is prepared. Defaults to "auto".
+	Pooler string `key:"pooler" default:"auto" oneof:"auto none transaction" help:"pooler before the database: auto, none or transaction"`
 }
 
 // Kafka is the section kafka.
@@ -102,6 +106,9 @@ type Outbox struct {
 	// tried again. A stop may take this long, so it is kept well below 30 seconds. In milliseconds.
 	// Defaults to 10000.
 	PublishTimeout time.Duration `key:"publish_timeout_ms" default:"10000" min:"100" max:"12000" help:"longest wait for the acknowledgements of a batch, in milliseconds"`
+	// Doorbell lets writers wake an idle relay by a notification, so that it polls less often. Defaults to
+	// true.
+	Doorbell bool `key:"doorbell" default:"true" help:"let writers wake an idle relay"`
 	// Log writes a line for every pass of the relay that did something. Defaults to false.
 	Log bool `key:"log" default:"false" help:"log every pass of the relay that did something"`
 }

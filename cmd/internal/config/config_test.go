@@ -32,9 +32,10 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Config{
-		Kafka: Kafka{ClientID: "postrider", MaxMessageBytes: 1048588, Compression: "none"},
+		Database: Database{Pooler: "auto"},
+		Kafka:    Kafka{ClientID: "postrider", MaxMessageBytes: 1048588, Compression: "none"},
 		Outbox: Outbox{BatchSize: 1000, Workers: 4, MaxAttempts: 5, RetryBase: time.Second, RetryMax: time.Minute,
-			RetentionDays: 30, DeadLetterRetentionDays: 90, IdempotencyRetentionDays: 30, PublishTimeout: 10 * time.Second, AfterLastAttempt: "continue", StormEvents: 100, StormWindow: time.Minute},
+			RetentionDays: 30, DeadLetterRetentionDays: 90, IdempotencyRetentionDays: 30, PublishTimeout: 10 * time.Second, AfterLastAttempt: "continue", StormEvents: 100, StormWindow: time.Minute, Doorbell: true},
 		DLQ:  DLQ{Topic: "postrider.dlq", Group: "postrider-collector"},
 		HTTP: HTTP{Address: "127.0.0.1:8080"},
 		Log:  Log{Level: "info", Format: "json"},
@@ -74,7 +75,7 @@ func TestPrecedence(t *testing.T) {
 func TestEnvironmentNames(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
-		"DATABASE_URL":  "postgres://u@h:5432/d",
+		"DATABASE_URL": "postgres://u@h:5432/d", "DATABASE_POOLER": "transaction", "OUTBOX_DOORBELL": "false",
 		"KAFKA_BROKERS": "a:1,b:2", "KAFKA_CLIENT_ID": "me", "KAFKA_MAX_MESSAGE_BYTES": "4096",
 		"KAFKA_COMPRESSION": "zstd", "KAFKA_ALLOW_TOPIC_CREATION": "true",
 		"OUTBOX_BATCH_SIZE": "7", "OUTBOX_WORKERS": "8", "OUTBOX_MAX_ATTEMPTS": "9", "OUTBOX_RETRY_BASE_MS": "10",

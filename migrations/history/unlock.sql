@@ -1,1 +1,0 @@
-select pg_advisory_unlock($1);
