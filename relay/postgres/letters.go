@@ -20,7 +20,8 @@ type letterClaim struct {
 }
 
 // ClaimLetters implements relay.Store.
-func (s *Store) ClaimLetters(ctx context.Context, dlqTopic string, limit int) (relay.LetterClaim, error) {
+func (s *Store) ClaimLetters(ctx context.Context, dlqTopic string, limit int) (_ relay.LetterClaim, err error) {
+	defer s.judge(&err, false)
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
@@ -47,7 +48,8 @@ func (s *Store) ClaimLetters(ctx context.Context, dlqTopic string, limit int) (r
 func (c *letterClaim) Events() []outbox.Event { return c.events }
 
 // Settle implements relay.LetterClaim.
-func (c *letterClaim) Settle(ctx context.Context, delivered []int64, hold *relay.HoldChange) error {
+func (c *letterClaim) Settle(ctx context.Context, delivered []int64, hold *relay.HoldChange) (err error) {
+	defer c.store.judge(&err, true)
 	defer c.rollback()
 	b := &pgx.Batch{}
 	if len(delivered) > 0 {

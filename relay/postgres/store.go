@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -21,7 +22,7 @@ type Options struct {
 
 // NewPool opens a pool with the session settings the relay relies on: no JIT (it costs each claim
 // 10 ms once estimates pass jit_above_cost), plans that stay index scans while statistics are stale,
-// and an end to transactions whose relay vanished. It does not connect; errors are about the URL and
+// and an end to transactions whose relay vanished. Of several hosts it uses one that takes writes. It does not connect; errors are about the URL and
 // never contain its password.
 func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
@@ -46,6 +47,9 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
+	if cfg.ConnConfig.ValidateConnect == nil { // target_session_attrs was not given
+		cfg.ConnConfig.ValidateConnect = writable
+	}
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
@@ -61,6 +65,7 @@ type Store struct {
 	pool          *pgxpool.Pool
 	water         water
 	settleQuery   string
+	renewed       atomic.Int64 // when judge last gave the connections up, in Unix nanoseconds
 	processPrefix func(worker string) string
 }
 
