@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/postrider/postrider/migrations/pgtest"
@@ -34,9 +35,18 @@ type rig struct {
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	db := pgtest.New(t)
-	r := &rig{TB: t, pool: db.Pool(t), proxy: pgproxy.Start(t, db.URL), log: &lockedBuffer{},
-		broker: kafkatest.Kfake(t, kfake.NumBrokers(3))}
+	return newRigOn(t, pgtest.New(t).URL, kafkatest.Kfake(t, kfake.NumBrokers(3)))
+}
+
+// newRigOn makes a rig of a database and a broker of the test's own.
+func newRigOn(t testing.TB, url string, broker *kafkatest.Broker) *rig {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	r := &rig{TB: t, pool: pool, proxy: pgproxy.Start(t, url), log: &lockedBuffer{}, broker: broker}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("what the relays said last:\n%s", r.log.tail(12_000))
@@ -47,32 +57,55 @@ func newRig(t testing.TB) *rig {
 
 // running is a relay at work.
 type running struct {
-	stop  context.CancelFunc
-	ended chan struct{}
+	stop    context.CancelFunc
+	ended   chan struct{}
+	metrics *prometheus.Registry
+}
+
+// options are what a test wants to be otherwise than start has it.
+type options struct {
+	url     string            // of the database; defaults to the proxy's
+	session map[string]string // settings of the relay's sessions
+	store   postgres.StoreOptions
+	kafka   func(*kafka.Config)
+	engine  func(*relay.Config)
 }
 
 // start runs a relay with connections and producers of its own.
 func (r *rig) start(dlq string) *running {
 	r.Helper()
+	return r.startWith(dlq, options{})
+}
+
+func (r *rig) startWith(dlq string, o options) *running {
+	r.Helper()
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	ctx, stop := context.WithCancel(context.Background())
-	pool, err := postgres.NewPool(ctx, r.proxy.URL(), postgres.Options{})
+	if o.url == "" {
+		o.url = r.proxy.URL()
+	}
+	pool := r.sessions(ctx, o.url, o.session)
+	k := kafka.Config{Brokers: r.broker.Addrs, MaxMessageBytes: maxMessageBytes, Logger: log}
+	if o.kafka != nil {
+		o.kafka(&k)
+	}
+	publisher, err := kafka.NewPublisher(k)
 	if err != nil {
 		r.Fatal(err)
 	}
-	publisher, err := kafka.NewPublisher(kafka.Config{Brokers: r.broker.Addrs, MaxMessageBytes: maxMessageBytes, Logger: log})
-	if err != nil {
-		r.Fatal(err)
-	}
-	engine, err := relay.New(relay.Config{
-		Store: postgres.NewStore(pool, postgres.StoreOptions{}), Publisher: publisher, DLQTopic: dlq, Workers: 3, BatchSize: 200,
+	e := &running{stop: stop, ended: make(chan struct{}), metrics: prometheus.NewRegistry()}
+	c := relay.Config{
+		Store: postgres.NewStore(pool, o.store), Publisher: publisher, DLQTopic: dlq, Workers: 3, BatchSize: 200,
 		Retry:          outbox.RetryPolicy{MaxAttempts: 3, Base: 20 * time.Millisecond, Max: 50 * time.Millisecond},
-		PublishTimeout: 500 * time.Millisecond, Logger: log,
-	})
+		PublishTimeout: 500 * time.Millisecond, Logger: log, Registerer: e.metrics,
+	}
+	if o.engine != nil {
+		o.engine(&c)
+	}
+	engine, err := relay.New(c)
 	if err != nil {
 		r.Fatal(err)
 	}
-	e := &running{stop: stop, ended: make(chan struct{})}
 	go func() {
 		defer close(e.ended)
 		if err := engine.Run(ctx); err != nil {
@@ -83,6 +116,56 @@ func (r *rig) start(dlq string) *running {
 	}()
 	r.Cleanup(e.halt)
 	return e
+}
+
+// sessions opens a pool as a relay has it, with some settings of its own.
+func (r *rig) sessions(ctx context.Context, url string, settings map[string]string) *pgxpool.Pool {
+	r.Helper()
+	pool, err := postgres.NewPool(ctx, url, postgres.Options{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	if len(settings) == 0 {
+		return pool
+	}
+	cfg := pool.Config()
+	pool.Close()
+	for name, value := range settings {
+		cfg.ConnConfig.RuntimeParams[name] = value
+	}
+	if pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
+		r.Fatal(err)
+	}
+	return pool
+}
+
+// metric adds up a metric of the relay over the label values that are given.
+func (e *running) metric(t testing.TB, name string, labels ...string) float64 {
+	t.Helper()
+	families, err := e.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			value := map[string]string{}
+			for _, l := range m.GetLabel() {
+				value[l.GetName()] = l.GetValue()
+			}
+			fits := true
+			for i := 0; i < len(labels); i += 2 {
+				fits = fits && value[labels[i]] == labels[i+1]
+			}
+			if fits {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
 }
 
 // halt stops the relay and waits for its end.
