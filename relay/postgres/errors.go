@@ -54,7 +54,7 @@ var states = map[string]meaning{
 
 	// Somebody's patience ended: the server's, or an administrator's.
 	"57014": {relay.StoreTransient, "the statement was cancelled or took longer than statement_timeout: look for locks and for load"},                                          // query_canceled
-	"25P03": {relay.StoreTransient, "the relay was silent in a transaction for longer than idle_in_transaction_session_timeout, which must stay above outbox.publish_timeout"}, // idle_in_transaction_session_timeout
+	"25P03": {relay.StoreTransient, "the relay was silent in a transaction for longer than idle_in_transaction_session_timeout, which must stay above outbox.publish_timeout_ms"}, // idle_in_transaction_session_timeout
 	"25P04": {relay.StoreTransient, "transaction_timeout is shorter than a batch takes: take it away for the relay's login"},                                                   // transaction_timeout
 	"57P01": {relay.StoreTransient, ""},                                                                                                                                        // admin_shutdown
 	"57P02": {relay.StoreTransient, ""},                                                                                                                                        // crash_shutdown

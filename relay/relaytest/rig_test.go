@@ -197,6 +197,20 @@ func (r *rig) until(within time.Duration, condition string, args ...any) {
 	}
 }
 
+// untilMetric waits for a metric of a relay to have a value.
+func (r *rig) untilMetric(e *running, name string, want float64, labels ...string) {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+	defer cancel()
+	for e.metric(r, name, labels...) != want {
+		select {
+		case <-ctx.Done():
+			r.Fatalf("%s %v is %v, want %v\n%s", name, labels, e.metric(r, name, labels...), want, r.states())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
 const drained = `not exists (select from postrider.outbox_event where state not in ('published', 'dead_lettered'))`
 
 // states counts the events by state, and describes the holds.
