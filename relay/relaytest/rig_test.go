@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -209,6 +210,31 @@ func (r *rig) untilMetric(e *running, name string, want float64, labels ...strin
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// untilSome waits until a counter of a relay is above zero.
+func (r *rig) untilSome(e *running, name string, labels ...string) {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+	defer cancel()
+	for e.metric(r, name, labels...) == 0 {
+		select {
+		case <-ctx.Done():
+			r.Fatalf("%s %v stays 0\n%s", name, labels, r.states())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// hesitation is a publisher that waits before it publishes.
+type hesitation struct {
+	relay.Publisher
+	pause atomic.Int64
+}
+
+func (h *hesitation) Publish(ctx context.Context, ms []relay.Message) []relay.Outcome {
+	<-time.After(time.Duration(h.pause.Load()))
+	return h.Publisher.Publish(ctx, ms)
 }
 
 const drained = `not exists (select from postrider.outbox_event where state not in ('published', 'dead_lettered'))`
