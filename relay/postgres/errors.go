@@ -53,13 +53,13 @@ var states = map[string]meaning{
 	"40003": {relay.StoreUnknownOutcome, ""},                                                                         // statement_completion_unknown
 
 	// Somebody's patience ended: the server's, or an administrator's.
-	"57014": {relay.StoreTransient, "the statement was cancelled or took longer than statement_timeout: look for locks and for load"},                                          // query_canceled
+	"57014": {relay.StoreTransient, "the statement was cancelled or took longer than statement_timeout: look for locks and for load"},                                             // query_canceled
 	"25P03": {relay.StoreTransient, "the relay was silent in a transaction for longer than idle_in_transaction_session_timeout, which must stay above outbox.publish_timeout_ms"}, // idle_in_transaction_session_timeout
-	"25P04": {relay.StoreTransient, "transaction_timeout is shorter than a batch takes: take it away for the relay's login"},                                                   // transaction_timeout
-	"57P01": {relay.StoreTransient, ""},                                                                                                                                        // admin_shutdown
-	"57P02": {relay.StoreTransient, ""},                                                                                                                                        // crash_shutdown
-	"57P03": {relay.StoreTransient, ""},                                                                                                                                        // cannot_connect_now
-	"57P05": {relay.StoreTransient, ""},                                                                                                                                        // idle_session_timeout
+	"25P04": {relay.StoreTransient, "transaction_timeout is shorter than a batch takes: take it away for the relay's login"},                                                      // transaction_timeout
+	"57P01": {relay.StoreTransient, ""},                                                                                                                                           // admin_shutdown
+	"57P02": {relay.StoreTransient, ""},                                                                                                                                           // crash_shutdown
+	"57P03": {relay.StoreTransient, ""},                                                                                                                                           // cannot_connect_now
+	"57P05": {relay.StoreTransient, ""},                                                                                                                                           // idle_session_timeout
 
 	// The server has become another one, or a poorer one.
 	"25006": {relay.StoreTransient, "the server takes no writes: after a failover the relay connects anew; otherwise let database.url name the primary"}, // read_only_sql_transaction
