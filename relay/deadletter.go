@@ -32,13 +32,19 @@ func (r *Relay) sendLetters(ctx context.Context) (int, error) {
 	var ids []int64
 	var sent []Message
 	var worst *HoldChange
-	bounded, cancel := context.WithTimeout(work, r.cfg.PublishTimeout)
-	defer cancel()
-	for len(pending) > 0 {
+	encode := func() []Message {
 		ms := make([]Message, len(pending))
 		for i, n := range pending {
 			ms[i], fits[n] = letter(&events[n], r.cfg.DLQTopic, fits[n], r.cfg.Publisher.Check)
 		}
+		return ms
+	}
+	// The time begins when they are written: with none left for sending, all would be withheld, in silence,
+	// and again the next time.
+	ms := encode()
+	bounded, cancel := context.WithTimeout(work, r.cfg.PublishTimeout)
+	defer cancel()
+	for len(pending) > 0 {
 		var again []int
 		outcomes := r.cfg.Publisher.Publish(bounded, ms)
 		if err := r.lost(work, outcomes); err != nil && len(ids) == 0 {
@@ -62,6 +68,7 @@ func (r *Relay) sendLetters(ctx context.Context) (int, error) {
 			}
 		}
 		pending = again
+		ms = encode()
 	}
 	settling, cancelSettle := context.WithTimeout(work, settleTimeout)
 	defer cancelSettle()

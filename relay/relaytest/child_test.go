@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ type childConfig struct {
 	Brokers        []string
 	// PanicOver makes a worker panic that is to publish a payload with this text.
 	PanicOver string
-	// Hesitate is a pause before each publish.
+	// Hesitate is a pause before the first publish.
 	Hesitate time.Duration
 	// Bare takes away the right to write files, the place for temporary ones and the working directory.
 	Bare bool
@@ -69,7 +70,7 @@ func (c *childConfig) run(ctx context.Context) error {
 	}
 	defer publisher.Close()
 	r, err := relay.New(relay.Config{
-		Store: postgres.NewStore(pool, postgres.StoreOptions{}), Publisher: &troubled{publisher, c}, DLQTopic: c.DLQ, Worker: c.Name, Workers: 2, BatchSize: 200,
+		Store: postgres.NewStore(pool, postgres.StoreOptions{}), Publisher: &troubled{Publisher: publisher, c: c}, DLQTopic: c.DLQ, Worker: c.Name, Workers: 2, BatchSize: 200,
 		Retry: outbox.RetryPolicy{MaxAttempts: 3, Base: 20 * time.Millisecond, Max: 50 * time.Millisecond}, PublishTimeout: 2 * time.Second, Logger: log,
 	})
 	if err != nil {
@@ -111,7 +112,8 @@ func (c *childConfig) restrict() error {
 // troubled is a publisher that panics or hesitates.
 type troubled struct {
 	relay.Publisher
-	c *childConfig
+	c     *childConfig
+	first sync.Once
 }
 
 func (p *troubled) Publish(ctx context.Context, ms []relay.Message) []relay.Outcome {
@@ -120,9 +122,7 @@ func (p *troubled) Publish(ctx context.Context, ms []relay.Message) []relay.Outc
 			panic("over " + p.c.PanicOver)
 		}
 	}
-	if p.c.Hesitate > 0 {
-		<-time.After(p.c.Hesitate)
-	}
+	p.first.Do(func() { <-time.After(p.c.Hesitate) })
 	return p.Publisher.Publish(ctx, ms)
 }
 

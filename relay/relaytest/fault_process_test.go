@@ -20,7 +20,7 @@ func TestFault02StoppedAndContinued(t *testing.T) {
 	topic, dlq := r.broker.Topic(t, 2, nil), r.broker.Topic(t, 1, nil)
 	l := r.newLedger(topic)
 	l.write(topic, 6, 5)
-	zombie := r.startChild(dlq, childConfig{Name: "zombie", Hesitate: 500 * time.Millisecond})
+	zombie := r.startChild(dlq, childConfig{Name: "zombie", Hesitate: 4 * time.Second})
 	r.until(time.Minute, `exists (select from postrider.outbox_batch where worker like 'zombie%')`)
 	zombie.signal(syscall.SIGSTOP)
 	r.exec(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'zombie'`)
@@ -84,11 +84,21 @@ func TestFault05DifferentSettings(t *testing.T) {
 	for _, topic := range topics {
 		l.write(topic, 30, 20)
 	}
-	r.startWith(dlq, options{engine: func(c *relay.Config) { c.Workers, c.BatchSize, c.Worker = 1, 7, "old" }})
-	r.startWith(dlq, options{engine: func(c *relay.Config) { c.Workers, c.BatchSize, c.Worker = 8, 500, "new" }})
-	r.startWith(dlq, options{engine: func(c *relay.Config) { c.Workers, c.BatchSize, c.Worker = 3, 50, "new" }}) // the same name
+	hesitate := &hesitation{} // so that its markers are there for a while
+	hesitate.pause.Store(int64(20 * time.Millisecond))
+	r.startWith(dlq, options{engine: func(c *relay.Config) {
+		c.Workers, c.BatchSize, c.Worker, c.PublishTimeout = 1, 7, "old", 25*time.Second
+		hesitate.Publisher = c.Publisher
+		c.Publisher = hesitate
+	}})
+	r.startWith(dlq, options{engine: func(c *relay.Config) {
+		c.Workers, c.BatchSize, c.Worker, c.PublishTimeout = 8, 500, "new", 20*time.Second
+	}})
+	r.startWith(dlq, options{engine: func(c *relay.Config) {
+		c.Workers, c.BatchSize, c.Worker, c.PublishTimeout = 3, 50, "new", 20*time.Second
+	}}) // the same name
 	taken := int64(0)
-	for range 20 {
+	for round := 0; round < 20 || taken < 5 && round < 1000; round++ {
 		for _, topic := range topics {
 			l.write(topic, 10, 2)
 		}

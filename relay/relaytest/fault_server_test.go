@@ -168,7 +168,7 @@ func TestFault24LongTransaction(t *testing.T) {
 	r := newRig(t)
 	topic, dlq := r.broker.Topic(t, 2, nil), r.broker.Topic(t, 1, nil)
 	l := r.newLedger(topic)
-	e := r.start(dlq)
+	e := r.startWith(dlq, options{engine: func(c *relay.Config) { c.PublishTimeout = 20 * time.Second }})
 	tx, err := r.pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
