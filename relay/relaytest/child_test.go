@@ -71,7 +71,7 @@ func (c *childConfig) run(ctx context.Context) error {
 	defer publisher.Close()
 	r, err := relay.New(relay.Config{
 		Store: postgres.NewStore(pool, postgres.StoreOptions{}), Publisher: &troubled{Publisher: publisher, c: c}, DLQTopic: c.DLQ, Worker: c.Name, Workers: 2, BatchSize: 200,
-		Retry: outbox.RetryPolicy{MaxAttempts: 3, Base: 20 * time.Millisecond, Max: 50 * time.Millisecond}, PublishTimeout: 2 * time.Second, Logger: log,
+		Retry: outbox.RetryPolicy{MaxAttempts: 3, Base: 20 * time.Millisecond, Max: 50 * time.Millisecond}, PublishTimeout: 10 * time.Second, Logger: log,
 	})
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ func TestFault02StoppedAndContinued(t *testing.T) {
 	heir.halt()
 	zombie.signal(syscall.SIGCONT)
 	zombie.said("loop=publish err=") // its settlement
-	l.write(topic, 6, 5) // the zombie is a relay like any other now
+	l.write(topic, 6, 5)             // the zombie is a relay like any other now
 	r.until(time.Minute, drained)
 	zombie.finish()
 	if v := l.wantAll(dlq); v.Duplicates == 0 {
