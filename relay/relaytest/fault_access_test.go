@@ -57,8 +57,8 @@ func TestFault12NotAllowed(t *testing.T) {
 	l.wantOnce("dlq")
 }
 
-// TestFault12LoginRefused: the password is wrong from the start, or another one from some moment on. The
-// relay waits, holds nothing for others that may know better, and goes on when the login is good again.
+// TestFault12LoginRefused: the password is wrong from the start, and later changes and changes back under
+// load. The relay waits, gives nothing up, and goes on when the login is good again.
 func TestFault12LoginRefused(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.Kfake(t, kfake.EnableSASL(), kfake.SeedTopics(2, "topic", "dlq"), kfake.Superuser("PLAIN", "root", "root"),

@@ -218,7 +218,7 @@ func TestFault20Maintenance(t *testing.T) {
 }
 
 // TestFault21NoConnections: the server has too few connections for the relay, and then enough. The relay
-// runs with the rights of postrider_relay alone.
+// runs as a login that is no superuser, which limits do not hold for.
 func TestFault21NoConnections(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -234,7 +234,7 @@ func TestFault21NoConnections(t *testing.T) {
 	l.wantOnce(dlq)
 }
 
-// login makes a login that has no rights but those of the relay.
+// login makes a login that may read and write the tables and owns nothing.
 func (r *rig) login() (role, url string) {
 	r.Helper()
 	var db string
