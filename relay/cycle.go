@@ -43,6 +43,8 @@ func (w *worker) runOnce(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	r.metrics.batch.Observe(float64(len(batch.Events)))
+	r.inWork.await(ctx, batch)
+	defer r.inWork.begin(batch)()
 
 	// From here on the batch is finished even when the relay is told to stop: what was handed to the
 	// broker must be settled.

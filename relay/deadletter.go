@@ -29,10 +29,12 @@ func (r *Relay) sendLetters(ctx context.Context) (int, error) {
 	}
 	work := context.WithoutCancel(ctx)
 	ls := newLetters(claim.Events(), letterTopic)
+	// The time begins when they are written: with none left for sending, all would be withheld, in silence,
+	// and again the next time.
+	ms := ls.messages(r.cfg.Publisher.Check)
 	bounded, cancel := context.WithTimeout(work, r.cfg.PublishTimeout)
 	defer cancel()
 	for len(ls.pending) > 0 {
-		ms := ls.messages(r.cfg.Publisher.Check)
 		outcomes := r.cfg.Publisher.Publish(bounded, ms)
 		if err := r.lost(work, outcomes); err != nil && len(ls.sent) == 0 {
 			claim.Abandon()
@@ -40,6 +42,7 @@ func (r *Relay) sendLetters(ctx context.Context) (int, error) {
 			return 0, nil
 		}
 		ls.settle(ms, outcomes)
+		ms = ls.messages(r.cfg.Publisher.Check)
 	}
 	settling, cancelSettle := context.WithTimeout(work, settleTimeout)
 	defer cancelSettle()

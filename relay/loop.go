@@ -25,9 +25,9 @@ func (r *Relay) loop(ctx context.Context, name string, runOnce func(context.Cont
 		case err != nil && ctx.Err() != nil:
 			return
 		case err != nil:
-			r.metrics.errors.WithLabelValues(name).Inc()
+			r.metrics.failed(name, err)
 			pause := failing.NextBackOff()
-			r.cfg.Logger.Error("cycle failed", "loop", name, "err", err, "retry_in", pause.String())
+			r.cfg.Logger.Error("cycle failed", append([]any{"loop", name, "err", err, "retry_in", pause.String()}, storeFields(err)...)...)
 			failed = true
 			sleep(ctx, pause)
 		default:

@@ -1,11 +1,16 @@
 package relay
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // metrics are the relay's own; a nil registerer keeps them to itself.
 type metrics struct {
 	outcomes       *prometheus.CounterVec
 	errors         *prometheus.CounterVec
+	storeErrors    *prometheus.CounterVec
 	deadLettered   prometheus.Counter
 	batch          prometheus.Histogram
 	inFlight       prometheus.Gauge
@@ -23,6 +28,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Outcomes of publishing outbox events, by class."}, []string{"class"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_outbox_cycle_errors_total",
 			Help: "Relay cycles that failed, by loop."}, []string{"loop"}),
+		storeErrors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_outbox_database_errors_total",
+			Help: "Relay cycles that failed by the database, by class (unknown_outcome, transient, permanent) and code (an SQLSTATE, or a word such as CONNECTION_LOST)."},
+			[]string{"class", "code"}),
 		deadLettered: prometheus.NewCounter(prometheus.CounterOpts{Name: "postrider_outbox_dead_lettered_total",
 			Help: "Events acknowledged by the dead-letter topic."}),
 		batch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "postrider_outbox_batch_events",
@@ -49,7 +57,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.errors.WithLabelValues(l)
 	}
 	if reg != nil {
-		reg.MustRegister(m.outcomes, m.errors, m.deadLettered, m.batch, m.inFlight, m.brokersAway, m.publishSeconds, m.purged, m.partitionsDropped)
+		reg.MustRegister(m.outcomes, m.errors, m.storeErrors, m.deadLettered, m.batch, m.inFlight, m.brokersAway, m.publishSeconds, m.purged, m.partitionsDropped)
 		m.backlog.register(reg)
 	}
 	return m
@@ -63,5 +71,13 @@ func (m *metrics) count(outcomes []Outcome) {
 	}
 	for c, n := range tally {
 		m.outcomes.WithLabelValues(string(c)).Add(float64(n))
+	}
+}
+
+// failed counts a cycle that failed.
+func (m *metrics) failed(loop string, err error) {
+	m.errors.WithLabelValues(loop).Inc()
+	if e, ok := errors.AsType[*StoreError](err); ok {
+		m.storeErrors.WithLabelValues(string(e.Class), e.Code).Inc()
 	}
 }

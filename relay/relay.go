@@ -122,6 +122,7 @@ type Relay struct {
 	idle    *idle
 	brokers brokers
 	rules   rules
+	inWork  inWork
 	topics  sync.Map // *TopicSettings by topic
 	// The two background loops have little to do and pause longer.
 	letters, returning *idle

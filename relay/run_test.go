@@ -26,7 +26,8 @@ func TestRunWorksUntilItIsTold(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				workers[l.Worker]++
-				return &fakeClaim{batch: Batch{Events: []outbox.Event{keyed(1, "a")}}}, nil
+				shard := int16(l.Worker[len(l.Worker)-1] - '0') // a worker has the lock of its shard
+				return &fakeClaim{batch: Batch{Events: []outbox.Event{with(keyed(1, "a"), func(e *outbox.Event) { e.Shard = shard })}}}, nil
 			},
 			letters: func(context.Context, func(string) string, int) (LetterClaim, error) { letters++; return nil, nil },
 			back: func(_ context.Context, limit int, grace time.Duration) (Returned, error) {

@@ -3,7 +3,6 @@
 package kafka
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -247,19 +246,6 @@ func (p *Publisher) note(c *kgo.Client, err error) {
 		p.generation++
 		p.mu.Unlock()
 	}
-}
-
-// Ping implements relay.Publisher.
-func (p *Publisher) Ping(ctx context.Context) error {
-	c, err := p.take()
-	if err != nil {
-		return fmt.Errorf("kafka: %w", err)
-	}
-	defer p.giveBack(c)
-	if err := c.Ping(ctx); err != nil {
-		return fmt.Errorf("kafka brokers %v: %w", p.cfg.Brokers, err)
-	}
-	return nil
 }
 
 // Close ends all clients and waits for calls that use one. Records without an acknowledgement stay

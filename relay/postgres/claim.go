@@ -32,11 +32,11 @@ type claim struct {
 
 // Claim implements relay.Store. Locking and reading are two statements in one round trip: the second
 // one's snapshot is taken after the locks, so it sees all that the last owners settled.
-func (s *Store) Claim(ctx context.Context, limits relay.Limits) (relay.Claim, error) {
+func (s *Store) Claim(ctx context.Context, limits relay.Limits) (_ relay.Claim, err error) {
+	defer s.judge(&err, false)
 	c := &claim{store: s, worker: limits.Worker}
 	if limits.CommitOrder {
 		// Before the claim's snapshot, which then sees all that is final.
-		var err error
 		if c.batch.Final, c.batch.FenceAge, err = s.order.final(ctx, s.pool); err != nil {
 			return nil, err
 		}
@@ -195,7 +195,8 @@ func (c *claim) Batch() *relay.Batch { return &c.batch }
 
 // Mark implements relay.Claim, on a connection of its own so that others see it while the claim runs.
 // The marker need not survive a crash of the database, so its commit does not wait for the disk.
-func (c *claim) Mark(ctx context.Context) error {
+func (c *claim) Mark(ctx context.Context) (err error) {
+	defer c.store.judge(&err, true)
 	id, err := uuid.NewRandom()
 	if err != nil {
 		return err
@@ -229,9 +230,9 @@ func (c *claim) Mark(ctx context.Context) error {
 
 // CountAttempt implements relay.Claim, committed at once on a connection of its own: the claim locks
 // the shard, not the row.
-func (c *claim) CountAttempt(ctx context.Context, id int64) (int, error) {
-	var n int
-	err := c.store.pool.QueryRow(ctx, countAttempt, id).Scan(&n)
+func (c *claim) CountAttempt(ctx context.Context, id int64) (n int, err error) {
+	defer c.store.judge(&err, true)
+	err = c.store.pool.QueryRow(ctx, countAttempt, id).Scan(&n)
 	return n, err
 }
 

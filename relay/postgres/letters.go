@@ -21,7 +21,8 @@ type letterClaim struct {
 }
 
 // ClaimLetters implements relay.Store.
-func (s *Store) ClaimLetters(ctx context.Context, letterTopic func(string) string, limit int) (relay.LetterClaim, error) {
+func (s *Store) ClaimLetters(ctx context.Context, letterTopic func(string) string, limit int) (_ relay.LetterClaim, err error) {
+	defer s.judge(&err, false)
 	topics, err := s.letterTopics(ctx, letterTopic)
 	if err != nil {
 		return nil, fmt.Errorf("find the topics of dead letters: %w", err)
@@ -81,7 +82,8 @@ func (s *Store) letterTopics(ctx context.Context, letterTopic func(string) strin
 func (c *letterClaim) Events() []outbox.Event { return c.events }
 
 // Settle implements relay.LetterClaim.
-func (c *letterClaim) Settle(ctx context.Context, s *relay.LetterSettlement) error {
+func (c *letterClaim) Settle(ctx context.Context, s *relay.LetterSettlement) (err error) {
+	defer c.store.judge(&err, true)
 	defer c.rollback()
 	b := &pgx.Batch{}
 	if len(s.Delivered) > 0 {

@@ -22,7 +22,8 @@ var errBusy = errors.New("locked by somebody else")
 // Return implements relay.Store. Every change is made under the lock of the shard it concerns, one
 // shard per transaction, in the order shard, hold, hold's shard, events, which is the order of settling.
 // A shard that is busy is left for the next turn, with all that is due in it.
-func (s *Store) Return(ctx context.Context, limit int, grace time.Duration) (relay.Returned, error) {
+func (s *Store) Return(ctx context.Context, limit int, grace time.Duration) (_ relay.Returned, err error) {
+	defer s.judge(&err, true)
 	total, err := s.returnDue(ctx, limit, grace)
 	if err == nil && total == (relay.Returned{}) {
 		total.Next, err = s.untilDue(ctx)

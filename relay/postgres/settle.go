@@ -12,7 +12,8 @@ import (
 )
 
 // Settle implements relay.Claim. Where no new hold is needed it is one round trip, commit included.
-func (c *claim) Settle(ctx context.Context, s *relay.Settlement) error {
+func (c *claim) Settle(ctx context.Context, s *relay.Settlement) (err error) {
+	defer c.store.judge(&err, true)
 	defer c.rollback() // releases the connection; a no-op for the transaction once it is committed
 	holds, err := c.putHolds(ctx, s.Holds)
 	if err != nil {

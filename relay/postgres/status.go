@@ -13,9 +13,9 @@ import (
 
 // Status counts what is in the outbox by state, and lists up to 100 holds, oldest first. Published
 // rows are not read, so it stays cheap however many are kept.
-func (s *Store) Status(ctx context.Context) (relay.Status, error) {
-	var st relay.Status
-	err := s.pool.QueryRow(ctx, readStatus).Scan(&st.Pending, &st.Due, &st.Failed, &st.Parked, &st.Scheduled,
+func (s *Store) Status(ctx context.Context) (st relay.Status, err error) {
+	defer s.judge(&err, false)
+	err = s.pool.QueryRow(ctx, readStatus).Scan(&st.Pending, &st.Due, &st.Failed, &st.Parked, &st.Scheduled,
 		&st.Exhausted, &st.DeadLettered, &st.OldestDueSeconds, &st.Processing, &st.HoldCount)
 	if err != nil {
 		return st, fmt.Errorf("read the outbox status: %w", err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -25,7 +26,8 @@ type Options struct {
 }
 
 // NewPool opens a pool with the settings the relay relies on, in its sessions or behind a pooler in its
-// transactions. It does not connect; errors are about the URL and never contain its password.
+// transactions. Of several hosts it uses one that takes writes. It does not connect; errors are about the
+// URL and never contain its password.
 func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -43,6 +45,9 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
+	if cfg.ConnConfig.ValidateConnect == nil { // target_session_attrs was not given
+		cfg.ConnConfig.ValidateConnect = writable
+	}
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
@@ -59,6 +64,7 @@ type Store struct {
 	water         water
 	order         commitOrder
 	settleQuery   string
+	renewed       atomic.Int64 // when judge last gave the connections up, in Unix nanoseconds
 	processPrefix func(worker string) string
 }
 

@@ -73,7 +73,7 @@ func TestPartitionsUnderLoad(t *testing.T) {
 	// Most of the writing may have been over before there were partitions: more of it, until a few went.
 	more := rand.New(rand.NewPCG(1, 1))
 	for deadline := time.Now().Add(time.Minute); dropped.Load() < 3 && time.Now().Before(deadline); {
-		r.exec(`select setval(pg_get_serial_sequence('postrider.outbox_event', 'id'), nextval(pg_get_serial_sequence('postrider.outbox_event', 'id')) + 2000)`)
+		r.exec(`select setval(pg_get_serial_sequence('postrider.outbox_event', 'id'), nextval(pg_get_serial_sequence('postrider.outbox_event', 'id')) + 400)`) // as after so many events
 		w.burst(more, 1, 3)
 		r.until(time.Minute, drained)
 	}

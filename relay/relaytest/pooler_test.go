@@ -3,6 +3,9 @@
 package relaytest
 
 import (
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -16,7 +19,7 @@ import (
 func TestBehindAPooler(t *testing.T) {
 	t.Parallel()
 	// Each of six workers may hold one session for its claim and needs one more to mark it.
-	r := newRigAt(t, func(url string) string { return pgbouncer.Start(t, url, 14) })
+	r := newRigAt(t, pgtest.New(t).URL, kafkatest.Kfake(t, kfake.NumBrokers(3)), func(url string) string { return pgbouncer.Start(t, url, 14) })
 	wide, narrow, dlq := r.broker.Topic(t, 4, nil), r.broker.Topic(t, 1, map[string]string{"max.message.bytes": "5000"}), r.broker.Topic(t, 2, nil)
 	rng := rand.New(rand.NewPCG(rand.Uint64(), 0))
 	w := newWorkload(r, 8, wide, narrow)

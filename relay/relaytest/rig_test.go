@@ -5,10 +5,13 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/postrider/postrider/migrations/pgtest"
@@ -34,15 +37,24 @@ type rig struct {
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	return newRigAt(t, func(url string) string { return url })
+	return newRigOn(t, pgtest.New(t).URL, kafkatest.Kfake(t, kfake.NumBrokers(3)))
+}
+
+// newRigOn makes a rig of a database and a broker of the test's own.
+func newRigOn(t testing.TB, url string, broker *kafkatest.Broker) *rig {
+	t.Helper()
+	return newRigAt(t, url, broker, func(url string) string { return url })
 }
 
 // newRigAt puts something before the database, between it and the proxy.
-func newRigAt(t testing.TB, before func(url string) string) *rig {
+func newRigAt(t testing.TB, url string, broker *kafkatest.Broker, before func(url string) string) *rig {
 	t.Helper()
-	db := pgtest.New(t)
-	r := &rig{TB: t, pool: db.Pool(t), proxy: pgproxy.Start(t, before(db.URL)), log: &lockedBuffer{},
-		broker: kafkatest.Kfake(t, kfake.NumBrokers(3))}
+	pool, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	r := &rig{TB: t, pool: pool, proxy: pgproxy.Start(t, before(url)), log: &lockedBuffer{}, broker: broker}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("what the relays said last:\n%s", r.log.tail(12_000))
@@ -53,33 +65,61 @@ func newRigAt(t testing.TB, before func(url string) string) *rig {
 
 // running is a relay at work.
 type running struct {
-	stop  context.CancelFunc
-	ended chan struct{}
+	stop    context.CancelFunc
+	ended   chan struct{}
+	metrics *prometheus.Registry
+}
+
+// options are what a test wants to be otherwise than start has it.
+type options struct {
+	url     string            // of the database; defaults to the proxy's
+	session map[string]string // settings of the relay's sessions
+	store   postgres.StoreOptions
+	kafka   func(*kafka.Config)
+	topic   func(*relay.TopicSettings) // of every topic
+	engine  func(*relay.Config)
 }
 
 // engine makes a relay with connections and producers of its own, which close ends.
 func (r *rig) engine(dlq string) (engine *relay.Relay, close func()) {
 	r.Helper()
+	engine, _, close = r.engineWith(dlq, options{})
+	return engine, close
+}
+
+func (r *rig) engineWith(dlq string, o options) (engine *relay.Relay, metrics *prometheus.Registry, close func()) {
+	r.Helper()
 	log := slog.New(slog.NewTextHandler(r.log, nil))
-	pool, err := postgres.NewPool(r.Context(), r.proxy.URL(), postgres.Options{})
+	if o.url == "" {
+		o.url = r.proxy.URL()
+	}
+	pool := r.sessions(context.Background(), o.url, o.session)
+	k := kafka.Config{Brokers: r.broker.Addrs, MaxMessageBytes: maxMessageBytes, Logger: log}
+	if o.kafka != nil {
+		o.kafka(&k)
+	}
+	publisher, err := kafka.NewPublisher(k)
 	if err != nil {
 		r.Fatal(err)
 	}
-	publisher, err := kafka.NewPublisher(kafka.Config{Brokers: r.broker.Addrs, MaxMessageBytes: maxMessageBytes, Logger: log})
+	settings := relay.TopicSettings{DLQTopic: dlq, StormEvents: -1,
+		Retry: outbox.RetryPolicy{MaxAttempts: 3, Base: 20 * time.Millisecond, Max: 50 * time.Millisecond}}
+	if o.topic != nil {
+		o.topic(&settings)
+	}
+	c := relay.Config{
+		Store: postgres.NewStore(pool, o.store), Publisher: publisher, Workers: 3, BatchSize: 200,
+		TopicSettings: relay.ForAll(settings), PublishTimeout: 500 * time.Millisecond, Logger: log,
+		Registerer: prometheus.NewRegistry(), Doorbell: postgres.NewDoorbell(pool, postgres.DoorbellOptions{Logger: log}),
+	}
+	if o.engine != nil {
+		o.engine(&c)
+	}
+	engine, err = relay.New(c)
 	if err != nil {
 		r.Fatal(err)
 	}
-	engine, err = relay.New(relay.Config{
-		Store: postgres.NewStore(pool, postgres.StoreOptions{}), Publisher: publisher, Workers: 3, BatchSize: 200,
-		TopicSettings: relay.ForAll(relay.TopicSettings{DLQTopic: dlq, StormEvents: -1,
-			Retry: outbox.RetryPolicy{MaxAttempts: 3, Base: 20 * time.Millisecond, Max: 50 * time.Millisecond}}),
-		PublishTimeout: 500 * time.Millisecond, Logger: log,
-		Doorbell: postgres.NewDoorbell(pool, postgres.DoorbellOptions{Logger: log}),
-	})
-	if err != nil {
-		r.Fatal(err)
-	}
-	return engine, func() {
+	return engine, c.Registerer.(*prometheus.Registry), func() {
 		publisher.Close()
 		pool.Close()
 	}
@@ -88,9 +128,14 @@ func (r *rig) engine(dlq string) (engine *relay.Relay, close func()) {
 // start runs a relay.
 func (r *rig) start(dlq string) *running {
 	r.Helper()
-	engine, finish := r.engine(dlq)
+	return r.startWith(dlq, options{})
+}
+
+func (r *rig) startWith(dlq string, o options) *running {
+	r.Helper()
+	engine, metrics, finish := r.engineWith(dlq, o)
 	ctx, stop := context.WithCancel(context.Background())
-	e := &running{stop: stop, ended: make(chan struct{})}
+	e := &running{stop: stop, ended: make(chan struct{}), metrics: metrics}
 	go func() {
 		defer close(e.ended)
 		if err := engine.Run(ctx); err != nil {
@@ -100,6 +145,61 @@ func (r *rig) start(dlq string) *running {
 	}()
 	r.Cleanup(e.halt)
 	return e
+}
+
+// sessions opens a pool as a relay has it, with some settings of its own.
+func (r *rig) sessions(ctx context.Context, url string, settings map[string]string) *pgxpool.Pool {
+	r.Helper()
+	pool, err := postgres.NewPool(ctx, url, postgres.Options{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	if len(settings) == 0 {
+		return pool
+	}
+	cfg := pool.Config()
+	pool.Close()
+	before := cfg.BeforeConnect // sets the relay's own
+	cfg.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
+		err := before(ctx, c)
+		for name, value := range settings {
+			c.RuntimeParams[name] = value
+		}
+		return err
+	}
+	if pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
+		r.Fatal(err)
+	}
+	return pool
+}
+
+// metric adds up a metric of the relay over the label values that are given.
+func (e *running) metric(t testing.TB, name string, labels ...string) float64 {
+	t.Helper()
+	families, err := e.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			value := map[string]string{}
+			for _, l := range m.GetLabel() {
+				value[l.GetName()] = l.GetValue()
+			}
+			fits := true
+			for i := 0; i < len(labels); i += 2 {
+				fits = fits && value[labels[i]] == labels[i+1]
+			}
+			if fits {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
 }
 
 // halt stops the relay and waits for its end.
@@ -129,6 +229,45 @@ func (r *rig) until(within time.Duration, condition string, args ...any) {
 			return
 		}
 	}
+}
+
+// untilMetric waits for a metric of a relay to have a value.
+func (r *rig) untilMetric(e *running, name string, want float64, labels ...string) {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+	defer cancel()
+	for e.metric(r, name, labels...) != want {
+		select {
+		case <-ctx.Done():
+			r.Fatalf("%s %v is %v, want %v\n%s", name, labels, e.metric(r, name, labels...), want, r.states())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// untilSome waits until a counter of a relay is above zero.
+func (r *rig) untilSome(e *running, name string, labels ...string) {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+	defer cancel()
+	for e.metric(r, name, labels...) == 0 {
+		select {
+		case <-ctx.Done():
+			r.Fatalf("%s %v stays 0\n%s", name, labels, r.states())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// hesitation is a publisher that waits before it publishes.
+type hesitation struct {
+	relay.Publisher
+	pause atomic.Int64
+}
+
+func (h *hesitation) Publish(ctx context.Context, ms []relay.Message) []relay.Outcome {
+	<-time.After(time.Duration(h.pause.Load()))
+	return h.Publisher.Publish(ctx, ms)
 }
 
 const drained = `not exists (select from postrider.outbox_event where state not in ('published', 'dead_lettered'))`

@@ -1,7 +1,6 @@
 package soak
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -53,12 +52,12 @@ func build(t *testing.T, command string) string {
 type process struct {
 	cmd  *exec.Cmd
 	done chan error
-	log  *bytes.Buffer
+	log  *output
 }
 
 func run(t *testing.T, binary string, args []string, url string, b *kafkatest.Broker, env ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(binary, args...), done: make(chan error, 1), log: &bytes.Buffer{}}
+	p := &process{cmd: exec.Command(binary, args...), done: make(chan error, 1), log: &output{}}
 	p.cmd.Env = append(append(os.Environ(), "DATABASE_URL="+url, "KAFKA_BROKERS="+strings.Join(b.Addrs, ",")), env...)
 	p.cmd.Stderr = p.log
 	if err := p.cmd.Start(); err != nil {

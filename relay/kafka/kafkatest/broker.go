@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,7 +46,8 @@ type Broker struct {
 
 	detail string // how it runs, for people
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
-	keep   bool // topics need no deleting: the broker ends with the test or its process
+	opts   []kgo.Opt // of every client
+	keep   bool      // topics need no deleting: the broker ends with the test or its process
 }
 
 // String describes the broker in one line, such as
@@ -72,6 +74,13 @@ func (b *Broker) Client(t testing.TB, opts ...kgo.Opt) *kgo.Client {
 	return client
 }
 
+// As returns the same broker for clients with these options, such as a login.
+func (b *Broker) As(opts ...kgo.Opt) *Broker {
+	as := *b
+	as.opts = append(slices.Clip(b.opts), opts...)
+	return &as
+}
+
 func (b *Broker) newClient(opts ...kgo.Opt) (*kgo.Client, error) {
 	// With metrics a client's Close keeps trying to deliver them, for seconds,
 	// to a broker that the test has taken away.
@@ -79,7 +88,7 @@ func (b *Broker) newClient(opts ...kgo.Opt) (*kgo.Client, error) {
 	if b.dial != nil {
 		all = append(all, kgo.Dialer(b.dial))
 	}
-	return kgo.NewClient(append(all, opts...)...)
+	return kgo.NewClient(slices.Concat(all, b.opts, opts)...)
 }
 
 // Admin returns an admin client of the broker, closed when the test ends. It

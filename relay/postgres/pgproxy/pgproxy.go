@@ -1,5 +1,6 @@
 // Package pgproxy is a proxy between PostgreSQL clients and their server, for tests. It understands the
-// messages that pass and cuts a connection at the one moment that matters: around a commit.
+// messages that pass and cuts a connection at the one moment that matters: around a commit. It is the
+// network too, and can freeze, break and slow down.
 //
 // A connection that is lost after the server has committed and before the client knows leaves the client
 // with an unknown outcome. No fault injected from outside hits that moment; a proxy that reads the
@@ -24,6 +25,7 @@ const (
 	never moment = iota
 	beforeCommit
 	afterCommit
+	atQuery
 )
 
 // Proxy passes connections on to one server.
@@ -38,7 +40,8 @@ type Proxy struct {
 	match func(queries []string) bool
 	left  int
 	cuts  int
-	open  map[*session]struct{}
+	weather
+	open map[*session]struct{}
 }
 
 // Start starts a proxy for the server that the URL names. It ends with the test, and its connections
@@ -76,6 +79,12 @@ func (p *Proxy) CutBeforeCommit(n int, match func(queries []string) bool) {
 // has committed, and the connection is cut before the client knows.
 func (p *Proxy) CutAfterCommit(n int, match func(queries []string) bool) {
 	p.arm(afterCommit, n, match)
+}
+
+// CutAtQuery cuts the next n connections whose client sends a query that matches, together with what the
+// transaction has run before it: the server never hears of it, nor of what comes after it.
+func (p *Proxy) CutAtQuery(n int, match func(queries []string) bool) {
+	p.arm(atQuery, n, match)
 }
 
 // Cuts is how many connections were cut so far.
@@ -121,6 +130,10 @@ func (p *Proxy) accept(ctx context.Context) {
 		if err != nil {
 			return
 		}
+		if p.isDown() {
+			_ = client.Close()
+			continue
+		}
 		p.wg.Go(func() { p.serve(ctx, client) })
 	}
 }
@@ -132,11 +145,12 @@ func (p *Proxy) serve(ctx context.Context, client net.Conn) {
 		_ = client.Close()
 		return
 	}
-	s := &session{proxy: p, client: client, server: server, statements: map[string]string{}}
+	s := &session{proxy: p, over: make(chan struct{}), statements: map[string]string{}}
+	s.client, s.server = through{client, s}, through{server, s}
 	p.mu.Lock()
 	p.open[s] = struct{}{}
 	p.mu.Unlock()
-	if ctx.Err() == nil {
+	if ctx.Err() == nil && !p.isDown() {
 		s.run()
 	}
 	s.end()

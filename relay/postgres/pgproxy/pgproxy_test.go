@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -129,5 +130,69 @@ func TestServerThatIsNotThere(t *testing.T) {
 	p := pgproxy.Start(t, "postgres://u@127.0.0.1:1/none")
 	if conn, err := pgx.Connect(t.Context(), p.URL()); err == nil {
 		t.Errorf("connected to %v", conn)
+	}
+}
+
+func TestCutsAtAQuery(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.proxy.CutAtQuery(1, pgproxy.Containing("into written"))
+	if err := write(t.Context(), r.connect(), "in one batch", 1); err == nil || r.written() != 0 || r.proxy.Cuts() != 1 {
+		t.Errorf("%v, %d rows are written, %d cuts", err, r.written(), r.proxy.Cuts())
+	}
+	if err := write(t.Context(), r.connect(), "in one batch", 2); err != nil || r.written() != 1 {
+		t.Errorf("only one query was to be cut: %v", err)
+	}
+}
+
+func TestFreezeAndThaw(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	conn, stuck := r.connect(), r.connect()
+	r.proxy.Freeze()
+	done := make(chan error, 1)
+	go func() { done <- write(context.Background(), conn, "in one batch", 1) }()
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := write(short, stuck, "in one batch", 2); err == nil {
+		t.Error("something passed")
+	}
+	if n := r.written(); n != 0 {
+		t.Errorf("%d rows are written", n)
+	}
+	r.proxy.Thaw()
+	if err := <-done; err != nil {
+		t.Errorf("after the thaw: %v", err)
+	}
+}
+
+func TestDownAndUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	conn := r.connect()
+	r.proxy.Down()
+	if err := write(t.Context(), conn, "step by step", 1); err == nil {
+		t.Error("something passed")
+	}
+	if other, err := pgx.Connect(t.Context(), r.proxy.URL()); err == nil {
+		t.Errorf("connected to %v", other)
+	}
+	r.proxy.Up()
+	if err := write(t.Context(), r.connect(), "step by step", 2); err != nil || r.written() != 1 {
+		t.Errorf("%v, %d rows are written", err, r.written())
+	}
+}
+
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	conn := r.connect()
+	r.proxy.Slow(7, time.Microsecond)
+	if err := write(t.Context(), conn, "step by step", 1); err != nil {
+		t.Error(err)
+	}
+	r.proxy.Slow(0, 0)
+	if err := write(t.Context(), conn, "in one batch", 2); err != nil || r.written() != 2 {
+		t.Errorf("%v, %d rows are written", err, r.written())
 	}
 }

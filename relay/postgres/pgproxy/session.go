@@ -25,6 +25,7 @@ type session struct {
 	proxy          *Proxy
 	client, server net.Conn
 	once           sync.Once
+	over           chan struct{} // closed when the session ends
 
 	mu         sync.Mutex
 	statements map[string]string // prepared statements by name
@@ -33,6 +34,7 @@ type session struct {
 
 func (s *session) end() {
 	s.once.Do(func() {
+		close(s.over)
 		_ = s.client.Close()
 		_ = s.server.Close()
 	})
@@ -150,6 +152,9 @@ func (s *session) runs(query string) error {
 		}
 	default:
 		s.queries = append(s.queries, query)
+		if s.proxy.cut(atQuery, s.queries) {
+			return errCut
+		}
 	}
 	return nil
 }

@@ -1,0 +1,162 @@
+package soak
+
+import (
+	"bytes"
+	"errors"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+)
+
+// output is what a process writes, readable meanwhile.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// TestFault03Terminated ends serve by SIGTERM in the middle of the work, while a topic appends what it gets
+// and never says so. It must end in its time, and mark nothing that its topic does not hold; what it could
+// not know is left to the next, which carries all of it.
+func TestFault03Terminated(t *testing.T) {
+	t.Parallel()
+	db, b := pgtest.New(t), kafkatest.Kfake(t, kfake.NumBrokers(3))
+	pool := db.Pool(t)
+	topics := []string{b.Topic(t, 4, nil), b.Topic(t, 2, nil)}
+	dlq := b.Topic(t, 1, nil)
+	w := &Workload{Pool: pool, Topics: topics, Keys: 100, Seed: seed(t)}
+	if err := w.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	binary := build(t, "../../postrider")
+	start := func() *process {
+		return run(t, binary, []string{"serve", "--http", "127.0.0.1:0"}, db.URL, b, "DLQ_TOPIC="+dlq, "OUTBOX_PUBLISH_TIMEOUT_MS=1000", "OUTBOX_BATCH_SIZE=200")
+	}
+	for range 3 {
+		f := b.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: topics[1], Err: kerr.RequestTimedOut, Count: -1})
+		if err := w.Load(t.Context(), 20_000); err != nil {
+			t.Fatal(err)
+		}
+		p := start()
+		p.said(t, "relay started") // a signal before that is no test
+		until(t, pool, "no batch with the silent topic", `select 1 - least(1, count(*))::int from postrider.outbox_hold where error_code = 'UNKNOWN_OUTCOME'`)
+		p.stop(t)
+		until(t, pool, "batches are left of a relay that ended in order", `select count(*) from postrider.outbox_batch`)
+		wantMarkedIsThere(t, pool, b, topics)
+		f.Remove()
+	}
+	last := start()
+	drained(t, pool)
+	last.stop(t)
+	v := judge(t, pool, b, dlq, topics)
+	t.Logf("%s", v)
+	if err := v.Err(); err != nil {
+		t.Error(err)
+	}
+	if v.DeadLettered > 0 || v.Delivered != int(w.Written.Load()) {
+		t.Errorf("delivered %d of %d, %d were given up", v.Delivered, w.Written.Load(), v.DeadLettered)
+	}
+}
+
+// TestFault03TerminatedTwice: the second signal ends a relay at once that still waits for acknowledgements.
+// That is no other end than any crash: the next relay carries on.
+func TestFault03TerminatedTwice(t *testing.T) {
+	t.Parallel()
+	db, b := pgtest.New(t), kafkatest.Kfake(t)
+	pool := db.Pool(t)
+	topics := []string{b.Topic(t, 2, nil)}
+	dlq := b.Topic(t, 1, nil)
+	w := &Workload{Pool: pool, Topics: topics, Keys: 50, Seed: seed(t)}
+	if err := w.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Load(t.Context(), 2000); err != nil {
+		t.Fatal(err)
+	}
+	binary := build(t, "../../postrider")
+	env := []string{"DLQ_TOPIC=" + dlq, "OUTBOX_PUBLISH_TIMEOUT_MS=12000"}
+	f := b.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1})
+	p := run(t, binary, []string{"serve", "--http", "127.0.0.1:0"}, db.URL, b, env...)
+	until(t, pool, "no batch is in flight", `select 1 - least(1, count(*))::int from postrider.outbox_batch`)
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.said(t, "stopping")
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	select {
+	case err := <-p.done:
+		if !errors.As(err, &exit) || !exit.Sys().(syscall.WaitStatus).Signaled() {
+			t.Errorf("the second signal ended it with %v, want at once", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatalf("the second signal did not end it:\n%s", p.log)
+	}
+	wantMarkedIsThere(t, pool, b, topics)
+	f.Remove()
+	last := run(t, binary, []string{"serve", "--http", "127.0.0.1:0"}, db.URL, b, env...)
+	drained(t, pool)
+	last.stop(t)
+	v := judge(t, pool, b, dlq, topics)
+	if err := v.Err(); err != nil || v.Delivered != 2000 {
+		t.Errorf("%v (%s)", err, v)
+	}
+}
+
+// said waits until the process has logged a text.
+func (p *process) said(t *testing.T, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(90 * time.Second); !strings.Contains(p.log.String(), text); {
+		select {
+		case err := <-p.done:
+			t.Fatalf("it ended, %v, and never said %q:\n%s", err, text, p.log)
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it never said %q:\n%s", text, p.log)
+		}
+	}
+}
+
+// wantMarkedIsThere checks that every event that is marked published is in its topic.
+func wantMarkedIsThere(t *testing.T, pool *pgxpool.Pool, b *kafkatest.Broker, topics []string) {
+	t.Helper()
+	reads, err := Reads(t.Context(), b.Addrs, topics...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]string, len(reads))
+	for i := range reads {
+		ids[i] = reads[i].ID
+	}
+	var missing int
+	if err := pool.QueryRow(t.Context(), `select count(*) from (
+		select convert_from(substr(payload, 1, $2), 'UTF8') from postrider.outbox_event where state = 'published'
+		except select unnest($1::text[])) m`, ids, idBytes).Scan(&missing); err != nil || missing > 0 {
+		t.Errorf("%d events are marked published and are not in their topic, %v", missing, err)
+	}
+}

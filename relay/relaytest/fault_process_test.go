@@ -1,0 +1,151 @@
+package relaytest
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider/relay"
+)
+
+// TestFault02StoppedAndContinued: a relay is stopped with a batch in hand, loses its locks as it would after
+// idle_in_transaction_session_timeout, and goes on when another one has long carried everything. The
+// copies that it sends then are copies: no first occurrence changes its place, and it settles nothing.
+func TestFault02StoppedAndContinued(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	topic, dlq := r.broker.Topic(t, 2, nil), r.broker.Topic(t, 1, nil)
+	l := r.newLedger(topic)
+	l.write(topic, 6, 5)
+	zombie := r.startChild(dlq, childConfig{Name: "zombie", Hesitate: 4 * time.Second})
+	r.until(time.Minute, `exists (select from postrider.outbox_batch where worker like 'zombie%')`)
+	zombie.signal(syscall.SIGSTOP)
+	r.exec(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'zombie'`)
+	heir := r.start(dlq)
+	l.write(topic, 6, 5)
+	r.until(time.Minute, drained)
+	heir.halt()
+	zombie.signal(syscall.SIGCONT)
+	zombie.said("loop=publish err=") // its settlement
+	l.write(topic, 6, 5)             // the zombie is a relay like any other now
+	r.until(time.Minute, drained)
+	zombie.finish()
+	if v := l.wantAll(dlq); v.Duplicates == 0 {
+		t.Error("the zombie sent nothing: nothing was tested")
+	}
+}
+
+// TestFault04PanicInAWorker: a panic ends the whole process, not one worker of four in silence; and an
+// event that does it to every relay is found and given up, alone.
+func TestFault04PanicInAWorker(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	topic, dlq := r.broker.Topic(t, 2, nil), r.broker.Topic(t, 1, nil)
+	l := r.newLedger(topic)
+	l.write(topic, 4, 5)
+	bad := l.poison(topic, "k1", 10)
+	l.write(topic, 4, 5)
+	deaths := 0
+	for {
+		child := r.startChild(dlq, childConfig{PanicOver: bad})
+		if child.works(r, drained) {
+			child.finish()
+			break
+		}
+		var exit *exec.ExitError
+		if err := child.end(); !errors.As(err, &exit) || !strings.Contains(string(child.log.tail(1<<20)), "panic: over ") {
+			t.Fatalf("the child ended with %v:\n%s", err, child.log.tail(4000))
+		}
+		if deaths++; deaths > 12 {
+			t.Fatalf("%d relays died over one event", deaths)
+		}
+	}
+	if deaths < 3 {
+		t.Errorf("only %d relays died", deaths)
+	}
+	l.wantAll(dlq)
+	var code string
+	if err := r.pool.QueryRow(t.Context(), `select last_error_code from postrider.outbox_event where state = 'dead_lettered'`).Scan(&code); err != nil || code != relay.CodeWorkerKilled {
+		t.Errorf("the event was given up with %s, %v", code, err)
+	}
+}
+
+// TestFault05DifferentSettings starts two relays at once that agree on nothing but the schema, as in a
+// rolling deployment, and takes the markers of their batches away by hand all the while. The markers are
+// only news: the locks decide, and nothing is sent twice.
+func TestFault05DifferentSettings(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	topics, dlq := []string{r.broker.Topic(t, 4, nil), r.broker.Topic(t, 1, nil)}, r.broker.Topic(t, 1, nil)
+	l := r.newLedger(topics...)
+	for _, topic := range topics {
+		l.write(topic, 30, 20)
+	}
+	hesitate := &hesitation{} // so that its markers are there for a while
+	hesitate.pause.Store(int64(20 * time.Millisecond))
+	r.startWith(dlq, options{engine: func(c *relay.Config) {
+		c.Workers, c.BatchSize, c.Worker, c.PublishTimeout = 1, 7, "old", 25*time.Second
+		hesitate.Publisher = c.Publisher
+		c.Publisher = hesitate
+	}})
+	r.startWith(dlq, options{engine: func(c *relay.Config) {
+		c.Workers, c.BatchSize, c.Worker, c.PublishTimeout = 8, 500, "new", 20*time.Second
+	}})
+	r.startWith(dlq, options{engine: func(c *relay.Config) {
+		c.Workers, c.BatchSize, c.Worker, c.PublishTimeout = 3, 50, "new", 20*time.Second
+	}}) // the same name
+	taken := int64(0)
+	for round := 0; round < 20 || taken < 5 && round < 1000; round++ {
+		for _, topic := range topics {
+			l.write(topic, 10, 2)
+		}
+		tag, err := r.pool.Exec(t.Context(), `delete from postrider.outbox_batch`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken += tag.RowsAffected()
+	}
+	r.until(time.Minute, drained)
+	l.wantOnce(dlq)
+	if taken == 0 {
+		t.Error("no marker was there to be taken")
+	}
+}
+
+// TestFault06NoFiles: the relay may write no file, has no place for temporary ones, and its working
+// directory is gone; it cannot tell.
+func TestFault06NoFiles(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	topic, dlq := r.broker.Topic(t, 2, nil), r.broker.Topic(t, 1, nil)
+	l := r.newLedger(topic)
+	l.write(topic, 5, 10)
+	l.poison(topic, "k0", maxMessageBytes)
+	child := r.startChild(dlq, childConfig{Bare: true})
+	if !child.works(r, drained) {
+		t.Fatalf("the child ended with %v:\n%s", child.err, child.log.tail(4000))
+	}
+	child.finish()
+	l.wantOnce(dlq)
+}
+
+// TestFault06NoDescriptors: no connection can be opened, because the process has too many files open. It
+// goes on trying, and works as soon as it may.
+func TestFault06NoDescriptors(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	topic, dlq := r.broker.Topic(t, 2, nil), r.broker.Topic(t, 1, nil)
+	l := r.newLedger(topic)
+	l.write(topic, 5, 10)
+	child := r.startChild(dlq, childConfig{Files: 7})
+	child.said("too many open files")
+	child.signal(syscall.SIGUSR1)
+	if !child.works(r, drained) {
+		t.Fatalf("the child ended with %v:\n%s", child.err, child.log.tail(4000))
+	}
+	child.finish()
+	l.wantOnce(dlq)
+}
