@@ -1,3 +1,16 @@
+alter table postrider.outbox_event
+    drop constraint outbox_event_topic_valid,
+    drop constraint outbox_event_headers_shape,
+    drop constraint outbox_event_consistent,
+    add constraint outbox_event_topic_valid
+        check (topic ~ '^[a-zA-Z0-9._-]+$' and octet_length(topic) <= 249 and topic <> '.' and topic <> '..'),
+    add constraint outbox_event_headers_shape
+        check (jsonb_typeof(headers) in ('object', 'array')),
+    add constraint outbox_event_consistent check (
+        kind in ('event', 'task') and isfinite(available_at) and isfinite(created_at)
+        and coalesce(max_attempts, 1) > 0 and (state = 'parked') = (hold_id is not null)
+        and (state <> 'scheduled' or next_attempt_at is not null));
+
 drop index postrider.outbox_event_exhausted;
 create index outbox_event_exhausted on postrider.outbox_event (id) where state = 'exhausted';
 comment on index postrider.outbox_event_exhausted is 'Events on their way to the dead-letter topic.';

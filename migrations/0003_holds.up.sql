@@ -39,3 +39,21 @@ drop index postrider.outbox_event_exhausted;
 create index outbox_event_exhausted on postrider.outbox_event
     (topic, (coalesce(next_attempt_at, '-infinity'::timestamptz)), id) where state = 'exhausted';
 comment on index postrider.outbox_event_exhausted is 'Events on their way to the dead-letter topic, by topic and by when they may go.';
+
+-- What a writer may write is checked when it is written. Asked again at every change, these cost the relay a
+-- microsecond and a half for each event it marks.
+alter table postrider.outbox_event
+    drop constraint outbox_event_topic_valid,
+    drop constraint outbox_event_headers_shape,
+    drop constraint outbox_event_consistent,
+    add constraint outbox_event_topic_valid check (updated_at is not null
+        or topic ~ '^[a-zA-Z0-9._-]+$' and octet_length(topic) <= 249 and topic <> '.' and topic <> '..') not valid,
+    add constraint outbox_event_headers_shape check (updated_at is not null
+        or jsonb_typeof(headers) in ('object', 'array')) not valid,
+    add constraint outbox_event_consistent check (
+        (updated_at is not null or kind in ('event', 'task') and isfinite(available_at) and isfinite(created_at) and coalesce(max_attempts, 1) > 0)
+        and (state = 'parked') = (hold_id is not null)
+        and (state <> 'scheduled' or next_attempt_at is not null)) not valid;
+alter table postrider.outbox_event validate constraint outbox_event_topic_valid;
+alter table postrider.outbox_event validate constraint outbox_event_headers_shape;
+alter table postrider.outbox_event validate constraint outbox_event_consistent;

@@ -28,13 +28,14 @@ type claim struct {
 	id     uuid.UUID
 	dead   []uuid.UUID // markers of workers that died over these shards
 	marked bool
+	final  int64 // no event up to this id can be committed any more; known before the claim's snapshot
 }
 
 // Claim implements relay.Store. Locking and reading are two statements in one round trip: the second
 // one's snapshot is taken after the locks, so it sees all that the last owners settled.
 func (s *Store) Claim(ctx context.Context, limits relay.Limits) (_ relay.Claim, err error) {
 	defer s.judge(&err, false)
-	c := &claim{store: s, worker: limits.Worker}
+	c := &claim{store: s, worker: limits.Worker, final: s.water.final.Load()}
 	if limits.CommitOrder {
 		// Before the claim's snapshot, which then sees all that is final.
 		if c.batch.Final, c.batch.FenceAge, err = s.order.final(ctx, s.pool); err != nil {
@@ -64,70 +65,52 @@ func (c *claim) read(ctx context.Context, limits relay.Limits) error {
 	b := &pgx.Batch{}
 	begins := queueBegin(b, c.conn.Conn())
 	b.Queue(lockShards, limits.First, limits.Shards)
-	b.Queue(claimEvents, limits.Events, limits.Bytes)
+	b.Queue(claimEvents, limits.Events, largest(limits.Events, limits.Bytes))
 	b.Queue(claimHolds)
 	b.Queue(claimCrashes, c.store.processPrefix(c.worker))
 	res := c.conn.SendBatch(ctx, b)
-	err := c.scan(res, begins, limits)
-	return errors.Join(err, res.Close())
+	f, err := c.scan(res, begins, limits)
+	if err = errors.Join(err, res.Close()); err != nil {
+		return err
+	}
+	if err := c.complete(ctx, f); err != nil {
+		return err
+	}
+	c.batch.Events = f.events
+	c.suspects()
+	return nil
 }
 
-func (c *claim) scan(res pgx.BatchResults, begins int, limits relay.Limits) error {
+func (c *claim) scan(res pgx.BatchResults, begins int, limits relay.Limits) (f *found, err error) {
 	if err := begun(res, begins); err != nil {
-		return fmt.Errorf("begin: %w", err)
+		return f, fmt.Errorf("begin: %w", err)
 	}
 	var shards string
 	var locked int
 	if err := res.QueryRow().Scan(&shards, &locked, &c.batch.Now); err != nil {
-		return fmt.Errorf("lock shards: %w", err)
+		return f, fmt.Errorf("lock shards: %w", err)
 	}
 	c.batch.PerShard = max(limits.Events/max(locked, 1), 1)
 	rows, err := res.Query()
 	if err != nil {
-		return fmt.Errorf("read events: %w", err)
+		return f, fmt.Errorf("read events: %w", err)
 	}
-	if c.batch.Events, err = scanEvents(rows); err != nil {
-		return fmt.Errorf("read events: %w", err)
+	if f, err = readEvents(rows, locked, limits.Bytes); err != nil {
+		return f, fmt.Errorf("read events: %w", err)
 	}
 	if rows, err = res.Query(); err != nil {
-		return fmt.Errorf("read holds: %w", err)
+		return f, fmt.Errorf("read holds: %w", err)
 	}
 	if err := c.scanHolds(rows); err != nil {
-		return fmt.Errorf("read holds: %w", err)
+		return f, fmt.Errorf("read holds: %w", err)
 	}
 	if rows, err = res.Query(); err != nil {
-		return fmt.Errorf("read batch markers: %w", err)
+		return f, fmt.Errorf("read batch markers: %w", err)
 	}
 	if err := c.scanCrashes(rows); err != nil {
-		return fmt.Errorf("read batch markers: %w", err)
+		return f, fmt.Errorf("read batch markers: %w", err)
 	}
-	return nil
-}
-
-func scanEvents(rows pgx.Rows) ([]outbox.Event, error) {
-	defer rows.Close()
-	var events []outbox.Event
-	for rows.Next() {
-		var e outbox.Event
-		var first, last *time.Time
-		var task *uuid.UUID
-		if err := rows.Scan(&e.ID, &e.EventID, &e.Topic, &e.Key, &e.Payload, &e.Headers, &e.State, &e.Shard, &e.Attempts,
-			&e.MaxAttempts, &e.Episode, &e.CreatedAt, &e.Delayed, &first, &last,
-			&e.LastErrorClass, &e.LastErrorCode, &e.LastError, &task); err != nil {
-			return nil, err
-		}
-		if first != nil {
-			e.FirstErrorAt = *first
-		}
-		if last != nil {
-			e.LastErrorAt = *last
-		}
-		if task != nil {
-			e.TaskUUID = *task
-		}
-		events = append(events, e)
-	}
-	return events, rows.Err()
+	return f, nil
 }
 
 func (c *claim) scanHolds(rows pgx.Rows) error {
@@ -182,12 +165,15 @@ func (c *claim) scanCrashes(rows pgx.Rows) error {
 		b.Crashes = max(b.Crashes, crashes)
 		b.SuspectFirst, b.SuspectLast = min(b.SuspectFirst, first), max(b.SuspectLast, last)
 	}
+	return rows.Err()
+}
+
+// suspects forgets the dead batches of which nothing is left here: whoever dies next dies over something else.
+func (c *claim) suspects() {
 	b := &c.batch
 	if !slices.ContainsFunc(b.Events, func(e outbox.Event) bool { return e.ID >= b.SuspectFirst && e.ID <= b.SuspectLast }) {
-		// None of it is left here: whoever dies next dies over something else.
 		b.Crashes, b.SuspectFirst, b.SuspectLast = 0, 0, 0
 	}
-	return rows.Err()
 }
 
 // Batch implements relay.Claim.

@@ -119,28 +119,51 @@ func TestClaimIsInOrderAndShared(t *testing.T) {
 }
 
 // TestClaimIsBoundedInBytes: large events come a few at a time, and one that is larger than the bound alone.
+// What is claimed is the front of every shard, none takes more than its share and one event, and of all that
+// fits something is there.
 func TestClaimIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	for _, size := range []int{100, 400, 600, 100, 100_000, 100} {
+	sizes := map[int64]int64{}
+	for i, size := range []int{100, 400, 600, 100, 100_000, 100} {
+		sizes[int64(i+1)] = int64(size)
 		f.exec(`insert into postrider.outbox_event (topic, key, payload) values ('t', 'a', $1)`, make([]byte, size-1))
 	}
 	f.insert("b", "-") // of other shards, and small
-	for _, c := range []struct {
-		bytes int64
-		want  []int64
-	}{
-		{1, []int64{1, 7, 8}}, {3 * 100, []int64{1, 7, 8}}, {3 * 101, []int64{1, 2, 7, 8}}, {3 * 501, []int64{1, 2, 3, 7, 8}},
-		{3 * 1201, []int64{1, 2, 3, 4, 5, 7, 8}}, {1 << 30, []int64{1, 2, 3, 4, 5, 6, 7, 8}}, {0, []int64{1, 2, 3, 4, 5, 6, 7, 8}},
-	} {
-		got, err := f.store.Claim(t.Context(), relay.Limits{Worker: "w/0", Shards: outbox.Shards, Events: 64_000, Bytes: c.bytes})
+	for _, bytes := range []int64{1, 100, 600, 1500, 3000, 90_000, 300_000, 1 << 30, 0} {
+		c, err := f.store.Claim(t.Context(), relay.Limits{Worker: "w/0", Shards: outbox.Shards, Events: 64_000, Bytes: bytes})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ids := claimed(got); !slices.Equal(ids, c.want) {
-			t.Errorf("within %d bytes: claimed %v, want %v", c.bytes, ids, c.want)
+		ids := claimed(c)
+		total, ofA := int64(0), int64(0)
+		next := int64(1)
+		for _, e := range c.Batch().Events {
+			size := int64(len(e.Key) + len(e.Payload))
+			if want := sizes[e.ID]; want > 0 && size != want {
+				t.Errorf("within %d bytes: event %d has %d bytes, want %d", bytes, e.ID, size, want)
+			}
+			total += size
+			if string(e.Key) == "a" {
+				if e.ID != next {
+					t.Errorf("within %d bytes: claimed %v, not the front of the shard", bytes, ids)
+				}
+				next++
+				if bytes > 0 && ofA >= bytes/3+1 {
+					t.Errorf("within %d bytes: claimed %v, a shard has more than its share and one event", bytes, ids)
+				}
+				ofA += size
+			}
 		}
-		got.Abandon()
+		switch {
+		case len(ids) == 0, bytes > 0 && total > bytes && len(ids) > 1:
+			t.Errorf("within %d bytes: claimed %v of %d bytes", bytes, ids, total)
+		case (bytes == 0 || bytes > 1_000_000) && len(ids) != 8:
+			t.Errorf("within %d bytes: claimed %v, want all", bytes, ids)
+		case bytes == 600 && len(ids) < 3:
+			t.Errorf("within %d bytes: claimed only %v", bytes, ids)
+		}
+		c.Abandon()
 	}
 }
 

@@ -161,7 +161,7 @@ func TestErrorsOfARealServer(t *testing.T) {
 			return f.claimError(f.store)
 		}, relay.StorePermanent, "42P01", "postrider migrate up"},
 		"column gone": {func(f *fixture) error {
-			f.exec(`alter table postrider.outbox_event rename column episode to chapter`)
+			f.exec(`alter table postrider.outbox_event rename column headers to titles`)
 			return f.claimError(f.store)
 		}, relay.StorePermanent, "42703", "postrider migrate up"},
 		"no rights": {func(f *fixture) error {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/relay"
@@ -104,3 +106,30 @@ func (c *letterClaim) Settle(ctx context.Context, s *relay.LetterSettlement) (er
 
 // Abandon implements relay.LetterClaim.
 func (c *letterClaim) Abandon() { c.rollback() }
+
+// scanEvents reads whole events.
+func scanEvents(rows pgx.Rows) ([]outbox.Event, error) {
+	defer rows.Close()
+	var events []outbox.Event
+	for rows.Next() {
+		var e outbox.Event
+		var first, last *time.Time
+		var task *uuid.UUID
+		if err := rows.Scan(&e.ID, &e.EventID, &e.Topic, &e.Key, &e.Payload, &e.Headers, &e.State, &e.Shard, &e.Attempts,
+			&e.MaxAttempts, &e.Episode, &e.CreatedAt, &e.Delayed, &first, &last,
+			&e.LastErrorClass, &e.LastErrorCode, &e.LastError, &task); err != nil {
+			return nil, err
+		}
+		if first != nil {
+			e.FirstErrorAt = *first
+		}
+		if last != nil {
+			e.LastErrorAt = *last
+		}
+		if task != nil {
+			e.TaskUUID = *task
+		}
+		events = append(events, e)
+	}
+	return events, rows.Err()
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,6 +31,8 @@ type water struct {
 	open    bool
 	last    int64
 	holders []string
+	// final is the last one of which that was so.
+	final atomic.Int64
 }
 
 // raiseMarks raises the low-water marks as far as it can be known that nothing below is left, now and
@@ -58,10 +61,16 @@ func (s *Store) raiseMarks(ctx context.Context) error {
 			return nil
 		}
 		w.open = false
+		w.final.Store(w.last)
 		if err := s.raiseTo(ctx, w.last); err != nil {
 			return fmt.Errorf("raise the low-water marks: %w", err)
 		}
 	}
+	defer func() {
+		if w.last < w.final.Load() { // a restore rewound the ids
+			w.final.Store(w.last)
+		}
+	}()
 	// In this order: whoever drew an id up to the last one is among the holders, or has ended.
 	if err := s.pool.QueryRow(ctx, readLastID).Scan(&w.last); err != nil {
 		return fmt.Errorf("read the newest outbox id: %w", err)

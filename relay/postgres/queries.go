@@ -21,6 +21,9 @@ func query(name string) string {
 var (
 	lockShards      = query("lock_shards")
 	claimEvents     = query("claim_events")
+	readDetails     = query("read_details")
+	readLarge       = query("read_large")
+	followWater     = query("follow_water")
 	claimHolds      = query("claim_holds")
 	claimCrashes    = query("claim_crashes")
 	markBatch       = query("mark_batch")

@@ -37,6 +37,7 @@ func (c *claim) Settle(ctx context.Context, s *relay.Settlement) (err error) {
 	if len(s.Proven) > 0 {
 		b.Queue(proveHolds, s.Proven)
 	}
+	c.queueMarks(b, s)
 	switch {
 	case c.marked && s.TriedThrough > 0:
 		b.Queue(narrowBatch, c.id, s.TriedThrough)

@@ -1,21 +1,19 @@
 -- Reads the pending events of the locked shards in order, with a snapshot taken after the locks, so
 -- that everything the shards' last owners settled is seen. One index scan per shard, which ends after its
--- share of $1 events or of $2 bytes; the event that crosses the share of bytes is the last.
-select e.id, e.event_id, e.topic, e.key, e.payload, e.headers, e.state::text, e.shard, e.attempts,
-       coalesce(e.max_attempts, 0), e.episode, e.created_at,
-       e.next_attempt_at is null and e.available_at > clock_timestamp(),
-       e.first_error_at, e.last_error_at, coalesce(e.last_error_class, ''), coalesce(e.last_error_code, ''),
-       coalesce(e.last_error, ''), e.task_uuid
+-- share of $1 events. Only what every event needs: of those that were touched before, are delayed or have
+-- limits of their own, read_details has the rest. Keys and payloads of together more than $2 bytes are left
+-- out, and their size is given instead; read_large has them.
+select e.id, e.event_id, e.topic,
+       case when e.large = 0 then e.key end, case when e.large = 0 then e.payload end,
+       case when e.headers <> '{}' then e.headers end, e.shard, e.created_at,
+       e.updated_at is not null or e.max_attempts is not null or e.available_at > clock_timestamp(), e.large
 from postrider.outbox_shard claimed
 cross join lateral (
-    select sized.*, sum(sized.bytes) over (order by sized.id) - sized.bytes as bytes_before
-    from (
-        select e.*, coalesce(octet_length(e.payload), 0) + coalesce(octet_length(e.key), 0) as bytes
-        from postrider.outbox_event e
-        where e.shard = claimed.shard and e.state = 'pending' and e.id > claimed.low_water
-        order by e.id
-        limit (select greatest($1::int / greatest(cardinality(current_setting('postrider.claim')::smallint[]), 1), 1))
-    ) sized
+    select e.*, case when octet_length(e.payload) > $2::int or octet_length(e.key) > $2::int
+                     then coalesce(octet_length(e.payload), 0)::bigint + coalesce(octet_length(e.key), 0) else 0 end as large
+    from postrider.outbox_event e
+    where e.shard = claimed.shard and e.state = 'pending' and e.id > claimed.low_water
+    order by e.id
+    limit (select greatest($1::int / greatest(cardinality(current_setting('postrider.claim')::smallint[]), 1), 1))
 ) e
 where claimed.shard = any (current_setting('postrider.claim')::smallint[])
-  and e.bytes_before < (select greatest($2::bigint / greatest(cardinality(current_setting('postrider.claim')::smallint[]), 1), 1))

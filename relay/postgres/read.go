@@ -1,0 +1,215 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// Reading what a claim found. This is done for every event, so the columns are few and are decoded here
+// rather than by reflection.
+
+// largest is the size of a key or payload that is read with its event, so that the events of a batch
+// cannot be more than the bound on its bytes. Larger ones are fetched one after the other.
+func largest(events int, bytes int64) int32 {
+	return int32(max(min(bytes/int64(max(events, 1))/2, 1<<20), 1<<10))
+}
+
+// columns of claim_events, in their binary form.
+const (
+	colID = iota
+	colEventID
+	colTopic
+	colKey
+	colPayload
+	colHeaders
+	colShard
+	colCreatedAt
+	colSpecial
+	colLarge
+	eventColumns
+)
+
+// postgresEpoch is where binary timestamps begin, in microseconds since 1970.
+const postgresEpoch = 946684800 * 1_000_000
+
+// found are the events of a claim that need a second look.
+type found struct {
+	events  []outbox.Event
+	special []int64 // have details
+	large   []int64 // have a key or a payload that is not there yet
+
+	// The bound on the bytes of keys and payloads, and what is used of it.
+	bytes, share, total int64
+	of                  [outbox.Shards]int64
+	cut                 [outbox.Shards]bool
+}
+
+// readEvents reads the rows of claim_events, of so many shards, as far as they fit.
+func readEvents(rows pgx.Rows, shards int, maxBytes int64) (*found, error) {
+	defer rows.Close()
+	f := &found{bytes: maxBytes, share: max(maxBytes/int64(max(shards, 1)), 1)}
+	if err := binaryFormats(rows); err != nil {
+		return f, err
+	}
+	var bytes arena
+	topic := ""
+	for rows.Next() {
+		v := rows.RawValues()
+		shard, size := int16(binary.BigEndian.Uint16(v[colShard])), int64(binary.BigEndian.Uint64(v[colLarge]))
+		isLarge := size > 0
+		if !isLarge {
+			size = int64(len(v[colKey]) + len(v[colPayload]))
+		}
+		if !f.fits(shard, size) {
+			continue
+		}
+		if string(v[colTopic]) != topic { // mostly that of the event before
+			topic = string(v[colTopic])
+		}
+		e := outbox.Event{
+			ID: int64(binary.BigEndian.Uint64(v[colID])), EventID: uuid.UUID(v[colEventID]), Topic: topic,
+			Key: bytes.keep(v[colKey]), Payload: bytes.keep(v[colPayload]), Headers: bytes.keep(v[colHeaders]),
+			State: outbox.Pending, Shard: shard,
+			CreatedAt: time.UnixMicro(int64(binary.BigEndian.Uint64(v[colCreatedAt])) + postgresEpoch),
+		}
+		if v[colSpecial][0] != 0 {
+			f.special = append(f.special, e.ID)
+		}
+		if isLarge {
+			f.large = append(f.large, e.ID)
+		}
+		f.events = append(f.events, e)
+	}
+	return f, rows.Err()
+}
+
+// binaryFormats checks that the columns come as readEvents expects them. Text and JSON are the same in both.
+func binaryFormats(rows pgx.Rows) error {
+	fields := rows.FieldDescriptions()
+	if len(fields) == 0 {
+		return rows.Err() // the query failed
+	}
+	if len(fields) != eventColumns {
+		return fmt.Errorf("claimed events have %d columns, want %d", len(fields), eventColumns)
+	}
+	for i, f := range fields {
+		text := f.Format != pgtype.BinaryFormatCode
+		if text != (i == colTopic || i == colHeaders) {
+			return fmt.Errorf("column %s of a claimed event has format %d", f.Name, f.Format)
+		}
+	}
+	return nil
+}
+
+// arena keeps many small byte strings in few large ones.
+type arena struct{ chunk []byte }
+
+const chunkBytes = 64 << 10
+
+// keep copies b; nil stays nil, and empty is not nil.
+func (a *arena) keep(b []byte) []byte {
+	if b == nil {
+		return nil
+	}
+	if len(b) > chunkBytes/4 {
+		return slices.Clone(b)
+	}
+	if cap(a.chunk)-len(a.chunk) < len(b) {
+		a.chunk = make([]byte, 0, chunkBytes)
+	}
+	begin := len(a.chunk)
+	a.chunk = append(a.chunk, b...)
+	return a.chunk[begin:len(a.chunk):len(a.chunk)]
+}
+
+// fits decides whether an event of this size is part of the batch: each shard has its share of the bytes,
+// which its last event may pass if all together stay within the bound. What follows an event that is not
+// in the batch is not either, so that what is there is the front of every shard. One event fits in any case.
+func (f *found) fits(shard int16, size int64) bool {
+	if f.cut[shard] || len(f.events) > 0 && (f.of[shard] >= f.share || f.total+size > f.bytes) {
+		f.cut[shard] = true
+		return false
+	}
+	f.of[shard] += size
+	f.total += size
+	return true
+}
+
+// complete reads what the events need beside their rows.
+func (c *claim) complete(ctx context.Context, f *found) error {
+	if len(f.large) > 0 {
+		if err := c.readLarge(ctx, f); err != nil {
+			return fmt.Errorf("read large events: %w", err)
+		}
+	}
+	if len(f.special) > 0 {
+		if err := c.readDetails(ctx, f); err != nil {
+			return fmt.Errorf("read details of events: %w", err)
+		}
+	}
+	return nil
+}
+
+func (f *found) byID() map[int64]*outbox.Event {
+	events := make(map[int64]*outbox.Event, len(f.events))
+	for i := range f.events {
+		events[f.events[i].ID] = &f.events[i]
+	}
+	return events
+}
+
+func (c *claim) readLarge(ctx context.Context, f *found) error {
+	rows, err := c.conn.Query(ctx, readLarge, f.large)
+	if err != nil {
+		return err
+	}
+	events := f.byID()
+	var id int64
+	var key, payload []byte
+	_, err = pgx.ForEachRow(rows, []any{&id, &key, &payload}, func() error {
+		events[id].Key, events[id].Payload = key, payload
+		key, payload = nil, nil
+		return nil
+	})
+	return err
+}
+
+func (c *claim) readDetails(ctx context.Context, f *found) error {
+	rows, err := c.conn.Query(ctx, readDetails, f.special)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	events := f.byID()
+	for rows.Next() {
+		var d outbox.Event
+		var first, last *time.Time
+		var task *uuid.UUID
+		if err := rows.Scan(&d.ID, &d.Attempts, &d.MaxAttempts, &d.Episode, &d.Delayed, &first, &last,
+			&d.LastErrorClass, &d.LastErrorCode, &d.LastError, &task); err != nil {
+			return err
+		}
+		e := events[d.ID]
+		e.Attempts, e.MaxAttempts, e.Episode, e.Delayed = d.Attempts, d.MaxAttempts, d.Episode, d.Delayed
+		e.LastErrorClass, e.LastErrorCode, e.LastError = d.LastErrorClass, d.LastErrorCode, d.LastError
+		if first != nil {
+			e.FirstErrorAt = *first
+		}
+		if last != nil {
+			e.LastErrorAt = *last
+		}
+		if task != nil {
+			e.TaskUUID = *task
+		}
+	}
+	return rows.Err()
+}
