@@ -31,11 +31,7 @@ func (p *plan) settle(i int, o *Outcome) {
 	case Delivered:
 		p.out.Delivered = append(p.out.Delivered, e.ID)
 		p.storms.delivered(e.Topic)
-		if len(p.batch.Holds.bySubject) > 0 {
-			for _, h := range p.batch.Holds.of(e, p.partition) {
-				p.prove(h)
-			}
-		}
+		p.batch.Holds.each(e, p.partition, p.prove)
 	case Permanent:
 		p.proveRoute(e)
 		p.giveUp(e, failure(e, o))
@@ -63,7 +59,7 @@ func (p *plan) withheld(e *outbox.Event) {
 // not end with a record that was refused.
 func (p *plan) proveRoute(e *outbox.Event) {
 	p.proveTopic(p.batch.Holds.topic(e.Topic))
-	p.prove(p.batch.Holds.partition(e.Topic, e.Key, p.partition))
+	p.batch.Holds.eachPartition(e, p.partition, p.prove)
 }
 
 func (p *plan) proveTopic(h *Hold) {
@@ -73,7 +69,7 @@ func (p *plan) proveTopic(h *Hold) {
 }
 
 // giveUp ends the attempts for an event. During a storm its topic is held instead, but for one probe at a
-// time.
+// time: of those that came back together, too, only the first is given up.
 func (p *plan) giveUp(e *outbox.Event, f Failure) {
 	s := p.settings(e.Topic)
 	tooMany := p.storms.exhausted(e.Topic, s)
@@ -81,6 +77,10 @@ func (p *plan) giveUp(e *outbox.Event, f Failure) {
 	stormy := h != nil && h.Cause == CauseStorm
 	switch {
 	case stormy && h.passes(e.Shard, e.ID):
+		if i, again := p.renewed[topicSubject(e.Topic)]; again {
+			p.park(e, place{index: i}, &f)
+			return
+		}
 		p.holdStorm(e, &f, s, h.Probes+1)
 	case stormy:
 		p.park(e, place{id: h.ID}, &f)
@@ -171,7 +171,7 @@ func (p *plan) unreachable(e *outbox.Event, o *Outcome) {
 // condemn gives up an event for what is not its fault, and lets the next one behind the hold come.
 func (p *plan) condemn(e *outbox.Event, topic *Hold, o Outcome) {
 	p.proveTopic(topic)
-	p.prove(p.batch.Holds.partition(e.Topic, e.Key, p.partition))
+	p.batch.Holds.eachPartition(e, p.partition, p.prove)
 	p.exhaust(e, failure(e, &o))
 }
 
