@@ -42,13 +42,6 @@ func (o *commitOrder) final(ctx context.Context, pool *pgxpool.Pool) (through in
 	return o.through, waiting, nil
 }
 
-// known returns the id up to which everything was final when somebody last looked.
-func (o *commitOrder) known() int64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.through
-}
-
 // move closes the fence that stands, if it can be closed, and opens the next.
 func (o *commitOrder) move(ctx context.Context, pool *pgxpool.Pool) error {
 	if o.open {
