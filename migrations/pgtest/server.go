@@ -162,7 +162,9 @@ var testSettings = map[string]string{
 	"fsync":            "off",
 	"full_page_writes": "off",
 	"max_connections":  "500",
-	"shared_buffers":   "128MB",
+	// For tests of what writers in two phases do.
+	"max_prepared_transactions": "50",
+	"shared_buffers":            "128MB",
 }
 
 func startLocal(ctx context.Context) (*server, error) {
