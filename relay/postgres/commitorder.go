@@ -65,7 +65,9 @@ func (o *commitOrder) move(ctx context.Context, pool *pgxpool.Pool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.last, o.holders = last, holders
-	o.through = min(o.through, last) // a restore may have rewound the ids
+	if last < o.through {
+		o.through = 0 // a restore rewound the ids: nothing is known of those drawn since
+	}
 	if len(holders) == 0 {
 		o.through = last
 		return nil

@@ -12,10 +12,10 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// memory is a broker in memory, and the log of what arrived there, each as topic:value.
+// memory is a broker in memory, and the log of what arrived there.
 type memory struct {
 	mu      sync.Mutex
-	log     []string
+	log     []relay.Message
 	outcome func(m *relay.Message) relay.Outcome // nil delivers
 }
 
@@ -59,7 +59,7 @@ func (b *memory) Publish(_ context.Context, ms []relay.Message) []relay.Outcome 
 			out[i] = relay.Outcome{Class: relay.Delivered}
 		}
 		if out[i].Class == relay.Delivered {
-			b.log = append(b.log, m.Topic+":"+string(m.Value))
+			b.log = append(b.log, *m)
 		} else {
 			stopped[key] = true
 		}
@@ -76,9 +76,9 @@ func (b *memory) arrived(topic string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var vs []string
-	for _, line := range b.log {
-		if v, ok := strings.CutPrefix(line, topic+":"); ok {
-			vs = append(vs, v)
+	for i := range b.log {
+		if m := &b.log[i]; m.Topic == topic {
+			vs = append(vs, string(m.Value))
 		}
 	}
 	return strings.Join(vs, " ")
