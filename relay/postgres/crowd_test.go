@@ -139,7 +139,7 @@ func TestCrowdLeavesDelayedEvents(t *testing.T) {
 	f.wantStates("1:published 2:published 3:pending 4:parked 5:parked 6:pending")
 }
 
-// TestCrowdBesideEventsWithoutAKey: of another topic, or without a key, they are others.
+// TestCrowdBesideOtherTopics: events of another topic in its shard are others.
 func TestCrowdBesideOtherTopics(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

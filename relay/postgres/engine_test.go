@@ -71,13 +71,18 @@ func (b *memory) Ping(context.Context) error { return nil }
 
 func (b *memory) Remember([]relay.Message) {}
 
-// arrived is what arrived in a topic, in order.
-func (b *memory) arrived(topic string) string {
+// arrivals are what arrived so far, in order.
+func (b *memory) arrivals() []relay.Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return slices.Clone(b.log)
+}
+
+// arrived are the values that arrived in a topic, in order; of some keys, if they are given.
+func (b *memory) arrived(topic string, keys ...string) string {
 	var vs []string
-	for i := range b.log {
-		if m := &b.log[i]; m.Topic == topic {
+	for _, m := range b.arrivals() {
+		if m.Topic == topic && (keys == nil || slices.Contains(keys, string(m.Key))) {
 			vs = append(vs, string(m.Value))
 		}
 	}
