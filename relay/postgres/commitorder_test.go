@@ -229,11 +229,11 @@ func TestCommittedLaterWithASmallerID(t *testing.T) {
 				t.Fatalf("the first id is %d", id)
 			}
 			f.writes("o", "k", "11")
-			f.writes("o", "elsewhere", "x")
 			f.writes("p", "k", "a")
 			f.run(b, inCommitOrder, commitOrderOn)
 			f.held(relay.CauseCommitOrder)
-			// Every one that waits is out of the way, in whichever shard.
+			// Every one that waits is out of the way, in whichever shard, also where the hold has none yet.
+			f.writes("o", "elsewhere", "x")
 			f.waitFor(`select count(*) = 2 from postrider.outbox_event where topic = 'o' and state = 'parked'`)
 			beside := "" // the same shard as o's key
 			for n := 0; beside == ""; n++ {
