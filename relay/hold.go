@@ -46,6 +46,11 @@ const (
 	CauseCommitOrder Cause = "commit_order"
 )
 
+// Causes returns every cause.
+func Causes() []Cause {
+	return []Cause{CauseRetry, CauseInfrastructure, CauseRoute, CauseRecord, CauseHalted, CauseRedrive, CauseCrowded, CauseStorm, CauseCommitOrder}
+}
+
 // Forever is a probe that nobody makes: the hold waits for somebody to end it.
 const Forever time.Duration = -1
 

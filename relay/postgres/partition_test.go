@@ -61,7 +61,7 @@ func TestPartitionHoldsOfTwoCounts(t *testing.T) {
 		t.Errorf("the holds are %s", got)
 	}
 	holds, err := f.store.Holds(t.Context(), HoldFilter{Topic: "t", Cause: relay.CauseInfrastructure})
-	if err != nil || len(holds) != 2 || *holds[0].Partition != 1 || *holds[1].Partition != 5 || holds[0].Scope != relay.ScopePartition || holds[1].Parked != 1 {
+	if err != nil || len(holds) != 2 || *holds[0].Partition != 1 || *holds[1].Partition != 5 || *holds[0].Partitions != 4 || *holds[1].Partitions != 8 || holds[0].Scope != relay.ScopePartition || holds[1].Parked != 1 {
 		t.Errorf("listed are %+v, %v", holds, err)
 	}
 	// The old one ends; the key that is on both still waits for the new one.
