@@ -22,7 +22,7 @@ const (
 const elsewhere = time.Second
 
 // CodeTooOld: the event was given up because of its topic's MaxAge.
-const CodeTooOld = "MAX_AGE_EXCEEDED"
+const CodeTooOld = outbox.CodeMaxAgeExceeded
 
 // settle records the outcome of message i.
 func (p *plan) settle(i int, o *Outcome) {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/outbox"
 )
 
 // refused checks that an error says no, and why.
@@ -168,7 +169,7 @@ func TestSkip(t *testing.T) {
 	for id := range 3 {
 		got := value[string](f, `select concat_ws(' ', last_error_class, last_error_code, last_error, episode, hold_id, next_attempt_at,
 			first_error_at = '2026-01-02', last_error_at > now() - interval '1 minute', updated_at is not null) from postrider.outbox_event where id = $1`, id+1)
-		if want := fmt.Sprintf("permanent SKIPPED skipped by hand: no longer needed\uFFFD 1 %s t t", map[bool]string{true: "t", false: "f"}[id == 1]); got != want {
+		if want := fmt.Sprintf("permanent "+outbox.CodeSkipped+" skipped by hand: no longer needed\uFFFD 1 %s t t", map[bool]string{true: "t", false: "f"}[id == 1]); got != want {
 			t.Errorf("event %d: %s, want %s", id+1, got, want)
 		}
 	}
