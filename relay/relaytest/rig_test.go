@@ -54,6 +54,14 @@ type running struct {
 // start runs a relay with connections and producers of its own.
 func (r *rig) start(dlq string) *running {
 	r.Helper()
+	return r.startWith(dlq, func(s *relay.TopicSettings) { s.StormEvents = -1 })
+}
+
+// startWith runs a relay with other settings of its topics.
+func (r *rig) startWith(dlq string, change func(*relay.TopicSettings)) *running {
+	r.Helper()
+	settings := relay.TopicSettings{DLQTopic: dlq, Retry: outbox.RetryPolicy{MaxAttempts: 3, Base: 20 * time.Millisecond, Max: 50 * time.Millisecond}}
+	change(&settings)
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	ctx, stop := context.WithCancel(context.Background())
 	pool, err := postgres.NewPool(ctx, r.proxy.URL(), postgres.Options{})
@@ -66,9 +74,7 @@ func (r *rig) start(dlq string) *running {
 	}
 	engine, err := relay.New(relay.Config{
 		Store: postgres.NewStore(pool, postgres.StoreOptions{}), Publisher: publisher, Workers: 3, BatchSize: 200,
-		TopicSettings: relay.ForAll(relay.TopicSettings{DLQTopic: dlq, StormEvents: -1,
-			Retry: outbox.RetryPolicy{MaxAttempts: 3, Base: 20 * time.Millisecond, Max: 50 * time.Millisecond}}),
-		PublishTimeout: 500 * time.Millisecond, Logger: log,
+		TopicSettings: relay.ForAll(settings), PublishTimeout: 500 * time.Millisecond, Logger: log,
 	})
 	if err != nil {
 		r.Fatal(err)
