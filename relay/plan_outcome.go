@@ -140,9 +140,9 @@ func (p *plan) retry(e *outbox.Event, o *Outcome) {
 func (p *plan) unreachable(e *outbox.Event, o *Outcome) {
 	s := p.settings(e.Topic)
 	topic := p.batch.Holds.topic(e.Topic)
-	if age := p.batch.Now.Sub(e.CreatedAt); s.MaxAge > 0 && age >= s.MaxAge {
+	if kept := p.keptFor(e); s.MaxAge > 0 && kept >= s.MaxAge {
 		p.condemn(e, topic, Outcome{Class: o.Class, Code: CodeTooOld,
-			Message: fmt.Sprintf("not sent for %v (max_age): %s: %s", age.Round(time.Second), o.Code, o.Message)})
+			Message: fmt.Sprintf("not sent for %v (max_age): %s: %s", kept.Round(time.Second), o.Code, o.Message)})
 		return
 	}
 	switch {
@@ -166,6 +166,26 @@ func (p *plan) unreachable(e *outbox.Event, o *Outcome) {
 			ProbeIn: probePause(infrastructureProbeBase, infrastructureProbeCap, probes)})
 		p.park(e, place{index: i}, nil)
 	}
+}
+
+// keptFor is how long outages have kept an event: for as long as its topic or partition has been held for
+// one, and at most since it was written. An old event that meets the first failure of an outage, because the
+// relay was stopped for long or its key was halted, has not been kept by it yet.
+func (p *plan) keptFor(e *outbox.Event) time.Duration {
+	var held time.Duration
+	longest := func(h *Hold) bool {
+		if h.Cause == CauseInfrastructure || h.Cause == CauseRoute {
+			held = max(held, h.Age)
+		}
+		return true
+	}
+	p.batch.Holds.each(e, p.partition, longest)
+	if !e.HasKey() { // it has tried any of them
+		for _, h := range p.batch.Holds.partitions[e.Topic] {
+			longest(h)
+		}
+	}
+	return min(held, p.batch.Now.Sub(e.CreatedAt))
 }
 
 // condemn gives up an event for what is not its fault, and lets the next one behind the hold come.
