@@ -37,6 +37,7 @@ func TestPlanFindsCrowds(t *testing.T) {
 		"three quarters":               {keys: "hahhahhh", perShard: 8, want: found + "8"},
 		"at the end":                   {keys: "aahhhhhh", perShard: 8, want: found + "8"},
 		"less":                         {keys: "hahahahh", perShard: 8},
+		"half of it, but together":     {keys: "ababhhhh", perShard: 8},
 		"nobody has most":              {keys: "abcdefgh", perShard: 8},
 		"without a key":                {keys: "--------", perShard: 8},
 		"the shard has no more":        {keys: "hhhhhhh", perShard: 8},
@@ -46,6 +47,11 @@ func TestPlanFindsCrowds(t *testing.T) {
 		"a known crowd is always looked at": {keys: "hhhhhhhh", perShard: 8, want: found + "8", change: func(b *Batch, r *rules) {
 			r.crowd = func(int16) bool { return false }
 			b.Holds.Add(onKey(7, "h", Hold{Cause: CauseCrowded, Draining: true, Through: through(8)}))
+		}},
+		"without a key and with an empty one": {keys: "hhhhhhhh", perShard: 8, change: func(b *Batch, _ *rules) {
+			for i := range b.Events {
+				b.Events[i].Key = map[bool][]byte{true: nil, false: {}}[i%2 == 0]
+			}
 		}},
 		"another topic's events are others": {keys: "hhhhhhhh", perShard: 8, change: func(b *Batch, _ *rules) {
 			for i := range b.Events {
