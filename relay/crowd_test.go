@@ -103,7 +103,7 @@ func TestShardsAreLookedAtNowAndThen(t *testing.T) {
 		if c.due(3) {
 			t.Error("the pause is not over")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if !c.due(3) {
 			t.Error("the pause is over")
 		}
