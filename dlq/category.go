@@ -12,6 +12,15 @@ func (e *Entry) Category() outbox.Category {
 	case Undeliverable:
 		return outbox.CategoryOf("permanent", e.ErrorCode)
 	}
+	if e.Subject.Type != SubjectEvent {
+		return ""
+	}
+	switch e.Reason {
+	case StalenessTimeout:
+		return outbox.CategoryOf("infrastructure", e.ErrorCode)
+	case ManualDLQ:
+		return outbox.CategoryOf("permanent", e.ErrorCode)
+	}
 	return ""
 }
 

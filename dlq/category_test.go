@@ -17,16 +17,21 @@ func TestCategory(t *testing.T) {
 		{"permanent", "INVALID_HEADERS", outbox.Validation},
 		{"permanent", "WORKER_KILLED", outbox.Fatal},
 		{"record", "POLICY_VIOLATION", outbox.Transient},
+		{"infrastructure", "MAX_AGE_EXCEEDED", outbox.Transient},
+		{"route", "UNKNOWN_TOPIC_OR_PARTITION", outbox.Transient},
+		{"permanent", outbox.CodeSkipped, outbox.Fatal},
 		{"somebody's own", "MESSAGE_TOO_LARGE", ""},
 		{"", "", ""},
 	} {
-		l := Letter{ErrorClass: c.class, ErrorCode: c.code, Reason: reasonOf(c.class)}
-		e := Entry{Reason: l.Reason, ErrorCode: l.ErrorCode}
+		l := Letter{ErrorClass: c.class, ErrorCode: c.code, Reason: reasonOf(c.class, c.code)}
+		e := Entry{Subject: Subject{Type: SubjectEvent}, Reason: l.Reason, ErrorCode: l.ErrorCode}
 		if l.Category() != c.want || e.Category() != c.want {
 			t.Errorf("%+v: the letter says %q, the investigation %q", c, l.Category(), e.Category())
 		}
 	}
-	if e := (&Entry{Reason: StalenessTimeout, ErrorCode: "MESSAGE_TOO_LARGE"}); e.Category() != "" {
-		t.Errorf("a task has the category %q", e.Category())
+	for _, reason := range []Reason{StalenessTimeout, ManualDLQ, WorkerUnavailable} {
+		if e := (&Entry{Subject: Subject{Type: SubjectTask}, Reason: reason, ErrorCode: "MESSAGE_TOO_LARGE"}); e.Category() != "" {
+			t.Errorf("a task has the category %q", e.Category())
+		}
 	}
 }

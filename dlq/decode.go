@@ -107,20 +107,27 @@ func decodeOurs(r Record) (Letter, error) {
 	}
 	l.ID = "event:" + l.EventID.String() + ":" + strconv.Itoa(int(*l.Episode))
 	l.Subject = Subject{Type: SubjectEvent, ID: l.EventID.String()}
-	l.Reason = reasonOf(l.ErrorClass)
+	l.Reason = reasonOf(l.ErrorClass, l.ErrorCode)
 	l.OriginalState = "failed"
 	l.Headers = h.theirs
 	return l, nil
 }
 
-// reasonOf maps the relay's error classes: it dead-letters a record class only once the attempts are
-// spent, and a permanent one at once.
-func reasonOf(class string) Reason {
+// reasonOf tells the reason of a letter from the class and code of its error. The relay dead-letters a record
+// class only once the attempts are spent, a permanent one at once, and one of an outage or of a missing topic
+// when that has lasted for longer than the topic's settings allow. During a storm fewer events are given up,
+// for the reasons that they have.
+func reasonOf(class, code string) Reason {
 	switch class {
 	case "record":
 		return MaxRetriesExceeded
 	case "permanent":
+		if code == outbox.CodeSkipped {
+			return ManualDLQ
+		}
 		return Undeliverable
+	case "infrastructure", "route":
+		return StalenessTimeout
 	}
 	return Unclassified
 }

@@ -95,7 +95,13 @@ func TestDecodeOursVariants(t *testing.T) {
 		check  func(Letter) bool
 	}{
 		"permanent class":        {with(ourRecord(), outbox.HeaderErrorClass, "permanent"), func(l Letter) bool { return l.Reason == Undeliverable }},
-		"another class":          {with(ourRecord(), outbox.HeaderErrorClass, "infrastructure"), func(l Letter) bool { return l.Reason == Unclassified && l.ErrorClass == "infrastructure" }},
+		"an outage for too long": {with(ourRecord(), outbox.HeaderErrorClass, "infrastructure"), func(l Letter) bool { return l.Reason == StalenessTimeout && l.ErrorClass == "infrastructure" }},
+		"missing for too long":   {with(ourRecord(), outbox.HeaderErrorClass, "route"), func(l Letter) bool { return l.Reason == StalenessTimeout }},
+		"skipped by hand": {with(with(ourRecord(), outbox.HeaderErrorClass, "permanent"), outbox.HeaderErrorCode, "SKIPPED"),
+			func(l Letter) bool { return l.Reason == ManualDLQ }},
+		"a broker's code of that name": {with(with(ourRecord(), outbox.HeaderErrorClass, "record"), outbox.HeaderErrorCode, "SKIPPED"),
+			func(l Letter) bool { return l.Reason == MaxRetriesExceeded }},
+		"another class":          {with(ourRecord(), outbox.HeaderErrorClass, "bad luck"), func(l Letter) bool { return l.Reason == Unclassified && l.ErrorClass == "bad luck" }},
 		"no class":               {with(ourRecord(), outbox.HeaderErrorClass, "-"), func(l Letter) bool { return l.Reason == Unclassified }},
 		"null key":               {key(ourRecord(), nil), func(l Letter) bool { return l.Key == nil && l.KeyKind == Tombstone }},
 		"empty key":              {key(ourRecord(), []byte{}), func(l Letter) bool { return l.Key != nil && len(l.Key) == 0 && l.KeyKind == Inline }},

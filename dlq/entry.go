@@ -50,7 +50,8 @@ func Statuses() []Status {
 type Reason string
 
 const (
-	// StalenessTimeout: a task stayed too long in a state.
+	// StalenessTimeout: a task stayed too long in a state, or an event could not be sent for longer than its
+	// topic allows, because brokers, leaders or the topic were away.
 	StalenessTimeout Reason = "staleness_timeout"
 	// MaxRetriesExceeded: the attempts are spent.
 	MaxRetriesExceeded Reason = "max_retries_exceeded"
@@ -58,7 +59,7 @@ const (
 	DependencyCycleDetected Reason = "dependency_cycle_detected"
 	// WorkerUnavailable: nobody is there to do the work.
 	WorkerUnavailable Reason = "worker_unavailable"
-	// ManualDLQ: an operator's command.
+	// ManualDLQ: an operator's command, such as postrider outbox skip.
 	ManualDLQ Reason = "manual_dlq"
 	// Undeliverable: it can never be sent as it is.
 	Undeliverable Reason = "undeliverable"

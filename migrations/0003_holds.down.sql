@@ -10,6 +10,9 @@ alter table postrider.outbox_event
         kind in ('event', 'task') and isfinite(available_at) and isfinite(created_at)
         and coalesce(max_attempts, 1) > 0 and (state = 'parked') = (hold_id is not null)
         and (state <> 'scheduled' or next_attempt_at is not null));
+comment on column postrider.outbox_event.last_error_class is 'Class of the last failure: record (tried again until the attempts are spent) or permanent (can never be delivered as it is).';
+comment on type postrider.dlq_reason is
+'Why something was dead-lettered: staleness_timeout (a task stayed too long in a state), max_retries_exceeded (attempts spent), dependency_cycle_detected, worker_unavailable, manual_dlq (an operator''s command), undeliverable (can never be sent as it is, for example too large), unclassified (a dead letter that does not say).';
 
 drop index postrider.outbox_event_exhausted;
 create index outbox_event_exhausted on postrider.outbox_event (id) where state = 'exhausted';

@@ -147,6 +147,47 @@ func TestOperatorReadsAllAndResolves(t *testing.T) {
 		`select postrider.outbox_publish('t', 'k', '{}'::jsonb)`)
 }
 
+// That the commands themselves run with these rights is tested in relay/postgres.
+func TestOperatorTreatsWhatWaits(t *testing.T) {
+	t.Parallel()
+	conn := withRoles(t)
+	if _, err := conn.Exec(t.Context(), `insert into postrider.outbox_event (topic, key) values ('t', 'k');
+		insert into postrider.outbox_hold (scope, topic, key, cause, next_probe_at) values ('key', 't', 'k', 'halted', 'infinity')`); err != nil {
+		t.Fatal(err)
+	}
+	allow(t, conn, "postrider_operator",
+		`select shard from postrider.outbox_shard where shard = 3 for update`,
+		`select hold_id from postrider.outbox_hold for update`,
+		`update postrider.outbox_hold set next_probe_at = now(), draining = true, cause = 'redrive'`,
+		`insert into postrider.outbox_hold_shard (hold_id, shard, returned_through) values (1, 3, 1)
+			on conflict (hold_id, shard) do update set returned_through = excluded.returned_through`,
+		`update postrider.outbox_shard set low_water = 0`,
+		`update postrider.outbox_event set state = 'exhausted', hold_id = null, episode = episode + 1, next_attempt_at = null, updated_at = now(),
+			first_error_at = now(), last_error_at = now(), last_error_class = 'permanent', last_error_code = 'SKIPPED', last_error = 'why'`,
+		`update postrider.outbox_event set state = 'pending', attempts = 0, sent_at = null, next_attempt_at = null, updated_at = now()`)
+	var refused []string
+	for _, column := range []string{"topic = 't'", "key = 'x'", "payload = 'x'", "headers = '{}'", "event_id = gen_random_uuid()", "kind = 'task'",
+		"max_attempts = 1", "created_at = now()", "available_at = now()", "task_uuid = null", "idempotency_key = 'x'"} {
+		refused = append(refused, `update postrider.outbox_event set `+column)
+	}
+	for _, column := range []string{"topic = 't'", "key = 'x'", "scope = 'topic'", "error = ''", "error_code = ''", "held_at = now()", "probes = 0", "event_id = null", "partition = 1"} {
+		refused = append(refused, `update postrider.outbox_hold set `+column)
+	}
+	for _, table := range []string{"outbox_event", "outbox_hold", "outbox_hold_shard", "outbox_shard", "outbox_batch", "outbox_idempotency_key", "dlq_entry", "dlq_letter", "schema_migration"} {
+		refused = append(refused, `delete from postrider.`+table, `truncate postrider.`+table)
+	}
+	refused = append(refused,
+		`insert into postrider.outbox_hold (scope, topic, cause, next_probe_at) values ('topic', 't', 'route', now())`,
+		`update postrider.outbox_hold_shard set shard = 4`,
+		`update postrider.outbox_shard set shard = 70`,
+		`insert into postrider.outbox_shard (shard) values (64)`,
+		`update postrider.outbox_batch set crashes = 0`,
+		`insert into postrider.outbox_batch (batch_id, worker, shards, first_id, last_id, events) values (gen_random_uuid(), 'w', '{}', 1, 1, 1)`,
+		`select setval('postrider.outbox_event_id_seq', 1)`,
+		`select postrider.outbox_set_max_payload_bytes(1)`)
+	refuse(t, conn, "postrider_operator", refused...)
+}
+
 // Rights that crept in go when the script runs again.
 func TestRolesScriptResets(t *testing.T) {
 	t.Parallel()

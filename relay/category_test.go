@@ -15,14 +15,13 @@ func TestFailuresHaveACategory(t *testing.T) {
 			t.Errorf("class %s: %q", c, got)
 		}
 	}
-	for _, c := range []Cause{CauseRetry, CauseInfrastructure, CauseRoute, CauseRecord, CauseRedrive, CauseCrowded, CauseCommitOrder} {
-		if got := outbox.CategoryOf(string(c), "ANY"); got != outbox.Transient {
-			t.Errorf("cause %s: %q", c, got)
+	for _, c := range Causes() {
+		want := outbox.Transient
+		if c == CauseHalted || c == CauseStorm {
+			want = outbox.Fatal
 		}
-	}
-	for _, c := range []Cause{CauseHalted, CauseStorm} {
-		if got := outbox.CategoryOf(string(c), "ANY"); got != outbox.Fatal {
-			t.Errorf("cause %s: %q", c, got)
+		if got := outbox.CategoryOf(string(c), "ANY"); got != want {
+			t.Errorf("cause %s: %q, want %q", c, got, want)
 		}
 	}
 	for code, want := range map[string]outbox.Category{

@@ -52,21 +52,29 @@ func (p *plan) lookForCrowds() {
 }
 
 func (p *plan) lookForCrowd(events []outbox.Event) {
-	// A majority vote: whoever has more than half is left over.
+	same := func(a, b *outbox.Event) bool {
+		return bytes.Equal(a.Key, b.Key) && a.HasKey() == b.HasKey() && a.Topic == b.Topic
+	}
+	// A majority vote: whoever has more than half is left over. Then the count.
 	var most *outbox.Event
-	votes := 0
+	votes, n := 0, 0
 	for i := range events {
 		e := &events[i]
 		switch {
 		case votes == 0:
 			most, votes = e, 1
-		case bytes.Equal(e.Key, most.Key) && e.Topic == most.Topic:
+		case same(e, most):
 			votes++
 		default:
 			votes--
 		}
 	}
-	if votes*2 < len(events) || !most.HasKey() { // three quarters against one quarter
+	for i := range events {
+		if same(&events[i], most) {
+			n++
+		}
+	}
+	if n*4 < len(events)*3 || !most.HasKey() {
 		return
 	}
 	known := p.batch.Holds.key(most.Topic, most.Key)

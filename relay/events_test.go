@@ -85,7 +85,20 @@ func describe(s *Settlement) string {
 		if h.Key != nil {
 			on += "/" + string(h.Key)
 		}
-		add("hold #%d on %s %s: %s %s, failed %d, probe in %v", i, h.Scope, on, h.Cause, h.Code, h.Probes, h.ProbeIn)
+		if h.Scope == ScopePartition {
+			on += fmt.Sprintf(" %d of %d", h.Partition, h.Partitions)
+		}
+		until := fmt.Sprintf("probe in %v", h.ProbeIn)
+		switch {
+		case h.Draining:
+			until = "draining"
+		case h.ProbeIn == Forever:
+			until = "until somebody comes"
+		}
+		if h.Anchor {
+			until += fmt.Sprintf(", known in shard %d", h.Shard)
+		}
+		add("hold #%d on %s %s: %s %s, failed %d, %s", i, h.Scope, on, h.Cause, h.Code, h.Probes, until)
 	}
 	for _, p := range s.Parked {
 		place := fmt.Sprintf("hold %d", p.HoldID)
@@ -98,6 +111,9 @@ func describe(s *Settlement) string {
 	slices.Sort(proven)
 	for _, id := range proven {
 		add("proven %d", id)
+	}
+	for _, c := range s.Crowds {
+		add("crowd of %s/%s in shard %d after %d", c.Topic, c.Key, c.Shard, c.After)
 	}
 	if s.TriedThrough > 0 {
 		add("tried through %d", s.TriedThrough)

@@ -46,6 +46,11 @@ const (
 	CauseCommitOrder Cause = "commit_order"
 )
 
+// Causes returns every cause.
+func Causes() []Cause {
+	return []Cause{CauseRetry, CauseInfrastructure, CauseRoute, CauseRecord, CauseHalted, CauseRedrive, CauseCrowded, CauseStorm, CauseCommitOrder}
+}
+
 // Forever is a probe that nobody makes: the hold waits for somebody to end it.
 const Forever time.Duration = -1
 
@@ -66,6 +71,12 @@ type Hold struct {
 	Draining bool
 	// Through has, per shard with parked events, the id up to which events were let through.
 	Through map[int16]int64
+}
+
+// parkedIn reports whether events of a shard are parked under the hold.
+func (h *Hold) parkedIn(shard int16) bool {
+	_, parked := h.Through[shard]
+	return parked
 }
 
 // passes reports whether an event of the given shard and id may go under the hold.
@@ -115,24 +126,35 @@ func (hs *Holds) Add(h *Hold) {
 	}
 }
 
-// of returns the holds that bear on an event: of its key, its partition and its topic, nil where there is
-// none. partition says on which of n partitions a key is.
-func (hs *Holds) of(e *outbox.Event, partition func(key []byte, n int32) int32) [3]*Hold {
+// each calls f with the holds that bear on an event: of its key, its partition and its topic. It ends when
+// f returns false. partition says on which of n partitions a key is.
+func (hs *Holds) each(e *outbox.Event, partition func(key []byte, n int32) int32, f func(*Hold) bool) {
 	if len(hs.bySubject) == 0 {
-		return [3]*Hold{}
+		return
 	}
-	return [3]*Hold{hs.key(e.Topic, e.Key), hs.partition(e.Topic, e.Key, partition), hs.topic(e.Topic)}
+	if h := hs.key(e.Topic, e.Key); h != nil && !f(h) {
+		return
+	}
+	going := true
+	hs.eachPartition(e, partition, func(h *Hold) bool {
+		going = f(h)
+		return going
+	})
+	if h := hs.topic(e.Topic); going && h != nil {
+		f(h)
+	}
 }
 
 // WaitsFor returns the hold that an event must wait for, or nil when it may go. The hold of its key comes
 // first: an event that waits for its key would be a probe of its topic that cannot go.
-func (hs *Holds) WaitsFor(e *outbox.Event, partition func(key []byte, n int32) int32) *Hold {
-	for _, h := range hs.of(e, partition) {
-		if h != nil && !h.passes(e.Shard, e.ID) {
-			return h
+func (hs *Holds) WaitsFor(e *outbox.Event, partition func(key []byte, n int32) int32) (waits *Hold) {
+	hs.each(e, partition, func(h *Hold) bool {
+		if !h.passes(e.Shard, e.ID) {
+			waits = h
 		}
-	}
-	return nil
+		return waits == nil
+	})
+	return waits
 }
 
 func (hs *Holds) topic(topic string) *Hold { return hs.bySubject[topicSubject(topic)] }
@@ -144,17 +166,18 @@ func (hs *Holds) key(topic string, key []byte) *Hold {
 	return hs.bySubject[keySubject(topic, key)]
 }
 
-// partition finds the hold of an event's partition. An event without a key goes to any partition.
-func (hs *Holds) partition(topic string, key []byte, partition func(key []byte, n int32) int32) *Hold {
-	if key == nil {
-		return nil
+// eachPartition calls f with the holds of an event's partition, until it returns false. While a topic that
+// grew has holds from before, a key is in one partition by the old number of them and in one by the new. An
+// event without a key goes to any partition.
+func (hs *Holds) eachPartition(e *outbox.Event, partition func(key []byte, n int32) int32, f func(*Hold) bool) {
+	if e.Key == nil {
+		return
 	}
-	for _, h := range hs.partitions[topic] {
-		if partition(key, h.Partitions) == h.Partition {
-			return h
+	for _, h := range hs.partitions[e.Topic] {
+		if partition(e.Key, h.Partitions) == h.Partition && !f(h) {
+			return
 		}
 	}
-	return nil
 }
 
 // HoldChange puts a hold in place or renews it.

@@ -81,8 +81,9 @@ func (p *plan) sort(i int) {
 	}
 	s := p.settings(e.Topic)
 	hold := p.batch.Holds.WaitsFor(e, p.partition)
-	if hold != nil && s.AfterLastAttempt == PolicyHaltKey {
-		p.park(e, place{id: hold.ID}, nil)
+	waits := hold != nil || s.CommitOrder && e.ID > p.batch.Final
+	if waits && s.AfterLastAttempt == PolicyHaltKey {
+		p.wait(e, hold)
 		return
 	}
 	m, o := message(e)
@@ -92,10 +93,8 @@ func (p *plan) sort(i int) {
 	switch {
 	case o != nil:
 		p.giveUp(e, failure(e, o))
-	case hold != nil:
-		p.park(e, place{id: hold.ID}, nil)
-	case s.CommitOrder && e.ID > p.batch.Final:
-		p.awaitCommits(e)
+	case waits:
+		p.wait(e, hold)
 	default:
 		p.messages = append(p.messages, m)
 		p.events = append(p.events, i)
@@ -106,15 +105,27 @@ func (p *plan) sort(i int) {
 // may commit earlier ones, before they are parked out of the others' way.
 const fencePatience = 500e6 // 500 ms
 
-// awaitCommits keeps an event of a topic in commit order back.
-func (p *plan) awaitCommits(e *outbox.Event) {
-	if p.batch.FenceAge < fencePatience || p.batch.Holds.topic(e.Topic) != nil {
-		p.park(e, place{pending: true}, nil)
+// wait keeps an event back: behind a hold or, when there is none, until no transaction can commit an
+// earlier event of its topic.
+func (p *plan) wait(e *outbox.Event, hold *Hold) {
+	if hold != nil {
+		p.park(e, place{id: hold.ID}, nil)
 		return
 	}
-	i := p.hold(HoldChange{Scope: ScopeTopic, Topic: e.Topic, Cause: CauseCommitOrder, EventID: e.EventID, Draining: true,
-		Code: "OPEN_TRANSACTION", Error: "a transaction that wrote to the outbox is open and may commit earlier events"})
-	p.park(e, place{index: i}, nil)
+	known := p.batch.Holds.topic(e.Topic)
+	switch {
+	case p.batch.FenceAge < fencePatience:
+		p.park(e, place{pending: true}, nil)
+	case known == nil:
+		i := p.hold(HoldChange{Scope: ScopeTopic, Topic: e.Topic, Cause: CauseCommitOrder, EventID: e.EventID, Draining: true,
+			Code: "OPEN_TRANSACTION", Error: "a transaction that wrote to the outbox is open and may commit earlier events"})
+		p.park(e, place{index: i}, nil)
+	case known.Cause == CauseCommitOrder && !known.parkedIn(e.Shard):
+		// It drains, but has nothing in this shard yet: here, too, the others need not wait.
+		p.park(e, place{id: known.ID}, nil)
+	default: // just let through, or another hold is about to end
+		p.park(e, place{pending: true}, nil)
+	}
 }
 
 // carefulAfter is how many deaths of its worker make a batch be tried one event at a time.
@@ -158,10 +169,12 @@ func (p *plan) hold(c HoldChange) int {
 	return len(p.out.Holds) - 1
 }
 
-func (p *plan) prove(h *Hold) {
-	if h != nil && !h.Draining {
+// prove notes that something got through under a hold. It returns true, so that the next one is proven too.
+func (p *plan) prove(h *Hold) bool {
+	if !h.Draining {
 		p.proven[h.ID] = true
 	}
+	return true
 }
 
 // settlement is what to write. A hold that was both proven and renewed in one batch stays held: its

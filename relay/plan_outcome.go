@@ -22,7 +22,7 @@ const (
 const elsewhere = time.Second
 
 // CodeTooOld: the event was given up because of its topic's MaxAge.
-const CodeTooOld = "MAX_AGE_EXCEEDED"
+const CodeTooOld = outbox.CodeMaxAgeExceeded
 
 // settle records the outcome of message i.
 func (p *plan) settle(i int, o *Outcome) {
@@ -31,11 +31,7 @@ func (p *plan) settle(i int, o *Outcome) {
 	case Delivered:
 		p.out.Delivered = append(p.out.Delivered, e.ID)
 		p.storms.delivered(e.Topic)
-		if len(p.batch.Holds.bySubject) > 0 {
-			for _, h := range p.batch.Holds.of(e, p.partition) {
-				p.prove(h)
-			}
-		}
+		p.batch.Holds.each(e, p.partition, p.prove)
 	case Permanent:
 		p.proveRoute(e)
 		p.giveUp(e, failure(e, o))
@@ -63,7 +59,7 @@ func (p *plan) withheld(e *outbox.Event) {
 // not end with a record that was refused.
 func (p *plan) proveRoute(e *outbox.Event) {
 	p.proveTopic(p.batch.Holds.topic(e.Topic))
-	p.prove(p.batch.Holds.partition(e.Topic, e.Key, p.partition))
+	p.batch.Holds.eachPartition(e, p.partition, p.prove)
 }
 
 func (p *plan) proveTopic(h *Hold) {
@@ -73,7 +69,7 @@ func (p *plan) proveTopic(h *Hold) {
 }
 
 // giveUp ends the attempts for an event. During a storm its topic is held instead, but for one probe at a
-// time.
+// time: of those that came back together, too, only the first is given up.
 func (p *plan) giveUp(e *outbox.Event, f Failure) {
 	s := p.settings(e.Topic)
 	tooMany := p.storms.exhausted(e.Topic, s)
@@ -81,6 +77,10 @@ func (p *plan) giveUp(e *outbox.Event, f Failure) {
 	stormy := h != nil && h.Cause == CauseStorm
 	switch {
 	case stormy && h.passes(e.Shard, e.ID):
+		if i, again := p.renewed[topicSubject(e.Topic)]; again {
+			p.park(e, place{index: i}, &f)
+			return
+		}
 		p.holdStorm(e, &f, s, h.Probes+1)
 	case stormy:
 		p.park(e, place{id: h.ID}, &f)
@@ -140,9 +140,9 @@ func (p *plan) retry(e *outbox.Event, o *Outcome) {
 func (p *plan) unreachable(e *outbox.Event, o *Outcome) {
 	s := p.settings(e.Topic)
 	topic := p.batch.Holds.topic(e.Topic)
-	if age := p.batch.Now.Sub(e.CreatedAt); s.MaxAge > 0 && age >= s.MaxAge {
+	if kept := p.keptFor(e); s.MaxAge > 0 && kept >= s.MaxAge {
 		p.condemn(e, topic, Outcome{Class: o.Class, Code: CodeTooOld,
-			Message: fmt.Sprintf("not sent for %v (max_age): %s: %s", age.Round(time.Second), o.Code, o.Message)})
+			Message: fmt.Sprintf("not sent for %v (max_age): %s: %s", kept.Round(time.Second), o.Code, o.Message)})
 		return
 	}
 	switch {
@@ -168,10 +168,30 @@ func (p *plan) unreachable(e *outbox.Event, o *Outcome) {
 	}
 }
 
+// keptFor is how long outages have kept an event: for as long as its topic or partition has been held for
+// one, and at most since it was written. An old event that meets the first failure of an outage, because the
+// relay was stopped for long or its key was halted, has not been kept by it yet.
+func (p *plan) keptFor(e *outbox.Event) time.Duration {
+	var held time.Duration
+	longest := func(h *Hold) bool {
+		if h.Cause == CauseInfrastructure || h.Cause == CauseRoute {
+			held = max(held, h.Age)
+		}
+		return true
+	}
+	p.batch.Holds.each(e, p.partition, longest)
+	if !e.HasKey() { // it has tried any of them
+		for _, h := range p.batch.Holds.partitions[e.Topic] {
+			longest(h)
+		}
+	}
+	return min(held, p.batch.Now.Sub(e.CreatedAt))
+}
+
 // condemn gives up an event for what is not its fault, and lets the next one behind the hold come.
 func (p *plan) condemn(e *outbox.Event, topic *Hold, o Outcome) {
 	p.proveTopic(topic)
-	p.prove(p.batch.Holds.partition(e.Topic, e.Key, p.partition))
+	p.batch.Holds.eachPartition(e, p.partition, p.prove)
 	p.exhaust(e, failure(e, &o))
 }
 

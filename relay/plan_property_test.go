@@ -39,6 +39,12 @@ func TestPlanInvariants(t *testing.T) {
 				choices = []Class{Withheld}
 			}
 			o := Outcome{Class: rapid.SampledFrom(choices).Draw(t, fmt.Sprintf("outcome of %d", e.ID)), Code: "X"}
+			if n := rapid.Int32Range(0, 3).Draw(t, "partitions"); o.Class == Infrastructure && n > 1 {
+				o.Partitions, o.Partition = n, rapid.Int32Range(0, n-1).Draw(t, "partition")
+				if e.HasKey() {
+					o.Partition = partitionOf(e.Key, n)
+				}
+			}
 			class[e.ID] = o.Class
 			stopped[s] = stopped[s] || e.HasKey() && o.Class != Delivered
 			p.settle(i, &o)
@@ -83,6 +89,15 @@ func drawBatch(t *rapid.T) *Batch {
 			b.Holds.Add(&Hold{ID: id, Scope: ScopeTopic, Topic: topic, Through: through(),
 				Draining: rapid.Bool().Draw(t, "draining"), Probes: rapid.IntRange(0, 5).Draw(t, "probes")})
 		}
+		for n := int32(2); n <= 3; n++ { // by two numbers of partitions at once
+			for partition := range n {
+				if rapid.IntRange(0, 3).Draw(t, "partition held") == 0 {
+					id++
+					b.Holds.Add(&Hold{ID: id, Scope: ScopePartition, Topic: topic, Partition: partition, Partitions: n, Through: through(),
+						Cause: CauseInfrastructure, Draining: rapid.Bool().Draw(t, "draining"), Probes: rapid.IntRange(0, 5).Draw(t, "probes")})
+				}
+			}
+		}
 		for _, key := range keys[:3] {
 			if rapid.IntRange(0, 3).Draw(t, "key held") == 0 {
 				id++
@@ -110,8 +125,8 @@ func checkSorted(t *rapid.T, b *Batch, p *plan, i int, sent map[int64]bool) {
 	if !sent[e.ID] {
 		return
 	}
-	for _, h := range []*Hold{b.Holds.topic(e.Topic), b.Holds.key(e.Topic, e.Key)} {
-		if h != nil && !h.passes(e.Shard, e.ID) {
+	for _, h := range holdsAbout(b, e) {
+		if !h.passes(e.Shard, e.ID) {
 			t.Fatalf("event %d is sent in spite of hold %d", e.ID, h.ID)
 		}
 	}
@@ -180,17 +195,33 @@ func checkParked(t *rapid.T, b *Batch, s *Settlement, q *Park) {
 		t.Fatalf("event %d of shard %d is parked in shard %d", e.ID, e.Shard, q.Shard)
 	}
 	if q.HoldID == 0 {
-		if h := s.Holds[q.Hold]; h.Topic != e.Topic || h.Scope == ScopeKey && (!e.HasKey() || string(h.Key) != string(e.Key)) {
+		h := s.Holds[q.Hold]
+		if h.Topic != e.Topic || h.Scope == ScopeKey && (!e.HasKey() || string(h.Key) != string(e.Key)) ||
+			h.Scope == ScopePartition && (!e.HasKey() || partitionOf(e.Key, h.Partitions) != h.Partition) {
 			t.Fatalf("event %d of %s/%q is parked under %+v", e.ID, e.Topic, e.Key, h)
 		}
 		return
 	}
-	for _, h := range []*Hold{b.Holds.topic(e.Topic), b.Holds.key(e.Topic, e.Key)} {
-		if h != nil && h.ID == q.HoldID {
+	for _, h := range holdsAbout(b, e) {
+		if h.ID == q.HoldID {
 			return
 		}
 	}
 	t.Fatalf("event %d is parked under hold %d, which is not about it", e.ID, q.HoldID)
+}
+
+// holdsAbout are the holds that an event must respect, told one by one.
+func holdsAbout(b *Batch, e *outbox.Event) (hs []*Hold) {
+	for s, h := range b.Holds.bySubject {
+		switch {
+		case s.topic != e.Topic:
+		case s.scope == ScopeTopic,
+			s.scope == ScopeKey && e.HasKey() && s.key == string(e.Key),
+			s.scope == ScopePartition && e.HasKey() && partitionOf(e.Key, s.partitions) == s.partition:
+			hs = append(hs, h)
+		}
+	}
+	return hs
 }
 
 // checkHolds checks that no hold is changed twice or both proven and renewed.
@@ -198,16 +229,12 @@ func checkHolds(t *rapid.T, b *Batch, s *Settlement) {
 	renewed := map[int64]bool{}
 	seen := map[string]bool{}
 	for _, h := range s.Holds {
-		name := fmt.Sprintf("%s %s/%q", h.Scope, h.Topic, h.Key)
+		name := fmt.Sprintf("%s %s/%q %d of %d", h.Scope, h.Topic, h.Key, h.Partition, h.Partitions)
 		if seen[name] {
 			t.Fatalf("two changes of the hold on %s", name)
 		}
 		seen[name] = true
-		old := b.Holds.topic(h.Topic)
-		if h.Scope == ScopeKey {
-			old = b.Holds.key(h.Topic, h.Key)
-		}
-		if old != nil {
+		if old := b.Holds.bySubject[subject{h.Scope, h.Topic, string(h.Key), h.Partition, h.Partitions}]; old != nil {
 			renewed[old.ID] = true
 		}
 	}

@@ -32,13 +32,15 @@ type Status struct {
 
 // HoldStatus is a hold for people.
 type HoldStatus struct {
-	ID        int64  `json:"id"`
-	Scope     Scope  `json:"scope"`
-	Topic     string `json:"topic"`
-	Key       string `json:"key,omitempty"`
-	Partition *int32 `json:"partition,omitempty"`
-	Cause     Cause  `json:"cause"`
-	ErrorCode string `json:"error_code"`
+	ID    int64  `json:"id"`
+	Scope Scope  `json:"scope"`
+	Topic string `json:"topic"`
+	Key   string `json:"key,omitempty"`
+	// Partition is that of a partition hold, of Partitions that the topic had then.
+	Partition  *int32 `json:"partition,omitempty"`
+	Partitions *int32 `json:"partitions,omitempty"`
+	Cause      Cause  `json:"cause"`
+	ErrorCode  string `json:"error_code"`
 	// ErrorCategory is told from Cause and ErrorCode by outbox.CategoryOf.
 	ErrorCategory outbox.Category `json:"error_category,omitempty"`
 	Error         string          `json:"error"`

@@ -18,7 +18,6 @@ type storms struct {
 type topicTally struct {
 	since                time.Time
 	exhausted, delivered int
-	storm                bool
 }
 
 func newStorms() *storms { return &storms{now: time.Now, topics: map[string]*topicTally{}} }

@@ -33,8 +33,9 @@ type TopicSettings struct {
 	// Defaults to 0, never: they wait until the topic is there.
 	RouteDeadLetterAfter time.Duration
 	// MaxAge gives up events that could not be sent for so long because brokers, leaders or the topic were
-	// away. Defaults to 0, never. Whether an event without an answer arrived is not known then, so it may
-	// be in its topic and in the dead-letter topic.
+	// away: that is how old the hold of their topic or partition must be, and they themselves. Defaults to 0,
+	// never. Whether an event without an answer arrived is not known then, so it may be in its topic and in
+	// the dead-letter topic.
 	MaxAge time.Duration
 	// CommitOrder publishes an event only when no transaction can commit an earlier one any more, for
 	// writers that do not serialise on a key. A long transaction on the outbox delays the topic. Defaults

@@ -20,6 +20,15 @@ const (
 // Categories returns every category.
 func Categories() []Category { return []Category{Validation, Transient, Fatal} }
 
+// Codes of errors that the relay does not have from a broker, and that others ask for.
+const (
+	// CodeSkipped, of class permanent: somebody gave the event up by hand.
+	CodeSkipped = "SKIPPED"
+	// CodeMaxAgeExceeded, of class infrastructure or route: it could not be sent for longer than its topic
+	// allows.
+	CodeMaxAgeExceeded = "MAX_AGE_EXCEEDED"
+)
+
 // validationCodes are the codes of permanent errors that are about the event's own topic, key, payload
 // or headers.
 var validationCodes = map[string]bool{
@@ -40,7 +49,7 @@ var validationCodes = map[string]bool{
 //	permanent                      MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE,
 //	                               INVALID_RECORD, INVALID_HEADERS,
 //	                               INVALID_TOPIC                              validation
-//	permanent                      any other, such as WORKER_KILLED           fatal
+//	permanent                      any other, such as WORKER_KILLED, SKIPPED  fatal
 func CategoryOf(class, code string) Category {
 	switch class {
 	case "infrastructure", "route", "record", "retry", "withheld", "redrive", "crowded", "commit_order":

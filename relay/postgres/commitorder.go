@@ -41,13 +41,6 @@ func (o *commitOrder) final(ctx context.Context, pool sessions) (through int64, 
 	return o.through, waiting, nil
 }
 
-// known returns the id up to which everything was final when somebody last looked.
-func (o *commitOrder) known() int64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.through
-}
-
 // move closes the fence that stands, if it can be closed, and opens the next.
 func (o *commitOrder) move(ctx context.Context, pool sessions) error {
 	if o.open {
@@ -71,7 +64,9 @@ func (o *commitOrder) move(ctx context.Context, pool sessions) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.last, o.holders = last, holders
-	o.through = min(o.through, last) // a restore may have rewound the ids
+	if last < o.through {
+		o.through = 0 // a restore rewound the ids: nothing is known of those drawn since
+	}
 	if len(holders) == 0 {
 		o.through = last
 		return nil

@@ -157,8 +157,10 @@ func (f *fixture) turn(limit int) relay.Returned {
 	return got
 }
 
-// due makes every hold due for its probe.
-func (f *fixture) due() { f.exec(`update postrider.outbox_hold set next_probe_at = now()`) }
+// due makes every hold due for its probe that has a time for one.
+func (f *fixture) due() {
+	f.exec(`update postrider.outbox_hold set next_probe_at = now() where next_probe_at <> 'infinity'`)
+}
 
 // states writes the events in id order as id:state, with what is behind it for those that failed.
 func (f *fixture) states() string {

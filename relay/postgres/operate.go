@@ -51,8 +51,8 @@ type target struct {
 	key   []byte
 	hold  *int64 // on its key
 	cause relay.Cause
-	// draining says that what waited behind the hold comes back.
-	draining bool
+	// draining says that what waited behind the hold comes back, about that the hold comes from this event.
+	draining, about bool
 }
 
 // onEvent runs f with the event, under the lock of its shard.
@@ -61,7 +61,7 @@ func (s *Store) onEvent(ctx context.Context, id int64, f func(pgx.Tx, *target) e
 	find := func(q interface {
 		QueryRow(context.Context, string, ...any) pgx.Row
 	}) error {
-		err := q.QueryRow(ctx, findEvent, id).Scan(&e.id, &e.shard, &e.state, &e.topic, &e.key, &e.hold, &e.cause, &e.draining)
+		err := q.QueryRow(ctx, findEvent, id).Scan(&e.id, &e.shard, &e.state, &e.topic, &e.key, &e.hold, &e.cause, &e.draining, &e.about)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("event %d: %w", id, ErrNotFound)
 		}
@@ -94,12 +94,10 @@ func (s *Store) Skip(ctx context.Context, id int64, reason string) error {
 		if _, err := tx.Exec(ctx, skipEvent, id, text("skipped by hand: "+reason)); err != nil {
 			return err
 		}
-		if e.hold == nil {
+		if e.hold == nil || !e.about {
 			return nil
 		}
-		// The next one of the key need not wait for the retry of this one; if that is not what the hold
-		// waits for, the probe finds out.
-		query := probeHoldNow
+		query := probeHoldNow // the next one of the key need not wait for the retry of this one
 		if e.cause == relay.CauseRedrive {
 			query = holdForRelease // it waited for this event alone
 		}
@@ -129,7 +127,8 @@ func (s *Store) Redrive(ctx context.Context, id int64) error {
 		case draining: // somebody released it just now
 			return fmt.Errorf("event %d: %w: its key was released, later events of the key are on their way", id, ErrRefused)
 		case halting != id:
-			return fmt.Errorf("event %d: %w: its key is halted by event %d; that one comes first", id, ErrRefused, halting)
+			return fmt.Errorf("event %d: %w: its key is halted by event %d, which alone can be put back; "+
+				"send the content of this one as a new event instead", id, ErrRefused, halting)
 		}
 		if _, err := tx.Exec(ctx, putBackEvent, id); err != nil {
 			return err

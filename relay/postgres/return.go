@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -53,11 +54,19 @@ func (s *Store) returnDue(ctx context.Context, limit int, grace time.Duration) (
 	if err != nil {
 		return total, err
 	}
+	// Asked here, before their events are read, and not taken from the claims: these ask only while a topic is
+	// in commit order by the settings, and what was parked before must come back afterwards too.
+	var final int64
+	if slices.ContainsFunc(due, func(h dueHold) bool { return h.cause == relay.CauseCommitOrder }) {
+		if final, _, err = s.order.final(ctx, s.pool); err != nil {
+			return total, err
+		}
+	}
 	for _, h := range due {
 		if h.shard != nil && busy[*h.shard] {
 			continue
 		}
-		n, ended, err := s.returnHold(ctx, h, limit, grace)
+		n, ended, err := s.returnHold(ctx, h, limit, final, grace)
 		total.Events += n
 		if ended {
 			total.Holds++
@@ -100,6 +109,7 @@ func (s *Store) dueShards(ctx context.Context) ([]int16, error) {
 type dueHold struct {
 	id       int64
 	draining bool
+	cause    relay.Cause
 	shard    *int16
 }
 
@@ -109,14 +119,14 @@ func (s *Store) dueHolds(ctx context.Context) ([]dueHold, error) {
 		return nil, fmt.Errorf("find due holds: %w", err)
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (h dueHold, err error) {
-		err = row.Scan(&h.id, &h.draining, &h.shard)
+		err = row.Scan(&h.id, &h.draining, &h.cause, &h.shard)
 		return h, err
 	})
 }
 
-// returnHold works on one shard of one hold. It returns how many events came back and whether the
-// hold ended.
-func (s *Store) returnHold(ctx context.Context, h dueHold, limit int, grace time.Duration) (n int, ended bool, err error) {
+// returnHold works on one shard of one hold. Up to the id final no transaction can commit an event any more.
+// It returns how many events came back and whether the hold ended.
+func (s *Store) returnHold(ctx context.Context, h dueHold, limit int, final int64, grace time.Duration) (n int, ended bool, err error) {
 	if h.shard == nil {
 		err = s.inTurn(ctx, func(tx pgx.Tx) error {
 			ended, err = endHoldIn(ctx, tx, h.id)
@@ -138,7 +148,7 @@ func (s *Store) returnHold(ctx context.Context, h dueHold, limit int, grace time
 		case !draining:
 			limit = 1 // a probe
 		case cause == relay.CauseCommitOrder:
-			last = s.order.known()
+			last = final
 		case cause == relay.CauseCrowded:
 			// In turns: the next ones when the last ones are sent, and no more at once than others can wait for.
 			var wait bool

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -27,8 +29,11 @@ its place with "outbox redrive", or let the others go without it with "outbox re
 			if err := out.check(); err != nil {
 				return err
 			}
-			if filter.Limit < 1 {
+			switch {
+			case filter.Limit < 1:
 				return usagef("--limit is %d; it must be at least 1", filter.Limit)
+			case filter.Cause != "" && !slices.Contains(relay.Causes(), filter.Cause):
+				return usagef("--cause is %q; it must be one of %s", filter.Cause, join(relay.Causes()))
 			}
 			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
 				holds, err := postgres.NewStore(pool, postgres.StoreOptions{}).Holds(cmd.Context(), filter)
@@ -58,8 +63,8 @@ func holdTable(w io.Writer, holds []relay.HoldStatus) error {
 	for i, h := range holds {
 		on := h.Topic
 		switch {
-		case h.Partition != nil:
-			on = fmt.Sprintf("%s, partition %d", h.Topic, *h.Partition)
+		case h.Partition != nil && h.Partitions != nil:
+			on = fmt.Sprintf("%s, partition %d of %d", h.Topic, *h.Partition, *h.Partitions)
 		case h.Scope == relay.ScopeKey:
 			on = fmt.Sprintf("%s, key %s", h.Topic, h.Key)
 		}
@@ -104,7 +109,7 @@ that halted the key stays dead-lettered. Any other hold is probed at once instea
 			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
 				r, err := postgres.NewStore(pool, postgres.StoreOptions{}).Release(cmd.Context(), id)
 				if err != nil {
-					return err
+					return unknown(err, "postrider outbox holds lists what is held")
 				}
 				if r.Draining {
 					fmt.Fprintf(c.stdout, "Hold %d (%s of %s, %s) is released: what waited comes back in order.\n", id, r.Scope, visible(r.Topic), r.Cause)
@@ -135,7 +140,7 @@ topic with the reason, and the later events of its key go on.`,
 			}
 			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
 				if err := postgres.NewStore(pool, postgres.StoreOptions{}).Skip(cmd.Context(), id, reason); err != nil {
-					return err
+					return unknown(err, eventsAreIn)
 				}
 				fmt.Fprintf(c.stdout, "Event %d is given up; its dead letter is on its way.\n", id)
 				return nil
@@ -160,13 +165,23 @@ next, and the key goes on when it is acknowledged; if it is given up again, the 
 			}
 			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
 				if err := postgres.NewStore(pool, postgres.StoreOptions{}).Redrive(cmd.Context(), id); err != nil {
-					return err
+					return unknown(err, eventsAreIn)
 				}
 				fmt.Fprintf(c.stdout, "Event %d is back in its place and goes next; its key goes on when it is acknowledged.\n", id)
 				return nil
 			})
 		},
 	}
+}
+
+const eventsAreIn = "EVENT is the id of a row of postrider.outbox_event; outbox holds and dlq show say it, too"
+
+// unknown adds where to look to the error about an id that nobody has.
+func unknown(err error, look string) error {
+	if errors.Is(err, postgres.ErrNotFound) {
+		return fmt.Errorf("%w; %s", err, look)
+	}
+	return err
 }
 
 // number reads an id.

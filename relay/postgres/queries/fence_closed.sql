@@ -1,4 +1,4 @@
--- A transaction that was prepared meanwhile goes on under another name, so any prepared one counts.
+-- A prepared transaction goes on under another name after a restart of the server, so any such one counts.
 select not exists (
     select from pg_catalog.pg_locks l
     where l.locktype = 'relation' and l.relation = 'postrider.outbox_event'::regclass

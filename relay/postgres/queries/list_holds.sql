@@ -1,4 +1,4 @@
-select h.hold_id, h.scope, h.topic, h.key, h.partition, h.cause, coalesce(h.error_code, ''), coalesce(h.error, ''), h.held_at,
+select h.hold_id, h.scope, h.topic, h.key, h.partition, h.partitions, h.cause, coalesce(h.error_code, ''), coalesce(h.error, ''), h.held_at,
        nullif(h.next_probe_at, 'infinity'), h.probes, h.draining,
        case when h.scope = 'dead_letter'
             then (select count(*) from (select from postrider.outbox_event e where e.state = 'exhausted' limit 100001) counted)

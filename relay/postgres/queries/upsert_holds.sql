@@ -8,6 +8,8 @@ from unnest($1::text[], $2::text[], $3::bytea[], $4::int[], $5::int[], $6::text[
 order by f.topic, f.scope, f.key, f.partition, f.partitions
 on conflict (topic, scope, coalesce(sha256(key), ''::bytea), coalesce(partition, -1), coalesce(partitions, -1)) do update
 set cause = excluded.cause, error_code = excluded.error_code, error = excluded.error, event_id = excluded.event_id,
+    -- How long a topic has been missing is not how long its brokers were away before.
+    held_at = case when h.cause = excluded.cause then h.held_at else now() end,
     -- Whoever sends letters does not read the hold first, so the database counts for them.
     probes = case when excluded.scope = 'dead_letter' then h.probes + 1 else excluded.probes end,
     next_probe_at = excluded.next_probe_at, draining = excluded.draining

@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay"
+)
+
+// held is a database with a hold of each scope; the first one is a key that event 1 halts, with its dead
+// letter arrived and event 2 waiting behind it. Its key and error are hostile.
+func held(t *testing.T) (*pgtest.DB, *pgx.Conn) {
+	t.Helper()
+	db := pgtest.New(t)
+	conn := db.Conn(t)
+	if _, err := conn.Exec(t.Context(), `
+		insert into postrider.outbox_event (topic, key) values ('orders', convert_to(E'k\x1b[2J', 'UTF8')), ('orders', convert_to(E'k\x1b[2J', 'UTF8')), ('orders', 'other');
+		insert into postrider.outbox_hold (scope, topic, key, cause, error_code, error, event_id, held_at, next_probe_at)
+			select 'key', 'orders', key, 'halted', 'MESSAGE_TOO_LARGE', E'too\x07 large', event_id, now() - interval '1 hour', 'infinity' from postrider.outbox_event where id = 1;
+		insert into postrider.outbox_hold_shard select 1, shard from postrider.outbox_event where id = 1;
+		update postrider.outbox_event set state = 'dead_lettered', episode = 1, attempts = 3, updated_at = now() where id = 1;
+		update postrider.outbox_event set state = 'parked', hold_id = 1, updated_at = now() where id = 2;
+		insert into postrider.outbox_hold (scope, topic, partition, partitions, cause, error_code, next_probe_at) values ('partition', 'bills', 3, 4, 'infrastructure', 'LEADER_NOT_AVAILABLE', now() + interval '1 day');
+		insert into postrider.outbox_hold (scope, topic, cause, error_code, next_probe_at, draining) values ('topic', 'stock', 'storm', 'X', now(), true);
+		insert into postrider.outbox_hold (scope, topic, cause, error_code, next_probe_at) values ('dead_letter', 'postrider.dlq', 'route', 'UNKNOWN_TOPIC_OR_PARTITION', now() + interval '1 day')`); err != nil {
+		t.Fatal(err)
+	}
+	return db, conn
+}
+
+func ask(t *testing.T, conn *pgx.Conn, sql string) (answer string) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), sql).Scan(&answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+func TestOutboxHolds(t *testing.T) {
+	t.Parallel()
+	db, _ := held(t)
+	table := succeed(t, db, "outbox", "holds")
+	contains(t, table, "HOLD", "NEXT", `orders, key k\x1b[2J`, "halted", "MESSAGE_TOO_LARGE", "somebody", `too\a large`, "bills, partition 3 of 4",
+		"probe ", "stock", "comes back", "dead_letter", "postrider.dlq")
+	if strings.ContainsAny(table, "\x1b\x07") {
+		t.Errorf("control characters in %q", table)
+	}
+	lines := strings.Split(strings.TrimSpace(table), "\n")
+	if len(lines) != 5 || !strings.HasPrefix(lines[1], "1 ") || strings.Fields(lines[1])[5] != "halted" {
+		t.Errorf("the oldest hold is not the first of four:\n%s", table)
+	}
+	for args, want := range map[string]string{
+		"--topic orders": "1", "--cause storm": "3", "--limit 1": "1", "--topic bills --cause infrastructure": "2",
+	} {
+		shown := strings.Split(strings.TrimSpace(succeed(t, db, append([]string{"outbox", "holds"}, strings.Fields(args)...)...)), "\n")
+		if len(shown) != 2 || !strings.HasPrefix(shown[1], want+" ") {
+			t.Errorf("%s lists\n%s", args, strings.Join(shown, "\n"))
+		}
+	}
+	contains(t, succeed(t, db, "outbox", "holds", "--topic", "nothing"), "Nothing is held.")
+
+	encoded := succeed(t, db, "outbox", "holds", "-o", "json")
+	holds := decode[[]relay.HoldStatus](t, encoded)
+	if len(holds) != 4 {
+		t.Fatalf("%d holds in %s", len(holds), encoded)
+	}
+	h := holds[0]
+	if h.ID != 1 || h.Scope != relay.ScopeKey || h.Topic != "orders" || h.Key != "k\x1b[2J" || h.Cause != relay.CauseHalted || h.Parked != 1 ||
+		h.OutboxID != 1 || h.NextProbeAt != nil || h.ErrorCategory != "fatal" || h.HeldAt.IsZero() || h.Draining {
+		t.Errorf("the halted key is %+v", h)
+	}
+	if h := holds[1]; h.Partition == nil || *h.Partition != 3 || *h.Partitions != 4 || h.NextProbeAt == nil || h.ErrorCategory != "transient" {
+		t.Errorf("the partition is %+v", h)
+	}
+	if got := succeed(t, db, "outbox", "holds", "-o", "json", "--topic", "nothing"); strings.TrimSpace(got) != "[]" {
+		t.Errorf("no holds are %q", got)
+	}
+}
+
+// TestOutboxRelease: what waited behind a halted key or a storm comes back; any other hold is probed.
+func TestOutboxRelease(t *testing.T) {
+	t.Parallel()
+	db, conn := held(t)
+	contains(t, succeed(t, db, "outbox", "release", "1"), "Hold 1 (key of orders, halted) is released", "comes back in order")
+	contains(t, succeed(t, db, "outbox", "release", "2"), "Hold 2 (partition of bills, infrastructure) is probed now")
+	contains(t, succeed(t, db, "outbox", "release", "3"), "Hold 3 (topic of stock, storm) is released")
+	contains(t, succeed(t, db, "outbox", "release", "4"), "Hold 4 (dead_letter of postrider.dlq, route) is probed now")
+	if got := ask(t, conn, `select string_agg(concat_ws(' ', hold_id, draining, next_probe_at <= now()), ', ' order by hold_id) from postrider.outbox_hold`); got != "1 t t, 2 f t, 3 t t, 4 f t" {
+		t.Errorf("the holds are now %s", got)
+	}
+}
+
+func TestOutboxSkip(t *testing.T) {
+	t.Parallel()
+	db, conn := held(t)
+	contains(t, succeed(t, db, "outbox", "skip", "3", "--reason", "ticket 7"), "Event 3 is given up", "dead letter is on its way")
+	if got := ask(t, conn, `select concat_ws(' ', state, last_error_code, last_error) from postrider.outbox_event where id = 3`); got != "exhausted SKIPPED skipped by hand: ticket 7" {
+		t.Errorf("the event is %s", got)
+	}
+}
+
+// TestOutboxRedrive: once; then the event is on its way, and its hold waits for it.
+func TestOutboxRedrive(t *testing.T) {
+	t.Parallel()
+	db, conn := held(t)
+	contains(t, succeed(t, db, "outbox", "redrive", "1"), "Event 1 is back in its place", "its key goes on when it is acknowledged")
+	if got := ask(t, conn, `select concat_ws(' ', state, attempts, cause, returned_through) from postrider.outbox_event, postrider.outbox_hold join postrider.outbox_hold_shard using (hold_id) where id = 1`); got != "pending 0 redrive 1" {
+		t.Errorf("event and hold are %s", got)
+	}
+	contains(t, succeed(t, db, "outbox", "holds", "--topic", "orders"), "its event")
+	r := postrider(t, []string{"DATABASE_URL=" + db.URL}, "outbox", "redrive", "1")
+	if r.code != ExitFailure || r.stdout != "" {
+		t.Errorf("a second time: exit code %d, %q", r.code, r.stdout)
+	}
+	contains(t, r.stderr, "event 1", "it is pending", "only a dead-lettered one")
+}
+
+// TestOutboxByHandFails: what is refused or not there, with the exit codes of every command.
+func TestOutboxByHandFails(t *testing.T) {
+	t.Parallel()
+	const nowhere = "postgres://u:s3ntinel@127.0.0.1:1/d"
+	db, conn := held(t)
+	empty := pgtest.NewEmpty(t)
+	for args, c := range map[string]struct {
+		url  string
+		code int
+		want []string
+	}{
+		"release 99":                  {db.URL, ExitFailure, []string{"hold 99", "not found", "may have ended by itself", "postrider outbox holds"}},
+		"skip 99 --reason x":          {db.URL, ExitFailure, []string{"event 99", "not found", "postrider.outbox_event"}},
+		"redrive 99":                  {db.URL, ExitFailure, []string{"event 99", "not found", "postrider.outbox_event"}},
+		"skip 1 --reason x":           {db.URL, ExitFailure, []string{"event 1", "dead_lettered", "only one that waits can be skipped"}},
+		"redrive 2":                   {db.URL, ExitFailure, []string{"event 2", "parked", "only a dead-lettered one"}},
+		"release 9223372036854775807": {db.URL, ExitFailure, []string{"not found"}},
+		"release":                     {nowhere, ExitUsage, []string{"takes HOLD"}},
+		"skip":                        {nowhere, ExitUsage, []string{"takes EVENT"}},
+		"redrive 1 2":                 {nowhere, ExitUsage, []string{"takes EVENT, but was given 2 arguments"}},
+		"release one":                 {nowhere, ExitUsage, []string{`HOLD is "one"; it must be a number`}},
+		"release 0":                   {nowhere, ExitUsage, []string{`HOLD is "0"`}},
+		"redrive -- -1":               {nowhere, ExitUsage, []string{`EVENT is "-1"`}},
+		"redrive 9223372036854775808": {nowhere, ExitUsage, []string{`EVENT is "9223372036854775808"`}},
+		"skip x\x1b[2J --reason x":    {nowhere, ExitUsage, []string{`EVENT is "x\\x1b[2J"`}},
+		"skip 2":                      {nowhere, ExitUsage, []string{"--reason"}},
+		"skip 2 --reason=":            {nowhere, ExitUsage, []string{"--reason"}},
+		"holds now":                   {nowhere, ExitUsage, []string{`takes no arguments, but was given "now"`}},
+		"holds --limit 0":             {nowhere, ExitUsage, []string{"--limit is 0"}},
+		"holds --cause halt":          {nowhere, ExitUsage, []string{`--cause is "halt"`, "halted", "commit_order"}},
+		"holds -o xml":                {nowhere, ExitUsage, []string{`-o is "xml"`}},
+		"hold":                        {nowhere, ExitUsage, []string{`no command "hold"`, "holds, partition, process, redrive, release, retry, skip"}},
+		"release 1":                   {nowhere, ExitFailure, []string{"cannot be reached"}},
+		"redrive 1":                   {empty.URL, ExitFailure, []string{"postrider migrate up"}},
+		"holds":                       {empty.URL, ExitFailure, []string{"postrider migrate up"}},
+	} {
+		r := postrider(t, []string{"DATABASE_URL=" + c.url}, append([]string{"outbox"}, strings.Fields(args)...)...)
+		if r.code != c.code || r.stdout != "" || !strings.HasPrefix(r.stderr, "postrider: ") {
+			t.Errorf("%s: exit code %d, want %d; stdout %q, stderr %q", args, r.code, c.code, r.stdout, r.stderr)
+		}
+		contains(t, r.stderr, c.want...)
+		if strings.Contains(r.stderr, "s3ntinel") || strings.Contains(r.stderr, "\x1b") {
+			t.Errorf("%s: a password or an escape is shown: %q", args, r.stderr)
+		}
+	}
+	if got := ask(t, conn, `select string_agg(id || ' ' || state, ', ' order by id) from postrider.outbox_event`); got != "1 dead_lettered, 2 parked, 3 pending" {
+		t.Errorf("what failed has changed the events: %s", got)
+	}
+}
+
+// TestOutboxByHandWithoutRights: whoever may only look is told which role is needed.
+func TestOutboxByHandWithoutRights(t *testing.T) {
+	t.Parallel()
+	db, conn := held(t)
+	role := "looker_" + strings.ReplaceAll(db.Name[max(0, len(db.Name)-12):], "-", "_")
+	if _, err := conn.Exec(t.Context(), fmt.Sprintf(`create role %[1]s nologin; grant usage on schema postrider to %[1]s; grant select on all tables in schema postrider to %[1]s`, role)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.Background()
+		cleanup, err := pgx.Connect(ctx, db.URL)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if _, err := cleanup.Exec(ctx, "drop owned by "+role+"; drop role "+role); err != nil {
+			t.Error(err)
+		}
+		_ = cleanup.Close(ctx)
+	})
+	separator := "?"
+	if strings.Contains(db.URL, "?") {
+		separator = "&"
+	}
+	asLooker := db.URL + separator + "options=-c%20role%3D" + role
+	for _, args := range []string{"release 1", "skip 2 --reason x", "redrive 1"} {
+		r := postrider(t, []string{"DATABASE_URL=" + asLooker}, append([]string{"outbox"}, strings.Fields(args)...)...)
+		if r.code != ExitFailure {
+			t.Errorf("%s: exit code %d", args, r.code)
+		}
+		contains(t, r.stderr, "permission denied", "postrider_operator")
+	}
+	contains(t, postrider(t, []string{"DATABASE_URL=" + asLooker}, "outbox", "holds").stdout, "halted")
+}

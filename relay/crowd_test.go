@@ -1,0 +1,111 @@
+package relay
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// inKeys are events with ids from 1 on and one key for each letter; "-" is none.
+func inKeys(keys string) []outbox.Event {
+	var es []outbox.Event
+	for i, k := range keys {
+		if k == '-' {
+			es = append(es, unkeyed(int64(i+1)))
+		} else {
+			es = append(es, keyed(int64(i+1), string(k)))
+		}
+	}
+	return es
+}
+
+// TestPlanFindsCrowds: of shards that may have more events than the batch, where one key has three quarters
+// of them.
+func TestPlanFindsCrowds(t *testing.T) {
+	t.Parallel()
+	const found = "crowd of t/h in shard 3 after "
+	for name, c := range map[string]struct {
+		keys     string
+		perShard int
+		change   func(*Batch, *rules)
+		want     string
+	}{
+		"all of one key":               {keys: "hhhhhhhh", perShard: 8, want: found + "8"},
+		"three quarters":               {keys: "hahhahhh", perShard: 8, want: found + "8"},
+		"at the end":                   {keys: "aahhhhhh", perShard: 8, want: found + "8"},
+		"less":                         {keys: "hahahahh", perShard: 8},
+		"half of it, but together":     {keys: "ababhhhh", perShard: 8},
+		"nobody has most":              {keys: "abcdefgh", perShard: 8},
+		"without a key":                {keys: "--------", perShard: 8},
+		"the shard has no more":        {keys: "hhhhhhh", perShard: 8},
+		"too few to tell":              {keys: "hhh", perShard: 3},
+		"the last event was over":      {keys: "hhhhhhhhh", perShard: 8, want: found + "9"},
+		"that is known, and looked at": {keys: "hhhhhhhh", perShard: 8, change: func(_ *Batch, r *rules) { r.crowd = func(int16) bool { return false } }},
+		"a known crowd is always looked at": {keys: "hhhhhhhh", perShard: 8, want: found + "8", change: func(b *Batch, r *rules) {
+			r.crowd = func(int16) bool { return false }
+			b.Holds.Add(onKey(7, "h", Hold{Cause: CauseCrowded, Draining: true, Through: through(8)}))
+		}},
+		"without a key and with an empty one": {keys: "hhhhhhhh", perShard: 8, change: func(b *Batch, _ *rules) {
+			for i := range b.Events {
+				b.Events[i].Key = map[bool][]byte{true: nil, false: {}}[i%2 == 0]
+			}
+		}},
+		"another topic's events are others": {keys: "hhhhhhhh", perShard: 8, change: func(b *Batch, _ *rules) {
+			for i := range b.Events {
+				b.Events[i].Topic = strings.Repeat("t", 1+i%2)
+			}
+		}},
+		"delayed ones count: they are there": {keys: "hhhhhhhh", perShard: 8, want: found + "8", change: func(b *Batch, _ *rules) {
+			for i := range b.Events {
+				delayed(&b.Events[i])
+			}
+		}},
+		"every shard is looked at by itself": {keys: "hhhhaaaa", perShard: 4, change: func(b *Batch, _ *rules) {
+			for i := range b.Events[4:] {
+				b.Events[4+i].Shard = 5
+			}
+		}, want: lines(found+"4", "crowd of t/a in shard 5 after 8")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, r := &Batch{Events: inKeys(c.keys), PerShard: c.perShard}, rulesOf(TopicSettings{})
+			if c.change != nil {
+				c.change(b, &r)
+			}
+			var got []string
+			for _, line := range strings.Split(describe(newPlan(b, r).settlement()), "\n") {
+				if strings.HasPrefix(line, "crowd") {
+					got = append(got, line)
+				}
+			}
+			if lines(got...) != c.want {
+				t.Errorf("found\n%s\nwant\n%s", lines(got...), c.want)
+			}
+		})
+	}
+}
+
+// TestShardsAreLookedAtNowAndThen: a shard with a single key is not looked at with every batch.
+func TestShardsAreLookedAtNowAndThen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var c crowds
+		if !c.due(3) || c.due(3) {
+			t.Error("a shard is looked at once")
+		}
+		if !c.due(4) {
+			t.Error("another shard is not due")
+		}
+		time.Sleep(crowdPause - 1)
+		if c.due(3) {
+			t.Error("the pause is not over")
+		}
+		time.Sleep(time.Nanosecond)
+		if !c.due(3) {
+			t.Error("the pause is over")
+		}
+	})
+}
