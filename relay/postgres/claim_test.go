@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -261,4 +262,47 @@ func TestConcurrentClaimsShareNoShard(t *testing.T) {
 	if len(sent) != 4000 {
 		t.Errorf("%d events were claimed, want 4000", len(sent))
 	}
+}
+
+// TestClaimedBytes: null and empty stay apart, in whatever order they are read, and a key that is longer than
+// what is read with its event comes whole.
+func TestClaimedBytes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	long := strings.Repeat("k", 3<<20)
+	values := []*string{nil, new(string), &[]string{"a"}[0], &long}
+	want := map[int64][2]*string{}
+	for _, key := range values {
+		for _, payload := range values {
+			want[int64(len(want)+1)] = [2]*string{key, payload}
+			f.exec(`insert into postrider.outbox_event (topic, key, payload) values ('t', convert_to($1::text, 'UTF8'), convert_to($2::text, 'UTF8'))`, key, payload)
+		}
+	}
+	show := func(b []byte) string {
+		switch {
+		case b == nil:
+			return "null"
+		case len(b) > 10:
+			return fmt.Sprintf("%d bytes", len(b))
+		}
+		return fmt.Sprintf("%q", b)
+	}
+	wanted := func(s *string) []byte {
+		if s == nil {
+			return nil
+		}
+		return []byte(*s)
+	}
+	c := f.claim()
+	if n := len(c.Batch().Events); n != len(want) {
+		t.Errorf("claimed %d events, want %d", n, len(want))
+	}
+	for _, e := range c.Batch().Events {
+		for i, got := range [][]byte{e.Key, e.Payload} {
+			if w := wanted(want[e.ID][i]); show(got) != show(w) || !bytes.Equal(got, w) {
+				t.Errorf("event %d, part %d: %s, want %s", e.ID, i, show(got), show(w))
+			}
+		}
+	}
+	c.Abandon()
 }

@@ -120,6 +120,9 @@ func (a *arena) keep(b []byte) []byte {
 	if b == nil {
 		return nil
 	}
+	if len(b) == 0 {
+		return []byte{}
+	}
 	if len(b) > chunkBytes/4 {
 		return slices.Clone(b)
 	}
