@@ -1,7 +1,10 @@
 package relay
 
 import (
+	"encoding/hex"
 	"fmt"
+
+	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/relay/outbox"
 )
@@ -16,15 +19,33 @@ const (
 	CodeWorkerKilled = "WORKER_KILLED"
 )
 
+// encoder makes the messages of a batch. What every message has of its own, the header with its id, is cut
+// from two allocations for all.
+type encoder struct {
+	topic   string // the last valid one
+	ids     []byte
+	headers []outbox.Header
+}
+
+func newEncoder(events int) *encoder {
+	return &encoder{ids: make([]byte, 0, events*idBytes), headers: make([]outbox.Header, 0, events)}
+}
+
+// idBytes is the length of an event id as text.
+const idBytes = 36
+
 // message encodes an event for its own topic. The outcome is nil, or Permanent for an event that
 // cannot be encoded.
-func message(e *outbox.Event) (Message, *Outcome) {
+func (x *encoder) message(e *outbox.Event) (Message, *Outcome) {
 	m := Message{
 		ID:    MessageID{EventID: e.EventID, Episode: e.Episode},
 		Topic: e.Topic, Key: e.Key, Value: e.Payload,
 	}
-	if err := outbox.ValidTopic(e.Topic); err != nil {
-		return m, &Outcome{Class: Permanent, Code: CodeInvalidTopic, Message: err.Error()}
+	if e.Topic != x.topic || x.topic == "" {
+		if err := outbox.ValidTopic(e.Topic); err != nil {
+			return m, &Outcome{Class: Permanent, Code: CodeInvalidTopic, Message: err.Error()}
+		}
+		x.topic = e.Topic
 	}
 	hs, err := outbox.ParseHeaders(e.Headers)
 	if err != nil {
@@ -36,6 +57,25 @@ func message(e *outbox.Event) (Message, *Outcome) {
 				Message: fmt.Sprintf("header %q: names beginning with %s are the relay's own", h.Name, outbox.HeaderPrefix)}
 		}
 	}
-	m.Headers = append(hs, outbox.Header{Name: outbox.HeaderEventID, Value: []byte(e.EventID.String())})
+	id := outbox.Header{Name: outbox.HeaderEventID, Value: x.id(e.EventID)}
+	if len(hs) > 0 {
+		m.Headers = append(hs, id)
+		return m, nil
+	}
+	x.headers = append(x.headers, id)
+	n := len(x.headers)
+	m.Headers = x.headers[n-1 : n : n]
 	return m, nil
+}
+
+// id returns an event id as text, in the usual form of a UUID.
+func (x *encoder) id(id uuid.UUID) []byte {
+	begin := len(x.ids)
+	for i, part := range [][]byte{id[0:4], id[4:6], id[6:8], id[8:10], id[10:16]} {
+		if i > 0 {
+			x.ids = append(x.ids, '-')
+		}
+		x.ids = hex.AppendEncode(x.ids, part)
+	}
+	return x.ids[begin:len(x.ids):len(x.ids)]
 }

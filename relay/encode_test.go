@@ -43,7 +43,7 @@ func TestMessageIsTheEventAndItsID(t *testing.T) {
 			t.Parallel()
 			e := with(unkeyed(1), c.change)
 			e.Episode = 4
-			m, o := message(&e)
+			m, o := (&encoder{}).message(&e)
 			if o != nil {
 				t.Fatalf("refused: %+v", *o)
 			}
@@ -83,7 +83,7 @@ func TestMessageRefusesWhatCannotBeSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := with(keyed(1, "k"), c.change)
-			_, o := message(&e)
+			_, o := (&encoder{}).message(&e)
 			if o == nil || o.Class != Permanent || o.Code != c.code || !strings.Contains(o.Message, c.mention) {
 				t.Errorf("got %+v, want permanent %s that mentions %s", o, c.code, c.mention)
 			}

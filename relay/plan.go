@@ -26,7 +26,8 @@ type rules struct {
 // and does nothing: every rule about what happens to an event is in the files plan*.go.
 type plan struct {
 	rules
-	batch *Batch
+	batch  *Batch
+	encode *encoder
 
 	// messages are what to send; events[i] is the index in batch.Events of messages[i].
 	messages []Message
@@ -53,7 +54,7 @@ func newPlan(b *Batch, r rules) *plan {
 	if r.random == nil {
 		r.random = rand.Float64
 	}
-	p := &plan{rules: r, batch: b,
+	p := &plan{rules: r, batch: b, encode: newEncoder(len(b.Events)),
 		messages: make([]Message, 0, len(b.Events)), events: make([]int, 0, len(b.Events)),
 		renewed: map[subject]int{}, behind: map[subject]place{}, proven: map[int64]bool{}}
 	for i := range b.Events {
@@ -86,7 +87,7 @@ func (p *plan) sort(i int) {
 		p.wait(e, hold)
 		return
 	}
-	m, o := message(e)
+	m, o := p.encode.message(e)
 	if o == nil {
 		o = p.check(&m, s.MaxMessageBytes)
 	}

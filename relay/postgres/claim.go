@@ -77,6 +77,7 @@ func (c *claim) read(ctx context.Context, limits relay.Limits) error {
 		return err
 	}
 	c.batch.Events = f.events
+	c.store.lately.Store(int64(len(f.events)))
 	c.suspects()
 	return nil
 }
@@ -95,7 +96,7 @@ func (c *claim) scan(res pgx.BatchResults, begins int, limits relay.Limits) (f *
 	if err != nil {
 		return f, fmt.Errorf("read events: %w", err)
 	}
-	if f, err = readEvents(rows, locked, limits.Bytes); err != nil {
+	if f, err = readEvents(rows, locked, limits.Bytes, int(c.store.lately.Load())); err != nil {
 		return f, fmt.Errorf("read events: %w", err)
 	}
 	if rows, err = res.Query(); err != nil {

@@ -53,10 +53,11 @@ type found struct {
 	cut                 [outbox.Shards]bool
 }
 
-// readEvents reads the rows of claim_events, of so many shards, as far as they fit.
-func readEvents(rows pgx.Rows, shards int, maxBytes int64) (*found, error) {
+// readEvents reads the rows of claim_events, of so many shards, as far as they fit. expected is how many
+// there may be.
+func readEvents(rows pgx.Rows, shards int, maxBytes int64, expected int) (*found, error) {
 	defer rows.Close()
-	f := &found{bytes: maxBytes, share: max(maxBytes/int64(max(shards, 1)), 1)}
+	f := &found{bytes: maxBytes, share: max(maxBytes/int64(max(shards, 1)), 1), events: make([]outbox.Event, 0, expected)}
 	if err := binaryFormats(rows); err != nil {
 		return f, err
 	}

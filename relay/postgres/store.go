@@ -63,6 +63,7 @@ type Store struct {
 	pool          sessions
 	water         water
 	order         commitOrder
+	lately        atomic.Int64 // events of the last claim, for the size of the next
 	settleQuery   string
 	renewed       atomic.Int64 // when judge last gave the connections up, in Unix nanoseconds
 	processPrefix func(worker string) string

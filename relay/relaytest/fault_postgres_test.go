@@ -27,7 +27,7 @@ func TestFault18CutAnywhere(t *testing.T) {
 	r.startWith(dlq, options{engine: oneWorker})
 	for _, statement := range []string{
 		"for update of s skip locked", // claiming
-		"as large",                // reading events
+		"as large",                    // reading events
 		"returned_through",            // reading holds
 		"starts_with(worker, $1)",     // reading markers
 		"insert into postrider.outbox_batch",
