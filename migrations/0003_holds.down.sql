@@ -1,3 +1,7 @@
+drop index postrider.outbox_event_claim;
+create index outbox_event_claim on postrider.outbox_event (shard, id) where state = 'pending';
+comment on index postrider.outbox_event_claim is 'What the relay claims from: pending events in order, per shard.';
+
 alter table postrider.outbox_event
     drop constraint outbox_event_topic_valid,
     drop constraint outbox_event_headers_shape,

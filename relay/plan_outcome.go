@@ -185,6 +185,9 @@ func (p *plan) keptFor(e *outbox.Event) time.Duration {
 			longest(h)
 		}
 	}
+	if e.CreatedAt.IsZero() {
+		return 0 // met for the first time
+	}
 	return min(held, p.batch.Now.Sub(e.CreatedAt))
 }
 

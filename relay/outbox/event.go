@@ -56,7 +56,8 @@ type Event struct {
 	// MaxAttempts is the event's own limit; 0 takes the relay's.
 	MaxAttempts int
 	// Episode counts how often the event was given up.
-	Episode   int
+	Episode int
+	// CreatedAt is when it was inserted; zero for an event of a claim that nothing was done with before.
 	CreatedAt time.Time
 	// Delayed says, by the database's clock, that the writer's available_at has not come yet.
 	Delayed bool

@@ -180,3 +180,25 @@ func TestPoolErrorsHideThePassword(t *testing.T) {
 		}
 	}
 }
+
+// TestPlansWithMisleadingStatistics: the table was analysed when all of it was pending and of one key, as in
+// the first minute of a service or after a failure. A shard then looks like the whole table, and the walk
+// along the primary key as good as the one along the index of the shards; it reads sixty times as much.
+func TestPlansWithMisleadingStatistics(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exec(`alter table postrider.outbox_event set (autovacuum_enabled = off)`)
+	f.exec(`insert into postrider.outbox_event (topic, key, payload) select 'orders', 'a', 'x' from generate_series(1, 20000)`)
+	f.exec(`analyze postrider.outbox_event`)
+	load(f)
+	for name, q := range map[string]struct{ args, uses string }{
+		"lock_shards":  {"5, 16", "outbox_event_claim"},
+		"claim_events": {"1000, 67108", "outbox_event_claim"},
+		"raise_water":  {"7", "outbox_event_claim"},
+		"find_sunken":  {"", "outbox_event_claim"},
+		"park_crowd":   {"5::smallint, 100, 'orders', '\\x61'::bytea, 20000", "outbox_event_claim outbox_event_pkey"},
+		"crowd_waits":  {"1, 5::smallint", "outbox_event_claim"},
+	} {
+		wantPlan(f, name, q.args, q.uses)
+	}
+}

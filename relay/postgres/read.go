@@ -31,15 +31,9 @@ const (
 	colKey
 	colPayload
 	colHeaders
-	colShard
-	colCreatedAt
-	colSpecial
-	colLarge
+	colAbout
 	eventColumns
 )
-
-// postgresEpoch is where binary timestamps begin, in microseconds since 1970.
-const postgresEpoch = 946684800 * 1_000_000
 
 // found are the events of a claim that need a second look.
 type found struct {
@@ -65,7 +59,8 @@ func readEvents(rows pgx.Rows, shards int, maxBytes int64, expected int) (*found
 	topic := ""
 	for rows.Next() {
 		v := rows.RawValues()
-		shard, size := int16(binary.BigEndian.Uint16(v[colShard])), int64(binary.BigEndian.Uint64(v[colLarge]))
+		about := int64(binary.BigEndian.Uint64(v[colAbout]))
+		shard, special, size := int16(about&(outbox.Shards-1)), about&outbox.Shards != 0, about/(2*outbox.Shards)
 		isLarge := size > 0
 		if !isLarge {
 			size = int64(len(v[colKey]) + len(v[colPayload]))
@@ -80,9 +75,8 @@ func readEvents(rows pgx.Rows, shards int, maxBytes int64, expected int) (*found
 			ID: int64(binary.BigEndian.Uint64(v[colID])), EventID: uuid.UUID(v[colEventID]), Topic: topic,
 			Key: bytes.keep(v[colKey]), Payload: bytes.keep(v[colPayload]), Headers: bytes.keep(v[colHeaders]),
 			State: outbox.Pending, Shard: shard,
-			CreatedAt: time.UnixMicro(int64(binary.BigEndian.Uint64(v[colCreatedAt])) + postgresEpoch),
 		}
-		if v[colSpecial][0] != 0 {
+		if special {
 			f.special = append(f.special, e.ID)
 		}
 		if isLarge {
@@ -198,12 +192,12 @@ func (c *claim) readDetails(ctx context.Context, f *found) error {
 		var d outbox.Event
 		var first, last *time.Time
 		var task *uuid.UUID
-		if err := rows.Scan(&d.ID, &d.Attempts, &d.MaxAttempts, &d.Episode, &d.Delayed, &first, &last,
+		if err := rows.Scan(&d.ID, &d.Attempts, &d.MaxAttempts, &d.Episode, &d.CreatedAt, &d.Delayed, &first, &last,
 			&d.LastErrorClass, &d.LastErrorCode, &d.LastError, &task); err != nil {
 			return err
 		}
 		e := events[d.ID]
-		e.Attempts, e.MaxAttempts, e.Episode, e.Delayed = d.Attempts, d.MaxAttempts, d.Episode, d.Delayed
+		e.Attempts, e.MaxAttempts, e.Episode, e.CreatedAt, e.Delayed = d.Attempts, d.MaxAttempts, d.Episode, d.CreatedAt, d.Delayed
 		e.LastErrorClass, e.LastErrorCode, e.LastError = d.LastErrorClass, d.LastErrorCode, d.LastError
 		if first != nil {
 			e.FirstErrorAt = *first

@@ -8,7 +8,8 @@ from (
     select s.shard from generate_series($1::int, $1::int + 63) n
     join postrider.outbox_shard s on s.shard = (n & 63)::smallint
     where (select true from postrider.outbox_event e
-           where e.shard = s.shard and e.state = 'pending' and e.id > s.low_water limit 1)
+           where e.shard = s.shard and e.state = 'pending' and e.id > s.low_water and e.id + 0 > s.low_water
+           order by e.id + 0 limit 1)
     limit $2
     for update of s skip locked
 ) locked

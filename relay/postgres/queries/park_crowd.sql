@@ -10,7 +10,7 @@ with through as materialized (
     select e.id, e.topic = $3 and e.key is not distinct from $4 and e.id > (select id from through)
                and (e.next_attempt_at is not null or e.available_at <= clock_timestamp()) as crowd
     from postrider.outbox_event e
-    where e.shard = $1 and e.state = 'pending' and e.id > $2 order by e.id limit $5
+    where e.shard = $1 and e.state = 'pending' and e.id > $2 and e.id + 0 > $2 order by e.id + 0 limit $5
 ), held as (
     insert into postrider.outbox_hold as h (scope, topic, key, cause, error_code, error, next_probe_at, draining)
     select 'key', $3, $4, 'crowded', 'CROWDED',

@@ -5,8 +5,8 @@ with pending as (
     select count(*) as events, count(*) filter (where p.available_at <= clock_timestamp()) as due
     from (select e.available_at from postrider.outbox_shard s
           cross join lateral (select e.available_at from postrider.outbox_event e
-                              where e.shard = s.shard and e.state = 'pending' and e.id > s.low_water
-                              order by e.id limit $1::int) e
+                              where e.shard = s.shard and e.state = 'pending' and e.id > s.low_water and e.id + 0 > s.low_water
+                              order by e.id + 0 limit $1::int) e
           limit $1::int) p
 ), first_pending as (
     select min(p.since) as since
@@ -14,8 +14,8 @@ with pending as (
     cross join lateral (
         select greatest(e.available_at, e.created_at) as since
         from (select e.available_at, e.created_at from postrider.outbox_event e
-              where e.shard = s.shard and e.state = 'pending' and e.id > s.low_water
-              order by e.id limit greatest($1::int / 64, 1)) e
+              where e.shard = s.shard and e.state = 'pending' and e.id > s.low_water and e.id + 0 > s.low_water
+              order by e.id + 0 limit greatest($1::int / 64, 1)) e
         where e.available_at <= clock_timestamp() limit 1) p
 ), parked as (
     select count(*) as events from (
