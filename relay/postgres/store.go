@@ -56,6 +56,10 @@ type StoreOptions struct {
 	// DeletePublished removes an event when its topic has acknowledged it, instead of marking it
 	// published. Defaults to false.
 	DeletePublished bool
+	// LongestRetry is the longest delay that any topic's retry policy sets, jitter included. An event or a key
+	// that waits for a retry further ahead than that, and a minute more, is tried at once: the database's clock
+	// was put back. Defaults to 48h.
+	LongestRetry time.Duration
 }
 
 // Store implements relay.Store on PostgreSQL.
@@ -63,6 +67,9 @@ type Store struct {
 	pool          sessions
 	water         water
 	order         commitOrder
+	rotation      rotation
+	clock         clock
+	longestRetry  time.Duration
 	settleQuery   string
 	renewed       atomic.Int64 // when judge last gave the connections up, in Unix nanoseconds
 	processPrefix func(worker string) string
@@ -70,7 +77,10 @@ type Store struct {
 
 // NewStore returns a store on a pool that NewPool opened.
 func NewStore(pool *pgxpool.Pool, o StoreOptions) *Store {
-	s := &Store{pool: sessions{pool}, settleQuery: settlePublished, processPrefix: processOf}
+	s := &Store{pool: sessions{pool}, settleQuery: settlePublished, processPrefix: processOf, longestRetry: o.LongestRetry}
+	if s.longestRetry == 0 {
+		s.longestRetry = defaultLongestRetry
+	}
 	if o.DeletePublished {
 		s.settleQuery = settleDeleted
 	}
