@@ -124,12 +124,16 @@ func (t *turn) look(ctx context.Context) error {
 		return err
 	}
 	t.shards = slices.Sorted(maps.Keys(due))
+	anew := found == 0 && behind != nil
 	if found < dueAtOnce {
 		behind, hold = nil, 0
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.behind, r.hold = behind, hold
+	r.mu.Unlock()
+	if anew {
+		return t.look(ctx)
+	}
 	return nil
 }
 
