@@ -151,7 +151,7 @@ func TestPoolSettings(t *testing.T) {
 		"jit": "off", "enable_seqscan": "off", "enable_sort": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
 		"idle_in_transaction_session_timeout": "23s", "statement_timeout": "1min", "lock_timeout": "10s", "application_name": "postrider",
 		// The server asks the system, where the connection has them.
-		"tcp_keepalives_idle": "4", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3", "tcp_user_timeout": "10s",
+		"tcp_keepalives_idle": "4", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3", "tcp_user_timeout": "10000",
 	} {
 		var got string
 		if err := f.relay.QueryRow(t.Context(), "select current_setting($1)", name).Scan(&got); err != nil || got != want {

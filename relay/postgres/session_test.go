@@ -12,12 +12,12 @@ func TestVanishedRelays(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for publish, want := range map[time.Duration]string{
-		100 * time.Millisecond:  "13100ms 1 1 3 4s",
-		time.Second:             "14s 1 1 3 4s",
-		7500 * time.Millisecond: "20500ms 5 1 3 8s",
-		10 * time.Second:        "23s 4 2 3 10s",
-		12 * time.Second:        "25s 6 2 3 12s",
-		time.Minute:             "73s 24 12 3 1min",
+		100 * time.Millisecond:  "13100ms 1 1 3 4000",
+		time.Second:             "14s 1 1 3 4000",
+		7500 * time.Millisecond: "20500ms 5 1 3 8000",
+		10 * time.Second:        "23s 4 2 3 10000",
+		12 * time.Second:        "25s 6 2 3 12000",
+		time.Minute:             "73s 24 12 3 60000",
 	} {
 		_, pool := f.open(Options{PublishTimeout: publish, MaxConns: 1}, StoreOptions{})
 		var got string

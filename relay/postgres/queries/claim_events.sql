@@ -1,9 +1,10 @@
 -- Reads the pending events of the locked shards in order, with a snapshot taken after the locks, so
 -- that everything the shards' last owners settled is seen. One index scan per shard, which ends after its
--- share of $1 events or of $2 bytes; the event that crosses the share of bytes is the last.
+-- share of $1 events or of $2 bytes; the event that crosses the share of bytes is the last. An event is delayed
+-- if its writer said so: one that was due when it was written stays due when the clock is put back.
 select e.id, e.event_id, e.topic, e.key, e.payload, e.headers, e.state::text, e.shard, e.attempts,
        coalesce(e.max_attempts, 0), e.episode, e.created_at,
-       e.next_attempt_at is null and e.available_at > clock_timestamp(),
+       e.next_attempt_at is null and e.available_at > greatest(clock_timestamp(), e.created_at),
        e.first_error_at, e.last_error_at, coalesce(e.last_error_class, ''), coalesce(e.last_error_code, ''),
        coalesce(e.last_error, ''), e.task_uuid
 from postrider.outbox_shard claimed

@@ -1,0 +1,270 @@
+package postgres
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/relay"
+)
+
+// everywhere parks events of topic t in all shards behind its hold, with this many in each.
+func (f *fixture) everywhere(each int) {
+	f.Helper()
+	f.exec(`insert into postrider.outbox_hold (scope, topic, cause, next_probe_at) values ('topic', 't', 'route', now())`)
+	f.exec(`insert into postrider.outbox_event (topic, state, hold_id, updated_at)
+		select 't', 'parked', (select hold_id from postrider.outbox_hold where scope = 'topic'), now() from generate_series(1, $1::int)`, 64*each)
+	f.exec(`insert into postrider.outbox_hold_shard (hold_id, shard)
+		select distinct hold_id, shard from postrider.outbox_event where state = 'parked'`)
+}
+
+// busy locks shards as claims do, until the transaction ends.
+func (f *fixture) busy(shards ...int16) pgx.Tx {
+	f.Helper()
+	tx, err := f.pool.Begin(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = tx.Rollback(f.Context()) })
+	if _, err := tx.Exec(f.Context(), `select from postrider.outbox_shard where shard = any ($1) order by shard for update`, shards); err != nil {
+		f.Fatal(err)
+	}
+	return tx
+}
+
+func (f *fixture) in(state string) int {
+	f.Helper()
+	return value[int](f, `select count(*) from postrider.outbox_event where state::text = $1`, state)
+}
+
+// TestFreeShardsFirst: a hold whose shards are nearly all busy keeps nobody waiting, itself neither where it
+// is free; and a turn waits for one shard, another one each time.
+func TestFreeShardsFirst(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.everywhere(2)
+	f.exec(`update postrider.outbox_hold set draining = true, next_probe_at = now() - interval '1 minute'`)
+	key := f.insert("behind")[0] // behind the other hold in every order there is
+	free := value[int16](f, `select shard from postrider.outbox_event where id = $1`, key)
+	f.exec(`insert into postrider.outbox_hold (scope, topic, key, cause, next_probe_at) values ('key', 't', 'behind', 'retry', now())`)
+	f.exec(`with h as (select hold_id from postrider.outbox_hold where scope = 'key'), s as (insert into postrider.outbox_hold_shard (hold_id, shard) select hold_id, $1 from h)
+		update postrider.outbox_event set state = 'parked', hold_id = h.hold_id, updated_at = now() from h where id = $2`, free, key)
+	var shards []int16
+	for shard := range int16(64) {
+		if shard != free {
+			shards = append(shards, shard)
+		}
+	}
+	tx := f.busy(shards...)
+	s, asked := f.counted()
+	got, err := s.Return(t.Context(), 1000, time.Hour)
+	if err != nil || got != (relay.Returned{Events: 3}) {
+		t.Errorf("%+v, %v, want the two events and the probe of the free shard", got, err)
+	}
+	for range 2 {
+		if got, err := s.Return(t.Context(), 1000, time.Hour); err != nil || got.Events+got.Holds != 0 {
+			t.Errorf("%+v, %v, though all is busy", got, err)
+		}
+	}
+	if len(asked.shards) != 3 {
+		t.Errorf("three turns waited for the shards %v, want another one each", asked.shards)
+	}
+	for shard, n := range asked.shards {
+		if n != 1 || shard == free {
+			t.Errorf("shard %d was waited for %d times", shard, n)
+		}
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.turn(1000); got != (relay.Returned{Events: 126, Holds: 1}) {
+		t.Errorf("%+v, want all that was left", got)
+	}
+}
+
+// TestWhoWaitsIsNext: shards that are claimed all the time are had by waiting for one of them: it is had before
+// the next claim, which takes only what is free, and with it the others that its owner frees.
+func TestWhoWaitsIsNext(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.everywhere(1)
+	f.exec(`update postrider.outbox_hold set draining = true`)
+	f.exec(`delete from postrider.outbox_event where shard not in (3, 4, 5)`)
+	f.exec(`delete from postrider.outbox_hold_shard where shard not in (3, 4, 5)`)
+	s, asked := f.counted()
+	for range 20 { // each turn waits for a while
+		tx := f.busy(3, 4, 5)
+		returned := make(chan relay.Returned, 1)
+		go func() {
+			got, err := s.Return(t.Context(), 1000, time.Hour)
+			if err != nil {
+				t.Error(err)
+			}
+			returned <- got
+		}()
+		f.waitFor(`select exists (select from pg_stat_activity where datname = current_database() and application_name = 'postrider' and wait_event_type = 'Lock')`)
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := <-returned
+		if got == (relay.Returned{Events: 3, Holds: 1}) {
+			if len(asked.shards) > 20 || f.in("pending") != 3 {
+				t.Errorf("waited for %v, %d are pending", asked.shards, f.in("pending"))
+			}
+			return
+		}
+		if got.Events+got.Holds > 0 {
+			t.Fatalf("%+v, want all three or, when the wait ended first, nothing", got)
+		}
+	}
+	t.Error("it never got what it waited for")
+}
+
+// TestManyBusyHoldsHideNone: more holds than a turn looks at wait for a busy shard, and are due before the one
+// that could go.
+func TestManyBusyHoldsHideNone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	id := f.insert("one")[0]
+	shard := value[int16](f, `select shard from postrider.outbox_event where id = $1`, id)
+	f.hold(keyHold("one", 0))
+	other := (shard + 1) % 64
+	f.exec(`insert into postrider.outbox_hold (scope, topic, key, cause, next_probe_at, draining)
+		select 'key', 'u', ('key ' || k)::bytea, 'retry', now() - interval '1 minute', k % 2 = 0 from generate_series(1, $1::int) k`, 2*dueAtOnce)
+	f.exec(`insert into postrider.outbox_hold_shard (hold_id, shard) select hold_id, $1 from postrider.outbox_hold where topic = 'u'`, other)
+	tx := f.busy(other)
+	events := 0
+	for range 3 {
+		events += f.turn(1000).Events
+	}
+	if events != 1 {
+		t.Errorf("%d events came back in three turns, want the one of the free shard", events)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		f.turn(1000)
+	}
+	if n := f.holds(); n != 1 {
+		t.Errorf("%d holds are left, want that of the probe", n)
+	}
+}
+
+// TestProbeGoesWhereItIsFree: one event, in any of the shards.
+func TestProbeGoesWhereItIsFree(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.everywhere(1)
+	tx := f.busy(0, 1, 2, 17)
+	if got := f.turn(1000); got != (relay.Returned{Events: 1}) {
+		t.Errorf("%+v, want one probe", got)
+	}
+	if shard := value[int16](f, `select shard from postrider.outbox_event where state = 'pending'`); slices.Contains([]int16{0, 1, 2, 17}, shard) {
+		t.Errorf("the probe is in shard %d, which was busy", shard)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.turn(1000); got != (relay.Returned{}) {
+		t.Errorf("%+v before the first one's outcome", got)
+	}
+}
+
+// TestHoldThatIsRenewedIsLeftAlone, without waiting for it; what else is due in its shard comes back.
+func TestHoldThatIsRenewedIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.everywhere(1)
+	f.exec(`update postrider.outbox_hold set draining = true`)
+	id := f.insert("a")[0]
+	f.hold(keyHold("a", 0))
+	f.exec(`insert into postrider.outbox_hold (scope, topic, cause, next_probe_at) values ('topic', 'empty', 'storm', now())`)
+	tx, err := f.relay.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	changes := []relay.HoldChange{topicHold("t", 20*time.Second), topicHold("empty", 20*time.Second)}
+	if _, err := tx.Exec(t.Context(), upsertHolds, holdArgs(changes)...); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.turn(1000); got != (relay.Returned{Events: 1}) {
+		t.Errorf("%+v, want the probe of the key", got)
+	}
+	if state := value[string](f, `select state::text from postrider.outbox_event where id = $1`, id); state != "pending" {
+		t.Errorf("the event of the key is %s", state)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.turn(1000); got != (relay.Returned{}) {
+		t.Errorf("%+v, though the holds were renewed", got)
+	}
+	if n := f.holds(); n != 3 {
+		t.Errorf("%d holds, want all three", n)
+	}
+}
+
+// TestDrainingIsShared: what comes back to a shard at once is shared among its holds, so that a long one does
+// not keep the short ones waiting.
+func TestDrainingIsShared(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.everywhere(40)
+	f.exec(`update postrider.outbox_hold set draining = true, next_probe_at = now() - interval '1 minute'`)
+	f.insert("a", "a", "a")
+	f.hold(keyHold("a", 0))
+	f.exec(`update postrider.outbox_hold set draining = true where scope = 'key'`)
+	got := f.turn(10)
+	if got.Holds != 1 || f.holds() != 1 {
+		t.Errorf("%+v, want the end of the short hold", got)
+	}
+	if most := value[int](f, `select max(n) from (select count(*) n from postrider.outbox_event where state = 'pending' group by shard) p`); most > 10 {
+		t.Errorf("%d events came back to one shard at once, want at most 10", most)
+	}
+}
+
+// TestCrowdComesInTurns: a crowded key gets its next events when the last ones are sent.
+func TestCrowdComesInTurns(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.parked(1, 2*crowdTurn+10)
+	f.exec(`update postrider.outbox_hold set draining = true, cause = 'crowded'`)
+	for _, want := range []relay.Returned{{Events: crowdTurn}, {Events: crowdTurn}, {Events: 10, Holds: 1}} {
+		if got := f.turn(1000); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		if want.Holds == 0 {
+			if got := f.turn(1000); got != (relay.Returned{}) {
+				t.Errorf("%+v before the last ones are sent", got)
+			}
+		}
+		f.exec(`update postrider.outbox_event set state = 'published', updated_at = now() where state = 'pending'`)
+	}
+}
+
+// TestCommitOrderComesBackToTheFence: what may still be overtaken by an earlier event stays parked.
+func TestCommitOrderComesBackToTheFence(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.parked(1, 5)
+	f.exec(`update postrider.outbox_hold set draining = true, cause = 'commit_order'`)
+	f.store.order.through = 3
+	if got := f.turn(1000); got != (relay.Returned{Events: 3}) {
+		t.Errorf("%+v, want the three that are final", got)
+	}
+	f.wantStates("1:pending 2:pending 3:pending 4:parked 5:parked")
+	if through := value[int64](f, `select returned_through from postrider.outbox_hold_shard`); through != 3 {
+		t.Errorf("%d is the last that may pass, want 3", through)
+	}
+	if got := f.turn(1000); got != (relay.Returned{}) {
+		t.Errorf("%+v while the fence stands", got)
+	}
+	f.store.order.through = 9
+	if got := f.turn(1000); got != (relay.Returned{Events: 2, Holds: 1}) {
+		t.Errorf("%+v, want the rest", got)
+	}
+}
