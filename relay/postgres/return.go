@@ -54,7 +54,8 @@ func (s *Store) returnDue(ctx context.Context, limit int, grace time.Duration) (
 		return relay.Returned{}, err
 	}
 	began := time.Now()
-	t := &turn{store: s, limit: limit, grace: grace, final: s.order.known(), holds: map[int16][]int64{}, probed: map[int64]bool{}}
+	t := &turn{store: s, limit: limit, grace: grace, final: s.order.known(), 
+		scheduled: map[int16]bool{}, holds: map[int16][]int64{}, probed: map[int64]bool{}}
 	if err := t.look(ctx); err != nil {
 		return relay.Returned{}, fmt.Errorf("find what is due: %w", err)
 	}
@@ -76,9 +77,10 @@ type turn struct {
 	grace time.Duration
 	final int64
 	total relay.Returned
-	// shards are those with something due that were not locked yet; holds are theirs.
-	shards []int16
-	holds  map[int16][]int64
+	// shards are those with something due that were not locked yet: scheduled events, or holds.
+	shards    []int16
+	scheduled map[int16]bool
+	holds     map[int16][]int64
 	// empty are due holds without parked events.
 	empty []int64
 	// probed are holds that let one through, in whichever of their shards was free first.
@@ -98,7 +100,7 @@ func (t *turn) look(ctx context.Context) error {
 		b.Queue(dueShards).Query(func(rows pgx.Rows) error {
 			shards, err := pgx.CollectRows(rows, pgx.RowTo[int16])
 			for _, shard := range shards {
-				due[shard] = true
+				due[shard], t.scheduled[shard] = true, true
 			}
 			return err
 		})
@@ -140,6 +142,9 @@ func (t *turn) look(ctx context.Context) error {
 // takeFree serves everything that nobody else works on.
 func (t *turn) takeFree(ctx context.Context) error {
 	for group := range slices.Chunk(slices.Clone(t.shards), shardsAtOnce) {
+		if group = slices.DeleteFunc(group, t.done); len(group) == 0 {
+			continue
+		}
 		if err := t.serve(ctx, group, 0); err != nil {
 			return err
 		}
@@ -147,14 +152,22 @@ func (t *turn) takeFree(ctx context.Context) error {
 	return t.end(ctx, t.empty, 0)
 }
 
+// done reports whether nothing is due in a shard any more but what was probed in another one.
+func (t *turn) done(shard int16) bool {
+	return !t.scheduled[shard] && !slices.ContainsFunc(t.holds[shard], func(hold int64) bool { return !t.probed[hold] })
+}
+
 // await waits for what is left, one lock after the other. Whoever waits for a shard has it before the next
 // claim; and a claim that ends frees other shards with it, which are there to take in that moment.
 func (t *turn) await(ctx context.Context, deadline time.Time) error {
 	r := &t.store.rotation
-	for len(t.shards) > 0 {
+	for {
 		left := time.Until(deadline)
 		if left < time.Millisecond {
 			return nil
+		}
+		if t.shards = slices.DeleteFunc(t.shards, t.done); len(t.shards) == 0 {
+			break
 		}
 		r.mu.Lock()
 		first := max(slices.IndexFunc(t.shards, func(shard int16) bool { return shard > r.waited }), 0)

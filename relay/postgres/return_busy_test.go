@@ -159,8 +159,12 @@ func TestProbeGoesWhereItIsFree(t *testing.T) {
 	f := newFixture(t)
 	f.everywhere(1)
 	tx := f.busy(0, 1, 2, 17)
-	if got := f.turn(1000); got != (relay.Returned{Events: 1}) {
-		t.Errorf("%+v, want one probe", got)
+	s, asked := f.counted()
+	if got, err := s.Return(t.Context(), 1000, time.Hour); err != nil || got != (relay.Returned{Events: 1}) {
+		t.Errorf("%+v, %v, want one probe", got, err)
+	}
+	if len(asked.shards) > 0 || asked.trips > 8 {
+		t.Errorf("after that it waited for the shards %v, in all %d round trips", asked.shards, asked.trips)
 	}
 	if shard := value[int16](f, `select shard from postrider.outbox_event where state = 'pending'`); slices.Contains([]int16{0, 1, 2, 17}, shard) {
 		t.Errorf("the probe is in shard %d, which was busy", shard)
@@ -191,14 +195,27 @@ func TestHoldThatIsRenewedIsLeftAlone(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), upsertHolds, holdArgs(changes)...); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.turn(1000); got != (relay.Returned{Events: 1}) {
+	returned := make(chan relay.Returned, 1)
+	go func() {
+		got, err := f.store.Return(t.Context(), 1000, time.Hour)
+		if err != nil {
+			t.Error(err)
+		}
+		returned <- got
+	}()
+	// By then all else is done. The one without events is waited for: it must not end when it is renewed.
+	f.waitFor(`select exists (select from pg_stat_activity where datname = current_database() and application_name = 'postrider' and wait_event_type = 'Lock')`)
+	if n := f.in("pending"); n != 1 {
+		t.Errorf("%d events came back", n)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-returned; got != (relay.Returned{Events: 1}) {
 		t.Errorf("%+v, want the probe of the key", got)
 	}
 	if state := value[string](f, `select state::text from postrider.outbox_event where id = $1`, id); state != "pending" {
 		t.Errorf("the event of the key is %s", state)
-	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
 	}
 	if got := f.turn(1000); got != (relay.Returned{}) {
 		t.Errorf("%+v, though the holds were renewed", got)
