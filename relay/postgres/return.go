@@ -54,7 +54,7 @@ func (s *Store) returnDue(ctx context.Context, limit int, grace time.Duration) (
 		return relay.Returned{}, err
 	}
 	began := time.Now()
-	t := &turn{store: s, limit: limit, grace: grace, final: s.order.known(), 
+	t := &turn{store: s, limit: limit, grace: grace, final: s.order.known(),
 		scheduled: map[int16]bool{}, holds: map[int16][]int64{}, probed: map[int64]bool{}}
 	if err := t.look(ctx); err != nil {
 		return relay.Returned{}, fmt.Errorf("find what is due: %w", err)

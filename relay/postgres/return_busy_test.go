@@ -160,7 +160,7 @@ func TestProbeGoesWhereItIsFree(t *testing.T) {
 	f.everywhere(1)
 	tx := f.busy(0, 1, 2, 17)
 	s, asked := f.counted()
-	if got, err := s.Return(t.Context(), 1000, time.Hour); err != nil || got != (relay.Returned{Events: 1}) {
+	if got, err := s.Return(t.Context(), 1000, 25*time.Second); err != nil || got != (relay.Returned{Events: 1}) {
 		t.Errorf("%+v, %v, want one probe", got, err)
 	}
 	if len(asked.shards) > 0 || asked.trips > 8 {
@@ -222,6 +222,37 @@ func TestHoldThatIsRenewedIsLeftAlone(t *testing.T) {
 	}
 	if n := f.holds(); n != 3 {
 		t.Errorf("%d holds, want all three", n)
+	}
+}
+
+// TestHoldStaysForWhoeverParks: the last parked event of a hold comes back while somebody parks another one
+// behind it elsewhere. It neither ends nor waits.
+func TestHoldStaysForWhoeverParks(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.everywhere(1)
+	f.exec(`update postrider.outbox_hold set draining = true`)
+	id := value[int64](f, `select id from postrider.outbox_event where shard = 9`)
+	f.exec(`delete from postrider.outbox_hold_shard where shard = 9`)
+	f.exec(`update postrider.outbox_event set state = 'pending', hold_id = null, updated_at = now() where id = $1`, id)
+	tx := f.busy(9)
+	if _, err := tx.Exec(t.Context(), parkShards, []int64{1}, []int16{9}, []int64{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.turn(1000); got != (relay.Returned{Events: 63}) {
+		t.Errorf("%+v, want the other events, and no end", got)
+	}
+	if _, err := tx.Exec(t.Context(), parkEvents, []int64{id}, []int64{1}, []*int32{nil}, []*string{nil}, []*string{nil}, []*string{nil}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, state := f.holds(), f.in("parked"); n != 1 || state != 1 {
+		t.Errorf("%d holds, %d parked events, want one of each", n, state)
+	}
+	if got := f.turn(1000); got != (relay.Returned{Events: 1, Holds: 1}) {
+		t.Errorf("%+v, want the last event and the end", got)
 	}
 }
 
