@@ -20,7 +20,8 @@ const (
 	crowdTurn = 250
 	// dueAtOnce is how many due holds a turn looks at; the next turn begins behind them.
 	dueAtOnce = 500
-	// shardsAtOnce is how many shards events come back to in one transaction.
+	// shardsAtOnce is to how many shards events come back in one transaction, up to the limit in each; more
+	// shards, which only waiting brings, share as much.
 	shardsAtOnce = 8
 	// minPatience and maxPatience bound how long a turn waits for locks, all in all.
 	minPatience, maxPatience = 50 * time.Millisecond, 500 * time.Millisecond
@@ -174,7 +175,7 @@ func (t *turn) await(ctx context.Context, deadline time.Time) error {
 		r.waited = t.shards[first]
 		r.mu.Unlock()
 		order := append(slices.Clone(t.shards[first:]), t.shards[:first]...)
-		switch err := t.serve(ctx, order[:min(len(order), shardsAtOnce)], left); {
+		switch err := t.serve(ctx, order, left); {
 		case errors.Is(err, errBusy): // the time is over
 			return nil
 		case err != nil:
@@ -214,17 +215,18 @@ func (t *turn) serve(ctx context.Context, shards []int16, patience time.Duration
 	var scheduled, parked int
 	var ended int64
 	var probed []int64
+	limit := max(t.limit*shardsAtOnce/max(len(shards), shardsAtOnce), 1)
 	err := t.store.inOneRoundTrip(ctx, func(b *pgx.Batch) {
 		if patience > 0 {
 			b.Queue(waitFor, lockTimeout(patience))
 			b.Queue(lockShard, shards[0])
 		}
 		b.Queue(lockFreeShards, shards).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &locked) })
-		b.Queue(returnScheduled, t.limit).QueryRow(func(row pgx.Row) error { return row.Scan(&scheduled) })
+		b.Queue(returnScheduled, limit).QueryRow(func(row pgx.Row) error { return row.Scan(&scheduled) })
 		if len(holds) == 0 {
 			return
 		}
-		b.Queue(returnParked, holds, t.limit, t.final, micros(t.grace), crowdTurn).QueryRow(func(row pgx.Row) error {
+		b.Queue(returnParked, holds, limit, t.final, micros(t.grace), crowdTurn).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&parked, &probed, nil)
 		})
 		b.Queue(lockEmptied)
