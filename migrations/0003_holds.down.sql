@@ -1,5 +1,8 @@
 drop index postrider.outbox_event_claim;
 create index outbox_event_claim on postrider.outbox_event (shard, id) where state = 'pending';
+drop index postrider.outbox_event_parked;
+create index outbox_event_parked on postrider.outbox_event (hold_id, shard, id) where state = 'parked';
+comment on index postrider.outbox_event_parked is 'Events behind a hold, in the order in which they come back.';
 comment on index postrider.outbox_event_claim is 'What the relay claims from: pending events in order, per shard.';
 
 alter table postrider.outbox_event

@@ -67,3 +67,6 @@ comment on type postrider.dlq_reason is
 drop index postrider.outbox_event_claim;
 create index outbox_event_claim on postrider.outbox_event (shard, (id + 0)) where state = 'pending';
 comment on index postrider.outbox_event_claim is 'What the relay claims from: pending events in order, per shard. Of id + 0, so that no other index can take its place.';
+drop index postrider.outbox_event_parked;
+create index outbox_event_parked on postrider.outbox_event (hold_id, shard, (id + 0)) where state = 'parked';
+comment on index postrider.outbox_event_parked is 'Events behind a hold, in the order in which they come back. Of id + 0, as that of the claims.';

@@ -38,7 +38,9 @@ type plan struct {
 	renewed map[subject]int
 	// behind says where the later events of a key must wait, once an earlier one did not go.
 	behind map[subject]place
-	proven map[int64]bool
+	// sending are the keys that have a message, of topics that halt keys.
+	sending map[subject]bool
+	proven  map[int64]bool
 }
 
 // place is where an event waits: a hold that exists (id), one of this settlement (index), or where it
@@ -60,6 +62,9 @@ func newPlan(b *Batch, r rules) *plan {
 	for i := range b.Events {
 		p.sort(i)
 	}
+	// What is parked so far comes after what is sent. From here on it is about what follows a message that did
+	// not go: an earlier event must not be put behind a later one, which may wait elsewhere.
+	p.behind, p.sending = map[subject]place{}, nil
 	p.lookForCrowds()
 	return p
 }
@@ -92,11 +97,19 @@ func (p *plan) sort(i int) {
 		o = p.check(&m, s.MaxMessageBytes)
 	}
 	switch {
+	case o != nil && e.HasKey() && p.sending[keySubject(e.Topic, e.Key)]:
+		p.park(e, place{pending: true}, nil) // it halts its key when the earlier ones have arrived
 	case o != nil:
 		p.giveUp(e, failure(e, o))
 	case waits:
 		p.wait(e, hold)
 	default:
+		if s.AfterLastAttempt == PolicyHaltKey && e.HasKey() {
+			if p.sending == nil {
+				p.sending = map[subject]bool{}
+			}
+			p.sending[keySubject(e.Topic, e.Key)] = true
+		}
 		p.messages = append(p.messages, m)
 		p.events = append(p.events, i)
 	}

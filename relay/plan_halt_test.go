@@ -45,10 +45,10 @@ func TestPlanHaltsKeys(t *testing.T) {
 			want: lines("exhausted 1 (attempt 2: record record)",
 				"hold #0 on key t/k: halted record, failed 0, until somebody comes, known in shard 3"),
 		},
-		"it comes after others of its key, which are sent": {
+		"it comes after others of its key, which are sent: its turn is when they have arrived": {
 			rules: r, batch: Batch{Events: events(keyed(1, "k"), bad(2, "k"), keyed(3, "k"))},
 			sent: []int64{1}, outcomes: outcomes(Delivered),
-			want: lines("delivered [1]", "exhausted 2"+invalid, halted, "parked 3 under #0"),
+			want: "delivered [1]",
 		},
 		"behind a hold of its key nothing is given up": {
 			rules: r, batch: Batch{Events: events(bad(1, "k"), bad(2, "l")), Holds: holdsOf(onKey(7, "k", Hold{Through: through(0)}))},
@@ -100,4 +100,33 @@ func TestPlanOfAKeyThatWasHaltedBefore(t *testing.T) {
 		sent: []int64{1}, outcomes: outcomes(Permanent),
 		want: lines("exhausted 1 (attempt 1: permanent permanent)", "parked 2 under hold 7", "proven 7"),
 	}})
+}
+
+// TestHaltComesAfterWhatIsSent: an event that cannot be sent halts its key only when the earlier ones of the
+// batch are known to have arrived; one of them may have to be tried again, and must not wait behind it.
+func TestHaltComesAfterWhatIsSent(t *testing.T) {
+	t.Parallel()
+	b := &Batch{Events: []outbox.Event{keyed(1, "k"), with(keyed(2, "k"), unencodable), keyed(3, "k"), with(keyed(4, "l"), unencodable)}}
+	p := newPlan(b, rulesOf(TopicSettings{AfterLastAttempt: PolicyHaltKey}))
+	p.settle(0, &Outcome{Class: Record, Code: "X"})
+	if got, want := describe(p.settlement()), lines(
+		"exhausted 4 (attempt 1: permanent INVALID_HEADERS)",
+		"hold #0 on key t/l: halted INVALID_HEADERS, failed 0, until somebody comes, known in shard 3",
+		"hold #1 on key t/k: retry X, failed 1, probe in 1s",
+		"parked 1 under #1 (attempt 1: record X)"); got != want {
+		t.Errorf("settlement:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// TestWithheldIsNotPutBehindALaterEvent: an event that was let through and then withheld stays where it is,
+// although a later one of its key was parked meanwhile: that one's hold may have let others pass.
+func TestWithheldIsNotPutBehindALaterEvent(t *testing.T) {
+	t.Parallel()
+	hold := &Hold{ID: 7, Scope: ScopeKey, Topic: "t", Key: []byte("k"), Cause: CauseCrowded, Draining: true, Through: map[int16]int64{3: 9}}
+	b := &Batch{Events: []outbox.Event{keyed(3, "k"), keyed(14, "k")}, Holds: holdsOf(hold)}
+	p := newPlan(b, rulesOf(TopicSettings{}))
+	p.settle(0, &Outcome{Class: Withheld})
+	if got, want := describe(p.settlement()), "parked 14 under hold 7"; got != want {
+		t.Errorf("settlement:\n%s\nwant:\n%s", got, want)
+	}
 }

@@ -319,7 +319,7 @@ func TestNextDue(t *testing.T) {
 	if d := next(); d > 20*time.Minute || d < 19*time.Minute {
 		t.Errorf("the first is due in %v, want 20 minutes", d)
 	}
-	f.exec(`insert into postrider.outbox_hold (scope, topic, cause, next_probe_at) values ('topic', 't', 'route', now() + interval '5 minutes'), ('dead_letter', 't', 'route', now())`)
+	f.exec(`insert into postrider.outbox_hold (scope, topic, cause, next_probe_at) values ('topic', 't', 'storm', now() + interval '5 minutes'), ('dead_letter', 't', 'route', now())`)
 	if d := next(); d > 5*time.Minute || d < 4*time.Minute {
 		t.Errorf("the first is due in %v, want 5 minutes", d)
 	}

@@ -53,7 +53,7 @@ func TestDeadDoorbell(t *testing.T) {
 func TestSettingsBehindAPooler(t *testing.T) {
 	t.Parallel()
 	f := behindPooler(t)
-	const want = "off off off off 30s 1min 10s"
+	const want = "off off off off 23s 1min 10s"
 	const ask = `select concat_ws(' ', current_setting('jit'), current_setting('enable_seqscan'), current_setting('enable_sort'),
 		current_setting('enable_hashjoin'), current_setting('idle_in_transaction_session_timeout'), current_setting('statement_timeout'), current_setting('lock_timeout'))`
 	var got string

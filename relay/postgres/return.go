@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,15 +15,31 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// crowdTurn is how many events of a crowded key come back at once.
-const crowdTurn = 250
+const (
+	// crowdTurn is how many events of a crowded key come back at once.
+	crowdTurn = 250
+	// dueAtOnce is how many due holds a turn looks at; the next turn begins behind them.
+	dueAtOnce = 500
+	// shardsAtOnce is to how many shards events come back in one transaction, up to the limit in each; more
+	// shards, which only waiting brings, share as much.
+	shardsAtOnce = 8
+	// minPatience and maxPatience bound how long a turn waits for locks, all in all.
+	minPatience, maxPatience = 50 * time.Millisecond, 500 * time.Millisecond
+)
 
-// errBusy: somebody held a lock for longer than a turn waits.
-var errBusy = errors.New("locked by somebody else")
+// rotation is where the turns have come to, so that everything has its turn.
+type rotation struct {
+	mu sync.Mutex
+	// behind is the last hold that was looked at; nil begins anew.
+	behind *time.Time
+	hold   int64
+	// waited is the shard that was waited for last.
+	waited int16
+}
 
-// Return implements relay.Store. Every change is made under the lock of the shard it concerns, one
-// shard per transaction, in the order shard, hold, hold's shard, events, which is the order of settling.
-// A shard that is busy is left for the next turn, with all that is due in it.
+// Return implements relay.Store. Every change is made under the locks of the shards it concerns, in the order
+// shards, holds, holds' shards, events, which is the order of settling. What is free comes first; then it
+// waits, for one busy shard after the other, and not for long.
 func (s *Store) Return(ctx context.Context, limit int, grace time.Duration) (_ relay.Returned, err error) {
 	defer s.judge(&err, true)
 	total, err := s.returnDue(ctx, limit, grace)
@@ -34,203 +51,242 @@ func (s *Store) Return(ctx context.Context, limit int, grace time.Duration) (_ r
 }
 
 func (s *Store) returnDue(ctx context.Context, limit int, grace time.Duration) (relay.Returned, error) {
-	var total relay.Returned
-	busy := map[int16]bool{}
-	shards, err := s.dueShards(ctx)
-	if err != nil {
-		return total, err
+	if err := s.pullIn(ctx, grace); err != nil {
+		return relay.Returned{}, err
 	}
-	for _, shard := range shards {
-		n, err := s.returnScheduled(ctx, shard, limit)
-		total.Events += n
-		switch {
-		case errors.Is(err, errBusy):
-			busy[shard] = true
-		case err != nil:
-			return total, fmt.Errorf("return scheduled events of shard %d: %w", shard, err)
-		}
+	began := time.Now()
+	t := &turn{store: s, limit: limit, grace: grace,
+		scheduled: map[int16]bool{}, holds: map[int16][]int64{}, probed: map[int64]bool{}}
+	if err := t.look(ctx); err != nil {
+		return relay.Returned{}, fmt.Errorf("find what is due: %w", err)
 	}
-	due, err := s.dueHolds(ctx)
-	if err != nil {
-		return total, err
+	if err := t.takeFree(ctx); err != nil {
+		return t.total, err
 	}
-	// Asked here, before their events are read, and not taken from the claims: these ask only while a topic is
-	// in commit order by the settings, and what was parked before must come back afterwards too.
-	var final int64
-	if slices.ContainsFunc(due, func(h dueHold) bool { return h.cause == relay.CauseCommitOrder }) {
-		if final, _, err = s.order.final(ctx, s.pool); err != nil {
-			return total, err
-		}
+	// Waiting takes at most half of the time while others can be served.
+	patience := maxPatience
+	if t.total != (relay.Returned{}) {
+		patience = min(max(time.Since(began), minPatience), maxPatience)
 	}
-	for _, h := range due {
-		if h.shard != nil && busy[*h.shard] {
-			continue
-		}
-		n, ended, err := s.returnHold(ctx, h, limit, final, grace)
-		total.Events += n
-		if ended {
-			total.Holds++
-		}
-		switch {
-		case errors.Is(err, errBusy):
-			if h.shard != nil {
-				busy[*h.shard] = true
+	return t.total, t.await(ctx, time.Now().Add(patience))
+}
+
+// turn is one look at what is due, and what became of it.
+type turn struct {
+	store *Store
+	limit int
+	grace time.Duration
+	final int64
+	total relay.Returned
+	// shards are those with something due that were not locked yet: scheduled events, or holds.
+	shards    []int16
+	scheduled map[int16]bool
+	holds     map[int16][]int64
+	// empty are due holds without parked events.
+	empty []int64
+	// probed are holds that let one through, in whichever of their shards was free first.
+	probed map[int64]bool
+}
+
+// look finds the shards and holds that are due.
+func (t *turn) look(ctx context.Context) error {
+	s, r := t.store, &t.store.rotation
+	r.mu.Lock()
+	behind, hold := r.behind, r.hold
+	r.mu.Unlock()
+	due := map[int16]bool{}
+	found, inCommitOrder := 0, false
+	err := s.inOneRoundTrip(ctx, func(b *pgx.Batch) {
+		s.clock.ask(b)
+		b.Queue(dueShards).Query(func(rows pgx.Rows) error {
+			shards, err := pgx.CollectRows(rows, pgx.RowTo[int16])
+			for _, shard := range shards {
+				due[shard], t.scheduled[shard] = true, true
 			}
-		case err != nil:
-			return total, fmt.Errorf("return events of hold %d: %w", h.id, err)
-		}
-	}
-	return total, nil
-}
-
-func (s *Store) returnScheduled(ctx context.Context, shard int16, limit int) (n int, err error) {
-	err = s.inShard(ctx, shard, func(tx pgx.Tx) error {
-		var first int64
-		if err := tx.QueryRow(ctx, returnScheduled, shard, limit).Scan(&n, &first); err != nil || n == 0 {
-			return err
-		}
-		_, err := tx.Exec(ctx, lowerWater, shard, first)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
-}
-
-func (s *Store) dueShards(ctx context.Context) ([]int16, error) {
-	rows, err := s.pool.Query(ctx, dueShards)
-	if err != nil {
-		return nil, fmt.Errorf("find due shards: %w", err)
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[int16])
-}
-
-type dueHold struct {
-	id       int64
-	draining bool
-	cause    relay.Cause
-	shard    *int16
-}
-
-func (s *Store) dueHolds(ctx context.Context) ([]dueHold, error) {
-	rows, err := s.pool.Query(ctx, dueHolds)
-	if err != nil {
-		return nil, fmt.Errorf("find due holds: %w", err)
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (h dueHold, err error) {
-		err = row.Scan(&h.id, &h.draining, &h.cause, &h.shard)
-		return h, err
-	})
-}
-
-// returnHold works on one shard of one hold. Up to the id final no transaction can commit an event any more.
-// It returns how many events came back and whether the hold ended.
-func (s *Store) returnHold(ctx context.Context, h dueHold, limit int, final int64, grace time.Duration) (n int, ended bool, err error) {
-	if h.shard == nil {
-		err = s.inTurn(ctx, func(tx pgx.Tx) error {
-			ended, err = endHoldIn(ctx, tx, h.id)
 			return err
 		})
-		return 0, ended && err == nil, err
+		b.Queue(dueHolds, behind, hold, dueAtOnce).Query(func(rows pgx.Rows) error {
+			var at time.Time
+			var shards []int16
+			var fenced bool
+			_, err := pgx.ForEachRow(rows, []any{&hold, &at, &fenced, &shards}, func() error {
+				found++
+				inCommitOrder = inCommitOrder || fenced
+				behind = new(at)
+				for _, shard := range shards {
+					due[shard] = true
+					t.holds[shard] = append(t.holds[shard], hold)
+				}
+				if len(shards) == 0 {
+					t.empty = append(t.empty, hold)
+				}
+				return nil
+			})
+			return err
+		})
+	})
+	if err != nil {
+		return err
 	}
-	err = s.inShard(ctx, *h.shard, func(tx pgx.Tx) error {
-		var draining, due bool
-		var cause relay.Cause
-		switch err := tx.QueryRow(ctx, lockHold, h.id).Scan(&draining, &due, &cause); {
-		case errors.Is(err, pgx.ErrNoRows), err == nil && !due:
-			return nil // ended or renewed since it was found
+	if inCommitOrder {
+		// Asked here, before their events are read, and not taken from the claims: these ask only while a topic is
+		// in commit order by the settings, and what was parked before must come back afterwards too.
+		if t.final, _, err = s.order.final(ctx, s.pool); err != nil {
+			return err
+		}
+	}
+	t.shards = slices.Sorted(maps.Keys(due))
+	anew := found == 0 && behind != nil
+	if found < dueAtOnce {
+		behind, hold = nil, 0
+	}
+	r.mu.Lock()
+	r.behind, r.hold = behind, hold
+	r.mu.Unlock()
+	if anew {
+		return t.look(ctx)
+	}
+	return nil
+}
+
+// takeFree serves everything that nobody else works on.
+func (t *turn) takeFree(ctx context.Context) error {
+	for group := range slices.Chunk(slices.Clone(t.shards), shardsAtOnce) {
+		if group = slices.DeleteFunc(group, t.done); len(group) == 0 {
+			continue
+		}
+		if err := t.serve(ctx, group, 0); err != nil {
+			return err
+		}
+	}
+	return t.end(ctx, t.empty, 0)
+}
+
+// done reports whether nothing is due in a shard any more but what was probed in another one.
+func (t *turn) done(shard int16) bool {
+	return !t.scheduled[shard] && !slices.ContainsFunc(t.holds[shard], func(hold int64) bool { return !t.probed[hold] })
+}
+
+// await waits for what is left, one lock after the other. Whoever waits for a shard has it before the next
+// claim; and a claim that ends frees other shards with it, which are there to take in that moment.
+func (t *turn) await(ctx context.Context, deadline time.Time) error {
+	r := &t.store.rotation
+	for {
+		left := time.Until(deadline)
+		if left < time.Millisecond {
+			return nil
+		}
+		if t.shards = slices.DeleteFunc(t.shards, t.done); len(t.shards) == 0 {
+			break
+		}
+		r.mu.Lock()
+		first := max(slices.IndexFunc(t.shards, func(shard int16) bool { return shard > r.waited }), 0)
+		r.waited = t.shards[first]
+		r.mu.Unlock()
+		order := append(slices.Clone(t.shards[first:]), t.shards[:first]...)
+		switch err := t.serve(ctx, order, left); {
+		case errors.Is(err, errBusy): // the time is over
+			return nil
 		case err != nil:
 			return err
 		}
-		last := int64(math.MaxInt64)
-		switch {
-		case !draining:
-			limit = 1 // a probe
-		case cause == relay.CauseCommitOrder:
-			last = final
-		case cause == relay.CauseCrowded:
-			// In turns: the next ones when the last ones are sent, and no more at once than others can wait for.
-			var wait bool
-			if err := tx.QueryRow(ctx, crowdWaits, h.id, *h.shard).Scan(&wait); err != nil || wait {
-				return err
-			}
-			limit = min(limit, crowdTurn)
+	}
+	for len(t.empty) > 0 {
+		left := time.Until(deadline)
+		if left < time.Millisecond {
+			return nil
 		}
-		var through, first int64
-		if err := tx.QueryRow(ctx, returnParked, h.id, *h.shard, limit, last).Scan(&n, &through, &first); err != nil {
+		switch err := t.end(ctx, t.empty[:1], left); {
+		case errors.Is(err, errBusy):
+			return nil
+		case err != nil:
 			return err
 		}
-		if n > 0 {
-			if _, err := tx.Exec(ctx, lowerWater, *h.shard, first); err != nil {
-				return err
-			}
-			if _, err := tx.Exec(ctx, letThrough, h.id, *h.shard, through); err != nil {
-				return err
-			}
-		}
-		if !draining && n > 0 {
-			_, err := tx.Exec(ctx, postponeProbe, h.id, micros(grace))
-			return err
-		}
-		if n == limit && n > 0 {
-			return nil // there may be more
-		}
-		if last < math.MaxInt64 {
-			var more bool
-			if err := tx.QueryRow(ctx, stillParked, h.id, *h.shard).Scan(&more); err != nil || more {
-				return err
+	}
+	return nil
+}
+
+// serve brings back what is due in those of the shards that are free. With patience it waits so long for the
+// first of them before it looks for the others.
+func (t *turn) serve(ctx context.Context, shards []int16, patience time.Duration) error {
+	var holds []int64
+	for _, shard := range shards {
+		for _, hold := range t.holds[shard] {
+			if !t.probed[hold] {
+				holds = append(holds, hold)
 			}
 		}
-		// The last one is back, in this transaction, and the shard's lock keeps new ones out.
-		if _, err := tx.Exec(ctx, emptyHoldShard, h.id, *h.shard); err != nil {
-			return err
+	}
+	slices.Sort(holds)
+	holds = slices.Compact(holds)
+
+	var locked []int16
+	var scheduled, parked int
+	var ended int64
+	var probed []int64
+	limit := max(t.limit*shardsAtOnce/max(len(shards), shardsAtOnce), 1)
+	err := t.store.inOneRoundTrip(ctx, func(b *pgx.Batch) {
+		if patience > 0 {
+			b.Queue(waitFor, lockTimeout(patience))
+			b.Queue(lockShard, shards[0])
 		}
-		ended, err = endHoldIn(ctx, tx, h.id)
-		return err
+		b.Queue(lockFreeShards, shards).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &locked) })
+		b.Queue(returnScheduled, limit).QueryRow(func(row pgx.Row) error { return row.Scan(&scheduled) })
+		if len(holds) == 0 {
+			return
+		}
+		b.Queue(returnParked, holds, limit, t.final, micros(t.grace), crowdTurn).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&parked, &probed, nil)
+		})
+		b.Queue(lockEmptied)
+		b.Queue(endHolds).Exec(func(tag pgconn.CommandTag) error { ended = tag.RowsAffected(); return nil })
 	})
 	if err != nil {
-		return 0, false, err
-	}
-	return n, ended, nil
-}
-
-// endHoldIn removes a hold that has no parked events in any shard. Locking it first waits for whoever
-// is parking under it just now.
-func endHoldIn(ctx context.Context, tx pgx.Tx, id int64) (bool, error) {
-	var draining, due bool
-	var cause relay.Cause
-	if err := tx.QueryRow(ctx, lockHold, id).Scan(&draining, &due, &cause); err != nil {
-		if errors.Is(err, pgx.ErrNoRows) {
-			return false, nil
-		}
-		return false, err
-	}
-	tag, err := tx.Exec(ctx, endHold, id)
-	return tag.RowsAffected() > 0, err
-}
-
-// inShard runs f in a transaction that holds the shard's lock.
-func (s *Store) inShard(ctx context.Context, shard int16, f func(pgx.Tx) error) error {
-	return s.inTurn(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockShard, shard); err != nil {
+		if errors.Is(err, errBusy) {
 			return err
 		}
-		return f(tx)
-	})
+		return fmt.Errorf("return events to shards %v: %w", shards, err)
+	}
+	t.total.Events += scheduled + parked
+	t.total.Holds += int(ended)
+	for _, hold := range probed {
+		t.probed[hold] = true
+	}
+	t.shards = slices.DeleteFunc(t.shards, func(shard int16) bool { return slices.Contains(locked, shard) })
+	return nil
 }
 
-// inTurn runs f in a transaction that waits for no lock for long: then it returns errBusy.
-func (s *Store) inTurn(ctx context.Context, f func(pgx.Tx) error) error {
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "set local lock_timeout = '1s'"); err != nil {
+// end ends holds that have nothing behind them, if nobody parks behind them just now. With patience it waits
+// so long for the first of them.
+func (t *turn) end(ctx context.Context, holds []int64, patience time.Duration) error {
+	if len(holds) == 0 {
+		return nil
+	}
+	var locked []int64
+	var ended int64
+	err := t.store.inOneRoundTrip(ctx, func(b *pgx.Batch) {
+		if patience > 0 {
+			b.Queue(waitFor, lockTimeout(patience))
+			b.Queue(lockHold, holds[0])
+		}
+		b.Queue(lockEmptyHolds, holds).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &locked) })
+		b.Queue(endHolds).Exec(func(tag pgconn.CommandTag) error { ended = tag.RowsAffected(); return nil })
+	})
+	if err != nil {
+		if errors.Is(err, errBusy) {
 			return err
 		}
-		return f(tx)
-	})
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "55P03" { // lock_not_available
-		return errBusy
+		return fmt.Errorf("end holds without events: %w", err)
 	}
-	return err
+	t.total.Holds += int(ended)
+	if patience > 0 {
+		locked = holds // it was waited for; if it is not due any more that is settled too
+	}
+	t.empty = slices.DeleteFunc(slices.Clone(t.empty), func(hold int64) bool { return slices.Contains(locked, hold) })
+	return nil
 }
+
+// waitFor bounds the waits for locks of a transaction.
+const waitFor = "select set_config('lock_timeout', $1, true)"
+
+func lockTimeout(d time.Duration) string { return fmt.Sprintf("%dms", max(d.Milliseconds(), 1)) }

@@ -161,7 +161,7 @@ func TestHoldWithoutEventsEnds(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.exec(`insert into postrider.outbox_hold (scope, topic, cause, next_probe_at) values
-		('topic', 't', 'route', now()), ('topic', 'u', 'route', now() + interval '1 hour'), ('dead_letter', 'd', 'route', now())`)
+		('topic', 't', 'route', now()), ('topic', 'u', 'route', now() + interval '1 minute'), ('dead_letter', 'd', 'route', now())`)
 	if got := f.turn(1000); got != (relay.Returned{Holds: 1}) {
 		t.Errorf("%+v, want the end of the hold on t", got)
 	}

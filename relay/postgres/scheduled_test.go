@@ -1,12 +1,8 @@
 package postgres
 
 import (
-	"context"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/relay"
 )
@@ -67,18 +63,6 @@ func TestDelayedEventsOfOneTimeComeBackInOrder(t *testing.T) {
 	f.delivers(nil, 1, 2, 3, 4, 5)
 }
 
-// shardLocks counts how often each shard is asked for.
-type shardLocks map[int16]int
-
-func (l shardLocks) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	if q.SQL == lockShard {
-		l[q.Args[0].(int16)]++
-	}
-	return ctx
-}
-
-func (shardLocks) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
 // TestBusyShardsAreLeftForTheNextTurn: a batch that waits for a broker keeps its shards. Everything that
 // is due elsewhere must wait for one such shard once, and not for each thing that is due in it.
 func TestBusyShardsAreLeftForTheNextTurn(t *testing.T) {
@@ -95,21 +79,14 @@ func TestBusyShardsAreLeftForTheNextTurn(t *testing.T) {
 		select 'key', 't', ('held ' || i)::bytea, 'retry', now() from generate_series(1, 10) i`)
 	f.exec(`insert into postrider.outbox_hold_shard (hold_id, shard) select hold_id, $1 from postrider.outbox_hold`, busy)
 
-	asked := shardLocks{}
-	cfg := f.relay.Config()
-	cfg.ConnConfig.Tracer = asked
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	store, asked := f.counted()
 	c := f.claim() // holds the shard of busy
-	got, err := NewStore(pool, StoreOptions{}).Return(t.Context(), 1000, time.Second)
+	got, err := store.Return(t.Context(), 1000, time.Second)
 	if err != nil || got != (relay.Returned{Events: 1}) {
 		t.Errorf("%+v, %v, want the event of the free shard", got, err)
 	}
-	if asked[busy] != 1 {
-		t.Errorf("the busy shard was asked for %d times", asked[busy])
+	if asked.shards[busy] != 1 {
+		t.Errorf("the busy shard was asked for %d times", asked.shards[busy])
 	}
 	f.wantStates("1:scheduled 2:pending 3:pending")
 	c.Abandon()

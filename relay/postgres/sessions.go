@@ -67,7 +67,7 @@ func (s sessions) BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error) 
 		return nil, err
 	}
 	if pooler.Behind(conn.Conn()) {
-		o = pgx.TxOptions{BeginQuery: beginReadCommitted + localScript}
+		o = pgx.TxOptions{BeginQuery: beginReadCommitted + localOf(conn.Conn()).script}
 	}
 	tx, err := conn.BeginTx(ctx, o)
 	if err != nil {

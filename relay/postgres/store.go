@@ -5,10 +5,12 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/relay/postgres/pooler"
@@ -23,6 +25,13 @@ type Options struct {
 	// Pooler says whether a pooler in transaction mode stands before the database. Defaults to
 	// pooler.Auto.
 	Pooler pooler.Mode
+	// PublishTimeout is that of the relay which uses the pool. The database ends a transaction whose relay is
+	// silent for longer than IdleInTransactionLimit of it, with the locks of its shards: that of a relay that
+	// is stopped, hangs, or lives behind a network that swallows everything. A session whose machine is gone,
+	// without a word or a reset, ends after about PublishTimeout, by TCP keepalives; behind a pooler that is for
+	// the pooler to do. What remains: until then the shards of such a relay's batches, at most all 64, stand
+	// still. A relay whose process ends frees them at once. Defaults to 10s.
+	PublishTimeout time.Duration
 }
 
 // NewPool opens a pool with the settings the relay relies on, in its sessions or behind a pooler in its
@@ -41,7 +50,18 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 	if o.ApplicationName != "" {
 		cfg.ConnConfig.RuntimeParams["application_name"] = o.ApplicationName
 	}
-	pooler.Configure(cfg, o.Pooler, settings)
+	if o.PublishTimeout == 0 {
+		o.PublishTimeout = defaultPublishTimeout
+	}
+	session := settings(o.PublishTimeout)
+	ofTransaction := newLocal(session)
+	maps.Copy(session, connectionSettings(o.PublishTimeout))
+	pooler.Configure(cfg, o.Pooler, session)
+	connected := cfg.AfterConnect
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		conn.PgConn().CustomData()[localKey] = ofTransaction
+		return connected(ctx, conn)
+	}
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
@@ -56,6 +76,10 @@ type StoreOptions struct {
 	// DeletePublished removes an event when its topic has acknowledged it, instead of marking it
 	// published. Defaults to false.
 	DeletePublished bool
+	// LongestRetry is the longest delay that any topic's retry policy sets, jitter included. An event or a key
+	// that waits for a retry further ahead than that, and a minute more, is tried at once: the database's clock
+	// was put back. Defaults to 48h.
+	LongestRetry time.Duration
 }
 
 // Store implements relay.Store on PostgreSQL.
@@ -64,6 +88,9 @@ type Store struct {
 	water         water
 	order         commitOrder
 	lately        atomic.Int64 // events of the last claim, for the size of the next
+	rotation      rotation
+	clock         clock
+	longestRetry  time.Duration
 	settleQuery   string
 	renewed       atomic.Int64 // when judge last gave the connections up, in Unix nanoseconds
 	processPrefix func(worker string) string
@@ -71,7 +98,10 @@ type Store struct {
 
 // NewStore returns a store on a pool that NewPool opened.
 func NewStore(pool *pgxpool.Pool, o StoreOptions) *Store {
-	s := &Store{pool: sessions{pool}, settleQuery: settlePublished, processPrefix: processOf}
+	s := &Store{pool: sessions{pool}, settleQuery: settlePublished, processPrefix: processOf, longestRetry: o.LongestRetry}
+	if s.longestRetry == 0 {
+		s.longestRetry = defaultLongestRetry
+	}
 	if o.DeletePublished {
 		s.settleQuery = settleDeleted
 	}

@@ -28,7 +28,7 @@ func TestFault18CutAnywhere(t *testing.T) {
 	for _, statement := range []string{
 		"for update of s skip locked", // claiming
 		"as large",                    // reading events
-		"returned_through",            // reading holds
+		"h.probes, h.draining",        // reading holds
 		"starts_with(worker, $1)",     // reading markers
 		"insert into postrider.outbox_batch",
 		"set state = 'published'",
@@ -36,7 +36,7 @@ func TestFault18CutAnywhere(t *testing.T) {
 		"set state = 'exhausted'",
 		"where e.state = 'exhausted'", // claiming letters
 		"set state = 'dead_lettered'",
-		"next_attempt_at <= clock_timestamp()", // looking for what is due
+		"next_attempt_at <= (select clock_timestamp())", // looking for what is due
 	} {
 		before := r.proxy.Cuts()
 		r.proxy.CutAtQuery(1, pgproxy.Containing(statement))

@@ -22,20 +22,25 @@ func relayConnections(c config.Config) int32 { return int32(2*c.Outbox.Workers +
 // Connections is how many database connections a process with all roles opens at most.
 func Connections(c config.Config) int { return int(relayConnections(c)) + serviceConnections }
 
+// relayPool are the settings of the relay's connections.
+func relayPool(c config.Config) postgres.Options {
+	return postgres.Options{
+		MaxConns: relayConnections(c), Pooler: pooler.Mode(c.Database.Pooler), PublishTimeout: c.Outbox.PublishTimeout,
+	}
+}
+
 // makeRelay prepares the relay, where this process has the role.
 func (a *App) makeRelay(ctx context.Context) error {
 	if !a.has(Relay) {
 		return nil
 	}
 	c := a.options.Config
-	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), postgres.Options{
-		MaxConns: relayConnections(c), Pooler: pooler.Mode(c.Database.Pooler),
-	})
+	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), relayPool(c))
 	if err != nil {
 		return err
 	}
 	a.lifecycle.add(closing("relay's database connections", pool.Close))
-	var store relay.Store = postgres.NewStore(pool, postgres.StoreOptions{DeletePublished: c.Outbox.RetentionDays == 0})
+	var store relay.Store = postgres.NewStore(pool, postgres.StoreOptions{DeletePublished: c.Outbox.RetentionDays == 0, LongestRetry: c.LongestRetry()})
 	if c.Outbox.Log {
 		store = actionLog{store, a.options.Logger.With("component", "relay")}
 	}

@@ -1,9 +1,10 @@
--- Holds that are draining or due for a probe, with the shards to return events to: every one of a
--- draining hold, the first of one that is probed. A null shard is a hold with nothing behind it.
-select h.hold_id, h.draining, h.cause, hs.shard
-from (select * from postrider.outbox_hold where scope <> 'dead_letter' and next_probe_at <= clock_timestamp()
-      order by next_probe_at limit 500) h
-left join lateral (
-    select hs.shard from postrider.outbox_hold_shard hs where hs.hold_id = h.hold_id
-    order by hs.shard limit (case when h.draining then 64 else 1 end)) hs on true
-order by h.hold_id, hs.shard
+-- Up to $3 holds that are draining or due for a probe, behind the one that was due at $1 and has the id $2,
+-- each with whether it is in commit order and the shards in which it has parked events. The clock is a subquery: see due_shards.
+select h.hold_id, h.next_probe_at, h.cause = 'commit_order',
+       array(select hs.shard from postrider.outbox_hold_shard hs where hs.hold_id = h.hold_id order by hs.shard)
+from (select p.hold_id, p.next_probe_at, p.cause from postrider.outbox_hold p
+      where p.scope <> 'dead_letter' and p.next_probe_at <= (select clock_timestamp())
+        and p.next_probe_at >= coalesce($1::timestamptz, '-infinity')
+        and (p.next_probe_at, p.hold_id) > (coalesce($1::timestamptz, '-infinity'), $2::bigint)
+      order by p.next_probe_at, p.hold_id limit $3) h
+order by h.next_probe_at, h.hold_id

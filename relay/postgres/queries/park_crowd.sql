@@ -8,7 +8,7 @@ with through as materialized (
                      where h.topic = $3 and h.scope = 'key' and coalesce(sha256(h.key), ''::bytea) = sha256($4)), $2) as id
 ), ahead as materialized (
     select e.id, e.topic = $3 and e.key is not distinct from $4 and e.id > (select id from through)
-               and (e.next_attempt_at is not null or e.available_at <= clock_timestamp()) as crowd
+               and (e.next_attempt_at is not null or e.available_at <= greatest(clock_timestamp(), e.created_at)) as crowd
     from postrider.outbox_event e
     where e.shard = $1 and e.state = 'pending' and e.id > $2 and e.id + 0 > $2 order by e.id + 0 limit $5
 ), held as (

@@ -26,7 +26,7 @@ with pending as (
     from (select hs.hold_id, hs.shard from postrider.outbox_hold_shard hs order by hs.hold_id, hs.shard limit $1::int) hs
     cross join lateral (
         select greatest(e.available_at, e.created_at) as since from postrider.outbox_event e
-        where e.hold_id = hs.hold_id and e.shard = hs.shard and e.state = 'parked' order by e.id limit 1) p
+        where e.hold_id = hs.hold_id and e.shard = hs.shard and e.state = 'parked' order by e.id + 0 limit 1) p
 ), scheduled as (
     select count(*) as events, min(greatest(e.available_at, e.created_at)) filter (where e.available_at <= clock_timestamp()) as since
     from (select e.available_at, e.created_at from postrider.outbox_shard s

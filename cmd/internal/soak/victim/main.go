@@ -79,7 +79,7 @@ func obey(d *death) {
 
 // openPool opens the relay's own pool, with another end to idle transactions if the environment says so.
 func openPool(ctx context.Context) (*pgxpool.Pool, error) {
-	pool, err := postgres.NewPool(ctx, os.Getenv("DATABASE_URL"), postgres.Options{})
+	pool, err := postgres.NewPool(ctx, os.Getenv("DATABASE_URL"), postgres.Options{PublishTimeout: milliseconds("VICTIM_PUBLISH_TIMEOUT_MS")})
 	idle := milliseconds("VICTIM_IDLE_TRANSACTION_MS")
 	if err != nil || idle == 0 {
 		return pool, err

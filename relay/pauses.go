@@ -1,0 +1,20 @@
+package relay
+
+import "time"
+
+// LongestPauses returns, for each cause of a hold that somebody probes, the longest pause that the relay sets
+// between its probes. retry is the longest delay between the attempts of an event. A store takes a probe that
+// is further ahead for one that the clock was put back under. Holds that wait for somebody are not in it.
+func LongestPauses(retry time.Duration) map[Cause]time.Duration {
+	return map[Cause]time.Duration{
+		CauseRetry: retry, CauseInfrastructure: infrastructureProbeCap, CauseRoute: routeProbeCap, CauseStorm: stormProbeCap,
+		CauseRecord: letterPause, CauseCrowded: 0, CauseCommitOrder: 0,
+	}
+}
+
+// LongestSilence returns for how long a relay with this PublishTimeout may work on a claim without a word to
+// the session that holds it: it marks the batch, waits for the acknowledgements, and asks whether any broker
+// is there. What ends silent transactions must wait longer.
+func LongestSilence(publishTimeout time.Duration) time.Duration {
+	return settleTimeout + publishTimeout + pingTimeout
+}

@@ -1,1 +1,0 @@
-delete from postrider.outbox_hold_shard where hold_id = $1 and shard = $2
