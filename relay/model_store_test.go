@@ -174,7 +174,7 @@ func (m *modelStore) putHold(c *HoldChange) int64 {
 	if c.ProbeIn == Forever {
 		next = never
 	}
-	event := int64(c.EventID[15])
+	event := int64(c.EventID[14])<<8 | int64(c.EventID[15])
 	for id, h := range m.holds {
 		if h.Scope == c.Scope && h.Topic == c.Topic && string(h.Key) == string(c.Key) && h.Partition == c.Partition {
 			h.Cause, h.Probes, h.next, h.Draining, h.event = c.Cause, c.Probes, next, c.Draining, event
