@@ -7,7 +7,7 @@ from unnest($1::text[]) t(topic)
 cross join lateral (
     select * from postrider.outbox_event e
     where e.state = 'exhausted' and e.topic = t.topic
-      and coalesce(e.next_attempt_at, '-infinity'::timestamptz) <= clock_timestamp()
+      and coalesce(e.next_attempt_at, '-infinity'::timestamptz) <= (select clock_timestamp())
     order by coalesce(e.next_attempt_at, '-infinity'::timestamptz), e.id
     limit $2
     for update of e skip locked

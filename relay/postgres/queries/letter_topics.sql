@@ -10,6 +10,6 @@ select t.topic, false from t
 where t.topic is not null
   and (select true from postrider.outbox_event e
        where e.state = 'exhausted' and e.topic = t.topic
-         and coalesce(e.next_attempt_at, '-infinity'::timestamptz) <= clock_timestamp() limit 1)
+         and coalesce(e.next_attempt_at, '-infinity'::timestamptz) <= (select clock_timestamp()) limit 1)
 union all
-select h.topic, true from postrider.outbox_hold h where h.scope = 'dead_letter' and h.next_probe_at > clock_timestamp()
+select h.topic, true from postrider.outbox_hold h where h.scope = 'dead_letter' and h.next_probe_at > (select clock_timestamp())
