@@ -2,6 +2,7 @@ package relay
 
 import (
 	"math/rand/v2"
+	"time"
 
 	"github.com/postrider/postrider/relay/outbox"
 )
@@ -117,7 +118,7 @@ func (p *plan) sort(i int) {
 
 // fencePatience is how long events of a topic in commit order wait where they are, for a transaction that
 // may commit earlier ones, before they are parked out of the others' way.
-const fencePatience = 500e6 // 500 ms
+const fencePatience = 500 * time.Millisecond
 
 // wait keeps an event back: behind a hold or, when there is none, until no transaction can commit an
 // earlier event of its topic.

@@ -40,7 +40,7 @@ func (s *stage) deck(rng *rand.Rand) []fault {
 	return deck
 }
 
-func the0050rocess(i int) string { return fmt.Sprintf("process %d", i) }
+func nthProcess(i int) string { return fmt.Sprintf("process %d", i) }
 
 // between is a random time.
 func between(rng *rand.Rand, low, high time.Duration) time.Duration {
@@ -55,19 +55,19 @@ func (s *stage) processFaults(rng *rand.Rand, relay int, step string) []fault {
 	stopped := s.pace.idle + s.pace.publish + s.outage(rng)
 	other := rng.IntN(relays)
 	return []fault{
-		{"kill -9 of a relay at a step", []string{the0050rocess(relay)}, func() error {
+		{"kill -9 of a relay at a step", []string{nthProcess(relay)}, func() error {
 			s.actors[relay].dieAt(step, 2*time.Second)
 			return nil
 		}},
-		{"kill -9 of both relays", []string{the0050rocess(0), the0050rocess(1)}, func() error {
+		{"kill -9 of both relays", []string{nthProcess(0), nthProcess(1)}, func() error {
 			s.actors[0].kill()
 			s.actors[1].kill()
 			return nil
 		}},
-		{"SIGSTOP of a relay past every timeout", []string{the0050rocess(other)}, func() error {
+		{"SIGSTOP of a relay past every timeout", []string{nthProcess(other)}, func() error {
 			return s.stopAndGoOn(s.actors[other], stopped)
 		}},
-		{"kill -9 of the collector", []string{the0050rocess(relays)}, func() error {
+		{"kill -9 of the collector", []string{nthProcess(relays)}, func() error {
 			s.actors[relays].kill()
 			return nil
 		}},
