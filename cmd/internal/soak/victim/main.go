@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/relay"
@@ -86,6 +87,14 @@ func openPool(ctx context.Context) (*pgxpool.Pool, error) {
 	}
 	defer pool.Close()
 	cfg := pool.Config()
-	cfg.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(idle.Milliseconds(), 10)
+	// After the pool's own, which sets all that its sessions get.
+	own := cfg.BeforeConnect
+	cfg.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
+		if err := own(ctx, c); err != nil {
+			return err
+		}
+		c.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(idle.Milliseconds(), 10)
+		return nil
+	}
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
