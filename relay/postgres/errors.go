@@ -22,8 +22,11 @@ const (
 	codeTimeout = "DATABASE_TIMEOUT"
 )
 
-// errReadOnlyServer is why a connection to a standby is not used.
-var errReadOnlyServer = errors.New("the server takes no writes: it is a standby, or default_transaction_read_only is on")
+// ErrReadOnlyServer is why a connection to a standby is not used; see Writable.
+var ErrReadOnlyServer = errors.New("the server takes no writes: it is a standby, or default_transaction_read_only is on")
+
+// HintReadOnlyServer says what to do about it.
+const HintReadOnlyServer = "a failover may be under way; otherwise let database.url name the primary"
 
 // meaning is what an SQLSTATE means for the relay.
 type meaning struct {
@@ -115,8 +118,8 @@ func classify(err error, writing bool) *relay.StoreError {
 	var connect *pgconn.ConnectError
 	var pg *pgconn.PgError
 	switch {
-	case errors.Is(err, errReadOnlyServer):
-		e.Code, e.Hint = codeReadOnlyServer, "a failover may be under way; otherwise let database.url name the primary"
+	case errors.Is(err, ErrReadOnlyServer):
+		e.Code, e.Hint = codeReadOnlyServer, HintReadOnlyServer
 		return e
 	case errors.As(err, &pg):
 		ended := pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC"
@@ -168,11 +171,12 @@ func (s *Store) judge(err *error, writing bool) {
 	*err = e
 }
 
-// writable refuses a connection to a server that takes no writes. Servers tell by themselves; a pooler
-// that does not pass it on is believed.
-func writable(_ context.Context, conn *pgconn.PgConn) error {
+// Writable refuses a connection to a server that takes no writes, with ErrReadOnlyServer. Servers tell by
+// themselves; a pooler that does not pass it on is believed. It is for pgconn.Config.ValidateConnect, where
+// target_session_attrs left that empty.
+func Writable(_ context.Context, conn *pgconn.PgConn) error {
 	if conn.ParameterStatus("in_hot_standby") == "on" || conn.ParameterStatus("default_transaction_read_only") == "on" {
-		return errReadOnlyServer
+		return ErrReadOnlyServer
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func TestClassifyWhatIsNotTheServers(t *testing.T) {
 		"no answer":                     {context.DeadlineExceeded, false, relay.StoreTransient, codeTimeout},
 		"nothing listens":               {unreachable, false, relay.StoreTransient, codeUnreachable},
 		"nothing listens, for a commit": {unreachable, true, relay.StoreTransient, codeUnreachable},
-		"a standby":                     {errReadOnlyServer, true, relay.StoreTransient, codeReadOnlyServer},
+		"a standby":                     {ErrReadOnlyServer, true, relay.StoreTransient, codeReadOnlyServer},
 	} {
 		if got := classify(fmt.Errorf("doing: %w", c.err), c.writing); got.Class != c.class || got.Code != c.code {
 			t.Errorf("%s: %s, %s, want %s, %s", name, got.Class, got.Code, c.class, c.code)

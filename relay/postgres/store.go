@@ -66,7 +66,7 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
 	if cfg.ConnConfig.ValidateConnect == nil { // target_session_attrs was not given
-		cfg.ConnConfig.ValidateConnect = writable
+		cfg.ConnConfig.ValidateConnect = Writable
 	}
 	return pgxpool.NewWithConfig(ctx, cfg)
 }

@@ -14,14 +14,15 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/obs"
+	"github.com/postrider/postrider/relay/postgres"
 	"github.com/postrider/postrider/relay/postgres/pooler"
 )
 
 // connectLimit bounds the first connection and its questions.
 const connectLimit = 10 * time.Second
 
-// Connect opens one connection to the database. Its error says what is wrong and what to do, and
-// has no password in it.
+// Connect opens one connection to the database, on a server that takes writes. Its error says what is wrong
+// and what to do, and has no password in it.
 func Connect(ctx context.Context, address config.DatabaseURL) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
@@ -29,6 +30,7 @@ func Connect(ctx context.Context, address config.DatabaseURL) (*pgx.Conn, error)
 	if err != nil {
 		return nil, errors.New("database.url is not accepted by the PostgreSQL client") // err quotes the URL
 	}
+	refuseReadOnly(&cfg.Config)
 	conn, err := pooler.Connect(ctx, cfg)
 	if err != nil {
 		return nil, unreachable(address, err)
@@ -36,9 +38,21 @@ func Connect(ctx context.Context, address config.DatabaseURL) (*pgx.Conn, error)
 	return conn, nil
 }
 
+// refuseReadOnly has servers refused that take no writes, as the relay refuses them, unless the address says
+// by target_session_attrs which servers are meant: whoever only reads may so use a standby.
+func refuseReadOnly(cfg *pgconn.Config) {
+	if cfg.ValidateConnect == nil {
+		cfg.ValidateConnect = postgres.Writable
+	}
+}
+
 func unreachable(address config.DatabaseURL, err error) error {
+	what := "reached"
+	if errors.Is(err, postgres.ErrReadOnlyServer) {
+		what = "used"
+	}
 	return &connectError{
-		text:  fmt.Sprintf("the database %s cannot be reached: %s%s", address, attempts(err), connectHint(err)),
+		text:  fmt.Sprintf("the database %s cannot be %s: %s%s", address, what, attempts(err), connectHint(err)),
 		cause: err,
 	}
 }
@@ -64,6 +78,8 @@ func connectHint(err error) string {
 	var refused *pgconn.PgError
 	var network *net.OpError
 	switch {
+	case errors.Is(err, postgres.ErrReadOnlyServer):
+		return "; " + postgres.HintReadOnlyServer
 	case errors.As(err, &refused):
 		switch refused.Code {
 		case "28P01", "28000": // invalid_password, invalid_authorization_specification
@@ -79,7 +95,7 @@ func connectHint(err error) string {
 	return ""
 }
 
-// OpenPool opens a pool of connections with settings that keep no session for ever where there is no pooler,
+// OpenPool opens a pool of connections to a server that takes writes, with settings that keep no session for ever where there is no pooler,
 // and proves that the database can be reached; its error is as Connect's.
 func OpenPool(ctx context.Context, database config.Database, connections int32) (*pgxpool.Pool, error) {
 	address := database.URL
@@ -88,6 +104,7 @@ func OpenPool(ctx context.Context, database config.Database, connections int32) 
 		return nil, errors.New("database.url is not accepted by the PostgreSQL client") // err quotes the URL
 	}
 	cfg.MaxConns = connections
+	refuseReadOnly(&cfg.ConnConfig.Config)
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}

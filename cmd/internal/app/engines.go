@@ -19,8 +19,17 @@ import (
 // one to mark its batch, so fewer would make workers wait for each other.
 func relayConnections(c config.Config) int32 { return int32(2*c.Outbox.Workers + 4) }
 
+// doorbellConnections is the one that listens for writers, outside of all pools.
+const doorbellConnections = 1
+
 // Connections is how many database connections a process with all roles opens at most.
-func Connections(c config.Config) int { return int(relayConnections(c)) + serviceConnections }
+func Connections(c config.Config) int {
+	n := int(relayConnections(c)) + serviceConnections
+	if c.Outbox.Doorbell {
+		n += doorbellConnections
+	}
+	return n
+}
 
 // relayPool are the settings of the relay's connections.
 func relayPool(c config.Config) postgres.Options {

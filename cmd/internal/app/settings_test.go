@@ -41,12 +41,14 @@ func TestSessionsOutliveABatch(t *testing.T) {
 // What a process opens is what is said of it.
 func TestConnections(t *testing.T) {
 	t.Parallel()
-	c, err := config.Load(config.Sources{Flags: map[string]string{"outbox.workers": "7"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := Connections(c); got != 2*7+4+serviceConnections {
-		t.Errorf("%d connections", got)
+	for bell, more := range map[string]int{"true": 1, "false": 0} {
+		c, err := config.Load(config.Sources{Flags: map[string]string{"outbox.workers": "7", "outbox.doorbell": bell}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Connections(c); got != 2*7+4+serviceConnections+more {
+			t.Errorf("with the doorbell %s: %d connections", bell, got)
+		}
 	}
 }
 
