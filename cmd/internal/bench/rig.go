@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,7 +25,8 @@ type rig struct {
 	o          *options
 	log        io.Writer
 	server     *pgserver.Server
-	admin      *pgx.Conn // to the maintenance database
+	mu         sync.Mutex
+	admin      *pgx.Conn // to the maintenance database; for one at a time
 	postmaster int
 	profiles   int
 }
@@ -131,6 +133,14 @@ type database struct {
 	conn *pgx.Conn
 }
 
+// administer runs a statement on the maintenance database.
+func (r *rig) administer(ctx context.Context, sql string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, err := r.admin.Exec(ctx, sql)
+	return err
+}
+
 // newDatabase copies the template, or makes an empty database.
 func (r *rig) newDatabase(ctx context.Context, name string, migrated bool) (*database, error) {
 	d := &database{rig: r, name: name, url: r.urlOf(name)}
@@ -138,7 +148,7 @@ func (r *rig) newDatabase(ctx context.Context, name string, migrated bool) (*dat
 	if migrated {
 		sql += " template " + template
 	}
-	if _, err := r.admin.Exec(ctx, sql); err != nil {
+	if err := r.administer(ctx, sql); err != nil {
 		return nil, fmt.Errorf("create database %s: %w", name, err)
 	}
 	var err error
@@ -156,7 +166,7 @@ func (d *database) drop() {
 	if d.conn != nil {
 		_ = d.conn.Close(ctx)
 	}
-	if _, err := d.rig.admin.Exec(ctx, "drop database if exists "+pgx.Identifier{d.name}.Sanitize()+" with (force)"); err != nil {
+	if err := d.rig.administer(ctx, "drop database if exists "+pgx.Identifier{d.name}.Sanitize()+" with (force)"); err != nil {
 		d.rig.say("drop database %s: %v", d.name, err)
 	}
 }
