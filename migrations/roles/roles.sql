@@ -57,20 +57,16 @@ grant select, delete on postrider.outbox_idempotency_key to postrider_relay;
 grant select, insert, update on postrider.dlq_entry, postrider.dlq_letter to postrider_relay;
 grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_generate_v7(),
     postrider.dlq_event_closed(uuid, integer), postrider.outbox_add_partitions(integer),
-    postrider.outbox_drop_partition(interval, boolean) to postrider_relay;
+    postrider.outbox_drop_partition(interval, boolean), postrider.outbox_release(bigint), postrider.outbox_skip(bigint, text),
+    postrider.outbox_redrive(bigint) to postrider_relay;
 
 -- Operators: they read everything, write what an investigation came to, and treat what waits by hand.
 grant select on all tables in schema postrider to postrider_operator;
 grant update (resolution_status, resolution_timestamp, resolution_notes, resolved_by, metadata, updated_at)
     on postrider.dlq_entry to postrider_operator;
--- `postrider outbox release` changes a hold. `outbox skip` gives an event up, `outbox redrive` puts one back,
--- each under the lock of its shard, which takes the right to update that. What an event says (topic, key,
--- payload, headers) and who it is are not theirs to change, nor is removing anything.
-grant update (cause, next_probe_at, draining) on postrider.outbox_hold to postrider_operator;
-grant update (low_water) on postrider.outbox_shard to postrider_operator;
-grant insert (hold_id, shard, returned_through), update (returned_through) on postrider.outbox_hold_shard to postrider_operator;
-grant update (state, hold_id, attempts, episode, sent_at, next_attempt_at, first_error_at, last_error_at,
-              last_error_class, last_error_code, last_error, updated_at)
-    on postrider.outbox_event to postrider_operator;
+-- What `postrider outbox release`, `skip` and `redrive` do: functions with the owner's rights, which know when
+-- each is allowed and take the locks that it needs. Nothing else of an event, a hold or a shard is theirs to change.
+grant execute on function postrider.outbox_release(bigint), postrider.outbox_skip(bigint, text), postrider.outbox_redrive(bigint)
+    to postrider_operator;
 
 commit;

@@ -6,10 +6,13 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/relay/outbox"
 )
+
+// What people may do by hand the database does itself, in functions with the owner's rights: so their role
+// needs no right to change events, holds or shards.
 
 // Errors of what somebody asks for by hand. Those returned wrap one of these.
 var (
@@ -34,7 +37,7 @@ type Released struct {
 func (s *Store) Release(ctx context.Context, holdID int64) (Released, error) {
 	var r Released
 	var key []byte
-	err := s.pool.QueryRow(ctx, holdForRelease, holdID).Scan(&r.Scope, &r.Topic, &key, &r.Cause, &r.Draining)
+	err := s.pool.QueryRow(ctx, releaseHold, holdID).Scan(&r.Scope, &r.Topic, &key, &r.Cause, &r.Draining)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, fmt.Errorf("hold %d: %w: it may have ended by itself", holdID, ErrNotFound)
 	}
@@ -42,101 +45,34 @@ func (s *Store) Release(ctx context.Context, holdID int64) (Released, error) {
 	return r, err
 }
 
-// target is an event that somebody wants to be treated by hand, its shard locked.
-type target struct {
-	id    int64
-	shard int16
-	state outbox.State
-	topic string
-	key   []byte
-	hold  *int64 // on its key
-	cause relay.Cause
-	// draining says that what waited behind the hold comes back, about that the hold comes from this event.
-	draining, about bool
-}
-
-// onEvent runs f with the event, under the lock of its shard.
-func (s *Store) onEvent(ctx context.Context, id int64, f func(pgx.Tx, *target) error) error {
-	var e target
-	find := func(q interface {
-		QueryRow(context.Context, string, ...any) pgx.Row
-	}) error {
-		err := q.QueryRow(ctx, findEvent, id).Scan(&e.id, &e.shard, &e.state, &e.topic, &e.key, &e.hold, &e.cause, &e.draining, &e.about)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return fmt.Errorf("event %d: %w", id, ErrNotFound)
-		}
-		return err
-	}
-	if err := find(s.pool); err != nil {
-		return err
-	}
-	err := s.inShard(ctx, e.shard, func(tx pgx.Tx) error {
-		if err := find(tx); err != nil { // what the last owner of the shard made of it
-			return err
-		}
-		return f(tx, &e)
-	})
-	if errors.Is(err, errBusy) {
-		return fmt.Errorf("event %d: %w: its shard is in work, try again", id, ErrRefused)
-	}
-	return err
-}
-
 // Skip gives up an event that waits, by hand: it goes to the dead-letter topic with the reason, and the
 // later ones of its key go on.
 func (s *Store) Skip(ctx context.Context, id int64, reason string) error {
-	return s.onEvent(ctx, id, func(tx pgx.Tx, e *target) error {
-		switch e.state {
-		case outbox.Pending, outbox.Parked, outbox.Scheduled:
-		default:
-			return fmt.Errorf("event %d: %w: it is %s, only one that waits can be skipped", id, ErrRefused, e.state)
-		}
-		if _, err := tx.Exec(ctx, skipEvent, id, text("skipped by hand: "+reason)); err != nil {
-			return err
-		}
-		if e.hold == nil || !e.about {
-			return nil
-		}
-		query := probeHoldNow // the next one of the key need not wait for the retry of this one
-		if e.cause == relay.CauseRedrive {
-			query = holdForRelease // it waited for this event alone
-		}
-		_, err := tx.Exec(ctx, query, *e.hold)
-		return err
-	})
+	return s.onEvent(ctx, id, skipEvent, text(reason))
 }
 
 // Redrive puts a dead-lettered event that halted its key back in its place: it is sent next, and the key
 // goes on when it is acknowledged.
 func (s *Store) Redrive(ctx context.Context, id int64) error {
-	return s.onEvent(ctx, id, func(tx pgx.Tx, e *target) error {
-		switch {
-		case e.state == outbox.Exhausted:
-			return fmt.Errorf("event %d: %w: its dead letter is on its way; redrive it when that has arrived", id, ErrRefused)
-		case e.state != outbox.DeadLettered:
-			return fmt.Errorf("event %d: %w: it is %s, only a dead-lettered one can be put back", id, ErrRefused, e.state)
-		case e.hold == nil || e.cause != relay.CauseHalted || e.draining:
-			return fmt.Errorf("event %d: %w: it does not halt its key, so later events of the key may have gone; "+
-				"send its content as a new event instead", id, ErrRefused)
-		}
-		var halting int64
-		var draining bool
-		switch err := tx.QueryRow(ctx, haltingEvent, *e.hold).Scan(&halting, &draining); {
-		case err != nil:
-			return err
-		case draining: // somebody released it just now
-			return fmt.Errorf("event %d: %w: its key was released, later events of the key are on their way", id, ErrRefused)
-		case halting != id:
-			return fmt.Errorf("event %d: %w: its key is halted by event %d, which alone can be put back; "+
-				"send the content of this one as a new event instead", id, ErrRefused, halting)
-		}
-		if _, err := tx.Exec(ctx, putBackEvent, id); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, lowerWater, e.shard, id); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, letRedrivenThrough, *e.hold, e.shard, id)
+	return s.onEvent(ctx, id, redriveEvent)
+}
+
+// onEvent runs one of the functions that treat an event under the lock of its shard.
+func (s *Store) onEvent(ctx context.Context, id int64, query string, args ...any) error {
+	err := s.inTurn(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, query, append([]any{id}, args...)...)
 		return err
 	})
+	var pg *pgconn.PgError
+	switch {
+	case errors.Is(err, errBusy):
+		return fmt.Errorf("event %d: %w: its shard is in work, try again", id, ErrRefused)
+	case !errors.As(err, &pg):
+		return err
+	case pg.Code == "P0002": // no_data_found
+		return fmt.Errorf("event %d: %w", id, ErrNotFound)
+	case pg.Code == "55000": // object_not_in_prerequisite_state
+		return fmt.Errorf("event %d: %w: %s", id, ErrRefused, pg.Detail)
+	}
+	return err
 }

@@ -1,0 +1,1 @@
+select postrider.outbox_redrive($1)
