@@ -22,6 +22,8 @@ const (
 	clockSlack = time.Minute
 	// clockStep is how far the clock must have been put back to be noticed.
 	clockStep = 10 * time.Second
+	// pullLettersAtOnce is how many letters of a topic are pulled in at once.
+	pullLettersAtOnce = 1000
 )
 
 // clock notices that the database's clock was put back, which all waiting is measured by: everything that
@@ -34,6 +36,8 @@ type clock struct {
 	back   bool      // put back since scheduled events were looked through
 	looked bool      // they were, once at least: nobody knows what happened before
 	far    []int16   // shards with scheduled events that are too far ahead
+	// letters says that there may be some that are offered too far ahead.
+	letters bool
 }
 
 // ask queues the question what time it is.
@@ -58,8 +62,8 @@ func (c *clock) hear(said, heard time.Time) {
 }
 
 // pullIn makes due what would wait for longer than anything can: holds now and then, and at once after the
-// clock was put back; events that wait for a retry after that and at the beginning, because they have to be
-// looked for among those that their writers delayed.
+// clock was put back; events that wait for a retry, and letters that were refused, after that and at the
+// beginning, because they have to be looked for among all others.
 func (s *Store) pullIn(ctx context.Context, grace time.Duration) error {
 	c := &s.clock
 	c.mu.Lock()
@@ -86,7 +90,15 @@ func (s *Store) pullIn(ctx context.Context, grace time.Duration) error {
 		if err != nil {
 			return fmt.Errorf("look for retries that the clock was put back under: %w", err)
 		}
-		c.back, c.looked = false, true
+		c.back, c.looked, c.letters = false, true, true
+	}
+	if c.letters {
+		var n int
+		longest := relay.LongestPauses(s.longestRetry)[relay.CauseRecord] + clockSlack
+		if err := s.pool.QueryRow(ctx, pullLetters, micros(longest), pullLettersAtOnce).Scan(&n); err != nil {
+			return fmt.Errorf("look for letters that the clock was put back under: %w", err)
+		}
+		c.letters = n > 0
 	}
 	if len(c.far) == 0 {
 		return nil

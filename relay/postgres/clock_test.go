@@ -125,6 +125,56 @@ func TestClockPutBackUnderRetries(t *testing.T) {
 	f.wantStates("1:pending(1) 2:pending 3:scheduled 4:pending(1)")
 }
 
+// TestClockPutBackUnderLetters: a letter that was refused waits a minute, and not a day more because the clock
+// was put back; those in hand elsewhere are left to whoever has them.
+func TestClockPutBackUnderLetters(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.insert("a", "b", "c", "d")
+	f.exec(`update postrider.outbox_event set topic = 'u' where id > 2`)
+	f.exec(`update postrider.outbox_event set state = 'exhausted', episode = 1, updated_at = now()`)
+	l := f.letters(32)
+	f.done(l.Settle(t.Context(), &relay.LetterSettlement{Postponed: letterIDs(l), PostponeFor: time.Minute}))
+	putBack := func(ids ...int64) {
+		f.exec(`update postrider.outbox_event set next_attempt_at = next_attempt_at + interval '1 day' where id = any ($1)`, ids)
+	}
+	waiting := func() string {
+		return value[string](f, `select coalesce(string_agg(id::text, ' ' order by id), '') from postrider.outbox_event where next_attempt_at > clock_timestamp()`)
+	}
+	putBack(1, 3)
+	f.turn(1000) // the first look of this store
+	if got := waiting(); got != "2 4" {
+		t.Errorf("the letters that still wait are %q, want those in time", got)
+	}
+
+	// Later it is noticed at once, and a thousand at a time are no bound.
+	f.exec(`insert into postrider.outbox_event (topic, state, next_attempt_at, updated_at)
+		select 'u', 'exhausted', now() + interval '1 day', now() from generate_series(1, 2 * $1 + 1)`, pullLettersAtOnce)
+	putBack(2, 4)
+	tx, err := f.db.Conn(t).Begin(t.Context())
+	f.done(err)
+	_, err = tx.Exec(t.Context(), `select from postrider.outbox_event where id = 2 for update`)
+	f.done(err)
+	f.turn(1000)
+	if got := value[int](f, `select count(*) from postrider.outbox_event where next_attempt_at > clock_timestamp()`); got != 2*pullLettersAtOnce+3 {
+		t.Errorf("%d letters wait before anybody looked again", got)
+	}
+	c := &f.store.clock
+	c.mu.Lock()
+	c.said = c.said.Add(time.Hour)
+	c.mu.Unlock()
+	for range 5 { // notices, three times as many as go at once, and finds no more
+		f.turn(1000)
+	}
+	if got := waiting(); got != "2" {
+		t.Errorf("the letters that still wait are %.100q, want the one in hand", got)
+	}
+	f.done(tx.Rollback(t.Context()))
+	if got := letterIDs(f.letters(5000)); len(got) != 2*pullLettersAtOnce+4-1 {
+		t.Errorf("%d letters can be sent", len(got))
+	}
+}
+
 // TestLongestRetry: who says how long retries wait has the clock's victims back sooner.
 func TestLongestRetry(t *testing.T) {
 	t.Parallel()
@@ -170,6 +220,7 @@ func TestTimesAreConditionsOfIndexes(t *testing.T) {
 		"find_far_scheduled": {"1000", `Index Cond: \(.*next_attempt_at > `},
 		"pull_scheduled":     {"1000", `Index Cond: \(.*next_attempt_at > `},
 		"due_holds":          {"null, 0, 500", `Index Cond: \(.*next_probe_at <= `},
+		"pull_letters":       {"1000, 1000", `Index Cond: \(.*next_attempt_at.* > `},
 		"pull_probes":        {"'{retry,route}'::text[], '{1,2}'::bigint[]", `Index Cond: \(.*next_probe_at > `},
 	} {
 		for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {

@@ -60,6 +60,7 @@ var (
 	endHolds         = query("end_holds")
 	pullProbes       = query("pull_probes")
 	findFarScheduled = query("find_far_scheduled")
+	pullLetters      = query("pull_letters")
 	pullScheduled    = query("pull_scheduled")
 	readStatus       = query("read_status")
 	listHolds        = query("list_holds")

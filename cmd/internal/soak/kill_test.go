@@ -2,6 +2,8 @@ package soak
 
 import (
 	"context"
+	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -21,7 +23,16 @@ var steps = []string{
 	"letters claimed", "letters acknowledged", "letters settling", "returning",
 }
 
-func TestMain(m *testing.M) { kafkatest.Main(withPostgres{m}) }
+// atOnce is how many of these tests run at the same time, unless -parallel says otherwise: they mostly wait.
+const atOnce = 4
+
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	kafkatest.Main(withPostgres{m})
+}
 
 // withPostgres nests one rig in the other, so that both stop what they started.
 type withPostgres struct{ m *testing.M }
@@ -59,13 +70,13 @@ func TestKilledAtEveryStep(t *testing.T) {
 		pool := db.Pool(t)
 		topics := []string{b.Topic(t, 4, nil), b.Topic(t, 4, nil), b.Topic(t, 1, nil)}
 		dlq := b.Topic(t, 3, nil)
-		w := &Workload{Pool: pool, Topics: topics, Keys: 500, Rate: 2000, PoisonEvery: 800, Seed: seed(t)}
+		w := &Workload{Pool: pool, Topics: topics, Keys: 500, Rate: 2000, PoisonEvery: 200, Seed: seed(t)}
 		if err := w.Prepare(ctx); err != nil {
 			t.Fatal(err)
 		}
 		binary := build(t, "./victim")
-		total := duration(t, 12*time.Second)
-		pauseMin, pauseMax := 300*time.Millisecond, 900*time.Millisecond
+		total := duration(t, 7*time.Second)
+		pauseMin, pauseMax := 100*time.Millisecond, 400*time.Millisecond
 		if total > 30*time.Second {
 			pauseMin, pauseMax = 3*time.Second, 6*time.Second
 		}
@@ -79,7 +90,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 		for n := 0; writing.Err() == nil; n++ {
 			step := steps[n%len(steps)]
 			pause := pauseMin + time.Duration(rng.Int64N(int64(pauseMax-pauseMin)))
-			if victim(t, binary, db.URL, b, dlq, step, pause).killed(writing, pause+3*time.Second) {
+			if victim(t, binary, db.URL, b, dlq, step, pause).killed(writing, pause+2*time.Second) {
 				kills[step]++
 			} else {
 				kills["at any time"]++

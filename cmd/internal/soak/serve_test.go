@@ -28,8 +28,8 @@ func TestServeKilled(t *testing.T) {
 		start := func() *process {
 			return run(t, binary, []string{"serve", "--http", "127.0.0.1:0"}, db.URL, b, "DLQ_TOPIC="+dlq, "DLQ_GROUP="+dlq+".collector", "LOG_LEVEL=warn")
 		}
-		total := duration(t, 10*time.Second)
-		pauseMin, pauseMax := 1500*time.Millisecond, 2500*time.Millisecond
+		total := duration(t, 5*time.Second)
+		pauseMin, pauseMax := 600*time.Millisecond, 1200*time.Millisecond
 		if total > 30*time.Second {
 			pauseMin, pauseMax = 3*time.Second, 6*time.Second
 		}

@@ -20,7 +20,7 @@ func TestTwoRelays(t *testing.T) {
 		topics := []string{b.Topic(t, 4, nil), b.Topic(t, 4, nil)}
 		dlq := b.Topic(t, 1, nil)
 		w := &Workload{Pool: pool, Topics: topics, Keys: 500, Rate: 2000, Seed: seed(t)}
-		backlog, total := 40_000, duration(t, 6*time.Second)
+		backlog, total := 20_000, duration(t, 3*time.Second)
 		if total > 30*time.Second {
 			// Ten events a transaction: two cores do not carry 5,000 transactions of this kind a second beside
 			// two relays, a broker and the checker.
