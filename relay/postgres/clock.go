@@ -61,6 +61,13 @@ func (c *clock) hear(said, heard time.Time) {
 	c.said, c.heard = said, heard
 }
 
+// now is the database's time when it was asked last.
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.said
+}
+
 // pullIn makes due what would wait for longer than anything can: holds now and then, and at once after the
 // clock was put back; events that wait for a retry, and letters that were refused, after that and at the
 // beginning, because they have to be looked for among all others.

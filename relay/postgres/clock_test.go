@@ -146,6 +146,7 @@ func TestClockPutBackUnderLetters(t *testing.T) {
 	if got := waiting(); got != "2 4" {
 		t.Errorf("the letters that still wait are %q, want those in time", got)
 	}
+	f.turn(1000) // there are no more
 
 	// Later it is noticed at once, and a thousand at a time are no bound.
 	f.exec(`insert into postrider.outbox_event (topic, state, next_attempt_at, updated_at)
@@ -170,7 +171,7 @@ func TestClockPutBackUnderLetters(t *testing.T) {
 		t.Errorf("the letters that still wait are %.100q, want the one in hand", got)
 	}
 	f.done(tx.Rollback(t.Context()))
-	if got := letterIDs(f.letters(5000)); len(got) != 2*pullLettersAtOnce+4-1 {
+	if got := letterIDs(f.letters(5000)); len(got) != 2*pullLettersAtOnce+4 {
 		t.Errorf("%d letters can be sent", len(got))
 	}
 }
@@ -219,7 +220,7 @@ func TestTimesAreConditionsOfIndexes(t *testing.T) {
 		"return_scheduled":   {"1000", `Index Cond: \(.*next_attempt_at <= `},
 		"find_far_scheduled": {"1000", `Index Cond: \(.*next_attempt_at > `},
 		"pull_scheduled":     {"1000", `Index Cond: \(.*next_attempt_at > `},
-		"due_holds":          {"null, 0, 500", `Index Cond: \(.*next_probe_at <= `},
+		"due_holds":          {"null, 0, 500, null", `Index Cond: \(.*next_probe_at <= `},
 		"pull_letters":       {"1000, 1000", `Index Cond: \(.*next_attempt_at.* > `},
 		"pull_probes":        {"'{retry,route}'::text[], '{1,2}'::bigint[]", `Index Cond: \(.*next_probe_at > `},
 	} {

@@ -249,6 +249,38 @@ func TestDeadLetteredEventsStayForTheirInvestigation(t *testing.T) {
 	}
 }
 
+// TestHaltingEventsStay: the row of an event that halts its key stays as long as it does, whatever became of its
+// investigation, so that it can be put back and its hold is about something. Released, or put back and sent, it
+// goes as any other.
+func TestHaltingEventsStay(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.insert("a", "b", "c", "a", "b")
+	limits := relay.PurgeLimits{Kind: relay.PurgeDeadLettered, Keep: relay.Day, Rows: 10}
+	for _, key := range []string{"a", "b"} {
+		f.halt(key)
+	}
+	f.settle(f.claim(), &relay.Settlement{Exhausted: []relay.Failure{*failure(3, 5)}})
+	f.buried(1, 2, 3)
+	f.exec(`update postrider.outbox_event set sent_at = sent_at - interval '2 days' where state = 'dead_lettered'`)
+	for id := range int64(3) {
+		f.record(id+1, 1, "manually_resolved")
+	}
+	if got := f.purge(limits); got != 1 {
+		t.Errorf("%d events went, want the one that halts nothing", got)
+	}
+	f.wantStates("1:dead_lettered(5) 2:dead_lettered(5) 4:parked 5:parked")
+	f.done(f.store.Redrive(t.Context(), 1))
+	if _, err := f.store.Release(t.Context(), value[int64](f, `select hold_id from postrider.outbox_hold where key = 'b'`)); err != nil {
+		t.Fatal(err)
+	}
+	limits.Restart = true
+	if got := f.purge(limits); got != 1 {
+		t.Errorf("%d events went, want the one whose key was released", got)
+	}
+	f.wantStates("1:pending 4:parked 5:parked")
+}
+
 func TestOldIdempotencyKeysGo(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

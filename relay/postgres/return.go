@@ -30,9 +30,11 @@ const (
 // rotation is where the turns have come to, so that everything has its turn.
 type rotation struct {
 	mu sync.Mutex
-	// behind is the last hold that was looked at; nil begins anew.
+	// behind is the last hold that was looked at; nil begins anew. A round goes up to what was due when it began:
+	// where as many become due all the time as a turn looks at, those before them have their turn again all the same.
 	behind *time.Time
 	hold   int64
+	until  *time.Time
 	// waited is the shard that was waited for last.
 	waited int16
 }
@@ -92,7 +94,7 @@ type turn struct {
 func (t *turn) look(ctx context.Context) error {
 	s, r := t.store, &t.store.rotation
 	r.mu.Lock()
-	behind, hold := r.behind, r.hold
+	behind, hold, until := r.behind, r.hold, r.until
 	r.mu.Unlock()
 	due := map[int16]bool{}
 	found, inCommitOrder := 0, false
@@ -105,7 +107,7 @@ func (t *turn) look(ctx context.Context) error {
 			}
 			return err
 		})
-		b.Queue(dueHolds, behind, hold, dueAtOnce).Query(func(rows pgx.Rows) error {
+		b.Queue(dueHolds, behind, hold, dueAtOnce, until).Query(func(rows pgx.Rows) error {
 			var at time.Time
 			var shards []int16
 			var fenced bool
@@ -137,11 +139,14 @@ func (t *turn) look(ctx context.Context) error {
 	}
 	t.shards = slices.Sorted(maps.Keys(due))
 	anew := found == 0 && behind != nil
-	if found < dueAtOnce {
-		behind, hold = nil, 0
+	switch {
+	case found < dueAtOnce:
+		behind, hold, until = nil, 0, nil
+	case until == nil:
+		until = new(s.clock.now())
 	}
 	r.mu.Lock()
-	r.behind, r.hold = behind, hold
+	r.behind, r.hold, r.until = behind, hold, until
 	r.mu.Unlock()
 	if anew {
 		return t.look(ctx)
