@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/relay"
 )
 
 // withDatabase runs do on one connection.
@@ -42,21 +43,26 @@ func (c *commands) withPool(ctx context.Context, do func(*pgxpool.Pool) error) e
 		return err
 	}
 	defer pool.Close()
-	return explain(do(pool), "postrider_operator")
+	return explain(do(pool), grant("postrider_operator"))
 }
 
-// explain adds what to do about the two ways in which a database is not ready for a command, which needs
-// the rights of a role.
-func explain(err error, role string) error {
+// grant says what to do where the rights of a role are missing.
+func grant(role string) string {
+	return "run postrider migrate roles --apply, and grant " + role + " to the user of database.url"
+}
+
+// explain adds what to do about the two ways in which a database is not ready for a command: rights says how
+// to get those that it needs.
+func explain(err error, rights string) error {
 	var refused *pgconn.PgError
-	if !errors.As(err, &refused) {
-		return err
+	if _, said := errors.AsType[*relay.StoreError](err); said || !errors.As(err, &refused) {
+		return err // what the relay does it explains by itself
 	}
 	switch refused.Code {
 	case "42P01", "3F000", "42703", "42883": // undefined_table, invalid_schema_name, undefined_column, undefined_function
 		return fmt.Errorf("%w; the database lacks migrations: postrider migrate up", err)
 	case "42501": // insufficient_privilege
-		return fmt.Errorf("%w; grant %s to the user of database.url (see postrider migrate roles)", err, role)
+		return fmt.Errorf("%w; %s", err, rights)
 	}
 	return err
 }

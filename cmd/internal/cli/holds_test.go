@@ -200,7 +200,10 @@ func TestOutboxByHandWithoutRights(t *testing.T) {
 		if r.code != ExitFailure {
 			t.Errorf("%s: exit code %d", args, r.code)
 		}
-		contains(t, r.stderr, "permission denied", "postrider_operator")
+		contains(t, r.stderr, "permission denied", "grant postrider_operator")
+		if strings.Contains(r.stderr, "postrider_relay") {
+			t.Errorf("%s: another role is named: %s", args, r.stderr)
+		}
 	}
 	contains(t, postrider(t, []string{"DATABASE_URL=" + asLooker}, "outbox", "holds").stdout, "halted")
 }

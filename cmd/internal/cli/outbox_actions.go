@@ -60,7 +60,7 @@ func (c *commands) outboxAction(name, short, long string, action func(*relay.Rel
 					err = printErr
 				}
 			}
-			return explain(err, "postrider_relay")
+			return explain(err, grant("postrider_relay"))
 		},
 	}
 	cmd.Flags().IntVar(&o.Limit, "limit", 0, "work on so many events at most; 0 is no limit")
@@ -111,7 +111,7 @@ first.`,
 					err = printErr
 				}
 			}
-			return explain(err, "postrider_relay")
+			return explain(err, grant("postrider_relay"))
 		},
 	}
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "count what would be removed, and remove nothing")

@@ -47,7 +47,7 @@ triggers, policies, publications or views of others stand on the table.`,
 			}
 			return c.withDatabase(cmd.Context(), func(conn *pgx.Conn) error {
 				if err := postgres.Partition(cmd.Context(), conn, postgres.PartitionOptions{Rows: rows, Patience: patience}); err != nil {
-					return explain(err, "the role that owns the schema postrider")
+					return explain(err, "let the user of database.url be the role that owns the schema postrider")
 				}
 				return out.print(c.stdout, partitionView{true, rows}, func(w io.Writer) error {
 					_, err := fmt.Fprintf(w, "outbox_event is partitioned, with %d ids in each partition; relays look after the partitions from now on\n", rows)

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/postrider/postrider/dlq/postgres"
+	"github.com/postrider/postrider/migrations"
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+)
+
+// asRole is the database's address for sessions with the rights of a role.
+func asRole(t *testing.T, db *pgtest.DB, role string) string {
+	t.Helper()
+	if err := migrations.ApplyRoles(t.Context(), db.Conn(t)); err != nil {
+		t.Fatal(err)
+	}
+	address, err := url.Parse(db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := address.Query()
+	q.Set("role", role)
+	address.RawQuery = q.Encode()
+	return address.String()
+}
+
+// TestOperatorsCommands: every command of operators runs with the rights of postrider_operator; what the
+// commands do cannot be done without them.
+func TestOperatorsCommands(t *testing.T) {
+	t.Parallel()
+	db, conn := held(t)
+	store, err := postgres.NewStore(postgres.Config{Pool: db.Pool(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := record(t, store, 1, []byte("k"), []byte("payload"))
+	operator := asRole(t, db, "postrider_operator")
+	for _, c := range []struct{ args, want string }{
+		{"outbox status", "parked"},
+		{"outbox holds", "halted"},
+		{"outbox redrive 1", "back in its place"},
+		{"outbox skip 1 --reason ticket", "is given up"},
+		{"outbox skip 2 --reason ticket", "is given up"},
+		{"outbox skip 3 --reason ticket", "is given up"},
+		{"outbox release 1", "is released"},
+		{"outbox release 2", "is probed"},
+		{"dlq list", entry},
+		{"dlq show " + entry, "payload"},
+	} {
+		r := postrider(t, []string{"DATABASE_URL=" + operator}, strings.Fields(c.args)...)
+		if r.code != ExitOK || !strings.Contains(r.stdout, c.want) {
+			t.Errorf("%s: exit code %d, %s%s", c.args, r.code, r.stdout, r.stderr)
+		}
+	}
+	if got := ask(t, conn, `select string_agg(concat_ws(' ', id, state, episode), ', ' order by id) from postrider.outbox_event`); got != "1 exhausted 2, 2 exhausted 1, 3 exhausted 1" {
+		t.Errorf("the events are %s", got)
+	}
+
+	plain, err := pgx.Connect(t.Context(), operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close(t.Context())
+	for _, sql := range []string{
+		`update postrider.outbox_event set state = 'published'`,
+		`update postrider.outbox_event set state = 'pending' where id = 1`,
+		`update postrider.outbox_hold set draining = true`,
+		`update postrider.outbox_shard set low_water = 0`,
+		`delete from postrider.outbox_hold_shard`,
+	} {
+		var refused *pgconn.PgError
+		if _, err := plain.Exec(t.Context(), sql); !errors.As(err, &refused) || refused.Code != "42501" {
+			t.Errorf("%s: %v, want it to be refused for want of rights", sql, err)
+		}
+	}
+}
+
+// TestRightsThatAreMissing: each command names the role that it needs, and no other.
+func TestRightsThatAreMissing(t *testing.T) {
+	t.Parallel()
+	db, _ := held(t)
+	brokers := " --kafka-brokers " + kafkatest.Kfake(t).Addrs[0]
+	writer, operator := asRole(t, db, "postrider_writer"), asRole(t, db, "postrider_operator")
+	for _, c := range []struct{ url, args, want, not string }{
+		{writer, "outbox status", "grant postrider_operator", "postrider_relay"},
+		{writer, "outbox holds", "grant postrider_operator", "postrider_relay"},
+		{writer, "outbox release 1", "grant postrider_operator", "postrider_relay"},
+		{writer, "outbox skip 2 --reason x", "grant postrider_operator", "postrider_relay"},
+		{writer, "outbox redrive 1", "grant postrider_operator", "postrider_relay"},
+		{writer, "dlq list", "grant postrider_operator", "postrider_relay"},
+		{operator, "outbox cleanup", "grant postrider_relay", "postrider_operator"},
+		{operator, "outbox process" + brokers, "grant postrider_relay", "postrider_operator"},
+		{operator, "outbox retry" + brokers, "grant postrider_relay", "postrider_operator"},
+		{operator, "outbox partition --rows 10000", "owns the schema", "grant postrider"},
+	} {
+		r := postrider(t, []string{"DATABASE_URL=" + c.url}, strings.Fields(c.args)...)
+		if r.code != ExitFailure || !strings.Contains(r.stderr, c.want) || strings.Contains(r.stderr, c.not) {
+			t.Errorf("%s: exit code %d, %s", c.args, r.code, r.stderr)
+		}
+	}
+}
+
+// TestServersThatTakeNoWrites: commands and the server say so at once, and what to do; whoever wants to read
+// from a standby names it.
+func TestServersThatTakeNoWrites(t *testing.T) {
+	t.Parallel()
+	db, conn := held(t)
+	if _, err := conn.Exec(t.Context(), `alter database `+pgx.Identifier{db.Name}.Sanitize()+` set default_transaction_read_only = on`); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{
+		"outbox status", "outbox holds", "outbox release 1", "outbox skip 2 --reason x", "outbox redrive 1", "outbox cleanup", "outbox partition --rows 10000",
+		"outbox process --kafka-brokers 127.0.0.1:1", "dlq list", "migrate up", "migrate status",
+		"serve --roles collector --kafka-brokers 127.0.0.1:1", "serve --roles relay --kafka-brokers 127.0.0.1:1",
+	} {
+		r := postrider(t, []string{"DATABASE_URL=" + db.URL}, strings.Fields(args)...)
+		if r.code != ExitFailure || r.stdout != "" {
+			t.Errorf("%s: exit code %d, %s", args, r.code, r.stdout)
+		}
+		contains(t, r.stderr, "cannot be used", "the server takes no writes", "let database.url name the primary")
+	}
+	separator := "?"
+	if strings.Contains(db.URL, "?") {
+		separator = "&"
+	}
+	r := postrider(t, []string{"DATABASE_URL=" + db.URL + separator + "target_session_attrs=read-only"}, "outbox", "holds")
+	if r.code != ExitOK {
+		t.Errorf("reading from a standby that was asked for: exit code %d, %s", r.code, r.stderr)
+	}
+	contains(t, r.stdout, "halted")
+}
