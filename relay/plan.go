@@ -132,8 +132,12 @@ func (p *plan) wait(e *outbox.Event, hold *Hold) {
 	case p.batch.FenceAge < fencePatience:
 		p.park(e, place{pending: true}, nil)
 	case known == nil:
+		why := p.batch.Standstill
+		if why.Code == "" {
+			why = Standstill{"OPEN_TRANSACTION", "a transaction that wrote to the outbox is open and may commit earlier events"}
+		}
 		i := p.hold(HoldChange{Scope: ScopeTopic, Topic: e.Topic, Cause: CauseCommitOrder, EventID: e.EventID, Draining: true,
-			Code: "OPEN_TRANSACTION", Error: "a transaction that wrote to the outbox is open and may commit earlier events"})
+			Code: why.Code, Error: why.Error})
 		p.park(e, place{index: i}, nil)
 	case known.Cause == CauseCommitOrder && !known.parkedIn(e.Shard):
 		// It drains, but has nothing in this shard yet: here, too, the others need not wait.

@@ -35,6 +35,8 @@ func TestPlanOfCommitOrder(t *testing.T) {
 		return holdsOf(onTopic(8, h))
 	}
 	elsewhere := map[int16]int64{7: 50}
+	still := batch(0, old, Holds{}, keyed(1, "k"))
+	still.Standstill = Standstill{"SEQUENCE_CACHE", "do this"}
 	runPlanCases(t, map[string]planCase{
 		"all is final": {rules: r, batch: batch(2, 0, Holds{}, keyed(1, "k"), unkeyed(2)),
 			sent: []int64{1, 2}, outcomes: outcomes(Delivered, Delivered), want: "delivered [1 2]"},
@@ -42,6 +44,8 @@ func TestPlanOfCommitOrder(t *testing.T) {
 			sent: []int64{1}, outcomes: outcomes(Delivered), want: "delivered [1]"},
 		"an old one: out of the way of the others": {rules: r, batch: batch(1, old, Holds{}, keyed(1, "k"), keyed(2, "k"), unkeyed(3)),
 			sent: []int64{1}, outcomes: outcomes(Delivered), want: lines("delivered [1]", begin, "parked 2 under #0", "parked 3 under #0")},
+		"nothing becomes final by itself: the hold says why": {rules: r, batch: still,
+			want: lines("hold #0 on topic t: commit_order SEQUENCE_CACHE, failed 0, draining", "parked 1 under #0")},
 		"another topic does not ask": {rules: mixed, batch: batch(0, old, Holds{}, keyed(1, "k"), with(keyed(2, "k"), u)),
 			sent: []int64{2}, outcomes: outcomes(Delivered), want: lines("delivered [2]", begin, "parked 1 under #0")},
 		"nothing is known to be final": {rules: r, batch: batch(0, young, Holds{}, keyed(1, "k"))},

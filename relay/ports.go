@@ -53,9 +53,11 @@ type Batch struct {
 	// Now is the time by the database's clock.
 	Now time.Time
 	// Final is the id up to which no transaction can commit an event any more, and FenceAge how long it has
-	// been known that there are newer ones. Both are zero unless asked for.
-	Final    int64
-	FenceAge time.Duration
+	// been known that there are newer ones. Standstill is why that cannot end by itself, if it cannot. All are
+	// zero unless asked for.
+	Final      int64
+	FenceAge   time.Duration
+	Standstill Standstill
 	// Crashes is how many earlier batches over these shards ended with the death of their worker;
 	// SuspectFirst to SuspectLast are the ids that were in flight then.
 	Crashes                   int
@@ -104,6 +106,8 @@ type Returned struct {
 	Events, Holds int
 	// Next is how long nothing more is due, as far as the database knows now; 0 when that was not asked.
 	Next time.Duration
+	// Standstill is why no id becomes final, if that cannot end by itself.
+	Standstill Standstill
 }
 
 // Publisher is what the relay needs of the broker.

@@ -124,6 +124,8 @@ type Relay struct {
 	rules   rules
 	inWork  inWork
 	topics  sync.Map // *TopicSettings by topic
+	// reminder is the returning loop's.
+	reminder reminder
 	// The two background loops have little to do and pause longer.
 	letters, returning *idle
 }

@@ -19,6 +19,7 @@ func (r *Relay) returnHeld(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("return held events: %w", err)
 	}
 	r.returning.rest(got.Next)
+	r.reminder.hear(r, got.Standstill)
 	if got.Events > 0 {
 		r.idle.busy(r.cfg.BatchSize) // these have waited long enough: wake somebody for them
 	}

@@ -38,7 +38,8 @@ func (s *Store) Claim(ctx context.Context, limits relay.Limits) (_ relay.Claim, 
 	c := &claim{store: s, worker: limits.Worker, final: s.water.final.Load()}
 	if limits.CommitOrder {
 		// Before the claim's snapshot, which then sees all that is final.
-		if c.batch.Final, c.batch.FenceAge, err = s.order.final(ctx, s.pool); err != nil {
+		c.batch.Final, c.batch.FenceAge, err = s.order.final(ctx, s.pool)
+		if c.batch.Standstill = s.order.standstill(); err != nil {
 			return nil, err
 		}
 	}

@@ -36,7 +36,7 @@ type clock struct {
 	back   bool      // put back since scheduled events were looked through
 	looked bool      // they were, once at least: nobody knows what happened before
 	far    []int16   // shards with scheduled events that are too far ahead
-	// letters says that there may be some that are offered too far ahead.
+	// letters says that there may be more that are offered too far ahead.
 	letters bool
 }
 
@@ -89,23 +89,23 @@ func (s *Store) pullIn(ctx context.Context, grace time.Duration) error {
 		c.pulled = time.Now()
 	}
 	ahead := micros(s.longestRetry + clockSlack)
-	if c.back || !c.looked {
-		rows, err := s.pool.Query(ctx, findFarScheduled, ahead)
-		if err == nil {
-			c.far, err = pgx.CollectRows(rows, pgx.RowTo[int16])
-		}
+	if c.back || !c.looked || c.letters {
+		letters := relay.LongestPauses(s.longestRetry)[relay.CauseRecord] + clockSlack
+		var pulled int
+		far := c.far
+		err := s.inOneRoundTrip(ctx, func(b *pgx.Batch) {
+			if c.back || !c.looked {
+				b.Queue(findFarScheduled, ahead).Query(func(rows pgx.Rows) (err error) {
+					far, err = pgx.CollectRows(rows, pgx.RowTo[int16])
+					return err
+				})
+			}
+			b.Queue(pullLetters, micros(letters), pullLettersAtOnce).QueryRow(func(row pgx.Row) error { return row.Scan(&pulled) })
+		})
 		if err != nil {
-			return fmt.Errorf("look for retries that the clock was put back under: %w", err)
+			return fmt.Errorf("look for retries and letters that the clock was put back under: %w", err)
 		}
-		c.back, c.looked, c.letters = false, true, true
-	}
-	if c.letters {
-		var n int
-		longest := relay.LongestPauses(s.longestRetry)[relay.CauseRecord] + clockSlack
-		if err := s.pool.QueryRow(ctx, pullLetters, micros(longest), pullLettersAtOnce).Scan(&n); err != nil {
-			return fmt.Errorf("look for letters that the clock was put back under: %w", err)
-		}
-		c.letters = n > 0
+		c.far, c.back, c.looked, c.letters = far, false, true, pulled > 0
 	}
 	if len(c.far) == 0 {
 		return nil

@@ -171,7 +171,9 @@ func TestClockPutBackUnderLetters(t *testing.T) {
 		t.Errorf("the letters that still wait are %.100q, want the one in hand", got)
 	}
 	f.done(tx.Rollback(t.Context()))
-	if got := letterIDs(f.letters(5000)); len(got) != 2*pullLettersAtOnce+4 {
+	l = f.letters(5000)
+	defer l.Abandon()
+	if got := letterIDs(l); len(got) != 2*pullLettersAtOnce+4 {
 		t.Errorf("%d letters can be sent", len(got))
 	}
 }

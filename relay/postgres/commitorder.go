@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/relay"
 )
 
 // commitOrder knows up to which id no transaction can commit an event any more. It looks at the locks that
@@ -22,6 +24,8 @@ type commitOrder struct {
 	since   time.Time
 	last    int64
 	holders []string
+	// why is why there can be no fence, since the same time.
+	why relay.Standstill
 }
 
 // final returns the id up to which everything is final, and for how long a newer one has been waited for.
@@ -35,10 +39,17 @@ func (o *commitOrder) final(ctx context.Context, pool sessions) (through int64, 
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.open {
+	if o.open || o.why.Code != "" {
 		waiting = time.Since(o.since)
 	}
 	return o.through, waiting, nil
+}
+
+// standstill is why nothing becomes final.
+func (o *commitOrder) standstill() relay.Standstill {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.why
 }
 
 // move closes the fence that stands, if it can be closed, and opens the next.
@@ -54,9 +65,10 @@ func (o *commitOrder) move(ctx context.Context, pool sessions) error {
 	}
 	// In this order: whoever drew an id up to the last one is among the holders, or has ended.
 	var last int64
+	var why string
 	var holders []string
 	b := &pgx.Batch{}
-	b.Queue(readLastID).QueryRow(func(row pgx.Row) error { return row.Scan(&last) })
+	b.Queue(readLastID).QueryRow(func(row pgx.Row) error { return row.Scan(&last, &why) })
 	b.Queue(openFence).QueryRow(func(row pgx.Row) error { return row.Scan(&holders) })
 	if err := pool.SendBatch(ctx, b).Close(); err != nil {
 		return err
@@ -67,6 +79,13 @@ func (o *commitOrder) move(ctx context.Context, pool sessions) error {
 	if last < o.through {
 		o.through = 0 // a restore rewound the ids: nothing is known of those drawn since
 	}
+	if stood := o.why.Code != ""; why != "" {
+		if o.why = standstill(why); !stood {
+			o.since = time.Now()
+		}
+		return nil
+	}
+	o.why = relay.Standstill{}
 	if len(holders) == 0 {
 		o.through = last
 		return nil

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/relay"
 )
 
 // The low-water marks keep claims from walking over the index entries of settled rows, which stay until
@@ -31,6 +33,7 @@ type water struct {
 	open    bool
 	last    int64
 	holders []string
+	why     relay.Standstill // why there can be no fence
 	// final is the last one of which that was so.
 	final atomic.Int64
 }
@@ -72,14 +75,25 @@ func (s *Store) raiseMarks(ctx context.Context) error {
 		}
 	}()
 	// In this order: whoever drew an id up to the last one is among the holders, or has ended.
-	if err := s.pool.QueryRow(ctx, readLastID).Scan(&w.last); err != nil {
+	var why string
+	if err := s.pool.QueryRow(ctx, readLastID).Scan(&w.last, &why); err != nil {
 		return fmt.Errorf("read the newest outbox id: %w", err)
+	}
+	if w.why = standstill(why); why != "" {
+		return nil
 	}
 	if err := s.pool.QueryRow(ctx, openFence).Scan(&w.holders); err != nil {
 		return fmt.Errorf("look at the transactions on the outbox: %w", err)
 	}
 	w.open = true
 	return nil
+}
+
+// standstill is why the marks do not rise.
+func (w *water) standstill() relay.Standstill {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.why
 }
 
 func (s *Store) raiseTo(ctx context.Context, id int64) error {

@@ -49,7 +49,9 @@ func (s *Store) Return(ctx context.Context, limit int, grace time.Duration) (_ r
 		total.Next, err = s.untilDue(ctx)
 	}
 	// Last, and whatever became of the rest: nobody waits for the marks.
-	return total, errors.Join(err, s.raiseMarks(ctx))
+	err = errors.Join(err, s.raiseMarks(ctx))
+	total.Standstill = s.water.standstill()
+	return total, err
 }
 
 func (s *Store) returnDue(ctx context.Context, limit int, grace time.Duration) (relay.Returned, error) {

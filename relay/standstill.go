@@ -1,0 +1,37 @@
+package relay
+
+import "time"
+
+// Standstill is why the store cannot know that an id is final, for as long as somebody does something about
+// it. Then events in commit order wait, and what keeps claims short does not work. The zero value is none.
+type Standstill struct {
+	// Code is a word for the reason, such as SEQUENCE_CACHE.
+	Code string
+	// Error says what is wrong and what to do.
+	Error string
+}
+
+// remindEvery is how often a standstill is said again.
+const remindEvery = 5 * time.Minute
+
+// reminder says a standstill when it begins, now and then while it lasts, and when it is over. It is for one
+// goroutine.
+type reminder struct {
+	said Standstill
+	at   time.Time
+}
+
+// hear is told what the store knows now.
+func (m *reminder) hear(r *Relay, s Standstill) {
+	switch now := time.Now(); {
+	case s.Code == "" && m.said.Code != "":
+		r.cfg.Logger.Info("ids become final again", "error_code", m.said.Code)
+	case s.Code == "", s == m.said && now.Sub(m.at) < remindEvery:
+		return
+	default:
+		r.cfg.Logger.Warn("no id is known to be final, so topics in commit order stand still and claims over old rows slow down",
+			"error_code", s.Code, "error", s.Error)
+		m.at = now
+	}
+	m.said = s
+}
