@@ -34,7 +34,7 @@
 //	18  connection cut anywhere          relaytest.TestFault18CutAnywhere relaytest.TestUnknownCommit
 //	19  timeouts, ended sessions         relaytest.TestFault19Timeouts postgres.TestErrorsOfARealServer
 //	20  deadlocks, maintenance           relaytest.TestFault20Deadlock relaytest.TestFault20Maintenance postgres.TestNoDeadlocks
-//	21  no connections, disk, memory     relaytest.TestFault21NoConnections relaytest.TestFault21DiskFull
+//	21  no connections, disk, memory     relaytest.TestFault21NoConnections relaytest.TestFault21DiskFull relaytest.TestFault21FullDisk
 //	22  commits lost in a failover       relaytest.TestFault17Failover
 //	23  ids rewound by a restore         relaytest.TestFault23IDsRewound postgres.TestSunkenEventsAreFound
 //	24  transactions left open           relaytest.TestFault24LongTransaction relaytest.TestFault24PreparedTransaction
@@ -43,7 +43,7 @@
 //	                                     postgres.TestMarksStayWhereIDsComeInBlocks
 //	27  dead rows                        postgres.TestFault27DeadRows postgres.TestMarksDoNotWaitForReaders
 //	Data
-//	29  any bytes, large payloads        relaytest.TestFault29AnyBytes relaytest.TestFault29LargePayloads
+//	29  any bytes, large payloads        relaytest.TestFault29AnyBytes relaytest.TestFault29LargePayloads relaytest.TestFault29HugePayload
 //	31  headers that pretend             relaytest.TestFault31Headers relay.FuzzHeadersOfARecord outbox.FuzzParseHeaders
 //	Dead letters
 //	35  the topic missing or too small   relaytest.TestFault35DeadLetterTopic relay.TestLetterFailures

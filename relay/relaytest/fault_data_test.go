@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/kafka"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 	"github.com/postrider/postrider/relay/outbox"
@@ -89,6 +91,51 @@ func TestFault29LargePayloads(t *testing.T) {
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("what arrived is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+}
+
+// TestFault29HugePayload: 256 MiB are refused where they are written, by name and with the limit. Where somebody
+// allowed them, they become a dead letter that refers to the row, which keeps them, and hold up nobody.
+func TestFault29HugePayload(t *testing.T) {
+	t.Parallel()
+	const huge = 256 << 20
+	r := newRig(t)
+	topic, dlq := r.broker.Topic(t, 1, nil), r.broker.Topic(t, 1, nil)
+	const publish = `select postrider.outbox_publish_bytes($1, 'k'::text, convert_to(repeat('x', $2), 'UTF8'))`
+	refused := func(sql string, size int, parts ...string) {
+		t.Helper()
+		_, err := r.pool.Exec(t.Context(), sql, topic, size)
+		for _, part := range parts {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%d bytes: %v, want %s", size, err, part)
+			}
+		}
+	}
+	refused(publish, huge, "payload is 268435456 bytes", "the limit is 16777216")
+	refused(`insert into postrider.outbox_event (topic, key, payload) values ($1, 'k', convert_to(repeat('x', $2), 'UTF8'))`, 17<<20, "outbox_event_payload_size")
+	r.exec(`select postrider.outbox_set_max_payload_bytes($1)`, huge)
+	for _, size := range []int{1, huge, 2} {
+		r.exec(publish, topic, size)
+	}
+	r.startWith(dlq, options{url: r.pool.Config().ConnString(), engine: func(c *relay.Config) { c.PublishTimeout = 5 * time.Second }})
+	r.until(2*time.Minute, drained)
+	for i, rec := range r.broker.ReadAll(t, topic, 2) {
+		if len(rec.Value) != i+1 {
+			t.Errorf("record %d has %d bytes", i, len(rec.Value))
+		}
+	}
+	letters := r.broker.ReadAll(t, dlq, 1)
+	if len(letters) != 1 || len(letters[0].Value) != 0 {
+		t.Fatalf("%d letters", len(letters))
+	}
+	for _, want := range []kgo.RecordHeader{
+		{Key: outbox.HeaderPayload, Value: []byte(outbox.PayloadReference)}, {Key: outbox.HeaderPayloadBytes, Value: []byte("268435456")},
+		{Key: outbox.HeaderErrorCode, Value: []byte("MESSAGE_TOO_LARGE")},
+	} {
+		if !slices.ContainsFunc(letters[0].Headers, func(h kgo.RecordHeader) bool { return h.Key == want.Key && bytes.Equal(h.Value, want.Value) }) {
+			t.Errorf("the letter does not say %s: %s", want.Key, want.Value)
+		}
+	}
+	r.until(time.Minute, `(select octet_length(payload) = $1 and state = 'dead_lettered' from postrider.outbox_event where id = (select min(id) + 1 from postrider.outbox_event))`, huge)
 }
 
 func digest(b []byte) string { return fmt.Sprintf("%d %x", len(b), sha256.Sum256(b)) }
