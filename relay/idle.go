@@ -10,9 +10,9 @@ import (
 // while writers ring, to slow; the others sleep until that one finds work, and wake one after the other as
 // long as there is more. So ten idle workers cost what one costs.
 //
-// Workers that find little take turns like this too, min apart: looks that come closer would share the same
-// events in smaller batches, each of which costs the same, and together they take the processor from whoever
-// writes and sends.
+// Workers that find little take turns like this too, apart from each other: looks that come closer would share
+// the same events in smaller batches, each of which costs the same, and together they take the processor from
+// whoever writes and sends.
 type idle struct {
 	min, max, slow time.Duration
 	full           int           // so much work at once that another worker is worth waking
@@ -21,12 +21,12 @@ type idle struct {
 	sooner         chan struct{} // whoever polls is in a pause that is too long by now
 	bell           bell
 
-	mu     sync.Mutex
-	pause  time.Duration
-	last   time.Time // when there was work
-	looked time.Time // when the last look began
-	until  time.Time // when the pause of whoever polls ends
-	armed  bool      // at the last poll
+	mu    sync.Mutex
+	pause time.Duration
+	last  time.Time // when there was work
+	due   time.Time // the next look, while there is little to do
+	until time.Time // when the pause of whoever polls ends
+	armed bool      // at the last poll
 	// resting says that nothing is due before rested.
 	resting bool
 	rested  time.Time
@@ -103,17 +103,24 @@ func (i *idle) turn(ctx context.Context, pause func(context.Context)) {
 	}
 }
 
-// look notes that a look begins.
+// apart is how far from each other looks begin on average while there is little to do.
+func (i *idle) apart() time.Duration { return i.min * 3 / 4 }
+
+// look notes that a look begins. One that comes late brings the next one forward, by half at most: timers are
+// late by up to a millisecond.
 func (i *idle) look() {
 	i.mu.Lock()
-	i.looked = time.Now()
-	i.mu.Unlock()
+	defer i.mu.Unlock()
+	if early := time.Now().Add(-i.apart() / 2); i.due.Before(early) {
+		i.due = early
+	}
+	i.due = i.due.Add(i.apart())
 }
 
-// space is the pause between two looks of a relay with little to do, whoever had the first.
+// space is the pause until the next look is due, whoever had the last.
 func (i *idle) space(ctx context.Context) {
 	i.mu.Lock()
-	d := i.min/2 - time.Since(i.looked)
+	d := time.Until(i.due)
 	i.mu.Unlock()
 	if d > 0 {
 		i.sleep(ctx, d)
