@@ -10,7 +10,7 @@ import (
 // while writers ring, to slow; the others sleep until that one finds work, and wake one after the other as
 // long as there is more. So ten idle workers cost what one costs.
 //
-// Workers that find little take turns like this too, apart from each other: looks that come closer would share
+// Workers that find little take turns like this too, min apart from each other: looks that come closer would share
 // the same events in smaller batches, each of which costs the same, and together they take the processor from
 // whoever writes and sends.
 type idle struct {
@@ -103,18 +103,20 @@ func (i *idle) turn(ctx context.Context, pause func(context.Context)) {
 	}
 }
 
-// apart is how far from each other looks begin on average while there is little to do.
-func (i *idle) apart() time.Duration { return i.min * 3 / 4 }
-
-// look notes that a look begins. One that comes late brings the next one forward, by half at most: timers are
-// late by up to a millisecond.
+// look notes that a look begins: the next is due min later. One that comes late brings it forward, by half at
+// most, because timers are late by up to a millisecond.
 func (i *idle) look() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if early := time.Now().Add(-i.apart() / 2); i.due.Before(early) {
-		i.due = early
+	now := time.Now()
+	next := i.due.Add(i.min)
+	if earliest := now.Add(i.min / 2); next.Before(earliest) {
+		next = earliest
 	}
-	i.due = i.due.Add(i.apart())
+	if latest := now.Add(i.min); next.After(latest) {
+		next = latest
+	}
+	i.due = next
 }
 
 // space is the pause until the next look is due, whoever had the last.

@@ -44,12 +44,12 @@ func TestLittleWorkIsSharedInTurns(t *testing.T) {
 		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500)
 		looks := carriers(t, i, 4, 3, 300*time.Microsecond, time.Second)
 		for n := 5; n < len(looks); n++ { // the first four begin together
-			if pause := looks[n].Sub(looks[n-1]); pause < 750*time.Microsecond {
+			if pause := looks[n].Sub(looks[n-1]); pause < time.Millisecond {
 				t.Fatalf("look %d began %v after the one before", n, pause)
 			}
 		}
-		if len(looks) < 650 || len(looks) > 680 {
-			t.Errorf("%d looks in a second, want one every 1.5 ms", len(looks))
+		if len(looks) < 490 || len(looks) > 510 {
+			t.Errorf("%d looks in a second, want one every 2 ms", len(looks))
 		}
 	})
 }
@@ -83,6 +83,22 @@ func TestMuchWorkGoesOnAtOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLittleAfterMuch: looks that went on at once put nothing off.
+func TestLittleAfterMuch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500)
+		for range 1000 {
+			i.after(t.Context(), 1000)
+		}
+		start := time.Now()
+		i.after(t.Context(), 1)
+		if waited := time.Since(start); waited > 2*time.Millisecond {
+			t.Errorf("the next look came after %v", waited)
+		}
+	})
 }
 
 // TestWorkEndsALongPause: one worker finds an event after a long quiet while the next is in a long pause
