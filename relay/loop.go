@@ -38,6 +38,7 @@ func (r *Relay) loop(ctx context.Context, name string, runOnce func(context.Cont
 			}
 			if n > 0 {
 				idle.busy(n)
+				idle.after(ctx, n)
 			} else {
 				idle.wait(ctx)
 			}

@@ -37,8 +37,9 @@ type Config struct {
 	// holds its topic. It must stay below the database's idle_in_transaction_session_timeout.
 	// Defaults to 10s.
 	PublishTimeout time.Duration
-	// IdlePollMin and IdlePollMax bound the pause between polls when there is nothing to do.
-	// Default to 2ms and 50ms.
+	// IdlePollMin and IdlePollMax bound the pause between polls when there is nothing to do. The claims of a
+	// relay that finds a few events each time begin IdlePollMin apart: with less of it events go sooner and cost
+	// more, here and in the database. Default to 2ms and 50ms.
 	IdlePollMin, IdlePollMax time.Duration
 	// Retention says how long rows stay that nobody waits for. Defaults to the defaults of its fields.
 	Retention Retention

@@ -181,8 +181,8 @@ func (c *claim) suspects() {
 // Batch implements relay.Claim.
 func (c *claim) Batch() *relay.Batch { return &c.batch }
 
-// Mark implements relay.Claim, on a connection of its own so that others see it while the claim runs.
-// The marker need not survive a crash of the database, so its commit does not wait for the disk.
+// Mark implements relay.Claim, on a connection of its own so that others see it while the claim runs. Each
+// batch pays for this before it is sent, so it is a single statement mostly.
 func (c *claim) Mark(ctx context.Context) (err error) {
 	defer c.store.judge(&err, true)
 	id, err := uuid.NewRandom()
@@ -204,11 +204,12 @@ func (c *claim) Mark(ctx context.Context) (err error) {
 		// Keep looking at what was in flight when the others died, until it is settled.
 		first, last = c.batch.SuspectFirst, c.batch.SuspectLast
 	}
+	// What is sent together is a transaction, without a word about it.
 	b := &pgx.Batch{}
-	b.Queue("begin")
-	b.Queue("set local synchronous_commit = off")
-	b.Queue(markBatch, id, c.worker, shards, first, last, len(c.batch.Events), c.dead, c.batch.Crashes)
-	b.Queue("commit")
+	if len(c.dead) > 0 {
+		b.Queue(takeOverBatches, c.dead, shards)
+	}
+	b.Queue(markBatch, id, c.worker, shards, first, last, len(c.batch.Events), c.batch.Crashes)
 	if err := c.store.pool.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ var (
 	claimHolds      = query("claim_holds")
 	claimCrashes    = query("claim_crashes")
 	markBatch       = query("mark_batch")
+	takeOverBatches = query("take_over_batches")
 	unmarkBatch     = query("unmark_batch")
 	narrowBatch     = query("narrow_batch")
 	countAttempt    = query("count_attempt")

@@ -44,8 +44,26 @@ func (c *claim) Settle(ctx context.Context, s *relay.Settlement) (err error) {
 	case c.marked:
 		b.Queue(unmarkBatch, c.id)
 	}
+	if c.mayBeLost(s) {
+		b.Queue("set local synchronous_commit = off")
+	}
 	b.Queue("commit")
 	return c.conn.SendBatch(ctx, b).Close()
+}
+
+// durableFrom is how many events a batch must have for its settlement to wait for the disk in any case. It costs
+// a large batch little, and bounds what is sent twice.
+const durableFrom = 64
+
+// mayBeLost reports whether the commit of a settlement need not wait for the disk: it says of a few events that
+// they were acknowledged, and no more. When the database crashes before it is written, within its
+// wal_writer_delay or a few, the events are pending again and go once more, as when a relay dies between sending
+// and settling; whatever built on this commit is later in the log and lost with it. To wait would keep the shards
+// locked for as long as the disk takes, beside all the writers' commits. Of what was not delivered somebody is
+// told, or it must not go to its topic again: that waits.
+func (c *claim) mayBeLost(s *relay.Settlement) bool {
+	return len(c.batch.Events) < durableFrom && s.TriedThrough == 0 &&
+		len(s.Exhausted)+len(s.Scheduled)+len(s.Parked)+len(s.Holds)+len(s.Crowds)+len(s.Proven) == 0
 }
 
 // putHolds writes the hold changes and returns their ids in the same order.

@@ -29,7 +29,8 @@
 //	15  replies lost, half-open          relaytest.TestFault15RepliesLost kafka.TestStorm kafka.TestShortSilence
 //	16  retention and compaction         kafka.TestNullKeyInACompactedTopic postgres.TestSettleDelivered
 //	PostgreSQL
-//	17  restart, failover, standby       relaytest.TestFault17Restart relaytest.TestFault17Failover app.TestDatabaseRestarts
+//	17  restart, failover, standby       relaytest.TestFault17Restart relaytest.TestFault17Failover relaytest.TestFault17SettlementLost
+//	                                     app.TestDatabaseRestarts
 //	                                     postgres.TestServerThatIsAnotherNow
 //	18  connection cut anywhere          relaytest.TestFault18CutAnywhere relaytest.TestUnknownCommit
 //	19  timeouts, ended sessions         relaytest.TestFault19Timeouts postgres.TestErrorsOfARealServer

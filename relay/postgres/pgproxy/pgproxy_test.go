@@ -50,6 +50,9 @@ func write(ctx context.Context, conn *pgx.Conn, way string, n int) error {
 			_, err := tx.Exec(ctx, `insert into written values ($1)`, n)
 			return err
 		})
+	case "without a begin":
+		_, err := conn.Exec(ctx, `insert into written values ($1)`, n)
+		return err
 	case "in one batch":
 		b := &pgx.Batch{}
 		b.Queue("begin")
@@ -92,7 +95,7 @@ func TestPassesEverythingOn(t *testing.T) {
 
 func TestCuts(t *testing.T) {
 	t.Parallel()
-	for _, way := range []string{"step by step", "in one batch"} {
+	for _, way := range []string{"step by step", "in one batch", "without a begin"} {
 		for _, when := range []string{"before", "after"} {
 			t.Run(when+" the commit, "+way, func(t *testing.T) {
 				t.Parallel()
@@ -122,6 +125,30 @@ func TestCuts(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestOnlyCommitsAreCut: what failed or was rolled back is no commit, with a begin or without.
+func TestOnlyCommitsAreCut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.proxy.CutAfterCommit(1, pgproxy.Containing("into written"))
+	conn := r.connect()
+	if _, err := conn.Exec(t.Context(), `insert into written select 1/(n - 1) from generate_series(1, 2) n`); err == nil {
+		t.Error("a division by zero went well")
+	}
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `insert into written values (1)`); err != nil {
+		t.Error(err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := conn.Exec(t.Context(), `select 1`); err != nil || r.written() != 0 || r.proxy.Cuts() != 0 {
+		t.Errorf("%v, %d rows are written, %d cuts", err, r.written(), r.proxy.Cuts())
 	}
 }
 

@@ -30,6 +30,7 @@ type session struct {
 	mu         sync.Mutex
 	statements map[string]string // prepared statements by name
 	queries    []string          // of the transaction
+	begun      bool              // by a begin; otherwise what comes before a sync is a transaction
 }
 
 func (s *session) end() {
@@ -135,6 +136,12 @@ func (s *session) fromClient(kind byte, body []byte) error {
 			return err
 		}
 		return s.runs(m.String)
+	case 'S':
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !s.begun && len(s.queries) > 0 && s.proxy.cut(beforeCommit, s.queries) {
+			return errCut
+		}
 	}
 	return nil
 }
@@ -145,7 +152,7 @@ func (s *session) runs(query string) error {
 	defer s.mu.Unlock()
 	switch word := strings.ToLower(strings.TrimSpace(query)); {
 	case strings.HasPrefix(word, "begin"):
-		s.queries = nil
+		s.queries, s.begun = nil, true
 	case strings.HasPrefix(word, "commit"):
 		if s.proxy.cut(beforeCommit, s.queries) {
 			return errCut
@@ -159,20 +166,40 @@ func (s *session) runs(query string) error {
 	return nil
 }
 
+// fromServer looks for the end of a transaction: the word of a commit, or, where none was asked for, that the
+// server is ready for the next one.
 func (s *session) fromServer(kind byte, body []byte) error {
-	if kind != 'C' {
-		return nil
-	}
-	var m pgproto3.CommandComplete
-	if err := m.Decode(body); err != nil {
-		return err
-	}
-	if string(m.CommandTag) != "COMMIT" {
-		return nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.proxy.cut(afterCommit, s.queries) {
+	switch kind {
+	case 'C':
+		var m pgproto3.CommandComplete
+		if err := m.Decode(body); err != nil {
+			return err
+		}
+		switch string(m.CommandTag) {
+		case "COMMIT":
+			return s.committed()
+		case "ROLLBACK":
+			s.queries, s.begun = nil, false
+		}
+	case 'E':
+		if !s.begun {
+			s.queries = nil
+		}
+	case 'Z':
+		if !s.begun && len(s.queries) > 0 {
+			return s.committed()
+		}
+	}
+	return nil
+}
+
+// committed ends a transaction. Call it with mu held.
+func (s *session) committed() error {
+	queries := s.queries
+	s.queries, s.begun = nil, false
+	if s.proxy.cut(afterCommit, queries) {
 		return errCut
 	}
 	return nil

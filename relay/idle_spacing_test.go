@@ -1,0 +1,149 @@
+package relay
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// carriers are workers that share an idle, each finding n events whenever it looks and working on them for so
+// long. It returns when each look began.
+func carriers(t *testing.T, i *idle, workers, n int, work, total time.Duration) []time.Time {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	looks := make(chan time.Time, 100_000)
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				looks <- time.Now()
+				time.Sleep(work)
+				i.busy(n)
+				i.after(ctx, n)
+			}
+		})
+	}
+	time.Sleep(total)
+	cancel()
+	wg.Wait()
+	close(looks)
+	var all []time.Time
+	for at := range looks {
+		all = append(all, at)
+	}
+	return all
+}
+
+// TestLittleWorkIsSharedInTurns: workers that find a few events each look one after the other, and not each as
+// fast as it can.
+func TestLittleWorkIsSharedInTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500)
+		looks := carriers(t, i, 4, 3, 300*time.Microsecond, time.Second)
+		for n := 5; n < len(looks); n++ { // the first four begin together
+			if pause := looks[n].Sub(looks[n-1]); pause < time.Millisecond {
+				t.Fatalf("look %d began %v after the one before", n, pause)
+			}
+		}
+		if len(looks) < 490 || len(looks) > 510 {
+			t.Errorf("%d looks in a second, want one every 2 ms", len(looks))
+		}
+	})
+}
+
+// TestTheNextLookIsNotLate: the pause counts from the last look and not from the end of the work, which may
+// take longer by itself, and what a look is late the next one is early.
+func TestTheNextLookIsNotLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500)
+		if looks := carriers(t, i, 1, 3, 10*time.Millisecond, time.Second); len(looks) < 100 {
+			t.Errorf("one worker that needs 10 ms looked %d times in a second", len(looks))
+		}
+	})
+}
+
+// TestMuchWorkGoesOnAtOnce: a full half of a batch, or what is no longer little, is not paced.
+func TestMuchWorkGoesOnAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ full, found int }{
+		"64 of a large batch": {500, 64}, "half of a small batch": {5, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				i := newIdle(2*time.Millisecond, 50*time.Millisecond, c.full)
+				looks := carriers(t, i, 4, c.found, 100*time.Microsecond, 100*time.Millisecond)
+				if len(looks) < 3900 {
+					t.Errorf("%d looks in 100 ms of four workers that need 0.1 ms, want that they go on at once", len(looks))
+				}
+			})
+		})
+	}
+}
+
+// TestLittleAfterMuch: looks that went on at once put nothing off.
+func TestLittleAfterMuch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500)
+		for range 1000 {
+			i.after(t.Context(), 1000)
+		}
+		start := time.Now()
+		i.after(t.Context(), 1)
+		if waited := time.Since(start); waited > 2*time.Millisecond {
+			t.Errorf("the next look came after %v", waited)
+		}
+	})
+}
+
+// TestWorkEndsALongPause: one worker finds an event after a long quiet while the next is in a long pause
+// already. More events may follow the first.
+func TestWorkEndsALongPause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500)
+		var p poller
+		p.run(ctx, i, 2)
+		time.Sleep(5*time.Second + time.Millisecond)
+		synctest.Wait()
+		before := p.count()
+		i.busy(1)
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		if n := p.count() - before; n != 1 {
+			t.Errorf("%d looks in the 2 ms after there was work, want 1", n)
+		}
+	})
+}
+
+// TestWhoFoundSomethingLooksAgainWhileWritersRing: the event that rang may be in a shard that the first look
+// had locked, and then the second look found nothing; the one after it may be long in coming.
+func TestWhoFoundSomethingLooksAgainWhileWritersRing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		d := newFakeDoorbell()
+		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500).withBell(d, 500*time.Millisecond)
+		var p poller
+		p.run(ctx, i, 1)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if !d.Armed() {
+			t.Fatal("writers were not asked to ring")
+		}
+		start := time.Now()
+		i.busy(1)
+		i.after(ctx, 1)
+		if waited := time.Since(start); waited != 0 {
+			t.Errorf("the second look came after %v", waited)
+		}
+	})
+}
