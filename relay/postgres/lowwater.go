@@ -60,10 +60,8 @@ func (s *Store) raiseMarks(ctx context.Context) error {
 		if !closed {
 			return nil
 		}
-		w.open = false
-		w.final.Store(w.last)
-		if err := s.raiseTo(ctx, w.last); err != nil {
-			return fmt.Errorf("raise the low-water marks: %w", err)
+		if err := s.closeWater(ctx); err != nil {
+			return err
 		}
 	}
 	defer func() {
@@ -78,7 +76,20 @@ func (s *Store) raiseMarks(ctx context.Context) error {
 	if err := s.pool.QueryRow(ctx, openFence).Scan(&w.holders); err != nil {
 		return fmt.Errorf("look at the transactions on the outbox: %w", err)
 	}
-	w.open = true
+	if w.open = true; len(w.holders) > 0 {
+		return nil
+	}
+	return s.closeWater(ctx) // nobody to wait for
+}
+
+// closeWater goes on where the fence stands: every id up to the last is final. Call it with water.mu held.
+func (s *Store) closeWater(ctx context.Context) error {
+	w := &s.water
+	w.open = false
+	w.final.Store(w.last)
+	if err := s.raiseTo(ctx, w.last); err != nil {
+		return fmt.Errorf("raise the low-water marks: %w", err)
+	}
 	return nil
 }
 
