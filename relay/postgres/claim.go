@@ -36,6 +36,11 @@ type claim struct {
 // one's snapshot is taken after the locks, so it sees all that the last owners settled.
 func (s *Store) Claim(ctx context.Context, limits relay.Limits) (_ relay.Claim, err error) {
 	defer s.judge(&err, false)
+	if limits.Events >= denseFrom && (!s.begun.Swap(true) || s.lately.Load() >= int64(limits.Events/2)) {
+		if err := s.hurryMarks(ctx); err != nil {
+			return nil, fmt.Errorf("look how far the low-water marks may rise: %w", err)
+		}
+	}
 	c := &claim{store: s, worker: limits.Worker, final: s.water.final.Load()}
 	if limits.CommitOrder {
 		// Before the claim's snapshot, which then sees all that is final.

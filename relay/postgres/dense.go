@@ -90,6 +90,7 @@ func (c *claim) denseOrWalk(ctx context.Context, f *found, limits relay.Limits) 
 	if c.dense.tried {
 		if f.rows >= limits.Events/2 && f.over <= f.rows/2 {
 			d.paid()
+			c.store.lastClaimed.Store(f.lastID)
 			if len(f.events) == f.rows {
 				c.dense.high = f.lastID
 			}
@@ -106,6 +107,7 @@ func (c *claim) denseOrWalk(ctx context.Context, f *found, limits relay.Limits) 
 		}
 	}
 	if limits.Events >= denseFrom {
+		c.store.lastClaimed.Store(f.lastID)
 		d.walked(c.dense.would(f, limits))
 	}
 	return f, nil

@@ -88,6 +88,8 @@ type Store struct {
 	water         water
 	order         commitOrder
 	lately        atomic.Int64 // events of the last claim, for the size of the next
+	begun         atomic.Bool  // a large claim was made
+	lastClaimed   atomic.Int64 // about the newest id of the last large claim
 	dense         dense
 	rotation      rotation
 	clock         clock
