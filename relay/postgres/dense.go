@@ -38,6 +38,8 @@ type dense struct {
 	on   bool
 	rest int // claims until it is tried again
 	next int // the length of the next rest
+
+	ranges int // batches that were settled as ranges, for the tests
 }
 
 // due says whether a claim of so many events should read densely.
@@ -45,6 +47,13 @@ func (d *dense) due(limit int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.on && limit >= denseFrom
+}
+
+// settled notes a batch that was settled as a range.
+func (d *dense) settled() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ranges++
 }
 
 // paid notes that it went well.
@@ -147,6 +156,7 @@ func (c *claim) settleDense(ctx context.Context, s *relay.Settlement) (bool, err
 		return false, fmt.Errorf("settle a range of ids: %w", err)
 	}
 	if settled == int64(len(s.Delivered)) {
+		c.store.dense.settled()
 		return true, nil
 	}
 	c.store.dense.failed()
