@@ -32,34 +32,43 @@ func (c *crowds) due(shard int16) bool {
 	return true
 }
 
-// lookForCrowds finds shards of which the batch has as many events as it may, three quarters of them of one
-// key: there may be others behind.
+// lookForCrowds finds shards of which the batch has a full share or more, three quarters of it of one key:
+// there may be others behind.
 func (p *plan) lookForCrowds() {
 	b := p.batch
 	if b.PerShard < p.crowdMin {
 		return
 	}
-	for first := 0; first < len(b.Events); {
-		last := first
-		for last < len(b.Events) && b.Events[last].Shard == b.Events[first].Shard {
-			last++
+	var count [outbox.Shards]int
+	for i := range b.Events {
+		count[b.Events[i].Shard&(outbox.Shards-1)]++
+	}
+	var of [outbox.Shards][]*outbox.Event // of the shards that have so many
+	for i := range b.Events {
+		shard := b.Events[i].Shard & (outbox.Shards - 1)
+		if count[shard] < b.PerShard {
+			continue
 		}
-		if last-first >= b.PerShard {
-			p.lookForCrowd(b.Events[first:last])
+		if of[shard] == nil {
+			of[shard] = make([]*outbox.Event, 0, count[shard])
 		}
-		first = last
+		of[shard] = append(of[shard], &b.Events[i])
+	}
+	for _, events := range of {
+		if len(events) > 0 {
+			p.lookForCrowd(events)
+		}
 	}
 }
 
-func (p *plan) lookForCrowd(events []outbox.Event) {
+func (p *plan) lookForCrowd(events []*outbox.Event) {
 	same := func(a, b *outbox.Event) bool {
 		return bytes.Equal(a.Key, b.Key) && a.HasKey() == b.HasKey() && a.Topic == b.Topic
 	}
 	// A majority vote: whoever has more than half is left over. Then the count.
 	var most *outbox.Event
 	votes, n := 0, 0
-	for i := range events {
-		e := &events[i]
+	for _, e := range events {
 		switch {
 		case votes == 0:
 			most, votes = e, 1
@@ -69,8 +78,8 @@ func (p *plan) lookForCrowd(events []outbox.Event) {
 			votes--
 		}
 	}
-	for i := range events {
-		if same(&events[i], most) {
+	for _, e := range events {
+		if same(e, most) {
 			n++
 		}
 	}

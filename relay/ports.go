@@ -48,7 +48,8 @@ type Batch struct {
 	Events []outbox.Event
 	// Holds are the ones that bear on the claimed shards.
 	Holds Holds
-	// PerShard is the most events of one shard that the claim would have read.
+	// PerShard is the even share of one shard: as many events of it as the claim would have read, if there
+	// are so many. A claim of a deep backlog, which is read in id order over all its shards, may have more.
 	PerShard int
 	// Now is the time by the database's clock.
 	Now time.Time

@@ -28,6 +28,7 @@ type claim struct {
 	id     uuid.UUID
 	dead   []uuid.UUID // markers of workers that died over these shards
 	marked bool
+	dense  denseClaim
 	final  int64 // no event up to this id can be committed any more; known before the claim's snapshot
 }
 
@@ -35,6 +36,11 @@ type claim struct {
 // one's snapshot is taken after the locks, so it sees all that the last owners settled.
 func (s *Store) Claim(ctx context.Context, limits relay.Limits) (_ relay.Claim, err error) {
 	defer s.judge(&err, false)
+	if limits.Events >= denseFrom && (!s.begun.Swap(true) || s.lately.Load() >= int64(limits.Events/2)) {
+		if err := s.hurryMarks(ctx); err != nil {
+			return nil, fmt.Errorf("look how far the low-water marks may rise: %w", err)
+		}
+	}
 	c := &claim{store: s, worker: limits.Worker, final: s.water.final.Load()}
 	if limits.CommitOrder {
 		// Before the claim's snapshot, which then sees all that is final.
@@ -66,12 +72,20 @@ func (c *claim) read(ctx context.Context, limits relay.Limits) error {
 	b := &pgx.Batch{}
 	begins := queueBegin(b, c.conn.Conn())
 	b.Queue(lockShards, limits.First, limits.Shards)
-	b.Queue(claimEvents, limits.Events, largest(limits.Events, limits.Bytes))
+	c.dense.tried = c.store.dense.due(limits.Events)
+	if c.dense.tried {
+		b.Queue(claimDense, limits.Events, largest(limits.Events, limits.Bytes), denseReach, denseShards)
+	} else {
+		b.Queue(claimEvents, limits.Events, largest(limits.Events, limits.Bytes))
+	}
 	b.Queue(claimHolds)
 	b.Queue(claimCrashes, c.store.processPrefix(c.worker))
 	res := c.conn.SendBatch(ctx, b)
 	f, err := c.scan(res, begins, limits)
 	if err = errors.Join(err, res.Close()); err != nil {
+		return err
+	}
+	if f, err = c.denseOrWalk(ctx, f, limits); err != nil {
 		return err
 	}
 	if err := c.complete(ctx, f); err != nil {
@@ -89,15 +103,19 @@ func (c *claim) scan(res pgx.BatchResults, begins int, limits relay.Limits) (f *
 	}
 	var shards string
 	var locked int
-	if err := res.QueryRow().Scan(&shards, &locked, &c.batch.Now); err != nil {
+	if err := res.QueryRow().Scan(&shards, &locked, &c.dense.low, &c.batch.Now); err != nil {
 		return f, fmt.Errorf("lock shards: %w", err)
 	}
 	c.batch.PerShard = max(limits.Events/max(locked, 1), 1)
+	c.dense.locked = locked
+	if c.dense.tried {
+		c.dense.shards = shards
+	}
 	rows, err := res.Query()
 	if err != nil {
 		return f, fmt.Errorf("read events: %w", err)
 	}
-	if f, err = readEvents(rows, locked, limits.Bytes, int(c.store.lately.Load())); err != nil {
+	if f, err = readEvents(rows, c.bounds(limits), int(c.store.lately.Load())); err != nil {
 		return f, fmt.Errorf("read events: %w", err)
 	}
 	if rows, err = res.Query(); err != nil {

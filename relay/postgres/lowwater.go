@@ -19,6 +19,8 @@ import (
 const (
 	// raiseEvery is how often the marks are looked at.
 	raiseEvery = 500 * time.Millisecond
+	// hurryEvery is how often, at most, when claims of a deep backlog have come to where ids are not final.
+	hurryEvery = 20 * time.Millisecond
 	// raiseAfter is how many ids a mark must be behind to be worth a write.
 	raiseAfter = 2000
 	// sinkEvery is how often pending events below their mark are looked for.
@@ -32,6 +34,7 @@ type water struct {
 	// open says that a fence stands: every id up to last is final once the holders have ended.
 	open    bool
 	last    int64
+	since   time.Time
 	holders []string
 	why     relay.Standstill // why there can be no fence
 	// final is the last one of which that was so.
@@ -54,6 +57,34 @@ func (s *Store) raiseMarks(ctx context.Context) error {
 	if now.Sub(w.looked) < raiseEvery {
 		return nil
 	}
+	return s.lookAtWater(ctx, now)
+}
+
+// hurryMarks does what raiseMarks does, sooner, before a claim that may be large: what cannot be known to be
+// final cannot be read densely for long, and not be settled as a range. While a transaction keeps a fence
+// open, it looks less and less often.
+func (s *Store) hurryMarks(ctx context.Context) error {
+	w := &s.water
+	if s.lastClaimed.Load() < w.final.Load() || !w.mu.TryLock() {
+		return nil
+	}
+	defer w.mu.Unlock()
+	now, pause := time.Now(), hurryEvery
+	switch {
+	case w.last == 0 && !w.looked.IsZero():
+		pause = raiseEvery // ids come in blocks, or there are none
+	case w.open:
+		pause = min(max(pause, now.Sub(w.since)/2), raiseEvery)
+	}
+	if now.Sub(w.looked) < pause {
+		return nil
+	}
+	return s.lookAtWater(ctx, now)
+}
+
+// lookAtWater closes the fence that stands, if it can, and opens the next. Call it with water.mu held.
+func (s *Store) lookAtWater(ctx context.Context, now time.Time) error {
+	w := &s.water
 	w.looked = now
 	if w.open {
 		var closed bool
@@ -63,10 +94,8 @@ func (s *Store) raiseMarks(ctx context.Context) error {
 		if !closed {
 			return nil
 		}
-		w.open = false
-		w.final.Store(w.last)
-		if err := s.raiseTo(ctx, w.last); err != nil {
-			return fmt.Errorf("raise the low-water marks: %w", err)
+		if err := s.closeWater(ctx); err != nil {
+			return err
 		}
 	}
 	defer func() {
@@ -85,7 +114,20 @@ func (s *Store) raiseMarks(ctx context.Context) error {
 	if err := s.pool.QueryRow(ctx, openFence).Scan(&w.holders); err != nil {
 		return fmt.Errorf("look at the transactions on the outbox: %w", err)
 	}
-	w.open = true
+	if w.open, w.since = true, now; len(w.holders) > 0 || w.last < w.final.Load()+raiseAfter {
+		return nil
+	}
+	return s.closeWater(ctx) // nobody to wait for
+}
+
+// closeWater goes on where the fence stands: every id up to the last is final. Call it with water.mu held.
+func (s *Store) closeWater(ctx context.Context) error {
+	w := &s.water
+	w.open = false
+	w.final.Store(w.last)
+	if err := s.raiseTo(ctx, w.last); err != nil {
+		return fmt.Errorf("raise the low-water marks: %w", err)
+	}
 	return nil
 }
 

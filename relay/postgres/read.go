@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/outbox"
 )
 
@@ -41,17 +43,37 @@ type found struct {
 	special []int64 // have details
 	large   []int64 // have a key or a payload that is not there yet
 
-	// The bound on the bytes of keys and payloads, and what is used of it.
-	bytes, share, total int64
-	of                  [outbox.Shards]int64
-	cut                 [outbox.Shards]bool
+	bounds
+	total int64                // bytes of keys and payloads
+	of    [outbox.Shards]int64 // the same of each shard
+	count [outbox.Shards]int   // events of each shard
+	cut   [outbox.Shards]bool  // the rest of the shard's events is left out
+
+	rows   int   // that came
+	lastID int64 // of the last of them
+	over   int   // that were left out because there were so many of their shard
 }
 
-// readEvents reads the rows of claim_events, of so many shards, as far as they fit. expected is how many
-// there may be.
-func readEvents(rows pgx.Rows, shards int, maxBytes int64, expected int) (*found, error) {
+// bounds are how much of what comes is taken.
+type bounds struct {
+	bytes, share int64 // of keys and payloads, of all shards and of one
+	perShard     int   // events
+}
+
+// bounds are those of this claim. A walk of each shard bounds the events itself.
+func (c *claim) bounds(limits relay.Limits) bounds {
+	b := bounds{bytes: limits.Bytes, share: max(limits.Bytes/int64(max(c.dense.locked, 1)), 1), perShard: math.MaxInt}
+	if c.dense.tried {
+		b.perShard = densePerShard * c.batch.PerShard
+	}
+	return b
+}
+
+// readEvents reads the rows of claim_events or claim_dense, as far as they fit. expected is how many there
+// may be.
+func readEvents(rows pgx.Rows, b bounds, expected int) (*found, error) {
 	defer rows.Close()
-	f := &found{bytes: maxBytes, share: max(maxBytes/int64(max(shards, 1)), 1), events: make([]outbox.Event, 0, expected)}
+	f := &found{bounds: b, events: make([]outbox.Event, 0, expected)}
 	if err := binaryFormats(rows); err != nil {
 		return f, err
 	}
@@ -65,6 +87,9 @@ func readEvents(rows pgx.Rows, shards int, maxBytes int64, expected int) (*found
 		if !isLarge {
 			size = int64(len(v[colKey]) + len(v[colPayload]))
 		}
+		id := int64(binary.BigEndian.Uint64(v[colID]))
+		f.rows++
+		f.lastID = id
 		if !f.fits(shard, size) {
 			continue
 		}
@@ -72,7 +97,7 @@ func readEvents(rows pgx.Rows, shards int, maxBytes int64, expected int) (*found
 			topic = string(v[colTopic])
 		}
 		e := outbox.Event{
-			ID: int64(binary.BigEndian.Uint64(v[colID])), EventID: uuid.UUID(v[colEventID]), Topic: topic,
+			ID: id, EventID: uuid.UUID(v[colEventID]), Topic: topic,
 			Key: bytes.keep(v[colKey]), Payload: bytes.keep(v[colPayload]), Headers: bytes.keep(v[colHeaders]),
 			State: outbox.Pending, Shard: shard,
 		}
@@ -133,10 +158,16 @@ func (a *arena) keep(b []byte) []byte {
 // which its last event may pass if all together stay within the bound. What follows an event that is not
 // in the batch is not either, so that what is there is the front of every shard. One event fits in any case.
 func (f *found) fits(shard int16, size int64) bool {
+	if f.count[shard] >= f.perShard {
+		f.cut[shard] = true
+		f.over++
+		return false
+	}
 	if f.cut[shard] || len(f.events) > 0 && (f.of[shard] >= f.share || f.total+size > f.bytes) {
 		f.cut[shard] = true
 		return false
 	}
+	f.count[shard]++
 	f.of[shard] += size
 	f.total += size
 	return true

@@ -11,7 +11,8 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// Settle implements relay.Claim. Where no new hold is needed it is one round trip, commit included.
+// Settle implements relay.Claim. Where no new hold is needed it is one round trip, commit
+// included; two for a dense batch.
 func (c *claim) Settle(ctx context.Context, s *relay.Settlement) (err error) {
 	defer c.store.judge(&err, true)
 	defer c.rollback() // releases the connection; a no-op for the transaction once it is committed
@@ -19,8 +20,12 @@ func (c *claim) Settle(ctx context.Context, s *relay.Settlement) (err error) {
 	if err != nil {
 		return fmt.Errorf("put holds in place: %w", err)
 	}
+	settled, err := c.settleDense(ctx, s)
+	if err != nil {
+		return err
+	}
 	b := &pgx.Batch{}
-	if len(s.Delivered) > 0 {
+	if len(s.Delivered) > 0 && !settled {
 		b.Queue(c.store.settleQuery, s.Delivered)
 	}
 	if len(s.Exhausted) > 0 {

@@ -88,22 +88,27 @@ type Store struct {
 	water         water
 	order         commitOrder
 	lately        atomic.Int64 // events of the last claim, for the size of the next
+	begun         atomic.Bool  // a large claim was made
+	lastClaimed   atomic.Int64 // about the newest id of the last large claim
+	dense         dense
 	rotation      rotation
 	clock         clock
 	longestRetry  time.Duration
 	settleQuery   string
+	settleDense   string
 	renewed       atomic.Int64 // when judge last gave the connections up, in Unix nanoseconds
 	processPrefix func(worker string) string
 }
 
 // NewStore returns a store on a pool that NewPool opened.
 func NewStore(pool *pgxpool.Pool, o StoreOptions) *Store {
-	s := &Store{pool: sessions{pool}, settleQuery: settlePublished, processPrefix: processOf, longestRetry: o.LongestRetry}
+	s := &Store{pool: sessions{pool}, settleQuery: settlePublished, settleDense: settleDensePublished,
+		processPrefix: processOf, longestRetry: o.LongestRetry}
 	if s.longestRetry == 0 {
 		s.longestRetry = defaultLongestRetry
 	}
 	if o.DeletePublished {
-		s.settleQuery = settleDeleted
+		s.settleQuery, s.settleDense = settleDeleted, settleDenseDeleted
 	}
 	return s
 }
