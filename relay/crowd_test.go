@@ -68,6 +68,13 @@ func TestPlanFindsCrowds(t *testing.T) {
 				b.Events[4+i].Shard = 5
 			}
 		}, want: lines(found+"4", "crowd of t/a in shard 5 after 8")},
+		"shards that are read together": {keys: "hahaahhahbhc", perShard: 4, change: func(b *Batch, _ *rules) {
+			for i := range b.Events {
+				if string(b.Events[i].Key) != "h" {
+					b.Events[i].Shard = 5
+				}
+			}
+		}, want: lines(found + "11")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -59,7 +59,8 @@ func (m *modelStore) find(id int64) *modelEvent {
 	return m.events[i]
 }
 
-// claim locks the free ones of these shards that have pending events, and reads at most limit of each.
+// claim locks the free ones of these shards that have pending events, and reads at most limit of each, shard by
+// shard or in the order of ids.
 func (m *modelStore) claim(shards []int16, limit int) ([]int16, *Batch) {
 	b := &Batch{PerShard: limit, Final: m.final(), FenceAge: time.Duration(m.rng(2)) * time.Second}
 	var mine []int16
@@ -77,6 +78,9 @@ func (m *modelStore) claim(shards []int16, limit int) ([]int16, *Batch) {
 		if n > 0 {
 			mine = append(mine, shard)
 		}
+	}
+	if m.rng(2) == 1 { // as a deep backlog is read
+		slices.SortFunc(b.Events, func(a, b outbox.Event) int { return int(a.ID - b.ID) })
 	}
 	for _, shard := range mine {
 		m.locked[shard] = true

@@ -394,7 +394,7 @@ func TestFinalIsKnownBeforeTheFirstLargeClaim(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	other.water.looked = other.water.looked.Add(-hurryEvery)
+	other.water.looked = other.water.looked.Add(-hurryFirst)
 	c = f.claimBy(other, half).(*claim)
 	c.Abandon()
 	if c.final != 5001 {

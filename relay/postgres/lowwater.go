@@ -19,8 +19,9 @@ import (
 const (
 	// raiseEvery is how often the marks are looked at.
 	raiseEvery = 500 * time.Millisecond
-	// hurryEvery is how often, at most, when claims of a deep backlog have come to where ids are not final.
-	hurryEvery = 20 * time.Millisecond
+	// hurryFirst and hurryEvery are how often at most, when claims of a deep backlog have come to where ids are
+	// not final: before any is known to be, and later.
+	hurryFirst, hurryEvery = 20 * time.Millisecond, 100 * time.Millisecond
 	// raiseAfter is how many ids a mark must be behind to be worth a write.
 	raiseAfter = 2000
 	// sinkEvery is how often pending events below their mark are looked for.
@@ -70,6 +71,9 @@ func (s *Store) hurryMarks(ctx context.Context) error {
 	}
 	defer w.mu.Unlock()
 	now, pause := time.Now(), hurryEvery
+	if w.final.Load() == 0 {
+		pause = hurryFirst
+	}
 	switch {
 	case w.last == 0 && !w.looked.IsZero():
 		pause = raiseEvery // ids come in blocks, or there are none

@@ -1,8 +1,8 @@
 -- Reads the pending events of the locked shards in id order along the primary key, from the lowest of their
 -- low-water marks on: up to $1 events, among $3 times as many ids as so many events lie among when every shard
 -- has its share. Each page is visited once, for all shards; so it pays where most of what lies there waits, and
--- where so few shards are locked that most of it is others', nothing is read. What comes is the front of
--- every locked shard, as from claim_events, and has the same columns.
+-- where fewer than $4 shards are locked, so that most of it is others', nothing is read. What comes is the
+-- front of every locked shard, as from claim_events, and has the same columns.
 -- The shards are a mask of bits: searching an array costs as much as the rest of a row. "is not distinct from"
 -- leaves only the primary key to walk along.
 with claimed as materialized (
