@@ -254,3 +254,35 @@ end $$;
 comment on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid) is
 'Moves tasks that ended (or failed and were left alone) more than p_retention_days days ago into the archive, the longest ended first, at most p_batch_size of them in this transaction, and tells of each by an event. A task with a pending investigation, or with a dead letter that is not recorded yet, stays. A dry run counts what one call would move and locks nothing. Which ends count is said by the policies: completed, failed, cancelled, dlq_resolved (dead-lettered once, each investigation closed). more says that the batch was full; given as p_after_entered and p_after_task, last_entered and last_task let the next call go on behind this one without walking over what stays.';
 revoke all on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid) from public;
+
+create view postrider.tasker_all_tasks as
+select t.task_uuid, s.name as namespace_name, n.name as task_name, n.version as task_version, t.named_task_uuid, t.state, t.live, t.state_entered_at,
+       t.sort_key, t.context, t.priority, t.retry_count, t.idempotency_key, t.error_reason, t.metadata, t.stale_flagged_at, t.dead_letters,
+       t.created_at, t.updated_at, t.completed_at, false as archived, null::timestamptz as archived_at, null::text as final_state
+from postrider.tasker_tasks t
+join postrider.tasker_named_tasks n on n.named_task_uuid = t.named_task_uuid
+join postrider.tasker_task_namespaces s on s.task_namespace_uuid = n.task_namespace_uuid
+union all
+select a.task_uuid, a.namespace_name, a.task_name, a.task_version, a.named_task_uuid, a.state, a.live, a.state_entered_at,
+       a.sort_key, a.context, a.priority, a.retry_count, a.idempotency_key, a.error_reason, a.metadata, a.stale_flagged_at, a.dead_letters,
+       a.created_at, a.updated_at, a.completed_at, true, a.archived_at, a.final_state
+from postrider.tasker_tasks_archive a;
+comment on view postrider.tasker_all_tasks is 'All tasks, live and archived, with their names. archived says where a task is; final_state and archived_at are null for live ones.';
+
+create view postrider.v_archive_statistics as
+select s.month, sum(s.tasks)::bigint as tasks_archived,
+       pg_size_pretty(z.bytes) as archive_size, z.bytes as archive_bytes,
+       sum(s.steps)::bigint as steps_archived, sum(s.transitions)::bigint as transitions_archived,
+       coalesce(sum(s.tasks) filter (where s.final_state = 'complete'), 0)::bigint as complete,
+       coalesce(sum(s.tasks) filter (where s.final_state = 'error'), 0)::bigint as error,
+       coalesce(sum(s.tasks) filter (where s.final_state = 'cancelled'), 0)::bigint as cancelled,
+       coalesce(sum(s.tasks) filter (where s.final_state = 'dlq_resolved'), 0)::bigint as dlq_resolved,
+       max(s.last_archived_at) as last_archived_at
+from postrider.tasker_archive_statistics s
+cross join (select sum(pg_total_relation_size(r))::bigint as bytes
+            from unnest('{postrider.tasker_tasks_archive, postrider.tasker_workflow_steps_archive, postrider.tasker_task_transitions_archive,
+                          postrider.tasker_workflow_step_transitions_archive}'::regclass[]) r) z
+group by s.month, z.bytes
+order by s.month desc;
+comment on view postrider.v_archive_statistics is
+'How much is in the archive by the month (UTC) in which tasks were created, and by final_state. archive_size and archive_bytes are of the whole archive, its indexes included. Counted as tasks are moved, so always exact.';
