@@ -13,9 +13,9 @@ select task_transition_uuid, task_uuid, from_state, to_state, metadata, sort_key
 from postrider.tasker_task_transitions_archive;
 insert into postrider.tasker_workflow_steps
     (workflow_step_uuid, task_uuid, step_name, handler_name, position, dependencies, status, retry_count, max_retries,
-     next_retry_at, inputs, results, last_error, state_entered_at, created_at, updated_at)
+     retry_base_seconds, retry_max_seconds, next_retry_at, inputs, results, last_error, state_entered_at, created_at, updated_at)
 select workflow_step_uuid, task_uuid, step_name, handler_name, position, dependencies, status, retry_count, max_retries,
-       next_retry_at, inputs, results, last_error, state_entered_at, created_at, updated_at
+       retry_base_seconds, retry_max_seconds, next_retry_at, inputs, results, last_error, state_entered_at, created_at, updated_at
 from postrider.tasker_workflow_steps_archive;
 insert into postrider.tasker_workflow_step_transitions
     (step_transition_uuid, task_uuid, workflow_step_uuid, from_status, to_status, metadata, created_at)

@@ -18,8 +18,8 @@ comment on column postrider.tasker_tasks_archive.task_name is 'Name of its templ
 comment on column postrider.tasker_tasks_archive.task_version is 'Version of its template.';
 comment on column postrider.tasker_tasks_archive.final_state is 'The policy under which it was archived: cancelled, dlq_resolved (it was dead-lettered, and each of its investigations was closed), error (it failed), complete (any other end).';
 comment on column postrider.tasker_tasks_archive.archived_at is 'When it was moved here.';
-create unique index tasker_tasks_archive_idempotency on postrider.tasker_tasks_archive (named_task_uuid, idempotency_key) where idempotency_key is not null;
-comment on index postrider.tasker_tasks_archive_idempotency is 'The key of a task stays taken while the task is archived.';
+create index tasker_tasks_archive_idempotency on postrider.tasker_tasks_archive (namespace_name, task_name, idempotency_key) where idempotency_key is not null;
+comment on index postrider.tasker_tasks_archive_idempotency is 'The key of a task stays taken while the task is archived: create_task asks here, too.';
 create index tasker_tasks_archive_order on postrider.tasker_tasks_archive (archived_at, task_uuid);
 comment on index postrider.tasker_tasks_archive_order is 'Listing, newest first.';
 create index tasker_tasks_archive_template on postrider.tasker_tasks_archive (namespace_name, task_name, archived_at, task_uuid);
@@ -66,8 +66,8 @@ comment on column postrider.tasker_archive_statistics.steps is 'Their steps.';
 comment on column postrider.tasker_archive_statistics.transitions is 'Their transitions.';
 comment on column postrider.tasker_archive_statistics.last_archived_at is 'When the newest of them came.';
 
--- After the insert and not before: the insert waits for an archiver that is just moving the task with this uuid
--- or key, and only then is the archive's side of that move to be seen.
+-- After the insert and not before: the insert waits for an archiver that is just moving the task with this
+-- uuid, and only then is the archive's side of that move to be seen.
 create function postrider.tasker_refuse_archived() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -75,15 +75,9 @@ begin
         raise exception using errcode = '23505', message = format('postrider: task %s exists already, in the archive', new.task_uuid),
             hint = 'Give each task a uuid of its own, or none.';
     end if;
-    if new.idempotency_key is not null and exists (
-            select from postrider.tasker_tasks_archive a
-            where a.named_task_uuid = new.named_task_uuid and a.idempotency_key = new.idempotency_key) then
-        raise exception using errcode = '23505', message = format('postrider: a task with the idempotency key %L exists already, in the archive', new.idempotency_key),
-            hint = 'create_task returns the archived task; call it again.';
-    end if;
     return null;
 end $$;
-comment on function postrider.tasker_refuse_archived() is 'Refuses a new task whose uuid or idempotency key an archived task has.';
+comment on function postrider.tasker_refuse_archived() is 'Refuses a new task whose uuid an archived task has.';
 revoke all on function postrider.tasker_refuse_archived() from public;
 create trigger tasker_tasks_not_archived after insert on postrider.tasker_tasks
 for each row execute function postrider.tasker_refuse_archived();
@@ -199,9 +193,9 @@ begin
             delete from postrider.tasker_workflow_steps s using unnest(v_tasks) i(task_uuid) where s.task_uuid = i.task_uuid returning s.*)
         insert into postrider.tasker_workflow_steps_archive
             (workflow_step_uuid, task_uuid, step_name, handler_name, position, dependencies, status, retry_count, max_retries,
-             next_retry_at, inputs, results, last_error, state_entered_at, created_at, updated_at, archived_at)
+             retry_base_seconds, retry_max_seconds, next_retry_at, inputs, results, last_error, state_entered_at, created_at, updated_at, archived_at)
         select workflow_step_uuid, task_uuid, step_name, handler_name, position, dependencies, status, retry_count, max_retries,
-               next_retry_at, inputs, results, last_error, state_entered_at, created_at, updated_at, v_began
+               retry_base_seconds, retry_max_seconds, next_retry_at, inputs, results, last_error, state_entered_at, created_at, updated_at, v_began
         from gone;
         get diagnostics steps_archived = row_count;
 

@@ -25,17 +25,13 @@ returns table(current_state text, task_count bigint, avg_minutes_in_state double
 language sql stable set search_path = pg_catalog, pg_temp set enable_bitmapscan = off set jit = off as $$
     with given as materialized (
         select n.named_task_uuid, m.state,
-               coalesce((case when jsonb_typeof(n.configuration->'lifecycle'->('max_' || m.state || '_minutes')) = 'number'
-                              then n.configuration->'lifecycle'->>('max_' || m.state || '_minutes') end)::double precision,
-                        (case when jsonb_typeof(s.lifecycle->('max_' || m.state || '_minutes')) = 'number'
-                              then s.lifecycle->>('max_' || m.state || '_minutes') end)::double precision,
+               coalesce(postrider.task_minutes(n.configuration->'lifecycle', 'max_' || m.state || '_minutes'),
+                        postrider.task_minutes(s.lifecycle, 'max_' || m.state || '_minutes'),
                         case m.state when 'waiting_for_dependencies' then p_waiting_deps_threshold_minutes
                                      when 'waiting_for_retry' then p_waiting_retry_threshold_minutes
                                      when 'steps_in_process' then p_steps_in_process_threshold_minutes else 1440 end) as stay,
-               coalesce((case when jsonb_typeof(n.configuration->'lifecycle'->'max_duration_minutes') = 'number'
-                              then n.configuration->'lifecycle'->>'max_duration_minutes' end)::double precision,
-                        (case when jsonb_typeof(s.lifecycle->'max_duration_minutes') = 'number'
-                              then s.lifecycle->>'max_duration_minutes' end)::double precision,
+               coalesce(postrider.task_minutes(n.configuration->'lifecycle', 'max_duration_minutes'),
+                        postrider.task_minutes(s.lifecycle, 'max_duration_minutes'),
                         p_task_max_lifetime_hours * 60.0) as life
         from postrider.tasker_named_tasks n
         join postrider.tasker_task_namespaces s on s.task_namespace_uuid = n.task_namespace_uuid

@@ -20,7 +20,8 @@ type ArchiverConfig struct {
 	Disabled bool
 	// Interval is the time between the beginnings of two passes; the first begins at once. Defaults to 24h.
 	Interval time.Duration
-	// RetentionDays is for how many days an ended task stays live. Defaults to 30.
+	// RetentionDays is for how many days an ended task stays live; 0 archives each in the next pass. Defaults
+	// to 0.
 	RetentionDays int
 	// BatchSize is how many tasks go in one transaction, 1 to 100000. Defaults to 1000.
 	BatchSize int
@@ -56,9 +57,6 @@ func NewArchiver(c ArchiverConfig) (*Archiver, error) {
 	}
 	if c.Interval == 0 {
 		c.Interval = 24 * time.Hour
-	}
-	if c.RetentionDays == 0 {
-		c.RetentionDays = 30
 	}
 	if c.Pause == 0 {
 		c.Pause = 100 * time.Millisecond
