@@ -179,8 +179,10 @@ begin
               for update of t skip locked) k;
         v_tasks := coalesce(v_tasks, '{}');
 
-        perform postrider.task_event(i.task_uuid, 'archived', jsonb_build_object('final_state', i.final_state, 'archived_at', v_began))
-        from unnest(v_tasks, v_finals) i(task_uuid, final_state);
+        perform postrider.task_event(t.task_uuid, 'archived', jsonb_build_object('from_state', t.state, 'to_state', t.state, 'sort_key', t.sort_key,
+            'actor', null, 'reason', 'ended longer ago than the retention', 'metadata', null, 'final_state', i.final_state, 'archived_at', v_began))
+        from unnest(v_tasks, v_finals) i(task_uuid, final_state)
+        join postrider.tasker_tasks t on t.task_uuid = i.task_uuid;
 
         -- What is inserted is what was deleted: a row cannot be in both places, nor in none.
         with gone as (

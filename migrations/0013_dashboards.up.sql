@@ -22,7 +22,7 @@ create function postrider.task_staleness_now(
     p_steps_in_process_threshold_minutes integer default 30, p_task_max_lifetime_hours integer default 24)
 returns table(current_state text, task_count bigint, avg_minutes_in_state double precision, max_minutes_in_state double precision,
     stale_over_1h bigint, stale_over_1day bigint, top_stale_tasks uuid[], warning bigint, stale bigint)
-language sql stable set search_path = pg_catalog, pg_temp set enable_bitmapscan = off set jit = off as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp set enable_bitmapscan = off set jit = off as $$
     with given as materialized (
         select n.named_task_uuid, m.state,
                coalesce(postrider.task_minutes(n.configuration->'lifecycle', 'max_' || m.state || '_minutes'),
@@ -75,9 +75,10 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_bitmapscan 
 $$;
 comment on function postrider.task_staleness_now(integer, integer, integer, integer) is
 'The figures of v_task_staleness_monitoring, counted now over every live task, with the defaults of thresholds given. With a million live tasks it takes about a second.';
+revoke all on function postrider.task_staleness_now(integer, integer, integer, integer) from public;
 
 create function postrider.dlq_retry_numbers() returns table(dlq_reason postrider.dlq_reason, requeued bigint, avg_retries double precision)
-language sql stable set search_path = pg_catalog, pg_temp set jit = off as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off as $$
     with letters as (
         select l.dlq_entry_uuid, max(l.attempts) as attempts, max(l.episode) as episode
         from postrider.dlq_letter l where l.dlq_entry_uuid is not null group by l.dlq_entry_uuid
@@ -100,6 +101,7 @@ language sql stable set search_path = pg_catalog, pg_temp set jit = off as $$
 $$;
 comment on function postrider.dlq_retry_numbers() is
 'Per reason: how many investigations are of something that was sent again (an event that was redriven, a task that was retried as a whole), and how many attempts or retries it had on average.';
+revoke all on function postrider.dlq_retry_numbers() from public;
 
 create function postrider.refresh_dashboards(
     p_waiting_deps_threshold_minutes integer default 60, p_waiting_retry_threshold_minutes integer default 30,
