@@ -101,7 +101,7 @@ create function postrider.near_stale_tasks(
     p_waiting_retry_threshold_minutes integer default 30, p_steps_in_process_threshold_minutes integer default 30,
     p_task_max_lifetime_hours integer default 24, p_limit integer default 1000)
 returns table (threshold_kind text, tasks bigint)
-language sql stable set search_path = pg_catalog, pg_temp
+language sql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set jit = off
 as $$
     with bound as materialized (

@@ -66,6 +66,13 @@ grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_g
     postrider.dlq_event_closed(uuid, integer), postrider.outbox_add_partitions(integer),
     postrider.outbox_drop_partition(interval, boolean) to postrider_relay;
 
+-- The detector of stale tasks. What serve writes for the functions of the ledger when it starts, and what detectors
+-- note and pause.
+grant execute on function
+    postrider.detect_and_transition_stale_tasks(boolean, integer, integer, integer, integer, integer, integer, boolean, boolean, boolean, boolean, boolean),
+    postrider.near_stale_tasks(double precision, integer, integer, integer, integer, integer) to postrider_relay;
+grant select, update on postrider.tasker_settings, postrider.tasker_detector to postrider_relay;
+
 -- Operators: they read everything, write what an investigation came to, and treat what waits by hand.
 grant select on all tables in schema postrider to postrider_operator;
 grant update (resolution_status, resolution_timestamp, resolution_notes, resolved_by, metadata, updated_at)
@@ -84,5 +91,11 @@ grant execute on function postrider.create_task(text, text, jsonb, text, integer
     postrider.transition_task_state_atomic(uuid, text, text, jsonb), postrider.evaluate_task(uuid),
     postrider.step_action(uuid, uuid, text, text, text, jsonb), postrider.cancel_task(uuid, text, text),
     postrider.worker_heartbeat(text, text), postrider.get_ready_steps(uuid), postrider.task_snapshot(uuid, boolean) to postrider_operator;
+
+-- `postrider task detect-stale` and `postrider task detector pause` and `resume`.
+grant execute on function
+    postrider.detect_and_transition_stale_tasks(boolean, integer, integer, integer, integer, integer, integer, boolean, boolean, boolean, boolean, boolean)
+    to postrider_operator;
+grant update (paused_at, paused_by, pause_reason, resume_at) on postrider.tasker_detector to postrider_operator;
 
 commit;

@@ -44,9 +44,9 @@ const (
 	slowBatches = 3
 	// restIntervals is for how many intervals they pause then.
 	restIntervals = 12
-	// batchTimeout bounds what a pass waits for the database. It is more than its own statement_timeout, and
+	// detectTimeout bounds what a pass waits for the database. It is more than its own statement_timeout, and
 	// there for a database that does not answer at all.
-	batchTimeout = 65 * time.Second
+	detectTimeout = 65 * time.Second
 )
 
 func (c DetectorConfig) withDefaults() DetectorConfig {
@@ -169,14 +169,14 @@ func (d *Detector) runOnce(ctx context.Context) (Pass, error) {
 }
 
 func (d *Detector) status(ctx context.Context) (DetectorStatus, error) {
-	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
+	ctx, cancel := context.WithTimeout(ctx, detectTimeout)
 	defer cancel()
 	return d.cfg.Store.DetectorStatus(ctx)
 }
 
 // batch makes one call and reports whether another may find more.
 func (d *Detector) batch(ctx context.Context, pass *Pass) (more bool, err error) {
-	bounded, cancel := context.WithTimeout(ctx, batchTimeout)
+	bounded, cancel := context.WithTimeout(ctx, detectTimeout)
 	defer cancel()
 	began := time.Now()
 	found, err := d.cfg.Store.DetectStale(bounded, d.cfg.Detection)
@@ -213,7 +213,7 @@ func (d *Detector) batch(ctx context.Context, pass *Pass) (more bool, err error)
 // stopItself pauses the detectors of all processes: the database is too slow for them, and what makes them
 // slow is likely the same for all.
 func (d *Detector) stopItself(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
+	ctx, cancel := context.WithTimeout(ctx, detectTimeout)
 	defer cancel()
 	rest := restIntervals * d.cfg.Interval
 	reason := fmt.Sprintf("%d batches in a row took longer than %v", d.slow, d.cfg.LatencyLimit)
@@ -259,7 +259,7 @@ func (d *Detector) report(p Pass) {
 
 // after notes a pass for operators, and counts what will be stale soon.
 func (d *Detector) after(ctx context.Context, p Pass) error {
-	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
+	ctx, cancel := context.WithTimeout(ctx, detectTimeout)
 	defer cancel()
 	if err := d.cfg.Store.RecordPass(ctx, p); err != nil {
 		return fmt.Errorf("note the pass: %w", err)

@@ -61,30 +61,30 @@ func (d Detection) Validate() error {
 	return nil
 }
 
-// Action is what was done, or would be, with a stale task.
-type Action string
+// StaleAction is what was done, or would be, with a stale task.
+type StaleAction string
 
 // The actions.
 const (
-	// ActionMoveToDLQ: moved to the failed state, and a dead letter.
-	ActionMoveToDLQ Action = "move_to_dlq"
-	// ActionTransitionToError: moved to the failed state, no letter.
-	ActionTransitionToError Action = "transition_to_error"
-	// ActionManualReview: it stays, and a dead letter.
-	ActionManualReview Action = "manual_review"
-	// ActionFlag: it stays, no letter. Only its flag says that it was found.
-	ActionFlag Action = "flag"
+	// StaleMovedToDLQ: moved to the failed state, and a dead letter.
+	StaleMovedToDLQ StaleAction = "move_to_dlq"
+	// StaleMoved: moved to the failed state, no letter.
+	StaleMoved StaleAction = "transition_to_error"
+	// StaleReview: it stays, and a dead letter.
+	StaleReview StaleAction = "manual_review"
+	// StaleFlagged: it stays, no letter. Only its flag says that it was found.
+	StaleFlagged StaleAction = "flag"
 )
 
 // StaleTask is a task that was found to be stale.
 type StaleTask struct {
-	TaskUUID                  uuid.UUID `json:"task_uuid"`
-	NamespaceName             string    `json:"namespace_name"`
-	TaskName                  string    `json:"task_name"`
-	CurrentState              string    `json:"current_state"`
-	TimeInStateMinutes        int       `json:"time_in_state_minutes"`
-	StalenessThresholdMinutes int       `json:"staleness_threshold_minutes"`
-	ActionTaken               Action    `json:"action_taken"`
+	TaskUUID                  uuid.UUID   `json:"task_uuid"`
+	NamespaceName             string      `json:"namespace_name"`
+	TaskName                  string      `json:"task_name"`
+	CurrentState              string      `json:"current_state"`
+	TimeInStateMinutes        int         `json:"time_in_state_minutes"`
+	StalenessThresholdMinutes int         `json:"staleness_threshold_minutes"`
+	ActionTaken               StaleAction `json:"action_taken"`
 	// MovedToDLQ and TransitionSuccess say what was done; false in a dry run.
 	MovedToDLQ        bool `json:"moved_to_dlq"`
 	TransitionSuccess bool `json:"transition_success"`
