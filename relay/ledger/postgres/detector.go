@@ -87,6 +87,8 @@ func judge(err error) error {
 	e := &ledger.StoreError{Type: ledger.ErrorDatabase, Err: err}
 	var refused *pgconn.PgError
 	switch {
+	case errors.Is(err, ledger.ErrInvalid):
+		e.Type, e.Hint = ledger.ErrorConfiguration, "check the settings of the section staleness"
 	case errors.As(err, &refused):
 		switch code := refused.Code; {
 		case code == "57014", code == "55P03": // query_canceled, lock_not_available
