@@ -31,6 +31,7 @@ var rooms = []struct {
 }{
 	{"relay/outbox", nil, []string{"github.com/jackc/pgx"}}, // Enqueue takes a pgx.Tx
 	{"relay/history", nil, nil},
+	{"relay/task", []string{"relay/outbox"}, nil},
 	{"relay/relaytest", []string{"relay", "relay/outbox", "relay/postgres", "relay/kafka", "relay/history"}, nil},
 	{"relay/postgres/pgproxy", nil, []string{"github.com/jackc/pgx"}},
 	{"relay/postgres", []string{"relay", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
