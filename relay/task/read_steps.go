@@ -1,10 +1,13 @@
 package task
 
+import "strconv"
+
 // Bounds of the steps of a template.
 const (
 	maxSteps        = 1000
 	maxStepRetries  = 1000
-	maxPauseSeconds = 7 * 24 * 3600
+	minPauseSeconds = 0.001
+	maxPauseSeconds = 365 * 24 * 3600
 )
 
 // stepReader collects the steps and where their names and dependencies stand.
@@ -52,8 +55,8 @@ func (r *stepReader) step(n *node, path string, ps *problems) {
 				s.MaxRetries = &retries
 			}
 		},
-		"retry_base_seconds": func(n *node, path string) { s.RetryBaseSeconds, _ = ps.whole(n, path, 1, maxPauseSeconds) },
-		"retry_max_seconds":  func(n *node, path string) { s.RetryMaxSeconds, _ = ps.whole(n, path, 1, maxPauseSeconds) },
+		"retry_base_seconds": func(n *node, path string) { s.RetryBaseSeconds = ps.seconds(n, path) },
+		"retry_max_seconds":  func(n *node, path string) { s.RetryMaxSeconds = ps.seconds(n, path) },
 		"inputs":             func(n *node, path string) { s.Inputs = n.json() },
 		"metadata":           func(n *node, path string) { s.Metadata = ps.free(n, path, "a mapping", mappingNode) },
 	})
@@ -62,7 +65,7 @@ func (r *stepReader) step(n *node, path string, ps *problems) {
 		ps.add(both, within(path, "depends_on_step"), "says the same as dependencies; put all names there")
 	}
 	if s.RetryMaxSeconds > 0 && s.RetryMaxSeconds < s.RetryBaseSeconds {
-		ps.add(n.get("retry_max_seconds"), within(path, "retry_max_seconds"), "is %d, less than retry_base_seconds, which is %d", s.RetryMaxSeconds, s.RetryBaseSeconds)
+		ps.add(n.get("retry_max_seconds"), within(path, "retry_max_seconds"), "is %v, less than retry_base_seconds, which is %v", s.RetryMaxSeconds, s.RetryBaseSeconds)
 	}
 	s.Dependencies = namesOf(depends)
 	r.steps = append(r.steps, s)
@@ -95,4 +98,13 @@ func (r *stepReader) check(ps *problems) {
 			}
 		}
 	}
+}
+
+func (ps *problems) seconds(n *node, path string) float64 {
+	f, err := strconv.ParseFloat(n.text, 64)
+	if n.kind != numberNode || err != nil || f < minPauseSeconds || f > maxPauseSeconds {
+		ps.add(n, path, "must be a number of seconds from %v to %d, not %s", minPauseSeconds, maxPauseSeconds, n.what())
+		return 0
+	}
+	return f
 }

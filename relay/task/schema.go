@@ -21,7 +21,7 @@ func init() {
 	note := func(*node, string, *problems) {}
 	schemaKeywords = map[string]keyword{
 		"type": checkType, "properties": checkProperties, "required": checkRequired,
-		"additionalProperties": checkAdditional, "items": checkSchema, "enum": checkEnum, "const": note,
+		"additionalProperties": checkSchema, "items": checkSchema, "enum": checkEnum, "const": note,
 		"minimum": checkNumber, "maximum": checkNumber, "exclusiveMinimum": checkNumber, "exclusiveMaximum": checkNumber,
 		"minLength": checkCount, "maxLength": checkCount, "minItems": checkCount, "maxItems": checkCount,
 		"pattern": checkPattern, "allOf": checkSchemas, "anyOf": checkSchemas, "oneOf": checkSchemas, "not": checkSchema,
@@ -35,8 +35,12 @@ func SchemaKeywords() []string { return slices.Sorted(maps.Keys(schemaKeywords))
 
 // checkSchema checks a schema. Unlike elsewhere, null is a value there: const and default may be null.
 func checkSchema(n *node, path string, ps *problems) {
-	if n.kind != mappingNode {
-		ps.add(n, path, "must be a schema, a mapping, not %s", n.what())
+	switch n.kind {
+	case booleanNode: // anything, or nothing
+		return
+	case mappingNode:
+	default:
+		ps.add(n, path, "must be a schema, which is a mapping, true or false, not %s", n.what())
 		return
 	}
 	for _, p := range n.pairs {
@@ -72,12 +76,6 @@ func checkProperties(n *node, path string, ps *problems) {
 
 func checkRequired(n *node, path string, ps *problems) {
 	ps.list(n, path, func(n *node, path string) { ps.text(n, path) })
-}
-
-func checkAdditional(n *node, path string, ps *problems) {
-	if n.kind != booleanNode {
-		checkSchema(n, path, ps)
-	}
 }
 
 func checkEnum(n *node, path string, ps *problems) {

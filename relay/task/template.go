@@ -48,16 +48,17 @@ type Template struct {
 type Step struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	// Handler is what does the work, in the words of the service: a text, or a mapping that it understands.
+	// Handler is what does the work, in the words of the service: a text, or a mapping with name, callable or
+	// class and whatever else the service understands.
 	Handler json.RawMessage `json:"handler,omitempty"`
 	// Dependencies are the steps that must be done before.
 	Dependencies []string `json:"dependencies,omitempty"`
-	// MaxRetries is how often it is tried again. Nil leaves it to the ledger.
+	// MaxRetries is how often it is tried again. Nil leaves it to the ledger: 3.
 	MaxRetries *int `json:"max_retries,omitempty"`
 	// RetryBaseSeconds is the pause before the first retry, doubled by each further one up to RetryMaxSeconds.
-	// 0 leaves it to the ledger.
-	RetryBaseSeconds int `json:"retry_base_seconds,omitempty"`
-	RetryMaxSeconds  int `json:"retry_max_seconds,omitempty"`
+	// 0 leaves it to the ledger: 1 and 60.
+	RetryBaseSeconds float64 `json:"retry_base_seconds,omitempty"`
+	RetryMaxSeconds  float64 `json:"retry_max_seconds,omitempty"`
 	// Inputs are given to the step as they are.
 	Inputs json.RawMessage `json:"inputs,omitempty"`
 	// Metadata is free for tools, a mapping.

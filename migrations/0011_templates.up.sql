@@ -42,51 +42,19 @@ comment on function postrider.template_check_lifecycle(jsonb, text) is
 create function postrider.template_check_steps(p_steps jsonb, p_whose text) returns void
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
-    v_names text[];
-    v_left  text[];
-    v_next  text[];
-    v_bad   text;
+    v_cycle text[];
 begin
-    if jsonb_typeof(p_steps) <> 'array' then
-        perform postrider.template_refuse(format('the steps of %s are not an array', p_whose));
+    perform postrider.task_check_steps(p_steps);
+    perform postrider.step_number(s.step, 'max_retries', 3, 0, 1000000), postrider.step_number(s.step, 'retry_base_seconds', 1, 0.001, 31536000),
+            postrider.step_number(s.step, 'retry_max_seconds', 60, 0.001, 31536000)
+    from jsonb_array_elements(p_steps) s(step);
+    v_cycle := postrider.task_cycle(p_steps);
+    if cardinality(v_cycle) > 0 then
+        perform postrider.template_refuse(format('steps of %s wait for each other: %s', p_whose, array_to_string(v_cycle[1:20], ', ')));
     end if;
-    select s.value::text into v_bad from jsonb_array_elements(p_steps) s(value)
-    where jsonb_typeof(s.value) <> 'object' or jsonb_typeof(s.value->'name') is distinct from 'string'
-       or octet_length(s.value->>'name') not between 1 and 256
-       or (s.value ? 'dependencies' and jsonb_typeof(s.value->'dependencies') <> 'array')
-       or (s.value ? 'max_retries' and (jsonb_typeof(s.value->'max_retries') <> 'number' or s.value->>'max_retries' !~ '^[0-9]{1,4}$'))
-    limit 1;
-    if found then
-        perform postrider.template_refuse(format('a step of %s needs a name of 1 to 256 bytes, a list of dependencies, and a whole number of max_retries up to 9999: %s',
-                                                 p_whose, left(v_bad, 200)));
-    end if;
-    select array_agg(s.value->>'name' order by s.position) into v_names from jsonb_array_elements(p_steps) with ordinality s(value, position);
-    select n.name into v_bad from unnest(v_names) n(name) group by n.name having count(*) > 1 limit 1;
-    if found then
-        perform postrider.template_refuse(format('%s has the step %s twice', p_whose, v_bad));
-    end if;
-    select d.name into v_bad
-    from jsonb_array_elements(p_steps) s(value), jsonb_array_elements_text(s.value->'dependencies') d(name)
-    where d.name <> all (v_names) limit 1;
-    if found then
-        perform postrider.template_refuse(format('a step of %s depends on %s, which is no step of it', p_whose, v_bad));
-    end if;
-    -- Take away what depends on nothing that is left, until nothing more goes.
-    v_left := v_names;
-    loop
-        select array_agg(s.value->>'name') into v_next
-        from jsonb_array_elements(p_steps) s(value)
-        where s.value->>'name' = any (v_left)
-          and exists (select from jsonb_array_elements_text(s.value->'dependencies') d(name) where d.name = any (v_left));
-        exit when v_next is null;
-        if cardinality(v_next) = cardinality(v_left) then
-            perform postrider.template_refuse(format('steps of %s wait for each other: among %s', p_whose, array_to_string(v_next[1:20], ', ')));
-        end if;
-        v_left := v_next;
-    end loop;
 end $$;
 comment on function postrider.template_check_steps(jsonb, text) is
-'Internal. Refuses steps of which no task could be made, cycles included, with error 22023.';
+'Internal. Refuses steps of which no task could be made, and cycles, with error 22023.';
 
 create function postrider.template_check_patterns(p_schema jsonb, p_whose text) returns void
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
