@@ -159,7 +159,7 @@ comment on function postrider.template_machine(integer) is
 'Internal. A machine in a form that is equal for equal machines, to tell whether one changed.';
 
 create function postrider.template_machine_of(p_machine jsonb) returns jsonb
-language sql immutable set search_path = pg_catalog, pg_temp as $$
+language sql immutable strict set search_path = pg_catalog, pg_temp as $$
     select jsonb_build_object(
         'states', (select jsonb_object_agg(s.value->>'name', s.value->>'kind') from jsonb_array_elements(p_machine->'states') s(value)),
         'transitions', (select coalesce(jsonb_agg(jsonb_build_array(t.from_state, t.to_state) order by t.from_state, t.to_state), '[]')
@@ -169,7 +169,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
                                    p_machine->'roles'->>'dead_letter', p_machine->'roles'->>'archived'),
         'retryable', (select coalesce(jsonb_agg(r.state order by r.state), '[]') from jsonb_array_elements_text(coalesce(p_machine->'retryable', '[]')) r(state)))
 $$;
-comment on function postrider.template_machine_of(jsonb) is 'Internal. What template_machine returns once this machine is stored.';
+comment on function postrider.template_machine_of(jsonb) is 'Internal. What template_machine returns once this machine is stored; null for null.';
 
 create function postrider.template_store_machine(p_name text, p_machine jsonb) returns integer
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -244,9 +244,8 @@ begin
     insert into postrider.tasker_task_namespaces (name) values (v_namespace) on conflict (name) do nothing;
     select n.task_namespace_uuid into v_namespace_uuid
     from postrider.tasker_task_namespaces n where n.name = v_namespace for no key update;
-    -- With this lock no task of the template can be created until we are done.
     select * into v_template from postrider.tasker_named_tasks t
-    where t.task_namespace_uuid = v_namespace_uuid and t.name = v_name and t.version = v_version for update;
+    where t.task_namespace_uuid = v_namespace_uuid and t.name = v_name and t.version = v_version for no key update;
     if not found then
         v_id := case when v_machine is null then postrider.template_builtin() else postrider.template_store_machine(v_own, v_machine) end;
         insert into postrider.tasker_named_tasks (task_namespace_uuid, name, version, description, configuration, state_machine_id)
@@ -256,19 +255,22 @@ begin
     end if;
 
     if postrider.template_machine(v_template.state_machine_id)
-       = case when v_machine is null then postrider.template_machine(postrider.template_builtin()) else postrider.template_machine_of(v_machine) end then
+       = coalesce(postrider.template_machine_of(v_machine), postrider.template_machine(postrider.template_builtin())) then
         v_id := v_template.state_machine_id;
-    elsif exists (select from postrider.tasker_tasks t where t.named_task_uuid = v_template.named_task_uuid) then
-        raise exception using errcode = '55000',
-            message = format('postrider: %s has tasks, its states and transitions cannot change any more', v_whose),
-            hint = 'Raise the version: tasks that are there go on with their own, new ones take the highest.';
     else
+        -- With this lock no task of the template can be created until we are done.
+        perform from postrider.tasker_named_tasks t where t.named_task_uuid = v_template.named_task_uuid for update;
+        if exists (select from postrider.tasker_tasks t where t.named_task_uuid = v_template.named_task_uuid) then
+            raise exception using errcode = '55000',
+                message = format('postrider: %s has tasks, its states and transitions cannot change any more', v_whose),
+                hint = 'Raise the version: tasks that are there go on with their own, new ones take the highest.';
+        end if;
         v_id := case when v_machine is null then postrider.template_builtin() else postrider.template_store_machine(v_own, v_machine) end;
     end if;
     if v_id <> v_template.state_machine_id or v_template.configuration <> p_configuration
        or v_template.description is distinct from p_configuration->>'description' then
         update postrider.tasker_named_tasks t
-        set configuration = p_configuration, description = p_configuration->>'description', state_machine_id = v_id, updated_at = now()
+        set configuration = p_configuration, description = p_configuration->>'description', state_machine_id = v_id, updated_at = clock_timestamp()
         where t.named_task_uuid = v_template.named_task_uuid;
     end if;
     delete from postrider.tasker_state_machines m where m.name = v_own and m.state_machine_id <> v_id; -- one that it had before
