@@ -86,6 +86,8 @@ grant insert (hold_id, shard, returned_through), update (returned_through) on po
 grant update (state, hold_id, attempts, episode, sent_at, next_attempt_at, first_error_at, last_error_at,
               last_error_class, last_error_code, last_error, updated_at)
     on postrider.outbox_event to postrider_operator;
+-- `postrider template apply` and `postrider template namespace`.
+grant execute on function postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text) to postrider_operator;
 -- The ledger: they see all of it, create and cancel tasks, and act on steps.
 grant execute on function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text),
     postrider.transition_task_state_atomic(uuid, text, text, jsonb), postrider.evaluate_task(uuid),
