@@ -90,7 +90,7 @@ func TestArchiverGoesOnUntilNothingIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeArchive{tasks: 2500, took: time.Second}
 		var log bytes.Buffer
-		reg := archiveFor(t, f, 50*time.Hour, func(c *ArchiverConfig) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		reg := archiveFor(t, f, 50*time.Hour-time.Second, func(c *ArchiverConfig) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 		want := []time.Duration{1 * time.Second, 2100 * time.Millisecond, 3200 * time.Millisecond, 24*time.Hour + time.Second, 48*time.Hour + time.Second}
 		if len(f.times) != len(want) {
 			t.Fatalf("batches at %v, want %v", f.times, want)
@@ -180,7 +180,7 @@ func TestDisabledArchiverRenewsDashboards(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeArchive{tasks: 1}
-		archiveFor(t, f, time.Hour, func(c *ArchiverConfig) { c.Disabled = true })
+		archiveFor(t, f, time.Hour-time.Second, func(c *ArchiverConfig) { c.Disabled = true })
 		if len(f.calls) != 0 || len(f.renewals) != 60 {
 			t.Errorf("%d batches, %d renewals", len(f.calls), len(f.renewals))
 		}
