@@ -13,6 +13,18 @@ import (
 	"github.com/postrider/postrider/relay/ledger"
 )
 
+var (
+	archiveBatch           = query("archive_batch")
+	refreshDashboards      = query("refresh_dashboards")
+	archiveContains        = query("archive_contains")
+	archiveTask            = query("archive_task")
+	archiveList            = query("archive_list")
+	archiveSteps           = query("archive_steps")
+	archiveTransitions     = query("archive_transitions")
+	archiveStepTransitions = query("archive_step_transitions")
+	archiveStatistics      = query("archive_statistics")
+)
+
 // Archive is the archive of tasks: it moves them there, and reads what is there.
 type Archive struct{ pool *pgxpool.Pool }
 

@@ -2,8 +2,6 @@ package postgres_test
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -181,25 +179,6 @@ func TestArchiveStatistics(t *testing.T) {
 		want.Bytes, want.Size, want.LastArchivedAt = got[i].Bytes, got[i].Size, got[i].LastArchivedAt
 		if got[i] != want {
 			t.Errorf("statistics %+v, want %+v", got[i], want)
-		}
-	}
-}
-
-func TestArchiveQueriesPrepare(t *testing.T) {
-	t.Parallel()
-	r := newArchiveRig(t)
-	files, err := filepath.Glob("queries/*archive*.sql")
-	if err != nil || len(files) < 8 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	conn := r.db.Conn(t)
-	for _, file := range append(files, "queries/refresh_dashboards.sql") {
-		sql, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := conn.Prepare(t.Context(), file, string(sql)); err != nil {
-			t.Errorf("%s: %v", file, err)
 		}
 	}
 }
