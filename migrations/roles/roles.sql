@@ -65,6 +65,9 @@ grant select, insert, update on postrider.dlq_entry, postrider.dlq_letter to pos
 grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_generate_v7(),
     postrider.dlq_event_closed(uuid, integer), postrider.outbox_add_partitions(integer),
     postrider.outbox_drop_partition(interval, boolean) to postrider_relay;
+-- The archiver.
+grant execute on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid),
+    postrider.refresh_dashboards(integer, integer, integer, integer, interval) to postrider_relay;
 
 -- The detector of stale tasks. What serve writes for the functions of the ledger when it starts, and what detectors
 -- note and pause.
@@ -93,6 +96,10 @@ grant execute on function postrider.create_task(text, text, jsonb, text, integer
     postrider.transition_task_state_atomic(uuid, text, text, jsonb), postrider.evaluate_task(uuid),
     postrider.step_action(uuid, uuid, text, text, text, jsonb), postrider.cancel_task(uuid, text, text),
     postrider.worker_heartbeat(text, text), postrider.get_ready_steps(uuid), postrider.task_snapshot(uuid, boolean) to postrider_operator;
+-- They archive by hand, and look at dashboards.
+grant execute on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid),
+    postrider.refresh_dashboards(integer, integer, integer, integer, interval),
+    postrider.task_staleness_now(integer, integer, integer, integer), postrider.dlq_retry_numbers() to postrider_operator;
 
 -- `postrider task detect-stale` and `postrider task detector pause` and `resume`.
 grant execute on function
