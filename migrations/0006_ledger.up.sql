@@ -162,6 +162,8 @@ create table postrider.tasker_workflow_steps (
                          'cancelled', 'resolved_manually')),
     retry_count      integer not null default 0,
     max_retries      integer not null default 3 check (max_retries >= 0),
+    retry_base_seconds double precision not null default 1 check (retry_base_seconds > 0 and retry_base_seconds <= 31536000),
+    retry_max_seconds  double precision not null default 60 check (retry_max_seconds > 0 and retry_max_seconds <= 31536000),
     next_retry_at    timestamptz,
     inputs           jsonb,
     results          jsonb,
@@ -181,6 +183,8 @@ comment on column postrider.tasker_workflow_steps.dependencies is 'Names of the 
 comment on column postrider.tasker_workflow_steps.status is 'pending (waits for others or for its turn), enqueued (given to a worker), in_progress, waiting_for_retry, complete, error (retries spent, or failed for good), cancelled, resolved_manually (somebody did it by hand).';
 comment on column postrider.tasker_workflow_steps.retry_count is 'Retries that were spent.';
 comment on column postrider.tasker_workflow_steps.max_retries is 'Retries that it has.';
+comment on column postrider.tasker_workflow_steps.retry_base_seconds is 'Pause before the first retry; it doubles with each further one, and up to a fifth is added at random.';
+comment on column postrider.tasker_workflow_steps.retry_max_seconds is 'The longest pause, before the random part.';
 comment on column postrider.tasker_workflow_steps.next_retry_at is 'When a step that waits for its retry may be tried again.';
 comment on column postrider.tasker_workflow_steps.inputs is 'What the step was given.';
 comment on column postrider.tasker_workflow_steps.results is 'What it returned.';

@@ -44,6 +44,13 @@ grant execute on function postrider.outbox_publish(text, text, jsonb, jsonb, tex
 grant execute on function postrider.outbox_publish_bytes(text, text, bytea, jsonb, text, timestamptz, uuid) to postrider_writer;
 grant execute on function postrider.outbox_publish_bytes(text, bytea, bytea, jsonb, text, timestamptz, uuid) to postrider_writer;
 grant insert (topic, key, payload, headers, available_at, task_uuid) on postrider.outbox_event to postrider_writer;
+-- Services register their work, hand it out and do it.
+grant execute on function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text),
+    postrider.transition_task_state_atomic(uuid, text, text, jsonb), postrider.evaluate_task(uuid),
+    postrider.get_next_ready_tasks(integer, text, integer, integer, integer, integer, integer), postrider.get_ready_steps(uuid),
+    postrider.enqueue_step(uuid), postrider.start_step(uuid, text), postrider.complete_step(uuid, jsonb),
+    postrider.fail_step(uuid, text, boolean, interval), postrider.cancel_task(uuid, text, text),
+    postrider.worker_heartbeat(text, text), postrider.task_snapshot(uuid, boolean) to postrider_writer;
 
 -- Relay and collector: they change what they carry and record what they meet; they write no events.
 -- Locking a row takes the right to update its table.
@@ -72,5 +79,10 @@ grant insert (hold_id, shard, returned_through), update (returned_through) on po
 grant update (state, hold_id, attempts, episode, sent_at, next_attempt_at, first_error_at, last_error_at,
               last_error_class, last_error_code, last_error, updated_at)
     on postrider.outbox_event to postrider_operator;
+-- The ledger: they see all of it, create and cancel tasks, and act on steps.
+grant execute on function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text),
+    postrider.transition_task_state_atomic(uuid, text, text, jsonb), postrider.evaluate_task(uuid),
+    postrider.step_action(uuid, uuid, text, text, text, jsonb), postrider.cancel_task(uuid, text, text),
+    postrider.worker_heartbeat(text, text), postrider.get_ready_steps(uuid), postrider.task_snapshot(uuid, boolean) to postrider_operator;
 
 commit;
