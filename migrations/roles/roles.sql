@@ -66,6 +66,9 @@ grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_g
     postrider.dlq_event_closed(uuid, integer), postrider.outbox_add_partitions(integer),
     postrider.outbox_drop_partition(interval, boolean) to postrider_relay;
 
+-- Giving up an event moves the task that it belongs to, at once or soon after.
+grant execute on function postrider.task_events_dead_lettered(bigint[]), postrider.task_events_catch_up(integer) to postrider_relay;
+
 -- Operators: they read everything, write what an investigation came to, and treat what waits by hand.
 grant select on all tables in schema postrider to postrider_operator;
 grant update (resolution_status, resolution_timestamp, resolution_notes, resolved_by, metadata, updated_at)
@@ -84,5 +87,8 @@ grant execute on function postrider.create_task(text, text, jsonb, text, integer
     postrider.transition_task_state_atomic(uuid, text, text, jsonb), postrider.evaluate_task(uuid),
     postrider.step_action(uuid, uuid, text, text, text, jsonb), postrider.cancel_task(uuid, text, text),
     postrider.worker_heartbeat(text, text), postrider.get_ready_steps(uuid), postrider.task_snapshot(uuid, boolean) to postrider_operator;
+-- They retry tasks, dead-letter them by hand, and read them, which may archive them.
+grant execute on function postrider.task_events_dead_lettered(bigint[]), postrider.retry_task(uuid, text),
+    postrider.dead_letter_task(uuid, text, text), postrider.read_task(uuid, interval) to postrider_operator;
 
 commit;

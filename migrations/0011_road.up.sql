@@ -170,9 +170,10 @@ create function postrider.retry_task(p_task_uuid uuid, p_actor text default null
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     t       record;
+    v_step  postrider.tasker_workflow_steps;
     v_event uuid;
 begin
-    select k.state, n.configuration, m.initial_state, m.retryable_states, m.name as machine into t
+    select k.state, m.initial_state, m.retryable_states, m.name as machine into t
       from postrider.tasker_tasks k
       join postrider.tasker_named_tasks n using (named_task_uuid)
       join postrider.tasker_state_machines m using (state_machine_id)
@@ -187,20 +188,15 @@ begin
             message = format('postrider: task %s is %s and cannot be retried: machine %s retries from %s', p_task_uuid, t.state, t.machine,
                              coalesce(nullif(array_to_string(t.retryable_states, ', '), ''), 'no state'));
     end if;
-    with reset as (
-        select s.workflow_step_uuid, s.status from postrider.tasker_workflow_steps s
-         where s.task_uuid = p_task_uuid and s.status not in ('complete', 'resolved_manually')
-         order by s.position for update
-    ), history as (
-        insert into postrider.tasker_workflow_step_transitions (task_uuid, workflow_step_uuid, from_status, to_status, metadata)
-        select p_task_uuid, r.workflow_step_uuid, r.status, 'pending', jsonb_build_object('action', 'retry_task', 'actor', p_actor)
-          from reset r where r.status <> 'pending'
-        returning workflow_step_uuid
-    )
-    update postrider.tasker_workflow_steps s
-       set status = 'pending', retry_count = 0, next_retry_at = null, updated_at = clock_timestamp(),
-           state_entered_at = case when r.status = 'pending' then s.state_entered_at else clock_timestamp() end
-      from reset r where s.workflow_step_uuid = r.workflow_step_uuid;
+    for v_step in select s.* from postrider.tasker_workflow_steps s
+                   where s.task_uuid = p_task_uuid and s.status not in ('complete', 'resolved_manually')
+                     and (s.status <> 'pending' or s.retry_count > 0 or s.last_error is not null)
+                   order by s.position loop
+        v_step.retry_count := 0;
+        v_step.next_retry_at := null;
+        v_step.last_error := null;
+        perform postrider.step_set(v_step, 'pending', jsonb_build_object('action', 'retry_task', 'actor', p_actor, 'reason', 'the task is retried'));
+    end loop;
     update postrider.tasker_tasks k set retry_count = k.retry_count + 1 where k.task_uuid = p_task_uuid;
     perform postrider.task_move(p_task_uuid, t.initial_state, jsonb_build_object('actor', p_actor, 'reason', 'retry'));
     v_event := postrider.task_start_event(p_task_uuid);
