@@ -218,7 +218,7 @@ declare
     v_kind    text;
     v_pending uuid;
     v_letter  uuid;
-    v_reason  text := nullif(btrim(p_reason), '');
+    v_reason  text := nullif(btrim(p_reason, E' \t\r\n'), '');
 begin
     if v_reason is null or octet_length(v_reason) > 4096 then
         raise exception using errcode = '22023', message = 'postrider: a reason of 1 to 4096 bytes is needed to dead-letter a task by hand';
