@@ -61,7 +61,8 @@ begin
 end $$;
 comment on function postrider.outbox_publish_bytes(text, bytea, bytea, jsonb, text, timestamptz, uuid) is
 'Writes an event with exact key and payload bytes, to be published when the calling transaction commits; returns its event id. A repeated idempotency_key of the topic returns the first event''s id and writes nothing.';
-drop function postrider.read_task(uuid, interval);
+drop function postrider.read_task(uuid);
+drop function postrider.archive_on_read(uuid, interval);
 drop function postrider.dead_letter_task(uuid, text, text);
 drop function postrider.retry_task(uuid, text);
 drop function postrider.task_events_catch_up(integer);

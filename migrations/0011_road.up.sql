@@ -235,20 +235,20 @@ begin
     end if;
     v_kind := postrider.task_state_kind(t.state_machine_id, t.state);
     if v_kind = 'terminal' then
-        raise exception using errcode = '22023',
+        raise exception using errcode = '55000',
             message = format('postrider: task %s has ended, it is %s: there is nothing to dead-letter', p_task_uuid, t.state);
     end if;
     select d.dlq_entry_uuid into v_pending from postrider.dlq_entry d
      where d.subject_type = 'task' and d.subject_id = p_task_uuid::text and d.resolution_status = 'pending';
     if found then
-        raise exception using errcode = '22023',
+        raise exception using errcode = '55000',
             message = format('postrider: task %s has a pending investigation already, %s', p_task_uuid, v_pending),
             hint = 'Go on with that one, or close it first.';
     end if;
     v_letter := postrider.task_dead_letter(p_task_uuid, 'manual_dlq', t.state, t.sort_key, 'MANUAL_DLQ', v_reason,
                                            jsonb_build_object('actor', p_actor));
     if v_letter is null then
-        raise exception using errcode = '22023',
+        raise exception using errcode = '55000',
             message = format('postrider: task %s was dead-lettered by hand before, since it is %s', p_task_uuid, t.state),
             hint = 'Its letter may still be on its way to the dead-letter topic: see postrider outbox status.';
     end if;
@@ -260,36 +260,48 @@ begin
     return v_letter;
 end $$;
 comment on function postrider.dead_letter_task(uuid, text, text) is
-'Dead-letters a task by hand, with the reason manual_dlq: writes its dead letter, with the task as it was, and moves it to the dead-letter or failed state of its machine unless it failed before. Returns the id of the letter''s event. 22023 for a task that has ended, has a pending investigation, or was dead-lettered by hand since it is in its state; P0002 for an unknown one.';
+'Dead-letters a task by hand, with the reason manual_dlq: writes its dead letter, with the task as it was, and moves it to the dead-letter or failed state of its machine unless it failed before. Returns the id of the letter''s event. 55000 for a task that has ended, has a pending investigation, or was dead-lettered by hand since it is in its state; P0002 for an unknown one.';
 
-create function postrider.read_task(p_task_uuid uuid, p_archive_after interval default '7 days') returns jsonb
+create function postrider.archive_on_read(p_task_uuid uuid, p_archive_after interval default '7 days') returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    t record;
+    v_archived text;
 begin
-    if current_setting('transaction_read_only') = 'off' then
-        select m.archived_state into t
-          from postrider.tasker_tasks k
-          join postrider.tasker_named_tasks n using (named_task_uuid)
-          join postrider.tasker_state_machines m using (state_machine_id)
-         where k.task_uuid = p_task_uuid and k.state = m.dead_letter_state and m.archived_state is not null
-           and k.updated_at < now() - p_archive_after;
-        if found then
-            -- Asked again under the lock: reading waits for nobody.
-            perform from postrider.tasker_tasks k
-              join postrider.tasker_named_tasks n using (named_task_uuid)
-              join postrider.tasker_state_machines m using (state_machine_id)
-              where k.task_uuid = p_task_uuid and k.state = m.dead_letter_state and k.updated_at < now() - p_archive_after
-                for update of k skip locked;
-            if found then
-                perform postrider.task_move(p_task_uuid, t.archived_state, jsonb_build_object('actor', 'postrider', 'reason', 'archived_on_read'));
-            end if;
-        end if;
+    if current_setting('transaction_read_only') = 'on' then
+        return false;
     end if;
+    -- Asked without a lock first: most tasks that are read are not to be archived.
+    select m.archived_state into v_archived
+      from postrider.tasker_tasks k
+      join postrider.tasker_named_tasks n using (named_task_uuid)
+      join postrider.tasker_state_machines m using (state_machine_id)
+     where k.task_uuid = p_task_uuid and k.state = m.dead_letter_state and m.archived_state is not null
+       and k.updated_at < now() - p_archive_after;
+    if not found then
+        return false;
+    end if;
+    perform from postrider.tasker_tasks k
+      join postrider.tasker_named_tasks n using (named_task_uuid)
+      join postrider.tasker_state_machines m using (state_machine_id)
+     where k.task_uuid = p_task_uuid and k.state = m.dead_letter_state and k.updated_at < now() - p_archive_after
+       for update of k skip locked;
+    if not found then
+        return false;
+    end if;
+    perform postrider.task_move(p_task_uuid, v_archived, jsonb_build_object('actor', 'postrider', 'reason', 'archived_on_read'));
+    return true;
+end $$;
+comment on function postrider.archive_on_read(uuid, interval) is
+'Moves a task to the archived state of its machine if it has been in the dead-letter state without a change for p_archive_after, 7 days by default, and the machine has both; returns whether it did. It waits for nobody, and does nothing in a transaction that is read-only.';
+
+create function postrider.read_task(p_task_uuid uuid) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform postrider.archive_on_read(p_task_uuid);
     return postrider.task_snapshot(p_task_uuid, true);
 end $$;
-comment on function postrider.read_task(uuid, interval) is
-'A task with its template, steps and transitions, see task_snapshot. One that has been in its machine''s dead-letter state without a change for p_archive_after, 7 days by default, is moved to the archived state first, if its machine has one; not in a transaction that is read-only. P0002 for an unknown task.';
+comment on function postrider.read_task(uuid) is
+'A task with its template, steps and transitions, see task_snapshot; first it is archived if that is due, see archive_on_read. P0002 for an unknown task.';
 
 -- Events of a task are given up after as many attempts as its template allows.
 create or replace function postrider.outbox_publish_bytes(
@@ -379,4 +391,5 @@ revoke all on function postrider.task_events_dead_lettered(bigint[]) from public
 revoke all on function postrider.task_events_catch_up(integer) from public;
 revoke all on function postrider.retry_task(uuid, text) from public;
 revoke all on function postrider.dead_letter_task(uuid, text, text) from public;
-revoke all on function postrider.read_task(uuid, interval) from public;
+revoke all on function postrider.archive_on_read(uuid, interval) from public;
+revoke all on function postrider.read_task(uuid) from public;

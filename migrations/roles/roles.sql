@@ -89,6 +89,6 @@ grant execute on function postrider.create_task(text, text, jsonb, text, integer
     postrider.worker_heartbeat(text, text), postrider.get_ready_steps(uuid), postrider.task_snapshot(uuid, boolean) to postrider_operator;
 -- They retry tasks, dead-letter them by hand, and read them, which may archive them.
 grant execute on function postrider.task_events_dead_lettered(bigint[]), postrider.retry_task(uuid, text),
-    postrider.dead_letter_task(uuid, text, text), postrider.read_task(uuid, interval) to postrider_operator;
+    postrider.dead_letter_task(uuid, text, text), postrider.archive_on_read(uuid, interval), postrider.read_task(uuid) to postrider_operator;
 
 commit;

@@ -1,4 +1,4 @@
-package postgres
+package postgres_test
 
 import (
 	"context"
@@ -12,7 +12,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
+	"github.com/postrider/postrider/relay/ledger/postgres"
 )
 
 // From each retryable state a task begins anew, and the event that starts it is written again.
@@ -45,7 +47,7 @@ func TestRetry(t *testing.T) {
 		if err := json.Unmarshal(starts[1].Payload, &payload); err != nil || payload.RetryCount != 1 || string(payload.Context) != `{"document": 7}` {
 			t.Errorf("from %s: payload %s, %v", state, starts[1].Payload, err)
 		}
-		if linked := one[uuid.UUID](r, `select task_uuid from postrider.outbox_event where event_id = $1`, event); linked != task {
+		if linked := scalar[uuid.UUID](r, `select task_uuid from postrider.outbox_event where event_id = $1`, event); linked != task {
 			t.Errorf("from %s: the start event is linked to %s", state, linked)
 		}
 		transitions := ledgertest.OfType(ledgertest.Events(t, r.pool, task), "postrider.task.transitioned.v1")
@@ -93,7 +95,7 @@ func TestRetryResetsSteps(t *testing.T) {
 	if last := events[len(events)-1]; last.EventID != event || last.From != "error" || last.To != "pending" || last.Topic != "postrider.lifecycle" {
 		t.Errorf("last event %+v, want %s", last, event)
 	}
-	if got := one[string](r, `select metadata->>'action' from postrider.tasker_workflow_step_transitions where workflow_step_uuid = $1 order by created_at desc limit 1`, steps["b"].UUID); got != "retry_task" {
+	if got := scalar[string](r, `select metadata->>'action' from postrider.tasker_workflow_step_transitions where workflow_step_uuid = $1 order by created_at desc limit 1`, steps["b"].UUID); got != "retry_task" {
 		t.Errorf("history of the step says %q", got)
 	}
 	// It can be done now.
@@ -112,19 +114,19 @@ func TestRetryRefuses(t *testing.T) {
 		task := r.in("protocol", state)
 		before := len(ledgertest.Events(t, r.pool, task))
 		_, err := r.Retry(t.Context(), task, "")
-		refused(t, err, "22023", task.String()+" is "+state, "extraction_failed, grounding_failed, dead_letter")
+		refused(t, err, ledger.ErrInvalid, task.String()+" is "+state, "extraction_failed, grounding_failed, dead_letter")
 		r.wantState(task, state)
 		if got := len(ledgertest.Events(t, r.pool, task)); got != before {
 			t.Errorf("from %s: %d events more", state, got-before)
 		}
 	}
 	_, err := r.Retry(t.Context(), uuid.New(), "")
-	refused(t, err, "P0002", "there is no task")
+	refused(t, err, ledger.ErrNotFound, "there is no task")
 	ledgertest.AddMachine(t, r.pool, ledgertest.Machine{Name: "bare", Initial: "open", Failed: "shut", States: map[string]string{"open": "initial", "shut": "failed"},
 		Transitions: map[string][]string{"open": {"shut"}}})
 	ledgertest.Apply(t, r.pool, ledgertest.Template{Name: "bare", Machine: "bare"})
 	_, err = r.Retry(t.Context(), r.in("bare", "shut"), "")
-	refused(t, err, "22023", "retries from no state")
+	refused(t, err, ledger.ErrInvalid, "retries from no state")
 }
 
 // Of many who retry a task at once, one does; the others are told in which state it is.
@@ -144,7 +146,7 @@ func TestConcurrentRetries(t *testing.T) {
 			won++
 			continue
 		}
-		refused(t, err, "22023", "is uploaded")
+		refused(t, err, ledger.ErrInvalid, "is uploaded")
 	}
 	if got := ledgertest.Read(t, r.pool, task); won != 1 || got.RetryCount != 1 {
 		t.Errorf("%d retries of %+v", won, got)
@@ -160,7 +162,7 @@ func TestRetryRollsBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewRoad(tx).Retry(t.Context(), task, ""); err != nil {
+	if _, err := postgres.On(tx).Retry(t.Context(), task, ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -213,17 +215,17 @@ func TestDeadLetterByHandRefuses(t *testing.T) {
 	for what, test := range map[string]struct {
 		task   uuid.UUID
 		reason string
-		code   string
+		kind   error
 		says   string
 	}{
-		"one that has ended": {r.in("protocol", "complete"), "x", "22023", "has ended, it is complete"},
-		"an unknown one":     {uuid.New(), "x", "P0002", "there is no task"},
-		"no reason":          {r.in("protocol", "uploaded"), " \n", "22023", "a reason of 1 to 4096 bytes"},
-		"a long reason":      {r.in("protocol", "uploaded"), strings.Repeat("x", 4097), "22023", "a reason of 1 to 4096 bytes"},
+		"one that has ended": {r.in("protocol", "complete"), "x", ledger.ErrRefused, "has ended, it is complete"},
+		"an unknown one":     {uuid.New(), "x", ledger.ErrNotFound, "there is no task"},
+		"no reason":          {r.in("protocol", "uploaded"), " \n", ledger.ErrInvalid, "a reason of 1 to 4096 bytes"},
+		"a long reason":      {r.in("protocol", "uploaded"), strings.Repeat("x", 4097), ledger.ErrInvalid, "a reason of 1 to 4096 bytes"},
 	} {
 		t.Log(what)
 		_, err := r.DeadLetter(t.Context(), test.task, test.reason, "")
-		refused(t, err, test.code, test.says)
+		refused(t, err, test.kind, test.says)
 	}
 
 	// A failed task stays where it is and has one letter by hand; one under investigation has none.
@@ -233,12 +235,12 @@ func TestDeadLetterByHandRefuses(t *testing.T) {
 	}
 	r.wantState(task, "extraction_failed")
 	_, err := r.DeadLetter(t.Context(), task, "x", "")
-	refused(t, err, "22023", "was dead-lettered by hand before")
+	refused(t, err, ledger.ErrRefused, "was dead-lettered by hand before")
 	ledgertest.Put(t, r.pool, task, "uploaded")
-	entry := one[uuid.UUID](r, `insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot)
+	entry := scalar[uuid.UUID](r, `insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot)
 		values ('task', $1, 'x', 'manual_dlq', now(), now(), '{}') returning dlq_entry_uuid`, task.String())
 	_, err = r.DeadLetter(t.Context(), task, "x", "")
-	refused(t, err, "22023", "has a pending investigation already, "+entry.String())
+	refused(t, err, ledger.ErrRefused, "has a pending investigation already, "+entry.String())
 	r.wantState(task, "uploaded")
 	r.exec(`update postrider.dlq_entry set resolution_status = 'cancelled', resolution_timestamp = now()`)
 	if _, err := r.DeadLetter(t.Context(), task, "x", ""); err != nil {
@@ -286,7 +288,7 @@ func TestReadArchives(t *testing.T) {
 		r.wantState(task, test.want)
 	}
 	_, err := r.Read(t.Context(), uuid.New())
-	refused(t, err, "P0002", "there is no task")
+	refused(t, err, ledger.ErrNotFound, "there is no task")
 }
 
 // Reading waits for nobody, and in a transaction that may not write it reads.
@@ -307,7 +309,7 @@ func TestReadWaitsForNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewRoad(tx).Read(ctx, task); err != nil {
+	if _, err := postgres.On(tx).Read(ctx, task); err != nil {
 		t.Errorf("read-only: %v", err)
 	}
 	if err := tx.Rollback(ctx); err != nil {

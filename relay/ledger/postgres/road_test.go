@@ -1,4 +1,4 @@
-package postgres
+package postgres_test
 
 import (
 	"context"
@@ -10,19 +10,19 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
+	"github.com/postrider/postrider/relay/ledger/postgres"
 )
 
 // road is a database with the pipeline of nine states and a template of the built-in machine.
 type road struct {
 	*testing.T
 	pool *pgxpool.Pool
-	*Road
+	postgres.Ledger
 }
 
 const (
@@ -36,7 +36,7 @@ func newRoad(t *testing.T) *road {
 	ledgertest.AddMachine(t, pool, ledgertest.Protocol())
 	ledgertest.Apply(t, pool, ledgertest.Template{Name: "protocol", Machine: "protocol", Configuration: pipeline})
 	ledgertest.Apply(t, pool, ledgertest.Template{Name: "workflow", Configuration: workflow})
-	return &road{t, pool, NewRoad(pool)}
+	return &road{t, pool, postgres.On(pool)}
 }
 
 // in creates a task of a template and puts it into a state.
@@ -56,7 +56,7 @@ func (r *road) exec(sql string, args ...any) {
 	}
 }
 
-func one[T any](r *road, sql string, args ...any) T {
+func scalar[T any](r *road, sql string, args ...any) T {
 	r.Helper()
 	var v T
 	if err := r.pool.QueryRow(r.Context(), sql, args...).Scan(&v); err != nil {
@@ -68,14 +68,14 @@ func one[T any](r *road, sql string, args ...any) T {
 // givenUp writes an event of a task and gives it up, as a settle would, short of telling the task.
 func (r *road) givenUp(task uuid.UUID, class, code string) int64 {
 	r.Helper()
-	return one[int64](r, `insert into postrider.outbox_event (topic, key, payload, task_uuid, state, attempts, episode, last_error_class, last_error_code, last_error, updated_at)
+	return scalar[int64](r, `insert into postrider.outbox_event (topic, key, payload, task_uuid, state, attempts, episode, last_error_class, last_error_code, last_error, updated_at)
 		values ('documents', 'k', '{}', $1, 'exhausted', 3, 1, $2, $3, 'the broker refused it', now()) returning id`, task, class, code)
 }
 
 // tell tells the tasks of events, and returns how many were moved.
 func (r *road) tell(ids ...int64) int {
 	r.Helper()
-	return one[int](r, `select postrider.task_events_dead_lettered($1)`, ids)
+	return scalar[int](r, `select postrider.task_events_dead_lettered($1)`, ids)
 }
 
 type note struct{ Outcome, Detail string }
@@ -110,21 +110,6 @@ func (r *road) wantState(task uuid.UUID, want string) {
 	r.Helper()
 	if got := ledgertest.State(r, r.pool, task); got != want {
 		r.Errorf("the task is %s, want %s", got, want)
-	}
-}
-
-// refused fails unless err is of that SQLSTATE and says so.
-func refused(t *testing.T, err error, code string, says ...string) {
-	t.Helper()
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || pg.Code != code {
-		t.Errorf("error %v, want SQLSTATE %s", err, code)
-		return
-	}
-	for _, s := range says {
-		if !strings.Contains(pg.Message, s) {
-			t.Errorf("error %q does not say %q", pg.Message, s)
-		}
 	}
 }
 
@@ -371,8 +356,8 @@ func TestAttemptsOfLinkedEvents(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t)
 	publish := func(task any) *int {
-		id := one[uuid.UUID](r, `select postrider.outbox_publish('documents', 'k', '{}', task_uuid => $1)`, task)
-		return one[*int](r, `select max_attempts from postrider.outbox_event where event_id = $1`, id)
+		id := scalar[uuid.UUID](r, `select postrider.outbox_publish('documents', 'k', '{}', task_uuid => $1)`, task)
+		return scalar[*int](r, `select max_attempts from postrider.outbox_event where event_id = $1`, id)
 	}
 	protocol := r.in("protocol", "uploaded")
 	if got := publish(protocol); got == nil || *got != 3 {
@@ -384,11 +369,11 @@ func TestAttemptsOfLinkedEvents(t *testing.T) {
 		}
 	}
 	start := ledgertest.Events(t, r.pool, protocol)
-	if last := start[len(start)-1]; last.Topic != "documents" || one[int](r, `select max_attempts from postrider.outbox_event where id = $1`, last.ID) != 3 ||
-		one[uuid.UUID](r, `select task_uuid from postrider.outbox_event where id = $1`, last.ID) != protocol {
+	if last := start[len(start)-1]; last.Topic != "documents" || scalar[int](r, `select max_attempts from postrider.outbox_event where id = $1`, last.ID) != 3 ||
+		scalar[uuid.UUID](r, `select task_uuid from postrider.outbox_event where id = $1`, last.ID) != protocol {
 		t.Errorf("start event %+v", last)
 	}
-	if n := one[int](r, `select count(*) from postrider.outbox_event where kind = 'task' and task_uuid is not null`); n != 0 {
+	if n := scalar[int](r, `select count(*) from postrider.outbox_event where kind = 'task' and task_uuid is not null`); n != 0 {
 		t.Errorf("%d lifecycle events are linked to their task: giving one up would move it", n)
 	}
 }

@@ -1,1 +1,1 @@
-select postrider.retry_task($1, nullif($2, ''))
+select postrider.retry_task($1::uuid, $2::text)
