@@ -76,7 +76,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	// What stands above is stopped after what stands below.
-	for _, make := range []func(context.Context) error{a.openService, a.openPublisher, a.makeCollector, a.makeRelay, a.listen} {
+	for _, make := range []func(context.Context) error{a.openService, a.openPublisher, a.makeCollector, a.makeRelay, a.makeFollower, a.listen} {
 		if err := make(ctx); err != nil {
 			return nil, err
 		}
