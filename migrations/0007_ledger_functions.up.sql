@@ -31,15 +31,16 @@ comment on function postrider.task_event(uuid, text, jsonb) is
 'Internal. Writes a lifecycle event of a task into the outbox, in CloudEvents'' binary form, and returns its id. p_type is the last word of its type before the version, for example transitioned; p_data is added to what identifies the task. The caller holds the task''s row lock. P0002 for an unknown task.';
 
 create function postrider.task_event_headers(p_event_id uuid, p_type text, p_namespace text, p_task_name text, p_task_uuid uuid, p_time timestamptz)
-returns jsonb language sql stable parallel safe set search_path = pg_catalog, pg_temp as $$
-    select jsonb_build_array(
-        jsonb_build_array('ce_specversion', '1.0'),
-        jsonb_build_array('ce_id', p_event_id),
-        jsonb_build_array('ce_source', '/postrider/' || p_namespace || '/' || p_task_name),
-        jsonb_build_array('ce_type', p_type),
-        jsonb_build_array('ce_subject', p_task_uuid),
-        jsonb_build_array('ce_time', to_char(p_time at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')),
-        jsonb_build_array('content-type', 'application/json'))
+returns jsonb language sql stable parallel safe as $$
+    -- Without a search_path of its own, so that it is inlined; so every name is written with its schema.
+    select pg_catalog.jsonb_build_array(
+        pg_catalog.jsonb_build_array('ce_specversion', '1.0'),
+        pg_catalog.jsonb_build_array('ce_id', p_event_id),
+        pg_catalog.jsonb_build_array('ce_source', pg_catalog.concat('/postrider/', p_namespace, '/', p_task_name)),
+        pg_catalog.jsonb_build_array('ce_type', p_type),
+        pg_catalog.jsonb_build_array('ce_subject', p_task_uuid),
+        pg_catalog.jsonb_build_array('ce_time', pg_catalog.to_char(pg_catalog.timezone('UTC', p_time), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')),
+        pg_catalog.jsonb_build_array('content-type', 'application/json'))
 $$;
 comment on function postrider.task_event_headers(uuid, text, text, text, uuid, timestamptz) is
 'Internal. The headers of an event about a task: the attributes of CloudEvents 1.0 in the binary mode of its Kafka binding.';

@@ -112,6 +112,8 @@ declare
     v_meta     jsonb := jsonb_strip_nulls(jsonb_build_object('actor', p_actor, 'reason', 'created'));
     n          record;
 begin
+    -- apply_template changes no machine while a task of it comes into being.
+    perform from postrider.tasker_named_tasks t where t.named_task_uuid = v_template for key share;
     select t.configuration, m.initial_state into n
       from postrider.tasker_named_tasks t join postrider.tasker_state_machines m using (state_machine_id)
      where t.named_task_uuid = v_template;

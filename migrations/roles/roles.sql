@@ -68,6 +68,12 @@ grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_g
 
 -- Giving up an event moves the task that it belongs to, at once or soon after.
 grant execute on function postrider.task_events_dead_lettered(bigint[]), postrider.task_events_catch_up(integer) to postrider_relay;
+-- The detector of stale tasks. What serve writes for the functions of the ledger when it starts, and what detectors
+-- note and pause.
+grant execute on function
+    postrider.detect_and_transition_stale_tasks(boolean, integer, integer, integer, integer, integer, integer, boolean, boolean, boolean, boolean, boolean),
+    postrider.near_stale_tasks(double precision, integer, integer, integer, integer, integer) to postrider_relay;
+grant select, update on postrider.tasker_settings, postrider.tasker_detector to postrider_relay;
 
 -- Operators: they read everything, write what an investigation came to, and treat what waits by hand.
 grant select on all tables in schema postrider to postrider_operator;
@@ -82,6 +88,8 @@ grant insert (hold_id, shard, returned_through), update (returned_through) on po
 grant update (state, hold_id, attempts, episode, sent_at, next_attempt_at, first_error_at, last_error_at,
               last_error_class, last_error_code, last_error, updated_at)
     on postrider.outbox_event to postrider_operator;
+-- `postrider template apply` and `postrider template namespace`.
+grant execute on function postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text) to postrider_operator;
 -- The ledger: they see all of it, create and cancel tasks, and act on steps.
 grant execute on function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text),
     postrider.transition_task_state_atomic(uuid, text, text, jsonb), postrider.evaluate_task(uuid),
@@ -90,5 +98,11 @@ grant execute on function postrider.create_task(text, text, jsonb, text, integer
 -- They retry tasks, dead-letter them by hand, and read them, which may archive them.
 grant execute on function postrider.task_events_dead_lettered(bigint[]), postrider.retry_task(uuid, text),
     postrider.dead_letter_task(uuid, text, text), postrider.archive_on_read(uuid, interval), postrider.read_task(uuid) to postrider_operator;
+
+-- `postrider task detect-stale` and `postrider task detector pause` and `resume`.
+grant execute on function
+    postrider.detect_and_transition_stale_tasks(boolean, integer, integer, integer, integer, integer, integer, boolean, boolean, boolean, boolean, boolean)
+    to postrider_operator;
+grant update (paused_at, paused_by, pause_reason, resume_at) on postrider.tasker_detector to postrider_operator;
 
 commit;
