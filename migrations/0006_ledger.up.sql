@@ -120,6 +120,7 @@ create table postrider.tasker_tasks (
     error_reason     text,
     metadata         jsonb not null default '{}' check (jsonb_typeof(metadata) = 'object'),
     stale_flagged_at timestamptz,
+    dead_letters     text[] not null default '{}',
     created_at       timestamptz not null default clock_timestamp(),
     updated_at       timestamptz not null default clock_timestamp(),
     completed_at     timestamptz
@@ -138,6 +139,7 @@ comment on column postrider.tasker_tasks.idempotency_key is 'Given by who create
 comment on column postrider.tasker_tasks.error_reason is 'Why it failed, for people.';
 comment on column postrider.tasker_tasks.metadata is 'Free for tools; the key error has the technical side of error_reason: category, reason, retry_count.';
 comment on column postrider.tasker_tasks.stale_flagged_at is 'When it was found to be stale in its present state; once per stay.';
+comment on column postrider.tasker_tasks.dead_letters is 'Ids of the dead letters that were written about it, in their order. It is not archived before each of them is recorded.';
 comment on column postrider.tasker_tasks.created_at is 'When it was created.';
 comment on column postrider.tasker_tasks.updated_at is 'When it, or one of its steps, last changed.';
 comment on column postrider.tasker_tasks.completed_at is 'When it came to a terminal state.';
@@ -147,7 +149,7 @@ create index tasker_tasks_stay on postrider.tasker_tasks (named_task_uuid, state
 comment on index postrider.tasker_tasks_stay is 'The longest stay in each state of each template; finds the stale without looking at the healthy.';
 create index tasker_tasks_age on postrider.tasker_tasks (named_task_uuid, created_at) where live and stale_flagged_at is null;
 comment on index postrider.tasker_tasks_age is 'The oldest task of each template; finds those past their lifetime.';
-create index tasker_tasks_ended on postrider.tasker_tasks (state_entered_at) where not live;
+create index tasker_tasks_ended on postrider.tasker_tasks (state_entered_at, task_uuid) where not live;
 comment on index postrider.tasker_tasks_ended is 'Tasks that the archiver may take, oldest first.';
 
 create table postrider.tasker_workflow_steps (

@@ -246,6 +246,7 @@ begin
     if not found then
         return null;
     end if;
+    update postrider.tasker_tasks k set dead_letters = k.dead_letters || v_letter where k.task_uuid = p_task_uuid;
     v_full := postrider.task_snapshot(p_task_uuid, t.whole);
     v_body := jsonb_build_object('letter_id', v_letter, 'task_uuid', p_task_uuid, 'namespace_name', t.namespace, 'task_name', t.template,
         'version', t.version, 'dlq_reason', p_reason, 'original_state', p_original_state, 'dead_lettered_at', v_now,

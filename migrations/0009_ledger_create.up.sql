@@ -128,7 +128,10 @@ begin
           from postrider.tasker_task_namespaces ns
           join postrider.tasker_named_tasks t using (task_namespace_uuid)
           join postrider.tasker_tasks k using (named_task_uuid)
-         where ns.name = p_namespace and t.name = p_name and k.idempotency_key = p_idempotency_key;
+         where ns.name = p_namespace and t.name = p_name and k.idempotency_key = p_idempotency_key
+        union all
+        select a.task_uuid from postrider.tasker_tasks_archive a
+         where a.namespace_name = p_namespace and a.task_name = p_name and a.idempotency_key = p_idempotency_key;
         if found then
             return v_known;
         end if;
@@ -178,7 +181,7 @@ begin
     return v_task;
 end $$;
 comment on function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text) is
-'Creates a task of a template, with its steps and the event that says so, in the caller''s transaction, and returns its uuid. p_context must fit the template''s input_schema (22023 names the path). p_version null takes the newest. p_steps, an array in the form of a template''s steps, takes the place of the template''s; steps in a cycle send the task to its failed state with a dead letter. p_idempotency_key: a second call for the template returns the first task while that is in the ledger. P0002: no such template.';
+'Creates a task of a template, with its steps and the event that says so, in the caller''s transaction, and returns its uuid. p_context must fit the template''s input_schema (22023 names the path). p_version null takes the newest. p_steps, an array in the form of a template''s steps, takes the place of the template''s; steps in a cycle send the task to its failed state with a dead letter. p_idempotency_key: a second call for the template returns the first task, live or archived. P0002: no such template.';
 
 create function postrider.task_end_cycle(p_task_uuid uuid, p_cycle text[]) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$

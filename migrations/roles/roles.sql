@@ -65,6 +65,9 @@ grant select, insert, update on postrider.dlq_entry, postrider.dlq_letter to pos
 grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_generate_v7(),
     postrider.dlq_event_closed(uuid, integer), postrider.outbox_add_partitions(integer),
     postrider.outbox_drop_partition(interval, boolean) to postrider_relay;
+-- The archiver.
+grant execute on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid),
+    postrider.refresh_dashboards(integer, integer, integer, integer, interval) to postrider_relay;
 
 -- Giving up an event moves the task that it belongs to, at once or soon after.
 grant execute on function postrider.task_events_dead_lettered(bigint[]), postrider.task_events_catch_up(integer) to postrider_relay;
@@ -98,6 +101,10 @@ grant execute on function postrider.create_task(text, text, jsonb, text, integer
 -- They retry tasks, dead-letter them by hand, and read them, which may archive them.
 grant execute on function postrider.task_events_dead_lettered(bigint[]), postrider.retry_task(uuid, text),
     postrider.dead_letter_task(uuid, text, text), postrider.archive_on_read(uuid, interval), postrider.read_task(uuid) to postrider_operator;
+-- They archive by hand, and look at dashboards.
+grant execute on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid),
+    postrider.refresh_dashboards(integer, integer, integer, integer, interval),
+    postrider.task_staleness_now(integer, integer, integer, integer), postrider.dlq_retry_numbers() to postrider_operator;
 
 -- `postrider task detect-stale` and `postrider task detector pause` and `resume`.
 grant execute on function
