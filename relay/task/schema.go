@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // schemaTypes are the words of the keyword type.
@@ -102,7 +103,7 @@ func checkPattern(n *node, path string, ps *problems) {
 		return
 	}
 	if _, err := regexp.Compile(text); err != nil {
-		ps.add(n, path, "is not a regular expression: %s", shown(err.Error()))
+		ps.add(n, path, "is not a regular expression: %s", shown(strings.TrimPrefix(err.Error(), "error parsing regexp: ")))
 	}
 }
 

@@ -25,6 +25,7 @@ type options struct {
 	peersBinary                                       string
 	hourDuration                                      time.Duration
 	hourRate, hourDays                                int
+	archiveTasks, viewTasks                           int
 	json, markdown, profile                           string
 	quick                                             bool
 }
@@ -67,6 +68,8 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	})
 	f.IntVar(&o.hourRate, "hour-rate", 5000, "hour: events a second")
 	f.IntVar(&o.hourDays, "hour-days", 0, "hour: outbox.retention_days; 0 deletes published events")
+	f.IntVar(&o.archiveTasks, "archive-tasks", 100_000, "archive: tasks to archive")
+	f.IntVar(&o.viewTasks, "view-tasks", 1_000_000, "archive: live tasks, and archived ones, that the views are about")
 	f.StringVar(&o.json, "json", "", "write the results as JSON into this `file`")
 	f.StringVar(&o.markdown, "markdown", "", "put the tables into this markdown `file`, each in its place")
 	f.StringVar(&o.profile, "profile", "", "write CPU profiles of the relays into this `folder`")
@@ -96,7 +99,7 @@ var quick = map[string]string{
 	"events": "50000", "batches": "1000,5000", "workers": "2", "duration": "5s", "slow-duration": "10s",
 	"flat-warm": "10000", "flat-window": "40000", "flat-pending": "200000", "flat-published": "300000",
 	"flat-parked": "20000", "flat-failed-keys": "200", "idle-duration": "5s", "peer-events": "5000",
-	"peer-limit": "15s", "hour-duration": "60s",
+	"peer-limit": "15s", "hour-duration": "60s", "archive-tasks": "5000", "view-tasks": "50000",
 }
 
 func split(list string) []string {
@@ -145,6 +148,7 @@ func (o *options) validate() error {
 		"runs": o.runs, "events": o.events, "keys": o.keys, "rate": o.rate, "slow-rate": o.slowRate, "clients": o.clients,
 		"flat-warm": o.flatWarm, "flat-window": o.flatWindow, "flat-published": o.flatPublished, "flat-parked": o.flatParked,
 		"flat-failed-keys": o.flatHolds, "peer-events": o.peerEvents, "hour-rate": o.hourRate,
+		"archive-tasks": o.archiveTasks, "view-tasks": o.viewTasks,
 		"duration": int(o.duration), "slow-duration": int(o.slowDuration), "idle-duration": int(o.idleDuration),
 		"peer-limit": int(o.peerLimit), "hour-duration": int(o.hourDuration),
 	} {

@@ -25,7 +25,7 @@ func (c *commands) task() *cobra.Command {
 		RunE:  c.group,
 	}
 	cmd.AddCommand(c.taskCreate(), c.taskList(), c.taskShow(), c.taskSteps(), c.taskTransitions(), c.taskTransition(), c.taskStep(),
-		c.taskCancel(), c.taskHeartbeat(), c.taskDetectStale(), c.taskDetector())
+		c.taskRetry(), c.taskDLQ(), c.taskCancel(), c.taskHeartbeat(), c.taskDetectStale(), c.taskDetector())
 	return cmd
 }
 
@@ -134,7 +134,9 @@ func (c *commands) taskShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a task: where it stands, its steps, its history",
-		Args:  exactly("ID"),
+		Long: `Show a task: where it stands, its steps, its history. A dead-lettered task that did not change for 7 days is
+moved to the archived state of its machine by that, if it has one.`,
+		Args: exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
 				return err
@@ -144,10 +146,18 @@ func (c *commands) taskShow() *cobra.Command {
 				return err
 			}
 			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
+				if _, err := l.ArchiveOnRead(cmd.Context(), id); err != nil {
+					return err
+				}
 				view, err := readTask(cmd.Context(), l, id)
 				if err != nil {
 					return err
 				}
+				undelivered, err := l.Undelivered(cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+				view.Undelivered = undelivered
 				return out.print(c.stdout, view, func(w io.Writer) error { return showTask(w, view) })
 			})
 		},
@@ -161,6 +171,8 @@ type taskView struct {
 	ledger.Task
 	Steps       []ledger.Step       `json:"steps"`
 	Transitions []ledger.Transition `json:"transitions"`
+	// Undelivered is what task show alone reads.
+	Undelivered []ledger.UndeliveredEvent `json:"undelivered_events,omitempty"`
 }
 
 func readTask(ctx context.Context, l postgres.Ledger, id uuid.UUID) (taskView, error) {
@@ -176,7 +188,7 @@ func readTask(ctx context.Context, l postgres.Ledger, id uuid.UUID) (taskView, e
 	if err != nil {
 		return taskView{}, err
 	}
-	return taskView{task, filled(steps), filled(transitions)}, nil
+	return taskView{Task: task, Steps: filled(steps), Transitions: filled(transitions)}, nil
 }
 
 // filled is a slice that JSON shows as a list when it is empty.
@@ -219,6 +231,12 @@ func showTask(w io.Writer, v taskView) error {
 	if len(v.Steps) > 0 {
 		fmt.Fprintln(w, "\nSteps:")
 		if err := stepTable(w, v.Steps); err != nil {
+			return err
+		}
+	}
+	if len(v.Undelivered) > 0 {
+		fmt.Fprintln(w, "\nEvents that could not be delivered, and did not move the task at once:")
+		if err := undeliveredTable(w, v.Undelivered); err != nil {
 			return err
 		}
 	}

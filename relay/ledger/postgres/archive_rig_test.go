@@ -17,8 +17,6 @@ import (
 	"github.com/postrider/postrider/relay/ledger/postgres"
 )
 
-const day = 24 * time.Hour
-
 // archiveRig is a ledger with a template of four steps, and its archive.
 type archiveRig struct {
 	*testing.T
