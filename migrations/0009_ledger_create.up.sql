@@ -3,16 +3,32 @@
 create function postrider.task_cycle(p_steps jsonb) returns text[]
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
-    v_left jsonb := '{}'; -- step -> what it depends on
+    v_left jsonb; -- step -> what it depends on
     v_gone text[];
 begin
-    select coalesce(jsonb_object_agg(s->>'name', postrider.step_dependencies(s)), '{}') into v_left from jsonb_array_elements(p_steps) s;
-    -- What depends on nothing that is left, and what nothing that is left depends on, is on no cycle.
+    -- Where every step comes after what it depends on, as nearly everybody writes them, there is no cycle.
+    if not exists (
+        with step as (select s.step->>'name' as name, s.step, s.n from jsonb_array_elements(p_steps) with ordinality s(step, n))
+        select from step s
+         cross join jsonb_array_elements_text(postrider.step_dependencies(s.step)) d(name)
+          join step o on o.name = d.name
+         where o.n >= s.n) then
+        return '{}';
+    end if;
+    select jsonb_object_agg(s->>'name', postrider.step_dependencies(s)) into v_left from jsonb_array_elements(p_steps) s;
+    -- What depends on nothing that is left is on no cycle …
     loop
         select array_agg(l.key) into v_gone
           from jsonb_each(v_left) l
-         where not v_left ?| array(select jsonb_array_elements_text(l.value))
-            or not exists (select from jsonb_each(v_left) o where o.value ? l.key);
+         where not v_left ?| array(select jsonb_array_elements_text(l.value));
+        exit when v_gone is null;
+        v_left := v_left - v_gone;
+    end loop;
+    -- … nor what nothing that is left depends on.
+    loop
+        select array_agg(l.key) into v_gone
+          from jsonb_each(v_left) l
+         where l.key not in (select d from jsonb_each(v_left) o cross join jsonb_array_elements_text(o.value) d);
         exit when v_gone is null;
         v_left := v_left - v_gone;
     end loop;
@@ -141,14 +157,14 @@ begin
     v_steps := case when jsonb_typeof(v_steps) = 'null' then '[]' else v_steps end;
     perform postrider.task_check_steps(v_steps);
 
-    begin
-        insert into postrider.tasker_tasks (task_uuid, named_task_uuid, state, live, state_entered_at, sort_key, context, priority,
-                                            idempotency_key, ready_at, created_at, updated_at)
-        values (v_task, v_template, n.initial_state, true, v_now, 1, v_context, coalesce(p_priority, 0), p_idempotency_key, v_now, v_now, v_now);
-    exception when unique_violation then
+    insert into postrider.tasker_tasks (task_uuid, named_task_uuid, state, live, state_entered_at, sort_key, context, priority,
+                                        idempotency_key, ready_at, created_at, updated_at)
+    values (v_task, v_template, n.initial_state, true, v_now, 1, v_context, coalesce(p_priority, 0), p_idempotency_key, v_now, v_now, v_now)
+        on conflict do nothing;
+    if not found then
         raise exception using errcode = '23505', message = format('postrider: there is a task %s already', v_task),
             hint = 'Leave p_task_uuid out to get a new one; to create a task only once, give an idempotency key.';
-    end;
+    end if;
     insert into postrider.tasker_task_transitions (task_uuid, to_state, metadata, sort_key, most_recent, created_at)
     values (v_task, n.initial_state, v_meta, 1, true, v_now);
     with step as (
