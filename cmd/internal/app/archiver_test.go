@@ -49,7 +49,7 @@ func TestAppArchives(t *testing.T) {
 			select n.task_namespace_uuid, 'task', '1.0.0', '{}', m.state_machine_id from postrider.tasker_task_namespaces n, postrider.tasker_state_machines m where m.name = 'workflow'`,
 		`insert into postrider.tasker_tasks (named_task_uuid, state, live, state_entered_at)
 			select named_task_uuid, s, s = 'pending', now() - d * interval '1 day' from postrider.tasker_named_tasks,
-			(values ('complete', 20), ('complete', 5), ('cancelled', 20), ('error', 20), ('pending', 1)) v(s, d)`,
+			(values ('complete', 20), ('complete', 5), ('cancelled', 20), ('error', 20), ('pending', 0)) v(s, d)`,
 	} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
