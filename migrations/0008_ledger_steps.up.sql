@@ -5,16 +5,17 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     t record;
 begin
-    select k.state, s.kind into t
-      from postrider.tasker_tasks k
-      join postrider.tasker_named_tasks n using (named_task_uuid)
-      join postrider.tasker_machine_states s on s.state_machine_id = n.state_machine_id and s.state = k.state
-     where k.task_uuid = p_task_uuid
-       for update of k;
+    -- The lock alone first: a join over the state would lose the row if whoever had the lock changed that.
+    perform from postrider.tasker_tasks k where k.task_uuid = p_task_uuid for update;
     if not found then
         raise exception using errcode = 'P0002', message = format('postrider: there is no task %s', coalesce(p_task_uuid::text, 'null')),
             hint = 'It may have been archived: postrider task show.';
     end if;
+    select k.state, s.kind into t
+      from postrider.tasker_tasks k
+      join postrider.tasker_named_tasks n using (named_task_uuid)
+      join postrider.tasker_machine_states s on s.state_machine_id = n.state_machine_id and s.state = k.state
+     where k.task_uuid = p_task_uuid;
     if p_what is not null and t.kind = 'terminal' then
         raise exception using errcode = '55000',
             message = format('postrider: cannot %s: task %s is %s, which is an end', p_what, p_task_uuid, t.state),

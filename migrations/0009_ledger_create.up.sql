@@ -262,7 +262,7 @@ begin
     -- Candidates in order, without locks; each is then locked and looked at again.
     for c in
         select q.*
-          from (select k.task_uuid, k.created_at, k.priority, ns.name as namespace, n.name as template, st.kind,
+          from (select k.task_uuid, k.state, k.created_at, k.priority, ns.name as namespace, n.name as template, st.kind,
                        k.priority * power(0.5::double precision,
                            least(greatest(extract(epoch from v_now - k.created_at) / 60 / p_priority_half_life_minutes, 0), 1000)::double precision) as weight
                   from postrider.tasker_task_namespaces ns
@@ -289,15 +289,13 @@ begin
                    and (s.next_retry_at is null or s.next_retry_at <= v_now))
          order by q.weight desc, q.created_at, q.task_uuid
     loop
-        select k.task_uuid, k.state, st.kind into c.task_uuid, state, c.kind
+        select k.state into state
           from postrider.tasker_tasks k
-          join postrider.tasker_named_tasks n using (named_task_uuid)
-          join postrider.tasker_machine_states st on st.state_machine_id = n.state_machine_id and st.state = k.state
-         where k.task_uuid = c.task_uuid and k.live
-           for update of k skip locked;
+         where k.task_uuid = c.task_uuid and k.live and k.stale_flagged_at is null
+           for update skip locked;
         continue when not found;
         select count(*) into v_ready from postrider.get_ready_steps(c.task_uuid);
-        continue when v_ready = 0 and c.kind <> 'initial';
+        continue when v_ready = 0 and (c.kind <> 'initial' or state <> c.state);
         task_uuid := c.task_uuid;
         namespace_name := c.namespace;
         task_name := c.template;

@@ -3,6 +3,7 @@ package ledger
 import (
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -62,6 +63,16 @@ type StepAction struct {
 	Notes, Actor string
 	// Results of a step that was done by hand, JSON. Optional.
 	Results json.RawMessage
+}
+
+// Failure is how a step failed.
+type Failure struct {
+	// Error says why.
+	Error string
+	// Final means that trying again cannot help.
+	Final bool
+	// RetryAfter takes the place of the step's own pause, for example of an answer that names one. Zero keeps it.
+	RetryAfter time.Duration
 }
 
 // ReadyQuery asks for tasks that somebody should work on. Zero values take the defaults.

@@ -85,6 +85,9 @@ func AddMachine(t testing.TB, pool *pgxpool.Pool, m Machine) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if m.Transitions == nil {
+		m.Transitions = map[string][]string{}
+	}
 	transitions, err := json.Marshal(m.Transitions)
 	if err != nil {
 		t.Fatal(err)

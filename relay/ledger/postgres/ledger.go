@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -100,18 +99,8 @@ func (l Ledger) CompleteStep(ctx context.Context, step uuid.UUID, results json.R
 	return err
 }
 
-// Failure is how a step failed.
-type Failure struct {
-	// Error says why.
-	Error string
-	// Final means that trying again cannot help.
-	Final bool
-	// RetryAfter takes the place of the step's own pause, for example of an answer that names one. Zero keeps it.
-	RetryAfter time.Duration
-}
-
 // FailStep says that a step failed, and returns what it is then: waiting for its retry, or in error.
-func (l Ledger) FailStep(ctx context.Context, step uuid.UUID, f Failure) (ledger.StepStatus, error) {
+func (l Ledger) FailStep(ctx context.Context, step uuid.UUID, f ledger.Failure) (ledger.StepStatus, error) {
 	var seconds *float64
 	if f.RetryAfter != 0 {
 		s := f.RetryAfter.Seconds()
