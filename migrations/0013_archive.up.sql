@@ -109,8 +109,6 @@ comment on function postrider.task_final_state(uuid, text, boolean) is
 'The archive policy that a task of this template falls under which ended in this state: cancelled; dlq_resolved, if it was ever dead-lettered and was not cancelled; error, if it failed; complete for any other end.';
 revoke all on function postrider.task_final_state(uuid, text, boolean) from public;
 
-revoke all on function postrider.task_final_state(uuid, text, boolean) from public;
-
 -- The walk goes along tasker_tasks_ended, whatever the statistics say: they are wrong after a bulk load.
 create function postrider.archive_completed_tasks(
     p_retention_days integer default 30,
