@@ -44,6 +44,13 @@ grant execute on function postrider.outbox_publish(text, text, jsonb, jsonb, tex
 grant execute on function postrider.outbox_publish_bytes(text, text, bytea, jsonb, text, timestamptz, uuid) to postrider_writer;
 grant execute on function postrider.outbox_publish_bytes(text, bytea, bytea, jsonb, text, timestamptz, uuid) to postrider_writer;
 grant insert (topic, key, payload, headers, available_at, task_uuid) on postrider.outbox_event to postrider_writer;
+-- Services register their work, hand it out and do it.
+grant execute on function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text),
+    postrider.transition_task_state_atomic(uuid, text, text, jsonb), postrider.evaluate_task(uuid),
+    postrider.get_next_ready_tasks(integer, text, integer, integer, integer, integer, integer), postrider.get_ready_steps(uuid),
+    postrider.enqueue_step(uuid), postrider.start_step(uuid, text), postrider.complete_step(uuid, jsonb),
+    postrider.fail_step(uuid, text, boolean, interval), postrider.cancel_task(uuid, text, text),
+    postrider.worker_heartbeat(text, text), postrider.task_snapshot(uuid, boolean) to postrider_writer;
 
 -- Relay and collector: they change what they carry and record what they meet; they write no events.
 -- Locking a row takes the right to update its table.
@@ -59,6 +66,18 @@ grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_g
     postrider.dlq_event_closed(uuid, integer), postrider.outbox_add_partitions(integer),
     postrider.outbox_drop_partition(interval, boolean), postrider.outbox_release(bigint), postrider.outbox_skip(bigint, text),
     postrider.outbox_redrive(bigint) to postrider_relay;
+-- The archiver.
+grant execute on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid),
+    postrider.refresh_dashboards(integer, integer, integer, integer, interval) to postrider_relay;
+
+-- Giving up an event moves the task that it belongs to, at once or soon after.
+grant execute on function postrider.task_events_dead_lettered(bigint[]), postrider.task_events_catch_up(integer) to postrider_relay;
+-- The detector of stale tasks. What serve writes for the functions of the ledger when it starts, and what detectors
+-- note and pause.
+grant execute on function
+    postrider.detect_and_transition_stale_tasks(boolean, integer, integer, integer, integer, integer, integer, boolean, boolean, boolean, boolean, boolean),
+    postrider.near_stale_tasks(double precision, integer, integer, integer, integer, integer) to postrider_relay;
+grant select, update on postrider.tasker_settings, postrider.tasker_detector to postrider_relay;
 
 -- Operators: they read everything, write what an investigation came to, and treat what waits by hand.
 grant select on all tables in schema postrider to postrider_operator;
@@ -68,5 +87,25 @@ grant update (resolution_status, resolution_timestamp, resolution_notes, resolve
 -- each is allowed and take the locks that it needs. Nothing else of an event, a hold or a shard is theirs to change.
 grant execute on function postrider.outbox_release(bigint), postrider.outbox_skip(bigint, text), postrider.outbox_redrive(bigint)
     to postrider_operator;
+-- `postrider template apply` and `postrider template namespace`.
+grant execute on function postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text) to postrider_operator;
+-- The ledger: they see all of it, create and cancel tasks, and act on steps.
+grant execute on function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text),
+    postrider.transition_task_state_atomic(uuid, text, text, jsonb), postrider.evaluate_task(uuid),
+    postrider.step_action(uuid, uuid, text, text, text, jsonb), postrider.cancel_task(uuid, text, text),
+    postrider.worker_heartbeat(text, text), postrider.get_ready_steps(uuid), postrider.task_snapshot(uuid, boolean) to postrider_operator;
+-- They retry tasks, dead-letter them by hand, and read them, which may archive them.
+grant execute on function postrider.task_events_dead_lettered(bigint[]), postrider.retry_task(uuid, text),
+    postrider.dead_letter_task(uuid, text, text), postrider.archive_on_read(uuid, interval), postrider.read_task(uuid) to postrider_operator;
+-- They archive by hand, and look at dashboards.
+grant execute on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid),
+    postrider.refresh_dashboards(integer, integer, integer, integer, interval),
+    postrider.task_staleness_now(integer, integer, integer, integer), postrider.dlq_retry_numbers() to postrider_operator;
+
+-- `postrider task detect-stale` and `postrider task detector pause` and `resume`.
+grant execute on function
+    postrider.detect_and_transition_stale_tasks(boolean, integer, integer, integer, integer, integer, integer, boolean, boolean, boolean, boolean, boolean)
+    to postrider_operator;
+grant update (paused_at, paused_by, pause_reason, resume_at) on postrider.tasker_detector to postrider_operator;
 
 commit;

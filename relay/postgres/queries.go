@@ -94,4 +94,5 @@ var (
 	claimDense           = query("claim_dense")
 	settleDensePublished = query("settle_dense_published")
 	settleDenseDeleted   = query("settle_dense_deleted")
+	moveTasks            = query("move_tasks")
 )

@@ -76,7 +76,9 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	// What stands above is stopped after what stands below.
-	for _, make := range []func(context.Context) error{a.openService, a.openPublisher, a.makeCollector, a.makeRelay, a.listen} {
+	for _, make := range []func(context.Context) error{
+		a.openService, a.openPublisher, a.makeCollector, a.makeArchiver, a.makeDetector, a.makeFollower, a.makeRelay, a.listen,
+	} {
 		if err := make(ctx); err != nil {
 			return nil, err
 		}
@@ -137,8 +139,9 @@ func (a *App) Stop(ctx context.Context) error {
 	return a.lifecycle.stop(ctx)
 }
 
-// serviceConnections are enough for the collector, which uses one at a time, and the checks.
-const serviceConnections = 4
+// serviceConnections are enough for the collector and the detector, which use one at a time, the archiver, which
+// uses two, and the checks.
+const serviceConnections = 7
 
 // openService opens the connections of everything but the relay's workers, whose sessions have
 // settings of their own and are busy when most needed elsewhere.

@@ -2,12 +2,9 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,7 +18,9 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	kafkatest.Main(kafkatest.RunnerFunc(func() int { return pgtest.Run(m) }))
+}
 
 var tooLarge = outbox.Message{Topic: "orders", Key: []byte("large"), Payload: make([]byte, 2<<20)}
 
@@ -59,21 +58,8 @@ func TestAppWithTheRelayRole(t *testing.T) {
 	if err := migrations.ApplyRoles(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	login, password := "app_test_"+strings.ToLower(rand.Text()), rand.Text()
-	if _, err := conn.Exec(t.Context(), fmt.Sprintf(`create role %s login password '%s' in role postrider_relay`, login, password)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := conn.Exec(context.Background(), "drop role "+login); err != nil {
-			t.Error(err)
-		}
-	})
-	address, err := url.Parse(db.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address.User = url.UserPassword(login, password)
-	c := settings(t, address.String(), broker.Addrs...)
+	address, password := withLogin(t, db, conn, "postrider_relay")
+	c := settings(t, address, broker.Addrs...)
 	c.Outbox.RetentionDays, c.Outbox.Log = 0, true
 	var log syncBuffer
 	waitReady(t, run(t, Options{Config: c, Logger: slog.New(slog.NewJSONHandler(&log, nil))}))

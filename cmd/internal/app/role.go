@@ -14,12 +14,16 @@ const (
 	Relay Role = "relay"
 	// Collector turns dead letters into investigations.
 	Collector Role = "collector"
+	// Detector finds stale tasks and does with them what their templates say.
+	Detector Role = "detector"
+	// Archiver moves tasks that ended long ago to the archive, and renews the figures of dashboards.
+	Archiver Role = "archiver"
 	// HTTP serves health and metrics.
 	HTTP Role = "http"
 )
 
 // Roles returns every role.
-func Roles() []Role { return []Role{Relay, Collector, HTTP} }
+func Roles() []Role { return []Role{Relay, Collector, Detector, Archiver, HTTP} }
 
 // ParseRoles reads role names separated by commas.
 func ParseRoles(text string) ([]Role, error) {

@@ -77,6 +77,7 @@ func playPeer(ctx context.Context) error {
 var tiny = []string{"-brokers", "kfake", "-runs", "1", "-events", "800", "-batches", "200", "-workers", "1,2", "-duration", "400ms",
 	"-rate", "200", "-slow-duration", "600ms", "-clients", "4", "-flat-warm", "1000", "-flat-window", "6000", "-flat-pending", "12000",
 	"-flat-published", "2000", "-flat-parked", "500", "-flat-failed-keys", "50", "-idle-duration", "500ms", "-peer-events", "300",
+	"-stale-healthy", "1000,2000", "-stale-tasks", "150", "-stale-detectors", "2", "-archive-tasks", "600", "-view-tasks", "1000",
 	"-hour-duration", "1200ms", "-hour-rate", "200", "-keys", "50"}
 
 // figures are the cells that a row of each scenario must have.
@@ -91,6 +92,8 @@ var figures = map[string]struct {
 	"flat":    {5, []string{"events/s", "PostgreSQL"}},
 	"memory":  {3, []string{"peak MiB (VmHWM)", "largest sample MiB (RSS)"}},
 	"idle":    {2, []string{"PostgreSQL"}},
+	"stale":   {5, nil},
+	"archive": {8, nil},
 	"peers":   {6, []string{"events/s", "CPU s per 100k: relay"}},
 	"hour":    {7, []string{"events/s", "p99 ms", "table MiB", "dead rows"}},
 }

@@ -20,6 +20,12 @@ type Config struct {
 	Outbox Outbox `key:"outbox"`
 	// DLQ says where dead letters go and who collects them. Defaults to the defaults of its fields.
 	DLQ DLQ `key:"dlq"`
+	// Tasks says what holds for all tasks of the ledger. Defaults to the defaults of its fields.
+	Tasks Tasks `key:"tasks"`
+	// Staleness says when tasks are stale and what becomes of them. Defaults to the defaults of its fields.
+	Staleness Staleness `key:"staleness"`
+	// Archive says when ended tasks are moved to the archive. Defaults to the defaults of its fields.
+	Archive Archive `key:"archive"`
 	// HTTP says where health and metrics are served. Defaults to the defaults of its fields.
 	HTTP HTTP `key:"http"`
 	// Log says what is logged, and how. Defaults to the defaults of its fields.
@@ -113,7 +119,8 @@ type Outbox struct {
 	Log bool `key:"log" default:"false" help:"log every pass of the relay that did something"`
 }
 
-// DLQ is the section dlq.
+// DLQ is the section dlq. In the file the keys that begin with reason_ may stand in a block reasons, without
+// that word.
 type DLQ struct {
 	// Topic is the dead-letter topic; create it before dead letters are to be collected. Defaults
 	// to "postrider.dlq".
@@ -121,6 +128,29 @@ type DLQ struct {
 	// Group is the consumer group of the collectors; all of one installation share it. Defaults to
 	// "postrider-collector".
 	Group string `key:"group" default:"postrider-collector" help:"consumer group of the collectors"`
+	// Enabled sends dead letters of tasks, whatever the reason. Those of events do not ask. Defaults to true.
+	Enabled bool `key:"enabled" default:"true" help:"send dead letters of tasks"`
+	// AutoDLQOnStaleness sends dead letters of stale tasks; staleness.auto_move_to_dlq must be true as well.
+	// Defaults to true.
+	AutoDLQOnStaleness bool `key:"auto_dlq_on_staleness" default:"true" help:"send dead letters of stale tasks"`
+	// IncludeFullTaskSnapshot puts the task with its steps and history into its dead letter, and not only
+	// what identifies it. Defaults to true.
+	IncludeFullTaskSnapshot bool `key:"include_full_task_snapshot" default:"true" help:"put the task with steps and history into its dead letter"`
+	// MaxPendingAge is how old a pending investigation may become before the alert about it. In hours.
+	// Defaults to 168.
+	MaxPendingAge time.Duration `key:"max_pending_age_hours" default:"168" min:"1" max:"87600" help:"hours after which a pending investigation is worth an alert"`
+	// ReasonStalenessTimeout sends dead letters with this reason: the task exceeded a threshold. Defaults to
+	// true.
+	ReasonStalenessTimeout bool `key:"reason_staleness_timeout" default:"true" help:"dead letters of tasks that exceeded a threshold"`
+	// ReasonMaxRetriesExceeded sends dead letters with this reason: the retries of a step are spent.
+	// Defaults to true.
+	ReasonMaxRetriesExceeded bool `key:"reason_max_retries_exceeded" default:"true" help:"dead letters of tasks with a step whose retries are spent"`
+	// ReasonWorkerUnavailable sends dead letters with this reason: the task exceeded a threshold while no
+	// worker of its namespace was heard of. Defaults to true.
+	ReasonWorkerUnavailable bool `key:"reason_worker_unavailable" default:"true" help:"dead letters of stale tasks whose namespace has no worker"`
+	// ReasonDependencyCycleDetected sends dead letters with this reason: the steps of the task form a cycle.
+	// Defaults to true.
+	ReasonDependencyCycleDetected bool `key:"reason_dependency_cycle_detected" default:"true" help:"dead letters of tasks whose steps form a cycle"`
 }
 
 // HTTP is the section http.

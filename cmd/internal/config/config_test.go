@@ -36,9 +36,15 @@ func TestDefaults(t *testing.T) {
 		Kafka:    Kafka{ClientID: "postrider", MaxMessageBytes: 1048588, Compression: "none"},
 		Outbox: Outbox{BatchSize: 1000, Workers: 4, MaxAttempts: 5, RetryBase: time.Second, RetryMax: time.Minute,
 			RetentionDays: 30, DeadLetterRetentionDays: 90, IdempotencyRetentionDays: 30, PublishTimeout: 10 * time.Second, AfterLastAttempt: "continue", StormEvents: 100, StormWindow: time.Minute, Doorbell: true},
-		DLQ:  DLQ{Topic: "postrider.dlq", Group: "postrider-collector"},
-		HTTP: HTTP{Address: "127.0.0.1:8080"},
-		Log:  Log{Level: "info", Format: "json"},
+		DLQ: DLQ{Topic: "postrider.dlq", Group: "postrider-collector", Enabled: true, AutoDLQOnStaleness: true, IncludeFullTaskSnapshot: true, MaxPendingAge: 168 * time.Hour,
+			ReasonStalenessTimeout: true, ReasonMaxRetriesExceeded: true, ReasonWorkerUnavailable: true, ReasonDependencyCycleDetected: true},
+		Tasks: Tasks{LifecycleTopic: "postrider.lifecycle"},
+		Staleness: Staleness{Enabled: true, DetectionInterval: 5 * time.Minute, BatchSize: 100, WaitingForDependenciesMinutes: 60, WaitingForRetryMinutes: 30,
+			StepsInProcessMinutes: 30, TaskMaxLifetimeHours: 24, AutoTransitionToError: true, AutoMoveToDLQ: true, EmitEvents: true, EventChannel: "task_staleness_detected",
+			WorkerUnavailableMinutes: 10, TimeBudget: time.Minute, LatencyLimit: 5 * time.Second, WarnPercent: 80},
+		Archive: Archive{Enabled: true, RetentionDays: 30, ArchiveBatchSize: 1000, ArchiveInterval: 24 * time.Hour, ArchiveCompleted: true, ArchiveFailed: true, ArchiveDLQResolved: true},
+		HTTP:    HTTP{Address: "127.0.0.1:8080"},
+		Log:     Log{Level: "info", Format: "json"},
 	}
 	if c.String() != want.String() {
 		t.Errorf("defaults:\n%swant\n%s", c, want)
@@ -83,7 +89,16 @@ func TestEnvironmentNames(t *testing.T) {
 		"OUTBOX_IDEMPOTENCY_RETENTION_DAYS": "2", "OUTBOX_LOG": "true", "OUTBOX_PUBLISH_TIMEOUT_MS": "500",
 		"OUTBOX_AFTER_LAST_ATTEMPT": "halt_key", "OUTBOX_ROUTE_DEAD_LETTER_AFTER_SECONDS": "60", "OUTBOX_MAX_AGE_SECONDS": "86400",
 		"OUTBOX_COMMIT_ORDER": "true", "OUTBOX_STORM_EVENTS": "0", "OUTBOX_STORM_WINDOW_SECONDS": "5",
-		"DLQ_TOPIC": "dead", "DLQ_GROUP": "g", "HTTP_ADDRESS": "[::1]:0", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
+		"DLQ_TOPIC": "dead", "DLQ_GROUP": "g", "DLQ_ENABLED": "false", "DLQ_AUTO_DLQ_ON_STALENESS": "false", "DLQ_INCLUDE_FULL_TASK_SNAPSHOT": "false",
+		"DLQ_MAX_PENDING_AGE_HOURS": "24", "DLQ_REASON_STALENESS_TIMEOUT": "false", "DLQ_REASON_MAX_RETRIES_EXCEEDED": "false",
+		"DLQ_REASON_WORKER_UNAVAILABLE": "false", "DLQ_REASON_DEPENDENCY_CYCLE_DETECTED": "false", "TASKS_LIFECYCLE_TOPIC": "life",
+		"STALENESS_ENABLED": "false", "STALENESS_DETECTION_INTERVAL_SECONDS": "60", "STALENESS_BATCH_SIZE": "50", "STALENESS_DRY_RUN": "true",
+		"STALENESS_WAITING_FOR_DEPENDENCIES_MINUTES": "61", "STALENESS_WAITING_FOR_RETRY_MINUTES": "31", "STALENESS_STEPS_IN_PROCESS_MINUTES": "32",
+		"STALENESS_TASK_MAX_LIFETIME_HOURS": "48", "STALENESS_AUTO_TRANSITION_TO_ERROR": "false", "STALENESS_AUTO_MOVE_TO_DLQ": "false",
+		"STALENESS_EMIT_EVENTS": "false", "STALENESS_EVENT_CHANNEL": "late", "STALENESS_WORKER_UNAVAILABLE_MINUTES": "5",
+		"STALENESS_TIME_BUDGET_SECONDS": "30", "STALENESS_LATENCY_LIMIT_MS": "1000", "STALENESS_WARN_PERCENT": "90",
+		"ARCHIVE_ENABLED": "false", "ARCHIVE_RETENTION_DAYS": "7", "ARCHIVE_ARCHIVE_BATCH_SIZE": "10", "ARCHIVE_ARCHIVE_INTERVAL_HOURS": "1",
+		"ARCHIVE_ARCHIVE_COMPLETED": "false", "ARCHIVE_ARCHIVE_FAILED": "false", "ARCHIVE_ARCHIVE_CANCELLED": "true", "ARCHIVE_ARCHIVE_DLQ_RESOLVED": "false", "HTTP_ADDRESS": "[::1]:0", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
 	}
 	for _, k := range Keys() {
 		if _, promised := values[k.Env()]; !promised {

@@ -104,6 +104,12 @@ func (f *fileReader) keys(section string, body ast.Node) {
 	}
 	for name, value := range f.pairs(body, "the section "+section) {
 		full := section + "." + name.GetToken().Value
+		if b, isBlock := blockOf(section, name.GetToken().Value); isBlock {
+			if !f.twice(name, full) {
+				f.block(b, value)
+			}
+			continue
+		}
 		i := slices.IndexFunc(keys(), func(k Key) bool { return k.String() == full })
 		switch {
 		case f.twice(name, full):
@@ -112,6 +118,26 @@ func (f *fileReader) keys(section string, body ast.Node) {
 		case isNull(value): // a key without a value is an unset one
 		default:
 			f.value(keys()[i], value)
+		}
+	}
+}
+
+// block reads a block of a section. A key of it is the same as that of the section.
+func (f *fileReader) block(b block, body ast.Node) {
+	if isNull(body) {
+		return
+	}
+	for name, value := range f.pairs(body, "the block "+b.section+"."+b.name) {
+		own := name.GetToken().Value
+		full := b.section + "." + b.prefix + own
+		k, known := named(full)
+		switch {
+		case !slices.Contains(b.keys, own) || !known:
+			f.problem(name, "unknown key %s; the block %s.%s has %s", shown(own), b.section, b.name, strings.Join(b.keys, ", "))
+		case f.twice(name, full):
+		case isNull(value):
+		default:
+			f.value(k, value)
 		}
 	}
 }

@@ -133,6 +133,8 @@ func (k Key) unit() time.Duration {
 		return time.Millisecond
 	case strings.HasSuffix(k.Name, "_seconds"):
 		return time.Second
+	case strings.HasSuffix(k.Name, "_hours"):
+		return time.Hour
 	}
 	panic("config: the name of " + k.String() + " does not end in a unit")
 }

@@ -21,6 +21,9 @@ func (c *Config) validate(wrong map[string]bool) []error {
 	if !wrong["database.url"] && !wrong["outbox.publish_timeout_ms"] {
 		problems = append(problems, c.checkSessions()...)
 	}
+	if !wrong["staleness.time_budget_seconds"] && !wrong["staleness.latency_limit_ms"] {
+		problems = append(problems, c.checkStaleness()...)
+	}
 	return problems
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,6 +62,9 @@ func (k Key) set(c *Config, text string) error {
 	return nil
 }
 
+// channelWord is what fits into the type of a CloudEvent between two dots.
+var channelWord = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
+
 func (k Key) number(text string) (int64, error) {
 	low, high := k.bound("min"), k.bound("max")
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -93,6 +97,11 @@ func (k Key) check(text string) error {
 	case "listen":
 		if _, _, err := splitAddress(text, 0); err != nil {
 			return fmt.Errorf("it must be host:port: %w", err)
+		}
+		return nil
+	case "word":
+		if !channelWord.MatchString(text) {
+			return errors.New("it must be 1 to 100 letters, digits, underscores or hyphens")
 		}
 		return nil
 	case "topic":

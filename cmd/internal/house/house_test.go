@@ -31,11 +31,15 @@ var rooms = []struct {
 }{
 	{"relay/outbox", nil, []string{"github.com/jackc/pgx"}}, // Enqueue takes a pgx.Tx
 	{"relay/history", nil, nil},
+	{"relay/task", []string{"relay/outbox"}, nil},
 	{"relay/relaytest", []string{"relay", "relay/outbox", "relay/postgres", "relay/kafka", "relay/history"}, nil},
 	{"relay/postgres/pgproxy", nil, []string{"github.com/jackc/pgx"}},
 	{"relay/postgres", []string{"relay", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
 	{"relay/kafka/kafkatest", []string{"relay/kafka/kafkatest"}, []string{"github.com/twmb/franz-go", "github.com/testcontainers"}},
 	{"relay/kafka", []string{"relay", "relay/outbox"}, []string{"github.com/twmb/franz-go"}},
+	{"relay/ledger/ledgertest", []string{"relay/task", "relay/ledger", "relay/ledger/postgres"}, []string{"github.com/jackc/pgx"}},
+	{"relay/ledger/postgres", []string{"relay/task", "relay/ledger"}, []string{"github.com/jackc/pgx"}},
+	{"relay/ledger", []string{"relay/task"}, nil},
 	{"relay", []string{"relay/outbox"}, nil},
 	{"dlq/dlqtest", []string{"dlq", "relay/outbox"}, nil},
 	{"dlq/postgres", []string{"dlq", "relay/outbox"}, []string{"github.com/jackc/pgx"}},

@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/relay/ledger"
+	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
+)
+
+// Detection is what the sections staleness and dlq say of stale tasks.
+func Detection(c config.Config) ledger.Detection {
+	s, d := c.Staleness, c.DLQ
+	return ledger.Detection{
+		DryRun: s.DryRun, BatchSize: s.BatchSize,
+		WaitingForDependenciesMinutes: s.WaitingForDependenciesMinutes, WaitingForRetryMinutes: s.WaitingForRetryMinutes,
+		StepsInProcessMinutes: s.StepsInProcessMinutes, TaskMaxLifetimeHours: s.TaskMaxLifetimeHours,
+		WorkerUnavailableMinutes: s.WorkerUnavailableMinutes,
+		AutoTransitionToError:    s.AutoTransitionToError, EmitEvents: s.EmitEvents,
+		AutoMoveToDLQ:          s.AutoMoveToDLQ && d.Enabled && d.AutoDLQOnStaleness,
+		ReasonStalenessTimeout: d.ReasonStalenessTimeout, ReasonWorkerUnavailable: d.ReasonWorkerUnavailable,
+	}
+}
+
+// LedgerSettings is what the functions of the ledger need to know of the settings.
+func LedgerSettings(c config.Config) ledger.Settings {
+	return ledger.Settings{
+		LifecycleTopic: c.Tasks.LifecycleTopic, DLQTopic: c.DLQ.Topic, EventChannel: c.Staleness.EventChannel,
+		IncludeFullTaskSnapshot:       c.DLQ.IncludeFullTaskSnapshot,
+		ReasonMaxRetriesExceeded:      c.DLQ.Enabled && c.DLQ.ReasonMaxRetriesExceeded,
+		ReasonDependencyCycleDetected: c.DLQ.Enabled && c.DLQ.ReasonDependencyCycleDetected,
+	}
+}
+
+// makeDetector writes down what the functions of the ledger need to know, and prepares the detector, where this
+// process has the role and it is enabled.
+func (a *App) makeDetector(ctx context.Context) error {
+	if !a.has(Detector) {
+		return nil
+	}
+	c := a.options.Config
+	store := ledgerpostgres.On(a.service)
+	if err := writeSettings(ctx, store, LedgerSettings(c)); err != nil {
+		// Rights that are missing until roles.sql was run again must not keep events from going.
+		if e, ok := errors.AsType[*ledger.StoreError](err); !ok || e.Type != ledger.ErrorConfiguration {
+			return err
+		}
+		a.log.Error("the functions of the ledger go on with the settings that they have", "err", err)
+	}
+	if !c.Staleness.Enabled {
+		return nil
+	}
+	detector, err := ledger.NewDetector(ledger.DetectorConfig{
+		Store: store, Detection: Detection(c), Interval: c.Staleness.DetectionInterval, TimeBudget: c.Staleness.TimeBudget,
+		LatencyLimit: c.Staleness.LatencyLimit, WarnShare: float64(c.Staleness.WarnPercent) / 100,
+		Logger: a.options.Logger, Registerer: a.options.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	// A batch in hand is given up, and the database takes it back.
+	a.parts = append(a.parts, part{name: "detector", limit: 3 * time.Second, run: detector.Run})
+	return nil
+}
+
+func writeSettings(ctx context.Context, store ledgerpostgres.Ledger, s ledger.Settings) error {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	if err := store.WriteSettings(ctx, s); err != nil {
+		return fmt.Errorf("start the detector: %w", err)
+	}
+	return nil
+}

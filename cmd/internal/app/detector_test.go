@@ -1,0 +1,138 @@
+package app
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/migrations"
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/relay/ledger/ledgertest"
+)
+
+// An app with the rights of its role finds a stale task, moves it, tells Kafka and dead-letters it, by its settings.
+func TestAppDetectsStaleTasks(t *testing.T) {
+	t.Parallel()
+	db, broker := pgtest.New(t), kafkatest.Kfake(t)
+	for _, topic := range []string{"life", "dead"} {
+		broker.CreateTopic(t, topic, 1, nil)
+	}
+	conn, pool := db.Conn(t), db.Pool(t)
+	ledgertest.Apply(t, pool, ledgertest.Template{})
+	stale, fresh := ledgertest.Create(t, pool, ledgertest.New{}), ledgertest.Create(t, pool, ledgertest.New{})
+	for _, id := range []string{stale.String(), fresh.String()} {
+		if _, err := conn.Exec(t.Context(), `update postrider.outbox_event set state = 'published', sent_at = now(), updated_at = now() where key = convert_to($1, 'UTF8')`, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ledgertest.Age(t, pool, stale, 5*time.Hour)
+	if err := migrations.ApplyRoles(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	address, _ := withLogin(t, db, conn, "postrider_relay")
+	c := settings(t, address, broker.Addrs...)
+	c.Tasks.LifecycleTopic, c.DLQ.Topic, c.Staleness.EventChannel, c.Staleness.TaskMaxLifetimeHours = "life", "dead", "late", 4
+	a := run(t, Options{Config: c, Roles: []Role{Relay, Detector, HTTP}})
+	waitReady(t, a)
+	waitRow(t, conn, "the task is moved", `select state = 'error' from postrider.tasker_tasks where task_uuid = '`+stale.String()+`'`)
+	waitRow(t, conn, "the pass is noted", `select coalesce(last_pass_stale = 1, false) from postrider.tasker_detector`)
+	if state := ledgertest.State(t, pool, fresh); state != "pending" {
+		t.Errorf("the fresh task is %s", state)
+	}
+	var types []string
+	for _, record := range append(broker.ReadAll(t, "life", 2), broker.ReadAll(t, "dead", 1)...) {
+		if string(record.Key) != stale.String() {
+			t.Errorf("a record of %s", record.Key)
+		}
+		for _, h := range record.Headers {
+			if h.Key == "ce_type" {
+				types = append(types, string(h.Value))
+			}
+		}
+	}
+	if !slices.Equal(types, []string{"postrider.task.late.v1", "postrider.task.transitioned.v1", "postrider.task.dead_lettered.v1"}) {
+		t.Errorf("the records are %q", types)
+	}
+	eventually(t, "the metrics", func() (bool, string) {
+		_, body := get(t, a, "/metrics")
+		return strings.Contains(body, `postrider_tasks_detected_stale_total{action="move_to_dlq",state="pending"} 1`) &&
+			strings.Contains(body, `postrider_tasks_moved_to_dlq_total{original_state="pending",reason="staleness_timeout"} 1`) &&
+			strings.Contains(body, `postrider_staleness_detection_duration_seconds_count{dry_run="false"} 1`) &&
+			strings.Contains(body, `postrider_tasks_near_stale{kind="state"} 0`), body
+	})
+}
+
+// Where the rights of the newest version were not given yet, events go all the same.
+func TestAppWithoutTheRightsOfTheLedger(t *testing.T) {
+	t.Parallel()
+	db, broker := pgtest.New(t), kafkatest.Kfake(t)
+	broker.CreateTopic(t, "orders", 1, nil)
+	conn := db.Conn(t)
+	if err := migrations.ApplyRoles(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{
+		`revoke all on postrider.tasker_settings, postrider.tasker_detector from postrider_relay`,
+		`insert into postrider.outbox_event (topic, key, payload) values ('orders', 'k', 'v')`,
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	address, _ := withLogin(t, db, conn, "postrider_relay")
+	a := run(t, Options{Config: settings(t, address, broker.Addrs...), Roles: []Role{Relay, Detector, HTTP}})
+	broker.ReadAll(t, "orders", 1)
+	eventually(t, "the error is counted", func() (bool, string) {
+		_, body := get(t, a, "/metrics")
+		return !strings.Contains(body, `postrider_staleness_detection_errors_total{error_type="configuration"} 0`), body
+	})
+}
+
+// The switches of the two sections work together, and each setting arrives where it is used.
+func TestDetectionFromSettings(t *testing.T) {
+	t.Parallel()
+	load := func(flags map[string]string) config.Config {
+		t.Helper()
+		c, err := config.Load(config.Sources{Flags: flags})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	if got := Detection(load(nil)); got != ledger.DefaultDetection() {
+		t.Errorf("the defaults are %+v", got)
+	}
+	all := LedgerSettings(load(nil))
+	if want := (ledger.Settings{LifecycleTopic: "postrider.lifecycle", DLQTopic: "postrider.dlq", EventChannel: "task_staleness_detected",
+		IncludeFullTaskSnapshot: true, ReasonMaxRetriesExceeded: true, ReasonDependencyCycleDetected: true}); all != want {
+		t.Errorf("the defaults are %+v", all)
+	}
+	for _, key := range []string{"staleness.auto_move_to_dlq", "dlq.enabled", "dlq.auto_dlq_on_staleness"} {
+		if Detection(load(map[string]string{key: "false"})).AutoMoveToDLQ {
+			t.Errorf("%s switches no letters off", key)
+		}
+	}
+	off := LedgerSettings(load(map[string]string{"dlq.enabled": "false"}))
+	if off.ReasonMaxRetriesExceeded || off.ReasonDependencyCycleDetected {
+		t.Errorf("dlq.enabled leaves %+v", off)
+	}
+	for key, value := range map[string]string{
+		"staleness.dry_run": "true", "staleness.batch_size": "7", "staleness.waiting_for_dependencies_minutes": "1", "staleness.waiting_for_retry_minutes": "2",
+		"staleness.steps_in_process_minutes": "3", "staleness.task_max_lifetime_hours": "4", "staleness.worker_unavailable_minutes": "5",
+		"staleness.auto_transition_to_error": "false", "staleness.emit_events": "false", "dlq.reason_staleness_timeout": "false", "dlq.reason_worker_unavailable": "false",
+	} {
+		if Detection(load(map[string]string{key: value})) == ledger.DefaultDetection() {
+			t.Errorf("%s changes nothing", key)
+		}
+	}
+	for key, value := range map[string]string{"tasks.lifecycle_topic": "a", "dlq.topic": "b", "staleness.event_channel": "c",
+		"dlq.include_full_task_snapshot": "false", "dlq.reason_max_retries_exceeded": "false", "dlq.reason_dependency_cycle_detected": "false"} {
+		if LedgerSettings(load(map[string]string{key: value})) == all {
+			t.Errorf("%s changes nothing", key)
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/relay/ledger"
+	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
+)
+
+func (c *commands) archive() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "archive",
+		Short: "Look at tasks that ended long ago, and move them out of the way",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  c.group,
+	}
+	cmd.AddCommand(c.archiveRun(), c.archiveList(), c.archiveShow(), c.archiveStats())
+	return cmd
+}
+
+func (c *commands) archiveRun() *cobra.Command {
+	var out output
+	var dry bool
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Count what may be archived, or archive it at once",
+		Long: `Counts the tasks that ended more than archive.retention_days ago and that the policies let go; with
+--dry-run=false moves them to the archive, in transactions of archive.archive_batch_size tasks. Tasks
+with a pending investigation, or with a dead letter on its way, stay. postrider serve does the same
+every archive.archive_interval_hours.`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			cfg, err := c.load(nil, "database.url")
+			if err != nil {
+				return err
+			}
+			pool, err := app.OpenPool(cmd.Context(), cfg.Database, 2)
+			if err != nil {
+				return err
+			}
+			defer pool.Close()
+			policies := app.ArchivePolicies(cfg.Archive)
+			got, err := ledger.Archive(cmd.Context(), ledgerpostgres.NewArchive(pool), ledger.ArchiveOptions{
+				RetentionDays: cfg.Archive.RetentionDays, BatchSize: cfg.Archive.ArchiveBatchSize, Policies: &policies, DryRun: dry,
+			})
+			if err == nil || got.Tasks > 0 { // what was moved stays moved
+				view := struct {
+					DryRun bool `json:"dry_run"`
+					ledger.Archived
+				}{dry, got}
+				if printErr := out.print(c.stdout, view, func(w io.Writer) error { return archivedTable(w, got, dry) }); err == nil {
+					err = printErr
+				}
+			}
+			return explain(err, "postrider_operator")
+		},
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", true, "only count; --dry-run=false archives")
+	out.bind(cmd)
+	c.settings.bindAll(cmd.Flags(), nil)
+	return cmd
+}
+
+func archivedTable(w io.Writer, a ledger.Archived, dry bool) error {
+	head := "ARCHIVED"
+	if dry {
+		head = "WOULD BE ARCHIVED"
+	}
+	return grid(w, []string{"KIND", head}, [][]string{
+		{"tasks", strconv.Itoa(a.Tasks)},
+		{"  complete", strconv.Itoa(a.Complete)},
+		{"  error", strconv.Itoa(a.Error)},
+		{"  cancelled", strconv.Itoa(a.Cancelled)},
+		{"  dlq_resolved", strconv.Itoa(a.DLQResolved)},
+		{"steps", strconv.Itoa(a.Steps)},
+		{"transitions", strconv.Itoa(a.Transitions)},
+	})
+}
+
+func (c *commands) archiveList() *cobra.Command {
+	var out output
+	var f ledger.ArchiveFilter
+	var final, before string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List archived tasks, those archived last first",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			f.FinalState = ledger.FinalState(final)
+			switch {
+			case final != "" && !slices.Contains(ledger.FinalStates(), f.FinalState):
+				return usagef("--final-state is %q; it must be one of %s", final, join(ledger.FinalStates()))
+			case f.Name != "" && f.Namespace == "":
+				return usagef("--name needs --namespace beside it")
+			case f.Limit < 1 || f.Limit > ledger.MaxArchiveLimit:
+				return usagef("--limit is %d; it must be from 1 to %d", f.Limit, ledger.MaxArchiveLimit)
+			}
+			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
+				archive := ledgerpostgres.NewArchive(pool)
+				if before != "" {
+					id, err := uuid.Parse(before)
+					if err != nil {
+						return usagef("--before is %q, which is no id of a task", shorten(before, 80))
+					}
+					last, err := archive.Task(cmd.Context(), id)
+					if err != nil {
+						return err
+					}
+					f.Before = &ledger.ArchivePlace{ArchivedAt: last.ArchivedAt, TaskUUID: last.TaskUUID}
+				}
+				tasks, err := archive.List(cmd.Context(), f)
+				if err != nil {
+					return err
+				}
+				if tasks == nil {
+					tasks = []ledger.ArchivedTask{}
+				}
+				return out.print(c.stdout, tasks, func(w io.Writer) error { return archiveTable(w, tasks, f.Limit) })
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.Namespace, "namespace", "", "only those of this `namespace`")
+	flags.StringVar(&f.Name, "name", "", "only those of the template with this `name`")
+	flags.StringVar(&final, "final-state", "", "only those archived under this `policy`: "+join(ledger.FinalStates()))
+	flags.StringVar(&before, "before", "", "go on behind the task with this `id`")
+	flags.IntVar(&f.Limit, "limit", ledger.DefaultArchiveLimit, fmt.Sprintf("how many, 1 to %d", ledger.MaxArchiveLimit))
+	out.bind(cmd)
+	return cmd
+}
+
+func archiveTable(w io.Writer, tasks []ledger.ArchivedTask, limit int) error {
+	if len(tasks) == 0 {
+		_, err := fmt.Fprintln(w, "There are no such tasks in the archive.")
+		return err
+	}
+	rows := make([][]string, len(tasks))
+	for i, t := range tasks {
+		rows[i] = []string{t.TaskUUID.String(), t.Namespace + "/" + t.Name + "@" + t.Version, t.State, string(t.FinalState), moment(t.CreatedAt), moment(t.ArchivedAt)}
+	}
+	if err := grid(w, []string{"ID", "TEMPLATE", "STATE", "AS", "CREATED", "ARCHIVED"}, rows); err != nil {
+		return err
+	}
+	if len(tasks) == limit {
+		_, err := fmt.Fprintf(w, "There may be more: --before %s\n", tasks[limit-1].TaskUUID)
+		return err
+	}
+	return nil
+}
+
+// archivedView is the JSON of archive show.
+type archivedView struct {
+	ledger.ArchivedTask
+	Steps           []ledger.ArchivedStep           `json:"workflow_steps"`
+	Transitions     []ledger.ArchivedTransition     `json:"transitions"`
+	StepTransitions []ledger.ArchivedStepTransition `json:"step_transitions"`
+}
+
+func (c *commands) archiveShow() *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show an archived task with its steps and its history",
+		Args:  exactly("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			id, err := uuid.Parse(args[0])
+			if err != nil {
+				return usagef("%q is not the id of a task; postrider archive list shows them", shorten(args[0], 80))
+			}
+			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
+				v, err := readArchived(cmd.Context(), ledgerpostgres.NewArchive(pool), id)
+				if errors.Is(err, ledger.ErrNotArchived) {
+					return fmt.Errorf("there is no task %s in the archive; postrider archive list shows those there are", id)
+				}
+				if err != nil {
+					return err
+				}
+				return out.print(c.stdout, v, func(w io.Writer) error { return showArchived(w, v) })
+			})
+		},
+	}
+	out.bind(cmd)
+	return cmd
+}
+
+// readArchived reads an archived task whole.
+func readArchived(ctx context.Context, archive ledger.ArchiveReader, id uuid.UUID) (v archivedView, err error) {
+	if v.ArchivedTask, err = archive.Task(ctx, id); err == nil {
+		v.Steps, err = archive.Steps(ctx, id)
+	}
+	if err == nil {
+		v.Transitions, err = archive.Transitions(ctx, id)
+	}
+	if err == nil {
+		v.StepTransitions, err = archive.StepTransitions(ctx, id)
+	}
+	return v, err
+}
+
+func showArchived(w io.Writer, v archivedView) error {
+	completed, reason, key := "", "", ""
+	if v.CompletedAt != nil {
+		completed = moment(*v.CompletedAt)
+	}
+	if v.ErrorReason != nil {
+		reason = *v.ErrorReason
+	}
+	if v.IdempotencyKey != nil {
+		key = *v.IdempotencyKey
+	}
+	if err := fields(w, [2]string{"Task", v.TaskUUID.String()}, [2]string{"Template", v.Namespace + "/" + v.Name + "@" + v.Version},
+		[2]string{"State", v.State}, [2]string{"Since", moment(v.StateEnteredAt)}, [2]string{"Error", reason}, [2]string{"Created", moment(v.CreatedAt)},
+		[2]string{"Completed", completed}, [2]string{"Archived", moment(v.ArchivedAt) + " as " + string(v.FinalState)},
+		[2]string{"Idempotency key", key}, [2]string{"Dead letters", strings.Join(v.DeadLetters, ", ")},
+		[2]string{"Context", string(v.Context)}, [2]string{"Metadata", string(v.Metadata)}); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	steps := make([][]string, len(v.Steps))
+	for i, s := range v.Steps {
+		failure := ""
+		if s.LastError != nil {
+			failure = *s.LastError
+		}
+		steps[i] = []string{s.Name, s.Status, fmt.Sprintf("%d of %d", s.RetryCount, s.MaxRetries), strings.Join(s.Dependencies, ", "), moment(s.StateEnteredAt), failure}
+	}
+	if err := grid(w, []string{"STEP", "STATUS", "RETRIES", "DEPENDS ON", "SINCE", "ERROR"}, steps); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	history := make([][]string, len(v.Transitions))
+	for i, t := range v.Transitions {
+		from := ""
+		if t.FromState != nil {
+			from = *t.FromState
+		}
+		history[i] = []string{strconv.Itoa(t.SortKey), moment(t.CreatedAt), from, t.ToState, string(t.Metadata)}
+	}
+	return grid(w, []string{"NO", "AT", "FROM", "TO", "METADATA"}, history)
+}
+
+func (c *commands) archiveStats() *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "stats",
+		Short: "Show how much is in the archive, by the month in which tasks were created",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
+				stats, err := ledgerpostgres.NewArchive(pool).Statistics(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if stats == nil {
+					stats = []ledger.ArchiveStatistics{}
+				}
+				return out.print(c.stdout, stats, func(w io.Writer) error { return statisticsTable(w, stats) })
+			})
+		},
+	}
+	out.bind(cmd)
+	return cmd
+}
+
+func statisticsTable(w io.Writer, stats []ledger.ArchiveStatistics) error {
+	if len(stats) == 0 {
+		_, err := fmt.Fprintln(w, "The archive is empty.")
+		return err
+	}
+	rows := make([][]string, len(stats))
+	for i, s := range stats {
+		rows[i] = []string{s.Month.Format("2006-01")}
+		for _, n := range []int64{s.Tasks, s.Complete, s.Error, s.Cancelled, s.DLQResolved, s.Steps, s.Transitions} {
+			rows[i] = append(rows[i], strconv.FormatInt(n, 10))
+		}
+		rows[i] = append(rows[i], moment(s.LastArchivedAt))
+	}
+	if err := grid(w, []string{"MONTH", "TASKS", "COMPLETE", "ERROR", "CANCELLED", "DLQ RESOLVED", "STEPS", "TRANSITIONS", "LAST"}, rows); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "The archive takes %s.\n", stats[0].Size)
+	return err
+}

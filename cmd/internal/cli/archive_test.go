@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/relay/ledger/ledgertest"
+)
+
+func TestArchiveCommands(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	pool := db.Pool(t)
+	contains(t, succeed(t, db, "archive", "stats"), "The archive is empty.")
+	contains(t, succeed(t, db, "archive", "list"), "no such tasks in the archive")
+	ledgertest.Apply(t, pool, ledgertest.Template{Configuration: `{"steps": [{"name": "a\u001b[2J"}, {"name": "b", "dependencies": ["a\u001b[2J"]}]}`})
+	ended := func(state string, days int) uuid.UUID {
+		id := ledgertest.Create(t, pool, ledgertest.New{Context: `{"text": "x\u001b[31m"}`})
+		ledgertest.Put(t, pool, id, state)
+		ledgertest.Age(t, pool, id, time.Duration(days)*24*time.Hour)
+		return id
+	}
+	complete, failed, cancelled := ended("complete", 40), ended("error", 40), ended("cancelled", 40)
+	ended("complete", 20)
+
+	contains(t, succeed(t, db, "archive", "run"), "WOULD BE ARCHIVED", "tasks           2")
+	dry := decode[struct {
+		ledger.Archived
+		DryRun bool `json:"dry_run"`
+	}](t, succeed(t, db, "archive", "run", "--archive-retention-days", "10", "--archive-archive-cancelled", "-o", "json"))
+	if !dry.DryRun || dry.Tasks != 4 || dry.Cancelled != 1 {
+		t.Errorf("%+v", dry)
+	}
+	contains(t, succeed(t, db, "archive", "stats"), "The archive is empty.")
+	table := succeed(t, db, "archive", "run", "--dry-run=false")
+	contains(t, table, "KIND", "ARCHIVED", "tasks           2", "complete      1", "error         1", "steps           4")
+
+	list := succeed(t, db, "archive", "list")
+	contains(t, list, complete.String(), failed.String(), "default/task@1.0.0", "error")
+	if strings.Contains(list, cancelled.String()) {
+		t.Errorf("a cancelled task is listed:\n%s", list)
+	}
+	contains(t, succeed(t, db, "archive", "list", "--limit", "1"), "There may be more: --before ")
+	first := decode[[]ledger.ArchivedTask](t, succeed(t, db, "archive", "list", "--limit", "1", "-o", "json"))
+	second := decode[[]ledger.ArchivedTask](t, succeed(t, db, "archive", "list", "--before", first[0].TaskUUID.String(), "-o", "json"))
+	if len(first) != 1 || len(second) != 1 || first[0].TaskUUID == second[0].TaskUUID {
+		t.Errorf("pages %v and %v", first, second)
+	}
+	contains(t, succeed(t, db, "archive", "list", "--final-state", "error", "--namespace", "default", "--name", "task"), failed.String())
+
+	shown := succeed(t, db, "archive", "show", failed.String())
+	contains(t, shown, failed.String(), "default/task@1.0.0", "as error", `a\x1b[2J`, "pending", "put there by a test", `x\u001b[31m`)
+	if strings.Contains(shown, "\x1b") {
+		t.Errorf("control characters in %q", shown)
+	}
+	detail := decode[archivedView](t, succeed(t, db, "archive", "show", failed.String(), "-o", "json"))
+	if detail.TaskUUID != failed || len(detail.Steps) != 2 || len(detail.Transitions) != 2 || len(detail.StepTransitions) != 2 {
+		t.Errorf("%+v", detail)
+	}
+	contains(t, succeed(t, db, "archive", "stats"), "MONTH", "The archive takes", "kB")
+	if stats := decode[[]ledger.ArchiveStatistics](t, succeed(t, db, "archive", "stats", "-o", "json")); len(stats) != 1 || stats[0].Tasks != 2 {
+		t.Errorf("%+v", stats)
+	}
+
+	url := []string{"DATABASE_URL=" + db.URL}
+	for _, c := range []struct {
+		args []string
+		code int
+		text string
+	}{
+		{[]string{"archive", "show", cancelled.String()}, ExitFailure, "there is no task"},
+		{[]string{"archive", "show", "x"}, ExitUsage, "not the id of a task"},
+		{[]string{"archive", "list", "--final-state", "x"}, ExitUsage, "must be one of complete, error"},
+		{[]string{"archive", "list", "--name", "x"}, ExitUsage, "needs --namespace"},
+		{[]string{"archive", "list", "--limit", "0"}, ExitUsage, "from 1 to 1000"},
+		{[]string{"archive", "list", "--before", "x"}, ExitUsage, "no id of a task"},
+		{[]string{"archive", "list", "--before", cancelled.String()}, ExitFailure, "not in the archive"},
+		{[]string{"archive", "run", "--archive-archive-batch-size", "0"}, ExitUsage, "archive.archive_batch_size"},
+		{[]string{"archive", "thaw"}, ExitUsage, "run"},
+	} {
+		if r := postrider(t, url, c.args...); r.code != c.code || !strings.Contains(r.stderr, c.text) {
+			t.Errorf("%v: exit code %d, %s", c.args, r.code, r.stderr)
+		}
+	}
+}

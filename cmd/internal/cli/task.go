@@ -1,0 +1,304 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/relay/ledger/postgres"
+)
+
+func (c *commands) task() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "task",
+		Short: "Look at tasks and their steps, and do something about those that are stuck",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  c.group,
+	}
+	cmd.AddCommand(c.taskCreate(), c.taskList(), c.taskShow(), c.taskSteps(), c.taskTransitions(), c.taskTransition(), c.taskStep(),
+		c.taskRetry(), c.taskDLQ(), c.taskCancel(), c.taskHeartbeat(), c.taskDetectStale(), c.taskDetector())
+	return cmd
+}
+
+// withLedger runs do on the ledger of the database.
+func (c *commands) withLedger(ctx context.Context, do func(postgres.Ledger) error) error {
+	return c.withPool(ctx, func(pool *pgxpool.Pool) error {
+		err := do(postgres.On(pool))
+		if errors.Is(err, ledger.ErrNotFound) && !strings.Contains(err.Error(), "postrider ") {
+			return fmt.Errorf("%w; postrider task list shows those there are, postrider archive list those that were archived", err)
+		}
+		return err
+	})
+}
+
+// taskID reads the uuid of a task.
+func taskID(s string) (uuid.UUID, error) {
+	id, err := uuid.Parse(s)
+	if err != nil {
+		return id, usagef("%q is not the id of a task; postrider task list shows them", shorten(s, 80))
+	}
+	return id, nil
+}
+
+// taskListView is the JSON of task list.
+type taskListView struct {
+	Tasks []ledger.Task `json:"tasks"`
+	More  bool          `json:"more"`
+}
+
+func (c *commands) taskList() *cobra.Command {
+	var out output
+	var f ledger.Filter
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List tasks, the newest first",
+		Long: `List tasks, the newest first. Those in the archived state of their machine are left out unless --state asks
+for them.`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			switch {
+			case f.Limit < 1 || f.Limit > ledger.MaxLimit:
+				return usagef("--limit is %d; it must be from 1 to %d", f.Limit, ledger.MaxLimit)
+			case f.Offset < 0:
+				return usagef("--offset is %d; it must not be negative", f.Offset)
+			}
+			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
+				tasks, more, err := l.List(cmd.Context(), f)
+				if err != nil {
+					return err
+				}
+				if tasks == nil {
+					tasks = []ledger.Task{}
+				}
+				return out.print(c.stdout, taskListView{tasks, more}, func(w io.Writer) error { return taskTable(w, tasks, more, f) })
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.Namespace, "namespace", "", "only those of this `namespace`")
+	flags.StringVar(&f.Name, "name", "", "only those of the template with this `name`")
+	flags.StringVar(&f.Version, "template-version", "", "only those of this `version` of their template")
+	flags.StringVar(&f.State, "state", "", "only those in this `state`")
+	flags.IntVar(&f.Limit, "limit", ledger.DefaultLimit, fmt.Sprintf("how many, 1 to %d", ledger.MaxLimit))
+	flags.IntVar(&f.Offset, "offset", 0, "how many of the newest to pass over")
+	out.bind(cmd)
+	return cmd
+}
+
+// templateOf names the template of a task.
+func templateOf(t *ledger.Task) string { return t.Namespace + "/" + t.Name + "@" + t.Version }
+
+func taskTable(w io.Writer, tasks []ledger.Task, more bool, f ledger.Filter) error {
+	if len(tasks) == 0 {
+		_, err := fmt.Fprintln(w, "There are no such tasks.")
+		return err
+	}
+	rows := make([][]string, len(tasks))
+	for i := range tasks {
+		t := &tasks[i]
+		rows[i] = []string{t.UUID.String(), templateOf(t), t.State, moment(t.StateEnteredAt), strconv.Itoa(t.Priority), moment(t.CreatedAt), value(t.ErrorReason)}
+	}
+	if err := grid(w, []string{"ID", "TEMPLATE", "STATE", "SINCE", "PRIORITY", "CREATED", "ERROR"}, rows); err != nil {
+		return err
+	}
+	if more {
+		_, err := fmt.Fprintf(w, "%d to %d; there are more, --offset and --limit show them.\n", f.Offset+1, f.Offset+len(tasks))
+		return err
+	}
+	return nil
+}
+
+// value is what a pointer points to; the zero value for nil.
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
+
+func (c *commands) taskShow() *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a task: where it stands, its steps, its history",
+		Long: `Show a task: where it stands, its steps, its history. A dead-lettered task that did not change for 7 days is
+moved to the archived state of its machine by that, if it has one. A task in the archive is shown as postrider
+archive show does.`,
+		Args: exactly("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			id, err := taskID(args[0])
+			if err != nil {
+				return err
+			}
+			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
+				l := postgres.On(pool)
+				if _, err := l.ArchiveOnRead(cmd.Context(), id); err != nil {
+					return err
+				}
+				view, err := readTask(cmd.Context(), l, id)
+				if errors.Is(err, ledger.ErrNotFound) {
+					old, archiveErr := readArchived(cmd.Context(), postgres.NewArchive(pool), id)
+					if errors.Is(archiveErr, ledger.ErrNotArchived) {
+						return fmt.Errorf("%w, nor is it in the archive; postrider task list shows those there are", err)
+					}
+					if archiveErr != nil {
+						return archiveErr
+					}
+					return out.print(c.stdout, old, func(w io.Writer) error { return showArchived(w, old) })
+				}
+				if err != nil {
+					return err
+				}
+				undelivered, err := l.Undelivered(cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+				view.Undelivered = undelivered
+				return out.print(c.stdout, view, func(w io.Writer) error { return showTask(w, view) })
+			})
+		},
+	}
+	out.bind(cmd)
+	return cmd
+}
+
+// taskView is the JSON of task show: the task's own fields, its steps and its transitions.
+type taskView struct {
+	ledger.Task
+	Steps       []ledger.Step       `json:"steps"`
+	Transitions []ledger.Transition `json:"transitions"`
+	// Undelivered is what task show alone reads.
+	Undelivered []ledger.UndeliveredEvent `json:"undelivered_events,omitempty"`
+}
+
+func readTask(ctx context.Context, l postgres.Ledger, id uuid.UUID) (taskView, error) {
+	task, err := l.Task(ctx, id)
+	if err != nil {
+		return taskView{}, err
+	}
+	steps, err := l.Steps(ctx, id)
+	if err != nil {
+		return taskView{}, err
+	}
+	transitions, err := l.Transitions(ctx, id)
+	if err != nil {
+		return taskView{}, err
+	}
+	return taskView{Task: task, Steps: filled(steps), Transitions: filled(transitions)}, nil
+}
+
+// filled is a slice that JSON shows as a list when it is empty.
+func filled[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+func showTask(w io.Writer, v taskView) error {
+	flagged := ""
+	if v.StaleFlaggedAt != nil {
+		flagged = "since " + moment(*v.StaleFlaggedAt)
+	}
+	retries := ""
+	if v.RetryCount > 0 {
+		retries = strconv.Itoa(v.RetryCount)
+	}
+	if err := fields(w,
+		[2]string{"Task", v.UUID.String()},
+		[2]string{"Template", templateOf(&v.Task)},
+		[2]string{"State", fmt.Sprintf("%s (%s)", v.State, v.Kind)},
+		[2]string{"Since", moment(v.StateEnteredAt)},
+		[2]string{"Stale", flagged},
+		[2]string{"Error", value(v.ErrorReason)},
+		[2]string{"Priority", strconv.Itoa(v.Priority)},
+		[2]string{"Retried", retries},
+		[2]string{"Idempotency key", value(v.IdempotencyKey)},
+		[2]string{"Created", moment(v.CreatedAt)},
+		[2]string{"Updated", moment(v.UpdatedAt)},
+		[2]string{"Completed", moment(value(v.CompletedAt))},
+	); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nContext:\n%s\n", indented(v.Context))
+	if len(v.Metadata) > 0 && string(v.Metadata) != "{}" {
+		fmt.Fprintf(w, "\nMetadata:\n%s\n", indented(v.Metadata))
+	}
+	if len(v.Steps) > 0 {
+		fmt.Fprintln(w, "\nSteps:")
+		if err := stepTable(w, v.Steps); err != nil {
+			return err
+		}
+	}
+	if len(v.Undelivered) > 0 {
+		fmt.Fprintln(w, "\nEvents that could not be delivered, and did not move the task at once:")
+		if err := undeliveredTable(w, v.Undelivered); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(w, "\nTransitions:")
+	return transitionTable(w, v.Transitions)
+}
+
+func (c *commands) taskSteps() *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "steps ID",
+		Short: "List the steps of a task",
+		Args:  exactly("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			id, err := taskID(args[0])
+			if err != nil {
+				return err
+			}
+			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
+				view, err := readTask(cmd.Context(), l, id)
+				if err != nil {
+					return err
+				}
+				return out.print(c.stdout, view.Steps, func(w io.Writer) error {
+					if len(view.Steps) == 0 {
+						fmt.Fprintln(w, "The task has no steps.")
+						return nil
+					}
+					return stepTable(w, view.Steps)
+				})
+			})
+		},
+	}
+	out.bind(cmd)
+	return cmd
+}
+
+func stepTable(w io.Writer, steps []ledger.Step) error {
+	rows := make([][]string, len(steps))
+	for i := range steps {
+		s := &steps[i]
+		next := ""
+		if s.NextRetryAt != nil {
+			next = "retry " + s.NextRetryAt.UTC().Format(time.RFC3339)
+		}
+		rows[i] = []string{s.Name, string(s.Status), moment(s.StateEnteredAt), fmt.Sprintf("%d/%d", s.RetryCount, s.MaxRetries), next,
+			strings.Join(s.Dependencies, ", "), s.UUID.String(), value(s.LastError)}
+	}
+	return grid(w, []string{"STEP", "STATUS", "SINCE", "RETRIES", "NEXT", "AFTER", "ID", "ERROR"}, rows)
+}

@@ -1,0 +1,273 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/relay/ledger/postgres"
+)
+
+// actor is the flag --actor: who is written into the history.
+func (c *commands) actor(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "actor", c.user(), "`who` does it, for the history")
+}
+
+// user is who the environment says is at the keyboard.
+func (c *commands) user() string {
+	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
+		for _, entry := range c.environ {
+			if user, found := strings.CutPrefix(entry, name+"="); found && user != "" {
+				return user
+			}
+		}
+	}
+	return ""
+}
+
+// document reads JSON that is given as itself, or as @FILE.
+func document(flag, given string) (json.RawMessage, error) {
+	text := []byte(given)
+	if name, ok := strings.CutPrefix(given, "@"); ok {
+		var err error
+		if text, err = os.ReadFile(name); err != nil {
+			return nil, usagef("--%s: %w", flag, err)
+		}
+	}
+	if len(text) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(text, new(any)); err != nil {
+		return nil, usagef("--%s is not JSON: %w; give it as text, or as @FILE", flag, err)
+	}
+	return text, nil
+}
+
+func (c *commands) taskCreate() *cobra.Command {
+	var out output
+	var n ledger.NewTask
+	var context, steps, id string
+	cmd := &cobra.Command{
+		Use:   "create NAMESPACE/NAME[@VERSION]",
+		Short: "Create a task of a template",
+		Long: `Create a task of a template, the newest version unless one is named, and print its id. Its context must
+fit the template's input_schema. With an idempotency key a second call prints the first task's id.`,
+		Args: exactly("NAMESPACE/NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			name, version, _ := strings.Cut(args[0], "@")
+			var named bool
+			if n.Namespace, n.Name, named = strings.Cut(name, "/"); !named || n.Namespace == "" || n.Name == "" {
+				return usagef("%q is not NAMESPACE/NAME or NAMESPACE/NAME@VERSION of a template", shorten(args[0], 80))
+			}
+			n.Version = version
+			var err error
+			if n.Context, err = document("context", context); err != nil {
+				return err
+			}
+			if n.Steps, err = document("steps", steps); err != nil {
+				return err
+			}
+			if id != "" {
+				if n.UUID, err = uuid.Parse(id); err != nil {
+					return usagef("--id is %q; it must be a uuid", shorten(id, 80))
+				}
+			}
+			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
+				created, err := l.Create(cmd.Context(), n)
+				if err != nil {
+					return err
+				}
+				return out.print(c.stdout, map[string]uuid.UUID{"task_uuid": created}, func(w io.Writer) error {
+					_, err := fmt.Fprintln(w, created)
+					return err
+				})
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&context, "context", "", "its input: `JSON`, or @FILE")
+	flags.StringVar(&steps, "steps", "", "steps in place of the template's: a `JSON` list, or @FILE")
+	flags.IntVar(&n.Priority, "priority", 0, "higher goes first")
+	flags.StringVar(&n.IdempotencyKey, "idempotency-key", "", "create it only once under this `key`")
+	flags.StringVar(&id, "id", "", "its `uuid`, instead of one that is drawn")
+	c.actor(cmd, &n.Actor)
+	out.bind(cmd)
+	return cmd
+}
+
+func (c *commands) taskTransition() *cobra.Command {
+	var actor, reason string
+	cmd := &cobra.Command{
+		Use:   "transition ID FROM TO",
+		Short: "Move a task from one state to another, if its machine allows it",
+		Long: `Move a task from one state to another, if it is in the first and its machine allows it. Steps lead their
+task by themselves: this is for machines without steps, and for what only a person can say, such as
+resolved_manually.`,
+		Args: exactly("ID", "FROM", "TO"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := taskID(args[0])
+			if err != nil {
+				return err
+			}
+			metadata := map[string]string{}
+			if actor != "" {
+				metadata["actor"] = actor
+			}
+			if reason != "" {
+				metadata["reason"] = reason
+			}
+			encoded, err := json.Marshal(metadata)
+			if err != nil {
+				return err
+			}
+			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
+				moved, err := l.Transition(cmd.Context(), id, args[1], args[2], encoded)
+				if err != nil {
+					return err
+				}
+				if !moved {
+					return fmt.Errorf("task %s is not in %s (any more); postrider task show %[1]s says where it is", id, args[1])
+				}
+				fmt.Fprintf(c.stdout, "Task %s is in %s.\n", id, args[2])
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
+	c.actor(cmd, &actor)
+	return cmd
+}
+
+func (c *commands) taskStep() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "step",
+		Short: "Do something with a step by hand; its task follows",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  c.group,
+	}
+	cmd.AddCommand(
+		c.stepAction("retry", ledger.ActionRetry, "Give a step to a worker now, whatever it waits for"),
+		c.stepAction("reset-retry-count", ledger.ActionResetRetryCount, "Give a step all its retries again; one that failed is pending again"),
+		c.stepAction("cancel", ledger.ActionCancel, "Take a step out of the work"),
+		c.stepAction("complete", ledger.ActionCompleteManually, "Say that somebody did a step by hand"))
+	return cmd
+}
+
+func (c *commands) stepAction(use string, action ledger.Action, short string) *cobra.Command {
+	a := ledger.StepAction{Action: action}
+	var results string
+	cmd := &cobra.Command{
+		Use:   use + " ID STEP",
+		Short: short,
+		Long:  short + `. STEP is its name or its id.`,
+		Args:  exactly("ID", "STEP"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := taskID(args[0])
+			if err != nil {
+				return err
+			}
+			if a.Results, err = document("results", results); err != nil {
+				return err
+			}
+			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
+				view, err := readTask(cmd.Context(), l, id)
+				if err != nil {
+					return err
+				}
+				step, err := findStep(view, args[1])
+				if err != nil {
+					return err
+				}
+				status, err := l.Act(cmd.Context(), id, step.UUID, a)
+				if err != nil {
+					return err
+				}
+				task, err := l.Task(cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(c.stdout, "Step %s is %s; the task is in %s.\n", visible(step.Name), status, task.State)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&a.Notes, "notes", "", "why, for the history")
+	if action == ledger.ActionCompleteManually {
+		cmd.Flags().StringVar(&results, "results", "", "what came out of it: `JSON`, or @FILE")
+	}
+	c.actor(cmd, &a.Actor)
+	return cmd
+}
+
+// findStep finds a step of a task by its name or its id.
+func findStep(v taskView, given string) (ledger.Step, error) {
+	names := make([]string, len(v.Steps))
+	for i, s := range v.Steps {
+		if s.Name == given || s.UUID.String() == strings.ToLower(given) {
+			return s, nil
+		}
+		names[i] = s.Name
+	}
+	if len(names) == 0 {
+		return ledger.Step{}, fmt.Errorf("task %s has no steps", v.UUID)
+	}
+	return ledger.Step{}, fmt.Errorf("task %s has no step %q; it has %s", v.UUID, given, strings.Join(names, ", "))
+}
+
+func (c *commands) taskCancel() *cobra.Command {
+	var actor, notes string
+	cmd := &cobra.Command{
+		Use:   "cancel ID",
+		Short: "Cancel a task and its steps that are not done",
+		Args:  exactly("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := taskID(args[0])
+			if err != nil {
+				return err
+			}
+			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
+				cancelled, err := l.Cancel(cmd.Context(), id, actor, notes)
+				if err != nil {
+					return err
+				}
+				if !cancelled {
+					return fmt.Errorf("task %s had ended before; postrider task show %[1]s says how", id)
+				}
+				fmt.Fprintf(c.stdout, "Task %s is cancelled.\n", id)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&notes, "notes", "", "why, for the history")
+	c.actor(cmd, &actor)
+	return cmd
+}
+
+func (c *commands) taskHeartbeat() *cobra.Command {
+	return &cobra.Command{
+		Use:   "heartbeat NAMESPACE WORKER",
+		Short: "Say that a worker of a namespace is there",
+		Long: `Say that a worker of a namespace is there, for workers that cannot call the database function
+worker_heartbeat. While a namespace has workers and none was heard of, its stale tasks say
+worker_unavailable.`,
+		Args: exactly("NAMESPACE", "WORKER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
+				if err := l.Heartbeat(cmd.Context(), args[0], args[1]); err != nil {
+					return err
+				}
+				fmt.Fprintf(c.stdout, "Worker %s of %s is there.\n", visible(args[1]), visible(args[0]))
+				return nil
+			})
+		},
+	}
+}

@@ -1,0 +1,11 @@
+drop table postrider.tasker_workers;
+drop table postrider.tasker_workflow_step_transitions;
+drop table postrider.tasker_task_transitions;
+drop table postrider.tasker_workflow_steps;
+drop table postrider.tasker_tasks;
+drop table postrider.tasker_named_tasks;
+drop table postrider.tasker_machine_transitions;
+drop table postrider.tasker_machine_states;
+drop table postrider.tasker_state_machines;
+drop table postrider.tasker_task_namespaces;
+drop table postrider.tasker_settings;

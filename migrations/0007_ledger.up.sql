@@ -1,0 +1,288 @@
+-- The ledger: long-running work that services register here, its steps, its states as data, and their history.
+-- State changes only through the functions of the next migration.
+
+create table postrider.tasker_settings (
+    only_row            boolean primary key default true check (only_row),
+    lifecycle_topic     text not null default 'postrider.lifecycle',
+    dlq_topic           text not null default 'postrider.dlq',
+    event_channel       text not null default 'task_staleness_detected',
+    include_full_task_snapshot boolean not null default true,
+    reason_max_retries_exceeded boolean not null default true,
+    reason_dependency_cycle_detected boolean not null default true
+);
+comment on table postrider.tasker_settings is
+'What the functions of the ledger need to know and services that call them do not say. One row; postrider serve writes its configuration here when it starts.';
+comment on column postrider.tasker_settings.only_row is 'Always true, so that there is one row.';
+comment on column postrider.tasker_settings.lifecycle_topic is 'Kafka topic of lifecycle events, unless the template names another.';
+comment on column postrider.tasker_settings.dlq_topic is 'Kafka topic of the dead letters of tasks.';
+comment on column postrider.tasker_settings.event_channel is 'The last word of the type of the event that tells of a stale task.';
+comment on column postrider.tasker_settings.include_full_task_snapshot is 'Whether a task''s dead letter has the task with its steps and history, or only what identifies it.';
+comment on column postrider.tasker_settings.reason_max_retries_exceeded is 'Whether a step whose retries are spent dead-letters its task.';
+comment on column postrider.tasker_settings.reason_dependency_cycle_detected is 'Whether a task whose steps form a cycle is dead-lettered.';
+insert into postrider.tasker_settings default values;
+
+create table postrider.tasker_task_namespaces (
+    task_namespace_uuid uuid primary key default postrider.uuid_generate_v7(),
+    name                text not null unique check (name ~ '^[A-Za-z0-9_.-]+$' and octet_length(name) <= 128),
+    description         text,
+    lifecycle           jsonb not null default '{}' check (jsonb_typeof(lifecycle) = 'object'),
+    created_at          timestamptz not null default now(),
+    updated_at          timestamptz not null default now()
+);
+comment on table postrider.tasker_task_namespaces is 'Namespaces of templates: a team or a system, with its workers.';
+comment on column postrider.tasker_task_namespaces.task_namespace_uuid is 'Identity.';
+comment on column postrider.tasker_task_namespaces.name is '1 to 128 letters, digits, underscores, dots, hyphens.';
+comment on column postrider.tasker_task_namespaces.description is 'For people.';
+comment on column postrider.tasker_task_namespaces.lifecycle is 'Staleness thresholds of this namespace, the same keys as in a template; a template''s own go before them, the defaults after.';
+comment on column postrider.tasker_task_namespaces.created_at is 'When it was first named.';
+comment on column postrider.tasker_task_namespaces.updated_at is 'When it last changed.';
+
+create table postrider.tasker_state_machines (
+    state_machine_id  integer generated always as identity primary key,
+    name              text not null unique,
+    initial_state     text not null,
+    complete_state    text,
+    failed_state      text,
+    cancelled_state   text,
+    dead_letter_state text,
+    archived_state    text,
+    retryable_states  text[] not null default '{}'
+);
+comment on table postrider.tasker_state_machines is 'State machines as data. ''workflow'' is the built-in one of 12 states; a template with states of its own has a machine of its own.';
+comment on column postrider.tasker_state_machines.state_machine_id is 'Identity.';
+comment on column postrider.tasker_state_machines.name is 'workflow, or namespace/name@version of the template that declares it.';
+comment on column postrider.tasker_state_machines.initial_state is 'Where a task begins, and begins again when it is retried.';
+comment on column postrider.tasker_state_machines.complete_state is 'Where a task goes when its steps are done; null if its steps do not lead it.';
+comment on column postrider.tasker_state_machines.failed_state is 'Where a stale task, and one whose steps failed for good, is moved aside to; null if it stays where it is.';
+comment on column postrider.tasker_state_machines.cancelled_state is 'Where a cancelled task goes; null if it cannot be cancelled.';
+comment on column postrider.tasker_state_machines.dead_letter_state is 'Where a task goes when an outbox event of it is dead-lettered; null takes failed_state.';
+comment on column postrider.tasker_state_machines.archived_state is 'Where a dead-lettered task goes when it is read after 7 days without a change; null if it stays.';
+comment on column postrider.tasker_state_machines.retryable_states is 'States from which a task may be retried as a whole.';
+
+create table postrider.tasker_machine_states (
+    state_machine_id integer not null references postrider.tasker_state_machines on delete cascade,
+    state            text not null,
+    kind             text not null check (kind in ('initial', 'active', 'waiting', 'failed', 'terminal')),
+    primary key (state_machine_id, state)
+);
+comment on table postrider.tasker_machine_states is 'The states of a machine.';
+comment on column postrider.tasker_machine_states.state_machine_id is 'The machine.';
+comment on column postrider.tasker_machine_states.state is 'Name of the state.';
+comment on column postrider.tasker_machine_states.kind is 'initial, active and waiting are live, and can get stale; failed waits for somebody; terminal is the end.';
+
+create table postrider.tasker_machine_transitions (
+    state_machine_id integer not null,
+    from_state       text not null,
+    to_state         text not null,
+    primary key (state_machine_id, from_state, to_state),
+    foreign key (state_machine_id, from_state) references postrider.tasker_machine_states on delete cascade,
+    foreign key (state_machine_id, to_state) references postrider.tasker_machine_states on delete cascade
+);
+comment on table postrider.tasker_machine_transitions is 'What a machine allows.';
+comment on column postrider.tasker_machine_transitions.state_machine_id is 'The machine.';
+comment on column postrider.tasker_machine_transitions.from_state is 'From this state …';
+comment on column postrider.tasker_machine_transitions.to_state is '… to this one.';
+
+create table postrider.tasker_named_tasks (
+    named_task_uuid     uuid primary key default postrider.uuid_generate_v7(),
+    task_namespace_uuid uuid not null references postrider.tasker_task_namespaces,
+    name                text not null check (name ~ '^[A-Za-z0-9_.-]+$' and octet_length(name) <= 128),
+    version             text not null check (octet_length(version) between 1 and 64),
+    description         text,
+    configuration       jsonb not null check (jsonb_typeof(configuration) = 'object'),
+    state_machine_id    integer not null references postrider.tasker_state_machines,
+    created_at          timestamptz not null default now(),
+    updated_at          timestamptz not null default now(),
+    unique (task_namespace_uuid, name, version)
+);
+comment on table postrider.tasker_named_tasks is 'Templates, each version a row.';
+comment on column postrider.tasker_named_tasks.named_task_uuid is 'Identity.';
+comment on column postrider.tasker_named_tasks.task_namespace_uuid is 'Its namespace.';
+comment on column postrider.tasker_named_tasks.name is 'Name of the template.';
+comment on column postrider.tasker_named_tasks.version is 'Its version, three numbers with dots.';
+comment on column postrider.tasker_named_tasks.description is 'For people.';
+comment on column postrider.tasker_named_tasks.configuration is 'The whole template as it was applied; lifecycle, steps and input_schema are read from here.';
+comment on column postrider.tasker_named_tasks.state_machine_id is 'Its states and transitions.';
+comment on column postrider.tasker_named_tasks.created_at is 'When this version was first applied.';
+comment on column postrider.tasker_named_tasks.updated_at is 'When it was last applied with a change.';
+
+create table postrider.tasker_tasks (
+    task_uuid        uuid primary key default postrider.uuid_generate_v7(),
+    named_task_uuid  uuid not null references postrider.tasker_named_tasks,
+    state            text not null,
+    live             boolean not null,
+    state_entered_at timestamptz not null default clock_timestamp(),
+    sort_key         integer not null default 0,
+    context          jsonb not null default '{}',
+    priority         integer not null default 0,
+    retry_count      integer not null default 0,
+    idempotency_key  text,
+    error_reason     text,
+    metadata         jsonb not null default '{}' check (jsonb_typeof(metadata) = 'object'),
+    stale_flagged_at timestamptz,
+    dead_letters     text[] not null default '{}',
+    ready_at         timestamptz,
+    created_at       timestamptz not null default clock_timestamp(),
+    updated_at       timestamptz not null default clock_timestamp(),
+    completed_at     timestamptz
+) with (fillfactor = 70);
+comment on table postrider.tasker_tasks is 'Tasks that are under way or ended not long ago; older ones are in tasker_tasks_archive. Whoever changes a step or a state takes the row lock of its task first.';
+comment on column postrider.tasker_tasks.task_uuid is 'Identity, a version 7 uuid; it stays in the archive.';
+comment on column postrider.tasker_tasks.named_task_uuid is 'Its template.';
+comment on column postrider.tasker_tasks.state is 'Where it stands: a state of its template''s machine.';
+comment on column postrider.tasker_tasks.live is 'Whether that state is of the kind initial, active or waiting.';
+comment on column postrider.tasker_tasks.state_entered_at is 'Since when.';
+comment on column postrider.tasker_tasks.sort_key is 'Number of its newest transition.';
+comment on column postrider.tasker_tasks.context is 'Its input; must fit the template''s input_schema.';
+comment on column postrider.tasker_tasks.priority is 'Higher goes first.';
+comment on column postrider.tasker_tasks.retry_count is 'How often the whole task was retried.';
+comment on column postrider.tasker_tasks.idempotency_key is 'Given by who created it: a second task of the template with this key is the first one.';
+comment on column postrider.tasker_tasks.error_reason is 'Why it failed, for people.';
+comment on column postrider.tasker_tasks.metadata is 'Free for tools; the key error has the technical side of error_reason: category, reason, retry_count.';
+comment on column postrider.tasker_tasks.stale_flagged_at is 'When it was found to be stale in its present state; once per stay.';
+comment on column postrider.tasker_tasks.dead_letters is 'Ids of the dead letters that were written about it, in their order. It is not archived before each of them is recorded.';
+comment on column postrider.tasker_tasks.ready_at is 'From when it is worth giving to somebody: it has not begun, or one of its steps is ready then. Null while there is nothing to give. Kept with each change of its state or its steps; get_next_ready_tasks looks for it.';
+comment on column postrider.tasker_tasks.created_at is 'When it was created.';
+comment on column postrider.tasker_tasks.updated_at is 'When it, or one of its steps, last changed.';
+comment on column postrider.tasker_tasks.completed_at is 'When it came to a terminal state.';
+create unique index tasker_tasks_idempotency on postrider.tasker_tasks (named_task_uuid, idempotency_key) where idempotency_key is not null;
+comment on index postrider.tasker_tasks_idempotency is 'One task per template and key.';
+create index tasker_tasks_stay on postrider.tasker_tasks (named_task_uuid, state, state_entered_at) where live and stale_flagged_at is null;
+comment on index postrider.tasker_tasks_stay is 'The longest stay in each state of each template; finds the stale without looking at the healthy.';
+create index tasker_tasks_age on postrider.tasker_tasks (named_task_uuid, created_at) where live and stale_flagged_at is null;
+comment on index postrider.tasker_tasks_age is 'The oldest task of each template; finds those past their lifetime.';
+create index tasker_tasks_ready on postrider.tasker_tasks (named_task_uuid, ready_at) where ready_at is not null;
+comment on index postrider.tasker_tasks_ready is 'Tasks with something to do, so that those that wait cost nothing.';
+create index tasker_tasks_ended on postrider.tasker_tasks (state_entered_at, task_uuid) where not live;
+comment on index postrider.tasker_tasks_ended is 'Tasks that the archiver may take, oldest first.';
+
+create table postrider.tasker_workflow_steps (
+    workflow_step_uuid uuid primary key default postrider.uuid_generate_v7(),
+    task_uuid        uuid not null references postrider.tasker_tasks on delete cascade,
+    step_name        text not null check (octet_length(step_name) between 1 and 256),
+    handler_name     text,
+    position         integer not null,
+    dependencies     text[] not null default '{}',
+    status           text not null default 'pending' check (status in (
+                         'pending', 'enqueued', 'in_progress', 'waiting_for_retry', 'complete', 'error',
+                         'cancelled', 'resolved_manually')),
+    retry_count      integer not null default 0,
+    max_retries      integer not null default 3 check (max_retries >= 0),
+    retry_base_seconds double precision not null default 1 check (retry_base_seconds > 0 and retry_base_seconds <= 31536000),
+    retry_max_seconds  double precision not null default 60 check (retry_max_seconds > 0 and retry_max_seconds <= 31536000),
+    next_retry_at    timestamptz,
+    inputs           jsonb,
+    results          jsonb,
+    last_error       text,
+    state_entered_at timestamptz not null default clock_timestamp(),
+    created_at       timestamptz not null default clock_timestamp(),
+    updated_at       timestamptz not null default clock_timestamp(),
+    unique (task_uuid, step_name)
+) with (fillfactor = 70);
+comment on table postrider.tasker_workflow_steps is 'The steps of tasks.';
+comment on column postrider.tasker_workflow_steps.workflow_step_uuid is 'Identity.';
+comment on column postrider.tasker_workflow_steps.task_uuid is 'Its task.';
+comment on column postrider.tasker_workflow_steps.step_name is 'Its name, once per task.';
+comment on column postrider.tasker_workflow_steps.handler_name is 'What does the work, in the words of the service.';
+comment on column postrider.tasker_workflow_steps.position is 'Order in the template, from 0.';
+comment on column postrider.tasker_workflow_steps.dependencies is 'Names of the steps that must be done before it.';
+comment on column postrider.tasker_workflow_steps.status is 'pending (waits for others or for its turn), enqueued (given to a worker), in_progress, waiting_for_retry, complete, error (retries spent, or failed for good), cancelled, resolved_manually (somebody did it by hand).';
+comment on column postrider.tasker_workflow_steps.retry_count is 'Retries that were spent.';
+comment on column postrider.tasker_workflow_steps.max_retries is 'Retries that it has.';
+comment on column postrider.tasker_workflow_steps.retry_base_seconds is 'Pause before the first retry; it doubles with each further one, and up to a fifth is added at random.';
+comment on column postrider.tasker_workflow_steps.retry_max_seconds is 'The longest pause, before the random part.';
+comment on column postrider.tasker_workflow_steps.next_retry_at is 'When a step that waits for its retry may be tried again.';
+comment on column postrider.tasker_workflow_steps.inputs is 'What the step was given.';
+comment on column postrider.tasker_workflow_steps.results is 'What it returned.';
+comment on column postrider.tasker_workflow_steps.last_error is 'Why it failed last.';
+comment on column postrider.tasker_workflow_steps.state_entered_at is 'Since when it has its status.';
+comment on column postrider.tasker_workflow_steps.created_at is 'When it was created.';
+comment on column postrider.tasker_workflow_steps.updated_at is 'When it last changed.';
+
+create table postrider.tasker_task_transitions (
+    task_transition_uuid uuid primary key default postrider.uuid_generate_v7(),
+    task_uuid   uuid not null references postrider.tasker_tasks on delete cascade,
+    from_state  text,
+    to_state    text not null,
+    metadata    jsonb,
+    sort_key    integer not null,
+    most_recent boolean not null,
+    created_at  timestamptz not null default clock_timestamp(),
+    unique (task_uuid, sort_key)
+) with (fillfactor = 70);
+comment on table postrider.tasker_task_transitions is 'The history of tasks'' states.';
+comment on column postrider.tasker_task_transitions.task_transition_uuid is 'Identity.';
+comment on column postrider.tasker_task_transitions.task_uuid is 'Its task.';
+comment on column postrider.tasker_task_transitions.from_state is 'The state before; null for the first.';
+comment on column postrider.tasker_task_transitions.to_state is 'The state after.';
+comment on column postrider.tasker_task_transitions.metadata is 'Who changed it and why: actor, reason, and what the caller added.';
+comment on column postrider.tasker_task_transitions.sort_key is 'Their order, from 1.';
+comment on column postrider.tasker_task_transitions.most_recent is 'Whether it is the newest of its task.';
+comment on column postrider.tasker_task_transitions.created_at is 'When.';
+create unique index tasker_task_transitions_newest on postrider.tasker_task_transitions (task_uuid) where most_recent;
+comment on index postrider.tasker_task_transitions_newest is 'One newest transition per task.';
+
+create table postrider.tasker_workflow_step_transitions (
+    step_transition_uuid uuid primary key default postrider.uuid_generate_v7(),
+    task_uuid          uuid not null references postrider.tasker_tasks on delete cascade,
+    workflow_step_uuid uuid not null references postrider.tasker_workflow_steps on delete cascade,
+    from_status        text,
+    to_status          text not null,
+    metadata           jsonb,
+    created_at         timestamptz not null default clock_timestamp()
+);
+comment on table postrider.tasker_workflow_step_transitions is 'The history of steps.';
+comment on column postrider.tasker_workflow_step_transitions.step_transition_uuid is 'Identity; its order is that of time.';
+comment on column postrider.tasker_workflow_step_transitions.task_uuid is 'Its task.';
+comment on column postrider.tasker_workflow_step_transitions.workflow_step_uuid is 'Its step.';
+comment on column postrider.tasker_workflow_step_transitions.from_status is 'The status before; null for the first.';
+comment on column postrider.tasker_workflow_step_transitions.to_status is 'The status after.';
+comment on column postrider.tasker_workflow_step_transitions.metadata is 'Who changed it and why: action, actor, notes.';
+comment on column postrider.tasker_workflow_step_transitions.created_at is 'When.';
+create index tasker_workflow_step_transitions_task on postrider.tasker_workflow_step_transitions (task_uuid);
+comment on index postrider.tasker_workflow_step_transitions_task is 'The history of a task''s steps.';
+create index tasker_workflow_step_transitions_step on postrider.tasker_workflow_step_transitions (workflow_step_uuid);
+comment on index postrider.tasker_workflow_step_transitions_step is 'The history of a step.';
+
+create table postrider.tasker_workers (
+    task_namespace_uuid uuid not null references postrider.tasker_task_namespaces on delete cascade,
+    worker              text not null check (octet_length(worker) between 1 and 256),
+    last_heartbeat_at   timestamptz not null default clock_timestamp(),
+    primary key (task_namespace_uuid, worker)
+);
+comment on table postrider.tasker_workers is 'Who works on the tasks of a namespace, and when each was last heard of.';
+comment on column postrider.tasker_workers.task_namespace_uuid is 'The namespace.';
+comment on column postrider.tasker_workers.worker is 'Name of the worker, for example host and process.';
+comment on column postrider.tasker_workers.last_heartbeat_at is 'When it last called.';
+
+-- The built-in machine. relay/task has the same in Go, and a test compares them.
+with machine as (
+    insert into postrider.tasker_state_machines (name, initial_state, complete_state, failed_state, cancelled_state, retryable_states)
+    values ('workflow', 'pending', 'complete', 'error', 'cancelled', '{error}')
+    returning state_machine_id
+), states as (
+    insert into postrider.tasker_machine_states (state_machine_id, state, kind)
+    select m.state_machine_id, s.state, s.kind
+    from machine m, (values
+        ('pending', 'initial'), ('initializing', 'active'), ('enqueuing_steps', 'active'), ('steps_in_process', 'active'),
+        ('evaluating_results', 'active'), ('waiting_for_dependencies', 'waiting'), ('waiting_for_retry', 'waiting'),
+        ('blocked_by_failures', 'waiting'), ('complete', 'terminal'), ('error', 'failed'), ('cancelled', 'terminal'),
+        ('resolved_manually', 'terminal')) s(state, kind)
+    returning state_machine_id
+)
+select count(*) from states;
+insert into postrider.tasker_machine_transitions (state_machine_id, from_state, to_state)
+select m.state_machine_id, t.from_state, unnest(t.to_states)
+from postrider.tasker_state_machines m, (values
+    ('pending', array['initializing', 'error', 'cancelled']),
+    ('initializing', array['enqueuing_steps', 'waiting_for_dependencies', 'complete', 'error', 'cancelled']),
+    ('enqueuing_steps', array['steps_in_process', 'error', 'cancelled']),
+    ('steps_in_process', array['evaluating_results', 'error', 'cancelled']),
+    ('evaluating_results', array['complete', 'enqueuing_steps', 'steps_in_process', 'waiting_for_dependencies',
+                                 'waiting_for_retry', 'blocked_by_failures', 'error', 'cancelled']),
+    ('waiting_for_dependencies', array['evaluating_results', 'enqueuing_steps', 'steps_in_process', 'error', 'cancelled']),
+    ('waiting_for_retry', array['evaluating_results', 'enqueuing_steps', 'steps_in_process', 'error', 'cancelled']),
+    ('blocked_by_failures', array['evaluating_results', 'enqueuing_steps', 'steps_in_process', 'error', 'cancelled', 'resolved_manually']),
+    ('error', array['pending', 'enqueuing_steps', 'steps_in_process', 'evaluating_results', 'waiting_for_dependencies',
+                    'waiting_for_retry', 'complete', 'cancelled', 'resolved_manually'])) t(from_state, to_states)
+where m.name = 'workflow';

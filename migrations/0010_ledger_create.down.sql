@@ -1,0 +1,10 @@
+drop function postrider.get_next_ready_tasks(integer, text, integer, integer, integer, integer, integer);
+drop function postrider.get_ready_steps(uuid);
+drop function postrider.task_minutes(jsonb, text);
+drop function postrider.task_end_cycle(uuid, text[]);
+drop function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text);
+drop function postrider.task_template(text, text, text);
+drop function postrider.task_check_steps(jsonb);
+drop function postrider.step_number(jsonb, text, double precision, double precision, double precision);
+drop function postrider.step_dependencies(jsonb);
+drop function postrider.task_cycle(jsonb);

@@ -1,0 +1,9 @@
+drop function postrider.detect_and_transition_stale_tasks(boolean, integer, integer, integer, integer, integer, integer, boolean, boolean, boolean, boolean, boolean);
+drop function postrider.task_letter_payload(jsonb, integer);
+drop type postrider.tasker_stale_task;
+drop function postrider.near_stale_tasks(double precision, integer, integer, integer, integer, integer);
+drop function postrider.lifecycle_bounds(double precision, integer, integer, integer, integer);
+drop function postrider.lifecycle_minutes(jsonb, text);
+drop table postrider.tasker_detector;
+alter table postrider.tasker_tasks reset (autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold,
+    autovacuum_analyze_scale_factor, autovacuum_analyze_threshold);

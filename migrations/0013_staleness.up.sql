@@ -1,0 +1,421 @@
+-- Stale tasks: those that are too long in a live state, or too old. They are found along the indexes of
+-- tasker_tasks, each with the threshold of its own template, and a whole batch is moved, told of and
+-- dead-lettered by a few statements.
+
+-- Tasks change often and are analysed and vacuumed by count rather than by share: what is dead at the front of
+-- an index is what the detector walks over.
+alter table postrider.tasker_tasks set (
+    autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 50000,
+    autovacuum_analyze_scale_factor = 0.0, autovacuum_analyze_threshold = 100000);
+
+create table postrider.tasker_detector (
+    only_row       boolean primary key default true check (only_row),
+    paused_at      timestamptz,
+    paused_by      text,
+    pause_reason   text,
+    resume_at      timestamptz,
+    last_pass_at   timestamptz,
+    last_pass_by   text,
+    last_pass_ms   double precision,
+    last_pass_stale integer,
+    last_pass_batches integer,
+    last_pass_dry_run boolean,
+    constraint tasker_detector_paused check ((paused_at is null) = (paused_by is null) and (paused_at is not null or resume_at is null))
+);
+comment on table postrider.tasker_detector is 'The switch of the detectors of stale tasks, and what the last pass did. One row, for all processes.';
+comment on column postrider.tasker_detector.only_row is 'Always true, so that there is one row.';
+comment on column postrider.tasker_detector.paused_at is 'Since when no detector of this database works; null while they do.';
+comment on column postrider.tasker_detector.paused_by is 'Who paused them: an operator, or latency_limit for a detector that found itself too slow.';
+comment on column postrider.tasker_detector.pause_reason is 'Why, for people.';
+comment on column postrider.tasker_detector.resume_at is 'When they go on by themselves; null waits for somebody.';
+comment on column postrider.tasker_detector.last_pass_at is 'When the last pass of any process ended.';
+comment on column postrider.tasker_detector.last_pass_by is 'Which process that was: host:pid.';
+comment on column postrider.tasker_detector.last_pass_ms is 'How long it took, in milliseconds.';
+comment on column postrider.tasker_detector.last_pass_stale is 'How many stale tasks it found.';
+comment on column postrider.tasker_detector.last_pass_batches is 'How many batches it made, the empty last one included.';
+comment on column postrider.tasker_detector.last_pass_dry_run is 'Whether it changed nothing.';
+insert into postrider.tasker_detector default values;
+
+create function postrider.lifecycle_minutes(p_lifecycle jsonb, p_key text) returns integer
+language sql immutable parallel safe as $$
+    select case when pg_catalog.jsonb_typeof(p_lifecycle operator(pg_catalog.->) p_key) operator(pg_catalog.=) 'number'
+                then least(greatest((p_lifecycle operator(pg_catalog.->>) p_key)::pg_catalog.numeric, 0), 2147483647)::pg_catalog.int4 end
+$$;
+comment on function postrider.lifecycle_minutes(jsonb, text) is
+'Internal. A threshold of a lifecycle, in minutes; null where it says nothing, or nothing that is a number.';
+
+create function postrider.lifecycle_bounds(
+    p_share double precision, p_waiting_deps_threshold_minutes integer, p_waiting_retry_threshold_minutes integer,
+    p_steps_in_process_threshold_minutes integer, p_task_max_lifetime_hours integer)
+returns table (named_task_uuid uuid, state text, stay interval, lifetime interval)
+language sql stable set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set jit = off
+as $$
+    -- Templates and states that have tasks, each found by one step down an index, however many tasks there are.
+    with recursive template as (
+        select (select t.named_task_uuid from postrider.tasker_tasks t
+                where t.live and t.stale_flagged_at is null
+                order by t.named_task_uuid, t.created_at limit 1) as named_task_uuid
+        union all
+        select (select t.named_task_uuid from postrider.tasker_tasks t
+                where t.live and t.stale_flagged_at is null and t.named_task_uuid > p.named_task_uuid
+                order by t.named_task_uuid, t.created_at limit 1)
+        from template p where p.named_task_uuid is not null
+    ), own as materialized (
+        select n.named_task_uuid, n.configuration->'lifecycle' as template, ns.lifecycle as namespace
+        from template p
+        join postrider.tasker_named_tasks n on n.named_task_uuid = p.named_task_uuid
+        join postrider.tasker_task_namespaces ns on ns.task_namespace_uuid = n.task_namespace_uuid
+    )
+    select o.named_task_uuid, s.state,
+           p_share * make_interval(mins => coalesce(
+               postrider.lifecycle_minutes(o.template, 'max_' || s.state || '_minutes'),
+               postrider.lifecycle_minutes(o.namespace, 'max_' || s.state || '_minutes'),
+               case s.state when 'waiting_for_dependencies' then p_waiting_deps_threshold_minutes
+                            when 'waiting_for_retry' then p_waiting_retry_threshold_minutes
+                            when 'steps_in_process' then p_steps_in_process_threshold_minutes
+                            else 1440 end)),
+           p_share * make_interval(mins => coalesce(
+               postrider.lifecycle_minutes(o.template, 'max_duration_minutes'),
+               postrider.lifecycle_minutes(o.namespace, 'max_duration_minutes'),
+               p_task_max_lifetime_hours * 60))
+    from own o
+    cross join lateral (
+        with recursive step as (
+            select (select t.state from postrider.tasker_tasks t
+                    where t.live and t.stale_flagged_at is null and t.named_task_uuid = o.named_task_uuid
+                    order by t.state, t.state_entered_at limit 1) as state
+            union all
+            select (select t.state from postrider.tasker_tasks t
+                    where t.live and t.stale_flagged_at is null and t.named_task_uuid = o.named_task_uuid and t.state > p.state
+                    order by t.state, t.state_entered_at limit 1)
+            from step p where p.state is not null
+        )
+        select p.state from step p where p.state is not null) s
+$$;
+comment on function postrider.lifecycle_bounds(double precision, integer, integer, integer, integer) is
+'Internal. For each template and each state that has live tasks which are not flagged: how long they may stay there, and how old they may become. The thresholds of the template go before those of its namespace, those before the parameters; 1440 minutes for the states that have none. p_share is the share of each threshold that is returned, 1 for the whole. It reads a few index entries per template and state, and no task.';
+
+create function postrider.near_stale_tasks(
+    p_share double precision default 0.8, p_waiting_deps_threshold_minutes integer default 60,
+    p_waiting_retry_threshold_minutes integer default 30, p_steps_in_process_threshold_minutes integer default 30,
+    p_task_max_lifetime_hours integer default 24, p_limit integer default 1000)
+returns table (threshold_kind text, tasks bigint)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set jit = off
+as $$
+    with bound as materialized (
+        select b.* from postrider.lifecycle_bounds(p_share, p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes,
+                                                   p_steps_in_process_threshold_minutes, p_task_max_lifetime_hours) b
+    )
+    select 'state', coalesce(sum(c.tasks), 0)::bigint
+    from bound b
+    cross join lateral (
+        select count(*) as tasks from (
+            select from postrider.tasker_tasks t
+            where t.live and t.stale_flagged_at is null and t.named_task_uuid = b.named_task_uuid and t.state = b.state
+              and t.state_entered_at < (select clock_timestamp()) - b.stay
+            order by t.state_entered_at limit p_limit) t) c
+    union all
+    select 'lifetime', coalesce(sum(c.tasks), 0)::bigint
+    from (select b.named_task_uuid, min(b.lifetime) as lifetime from bound b group by b.named_task_uuid) b
+    cross join lateral (
+        select count(*) as tasks from (
+            select from postrider.tasker_tasks t
+            where t.live and t.stale_flagged_at is null and t.named_task_uuid = b.named_task_uuid
+              and t.created_at < (select clock_timestamp()) - b.lifetime
+            order by t.created_at limit p_limit) t) c
+$$;
+comment on function postrider.near_stale_tasks(double precision, integer, integer, integer, integer, integer) is
+'How many tasks are past a share of the threshold of their state, and of their lifetime; a task may be in both. Of each template and state no more than p_limit are counted.';
+
+create type postrider.tasker_stale_task as (
+    task_uuid uuid, namespace_name text, task_name text, version text, topic text, state text, to_state text, to_live boolean,
+    sort_key integer, minutes integer, threshold integer, threshold_kind text, threshold_source text, reason postrider.dlq_reason,
+    moves boolean, letter_id text, letter_event_id uuid, age double precision, error_code text, error_reason text, metadata jsonb
+);
+comment on type postrider.tasker_stale_task is 'Internal. A stale task in the hands of detect_and_transition_stale_tasks, with what becomes of it.';
+
+create function postrider.task_letter_payload(p_body jsonb, p_limit integer) returns bytea
+language sql stable set search_path = pg_catalog, pg_temp as $$
+    select case when octet_length(s.payload) <= p_limit then s.payload
+                else convert_to((p_body || jsonb_build_object('metadata', null, 'snapshot', postrider.task_snapshot_cut(p_body->'snapshot', true)))::text, 'UTF8') end
+    from (select convert_to((p_body || jsonb_build_object('snapshot', postrider.task_snapshot_cut(p_body->'snapshot', false)))::text, 'UTF8') as payload
+          offset 0) s
+$$;
+comment on function postrider.task_letter_payload(jsonb, integer) is
+'Internal. The payload of a dead letter that is larger than p_limit bytes, made smaller: without context, inputs and results, or with what identifies the task alone.';
+
+create function postrider.detect_and_transition_stale_tasks(
+    p_dry_run boolean default true,
+    p_batch_size integer default 100,
+    p_waiting_deps_threshold_minutes integer default 60,
+    p_waiting_retry_threshold_minutes integer default 30,
+    p_steps_in_process_threshold_minutes integer default 30,
+    p_task_max_lifetime_hours integer default 24,
+    p_worker_unavailable_minutes integer default 10,
+    p_auto_transition_to_error boolean default true,
+    p_auto_move_to_dlq boolean default true,
+    p_emit_events boolean default true,
+    p_reason_staleness_timeout boolean default true,
+    p_reason_worker_unavailable boolean default true)
+returns table (
+    task_uuid uuid, namespace_name varchar, task_name varchar, current_state varchar, time_in_state_minutes integer,
+    staleness_threshold_minutes integer, action_taken varchar, moved_to_dlq boolean, transition_success boolean,
+    threshold_kind varchar, threshold_source varchar, dlq_reason postrider.dlq_reason, task_age_seconds double precision)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+-- No plan may hang on statistics: after a bulk load they are wrong.
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off
+set enable_memoize = off set plan_cache_mode = force_generic_plan set jit = off
+as $$
+declare
+    v_now       timestamptz := clock_timestamp();
+    v_templates uuid[];
+    v_states    text[];
+    v_stays     interval[];
+    v_lifetimes interval[];
+    v_uuids     uuid[];
+    v_more      uuid[];
+    v_stale     postrider.tasker_stale_task[];
+    v_sent      uuid[] := '{}';
+    v_letters   integer := 0;
+    v_settings  postrider.tasker_settings;
+    v_limit     integer := least(900000, postrider.outbox_max_payload_bytes());
+begin
+    if p_dry_run is null or p_batch_size is null or p_batch_size < 1 then
+        raise exception using errcode = '22023',
+            message = format('postrider: p_dry_run is %s and p_batch_size is %s; the one must not be null, the other must be positive',
+                             coalesce(p_dry_run::text, 'null'), coalesce(p_batch_size::text, 'null'));
+    end if;
+    if least(p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes, p_steps_in_process_threshold_minutes,
+             p_task_max_lifetime_hours, p_worker_unavailable_minutes) < 0 then
+        raise exception using errcode = '22023', message = 'postrider: a threshold is negative';
+    end if;
+    p_waiting_deps_threshold_minutes := coalesce(p_waiting_deps_threshold_minutes, 60);
+    p_waiting_retry_threshold_minutes := coalesce(p_waiting_retry_threshold_minutes, 30);
+    p_steps_in_process_threshold_minutes := coalesce(p_steps_in_process_threshold_minutes, 30);
+    p_task_max_lifetime_hours := coalesce(p_task_max_lifetime_hours, 24);
+
+    select array_agg(b.named_task_uuid), array_agg(b.state), array_agg(b.stay), array_agg(b.lifetime)
+      into v_templates, v_states, v_stays, v_lifetimes
+      from postrider.lifecycle_bounds(1, p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes,
+                                      p_steps_in_process_threshold_minutes, p_task_max_lifetime_hours) b;
+
+    -- Two walks: along the stays, then along the ages for what is left of the batch. Locks are taken one by
+    -- one as the rows come, so never more of them than the batch is large, and what somebody works on is
+    -- found in a later pass.
+    if p_dry_run then
+        select array_agg(c.task_uuid) into v_uuids from (
+            select t.task_uuid
+            from unnest(v_templates, v_states, v_stays) b(named_task_uuid, state, stay)
+            cross join lateral (
+                select t.task_uuid from postrider.tasker_tasks t
+                where t.live and t.stale_flagged_at is null and t.named_task_uuid = b.named_task_uuid and t.state = b.state
+                  and t.state_entered_at < v_now - b.stay
+                order by t.state_entered_at limit p_batch_size) t
+            limit p_batch_size) c;
+        if coalesce(cardinality(v_uuids), 0) < p_batch_size then
+            select array_agg(c.task_uuid) into v_more from (
+                select t.task_uuid
+                from (select distinct b.named_task_uuid, b.lifetime from unnest(v_templates, v_lifetimes) b(named_task_uuid, lifetime)) b
+                cross join lateral (
+                    select t.task_uuid from postrider.tasker_tasks t
+                    where t.live and t.stale_flagged_at is null and t.named_task_uuid = b.named_task_uuid
+                      and t.created_at < v_now - b.lifetime and t.task_uuid <> all (coalesce(v_uuids, '{}'))
+                    order by t.created_at limit p_batch_size) t
+                limit p_batch_size - coalesce(cardinality(v_uuids), 0)) c;
+        end if;
+    else
+        select array_agg(c.task_uuid) into v_uuids from (
+            select t.task_uuid
+            from unnest(v_templates, v_states, v_stays) b(named_task_uuid, state, stay)
+            cross join lateral (
+                select t.task_uuid from postrider.tasker_tasks t
+                where t.live and t.stale_flagged_at is null and t.named_task_uuid = b.named_task_uuid and t.state = b.state
+                  and t.state_entered_at < v_now - b.stay
+                order by t.state_entered_at limit p_batch_size
+                for update of t skip locked) t
+            limit p_batch_size) c;
+        if coalesce(cardinality(v_uuids), 0) < p_batch_size then
+            select array_agg(c.task_uuid) into v_more from (
+                select t.task_uuid
+                from (select distinct b.named_task_uuid, b.lifetime from unnest(v_templates, v_lifetimes) b(named_task_uuid, lifetime)) b
+                cross join lateral (
+                    select t.task_uuid from postrider.tasker_tasks t
+                    where t.live and t.stale_flagged_at is null and t.named_task_uuid = b.named_task_uuid
+                      and t.created_at < v_now - b.lifetime and t.task_uuid <> all (coalesce(v_uuids, '{}'))
+                    order by t.created_at limit p_batch_size
+                    for update of t skip locked) t
+                limit p_batch_size - coalesce(cardinality(v_uuids), 0)) c;
+        end if;
+    end if;
+    v_uuids := coalesce(v_uuids, '{}') || coalesce(v_more, '{}');
+    if cardinality(v_uuids) = 0 then
+        return;
+    end if;
+    select s.* into strict v_settings from postrider.tasker_settings s;
+
+    -- What is the matter with each, and what becomes of it.
+    with template as materialized (
+        select n.named_task_uuid, ns.name as namespace_name, n.name as task_name, n.version, n.state_machine_id,
+               n.configuration->'lifecycle' as template, ns.lifecycle as namespace, m.failed_state, f.kind as failed_kind,
+               case when n.configuration->'events'->>'topic' ~ '^[a-zA-Z0-9._-]{1,249}$' then n.configuration->'events'->>'topic'
+                    else v_settings.lifecycle_topic end as topic,
+               coalesce(n.configuration->'lifecycle'->>'staleness_action', ns.lifecycle->>'staleness_action', 'dlq') as action,
+               coalesce(n.configuration->'lifecycle'->'auto_fail_on_timeout', ns.lifecycle->'auto_fail_on_timeout', 'true') <> 'false' as auto_fail,
+               coalesce(n.configuration->'lifecycle'->'auto_dlq_on_timeout', ns.lifecycle->'auto_dlq_on_timeout', 'true') <> 'false' as auto_dlq,
+               w.silent > make_interval(mins => coalesce(p_worker_unavailable_minutes, 10)) as no_worker,
+               floor(extract(epoch from w.silent) / 60)::bigint as silent_minutes
+        from (select distinct b.named_task_uuid from unnest(v_templates) b(named_task_uuid)) b
+        join postrider.tasker_named_tasks n on n.named_task_uuid = b.named_task_uuid
+        join postrider.tasker_task_namespaces ns on ns.task_namespace_uuid = n.task_namespace_uuid
+        join postrider.tasker_state_machines m on m.state_machine_id = n.state_machine_id
+        left join postrider.tasker_machine_states f on f.state_machine_id = m.state_machine_id and f.state = m.failed_state
+        cross join lateral (select v_now - max(w.last_heartbeat_at) as silent from postrider.tasker_workers w
+                            where w.task_namespace_uuid = n.task_namespace_uuid) w
+    )
+    select array_agg(row(t.task_uuid, n.namespace_name, n.task_name, n.version, n.topic, t.state,
+                         case when d.moves then n.failed_state else t.state end,
+                         case when d.moves then n.failed_kind in ('initial', 'active', 'waiting') else true end,
+                         t.sort_key, d.minutes, d.threshold, d.kind, d.source, d.reason, d.moves,
+                         case when d.letter then format('task:%s:%s:%s', t.task_uuid, t.sort_key, d.reason) end,
+                         case when d.letter then gen_random_uuid() end,
+                         extract(epoch from v_now - t.created_at)::double precision,
+                         case d.kind when 'state' then 'STALE_STATE' else 'STALE_LIFETIME' end,
+                         e.error_reason,
+                         jsonb_build_object('actor', 'staleness_detector', 'reason', d.reason, 'error_reason', e.error_reason,
+                             'error', jsonb_build_object('category', 'staleness', 'reason', d.reason, 'retry_count', t.retry_count),
+                             'time_in_state_minutes', d.minutes, 'staleness_threshold_minutes', d.threshold,
+                             'threshold_kind', d.kind, 'threshold_source', d.source))::postrider.tasker_stale_task order by u.n)
+      into v_stale
+      from unnest(v_uuids) with ordinality u(task_uuid, n)
+      join postrider.tasker_tasks t on t.task_uuid = u.task_uuid
+      join template n on n.named_task_uuid = t.named_task_uuid
+      cross join lateral (
+          select postrider.lifecycle_minutes(n.template, 'max_' || t.state || '_minutes') as of_template,
+                 postrider.lifecycle_minutes(n.namespace, 'max_' || t.state || '_minutes') as of_namespace,
+                 case t.state when 'waiting_for_dependencies' then p_waiting_deps_threshold_minutes
+                              when 'waiting_for_retry' then p_waiting_retry_threshold_minutes
+                              when 'steps_in_process' then p_steps_in_process_threshold_minutes
+                              else 1440 end as of_default,
+                 postrider.lifecycle_minutes(n.template, 'max_duration_minutes') as age_of_template,
+                 postrider.lifecycle_minutes(n.namespace, 'max_duration_minutes') as age_of_namespace offset 0) l
+      cross join lateral (
+          select t.state_entered_at < v_now - make_interval(mins => coalesce(l.of_template, l.of_namespace, l.of_default)) as by_state) x
+      cross join lateral (
+          select case when x.by_state then 'state' else 'lifetime' end as kind,
+                 case when x.by_state then coalesce(l.of_template, l.of_namespace, l.of_default)
+                      else coalesce(l.age_of_template, l.age_of_namespace, p_task_max_lifetime_hours * 60) end as threshold,
+                 case when x.by_state then case when l.of_template is not null then 'template' when l.of_namespace is not null then 'namespace' else 'default' end
+                      else case when l.age_of_template is not null then 'template' when l.age_of_namespace is not null then 'namespace' else 'default' end end as source,
+                 least(floor(extract(epoch from v_now - t.state_entered_at) / 60), 2147483647)::integer as minutes,
+                 case when coalesce(n.no_worker, false) then 'worker_unavailable' else 'staleness_timeout' end::postrider.dlq_reason as reason,
+                 n.action <> 'manual_review' and n.auto_fail and coalesce(p_auto_transition_to_error, true) and n.failed_kind is not null
+                     and exists (select from postrider.tasker_machine_transitions a
+                                 where a.state_machine_id = n.state_machine_id and a.from_state = t.state and a.to_state = n.failed_state) as moves,
+                 n.action <> 'error' and n.auto_dlq and coalesce(p_auto_move_to_dlq, true)
+                     and case when coalesce(n.no_worker, false) then coalesce(p_reason_worker_unavailable, true)
+                              else coalesce(p_reason_staleness_timeout, true) end as letter offset 0) d
+      cross join lateral (
+          select case d.kind when 'state' then format('It was in %s for %s minutes; the limit is %s (%s).', t.state, d.minutes, d.threshold, d.source)
+                      else format('It was created %s minutes ago and has not ended; the limit is %s (%s).',
+                                  floor(extract(epoch from v_now - t.created_at) / 60)::bigint, d.threshold, d.source) end
+                 || case when d.reason = 'worker_unavailable' then format(' No worker of the namespace was heard of for %s minutes.', n.silent_minutes)
+                         else '' end as error_reason offset 0) e;
+
+    if not p_dry_run then
+        if p_emit_events is not false then
+            insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers)
+            select i.event_id, 'task', i.topic, convert_to(i.task_uuid::text, 'UTF8'),
+                   convert_to(json_build_object('task_uuid', i.task_uuid, 'namespace_name', i.namespace_name, 'task_name', i.task_name,
+                       'version', i.version, 'occurred_at', v_now, 'from_state', i.state, 'to_state', i.to_state, 'sort_key', i.sort_key,
+                       'actor', i.metadata->'actor', 'reason', i.metadata->'reason', 'metadata', i.metadata)::text, 'UTF8'),
+                   postrider.task_event_headers(i.event_id, 'postrider.task.' || v_settings.event_channel || '.v1',
+                                                i.namespace_name, i.task_name, i.task_uuid, v_now)
+            from (select c.*, gen_random_uuid() as event_id from unnest(v_stale) c offset 0) i;
+        end if;
+
+        -- As task_move does for one.
+        update postrider.tasker_task_transitions r set most_recent = false
+        from unnest(v_stale) c
+        where c.moves and r.task_uuid = c.task_uuid and r.most_recent;
+        insert into postrider.tasker_task_transitions (task_uuid, from_state, to_state, metadata, sort_key, most_recent, created_at)
+        select c.task_uuid, c.state, c.to_state, c.metadata, c.sort_key + 1, true, v_now
+        from unnest(v_stale) c where c.moves;
+        update postrider.tasker_tasks t
+           set state = c.to_state, live = c.to_live, state_entered_at = v_now, sort_key = c.sort_key + 1, stale_flagged_at = null,
+               ready_at = null, updated_at = v_now, error_reason = c.error_reason,
+               metadata = jsonb_set(t.metadata, '{error}', c.metadata->'error'),
+               dead_letters = case when c.letter_id is null or c.letter_id = any (t.dead_letters) then t.dead_letters else array_append(t.dead_letters, c.letter_id) end
+        from unnest(v_stale) c
+        where c.moves and t.task_uuid = c.task_uuid;
+        update postrider.tasker_tasks t set stale_flagged_at = v_now,
+               dead_letters = case when c.letter_id is null or c.letter_id = any (t.dead_letters) then t.dead_letters else array_append(t.dead_letters, c.letter_id) end
+        from unnest(v_stale) c
+        where not c.moves and t.task_uuid = c.task_uuid;
+        insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers)
+        select i.event_id, 'task', i.topic, convert_to(i.task_uuid::text, 'UTF8'),
+               convert_to(json_build_object('task_uuid', i.task_uuid, 'namespace_name', i.namespace_name, 'task_name', i.task_name,
+                   'version', i.version, 'occurred_at', v_now, 'from_state', i.state, 'to_state', i.to_state, 'sort_key', i.sort_key + 1,
+                   'actor', i.metadata->'actor', 'reason', i.metadata->'reason', 'metadata', i.metadata)::text, 'UTF8'),
+               postrider.task_event_headers(i.event_id, 'postrider.task.transitioned.v1', i.namespace_name, i.task_name, i.task_uuid, v_now)
+        from (select c.*, gen_random_uuid() as event_id from unnest(v_stale) c where c.moves offset 0) i;
+
+        -- As task_dead_letter does for one: a letter of this stay and reason is written once.
+        select count(c.letter_id) into v_letters from unnest(v_stale) c;
+        if v_letters > 0 then
+            with sent as (
+                insert into postrider.outbox_idempotency_key (topic, idempotency_key, event_id)
+                select v_settings.dlq_topic, c.letter_id, c.letter_event_id from unnest(v_stale) c where c.letter_id is not null
+                on conflict do nothing
+                returning event_id)
+            select coalesce(array_agg(s.event_id), '{}') into v_sent from sent s;
+            insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers, idempotency_key)
+            select c.letter_event_id, 'task', v_settings.dlq_topic, convert_to(c.task_uuid::text, 'UTF8'),
+                   case when octet_length(p.payload) <= v_limit then p.payload
+                        else postrider.task_letter_payload(convert_from(p.payload, 'UTF8')::jsonb, v_limit) end,
+                   postrider.task_event_headers(c.letter_event_id, 'postrider.task.dead_lettered.v1', c.namespace_name, c.task_name, c.task_uuid, v_now),
+                   c.letter_id
+            from unnest(v_stale) c
+            join postrider.tasker_tasks t on t.task_uuid = c.task_uuid
+            join postrider.tasker_named_tasks n on n.named_task_uuid = t.named_task_uuid
+            join postrider.tasker_state_machines m on m.state_machine_id = n.state_machine_id
+            cross join lateral (
+                -- json and not jsonb: it is only written, and that costs half.
+                select convert_to(json_build_object('letter_id', c.letter_id, 'task_uuid', c.task_uuid, 'namespace_name', c.namespace_name,
+                    'task_name', c.task_name, 'version', c.version, 'dlq_reason', c.reason, 'original_state', c.state,
+                    'dead_lettered_at', v_now, 'error_code', c.error_code, 'error_message', c.error_reason, 'metadata', c.metadata,
+                    'snapshot', case when v_settings.include_full_task_snapshot then json_build_object(
+                        'task', to_jsonb(t),
+                        'template', json_build_object('named_task_uuid', n.named_task_uuid, 'namespace_name', c.namespace_name,
+                                                      'task_name', c.task_name, 'version', c.version, 'machine', m.name),
+                        'steps', (select coalesce(json_agg(to_jsonb(s) - 'task_uuid' order by s.position), '[]')
+                                    from postrider.tasker_workflow_steps s where s.task_uuid = c.task_uuid),
+                        'transitions', (select coalesce(json_agg(to_jsonb(r) - 'task_uuid' order by r.sort_key), '[]')
+                                          from postrider.tasker_task_transitions r where r.task_uuid = c.task_uuid))
+                    else postrider.task_snapshot(c.task_uuid, false)::json end)::text, 'UTF8') as payload offset 0) p
+            where c.letter_id is not null and (cardinality(v_sent) = v_letters or c.letter_event_id = any (v_sent));
+        end if;
+    end if;
+
+    return query
+    select c.task_uuid, c.namespace_name::varchar, c.task_name::varchar, c.state::varchar, c.minutes, c.threshold,
+           case when c.moves and c.letter_id is not null then 'move_to_dlq' when c.moves then 'transition_to_error'
+                when c.letter_id is not null then 'manual_review' else 'flag' end::varchar,
+           not p_dry_run and c.letter_id is not null and (cardinality(v_sent) = v_letters or c.letter_event_id = any (v_sent)),
+           not p_dry_run and c.moves,
+           c.threshold_kind::varchar, c.threshold_source::varchar, c.reason, c.age
+    from unnest(v_stale) c;
+end $$;
+comment on function postrider.detect_and_transition_stale_tasks(boolean, integer, integer, integer, integer, integer, integer, boolean, boolean, boolean, boolean, boolean) is
+'Finds tasks that are longer in a live state than its threshold, or older than their lifetime, and does with at most p_batch_size of them what their templates say; one row each. p_dry_run changes nothing and locks nothing. Tasks that somebody has locked are left for a later call.
+
+Thresholds: of the template (configuration->lifecycle), else of the namespace (lifecycle), else the parameters; 1440 minutes for the states that have none. threshold_kind (state, lifetime) and threshold_source (template, namespace, default) say which was exceeded; the state''s if both were.
+
+action_taken: move_to_dlq (moved to the failed state of the machine, and a dead letter), transition_to_error (moved, no letter), manual_review (stays, and a dead letter), flag (stays, no letter). What stays is flagged and not found again before its next transition. The p_auto_ and p_reason_ parameters only take away from what templates say. moved_to_dlq and transition_success say what was done, and are false in a dry run. The change, its lifecycle events and the dead letters are one transaction, that of the caller.';
+
+revoke all on function postrider.lifecycle_minutes(jsonb, text) from public;
+revoke all on function postrider.lifecycle_bounds(double precision, integer, integer, integer, integer) from public;
+revoke all on function postrider.near_stale_tasks(double precision, integer, integer, integer, integer, integer) from public;
+revoke all on function postrider.detect_and_transition_stale_tasks(boolean, integer, integer, integer, integer, integer, integer, boolean, boolean, boolean, boolean, boolean) from public;
+revoke all on function postrider.task_letter_payload(jsonb, integer) from public;

@@ -1,0 +1,299 @@
+-- The archive: tasks that ended long ago are moved out of the tables that services and engines work on. Live
+-- and archive together are all tasks at every moment, because a move is one transaction.
+
+-- As the live tables, without their foreign keys: templates may go, and nothing in the archive changes.
+create table postrider.tasker_tasks_archive (
+    like postrider.tasker_tasks including comments,
+    namespace_name text not null,
+    task_name      text not null,
+    task_version   text not null,
+    final_state    text not null check (final_state in ('complete', 'error', 'cancelled', 'dlq_resolved')),
+    archived_at    timestamptz not null,
+    primary key (task_uuid)
+);
+comment on table postrider.tasker_tasks_archive is
+'Tasks that ended longer ago than the retention, as they were when archive_completed_tasks moved them here. A task is either here or in tasker_tasks. Never changed.';
+comment on column postrider.tasker_tasks_archive.namespace_name is 'Name of its namespace, so that it can be read without the template.';
+comment on column postrider.tasker_tasks_archive.task_name is 'Name of its template.';
+comment on column postrider.tasker_tasks_archive.task_version is 'Version of its template.';
+comment on column postrider.tasker_tasks_archive.final_state is 'The policy under which it was archived: cancelled, dlq_resolved (it was dead-lettered, and each of its investigations was closed), error (it failed), complete (any other end).';
+comment on column postrider.tasker_tasks_archive.archived_at is 'When it was moved here.';
+create index tasker_tasks_archive_idempotency on postrider.tasker_tasks_archive (namespace_name, task_name, idempotency_key) where idempotency_key is not null;
+comment on index postrider.tasker_tasks_archive_idempotency is 'The key of a task stays taken while the task is archived: create_task asks here, too.';
+create index tasker_tasks_archive_order on postrider.tasker_tasks_archive (archived_at, task_uuid);
+comment on index postrider.tasker_tasks_archive_order is 'Listing, newest first.';
+create index tasker_tasks_archive_template on postrider.tasker_tasks_archive (namespace_name, task_name, archived_at, task_uuid);
+comment on index postrider.tasker_tasks_archive_template is 'Listing of a namespace or a template.';
+
+create table postrider.tasker_workflow_steps_archive (
+    like postrider.tasker_workflow_steps including comments,
+    archived_at timestamptz not null,
+    primary key (task_uuid, workflow_step_uuid)
+);
+comment on table postrider.tasker_workflow_steps_archive is 'The steps of archived tasks.';
+comment on column postrider.tasker_workflow_steps_archive.archived_at is 'When its task was moved here.';
+
+create table postrider.tasker_task_transitions_archive (
+    like postrider.tasker_task_transitions including comments,
+    archived_at timestamptz not null,
+    primary key (task_uuid, sort_key)
+);
+comment on table postrider.tasker_task_transitions_archive is 'The history of archived tasks'' states.';
+comment on column postrider.tasker_task_transitions_archive.archived_at is 'When its task was moved here.';
+
+create table postrider.tasker_workflow_step_transitions_archive (
+    like postrider.tasker_workflow_step_transitions including comments,
+    archived_at timestamptz not null,
+    primary key (task_uuid, step_transition_uuid)
+);
+comment on table postrider.tasker_workflow_step_transitions_archive is 'The history of the steps of archived tasks.';
+comment on column postrider.tasker_workflow_step_transitions_archive.archived_at is 'When its task was moved here.';
+
+create table postrider.tasker_archive_statistics (
+    month                date not null,
+    final_state          text not null,
+    tasks                bigint not null,
+    steps                bigint not null,
+    transitions          bigint not null,
+    last_archived_at     timestamptz not null,
+    primary key (month, final_state)
+);
+comment on table postrider.tasker_archive_statistics is 'How much is in the archive, counted by archive_completed_tasks as it moves, so that nobody has to count millions of rows.';
+comment on column postrider.tasker_archive_statistics.month is 'First day of the month in which the tasks were created, in UTC.';
+comment on column postrider.tasker_archive_statistics.final_state is 'See tasker_tasks_archive.final_state.';
+comment on column postrider.tasker_archive_statistics.tasks is 'Tasks in the archive.';
+comment on column postrider.tasker_archive_statistics.steps is 'Their steps.';
+comment on column postrider.tasker_archive_statistics.transitions is 'Their transitions.';
+comment on column postrider.tasker_archive_statistics.last_archived_at is 'When the newest of them came.';
+
+-- After the insert and not before: the insert waits for an archiver that is just moving the task with this
+-- uuid, and only then is the archive's side of that move to be seen.
+create function postrider.tasker_refuse_archived() returns trigger
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if exists (select from postrider.tasker_tasks_archive a where a.task_uuid = new.task_uuid) then
+        raise exception using errcode = '23505', message = format('postrider: task %s exists already, in the archive', new.task_uuid),
+            hint = 'Give each task a uuid of its own, or none.';
+    end if;
+    return null;
+end $$;
+comment on function postrider.tasker_refuse_archived() is 'Refuses a new task whose uuid an archived task has.';
+revoke all on function postrider.tasker_refuse_archived() from public;
+create trigger tasker_tasks_not_archived after insert on postrider.tasker_tasks
+for each row execute function postrider.tasker_refuse_archived();
+comment on trigger tasker_tasks_not_archived on postrider.tasker_tasks is 'A task is either here or in the archive.';
+
+create function postrider.dlq_task_closed(task_uuid uuid, letter_ids text[]) returns boolean
+language sql stable parallel safe set search_path = pg_catalog, pg_temp as $$
+    select not exists (select from unnest(dlq_task_closed.letter_ids) i(letter_id)
+                       where not exists (select from postrider.dlq_letter l where l.letter_id = i.letter_id))
+       and not exists (select from postrider.dlq_entry e
+                       where e.subject_type = 'task' and e.subject_id = dlq_task_closed.task_uuid::text
+                         and e.resolution_status = 'pending')
+$$;
+comment on function postrider.dlq_task_closed(uuid, text[]) is
+'Whether nobody needs a task any more because of its dead letters: each of these is recorded, and no investigation of the task is pending. False when in doubt. This is how the archiver asks without knowing the tables of investigations.';
+
+create function postrider.task_final_state(p_named_task_uuid uuid, p_state text, p_dead_lettered boolean) returns text
+language sql stable parallel safe set search_path = pg_catalog, pg_temp as $$
+    select case when p_state = m.cancelled_state then 'cancelled'
+                when p_dead_lettered then 'dlq_resolved'
+                when s.kind = 'failed' or p_state in (m.failed_state, m.dead_letter_state, m.archived_state) then 'error'
+                else 'complete' end
+    from postrider.tasker_named_tasks n
+    join postrider.tasker_state_machines m on m.state_machine_id = n.state_machine_id
+    left join postrider.tasker_machine_states s on s.state_machine_id = m.state_machine_id and s.state = p_state
+    where n.named_task_uuid = p_named_task_uuid
+$$;
+comment on function postrider.task_final_state(uuid, text, boolean) is
+'The archive policy that a task of this template falls under which ended in this state: cancelled; dlq_resolved, if it was ever dead-lettered and was not cancelled; error, if it failed; complete for any other end.';
+revoke all on function postrider.task_final_state(uuid, text, boolean) from public;
+
+-- The walk goes along tasker_tasks_ended, whatever the statistics say: they are wrong after a bulk load.
+create function postrider.archive_completed_tasks(
+    p_retention_days integer default 30,
+    p_batch_size integer default 1000,
+    p_dry_run boolean default true,
+    p_archive_completed boolean default true,
+    p_archive_failed boolean default true,
+    p_archive_cancelled boolean default false,
+    p_archive_dlq_resolved boolean default true,
+    p_after_entered timestamptz default null,
+    p_after_task uuid default null)
+returns table(tasks_archived integer, steps_archived integer, transitions_archived integer, execution_time_ms integer,
+    complete_archived integer, error_archived integer, cancelled_archived integer, dlq_resolved_archived integer,
+    more boolean, last_entered timestamptz, last_task uuid)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set jit = off as $$
+#variable_conflict use_column
+declare
+    v_began  timestamptz := clock_timestamp();
+    v_cutoff timestamptz;
+    v_found  uuid[];
+    v_tasks  uuid[];
+    v_finals text[];
+    v_moves  integer[];
+    v_letters integer[];
+    v_moved  integer;
+begin
+    if p_retention_days is null or p_retention_days < 0 then
+        raise exception using errcode = '22023', message = format('postrider: p_retention_days is %s, it must not be negative', coalesce(p_retention_days::text, 'null'));
+    end if;
+    if p_batch_size is null or p_batch_size not between 1 and 100000 then
+        raise exception using errcode = '22023', message = format('postrider: p_batch_size is %s, it must be from 1 to 100000', coalesce(p_batch_size::text, 'null'));
+    end if;
+    if p_dry_run is null or p_archive_completed is null or p_archive_failed is null or p_archive_cancelled is null or p_archive_dlq_resolved is null then
+        raise exception using errcode = '22023', message = 'postrider: p_dry_run and the policies must be true or false, not null';
+    end if;
+    v_cutoff := v_began - make_interval(days => p_retention_days);
+
+    -- Candidates are found without locks, so that a long walk past what must stay keeps nobody waiting.
+    select array_agg(c.task_uuid order by c.state_entered_at, c.task_uuid),
+           array_agg(c.final_state order by c.state_entered_at, c.task_uuid),
+           array_agg(c.sort_key order by c.state_entered_at, c.task_uuid),
+           array_agg(c.letters order by c.state_entered_at, c.task_uuid), max(c.state_entered_at)
+    into v_found, v_finals, v_moves, v_letters, last_entered
+    from (select t.task_uuid, t.state_entered_at, t.sort_key, cardinality(t.dead_letters) as letters, f.final_state
+          from postrider.tasker_tasks t
+          cross join lateral (select postrider.task_final_state(t.named_task_uuid, t.state, cardinality(t.dead_letters) > 0) as final_state offset 0) f
+          where not t.live and t.state_entered_at < v_cutoff
+            and (t.state_entered_at, t.task_uuid) > (coalesce(p_after_entered, '-infinity'), coalesce(p_after_task, '00000000-0000-0000-0000-000000000000'))
+            and case f.final_state when 'cancelled' then p_archive_cancelled when 'dlq_resolved' then p_archive_dlq_resolved
+                                   when 'error' then p_archive_failed else p_archive_completed end
+            and postrider.dlq_task_closed(t.task_uuid, t.dead_letters)
+          order by t.state_entered_at, t.task_uuid
+          limit p_batch_size) c;
+    more := coalesce(cardinality(v_found), 0) = p_batch_size;
+    last_task := v_found[cardinality(v_found)];
+
+    if p_dry_run then
+        v_tasks := coalesce(v_found, '{}');
+        select count(*) into steps_archived from unnest(v_tasks) i(task_uuid) join postrider.tasker_workflow_steps s on s.task_uuid = i.task_uuid;
+        select count(*) into transitions_archived from unnest(v_tasks) i(task_uuid) join postrider.tasker_task_transitions x on x.task_uuid = i.task_uuid;
+    else
+        -- Somebody may have been quicker, and somebody may be at work on one: those are for another time. What moves
+        -- a task, or writes a dead letter of it, holds its lock and changes one of these two numbers. Without a new
+        -- letter a task whose investigations are closed stays so.
+        select array_agg(k.task_uuid), array_agg(k.final_state) into v_tasks, v_finals
+        from (select t.task_uuid, c.final_state
+              from unnest(v_found, v_finals, v_moves, v_letters) c(task_uuid, final_state, sort_key, letters)
+              join postrider.tasker_tasks t on t.task_uuid = c.task_uuid
+              where t.sort_key = c.sort_key and cardinality(t.dead_letters) = c.letters
+              for update of t skip locked) k;
+        v_tasks := coalesce(v_tasks, '{}');
+
+        -- As task_event does for one.
+        insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers)
+        select e.event_id, 'task', e.topic, convert_to(e.task_uuid::text, 'UTF8'),
+               convert_to(jsonb_build_object('task_uuid', e.task_uuid, 'namespace_name', e.namespace, 'task_name', e.template, 'version', e.version,
+                   'occurred_at', v_began, 'from_state', e.state, 'to_state', e.state, 'sort_key', e.sort_key, 'actor', null,
+                   'reason', 'ended longer ago than the retention', 'metadata', null, 'final_state', e.final_state, 'archived_at', v_began)::text, 'UTF8'),
+               postrider.task_event_headers(e.event_id, 'postrider.task.archived.v1', e.namespace, e.template, e.task_uuid, v_began)
+        from (select gen_random_uuid() as event_id, t.task_uuid, t.state, t.sort_key, i.final_state, s.name as namespace, n.name as template, n.version,
+                     coalesce(n.configuration->'events'->>'topic', g.lifecycle_topic) as topic
+              from unnest(v_tasks, v_finals) i(task_uuid, final_state)
+              join postrider.tasker_tasks t on t.task_uuid = i.task_uuid
+              join postrider.tasker_named_tasks n on n.named_task_uuid = t.named_task_uuid
+              join postrider.tasker_task_namespaces s on s.task_namespace_uuid = n.task_namespace_uuid
+              cross join postrider.tasker_settings g
+              offset 0) e;
+
+        -- What is inserted is what was deleted: a row cannot be in both places, nor in none.
+        with gone as (
+            delete from postrider.tasker_workflow_step_transitions x using unnest(v_tasks) i(task_uuid) where x.task_uuid = i.task_uuid returning x.*)
+        insert into postrider.tasker_workflow_step_transitions_archive
+            (step_transition_uuid, task_uuid, workflow_step_uuid, from_status, to_status, metadata, created_at, archived_at)
+        select step_transition_uuid, task_uuid, workflow_step_uuid, from_status, to_status, metadata, created_at, v_began from gone;
+
+        with gone as (
+            delete from postrider.tasker_workflow_steps s using unnest(v_tasks) i(task_uuid) where s.task_uuid = i.task_uuid returning s.*)
+        insert into postrider.tasker_workflow_steps_archive
+            (workflow_step_uuid, task_uuid, step_name, handler_name, position, dependencies, status, retry_count, max_retries,
+             retry_base_seconds, retry_max_seconds, next_retry_at, inputs, results, last_error, state_entered_at, created_at, updated_at, archived_at)
+        select workflow_step_uuid, task_uuid, step_name, handler_name, position, dependencies, status, retry_count, max_retries,
+               retry_base_seconds, retry_max_seconds, next_retry_at, inputs, results, last_error, state_entered_at, created_at, updated_at, v_began
+        from gone;
+        get diagnostics steps_archived = row_count;
+
+        with gone as (
+            delete from postrider.tasker_task_transitions x using unnest(v_tasks) i(task_uuid) where x.task_uuid = i.task_uuid returning x.*)
+        insert into postrider.tasker_task_transitions_archive
+            (task_transition_uuid, task_uuid, from_state, to_state, metadata, sort_key, most_recent, created_at, archived_at)
+        select task_transition_uuid, task_uuid, from_state, to_state, metadata, sort_key, most_recent, created_at, v_began from gone;
+        get diagnostics transitions_archived = row_count;
+
+        with gone as (
+            delete from postrider.tasker_tasks t using unnest(v_tasks, v_finals) i(task_uuid, final_state) where t.task_uuid = i.task_uuid
+            returning t.*, i.final_state)
+        insert into postrider.tasker_tasks_archive
+            (task_uuid, named_task_uuid, state, live, state_entered_at, sort_key, context, priority, retry_count, idempotency_key,
+             error_reason, metadata, stale_flagged_at, dead_letters, ready_at, created_at, updated_at, completed_at,
+             namespace_name, task_name, task_version, final_state, archived_at)
+        select g.task_uuid, g.named_task_uuid, g.state, g.live, g.state_entered_at, g.sort_key, g.context, g.priority, g.retry_count, g.idempotency_key,
+               g.error_reason, g.metadata, g.stale_flagged_at, g.dead_letters, g.ready_at, g.created_at, g.updated_at, g.completed_at,
+               s.name, n.name, n.version, g.final_state, v_began
+        from gone g
+        join postrider.tasker_named_tasks n on n.named_task_uuid = g.named_task_uuid
+        join postrider.tasker_task_namespaces s on s.task_namespace_uuid = n.task_namespace_uuid;
+        get diagnostics v_moved = row_count;
+        if v_moved <> cardinality(v_tasks) then
+            raise exception using errcode = 'XX000', message = format('postrider: of %s tasks %s came to the archive; nothing was moved', cardinality(v_tasks), v_moved),
+                hint = 'A template or a namespace of a task is missing. Look at the foreign keys of tasker_tasks and tasker_named_tasks.';
+        end if;
+
+        -- Last, because archivers wait for each other here; in one order, so that no two wait in a circle.
+        insert into postrider.tasker_archive_statistics as a (month, final_state, tasks, steps, transitions, last_archived_at)
+        select date_trunc('month', t.created_at at time zone 'UTC')::date, t.final_state, count(*), sum(s.steps), sum(x.transitions), v_began
+        from unnest(v_tasks) i(task_uuid)
+        join postrider.tasker_tasks_archive t on t.task_uuid = i.task_uuid
+        cross join lateral (select count(*) as steps from postrider.tasker_workflow_steps_archive s where s.task_uuid = t.task_uuid) s
+        cross join lateral (select count(*) as transitions from postrider.tasker_task_transitions_archive x where x.task_uuid = t.task_uuid) x
+        group by 1, 2
+        order by 1, 2
+        on conflict (month, final_state) do update
+        set tasks = a.tasks + excluded.tasks, steps = a.steps + excluded.steps, transitions = a.transitions + excluded.transitions,
+            last_archived_at = greatest(a.last_archived_at, excluded.last_archived_at);
+    end if;
+    tasks_archived := cardinality(v_tasks);
+    select count(*) filter (where f = 'complete'), count(*) filter (where f = 'error'), count(*) filter (where f = 'cancelled'), count(*) filter (where f = 'dlq_resolved')
+    into complete_archived, error_archived, cancelled_archived, dlq_resolved_archived
+    from unnest(v_finals) f;
+    execution_time_ms := (extract(epoch from clock_timestamp() - v_began) * 1000)::integer;
+    return next;
+end $$;
+comment on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid) is
+'Moves tasks that ended (or failed and were left alone) more than p_retention_days days ago into the archive, the longest ended first, at most p_batch_size of them in this transaction, and tells of each by an event. A task with a pending investigation, or with a dead letter that is not recorded yet, stays. A dry run counts what one call would move and locks nothing. Which ends count is said by the policies: completed, failed, cancelled, dlq_resolved (dead-lettered once, each investigation closed). more says that the batch was full; given as p_after_entered and p_after_task, last_entered and last_task let the next call go on behind this one without walking over what stays.';
+revoke all on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid) from public;
+
+create view postrider.tasker_all_tasks as
+select t.task_uuid, s.name as namespace_name, n.name as task_name, n.version as task_version, t.named_task_uuid, t.state, t.live, t.state_entered_at,
+       t.sort_key, t.context, t.priority, t.retry_count, t.idempotency_key, t.error_reason, t.metadata, t.stale_flagged_at, t.dead_letters,
+       t.created_at, t.updated_at, t.completed_at, false as archived, null::timestamptz as archived_at, null::text as final_state
+from postrider.tasker_tasks t
+join postrider.tasker_named_tasks n on n.named_task_uuid = t.named_task_uuid
+join postrider.tasker_task_namespaces s on s.task_namespace_uuid = n.task_namespace_uuid
+union all
+select a.task_uuid, a.namespace_name, a.task_name, a.task_version, a.named_task_uuid, a.state, a.live, a.state_entered_at,
+       a.sort_key, a.context, a.priority, a.retry_count, a.idempotency_key, a.error_reason, a.metadata, a.stale_flagged_at, a.dead_letters,
+       a.created_at, a.updated_at, a.completed_at, true, a.archived_at, a.final_state
+from postrider.tasker_tasks_archive a;
+comment on view postrider.tasker_all_tasks is 'All tasks, live and archived, with their names. archived says where a task is; final_state and archived_at are null for live ones.';
+
+create view postrider.v_archive_statistics as
+select s.month, sum(s.tasks)::bigint as tasks_archived,
+       pg_size_pretty(z.bytes) as archive_size, z.bytes as archive_bytes,
+       sum(s.steps)::bigint as steps_archived, sum(s.transitions)::bigint as transitions_archived,
+       coalesce(sum(s.tasks) filter (where s.final_state = 'complete'), 0)::bigint as complete,
+       coalesce(sum(s.tasks) filter (where s.final_state = 'error'), 0)::bigint as error,
+       coalesce(sum(s.tasks) filter (where s.final_state = 'cancelled'), 0)::bigint as cancelled,
+       coalesce(sum(s.tasks) filter (where s.final_state = 'dlq_resolved'), 0)::bigint as dlq_resolved,
+       max(s.last_archived_at) as last_archived_at
+from postrider.tasker_archive_statistics s
+cross join (select sum(pg_total_relation_size(r))::bigint as bytes
+            from unnest('{postrider.tasker_tasks_archive, postrider.tasker_workflow_steps_archive, postrider.tasker_task_transitions_archive,
+                          postrider.tasker_workflow_step_transitions_archive}'::regclass[]) r) z
+group by s.month, z.bytes
+order by s.month desc;
+comment on view postrider.v_archive_statistics is
+'How much is in the archive by the month (UTC) in which tasks were created, and by final_state. archive_size and archive_bytes are of the whole archive, its indexes included. Counted as tasks are moved, so always exact.';

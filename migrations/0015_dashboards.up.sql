@@ -1,0 +1,184 @@
+-- Views for dashboards. What would mean to look at every live task is kept as a summary, which the archiver's
+-- engine renews every minute; each view says how old its figures are. Where no engine runs they count at once.
+
+create table postrider.dashboard_summary (
+    name    text primary key check (name in ('staleness', 'dlq')),
+    as_of   timestamptz not null,
+    took_ms integer not null,
+    content jsonb not null
+);
+comment on table postrider.dashboard_summary is 'Figures of views that take long to count, as they were a short while ago. refresh_dashboards renews them; views use them for five minutes.';
+comment on column postrider.dashboard_summary.name is 'staleness: what task_staleness_now returned. dlq: what dlq_retry_numbers returned.';
+comment on column postrider.dashboard_summary.as_of is 'When it was counted; -infinity for never.';
+comment on column postrider.dashboard_summary.took_ms is 'How long that took, in milliseconds.';
+comment on column postrider.dashboard_summary.content is 'The rows, an array of objects.';
+insert into postrider.dashboard_summary values ('staleness', '-infinity', 0, '[]'), ('dlq', '-infinity', 0, '[]');
+
+create index tasker_tasks_flagged on postrider.tasker_tasks (named_task_uuid, state, state_entered_at) where live and stale_flagged_at is not null;
+comment on index postrider.tasker_tasks_flagged is 'Tasks that were found to be stale and left in place; with tasker_tasks_stay, the longest stays of all.';
+
+create function postrider.task_staleness_now(
+    p_waiting_deps_threshold_minutes integer default 60, p_waiting_retry_threshold_minutes integer default 30,
+    p_steps_in_process_threshold_minutes integer default 30, p_task_max_lifetime_hours integer default 24)
+returns table(current_state text, task_count bigint, avg_minutes_in_state double precision, max_minutes_in_state double precision,
+    stale_over_1h bigint, stale_over_1day bigint, top_stale_tasks uuid[], warning bigint, stale bigint)
+language sql stable security definer set search_path = pg_catalog, pg_temp set enable_bitmapscan = off set jit = off as $$
+    with given as materialized (
+        select n.named_task_uuid, m.state,
+               coalesce(postrider.task_minutes(n.configuration->'lifecycle', 'max_' || m.state || '_minutes'),
+                        postrider.task_minutes(s.lifecycle, 'max_' || m.state || '_minutes'),
+                        case m.state when 'waiting_for_dependencies' then p_waiting_deps_threshold_minutes
+                                     when 'waiting_for_retry' then p_waiting_retry_threshold_minutes
+                                     when 'steps_in_process' then p_steps_in_process_threshold_minutes else 1440 end) as stay,
+               coalesce(postrider.task_minutes(n.configuration->'lifecycle', 'max_duration_minutes'),
+                        postrider.task_minutes(s.lifecycle, 'max_duration_minutes'),
+                        p_task_max_lifetime_hours * 60.0) as life
+        from postrider.tasker_named_tasks n
+        join postrider.tasker_task_namespaces s on s.task_namespace_uuid = n.task_namespace_uuid
+        join postrider.tasker_machine_states m on m.state_machine_id = n.state_machine_id
+        where m.kind in ('initial', 'active', 'waiting')
+    ), thresholds as materialized (
+        select g.named_task_uuid, g.state,
+               statement_timestamp() - make_interval(secs => g.stay * 60) as stay_since, statement_timestamp() - make_interval(secs => g.stay * 48) as stay_warned,
+               statement_timestamp() - make_interval(secs => g.life * 60) as life_since, statement_timestamp() - make_interval(secs => g.life * 48) as life_warned
+        from given g
+    ), counted as (
+        select t.state, count(*) as tasks, sum(date_part('epoch', statement_timestamp()) - date_part('epoch', t.state_entered_at)) as seconds,
+               min(t.state_entered_at) as since,
+               count(*) filter (where t.state_entered_at < statement_timestamp() - interval '1 hour') as over_1h,
+               count(*) filter (where t.state_entered_at < statement_timestamp() - interval '1 day') as over_1day,
+               count(*) filter (where t.state_entered_at < h.stay_since or t.created_at < h.life_since) as stale,
+               count(*) filter (where t.state_entered_at < h.stay_warned or t.created_at < h.life_warned) as warned
+        from postrider.tasker_tasks t
+        left join thresholds h on h.named_task_uuid = t.named_task_uuid and h.state = t.state
+        where t.live
+        group by t.state
+    ), longest as (
+        select h.state, l.task_uuid, l.state_entered_at,
+               row_number() over (partition by h.state order by l.state_entered_at, l.task_uuid) as place
+        from thresholds h
+        cross join lateral (
+            (select t.task_uuid, t.state_entered_at from postrider.tasker_tasks t
+             where t.named_task_uuid = h.named_task_uuid and t.state = h.state and t.live and t.stale_flagged_at is null
+               and t.state_entered_at < statement_timestamp() - interval '1 hour'
+             order by t.state_entered_at limit 100)
+            union all
+            (select t.task_uuid, t.state_entered_at from postrider.tasker_tasks t
+             where t.named_task_uuid = h.named_task_uuid and t.state = h.state and t.live and t.stale_flagged_at is not null
+               and t.state_entered_at < statement_timestamp() - interval '1 hour'
+             order by t.state_entered_at limit 100)) l
+    )
+    select c.state, c.tasks, c.seconds / c.tasks / 60, date_part('epoch', statement_timestamp() - c.since) / 60, c.over_1h, c.over_1day,
+           (select array_agg(l.task_uuid order by l.place) from longest l where l.state = c.state and l.place <= 100),
+           c.warned - c.stale, c.stale
+    from counted c
+$$;
+comment on function postrider.task_staleness_now(integer, integer, integer, integer) is
+'The figures of v_task_staleness_monitoring, counted now over every live task, with the defaults of thresholds given. With a million live tasks it takes about a second.';
+revoke all on function postrider.task_staleness_now(integer, integer, integer, integer) from public;
+
+create function postrider.dlq_retry_numbers() returns table(dlq_reason postrider.dlq_reason, requeued bigint, avg_retries double precision)
+language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+    with letters as (
+        select l.dlq_entry_uuid, max(l.attempts) as attempts, max(l.episode) as episode
+        from postrider.dlq_letter l where l.dlq_entry_uuid is not null group by l.dlq_entry_uuid
+    ), entries as (
+        select e.dlq_entry_uuid, e.dlq_reason, e.resolution_status,
+               case when e.subject_type = 'event' and e.subject_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then e.subject_id::uuid end as event_id,
+               case when e.subject_type = 'task' and e.subject_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then e.subject_id::uuid end as task_uuid
+        from postrider.dlq_entry e
+    )
+    select e.dlq_reason,
+           count(*) filter (where l.episode > 1 or t.retry_count > 0 or a.retry_count > 0
+               or e.event_id is not null and e.resolution_status = 'pending' and not exists (
+                   select from postrider.outbox_event o where o.event_id = e.event_id and o.state in ('exhausted', 'dead_lettered'))),
+           avg(coalesce(l.attempts, t.retry_count, a.retry_count))::double precision
+    from entries e
+    left join letters l on l.dlq_entry_uuid = e.dlq_entry_uuid
+    left join postrider.tasker_tasks t on t.task_uuid = e.task_uuid
+    left join postrider.tasker_tasks_archive a on a.task_uuid = e.task_uuid
+    group by e.dlq_reason
+$$;
+comment on function postrider.dlq_retry_numbers() is
+'Per reason: how many investigations are of something that was sent again (an event that was redriven, a task that was retried as a whole), and how many attempts or retries it had on average.';
+revoke all on function postrider.dlq_retry_numbers() from public;
+
+create function postrider.refresh_dashboards(
+    p_waiting_deps_threshold_minutes integer default 60, p_waiting_retry_threshold_minutes integer default 30,
+    p_steps_in_process_threshold_minutes integer default 30, p_task_max_lifetime_hours integer default 24, p_min_age interval default '0')
+returns boolean language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_began   timestamptz := clock_timestamp();
+    v_content jsonb;
+begin
+    -- Others who are at it need no help. Who reads is kept waiting by nobody.
+    if (select count(*) from (select from postrider.dashboard_summary s where s.as_of <= v_began - p_min_age for update skip locked) l) < 2 then
+        return false;
+    end if;
+    select coalesce(jsonb_agg(to_jsonb(n)), '[]') into v_content
+    from postrider.task_staleness_now(p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes, p_steps_in_process_threshold_minutes,
+                                      p_task_max_lifetime_hours) n;
+    update postrider.dashboard_summary set as_of = v_began, content = v_content,
+        took_ms = (extract(epoch from clock_timestamp() - v_began) * 1000)::integer where name = 'staleness';
+    v_began := clock_timestamp();
+    select coalesce(jsonb_agg(to_jsonb(n)), '[]') into v_content from postrider.dlq_retry_numbers() n;
+    update postrider.dashboard_summary set as_of = v_began, content = v_content,
+        took_ms = (extract(epoch from clock_timestamp() - v_began) * 1000)::integer where name = 'dlq';
+    return true;
+end $$;
+comment on function postrider.refresh_dashboards(integer, integer, integer, integer, interval) is
+'Renews the summaries behind v_task_staleness_monitoring and v_dlq_dashboard, with the defaults of thresholds given. False, and nothing is done, if they are younger than p_min_age or somebody is renewing them.';
+revoke all on function postrider.refresh_dashboards(integer, integer, integer, integer, interval) from public;
+
+create view postrider.v_task_staleness_monitoring as
+with summary as materialized (
+    select s.as_of, s.content from postrider.dashboard_summary s
+    where s.name = 'staleness' and s.as_of > statement_timestamp() - interval '5 minutes'
+), figures as (
+    select r.current_state, r.task_count, r.avg_minutes_in_state, r.max_minutes_in_state, r.stale_over_1h, r.stale_over_1day, r.top_stale_tasks,
+           r.warning, r.stale, s.as_of
+    from summary s
+    cross join lateral jsonb_to_recordset(s.content) as r(current_state text, task_count bigint, avg_minutes_in_state double precision,
+        max_minutes_in_state double precision, stale_over_1h bigint, stale_over_1day bigint, top_stale_tasks uuid[], warning bigint, stale bigint)
+    union all
+    select n.current_state, n.task_count, n.avg_minutes_in_state, n.max_minutes_in_state, n.stale_over_1h, n.stale_over_1day, n.top_stale_tasks,
+           n.warning, n.stale, statement_timestamp()
+    from postrider.task_staleness_now() n
+    where not exists (select from summary)
+)
+select f.* from figures f order by f.stale_over_1h desc, f.current_state;
+comment on view postrider.v_task_staleness_monitoring is
+'Live tasks by state: how many, how long they have been in it, and how many for more than an hour or a day. warning counts those past 80 % of a threshold of theirs (of the state, or of their lifetime) and not past one; stale those past one. top_stale_tasks are the hundred longest stays of more than an hour, the longest first. as_of says when it was counted: at most five minutes ago.';
+
+drop index postrider.dlq_entry_reason;
+create index dlq_entry_dashboard on postrider.dlq_entry (dlq_reason, dlq_timestamp) include (resolution_status);
+comment on index postrider.dlq_entry_dashboard is 'Statistics per reason, from the index alone.';
+
+create view postrider.v_dlq_dashboard as
+with summary as materialized (
+    select s.as_of, s.content from postrider.dashboard_summary s
+    where s.name = 'dlq' and s.as_of > statement_timestamp() - interval '5 minutes'
+), numbers as (
+    select r.dlq_reason, r.requeued, r.avg_retries, s.as_of
+    from summary s
+    cross join lateral jsonb_to_recordset(s.content) as r(dlq_reason postrider.dlq_reason, requeued bigint, avg_retries double precision)
+    union all
+    select n.dlq_reason, n.requeued, n.avg_retries, statement_timestamp() from postrider.dlq_retry_numbers() n where not exists (select from summary)
+), counted as (
+    select e.dlq_reason, count(*) as total_entries,
+           count(*) filter (where e.resolution_status = 'pending') as pending,
+           count(*) filter (where e.resolution_status = 'permanently_failed') as permanent_failures,
+           count(*) filter (where e.resolution_status = 'manually_resolved') as manually_resolved,
+           count(*) filter (where e.resolution_status = 'cancelled') as cancelled,
+           min(e.dlq_timestamp) as oldest_entry, max(e.dlq_timestamp) as newest_entry
+    from postrider.dlq_entry e
+    group by e.dlq_reason
+)
+select c.dlq_reason, c.total_entries, c.pending, coalesce(n.requeued, 0) as requeued, c.permanent_failures, n.avg_retries,
+       c.oldest_entry, c.newest_entry, c.manually_resolved, c.cancelled,
+       coalesce(n.as_of, (select s.as_of from summary s), statement_timestamp()) as retries_as_of
+from counted c
+left join numbers n on n.dlq_reason = c.dlq_reason
+order by c.dlq_reason;
+comment on view postrider.v_dlq_dashboard is
+'Investigations by reason. requeued counts those whose subject was sent again: an event that was redriven, a task that was retried as a whole. avg_retries is the mean of the attempts of events and records and of the retries of tasks. These two were counted at retries_as_of, at most five minutes ago; the others are of now.';

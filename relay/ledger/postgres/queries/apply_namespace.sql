@@ -1,0 +1,1 @@
+select postrider.apply_namespace($1, $2::jsonb, $3)

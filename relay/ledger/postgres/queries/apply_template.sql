@@ -1,0 +1,1 @@
+select postrider.apply_template($1::jsonb, $2::jsonb)

@@ -1,0 +1,1 @@
+select postrider.complete_step($1::uuid, $2::jsonb)

@@ -1,0 +1,1 @@
+select postrider.enqueue_step($1::uuid)

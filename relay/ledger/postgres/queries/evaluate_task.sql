@@ -1,0 +1,1 @@
+select postrider.evaluate_task($1::uuid)

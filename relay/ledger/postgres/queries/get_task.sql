@@ -1,0 +1,8 @@
+select k.task_uuid, ns.name, n.name, n.version, k.state, s.kind, k.live, k.state_entered_at, k.sort_key, k.priority, k.retry_count,
+       k.context, k.metadata, k.idempotency_key, k.error_reason, k.stale_flagged_at, k.created_at, k.updated_at, k.completed_at
+from postrider.tasker_tasks k
+join postrider.tasker_named_tasks n using (named_task_uuid)
+join postrider.tasker_task_namespaces ns using (task_namespace_uuid)
+join postrider.tasker_state_machines m using (state_machine_id)
+join postrider.tasker_machine_states s on s.state_machine_id = n.state_machine_id and s.state = k.state
+where k.task_uuid = $1::uuid

@@ -1,0 +1,12 @@
+-- Uuids of version 7 are in the order of time, so this is the newest first by the primary key.
+select k.task_uuid, ns.name, n.name, n.version, k.state, s.kind, k.live, k.state_entered_at, k.sort_key, k.priority, k.retry_count,
+       k.context, k.metadata, k.idempotency_key, k.error_reason, k.stale_flagged_at, k.created_at, k.updated_at, k.completed_at
+from postrider.tasker_tasks k
+join postrider.tasker_named_tasks n using (named_task_uuid)
+join postrider.tasker_task_namespaces ns using (task_namespace_uuid)
+join postrider.tasker_state_machines m using (state_machine_id)
+join postrider.tasker_machine_states s on s.state_machine_id = n.state_machine_id and s.state = k.state
+where ($1::text is null or ns.name = $1) and ($2::text is null or n.name = $2) and ($3::text is null or n.version = $3)
+  and (k.state = $4::text or $4 is null and k.state is distinct from m.archived_state)
+order by k.task_uuid desc
+limit $5::integer offset $6::integer

@@ -1,0 +1,1 @@
+select postrider.start_step($1::uuid, $2::text)

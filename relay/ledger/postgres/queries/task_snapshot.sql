@@ -1,0 +1,1 @@
+select postrider.task_snapshot($1::uuid)::text

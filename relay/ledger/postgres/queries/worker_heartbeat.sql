@@ -1,0 +1,1 @@
+select postrider.worker_heartbeat($1::text, $2::text)

@@ -1,0 +1,16 @@
+package ledger
+
+// Settings are what the functions of the database need to know and the services that call them do not say.
+// postrider serve writes them when it starts.
+type Settings struct {
+	// LifecycleTopic is where lifecycle events go, unless their template names another topic.
+	LifecycleTopic string
+	// DLQTopic is where the dead letters of tasks go.
+	DLQTopic string
+	// EventChannel is the last word of the type of the event about a stale task.
+	EventChannel string
+	// IncludeFullTaskSnapshot puts the task with its steps and history into its dead letter.
+	IncludeFullTaskSnapshot bool
+	// ReasonMaxRetriesExceeded and ReasonDependencyCycleDetected let dead letters be sent for that reason.
+	ReasonMaxRetriesExceeded, ReasonDependencyCycleDetected bool
+}

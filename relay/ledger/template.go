@@ -1,0 +1,48 @@
+package ledger
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Template is a version of a template as the database has it.
+type Template struct {
+	UUID        uuid.UUID `json:"named_task_uuid"`
+	Namespace   string    `json:"namespace_name"`
+	Name        string    `json:"name"`
+	Version     string    `json:"version"`
+	Description *string   `json:"description"`
+	// Machine is the name of its state machine: workflow, or namespace/name@version for one of its own.
+	Machine string `json:"state_machine"`
+	// Configuration is the whole template.
+	Configuration json.RawMessage `json:"configuration"`
+	CreatedAt     time.Time       `json:"created_at"`
+	// UpdatedAt is when it was last applied with a change.
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// Namespace is a team or a system, with its templates and workers.
+type Namespace struct {
+	UUID        uuid.UUID `json:"task_namespace_uuid"`
+	Name        string    `json:"name"`
+	Description *string   `json:"description"`
+	// Lifecycle is what holds for templates that do not say it themselves.
+	Lifecycle json.RawMessage `json:"lifecycle"`
+	CreatedAt time.Time       `json:"created_at"`
+	UpdatedAt time.Time       `json:"updated_at"`
+}
+
+// Applied says what became of a template that was applied.
+type Applied string
+
+// What can become of it.
+const (
+	// AppliedNew: this version was not there.
+	AppliedNew Applied = "new"
+	// AppliedChanged: it was, and is another now.
+	AppliedChanged Applied = "changed"
+	// AppliedSame: it was there as it is.
+	AppliedSame Applied = "same"
+)

@@ -1,0 +1,88 @@
+package task
+
+import "time"
+
+// Reason is why a stale task was dead-lettered.
+type Reason string
+
+// The reasons of a stale task; their names are those of the investigations.
+const (
+	ReasonStaleness         Reason = "staleness_timeout"
+	ReasonWorkerUnavailable Reason = "worker_unavailable"
+)
+
+// Switches are the global settings. They only take away from what templates want.
+type Switches struct {
+	// AutoTransitionToError lets stale tasks be moved aside.
+	AutoTransitionToError bool
+	// AutoMoveToDLQ, DLQEnabled and AutoDLQOnStaleness together let investigations be opened.
+	AutoMoveToDLQ, DLQEnabled, AutoDLQOnStaleness bool
+	// StalenessTimeout and WorkerUnavailable let them be opened for that reason.
+	StalenessTimeout, WorkerUnavailable bool
+}
+
+// AllOn returns the switches that take nothing away.
+func AllOn() Switches { return Switches{true, true, true, true, true, true} }
+
+// Stay is a task as the detector finds it.
+type Stay struct {
+	// Machine is the task's machine; State is one of its states.
+	Machine *Machine
+	State   string
+	// Entered is when the task came to its state, Created when it was created, Now the time of the database.
+	Entered, Created, Now time.Time
+	// Flagged says that this stay was found to be stale before.
+	Flagged bool
+	// Template and Namespace are their lifecycles; nil says nothing.
+	Template, Namespace *Lifecycle
+	Defaults            Defaults
+	Switches            Switches
+	// LastHeartbeat is when any worker of the namespace was last heard of; nil if it has no known workers.
+	LastHeartbeat *time.Time
+	// WorkerUnavailableAfter is how long workers may be silent.
+	WorkerUnavailableAfter time.Duration
+}
+
+// Verdict is what the detector does with a task. Only a stale one has the other fields.
+type Verdict struct {
+	Stale bool
+	// Threshold is the one that was passed; that of the state if both were.
+	Threshold Threshold
+	Kind      ThresholdKind
+	// Action is what the template wants.
+	Action StalenessAction
+	// Moved says that the task goes to its machine's failed state; otherwise it stays and is flagged.
+	Moved bool
+	// Letter says that it is dead-lettered, for the reason.
+	Letter bool
+	Reason Reason
+}
+
+// Stale decides about one task. It is the reference for detect_and_transition_stale_tasks.
+func Stale(s Stay) Verdict {
+	if !s.Machine.Kind(s.State).Live() || s.Flagged {
+		return Verdict{}
+	}
+	v := Verdict{Kind: ThresholdState, Threshold: StateThreshold(s.Template, s.Namespace, s.Defaults, s.State)}
+	if !passed(s.Now.Sub(s.Entered), v.Threshold) {
+		v.Kind, v.Threshold = ThresholdLifetime, LifetimeThreshold(s.Template, s.Namespace, s.Defaults)
+		if !passed(s.Now.Sub(s.Created), v.Threshold) {
+			return Verdict{}
+		}
+	}
+	v.Stale = true
+	v.Reason = ReasonStaleness
+	allowed := s.Switches.StalenessTimeout
+	if s.LastHeartbeat != nil && s.Now.Sub(*s.LastHeartbeat) > s.WorkerUnavailableAfter {
+		v.Reason = ReasonWorkerUnavailable
+		allowed = s.Switches.WorkerUnavailable
+	}
+	wanted := OnTimeout(s.Template, s.Namespace)
+	v.Action = wanted.Action
+	// Valid machines let every live state go to the failed one, if there is one.
+	v.Moved = wanted.Fail && s.Switches.AutoTransitionToError && s.Machine.Allows(s.State, s.Machine.Roles.Failed)
+	v.Letter = wanted.Letter && allowed && s.Switches.AutoMoveToDLQ && s.Switches.DLQEnabled && s.Switches.AutoDLQOnStaleness
+	return v
+}
+
+func passed(age time.Duration, t Threshold) bool { return age > time.Duration(t.Minutes)*time.Minute }
