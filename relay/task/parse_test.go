@@ -48,7 +48,9 @@ func TestMistakesHaveALine(t *testing.T) {
 		"a NUL in a JSON key":     {`{"metadata": {"\u0000": 1}}`, "the text has a NUL character"},
 		"a huge number":           {"{\"name\": \"n\",\n\"metadata\": {\"x\": 1e999}}", "t.yaml:2: metadata.x: the number 1e999 is out of range"},
 		"a tiny number":           {`{"metadata": {"x": 1e-999}}`, "metadata.x: the number 1e-999 is out of range"},
-		"a long number":           {`{"metadata": {"x": 0.` + strings.Repeat("1", 100) + `}}`, "is out of range"},
+		"a long number":           {`{"metadata": {"x": 0.` + strings.Repeat("1", 500) + `}}`, "is out of range"},
+		"a null with a power":     {`{"metadata": {"x": 0e-99999999999999999999}}`, "metadata.x: the number 0e-99999999999999999999 is out of range"},
+		"a null with a long tail": {`{"metadata": {"x": 0e-501}}`, "is out of range"},
 		"a missing name":          {"{}", "t.yaml:1: name: is missing; add it\nt.yaml:1: namespace_name: is missing; add it\nt.yaml:1: version: is missing; add it"},
 		"an empty name":           {"name: ''\n", "must be 1 to 128 letters, digits, underscores, dots and hyphens, not the text \"\""},
 		"a name of a boolean":     {"name: true\n", "name: must be a text, not true; put it in quotes"},
@@ -72,7 +74,7 @@ func TestMistakesHaveALine(t *testing.T) {
 		"properties of a list":   {head + "input_schema: {properties: [a]}\n", "input_schema.properties: must be a mapping from names to schemas, not a list"},
 		"a pattern of a number":  {head + "input_schema: {pattern: 5}\n", "input_schema.pattern: must be a text, not the number 5"},
 		"environments of a list": {head + "environments: [a]\n", "environments: must be a mapping from names of environments"},
-		"many environments":      {head + "environments:\n" + many(51, "  e%d: {}\n"), "has 51 environments; a template has at most 50"},
+		"many environments":      {head + "environments:\n" + many(21, "  e%d: {}\n"), "has 21 environments; a template has at most 20"},
 		"a step without a name":  {head + "steps: [{name: a}]\nenvironments: {e: {steps: [{name: 5}]}}\n", "environments.e.steps[0]: must be a mapping with the name"},
 	} {
 		if got := fails(t, c.text); !strings.Contains(got, c.want) {

@@ -25,6 +25,8 @@ type options struct {
 	peersBinary                                       string
 	hourDuration                                      time.Duration
 	hourRate, hourDays                                int
+	staleHealthy                                      []int
+	staleTasks, staleDetectors                        int
 	archiveTasks, viewTasks                           int
 	json, markdown, profile                           string
 	quick                                             bool
@@ -32,7 +34,7 @@ type options struct {
 
 // parse reads the flags. With -quick the sizes are small ones, and flags given beside it still win.
 func parse(args []string, stderr io.Writer) (*options, error) {
-	o := &options{batches: []int{1000, 2000, 5000, 10_000}, workers: []int{1, 2, 4}}
+	o := &options{batches: []int{1000, 2000, 5000, 10_000}, workers: []int{1, 2, 4}, staleHealthy: []int{100_000, 1_000_000, 5_000_000}}
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	var chosen, brokers string
@@ -68,6 +70,9 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	})
 	f.IntVar(&o.hourRate, "hour-rate", 5000, "hour: events a second")
 	f.IntVar(&o.hourDays, "hour-days", 0, "hour: outbox.retention_days; 0 deletes published events")
+	f.Func("stale-healthy", "stale: numbers of healthy tasks, with commas (default 100000,1000000,5000000)", numbers(&o.staleHealthy))
+	f.IntVar(&o.staleTasks, "stale-tasks", 10_000, "stale: stale tasks among them")
+	f.IntVar(&o.staleDetectors, "stale-detectors", 4, "stale: detectors at once")
 	f.IntVar(&o.archiveTasks, "archive-tasks", 100_000, "archive: tasks to archive")
 	f.IntVar(&o.viewTasks, "view-tasks", 1_000_000, "archive: live tasks, and archived ones, that the views are about")
 	f.StringVar(&o.json, "json", "", "write the results as JSON into this `file`")
@@ -99,7 +104,8 @@ var quick = map[string]string{
 	"events": "50000", "batches": "1000,5000", "workers": "2", "duration": "5s", "slow-duration": "10s",
 	"flat-warm": "10000", "flat-window": "40000", "flat-pending": "200000", "flat-published": "300000",
 	"flat-parked": "20000", "flat-failed-keys": "200", "idle-duration": "5s", "peer-events": "5000",
-	"peer-limit": "15s", "hour-duration": "60s", "archive-tasks": "5000", "view-tasks": "50000",
+	"peer-limit": "15s", "hour-duration": "60s", "stale-healthy": "20000,100000", "stale-tasks": "2000",
+	"archive-tasks": "5000", "view-tasks": "50000",
 }
 
 func split(list string) []string {
@@ -150,6 +156,7 @@ func (o *options) validate() error {
 		"flat-failed-keys": o.flatHolds, "peer-events": o.peerEvents, "hour-rate": o.hourRate,
 		"archive-tasks": o.archiveTasks, "view-tasks": o.viewTasks,
 		"duration": int(o.duration), "slow-duration": int(o.slowDuration), "idle-duration": int(o.idleDuration),
+		"stale-tasks": o.staleTasks, "stale-detectors": o.staleDetectors,
 		"peer-limit": int(o.peerLimit), "hour-duration": int(o.hourDuration),
 	} {
 		if n < 1 {

@@ -34,7 +34,7 @@ func (c *commands) withLedger(ctx context.Context, do func(postgres.Ledger) erro
 	return c.withPool(ctx, func(pool *pgxpool.Pool) error {
 		err := do(postgres.On(pool))
 		if errors.Is(err, ledger.ErrNotFound) && !strings.Contains(err.Error(), "postrider ") {
-			return fmt.Errorf("%w; postrider task list shows those there are", err)
+			return fmt.Errorf("%w; postrider task list shows those there are, postrider archive list those that were archived", err)
 		}
 		return err
 	})
@@ -135,7 +135,8 @@ func (c *commands) taskShow() *cobra.Command {
 		Use:   "show ID",
 		Short: "Show a task: where it stands, its steps, its history",
 		Long: `Show a task: where it stands, its steps, its history. A dead-lettered task that did not change for 7 days is
-moved to the archived state of its machine by that, if it has one.`,
+moved to the archived state of its machine by that, if it has one. A task in the archive is shown as postrider
+archive show does.`,
 		Args: exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
@@ -145,11 +146,22 @@ moved to the archived state of its machine by that, if it has one.`,
 			if err != nil {
 				return err
 			}
-			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
+			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
+				l := postgres.On(pool)
 				if _, err := l.ArchiveOnRead(cmd.Context(), id); err != nil {
 					return err
 				}
 				view, err := readTask(cmd.Context(), l, id)
+				if errors.Is(err, ledger.ErrNotFound) {
+					old, archiveErr := readArchived(cmd.Context(), postgres.NewArchive(pool), id)
+					if errors.Is(archiveErr, ledger.ErrNotArchived) {
+						return fmt.Errorf("%w, nor is it in the archive; postrider task list shows those there are", err)
+					}
+					if archiveErr != nil {
+						return archiveErr
+					}
+					return out.print(c.stdout, old, func(w io.Writer) error { return showArchived(w, old) })
+				}
 				if err != nil {
 					return err
 				}

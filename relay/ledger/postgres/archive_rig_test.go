@@ -26,6 +26,8 @@ type archiveRig struct {
 	offset  int64
 }
 
+const day = 24 * time.Hour
+
 const fourSteps = `{"steps": [{"name": "a", "handler": "h"}, {"name": "b", "dependencies": ["a"], "inputs": {"n": 1}},
 	{"name": "c", "dependencies": ["a"], "max_retries": 7}, {"name": "d", "dependencies": ["b", "c"]}]}`
 

@@ -46,8 +46,6 @@ func (f *fixture) foundBy(found map[uuid.UUID]ledger.StaleTask, id uuid.UUID, mi
 	}
 }
 
-const day = 24 * time.Hour
-
 func TestStalenessDetectionRespectsThresholds(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
