@@ -4,8 +4,11 @@ import "github.com/postrider/postrider/relay/outbox"
 
 // Category says in one word what the error of an investigation asks of people; see outbox.CategoryOf. It
 // is told from the reason, which stands for the error's class, and the code, and is empty where they do
-// not tell: the letters know their classes themselves.
+// not tell, and for tasks: the letters know their classes themselves.
 func (e *Entry) Category() outbox.Category {
+	if e.Subject.Type == SubjectTask {
+		return ""
+	}
 	switch e.Reason {
 	case MaxRetriesExceeded:
 		return outbox.CategoryOf("record", e.ErrorCode)

@@ -29,7 +29,7 @@ func TestCategory(t *testing.T) {
 			t.Errorf("%+v: the letter says %q, the investigation %q", c, l.Category(), e.Category())
 		}
 	}
-	for _, reason := range []Reason{StalenessTimeout, ManualDLQ, WorkerUnavailable} {
+	for _, reason := range Reasons() {
 		if e := (&Entry{Subject: Subject{Type: SubjectTask}, Reason: reason, ErrorCode: "MESSAGE_TOO_LARGE"}); e.Category() != "" {
 			t.Errorf("a task has the category %q", e.Category())
 		}

@@ -254,6 +254,44 @@ $$;
 comment on function postrider.get_ready_steps(uuid) is
 'The steps of a task whose turn it is: pending with all they depend on done, or waiting for a retry whose time has come; in the template''s order. None of a task that has ended or failed.';
 
+create function postrider.task_candidates(p_now timestamptz, p_namespace text, p_waiting_deps integer, p_waiting_retry integer,
+    p_in_process integer, p_lifetime integer, p_half_life integer)
+returns table(task_uuid uuid, namespace text, template text, state text, kind text, priority integer, weight double precision, created_at timestamptz)
+language sql stable
+-- Hash joins: the tasks are many, or thought to be few; the states of the templates are few.
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_nestloop = off set enable_mergejoin = off set jit = off as $$
+    with bound as materialized (
+        select n.named_task_uuid, ns.name as namespace, n.name as template, st.state, st.kind,
+               p_now - make_interval(secs => 60 * coalesce(
+                   postrider.task_minutes(n.configuration->'lifecycle', 'max_' || st.state || '_minutes'),
+                   postrider.task_minutes(ns.lifecycle, 'max_' || st.state || '_minutes'),
+                   case st.state when 'waiting_for_dependencies' then p_waiting_deps
+                                 when 'waiting_for_retry' then p_waiting_retry
+                                 when 'steps_in_process' then p_in_process
+                                 else 1440 end)) as entered_since,
+               p_now - make_interval(secs => 60 * coalesce(
+                   postrider.task_minutes(n.configuration->'lifecycle', 'max_duration_minutes'),
+                   postrider.task_minutes(ns.lifecycle, 'max_duration_minutes'), p_lifetime)) as created_since
+          from postrider.tasker_task_namespaces ns
+          join postrider.tasker_named_tasks n using (task_namespace_uuid)
+          join postrider.tasker_machine_states st on st.state_machine_id = n.state_machine_id and st.kind in ('initial', 'active', 'waiting')
+         where p_namespace is null or ns.name = p_namespace
+    ), ready as materialized (
+        -- Written so that only tasker_tasks_ready can find them: the other indexes have those that wait, too.
+        select k.task_uuid, k.named_task_uuid, k.state, k.priority, k.created_at, k.state_entered_at
+          from postrider.tasker_tasks k
+         where k.ready_at <= p_now and coalesce(k.live, false) and coalesce(k.stale_flagged_at, 'infinity') = 'infinity'
+    )
+    select k.task_uuid, b.namespace, b.template, k.state, b.kind, k.priority,
+           k.priority * power(0.5::double precision, least(greatest(extract(epoch from p_now - k.created_at) / 60 / p_half_life, 0), 1000)::double precision),
+           k.created_at
+      from ready k
+      join bound b using (named_task_uuid, state)
+     where k.state_entered_at >= b.entered_since and k.created_at >= b.created_since
+$$;
+comment on function postrider.task_candidates(timestamptz, text, integer, integer, integer, integer, integer) is
+'Internal. Tasks with something to do that are not stale, with what they weigh; see get_next_ready_tasks. Times in minutes.';
+
 create function postrider.get_next_ready_tasks(p_limit integer default 10, p_namespace text default null,
     p_waiting_for_dependencies_minutes integer default 60, p_waiting_for_retry_minutes integer default 30,
     p_steps_in_process_minutes integer default 30, p_task_max_lifetime_hours integer default 24, p_priority_half_life_minutes integer default 60)
@@ -280,29 +318,8 @@ begin
     end if;
     -- Candidates in order, without locks; each is then locked and looked at again.
     for c in
-        select q.*
-          from (select k.task_uuid, k.state, k.created_at, k.priority, ns.name as namespace, n.name as template, st.kind,
-                       k.priority * power(0.5::double precision,
-                           least(greatest(extract(epoch from v_now - k.created_at) / 60 / p_priority_half_life_minutes, 0), 1000)::double precision) as weight
-                  from postrider.tasker_task_namespaces ns
-                  join postrider.tasker_named_tasks n using (task_namespace_uuid)
-                  join postrider.tasker_machine_states st on st.state_machine_id = n.state_machine_id and st.kind in ('initial', 'active', 'waiting')
-                  join postrider.tasker_tasks k on k.named_task_uuid = n.named_task_uuid and k.state = st.state
-                       -- Written so that only tasker_tasks_ready can find them: the other indexes have those that wait, too.
-                       and k.ready_at <= v_now and coalesce(k.live, false) and coalesce(k.stale_flagged_at, 'infinity') = 'infinity'
-                 where (p_namespace is null or ns.name = p_namespace)
-                   and k.state_entered_at >= v_now - make_interval(secs => 60 * coalesce(
-                           postrider.task_minutes(n.configuration->'lifecycle', 'max_' || st.state || '_minutes'),
-                           postrider.task_minutes(ns.lifecycle, 'max_' || st.state || '_minutes'),
-                           case st.state when 'waiting_for_dependencies' then p_waiting_for_dependencies_minutes
-                                         when 'waiting_for_retry' then p_waiting_for_retry_minutes
-                                         when 'steps_in_process' then p_steps_in_process_minutes
-                                         else 1440 end))
-                   and k.created_at >= v_now - make_interval(secs => 60 * coalesce(
-                           postrider.task_minutes(n.configuration->'lifecycle', 'max_duration_minutes'),
-                           postrider.task_minutes(ns.lifecycle, 'max_duration_minutes'),
-                           p_task_max_lifetime_hours * 60))
-                offset 0) q
+        select * from postrider.task_candidates(v_now, p_namespace, p_waiting_for_dependencies_minutes, p_waiting_for_retry_minutes,
+            p_steps_in_process_minutes, p_task_max_lifetime_hours * 60, p_priority_half_life_minutes) q
          order by q.weight desc, q.created_at, q.task_uuid
     loop
         select k.state into state
@@ -336,3 +353,4 @@ revoke all on function postrider.task_end_cycle(uuid, text[]) from public;
 revoke all on function postrider.task_minutes(jsonb, text) from public;
 revoke all on function postrider.get_ready_steps(uuid) from public;
 revoke all on function postrider.get_next_ready_tasks(integer, text, integer, integer, integer, integer, integer) from public;
+revoke all on function postrider.task_candidates(timestamptz, text, integer, integer, integer, integer, integer) from public;

@@ -36,7 +36,8 @@ type FollowerConfig struct {
 	Batch int
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
-	// Registerer receives the metric postrider_tasks_caught_up_total. Defaults to none.
+	// Registerer receives the metrics postrider_tasks_caught_up_total and postrider_tasks_to_catch_up. Defaults
+	// to none.
 	Registerer prometheus.Registerer
 }
 
@@ -46,11 +47,12 @@ type Follower struct {
 	cfg     FollowerConfig
 	log     *slog.Logger
 	tasks   *prometheus.CounterVec
+	waiting prometheus.Gauge
 	failing bool
 }
 
 // NewFollower returns a Follower that works once it is run. It fails on an incomplete config and on a
-// Registerer that has its metric already.
+// Registerer that has its metrics already.
 func NewFollower(cfg FollowerConfig) (*Follower, error) {
 	switch {
 	case cfg.Store == nil:
@@ -70,12 +72,18 @@ func NewFollower(cfg FollowerConfig) (*Follower, error) {
 	f := &Follower{cfg: cfg, log: cfg.Logger.With(slog.String("component", "follower")), tasks: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "postrider_tasks_caught_up_total",
 		Help: "Tasks whose event was given up while somebody else was at work on them, by what became of them later: moved to the dead-letter state, or refused.",
-	}, []string{"outcome"})}
+	}, []string{"outcome"}), waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "postrider_tasks_to_catch_up",
+		Help: "Tasks whose event was given up and that could not be moved when they were last tried, because somebody was at work on them or moving them failed; at most a batch of them.",
+	})}
 	for _, outcome := range []string{"moved", "refused"} {
 		f.tasks.WithLabelValues(outcome)
 	}
-	if cfg.Registerer != nil {
-		if err := cfg.Registerer.Register(f.tasks); err != nil {
+	if cfg.Registerer == nil {
+		return f, nil
+	}
+	for _, c := range []prometheus.Collector{f.tasks, f.waiting} {
+		if err := cfg.Registerer.Register(c); err != nil {
 			return nil, err
 		}
 	}
@@ -108,6 +116,7 @@ func (f *Follower) runOnce(ctx context.Context) (more bool) {
 		return false
 	}
 	f.failing = false
+	f.waiting.Set(float64(got.Waiting))
 	f.tasks.WithLabelValues("moved").Add(float64(got.Moved))
 	f.tasks.WithLabelValues("refused").Add(float64(got.Refused))
 	if got.Moved+got.Refused > 0 {

@@ -70,6 +70,9 @@ func TestFollower(t *testing.T) {
 # TYPE postrider_tasks_caught_up_total counter
 postrider_tasks_caught_up_total{outcome="moved"} 3
 postrider_tasks_caught_up_total{outcome="refused"} 1
+# HELP postrider_tasks_to_catch_up Tasks whose event was given up and that could not be moved when they were last tried, because somebody was at work on them or moving them failed; at most a batch of them.
+# TYPE postrider_tasks_to_catch_up gauge
+postrider_tasks_to_catch_up 2
 `
 		if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
 			t.Error(err)

@@ -269,6 +269,40 @@ func TestFailureForGoodBlocks(t *testing.T) {
 	f.in(task, "complete")
 }
 
+// TestOnlyProgressLeadsOutOfAnError: by hand, too, a task leaves it for what goes on by itself and nothing else.
+func TestOnlyProgressLeadsOutOfAnError(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.apply(`{"steps": [{"name": "gone"}, {"name": "after", "dependencies": ["gone"]}, {"name": "failed"}, {"name": "other", "max_retries": 0}]}`)
+	act := func(task uuid.UUID, name string, action ledger.Action) {
+		t.Helper()
+		if _, err := f.Act(t.Context(), task, f.step(task, name).UUID, ledger.StepAction{Action: action}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"failed", "other"} {
+		task := f.task()
+		act(task, "gone", ledger.ActionCancel)
+		for _, step := range []string{"failed", "other"} {
+			f.must(f.StartStep(t.Context(), f.step(task, step).UUID, ""))
+			if _, err := f.FailStep(t.Context(), f.step(task, step).UUID, ledger.Failure{Error: "x", Final: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.in(task, "error")
+		act(task, name, ledger.ActionCompleteManually) // the other one is still an error
+		f.in(task, "error")
+		for _, step := range []string{"failed", "other"} {
+			if f.step(task, step).Status == "error" {
+				act(task, step, ledger.ActionCompleteManually) // and now one waits for what was cancelled
+			}
+		}
+		f.in(task, "error")
+		act(task, "gone", ledger.ActionRetry)
+		f.in(task, "steps_in_process")
+	}
+}
+
 // TestLateWorker: a task that was moved aside goes on when its worker comes back with the results.
 func TestLateWorker(t *testing.T) {
 	t.Parallel()
