@@ -42,7 +42,7 @@ func archive(ctx context.Context, r *rig, b *broker, t *table) error {
 		return []cell{{"others' longest wait ms", pick(of, func(s probeSample) float64 { return s.longest }), limit},
 			{Name: "p99 ms", Runs: pick(of, func(s probeSample) float64 { return s.p99 })}}
 	}
-	t.add(b, fmt.Sprintf("%d tasks archived", r.o.archiveTasks), "batches of 1000, no pause",
+	t.add(b, fmt.Sprintf("%d tasks archived", r.o.archiveTasks), fmt.Sprintf("batches of 1000, rests of %v", r.o.archivePause),
 		append([]cell{{Name: "tasks/s", Runs: rates}, {Name: "longest batch ms", Runs: batches}}, cells(beside, atMost(archiveWait))...)...)
 	t.add(b, "nothing archived", "", cells(alone, nil)...)
 	t.note("Each archived task has 4 steps, 8 transitions and 12 changes of steps. Others are a client that reads a live task and moves another to its next state, each in a transaction that is on disk when it ends.")
@@ -74,7 +74,7 @@ func (r *rig) archiveOnce(ctx context.Context) (alone, beside probeSample, rate,
 	var took time.Duration
 	beside, err = d.probe(ctx, func(ctx context.Context) error {
 		began := time.Now()
-		got, err := ledger.Archive(ctx, store, ledger.ArchiveOptions{RetentionDays: 30})
+		got, err := ledger.Archive(ctx, store, ledger.ArchiveOptions{RetentionDays: 30, Pause: r.o.archivePause})
 		took = time.Since(began)
 		if err == nil && got.Tasks != r.o.archiveTasks {
 			err = fmt.Errorf("archived %d tasks of %d", got.Tasks, r.o.archiveTasks)

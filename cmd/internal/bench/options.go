@@ -27,6 +27,7 @@ type options struct {
 	hourRate, hourDays                                int
 	staleHealthy                                      []int
 	staleTasks, staleDetectors                        int
+	archivePause                                      time.Duration
 	archiveTasks, viewTasks                           int
 	json, markdown, profile                           string
 	quick                                             bool
@@ -74,6 +75,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.staleTasks, "stale-tasks", 10_000, "stale: stale tasks among them")
 	f.IntVar(&o.staleDetectors, "stale-detectors", 4, "stale: detectors at once")
 	f.IntVar(&o.archiveTasks, "archive-tasks", 100_000, "archive: tasks to archive")
+	f.DurationVar(&o.archivePause, "archive-pause", 0, "archive: rest between two batches; postrider serve rests 100ms")
 	f.IntVar(&o.viewTasks, "view-tasks", 1_000_000, "archive: live tasks, and archived ones, that the views are about")
 	f.StringVar(&o.json, "json", "", "write the results as JSON into this `file`")
 	f.StringVar(&o.markdown, "markdown", "", "put the tables into this markdown `file`, each in its place")
@@ -166,6 +168,8 @@ func (o *options) validate() error {
 	switch {
 	case o.payload < seqBytes:
 		return fmt.Errorf("-payload is %d, it must be at least %d", o.payload, seqBytes)
+	case o.archivePause < 0:
+		return fmt.Errorf("-archive-pause is %v, it must not be negative", o.archivePause)
 	case o.hourDays < 0:
 		return fmt.Errorf("-hour-days is %d, it must not be negative", o.hourDays)
 	case o.flatPending < o.smallBacklog():
