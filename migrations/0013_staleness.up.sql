@@ -44,57 +44,72 @@ $$;
 comment on function postrider.lifecycle_minutes(jsonb, text) is
 'Internal. A threshold of a lifecycle, in minutes; null where it says nothing, or nothing that is a number.';
 
-create function postrider.lifecycle_bounds(
-    p_share double precision, p_waiting_deps_threshold_minutes integer, p_waiting_retry_threshold_minutes integer,
-    p_steps_in_process_threshold_minutes integer, p_task_max_lifetime_hours integer)
-returns table (named_task_uuid uuid, state text, stay interval, lifetime interval)
-language sql stable set search_path = pg_catalog, pg_temp
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set jit = off
-as $$
-    -- Templates and states that have tasks, each found by one step down an index, however many tasks there are.
+-- The next three are without settings of their own, so that they are inlined, and a query that has enough rows
+-- looks for no more of them. Who calls them switches off the plans that tempt the planner.
+
+create function postrider.lifecycle_templates()
+returns table (named_task_uuid uuid, template jsonb, namespace jsonb)
+language sql stable as $$
     with recursive template as (
         select (select t.named_task_uuid from postrider.tasker_tasks t
                 where t.live and t.stale_flagged_at is null
                 order by t.named_task_uuid, t.created_at limit 1) as named_task_uuid
         union all
         select (select t.named_task_uuid from postrider.tasker_tasks t
-                where t.live and t.stale_flagged_at is null and t.named_task_uuid > p.named_task_uuid
+                where t.live and t.stale_flagged_at is null and t.named_task_uuid operator(pg_catalog.>) p.named_task_uuid
                 order by t.named_task_uuid, t.created_at limit 1)
         from template p where p.named_task_uuid is not null
-    ), own as materialized (
-        select n.named_task_uuid, n.configuration->'lifecycle' as template, ns.lifecycle as namespace
-        from template p
-        join postrider.tasker_named_tasks n on n.named_task_uuid = p.named_task_uuid
-        join postrider.tasker_task_namespaces ns on ns.task_namespace_uuid = n.task_namespace_uuid
     )
+    select n.named_task_uuid, n.configuration operator(pg_catalog.->) 'lifecycle', ns.lifecycle
+    from template p
+    join postrider.tasker_named_tasks n on n.named_task_uuid operator(pg_catalog.=) p.named_task_uuid
+    join postrider.tasker_task_namespaces ns on ns.task_namespace_uuid operator(pg_catalog.=) n.task_namespace_uuid
+    offset 0
+$$;
+comment on function postrider.lifecycle_templates() is
+'Internal. The templates that have live tasks which are not flagged, with their lifecycle and that of their namespace. Each is found by one step down an index, however many tasks there are.';
+
+create function postrider.lifecycle_stays(
+    p_share double precision, p_waiting_deps_threshold_minutes integer, p_waiting_retry_threshold_minutes integer,
+    p_steps_in_process_threshold_minutes integer)
+returns table (named_task_uuid uuid, state text, stay interval)
+language sql stable as $$
     select o.named_task_uuid, s.state,
-           p_share * make_interval(mins => coalesce(
-               postrider.lifecycle_minutes(o.template, 'max_' || s.state || '_minutes'),
-               postrider.lifecycle_minutes(o.namespace, 'max_' || s.state || '_minutes'),
+           p_share operator(pg_catalog.*) pg_catalog.make_interval(mins => coalesce(
+               postrider.lifecycle_minutes(o.template, pg_catalog.concat('max_', s.state, '_minutes')),
+               postrider.lifecycle_minutes(o.namespace, pg_catalog.concat('max_', s.state, '_minutes')),
                case s.state when 'waiting_for_dependencies' then p_waiting_deps_threshold_minutes
                             when 'waiting_for_retry' then p_waiting_retry_threshold_minutes
                             when 'steps_in_process' then p_steps_in_process_threshold_minutes
-                            else 1440 end)),
-           p_share * make_interval(mins => coalesce(
-               postrider.lifecycle_minutes(o.template, 'max_duration_minutes'),
-               postrider.lifecycle_minutes(o.namespace, 'max_duration_minutes'),
-               p_task_max_lifetime_hours * 60))
-    from own o
+                            else 1440 end))
+    from postrider.lifecycle_templates() o
     cross join lateral (
         with recursive step as (
             select (select t.state from postrider.tasker_tasks t
-                    where t.live and t.stale_flagged_at is null and t.named_task_uuid = o.named_task_uuid
+                    where t.live and t.stale_flagged_at is null and t.named_task_uuid operator(pg_catalog.=) o.named_task_uuid
                     order by t.state, t.state_entered_at limit 1) as state
             union all
             select (select t.state from postrider.tasker_tasks t
-                    where t.live and t.stale_flagged_at is null and t.named_task_uuid = o.named_task_uuid and t.state > p.state
+                    where t.live and t.stale_flagged_at is null and t.named_task_uuid operator(pg_catalog.=) o.named_task_uuid
+                      and t.state operator(pg_catalog.>) p.state
                     order by t.state, t.state_entered_at limit 1)
             from step p where p.state is not null
         )
         select p.state from step p where p.state is not null) s
 $$;
-comment on function postrider.lifecycle_bounds(double precision, integer, integer, integer, integer) is
-'Internal. For each template and each state that has live tasks which are not flagged: how long they may stay there, and how old they may become. The thresholds of the template go before those of its namespace, those before the parameters; 1440 minutes for the states that have none. p_share is the share of each threshold that is returned, 1 for the whole. It reads a few index entries per template and state, and no task.';
+comment on function postrider.lifecycle_stays(double precision, integer, integer, integer) is
+'Internal. For each template and each state that has live tasks which are not flagged: how long they may stay there. The threshold of the template goes before that of its namespace, that before the parameter; 1440 minutes for the states that have none. p_share is the share of each threshold that is returned, 1 for the whole. It reads one task per template and state.';
+
+create function postrider.lifecycle_lifetimes(p_share double precision, p_task_max_lifetime_hours integer)
+returns table (named_task_uuid uuid, lifetime interval)
+language sql stable as $$
+    select o.named_task_uuid, p_share operator(pg_catalog.*) pg_catalog.make_interval(mins => coalesce(
+        postrider.lifecycle_minutes(o.template, 'max_duration_minutes'), postrider.lifecycle_minutes(o.namespace, 'max_duration_minutes'),
+        p_task_max_lifetime_hours operator(pg_catalog.*) 60))
+    from postrider.lifecycle_templates() o
+$$;
+comment on function postrider.lifecycle_lifetimes(double precision, integer) is
+'Internal. For each template that has live tasks which are not flagged: how old they may become.';
 
 create function postrider.near_stale_tasks(
     p_share double precision default 0.8, p_waiting_deps_threshold_minutes integer default 60,
@@ -104,12 +119,8 @@ returns table (threshold_kind text, tasks bigint)
 language sql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set jit = off
 as $$
-    with bound as materialized (
-        select b.* from postrider.lifecycle_bounds(p_share, p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes,
-                                                   p_steps_in_process_threshold_minutes, p_task_max_lifetime_hours) b
-    )
     select 'state', coalesce(sum(c.tasks), 0)::bigint
-    from bound b
+    from postrider.lifecycle_stays(p_share, p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes, p_steps_in_process_threshold_minutes) b
     cross join lateral (
         select count(*) as tasks from (
             select from postrider.tasker_tasks t
@@ -118,7 +129,7 @@ as $$
             order by t.state_entered_at limit p_limit) t) c
     union all
     select 'lifetime', coalesce(sum(c.tasks), 0)::bigint
-    from (select b.named_task_uuid, min(b.lifetime) as lifetime from bound b group by b.named_task_uuid) b
+    from postrider.lifecycle_lifetimes(p_share, p_task_max_lifetime_hours) b
     cross join lateral (
         select count(*) as tasks from (
             select from postrider.tasker_tasks t
@@ -170,10 +181,6 @@ set enable_memoize = off set plan_cache_mode = force_generic_plan set jit = off
 as $$
 declare
     v_now       timestamptz := clock_timestamp();
-    v_templates uuid[];
-    v_states    text[];
-    v_stays     interval[];
-    v_lifetimes interval[];
     v_uuids     uuid[];
     v_more      uuid[];
     v_stale     postrider.tasker_stale_task[];
@@ -196,18 +203,13 @@ begin
     p_steps_in_process_threshold_minutes := coalesce(p_steps_in_process_threshold_minutes, 30);
     p_task_max_lifetime_hours := coalesce(p_task_max_lifetime_hours, 24);
 
-    select array_agg(b.named_task_uuid), array_agg(b.state), array_agg(b.stay), array_agg(b.lifetime)
-      into v_templates, v_states, v_stays, v_lifetimes
-      from postrider.lifecycle_bounds(1, p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes,
-                                      p_steps_in_process_threshold_minutes, p_task_max_lifetime_hours) b;
-
     -- Two walks: along the stays, then along the ages for what is left of the batch. Locks are taken one by
     -- one as the rows come, so never more of them than the batch is large, and what somebody works on is
     -- found in a later pass.
     if p_dry_run then
         select array_agg(c.task_uuid) into v_uuids from (
             select t.task_uuid
-            from unnest(v_templates, v_states, v_stays) b(named_task_uuid, state, stay)
+            from postrider.lifecycle_stays(1, p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes, p_steps_in_process_threshold_minutes) b
             cross join lateral (
                 select t.task_uuid from postrider.tasker_tasks t
                 where t.live and t.stale_flagged_at is null and t.named_task_uuid = b.named_task_uuid and t.state = b.state
@@ -217,7 +219,7 @@ begin
         if coalesce(cardinality(v_uuids), 0) < p_batch_size then
             select array_agg(c.task_uuid) into v_more from (
                 select t.task_uuid
-                from (select distinct b.named_task_uuid, b.lifetime from unnest(v_templates, v_lifetimes) b(named_task_uuid, lifetime)) b
+                from postrider.lifecycle_lifetimes(1, p_task_max_lifetime_hours) b
                 cross join lateral (
                     select t.task_uuid from postrider.tasker_tasks t
                     where t.live and t.stale_flagged_at is null and t.named_task_uuid = b.named_task_uuid
@@ -228,7 +230,7 @@ begin
     else
         select array_agg(c.task_uuid) into v_uuids from (
             select t.task_uuid
-            from unnest(v_templates, v_states, v_stays) b(named_task_uuid, state, stay)
+            from postrider.lifecycle_stays(1, p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes, p_steps_in_process_threshold_minutes) b
             cross join lateral (
                 select t.task_uuid from postrider.tasker_tasks t
                 where t.live and t.stale_flagged_at is null and t.named_task_uuid = b.named_task_uuid and t.state = b.state
@@ -239,7 +241,7 @@ begin
         if coalesce(cardinality(v_uuids), 0) < p_batch_size then
             select array_agg(c.task_uuid) into v_more from (
                 select t.task_uuid
-                from (select distinct b.named_task_uuid, b.lifetime from unnest(v_templates, v_lifetimes) b(named_task_uuid, lifetime)) b
+                from postrider.lifecycle_lifetimes(1, p_task_max_lifetime_hours) b
                 cross join lateral (
                     select t.task_uuid from postrider.tasker_tasks t
                     where t.live and t.stale_flagged_at is null and t.named_task_uuid = b.named_task_uuid
@@ -256,7 +258,11 @@ begin
     select s.* into strict v_settings from postrider.tasker_settings s;
 
     -- What is the matter with each, and what becomes of it.
-    with template as materialized (
+    with claimed as materialized (
+        select u.n, t.task_uuid, t.named_task_uuid, t.state, t.state_entered_at, t.created_at, t.sort_key, t.retry_count
+        from unnest(v_uuids) with ordinality u(task_uuid, n)
+        join postrider.tasker_tasks t on t.task_uuid = u.task_uuid
+    ), template as materialized (
         select n.named_task_uuid, ns.name as namespace_name, n.name as task_name, n.version, n.state_machine_id,
                n.configuration->'lifecycle' as template, ns.lifecycle as namespace, m.failed_state, f.kind as failed_kind,
                case when n.configuration->'events'->>'topic' ~ '^[a-zA-Z0-9._-]{1,249}$' then n.configuration->'events'->>'topic'
@@ -266,7 +272,7 @@ begin
                coalesce(n.configuration->'lifecycle'->'auto_dlq_on_timeout', ns.lifecycle->'auto_dlq_on_timeout', 'true') <> 'false' as auto_dlq,
                w.silent > make_interval(mins => coalesce(p_worker_unavailable_minutes, 10)) as no_worker,
                floor(extract(epoch from w.silent) / 60)::bigint as silent_minutes
-        from (select distinct b.named_task_uuid from unnest(v_templates) b(named_task_uuid)) b
+        from (select distinct c.named_task_uuid from claimed c) b
         join postrider.tasker_named_tasks n on n.named_task_uuid = b.named_task_uuid
         join postrider.tasker_task_namespaces ns on ns.task_namespace_uuid = n.task_namespace_uuid
         join postrider.tasker_state_machines m on m.state_machine_id = n.state_machine_id
@@ -286,10 +292,9 @@ begin
                          jsonb_build_object('actor', 'staleness_detector', 'reason', d.reason, 'error_reason', e.error_reason,
                              'error', jsonb_build_object('category', 'staleness', 'reason', d.reason, 'retry_count', t.retry_count),
                              'time_in_state_minutes', d.minutes, 'staleness_threshold_minutes', d.threshold,
-                             'threshold_kind', d.kind, 'threshold_source', d.source))::postrider.tasker_stale_task order by u.n)
+                             'threshold_kind', d.kind, 'threshold_source', d.source))::postrider.tasker_stale_task order by t.n)
       into v_stale
-      from unnest(v_uuids) with ordinality u(task_uuid, n)
-      join postrider.tasker_tasks t on t.task_uuid = u.task_uuid
+      from claimed t
       join template n on n.named_task_uuid = t.named_task_uuid
       cross join lateral (
           select postrider.lifecycle_minutes(n.template, 'max_' || t.state || '_minutes') as of_template,
@@ -381,7 +386,7 @@ begin
             join postrider.tasker_named_tasks n on n.named_task_uuid = t.named_task_uuid
             join postrider.tasker_state_machines m on m.state_machine_id = n.state_machine_id
             cross join lateral (
-                -- json and not jsonb: it is only written, and that costs half.
+                -- json and not jsonb: it is only written, and that costs half. The columns are those of task_snapshot.
                 select convert_to(json_build_object('letter_id', c.letter_id, 'task_uuid', c.task_uuid, 'namespace_name', c.namespace_name,
                     'task_name', c.task_name, 'version', c.version, 'dlq_reason', c.reason, 'original_state', c.state,
                     'dead_lettered_at', v_now, 'error_code', c.error_code, 'error_message', c.error_reason, 'metadata', c.metadata,
@@ -389,10 +394,14 @@ begin
                         'task', to_jsonb(t),
                         'template', json_build_object('named_task_uuid', n.named_task_uuid, 'namespace_name', c.namespace_name,
                                                       'task_name', c.task_name, 'version', c.version, 'machine', m.name),
-                        'steps', (select coalesce(json_agg(to_jsonb(s) - 'task_uuid' order by s.position), '[]')
-                                    from postrider.tasker_workflow_steps s where s.task_uuid = c.task_uuid),
-                        'transitions', (select coalesce(json_agg(to_jsonb(r) - 'task_uuid' order by r.sort_key), '[]')
-                                          from postrider.tasker_task_transitions r where r.task_uuid = c.task_uuid))
+                        'steps', (select coalesce(json_agg(s order by s.position), '[]') from (
+                                    select s.workflow_step_uuid, s.step_name, s.handler_name, s.position, s.dependencies, s.status, s.retry_count,
+                                           s.max_retries, s.retry_base_seconds, s.retry_max_seconds, s.next_retry_at, s.inputs, s.results,
+                                           s.last_error, s.state_entered_at, s.created_at, s.updated_at
+                                    from postrider.tasker_workflow_steps s where s.task_uuid = c.task_uuid offset 0) s),
+                        'transitions', (select coalesce(json_agg(r order by r.sort_key), '[]') from (
+                                          select r.task_transition_uuid, r.from_state, r.to_state, r.metadata, r.sort_key, r.most_recent, r.created_at
+                                          from postrider.tasker_task_transitions r where r.task_uuid = c.task_uuid offset 0) r))
                     else postrider.task_snapshot(c.task_uuid, false)::json end)::text, 'UTF8') as payload offset 0) p
             where c.letter_id is not null and (cardinality(v_sent) = v_letters or c.letter_event_id = any (v_sent));
         end if;
@@ -415,7 +424,9 @@ Thresholds: of the template (configuration->lifecycle), else of the namespace (l
 action_taken: move_to_dlq (moved to the failed state of the machine, and a dead letter), transition_to_error (moved, no letter), manual_review (stays, and a dead letter), flag (stays, no letter). What stays is flagged and not found again before its next transition. The p_auto_ and p_reason_ parameters only take away from what templates say. moved_to_dlq and transition_success say what was done, and are false in a dry run. The change, its lifecycle events and the dead letters are one transaction, that of the caller.';
 
 revoke all on function postrider.lifecycle_minutes(jsonb, text) from public;
-revoke all on function postrider.lifecycle_bounds(double precision, integer, integer, integer, integer) from public;
+revoke all on function postrider.lifecycle_templates() from public;
+revoke all on function postrider.lifecycle_stays(double precision, integer, integer, integer) from public;
+revoke all on function postrider.lifecycle_lifetimes(double precision, integer) from public;
 revoke all on function postrider.near_stale_tasks(double precision, integer, integer, integer, integer, integer) from public;
 revoke all on function postrider.detect_and_transition_stale_tasks(boolean, integer, integer, integer, integer, integer, integer, boolean, boolean, boolean, boolean, boolean) from public;
 revoke all on function postrider.task_letter_payload(jsonb, integer) from public;

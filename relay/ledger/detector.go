@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -22,6 +23,9 @@ type DetectorConfig struct {
 	Interval time.Duration
 	// TimeBudget bounds a pass; what is stale after it waits for the next. Defaults to 1m.
 	TimeBudget time.Duration
+	// Parallel is how many batches are under way at once when the first one was full, each in a transaction of
+	// its own. Defaults to 2.
+	Parallel int
 	// LatencyLimit is how long a batch may take. After three in a row that took longer all detectors of the
 	// database pause, for twelve intervals or until somebody resumes them; the first batch after that which is
 	// too slow again pauses them again. Defaults to 5s.
@@ -59,6 +63,9 @@ func (c DetectorConfig) withDefaults() DetectorConfig {
 	if c.TimeBudget == 0 {
 		c.TimeBudget = time.Minute
 	}
+	if c.Parallel == 0 {
+		c.Parallel = 2
+	}
 	if c.LatencyLimit == 0 {
 		c.LatencyLimit = 5 * time.Second
 	}
@@ -85,6 +92,8 @@ func (c DetectorConfig) validate() error {
 		return errors.New("detector: Store is required")
 	case c.Interval < 0 || c.TimeBudget < 0 || c.LatencyLimit < 0:
 		return fmt.Errorf("detector: Interval is %v, TimeBudget %v and LatencyLimit %v, they must be positive", c.Interval, c.TimeBudget, c.LatencyLimit)
+	case c.Parallel < 1:
+		return fmt.Errorf("detector: Parallel is %d, it must be at least 1", c.Parallel)
 	case c.WarnShare < 0 || c.WarnShare > 1:
 		return fmt.Errorf("detector: WarnShare is %v, it must be between 0 and 1", c.WarnShare)
 	}
@@ -99,7 +108,10 @@ func (c DetectorConfig) validate() error {
 type Detector struct {
 	cfg     DetectorConfig
 	metrics *detectorMetrics
+
+	mu      sync.Mutex
 	slow    int  // batches in a row that were
+	stopped bool // this pass, because of them
 	paused  bool // as last seen, so that each change is logged once
 }
 
@@ -137,7 +149,7 @@ func (d *Detector) Run(ctx context.Context) error {
 	return nil
 }
 
-// runOnce makes one pass: it repeats its batch until nothing is stale or the time is up.
+// runOnce makes one pass: it repeats its batch until one is not full, or the time is up.
 func (d *Detector) runOnce(ctx context.Context) (Pass, error) {
 	began := time.Now()
 	pass := Pass{By: d.cfg.Process, DryRun: d.cfg.Detection.DryRun}
@@ -149,16 +161,11 @@ func (d *Detector) runOnce(ctx context.Context) (Pass, error) {
 		pass.Paused = true
 		return pass, nil
 	}
-	for more := true; more && err == nil; {
-		more, err = d.batch(ctx, &pass)
-		switch {
-		case err != nil:
-		case d.slow >= slowBatches:
-			more = false
-			err = d.stopItself(ctx)
-		case more && time.Since(began) >= d.cfg.TimeBudget:
-			more, pass.Unfinished = false, true
-		}
+	d.stopped = false
+	if more, first := d.batch(ctx, &pass); first != nil {
+		err = first
+	} else if more {
+		err = d.repeat(ctx, &pass, began)
 	}
 	pass.Took = time.Since(began)
 	d.report(pass)
@@ -168,30 +175,47 @@ func (d *Detector) runOnce(ctx context.Context) (Pass, error) {
 	return pass, d.after(ctx, pass)
 }
 
+// repeat makes batches, some at a time, until none is full or the time is up.
+func (d *Detector) repeat(ctx context.Context, pass *Pass, began time.Time) error {
+	errs := make([]error, d.cfg.Parallel)
+	var wg sync.WaitGroup
+	for n := range errs {
+		wg.Go(func() {
+			for more := true; more && errs[n] == nil; {
+				if time.Since(began) >= d.cfg.TimeBudget {
+					d.mu.Lock()
+					pass.Unfinished = true
+					d.mu.Unlock()
+					return
+				}
+				more, errs[n] = d.batch(ctx, pass)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
 func (d *Detector) status(ctx context.Context) (DetectorStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, detectTimeout)
 	defer cancel()
 	return d.cfg.Store.DetectorStatus(ctx)
 }
 
-// batch makes one call and reports whether another may find more.
+// batch makes one call and reports whether it was full, so that another may find more.
 func (d *Detector) batch(ctx context.Context, pass *Pass) (more bool, err error) {
 	bounded, cancel := context.WithTimeout(ctx, detectTimeout)
 	defer cancel()
 	began := time.Now()
 	found, err := d.cfg.Store.DetectStale(bounded, d.cfg.Detection)
-	took := time.Since(began)
-	if took > d.cfg.LatencyLimit && ctx.Err() == nil {
-		d.slow++
-	} else if err == nil {
-		d.slow = 0
+	if stop := d.judge(time.Since(began), ctx.Err() == nil, err); stop {
+		err = errors.Join(err, d.stopItself(ctx))
 	}
 	if err != nil {
-		if d.slow >= slowBatches && ctx.Err() == nil {
-			err = errors.Join(err, d.stopItself(ctx))
-		}
 		return false, fmt.Errorf("detect stale tasks: %w", err)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	pass.Batches++
 	pass.Stale += len(found)
 	for _, t := range found {
@@ -207,7 +231,25 @@ func (d *Detector) batch(ctx context.Context, pass *Pass) (more bool, err error)
 			"threshold_source", t.ThresholdSource, "action", string(t.ActionTaken), "dry_run", pass.DryRun)
 	}
 	// A dry run leaves them stale: the next batch would be the same.
-	return len(found) > 0 && !pass.DryRun, nil
+	return len(found) == d.cfg.Detection.BatchSize && !pass.DryRun && !d.stopped, nil
+}
+
+// judge counts slow batches and reports whether these were too many, once in a pass. What is given up because the
+// process stops says nothing.
+func (d *Detector) judge(took time.Duration, running bool, err error) (stop bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case took > d.cfg.LatencyLimit && running:
+		d.slow++
+	case err == nil:
+		d.slow = 0
+	}
+	if d.slow < slowBatches || !running || d.stopped {
+		return false
+	}
+	d.stopped = true
+	return true
 }
 
 // stopItself pauses the detectors of all processes: the database is too slow for them, and what makes them
@@ -216,13 +258,15 @@ func (d *Detector) stopItself(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, detectTimeout)
 	defer cancel()
 	rest := restIntervals * d.cfg.Interval
-	reason := fmt.Sprintf("%d batches in a row took longer than %v", d.slow, d.cfg.LatencyLimit)
+	reason := fmt.Sprintf("%d batches in a row took longer than %v", slowBatches, d.cfg.LatencyLimit)
 	if err := d.cfg.Store.PauseDetector(ctx, Pause{By: PausedByLatency, Reason: reason, For: rest}); err != nil {
 		return fmt.Errorf("pause detection, because %s: %w", reason, err)
 	}
 	d.metrics.selfStops.Inc()
 	d.metrics.paused.Set(1)
+	d.mu.Lock()
 	d.paused = true
+	d.mu.Unlock()
 	d.cfg.Logger.Error("detection of stale tasks is paused: the database is too slow for it", "reason", reason, "resumes_in", rest.String(),
 		"hint", "look at the load of the database; postrider task detector resume ends the pause")
 	return nil

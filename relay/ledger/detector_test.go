@@ -129,7 +129,8 @@ func TestPassRepeatsItsBatch(t *testing.T) {
 		s.near = NearStale{State: 3, Lifetime: 2}
 		d, reg, text := detector(t, DetectorConfig{Store: s})
 		runFor(t, d, 11*time.Minute)
-		// Three batches and an empty one at once, then an empty one after five and ten minutes.
+		// A full batch, two more side by side, and one after the other full one at once; then an empty one after five
+		// and ten minutes.
 		if s.calls != 6 || s.times[3] != 0 || s.times[4] != 5*time.Minute || s.times[5] != 10*time.Minute {
 			t.Errorf("calls at %v", s.times)
 		}
@@ -199,7 +200,8 @@ func TestPassEndsWithItsTimeBudget(t *testing.T) {
 		s.takes = time.Second
 		d, _, text := detector(t, DetectorConfig{Store: s, TimeBudget: 10 * time.Second, Interval: time.Minute})
 		runFor(t, d, 30*time.Second)
-		if s.calls != 10 || len(s.passes) != 1 || !s.passes[0].Unfinished || s.passes[0].Took != 10*time.Second || s.stale != 9000 {
+		// One in the first second, then two in each.
+		if s.calls != 19 || len(s.passes) != 1 || !s.passes[0].Unfinished || s.passes[0].Took != 10*time.Second || s.stale != 8100 {
 			t.Errorf("%d calls, passes %+v", s.calls, s.passes)
 		}
 		if !strings.Contains(text.String(), "unfinished=true") {
@@ -215,7 +217,7 @@ func TestSlowDetectorStopsItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeDetectorStore(10_000)
 		s.takes = 6 * time.Second
-		d, _, text := detector(t, DetectorConfig{Store: s, Interval: time.Minute})
+		d, _, text := detector(t, DetectorConfig{Store: s, Interval: time.Minute, Parallel: 1})
 		runFor(t, d, 5*time.Minute)
 		if s.calls != 3 || len(s.pauses) != 1 {
 			t.Fatalf("%d calls, %d pauses", s.calls, len(s.pauses))
@@ -236,12 +238,12 @@ func TestSlowDetectorStopsItself(t *testing.T) {
 		s.takes = time.Second
 		s.status, s.stale = DetectorStatus{}, 150 // somebody resumed
 		runFor(t, d, 10*time.Second)
-		if s.calls != 7 || len(s.pauses) != 2 || testutil.ToFloat64(d.metrics.paused) != 0 {
+		if s.calls != 6 || len(s.pauses) != 2 || testutil.ToFloat64(d.metrics.paused) != 0 {
 			t.Errorf("after it was resumed: %d calls, %d pauses", s.calls, len(s.pauses))
 		}
 		s.takes, s.stale = 6*time.Second, 200
 		runFor(t, d, 20*time.Second)
-		if len(s.pauses) != 3 || s.calls != 10 {
+		if len(s.pauses) != 3 || s.calls != 9 {
 			t.Errorf("slow again: %d calls, %d pauses", s.calls, len(s.pauses))
 		}
 	})
@@ -333,6 +335,7 @@ func TestDetectorConfigIsChecked(t *testing.T) {
 		"TaskMaxLifetimeHours is -1":      {Store: s, Detection: func() Detection { d := DefaultDetection(); d.TaskMaxLifetimeHours = -1; return d }()},
 		"it must be at least 1":           {Store: s, Detection: Detection{BatchSize: -1}},
 		"they must be positive":           {Store: s, LatencyLimit: -1},
+		"Parallel is -2":                  {Store: s, Parallel: -2},
 		"WorkerUnavailableMinutes is -10": {Store: s, Detection: Detection{BatchSize: 1, WorkerUnavailableMinutes: -10}},
 	} {
 		if _, err := NewDetector(c); err == nil || !strings.Contains(err.Error(), want) {

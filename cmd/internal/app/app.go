@@ -139,9 +139,9 @@ func (a *App) Stop(ctx context.Context) error {
 	return a.lifecycle.stop(ctx)
 }
 
-// serviceConnections are enough for the collector and the detector, which use one at a time, the archiver, which
-// uses two, and the checks.
-const serviceConnections = 7
+// serviceConnections are enough for the collector, which uses one at a time, the detector and the archiver, which
+// use two, and the checks.
+const serviceConnections = 8
 
 // openService opens the connections of everything but the relay's workers, whose sessions have
 // settings of their own and are busy when most needed elsewhere.

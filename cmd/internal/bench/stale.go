@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/postgres"
@@ -66,7 +67,7 @@ func stale(ctx context.Context, r *rig, b *broker, t *table) error {
 			r.say("stale: %d healthy tasks: nothing found in %.1f ms, %d stale dealt with in %.2f s", s.healthy, s.empty[len(s.empty)-1], r.o.staleTasks, s.one[len(s.one)-1])
 		}
 	}
-	settings := fmt.Sprintf("batches of %d", ledger.DefaultDetection().BatchSize)
+	settings := fmt.Sprintf("batches of %d, 2 at once", ledger.DefaultDetection().BatchSize)
 	for i, s := range sides {
 		cells := []cell{{"pass ms", s.empty, atMost(emptyLimit)}, {Name: "first of a connection ms", Runs: s.cold}}
 		if i > 0 {
@@ -210,57 +211,112 @@ func (s *staleSide) findAll(ctx context.Context, detectors int) (took, longest t
 	if err := s.loadStale(ctx); err != nil {
 		return 0, 0, err
 	}
-	var mu sync.Mutex
-	var errs []error
-	seen := map[uuid.UUID]bool{}
 	var wg sync.WaitGroup
-	var began time.Time
-	conns := make([]*pgx.Conn, detectors)
-	for i := range conns {
-		if conns[i], err = pgx.Connect(ctx, s.url); err != nil {
+	var errs []error
+	stores := make([]*watchedStore, detectors)
+	seen := &sightings{tasks: map[uuid.UUID]bool{}}
+	for i := range stores {
+		pool, err := pgxpool.New(ctx, s.url)
+		if err != nil {
 			return 0, 0, err
 		}
-		defer conns[i].Close(context.WithoutCancel(ctx))
-		// A detector's connection is not new, either.
-		d := ledger.DefaultDetection()
-		d.DryRun = true
-		if _, err := postgres.On(conns[i]).DetectStale(ctx, d); err != nil {
+		defer pool.Close()
+		stores[i] = &watchedStore{Ledger: postgres.On(pool), seen: seen}
+		if err := stores[i].warm(ctx); err != nil {
 			return 0, 0, err
 		}
 	}
-	began = time.Now()
-	for _, conn := range conns {
-		wg.Go(func() {
-			for {
-				from := time.Now()
-				found, err := postgres.On(conn).DetectStale(ctx, ledger.DefaultDetection())
-				mu.Lock()
-				longest = max(longest, time.Since(from))
-				if err != nil {
-					errs = append(errs, err)
-				}
-				for _, f := range found {
-					if seen[f.TaskUUID] {
-						errs = append(errs, fmt.Errorf("task %s was found twice", f.TaskUUID))
-					}
-					seen[f.TaskUUID] = true
-				}
-				mu.Unlock()
-				if err != nil || len(found) == 0 {
-					return
-				}
-			}
-		})
+	began := time.Now()
+	for _, store := range stores {
+		wg.Go(func() { store.run(ctx) })
 	}
 	wg.Wait()
-	took = time.Since(began)
+	for _, store := range stores {
+		took, longest = max(took, store.ended.Sub(began)), max(longest, store.longest)
+		errs = append(errs, store.errs...)
+	}
 	var moved, letters, events int
 	if err := s.conn.QueryRow(ctx, `select (select count(*) from postrider.tasker_task_transitions where most_recent and to_state = 'error'),
 		(select count(distinct idempotency_key) from postrider.outbox_event), (select count(*) from postrider.outbox_event)`).Scan(&moved, &letters, &events); err != nil {
 		return 0, 0, err
 	}
-	if n := s.rig.o.staleTasks; len(seen) != n || moved != n || letters != n || events != 3*n {
-		errs = append(errs, fmt.Errorf("of %d stale tasks %d were found, %d moved, %d dead-lettered, with %d events in all", n, len(seen), moved, letters, events))
+	if n := s.rig.o.staleTasks; len(seen.tasks) != n || moved != n || letters != n || events != 3*n {
+		errs = append(errs, fmt.Errorf("of %d stale tasks %d were found, %d moved, %d dead-lettered, with %d events in all", n, len(seen.tasks), moved, letters, events))
 	}
 	return took, longest, errors.Join(errs...)
+}
+
+// sightings are the tasks that any detector found.
+type sightings struct {
+	mu    sync.Mutex
+	tasks map[uuid.UUID]bool
+}
+
+// watchedStore is the store of one detector, which makes one pass on it.
+type watchedStore struct {
+	postgres.Ledger
+	seen *sightings
+
+	mu      sync.Mutex
+	longest time.Duration
+	errs    []error
+	ended   time.Time
+	stop    context.CancelFunc
+}
+
+// warm opens the connections, which are not new in a detector that has been there for a while.
+func (w *watchedStore) warm(ctx context.Context) error {
+	d := ledger.DefaultDetection()
+	d.DryRun = true
+	var wg sync.WaitGroup
+	errs := make([]error, 2)
+	for n := range errs {
+		wg.Go(func() { _, errs[n] = w.Ledger.DetectStale(ctx, d) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// run has a detector make one pass.
+func (w *watchedStore) run(ctx context.Context) {
+	ctx, w.stop = context.WithCancel(ctx)
+	defer w.stop()
+	d, err := ledger.NewDetector(ledger.DetectorConfig{Store: w})
+	if err == nil {
+		err = d.Run(ctx)
+	}
+	if err != nil {
+		w.errs = append(w.errs, err)
+	}
+	if w.ended.IsZero() {
+		w.errs = append(w.errs, errors.New("a detector did not come to the end of its pass"))
+	}
+}
+
+func (w *watchedStore) DetectStale(ctx context.Context, d ledger.Detection) ([]ledger.StaleTask, error) {
+	from := time.Now()
+	found, err := w.Ledger.DetectStale(ctx, d)
+	took := time.Since(from)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.longest = max(w.longest, took)
+	if err != nil {
+		w.errs = append(w.errs, err)
+		w.stop()
+	}
+	w.seen.mu.Lock()
+	defer w.seen.mu.Unlock()
+	for _, f := range found {
+		if w.seen.tasks[f.TaskUUID] {
+			w.errs = append(w.errs, fmt.Errorf("task %s was found twice", f.TaskUUID))
+		}
+		w.seen.tasks[f.TaskUUID] = true
+	}
+	return found, err
+}
+
+func (w *watchedStore) RecordPass(context.Context, ledger.Pass) error {
+	w.ended = time.Now()
+	w.stop()
+	return nil
 }
