@@ -25,8 +25,9 @@ func TestArchiveReadsAlongIndexes(t *testing.T) {
 	r.exec(`insert into postrider.tasker_workflow_steps (task_uuid, step_name, position) select task_uuid, 's', 0 from postrider.tasker_tasks`)
 	r.exec(`insert into postrider.tasker_task_transitions (task_uuid, to_state, sort_key, most_recent) select task_uuid, state, 1, true from postrider.tasker_tasks`)
 	r.exec(`insert into postrider.tasker_workflow_step_transitions (task_uuid, workflow_step_uuid, to_status) select task_uuid, workflow_step_uuid, 'pending' from postrider.tasker_workflow_steps`)
+	// A connection counts what it read until it reports it, a second later; so each count has a new one.
 	for _, dry := range []bool{true, false} {
-		err := pgx.BeginFunc(t.Context(), r.pool, func(tx pgx.Tx) error {
+		err := pgx.BeginFunc(t.Context(), r.db.Conn(t), func(tx pgx.Tx) error {
 			var tasks int
 			if err := tx.QueryRow(t.Context(), `select tasks_archived from postrider.archive_completed_tasks(30, 500, $1)`, dry).Scan(&tasks); err != nil {
 				return err
@@ -53,7 +54,7 @@ func TestArchiveReadsAlongIndexes(t *testing.T) {
 		}
 	}
 	// Half of a batch's reads would be enough for a table of live tasks to show: none of them is looked at.
-	err := pgx.BeginFunc(t.Context(), r.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(t.Context(), r.db.Conn(t), func(tx pgx.Tx) error {
 		var fetched int
 		if _, err := tx.Exec(t.Context(), `select postrider.archive_completed_tasks(30, 500, true)`); err != nil {
 			return err
