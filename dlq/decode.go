@@ -19,18 +19,34 @@ const (
 // letterVersion is the header set that Decode reads.
 const letterVersion = "1"
 
-// Decode reads a dead letter. It never fails: a record whose headers it does not know, or whose headers
-// of ours are broken, becomes a letter of DialectUnknown that keeps everything.
+// Decode reads a dead letter: of an event, with the header set of package outbox, or of a task, with a
+// header ce_type of TaskLetterType. It never fails: a record whose headers it does not know, or that is a
+// broken one of ours, becomes a letter of DialectUnknown that keeps everything.
 func Decode(r Record) Letter {
-	if !ours(r.Headers) {
-		return unknown(r)
+	switch {
+	case ours(r.Headers):
+		l, err := decodeOurs(r)
+		if err != nil {
+			return broken(r, CodeBrokenHeaders, "the headers of a postrider letter are broken: ", err)
+		}
+		if aboutTask(l.Headers) {
+			unwrapTask(&l)
+		}
+		return l
+	case aboutTask(r.Headers):
+		l, err := decodeTask(r)
+		if err != nil {
+			return broken(r, CodeBrokenTaskLetter, "the dead letter of a task is broken: ", err)
+		}
+		return l
 	}
-	l, err := decodeOurs(r)
-	if err != nil {
-		l = unknown(r)
-		l.ErrorCode = CodeBrokenHeaders
-		l.ErrorMessage = storableText("the headers of a postrider letter are broken: "+err.Error(), maxMessageBytes)
-	}
+	return unknown(r)
+}
+
+// broken is a letter of ours that cannot be read.
+func broken(r Record, code, what string, err error) Letter {
+	l := unknown(r)
+	l.ErrorCode, l.ErrorMessage = code, storableText(what+err.Error(), maxMessageBytes)
 	return l
 }
 

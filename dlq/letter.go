@@ -1,6 +1,7 @@
 package dlq
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,7 +37,8 @@ const (
 // null. What Decode returns can always be stored: text is UTF-8 without NUL, times are in the years 1 to
 // 9999, and exact bytes are in Key, Payload and header values only.
 type Letter struct {
-	// ID is the permanent identity, at most 1024 bytes: "event:<event id>:<episode>", or
+	// ID is the permanent identity, at most 1024 bytes: "event:<event id>:<episode>",
+	// "task:<task uuid>:<number of the stay>:<reason>", or
 	// "record:<dlq topic>/<partition>/<offset>@<timestamp in Unix milliseconds>".
 	ID string
 	// EntryUUID is the investigation it belongs to; set only on letters that were read from a Reader.
@@ -54,7 +56,8 @@ type Letter struct {
 	OriginOffset    *int64
 	// ConsumerGroup is the group that failed, for consumers' letters.
 	ConsumerGroup string
-	// EventID, Episode and OutboxID are set for our own letters.
+	// EventID, Episode and OutboxID are set for our own letters; EventID alone, of the outbox event that was
+	// the letter, for those of tasks.
 	EventID  uuid.UUID
 	Episode  *int32
 	OutboxID *int64
@@ -85,16 +88,21 @@ type Letter struct {
 	KeyKind BytesKind
 	// CreatedAt is when the event was written.
 	CreatedAt time.Time
-	// TaskUUID is the task that the event belongs to.
+	// TaskUUID is the task that the event belongs to, or that the letter is about.
 	TaskUUID uuid.UUID
+	// TaskSnapshot is the task as it was, for the letter of a task; nil where it has none that can be stored.
+	TaskSnapshot json.RawMessage
+	// Metadata is what the investigation's begins with: an object, or nil.
+	Metadata json.RawMessage
 	// Unstorable marks the reduced form of a letter that the store refused; see Unstorable.
 	Unstorable bool
 }
 
 // DeadLetteredAt is when the letter was written to its dead-letter topic, or, where the record does not
-// say, when its last attempt failed. Zero when neither is known.
+// say, when its last attempt failed. A task was dead-lettered when its letter says so. Zero when neither is
+// known.
 func (l *Letter) DeadLetteredAt() time.Time {
-	if !l.DLQRecordAt.IsZero() {
+	if !l.DLQRecordAt.IsZero() && (l.Subject.Type != SubjectTask || l.LastFailedAt.IsZero()) {
 		return l.DLQRecordAt
 	}
 	return l.LastFailedAt

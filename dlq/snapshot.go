@@ -15,7 +15,7 @@ import (
 )
 
 // MaxSnapshotBytes is how much of a key, of a payload and of the headers a snapshot shows, each, in
-// bytes (64 KiB). The letter has them whole.
+// bytes (64 KiB). The letter has them whole. For the snapshot of a task see MaxTaskSnapshotBytes.
 const MaxSnapshotBytes = 64 << 10
 
 type snapshot struct {
@@ -69,8 +69,11 @@ const (
 // wrong. A payload is shown as the JSON value that it is, otherwise as text, otherwise as {"base64": …};
 // payload_encoding says which, because a JSON payload may look like the others. A payload or key of more
 // than MaxSnapshotBytes is cut, and a note says where the whole is. The snapshot of an Unstorable letter
-// has sizes only.
+// has sizes only. A task's letter brings its own snapshot.
 func Snapshot(l Letter) json.RawMessage {
+	if l.TaskSnapshot != nil && !l.Unstorable {
+		return l.TaskSnapshot
+	}
 	s := snapshot{
 		EventID:       idText(l.EventID),
 		Episode:       l.Episode,

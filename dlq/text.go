@@ -10,6 +10,7 @@ import (
 const (
 	maxMessageBytes = 8 << 10
 	maxNameBytes    = 249 // of a Kafka topic name, and enough for a class or code
+	maxIDBytes      = 1024
 )
 
 // storableText makes s what a text column accepts: valid UTF-8 without NUL, at most limit bytes.

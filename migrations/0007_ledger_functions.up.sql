@@ -1,9 +1,12 @@
 -- How the ledger's tasks change: one function moves a task, everything else goes through it. Each change
 -- writes its event into the outbox in the same transaction, under the task's row lock, so that the events of
 -- a task have their ids in the order in which it changed.
+--
+-- A session keeps its plans, and one that was made while a table was small would read the whole of it for ever:
+-- so functions that look at tables do it without sequential scans, and without compiling what these would cost.
 
 create function postrider.task_event(p_task_uuid uuid, p_type text, p_data jsonb) returns uuid
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     t       record;
     v_id    uuid := gen_random_uuid();
@@ -14,7 +17,7 @@ begin
       from postrider.tasker_tasks k
       join postrider.tasker_named_tasks n using (named_task_uuid)
       join postrider.tasker_task_namespaces ns using (task_namespace_uuid)
-      cross join postrider.tasker_settings s
+      join postrider.tasker_settings s on s.only_row
      where k.task_uuid = p_task_uuid;
     if not found then
         raise exception using errcode = 'P0002', message = format('postrider: there is no task %s', coalesce(p_task_uuid::text, 'null'));
@@ -46,7 +49,7 @@ comment on function postrider.task_event_headers(uuid, text, text, text, uuid, t
 'Internal. The headers of an event about a task: the attributes of CloudEvents 1.0 in the binary mode of its Kafka binding.';
 
 create function postrider.task_start_event(p_task_uuid uuid) returns uuid
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     t    record;
     v_id uuid := gen_random_uuid();
@@ -76,8 +79,26 @@ end $$;
 comment on function postrider.task_start_event(uuid) is
 'Internal. Writes the event that starts a task''s work, with its context and linked to it, if its template has a start_event; returns its id, null without one. It is given up after the template''s max_retries attempts.';
 
+create function postrider.task_ready_at(p_task_uuid uuid, p_kind text) returns timestamptz
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+begin
+    if p_kind = 'initial' then
+        return clock_timestamp();
+    elsif p_kind not in ('active', 'waiting') then
+        return null;
+    end if;
+    return (select min(case when s.status = 'waiting_for_retry' then s.next_retry_at
+                            when s.dependencies <@ coalesce(d.done, '{}') then clock_timestamp() end)
+              from postrider.tasker_workflow_steps s
+             cross join (select array_agg(o.step_name) as done from postrider.tasker_workflow_steps o
+                          where o.task_uuid = p_task_uuid and o.status in ('complete', 'resolved_manually')) d
+             where s.task_uuid = p_task_uuid and s.status in ('pending', 'waiting_for_retry'));
+end $$;
+comment on function postrider.task_ready_at(uuid, text) is
+'Internal. What tasker_tasks.ready_at must be for a task in a state of this kind, by its steps as they are.';
+
 create function postrider.task_move(p_task_uuid uuid, p_to_state text, p_metadata jsonb default null) returns integer
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     t       record;
     v_now   timestamptz := clock_timestamp();
@@ -102,6 +123,7 @@ begin
     update postrider.tasker_tasks k
        set state = p_to_state, live = t.kind in ('initial', 'active', 'waiting'), state_entered_at = v_now,
            sort_key = t.sort_key + 1, stale_flagged_at = null, updated_at = v_now,
+           ready_at = postrider.task_ready_at(p_task_uuid, t.kind),
            completed_at = case when t.kind = 'terminal' then v_now end,
            error_reason = case when t.kind in ('failed', 'terminal') then coalesce(case when t.kind = 'failed' then v_error end, k.error_reason) end,
            metadata = case when t.kind not in ('failed', 'terminal') then k.metadata - 'error'
@@ -117,7 +139,7 @@ comment on function postrider.task_move(uuid, text, jsonb) is
 'Internal. Puts a task into a state of its machine whether or not the machine allows that from where it is, with its history and its event; returns the number of the transition. Who calls it decides whether it may: see transition_task_state_atomic. In a failed state error_reason comes from p_metadata''s error_reason, else its reason, and metadata.error from its error; live states clear both.';
 
 create function postrider.transition_task_state_atomic(p_task_uuid uuid, p_from_state text, p_to_state text, p_metadata jsonb default null)
-returns boolean language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+returns boolean language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     t record;
 begin
@@ -166,7 +188,7 @@ $$;
 comment on function postrider.task_machine_allows(integer, text) is 'Internal. What a machine allows from a state, in words for an error.';
 
 create function postrider.task_snapshot(p_task_uuid uuid, p_full boolean default true) returns jsonb
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     v_task jsonb;
 begin
@@ -221,7 +243,7 @@ comment on function postrider.task_snapshot_cut(jsonb, boolean) is
 
 create function postrider.task_dead_letter(p_task_uuid uuid, p_reason postrider.dlq_reason, p_original_state text, p_sort_key integer,
     p_error_code text, p_error_message text, p_metadata jsonb default null)
-returns uuid language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+returns uuid language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     t         record;
     v_id      uuid := gen_random_uuid();
@@ -236,7 +258,7 @@ begin
       from postrider.tasker_tasks k
       join postrider.tasker_named_tasks n using (named_task_uuid)
       join postrider.tasker_task_namespaces ns using (task_namespace_uuid)
-      cross join postrider.tasker_settings s
+      join postrider.tasker_settings s on s.only_row
      where k.task_uuid = p_task_uuid;
     if not found then
         raise exception using errcode = 'P0002', message = format('postrider: there is no task %s', coalesce(p_task_uuid::text, 'null'));
@@ -269,6 +291,7 @@ comment on function postrider.task_dead_letter(uuid, postrider.dlq_reason, text,
 revoke all on function postrider.task_event(uuid, text, jsonb) from public;
 revoke all on function postrider.task_event_headers(uuid, text, text, text, uuid, timestamptz) from public;
 revoke all on function postrider.task_start_event(uuid) from public;
+revoke all on function postrider.task_ready_at(uuid, text) from public;
 revoke all on function postrider.task_move(uuid, text, jsonb) from public;
 revoke all on function postrider.transition_task_state_atomic(uuid, text, text, jsonb) from public;
 revoke all on function postrider.task_machine_allows(integer, text) from public;

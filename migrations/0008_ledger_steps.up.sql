@@ -1,7 +1,7 @@
 -- Steps, and how they lead their task. Every function here takes the row lock of the task first.
 
 create function postrider.task_lock(p_task_uuid uuid, p_what text) returns void
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     t record;
 begin
@@ -31,7 +31,7 @@ comment on function postrider.task_lock(uuid, text) is
 'Internal. Takes the row lock of a task. With p_what (enqueue, start, complete …) it refuses with 55000 where a step of such a task cannot be treated so. P0002 for an unknown task.';
 
 create function postrider.step_lock(p_step_uuid uuid, p_what text) returns postrider.tasker_workflow_steps
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     v_task uuid;
     v_step postrider.tasker_workflow_steps;
@@ -59,7 +59,7 @@ $$;
 comment on function postrider.step_waits_for(postrider.tasker_workflow_steps) is 'Internal. The names of the steps that a step depends on and that are not done.';
 
 create function postrider.step_set(p_step postrider.tasker_workflow_steps, p_status text, p_metadata jsonb) returns void
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     v_from text;
     v_now  timestamptz := clock_timestamp();
@@ -72,7 +72,11 @@ begin
      where s.workflow_step_uuid = p_step.workflow_step_uuid;
     insert into postrider.tasker_workflow_step_transitions (task_uuid, workflow_step_uuid, from_status, to_status, metadata, created_at)
     values (p_step.task_uuid, p_step.workflow_step_uuid, v_from, p_status, p_metadata, v_now);
-    update postrider.tasker_tasks k set updated_at = v_now where k.task_uuid = p_step.task_uuid;
+    update postrider.tasker_tasks k
+       set updated_at = v_now, ready_at = postrider.task_ready_at(p_step.task_uuid, st.kind)
+      from postrider.tasker_named_tasks n
+      join postrider.tasker_machine_states st using (state_machine_id)
+     where k.task_uuid = p_step.task_uuid and n.named_task_uuid = k.named_task_uuid and st.state = k.state;
     perform postrider.task_event(p_step.task_uuid, 'step_transitioned', jsonb_build_object(
         'workflow_step_uuid', p_step.workflow_step_uuid, 'step_name', p_step.step_name, 'from_status', v_from, 'to_status', p_status,
         'retry_count', p_step.retry_count, 'occurred_at', v_now,
@@ -107,13 +111,18 @@ comment on function postrider.task_derived_state(uuid) is
 'Internal. The state that a task''s steps ask for, in the words of the built-in machine; null where they ask for none (no steps, or the rest was cancelled).';
 
 create function postrider.task_path(p_state_machine_id integer, p_from text, p_to text) returns text[]
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     v_path text[];
 begin
     if exists (select from postrider.tasker_machine_transitions a
                where a.state_machine_id = p_state_machine_id and a.from_state = p_from and a.to_state = p_to) then
         return array[p_to];
+    end if;
+    if exists (select from postrider.tasker_machine_transitions a
+                 join postrider.tasker_machine_transitions b on b.state_machine_id = p_state_machine_id and b.from_state = 'evaluating_results' and b.to_state = p_to
+                where a.state_machine_id = p_state_machine_id and a.from_state = p_from and a.to_state = 'evaluating_results') then
+        return array['evaluating_results', p_to];
     end if;
     with recursive walk as (
         select array[a.to_state] as path
@@ -129,14 +138,14 @@ begin
            and (s.kind = 'active' or a.to_state = p_to) and a.to_state <> all (w.path) and a.to_state <> p_from
     )
     select w.path into v_path from walk w where w.path[cardinality(w.path)] = p_to
-     order by cardinality(w.path), 'evaluating_results' <> all (w.path), w.path limit 1;
+     order by cardinality(w.path), w.path limit 1;
     return v_path;
 end $$;
 comment on function postrider.task_path(integer, text, text) is
-'Internal. The states to pass through from one state to another, the last included: directly where the machine allows it, else by the shortest way through active states, that by evaluating_results first. Null if there is none.';
+'Internal. The states to pass through from one state to another, the last included: directly where the machine allows it, else by evaluating_results, else by the shortest way through active states. Null if there is none.';
 
 create function postrider.task_follow_steps(p_task_uuid uuid, p_may_recover boolean, p_metadata jsonb default null) returns text
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     t        record;
     v_wanted text;
@@ -150,7 +159,7 @@ begin
       join postrider.tasker_named_tasks n using (named_task_uuid)
       join postrider.tasker_state_machines m using (state_machine_id)
       join postrider.tasker_machine_states s on s.state_machine_id = n.state_machine_id and s.state = k.state
-      cross join postrider.tasker_settings g
+      join postrider.tasker_settings g on g.only_row
      where k.task_uuid = p_task_uuid;
     if t.kind = 'terminal' or t.kind = 'failed' and not p_may_recover then
         return t.state;
@@ -180,7 +189,7 @@ comment on function postrider.task_follow_steps(uuid, boolean, jsonb) is
 'Internal. Takes a task where its steps lead it, over as many transitions as its machine needs, and returns the state it has then. A task whose machine has no such state, or no way there, stays. p_may_recover: out of a failed state too, which only a change for the better of a step may do. The caller holds the task''s row lock.';
 
 create function postrider.evaluate_task(p_task_uuid uuid) returns text
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 begin
     perform postrider.task_lock(p_task_uuid, null);
     return postrider.task_follow_steps(p_task_uuid, false);
@@ -198,7 +207,7 @@ end $$;
 comment on function postrider.step_refuse(postrider.tasker_workflow_steps, text, text, text) is 'Internal. Raises 55000: what cannot be done with a step, its status, and in which it could.';
 
 create function postrider.step_due(p_step postrider.tasker_workflow_steps, p_what text) returns void
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     v_waits text[];
 begin
@@ -216,7 +225,7 @@ end $$;
 comment on function postrider.step_due(postrider.tasker_workflow_steps, text) is 'Internal. Raises 55000 when it is not yet a step''s turn: it waits for other steps, or for the time of its retry.';
 
 create function postrider.enqueue_step(p_step_uuid uuid) returns text
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     v_step postrider.tasker_workflow_steps := postrider.step_lock(p_step_uuid, 'enqueue');
 begin
@@ -233,7 +242,7 @@ comment on function postrider.enqueue_step(uuid) is
 'For who hands out work: a step whose turn it is was given to a worker''s queue. Returns enqueued. 55000 says why it is not its turn, P0002 that there is no such step.';
 
 create function postrider.start_step(p_step_uuid uuid, p_worker text default null) returns text
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     v_step postrider.tasker_workflow_steps := postrider.step_lock(p_step_uuid, 'start');
     v_seen timestamptz;
@@ -268,7 +277,7 @@ comment on function postrider.start_step(uuid, text) is
 'For workers: takes a step whose turn it is. Only one succeeds; 55000 says why another cannot. p_worker counts as a heartbeat. Returns in_progress.';
 
 create function postrider.complete_step(p_step_uuid uuid, p_results jsonb default null) returns text
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     v_step postrider.tasker_workflow_steps;
 begin
@@ -292,7 +301,7 @@ comment on function postrider.complete_step(uuid, jsonb) is
 'For workers: a step is done, with its results; the task follows. Returns complete, also when it was complete before, and then changes nothing. 55000 if it was not enqueued or in progress.';
 
 create function postrider.fail_step(p_step_uuid uuid, p_error text, p_retryable boolean default true, p_retry_after interval default null)
-returns text language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+returns text language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     v_step    postrider.tasker_workflow_steps := postrider.step_lock(p_step_uuid, 'fail a step');
     v_seconds double precision;
@@ -324,7 +333,7 @@ comment on function postrider.fail_step(uuid, text, boolean, interval) is
 'For workers: a step failed. While it has retries it waits for the next (retry_base_seconds doubling up to retry_max_seconds, plus up to a fifth; or p_retry_after): returns waiting_for_retry. Otherwise, or if it is not retryable, returns error, and the task is blocked, or failed and dead-lettered when the retries are spent.';
 
 create function postrider.step_action(p_task_uuid uuid, p_step_uuid uuid, p_action text, p_notes text default null, p_actor text default null, p_results jsonb default null)
-returns text language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+returns text language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     v_step   postrider.tasker_workflow_steps;
     v_status text;
@@ -377,7 +386,7 @@ comment on function postrider.step_action(uuid, uuid, text, text, text, jsonb) i
 'For people: retry (give it to a worker now, whatever it waits for), reset_retry_count (as if it had never failed; a failed one is pending again), cancel, complete_manually (somebody did it by hand, with results if there are any). The task follows: out of a failed state too when it can go on. Returns the step''s new status; 55000 where its status or the task''s state forbids it, 22023 for an unknown action, P0002 for an unknown task or step.';
 
 create function postrider.cancel_task(p_task_uuid uuid, p_actor text, p_notes text) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     t      record;
     v_step postrider.tasker_workflow_steps;
@@ -413,7 +422,7 @@ comment on function postrider.cancel_task(uuid, text, text) is
 'Cancels a task and its steps that are not done. False if it had ended before, and nothing is changed. 55000 or 22023 if its machine knows no way to a cancelled state, P0002 for an unknown task.';
 
 create function postrider.worker_heartbeat(p_namespace text, p_worker text) returns void
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     v_namespace uuid;
 begin

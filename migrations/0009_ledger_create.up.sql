@@ -3,16 +3,32 @@
 create function postrider.task_cycle(p_steps jsonb) returns text[]
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
-    v_left jsonb := '{}'; -- step -> what it depends on
+    v_left jsonb; -- step -> what it depends on
     v_gone text[];
 begin
-    select coalesce(jsonb_object_agg(s->>'name', postrider.step_dependencies(s)), '{}') into v_left from jsonb_array_elements(p_steps) s;
-    -- What depends on nothing that is left, and what nothing that is left depends on, is on no cycle.
+    -- Where every step comes after what it depends on, as nearly everybody writes them, there is no cycle.
+    if not exists (
+        with step as (select s.step->>'name' as name, s.step, s.n from jsonb_array_elements(p_steps) with ordinality s(step, n))
+        select from step s
+         cross join jsonb_array_elements_text(postrider.step_dependencies(s.step)) d(name)
+          join step o on o.name = d.name
+         where o.n >= s.n) then
+        return '{}';
+    end if;
+    select jsonb_object_agg(s->>'name', postrider.step_dependencies(s)) into v_left from jsonb_array_elements(p_steps) s;
+    -- What depends on nothing that is left is on no cycle …
     loop
         select array_agg(l.key) into v_gone
           from jsonb_each(v_left) l
-         where not v_left ?| array(select jsonb_array_elements_text(l.value))
-            or not exists (select from jsonb_each(v_left) o where o.value ? l.key);
+         where not v_left ?| array(select jsonb_array_elements_text(l.value));
+        exit when v_gone is null;
+        v_left := v_left - v_gone;
+    end loop;
+    -- … nor what nothing that is left depends on.
+    loop
+        select array_agg(l.key) into v_gone
+          from jsonb_each(v_left) l
+         where l.key not in (select d from jsonb_each(v_left) o cross join jsonb_array_elements_text(o.value) d);
         exit when v_gone is null;
         v_left := v_left - v_gone;
     end loop;
@@ -74,7 +90,7 @@ end $$;
 comment on function postrider.task_check_steps(jsonb) is 'Internal. Raises 22023 naming what is wrong with steps as create_task takes them. A cycle is not: see task_cycle.';
 
 create function postrider.task_template(p_namespace text, p_name text, p_version text default null) returns uuid
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     v_id    uuid;
     v_known text;
@@ -99,7 +115,7 @@ comment on function postrider.task_template(text, text, text) is 'Internal. The 
 
 create function postrider.create_task(p_namespace text, p_name text, p_context jsonb default '{}', p_version text default null,
     p_priority integer default 0, p_steps jsonb default null, p_idempotency_key text default null, p_task_uuid uuid default null, p_actor text default null)
-returns uuid language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+returns uuid language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     v_template uuid := postrider.task_template(p_namespace, p_name, p_version);
     v_task     uuid := coalesce(p_task_uuid, postrider.uuid_generate_v7());
@@ -141,14 +157,14 @@ begin
     v_steps := case when jsonb_typeof(v_steps) = 'null' then '[]' else v_steps end;
     perform postrider.task_check_steps(v_steps);
 
-    begin
-        insert into postrider.tasker_tasks (task_uuid, named_task_uuid, state, live, state_entered_at, sort_key, context, priority,
-                                            idempotency_key, created_at, updated_at)
-        values (v_task, v_template, n.initial_state, true, v_now, 1, v_context, coalesce(p_priority, 0), p_idempotency_key, v_now, v_now);
-    exception when unique_violation then
+    insert into postrider.tasker_tasks (task_uuid, named_task_uuid, state, live, state_entered_at, sort_key, context, priority,
+                                        idempotency_key, ready_at, created_at, updated_at)
+    values (v_task, v_template, n.initial_state, true, v_now, 1, v_context, coalesce(p_priority, 0), p_idempotency_key, v_now, v_now, v_now)
+        on conflict do nothing;
+    if not found then
         raise exception using errcode = '23505', message = format('postrider: there is a task %s already', v_task),
             hint = 'Leave p_task_uuid out to get a new one; to create a task only once, give an idempotency key.';
-    end;
+    end if;
     insert into postrider.tasker_task_transitions (task_uuid, to_state, metadata, sort_key, most_recent, created_at)
     values (v_task, n.initial_state, v_meta, 1, true, v_now);
     with step as (
@@ -184,7 +200,7 @@ comment on function postrider.create_task(text, text, jsonb, text, integer, json
 'Creates a task of a template, with its steps and the event that says so, in the caller''s transaction, and returns its uuid. p_context must fit the template''s input_schema (22023 names the path). p_version null takes the newest. p_steps, an array in the form of a template''s steps, takes the place of the template''s; steps in a cycle send the task to its failed state with a dead letter. p_idempotency_key: a second call for the template returns the first task, live or archived. P0002: no such template.';
 
 create function postrider.task_end_cycle(p_task_uuid uuid, p_cycle text[]) returns void
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     t         record;
     v_message text := format('the steps %s depend on each other in a cycle, so none of them can ever begin', array_to_string(p_cycle, ', '));
@@ -202,7 +218,7 @@ begin
       from postrider.tasker_tasks k
       join postrider.tasker_named_tasks n using (named_task_uuid)
       join postrider.tasker_state_machines m using (state_machine_id)
-      cross join postrider.tasker_settings g
+      join postrider.tasker_settings g on g.only_row
      where k.task_uuid = p_task_uuid;
     if t.failed_state is not null then
         perform postrider.task_move(p_task_uuid, t.failed_state, jsonb_build_object('reason', v_message,
@@ -223,7 +239,7 @@ $$;
 comment on function postrider.task_minutes(jsonb, text) is 'Internal. A number of minutes of a lifecycle; null if it says nothing.';
 
 create function postrider.get_ready_steps(p_task_uuid uuid) returns setof postrider.tasker_workflow_steps
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
     select s.*
       from postrider.tasker_workflow_steps s
      where s.task_uuid = p_task_uuid
@@ -242,7 +258,7 @@ create function postrider.get_next_ready_tasks(p_limit integer default 10, p_nam
     p_waiting_for_dependencies_minutes integer default 60, p_waiting_for_retry_minutes integer default 30,
     p_steps_in_process_minutes integer default 30, p_task_max_lifetime_hours integer default 24, p_priority_half_life_minutes integer default 60)
 returns table(task_uuid uuid, namespace_name text, task_name text, state text, priority integer, computed_priority double precision, ready_steps integer)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
     v_now   timestamptz := clock_timestamp();
@@ -272,7 +288,8 @@ begin
                   join postrider.tasker_named_tasks n using (task_namespace_uuid)
                   join postrider.tasker_machine_states st on st.state_machine_id = n.state_machine_id and st.kind in ('initial', 'active', 'waiting')
                   join postrider.tasker_tasks k on k.named_task_uuid = n.named_task_uuid and k.state = st.state
-                       and k.live and k.stale_flagged_at is null
+                       -- Written so that only tasker_tasks_ready can find them: the other indexes have those that wait, too.
+                       and k.ready_at <= v_now and coalesce(k.live, false) and coalesce(k.stale_flagged_at, 'infinity') = 'infinity'
                  where (p_namespace is null or ns.name = p_namespace)
                    and k.state_entered_at >= v_now - make_interval(secs => 60 * coalesce(
                            postrider.task_minutes(n.configuration->'lifecycle', 'max_' || st.state || '_minutes'),
@@ -286,10 +303,6 @@ begin
                            postrider.task_minutes(ns.lifecycle, 'max_duration_minutes'),
                            p_task_max_lifetime_hours * 60))
                 offset 0) q
-         where q.kind = 'initial' or exists (
-                select from postrider.tasker_workflow_steps s
-                 where s.task_uuid = q.task_uuid and s.status in ('pending', 'waiting_for_retry')
-                   and (s.next_retry_at is null or s.next_retry_at <= v_now))
          order by q.weight desc, q.created_at, q.task_uuid
     loop
         select k.state into state

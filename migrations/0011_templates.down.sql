@@ -6,6 +6,7 @@ drop function postrider.template_machine_of(jsonb);
 drop function postrider.template_machine(integer);
 drop function postrider.template_check_machine(jsonb, text);
 drop function postrider.template_check_patterns(jsonb, text);
+drop function postrider.template_check_events(jsonb, text);
 drop function postrider.template_check_steps(jsonb, text);
 drop function postrider.template_check_lifecycle(jsonb, text);
 drop function postrider.template_refuse(text, text);

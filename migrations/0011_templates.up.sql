@@ -56,6 +56,28 @@ end $$;
 comment on function postrider.template_check_steps(jsonb, text) is
 'Internal. Refuses steps of which no task could be made, and cycles, with error 22023.';
 
+create function postrider.template_check_events(p_configuration jsonb, p_whose text) returns void
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+declare
+    v_key   text;
+    v_topic text;
+begin
+    foreach v_key in array array['events', 'start_event'] loop
+        continue when not p_configuration ? v_key;
+        v_topic := p_configuration->v_key->>'topic';
+        if jsonb_typeof(p_configuration->v_key) <> 'object' or v_key = 'start_event' and v_topic is null
+           or v_topic !~ '^[a-zA-Z0-9._-]{1,249}$' or v_topic in ('.', '..') then
+            perform postrider.template_refuse(format('%s of %s needs a Kafka topic name as topic: %s', v_key, p_whose, left((p_configuration->v_key)::text, 300)));
+        end if;
+    end loop;
+    if p_configuration ? 'max_retries'
+       and (jsonb_typeof(p_configuration->'max_retries') <> 'number' or p_configuration->>'max_retries' !~ '^[1-9][0-9]{0,3}$') then
+        perform postrider.template_refuse(format('max_retries of %s is %s; it must be a whole number from 1 to 9999', p_whose, left((p_configuration->'max_retries')::text, 100)));
+    end if;
+end $$;
+comment on function postrider.template_check_events(jsonb, text) is
+'Internal. Refuses a template whose events could not be written, with error 22023.';
+
 create function postrider.template_check_patterns(p_schema jsonb, p_whose text) returns void
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -231,6 +253,7 @@ begin
     v_own := v_namespace || '/' || v_name || '@' || v_version;
     perform postrider.template_check_lifecycle(p_configuration->'lifecycle', v_whose) where p_configuration ? 'lifecycle';
     perform postrider.template_check_steps(p_configuration->'steps', v_whose) where p_configuration ? 'steps';
+    perform postrider.template_check_events(p_configuration, v_whose);
     perform postrider.template_check_patterns(p_configuration->'input_schema', v_whose) where p_configuration ? 'input_schema';
     if v_machine is null and p_configuration ? 'states' then
         v_machine := jsonb_strip_nulls(jsonb_build_object('states', p_configuration->'states', 'transitions', p_configuration->'transitions',
@@ -301,7 +324,7 @@ comment on function postrider.apply_namespace(text, jsonb, text) is
 'Creates a namespace or changes it, and returns its id. p_lifecycle replaces the lifecycle of the namespace, p_description what is said about it; null keeps them. Error 22023 says what is wrong.';
 
 revoke all on function postrider.template_refuse(text, text), postrider.template_check_lifecycle(jsonb, text),
-    postrider.template_check_steps(jsonb, text), postrider.template_check_patterns(jsonb, text),
+    postrider.template_check_steps(jsonb, text), postrider.template_check_events(jsonb, text), postrider.template_check_patterns(jsonb, text),
     postrider.template_check_machine(jsonb, text), postrider.template_machine(integer), postrider.template_machine_of(jsonb), postrider.template_builtin(),
     postrider.template_store_machine(text, jsonb), postrider.apply_template(jsonb, jsonb),
     postrider.apply_namespace(text, jsonb, text) from public;

@@ -349,7 +349,7 @@ begin
         from unnest(v_stale) c where c.moves;
         update postrider.tasker_tasks t
            set state = c.to_state, live = c.to_live, state_entered_at = v_now, sort_key = c.sort_key + 1, stale_flagged_at = null,
-               updated_at = v_now, error_reason = c.error_reason,
+               ready_at = null, updated_at = v_now, error_reason = c.error_reason,
                metadata = jsonb_set(t.metadata, '{error}', c.metadata->'error'),
                dead_letters = case when c.letter_id is null or c.letter_id = any (t.dead_letters) then t.dead_letters else array_append(t.dead_letters, c.letter_id) end
         from unnest(v_stale) c

@@ -107,6 +107,7 @@ language sql stable parallel safe set search_path = pg_catalog, pg_temp as $$
 $$;
 comment on function postrider.task_final_state(uuid, text, boolean) is
 'The archive policy that a task of this template falls under which ended in this state: cancelled; dlq_resolved, if it was ever dead-lettered and was not cancelled; error, if it failed; complete for any other end.';
+revoke all on function postrider.task_final_state(uuid, text, boolean) from public;
 
 -- The walk goes along tasker_tasks_ended, whatever the statistics say: they are wrong after a bulk load.
 create function postrider.archive_completed_tasks(
@@ -132,6 +133,8 @@ declare
     v_found  uuid[];
     v_tasks  uuid[];
     v_finals text[];
+    v_moves  integer[];
+    v_letters integer[];
     v_moved  integer;
 begin
     if p_retention_days is null or p_retention_days < 0 then
@@ -147,9 +150,11 @@ begin
 
     -- Candidates are found without locks, so that a long walk past what must stay keeps nobody waiting.
     select array_agg(c.task_uuid order by c.state_entered_at, c.task_uuid),
-           array_agg(c.final_state order by c.state_entered_at, c.task_uuid), max(c.state_entered_at)
-    into v_found, v_finals, last_entered
-    from (select t.task_uuid, t.state_entered_at, f.final_state
+           array_agg(c.final_state order by c.state_entered_at, c.task_uuid),
+           array_agg(c.sort_key order by c.state_entered_at, c.task_uuid),
+           array_agg(c.letters order by c.state_entered_at, c.task_uuid), max(c.state_entered_at)
+    into v_found, v_finals, v_moves, v_letters, last_entered
+    from (select t.task_uuid, t.state_entered_at, t.sort_key, cardinality(t.dead_letters) as letters, f.final_state
           from postrider.tasker_tasks t
           cross join lateral (select postrider.task_final_state(t.named_task_uuid, t.state, cardinality(t.dead_letters) > 0) as final_state offset 0) f
           where not t.live and t.state_entered_at < v_cutoff
@@ -167,22 +172,32 @@ begin
         select count(*) into steps_archived from unnest(v_tasks) i(task_uuid) join postrider.tasker_workflow_steps s on s.task_uuid = i.task_uuid;
         select count(*) into transitions_archived from unnest(v_tasks) i(task_uuid) join postrider.tasker_task_transitions x on x.task_uuid = i.task_uuid;
     else
-        -- Somebody may have been quicker, and somebody may be at work on one: those are for another time. Who
-        -- writes a dead letter holds the lock, so what it says of them is final here.
+        -- Somebody may have been quicker, and somebody may be at work on one: those are for another time. What moves
+        -- a task, or writes a dead letter of it, holds its lock and changes one of these two numbers. Without a new
+        -- letter a task whose investigations are closed stays so.
         select array_agg(k.task_uuid), array_agg(k.final_state) into v_tasks, v_finals
         from (select t.task_uuid, c.final_state
-              from unnest(v_found, v_finals) c(task_uuid, final_state)
+              from unnest(v_found, v_finals, v_moves, v_letters) c(task_uuid, final_state, sort_key, letters)
               join postrider.tasker_tasks t on t.task_uuid = c.task_uuid
-              where not t.live and t.state_entered_at < v_cutoff
-                and c.final_state = postrider.task_final_state(t.named_task_uuid, t.state, cardinality(t.dead_letters) > 0)
-                and postrider.dlq_task_closed(t.task_uuid, t.dead_letters)
+              where t.sort_key = c.sort_key and cardinality(t.dead_letters) = c.letters
               for update of t skip locked) k;
         v_tasks := coalesce(v_tasks, '{}');
 
-        perform postrider.task_event(t.task_uuid, 'archived', jsonb_build_object('from_state', t.state, 'to_state', t.state, 'sort_key', t.sort_key,
-            'actor', null, 'reason', 'ended longer ago than the retention', 'metadata', null, 'final_state', i.final_state, 'archived_at', v_began))
-        from unnest(v_tasks, v_finals) i(task_uuid, final_state)
-        join postrider.tasker_tasks t on t.task_uuid = i.task_uuid;
+        -- As task_event does for one.
+        insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers)
+        select e.event_id, 'task', e.topic, convert_to(e.task_uuid::text, 'UTF8'),
+               convert_to(jsonb_build_object('task_uuid', e.task_uuid, 'namespace_name', e.namespace, 'task_name', e.template, 'version', e.version,
+                   'occurred_at', v_began, 'from_state', e.state, 'to_state', e.state, 'sort_key', e.sort_key, 'actor', null,
+                   'reason', 'ended longer ago than the retention', 'metadata', null, 'final_state', e.final_state, 'archived_at', v_began)::text, 'UTF8'),
+               postrider.task_event_headers(e.event_id, 'postrider.task.archived.v1', e.namespace, e.template, e.task_uuid, v_began)
+        from (select gen_random_uuid() as event_id, t.task_uuid, t.state, t.sort_key, i.final_state, s.name as namespace, n.name as template, n.version,
+                     coalesce(n.configuration->'events'->>'topic', g.lifecycle_topic) as topic
+              from unnest(v_tasks, v_finals) i(task_uuid, final_state)
+              join postrider.tasker_tasks t on t.task_uuid = i.task_uuid
+              join postrider.tasker_named_tasks n on n.named_task_uuid = t.named_task_uuid
+              join postrider.tasker_task_namespaces s on s.task_namespace_uuid = n.task_namespace_uuid
+              cross join postrider.tasker_settings g
+              offset 0) e;
 
         -- What is inserted is what was deleted: a row cannot be in both places, nor in none.
         with gone as (
@@ -213,10 +228,10 @@ begin
             returning t.*, i.final_state)
         insert into postrider.tasker_tasks_archive
             (task_uuid, named_task_uuid, state, live, state_entered_at, sort_key, context, priority, retry_count, idempotency_key,
-             error_reason, metadata, stale_flagged_at, dead_letters, created_at, updated_at, completed_at,
+             error_reason, metadata, stale_flagged_at, dead_letters, ready_at, created_at, updated_at, completed_at,
              namespace_name, task_name, task_version, final_state, archived_at)
         select g.task_uuid, g.named_task_uuid, g.state, g.live, g.state_entered_at, g.sort_key, g.context, g.priority, g.retry_count, g.idempotency_key,
-               g.error_reason, g.metadata, g.stale_flagged_at, g.dead_letters, g.created_at, g.updated_at, g.completed_at,
+               g.error_reason, g.metadata, g.stale_flagged_at, g.dead_letters, g.ready_at, g.created_at, g.updated_at, g.completed_at,
                s.name, n.name, n.version, g.final_state, v_began
         from gone g
         join postrider.tasker_named_tasks n on n.named_task_uuid = g.named_task_uuid

@@ -151,7 +151,7 @@ comment on view postrider.v_task_staleness_monitoring is
 'Live tasks by state: how many, how long they have been in it, and how many for more than an hour or a day. warning counts those past 80 % of a threshold of theirs (of the state, or of their lifetime) and not past one; stale those past one. top_stale_tasks are the hundred longest stays of more than an hour, the longest first. as_of says when it was counted: at most five minutes ago.';
 
 drop index postrider.dlq_entry_reason;
-create index dlq_entry_dashboard on postrider.dlq_entry (dlq_reason, resolution_status, dlq_timestamp);
+create index dlq_entry_dashboard on postrider.dlq_entry (dlq_reason, dlq_timestamp) include (resolution_status);
 comment on index postrider.dlq_entry_dashboard is 'Statistics per reason, from the index alone.';
 
 create view postrider.v_dlq_dashboard as

@@ -208,6 +208,12 @@ func TestDevDemo(t *testing.T) {
 	}
 	// What the demonstration does wrong on purpose.
 	awaitRow(ctx, t, conn, `select dlq_entry_uuid::text from postrider.dlq_entry where error_code = 'INVALID_HEADERS' limit 1`)
+	// A task of its warehouse gets stuck, and is found while one watches.
+	stuck := awaitRow(ctx, t, conn, `select dlq_entry_uuid::text from postrider.dlq_entry where subject_type = 'task' and dlq_reason = 'staleness_timeout' limit 1`)
+	shown, err = exec.CommandContext(ctx, program, "dlq", "show", stuck, "--database-url", p.database).CombinedOutput()
+	if err != nil || !strings.Contains(string(shown), "steps_in_process") || !strings.Contains(string(shown), "ship_order") {
+		t.Errorf("postrider dlq show: %v\n%s", err, shown)
+	}
 	conn.Close(ctx)
 	p.interrupt()
 

@@ -2,6 +2,7 @@ package dlqtest
 
 import (
 	"encoding/binary"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -48,6 +49,24 @@ func Event(n, episode int) dlq.Record {
 			h(outbox.HeaderCreatedAt, Start.Format(time.RFC3339Nano)),
 			h(outbox.HeaderPayload, outbox.PayloadInline),
 			h(outbox.HeaderPayloadBytes, strconv.Itoa(len(value))),
+		},
+	}
+}
+
+// Task returns the dead-letter record of a stay of task n, as the ledger writes it.
+func Task(n, stay int) dlq.Record {
+	id := EventID(n).String()
+	at := Start.Add(time.Duration(n)*time.Second + time.Duration(stay)*time.Minute)
+	value := fmt.Sprintf(`{"letter_id": "task:%[1]s:%[2]d:staleness_timeout", "task_uuid": "%[1]s", "namespace_name": "payments",
+		"task_name": "charge", "version": "1.0.0", "dlq_reason": "staleness_timeout", "original_state": "waiting_for_retry",
+		"dead_lettered_at": "%[3]s", "error_code": "STALENESS_TIMEOUT", "error_message": "31 minutes in waiting_for_retry",
+		"metadata": {"threshold_minutes": 30}, "snapshot": {"state": "error", "stay": %[2]d}}`, id, stay, at.Format(time.RFC3339Nano))
+	return dlq.Record{
+		Topic: "postrider.dlq", Offset: int64(n), Timestamp: at.Add(time.Second), Key: []byte(id), Value: []byte(value),
+		Headers: []outbox.Header{
+			{Name: "ce_type", Value: []byte(dlq.TaskLetterType)},
+			{Name: "ce_subject", Value: []byte(id)},
+			{Name: outbox.HeaderEventID, Value: []byte(EventID(n + 1<<20 + stay).String())},
 		},
 	}
 }

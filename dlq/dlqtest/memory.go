@@ -78,7 +78,7 @@ func (m *Memory) open(l dlq.Letter, predecessor uuid.UUID) *dlq.Entry {
 		UUID: uuid.Must(uuid.NewV7()), Subject: l.Subject, OriginalState: l.OriginalState, Reason: l.Reason,
 		DeadLetteredAt: cmp.Or(l.DeadLetteredAt(), now), Status: dlq.Pending, Topic: l.OriginTopic,
 		ErrorCode: l.ErrorCode, ErrorMessage: l.ErrorMessage, Occurrences: 1, LastOccurredAt: cmp.Or(l.OccurredAt(), now),
-		PredecessorUUID: predecessor, Snapshot: dlq.Snapshot(l), CreatedAt: now, UpdatedAt: now,
+		PredecessorUUID: predecessor, Snapshot: dlq.Snapshot(l), Metadata: l.Metadata, CreatedAt: now, UpdatedAt: now,
 	}
 	m.entries = append(m.entries, e)
 	return e

@@ -45,6 +45,7 @@ func Suite(t *testing.T, empty func(t *testing.T) Subject) {
 		"CapsTheLettersOfAnEntry":    capsTheLettersOfAnEntry,
 		"SnapshotsAreNotRewritten":   snapshotsAreNotRewritten,
 		"LettersWithoutAnyTimeStamp": lettersWithoutAnyTimestamp,
+		"Tasks":                      tasks,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -77,5 +77,6 @@ func entryColumns(cs []*candidate) []any {
 			}
 			return string(dlq.Snapshot(*c.first))
 		}),
+		column(cs, func(c C) string { return string(c.first.Metadata) }),
 	}
 }

@@ -172,8 +172,10 @@ func open(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	for _, c := range cs {
 		bySubject[c.subject] = c
 	}
-	// A snapshot shows at most what dlq.MaxSnapshotBytes allows, of three parts.
-	size := func(c *candidate) int { return 1024 + min(letterSize(c.first), 4*dlq.MaxSnapshotBytes) }
+	// A snapshot shows at most what dlq.MaxSnapshotBytes allows, of three parts; that of a task is its own.
+	size := func(c *candidate) int {
+		return 1024 + min(letterSize(c.first), 4*dlq.MaxSnapshotBytes) + len(c.first.TaskSnapshot) + len(c.first.Metadata)
+	}
 	for _, portion := range portions(cs, statementBytes, size) {
 		rows, err := tx.Query(ctx, entryOpen, entryColumns(portion)...)
 		if err != nil {

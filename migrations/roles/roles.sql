@@ -69,6 +69,8 @@ grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_g
 grant execute on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid),
     postrider.refresh_dashboards(integer, integer, integer, integer, interval) to postrider_relay;
 
+-- Giving up an event moves the task that it belongs to, at once or soon after.
+grant execute on function postrider.task_events_dead_lettered(bigint[]), postrider.task_events_catch_up(integer) to postrider_relay;
 -- The detector of stale tasks. What serve writes for the functions of the ledger when it starts, and what detectors
 -- note and pause.
 grant execute on function
@@ -96,6 +98,9 @@ grant execute on function postrider.create_task(text, text, jsonb, text, integer
     postrider.transition_task_state_atomic(uuid, text, text, jsonb), postrider.evaluate_task(uuid),
     postrider.step_action(uuid, uuid, text, text, text, jsonb), postrider.cancel_task(uuid, text, text),
     postrider.worker_heartbeat(text, text), postrider.get_ready_steps(uuid), postrider.task_snapshot(uuid, boolean) to postrider_operator;
+-- They retry tasks, dead-letter them by hand, and read them, which may archive them.
+grant execute on function postrider.task_events_dead_lettered(bigint[]), postrider.retry_task(uuid, text),
+    postrider.dead_letter_task(uuid, text, text), postrider.archive_on_read(uuid, interval), postrider.read_task(uuid) to postrider_operator;
 -- They archive by hand, and look at dashboards.
 grant execute on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid),
     postrider.refresh_dashboards(integer, integer, integer, integer, interval),

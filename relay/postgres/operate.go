@@ -94,6 +94,9 @@ func (s *Store) Skip(ctx context.Context, id int64, reason string) error {
 		if _, err := tx.Exec(ctx, skipEvent, id, text("skipped by hand: "+reason)); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, moveTasks, []int64{id}); err != nil {
+			return err
+		}
 		if e.hold == nil || !e.about {
 			return nil
 		}

@@ -34,6 +34,7 @@ var (
 	settleDeleted   = query("settle_deleted")
 	settleExhausted = query("settle_exhausted")
 	settleScheduled = query("settle_scheduled")
+	moveTasks       = query("move_tasks")
 	upsertHolds     = query("upsert_holds")
 	parkShards      = query("park_shards")
 	parkEvents      = query("park_events")

@@ -112,6 +112,7 @@ func queueExhausted(b *pgx.Batch, fs []relay.Failure) {
 		f.add(fs[i].ID, &fs[i])
 	}
 	b.Queue(settleExhausted, f.ids, f.attempts, f.classes, f.codes, f.errors)
+	b.Queue(moveTasks, f.ids)
 }
 
 func queueScheduled(b *pgx.Batch, ss []relay.Schedule) {

@@ -8,7 +8,7 @@ import (
 )
 
 // maxEnvironments bounds the work of checking them all.
-const maxEnvironments = 50
+const maxEnvironments = 20
 
 // overridable are the keys that an environment may change. What identifies a template, and its machine, is the
 // same everywhere.

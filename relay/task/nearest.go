@@ -7,7 +7,7 @@ const maxCompared = 80
 // name, empty if none is near.
 func nearest[T ~string](name string, candidates []T) string {
 	name = name[:min(len(name), maxCompared)]
-	best, fewest := "", len(name)/2+2
+	best, fewest := "", len(name)/2+1
 	for _, c := range candidates {
 		if len(c)-len(name) >= fewest || len(name)-len(c) >= fewest {
 			continue

@@ -12,7 +12,7 @@ import (
 const (
 	maxBytes  = 1 << 20
 	maxDepth  = 64
-	maxDigits = 100
+	maxDigits = 500
 )
 
 // nodeKind is what JSON would call a value.
@@ -145,12 +145,18 @@ func validPrefix(data []byte) int {
 	return n
 }
 
-// number checks that the database can hold a number, given as JSON writes it.
+// number checks that the database can hold a number, given as JSON writes it, and can give it back: it writes
+// numbers out in full, without an exponent.
 func (n *node) number(text, path string, ps *problems) {
 	n.kind, n.text = numberNode, text
+	mantissa, power, _ := strings.Cut(strings.ToLower(text), "e")
+	exponent := 0
 	f, err := strconv.ParseFloat(text, 64)
-	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
-	if err != nil || len(text) > maxDigits || f == 0 && strings.ContainsAny(mantissa, "123456789") {
+	if power != "" && err == nil {
+		exponent, err = strconv.Atoi(power)
+	}
+	digits := len(mantissa) - strings.Count(mantissa, "-") - strings.Count(mantissa, ".")
+	if err != nil || digits > maxDigits || max(exponent, -exponent) > maxDigits-digits || f == 0 && strings.ContainsAny(mantissa, "123456789") {
 		ps.add(n, path, "the number %s is out of range; write it as a text, in quotes", shown(text))
 		n.text = "0"
 	}

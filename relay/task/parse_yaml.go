@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -31,11 +32,17 @@ func parseYAML(data []byte, ps *problems) *node {
 		ps.add(&node{line: 1}, "", "it is empty; a template has at least name, namespace_name and version")
 		return nil
 	case err != nil:
-		at := &node{line: 1}
+		at, where := &node{line: 1}, ""
+		text := yamlError.ReplaceAllString(err.Error(), "")
 		if place := yamlError.FindStringSubmatch(err.Error()); place != nil && place[1] != "" {
 			at.line, _ = strconv.Atoi(place[1])
+			// The library counts the lines of these from 0, and names where the broken list or mapping begins.
+			if strings.HasPrefix(text, "did not find expected") {
+				at.line++
+				where = " in what begins here"
+			}
 		}
-		ps.add(at, "", "it is not valid YAML: %s", shown(yamlError.ReplaceAllString(err.Error(), "")))
+		ps.add(at, "", "it is not valid YAML%s: %s", where, shown(text))
 		return nil
 	}
 	return fromYAML(document.Content[0], "", 1, ps)

@@ -2,7 +2,9 @@ package task
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
+	"slices"
 )
 
 var versionForm = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})$`)
@@ -94,12 +96,19 @@ func readLifecycle(n *node, path string, ps *problems) (*Lifecycle, []placed) {
 		keyAutoFail:        func(n *node, path string) { l.AutoFailOnTimeout = ps.boolean(n, path) },
 		keyAutoDLQ:         func(n *node, path string) { l.AutoDLQOnTimeout = ps.boolean(n, path) },
 	}
+	names := append(slices.Sorted(maps.Keys(known)), stateKey("<state>"))
 	for _, p := range n.pairs {
-		state, ok := keyState(p.key.text)
-		if !ok || p.key.text == keyMaxDuration {
+		key := p.key.text
+		if _, own := known[key]; own {
 			continue
 		}
-		known[p.key.text] = func(n *node, path string) {
+		state, ok := keyState(key)
+		if !ok {
+			ps.add(p.key, within(path, key), "unknown key%s", meant(ps, key, "key", names))
+			known[key] = func(*node, string) {}
+			continue
+		}
+		known[key] = func(n *node, path string) {
 			if l.MaxStateMinutes == nil {
 				l.MaxStateMinutes = map[string]int{}
 			}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // schemaTypes are the words of the keyword type.
@@ -17,6 +18,9 @@ type keyword func(n *node, path string, ps *problems)
 // It is filled by init, because schemas contain schemas.
 var schemaKeywords map[string]keyword
 
+// supported names them in messages.
+var supported string
+
 func init() {
 	note := func(*node, string, *problems) {}
 	schemaKeywords = map[string]keyword{
@@ -28,6 +32,7 @@ func init() {
 		"$schema": note, "$id": note, "$comment": note, "title": note, "description": note, "default": note,
 		"examples": note, "deprecated": note, "readOnly": note, "writeOnly": note, "format": note,
 	}
+	supported = join(SchemaKeywords())
 }
 
 // SchemaKeywords returns the keywords of JSON Schema that an input_schema may have, sorted.
@@ -48,7 +53,7 @@ func checkSchema(n *node, path string, ps *problems) {
 		if check, ok := schemaKeywords[p.key.text]; ok {
 			check(p.value, path, ps)
 		} else {
-			ps.add(p.key, path, "the keyword is not supported; there are %s", join(SchemaKeywords()))
+			ps.add(p.key, path, "the keyword is not supported; there are %s", supported)
 		}
 	}
 }
@@ -102,7 +107,7 @@ func checkPattern(n *node, path string, ps *problems) {
 		return
 	}
 	if _, err := regexp.Compile(text); err != nil {
-		ps.add(n, path, "is not a regular expression: %s", shown(err.Error()))
+		ps.add(n, path, "is not a regular expression: %s", shown(strings.TrimPrefix(err.Error(), "error parsing regexp: ")))
 	}
 }
 

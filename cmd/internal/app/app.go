@@ -76,7 +76,9 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	// What stands above is stopped after what stands below.
-	for _, make := range []func(context.Context) error{a.openService, a.openPublisher, a.makeCollector, a.makeArchiver, a.makeDetector, a.makeRelay, a.listen} {
+	for _, make := range []func(context.Context) error{
+		a.openService, a.openPublisher, a.makeCollector, a.makeArchiver, a.makeDetector, a.makeFollower, a.makeRelay, a.listen,
+	} {
 		if err := make(ctx); err != nil {
 			return nil, err
 		}

@@ -18,7 +18,9 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	kafkatest.Main(kafkatest.RunnerFunc(func() int { return pgtest.Run(m) }))
+}
 
 var tooLarge = outbox.Message{Topic: "orders", Key: []byte("large"), Payload: make([]byte, 2<<20)}
 

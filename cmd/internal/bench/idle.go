@@ -32,7 +32,7 @@ func idle(ctx context.Context, r *rig, b *broker, t *table) error {
 			return err
 		}
 		without = append(without, share)
-		c, err := r.startRelay(b, d.url, relaySide{days: 30, roles: "relay,collector,http"}, "idle")
+		c, err := r.startRelay(b, d.url, relaySide{days: 30, roles: "relay,collector,archiver,http"}, "idle")
 		if err == nil {
 			if err = c.start(); err == nil {
 				share, err = r.idleOnce(ctx, b, c)

@@ -72,7 +72,8 @@ func playPeer(ctx context.Context) error {
 var tiny = []string{"-brokers", "kfake", "-runs", "1", "-events", "2000", "-batches", "500", "-workers", "1,2", "-duration", "400ms",
 	"-rate", "200", "-slow-duration", "600ms", "-clients", "4", "-flat-warm", "2000", "-flat-window", "16000", "-flat-pending", "30000",
 	"-flat-published", "3000", "-flat-parked", "500", "-flat-failed-keys", "50", "-idle-duration", "500ms", "-peer-events", "500",
-	"-stale-healthy", "2000,4000", "-stale-tasks", "300", "-stale-detectors", "2", "-hour-duration", "2400ms", "-hour-rate", "200", "-keys", "50"}
+	"-stale-healthy", "2000,4000", "-stale-tasks", "300", "-stale-detectors", "2", "-archive-tasks", "1500", "-view-tasks", "2000",
+	"-hour-duration", "2400ms", "-hour-rate", "200", "-keys", "50"}
 
 // figures are the cells that a row of each scenario must have.
 var figures = map[string]struct {
@@ -87,6 +88,7 @@ var figures = map[string]struct {
 	"memory":  {3, []string{"peak MiB (VmHWM)", "largest sample MiB (RSS)"}},
 	"idle":    {2, []string{"PostgreSQL"}},
 	"stale":   {5, nil},
+	"archive": {8, nil},
 	"peers":   {6, []string{"events/s", "CPU s per 100k: relay"}},
 	"hour":    {7, []string{"events/s", "p99 ms", "table MiB", "dead rows"}},
 }

@@ -27,6 +27,8 @@ type options struct {
 	hourRate, hourDays                                int
 	staleHealthy                                      []int
 	staleTasks, staleDetectors                        int
+	archivePause                                      time.Duration
+	archiveTasks, viewTasks                           int
 	json, markdown, profile                           string
 	quick                                             bool
 }
@@ -72,6 +74,9 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.Func("stale-healthy", "stale: numbers of healthy tasks, with commas (default 100000,1000000,5000000)", numbers(&o.staleHealthy))
 	f.IntVar(&o.staleTasks, "stale-tasks", 10_000, "stale: stale tasks among them")
 	f.IntVar(&o.staleDetectors, "stale-detectors", 4, "stale: detectors at once")
+	f.IntVar(&o.archiveTasks, "archive-tasks", 100_000, "archive: tasks to archive")
+	f.DurationVar(&o.archivePause, "archive-pause", 0, "archive: rest between two batches; postrider serve rests 100ms")
+	f.IntVar(&o.viewTasks, "view-tasks", 1_000_000, "archive: live tasks, and archived ones, that the views are about")
 	f.StringVar(&o.json, "json", "", "write the results as JSON into this `file`")
 	f.StringVar(&o.markdown, "markdown", "", "put the tables into this markdown `file`, each in its place")
 	f.StringVar(&o.profile, "profile", "", "write CPU profiles of the relays into this `folder`")
@@ -102,6 +107,7 @@ var quick = map[string]string{
 	"flat-warm": "10000", "flat-window": "40000", "flat-pending": "200000", "flat-published": "300000",
 	"flat-parked": "20000", "flat-failed-keys": "200", "idle-duration": "5s", "peer-events": "5000",
 	"peer-limit": "15s", "hour-duration": "60s", "stale-healthy": "20000,100000", "stale-tasks": "2000",
+	"archive-tasks": "5000", "view-tasks": "50000",
 }
 
 func split(list string) []string {
@@ -150,6 +156,7 @@ func (o *options) validate() error {
 		"runs": o.runs, "events": o.events, "keys": o.keys, "rate": o.rate, "slow-rate": o.slowRate, "clients": o.clients,
 		"flat-warm": o.flatWarm, "flat-window": o.flatWindow, "flat-published": o.flatPublished, "flat-parked": o.flatParked,
 		"flat-failed-keys": o.flatHolds, "peer-events": o.peerEvents, "hour-rate": o.hourRate,
+		"archive-tasks": o.archiveTasks, "view-tasks": o.viewTasks,
 		"duration": int(o.duration), "slow-duration": int(o.slowDuration), "idle-duration": int(o.idleDuration),
 		"stale-tasks": o.staleTasks, "stale-detectors": o.staleDetectors,
 		"peer-limit": int(o.peerLimit), "hour-duration": int(o.hourDuration),
@@ -161,6 +168,8 @@ func (o *options) validate() error {
 	switch {
 	case o.payload < seqBytes:
 		return fmt.Errorf("-payload is %d, it must be at least %d", o.payload, seqBytes)
+	case o.archivePause < 0:
+		return fmt.Errorf("-archive-pause is %v, it must not be negative", o.archivePause)
 	case o.hourDays < 0:
 		return fmt.Errorf("-hour-days is %d, it must not be negative", o.hourDays)
 	case o.flatPending < o.smallBacklog():

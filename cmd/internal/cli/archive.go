@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -187,20 +188,9 @@ func (c *commands) archiveShow() *cobra.Command {
 				return usagef("%q is not the id of a task; postrider archive list shows them", shorten(args[0], 80))
 			}
 			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
-				archive := ledgerpostgres.NewArchive(pool)
-				var v archivedView
-				var err error
-				if v.ArchivedTask, err = archive.Task(cmd.Context(), id); errors.Is(err, ledger.ErrNotArchived) {
+				v, err := readArchived(cmd.Context(), ledgerpostgres.NewArchive(pool), id)
+				if errors.Is(err, ledger.ErrNotArchived) {
 					return fmt.Errorf("there is no task %s in the archive; postrider archive list shows those there are", id)
-				}
-				if err == nil {
-					v.Steps, err = archive.Steps(cmd.Context(), id)
-				}
-				if err == nil {
-					v.Transitions, err = archive.Transitions(cmd.Context(), id)
-				}
-				if err == nil {
-					v.StepTransitions, err = archive.StepTransitions(cmd.Context(), id)
 				}
 				if err != nil {
 					return err
@@ -211,6 +201,20 @@ func (c *commands) archiveShow() *cobra.Command {
 	}
 	out.bind(cmd)
 	return cmd
+}
+
+// readArchived reads an archived task whole.
+func readArchived(ctx context.Context, archive ledger.ArchiveReader, id uuid.UUID) (v archivedView, err error) {
+	if v.ArchivedTask, err = archive.Task(ctx, id); err == nil {
+		v.Steps, err = archive.Steps(ctx, id)
+	}
+	if err == nil {
+		v.Transitions, err = archive.Transitions(ctx, id)
+	}
+	if err == nil {
+		v.StepTransitions, err = archive.StepTransitions(ctx, id)
+	}
+	return v, err
 }
 
 func showArchived(w io.Writer, v archivedView) error {

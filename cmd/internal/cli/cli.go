@@ -100,7 +100,7 @@ or setting.`,
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}")
 	c.settings.bindCommon(root.PersistentFlags())
-	root.AddCommand(c.serve(), c.dev(), c.migrate(), c.outbox(), c.task(), c.dlq(), c.archive(), c.config(), c.version())
+	root.AddCommand(c.serve(), c.dev(), c.migrate(), c.outbox(), c.dlq(), c.task(), c.template(), c.archive(), c.config(), c.version())
 	return root
 }
 

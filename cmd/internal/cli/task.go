@@ -25,7 +25,7 @@ func (c *commands) task() *cobra.Command {
 		RunE:  c.group,
 	}
 	cmd.AddCommand(c.taskCreate(), c.taskList(), c.taskShow(), c.taskSteps(), c.taskTransitions(), c.taskTransition(), c.taskStep(),
-		c.taskCancel(), c.taskHeartbeat(), c.taskDetectStale(), c.taskDetector())
+		c.taskRetry(), c.taskDLQ(), c.taskCancel(), c.taskHeartbeat(), c.taskDetectStale(), c.taskDetector())
 	return cmd
 }
 
@@ -34,7 +34,7 @@ func (c *commands) withLedger(ctx context.Context, do func(postgres.Ledger) erro
 	return c.withPool(ctx, func(pool *pgxpool.Pool) error {
 		err := do(postgres.On(pool))
 		if errors.Is(err, ledger.ErrNotFound) && !strings.Contains(err.Error(), "postrider ") {
-			return fmt.Errorf("%w; postrider task list shows those there are", err)
+			return fmt.Errorf("%w; postrider task list shows those there are, postrider archive list those that were archived", err)
 		}
 		return err
 	})
@@ -134,7 +134,10 @@ func (c *commands) taskShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a task: where it stands, its steps, its history",
-		Args:  exactly("ID"),
+		Long: `Show a task: where it stands, its steps, its history. A dead-lettered task that did not change for 7 days is
+moved to the archived state of its machine by that, if it has one. A task in the archive is shown as postrider
+archive show does.`,
+		Args: exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
 				return err
@@ -143,11 +146,30 @@ func (c *commands) taskShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
+			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
+				l := postgres.On(pool)
+				if _, err := l.ArchiveOnRead(cmd.Context(), id); err != nil {
+					return err
+				}
 				view, err := readTask(cmd.Context(), l, id)
+				if errors.Is(err, ledger.ErrNotFound) {
+					old, archiveErr := readArchived(cmd.Context(), postgres.NewArchive(pool), id)
+					if errors.Is(archiveErr, ledger.ErrNotArchived) {
+						return fmt.Errorf("%w, nor is it in the archive; postrider task list shows those there are", err)
+					}
+					if archiveErr != nil {
+						return archiveErr
+					}
+					return out.print(c.stdout, old, func(w io.Writer) error { return showArchived(w, old) })
+				}
 				if err != nil {
 					return err
 				}
+				undelivered, err := l.Undelivered(cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+				view.Undelivered = undelivered
 				return out.print(c.stdout, view, func(w io.Writer) error { return showTask(w, view) })
 			})
 		},
@@ -161,6 +183,8 @@ type taskView struct {
 	ledger.Task
 	Steps       []ledger.Step       `json:"steps"`
 	Transitions []ledger.Transition `json:"transitions"`
+	// Undelivered is what task show alone reads.
+	Undelivered []ledger.UndeliveredEvent `json:"undelivered_events,omitempty"`
 }
 
 func readTask(ctx context.Context, l postgres.Ledger, id uuid.UUID) (taskView, error) {
@@ -176,7 +200,7 @@ func readTask(ctx context.Context, l postgres.Ledger, id uuid.UUID) (taskView, e
 	if err != nil {
 		return taskView{}, err
 	}
-	return taskView{task, filled(steps), filled(transitions)}, nil
+	return taskView{Task: task, Steps: filled(steps), Transitions: filled(transitions)}, nil
 }
 
 // filled is a slice that JSON shows as a list when it is empty.
@@ -219,6 +243,12 @@ func showTask(w io.Writer, v taskView) error {
 	if len(v.Steps) > 0 {
 		fmt.Fprintln(w, "\nSteps:")
 		if err := stepTable(w, v.Steps); err != nil {
+			return err
+		}
+	}
+	if len(v.Undelivered) > 0 {
+		fmt.Fprintln(w, "\nEvents that could not be delivered, and did not move the task at once:")
+		if err := undeliveredTable(w, v.Undelivered); err != nil {
 			return err
 		}
 	}

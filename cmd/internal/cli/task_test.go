@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -88,6 +89,23 @@ func TestTaskShow(t *testing.T) {
 	if strings.Contains(shown, "\x1b") {
 		t.Errorf("a control character in %q", shown)
 	}
+}
+
+// TestTaskShowOfTheArchive: a task is shown wherever it is.
+func TestTaskShowOfTheArchive(t *testing.T) {
+	t.Parallel()
+	db, pool := shop(t)
+	id := createOrder(t, db)
+	succeed(t, db, "task", "cancel", id)
+	ledgertest.Age(t, pool, uuid.MustParse(id), 40*24*time.Hour)
+	if _, err := pool.Exec(t.Context(), `select postrider.archive_completed_tasks(p_dry_run => false, p_archive_cancelled => true)`); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, succeed(t, db, "task", "show", id), "Archived", "as cancelled", "shop/order@1.0.0", "reserve", "charge")
+	if got := decode[archivedView](t, succeed(t, db, "task", "show", id, "-o", "json")); got.TaskUUID.String() != id || len(got.Steps) != 2 {
+		t.Errorf("the archived task is %+v", got)
+	}
+	contains(t, fail(t, db, "task", "steps", id), "not found", "postrider archive list")
 }
 
 func TestTaskList(t *testing.T) {
@@ -177,7 +195,7 @@ func TestTaskRefusals(t *testing.T) {
 		"task create shop/none":                               "no template shop/none",
 		"task create shop/order@3.0.0":                        "It has the versions 1.0.0",
 		"task show x":                                         `"x" is not the id of a task`,
-		"task show " + nobody:                                 "not found; postrider task list shows those there are",
+		"task show " + nobody:                                 "not found, nor is it in the archive; postrider task list",
 		"task steps " + nobody:                                "not found",
 		"task transitions " + nobody:                          "not found",
 		"task list --limit 0":                                 "--limit is 0; it must be from 1 to 1000",

@@ -1,6 +1,6 @@
 // Package demo is a small order service that shows what Postrider does: it writes orders into its
 // own table and their events into the outbox, in one transaction each, some of which can never be
-// delivered, and prints what became of them.
+// delivered; its warehouse works on tasks, some of which get stuck. It prints what became of them.
 package demo
 
 import (
@@ -35,18 +35,22 @@ type Config struct {
 	Out io.Writer
 	// Interval is the pause between two transactions. Defaults to 50ms, which is 20 a second.
 	Interval time.Duration
+	// Round is the pause between two rounds of the warehouse. Defaults to 300ms, which is about a task a
+	// second.
+	Round time.Duration
 	// Summary is the pause between two lines. Defaults to 2s.
 	Summary time.Duration
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
 }
 
-// Demo is the order service and its line of numbers.
+// Demo is the order service, its warehouse and its line of numbers.
 type Demo struct {
-	cfg    Config
-	log    *slog.Logger
-	writer *writer
-	tally  *tally
+	cfg       Config
+	log       *slog.Logger
+	writer    *writer
+	warehouse *warehouse
+	tally     *tally
 }
 
 //go:embed queries/schema.sql
@@ -63,6 +67,9 @@ func New(ctx context.Context, cfg Config) (*Demo, error) {
 	if cfg.Interval == 0 {
 		cfg.Interval = 50 * time.Millisecond
 	}
+	if cfg.Round == 0 {
+		cfg.Round = 300 * time.Millisecond
+	}
 	if cfg.Summary == 0 {
 		cfg.Summary = 2 * time.Second
 	}
@@ -72,17 +79,22 @@ func New(ctx context.Context, cfg Config) (*Demo, error) {
 	if _, err := cfg.Pool.Exec(ctx, schemaSQL); err != nil {
 		return nil, fmt.Errorf("demo: create the table of orders: %w", err)
 	}
+	w, err := newWarehouse(ctx, cfg.Pool)
+	if err != nil {
+		return nil, err
+	}
 	t, err := newTally(ctx, cfg.Pool)
 	if err != nil {
 		return nil, err
 	}
-	return &Demo{cfg: cfg, log: cfg.Logger.With("component", "demo"), writer: newWriter(cfg.Pool), tally: t}, nil
+	return &Demo{cfg: cfg, log: cfg.Logger.With("component", "demo"), writer: newWriter(cfg.Pool), warehouse: w, tally: t}, nil
 }
 
 // Run writes and prints until ctx ends. A failure is logged and the next transaction is tried.
 func (d *Demo) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { d.every(ctx, d.cfg.Interval, "write", d.writer.runOnce) })
+	wg.Go(func() { d.every(ctx, d.cfg.Round, "work", d.warehouse.runOnce) })
 	wg.Go(func() { d.every(ctx, d.cfg.Summary, "summary", d.print) })
 	wg.Wait()
 }
@@ -113,6 +125,7 @@ func (d *Demo) print(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	n.Tasks, n.Finished = d.warehouse.created.Load(), d.warehouse.finished.Load()
 	_, err = fmt.Fprintln(d.cfg.Out, n)
 	return err
 }

@@ -107,7 +107,9 @@ func TestTally(t *testing.T) {
 	expect("the same again", first)
 	exec(`update postrider.outbox_event set state = 'published' where topic = 'demo' and state = 'pending'`)
 	expect("all settled", Numbers{Written: 3000, Published: 3000 - first.DeadLettered, DeadLettered: first.DeadLettered})
-	expect("and again", Numbers{Written: 3000, Published: 3000 - first.DeadLettered, DeadLettered: first.DeadLettered})
+	exec(`insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot)
+		values ('task', 'a', 'x', 'manual_dlq', now(), now(), '{}'), ('event', 'b', 'x', 'undeliverable', now(), now(), '{}')`)
+	expect("and again", Numbers{Written: 3000, Published: 3000 - first.DeadLettered, DeadLettered: first.DeadLettered, Investigations: 2, Stuck: 1})
 }
 
 // lines hands every line on.

@@ -19,16 +19,18 @@ var tallySQL string
 type Numbers struct {
 	// Written events, and what became of them so far; Waiting are all others.
 	Written, Published, Waiting, DeadLettered int64
-	// Investigations are the pending ones.
-	Investigations int64
+	// Investigations are the pending ones; Stuck of them are about tasks.
+	Investigations, Stuck int64
+	// Tasks were created by the warehouse, and Finished of them are done.
+	Tasks, Finished int64
 	// Rate is how many were published per second since the last line.
 	Rate float64
 }
 
 // String is one line.
 func (n Numbers) String() string {
-	return fmt.Sprintf("demo: written %d, published %d, waiting %d, dead-lettered %d, investigations %d, %.0f published/s",
-		n.Written, n.Published, n.Waiting, n.DeadLettered, n.Investigations, n.Rate)
+	return fmt.Sprintf("demo: written %d, published %d, waiting %d, dead-lettered %d, tasks %d, finished %d, investigations %d (tasks %d), %.0f published/s",
+		n.Written, n.Published, n.Waiting, n.DeadLettered, n.Tasks, n.Finished, n.Investigations, n.Stuck, n.Rate)
 }
 
 // tally counts events. What is settled stays settled, so each count begins after the events that
@@ -53,7 +55,7 @@ func newTally(ctx context.Context, pool *pgxpool.Pool) (*tally, error) {
 func (t *tally) runOnce(ctx context.Context) (Numbers, error) {
 	var now, done Numbers
 	err := t.pool.QueryRow(ctx, tallySQL, t.through).Scan(&now.Written, &now.Published, &now.DeadLettered,
-		&t.through, &done.Written, &done.Published, &done.DeadLettered, &now.Investigations)
+		&t.through, &done.Written, &done.Published, &done.DeadLettered, &now.Investigations, &now.Stuck)
 	if err != nil {
 		return Numbers{}, fmt.Errorf("count events: %w", err)
 	}

@@ -44,6 +44,8 @@ func Defaults() map[string]string {
 		"log.format":                 "text",
 		"log.level":                  "warn",
 		"kafka.allow_topic_creation": "true",
+		// Somebody is watching.
+		"staleness.detection_interval_seconds": "5",
 	}
 }
 
@@ -87,7 +89,7 @@ func run(ctx context.Context, o Options) (err error) {
 	o.Config.Kafka.Brokers = []string{broker.Addr()}
 	// Without them nobody could look at what went where.
 	o.Config.Outbox.RetentionDays = max(o.Config.Outbox.RetentionDays, 1)
-	topics := o.Config.DLQTopics()
+	topics := append(o.Config.DLQTopics(), o.Config.Tasks.LifecycleTopic)
 	if o.Demo {
 		topics = append(topics, demo.Topics()...)
 	}

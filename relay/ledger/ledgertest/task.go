@@ -46,7 +46,7 @@ func Age(t testing.TB, pool *pgxpool.Pool, task uuid.UUID, d time.Duration) {
 	defer func() { _ = tx.Rollback(t.Context()) }()
 	for _, sql := range []string{
 		`update postrider.tasker_tasks set state_entered_at = state_entered_at - $2::interval, created_at = created_at - $2::interval,
-			updated_at = updated_at - $2::interval, completed_at = completed_at - $2::interval where task_uuid = $1`,
+			updated_at = updated_at - $2::interval, completed_at = completed_at - $2::interval, ready_at = ready_at - $2::interval where task_uuid = $1`,
 		`update postrider.tasker_task_transitions set created_at = created_at - $2::interval where task_uuid = $1`,
 		`update postrider.tasker_workflow_steps set state_entered_at = state_entered_at - $2::interval, created_at = created_at - $2::interval,
 			updated_at = updated_at - $2::interval, next_retry_at = next_retry_at - $2::interval where task_uuid = $1`,
@@ -59,6 +59,13 @@ func Age(t testing.TB, pool *pgxpool.Pool, task uuid.UUID, d time.Duration) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// RetryNow makes the retries that the steps of a task wait for due at once.
+func RetryNow(t testing.TB, pool *pgxpool.Pool, task uuid.UUID) {
+	t.Helper()
+	exec(t, pool, `update postrider.tasker_workflow_steps set next_retry_at = clock_timestamp() where task_uuid = $1 and next_retry_at is not null`, task)
+	exec(t, pool, `update postrider.tasker_tasks set ready_at = clock_timestamp() where task_uuid = $1 and ready_at is not null`, task)
 }
 
 func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {

@@ -17,8 +17,6 @@ import (
 	"github.com/postrider/postrider/relay/ledger/postgres"
 )
 
-const day = 24 * time.Hour
-
 // archiveRig is a ledger with a template of four steps, and its archive.
 type archiveRig struct {
 	*testing.T
@@ -27,6 +25,8 @@ type archiveRig struct {
 	archive *postgres.Archive
 	offset  int64
 }
+
+const day = 24 * time.Hour
 
 const fourSteps = `{"steps": [{"name": "a", "handler": "h"}, {"name": "b", "dependencies": ["a"], "inputs": {"n": 1}},
 	{"name": "c", "dependencies": ["a"], "max_retries": 7}, {"name": "d", "dependencies": ["b", "c"]}]}`

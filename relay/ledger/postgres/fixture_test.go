@@ -92,7 +92,7 @@ func (f *fixture) fails(task uuid.UUID, name, message string) ledger.StepStatus 
 	}
 	status, err := f.FailStep(f.t.Context(), step.UUID, ledger.Failure{Error: message})
 	f.must(err)
-	f.exec(`update postrider.tasker_workflow_steps set next_retry_at = clock_timestamp() where workflow_step_uuid = $1 and next_retry_at is not null`, step.UUID)
+	ledgertest.RetryNow(f.t, f.pool, task)
 	return status
 }
 

@@ -80,7 +80,7 @@ func TestReadyIsWhatSomebodyCanWorkOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready(0, "before its retry is due")
-	f.exec(`update postrider.tasker_workflow_steps set next_retry_at = clock_timestamp() where workflow_step_uuid = $1`, b)
+	ledgertest.RetryNow(t, f.pool, task)
 	ready(1, "with its retry due")
 	f.fails(task, "b", "y")
 	f.in(task, "error")

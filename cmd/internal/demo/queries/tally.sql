@@ -10,6 +10,7 @@ with e as materialized (
 select count(id), count(*) filter (where published), count(*) filter (where dead),
        through, count(*) filter (where id <= through),
        count(*) filter (where published and id <= through), count(*) filter (where dead and id <= through),
-       (select count(*) from postrider.dlq_entry where resolution_status = 'pending')
+       (select count(*) from postrider.dlq_entry where resolution_status = 'pending'),
+       (select count(*) from postrider.dlq_entry where resolution_status = 'pending' and subject_type = 'task')
 from edge left join e on true
 group by through

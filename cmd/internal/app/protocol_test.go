@@ -1,0 +1,103 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/relay/ledger/ledgertest"
+	"github.com/postrider/postrider/relay/ledger/postgres"
+	"github.com/postrider/postrider/relay/task"
+)
+
+// The shipped protocol, through the whole app: an event that fails is sent again by itself; after three failures
+// its protocol is in dead_letter; a retry takes it back to the beginning and sends a new event; and a week later a
+// dead-lettered one is archived by looking at it.
+func TestProtocol(t *testing.T) {
+	t.Parallel()
+	db, broker := pgtest.New(t), kafkatest.Kfake(t)
+	for _, topic := range []string{"protocols", "postrider.dlq", "postrider.lifecycle"} {
+		broker.CreateTopic(t, topic, 1, nil)
+	}
+	pool, conn := db.Pool(t), db.Conn(t)
+	l := postgres.On(pool)
+	shipped, err := task.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range shipped {
+		if _, _, err := l.ApplyTemplate(t.Context(), one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refuse := func(requests int) (heal func()) {
+		return broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "protocols", Err: kerr.InvalidTimestamp, Count: requests}).Remove
+	}
+	event := func(protocol uuid.UUID) string {
+		return fmt.Sprintf("from postrider.outbox_event where topic = 'protocols' and task_uuid = '%s'", protocol)
+	}
+	c := settings(t, db.URL, broker.Addrs...)
+	c.Outbox.RetryBase, c.Outbox.RetryMax = 10*time.Millisecond, 10*time.Millisecond
+	run(t, Options{Config: c})
+
+	// Sent again by itself. An attempt is two requests: with others, and, under suspicion, alone.
+	refuse(2)
+	lucky := ledgertest.Create(t, pool, ledgertest.New{Namespace: "protocols", Name: "protocol"})
+	waitRow(t, conn, "delivered by a second attempt", "select state = 'published' and attempts = 1 "+event(lucky))
+	if got := ledgertest.State(t, pool, lucky); got != "uploaded" {
+		t.Errorf("a protocol whose event was late is %s", got)
+	}
+
+	// Three failures.
+	heal := refuse(-1)
+	protocol := ledgertest.Create(t, pool, ledgertest.New{Namespace: "protocols", Name: "protocol", Context: `{"document": 7}`})
+	waitRow(t, conn, "dead-lettered", "select state = 'dead_lettered' and attempts = 3 "+event(protocol))
+	got := ledgertest.Read(t, pool, protocol)
+	var metadata struct {
+		Error struct {
+			Category, Reason string
+			RetryCount       int `json:"retry_count"`
+		}
+	}
+	if err := json.Unmarshal(got.Metadata, &metadata); err != nil {
+		t.Fatal(err)
+	}
+	if e := metadata.Error; got.State != "dead_letter" || got.ErrorReason == "" || e.Category != "pipeline_failed" || e.Reason != "Maximum retries exceeded" || e.RetryCount != 3 {
+		t.Errorf("the protocol is %+v, %s", got, got.Metadata)
+	}
+	waitRow(t, conn, "the event's investigation", fmt.Sprintf(`select count(*) = 1 from postrider.dlq_entry d join postrider.outbox_event e
+		on d.subject_id = e.event_id::text where d.dlq_reason = 'max_retries_exceeded' and e.task_uuid = '%s'`, protocol))
+
+	// Retried.
+	heal()
+	if _, err := l.Retry(t.Context(), protocol, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	got = ledgertest.Read(t, pool, protocol)
+	if got.State != "uploaded" || got.ErrorReason != "" || string(got.Metadata) != "{}" {
+		t.Errorf("the retried protocol is %+v, %s", got, got.Metadata)
+	}
+	waitRow(t, conn, "a new event is delivered", "select count(*) = 1 "+event(protocol)+" and state = 'published'")
+	records := broker.ReadAll(t, "protocols", 1)
+	if last := records[len(records)-1]; string(last.Key) != protocol.String() {
+		t.Errorf("the last record of the topic is of %s", last.Key)
+	}
+
+	// Archived.
+	ledgertest.Put(t, pool, protocol, "dead_letter")
+	ledgertest.Age(t, pool, protocol, 7*24*time.Hour+time.Minute)
+	if _, err := l.Read(t.Context(), protocol); err != nil {
+		t.Fatal(err)
+	}
+	if got := ledgertest.State(t, pool, protocol); got != "archived" {
+		t.Errorf("a week later it is %s", got)
+	}
+}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/relay/ledger/postgres"
+)
+
+// retryView is the JSON of task retry.
+type retryView struct {
+	Status   string    `json:"status"`
+	TaskUUID uuid.UUID `json:"task_uuid"`
+	EventID  uuid.UUID `json:"event_id"`
+}
+
+func (c *commands) taskRetry() *cobra.Command {
+	var out output
+	var actor string
+	cmd := &cobra.Command{
+		Use:   "retry ID",
+		Short: "Put a failed task back to its beginning",
+		Long: `Put a task back to the initial state of its machine, from a state that the machine calls retryable. Its error
+is cleared, steps that are not done are pending again with all their retries, and the event that starts the
+task is written again, if its template has one. To go on with single steps: postrider task step.`,
+		Args: exactly("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			id, err := taskID(args[0])
+			if err != nil {
+				return err
+			}
+			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
+				event, err := l.Retry(cmd.Context(), id, actor)
+				if err != nil {
+					return err
+				}
+				return out.print(c.stdout, retryView{"retry_queued", id, event}, func(w io.Writer) error {
+					_, err := fmt.Fprintf(w, "Task %s is back at its beginning; event %s says so.\n", id, event)
+					return err
+				})
+			})
+		},
+	}
+	c.actor(cmd, &actor)
+	out.bind(cmd)
+	return cmd
+}
+
+func (c *commands) taskDLQ() *cobra.Command {
+	var actor, reason string
+	cmd := &cobra.Command{
+		Use:   "dlq ID --reason TEXT",
+		Short: "Dead-letter a task by hand, so that it is investigated",
+		Long: `Write the dead letter of a task, with the task as it is, and move it to the dead-letter or failed state of
+its machine, unless it failed before. The collector opens the investigation: postrider dlq list. A task that
+has a pending one is refused.`,
+		Args: exactly("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := taskID(args[0])
+			if err != nil {
+				return err
+			}
+			if reason == "" {
+				return usagef("--reason is missing; it says why, to whoever investigates")
+			}
+			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
+				letter, err := l.DeadLetter(cmd.Context(), id, reason, actor)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(c.stdout, "Task %s is dead-lettered; its letter is event %s.\n", id, letter)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why; 1 to 4096 bytes")
+	c.actor(cmd, &actor)
+	return cmd
+}
+
+// undeliveredTable shows the events of a task that were given up without moving it.
+func undeliveredTable(w io.Writer, events []ledger.UndeliveredEvent) error {
+	rows := make([][]string, len(events))
+	for i, e := range events {
+		rows[i] = []string{e.EventID.String(), e.Topic, moment(e.NotedAt), strconv.Itoa(e.Attempts), e.ErrorCode, e.Outcome, e.Detail}
+	}
+	return grid(w, []string{"EVENT", "TOPIC", "GIVEN UP", "ATTEMPTS", "CODE", "TASK", "WHY"}, rows)
+}

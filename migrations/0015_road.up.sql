@@ -1,0 +1,395 @@
+-- What becomes of a task when an outbox event of it cannot be delivered, and how it gets on the road again.
+
+create table postrider.tasker_undelivered_events (
+    event_id      uuid not null,
+    episode       integer not null,
+    task_uuid     uuid not null,
+    topic         text not null,
+    attempts      integer not null,
+    error_class   text,
+    error_code    text,
+    error_message text,
+    outcome       text not null check (outcome in ('waiting', 'moved', 'refused')),
+    detail        text not null,
+    noted_at      timestamptz not null default clock_timestamp(),
+    tried_at      timestamptz not null default clock_timestamp(),
+    primary key (event_id, episode)
+);
+comment on table postrider.tasker_undelivered_events is
+'Outbox events of tasks that were given up and whose task was not moved to its dead-letter state in the same transaction: it waits, or cannot be. Where the task was moved at once there is no row. Rows that wait no longer go after 30 days.';
+comment on column postrider.tasker_undelivered_events.event_id is 'The event; outbox_event.event_id.';
+comment on column postrider.tasker_undelivered_events.episode is 'How many times it had been given up.';
+comment on column postrider.tasker_undelivered_events.task_uuid is 'The task that its writer named; it need not exist.';
+comment on column postrider.tasker_undelivered_events.topic is 'The topic that the event was bound for.';
+comment on column postrider.tasker_undelivered_events.attempts is 'Attempts before it was given up.';
+comment on column postrider.tasker_undelivered_events.error_class is 'Class of the last failure.';
+comment on column postrider.tasker_undelivered_events.error_code is 'Code of the last failure.';
+comment on column postrider.tasker_undelivered_events.error_message is 'Message of the last failure.';
+comment on column postrider.tasker_undelivered_events.outcome is 'waiting: the task was in somebody else''s hands, or moving it failed; it is tried again. moved: that went well later. refused: the task is unknown, has ended, or has no state to go to.';
+comment on column postrider.tasker_undelivered_events.detail is 'Why, for people.';
+comment on column postrider.tasker_undelivered_events.noted_at is 'When the event was given up.';
+comment on column postrider.tasker_undelivered_events.tried_at is 'When moving the task was last tried.';
+create index tasker_undelivered_events_waiting on postrider.tasker_undelivered_events (tried_at) where outcome = 'waiting';
+comment on index postrider.tasker_undelivered_events_waiting is 'What is to be tried again, the longest ago first.';
+create index tasker_undelivered_events_old on postrider.tasker_undelivered_events (noted_at) where outcome <> 'waiting';
+comment on index postrider.tasker_undelivered_events_old is 'What may be removed.';
+create index tasker_undelivered_events_task on postrider.tasker_undelivered_events (task_uuid);
+comment on index postrider.tasker_undelivered_events_task is 'What could not be delivered of a task.';
+
+-- Asked after the task is locked, and not joined with it: the state may have changed while its lock was awaited.
+create function postrider.task_state_kind(p_state_machine_id integer, p_state text) returns text
+language sql stable set search_path = pg_catalog, pg_temp as $$
+    select s.kind from postrider.tasker_machine_states s where s.state_machine_id = p_state_machine_id and s.state = p_state
+$$;
+comment on function postrider.task_state_kind(integer, text) is 'Internal. The kind of a machine''s state; null if it has no such state.';
+
+create function postrider.task_event_undelivered(
+    p_task_uuid uuid, p_event_id uuid, p_topic text, p_attempts integer, p_class text, p_code text, p_message text,
+    p_since timestamptz default null, out outcome text, out detail text)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    t       record;
+    v_short text;
+begin
+    select k.state, m.state_machine_id, m.name as machine, m.initial_state, coalesce(m.dead_letter_state, m.failed_state) as target into t
+      from postrider.tasker_tasks k
+      join postrider.tasker_named_tasks n using (named_task_uuid)
+      join postrider.tasker_state_machines m using (state_machine_id)
+     where k.task_uuid = p_task_uuid
+       for update of k skip locked;
+    if not found then
+        if exists (select from postrider.tasker_tasks k where k.task_uuid = p_task_uuid) then
+            outcome := 'waiting';
+            detail := 'another transaction was at work on the task';
+        else
+            outcome := 'refused';
+            detail := 'there is no such task, or it was archived';
+        end if;
+        return;
+    end if;
+    if t.target is null then
+        outcome := 'refused';
+        detail := format('the machine %s has neither a dead-letter state nor a failed one', t.machine);
+    elsif t.state = t.target then
+        outcome := 'refused';
+        detail := format('the task was in %s already', t.state);
+    elsif postrider.task_state_kind(t.state_machine_id, t.state) = 'terminal' then
+        outcome := 'refused';
+        detail := format('the task had ended: it was %s', t.state);
+    elsif exists (select from postrider.tasker_task_transitions r
+                  where r.task_uuid = p_task_uuid and r.to_state = t.initial_state and r.created_at > p_since) then
+        outcome := 'refused';
+        detail := 'the task was retried since';
+    else
+        v_short := case when p_class = 'record' then 'Maximum retries exceeded'
+                        when p_code = 'SKIPPED' then 'Given up by an operator'
+                        when p_class in ('infrastructure', 'route') then 'Not deliverable for too long'
+                        else 'Not deliverable as it is' end;
+        perform postrider.task_move(p_task_uuid, t.target, jsonb_build_object(
+            'actor', 'postrider', 'reason', 'event_dead_lettered', 'event_id', p_event_id,
+            'error_reason', format('An event of this task to %s could not be delivered: %s after %s %s (%s)', p_topic,
+                                   lower(left(v_short, 1)) || substr(v_short, 2), p_attempts,
+                                   case when p_attempts = 1 then 'attempt' else 'attempts' end, coalesce(p_code, 'no code')),
+            'error', jsonb_build_object('category', 'pipeline_failed', 'reason', v_short, 'retry_count', p_attempts,
+                                        'topic', p_topic, 'event_id', p_event_id, 'class', p_class, 'code', p_code,
+                                        'message', left(p_message, 2000))));
+        outcome := 'moved';
+        detail := format('from %s to %s', t.state, t.target);
+    end if;
+end $$;
+comment on function postrider.task_event_undelivered(uuid, uuid, text, integer, text, text, text, timestamptz) is
+'Internal. Moves a task whose event was given up to the dead-letter state of its machine, or to its failed state, from whatever state that is no end, with error_reason and metadata.error. It waits for nobody. outcome: moved; waiting, somebody else has the task''s row lock; refused, it cannot be moved; detail says why. A task that began anew after p_since is left alone.';
+
+create function postrider.task_events_dead_lettered(p_event_ids bigint[]) returns integer
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
+declare
+    v_id    bigint;
+    e       record;
+    r       record;
+    v_moved integer := 0;
+begin
+    foreach v_id in array coalesce(p_event_ids, '{}') loop
+        select o.event_id, o.episode, o.task_uuid, o.topic, o.attempts, o.last_error_class, o.last_error_code, o.last_error into e
+          from postrider.outbox_event o where o.id = v_id and o.task_uuid is not null;
+        continue when not found;
+        begin
+            select u.outcome, u.detail into r
+              from postrider.task_event_undelivered(e.task_uuid, e.event_id, e.topic, e.attempts, e.last_error_class, e.last_error_code, e.last_error) u;
+        exception when others then -- whatever is wrong with the task, the event's way to its dead letter is free
+            select 'waiting' as outcome, left(sqlerrm, 1000) as detail into r;
+        end;
+        if r.outcome = 'moved' then
+            v_moved := v_moved + 1;
+        else
+            insert into postrider.tasker_undelivered_events as u (
+                event_id, episode, task_uuid, topic, attempts, error_class, error_code, error_message, outcome, detail)
+            values (e.event_id, e.episode, e.task_uuid, e.topic, e.attempts, e.last_error_class, e.last_error_code, e.last_error, r.outcome, r.detail)
+            on conflict (event_id, episode) do nothing;
+        end if;
+    end loop;
+    return v_moved;
+end $$;
+comment on function postrider.task_events_dead_lettered(bigint[]) is
+'Moves the tasks of outbox events that were just given up, in the transaction that gave them up; ids are outbox_event.id. A task that cannot be moved now is noted in tasker_undelivered_events. It waits for no task, and a task keeps no event from being given up. Returns how many tasks were moved.';
+
+create function postrider.task_events_catch_up(p_limit integer default 100)
+returns table (moved integer, refused integer, waiting integer)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
+declare
+    u record;
+    r record;
+begin
+    moved := 0;
+    refused := 0;
+    waiting := 0;
+    for u in select n.* from postrider.tasker_undelivered_events n where n.outcome = 'waiting'
+             order by n.tried_at limit p_limit for update skip locked loop
+        begin
+            select d.outcome, d.detail into r
+              from postrider.task_event_undelivered(u.task_uuid, u.event_id, u.topic, u.attempts, u.error_class, u.error_code, u.error_message, u.noted_at) d;
+        exception when others then
+            select 'waiting' as outcome, left(sqlerrm, 1000) as detail into r;
+        end;
+        update postrider.tasker_undelivered_events n set outcome = r.outcome, detail = r.detail, tried_at = clock_timestamp()
+         where n.event_id = u.event_id and n.episode = u.episode;
+        moved := moved + (r.outcome = 'moved')::integer;
+        refused := refused + (r.outcome = 'refused')::integer;
+        waiting := waiting + (r.outcome = 'waiting')::integer;
+    end loop;
+    delete from postrider.tasker_undelivered_events n
+     where (n.event_id, n.episode) in (
+        select o.event_id, o.episode from postrider.tasker_undelivered_events o
+         where o.outcome <> 'waiting' and o.noted_at < now() - interval '30 days'
+         order by o.noted_at limit p_limit for update skip locked);
+    return next;
+end $$;
+comment on function postrider.task_events_catch_up(integer) is
+'Tries again to move tasks whose events were given up while somebody else was at work on them, the longest ago first, and removes notes older than 30 days, up to p_limit each. Defaults to 100. Returns what became of them.';
+
+create function postrider.retry_task(p_task_uuid uuid, p_actor text default null) returns uuid
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    t       record;
+    v_step  postrider.tasker_workflow_steps;
+    v_event uuid;
+begin
+    select k.state, m.initial_state, m.retryable_states, m.name as machine into t
+      from postrider.tasker_tasks k
+      join postrider.tasker_named_tasks n using (named_task_uuid)
+      join postrider.tasker_state_machines m using (state_machine_id)
+     where k.task_uuid = p_task_uuid
+       for update of k;
+    if not found then
+        raise exception using errcode = 'P0002', message = format('postrider: there is no task %s', coalesce(p_task_uuid::text, 'null')),
+            hint = 'An archived task cannot be retried: create a new one.';
+    end if;
+    if not t.state = any (t.retryable_states) then
+        raise exception using errcode = '22023',
+            message = format('postrider: task %s is %s and cannot be retried: machine %s retries from %s', p_task_uuid, t.state, t.machine,
+                             coalesce(nullif(array_to_string(t.retryable_states, ', '), ''), 'no state'));
+    end if;
+    for v_step in select s.* from postrider.tasker_workflow_steps s
+                   where s.task_uuid = p_task_uuid and s.status not in ('complete', 'resolved_manually')
+                     and (s.status <> 'pending' or s.retry_count > 0 or s.last_error is not null)
+                   order by s.position loop
+        v_step.retry_count := 0;
+        v_step.next_retry_at := null;
+        v_step.last_error := null;
+        perform postrider.step_set(v_step, 'pending', jsonb_build_object('action', 'retry_task', 'actor', p_actor, 'reason', 'the task is retried'));
+    end loop;
+    update postrider.tasker_tasks k set retry_count = k.retry_count + 1 where k.task_uuid = p_task_uuid;
+    perform postrider.task_move(p_task_uuid, t.initial_state, jsonb_build_object('actor', p_actor, 'reason', 'retry'));
+    v_event := postrider.task_start_event(p_task_uuid);
+    if v_event is null then
+        v_event := postrider.task_event(p_task_uuid, 'retry_queued', (
+            select jsonb_build_object('from_state', t.state, 'to_state', k.state, 'sort_key', k.sort_key, 'retry_count', k.retry_count,
+                                      'actor', p_actor, 'reason', 'retry', 'metadata', null)
+              from postrider.tasker_tasks k where k.task_uuid = p_task_uuid));
+    end if;
+    return v_event;
+end $$;
+comment on function postrider.retry_task(uuid, text) is
+'Puts a task back to the beginning, from a retryable state of its machine: its error is cleared, steps that are not done are pending again with all their retries, and the template''s start_event is written again or, where it has none, the event postrider.task.retry_queued.v1; all in the caller''s transaction. Returns the id of that event. 22023 names the state and those that can be retried; P0002 for an unknown task.';
+
+create function postrider.dead_letter_task(p_task_uuid uuid, p_reason text, p_actor text default null) returns uuid
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    t         record;
+    v_kind    text;
+    v_pending uuid;
+    v_letter  uuid;
+    v_reason  text := nullif(btrim(p_reason, E' \t\r\n'), '');
+begin
+    if v_reason is null or octet_length(v_reason) > 4096 then
+        raise exception using errcode = '22023', message = 'postrider: a reason of 1 to 4096 bytes is needed to dead-letter a task by hand';
+    end if;
+    select k.state, k.sort_key, m.state_machine_id, coalesce(m.dead_letter_state, m.failed_state) as target into t
+      from postrider.tasker_tasks k
+      join postrider.tasker_named_tasks n using (named_task_uuid)
+      join postrider.tasker_state_machines m using (state_machine_id)
+     where k.task_uuid = p_task_uuid
+       for update of k;
+    if not found then
+        raise exception using errcode = 'P0002', message = format('postrider: there is no task %s', coalesce(p_task_uuid::text, 'null')),
+            hint = 'An archived task cannot be dead-lettered.';
+    end if;
+    v_kind := postrider.task_state_kind(t.state_machine_id, t.state);
+    if v_kind = 'terminal' then
+        raise exception using errcode = '55000',
+            message = format('postrider: task %s has ended, it is %s: there is nothing to dead-letter', p_task_uuid, t.state);
+    end if;
+    select d.dlq_entry_uuid into v_pending from postrider.dlq_entry d
+     where d.subject_type = 'task' and d.subject_id = p_task_uuid::text and d.resolution_status = 'pending';
+    if found then
+        raise exception using errcode = '55000',
+            message = format('postrider: task %s has a pending investigation already, %s', p_task_uuid, v_pending),
+            hint = 'Go on with that one, or close it first.';
+    end if;
+    v_letter := postrider.task_dead_letter(p_task_uuid, 'manual_dlq', t.state, t.sort_key, 'MANUAL_DLQ', v_reason,
+                                           jsonb_build_object('actor', p_actor));
+    if v_letter is null then
+        raise exception using errcode = '55000',
+            message = format('postrider: task %s was dead-lettered by hand before, since it is %s', p_task_uuid, t.state),
+            hint = 'Its letter may still be on its way to the dead-letter topic: see postrider outbox status.';
+    end if;
+    if t.target is not null and t.target <> t.state and v_kind <> 'failed' then
+        perform postrider.task_move(p_task_uuid, t.target, jsonb_build_object(
+            'actor', p_actor, 'reason', 'manual_dlq', 'error_reason', v_reason,
+            'error', jsonb_build_object('category', 'manual_dlq', 'reason', v_reason, 'retry_count', 0)));
+    end if;
+    return v_letter;
+end $$;
+comment on function postrider.dead_letter_task(uuid, text, text) is
+'Dead-letters a task by hand, with the reason manual_dlq: writes its dead letter, with the task as it was, and moves it to the dead-letter or failed state of its machine unless it failed before. Returns the id of the letter''s event. 55000 for a task that has ended, has a pending investigation, or was dead-lettered by hand since it is in its state; P0002 for an unknown one.';
+
+create function postrider.archive_on_read(p_task_uuid uuid, p_archive_after interval default '7 days') returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_archived text;
+begin
+    if current_setting('transaction_read_only') = 'on' then
+        return false;
+    end if;
+    -- Asked without a lock first: most tasks that are read are not to be archived.
+    select m.archived_state into v_archived
+      from postrider.tasker_tasks k
+      join postrider.tasker_named_tasks n using (named_task_uuid)
+      join postrider.tasker_state_machines m using (state_machine_id)
+     where k.task_uuid = p_task_uuid and k.state = m.dead_letter_state and m.archived_state is not null
+       and k.updated_at < now() - p_archive_after;
+    if not found then
+        return false;
+    end if;
+    perform from postrider.tasker_tasks k
+      join postrider.tasker_named_tasks n using (named_task_uuid)
+      join postrider.tasker_state_machines m using (state_machine_id)
+     where k.task_uuid = p_task_uuid and k.state = m.dead_letter_state and k.updated_at < now() - p_archive_after
+       for update of k skip locked;
+    if not found then
+        return false;
+    end if;
+    perform postrider.task_move(p_task_uuid, v_archived, jsonb_build_object('actor', 'postrider', 'reason', 'archived_on_read'));
+    return true;
+end $$;
+comment on function postrider.archive_on_read(uuid, interval) is
+'Moves a task to the archived state of its machine if it has been in the dead-letter state without a change for p_archive_after, 7 days by default, and the machine has both; returns whether it did. It waits for nobody, and does nothing in a transaction that is read-only.';
+
+create function postrider.read_task(p_task_uuid uuid) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform postrider.archive_on_read(p_task_uuid);
+    return postrider.task_snapshot(p_task_uuid, true);
+end $$;
+comment on function postrider.read_task(uuid) is
+'A task with its template, steps and transitions, see task_snapshot; first it is archived if that is due, see archive_on_read. P0002 for an unknown task.';
+
+-- Events of a task are given up after as many attempts as its template allows.
+create or replace function postrider.outbox_publish_bytes(
+    topic text, key bytea, payload bytea, headers jsonb default '{}',
+    idempotency_key text default null, available_at timestamptz default now(), task_uuid uuid default null)
+returns uuid language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_variable
+declare
+    new_id   uuid;
+    known_id uuid;
+    limit_of_task integer;
+begin
+    if topic is null or topic !~ '^[a-zA-Z0-9._-]+$' or octet_length(topic) > 249 or topic in ('.', '..') then
+        raise exception using errcode = '22023',
+            message = format('postrider: topic %s is not a Kafka topic name', coalesce(quote_literal(left(topic, 260)), 'null')),
+            hint = 'A topic is 1 to 249 letters, digits, dots, underscores and hyphens, and not "." or "..".';
+    end if;
+    if octet_length(payload) > postrider.outbox_max_payload_bytes() then
+        raise exception using errcode = '22023',
+            message = format('postrider: payload is %s bytes, the limit is %s', octet_length(payload), postrider.outbox_max_payload_bytes()),
+            hint = 'Store large content elsewhere and publish a reference, or raise the limit with postrider.outbox_set_max_payload_bytes.';
+    end if;
+    if not isfinite(coalesce(available_at, now())) then
+        raise exception using errcode = '22023',
+            message = format('postrider: available_at is %s, it must be a point in time', available_at);
+    end if;
+    if headers is null then
+        headers := '{}';
+    elsif headers <> '{}' then
+        perform postrider.outbox_check_headers(headers);
+    end if;
+    new_id := gen_random_uuid();
+    if idempotency_key is not null then
+        if octet_length(idempotency_key) not between 1 and 512 then
+            raise exception using errcode = '22023',
+                message = format('postrider: idempotency_key is %s bytes, it must be 1 to 512', octet_length(idempotency_key));
+        end if;
+        loop
+            insert into postrider.outbox_idempotency_key as k (topic, idempotency_key, event_id)
+                values (topic, idempotency_key, new_id) on conflict do nothing;
+            exit when found;
+            -- Somebody was first: theirs is the event. None there any more: it was just purged, try again.
+            select k.event_id into known_id from postrider.outbox_idempotency_key k
+                where k.topic = outbox_publish_bytes.topic and k.idempotency_key = outbox_publish_bytes.idempotency_key;
+            if found then
+                return known_id;
+            end if;
+        end loop;
+    end if;
+    if task_uuid is not null then
+        select greatest(least((n.configuration->>'max_retries')::numeric, 1000), 1)::integer into limit_of_task
+          from postrider.tasker_tasks k join postrider.tasker_named_tasks n using (named_task_uuid)
+         where k.task_uuid = outbox_publish_bytes.task_uuid and jsonb_typeof(n.configuration->'max_retries') = 'number';
+    end if;
+    insert into postrider.outbox_event (event_id, topic, key, payload, headers, max_attempts, available_at, task_uuid, idempotency_key)
+        values (new_id, topic, key, payload, headers, limit_of_task, coalesce(available_at, now()), task_uuid, idempotency_key);
+    return new_id;
+end $$;
+comment on function postrider.outbox_publish_bytes(text, bytea, bytea, jsonb, text, timestamptz, uuid) is
+'Writes an event with exact key and payload bytes, to be published when the calling transaction commits; returns its event id. A repeated idempotency_key of the topic returns the first event''s id and writes nothing. An event of a task (task_uuid) is given up after the max_retries of the task''s template, where that has one.';
+
+-- The dead letter of a task that could not be delivered is recorded under its own id, and its investigation
+-- is the task's.
+create index dlq_letter_of_task on postrider.dlq_letter (event_id, episode) where episode is not null and letter_id like 'task:%';
+comment on index postrider.dlq_letter_of_task is 'Letters about tasks that arrived as dead letters of an outbox event, by that event.';
+create or replace function postrider.dlq_event_closed(event_id uuid, episode integer) returns boolean
+language sql stable parallel safe set search_path = pg_catalog, pg_temp as $$
+    with letter as (
+        select l.dlq_entry_uuid from postrider.dlq_letter l
+         where l.letter_id = 'event:' || dlq_event_closed.event_id || ':' || dlq_event_closed.episode
+        union all
+        select l.dlq_entry_uuid from postrider.dlq_letter l
+         where l.event_id = dlq_event_closed.event_id and l.episode = dlq_event_closed.episode and l.letter_id like 'task:%'
+    )
+    select exists (select from letter)
+       and not exists (select from letter l join postrider.dlq_entry e using (dlq_entry_uuid) where e.resolution_status = 'pending')
+       and not exists (select from postrider.dlq_entry e
+                       where e.subject_type = 'event' and e.subject_id = dlq_event_closed.event_id::text
+                         and e.resolution_status = 'pending')
+$$;
+comment on function postrider.dlq_event_closed(uuid, integer) is
+'Whether nobody needs the outbox row of a dead-lettered event any more: the dead letter of this episode is recorded, and neither its investigation nor another of the event is pending. False when in doubt. This is how the purge of outbox events asks without knowing the tables of investigations.';
+
+revoke all on function postrider.task_state_kind(integer, text) from public;
+revoke all on function postrider.task_event_undelivered(uuid, uuid, text, integer, text, text, text, timestamptz) from public;
+revoke all on function postrider.task_events_dead_lettered(bigint[]) from public;
+revoke all on function postrider.task_events_catch_up(integer) from public;
+revoke all on function postrider.retry_task(uuid, text) from public;
+revoke all on function postrider.dead_letter_task(uuid, text, text) from public;
+revoke all on function postrider.archive_on_read(uuid, interval) from public;
+revoke all on function postrider.read_task(uuid) from public;

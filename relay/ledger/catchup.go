@@ -1,0 +1,118 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Defaults of FollowerConfig.
+const (
+	DefaultFollowInterval = 5 * time.Second
+	DefaultFollowBatch    = 100
+)
+
+// CaughtUp counts what became of tasks whose events were given up while somebody else had the task in hand.
+type CaughtUp struct {
+	// Moved are in their dead-letter state now, Refused cannot be moved, Waiting are tried again.
+	Moved, Refused, Waiting int
+}
+
+// CatchUpper moves such tasks, at most limit, and those that were tried longest ago first.
+type CatchUpper interface {
+	CatchUp(ctx context.Context, limit int) (CaughtUp, error)
+}
+
+// FollowerConfig is what a Follower needs.
+type FollowerConfig struct {
+	// Store is the ledger. Required.
+	Store CatchUpper
+	// Interval is the pause between two looks. Defaults to 5s.
+	Interval time.Duration
+	// Batch is how many tasks are tried at once. Defaults to 100.
+	Batch int
+	// Logger defaults to one that discards.
+	Logger *slog.Logger
+	// Registerer receives the metric postrider_tasks_caught_up_total. Defaults to none.
+	Registerer prometheus.Registerer
+}
+
+// Follower moves tasks to their dead-letter state whose event was given up while somebody else was at work on
+// them: giving up an event waits for no task, and no task is forgotten.
+type Follower struct {
+	cfg     FollowerConfig
+	log     *slog.Logger
+	tasks   *prometheus.CounterVec
+	failing bool
+}
+
+// NewFollower returns a Follower that works once it is run. It fails on an incomplete config and on a
+// Registerer that has its metric already.
+func NewFollower(cfg FollowerConfig) (*Follower, error) {
+	switch {
+	case cfg.Store == nil:
+		return nil, errors.New("follower: Store is required")
+	case cfg.Interval < 0 || cfg.Batch < 0:
+		return nil, errors.New("follower: Interval and Batch must not be negative")
+	}
+	if cfg.Interval == 0 {
+		cfg.Interval = DefaultFollowInterval
+	}
+	if cfg.Batch == 0 {
+		cfg.Batch = DefaultFollowBatch
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	f := &Follower{cfg: cfg, log: cfg.Logger.With(slog.String("component", "follower")), tasks: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "postrider_tasks_caught_up_total",
+		Help: "Tasks whose event was given up while somebody else was at work on them, by what became of them later: moved to the dead-letter state, or refused.",
+	}, []string{"outcome"})}
+	for _, outcome := range []string{"moved", "refused"} {
+		f.tasks.WithLabelValues(outcome)
+	}
+	if cfg.Registerer != nil {
+		if err := cfg.Registerer.Register(f.tasks); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// Run looks until ctx ends, and returns nil. A look that fails is logged, once per outage, and made again.
+func (f *Follower) Run(ctx context.Context) error {
+	tick := time.NewTicker(f.cfg.Interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		for f.runOnce(ctx) && ctx.Err() == nil {
+		}
+	}
+}
+
+// runOnce tries a batch, and reports whether there may be more that can go on.
+func (f *Follower) runOnce(ctx context.Context) (more bool) {
+	got, err := f.cfg.Store.CatchUp(ctx, f.cfg.Batch)
+	if err != nil {
+		if ctx.Err() == nil && !f.failing {
+			f.log.LogAttrs(ctx, slog.LevelError, "moving tasks whose events were given up failed, trying again", slog.Any("err", err))
+			f.failing = true
+		}
+		return false
+	}
+	f.failing = false
+	f.tasks.WithLabelValues("moved").Add(float64(got.Moved))
+	f.tasks.WithLabelValues("refused").Add(float64(got.Refused))
+	if got.Moved+got.Refused > 0 {
+		f.log.LogAttrs(ctx, slog.LevelInfo, "tasks whose events were given up before were moved", slog.Int("moved", got.Moved),
+			slog.Int("refused", got.Refused), slog.Int("waiting", got.Waiting))
+	}
+	return got.Moved+got.Refused >= f.cfg.Batch
+}

@@ -1,0 +1,1 @@
+select postrider.archive_on_read($1::uuid)

@@ -1,0 +1,1 @@
+select postrider.read_task($1::uuid)::text

@@ -1,0 +1,1 @@
+select postrider.retry_task($1::uuid, $2::text)
