@@ -231,18 +231,12 @@ func (s *stage) rebirth(missing time.Duration) error {
 		return err
 	}
 	rest(missing)
-	to := time.Now()
-	if missing == 0 {
-		// Of what was acknowledged just before, some is settled only now.
-		to = to.Add(settling)
-	}
 	s.mu.Lock()
 	s.lives = append(s.lives, records)
-	s.destroyed = append(s.destroyed, history.Fault{Name: name, From: from, To: to})
+	s.destroyed = append(s.destroyed, history.Fault{Name: name, From: from, To: time.Now().Add(noting)})
 	s.mu.Unlock()
 	return s.createTopic(ctx, name)
 }
 
-// settling is how long a relay takes, at most, from an acknowledgement to its settlement when nothing else
-// is broken.
-const settling = 500 * time.Millisecond
+// noting is how long a relay takes, at most, to note an acknowledgement.
+const noting = 500 * time.Millisecond

@@ -2,8 +2,11 @@ package soak
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -79,7 +82,7 @@ func (n *nemesis) history() history.History {
 	must("name the dead letters", err)
 	h.Committed, err = Committed(ctx, n.pool)
 	must("read what was committed", err)
-	destroyed, err := n.destroyedIDs(ctx)
+	destroyed, err := n.destroyedIDs()
 	must("find what was destroyed", err)
 	for i := range h.Committed {
 		h.Committed[i].Destroyed = destroyed[h.Committed[i].ID]
@@ -104,21 +107,46 @@ func (n *nemesis) ids(ctx context.Context, query string, args ...any) ([]string,
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// destroyedIDs are the events that the mortal topic acknowledged after it was read and before it was created
-// again.
-func (n *nemesis) destroyedIDs(ctx context.Context) (map[string]bool, error) {
-	all := map[string]bool{}
-	for _, d := range n.destroyed {
-		ids, err := n.ids(ctx, `select convert_from(substr(payload, 1, 36), 'UTF8') from postrider.outbox_event
-			where topic = $1 and state = 'published' and sent_at between $2 and $3`, n.topics.mortal, d.From, d.To)
-		if err != nil {
-			return nil, err
+// ack is when a relay was told that the mortal topic has an event.
+type ack struct {
+	id     string
+	at     time.Time
+	offset string
+}
+
+// acked reads what the relays noted.
+func (n *nemesis) acked() ([]ack, error) {
+	raw, err := os.ReadFile(n.acks())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var all []ack
+	for line := range strings.Lines(string(raw)) {
+		var a ack
+		var partition, micros int64
+		var offset string
+		if _, err := fmt.Sscanf(line, "%s %d %s %d\n", &a.id, &partition, &offset, &micros); err != nil {
+			return nil, fmt.Errorf("%q: %w", line, err)
 		}
-		for _, id := range ids {
-			all[id] = true
-		}
+		a.at, a.offset = time.UnixMicro(micros), fmt.Sprintf("%d@%s", partition, offset)
+		all = append(all, a)
 	}
 	return all, nil
+}
+
+// destroyedIDs are the events that the mortal topic acknowledged after it was read and before it was created
+// again.
+func (n *nemesis) destroyedIDs() (map[string]bool, error) {
+	acks, err := n.acked()
+	all := map[string]bool{}
+	for _, a := range acks {
+		for _, d := range n.destroyed {
+			if !a.at.Before(d.From) && !a.at.After(d.To) {
+				all[a.id] = true
+			}
+		}
+	}
+	return all, err
 }
 
 // row is a line of the report: what happened while a kind of fault lasted.
@@ -212,6 +240,7 @@ func (n *nemesis) trace(h history.History, v history.Verdict) string {
 					fmt.Fprintf(&out, " written %s as %d of %s;", since(e.At), e.Seq, e.Subject)
 				}
 			}
+			fmt.Fprint(&out, n.settlement(id, since))
 			for _, r := range h.Reads {
 				if r.ID == id {
 					fmt.Fprintf(&out, " appended %s at %s@%d;", since(r.At), r.Partition, r.Offset)
@@ -221,6 +250,31 @@ func (n *nemesis) trace(h history.History, v history.Verdict) string {
 		}
 	}
 	return out.String()
+}
+
+// settlement says how an event stands, and since when.
+func (n *nemesis) settlement(id string, since func(time.Time) string) string {
+	var state string
+	var at *time.Time
+	err := n.pool.QueryRow(context.Background(), `select state::text, sent_at from postrider.outbox_event
+		where convert_from(substr(payload, 1, 36), 'UTF8') = $1`, id).Scan(&state, &at)
+	switch {
+	case err != nil:
+		return fmt.Sprintf(" its row: %v;", err)
+	case at == nil:
+		return " " + state + ";"
+	}
+	out := fmt.Sprintf(" %s %s;", state, since(*at))
+	acks, err := n.acked()
+	for _, a := range acks {
+		if a.id == id {
+			out += fmt.Sprintf(" acknowledged %s at %s;", since(a.at), a.offset)
+		}
+	}
+	if err != nil {
+		out += " " + err.Error()
+	}
+	return out
 }
 
 // timesOf are when records were appended.

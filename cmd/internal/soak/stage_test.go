@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,8 +51,9 @@ type stage struct {
 
 	topics    topics
 	collected atomic.Pointer[kadm.TopicDetail] // the dead-letter topic
-	// lives are what the mortal topic held whenever it was deleted; what it acknowledged within destroyed
-	// went with it.
+	// lives are what the mortal topic held whenever it was deleted; what it acknowledged within destroyed, as the
+	// relays noted in a file in folder, went with it.
+	folder    string
 	lives     [][]*kgo.Record
 	destroyed []history.Fault
 }
@@ -72,7 +74,7 @@ const strictLimit = 10_000
 // newStage starts everything but the relays. Without Java it returns nil, and says so.
 func newStage(t *testing.T, real bool, p pace) *stage {
 	t.Helper()
-	s := &stage{t: t, pace: p}
+	s := &stage{t: t, pace: p, folder: t.TempDir()}
 	for range relays + 1 {
 		pg := s.link()
 		s.pgLinks = append(s.pgLinks, pg)
@@ -109,6 +111,9 @@ func (s *stage) createTopic(ctx context.Context, name string) error {
 	return s.admin.create(ctx, name, 3, configs)
 }
 
+// acks is the file in which the relays note what the mortal topic acknowledged.
+func (s *stage) acks() string { return filepath.Join(s.folder, "acks") }
+
 func (s *stage) link() *Link {
 	l, err := NewLink()
 	if err != nil {
@@ -126,7 +131,8 @@ func (s *stage) perform(victim, product string) {
 		if i < relays {
 			env = append(env, "VICTIM_CONTROL=yes", "VICTIM_DLQ="+s.topics.dlq,
 				fmt.Sprintf("VICTIM_PUBLISH_TIMEOUT_MS=%d", s.pace.publish.Milliseconds()),
-				fmt.Sprintf("VICTIM_IDLE_TRANSACTION_MS=%d", s.pace.idle.Milliseconds()))
+				fmt.Sprintf("VICTIM_IDLE_TRANSACTION_MS=%d", s.pace.idle.Milliseconds()),
+				"VICTIM_ACKS="+s.acks(), "VICTIM_ACKS_TOPIC="+s.topics.mortal)
 			a.command = func() *exec.Cmd { return withEnv(exec.Command(victim), env) }
 		} else {
 			a.name, a.mayExit = "collector", true

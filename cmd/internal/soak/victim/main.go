@@ -18,6 +18,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/kafka"
 	"github.com/postrider/postrider/relay/postgres"
@@ -39,7 +41,13 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	publisher, err := kafka.NewPublisher(kafka.Config{Brokers: strings.Split(os.Getenv("KAFKA_BROKERS"), ","), Logger: log})
+	settings := kafka.Config{Brokers: strings.Split(os.Getenv("KAFKA_BROKERS"), ","), Logger: log}
+	if a, err := openAcks(); err != nil {
+		return err
+	} else if a != nil {
+		settings.Options = append(settings.Options, kgo.WithHooks(a))
+	}
+	publisher, err := kafka.NewPublisher(settings)
 	if err != nil {
 		return err
 	}
