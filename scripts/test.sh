@@ -14,7 +14,7 @@ go run ./cmd/internal/testrig -- go test -count=1 $race -cover -timeout 20m ./..
 status=${PIPESTATUS[0]}
 
 failed=""
-for p in relay/outbox relay dlq; do
+for p in relay/outbox relay/task relay dlq; do
 	percent=$(awk -v p="github.com/postrider/postrider/$p" '$1 == "ok" && $2 == p { for (i = 3; i < NF; i++) if ($i == "coverage:") print $(i + 1) }' "$log" | tr -d '%')
 	echo "coverage: $p ${percent:-unknown}% (at least 95)"
 	awk -v c="${percent:-0}" 'BEGIN { exit !(c >= 95) }' || failed="$failed $p"
