@@ -250,7 +250,7 @@ create table postrider.tasker_workers (
     last_heartbeat_at   timestamptz not null default clock_timestamp(),
     primary key (task_namespace_uuid, worker)
 );
-comment on table postrider.tasker_workers is 'Who works on the tasks of a namespace, and when each was last heard of.';
+comment on table postrider.tasker_workers is 'Who works on the tasks of a namespace, and when each was last heard of. Those not heard of for 30 days go when a new one comes.';
 comment on column postrider.tasker_workers.task_namespace_uuid is 'The namespace.';
 comment on column postrider.tasker_workers.worker is 'Name of the worker, for example host and process.';
 comment on column postrider.tasker_workers.last_heartbeat_at is 'When it last called.';

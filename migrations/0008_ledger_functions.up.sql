@@ -254,7 +254,7 @@ declare
     v_body    jsonb;
     v_payload bytea;
 begin
-    select n.name as template, n.version, ns.name as namespace, s.dlq_topic, s.include_full_task_snapshot as whole into t
+    select n.name as template, n.version, ns.name as namespace, s.dlq_topic, s.include_full_task_snapshot as whole, k.dead_letters into t
       from postrider.tasker_tasks k
       join postrider.tasker_named_tasks n using (named_task_uuid)
       join postrider.tasker_task_namespaces ns using (task_namespace_uuid)
@@ -262,6 +262,9 @@ begin
      where k.task_uuid = p_task_uuid;
     if not found then
         raise exception using errcode = 'P0002', message = format('postrider: there is no task %s', coalesce(p_task_uuid::text, 'null'));
+    end if;
+    if v_letter = any (t.dead_letters) then
+        return null; -- the task knows for longer than idempotency keys are kept, and whatever the topic was
     end if;
     insert into postrider.outbox_idempotency_key (topic, idempotency_key, event_id)
         values (t.dlq_topic, v_letter, v_id) on conflict do nothing;

@@ -1,7 +1,7 @@
 drop function postrider.get_next_ready_tasks(integer, text, integer, integer, integer, integer, integer);
 drop function postrider.task_candidates(timestamptz, text, integer, integer, integer, integer, integer);
 drop function postrider.get_ready_steps(uuid);
-drop function postrider.task_minutes(jsonb, text);
+drop function postrider.lifecycle_minutes(jsonb, text);
 drop function postrider.task_end_cycle(uuid, text[]);
 drop function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text);
 drop function postrider.task_template(text, text, text);

@@ -232,11 +232,14 @@ end $$;
 comment on function postrider.task_end_cycle(uuid, text[]) is
 'Internal. Sends a new task whose steps form a cycle to its failed state, if its machine has one, with a dead letter unless reason_dependency_cycle_detected is off.';
 
-create function postrider.task_minutes(p_lifecycle jsonb, p_key text) returns double precision
-language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
-    select case when jsonb_typeof(p_lifecycle->p_key) = 'number' then (p_lifecycle->>p_key)::double precision end
+-- Without settings of its own, so that it is inlined; so every name is written with its schema.
+create function postrider.lifecycle_minutes(p_lifecycle jsonb, p_key text) returns integer
+language sql immutable parallel safe as $$
+    select case when pg_catalog.jsonb_typeof(p_lifecycle operator(pg_catalog.->) p_key) operator(pg_catalog.=) 'number'
+                then least(greatest((p_lifecycle operator(pg_catalog.->>) p_key)::pg_catalog.numeric, 0), 2147483647)::pg_catalog.int4 end
 $$;
-comment on function postrider.task_minutes(jsonb, text) is 'Internal. A number of minutes of a lifecycle; null if it says nothing.';
+comment on function postrider.lifecycle_minutes(jsonb, text) is
+'Internal. A threshold of a lifecycle, in minutes; null where it says nothing, or nothing that is a number.';
 
 create function postrider.get_ready_steps(p_task_uuid uuid) returns setof postrider.tasker_workflow_steps
 language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
@@ -262,16 +265,16 @@ language sql stable
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_nestloop = off set enable_mergejoin = off set jit = off as $$
     with bound as materialized (
         select n.named_task_uuid, ns.name as namespace, n.name as template, st.state, st.kind,
-               p_now - make_interval(secs => 60 * coalesce(
-                   postrider.task_minutes(n.configuration->'lifecycle', 'max_' || st.state || '_minutes'),
-                   postrider.task_minutes(ns.lifecycle, 'max_' || st.state || '_minutes'),
+               p_now - make_interval(mins => coalesce(
+                   postrider.lifecycle_minutes(n.configuration->'lifecycle', 'max_' || st.state || '_minutes'),
+                   postrider.lifecycle_minutes(ns.lifecycle, 'max_' || st.state || '_minutes'),
                    case st.state when 'waiting_for_dependencies' then p_waiting_deps
                                  when 'waiting_for_retry' then p_waiting_retry
                                  when 'steps_in_process' then p_in_process
                                  else 1440 end)) as entered_since,
-               p_now - make_interval(secs => 60 * coalesce(
-                   postrider.task_minutes(n.configuration->'lifecycle', 'max_duration_minutes'),
-                   postrider.task_minutes(ns.lifecycle, 'max_duration_minutes'), p_lifetime)) as created_since
+               p_now - make_interval(mins => coalesce(
+                   postrider.lifecycle_minutes(n.configuration->'lifecycle', 'max_duration_minutes'),
+                   postrider.lifecycle_minutes(ns.lifecycle, 'max_duration_minutes'), p_lifetime)) as created_since
           from postrider.tasker_task_namespaces ns
           join postrider.tasker_named_tasks n using (task_namespace_uuid)
           join postrider.tasker_machine_states st on st.state_machine_id = n.state_machine_id and st.kind in ('initial', 'active', 'waiting')
@@ -350,7 +353,7 @@ revoke all on function postrider.task_check_steps(jsonb) from public;
 revoke all on function postrider.task_template(text, text, text) from public;
 revoke all on function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text) from public;
 revoke all on function postrider.task_end_cycle(uuid, text[]) from public;
-revoke all on function postrider.task_minutes(jsonb, text) from public;
+revoke all on function postrider.lifecycle_minutes(jsonb, text) from public;
 revoke all on function postrider.get_ready_steps(uuid) from public;
 revoke all on function postrider.get_next_ready_tasks(integer, text, integer, integer, integer, integer, integer) from public;
 revoke all on function postrider.task_candidates(timestamptz, text, integer, integer, integer, integer, integer) from public;

@@ -5,7 +5,6 @@ drop function postrider.near_stale_tasks(double precision, integer, integer, int
 drop function postrider.lifecycle_lifetimes(double precision, integer);
 drop function postrider.lifecycle_stays(double precision, integer, integer, integer);
 drop function postrider.lifecycle_templates();
-drop function postrider.lifecycle_minutes(jsonb, text);
 drop table postrider.tasker_detector;
 alter table postrider.tasker_tasks reset (autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold,
     autovacuum_analyze_scale_factor, autovacuum_analyze_threshold);

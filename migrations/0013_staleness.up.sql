@@ -36,14 +36,6 @@ comment on column postrider.tasker_detector.last_pass_batches is 'How many batch
 comment on column postrider.tasker_detector.last_pass_dry_run is 'Whether it changed nothing.';
 insert into postrider.tasker_detector default values;
 
-create function postrider.lifecycle_minutes(p_lifecycle jsonb, p_key text) returns integer
-language sql immutable parallel safe as $$
-    select case when pg_catalog.jsonb_typeof(p_lifecycle operator(pg_catalog.->) p_key) operator(pg_catalog.=) 'number'
-                then least(greatest((p_lifecycle operator(pg_catalog.->>) p_key)::pg_catalog.numeric, 0), 2147483647)::pg_catalog.int4 end
-$$;
-comment on function postrider.lifecycle_minutes(jsonb, text) is
-'Internal. A threshold of a lifecycle, in minutes; null where it says nothing, or nothing that is a number.';
-
 -- The next three are without settings of their own, so that they are inlined, and a query that has enough rows
 -- looks for no more of them. Who calls them switches off the plans that tempt the planner.
 
@@ -423,7 +415,6 @@ Thresholds: of the template (configuration->lifecycle), else of the namespace (l
 
 action_taken: move_to_dlq (moved to the failed state of the machine, and a dead letter), transition_to_error (moved, no letter), manual_review (stays, and a dead letter), flag (stays, no letter). What stays is flagged and not found again before its next transition. The p_auto_ and p_reason_ parameters only take away from what templates say. moved_to_dlq and transition_success say what was done, and are false in a dry run. The change, its lifecycle events and the dead letters are one transaction, that of the caller.';
 
-revoke all on function postrider.lifecycle_minutes(jsonb, text) from public;
 revoke all on function postrider.lifecycle_templates() from public;
 revoke all on function postrider.lifecycle_stays(double precision, integer, integer, integer) from public;
 revoke all on function postrider.lifecycle_lifetimes(double precision, integer) from public;

@@ -25,22 +25,22 @@ returns table(current_state text, task_count bigint, avg_minutes_in_state double
 language sql stable security definer set search_path = pg_catalog, pg_temp set enable_bitmapscan = off set jit = off as $$
     with given as materialized (
         select n.named_task_uuid, m.state,
-               coalesce(postrider.task_minutes(n.configuration->'lifecycle', 'max_' || m.state || '_minutes'),
-                        postrider.task_minutes(s.lifecycle, 'max_' || m.state || '_minutes'),
+               coalesce(postrider.lifecycle_minutes(n.configuration->'lifecycle', 'max_' || m.state || '_minutes'),
+                        postrider.lifecycle_minutes(s.lifecycle, 'max_' || m.state || '_minutes'),
                         case m.state when 'waiting_for_dependencies' then p_waiting_deps_threshold_minutes
                                      when 'waiting_for_retry' then p_waiting_retry_threshold_minutes
                                      when 'steps_in_process' then p_steps_in_process_threshold_minutes else 1440 end) as stay,
-               coalesce(postrider.task_minutes(n.configuration->'lifecycle', 'max_duration_minutes'),
-                        postrider.task_minutes(s.lifecycle, 'max_duration_minutes'),
-                        p_task_max_lifetime_hours * 60.0) as life
+               coalesce(postrider.lifecycle_minutes(n.configuration->'lifecycle', 'max_duration_minutes'),
+                        postrider.lifecycle_minutes(s.lifecycle, 'max_duration_minutes'),
+                        p_task_max_lifetime_hours * 60) as life
         from postrider.tasker_named_tasks n
         join postrider.tasker_task_namespaces s on s.task_namespace_uuid = n.task_namespace_uuid
         join postrider.tasker_machine_states m on m.state_machine_id = n.state_machine_id
         where m.kind in ('initial', 'active', 'waiting')
     ), thresholds as materialized (
         select g.named_task_uuid, g.state,
-               statement_timestamp() - make_interval(secs => g.stay * 60) as stay_since, statement_timestamp() - make_interval(secs => g.stay * 48) as stay_warned,
-               statement_timestamp() - make_interval(secs => g.life * 60) as life_since, statement_timestamp() - make_interval(secs => g.life * 48) as life_warned
+               statement_timestamp() - make_interval(mins => g.stay) as stay_since, statement_timestamp() - 0.8 * make_interval(mins => g.stay) as stay_warned,
+               statement_timestamp() - make_interval(mins => g.life) as life_since, statement_timestamp() - 0.8 * make_interval(mins => g.life) as life_warned
         from given g
     ), counted as (
         select t.state, count(*) as tasks, sum(date_part('epoch', statement_timestamp()) - date_part('epoch', t.state_entered_at)) as seconds,

@@ -46,7 +46,7 @@ comment on function postrider.task_state_kind(integer, text) is 'Internal. The k
 create function postrider.task_event_undelivered(
     p_task_uuid uuid, p_event_id uuid, p_topic text, p_attempts integer, p_class text, p_code text, p_message text,
     p_since timestamptz default null, out outcome text, out detail text)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     t       record;
     v_short text;
@@ -101,7 +101,8 @@ comment on function postrider.task_event_undelivered(uuid, uuid, text, integer, 
 'Internal. Moves a task whose event was given up to the dead-letter state of its machine, or to its failed state, from whatever state that is no end, with error_reason and metadata.error. It waits for nobody. outcome: moved; waiting, somebody else has the task''s row lock; refused, it cannot be moved; detail says why. A task that began anew after p_since is left alone.';
 
 create function postrider.task_events_dead_lettered(p_event_ids bigint[]) returns integer
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
+set enable_seqscan = off set jit = off as $$
 declare
     v_id    bigint;
     e       record;
@@ -110,7 +111,7 @@ declare
 begin
     foreach v_id in array coalesce(p_event_ids, '{}') loop
         select o.event_id, o.episode, o.task_uuid, o.topic, o.attempts, o.last_error_class, o.last_error_code, o.last_error into e
-          from postrider.outbox_event o where o.id = v_id and o.task_uuid is not null;
+          from postrider.outbox_event o where o.id = v_id and o.task_uuid is not null and o.state::text = 'exhausted';
         continue when not found;
         begin
             select u.outcome, u.detail into r
@@ -130,11 +131,12 @@ begin
     return v_moved;
 end $$;
 comment on function postrider.task_events_dead_lettered(bigint[]) is
-'Moves the tasks of outbox events that were just given up, in the transaction that gave them up; ids are outbox_event.id. A task that cannot be moved now is noted in tasker_undelivered_events. It waits for no task, and a task keeps no event from being given up. Returns how many tasks were moved.';
+'Moves the tasks of outbox events that were just given up, in the transaction that gave them up; ids are outbox_event.id, and those of other events are passed over. A task that cannot be moved now is noted in tasker_undelivered_events. It waits for no task, and a task keeps no event from being given up. Returns how many tasks were moved.';
 
 create function postrider.task_events_catch_up(p_limit integer default 100)
 returns table (moved integer, refused integer, waiting integer)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
+set enable_seqscan = off set jit = off as $$
 declare
     u record;
     r record;
@@ -167,7 +169,7 @@ comment on function postrider.task_events_catch_up(integer) is
 'Tries again to move tasks whose events were given up while somebody else was at work on them, the longest ago first, and removes notes older than 30 days, up to p_limit each. Defaults to 100. Returns what became of them.';
 
 create function postrider.retry_task(p_task_uuid uuid, p_actor text default null) returns uuid
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     t       record;
     v_step  postrider.tasker_workflow_steps;
@@ -212,7 +214,7 @@ comment on function postrider.retry_task(uuid, text) is
 'Puts a task back to the beginning, from a retryable state of its machine: its error is cleared, steps that are not done are pending again with all their retries, and the template''s start_event is written again or, where it has none, the event postrider.task.retry_queued.v1; all in the caller''s transaction. Returns the id of that event. 22023 names the state and those that can be retried; P0002 for an unknown task.';
 
 create function postrider.dead_letter_task(p_task_uuid uuid, p_reason text, p_actor text default null) returns uuid
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     t         record;
     v_kind    text;
@@ -263,7 +265,7 @@ comment on function postrider.dead_letter_task(uuid, text, text) is
 'Dead-letters a task by hand, with the reason manual_dlq: writes its dead letter, with the task as it was, and moves it to the dead-letter or failed state of its machine unless it failed before. Returns the id of the letter''s event. 55000 for a task that has ended, has a pending investigation, or was dead-lettered by hand since it is in its state; P0002 for an unknown one.';
 
 create function postrider.archive_on_read(p_task_uuid uuid, p_archive_after interval default '7 days') returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     v_archived text;
 begin
@@ -307,7 +309,7 @@ comment on function postrider.read_task(uuid) is
 create or replace function postrider.outbox_publish_bytes(
     topic text, key bytea, payload bytea, headers jsonb default '{}',
     idempotency_key text default null, available_at timestamptz default now(), task_uuid uuid default null)
-returns uuid language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+returns uuid language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 #variable_conflict use_variable
 declare
     new_id   uuid;
@@ -352,7 +354,7 @@ begin
         end loop;
     end if;
     if task_uuid is not null then
-        select greatest(least((n.configuration->>'max_retries')::numeric, 1000), 1)::integer into limit_of_task
+        select greatest((n.configuration->>'max_retries')::numeric::integer, 1) into limit_of_task
           from postrider.tasker_tasks k join postrider.tasker_named_tasks n using (named_task_uuid)
          where k.task_uuid = outbox_publish_bytes.task_uuid and jsonb_typeof(n.configuration->'max_retries') = 'number';
     end if;

@@ -51,7 +51,7 @@ func TestEmbeddedRoundTrip(t *testing.T) {
 	sameCatalog(t, "the second way down differs from the empty database", catalog(t, conn), at[0])
 }
 
-// TestEmbeddedIsCommented: every type, table, view, function and index of ours says what it is for.
+// TestEmbeddedIsCommented: every type, table, view, function, trigger and index of ours says what it is for.
 func TestEmbeddedIsCommented(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.New(t).Conn(t)
@@ -66,7 +66,11 @@ func TestEmbeddedIsCommented(t *testing.T) {
 		where pronamespace = 'postrider'::regnamespace and obj_description(oid, 'pg_proc') is null
 		union all
 		select 'type ' || oid::regtype from pg_type
-		where typnamespace = 'postrider'::regnamespace and typtype in ('e', 'd') and obj_description(oid, 'pg_type') is null
+		where typnamespace = 'postrider'::regnamespace and obj_description(oid, 'pg_type') is null
+		  and (typtype in ('e', 'd') or typtype = 'c' and exists (select from pg_class r where r.oid = typrelid and r.relkind = 'c'))
+		union all
+		select 'trigger ' || t.tgname || ' of ' || t.tgrelid::regclass from pg_trigger t join pg_class r on r.oid = t.tgrelid
+		where r.relnamespace = 'postrider'::regnamespace and not t.tgisinternal and t.tgparentid = 0 and obj_description(t.oid, 'pg_trigger') is null
 		order by 1`)
 	if err != nil {
 		t.Fatal(err)

@@ -95,8 +95,7 @@ grant execute on function postrider.create_task(text, text, jsonb, text, integer
     postrider.step_action(uuid, uuid, text, text, text, jsonb), postrider.cancel_task(uuid, text, text),
     postrider.worker_heartbeat(text, text), postrider.get_ready_steps(uuid), postrider.task_snapshot(uuid, boolean) to postrider_operator;
 -- They retry tasks, dead-letter them by hand, and read them, which may archive them.
-grant execute on function postrider.task_events_dead_lettered(bigint[]), postrider.retry_task(uuid, text),
-    postrider.dead_letter_task(uuid, text, text), postrider.archive_on_read(uuid, interval), postrider.read_task(uuid) to postrider_operator;
+grant execute on function postrider.retry_task(uuid, text), postrider.dead_letter_task(uuid, text, text), postrider.archive_on_read(uuid, interval), postrider.read_task(uuid) to postrider_operator;
 -- They archive by hand, and look at dashboards.
 grant execute on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid),
     postrider.refresh_dashboards(integer, integer, integer, integer, interval),

@@ -10,6 +10,8 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/postrider/postrider/relay/task"
 )
 
 // ArchiverConfig is what an Archiver is made of.
@@ -35,7 +37,7 @@ type ArchiverConfig struct {
 	DashboardInterval time.Duration
 	// Thresholds are the defaults of staleness thresholds that dashboards warn by. Defaults to 60, 30 and 30
 	// minutes and 24 hours.
-	Thresholds Thresholds
+	Thresholds task.Defaults
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
 	// Registerer receives the metrics. Defaults to none.
@@ -64,8 +66,8 @@ func NewArchiver(c ArchiverConfig) (*Archiver, error) {
 	if c.DashboardInterval == 0 {
 		c.DashboardInterval = time.Minute
 	}
-	if c.Thresholds == (Thresholds{}) {
-		c.Thresholds = Thresholds{60, 30, 30, 24}
+	if c.Thresholds == (task.Defaults{}) {
+		c.Thresholds = task.StandardDefaults()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/relay/task"
 )
 
 // ArchivePolicies say which ends of tasks are archived.
@@ -91,14 +93,9 @@ type ArchiveStore interface {
 	// ArchiveBatch moves one batch in a transaction of its own. Any number may run at once; each takes what no
 	// other has. After an error, or a crash, each task is where it was or in the archive.
 	ArchiveBatch(ctx context.Context, s ArchiveStep) (ArchivedBatch, error)
-	// RefreshDashboards renews the summaries behind the dashboard views, unless they are younger than minAge or
+	// RefreshDashboards renews the summaries behind the dashboard views, which warn by these thresholds, unless they are younger than minAge or
 	// somebody is at it. It reports whether it did.
-	RefreshDashboards(ctx context.Context, t Thresholds, minAge time.Duration) (bool, error)
-}
-
-// Thresholds are the defaults of staleness thresholds that dashboards warn by.
-type Thresholds struct {
-	WaitingForDependenciesMinutes, WaitingForRetryMinutes, StepsInProcessMinutes, TaskMaxLifetimeHours int
+	RefreshDashboards(ctx context.Context, t task.Defaults, minAge time.Duration) (bool, error)
 }
 
 // ArchiveOptions say what to archive.

@@ -143,7 +143,7 @@ func (d *Detector) Run(ctx context.Context) error {
 		default:
 			failing.Reset()
 		}
-		sleep(ctx, pause)
+		rest(ctx, pause)
 	}
 	d.cfg.Logger.Info("detector stopped")
 	return nil
@@ -257,9 +257,9 @@ func (d *Detector) judge(took time.Duration, running bool, err error) (stop bool
 func (d *Detector) stopItself(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, detectTimeout)
 	defer cancel()
-	rest := restIntervals * d.cfg.Interval
+	pause := restIntervals * d.cfg.Interval
 	reason := fmt.Sprintf("%d batches in a row took longer than %v", slowBatches, d.cfg.LatencyLimit)
-	if err := d.cfg.Store.PauseDetector(ctx, Pause{By: PausedByLatency, Reason: reason, For: rest}); err != nil {
+	if err := d.cfg.Store.PauseDetector(ctx, Pause{By: PausedByLatency, Reason: reason, For: pause}); err != nil {
 		return fmt.Errorf("pause detection, because %s: %w", reason, err)
 	}
 	d.metrics.selfStops.Inc()
@@ -267,7 +267,7 @@ func (d *Detector) stopItself(ctx context.Context) error {
 	d.mu.Lock()
 	d.paused = true
 	d.mu.Unlock()
-	d.cfg.Logger.Error("detection of stale tasks is paused: the database is too slow for it", "reason", reason, "resumes_in", rest.String(),
+	d.cfg.Logger.Error("detection of stale tasks is paused: the database is too slow for it", "reason", reason, "resumes_in", pause.String(),
 		"hint", "look at the load of the database; postrider task detector resume ends the pause")
 	return nil
 }
@@ -315,13 +315,4 @@ func (d *Detector) after(ctx context.Context, p Pass) error {
 	d.metrics.near.WithLabelValues("state").Set(float64(near.State))
 	d.metrics.near.WithLabelValues("lifetime").Set(float64(near.Lifetime))
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/relay/task"
 )
 
 // Detection says when tasks are stale where neither their template nor its namespace does, and what may be
@@ -36,8 +38,9 @@ type Detection struct {
 
 // DefaultDetection returns the default of each field.
 func DefaultDetection() Detection {
-	return Detection{BatchSize: 100, WaitingForDependenciesMinutes: 60, WaitingForRetryMinutes: 30, StepsInProcessMinutes: 30,
-		TaskMaxLifetimeHours: 24, WorkerUnavailableMinutes: 10, AutoTransitionToError: true, AutoMoveToDLQ: true, EmitEvents: true,
+	t := task.StandardDefaults()
+	return Detection{BatchSize: 100, WaitingForDependenciesMinutes: t.WaitingForDependenciesMinutes, WaitingForRetryMinutes: t.WaitingForRetryMinutes,
+		StepsInProcessMinutes: t.StepsInProcessMinutes, TaskMaxLifetimeHours: t.TaskMaxLifetimeHours, WorkerUnavailableMinutes: 10, AutoTransitionToError: true, AutoMoveToDLQ: true, EmitEvents: true,
 		ReasonStalenessTimeout: true, ReasonWorkerUnavailable: true}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/relay/ledger"
 	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
+	"github.com/postrider/postrider/relay/task"
 )
 
 // ArchivePolicies are the policies of the section archive.
@@ -26,7 +27,7 @@ func (a *App) makeArchiver(context.Context) error {
 	archiver, err := ledger.NewArchiver(ledger.ArchiverConfig{
 		Store: ledgerpostgres.NewArchive(a.service), Disabled: !c.Archive.Enabled,
 		Interval: c.Archive.ArchiveInterval, RetentionDays: c.Archive.RetentionDays, BatchSize: c.Archive.ArchiveBatchSize, Policies: &policies,
-		Thresholds: ledger.Thresholds{
+		Thresholds: task.Defaults{
 			WaitingForDependenciesMinutes: c.Staleness.WaitingForDependenciesMinutes, WaitingForRetryMinutes: c.Staleness.WaitingForRetryMinutes,
 			StepsInProcessMinutes: c.Staleness.StepsInProcessMinutes, TaskMaxLifetimeHours: c.Staleness.TaskMaxLifetimeHours,
 		},

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/relay/task"
 )
 
 var (
@@ -59,7 +60,7 @@ func (a *Archive) ArchiveBatch(ctx context.Context, s ledger.ArchiveStep) (ledge
 }
 
 // RefreshDashboards implements ledger.ArchiveStore.
-func (a *Archive) RefreshDashboards(ctx context.Context, t ledger.Thresholds, minAge time.Duration) (done bool, err error) {
+func (a *Archive) RefreshDashboards(ctx context.Context, t task.Defaults, minAge time.Duration) (done bool, err error) {
 	err = a.pool.QueryRow(ctx, refreshDashboards, t.WaitingForDependenciesMinutes, t.WaitingForRetryMinutes, t.StepsInProcessMinutes,
 		t.TaskMaxLifetimeHours, minAge.Microseconds()).Scan(&done)
 	if err != nil {

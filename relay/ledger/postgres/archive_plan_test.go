@@ -21,7 +21,7 @@ func TestArchiveReadsAlongIndexes(t *testing.T) {
 		r.exec(`alter table postrider.` + table + ` set (autovacuum_enabled = off)`)
 	}
 	r.exec(`insert into postrider.tasker_tasks (named_task_uuid, state, live, state_entered_at)
-		select $1, case when i % 2 = 0 then 'complete' else 'pending' end, i % 2 = 1, now() - interval '40 days' + i * interval '1 second' from generate_series(1, 20000) i`, named)
+		select $1, case when i % 2 = 0 then 'complete' else 'pending' end, i % 2 = 1, now() - interval '40 days' + i * interval '1 second' from generate_series(1, 5000) i`, named)
 	r.exec(`insert into postrider.tasker_workflow_steps (task_uuid, step_name, position) select task_uuid, 's', 0 from postrider.tasker_tasks`)
 	r.exec(`insert into postrider.tasker_task_transitions (task_uuid, to_state, sort_key, most_recent) select task_uuid, state, 1, true from postrider.tasker_tasks`)
 	r.exec(`insert into postrider.tasker_workflow_step_transitions (task_uuid, workflow_step_uuid, to_status) select task_uuid, workflow_step_uuid, 'pending' from postrider.tasker_workflow_steps`)

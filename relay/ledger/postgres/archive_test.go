@@ -98,14 +98,18 @@ func (r *archiveRig) rowsOf(table, id string) map[string]string {
 func (r *archiveRig) work(task uuid.UUID, n int) {
 	r.Helper()
 	steps := ledgertest.Steps(r.T, r.pool, task)
+	all := &pgx.Batch{} // in one round trip
 	for _, name := range []string{"a", "b", "c", "d"} {
 		step := steps[name].UUID
-		r.exec(`select postrider.start_step($1, 'w')`, step)
+		all.Queue(`select postrider.start_step($1, 'w')`, step)
 		if name == "b" && n%3 == 0 {
-			r.exec(`select postrider.fail_step($1, 'timeout "x"', true, '0')`, step)
-			r.exec(`select postrider.start_step($1, 'w')`, step)
+			all.Queue(`select postrider.fail_step($1, 'timeout "x"', true, '0')`, step)
+			all.Queue(`select postrider.start_step($1, 'w')`, step)
 		}
-		r.exec(`select postrider.complete_step($1, jsonb_build_object('n', $2::int, 'big', 12345678901234567890::numeric))`, step, n)
+		all.Queue(`select postrider.complete_step($1, jsonb_build_object('n', $2::int, 'big', 12345678901234567890::numeric))`, step, n)
+	}
+	if err := r.pool.SendBatch(r.Context(), all).Close(); err != nil {
+		r.Fatal(err)
 	}
 	if state := ledgertest.State(r.T, r.pool, task); state != "complete" {
 		r.Fatalf("task %s is in %s", task, state)

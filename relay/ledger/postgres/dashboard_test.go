@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
+	"github.com/postrider/postrider/relay/task"
 )
 
 type stalenessRow struct {
@@ -45,7 +45,7 @@ func (r *archiveRig) staleness() map[string]stalenessRow {
 	return byState
 }
 
-var defaults = ledger.Thresholds{WaitingForDependenciesMinutes: 60, WaitingForRetryMinutes: 30, StepsInProcessMinutes: 30, TaskMaxLifetimeHours: 24}
+var defaults = task.StandardDefaults()
 
 func TestStalenessMonitoring(t *testing.T) {
 	t.Parallel()
@@ -111,7 +111,7 @@ func TestStalenessMonitoring(t *testing.T) {
 		t.Errorf("an old summary is used: %+v", row)
 	}
 	// Its own settings.
-	if _, err := r.archive.RefreshDashboards(t.Context(), ledger.Thresholds{WaitingForDependenciesMinutes: 60, WaitingForRetryMinutes: 1000, StepsInProcessMinutes: 30, TaskMaxLifetimeHours: 24}, 0); err != nil {
+	if _, err := r.archive.RefreshDashboards(t.Context(), task.Defaults{WaitingForDependenciesMinutes: 60, WaitingForRetryMinutes: 1000, StepsInProcessMinutes: 30, TaskMaxLifetimeHours: 24}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if row := r.staleness()["waiting_for_retry"]; row.Warning != 0 {

@@ -63,6 +63,26 @@ func TestDetectorSwitch(t *testing.T) {
 	}
 }
 
+// A pause that an operator writes while a pass is noted stays, though the one before it had come to its end.
+func TestPauseWhileAPassIsNoted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.must(f.PauseDetector(t.Context(), ledger.Pause{By: ledger.PausedByLatency, For: time.Hour}))
+	f.exec(`update postrider.tasker_detector set resume_at = clock_timestamp()`)
+	tx, err := f.pool.Begin(t.Context())
+	f.must(err)
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	f.must(postgres.On(tx).PauseDetector(t.Context(), ledger.Pause{By: "me"}))
+	noted := make(chan error, 1)
+	go func() { noted <- f.RecordPass(t.Context(), ledger.Pass{By: "here:1"}) }()
+	f.somebodyWaits()
+	f.must(tx.Commit(t.Context()))
+	f.must(<-noted)
+	if s := f.status(); !s.Paused || s.PausedBy != "me" || s.LastPassBy != "here:1" {
+		t.Errorf("after the pass: %+v", s)
+	}
+}
+
 func TestWriteSettings(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/relay/task"
 )
 
 // DB is a *pgxpool.Pool, a *pgx.Conn, or a pgx.Tx of the caller.
@@ -65,9 +66,11 @@ func (l Ledger) Snapshot(ctx context.Context, task uuid.UUID) (json.RawMessage, 
 // NextReady returns tasks that somebody should work on, locked until the transaction ends: on a pool, where that
 // is at once, another caller may get the same. What others have locked is passed over.
 func (l Ledger) NextReady(ctx context.Context, q ledger.ReadyQuery) ([]ledger.Ready, error) {
+	d := task.StandardDefaults()
 	return many[ledger.Ready](ctx, l.db, "find ready tasks", nextReadyTasks, orDefault(q.Limit, 10), given(q.Namespace),
-		orDefault(q.WaitingForDependenciesMinutes, 60), orDefault(q.WaitingForRetryMinutes, 30), orDefault(q.StepsInProcessMinutes, 30),
-		orDefault(q.TaskMaxLifetimeHours, 24), orDefault(q.PriorityHalfLifeMinutes, 60))
+		orDefault(q.WaitingForDependenciesMinutes, d.WaitingForDependenciesMinutes), orDefault(q.WaitingForRetryMinutes, d.WaitingForRetryMinutes),
+		orDefault(q.StepsInProcessMinutes, d.StepsInProcessMinutes), orDefault(q.TaskMaxLifetimeHours, d.TaskMaxLifetimeHours),
+		orDefault(q.PriorityHalfLifeMinutes, 60))
 }
 
 // Heartbeat says that a worker of a namespace is there. Once a minute is enough.

@@ -77,7 +77,11 @@ func TestLetterOnce(t *testing.T) {
 		t.Errorf("%s letters are linked to their task", got)
 	}
 
+	f.exec(`delete from postrider.outbox_idempotency_key`)
 	f.exec(`update postrider.tasker_settings set include_full_task_snapshot = false, dlq_topic = 'tasks.dlq'`)
+	if send("manual_dlq", 1) {
+		t.Error("the same letter is written again when its idempotency key is gone and the topic is another")
+	}
 	if !send("worker_unavailable", 1) {
 		t.Fatal("not sent")
 	}

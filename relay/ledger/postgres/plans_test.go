@@ -48,9 +48,9 @@ func TestPlansOfASessionLast(t *testing.T) {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
-	// 20,000 that wait for something, more important than all else.
+	// 4,000 that wait for something, more important than all else.
 	exec(`insert into postrider.tasker_tasks (named_task_uuid, state, live, priority) select named_task_uuid, 'waiting_for_dependencies', true, 100
-		from postrider.tasker_named_tasks, generate_series(1, 20000)`)
+		from postrider.tasker_named_tasks, generate_series(1, 4000)`)
 	exec(`insert into postrider.tasker_workflow_steps (task_uuid, step_name, position, dependencies)
 		select task_uuid, 'waits', 0, '{other}' from postrider.tasker_tasks where state = 'waiting_for_dependencies'`)
 	exec(`insert into postrider.tasker_task_transitions (task_uuid, to_state, sort_key, most_recent)

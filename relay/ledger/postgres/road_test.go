@@ -377,3 +377,16 @@ func TestAttemptsOfLinkedEvents(t *testing.T) {
 		t.Errorf("%d lifecycle events are linked to their task: giving one up would move it", n)
 	}
 }
+
+// An event that was not given up moves no task, whoever names it.
+func TestOnlyGivenUpEventsMoveTheirTask(t *testing.T) {
+	t.Parallel()
+	r := newRoad(t)
+	task := r.in("protocol", "extracting")
+	pending := scalar[int64](r, `insert into postrider.outbox_event (topic, payload, task_uuid) values ('documents', '{}', $1) returning id`, task)
+	if moved := r.tell(pending); moved != 0 {
+		t.Errorf("a pending event moved %d tasks", moved)
+	}
+	r.wantNotes()
+	r.wantState(task, "extracting")
+}

@@ -95,18 +95,18 @@ func TestDetectionReadsOnlyTheStale(t *testing.T) {
 				f.exec(sql)
 			}
 			d := ledger.DefaultDetection()
-			f.healthy(4000)
+			f.healthy(2000)
 			few := f.effortOf(d)
-			f.healthy(40_000)
+			f.healthy(20_000)
 			many := f.effortOf(d)
-			t.Logf("4,000 healthy tasks: %+v; 44,000: %+v", few, many)
+			t.Logf("2,000 healthy tasks: %+v; 22,000: %+v", few, many)
 			if few.found != 0 || many.found != 0 {
 				t.Fatal("healthy tasks are found")
 			}
 			// One task is read for each of the 80 states of templates, and one for each of the 20 templates by each of
 			// the two walks.
 			if many.seqScans != 0 || many.fetched > 2*20+80 || many.blocks > 2*few.blocks {
-				t.Errorf("4,000 healthy tasks cost %+v, 44,000 cost %+v", few, many)
+				t.Errorf("2,000 healthy tasks cost %+v, 22,000 cost %+v", few, many)
 			}
 
 			f.exec(`update postrider.tasker_tasks set state_entered_at = clock_timestamp() - interval '2 days' where task_uuid in

@@ -392,4 +392,17 @@ func TestHeartbeat(t *testing.T) {
 	if got := f.answer(seen); got != "w1 true, w2 true" {
 		t.Errorf("the workers are %s", got)
 	}
+	// A new worker takes along those that were not heard of for long, and only those of its namespace.
+	_, err := f.ApplyNamespace(t.Context(), "elsewhere", nil, "")
+	f.must(err)
+	f.must(f.Heartbeat(t.Context(), "elsewhere", "w0"))
+	f.exec(`update postrider.tasker_workers set last_heartbeat_at = last_heartbeat_at - interval '31 days' where worker <> 'w2'`)
+	f.must(f.Heartbeat(t.Context(), "default", "w2"))
+	if got := f.answer(seen); got != "w0 false, w1 false, w2 true" {
+		t.Errorf("after a word of a known worker they are %s", got)
+	}
+	f.must(f.Heartbeat(t.Context(), "default", "w3"))
+	if got := f.answer(seen); got != "w0 false, w2 true, w3 true" {
+		t.Errorf("after a new one they are %s", got)
+	}
 }

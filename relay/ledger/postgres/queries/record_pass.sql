@@ -1,7 +1,9 @@
--- A pause whose end has come goes with it.
+-- A pause whose end has come goes with it. Said of the row itself and by a clock that stands still: a pause that
+-- somebody writes while this waits for the row stays.
 update postrider.tasker_detector d
    set last_pass_at = clock_timestamp(), last_pass_by = $1::text, last_pass_ms = $2::double precision, last_pass_batches = $3::integer,
        last_pass_stale = $4::integer, last_pass_dry_run = $5::boolean,
-       paused_at = case when p.over then null else d.paused_at end, paused_by = case when p.over then null else d.paused_by end,
-       pause_reason = case when p.over then null else d.pause_reason end, resume_at = case when p.over then null else d.resume_at end
-from (select coalesce(o.resume_at <= clock_timestamp(), false) as over from postrider.tasker_detector o) p
+       paused_at = case when d.resume_at <= statement_timestamp() then null else d.paused_at end,
+       paused_by = case when d.resume_at <= statement_timestamp() then null else d.paused_by end,
+       pause_reason = case when d.resume_at <= statement_timestamp() then null else d.pause_reason end,
+       resume_at = case when d.resume_at <= statement_timestamp() then null else d.resume_at end

@@ -1,0 +1,83 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/relay/ledger/postgres"
+)
+
+// TestPlansOfTheRoadLast: a session whose plans are from when there were a handful of tasks, which reading whole
+// tables suited best, reads none as a whole when there are many: writers of linked events, relays that give them
+// up, and whoever retries or reads.
+func TestPlansOfTheRoadLast(t *testing.T) {
+	t.Parallel()
+	r := newRoad(t)
+	tx, err := r.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := tx.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	l := postgres.On(tx)
+	work := func() {
+		t.Helper()
+		task, err := l.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "protocol"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(`select postrider.outbox_publish_bytes('documents', ''::bytea, '{}'::bytea, task_uuid => $1)`, task)
+		exec(`with e as (insert into postrider.outbox_event (topic, payload, task_uuid, state, attempts, episode, last_error_class, last_error_code, updated_at)
+			values ('documents', '{}', $1, 'exhausted', 3, 1, 'record', 'X', now()) returning id)
+			select postrider.task_events_dead_lettered(array_agg(id)) from e`, task)
+		exec(`select postrider.task_events_dead_lettered(array(select id from postrider.outbox_event where task_uuid = $1 and state = 'exhausted'))`, task)
+		if _, err := l.ArchiveOnRead(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Retry(t.Context(), task, ""); err != nil {
+			t.Fatal(err)
+		}
+		exec(`insert into postrider.tasker_undelivered_events (event_id, episode, task_uuid, topic, attempts, outcome, detail, noted_at)
+			values ($1, 1, $2, 'documents', 3, 'waiting', '', clock_timestamp())`, uuid.New(), task)
+		if got, err := l.CatchUp(t.Context(), 10); err != nil || got.Moved != 1 {
+			t.Fatalf("caught up %+v, %v", got, err)
+		}
+		if _, err := l.Retry(t.Context(), task, ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.DeadLetter(t.Context(), task, "why", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	work()
+	exec(`analyze postrider.tasker_tasks, postrider.tasker_task_transitions, postrider.tasker_undelivered_events, postrider.dlq_entry`)
+	for range 8 { // plans are kept from the sixth call on
+		work()
+	}
+	exec(`insert into postrider.tasker_tasks (named_task_uuid, state, live) select named_task_uuid, 'extracting', true
+		from postrider.tasker_named_tasks, generate_series(1, 500) where name = 'protocol'`)
+	exec(`insert into postrider.tasker_task_transitions (task_uuid, to_state, sort_key, most_recent)
+		select task_uuid, state, 1, true from postrider.tasker_tasks where state = 'extracting'`)
+	exec(`insert into postrider.tasker_undelivered_events (event_id, episode, task_uuid, topic, attempts, outcome, detail)
+		select gen_random_uuid(), 1, task_uuid, 'documents', 3, 'refused', '' from postrider.tasker_tasks where state = 'extracting'`)
+	read := func() (n int) {
+		t.Helper()
+		if err := tx.QueryRow(t.Context(), `select coalesce(sum(seq_tup_read), 0) from pg_stat_xact_user_tables
+			where relname in ('tasker_tasks', 'tasker_task_transitions', 'tasker_undelivered_events')`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := read()
+	work()
+	if rows := read() - before; rows > 0 {
+		t.Errorf("the road reads %d rows of whole tables", rows)
+	}
+}
