@@ -1,3 +1,5 @@
+drop function postrider.outbox_fate(bigint, uuid, integer);
+drop function postrider.outbox_redrive(uuid, text, bigint, uuid, bytea, boolean, bytea, boolean, jsonb, jsonb);
 drop table postrider.access_answer;
 drop table postrider.access_audit;
 drop function postrider.access_audit_keep();

@@ -73,6 +73,7 @@ create table postrider.dlq_operation (
     came_back     bigint not null default 0,
     delivered     bigint not null default 0,
     error         text,
+    next_at       timestamptz,
     created_at    timestamptz not null default now(),
     started_at    timestamptz,
     finished_at   timestamptz,
@@ -95,6 +96,7 @@ comment on column postrider.dlq_operation.failed is 'Those that it could not tre
 comment on column postrider.dlq_operation.came_back is 'Redriven ones that died again.';
 comment on column postrider.dlq_operation.delivered is 'Redriven ones that their topic acknowledged.';
 comment on column postrider.dlq_operation.error is 'Why it halted.';
+comment on column postrider.dlq_operation.next_at is 'When its next items are due, by its rate.';
 comment on column postrider.dlq_operation.created_at is 'When it was planned.';
 comment on column postrider.dlq_operation.started_at is 'When it began.';
 comment on column postrider.dlq_operation.finished_at is 'When it ended.';
@@ -129,7 +131,8 @@ create table postrider.dlq_replay (
     target             text not null,
     edited             boolean not null default false,
     actor              text not null,
-    outcome            text check (outcome in ('delivered', 'came_back', 'removed')),
+    episode            integer not null default 0,
+    outcome            text check (outcome in ('delivered', 'came_back')),
     created_at         timestamptz not null default now(),
     finished_at        timestamptz,
     unique (dlq_entry_uuid, generation)
@@ -146,7 +149,8 @@ comment on column postrider.dlq_replay.in_place is 'Whether the same row was put
 comment on column postrider.dlq_replay.target is 'The topic that it goes to.';
 comment on column postrider.dlq_replay.edited is 'Whether headers or payload were changed.';
 comment on column postrider.dlq_replay.actor is 'Who asked for it.';
-comment on column postrider.dlq_replay.outcome is 'Null while it is on its way; delivered, came_back (dead again) or removed (its row was taken away by hand).';
+comment on column postrider.dlq_replay.episode is 'How many times that row had been given up when it was sent again.';
+comment on column postrider.dlq_replay.outcome is 'Null while it is on its way; then delivered, or came_back (given up again).';
 comment on column postrider.dlq_replay.created_at is 'When.';
 comment on column postrider.dlq_replay.finished_at is 'When its outcome was seen.';
 create unique index dlq_replay_one_open on postrider.dlq_replay (dlq_entry_uuid) where outcome is null;
@@ -233,3 +237,56 @@ comment on column postrider.access_answer.body is 'Body of the answer.';
 comment on column postrider.access_answer.created_at is 'When; kept for a time that is set.';
 create index access_answer_age on postrider.access_answer (created_at);
 comment on index postrider.access_answer_age is 'Which are old enough to go.';
+
+create function postrider.outbox_redrive(
+    p_event_id uuid, p_topic text, p_source bigint, p_source_event uuid, p_key bytea, p_key_referred boolean,
+    p_payload bytea, p_payload_referred boolean, p_headers jsonb, p_added jsonb)
+returns bigint language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    was    record;
+    there  boolean;
+    base   jsonb := p_headers;
+    new_id bigint;
+begin
+    select e.key, e.payload, e.headers, e.task_uuid, e.max_attempts into was
+    from postrider.outbox_event e where e.id = p_source and e.event_id = p_source_event;
+    there := found;
+    if (p_key_referred or p_payload_referred) and not there then
+        return 0;
+    end if;
+    if p_payload_referred then
+        p_payload := was.payload;
+    end if;
+    if p_key_referred then
+        p_key := was.key;
+        base := was.headers;
+    end if;
+    if octet_length(p_payload) > postrider.outbox_max_payload_bytes() then
+        return -1;
+    end if;
+    if jsonb_typeof(base) = 'object' then
+        select coalesce(jsonb_agg(jsonb_build_array(h.key, h.value)), '[]') into base from jsonb_each(base) h;
+    end if;
+    -- Those of an earlier redrive go, so that they do not pile up.
+    select coalesce(jsonb_agg(h.pair order by h.place), '[]') || p_added into base
+    from jsonb_array_elements(base) with ordinality h(pair, place)
+    where not exists (select from jsonb_array_elements(p_added) a where a->>0 = h.pair->>0);
+    insert into postrider.outbox_event (event_id, topic, key, payload, headers, task_uuid, max_attempts)
+    values (p_event_id, p_topic, p_key, p_payload, base, was.task_uuid, was.max_attempts)
+    returning id into new_id;
+    return new_id;
+end $$;
+comment on function postrider.outbox_redrive(uuid, text, bigint, uuid, bytea, boolean, bytea, boolean, jsonb, jsonb) is
+'Writes a dead letter''s message as a new event, and returns its id. What the letter only refers to comes from the event that it is about: if that is gone, 0 is returned. -1 is returned for a payload beyond the limit. p_added are header pairs to set.';
+revoke all on function postrider.outbox_redrive(uuid, text, bigint, uuid, bytea, boolean, bytea, boolean, jsonb, jsonb) from public;
+
+create function postrider.outbox_fate(p_id bigint, p_event_id uuid, p_episode integer)
+returns text language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select coalesce((select case when e.episode > p_episode then 'came_back'
+                                 when e.state = 'published' then 'delivered'
+                                 else 'waiting' end
+                     from postrider.outbox_event e where e.id = p_id and e.event_id = p_event_id), 'delivered')
+$$;
+comment on function postrider.outbox_fate(bigint, uuid, integer) is
+'What became of an event that had been given up p_episode times: waiting, delivered, or came_back (given up once more). A row that is gone was delivered: only such rows are removed.';
+revoke all on function postrider.outbox_fate(bigint, uuid, integer) from public;

@@ -25,3 +25,24 @@ var entryGet string
 
 //go:embed queries/letter_list.sql
 var letterList string
+
+//go:embed queries/entry_close.sql
+var entryClose string
+
+//go:embed queries/entry_succeed.sql
+var entrySucceed string
+
+//go:embed queries/redrive_lock.sql
+var redriveLock string
+
+//go:embed queries/redrive_read.sql
+var redriveRead string
+
+//go:embed queries/redrive_enqueue.sql
+var redriveEnqueue string
+
+//go:embed queries/redrive_note.sql
+var redriveNote string
+
+//go:embed queries/redrive_follow.sql
+var redriveFollow string

@@ -13,6 +13,9 @@ import (
 var queries = map[string]string{
 	"letter_find.sql": letterFind, "entry_lock.sql": entryLock, "entry_open.sql": entryOpen, "letter_insert.sql": letterInsert,
 	"entry_list.sql": entryList, "entry_count.sql": entryCount, "entry_get.sql": entryGet, "letter_list.sql": letterList,
+	"entry_close.sql": entryClose, "entry_succeed.sql": entrySucceed,
+	"redrive_lock.sql": redriveLock, "redrive_read.sql": redriveRead, "redrive_enqueue.sql": redriveEnqueue,
+	"redrive_note.sql": redriveNote, "redrive_follow.sql": redriveFollow,
 }
 
 func TestQueriesPrepare(t *testing.T) {

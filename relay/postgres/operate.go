@@ -55,23 +55,24 @@ type target struct {
 	draining, about bool
 }
 
+func (e *target) find(ctx context.Context, q interface {
+	QueryRow(context.Context, string, ...any) pgx.Row
+}, id int64) error {
+	err := q.QueryRow(ctx, findEvent, id).Scan(&e.id, &e.shard, &e.state, &e.topic, &e.key, &e.hold, &e.cause, &e.draining, &e.about)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("event %d: %w", id, ErrNotFound)
+	}
+	return err
+}
+
 // onEvent runs f with the event, under the lock of its shard.
 func (s *Store) onEvent(ctx context.Context, id int64, f func(pgx.Tx, *target) error) error {
 	var e target
-	find := func(q interface {
-		QueryRow(context.Context, string, ...any) pgx.Row
-	}) error {
-		err := q.QueryRow(ctx, findEvent, id).Scan(&e.id, &e.shard, &e.state, &e.topic, &e.key, &e.hold, &e.cause, &e.draining, &e.about)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return fmt.Errorf("event %d: %w", id, ErrNotFound)
-		}
-		return err
-	}
-	if err := find(s.pool); err != nil {
+	if err := e.find(ctx, s.pool, id); err != nil {
 		return err
 	}
 	err := s.inShard(ctx, e.shard, func(tx pgx.Tx) error {
-		if err := find(tx); err != nil { // what the last owner of the shard made of it
+		if err := e.find(ctx, tx, id); err != nil { // what the last owner of the shard made of it
 			return err
 		}
 		return f(tx, &e)
@@ -109,34 +110,84 @@ func (s *Store) Skip(ctx context.Context, id int64, reason string) error {
 // Redrive puts a dead-lettered event that halted its key back in its place: it is sent next, and the key
 // goes on when it is acknowledged.
 func (s *Store) Redrive(ctx context.Context, id int64) error {
-	return s.onEvent(ctx, id, func(tx pgx.Tx, e *target) error {
-		switch {
-		case e.state == outbox.Exhausted:
-			return fmt.Errorf("event %d: %w: its dead letter is on its way; redrive it when that has arrived", id, ErrRefused)
-		case e.state != outbox.DeadLettered:
-			return fmt.Errorf("event %d: %w: it is %s, only a dead-lettered one can be put back", id, ErrRefused, e.state)
-		case e.hold == nil || e.cause != relay.CauseHalted || e.draining:
-			return fmt.Errorf("event %d: %w: it does not halt its key, so later events of the key may have gone; "+
-				"send its content as a new event instead", id, ErrRefused)
-		}
-		var halting int64
-		var draining bool
-		switch err := tx.QueryRow(ctx, haltingEvent, *e.hold).Scan(&halting, &draining); {
-		case err != nil:
-			return err
-		case draining: // somebody released it just now
-			return fmt.Errorf("event %d: %w: its key was released, later events of the key are on their way", id, ErrRefused)
-		case halting != id:
-			return fmt.Errorf("event %d: %w: its key is halted by event %d, which alone can be put back; "+
-				"send the content of this one as a new event instead", id, ErrRefused, halting)
-		}
-		if _, err := tx.Exec(ctx, putBackEvent, id); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, lowerWater, e.shard, id); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, letRedrivenThrough, *e.hold, e.shard, id)
+	return s.onEvent(ctx, id, func(tx pgx.Tx, e *target) error { return putBack(ctx, tx, e) })
+}
+
+func putBack(ctx context.Context, tx pgx.Tx, e *target) error {
+	switch {
+	case e.state == outbox.Exhausted:
+		return fmt.Errorf("event %d: %w: its dead letter is on its way; redrive it when that has arrived", e.id, ErrRefused)
+	case e.state != outbox.DeadLettered:
+		return fmt.Errorf("event %d: %w: it is %s, only a dead-lettered one can be put back", e.id, ErrRefused, e.state)
+	case e.hold == nil || e.cause != relay.CauseHalted || e.draining:
+		return fmt.Errorf("event %d: %w: it does not halt its key, so later events of the key may have gone; "+
+			"send its content as a new event instead", e.id, ErrRefused)
+	}
+	var halting int64
+	var draining bool
+	switch err := tx.QueryRow(ctx, haltingEvent, *e.hold).Scan(&halting, &draining); {
+	case err != nil:
 		return err
+	case draining: // somebody released it just now
+		return fmt.Errorf("event %d: %w: its key was released, later events of the key are on their way", e.id, ErrRefused)
+	case halting != e.id:
+		return fmt.Errorf("event %d: %w: its key is halted by event %d, which alone can be put back; "+
+			"send the content of this one as a new event instead", e.id, ErrRefused, halting)
+	}
+	if _, err := tx.Exec(ctx, putBackEvent, e.id); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, lowerWater, e.shard, e.id); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, letRedrivenThrough, *e.hold, e.shard, e.id)
+	return err
+}
+
+// ErrBusy: the relay has the key in work; ask again.
+var ErrBusy = errors.New("the relay has its key in work")
+
+// Halting returns those of the dead-lettered events that halt their key, and those whose key is halted by
+// another, both in ascending order.
+func (s *Store) Halting(ctx context.Context, tx pgx.Tx, ids []int64) (halting, behind []int64, err error) {
+	rows, err := tx.Query(ctx, findHalting, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	var id int64
+	var by bool
+	_, err = pgx.ForEachRow(rows, []any{&id, &by}, func() error {
+		if by {
+			halting = append(halting, id)
+		} else {
+			behind = append(behind, id)
+		}
+		return nil
 	})
+	return halting, behind, err
+}
+
+// PutBack is Redrive in the transaction of the caller. Where the relay keeps the shard for more than a second,
+// and where the key was released meanwhile, the error wraps ErrBusy, and the transaction is as it was.
+func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, id int64) error {
+	err := asBusy(pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
+		if _, err := tx.Exec(ctx, "set local lock_timeout = '1s'"); err != nil {
+			return err
+		}
+		var e target
+		if err := e.find(ctx, tx, id); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, lockShard, e.shard); err != nil {
+			return err
+		}
+		if err := e.find(ctx, tx, id); err != nil { // what the last owner of the shard made of it
+			return err
+		}
+		return putBack(ctx, tx, &e)
+	}))
+	if errors.Is(err, errBusy) || errors.Is(err, ErrRefused) {
+		return fmt.Errorf("event %d: %w: %w", id, ErrBusy, err)
+	}
+	return err
 }

@@ -51,6 +51,7 @@ var (
 	probeHoldNow       = query("probe_hold_now")
 	putBackEvent       = query("put_back_event")
 	letRedrivenThrough = query("let_redriven_through")
+	findHalting        = query("find_halting")
 	haltingEvent       = query("halting_event")
 	dueShards          = query("due_shards")
 	dueHolds           = query("due_holds")
