@@ -76,6 +76,7 @@ create table postrider.dlq_operation (
     next_at       timestamptz,
     created_at    timestamptz not null default now(),
     started_at    timestamptz,
+    treated_at    timestamptz,
     finished_at   timestamptz,
     updated_at    timestamptz not null default now()
 );
@@ -99,6 +100,7 @@ comment on column postrider.dlq_operation.error is 'Why it halted.';
 comment on column postrider.dlq_operation.next_at is 'When its next items are due, by its rate.';
 comment on column postrider.dlq_operation.created_at is 'When it was planned.';
 comment on column postrider.dlq_operation.started_at is 'When it began.';
+comment on column postrider.dlq_operation.treated_at is 'When its last item was treated; what was redriven may still be on its way.';
 comment on column postrider.dlq_operation.finished_at is 'When it ended.';
 comment on column postrider.dlq_operation.updated_at is 'When it last changed.';
 create index dlq_operation_open on postrider.dlq_operation (created_at) where state in ('canary', 'running', 'paused', 'halted', 'planned');
@@ -113,6 +115,8 @@ create table postrider.dlq_operation_item (
     primary key (dlq_operation_uuid, item)
 );
 comment on table postrider.dlq_operation_item is 'The frozen scope of an operation, in the order in which it is treated: that of the outbox per key.';
+create index dlq_operation_item_waiting on postrider.dlq_operation_item (dlq_operation_uuid, item) where state = 'waiting';
+comment on index postrider.dlq_operation_item_waiting is 'What an operation has yet to treat, in order.';
 comment on column postrider.dlq_operation_item.dlq_operation_uuid is 'The operation.';
 comment on column postrider.dlq_operation_item.item is 'Place, from 1.';
 comment on column postrider.dlq_operation_item.dlq_entry_uuid is 'The investigation; it may be gone by now.';

@@ -46,3 +46,45 @@ var redriveNote string
 
 //go:embed queries/redrive_follow.sql
 var redriveFollow string
+
+//go:embed queries/operation_insert.sql
+var operationInsert string
+
+//go:embed queries/operation_freeze.sql
+var operationFreeze string
+
+//go:embed queries/operation_plan.sql
+var operationPlan string
+
+//go:embed queries/operation_events.sql
+var operationEvents string
+
+//go:embed queries/operation_get.sql
+var operationGet string
+
+//go:embed queries/operation_lock.sql
+var operationLock string
+
+//go:embed queries/operation_list.sql
+var operationList string
+
+//go:embed queries/operation_due.sql
+var operationDue string
+
+//go:embed queries/operation_next.sql
+var operationNext string
+
+//go:embed queries/operation_command.sql
+var operationCommand string
+
+//go:embed queries/operation_waiting.sql
+var operationWaiting string
+
+//go:embed queries/operation_treated.sql
+var operationTreated string
+
+//go:embed queries/operation_advance.sql
+var operationAdvance string
+
+//go:embed queries/operation_items.sql
+var operationItems string

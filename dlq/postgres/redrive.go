@@ -18,9 +18,10 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// Auditor writes, in the transaction of a change, who made it. What it changes is not committed when that fails.
+// Auditor writes, in the transaction of a change, who made it: whoever ctx says, otherwise actor. The change is
+// not committed when that fails.
 type Auditor interface {
-	Audit(ctx context.Context, tx pgx.Tx, action, targetType, targetID string, details any) error
+	Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, details any) error
 }
 
 // Keeper knows which dead-lettered events halt their key, and puts them back in their place.
@@ -145,7 +146,7 @@ func (r *Redriver) redrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveReques
 	} else if len(done.Entries) > 1 {
 		id = ""
 	}
-	return done, r.audit.Audit(ctx, tx, "dlq.requeue", target, id, details)
+	return done, r.audit.Audit(ctx, tx, req.Actor, "dlq.requeue", target, id, details)
 }
 
 // claimWanted locks and reads the investigations.
@@ -378,7 +379,7 @@ func (r *Redriver) follow(ctx context.Context, after int64, limit int, resolve b
 		if err != nil || len(closed) == 0 {
 			return err
 		}
-		return r.audit.Audit(ctx, tx, "dlq.resolve", "entry", "", map[string]any{"entries": closed, "because": "redriven, and delivered"})
+		return r.audit.Audit(ctx, tx, "postrider", "dlq.resolve", "entry", "", map[string]any{"entries": closed, "because": "redriven, and delivered"})
 	})
 	if err != nil {
 		return dlq.Followed{}, 0, 0, err

@@ -26,7 +26,7 @@ type auditor struct {
 	refuse  error
 }
 
-func (a *auditor) Audit(_ context.Context, _ pgx.Tx, action, targetType, targetID string, _ any) error {
+func (a *auditor) Audit(_ context.Context, _ pgx.Tx, _, action, targetType, targetID string, _ any) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.actions = append(a.actions, action+" "+targetType+" "+targetID)
