@@ -88,3 +88,18 @@ var operationAdvance string
 
 //go:embed queries/operation_items.sql
 var operationItems string
+
+//go:embed queries/entry_change.sql
+var entryChange string
+
+//go:embed queries/entry_status.sql
+var entryStatus string
+
+//go:embed queries/purge_named.sql
+var purgeNamed string
+
+//go:embed queries/purge_old.sql
+var purgeOld string
+
+//go:embed queries/purge_delete.sql
+var purgeDelete string

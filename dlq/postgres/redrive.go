@@ -31,6 +31,8 @@ type Keeper interface {
 	// PutBack puts an event that halts its key back, in the transaction of the caller. ErrBusy means that its
 	// key is in work, and leaves the transaction as it was.
 	PutBack(ctx context.Context, tx pgx.Tx, outboxID int64) error
+	// ReleaseKeys lets the keys go that these events halt.
+	ReleaseKeys(ctx context.Context, tx pgx.Tx, outboxIDs []int64) error
 }
 
 // ErrBusy is what Keeper.PutBack wraps when the relay has the key in work.

@@ -191,3 +191,10 @@ func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, id int64) error {
 	}
 	return err
 }
+
+// ReleaseKeys lets the keys go that these events halt, in the transaction of the caller. The events stay
+// dead-lettered.
+func (s *Store) ReleaseKeys(ctx context.Context, tx pgx.Tx, ids []int64) error {
+	_, err := tx.Exec(ctx, releaseKeys, ids)
+	return err
+}

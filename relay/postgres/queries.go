@@ -52,6 +52,7 @@ var (
 	putBackEvent       = query("put_back_event")
 	letRedrivenThrough = query("let_redriven_through")
 	findHalting        = query("find_halting")
+	releaseKeys        = query("release_keys")
 	haltingEvent       = query("halting_event")
 	dueShards          = query("due_shards")
 	dueHolds           = query("due_holds")
