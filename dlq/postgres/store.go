@@ -103,19 +103,23 @@ func (s *Store) record(ctx context.Context, letters []*dlq.Letter) (dlq.Recorded
 	if err := insert(ctx, tx, letters, cs); err != nil {
 		return recorded, err
 	}
+	if err := succeed(ctx, tx, opened(cs)); err != nil {
+		return recorded, err
+	}
 	if err := tx.Commit(ctx); err != nil {
 		// Even an error of the server's is not about a letter here, and without one the outcome is unknown.
 		// Both are passing: what was committed is found the next time.
 		return recorded, errors.Join(errors.New("commit dead letters"), err)
 	}
 	recorded.New = len(letters)
-	for _, c := range cs {
-		if c.entry == c.proposed {
-			recorded.Opened++
-		}
-	}
+	recorded.Opened = len(opened(cs))
 	recorded.Added = recorded.New - recorded.Opened
 	return recorded, nil
+}
+
+// opened are the candidates whose investigations are new.
+func opened(cs []*candidate) []*candidate {
+	return slices.DeleteFunc(slices.Clone(cs), func(c *candidate) bool { return c.entry != c.proposed })
 }
 
 // unrecorded returns those of the letters that are not in the database, in the order given.

@@ -76,3 +76,47 @@ func (s *Store) onEvent(ctx context.Context, id int64, query string, args ...any
 	}
 	return err
 }
+
+// ErrBusy: the relay has the key in work; ask again.
+var ErrBusy = errors.New("the relay has its key in work")
+
+// Halting returns those of the dead-lettered events that halt their key, and those whose key is halted by
+// another, both in ascending order.
+func (s *Store) Halting(ctx context.Context, tx pgx.Tx, ids []int64) (halting, behind []int64, err error) {
+	rows, err := tx.Query(ctx, findHalting, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	var id int64
+	var by bool
+	_, err = pgx.ForEachRow(rows, []any{&id, &by}, func() error {
+		if by {
+			halting = append(halting, id)
+		} else {
+			behind = append(behind, id)
+		}
+		return nil
+	})
+	return halting, behind, err
+}
+
+// PutBack is Redrive in the transaction of the caller. Where the relay keeps the shard for more than a second,
+// and where the key was released meanwhile, the error wraps ErrBusy, and the transaction is as it was.
+func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, id int64) error {
+	err := asBusy(pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
+		_, err := tx.Exec(ctx, redriveEvent, id)
+		return err
+	}))
+	var pg *pgconn.PgError
+	if errors.Is(err, errBusy) || errors.As(err, &pg) && pg.Code == "55000" {
+		return fmt.Errorf("event %d: %w: %w", id, ErrBusy, err)
+	}
+	return err
+}
+
+// ReleaseKeys lets the keys go that these events halt, in the transaction of the caller. The events stay
+// dead-lettered.
+func (s *Store) ReleaseKeys(ctx context.Context, tx pgx.Tx, ids []int64) error {
+	_, err := tx.Exec(ctx, releaseKeys, ids)
+	return err
+}
