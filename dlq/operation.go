@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,8 @@ const (
 	OpRedrive OperationKind = "redrive"
 	// OpResolve closes the investigations.
 	OpResolve OperationKind = "resolve"
+	// OpPurge removes the investigations.
+	OpPurge OperationKind = "purge"
 )
 
 // OperationState is where an operation stands.
@@ -55,11 +58,11 @@ type Scope struct {
 
 // OperationOptions say how an operation goes about it.
 type OperationOptions struct {
-	// Target is the topic to send to. Defaults to where each message was bound for or came from.
+	// Target is the topic to send to, or TargetGroup. Defaults to where each message was bound for or came from.
 	Target string `json:"target,omitempty"`
 	// Rate is how many investigations are treated a second at most; 0 does not limit. Defaults to 0.
 	Rate float64 `json:"rate,omitempty"`
-	// Canary is how many go first; the rest waits until what became of them is known. Defaults to 0, no canary.
+	// Canary is how many are sent first; the rest waits until what became of them is known. Defaults to 0, no canary.
 	Canary int `json:"canary,omitempty"`
 	// HaltRatio stops the operation when more than this share of those whose outcome is known came back dead,
 	// from 0 to 1. Defaults to 0.1.
@@ -70,6 +73,9 @@ type OperationOptions struct {
 	Notes string `json:"notes,omitempty"`
 	// Status is what OpResolve closes them as. Defaults to ManuallyResolved.
 	Status Status `json:"status,omitempty"`
+	// ReleaseKeys lets the keys go that investigations hold which OpPurge removes; without it those are left alone.
+	// Defaults to false.
+	ReleaseKeys bool `json:"release_keys,omitempty"`
 }
 
 // NewOperation is an operation to be planned.
@@ -85,6 +91,9 @@ type NewOperation struct {
 	Options OperationOptions
 }
 
+// minRate is the lowest rate, one in about three hours.
+const minRate = 0.0001
+
 // Check says what is wrong with it and sets the defaults.
 func (n *NewOperation) Check() error {
 	ways := 0
@@ -95,26 +104,34 @@ func (n *NewOperation) Check() error {
 	}
 	o := &n.Options
 	switch {
-	case n.Kind != OpRedrive && n.Kind != OpResolve:
-		return fmt.Errorf("%w: kind %q is not known; it is redrive or resolve", ErrRequest, n.Kind)
+	case !slices.Contains([]OperationKind{OpRedrive, OpResolve, OpPurge}, n.Kind):
+		return fmt.Errorf("%w: kind %q is not known; it is redrive, resolve or purge", ErrRequest, n.Kind)
 	case strings.TrimSpace(n.Name) == "" || len(n.Name) > 200:
 		return fmt.Errorf("%w: its name has %d bytes, it must have 1 to 200", ErrRequest, len(n.Name))
 	case n.Actor == "":
 		return fmt.Errorf("%w: nobody asks for it", ErrRequest)
 	case ways != 1:
 		return fmt.Errorf("%w: its scope is given in %d ways; give ids, a group or a filter", ErrRequest, ways)
-	case o.Rate < 0 || o.Rate > 1e6:
-		return fmt.Errorf("%w: the rate is %g, it must be 0 (no limit) to 1000000 a second", ErrRequest, o.Rate)
+	case o.Rate != 0 && !(o.Rate >= minRate && o.Rate <= 1e6): // in these words, because of what is no number
+		return fmt.Errorf("%w: the rate is %g, it must be 0 (no limit) or %g to 1000000 a second", ErrRequest, o.Rate, minRate)
 	case o.Canary < 0:
 		return fmt.Errorf("%w: the canary is %d, it must not be negative", ErrRequest, o.Canary)
-	case o.HaltRatio < 0 || o.HaltRatio > 1:
+	case !(o.HaltRatio >= 0 && o.HaltRatio <= 1):
 		return fmt.Errorf("%w: the halt ratio is %g, it must be 0 to 1", ErrRequest, o.HaltRatio)
 	case o.HaltMinimum < 0:
 		return fmt.Errorf("%w: the halt minimum is %d, it must not be negative", ErrRequest, o.HaltMinimum)
-	case n.Kind == OpResolve && (o.Target != "" || o.Canary != 0):
-		return fmt.Errorf("%w: closing investigations has no target and no canary", ErrRequest)
-	case o.Status == Pending:
-		return fmt.Errorf("%w: an investigation is not closed as pending", ErrRequest)
+	case n.Kind != OpRedrive && (o.Target != "" || o.Canary != 0):
+		return fmt.Errorf("%w: only redriving has a target and a canary", ErrRequest)
+	case n.Kind != OpPurge && o.ReleaseKeys:
+		return fmt.Errorf("%w: release_keys goes with purging; redriving and closing release keys by themselves", ErrRequest)
+	case n.Kind != OpResolve && (o.Status != "" || o.Notes != ""):
+		return fmt.Errorf("%w: status and notes go with closing", ErrRequest)
+	case o.Status == Pending || o.Status != "" && !slices.Contains(Statuses(), o.Status):
+		return fmt.Errorf("%w: an investigation is not closed as %q", ErrRequest, o.Status)
+	case len(o.Notes) > MaxNotes || storableText(o.Notes, MaxNotes) != o.Notes:
+		return fmt.Errorf("%w: notes must be UTF-8 text without NUL characters of at most %d bytes", ErrRequest, MaxNotes)
+	case storableText(n.Name, 200) != n.Name || storableText(n.Reason, MaxNotes) != n.Reason:
+		return fmt.Errorf("%w: name and reason must be UTF-8 text without NUL characters, of at most 200 and %d bytes", ErrRequest, MaxNotes)
 	}
 	if o.Target != "" {
 		if err := outbox.ValidTopic(o.Target); err != nil {
@@ -190,10 +207,11 @@ const (
 // ErrState is wrapped by errors about a command that does not fit the state of an operation.
 var ErrState = errors.New("operation refused")
 
-// Next returns the state after a command. Commands that change nothing are allowed, so that they can be repeated.
-func (s OperationState) Next(c Command, canary int) (OperationState, error) {
+// Next returns the state after a command; canary says whether the first few are still to be sent or waited for.
+// Commands that change nothing are allowed, so that they can be repeated.
+func (s OperationState) Next(c Command, canary bool) (OperationState, error) {
 	begun := Running
-	if canary > 0 {
+	if canary {
 		begun = Canary
 	}
 	switch {

@@ -40,7 +40,30 @@ const (
 	Busy SkipReason = "busy"
 	// KeyHalted: another event halts its key, which only that one can set going; the message would wait behind it.
 	KeyHalted SkipReason = "key_halted"
+	// HaltsKey: it halts its key, and was to be changed or sent elsewhere. Only the event itself, in its place, sets
+	// its key going; anything else would wait behind it, or leave the key halted for good.
+	HaltsKey SkipReason = "halts_key"
+	// Delivered: its event was put back by hand, and has arrived.
+	Delivered SkipReason = "delivered"
+	// NoRetryTopic: it was to go to the retry topic of the consumer group that failed, and its letter names none.
+	NoRetryTopic SkipReason = "no_retry_topic"
+	// Refused: the outbox does not take the message as it is.
+	Refused SkipReason = "refused"
+	// HoldsKey: it was to be purged without letting go of the key that it holds.
+	HoldsKey SkipReason = "holds_key"
+	// EntryPurged: the investigation is gone.
+	EntryPurged SkipReason = "purged"
 )
+
+// SkipReasons returns every reason.
+func SkipReasons() []SkipReason {
+	return []SkipReason{AlreadyQueued, TaskSubject, NotPending, PayloadGone, PayloadTooLarge, NoTarget, Busy, KeyHalted,
+		HaltsKey, Delivered, NoRetryTopic, Refused, HoldsKey, EntryPurged}
+}
+
+// TargetGroup as a target is the retry topic of the consumer group that failed, which its letters name in the header
+// outbox.HeaderRetryTopic: the other groups of the topic do not get the message again.
+const TargetGroup = "group"
 
 // Explain says what a reason means and what to do.
 func (r SkipReason) Explain() string {
@@ -61,6 +84,18 @@ func (r SkipReason) Explain() string {
 		return "the relay has its key in work; ask again"
 	case KeyHalted:
 		return "another event halts its key; redrive or skip that one first"
+	case HaltsKey:
+		return "it halts its key: redrive it as it is, or let its key go first (postrider outbox release)"
+	case Delivered:
+		return "its event was put back by hand and has arrived; close it"
+	case NoRetryTopic:
+		return "its letter names no retry topic of a consumer group; give a target topic"
+	case Refused:
+		return "the outbox does not take its message as it is; edit it"
+	case HoldsKey:
+		return "it holds a key: redrive it, or purge it and let its key go (release_keys)"
+	case EntryPurged:
+		return "it was purged"
 	}
 	return string(r)
 }
@@ -88,7 +123,7 @@ var ErrRequest = errors.New("redrive refused")
 type RedriveRequest struct {
 	// Entries are the investigations, each once. Required.
 	Entries []uuid.UUID
-	// Target is the topic to send to. Defaults to where each message was bound for or came from.
+	// Target is the topic to send to, or TargetGroup. Defaults to where each message was bound for or came from.
 	Target string
 	// Edit, if not nil, changes the message; then there must be one entry.
 	Edit *Edit
@@ -144,8 +179,9 @@ type Redriver interface {
 	// one transaction with the audit log. An id that does not exist is an error that wraps ErrNotFound, a
 	// request that makes no sense one that wraps ErrRequest; then nothing was changed.
 	Redrive(ctx context.Context, r RedriveRequest) (Requeued, error)
-	// Follow looks for what became of redriven messages, at most limit of them: investigations of delivered
-	// ones are closed, if resolve says so. It returns how many it has seen end.
+	// Follow looks for what became of redriven messages, limit of them in a transaction: investigations of delivered
+	// ones are closed, if resolve says so. It returns how many it has seen end. Where very many are on their way, a
+	// call sees a part of them, and the next one goes on from there.
 	Follow(ctx context.Context, limit int, resolve bool) (Followed, error)
 }
 

@@ -98,6 +98,8 @@ func (p Purge) Check() error {
 		return fmt.Errorf("%w: give either ids or older_than", ErrRequest)
 	case len(p.Entries) > 0 && p.Reason != "":
 		return fmt.Errorf("%w: reason goes with older_than, not with ids", ErrRequest)
+	case storableText(p.Reason, MaxNotes) != p.Reason:
+		return fmt.Errorf("%w: reason must be UTF-8 text without NUL characters of at most %d bytes", ErrRequest, MaxNotes)
 	case p.Limit < 1:
 		return fmt.Errorf("%w: the limit is %d", ErrRequest, p.Limit)
 	case len(p.Entries) > p.Limit:
@@ -116,7 +118,7 @@ type Purged struct {
 
 // Desk changes single investigations, each change in one transaction with the audit log.
 type Desk interface {
-	// Change writes into an investigation, and returns it. An unknown id is an error that wraps ErrNotFound, a
+	// Change writes into an investigation, and returns it. Closing one whose event halts its key lets the key go. An unknown id is an error that wraps ErrNotFound, a
 	// change of the status of a closed one ErrClosed.
 	Change(ctx context.Context, entry uuid.UUID, c Change) (Entry, error)
 	// Purge removes investigations. An unknown id is an error that wraps ErrNotFound, one that holds a key

@@ -1,4 +1,4 @@
-drop function postrider.outbox_fate(bigint, uuid, integer);
+drop function postrider.outbox_standing(bigint[], uuid[]);
 drop function postrider.outbox_resend(uuid, text, bigint, uuid, bytea, boolean, bytea, boolean, jsonb, jsonb);
 drop table postrider.access_answer;
 drop table postrider.access_audit;

@@ -159,7 +159,7 @@ comment on column postrider.dlq_replay.created_at is 'When.';
 comment on column postrider.dlq_replay.finished_at is 'When its outcome was seen.';
 create unique index dlq_replay_one_open on postrider.dlq_replay (dlq_entry_uuid) where outcome is null;
 comment on index postrider.dlq_replay_one_open is 'At most one redrive of an investigation is on its way.';
-create index dlq_replay_open on postrider.dlq_replay (outbox_id) where outcome is null;
+create index dlq_replay_open on postrider.dlq_replay (outbox_id, replay_id) where outcome is null;
 comment on index postrider.dlq_replay_open is 'Redrives whose outcome is looked for.';
 create index dlq_replay_event on postrider.dlq_replay (event_id);
 comment on index postrider.dlq_replay_event is 'Which redrive a dead letter came from.';
@@ -252,7 +252,7 @@ declare
     base   jsonb := p_headers;
     new_id bigint;
 begin
-    select e.key, e.payload, e.headers, e.task_uuid, e.max_attempts into was
+    select e.kind, e.key, e.payload, e.headers, e.task_uuid, e.max_attempts into was
     from postrider.outbox_event e where e.id = p_source and e.event_id = p_source_event;
     there := found;
     if (p_key_referred or p_payload_referred) and not there then
@@ -271,12 +271,14 @@ begin
     if jsonb_typeof(base) = 'object' then
         select coalesce(jsonb_agg(jsonb_build_array(h.key, h.value)), '[]') into base from jsonb_each(base) h;
     end if;
-    -- Those of an earlier redrive go, so that they do not pile up.
+    -- Those of an earlier redrive go, so that they do not pile up; and ours, which a consumer that gave a message up
+    -- copied with the rest, and nameless ones, because the relay refuses both from whoever writes.
     select coalesce(jsonb_agg(h.pair order by h.place), '[]') || p_added into base
     from jsonb_array_elements(base) with ordinality h(pair, place)
-    where not exists (select from jsonb_array_elements(p_added) a where a->>0 = h.pair->>0);
-    insert into postrider.outbox_event (event_id, topic, key, payload, headers, task_uuid, max_attempts)
-    values (p_event_id, p_topic, p_key, p_payload, base, was.task_uuid, was.max_attempts)
+    where h.pair->>0 <> '' and lower(left(h.pair->>0, 10)) <> 'postrider-'
+      and not exists (select from jsonb_array_elements(p_added) a where a->>0 = h.pair->>0);
+    insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers, task_uuid, max_attempts)
+    values (p_event_id, coalesce(was.kind, 'event'), p_topic, p_key, p_payload, base, was.task_uuid, was.max_attempts)
     returning id into new_id;
     return new_id;
 end $$;
@@ -284,13 +286,14 @@ comment on function postrider.outbox_resend(uuid, text, bigint, uuid, bytea, boo
 'Writes a dead letter''s message as a new event, and returns its id. What the letter only refers to comes from the event that it is about: if that is gone, 0 is returned. -1 is returned for a payload beyond the limit. p_added are header pairs to set.';
 revoke all on function postrider.outbox_resend(uuid, text, bigint, uuid, bytea, boolean, bytea, boolean, jsonb, jsonb) from public;
 
-create function postrider.outbox_fate(p_id bigint, p_event_id uuid, p_episode integer)
-returns text language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select coalesce((select case when e.episode > p_episode then 'came_back'
-                                 when e.state = 'published' then 'delivered'
-                                 else 'waiting' end
-                     from postrider.outbox_event e where e.id = p_id and e.event_id = p_event_id), 'delivered')
+create function postrider.outbox_standing(p_ids bigint[], p_event_ids uuid[])
+returns table (place bigint, state text, episode integer)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+    select w.place, e.state::text, e.episode
+    from unnest(p_ids, p_event_ids) with ordinality w(id, event_id, place)
+    join postrider.outbox_event e on e.id = w.id and e.event_id = w.event_id
 $$;
-comment on function postrider.outbox_fate(bigint, uuid, integer) is
-'What became of an event that had been given up p_episode times: waiting, delivered, or came_back (given up once more). A row that is gone was delivered: only such rows are removed.';
-revoke all on function postrider.outbox_fate(bigint, uuid, integer) from public;
+comment on function postrider.outbox_standing(bigint[], uuid[]) is
+'How events stand that were given up before: place in the arrays, state, and how often they were given up. Events that are gone are left out: those that had been published, or that no investigation needs.';
+revoke all on function postrider.outbox_standing(bigint[], uuid[]) from public;

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -69,6 +70,9 @@ func (d *Desk) Change(ctx context.Context, id uuid.UUID, c dlq.Change) (dlq.Entr
 		action := "dlq.note"
 		if status != nil {
 			action = "dlq.resolve"
+			if err := releaseKeys(ctx, tx, d.keeper, []uuid.UUID{id}); err != nil {
+				return err
+			}
 		}
 		return d.audit.Audit(ctx, tx, c.Actor, action, "entry", id.String(), map[string]any{
 			"before": before, "after": after, "notes": c.Notes != nil, "metadata": c.Metadata != nil, "assignee": c.Assignee})
@@ -87,24 +91,25 @@ func (d *Desk) Purge(ctx context.Context, p dlq.Purge) (done dlq.Purged, err err
 	}
 	err = d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		done = dlq.Purged{}
-		found, events, err := selectPurged(ctx, tx, p)
+		found, err := selectPurged(ctx, tx, p)
 		if err != nil {
 			return err
 		}
-		for _, id := range p.Entries {
-			if !slices.Contains(found, id) {
-				return fmt.Errorf("investigation %s: %w", id, dlq.ErrNotFound)
-			}
-		}
-		if found, done.Holding, err = d.letGo(ctx, tx, p, found, events); err != nil || len(found) == 0 {
+		if err := allThere(p.Entries, found); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, purgeDelete, found)
+		gone, holding, err := purgeEntries(ctx, tx, d.keeper, found, p.ReleaseKeys)
 		if err != nil {
-			return translate("purge investigations", err)
+			return err
 		}
-		done.Entries = int(tag.RowsAffected())
-		details := map[string]any{"purged": done.Entries, "entries": found, "reason": p.Reason, "keys_released": p.ReleaseKeys}
+		if len(holding) > 0 && len(p.Entries) > 0 {
+			return fmt.Errorf("%w: %s; the later events of its key wait. Redrive it, or purge it and let its key go (release_keys)",
+				dlq.ErrHoldsKey, holding[0])
+		}
+		if done.Entries, done.Holding = len(gone), len(holding); len(gone) == 0 {
+			return nil
+		}
+		details := map[string]any{"purged": done.Entries, "entries": gone, "reason": p.Reason, "keys_released": p.ReleaseKeys}
 		target := ""
 		if !p.OlderThan.IsZero() {
 			details["older_than"] = p.OlderThan
@@ -113,64 +118,64 @@ func (d *Desk) Purge(ctx context.Context, p dlq.Purge) (done dlq.Purged, err err
 		}
 		return d.audit.Audit(ctx, tx, p.Actor, "dlq.purge", "entry", target, details)
 	})
-	return done, err
+	if err != nil {
+		return dlq.Purged{}, err
+	}
+	return done, nil
 }
 
-// selectPurged locks what a purge is about, and returns the investigations by the event that each is about.
-func selectPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge) (found []uuid.UUID, events map[int64]uuid.UUID, err error) {
+// selectPurged locks what a purge is about.
+func selectPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge) (found []uuid.UUID, err error) {
+	const doing = "find investigations to purge"
 	var rows pgx.Rows
 	if len(p.Entries) > 0 {
 		unique := slices.SortedFunc(slices.Values(p.Entries), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
-		rows, err = tx.Query(ctx, purgeNamed, slices.Compact(unique))
+		rows, err = tx.Query(ctx, redriveLock, slices.Compact(unique))
 	} else {
 		rows, err = tx.Query(ctx, purgeOld, p.OlderThan, p.Reason, p.Limit)
 	}
 	if err != nil {
-		return nil, nil, translate("find investigations to purge", err)
+		return nil, translate(doing, err)
 	}
-	events = map[int64]uuid.UUID{}
-	var id uuid.UUID
-	var event *int64
-	_, err = pgx.ForEachRow(rows, []any{&id, &event}, func() error {
-		found = append(found, id)
-		if event != nil {
-			events[*event] = id
-		}
-		return nil
-	})
-	return found, events, translate("find investigations to purge", err)
+	found, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	return found, translate(doing, err)
 }
 
-// letGo deals with the investigations that hold a key: lets the keys go, refuses, or passes them over. It returns
-// those that may be purged, and how many were passed over.
-func (d *Desk) letGo(ctx context.Context, tx pgx.Tx, p dlq.Purge, found []uuid.UUID, events map[int64]uuid.UUID) ([]uuid.UUID, int, error) {
-	if len(events) == 0 {
-		return found, 0, nil
+// purgeEntries removes investigations that the caller has locked. Those that hold a key are left, unless their keys
+// are to be let go.
+func purgeEntries(ctx context.Context, tx pgx.Tx, keeper Keeper, found []uuid.UUID, release bool) (gone, holding []uuid.UUID, err error) {
+	events, err := haltingEvents(ctx, tx, keeper, found)
+	if err != nil {
+		return nil, nil, err
 	}
-	ids := make([]int64, 0, len(events))
-	for id := range events {
-		ids = append(ids, id)
+	if len(events) > 0 && release {
+		if err := keeper.ReleaseKeys(ctx, tx, slices.Sorted(maps.Keys(events))); err != nil {
+			return nil, nil, err
+		}
+	} else if len(events) > 0 {
+		holds := map[uuid.UUID]bool{}
+		for _, entry := range events {
+			holds[entry] = true
+		}
+		for _, id := range found {
+			if holds[id] {
+				holding = append(holding, id)
+			}
+		}
+		found = slices.DeleteFunc(slices.Clone(found), func(id uuid.UUID) bool { return holds[id] })
 	}
-	slices.Sort(ids)
-	halting, _, err := d.keeper.Halting(ctx, tx, ids)
-	if err != nil || len(halting) == 0 {
-		return found, 0, err
+	if len(found) == 0 {
+		return nil, holding, nil
 	}
-	if p.ReleaseKeys {
-		return found, 0, d.keeper.ReleaseKeys(ctx, tx, halting)
+	if _, err := tx.Exec(ctx, purgeDelete, found); err != nil {
+		return nil, nil, translate("purge investigations", err)
 	}
-	if len(p.Entries) > 0 {
-		return nil, 0, fmt.Errorf("%w: %s; the later events of its key wait. Redrive it, or purge it and let its key go (release_keys)",
-			dlq.ErrHoldsKey, events[halting[0]])
-	}
-	return slices.DeleteFunc(found, func(id uuid.UUID) bool {
-		return slices.ContainsFunc(halting, func(event int64) bool { return events[event] == id })
-	}), len(halting), nil
+	return found, holding, nil
 }
 
 // transact runs f in a transaction that is bounded in time.
 func (d *Desk) transact(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, d.store.timeout)
 	defer cancel()
-	return pgx.BeginTxFunc(ctx, d.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error { return f(ctx, tx) })
+	return transact(ctx, d.pool, steady, func(tx pgx.Tx) error { return f(ctx, tx) })
 }

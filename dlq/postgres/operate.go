@@ -40,7 +40,8 @@ func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	found, treated := false, 0
-	err := pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error {
+	err := transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
+		found, treated = false, 0
 		rows, err := tx.Query(ctx, operationDue)
 		if err != nil {
 			return translate("look for operations", err)
@@ -61,143 +62,195 @@ func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 		_, err = tx.Exec(ctx, operationAdvance, o.UUID, b.done, b.skipped, b.failed, b.state, b.problem, b.pause.Microseconds(), b.treated)
 		return translate("advance an operation", err)
 	})
-	if err != nil || found {
-		return treated, 0, err
+	if err != nil {
+		return 0, 0, err
+	}
+	if found {
+		return treated, 0, nil
 	}
 	next, err := r.next(ctx)
 	return 0, next, err
 }
 
+// waiting is how many of an operation's items are to be treated.
+func waiting(o dlq.Operation) int64 { return o.Items - o.Done - o.Skipped - o.Failed }
+
+// inCanary reports whether the first few are still to be sent, or waited for.
+func inCanary(o dlq.Operation) bool {
+	canary := int64(o.Options.Canary)
+	return canary > 0 && waiting(o) > 0 && (o.Done < canary || o.Done == canary && o.Delivered+o.CameBack < o.Done)
+}
+
 // treat decides what an operation does next, and does it.
 func (r *Redriver) treat(ctx context.Context, tx pgx.Tx, o *operation) (batch, error) {
+	ended := o.Delivered + o.CameBack
+	if waiting(o.Operation) == 0 {
+		b := batch{state: o.State, treated: true, pause: operationPause}
+		if o.Kind != dlq.OpRedrive || ended >= o.Done || !o.TreatedAt.IsZero() && time.Since(o.TreatedAt) > operationPatience {
+			b.state = dlq.Completed
+		}
+		return b, nil
+	}
 	back, good := o.CameBack-o.options.Forgiven, o.Delivered-o.options.ForgivenDelivered
 	if back >= int64(o.Options.HaltMinimum) && float64(back) > o.Options.HaltRatio*float64(back+good) {
 		return batch{state: dlq.Halted, problem: fmt.Sprintf("%d of %d came back dead, more than %g of them", back, back+good, o.Options.HaltRatio)}, nil
 	}
-	limit, pause := pace(o.Options.Rate)
-	ended := o.Delivered + o.CameBack
+	limit := pace(o.Options.Rate)
 	if o.State == dlq.Canary {
-		left := o.Options.Canary - int(o.Done+o.Skipped+o.Failed)
-		switch {
+		switch left := o.Options.Canary - int(o.Done); {
 		case left > 0:
 			limit = min(limit, left)
-		case ended < o.Done:
+		case inCanary(o.Operation):
 			return batch{state: dlq.Canary, pause: operationPause}, nil
 		default:
-			return batch{state: dlq.Running}, nil
+			o.State = dlq.Running
 		}
 	}
-	items, entries, b, err := waiting(ctx, tx, o.UUID, limit)
+	items, err := nextItems(ctx, tx, o.UUID, limit)
 	if err != nil {
 		return batch{}, err
 	}
-	b.state, b.pause = o.State, pause
-	if len(items) == 0 {
-		b.treated = true
-		if o.Kind != dlq.OpRedrive || ended >= o.Done || (!o.TreatedAt.IsZero() && time.Since(o.TreatedAt) > operationPatience) {
-			b.state = dlq.Completed
-		}
-		b.pause = operationPause
-		return b, nil
-	}
-	if len(entries) > 0 {
-		err = r.treatEntries(ctx, tx, o, items, entries, &b)
-	}
-	return b, err
+	b := batch{state: o.State, pause: lasts(o.Options.Rate, len(items))}
+	return b, r.treatItems(ctx, tx, o, items, &b)
 }
 
-// pace returns how many items a batch has, and how long it lasts.
-func pace(rate float64) (int, time.Duration) {
+// pace returns how many items a batch has.
+func pace(rate float64) int {
 	if rate <= 0 {
-		return operationBatch, 0
+		return operationBatch
 	}
-	n := min(max(int(math.Ceil(rate*operationTick.Seconds())), 1), operationBatch)
-	return n, time.Duration(float64(n) / rate * float64(time.Second))
+	return min(max(int(math.Ceil(rate*operationTick.Seconds())), 1), operationBatch)
 }
 
-// waiting returns the next items by investigation, and those whose investigation is there. The others were
-// purged, and are noted as skipped.
-func waiting(ctx context.Context, tx pgx.Tx, id uuid.UUID, limit int) (items map[uuid.UUID]int64, entries []uuid.UUID, b batch, err error) {
+// lasts returns how long a batch of n lasts.
+func lasts(rate float64, n int) time.Duration {
+	if rate <= 0 {
+		return 0
+	}
+	return time.Duration(float64(n) / rate * float64(time.Second))
+}
+
+// item is a piece of an operation, and what became of it.
+type item struct {
+	Place         int64
+	Entry         uuid.UUID
+	state, reason string // empty as long as it waits
+}
+
+func (i *item) done()                   { i.state = "done" }
+func (i *item) skip(why dlq.SkipReason) { i.state, i.reason = "skipped", string(why) }
+func (i *item) fail(why dlq.SkipReason) { i.state, i.reason = "failed", string(why) }
+
+// nextItems returns the next items.
+func nextItems(ctx context.Context, tx pgx.Tx, id uuid.UUID, limit int) ([]*item, error) {
+	const doing = "read the items of an operation"
 	rows, err := tx.Query(ctx, operationWaiting, id, limit)
 	if err != nil {
-		return nil, nil, b, translate("read the items of an operation", err)
+		return nil, translate(doing, err)
 	}
-	items = map[uuid.UUID]int64{}
-	var gone []int64
-	var item int64
-	var entry uuid.UUID
-	var there bool
-	_, err = pgx.ForEachRow(rows, []any{&item, &entry, &there}, func() error {
-		items[entry] = item
-		if there {
-			entries = append(entries, entry)
-		} else {
-			gone = append(gone, item)
-		}
-		return nil
+	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*item, error) {
+		i := &item{}
+		return i, row.Scan(&i.Place, &i.Entry)
 	})
-	if err != nil || len(gone) == 0 {
-		return items, entries, b, translate("read the items of an operation", err)
-	}
-	b.skipped = len(gone)
-	return items, entries, b, noteItems(ctx, tx, id, gone, func(int) (string, string) { return "skipped", "purged" })
+	return items, translate(doing, err)
 }
 
-// treatEntries treats investigations and notes what became of each.
-func (r *Redriver) treatEntries(ctx context.Context, tx pgx.Tx, o *operation, items map[uuid.UUID]int64, entries []uuid.UUID, b *batch) error {
-	type note struct{ state, reason string }
-	notes := map[uuid.UUID]note{}
-	switch o.Kind {
-	case dlq.OpResolve:
-		closed, err := closeEntries(ctx, tx, entries, o.Options.Status, o.Options.Notes, o.Actor)
-		if err != nil {
+// treatItems treats items and notes what became of each. Those whose investigation was purged are left alone.
+func (r *Redriver) treatItems(ctx context.Context, tx pgx.Tx, o *operation, items []*item, b *batch) error {
+	rows, err := tx.Query(ctx, redriveLock, column(items, func(i *item) uuid.UUID { return i.Entry }))
+	if err != nil {
+		return translate("lock investigations", err)
+	}
+	there, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return translate("lock investigations", err)
+	}
+	byEntry := make(map[uuid.UUID]*item, len(items))
+	for _, i := range items {
+		i.skip(dlq.EntryPurged)
+		byEntry[i.Entry] = i
+	}
+	if len(there) > 0 {
+		treat := map[dlq.OperationKind]func(context.Context, pgx.Tx, *operation, []uuid.UUID, map[uuid.UUID]*item) error{
+			dlq.OpRedrive: r.redriveItems, dlq.OpResolve: r.resolveItems, dlq.OpPurge: r.purgeItems,
+		}[o.Kind]
+		if err := treat(ctx, tx, o, there, byEntry); err != nil {
 			return err
-		}
-		for _, id := range entries {
-			notes[id] = note{"skipped", string(dlq.NotPending)}
-		}
-		for _, id := range closed {
-			notes[id] = note{"done", ""}
-		}
-		if len(closed) > 0 {
-			if err := r.audit.Audit(ctx, tx, o.Actor, "dlq.resolve", "operation", o.UUID.String(), map[string]any{"entries": closed, "status": o.Options.Status}); err != nil {
-				return err
-			}
-		}
-	case dlq.OpRedrive:
-		done, err := r.redrive(ctx, tx, dlq.RedriveRequest{Entries: entries, Target: o.Options.Target, Operation: o.UUID, Actor: o.Actor})
-		if err != nil {
-			return err
-		}
-		for _, id := range done.Entries {
-			notes[id] = note{"done", ""}
-		}
-		for _, s := range done.Skipped {
-			if s.Reason == dlq.Busy { // it stays where it is, and is looked at again
-				b.pause = max(b.pause, operationPause)
-				continue
-			}
-			notes[s.Entry] = note{"skipped", string(s.Reason)}
 		}
 	}
-	var places []int64
-	var states []note
-	for id, n := range notes {
-		places, states = append(places, items[id]), append(states, n)
-		if n.state == "done" {
+	return r.noteItems(ctx, tx, o, items, b)
+}
+
+func (r *Redriver) redriveItems(ctx context.Context, tx pgx.Tx, o *operation, there []uuid.UUID, byEntry map[uuid.UUID]*item) error {
+	ws, err := r.redrive(ctx, tx, dlq.RedriveRequest{Entries: there, Target: o.Options.Target, Operation: o.UUID, Actor: o.Actor})
+	for _, w := range ws {
+		switch i := byEntry[w.entry]; w.skip {
+		case "":
+			i.done()
+		case dlq.Busy: // it stays where it is, and is looked at again
+			i.state, i.reason = "", ""
+		case dlq.Refused:
+			i.fail(w.skip)
+		default:
+			i.skip(w.skip)
+		}
+	}
+	return err
+}
+
+func (r *Redriver) resolveItems(ctx context.Context, tx pgx.Tx, o *operation, there []uuid.UUID, byEntry map[uuid.UUID]*item) error {
+	closed, err := closeEntries(ctx, tx, r.keeper, closing{
+		entries: there, notes: column(there, func(uuid.UUID) string { return o.Options.Notes }), status: o.Options.Status, by: o.Actor,
+	})
+	for _, id := range there {
+		byEntry[id].skip(dlq.NotPending)
+	}
+	for _, id := range closed {
+		byEntry[id].done()
+	}
+	return err
+}
+
+func (r *Redriver) purgeItems(ctx context.Context, tx pgx.Tx, o *operation, there []uuid.UUID, byEntry map[uuid.UUID]*item) error {
+	gone, holding, err := purgeEntries(ctx, tx, r.keeper, there, o.Options.ReleaseKeys)
+	for _, id := range gone {
+		byEntry[id].done()
+	}
+	for _, id := range holding {
+		byEntry[id].skip(dlq.HoldsKey)
+	}
+	return err
+}
+
+// noteItems notes what became of items, and writes the audit log: not each of them, which the operation's items say.
+func (r *Redriver) noteItems(ctx context.Context, tx pgx.Tx, o *operation, items []*item, b *batch) error {
+	var treated []*item
+	for _, i := range items {
+		switch i.state {
+		case "done":
 			b.done++
-		} else {
+		case "skipped":
 			b.skipped++
+		case "failed":
+			b.failed++
+		default:
+			b.pause = max(b.pause, operationPause)
+			continue
 		}
+		treated = append(treated, i)
 	}
-	return noteItems(ctx, tx, o.UUID, places, func(i int) (string, string) { return states[i].state, states[i].reason })
-}
-
-func noteItems(ctx context.Context, tx pgx.Tx, id uuid.UUID, places []int64, what func(int) (state, reason string)) error {
-	states, reasons := make([]string, len(places)), make([]string, len(places))
-	for i := range places {
-		states[i], reasons[i] = what(i)
+	if len(treated) == 0 {
+		return nil
 	}
-	_, err := tx.Exec(ctx, operationTreated, id, places, states, reasons)
-	return translate("note the items of an operation", err)
+	_, err := tx.Exec(ctx, operationTreated, o.UUID,
+		column(treated, func(i *item) int64 { return i.Place }),
+		column(treated, func(i *item) string { return i.state }),
+		column(treated, func(i *item) string { return i.reason }))
+	if err != nil || b.done == 0 {
+		return translate("note the items of an operation", err)
+	}
+	action := map[dlq.OperationKind]string{dlq.OpRedrive: "dlq.requeue", dlq.OpResolve: "dlq.resolve", dlq.OpPurge: "dlq.purge"}[o.Kind]
+	return r.audit.Audit(ctx, tx, o.Actor, action, "operation", o.UUID.String(), map[string]any{
+		"done": b.done, "skipped": b.skipped, "failed": b.failed, "items": [2]int64{treated[0].Place, treated[len(treated)-1].Place},
+		"target": o.Options.Target, "status": o.Options.Status, "release_keys": o.Options.ReleaseKeys})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -52,6 +53,7 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 	if err := n.Check(); err != nil {
 		return dlq.Operation{}, err
 	}
+	n.Scope.Entries = distinctIDs(n.Scope.Entries)
 	if len(n.Scope.Entries) > maxScope {
 		return dlq.Operation{}, fmt.Errorf("%w: %d investigations are named, the limit is %d", dlq.ErrRequest, len(n.Scope.Entries), maxScope)
 	}
@@ -60,7 +62,7 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 	ctx, cancel := context.WithTimeout(ctx, 4*r.timeout) // the scope may be large
 	defer cancel()
 	var id uuid.UUID
-	err := pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error {
+	err := transact(ctx, r.pool, planning, func(tx pgx.Tx) error {
 		var now time.Time
 		if err := tx.QueryRow(ctx, operationInsert, n.Kind, n.Name, n.Reason, n.Actor, scope, opts).Scan(&id, &now); err != nil {
 			return translate(doing, err)
@@ -98,6 +100,19 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 		return dlq.Operation{}, err
 	}
 	return r.Operation(ctx, id)
+}
+
+// planning is begin for what looks at a whole scope, which takes longer.
+const planning = "begin isolation level read committed read write; set local idle_in_transaction_session_timeout = '60s'; set local jit = off"
+
+// distinctIDs returns each id once, in the order given.
+func distinctIDs(ids []uuid.UUID) []uuid.UUID {
+	seen := make(map[uuid.UUID]bool, len(ids))
+	return slices.DeleteFunc(slices.Clone(ids), func(id uuid.UUID) bool {
+		twice := seen[id]
+		seen[id] = true
+		return twice
+	})
 }
 
 // halting counts the events in the scope that halt their key.
@@ -162,12 +177,12 @@ func (r *Redriver) Items(ctx context.Context, id uuid.UUID, state string, after 
 func (r *Redriver) Command(ctx context.Context, id uuid.UUID, c dlq.Command) (dlq.Operation, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	err := pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error {
+	err := transact(ctx, r.pool, begin, func(tx pgx.Tx) error {
 		o, err := oneOperation(ctx, tx, operationLock, id)
 		if err != nil {
 			return err
 		}
-		next, err := o.State.Next(c, o.Options.Canary-int(o.Done+o.Skipped+o.Failed))
+		next, err := o.State.Next(c, inCanary(o.Operation))
 		if err != nil || next == o.State {
 			return err
 		}
@@ -188,5 +203,6 @@ func (r *Redriver) next(ctx context.Context) (time.Duration, error) {
 	if err := r.pool.QueryRow(ctx, operationNext).Scan(&wait); err != nil || !wait.Valid {
 		return -1, translate("look for operations", err)
 	}
-	return max(time.Duration(wait.Int64)*time.Microsecond, time.Millisecond), nil
+	// One that is due by now is in the hands of somebody else.
+	return max(time.Duration(wait.Int64)*time.Microsecond, operationTick/10), nil
 }

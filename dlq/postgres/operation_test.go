@@ -147,7 +147,7 @@ func TestAnOperationHaltsAndIsResumed(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
 	r.many(12)
-	o := r.plan(all, dlq.OperationOptions{Canary: 4, HaltMinimum: 2, HaltRatio: 0.3})
+	o := r.plan(all, dlq.OperationOptions{Canary: 4, HaltMinimum: 2, HaltRatio: 0.3, Rate: 40})
 	r.command(o.UUID, dlq.Start)
 	r.step()
 	r.dieAgain(3)
@@ -162,13 +162,89 @@ func TestAnOperationHaltsAndIsResumed(t *testing.T) {
 	if o = r.command(o.UUID, dlq.Resume); o.State != dlq.Running || o.Error != "" {
 		t.Errorf("resumed: %+v", o)
 	}
-	if n := r.step(); n != 8 {
+	if n := r.step(); n != 4 {
 		t.Errorf("%d were treated after it was resumed", n)
 	}
-	r.dieAgain(8)
+	r.dieAgain(4)
 	r.step()
-	if o = r.operation(o.UUID); o.State != dlq.Halted || o.CameBack != 11 {
+	if o = r.operation(o.UUID); o.State != dlq.Halted || o.CameBack != 7 || o.Error != "4 of 4 came back dead, more than 0.3 of them" {
 		t.Errorf("it does not halt again: %+v", o)
+	}
+	r.command(o.UUID, dlq.Resume)
+	if n := r.step(); n != 4 {
+		t.Errorf("%d were treated in the end", n)
+	}
+	r.dieAgain(4)
+	r.step()
+	if o = r.operation(o.UUID); o.State != dlq.Completed || o.CameBack != 11 || o.Delivered != 1 || o.Done != 12 {
+		t.Errorf("nothing is left to be stopped: %+v", o)
+	}
+}
+
+// TestACanaryIsOfWhatWasSent: what was skipped says nothing, and a pause does not end the wait.
+func TestACanaryIsOfWhatWasSent(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	entries := r.many(12)
+	o := r.plan(dlq.Scope{Entries: entries}, dlq.OperationOptions{Canary: 3})
+	for _, e := range entries[:4] {
+		if err := r.Resolve(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.command(o.UUID, dlq.Start)
+	for range 6 {
+		r.step()
+	}
+	if o = r.operation(o.UUID); o.State != dlq.Canary || o.Done != 3 || o.Skipped != 4 {
+		t.Fatalf("%+v", o)
+	}
+	r.command(o.UUID, dlq.Pause)
+	if o = r.command(o.UUID, dlq.Resume); o.State != dlq.Canary {
+		t.Errorf("a pause ended the canary: %+v", o)
+	}
+	r.step()
+	r.step()
+	if len(r.sent()) != 3 {
+		t.Errorf("%d were sent", len(r.sent()))
+	}
+	r.deliver(3)
+	r.step()
+	if o = r.operation(o.UUID); o.State != dlq.Running || o.Done != 8 {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestPurgingMany(t *testing.T) {
+	t.Parallel()
+	for _, release := range []bool{false, true} {
+		t.Run(fmt.Sprint(release), func(t *testing.T) {
+			t.Parallel()
+			r := newRedriving(t)
+			entries := r.many(8) // events 0 and 7 are of key-0
+			r.halt(7)
+			o, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: dlq.OpPurge, Name: "old", Actor: "ada", Scope: dlq.Scope{Entries: entries[2:]},
+				Options: dlq.OperationOptions{ReleaseKeys: release}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.command(o.UUID, dlq.Start)
+			r.step()
+			r.step()
+			want := map[bool]int64{false: 5, true: 6}[release]
+			if o = r.operation(o.UUID); o.State != dlq.Completed || o.Done != want || o.Skipped != 6-want {
+				t.Errorf("%+v", o)
+			}
+			if _, n, err := r.List(t.Context(), dlq.Filter{}); err != nil || int64(n) != 8-want {
+				t.Errorf("%d are left, %v", n, err)
+			}
+			if draining := r.holdOf(7); draining != release {
+				t.Errorf("the key was let go: %v", draining)
+			}
+			if last := r.audit.actions[len(r.audit.actions)-1]; last != "dlq.purge operation "+o.UUID.String() {
+				t.Errorf("audit log: %q", r.audit.actions)
+			}
+		})
 	}
 }
 
@@ -390,7 +466,8 @@ func TestResolvingMany(t *testing.T) {
 func TestPace(t *testing.T) {
 	t.Parallel()
 	for rate, want := range map[float64]int{0: operationBatch, 0.5: 1, 1: 1, 9: 1, 10: 1, 11: 2, 5000: 500, 1e6: operationBatch} {
-		n, pause := pace(rate)
+		n := pace(rate)
+		pause := lasts(rate, n)
 		if n != want {
 			t.Errorf("a batch at %g a second has %d, want %d", rate, n, want)
 		}

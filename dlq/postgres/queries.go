@@ -44,8 +44,20 @@ var redriveEnqueue string
 //go:embed queries/redrive_note.sql
 var redriveNote string
 
-//go:embed queries/redrive_follow.sql
-var redriveFollow string
+//go:embed queries/redrive_open.sql
+var redriveOpen string
+
+//go:embed queries/redrive_standing.sql
+var redriveStanding string
+
+//go:embed queries/redrive_end.sql
+var redriveEnd string
+
+//go:embed queries/operation_count.sql
+var operationCount string
+
+//go:embed queries/entry_events.sql
+var entryEvents string
 
 //go:embed queries/operation_insert.sql
 var operationInsert string
@@ -94,9 +106,6 @@ var entryChange string
 
 //go:embed queries/entry_status.sql
 var entryStatus string
-
-//go:embed queries/purge_named.sql
-var purgeNamed string
 
 //go:embed queries/purge_old.sql
 var purgeOld string

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/dlq"
@@ -56,6 +56,7 @@ type Redriver struct {
 	audit   Auditor
 	keeper  Keeper
 	timeout time.Duration
+	follow  place
 }
 
 var _ dlq.Redriver = (*Redriver)(nil)
@@ -70,7 +71,7 @@ func NewRedriver(cfg RedriverConfig) (*Redriver, error) {
 	case cfg.Timeout == 0:
 		cfg.Timeout = DefaultTimeout
 	}
-	return &Redriver{cfg.Pool, cfg.Auditor, cfg.Keeper, cfg.Timeout}, nil
+	return &Redriver{pool: cfg.Pool, audit: cfg.Auditor, keeper: cfg.Keeper, timeout: cfg.Timeout}, nil
 }
 
 // wanted is an investigation whose message is to be sent again.
@@ -88,10 +89,10 @@ type wanted struct {
 	topic           string
 	partition       *int32
 	offset          *int64
-	keyed           bool
 	letterTopic     *string
 	letterPartition *int32
 	letterOffset    *int64
+	retryTopic      *string // nil where the letter names no consumer group
 
 	// What becomes of it.
 	target   string
@@ -109,46 +110,46 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	var done dlq.Requeued
-	err := pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) (err error) {
-		done, err = r.redrive(ctx, tx, req)
-		return err
+	err := transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
+		ws, err := r.redrive(ctx, tx, req)
+		if err != nil {
+			return err
+		}
+		if done = result(ws); len(done.Entries) == 0 {
+			return nil
+		}
+		id := ""
+		if len(done.Entries) == 1 {
+			id = done.Entries[0].String()
+		}
+		return r.audit.Audit(ctx, tx, req.Actor, "dlq.requeue", "entry", id, map[string]any{
+			"entries": done.Entries, "skipped": len(done.Skipped), "target": req.Target, "edited": req.Edit != nil})
 	})
-	return done, err
-}
-
-// redrive is Redrive in a transaction of the caller.
-func (r *Redriver) redrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest) (dlq.Requeued, error) {
-	ws, err := claimWanted(ctx, tx, req.Entries)
 	if err != nil {
 		return dlq.Requeued{}, err
+	}
+	return done, nil
+}
+
+// redrive sends messages again in a transaction of the caller, who writes the audit log.
+func (r *Redriver) redrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest) ([]*wanted, error) {
+	ws, err := claimWanted(ctx, tx, req.Entries)
+	if err != nil {
+		return nil, err
 	}
 	for _, w := range ws {
 		w.judge(req)
 	}
-	if req.Target == "" && req.Edit == nil { // what is sent elsewhere, or changed, is another message
-		if err := r.putBack(ctx, tx, ws); err != nil {
-			return dlq.Requeued{}, err
-		}
+	if err := look(ctx, tx, ws, req); err != nil {
+		return nil, err
+	}
+	if err := r.putBack(ctx, tx, ws, req); err != nil {
+		return nil, err
 	}
 	if err := enqueue(ctx, tx, ws, req); err != nil {
-		return dlq.Requeued{}, err
+		return nil, err
 	}
-	sent := going(ws)
-	if err := note(ctx, tx, sent, req); err != nil {
-		return dlq.Requeued{}, err
-	}
-	done := result(ws)
-	if len(sent) == 0 {
-		return done, nil
-	}
-	details := map[string]any{"entries": done.Entries, "skipped": len(done.Skipped), "target": req.Target, "edited": req.Edit != nil}
-	target, id := "entry", done.Entries[0].String()
-	if req.Operation != uuid.Nil {
-		target, id = "operation", req.Operation.String()
-	} else if len(done.Entries) > 1 {
-		id = ""
-	}
-	return done, r.audit.Audit(ctx, tx, req.Actor, "dlq.requeue", target, id, details)
+	return ws, note(ctx, tx, going(ws), req)
 }
 
 // claimWanted locks and reads the investigations.
@@ -157,30 +158,42 @@ func claimWanted(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]*wanted, er
 	if err != nil {
 		return nil, translate("lock investigations", err)
 	}
-	found, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	locked, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 	if err != nil {
 		return nil, translate("lock investigations", err)
 	}
-	for _, id := range ids {
-		if !slices.Contains(found, id) {
-			return nil, fmt.Errorf("investigation %s: %w", id, dlq.ErrNotFound)
-		}
+	if err := allThere(ids, locked); err != nil {
+		return nil, err
 	}
 	// With the snapshot of a statement after the locks: what the last to hold them did is seen.
-	rows, err = tx.Query(ctx, redriveRead, ids)
+	rows, err = tx.Query(ctx, redriveRead, ids, outbox.HeaderRetryTopic)
 	if err != nil {
 		return nil, translate("read investigations", err)
 	}
 	ws, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*wanted, error) {
 		w := &wanted{}
 		return w, row.Scan(&w.entry, &w.subject, &w.status, &w.generation, &w.underWay, &w.letter, &w.event, &w.episode,
-			&w.outboxID, &w.topic, &w.partition, &w.offset, &w.keyed, &w.letterTopic, &w.letterPartition, &w.letterOffset)
+			&w.outboxID, &w.topic, &w.partition, &w.offset, &w.letterTopic, &w.letterPartition, &w.letterOffset, &w.retryTopic)
 	})
 	if err != nil {
 		return nil, translate("read investigations", err)
 	}
 	slices.SortFunc(ws, inPlaceOfOrigin)
 	return ws, nil
+}
+
+// allThere names the first of the investigations that was not found.
+func allThere(ids, found []uuid.UUID) error {
+	there := make(map[uuid.UUID]bool, len(found))
+	for _, id := range found {
+		there[id] = true
+	}
+	for _, id := range ids {
+		if !there[id] {
+			return fmt.Errorf("investigation %s: %w", id, dlq.ErrNotFound)
+		}
+	}
+	return nil
 }
 
 // inPlaceOfOrigin is the order in which messages were written, as far as it is known: what is of one key goes
@@ -200,6 +213,9 @@ func inPlaceOfOrigin(a, b *wanted) int {
 // judge decides what can be told without looking at the outbox.
 func (w *wanted) judge(req dlq.RedriveRequest) {
 	w.target = cmp.Or(req.Target, w.topic)
+	if req.Target == dlq.TargetGroup {
+		w.target = value(w.retryTopic)
+	}
 	switch {
 	case w.subject == dlq.SubjectTask:
 		w.skip = dlq.TaskSubject
@@ -209,39 +225,86 @@ func (w *wanted) judge(req dlq.RedriveRequest) {
 		w.skip = dlq.NotPending
 	case w.letter == nil:
 		w.skip = dlq.PayloadGone
-	case w.target == "":
+	case outbox.ValidTopic(w.target) == nil:
+	case req.Target == dlq.TargetGroup:
+		w.skip = dlq.NoRetryTopic
+	default:
 		w.skip = dlq.NoTarget
 	}
 }
 
-// putBack puts those that halt their key back in their place.
-func (r *Redriver) putBack(ctx context.Context, tx pgx.Tx, ws []*wanted) error {
+// changed reports whether what is sent is another message than the one that was given up, or goes elsewhere.
+func (w *wanted) changed(req dlq.RedriveRequest) bool { return req.Edit != nil || w.target != w.topic }
+
+// ofOutbox returns those that are about an event of the outbox and were not skipped, by its id, and the ids in order.
+func ofOutbox(ws []*wanted) (map[int64]*wanted, []int64) {
 	byID := map[int64]*wanted{}
 	for _, w := range ws {
-		if w.skip == "" && w.outboxID != nil {
+		if w.skip == "" && w.outboxID != nil && w.event != nil {
 			byID[*w.outboxID] = w
 		}
 	}
-	if len(byID) == 0 {
+	return byID, slices.Sorted(maps.Keys(byID))
+}
+
+// look skips what somebody put back into the outbox by hand: it is on its way, or has arrived.
+func look(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
+	byID, ids := ofOutbox(ws)
+	if len(ids) == 0 {
 		return nil
 	}
-	ids := make([]int64, 0, len(byID))
-	for id := range byID {
-		ids = append(ids, id)
+	now, err := standing(ctx, tx, ids, column(ids, func(id int64) uuid.UUID { return *byID[id].event }))
+	if err != nil {
+		return err
 	}
-	slices.Sort(ids)
+	for i, id := range ids {
+		w := byID[id]
+		switch s := now[i]; {
+		case s.waits():
+			w.skip = dlq.AlreadyQueued
+		case s.state == published && !w.changed(req):
+			w.skip = dlq.Delivered
+		default:
+			w.episode = max(w.episode, s.episode)
+		}
+	}
+	return nil
+}
+
+// putBackPatience is how long putting events back may take in one transaction: it keeps the relay out of each shard
+// that it locked until it ends.
+const putBackPatience = time.Second
+
+// putBack puts those that halt their key back in their place.
+func (r *Redriver) putBack(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
+	byID, ids := ofOutbox(ws)
+	if len(ids) == 0 {
+		return nil
+	}
 	halting, behind, err := r.keeper.Halting(ctx, tx, ids)
 	if err != nil {
 		return err
 	}
 	for _, id := range behind {
-		byID[id].skip = dlq.KeyHalted
+		if w := byID[id]; w.target == w.topic {
+			w.skip = dlq.KeyHalted
+		}
 	}
+	began, busy := time.Now(), false
 	for _, id := range halting {
 		w := byID[id]
+		if w.changed(req) {
+			w.skip = dlq.HaltsKey
+			continue
+		}
+		// One that was waited for in vain cost a second, and those after it may, too.
+		if busy = busy || time.Since(began) > putBackPatience; busy {
+			w.skip = dlq.Busy
+			continue
+		}
 		switch err := r.keeper.PutBack(ctx, tx, id); {
 		case errors.Is(err, ErrBusy):
-			w.skip = dlq.Busy
+			w.skip, busy = dlq.Busy, true
 		case err != nil:
 			return err
 		default:
@@ -251,18 +314,35 @@ func (r *Redriver) putBack(ctx context.Context, tx pgx.Tx, ws []*wanted) error {
 	return nil
 }
 
-// enqueue writes the others as new events.
+// enqueue writes the others as new events. What the outbox refuses for what is in it is found by writing each alone.
 func enqueue(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
 	var fresh []*wanted
 	for _, w := range ws {
 		if w.skip == "" && !w.inPlace {
-			w.newEvent = uuid.New()
+			w.newEvent, w.episode = uuid.New(), 0
 			fresh = append(fresh, w)
 		}
 	}
 	if len(fresh) == 0 {
 		return nil
 	}
+	err := enqueueAll(ctx, tx, fresh, req)
+	if !isRefused(err) {
+		return err
+	}
+	for _, w := range fresh {
+		switch err := enqueueAll(ctx, tx, []*wanted{w}, req); {
+		case isRefused(err):
+			w.skip = dlq.Refused
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// enqueueAll writes new events in their order, all or none.
+func enqueueAll(ctx context.Context, tx pgx.Tx, fresh []*wanted, req dlq.RedriveRequest) error {
 	var payload []byte
 	var headers *string
 	edited := false
@@ -273,30 +353,32 @@ func enqueue(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveReques
 			headers = &text
 		}
 	}
-	rows, err := tx.Query(ctx, redriveEnqueue,
-		column(fresh, func(w *wanted) string { return *w.letter }),
-		column(fresh, func(w *wanted) uuid.UUID { return w.newEvent }),
-		column(fresh, func(w *wanted) string { return w.target }),
-		column(fresh, (*wanted).added),
-		column(fresh, func(*wanted) bool { return edited }),
-		column(fresh, func(*wanted) []byte { return payload }),
-		column(fresh, func(*wanted) *string { return headers }))
-	if err != nil {
-		return translate("enqueue redriven messages", err)
-	}
-	var place int
-	var id int64
-	_, err = pgx.ForEachRow(rows, []any{&place, &id}, func() error {
-		w := fresh[place-1]
-		switch id {
-		case 0:
-			w.skip = dlq.PayloadGone
-		case -1:
-			w.skip = dlq.PayloadTooLarge
-		default:
-			w.newID, w.episode = id, 0
+	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
+		rows, err := tx.Query(ctx, redriveEnqueue,
+			column(fresh, func(w *wanted) string { return *w.letter }),
+			column(fresh, func(w *wanted) uuid.UUID { return w.newEvent }),
+			column(fresh, func(w *wanted) string { return w.target }),
+			column(fresh, (*wanted).added),
+			column(fresh, func(*wanted) bool { return edited }),
+			column(fresh, func(*wanted) []byte { return payload }),
+			column(fresh, func(*wanted) *string { return headers }))
+		if err != nil {
+			return err
 		}
-		return nil
+		var place int
+		var id int64
+		_, err = pgx.ForEachRow(rows, []any{&place, &id}, func() error {
+			switch id {
+			case 0:
+				fresh[place-1].skip = dlq.PayloadGone
+			case -1:
+				fresh[place-1].skip = dlq.PayloadTooLarge
+			default:
+				fresh[place-1].newID = id
+			}
+			return nil
+		})
+		return err
 	})
 	return translate("enqueue redriven messages", err)
 }
@@ -348,85 +430,4 @@ func result(ws []*wanted) dlq.Requeued {
 		}
 	}
 	return done
-}
-
-// Follow implements dlq.Redriver. It goes through all open redrives, limit of them in a transaction.
-func (r *Redriver) Follow(ctx context.Context, limit int, resolve bool) (dlq.Followed, error) {
-	var all dlq.Followed
-	after := int64(0)
-	for {
-		f, seen, last, err := r.follow(ctx, after, limit, resolve)
-		all.Delivered += f.Delivered
-		all.CameBack += f.CameBack
-		if err != nil || seen < limit {
-			return all, err
-		}
-		after = last
-	}
-}
-
-func (r *Redriver) follow(ctx context.Context, after int64, limit int, resolve bool) (f dlq.Followed, seen int, last int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	err = pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error {
-		var delivered []uuid.UUID
-		if err := tx.QueryRow(ctx, redriveFollow, after, limit).Scan(&delivered, &f.CameBack, &seen, &last); err != nil {
-			return translate("follow redrives", err)
-		}
-		f.Delivered = len(delivered)
-		if !resolve || len(delivered) == 0 {
-			return nil
-		}
-		closed, err := closeEntries(ctx, tx, delivered, dlq.ManuallyResolved, "redriven, and delivered", "postrider")
-		if err != nil || len(closed) == 0 {
-			return err
-		}
-		return r.audit.Audit(ctx, tx, "postrider", "dlq.resolve", "entry", "", map[string]any{"entries": closed, "because": "redriven, and delivered"})
-	})
-	if err != nil {
-		return dlq.Followed{}, 0, 0, err
-	}
-	return f, seen, last, nil
-}
-
-// closeEntries closes those of the investigations that are pending, and returns them.
-func closeEntries(ctx context.Context, tx pgx.Tx, ids []uuid.UUID, status dlq.Status, notes, by string) ([]uuid.UUID, error) {
-	rows, err := tx.Query(ctx, entryClose, ids, string(status), notes, by)
-	if err != nil {
-		return nil, translate("close investigations", err)
-	}
-	closed, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-	return closed, translate("close investigations", err)
-}
-
-// succeed lets investigations of redriven events that died again name the ones that they come from, and closes
-// those: the work goes on in the new ones.
-func succeed(ctx context.Context, tx pgx.Tx, opened []*candidate) error {
-	var entries []uuid.UUID
-	var events []pgtype.UUID
-	for _, c := range opened {
-		if c.first.EventID != uuid.Nil {
-			entries = append(entries, c.entry)
-			events = append(events, nullUUID(c.first.EventID))
-		}
-	}
-	if len(entries) == 0 {
-		return nil
-	}
-	rows, err := tx.Query(ctx, entrySucceed, entries, events)
-	if err != nil {
-		return translate("find predecessors", err)
-	}
-	type pair struct{ Entry, Predecessor uuid.UUID }
-	pairs, err := pgx.CollectRows(rows, pgx.RowToStructByPos[pair])
-	if err != nil {
-		return translate("find predecessors", err)
-	}
-	for _, p := range pairs {
-		if _, err := closeEntries(ctx, tx, []uuid.UUID{p.Predecessor}, dlq.Cancelled,
-			"its redrive was given up again: investigation "+p.Entry.String()+" goes on", "postrider"); err != nil {
-			return err
-		}
-	}
-	return nil
 }

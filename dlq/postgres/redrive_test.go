@@ -60,6 +60,7 @@ func newRedriving(t *testing.T) *redriving {
 	if err != nil {
 		t.Fatal(err)
 	}
+	mustExec(t, s.pool, `select setval('postrider.outbox_event_id_seq', 1000)`) // above the events that die
 	return &redriving{s, r, a, t}
 }
 
@@ -70,7 +71,6 @@ func (r *redriving) die(n int, change func(*dlq.Letter)) uuid.UUID {
 	mustExec(r.t, r.subject.pool, `insert into postrider.outbox_event (id, event_id, topic, key, payload, headers, state, episode, updated_at, sent_at)
 		overriding system value values ($1, $2, $3, $4, $5, '[["trace", "x"]]', 'dead_lettered', 1, now(), now())`,
 		*l.OutboxID, l.EventID, l.OriginTopic, l.Key, l.Payload)
-	mustExec(r.t, r.subject.pool, `select setval('postrider.outbox_event_id_seq', greatest(1000, (select max(id) from postrider.outbox_event)))`)
 	if change != nil {
 		change(&l)
 	}

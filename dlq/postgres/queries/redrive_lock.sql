@@ -1,4 +1,4 @@
--- The investigations of a redrive, locked in an order that everybody keeps.
+-- Investigations, locked in an order that everybody keeps.
 select e.dlq_entry_uuid
 from unnest($1::uuid[]) as w(id)
 join postrider.dlq_entry e on e.dlq_entry_uuid = w.id
