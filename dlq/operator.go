@@ -56,7 +56,7 @@ func (o *Operator) Run(ctx context.Context) error {
 		if followed.Delivered+followed.CameBack > 0 {
 			o.log.Info("redriven messages ended", "delivered", followed.Delivered, "came_back", followed.CameBack)
 		}
-		o.complain("following redrives failed", err)
+		o.complain(ctx, "following redrives failed", err)
 		pause := o.work(ctx)
 		select {
 		case <-ctx.Done():
@@ -74,7 +74,7 @@ func (o *Operator) work(ctx context.Context) time.Duration {
 		treated, next, err := o.cfg.Operations.Step(ctx)
 		switch {
 		case err != nil:
-			o.complain("an operation failed for now", err)
+			o.complain(ctx, "an operation failed for now", err)
 			return o.cfg.Interval
 		case treated > 0:
 			o.log.Debug("operation", "treated", treated)
@@ -95,8 +95,9 @@ func (o *Operator) work(ctx context.Context) time.Duration {
 	return 0
 }
 
-func (o *Operator) complain(what string, err error) {
-	if err != nil && !errors.Is(err, context.Canceled) {
+// complain logs an error, unless work was cut off by the stop.
+func (o *Operator) complain(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil {
 		o.log.Warn(what, "err", err)
 	}
 }

@@ -96,7 +96,7 @@ comment on column postrider.dlq_operation.skipped is 'Those that it left alone, 
 comment on column postrider.dlq_operation.failed is 'Those that it could not treat.';
 comment on column postrider.dlq_operation.came_back is 'Redriven ones that died again.';
 comment on column postrider.dlq_operation.delivered is 'Redriven ones that their topic acknowledged.';
-comment on column postrider.dlq_operation.error is 'Why it halted.';
+comment on column postrider.dlq_operation.error is 'Why it halted, or why its last batch failed, which is made again.';
 comment on column postrider.dlq_operation.next_at is 'When its next items are due, by its rate.';
 comment on column postrider.dlq_operation.created_at is 'When it was planned.';
 comment on column postrider.dlq_operation.started_at is 'When it began.';

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,6 +22,8 @@ const (
 	// operationPatience is how long an operation waits for what became of its redriven messages; after it, it is
 	// completed, and its numbers go on.
 	operationPatience = time.Hour
+	// operationRetry is after how long a batch that failed is made again.
+	operationRetry = 2 * time.Second
 	// operationPause is how long an operation waits where only time can help.
 	operationPause = 500 * time.Millisecond
 )
@@ -39,9 +42,9 @@ type batch struct {
 func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	found, treated := false, 0
+	found, treated := uuid.Nil, 0
 	err := transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
-		found, treated = false, 0
+		found, treated = uuid.Nil, 0
 		rows, err := tx.Query(ctx, operationDue)
 		if err != nil {
 			return translate("look for operations", err)
@@ -53,7 +56,7 @@ func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 		if err != nil {
 			return translate("look for operations", err)
 		}
-		found = true
+		found = o.UUID
 		b, err := r.treat(ctx, tx, &o)
 		if err != nil {
 			return fmt.Errorf("operation %s (%s): %w", o.UUID, o.Name, err)
@@ -62,14 +65,22 @@ func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 		_, err = tx.Exec(ctx, operationAdvance, o.UUID, b.done, b.skipped, b.failed, b.state, b.problem, b.pause.Microseconds(), b.treated)
 		return translate("advance an operation", err)
 	})
-	if err != nil {
+	switch {
+	case err != nil && found != uuid.Nil:
+		return 0, 0, errors.Join(err, r.postpone(ctx, found, err))
+	case err != nil:
 		return 0, 0, err
-	}
-	if found {
+	case found != uuid.Nil:
 		return treated, 0, nil
 	}
 	next, err := r.next(ctx)
 	return 0, next, err
+}
+
+// postpone lets the other operations have their turn, and says in this one what went wrong.
+func (r *Redriver) postpone(ctx context.Context, id uuid.UUID, why error) error {
+	_, err := r.pool.Exec(ctx, operationPostpone, id, operationRetry.Microseconds(), strings.ToValidUTF8("failed for now: "+why.Error(), "?"))
+	return translate("postpone an operation", err)
 }
 
 // waiting is how many of an operation's items are to be treated.
@@ -137,7 +148,7 @@ type item struct {
 	state, reason string // empty as long as it waits
 }
 
-func (i *item) done()                   { i.state = "done" }
+func (i *item) done()                   { i.state, i.reason = "done", "" }
 func (i *item) skip(why dlq.SkipReason) { i.state, i.reason = "skipped", string(why) }
 func (i *item) fail(why dlq.SkipReason) { i.state, i.reason = "failed", string(why) }
 

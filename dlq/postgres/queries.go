@@ -112,3 +112,6 @@ var purgeOld string
 
 //go:embed queries/purge_delete.sql
 var purgeDelete string
+
+//go:embed queries/operation_postpone.sql
+var operationPostpone string

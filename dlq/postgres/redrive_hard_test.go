@@ -329,7 +329,9 @@ func TestManyFollowAtOnce(t *testing.T) {
 	for _, half := range [][]uuid.UUID{entries[:20], entries[20:]} {
 		o := r.plan(dlq.Scope{Entries: half}, dlq.OperationOptions{})
 		ops = append(ops, r.command(o.UUID, dlq.Start))
-		r.step()
+		if n, _, err := r.Step(t.Context()); n != 20 || err != nil {
+			t.Fatal(n, err)
+		}
 	}
 	mustExec(t, r.subject.pool, `update postrider.outbox_event set state = 'published', updated_at = now() where id > 1000 and id % 2 = 0`)
 	mustExec(t, r.subject.pool, `update postrider.outbox_event set state = 'exhausted', episode = 1, updated_at = now() where id > 1000 and id % 2 = 1`)
@@ -356,6 +358,34 @@ func TestManyFollowAtOnce(t *testing.T) {
 	}
 	if delivered != 20 || back != 20 || all.Delivered > 20 || all.CameBack > 20 {
 		t.Errorf("%d delivered and %d came back; %+v", delivered, back, all)
+	}
+}
+
+// TestAnOperationThatFailsLeavesTheOthersTheirTurn, and says what went wrong until it goes on.
+func TestAnOperationThatFailsLeavesTheOthersTheirTurn(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	entries := r.many(4)
+	var ops []dlq.Operation
+	for _, half := range [][]uuid.UUID{entries[:2], entries[2:]} {
+		o := r.plan(dlq.Scope{Entries: half}, dlq.OperationOptions{})
+		ops = append(ops, r.command(o.UUID, dlq.Start))
+	}
+	r.audit.refuse = errors.New("disk full")
+	if _, _, err := r.Step(t.Context()); !errors.Is(err, r.audit.refuse) {
+		t.Fatal(err)
+	}
+	r.audit.refuse = nil
+	if n, _, err := r.Step(t.Context()); n != 2 || err != nil {
+		t.Fatal(n, err)
+	}
+	first, second := r.operation(ops[0].UUID), r.operation(ops[1].UUID)
+	if first.Done != 0 || !strings.Contains(first.Error, "disk full") || first.State != dlq.Running || second.Done != 2 {
+		t.Errorf("%+v\n%+v", first, second)
+	}
+	r.step()
+	if first = r.operation(ops[0].UUID); first.Done != 2 || first.Error != "" {
+		t.Errorf("%+v", first)
 	}
 }
 
