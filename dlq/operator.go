@@ -51,7 +51,7 @@ func NewOperator(cfg OperatorConfig) (*Operator, error) {
 // Run works until ctx ends, and returns nil then. Errors are logged and tried again: the state of everything is
 // in the database.
 func (o *Operator) Run(ctx context.Context) error {
-	for {
+	for ctx.Err() == nil {
 		followed, err := o.cfg.Redriver.Follow(ctx, followBatch, o.cfg.ResolveDelivered)
 		if followed.Delivered+followed.CameBack > 0 {
 			o.log.Info("redriven messages ended", "delivered", followed.Delivered, "came_back", followed.CameBack)
@@ -60,10 +60,10 @@ func (o *Operator) Run(ctx context.Context) error {
 		pause := o.work(ctx)
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-time.After(pause):
 		}
 	}
+	return nil
 }
 
 // work treats batches for as long as any is due, an interval at most, so that following comes to its turn. It
@@ -83,7 +83,7 @@ func (o *Operator) work(ctx context.Context) time.Duration {
 			if next < 0 || next > o.cfg.Interval {
 				next = o.cfg.Interval
 			}
-			if time.Since(began)+next > o.cfg.Interval {
+			if time.Since(began)+next >= o.cfg.Interval {
 				return next
 			}
 			select {
