@@ -272,11 +272,15 @@ begin
         select coalesce(jsonb_agg(jsonb_build_array(h.key, h.value)), '[]') into base from jsonb_each(base) h;
     end if;
     -- Those of an earlier redrive go, so that they do not pile up; and ours, which a consumer that gave a message up
-    -- copied with the rest, and nameless ones, because the relay refuses both from whoever writes.
-    select coalesce(jsonb_agg(h.pair order by h.place), '[]') || p_added into base
-    from jsonb_array_elements(base) with ordinality h(pair, place)
-    where h.pair->>0 <> '' and lower(left(h.pair->>0, 10)) <> 'postrider-'
-      and not exists (select from jsonb_array_elements(p_added) a where a->>0 = h.pair->>0);
+    -- copied with the rest, and nameless ones, because the relay refuses both from whoever writes. Most have none.
+    if jsonb_path_exists(base, 'strict $[*] ? (@[0] == "" || @[0] == $added[*][0] || @[0] like_regex "^postrider-" flag "i")',
+                         jsonb_build_object('added', p_added)) then
+        select coalesce(jsonb_agg(h.pair order by h.place), '[]') into base
+        from jsonb_array_elements(base) with ordinality h(pair, place)
+        where h.pair->>0 <> '' and lower(left(h.pair->>0, 10)) <> 'postrider-'
+          and not exists (select from jsonb_array_elements(p_added) a where a->>0 = h.pair->>0);
+    end if;
+    base := base || p_added;
     insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers, task_uuid, max_attempts)
     values (p_event_id, coalesce(was.kind, 'event'), p_topic, p_key, p_payload, base, was.task_uuid, was.max_attempts)
     returning id into new_id;

@@ -125,19 +125,16 @@ func (d *Desk) Purge(ctx context.Context, p dlq.Purge) (done dlq.Purged, err err
 }
 
 // selectPurged locks what a purge is about.
-func selectPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge) (found []uuid.UUID, err error) {
+func selectPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge) ([]uuid.UUID, error) {
 	const doing = "find investigations to purge"
-	var rows pgx.Rows
 	if len(p.Entries) > 0 {
-		unique := slices.SortedFunc(slices.Values(p.Entries), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
-		rows, err = tx.Query(ctx, redriveLock, slices.Compact(unique))
-	} else {
-		rows, err = tx.Query(ctx, purgeOld, p.OlderThan, p.Reason, p.Limit)
+		return lockEntries(ctx, tx, distinctIDs(p.Entries))
 	}
+	rows, err := tx.Query(ctx, purgeOld, p.OlderThan, p.Reason, p.Limit)
 	if err != nil {
 		return nil, translate(doing, err)
 	}
-	found, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	found, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 	return found, translate(doing, err)
 }
 

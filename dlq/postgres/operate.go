@@ -168,13 +168,9 @@ func nextItems(ctx context.Context, tx pgx.Tx, id uuid.UUID, limit int) ([]*item
 
 // treatItems treats items and notes what became of each. Those whose investigation was purged are left alone.
 func (r *Redriver) treatItems(ctx context.Context, tx pgx.Tx, o *operation, items []*item, b *batch) error {
-	rows, err := tx.Query(ctx, redriveLock, column(items, func(i *item) uuid.UUID { return i.Entry }))
+	there, err := lockEntries(ctx, tx, column(items, func(i *item) uuid.UUID { return i.Entry }))
 	if err != nil {
-		return translate("lock investigations", err)
-	}
-	there, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-	if err != nil {
-		return translate("lock investigations", err)
+		return err
 	}
 	byEntry := make(map[uuid.UUID]*item, len(items))
 	for _, i := range items {

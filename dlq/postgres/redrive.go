@@ -111,6 +111,13 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 	defer cancel()
 	var done dlq.Requeued
 	err := transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
+		locked, err := lockEntries(ctx, tx, req.Entries)
+		if err != nil {
+			return err
+		}
+		if err := allThere(req.Entries, locked); err != nil {
+			return err
+		}
 		ws, err := r.redrive(ctx, tx, req)
 		if err != nil {
 			return err
@@ -131,9 +138,10 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 	return done, nil
 }
 
-// redrive sends messages again in a transaction of the caller, who writes the audit log.
+// redrive sends messages again in a transaction of the caller, who has locked the investigations and writes the audit
+// log.
 func (r *Redriver) redrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest) ([]*wanted, error) {
-	ws, err := claimWanted(ctx, tx, req.Entries)
+	ws, err := readWanted(ctx, tx, req.Entries)
 	if err != nil {
 		return nil, err
 	}
@@ -152,21 +160,20 @@ func (r *Redriver) redrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveReques
 	return ws, note(ctx, tx, going(ws), req)
 }
 
-// claimWanted locks and reads the investigations.
-func claimWanted(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]*wanted, error) {
+// lockEntries locks investigations, and returns those that are there.
+func lockEntries(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]uuid.UUID, error) {
 	rows, err := tx.Query(ctx, redriveLock, ids)
 	if err != nil {
 		return nil, translate("lock investigations", err)
 	}
 	locked, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-	if err != nil {
-		return nil, translate("lock investigations", err)
-	}
-	if err := allThere(ids, locked); err != nil {
-		return nil, err
-	}
-	// With the snapshot of a statement after the locks: what the last to hold them did is seen.
-	rows, err = tx.Query(ctx, redriveRead, ids, outbox.HeaderRetryTopic)
+	return locked, translate("lock investigations", err)
+}
+
+// readWanted reads locked investigations, with the snapshot of a statement after the locks: what the last to hold them
+// did is seen.
+func readWanted(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]*wanted, error) {
+	rows, err := tx.Query(ctx, redriveRead, ids, outbox.HeaderRetryTopic)
 	if err != nil {
 		return nil, translate("read investigations", err)
 	}
