@@ -43,8 +43,8 @@ const (
 	// HaltsKey: it halts its key, and was to be changed or sent elsewhere. Only the event itself, in its place, sets
 	// its key going; anything else would wait behind it, or leave the key halted for good.
 	HaltsKey SkipReason = "halts_key"
-	// Delivered: its event was put back by hand, and has arrived.
-	Delivered SkipReason = "delivered"
+	// Arrived: its event was put back by hand, and has arrived.
+	Arrived SkipReason = "delivered"
 	// NoRetryTopic: it was to go to the retry topic of the consumer group that failed, and its letter names none.
 	NoRetryTopic SkipReason = "no_retry_topic"
 	// Refused: the outbox does not take the message as it is.
@@ -58,7 +58,7 @@ const (
 // SkipReasons returns every reason.
 func SkipReasons() []SkipReason {
 	return []SkipReason{AlreadyQueued, TaskSubject, NotPending, PayloadGone, PayloadTooLarge, NoTarget, Busy, KeyHalted,
-		HaltsKey, Delivered, NoRetryTopic, Refused, HoldsKey, EntryPurged}
+		HaltsKey, Arrived, NoRetryTopic, Refused, HoldsKey, EntryPurged}
 }
 
 // TargetGroup as a target is the retry topic of the consumer group that failed, which its letters name in the header
@@ -86,7 +86,7 @@ func (r SkipReason) Explain() string {
 		return "another event halts its key; redrive or skip that one first"
 	case HaltsKey:
 		return "it halts its key: redrive it as it is, or let its key go first (postrider outbox release)"
-	case Delivered:
+	case Arrived:
 		return "its event was put back by hand and has arrived; close it"
 	case NoRetryTopic:
 		return "its letter names no retry topic of a consumer group; give a target topic"

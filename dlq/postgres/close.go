@@ -51,7 +51,7 @@ func releaseKeys(ctx context.Context, tx pgx.Tx, keeper Keeper, closed []uuid.UU
 // haltingEvents returns the events of investigations that halt their key, and whose they are.
 func haltingEvents(ctx context.Context, tx pgx.Tx, keeper Keeper, entries []uuid.UUID) (map[int64]uuid.UUID, error) {
 	const doing = "look for the events of investigations"
-	rows, err := tx.Query(ctx, entryEvents, entries)
+	rows, err := tx.Query(ctx, haltingOf, entries)
 	if err != nil {
 		return nil, translate(doing, err)
 	}

@@ -57,3 +57,9 @@ func refused(code string) bool {
 	}
 	return false
 }
+
+// deadlock reports whether the transaction was the one that had to give way to another.
+func deadlock(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == deadlockDetected
+}

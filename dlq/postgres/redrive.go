@@ -48,6 +48,8 @@ type RedriverConfig struct {
 	Keeper Keeper
 	// Timeout bounds each call. Defaults to 30s.
 	Timeout time.Duration
+	// Redactor hides header values in what a Desk shows. Defaults to none.
+	Redactor *dlq.Redactor
 }
 
 // Redriver sends dead letters' messages again. It is safe for concurrent use, by any number of processes.
@@ -270,7 +272,7 @@ func look(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) 
 		case s.waits():
 			w.skip = dlq.AlreadyQueued
 		case s.state == published && !w.changed(req):
-			w.skip = dlq.Delivered
+			w.skip = dlq.Arrived
 		default:
 			w.episode = max(w.episode, s.episode)
 		}

@@ -131,7 +131,7 @@ func TestWhatWasPutBackByHand(t *testing.T) {
 	for n, c := range map[int]struct {
 		state string
 		want  dlq.SkipReason
-	}{1: {"pending", dlq.AlreadyQueued}, 2: {"published", dlq.Delivered}} {
+	}{1: {"pending", dlq.AlreadyQueued}, 2: {"published", dlq.Arrived}} {
 		entry := r.die(n, nil)
 		mustExec(t, r.subject.pool, `update postrider.outbox_event set state = $2::postrider.outbox_state, updated_at = now() where event_id = $1`, dlqtest.EventID(n), c.state)
 		if why := r.skipped(entry); why != c.want {
