@@ -110,8 +110,10 @@ create type postrider.dlq_delta as (
     hour timestamptz, opened bigint, entries bigint, occurrences bigint, first_seen timestamptz, last_seen timestamptz, newest uuid);
 comment on type postrider.dlq_delta is 'By how much a statement changed what is counted of investigations.';
 
+-- The rows of a statement have no index: compared without a hash they cost their square, and who changes many switches
+-- hashes off for what does have one.
 create function postrider.dlq_count_entries() returns trigger
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_hashjoin = on as $$
 declare
     deltas  postrider.dlq_delta[];
     acted   uuid[];

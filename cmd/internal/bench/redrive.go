@@ -167,6 +167,10 @@ func (d *database) until(ctx context.Context, condition string, args ...any) err
 
 // loadDead writes dead-lettered events of a topic, their letters and investigations.
 func (d *database) loadDead(ctx context.Context, topic string, from, n int) error {
+	if _, err := d.conn.Exec(ctx, `insert into postrider.dlq_group (fingerprint, fingerprint_version, parts, title, topic, error_code, word, first_seen_at, last_seen_at)
+		values ('1:' || $1, 1, '{}', 'refused by the broker', $1, 'INVALID_RECORD', 'invalid_record', now(), now())`, topic); err != nil {
+		return err
+	}
 	_, err := d.conn.Exec(ctx, `with fresh as materialized (
 			select i, gen_random_uuid() as event_id, convert_to('key-' || i % 1000, 'UTF8') as key from generate_series($2::bigint + 1, $2 + $3) i
 		), events as (
@@ -174,8 +178,9 @@ func (d *database) loadDead(ctx context.Context, topic string, from, n int) erro
 			overriding system value
 			select i, event_id, $1, key, decode(repeat('61', $4), 'hex'), '[["trace", "x"]]', 'dead_lettered', 1, 5, now(), now() from fresh order by i
 		), entries as (
-			insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, topic, error_code, error_message, snapshot, occurrences, last_occurred_at, dlq_timestamp)
-			select 'event', event_id::text, 'failed', 'max_retries_exceeded', $1, 'INVALID_RECORD', 'refused by the broker', '{"payload": "x"}', 1, now(), now() from fresh order by i
+			insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, topic, error_code, error_message, snapshot, occurrences, last_occurred_at, dlq_timestamp, dlq_group_uuid)
+			select 'event', event_id::text, 'failed', 'max_retries_exceeded', $1, 'INVALID_RECORD', 'refused by the broker', '{"payload": "x"}', 1, now(), now(),
+				(select g.dlq_group_uuid from postrider.dlq_group g where g.topic = $1) from fresh order by i
 			returning dlq_entry_uuid, subject_id
 		)
 		insert into postrider.dlq_letter (letter_id, dlq_entry_uuid, dialect, dlq_topic, dlq_partition, dlq_offset, origin_topic, event_id, episode, outbox_id,
