@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -24,35 +23,7 @@ import (
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 	"github.com/postrider/postrider/relay/outbox"
-	"github.com/postrider/postrider/relay/postgres"
 )
-
-// theAudit is the audit log, as the desk writes it.
-type theAudit struct{ *access.Store }
-
-func (a theAudit) Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, details any) error {
-	if access.ActorOf(ctx).Name == "" {
-		ctx = access.WithActor(ctx, access.Actor{Name: actor})
-	}
-	return a.Store.Audit(ctx, tx, action, targetType, targetID, details)
-}
-
-// theKeeper is the relay's store, with the error that the room of dead letters knows.
-type theKeeper struct{ *postgres.Store }
-
-func (k theKeeper) PutBack(ctx context.Context, tx pgx.Tx, id int64) error {
-	err := k.Store.PutBack(ctx, tx, id)
-	if errors.Is(err, postgres.ErrBusy) {
-		return errors.Join(dlqpostgres.ErrBusy, err)
-	}
-	return err
-}
-
-func openRedriver(pool *pgxpool.Pool) (*dlqpostgres.Redriver, error) {
-	return dlqpostgres.NewRedriver(dlqpostgres.RedriverConfig{
-		Pool: pool, Auditor: theAudit{access.NewStore(pool)}, Keeper: theKeeper{postgres.NewStore(pool, postgres.StoreOptions{})},
-	})
-}
 
 // redriveRig is an app, its database and its brokers, and a redriver beside it.
 type redriveRig struct {
@@ -74,11 +45,11 @@ func newRedriveRig(t *testing.T, b *kafkatest.Broker, topicConfigs map[string]st
 	if err != nil {
 		t.Fatal(err)
 	}
-	redriver, err := openRedriver(pool)
+	d, err := NewDesk(pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &redriveRig{redriver, t, db.URL, pool, store, b, b.Topic(t, 3, topicConfigs),
+	r := &redriveRig{d.Redriver, t, db.URL, pool, store, b, b.Topic(t, 3, topicConfigs),
 		access.WithActor(t.Context(), access.Actor{Name: "ada"})}
 	c := settings(t, db.URL, b.Addrs...)
 	c.DLQ.Topic = b.Topic(t, 2, nil)
@@ -260,10 +231,10 @@ func operatorMain(url string) int {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, url)
 	if err == nil {
-		var r *dlqpostgres.Redriver
-		if r, err = openRedriver(pool); err == nil {
+		var d *Desk
+		if d, err = NewDesk(pool); err == nil {
 			var o *dlq.Operator
-			o, err = dlq.NewOperator(dlq.OperatorConfig{Operations: r, Redriver: r, ResolveDelivered: true, Interval: 100 * time.Millisecond,
+			o, err = dlq.NewOperator(dlq.OperatorConfig{Operations: d.Redriver, Redriver: d.Redriver, ResolveDelivered: true, Interval: 100 * time.Millisecond,
 				Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 			if err == nil {
 				err = o.Run(ctx)

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/dlq"
 	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
-	relaypostgres "github.com/postrider/postrider/relay/postgres"
 )
 
 const (
@@ -49,27 +48,6 @@ func redrive(ctx context.Context, r *rig, b *broker, t *table) error {
 // redriveSample is what one run measured: seconds, investigations a second, and percent.
 type redriveSample struct{ plan, speed, follow, rated, off float64 }
 
-// accessAudit is the audit log, as the desk writes it.
-type accessAudit struct{ *access.Store }
-
-func (a accessAudit) Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, details any) error {
-	if access.ActorOf(ctx).Name == "" {
-		ctx = access.WithActor(ctx, access.Actor{Name: actor})
-	}
-	return a.Store.Audit(ctx, tx, action, targetType, targetID, details)
-}
-
-// relayKeeper is the relay's store, with the error that the room of dead letters knows.
-type relayKeeper struct{ *relaypostgres.Store }
-
-func (k relayKeeper) PutBack(ctx context.Context, tx pgx.Tx, id int64) error {
-	err := k.Store.PutBack(ctx, tx, id)
-	if errors.Is(err, relaypostgres.ErrBusy) {
-		err = errors.Join(dlqpostgres.ErrBusy, err)
-	}
-	return err
-}
-
 func (r *rig) redriveOnce(ctx context.Context) (s redriveSample, err error) {
 	d, err := r.newDatabase(ctx, "bench_redrive", true)
 	if err != nil {
@@ -88,12 +66,11 @@ func (r *rig) redriveOnce(ctx context.Context) (s redriveSample, err error) {
 		return s, err
 	}
 	defer pool.Close()
-	desk, err := dlqpostgres.NewRedriver(dlqpostgres.RedriverConfig{Pool: pool, Auditor: accessAudit{access.NewStore(pool)},
-		Keeper: relayKeeper{relaypostgres.NewStore(pool, relaypostgres.StoreOptions{})}})
+	desk, err := app.NewDesk(pool)
 	if err != nil {
 		return s, err
 	}
-	operator, err := dlq.NewOperator(dlq.OperatorConfig{Operations: desk, Redriver: desk, ResolveDelivered: true})
+	operator, err := dlq.NewOperator(dlq.OperatorConfig{Operations: desk.Redriver, Redriver: desk.Redriver, ResolveDelivered: true})
 	if err != nil {
 		return s, err
 	}
@@ -106,7 +83,7 @@ func (r *rig) redriveOnce(ctx context.Context) (s redriveSample, err error) {
 	}()
 
 	var took float64
-	if s.plan, took, err = d.operation(ctx, desk, "fast", 0); err != nil {
+	if s.plan, took, err = d.operation(ctx, desk.Redriver, "fast", 0); err != nil {
 		return s, err
 	}
 	s.speed = float64(r.o.redriveEntries) / took
@@ -118,7 +95,7 @@ func (r *rig) redriveOnce(ctx context.Context) (s redriveSample, err error) {
 		return s, err
 	}
 	s.follow = float64(r.o.redriveEntries) / time.Since(began).Seconds()
-	if _, took, err = d.operation(ctx, desk, "rated", redriveRate); err != nil {
+	if _, took, err = d.operation(ctx, desk.Redriver, "rated", redriveRate); err != nil {
 		return s, err
 	}
 	// From the first batch to the last: what the last one redrives is for the time after it.
