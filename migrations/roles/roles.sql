@@ -87,9 +87,10 @@ grant insert, update on postrider.access_key to postrider_relay;
 grant insert on postrider.access_audit to postrider_relay;
 grant insert, update, delete on postrider.access_answer to postrider_relay;
 grant update, delete on postrider.dlq_entry to postrider_relay;
+grant insert, update on postrider.dlq_group to postrider_relay;
 grant insert, update on postrider.dlq_operation, postrider.dlq_operation_item, postrider.dlq_replay to postrider_relay;
 grant execute on function postrider.outbox_resend(uuid, text, bigint, uuid, bytea, boolean, bytea, boolean, jsonb, jsonb),
-    postrider.outbox_standing(bigint[], uuid[]), postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text),
+    postrider.outbox_standing(bigint[], uuid[]), postrider.outbox_look(bigint, uuid), postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text),
     postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text), postrider.step_action(uuid, uuid, text, text, text, jsonb),
     postrider.cancel_task(uuid, text, text), postrider.retry_task(uuid, text), postrider.dead_letter_task(uuid, text, text),
     postrider.archive_on_read(uuid, interval), postrider.task_snapshot(uuid, boolean) to postrider_relay;

@@ -45,6 +45,11 @@ func (k keeper) PutBack(ctx context.Context, tx pgx.Tx, id int64) error {
 	return err
 }
 
+// Redactor hides what the settings name from those who look without the right to.
+func Redactor(c config.Config) (*dlq.Redactor, error) {
+	return dlq.NewRedactor(dlq.RedactionRules{Paths: c.DLQ.RedactPaths, Headers: c.DLQ.RedactHeaders})
+}
+
 // Desk is all that people do at the desk, on one database.
 type Desk struct {
 	Access   *access.Store
@@ -57,15 +62,19 @@ type Desk struct {
 	Archive  *ledgerpostgres.Archive
 }
 
-// NewDesk works on the pool, which stays the caller's.
-func NewDesk(pool *pgxpool.Pool) (*Desk, error) {
+// NewDesk works on the pool, which stays the caller's. Of the settings it takes what to redact.
+func NewDesk(pool *pgxpool.Pool, c config.Config) (*Desk, error) {
+	redactor, err := Redactor(c)
+	if err != nil {
+		return nil, err
+	}
 	d := &Desk{Access: access.NewStore(pool), Archive: ledgerpostgres.NewArchive(pool)}
 	d.Auditor = Auditor{d.Access}
-	cfg := dlqpostgres.RedriverConfig{Pool: pool, Auditor: d.Auditor, Keeper: keeper{postgres.NewStore(pool, postgres.StoreOptions{})}}
+	cfg := dlqpostgres.RedriverConfig{Pool: pool, Auditor: d.Auditor, Keeper: keeper{postgres.NewStore(pool, postgres.StoreOptions{})}, Redactor: redactor}
 	var errs [5]error
 	d.Redriver, errs[0] = dlqpostgres.NewRedriver(cfg)
 	d.Desk, errs[1] = dlqpostgres.NewDesk(cfg)
-	d.Store, errs[2] = dlqpostgres.NewStore(dlqpostgres.Config{Pool: pool})
+	d.Store, errs[2] = dlqpostgres.NewStore(dlqpostgres.Config{Pool: pool, Redactor: redactor})
 	d.Tasks, errs[3] = desk.NewTasks(desk.Config{Pool: pool, Auditor: d.Auditor})
 	d.Outbox, errs[4] = desk.NewOutbox(desk.Config{Pool: pool, Auditor: d.Auditor})
 	return d, errors.Join(errs[:]...)
@@ -74,7 +83,7 @@ func NewDesk(pool *pgxpool.Pool) (*Desk, error) {
 // Services are the operations of the API, as the settings say.
 func (d *Desk) Services(c config.Config, log *slog.Logger) (*httpapi.Services, error) {
 	return httpapi.NewServices(httpapi.ServicesConfig{
-		Browser: struct{ dlq.Browser }{}, Groups: struct{ dlq.Groups }{}, Revealer: struct{ dlq.Revealer }{}, Desk: d.Desk, Redriver: d.Redriver, Operations: d.Redriver,
+		Browser: d.Desk, Groups: d.Desk, Revealer: d.Desk, Desk: d.Desk, Redriver: d.Redriver, Operations: d.Redriver,
 		Tasks: d.Tasks, Archive: d.Archive, Outbox: d.Outbox, Access: d.Access,
 		PageSize: c.DLQ.PageSizeDefault, PageSizeMax: c.DLQ.PageSizeMax, RequeueLimit: c.DLQ.RequeueLimit, PurgeLimit: c.DLQ.PurgeLimit,
 		Logger: log,
@@ -110,7 +119,7 @@ func (a *App) openDesk(ctx context.Context) error {
 		return err
 	}
 	a.lifecycle.add(closing("desk's database connections", pool.Close))
-	a.desk, err = NewDesk(pool)
+	a.desk, err = NewDesk(pool, c)
 	return err
 }
 

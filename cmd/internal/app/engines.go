@@ -82,7 +82,11 @@ func (a *App) makeCollector(context.Context) error {
 		return nil
 	}
 	c := a.options.Config
-	store, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: a.service})
+	redactor, err := Redactor(c)
+	if err != nil {
+		return err
+	}
+	store, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: a.service, Redactor: redactor})
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func newRedriveRig(t *testing.T, b *kafkatest.Broker, topicConfigs map[string]st
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := NewDesk(pool)
+	d, err := NewDesk(pool, config.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func operatorMain(url string) int {
 	pool, err := pgxpool.New(ctx, url)
 	if err == nil {
 		var d *Desk
-		if d, err = NewDesk(pool); err == nil {
+		if d, err = NewDesk(pool, config.Config{}); err == nil {
 			var o *dlq.Operator
 			o, err = dlq.NewOperator(dlq.OperatorConfig{Operations: d.Redriver, Redriver: d.Redriver, ResolveDelivered: true, Interval: 100 * time.Millisecond,
 				Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/dlq"
 	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
 )
@@ -66,7 +67,7 @@ func (r *rig) redriveOnce(ctx context.Context) (s redriveSample, err error) {
 		return s, err
 	}
 	defer pool.Close()
-	desk, err := app.NewDesk(pool)
+	desk, err := app.NewDesk(pool, config.Config{})
 	if err != nil {
 		return s, err
 	}

@@ -154,6 +154,11 @@ type DLQ struct {
 	// ResolveOnDelivery closes an investigation as manually_resolved when the message that was sent again
 	// from it is delivered. Defaults to true.
 	ResolveOnDelivery bool `key:"resolve_on_delivery" default:"true" help:"close the investigations of redriven messages that are delivered"`
+	// RedactPaths name values in JSON payloads and in tasks that snapshots do not show: $.card.number,
+	// $.items[*].pan, $..password at any depth. The letters keep them. Defaults to "".
+	RedactPaths []string `key:"redact_paths" default:"" check:"redact_path" help:"JSON paths of values that investigations do not show, separated by commas"`
+	// RedactHeaders name headers that are not shown; * stands for any characters. Defaults to "".
+	RedactHeaders []string `key:"redact_headers" default:"" check:"redact_header" help:"headers that investigations do not show, separated by commas"`
 	// PageSizeDefault is how many items a list of the API has where nobody says it; at most
 	// page_size_max. Defaults to 25.
 	PageSizeDefault int `key:"page_size_default" default:"25" min:"1" max:"1000" help:"items of a list of the API where nobody says it"`

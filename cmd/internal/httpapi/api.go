@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,6 +58,9 @@ type API struct {
 // prefixes are the path styles; both serve the same.
 var prefixes = []string{"/v1", "/api/v1"}
 
+// allMethods are those that a client may ask with; GET stands for HEAD, too.
+var allMethods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodTrace}
+
 // NewAPI checks the configuration.
 func NewAPI(cfg APIConfig) (*API, error) {
 	if cfg.Keys == nil || len(cfg.Routes) == 0 {
@@ -89,8 +93,12 @@ func NewAPI(cfg APIConfig) (*API, error) {
 		paths[r.Path] = append(paths[r.Path], r.Method)
 	}
 	for path, methods := range paths { // what is there is not unknown, only asked in the wrong way
-		for _, prefix := range prefixes {
-			a.mux.Handle(prefix+path, a.wrongMethod(methods))
+		for _, method := range allMethods { // a pattern without a method would be at odds with GET /dlq/{id}
+			for _, prefix := range prefixes {
+				if !slices.Contains(methods, method) {
+					a.mux.Handle(method+" "+prefix+path, a.wrongMethod(methods))
+				}
+			}
 		}
 	}
 	a.mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
