@@ -147,11 +147,30 @@ func (r *redriveRig) startOperation(options dlq.OperationOptions) uuid.UUID {
 	return o.UUID
 }
 
+// patiently is eventually for what takes many steps on a machine that is busy.
+func patiently(t *testing.T, what string, done func() (bool, string)) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(2 * time.Minute)
+	for {
+		ok, state := done()
+		if ok {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s: not within 2m; %s", what, state)
+		}
+	}
+}
+
 // ended waits for the end of an operation.
 func (r *redriveRig) ended(id uuid.UUID) dlq.Operation {
 	r.t.Helper()
 	var o dlq.Operation
-	eventually(r.t, "the operation is completed", func() (bool, string) {
+	patiently(r.t, "the operation is completed", func() (bool, string) {
 		var err error
 		o, err = r.Operation(r.t.Context(), id)
 		r.must(err)

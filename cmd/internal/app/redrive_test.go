@@ -177,10 +177,10 @@ func TestTwoRedriveTheSameAtOnce(t *testing.T) {
 // TestOperatorsThatAreKilled: each is killed while it works, and the next goes on where it was.
 func TestOperatorsThatAreKilled(t *testing.T) {
 	t.Parallel()
-	const n, kills = 4000, 4
+	const n, kills = 3000, 3
 	r := newRedriveRig(t, kafkatest.Kfake(t), nil, nil)
 	r.dead(n)
-	id := r.startOperation(dlq.OperationOptions{Rate: 1500, Canary: 50})
+	id := r.startOperation(dlq.OperationOptions{Rate: 4000, Canary: 50})
 	done := func() int64 {
 		o, err := r.Operation(t.Context(), id)
 		r.must(err)
@@ -189,7 +189,7 @@ func TestOperatorsThatAreKilled(t *testing.T) {
 	for range kills {
 		before := done()
 		kill := r.startOperator()
-		eventually(t, "progress", func() (bool, string) { return done() > before, fmt.Sprint(before) })
+		patiently(t, "progress", func() (bool, string) { return done() > before, fmt.Sprint(before) })
 		kill()
 	}
 	if at := done(); at == 0 || at == n {
@@ -207,25 +207,33 @@ func TestOperatorsThatAreKilled(t *testing.T) {
 // TestBrokersAwayDuringAnOperation: it waits with its messages in the outbox, and ends by itself.
 func TestBrokersAwayDuringAnOperation(t *testing.T) {
 	t.Parallel()
-	const n = 1500
+	const n, canary = 600, 20
 	r := newRedriveRig(t, kafkatest.Kfake(t), nil, nil)
 	r.dead(n)
 	r.operate()
-	id := r.startOperation(dlq.OperationOptions{Rate: 500, Canary: 20})
-	eventually(t, "the canary arrived", func() (bool, string) {
+	id := r.startOperation(dlq.OperationOptions{Rate: 200, Canary: canary})
+	now := func() dlq.Operation {
 		o, err := r.Operation(t.Context(), id)
 		r.must(err)
-		return o.Done > 20, fmt.Sprintf("%+v", o)
+		return o
+	}
+	patiently(t, "the canary arrived", func() (bool, string) {
+		o := now()
+		return o.Delivered >= canary, fmt.Sprintf("%+v", o)
 	})
+	_, err := r.Command(r.ctx, id, dlq.Pause)
+	r.must(err)
+	if o := now(); o.State != dlq.Paused || o.Done == n {
+		t.Fatalf("too late: %+v", o)
+	}
 	fault := r.broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1})
-	eventually(t, "all are in the outbox", func() (bool, string) {
-		o, err := r.Operation(t.Context(), id)
-		r.must(err)
+	_, err = r.Command(r.ctx, id, dlq.Resume)
+	r.must(err)
+	patiently(t, "all are in the outbox", func() (bool, string) {
+		o := now()
 		return o.Done == n && !o.TreatedAt.IsZero(), fmt.Sprintf("%+v", o)
 	})
-	o, err := r.Operation(t.Context(), id)
-	r.must(err)
-	if o.State != dlq.Running || o.Delivered == n {
+	if o := now(); o.State != dlq.Running || o.Delivered == n {
 		t.Errorf("while the brokers are away: %+v", o)
 	}
 	fault.Remove()
