@@ -13,6 +13,7 @@ import (
 const (
 	foreignKeyViolation = "23503"
 	uniqueViolation     = "23505"
+	deadlockDetected    = "40P01"
 )
 
 // translate turns an error of a statement into one of the port: it wraps dlq.ErrLetter if and only if
@@ -35,6 +36,15 @@ func translate(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
+// isRefused reports whether an error of translate is about what was written, and not passing.
+func isRefused(err error) bool { return errors.Is(err, dlq.ErrLetter) }
+
+// passing reports whether a transaction failed only because of what else was going on: it can be made again.
+func passing(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pg.Code == deadlockDetected || pg.Code == uniqueViolation)
+}
+
 func refused(code string) bool {
 	if len(code) != 5 {
 		return false
@@ -46,4 +56,10 @@ func refused(code string) bool {
 		return code != foreignKeyViolation && code != uniqueViolation
 	}
 	return false
+}
+
+// deadlock reports whether the transaction was the one that had to give way to another.
+func deadlock(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == deadlockDetected
 }

@@ -62,6 +62,7 @@ grant select, update, delete on postrider.outbox_event to postrider_relay;
 grant select, insert, update, delete on postrider.outbox_hold, postrider.outbox_hold_shard, postrider.outbox_batch to postrider_relay;
 grant select, delete on postrider.outbox_idempotency_key to postrider_relay;
 grant select, insert, update on postrider.dlq_entry, postrider.dlq_letter to postrider_relay;
+grant select, insert on postrider.dlq_group to postrider_relay;
 grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_generate_v7(),
     postrider.dlq_event_closed(uuid, integer), postrider.outbox_add_partitions(integer),
     postrider.outbox_drop_partition(interval, boolean), postrider.outbox_release(bigint), postrider.outbox_skip(bigint, text),
@@ -78,6 +79,21 @@ grant execute on function
     postrider.detect_and_transition_stale_tasks(boolean, integer, integer, integer, integer, integer, integer, boolean, boolean, boolean, boolean, boolean),
     postrider.near_stale_tasks(double precision, integer, integer, integer, integer, integer) to postrider_relay;
 grant select, update on postrider.tasker_settings, postrider.tasker_detector to postrider_relay;
+
+-- The desk, which postrider serve runs: keys, the audit log, which is only added to, and answers; investigations and
+-- redrives, whose messages enter the outbox by functions; tasks and templates, by functions.
+grant select on all tables in schema postrider to postrider_relay;
+grant insert, update on postrider.access_key to postrider_relay;
+grant insert on postrider.access_audit to postrider_relay;
+grant insert, update, delete on postrider.access_answer to postrider_relay;
+grant update, delete on postrider.dlq_entry to postrider_relay;
+grant insert, update on postrider.dlq_group to postrider_relay;
+grant insert, update on postrider.dlq_operation, postrider.dlq_operation_item, postrider.dlq_replay to postrider_relay;
+grant execute on function postrider.outbox_resend(uuid, text, bigint, uuid, bytea, boolean, bytea, boolean, jsonb, jsonb),
+    postrider.outbox_standing(bigint[], uuid[]), postrider.outbox_look(bigint, uuid), postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text),
+    postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text), postrider.step_action(uuid, uuid, text, text, text, jsonb),
+    postrider.cancel_task(uuid, text, text), postrider.retry_task(uuid, text), postrider.dead_letter_task(uuid, text, text),
+    postrider.archive_on_read(uuid, interval), postrider.task_snapshot(uuid, boolean) to postrider_relay;
 
 -- Operators: they read everything, write what an investigation came to, and treat what waits by hand.
 grant select on all tables in schema postrider to postrider_operator;

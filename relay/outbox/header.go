@@ -19,6 +19,9 @@ const (
 
 	// The rest is on dead letters only.
 
+	// HeaderRetryTopic is the topic from which the consumer group that failed reads what is to be tried again, for
+	// that group alone. Consumers' letters have it.
+	HeaderRetryTopic = "postrider-retry-topic"
 	// HeaderLetterVersion is the version of this header set, "1".
 	HeaderLetterVersion = "postrider-letter-version"
 	// HeaderEpisode is how many times the event was given up; with the event id it names the letter.

@@ -35,9 +35,13 @@ type Released struct {
 // Release ends the wait of a hold. A halted key and a stopped storm let all go that waits behind them, in
 // order; the event that halted the key stays dead-lettered. Any other hold is probed at once.
 func (s *Store) Release(ctx context.Context, holdID int64) (Released, error) {
+	return release(ctx, s.pool, holdID)
+}
+
+func release(ctx context.Context, db querier, holdID int64) (Released, error) {
 	var r Released
 	var key []byte
-	err := s.pool.QueryRow(ctx, releaseHold, holdID).Scan(&r.Scope, &r.Topic, &key, &r.Cause, &r.Draining)
+	err := db.QueryRow(ctx, releaseHold, holdID).Scan(&r.Scope, &r.Topic, &key, &r.Cause, &r.Draining)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, fmt.Errorf("hold %d: %w: it may have ended by itself", holdID, ErrNotFound)
 	}
@@ -63,6 +67,11 @@ func (s *Store) onEvent(ctx context.Context, id int64, query string, args ...any
 		_, err := tx.Exec(ctx, query, append([]any{id}, args...)...)
 		return err
 	})
+	return refusal(id, err)
+}
+
+// refusal makes an error of one of the functions what people are told.
+func refusal(id int64, err error) error {
 	var pg *pgconn.PgError
 	switch {
 	case errors.Is(err, errBusy):
@@ -74,5 +83,49 @@ func (s *Store) onEvent(ctx context.Context, id int64, query string, args ...any
 	case pg.Code == "55000": // object_not_in_prerequisite_state
 		return fmt.Errorf("event %d: %w: %s", id, ErrRefused, pg.Detail)
 	}
+	return err
+}
+
+// ErrBusy: the relay has the key in work; ask again.
+var ErrBusy = errors.New("the relay has its key in work")
+
+// Halting returns those of the dead-lettered events that halt their key, and those whose key is halted by
+// another, both in ascending order.
+func (s *Store) Halting(ctx context.Context, tx pgx.Tx, ids []int64) (halting, behind []int64, err error) {
+	rows, err := tx.Query(ctx, findHalting, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	var id int64
+	var by bool
+	_, err = pgx.ForEachRow(rows, []any{&id, &by}, func() error {
+		if by {
+			halting = append(halting, id)
+		} else {
+			behind = append(behind, id)
+		}
+		return nil
+	})
+	return halting, behind, err
+}
+
+// PutBack is Redrive in the transaction of the caller. Where the relay keeps the shard for more than a second,
+// and where the key was released meanwhile, the error wraps ErrBusy, and the transaction is as it was.
+func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, id int64) error {
+	err := asBusy(pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
+		_, err := tx.Exec(ctx, redriveEvent, id)
+		return err
+	}))
+	var pg *pgconn.PgError
+	if errors.Is(err, errBusy) || errors.As(err, &pg) && pg.Code == "55000" {
+		return fmt.Errorf("event %d: %w: %w", id, ErrBusy, err)
+	}
+	return err
+}
+
+// ReleaseKeys lets the keys go that these events halt, in the transaction of the caller. The events stay
+// dead-lettered.
+func (s *Store) ReleaseKeys(ctx context.Context, tx pgx.Tx, ids []int64) error {
+	_, err := tx.Exec(ctx, releaseKeys, ids)
 	return err
 }

@@ -95,4 +95,6 @@ var (
 	settleDensePublished = query("settle_dense_published")
 	settleDenseDeleted   = query("settle_dense_deleted")
 	moveTasks            = query("move_tasks")
+	findHalting          = query("find_halting")
+	releaseKeys          = query("release_keys")
 )

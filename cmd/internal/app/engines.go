@@ -24,7 +24,7 @@ const doorbellConnections = 1
 
 // Connections is how many database connections a process with all roles opens at most.
 func Connections(c config.Config) int {
-	n := int(relayConnections(c)) + serviceConnections
+	n := int(relayConnections(c)) + serviceConnections + deskConnections
 	if c.Outbox.Doorbell {
 		n += doorbellConnections
 	}
@@ -82,7 +82,11 @@ func (a *App) makeCollector(context.Context) error {
 		return nil
 	}
 	c := a.options.Config
-	store, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: a.service})
+	redactor, err := Redactor(c)
+	if err != nil {
+		return err
+	}
+	store, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: a.service, Redactor: redactor})
 	if err != nil {
 		return err
 	}

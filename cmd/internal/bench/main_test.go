@@ -78,6 +78,7 @@ var tiny = []string{"-brokers", "kfake", "-runs", "1", "-events", "800", "-batch
 	"-rate", "200", "-slow-duration", "600ms", "-clients", "4", "-flat-warm", "1000", "-flat-window", "6000", "-flat-pending", "12000",
 	"-flat-published", "2000", "-flat-parked", "500", "-flat-failed-keys", "50", "-idle-duration", "500ms", "-peer-events", "300",
 	"-stale-healthy", "1000,2000", "-stale-tasks", "150", "-stale-detectors", "2", "-archive-tasks", "600", "-view-tasks", "1000",
+	"-redrive-entries", "1200", "-redrive-rated", "300",
 	"-hour-duration", "1200ms", "-hour-rate", "200", "-keys", "50"}
 
 // figures are the cells that a row of each scenario must have.
@@ -94,6 +95,7 @@ var figures = map[string]struct {
 	"idle":    {2, []string{"PostgreSQL"}},
 	"stale":   {5, nil},
 	"archive": {8, nil},
+	"redrive": {3, []string{"investigations/s"}},
 	"peers":   {6, []string{"events/s", "CPU s per 100k: relay"}},
 	"hour":    {7, []string{"events/s", "p99 ms", "table MiB", "dead rows"}},
 }

@@ -29,6 +29,7 @@ type options struct {
 	staleTasks, staleDetectors                        int
 	archivePause                                      time.Duration
 	archiveTasks, viewTasks                           int
+	redriveEntries, redriveRated                      int
 	json, markdown, profile                           string
 	quick                                             bool
 }
@@ -77,6 +78,8 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.archiveTasks, "archive-tasks", 100_000, "archive: tasks to archive")
 	f.DurationVar(&o.archivePause, "archive-pause", 0, "archive: rest between two batches; postrider serve rests 100ms")
 	f.IntVar(&o.viewTasks, "view-tasks", 1_000_000, "archive: live tasks, and archived ones, that the views are about")
+	f.IntVar(&o.redriveEntries, "redrive-entries", 100_000, "redrive: investigations redriven without a rate")
+	f.IntVar(&o.redriveRated, "redrive-rated", 10_000, "redrive: investigations redriven at a rate")
 	f.StringVar(&o.json, "json", "", "write the results as JSON into this `file`")
 	f.StringVar(&o.markdown, "markdown", "", "put the tables into this markdown `file`, each in its place")
 	f.StringVar(&o.profile, "profile", "", "write CPU profiles of the relays into this `folder`")
@@ -107,7 +110,7 @@ var quick = map[string]string{
 	"flat-warm": "10000", "flat-window": "40000", "flat-pending": "200000", "flat-published": "300000",
 	"flat-parked": "20000", "flat-failed-keys": "200", "idle-duration": "5s", "peer-events": "5000",
 	"peer-limit": "15s", "hour-duration": "60s", "stale-healthy": "20000,100000", "stale-tasks": "2000",
-	"archive-tasks": "5000", "view-tasks": "50000",
+	"archive-tasks": "5000", "view-tasks": "50000", "redrive-entries": "10000", "redrive-rated": "3000",
 }
 
 func split(list string) []string {
@@ -156,7 +159,7 @@ func (o *options) validate() error {
 		"runs": o.runs, "events": o.events, "keys": o.keys, "rate": o.rate, "slow-rate": o.slowRate, "clients": o.clients,
 		"flat-warm": o.flatWarm, "flat-window": o.flatWindow, "flat-published": o.flatPublished, "flat-parked": o.flatParked,
 		"flat-failed-keys": o.flatHolds, "peer-events": o.peerEvents, "hour-rate": o.hourRate,
-		"archive-tasks": o.archiveTasks, "view-tasks": o.viewTasks,
+		"archive-tasks": o.archiveTasks, "view-tasks": o.viewTasks, "redrive-entries": o.redriveEntries, "redrive-rated": o.redriveRated,
 		"duration": int(o.duration), "slow-duration": int(o.slowDuration), "idle-duration": int(o.idleDuration),
 		"stale-tasks": o.staleTasks, "stale-detectors": o.staleDetectors,
 		"peer-limit": int(o.peerLimit), "hour-duration": int(o.hourDuration),

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/relay/outbox"
 )
 
@@ -39,6 +40,10 @@ func (k Key) set(c *Config, text string) error {
 		field.SetBool(b)
 	case []string:
 		var list []string
+		if text == "" && !k.Required { // none
+			field.Set(reflect.ValueOf(list))
+			return nil
+		}
 		for item := range strings.SplitSeq(text, ",") {
 			item = strings.TrimSpace(item)
 			if err := k.check(item); err != nil {
@@ -109,6 +114,10 @@ func (k Key) check(text string) error {
 			return errors.New(`it must be a Kafka topic name: 1 to 249 letters, digits, dots, underscores and hyphens, and not "." or ".."`)
 		}
 		return nil
+	case "redact_path":
+		return checkRedaction(dlq.RedactionRules{Paths: []string{text}})
+	case "redact_header":
+		return checkRedaction(dlq.RedactionRules{Headers: []string{text}})
 	default:
 		panic("config: " + k.String() + " names the unknown rule " + rule)
 	}

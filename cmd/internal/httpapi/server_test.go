@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/postrider/postrider/migrations/pgtest"
 
 	"github.com/postrider/postrider/cmd/internal/obs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // start serves until the test ends and returns the server and its base URL.
 func start(t *testing.T, cfg Config) (*Server, string) {

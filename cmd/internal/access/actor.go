@@ -1,0 +1,31 @@
+package access
+
+import "context"
+
+// Actor is who does something.
+type Actor struct {
+	// Name is the name of the API key, or "cli:" and the database user of a command.
+	Name string
+	// KeyID is the id of the API key; empty for a command.
+	KeyID string
+	// RequestID is in the answer, the log and the audit row; empty for a command.
+	RequestID string
+	// Scopes are what it may do.
+	Scopes []Scope
+}
+
+// May reports whether the actor has a scope; Admin has all.
+func (a Actor) May(s Scope) bool { return allows(a.Scopes, s) }
+
+type actorKey struct{}
+
+// WithActor returns a context whose work is done by a.
+func WithActor(ctx context.Context, a Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, a)
+}
+
+// ActorOf returns who the work of ctx is done by. Without one it is nobody, who may do nothing.
+func ActorOf(ctx context.Context) Actor {
+	a, _ := ctx.Value(actorKey{}).(Actor)
+	return a
+}

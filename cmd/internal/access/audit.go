@@ -1,0 +1,79 @@
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Audit writes, in the transaction of a change, that the actor of ctx made it. What it changes must not be
+// committed when this fails. details are JSON: before and after, or counts; never payloads or secrets.
+func (s *Store) Audit(ctx context.Context, tx pgx.Tx, action, targetType, targetID string, details any) error {
+	a := ActorOf(ctx)
+	if a.Name == "" {
+		return fmt.Errorf("audit log: %s on %s %q is done by nobody", action, targetType, targetID)
+	}
+	text, err := json.Marshal(details)
+	if err != nil {
+		return fmt.Errorf("audit log: details of %s: %w", action, err)
+	}
+	if _, err := tx.Exec(ctx, auditInsert, a.Name, a.KeyID, action, targetType, targetID, a.RequestID, text); err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	return nil
+}
+
+// Look writes that the actor of ctx was shown something that is guarded, before it is shown.
+func (s *Store) Look(ctx context.Context, action, targetType, targetID string, details any) error {
+	return s.change(ctx, func(tx pgx.Tx) error { return s.Audit(ctx, tx, action, targetType, targetID, details) })
+}
+
+// Done is a row of the audit log.
+type Done struct {
+	ID         int64           `json:"id"`
+	At         time.Time       `json:"at"`
+	Actor      string          `json:"actor"`
+	KeyID      string          `json:"key_id,omitempty"`
+	Action     string          `json:"action"`
+	TargetType string          `json:"target_type"`
+	TargetID   string          `json:"target_id,omitempty"`
+	RequestID  string          `json:"request_id,omitempty"`
+	Details    json.RawMessage `json:"details"`
+}
+
+// DoneFilter selects rows of the audit log. Its zero value selects all.
+type DoneFilter struct {
+	// Actor, Action, TargetType and TargetID, where not empty, are the only ones wanted.
+	Actor, Action, TargetType, TargetID string
+	// From and To bound the time, both inclusive, where not zero.
+	From, To time.Time
+	// Before, if not 0, is the id before which to go on.
+	Before int64
+	// Limit is how many to return, 1 to 1000. Defaults to 100.
+	Limit int
+}
+
+// History returns what was done, newest first.
+func (s *Store) History(ctx context.Context, f DoneFilter) ([]Done, error) {
+	if f.Limit < 1 || f.Limit > 1000 {
+		f.Limit = 100
+	}
+	rows, err := s.pool.Query(ctx, auditList, f.Actor, f.Action, f.TargetType, f.TargetID, orNull(f.From), orNull(f.To), f.Before, f.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Done, err error) {
+		err = row.Scan(&d.ID, &d.At, &d.Actor, &d.KeyID, &d.Action, &d.TargetType, &d.TargetID, &d.RequestID, &d.Details)
+		return d, err
+	})
+}
+
+func orNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

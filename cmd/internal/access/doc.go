@@ -1,0 +1,3 @@
+// Package access decides who may do what: API keys with scopes, limits on how often they may ask, the audit
+// log of what they changed, and the answers kept for repeated requests. It owns the tables access_*.
+package access

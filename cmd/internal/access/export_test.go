@@ -1,0 +1,19 @@
+package access
+
+import "time"
+
+// Resum gives a changed token the checksum that fits.
+func Resum(token string) string {
+	body := token[:len(token)-checksumDigits]
+	return body + checksum(body)
+}
+
+// SetClock sets what a Limiter takes as now.
+func (l *Limiter) SetClock(now func() time.Time) { l.now = now }
+
+// Remembered is how many clients a Limiter knows.
+func (l *Limiter) Remembered() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.clients)
+}

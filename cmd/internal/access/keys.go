@@ -1,0 +1,191 @@
+package access
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+var (
+	// ErrUnknownKey is wrapped where a presented key is not one that works. It does not say why: to who
+	// presents it, a key that never was, one that was revoked and one that expired are the same.
+	ErrUnknownKey = errors.New("the API key is not known, was revoked or has expired")
+	// ErrNotFound is wrapped by errors about a key id that does not exist.
+	ErrNotFound = errors.New("API key not found")
+	// ErrInvalid is wrapped by errors about what a new key should be.
+	ErrInvalid = errors.New("API key refused")
+)
+
+// Key is an API key without its secret.
+type Key struct {
+	ID         string     `json:"id"`
+	Name       string     `json:"name"`
+	Scopes     []Scope    `json:"scopes"`
+	CreatedBy  string     `json:"created_by"`
+	CreatedAt  time.Time  `json:"created_at"`
+	ExpiresAt  *time.Time `json:"expires_at"`
+	LastUsedAt *time.Time `json:"last_used_at"`
+	RevokedAt  *time.Time `json:"revoked_at"`
+}
+
+// Works reports whether the key works at the given time.
+func (k Key) Works(now time.Time) bool {
+	return k.RevokedAt == nil && (k.ExpiresAt == nil || now.Before(*k.ExpiresAt))
+}
+
+// NewKey is what a new key should be.
+type NewKey struct {
+	// Name is whose it is or what for, 1 to 200 bytes. Required.
+	Name string
+	// Scopes are what it may do, at least one. Required.
+	Scopes []Scope
+	// ExpiresIn is how long it works; zero is for good. Defaults to 0.
+	ExpiresIn time.Duration
+}
+
+func (n NewKey) check() error {
+	switch {
+	case strings.TrimSpace(n.Name) == "" || len(n.Name) > 200:
+		return fmt.Errorf("%w: its name has %d bytes, it must have 1 to 200", ErrInvalid, len(n.Name))
+	case strings.ContainsFunc(n.Name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return fmt.Errorf("%w: its name has control characters", ErrInvalid)
+	case len(n.Scopes) == 0:
+		return fmt.Errorf("%w: it has no scope; the scopes are %s", ErrInvalid, scopeList())
+	case n.ExpiresIn < 0:
+		return fmt.Errorf("%w: it would have expired already", ErrInvalid)
+	}
+	for _, s := range n.Scopes {
+		if !slices.Contains(Scopes(), s) {
+			return fmt.Errorf("%w: scope %q is not known; the scopes are %s", ErrInvalid, s, scopeList())
+		}
+	}
+	return nil
+}
+
+// Store keeps keys, the audit log and answers. It is safe for concurrent use.
+type Store struct {
+	pool *pgxpool.Pool
+}
+
+// NewStore returns a store on the pool, which stays the caller's.
+func NewStore(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
+
+// Create makes a key and returns it with its token, which is kept nowhere and cannot be shown again.
+func (s *Store) Create(ctx context.Context, n NewKey) (k Key, token string, err error) {
+	if err := n.check(); err != nil {
+		return Key{}, "", err
+	}
+	token, id, hash := newToken()
+	err = s.change(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, keyInsert, id, hash[:], n.Name, scopeTexts(n.Scopes), ActorOf(ctx).Name, n.ExpiresIn.Microseconds())
+		if err != nil {
+			return err
+		}
+		if k, err = pgx.CollectExactlyOneRow(rows, scanKey); err != nil {
+			return err
+		}
+		return s.Audit(ctx, tx, "key.create", "key", id, map[string]any{"name": k.Name, "scopes": k.Scopes, "expires_at": k.ExpiresAt})
+	})
+	if err != nil {
+		return Key{}, "", err
+	}
+	return k, token, nil
+}
+
+// List returns the keys, newest first.
+func (s *Store) List(ctx context.Context) ([]Key, error) {
+	rows, err := s.pool.Query(ctx, keyList)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanKey)
+}
+
+// Revoke ends a key at once. One that was revoked before stays as it was.
+func (s *Store) Revoke(ctx context.Context, id string) (k Key, err error) {
+	err = s.change(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, keyRevoke, id)
+		if err != nil {
+			return err
+		}
+		k, err = pgx.CollectExactlyOneRow(rows, scanKey)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("%w: %q; postrider apikey list shows the ids", ErrNotFound, id)
+		} else if err != nil {
+			return err
+		}
+		return s.Audit(ctx, tx, "key.revoke", "key", id, map[string]any{"name": k.Name})
+	})
+	return k, err
+}
+
+// Authenticate returns the key that a token belongs to. An error that wraps ErrUnknownKey is about the token,
+// every other one about the database.
+func (s *Store) Authenticate(ctx context.Context, token string) (Key, error) {
+	id, hash, err := parseToken(token)
+	if err != nil {
+		return Key{}, errors.Join(ErrUnknownKey, err)
+	}
+	var stored []byte
+	var works, noted bool
+	rows, err := s.pool.Query(ctx, keyFind, id)
+	if err != nil {
+		return Key{}, err
+	}
+	k, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (k Key, err error) {
+		var scopes []string
+		err = row.Scan(&k.ID, &k.Name, &scopes, &k.CreatedBy, &k.CreatedAt, &k.ExpiresAt, &k.LastUsedAt, &k.RevokedAt, &stored, &works, &noted)
+		k.Scopes = toScopes(scopes)
+		return k, err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		stored, works, err = make([]byte, len(hash)), false, nil // and the same is done as for one that is known
+	}
+	if err != nil {
+		return Key{}, err
+	}
+	if subtle.ConstantTimeCompare(stored, hash[:]) != 1 || !works {
+		return Key{}, ErrUnknownKey
+	}
+	if !noted {
+		if _, err := s.pool.Exec(ctx, keyUsed, id); err != nil {
+			return Key{}, err
+		}
+	}
+	return k, nil
+}
+
+// change runs f in a transaction that is committed when f succeeds.
+func (s *Store) change(ctx context.Context, f func(pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, s.pool, f)
+}
+
+func scanKey(row pgx.CollectableRow) (k Key, err error) {
+	var scopes []string
+	err = row.Scan(&k.ID, &k.Name, &scopes, &k.CreatedBy, &k.CreatedAt, &k.ExpiresAt, &k.LastUsedAt, &k.RevokedAt)
+	k.Scopes = toScopes(scopes)
+	return k, err
+}
+
+func toScopes(texts []string) []Scope {
+	out := make([]Scope, len(texts))
+	for i, t := range texts {
+		out[i] = Scope(t)
+	}
+	return out
+}
+
+func scopeTexts(scopes []Scope) []string {
+	out := make([]string, len(scopes))
+	for i, s := range scopes {
+		out[i] = string(s)
+	}
+	return out
+}

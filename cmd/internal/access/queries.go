@@ -1,0 +1,39 @@
+package access
+
+import _ "embed"
+
+//go:embed queries/key_insert.sql
+var keyInsert string
+
+//go:embed queries/key_list.sql
+var keyList string
+
+//go:embed queries/key_find.sql
+var keyFind string
+
+//go:embed queries/key_used.sql
+var keyUsed string
+
+//go:embed queries/key_revoke.sql
+var keyRevoke string
+
+//go:embed queries/audit_insert.sql
+var auditInsert string
+
+//go:embed queries/audit_list.sql
+var auditList string
+
+//go:embed queries/answer_begin.sql
+var answerBegin string
+
+//go:embed queries/answer_find.sql
+var answerFind string
+
+//go:embed queries/answer_end.sql
+var answerEnd string
+
+//go:embed queries/answer_forget.sql
+var answerForget string
+
+//go:embed queries/answer_purge.sql
+var answerPurge string

@@ -1,0 +1,5 @@
+-- A request that was lost with its process is taken over.
+insert into postrider.access_answer as a (access_key_id, idempotency_key, request_hash) values ($1, $2, $3)
+on conflict (access_key_id, idempotency_key) do update set created_at = now()
+where a.status is null and a.request_hash = excluded.request_hash
+  and a.created_at < now() - $4::bigint * interval '1 microsecond'

@@ -1,0 +1,54 @@
+package access
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strings"
+)
+
+// A token is pr_<id>_<secret><checksum>: a prefix that scanners for leaked secrets can look for, the id under
+// which the key is stored, 256 random bits, and a CRC-32, which tells a mistyped key from a wrong one without
+// the database.
+const (
+	tokenPrefix    = "pr_"
+	idBytes        = 10 // 16 letters
+	secretBytes    = 32
+	secretLetters  = 43
+	checksumDigits = 8
+)
+
+var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// errToken says nothing more, because it may be shown to anybody.
+var errToken = errors.New("this is not an API key: pr_, 16 letters and digits, an underscore and 51 more")
+
+// newToken returns a new token, the id in it and the hash of its secret.
+func newToken() (token, id string, hash [sha256.Size]byte) {
+	var random [idBytes + secretBytes]byte
+	_, _ = rand.Read(random[:]) // never fails; see its documentation
+	id = idEncoding.EncodeToString(random[:idBytes])
+	secret := base64.RawURLEncoding.EncodeToString(random[idBytes:])
+	body := tokenPrefix + id + "_" + secret
+	return body + checksum(body), id, sha256.Sum256([]byte(secret))
+}
+
+// parseToken returns the id and the hash of the secret.
+func parseToken(token string) (id string, hash [sha256.Size]byte, err error) {
+	idLetters := idEncoding.EncodedLen(idBytes)
+	if len(token) != len(tokenPrefix)+idLetters+1+secretLetters+checksumDigits || !strings.HasPrefix(token, tokenPrefix) {
+		return "", hash, errToken
+	}
+	body, sum := token[:len(token)-checksumDigits], token[len(token)-checksumDigits:]
+	if checksum(body) != sum {
+		return "", hash, errToken
+	}
+	id, secret := body[len(tokenPrefix):len(tokenPrefix)+idLetters], body[len(tokenPrefix)+idLetters+1:]
+	return id, sha256.Sum256([]byte(secret)), nil
+}
+
+func checksum(s string) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(s))) }

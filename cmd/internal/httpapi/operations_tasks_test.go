@@ -1,0 +1,224 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+func (r *rig) driveTasks() {
+	t := r.t
+	created := r.ask("POST", "/tasks", `{"namespace_name": "default", "task_name": "task", "context": {"order": 1}, "priority": 3, "idempotency_key": "one"}`).is(201)
+	id := created.text("task_uuid")
+	if again := r.ask("POST", "/tasks", `{"namespace_name": "default", "task_name": "task", "idempotency_key": "one"}`).is(201); again.text("task_uuid") != id {
+		t.Errorf("%s", again.Raw)
+	}
+	r.ask("POST", "/tasks", fmt.Sprintf(`{"namespace_name": "default", "task_name": "task", "task_uuid": %q}`, id)).is(409)
+	r.ask("POST", "/tasks", `{"namespace_name": "default", "task_name": "no such"}`).is(404)
+	for _, body := range []string{`{}`, `{"namespace_name": "default", "task_name": "task", "priority": 5000000000}`, `{"namespace_name": "default", "task_name": "task", "context": {"a": "\u0000"}}`} {
+		r.ask("POST", "/tasks", body).is(400)
+	}
+	if got := r.ask("GET", "/tasks?page_size=1&namespace=default&name=task&version=1.0.0&status=pending", "").is(200); len(got.at("items").([]any)) != 1 {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("GET", "/tasks?state=x", "").is(400)
+	r.ask("GET", "/tasks/"+id, "").is(200)
+	gone := r.archived()
+	step := r.steps(id)["a"]
+	for _, rest := range []string{"", "/workflow_steps", "/transitions", "/step_transitions", "/workflow_steps/" + step} {
+		r.ask("GET", "/tasks/"+id+rest, "").is(200)
+		r.ask("GET", "/tasks/x"+rest, "").is(400)
+		r.ask("GET", "/tasks/"+nowhere+rest, "").is(404)
+		for _, prefix := range []string{"/v1", "/api/v1"} {
+			if got := r.askAt(prefix, "GET", "/tasks/"+gone+rest, "").is(301); got.Header.Get("Location") != prefix+"/archive/tasks/"+gone+rest {
+				t.Errorf("%s", got.Header.Get("Location"))
+			}
+		}
+	}
+	r.ask("GET", "/tasks/"+id+"/workflow_steps/"+nowhere, "").is(404)
+
+	at := "/tasks/" + id + "/workflow_steps/"
+	if got := r.ask("PATCH", at+step, `{"action": "complete-manually", "notes": "by hand", "results": {"ok": true}}`).is(200); got.text("workflow_step", "status") != "resolved_manually" || got.text("task_state") == "" {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("PATCH", at+step, `{"action": "cancel"}`).is(409)
+	r.ask("PATCH", at+step, `{"action": "explode"}`).is(400)
+	r.ask("PATCH", at+nowhere, `{"action": "retry"}`).is(404)
+
+	failed := r.task("error")
+	if got := r.ask("POST", "/tasks/"+failed+"/retry", "").is(200); got.text("status") != "retry_queued" || got.text("task_uuid") != failed {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("POST", "/tasks/"+failed+"/retry", "").is(400).says("cannot be retried")
+	r.ask("POST", "/tasks/"+nowhere+"/retry", "").is(404)
+	r.busy("POST", "/tasks/"+failed+"/retry", "")
+
+	if got := r.ask("POST", "/tasks/"+failed+"/dlq", `{"reason": "no use"}`).is(200); got.text("task_uuid") != failed {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("POST", "/tasks/"+failed+"/dlq", `{"reason": " "}`).is(400)
+	r.ask("POST", "/tasks/"+nowhere+"/dlq", `{"reason": "x"}`).is(404)
+	r.ask("POST", "/tasks/"+r.task("complete")+"/dlq", `{"reason": "x"}`).is(409)
+
+	if got := r.ask("POST", "/tasks/"+id+"/cancel", `{"notes": "why"}`).is(200); got.at("cancelled") != true || got.text("task", "state") != "cancelled" {
+		t.Errorf("%s", got.Raw)
+	}
+	if got := r.ask("POST", "/tasks/"+id+"/cancel", "").is(200); got.at("cancelled") != false {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("POST", "/tasks/"+nowhere+"/cancel", "").is(404)
+	r.ask("POST", "/tasks/"+id+"/cancel", `{"x": 1}`).is(400)
+}
+
+func (r *rig) driveArchive() {
+	t := r.t
+	one, two := r.archived(), r.archived()
+	step := value[string](r, `select workflow_step_uuid::text from postrider.tasker_workflow_steps_archive where task_uuid = $1 limit 1`, one)
+	first := r.ask("GET", "/archive/tasks?limit=1&namespace=default&name=task&final_state=complete", "").is(200)
+	if got := first.at("items").([]any); got[0].(map[string]any)["task_uuid"] != two {
+		t.Errorf("%s", first.Raw)
+	}
+	if got := r.ask("GET", "/archive/tasks?limit=1&after="+first.text("next"), "").is(200).at("items").([]any); got[0].(map[string]any)["task_uuid"] != one {
+		t.Errorf("%v, want %s", got, one)
+	}
+	for _, query := range []string{"final_state=x", "name=x", "after=x", "limit=1000000"} {
+		r.ask("GET", "/archive/tasks?"+query, "").is(400)
+	}
+	for _, rest := range []string{"", "/workflow_steps", "/workflow_steps/" + step, "/transitions", "/step_transitions"} {
+		r.ask("GET", "/archive/tasks/"+one+rest, "").is(200)
+		r.ask("GET", "/archive/tasks/"+nowhere+rest, "").is(404)
+		r.ask("GET", "/archive/tasks/x"+rest, "").is(400)
+	}
+	if got := r.ask("PATCH", "/archive/tasks/"+one, `{}`); got.Status != 405 || got.Header.Get("Allow") != "GET" {
+		t.Errorf("the archive is only read: %s", got.Raw)
+	}
+	r.ask("GET", "/archive/statistics", "").is(200)
+	r.ask("GET", "/archive/statistics?x=1", "").is(400)
+}
+
+func (r *rig) driveTemplates() {
+	t := r.t
+	const text = "name: greet\nnamespace_name: polite\nversion: 1.0.0\nsteps:\n  - name: hello\n    handler: hello\nenvironments:\n  test:\n    description: of the test\n"
+	yaml := []string{"Content-Type", "application/yaml"}
+	if got := r.ask("POST", "/templates", text, yaml...).is(201); got.text("template") != "polite/greet@1.0.0" || got.text("outcome") != "new" {
+		t.Errorf("%s", got.Raw)
+	}
+	if got := r.ask("POST", "/templates", text, yaml...).is(200); got.text("outcome") != "same" {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("POST", "/templates", `{"name": "greet", "namespace_name": "polite", "version": "1.1.0", "steps": [{"name": "hello", "handler": "hello"}]}`).is(201)
+	wrong := r.ask("POST", "/templates", "name: 1\nsteps: x\n", yaml...).is(400)
+	if len(wrong.Error.Details) < 10 {
+		t.Errorf("no details: %s", wrong.Raw)
+	}
+	r.ask("POST", "/templates?environment=none", text, yaml...).is(400).says("none")
+	r.ask("POST", "/templates", text, "Content-Type", "text/csv").is(415)
+	r.ask("GET", "/templates?namespace=polite", "").is(200)
+	r.ask("GET", "/templates?x=1", "").is(400)
+	if got := r.ask("GET", "/templates/polite/greet", "").is(200); got.text("version") != "1.1.0" {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("GET", "/templates/polite/greet?version=1.0.0", "").is(200)
+	r.ask("GET", "/templates/polite/greet?version=9", "").is(404)
+	r.ask("GET", "/templates/polite/greet?x=1", "").is(400)
+}
+
+func (r *rig) driveOutbox() {
+	t := r.t
+	id := r.pending()
+	if got := r.ask("GET", "/outbox/"+id, "").is(200); got.text("status") != "pending" || got.text("key") != "k" {
+		t.Errorf("%s", got.Raw)
+	}
+	first := r.ask("GET", "/outbox?limit=1", "").is(200)
+	if first.at("items").([]any)[0].(map[string]any)["id"] != id {
+		t.Errorf("%s", first.Raw)
+	}
+	if got := r.ask("GET", "/outbox?limit=1&after="+first.text("next"), "").is(200).at("items").([]any); got[0].(map[string]any)["id"] == id {
+		t.Errorf("%v", got)
+	}
+	if got := r.ask("GET", "/outbox?status=pending&topic=orders&event_id="+r.ask("GET", "/outbox/"+id, "").text("event_id"), "").is(200).at("items").([]any); len(got) != 1 {
+		t.Errorf("%v", got)
+	}
+	for _, query := range []string{"status=parked", "after=x", "event_id=1", "task_uuid=1", "after=-1"} {
+		r.ask("GET", "/outbox?"+query, "").is(400)
+	}
+	for _, rest := range []string{"", "/payload"} {
+		r.ask("GET", "/outbox/999999999"+rest, "").is(404)
+		r.ask("GET", "/outbox/x"+rest, "").is(400)
+	}
+	if got := r.ask("GET", "/outbox/"+id+"/payload", "").is(200); got.at("payload", "value", "a") != 1.0 {
+		t.Errorf("%s", got.Raw)
+	}
+	if got := r.ask("POST", "/outbox/"+id+"/skip", `{"reason": "no use"}`).is(200); got.text("status") != "failed" || got.text("last_error_message") == "" {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("POST", "/outbox/"+id+"/skip", `{"reason": "again"}`).is(409)
+	r.ask("POST", "/outbox/"+id+"/skip", `{"reason": ""}`).is(400)
+	r.ask("POST", "/outbox/999999999/skip", `{"reason": "x"}`).is(404)
+
+	_, event, hold := r.halted(51)
+	if holds := r.ask("GET", "/holds?cause=halted&topic=orders", "").is(200).at().([]any); len(holds) != 1 || fmt.Sprint(holds[0].(map[string]any)["id"]) != hold {
+		t.Errorf("%v, want %s", holds, hold)
+	}
+	r.ask("GET", "/holds?cause=x", "").is(400)
+	if got := r.ask("POST", "/outbox/"+event+"/redrive", "").is(200); got.text("status") != "pending" {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("POST", "/outbox/"+event+"/redrive", "").is(409)
+	r.ask("POST", "/outbox/999999999/redrive", "").is(404)
+	r.ask("POST", "/outbox/x/redrive", "").is(400)
+	_, _, hold = r.halted(52)
+	if got := r.ask("POST", "/holds/"+hold+"/release", "").is(200); got.at("draining") != true {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("POST", "/holds/999999999/release", "").is(404)
+	r.ask("POST", "/holds/x/release", "").is(400)
+	r.busy("POST", "/holds/"+hold+"/release", "")
+
+	r.delivered()
+	if got := r.ask("POST", "/outbox/purge", `{"older_than": "`+time.Now().Add(-30*time.Minute).Format(time.RFC3339)+`", "limit": 100000}`).is(200); got.at("purged").(float64) < 1 || got.at("next") != nil {
+		t.Errorf("%s", got.Raw)
+	}
+	for _, body := range []string{`{}`, `{"older_than": "2099-01-01"}`, `{"older_than": "2026-01-01", "limit": -1}`, `{"older_than": "2026-01-01", "from": "x"}`} {
+		r.ask("POST", "/outbox/purge", body).is(400)
+	}
+	tx, err := r.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from postrider.outbox_purge where kind = 'published' for update`); err != nil {
+		t.Fatal(err)
+	}
+	r.ask("POST", "/outbox/purge", `{"older_than": "2026-01-01"}`).is(409)
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *rig) driveAccess() {
+	t := r.t
+	created := r.ask("POST", "/keys", `{"name": "ada", "scopes": ["read"], "expires_in_seconds": 60}`).is(201)
+	r.ask("GET", "/dlq", "", "X-API-Key", created.text("token")).is(200)
+	for _, body := range []string{`{}`, `{"name": "x", "scopes": ["root"]}`, `{"name": "x", "scopes": []}`, `{"name": "x", "scopes": ["read"], "expires_in_seconds": -1}`} {
+		r.ask("POST", "/keys", body).is(400)
+	}
+	r.ask("POST", "/keys", `{"name": "x", "scopes": ["read"]}`, "Idempotency-Key", "once").is(400).says("Idempotency-Key")
+	listed := r.ask("GET", "/keys", "").is(200)
+	if strings.Contains(listed.Raw, created.text("token")) || !strings.Contains(listed.Raw, created.text("id")) {
+		t.Error("the list of keys has no key, or a secret")
+	}
+	r.ask("GET", "/keys?x=1", "").is(400)
+	if got := r.ask("DELETE", "/keys/"+created.text("id"), "").is(200); got.at("revoked_at") == nil {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("GET", "/dlq", "", "X-API-Key", created.text("token")).is(401)
+	r.ask("DELETE", "/keys/nobody", "").is(404)
+	r.ask("DELETE", "/keys/nobody?x=1", "").is(400)
+	first := r.ask("GET", "/audit?limit=1&action=key.revoke&target_type=key&target_id="+created.text("id")+"&actor=key%20admin&from=2020-01-01&to=2099-01-01", "").is(200)
+	if rows := first.at("items").([]any); len(rows) != 1 || first.at("next") != nil {
+		t.Errorf("%s", first.Raw)
+	}
+	page := r.ask("GET", "/audit?limit=1", "").is(200)
+	r.ask("GET", "/audit?after="+page.text("next"), "").is(200)
+	r.ask("GET", "/audit?from=x", "").is(400)
+}

@@ -1,0 +1,378 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/httpapi"
+)
+
+const nowhere = "018f0000-0000-7000-8000-00000000dead"
+
+// Every operation is driven, with every answer that is documented for it; each answer is compared with the
+// description when it comes (rig.ask), and at the end it is counted whether all were seen.
+func TestEveryOperationAndEveryDocumentedAnswer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.furnish()
+	r.driveInvestigations()
+	r.driveRequeue()
+	r.drivePurge()
+	r.driveGroups()
+	r.driveOperations()
+	r.driveTasks()
+	r.driveArchive()
+	r.driveTemplates()
+	r.driveOutbox()
+	r.driveAccess()
+	r.ask("GET", "/status", "").is(200)
+	r.driveWhatAllRefuse()
+	for _, o := range r.spec.operations {
+		for status := range o.answers {
+			if !r.seen[o.id][status] {
+				t.Errorf("%s was never answered with %d, which is documented", o.id, status)
+			}
+		}
+	}
+}
+
+func (r *rig) driveInvestigations() {
+	t := r.t
+	id := r.die(1)
+	// Q's shape.
+	first := r.ask("GET", "/dlq?page=1&page_size=1", "").is(200)
+	item := first.at("items").([]any)[0].(map[string]any)
+	if item["id"] != id || item["entity"] != "event" || item["reason"] != "invalid_record" || item["message"] != "refused for the test" || item["retry_count"] != 5.0 {
+		t.Errorf("%v", item)
+	}
+	if first.at("page") != 1.0 || first.at("page_size") != 1.0 || first.at("total") != 1.0 || first.at("total_exact") != true {
+		t.Errorf("%s", first.Raw)
+	}
+	second := r.die(2)
+	// By pages, by limit and offset, and by cursor the same comes.
+	ids := func(a reply) (out []string) {
+		for _, one := range a.is(200).at("items").([]any) {
+			out = append(out, one.(map[string]any)["id"].(string))
+		}
+		return out
+	}
+	page := r.ask("GET", "/dlq?page_size=1", "").is(200)
+	for name, got := range map[string][]string{
+		"page":   ids(r.ask("GET", "/dlq?page=2&page_size=1", "")),
+		"offset": ids(r.ask("GET", "/dlq?limit=1&offset=1", "")),
+		"after":  ids(r.ask("GET", "/dlq?page_size=1&after="+page.text("next"), "")),
+		"asc":    ids(r.ask("GET", "/dlq?page_size=1&order_dir=asc", "")),
+	} {
+		if len(got) != 1 || got[0] != id {
+			t.Errorf("%s: %v, want %s after %s", name, got, id, second)
+		}
+	}
+	for query, want := range map[string]int{
+		"reason=REFUSED": 2, "reason=nothing-like-it": 0, "resolution_status=pending": 2, "resolution_status=cancelled": 0, "topic=orders": 2, "topic=x": 0,
+		"error_code=INVALID_RECORD": 2, "subject_type=task": 0, "dlq_reason=max_retries_exceeded": 2, "from=2020-01-01&to=2020-01-02": 0,
+		"order_by=updated_at&order_dir=asc": 2, "group=" + nowhere: 0, "assignee=ann": 0, "subject_id=" + nowhere: 0,
+	} {
+		if got := ids(r.ask("GET", "/dlq?"+query, "")); len(got) != want {
+			t.Errorf("%s: %v", query, got)
+		}
+	}
+	for query, says := range map[string]string{
+		"page=0": "page", "page_size=101": "1 to 100", "page_size=x": "page_size", "page=1&offset=3": "not both", "order_by=id": "order_by", "order_dir=up": "order_dir",
+		"from=yesterday": "from", "resolution_status=open": "resolution_status", "dlq_reason=x": "dlq_reason", "group=1": "uuid", "after=x": "after", "page=100000&page_size=100": "after",
+		"to=2026-13-01": "to", "reson=x": "reson", "reason=%00": "UTF-8",
+	} {
+		r.ask("GET", "/dlq?"+query, "").is(400).says(says)
+	}
+	detail := r.ask("GET", "/dlq/"+id, "").is(200)
+	if len(detail.at("letters").([]any)) != 1 || detail.at("snapshot", "payload", "n") != 1.0 || detail.at("task_snapshot") != nil {
+		t.Errorf("%s", detail.Raw)
+	}
+	r.ask("GET", "/dlq/"+nowhere, "").is(404).says(nowhere)
+	r.ask("GET", "/dlq/1", "").is(400).says("uuid")
+	r.ask("GET", "/dlq/"+id+"?x=1", "").is(400)
+	// By its task's id, the newest.
+	task := r.taskEntry()
+	if got := r.ask("GET", "/dlq/"+task, "").is(200); got.text("task_uuid") != task || got.at("task_snapshot") == nil || got.text("entity") != "task" {
+		t.Errorf("%s", got.Raw)
+	}
+
+	reveal := r.ask("GET", "/dlq/"+id+"/payload?why=looking", "").is(200)
+	if reveal.text("payload", "encoding") != "json" || reveal.at("payload", "value", "n") != 1.0 || reveal.text("key", "value") != "key-1" {
+		t.Errorf("%s", reveal.Raw)
+	}
+	r.ask("GET", "/dlq/"+id+"/payload?letter_id=no", "").is(404)
+	r.ask("GET", "/dlq/"+nowhere+"/payload", "").is(404)
+	r.ask("GET", "/dlq/x/payload", "").is(400)
+	if n := value[int](r, `select count(*) from postrider.access_audit where action like '%reveal%' and target_id = $1`, id); n != 1 {
+		t.Errorf("%d rows of the audit log about the look", n)
+	}
+
+	patched := r.ask("PATCH", "/dlq/"+id, `{"resolution_status": "manually_resolved", "notes": "Fixed it", "resolved_by": "ops@example.com", "metadata": {"ticket": "X-1"}, "assignee": "ann"}`).is(200)
+	if patched.at("success") != true || patched.text("dlq_entry_uuid") != id || patched.text("entry", "resolution_notes") != "Fixed it" || patched.text("entry", "resolved_by") != "ops@example.com" {
+		t.Errorf("%s", patched.Raw)
+	}
+	r.ask("PATCH", "/dlq/"+id, `{"resolution_status": "cancelled"}`).is(409).says("manually_resolved")
+	r.ask("PATCH", "/dlq/"+id, `{"resolution_status": "pending"}`).is(409)
+	r.ask("PATCH", "/dlq/"+id, `{"resolution_notes": "more"}`).is(200)
+	for _, body := range []string{`{}`, `{"resolution_status": "open"}`, `{"notes": "a", "resolution_notes": "b"}`, `{"metadata": []}`, `{"note": "x"}`, `{"notes": "\u0000"}`} {
+		r.ask("PATCH", "/dlq/"+id, body).is(400)
+	}
+	r.ask("PATCH", "/dlq/"+nowhere, `{"notes": "x"}`).is(404)
+
+	stats := r.ask("GET", "/dlq/stats", "").is(200)
+	if stats.at("total") != 3.0 || stats.at("by_reason", "invalid_record") != 2.0 || stats.at("last_24h") != 3.0 || stats.at("pending") != 2.0 {
+		t.Errorf("%s", stats.Raw)
+	}
+	r.ask("GET", "/dlq/stats?x=1", "").is(400)
+}
+
+func (r *rig) driveRequeue() {
+	t := r.t
+	id, closed, edited, elsewhere := r.die(11), r.die(12), r.die(13), r.die(14)
+	task := value[string](r, `select dlq_entry_uuid::text from postrider.dlq_entry where subject_type = 'task' limit 1`)
+	r.ask("PATCH", "/dlq/"+closed, `{"resolution_status": "cancelled"}`).is(200)
+	body := fmt.Sprintf(`{"ids": [%q, %q, %q]}`, id, closed, task)
+	done := r.ask("POST", "/dlq/requeue", body).is(200)
+	if got := fmt.Sprint(done.at("requeued")); got != "["+id+"]" {
+		t.Errorf("%s", done.Raw)
+	}
+	reasons := map[string]string{}
+	for _, s := range done.at("skipped").([]any) {
+		reasons[s.(map[string]any)["id"].(string)] = s.(map[string]any)["reason"].(string)
+	}
+	if reasons[closed] != "not_pending" || reasons[task] != "task_subject" {
+		t.Errorf("%v", reasons)
+	}
+	again := r.ask("POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q]}`, id)).is(200)
+	if skipped := again.at("skipped").([]any); len(skipped) != 1 || skipped[0].(map[string]any)["reason"] != "already_queued" {
+		t.Errorf("%s", again.Raw)
+	}
+	if got := r.ask("GET", "/dlq/"+id, "").is(200); got.text("replay_state") != "queued" || len(got.at("replays").([]any)) != 1 || len(got.at("audit").([]any)) != 1 {
+		t.Errorf("%s", got.Raw)
+	}
+	before := value[int](r, `select count(*) from postrider.outbox_event`)
+	r.ask("POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q, %q]}`, edited, nowhere)).is(404).says(nowhere)
+	for _, body := range []string{`{}`, `{"ids": []}`, `{"ids": ["1"]}`, `{"ids": [1]}`, `{"ids": "x"}`, fmt.Sprintf(`{"ids": [%q], "target": "not a topic"}`, edited),
+		fmt.Sprintf(`{"ids": [%q], "edit": {}}`, edited), fmt.Sprintf(`{"ids": [%q, %q], "edit": {"tombstone": true}}`, edited, elsewhere),
+		fmt.Sprintf(`{"ids": [%q], "edit": {"payload": 1, "tombstone": true}}`, edited), fmt.Sprintf(`{"ids": [%q], "edit": {"headers": {"postrider-event-id": "x"}}}`, edited),
+		fmt.Sprintf(`{"ids": [%q], "edit": {"headers": 1}}`, edited), `{"ids": [` + strings.Repeat(`"`+nowhere+`",`, 500) + `"` + nowhere + `"]}`} {
+		r.ask("POST", "/dlq/requeue", body).is(400)
+	}
+	if after := value[int](r, `select count(*) from postrider.outbox_event`); after != before {
+		t.Errorf("refused requests wrote %d events", after-before)
+	}
+	r.ask("POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q], "edit": {"tombstone": true}}`, edited), "X-API-Key", r.keys[access.Redrive]).is(403).says("redrive:edit")
+	r.ask("POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q], "edit": {"payload": {"mended": true}, "headers": {"trace": "y"}}}`, edited)).is(200)
+	r.ask("POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q], "target": "orders.mended"}`, elsewhere)).is(200)
+	if n := value[int](r, `select count(*) from postrider.outbox_event where payload = '{"mended": true}' or topic = 'orders.mended'`); n != 2 {
+		t.Errorf("%d of two events", n)
+	}
+}
+
+func (r *rig) drivePurge() {
+	t := r.t
+	id, old := r.die(21), r.die(22)
+	holding, _, _ := r.halted(23)
+	if got := r.ask("POST", "/dlq/purge", fmt.Sprintf(`{"ids": [%q]}`, id)).is(200); got.at("purged") != 1.0 {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("GET", "/dlq/"+id, "").is(404)
+	r.ask("POST", "/dlq/purge", fmt.Sprintf(`{"ids": [%q]}`, id)).is(404)
+	if got := r.ask("GET", "/dlq/"+holding, "").is(200); got.at("key_held") != true {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("POST", "/dlq/purge", fmt.Sprintf(`{"ids": [%q]}`, holding)).is(409).says("release_keys")
+	for _, body := range []string{`{}`, `{"ids": [], "older_than": "2026-01-01"}`, `{"ids": []}`, `{"older_than": "soon"}`, fmt.Sprintf(`{"ids": [%q], "reason": "x"}`, old)} {
+		r.ask("POST", "/dlq/purge", body).is(400)
+	}
+	if got := r.ask("POST", "/dlq/purge", `{"older_than": "2026-01-01T00:00:00Z", "reason": "network"}`).is(200); got.at("purged") != 0.0 {
+		t.Errorf("%s", got.Raw)
+	}
+	r.exec(`update postrider.dlq_entry set created_at = '2025-01-01', updated_at = now() where dlq_entry_uuid = any ($1)`, []string{old, holding})
+	if got := r.ask("POST", "/dlq/purge", `{"older_than": "2025-02-01", "reason": "REFUSED"}`).is(200); got.at("purged") != 1.0 || got.at("holding") != 1.0 {
+		t.Errorf("%s", got.Raw)
+	}
+	if got := r.ask("POST", "/dlq/purge", fmt.Sprintf(`{"ids": [%q], "release_keys": true}`, holding)).is(200); got.at("purged") != 1.0 {
+		t.Errorf("%s", got.Raw)
+	}
+}
+
+func (r *rig) driveGroups() {
+	t := r.t
+	id := r.die(31)
+	group := r.ask("GET", "/dlq/"+id, "").text("group_uuid")
+	listed := r.ask("GET", "/groups?topic=orders&page_size=1&order_by=total&error_code=INVALID_RECORD&text=refused", "").is(200)
+	if items := listed.at("items").([]any); len(items) != 1 || items[0].(map[string]any)["group_uuid"] != group {
+		t.Errorf("%s", listed.Raw)
+	}
+	for _, query := range []string{"state=old", "order_by=x", "after=x", "limit=0", "limit=1&page_size=1", "x=1"} {
+		r.ask("GET", "/groups?"+query, "").is(400)
+	}
+	if got := r.ask("GET", "/groups/"+group, "").is(200); len(got.at("why").([]any)) == 0 || got.at("recommended_entry_uuid") == nil {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("GET", "/groups/"+nowhere, "").is(404)
+	r.ask("GET", "/groups/x", "").is(400)
+	if got := r.ask("PATCH", "/groups/"+group, `{"note": "seen", "assignee": "ann", "muted": true, "muted_until": "2099-01-01T00:00:00Z"}`).is(200); got.text("state") != "muted" || got.text("note") != "seen" {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("PATCH", "/groups/"+group, `{"muted": false}`).is(200)
+	r.ask("PATCH", "/groups/"+group, `{}`).is(400)
+	r.ask("PATCH", "/groups/"+group, `{"muted_until": "x"}`).is(400)
+	r.ask("PATCH", "/groups/"+nowhere, `{"note": "x"}`).is(404)
+	for _, body := range []string{`{"resolution_status": "pending"}`, `{"until": "x"}`, `{"until": 5}`, `{"x": 1}`} {
+		r.ask("POST", "/groups/"+group+"/resolve", body).is(400)
+	}
+	r.ask("POST", "/groups/"+nowhere+"/resolve", `{}`).is(404)
+	if got := r.ask("POST", "/groups/"+group+"/resolve", `{"resolution_status": "permanently_failed", "resolution_notes": "known", "until": "2099-01-01"}`).is(200); got.at("closed") == 0.0 || got.at("left") != 0.0 {
+		t.Errorf("%s", got.Raw)
+	}
+	if got := r.ask("GET", "/dlq/"+id, "").text("resolution_status"); got != "permanently_failed" {
+		t.Errorf("the investigation is %s", got)
+	}
+	r.ask("POST", "/groups/"+group+"/resolve", "").is(200)
+}
+
+func (r *rig) driveOperations() {
+	t := r.t
+	a, b := r.die(41), r.die(42)
+	plan := func(body string, headers ...string) reply { return r.ask("POST", "/operations", body, headers...) }
+	planned := plan(fmt.Sprintf(`{"kind": "redrive", "name": "incident 7", "reason": "fixed", "scope": {"ids": [%q, %q]}, "options": {"rate": 50, "canary": 1}}`, a, b)).is(201)
+	id := planned.text("operation_uuid")
+	if planned.text("state") != "planned" || planned.at("plan", "items") != 2.0 || planned.at("plan", "topics", "orders") != 2.0 || planned.at("scope", "ids") != 2.0 {
+		t.Errorf("%s", planned.Raw)
+	}
+	for _, body := range []string{`{}`, `{"kind": "x", "name": "n", "scope": {"filter": {}}}`, `{"kind": "redrive", "name": "", "scope": {"filter": {}}}`,
+		`{"kind": "redrive", "name": "n", "scope": {}}`, `{"kind": "redrive", "name": "n", "scope": {"filter": {"dlq_reason": "x"}}}`, `{"kind": "redrive", "name": "n", "scope": {"filter": {"subject_type": "x"}}}`,
+		`{"kind": "redrive", "name": "n", "scope": {"filter": {}}, "options": {"rate": -1}}`, `{"kind": "redrive", "name": "n", "scope": {"ids": ["x"]}}`, `{"kind": "redrive", "name": "n", "scope": {"filter": {"topic": "nobody.has.it"}}}`} {
+		plan(body).is(400)
+	}
+	plan(fmt.Sprintf(`{"kind": "redrive", "name": "n", "scope": {"ids": [%q]}}`, nowhere)).is(404)
+	resolve := fmt.Sprintf(`{"kind": "resolve", "name": "n", "scope": {"ids": [%q]}}`, a)
+	plan(resolve, "X-API-Key", r.keys[access.Redrive]).is(403).says("resolve")
+	other := plan(resolve).is(201).text("operation_uuid")
+	r.ask("POST", "/operations/"+other+"/start", "", "X-API-Key", r.keys[access.Redrive]).is(403).says("resolve")
+	group := plan(fmt.Sprintf(`{"kind": "redrive", "name": "n", "scope": {"group": %q}}`, r.ask("GET", "/dlq/"+a, "").text("group_uuid"))).is(201)
+	if group.at("plan", "items").(float64) < 2 {
+		t.Errorf("%s", group.Raw)
+	}
+	plan(`{"kind": "redrive", "name": "n", "scope": {"filter": {"topic": "orders", "subject_type": "event"}}}`).is(201)
+
+	r.ask("GET", "/operations?open=true&limit=10", "").is(200)
+	r.ask("GET", "/operations?open=maybe", "").is(400)
+	r.ask("GET", "/operations/"+id, "").is(200)
+	r.ask("GET", "/operations/"+nowhere, "").is(404)
+	r.ask("GET", "/operations/x", "").is(400)
+	items := r.ask("GET", "/operations/"+id+"/items?limit=1&state=waiting", "").is(200)
+	if rest := r.ask("GET", "/operations/"+id+"/items?after="+items.text("next"), "").is(200); len(rest.at("items").([]any)) != 1 || rest.at("next") != nil {
+		t.Errorf("%s", rest.Raw)
+	}
+	r.ask("GET", "/operations/"+id+"/items?state=x", "").is(400)
+	r.ask("GET", "/operations/"+nowhere+"/items", "").is(404)
+	for _, c := range []struct{ do, then string }{{"start", "canary"}, {"pause", "paused"}, {"resume", "canary"}, {"abort", "aborted"}} {
+		r.ask("POST", "/operations/"+nowhere+"/"+c.do, "").is(404)
+		r.ask("POST", "/operations/x/"+c.do, "").is(400)
+		r.ask("POST", "/operations/"+id+"/"+c.do, `{"x": 1}`).is(400)
+		if got := r.ask("POST", "/operations/"+id+"/"+c.do, "").is(200); got.text("state") != c.then {
+			t.Errorf("%s: %s", c.do, got.Raw)
+		}
+	}
+	for _, do := range []string{"start", "pause", "resume"} {
+		r.ask("POST", "/operations/"+id+"/"+do, "").is(409).says("aborted")
+	}
+	r.exec(`update postrider.dlq_operation set state = 'completed', updated_at = now() where dlq_operation_uuid = $1`, id)
+	r.ask("POST", "/operations/"+id+"/abort", "").is(409)
+}
+
+// busy drives the answer that the first request with the same Idempotency-Key is in work.
+func (r *rig) busy(method, path, body string) {
+	r.t.Helper()
+	key := "busy " + uuid.NewString()
+	r.ask(method, path, body, "Idempotency-Key", key)
+	r.exec(`update postrider.access_answer set status = null, body = null, created_at = now() where idempotency_key = $1`, key)
+	r.ask(method, path, body, "Idempotency-Key", key).is(409).says("in work")
+}
+
+// driveWhatAllRefuse drives the answers that every operation has.
+func (r *rig) driveWhatAllRefuse() {
+	for _, o := range r.spec.operations {
+		path := sample(o)
+		r.ask(o.method, path, "", "X-API-Key", "").is(401)
+		other := access.Read
+		if o.scope == access.Read {
+			other = access.Resolve
+		}
+		r.ask(o.method, path, "", "X-API-Key", r.keys[other]).is(403).says(string(o.scope))
+		r.ask(o.method, path+"?surely_unknown=1", "{}").is(400)
+		if o.method == http.MethodGet {
+			continue
+		}
+		r.ask(o.method, path, strings.Repeat(" ", 70_000)).is(413)
+		if o.body {
+			r.ask(o.method, strings.ReplaceAll(strings.ReplaceAll(path, "outbox/"+nowhere, "outbox/1"), "holds/"+nowhere, "holds/1"), "{}", "Content-Type", "text/plain").is(415)
+		}
+		if o.id != "createKey" {
+			key := "mismatch " + o.id
+			r.ask(o.method, path, "{}", "Idempotency-Key", key)
+			r.ask(o.method, path, "{ }", "Idempotency-Key", key).is(422)
+		}
+		r.busy(o.method, path, "{}")
+	}
+	// Who asks too often, a server that takes too long, and one that fails.
+	r.behind(func(c *httpapi.APIConfig) { c.Requests = access.NewLimiter(0.0001, 1) }, http.StatusTooManyRequests)
+	r.behind(func(c *httpapi.APIConfig) { c.Timeout = time.Nanosecond }, http.StatusServiceUnavailable)
+	r.behind(func(c *httpapi.APIConfig) { c.Keys = failing{c.Keys} }, http.StatusInternalServerError)
+}
+
+// failing is a store of keys whose database fails.
+type failing struct{ httpapi.Keys }
+
+func (failing) Authenticate(context.Context, string) (access.Key, error) {
+	return access.Key{}, errors.New("secret of the server")
+}
+
+// behind asks every operation of a server that is changed so that it answers with a status.
+func (r *rig) behind(change func(*httpapi.APIConfig), status int) {
+	r.t.Helper()
+	c, err := config.Load(config.Sources{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	services, err := r.desk.Services(c, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	cfg := httpapi.APIConfig{Routes: services.Routes(), Keys: r.desk.Access, Describe: httpapi.Describe}
+	change(&cfg)
+	api, err := httpapi.NewAPI(cfg)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	server := httptest.NewServer(api)
+	defer server.Close()
+	other := &rig{Server: server, t: r.t, spec: r.spec, keys: r.keys, seen: r.seen}
+	if status == http.StatusTooManyRequests {
+		other.ask("GET", "/dlq/stats", "").is(200)
+	}
+	for _, o := range r.spec.operations {
+		got := other.ask(o.method, sample(o), "").is(status)
+		if strings.Contains(got.Raw, "secret") {
+			r.t.Errorf("%s tells too much: %s", o.id, got.Raw)
+		}
+	}
+}
+
+// sample is a path of an operation, to nothing.
+func sample(o *operation) string {
+	return strings.NewReplacer("{id}", nowhere, "{step}", nowhere, "{namespace}", "x", "{name}", "x").Replace(o.path)
+}

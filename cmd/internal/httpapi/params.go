@@ -1,0 +1,215 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// maxParameter is the longest value of a query parameter, in bytes.
+const maxParameter = 1024
+
+// text returns a query parameter, or "" where it is absent. Each may be given once.
+func (r *Request) text(name string) (string, error) {
+	if r.query == nil {
+		var err error
+		if r.query, err = parseQuery(r.URL.RawQuery); err != nil {
+			return "", err
+		}
+		r.seen = map[string]bool{}
+	}
+	r.seen[name] = true
+	values := r.query[name]
+	switch {
+	case len(values) == 0:
+		return "", nil
+	case len(values) > 1:
+		return "", refuse(Validation, "parameter %s is given %d times; give it once", name, len(values))
+	case len(values[0]) > maxParameter:
+		return "", refuse(Validation, "parameter %s has %d bytes; at most %d are taken", name, len(values[0]), maxParameter)
+	case !utf8.ValidString(values[0]) || strings.ContainsRune(values[0], 0):
+		return "", refuse(Validation, "parameter %s is not UTF-8 text", name)
+	}
+	return values[0], nil
+}
+
+// number returns a whole number between least and most, or otherwise where it is absent.
+func (r *Request) number(name string, otherwise, least, most int) (int, error) {
+	s, err := r.text(name)
+	if err != nil || s == "" {
+		return otherwise, err
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < least || n > most {
+		return 0, refuse(Validation, "parameter %s is %q; it must be a whole number from %d to %d", name, shown(s), least, most)
+	}
+	return n, nil
+}
+
+// oneOf returns one of the allowed words, or the first where it is absent.
+func (r *Request) oneOf(name string, allowed ...string) (string, error) {
+	s, err := r.text(name)
+	if err != nil || s == "" {
+		return allowed[0], err
+	}
+	if !slices.Contains(allowed, s) {
+		return "", refuse(Validation, "parameter %s is %q; it must be one of %s", name, shown(s), strings.Join(nonEmpty(allowed), ", "))
+	}
+	return s, nil
+}
+
+// when returns a point in time, or zero where it is absent: RFC 3339, or a date, which is its first moment and,
+// where it is an upper bound, its last.
+func (r *Request) when(name string, upper bool) (time.Time, error) {
+	s, err := r.text(name)
+	if err != nil || s == "" {
+		return time.Time{}, err
+	}
+	t, ok := parseTime(s, upper)
+	if !ok {
+		return time.Time{}, refuse(Validation, "parameter %s is %q; it must be a date (2026-01-31) or a time (2026-01-31T08:00:00Z)", name, shown(s))
+	}
+	return t, nil
+}
+
+func parseTime(s string, upper bool) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		if t, err = time.Parse(time.DateOnly, s); err != nil {
+			return time.Time{}, false
+		}
+		if upper {
+			t = t.AddDate(0, 0, 1).Add(-time.Microsecond)
+		}
+	}
+	return t, t.Year() >= 1 && t.Year() <= 9999
+}
+
+// unread refuses parameters that the operation does not know: a misspelt filter must not select everything.
+func (r *Request) unread() error {
+	if r.query == nil {
+		if _, err := r.text(""); err != nil {
+			return err
+		}
+	}
+	var unknown []string
+	for name := range r.query {
+		if !r.seen[name] {
+			unknown = append(unknown, strconv.Quote(shown(name)))
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	slices.Sort(unknown)
+	return refuse(Validation, "parameter %s is not known here", strings.Join(unknown, ", "))
+}
+
+// id returns a part of the path that is a uuid.
+func (r *Request) id(name string) (uuid.UUID, error) { return parseID(name, r.PathValue(name)) }
+
+func parseID(name, s string) (uuid.UUID, error) {
+	id, err := uuid.Parse(s)
+	if err != nil || len(s) != 36 {
+		return uuid.Nil, refuse(Validation, "%s is %q; it must be a uuid", name, shown(s))
+	}
+	return id, nil
+}
+
+// decode reads the body into a struct. Unknown fields, more than one value and other media types are refused.
+func (r *Request) decode(into any) error {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != "application/json" && !strings.HasSuffix(media, "+json") {
+		return refuse(UnsupportedMedia, "the body's Content-Type is %q; it must be application/json", shown(r.Header.Get("Content-Type")))
+	}
+	if !utf8.Valid(r.Body) { // the decoder would replace what it cannot read
+		return refuse(Validation, "the body is not UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(r.Body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		var syntax *json.SyntaxError
+		var typed *json.UnmarshalTypeError
+		switch {
+		case errors.Is(err, io.EOF):
+			return refuse(Validation, "the body is empty; it must be a JSON object")
+		case errors.As(err, &syntax):
+			return refuse(Validation, "the body is not JSON: %s at byte %d", syntax, syntax.Offset)
+		case errors.As(err, &typed):
+			return refuse(Validation, "field %s of the body is a %s; it must be a %s", typed.Field, typed.Value, typed.Type)
+		}
+		return refuse(Validation, "the body: %s", strings.TrimPrefix(shown(err.Error()), "json: "))
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return refuse(Validation, "the body has something after the JSON object")
+	}
+	return nil
+}
+
+// shown is a text of the client's as an answer shows it: short, and without control characters.
+func shown(s string) string {
+	if len(s) > 100 {
+		s = s[:100] + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+func nonEmpty(words []string) []string {
+	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" })
+}
+
+// only returns a part of the path that is a uuid, of an operation that has no parameters.
+func (r *Request) only(name string) (uuid.UUID, error) {
+	if err := r.unread(); err != nil {
+		return uuid.Nil, err
+	}
+	return r.id(name)
+}
+
+// bare is only, of an operation whose body has nothing to say.
+func (r *Request) bare(name string) (uuid.UUID, error) {
+	id, err := r.only(name)
+	if err != nil {
+		return id, err
+	}
+	return id, r.optional(&struct{}{})
+}
+
+// uuid returns a parameter that is a uuid; uuid.Nil where it is absent.
+func (r *Request) uuid(name string) (uuid.UUID, error) {
+	text, err := r.text(name)
+	if err != nil || text == "" {
+		return uuid.Nil, err
+	}
+	return parseID("parameter "+name, text)
+}
+
+// body is decode, of an operation that has no parameters.
+func (r *Request) body(into any) error {
+	if err := r.unread(); err != nil {
+		return err
+	}
+	return r.decode(into)
+}
+
+// optional is body, of an operation that also works without one.
+func (r *Request) optional(into any) error {
+	if len(r.Body) == 0 {
+		return r.unread()
+	}
+	return r.body(into)
+}

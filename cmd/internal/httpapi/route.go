@@ -1,0 +1,50 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+)
+
+// Route is one operation of the API. It is served under /v1 and under /api/v1.
+type Route struct {
+	// Method and Path, in the manner of http.ServeMux, without the prefix: GET, /dlq/{id}. Required.
+	Method, Path string
+	// Scope is what the caller's key must have. Required: nothing of the API is open.
+	Scope access.Scope
+	// Cost is how many requests it counts as for the rate limit, 1 or more. Defaults to 1.
+	Cost int
+	// Handle does it. Required.
+	Handle func(context.Context, *Request) (any, error)
+}
+
+// changes reports whether the operation may change something: then a repeated Idempotency-Key is answered from
+// memory.
+func (r Route) changes() bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
+
+// Request is what an operation is asked.
+type Request struct {
+	*http.Request
+	// Actor is who asks.
+	Actor access.Actor
+	// Prefix is /v1 or /api/v1, as it was asked.
+	Prefix string
+	// Body is the whole body, of at most the size that is set.
+	Body []byte
+
+	query url.Values
+	seen  map[string]bool
+}
+
+// Moved is the answer of an operation whose subject is elsewhere for good.
+type Moved struct {
+	// To is the path without the prefix.
+	To string
+}
+
+// Created is the answer of an operation that made something.
+type Created struct {
+	Data any
+}

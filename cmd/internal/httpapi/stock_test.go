@@ -1,0 +1,134 @@
+package httpapi_test
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/dlq/dlqtest"
+	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
+	"github.com/postrider/postrider/relay/ledger/ledgertest"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+const threeSteps = `{"steps": [{"name": "a", "handler": "h"}, {"name": "b", "dependencies": ["a"]}, {"name": "c", "dependencies": ["b"]}]}`
+
+// furnish writes the templates that tasks are created from.
+func (r *rig) furnish() {
+	r.t.Helper()
+	ledgertest.Apply(r.t, r.pool, ledgertest.Template{Configuration: threeSteps})
+}
+
+// die writes event n to the outbox as dead-lettered, records its letter and returns its investigation.
+func (r *rig) die(n int) string {
+	r.t.Helper()
+	return r.record(r.dead(n, nil))
+}
+
+// dead writes event n to the outbox as dead-lettered, and returns its letter.
+func (r *rig) dead(n int, change func(*dlq.Letter)) dlq.Letter {
+	r.t.Helper()
+	l := dlqtest.Letters(dlqtest.Event(n, 1))[0]
+	if change != nil {
+		change(&l)
+	}
+	id := int64(10_000_000 + n)
+	l.OutboxID = &id
+	r.exec(`insert into postrider.outbox_event (id, event_id, topic, key, payload, headers, state, episode, updated_at, sent_at)
+		overriding system value values ($1, $2, $3, $4, $5, '[["trace", "x"]]', 'dead_lettered', 1, now(), now())`,
+		id, l.EventID, l.OriginTopic, l.Key, l.Payload)
+	r.exec(`select setval('postrider.outbox_event_id_seq', greatest(1000, (select max(id) from postrider.outbox_event)))`)
+	return l
+}
+
+func (r *rig) record(l dlq.Letter) string {
+	r.t.Helper()
+	store, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: r.pool})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := store.RecordLetters(r.t.Context(), []dlq.Letter{l}); err != nil {
+		r.t.Fatal(err)
+	}
+	return value[uuid.UUID](r, `select dlq_entry_uuid from postrider.dlq_letter where letter_id = $1`, l.ID).String()
+}
+
+// halted is the investigation of an event that halts its key, and the number of the event and of the hold.
+func (r *rig) halted(n int) (entry, event, hold string) {
+	r.t.Helper()
+	l := r.dead(n, func(l *dlq.Letter) { l.Key = []byte("halting " + strconv.Itoa(n)) })
+	id := value[int64](r, `insert into postrider.outbox_hold (scope, topic, key, cause, event_id, next_probe_at)
+		values ('key', $1, $2, 'halted', $3, 'infinity') returning hold_id`, l.OriginTopic, l.Key, l.EventID)
+	return r.record(l), strconv.FormatInt(*l.OutboxID, 10), strconv.FormatInt(id, 10)
+}
+
+// pending is the number of an event that waits.
+func (r *rig) pending() string {
+	r.t.Helper()
+	var id int64
+	err := pgx.BeginFunc(r.t.Context(), r.pool, func(tx pgx.Tx) error {
+		event, err := outbox.Enqueue(r.t.Context(), tx, outbox.Message{Topic: "orders", Key: []byte("k"), Payload: []byte(`{"a":1}`)})
+		if err != nil {
+			return err
+		}
+		return tx.QueryRow(context.WithoutCancel(r.t.Context()), `select id from postrider.outbox_event where event_id = $1`, event).Scan(&id)
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return strconv.FormatInt(id, 10)
+}
+
+// delivered is the number of an event that its topic acknowledged an hour ago.
+func (r *rig) delivered() string {
+	r.t.Helper()
+	id := r.pending()
+	r.exec(`update postrider.outbox_event set state = 'published', updated_at = now(), sent_at = now() - interval '1 hour', created_at = now() - interval '2 hours' where id = $1`, id)
+	return id
+}
+
+// task is a task, in a state.
+func (r *rig) task(state string) string {
+	r.t.Helper()
+	id := ledgertest.Create(r.t, r.pool, ledgertest.New{Context: `{"order": 17}`})
+	if state != "" {
+		ledgertest.Put(r.t, r.pool, id, state)
+	}
+	return id.String()
+}
+
+// steps are the ids of a task's steps, by name.
+func (r *rig) steps(task string) map[string]string {
+	r.t.Helper()
+	ids := map[string]string{}
+	steps, err := r.desk.Tasks.Ledger().Steps(r.t.Context(), uuid.MustParse(task))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, s := range steps {
+		ids[s.Name] = s.UUID.String()
+	}
+	return ids
+}
+
+// archived is a task in the archive.
+func (r *rig) archived() string {
+	r.t.Helper()
+	id := r.task("complete")
+	ledgertest.Age(r.t, r.pool, uuid.MustParse(id), 40*24*3600e9)
+	r.exec(`select * from postrider.archive_completed_tasks(30, 1000, false)`)
+	if there, err := r.desk.Archive.Contains(r.t.Context(), uuid.MustParse(id)); err != nil || !there {
+		r.t.Fatalf("task %s is not in the archive: %v", id, err)
+	}
+	return id
+}
+
+// taskEntry is a task of which there is an investigation.
+func (r *rig) taskEntry() string {
+	r.t.Helper()
+	r.record(dlqtest.Letters(dlqtest.Task(7, 1))[0])
+	return dlqtest.EventID(7).String()
+}

@@ -1,0 +1,106 @@
+package postgres
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/postrider/postrider/dlq"
+)
+
+// closing is what investigations are closed as.
+type closing struct {
+	entries []uuid.UUID
+	notes   []string // of each
+	status  dlq.Status
+	by      string
+}
+
+// closeEntries closes those of the investigations that are pending, lets the keys go that their events halt, and
+// returns them.
+func closeEntries(ctx context.Context, tx pgx.Tx, keeper Keeper, c closing) ([]uuid.UUID, error) {
+	closed, err := closePending(ctx, tx, c)
+	if err != nil || len(closed) == 0 {
+		return nil, err
+	}
+	return closed, releaseKeys(ctx, tx, keeper, closed)
+}
+
+func closePending(ctx context.Context, tx pgx.Tx, c closing) ([]uuid.UUID, error) {
+	rows, err := tx.Query(ctx, entryClose, c.entries, string(c.status), c.notes, c.by)
+	if err != nil {
+		return nil, translate("close investigations", err)
+	}
+	closed, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	return closed, translate("close investigations", err)
+}
+
+// releaseKeys lets the keys go that the events of closed investigations halt: nobody works on what they wait for.
+func releaseKeys(ctx context.Context, tx pgx.Tx, keeper Keeper, closed []uuid.UUID) error {
+	events, err := haltingEvents(ctx, tx, keeper, closed)
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	return keeper.ReleaseKeys(ctx, tx, slices.Sorted(maps.Keys(events)))
+}
+
+// haltingEvents returns the events of investigations that halt their key, and whose they are.
+func haltingEvents(ctx context.Context, tx pgx.Tx, keeper Keeper, entries []uuid.UUID) (map[int64]uuid.UUID, error) {
+	const doing = "look for the events of investigations"
+	rows, err := tx.Query(ctx, haltingOf, entries)
+	if err != nil {
+		return nil, translate(doing, err)
+	}
+	events := map[int64]uuid.UUID{}
+	var event int64
+	var entry uuid.UUID
+	if _, err = pgx.ForEachRow(rows, []any{&event, &entry}, func() error { events[event] = entry; return nil }); err != nil || len(events) == 0 {
+		return nil, translate(doing, err)
+	}
+	halting, _, err := keeper.Halting(ctx, tx, slices.Sorted(maps.Keys(events)))
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[int64]uuid.UUID, len(halting))
+	for _, id := range halting {
+		out[id] = events[id]
+	}
+	return out, nil
+}
+
+// succeed lets investigations of redriven events that died again name the ones that they come from, and closes
+// those: the work goes on in the new ones. What was sent as a new event halts no key by the old one.
+func succeed(ctx context.Context, tx pgx.Tx, opened []*candidate) error {
+	var entries []uuid.UUID
+	var events []pgtype.UUID
+	for _, c := range opened {
+		if c.first.EventID != uuid.Nil {
+			entries = append(entries, c.entry)
+			events = append(events, nullUUID(c.first.EventID))
+		}
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, entrySucceed, entries, events)
+	if err != nil {
+		return translate("find predecessors", err)
+	}
+	type pair struct{ Entry, Predecessor uuid.UUID }
+	pairs, err := pgx.CollectRows(rows, pgx.RowToStructByPos[pair])
+	if err != nil || len(pairs) == 0 {
+		return translate("find predecessors", err)
+	}
+	_, err = closePending(ctx, tx, closing{
+		entries: column(pairs, func(p pair) uuid.UUID { return p.Predecessor }),
+		notes: column(pairs, func(p pair) string {
+			return "its redrive was given up again: investigation " + p.Entry.String() + " goes on"
+		}),
+		status: dlq.Cancelled, by: "postrider",
+	})
+	return err
+}

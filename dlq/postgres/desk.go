@@ -1,0 +1,180 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/dlq"
+)
+
+// Desk changes single investigations. It is safe for concurrent use, by any number of processes.
+type Desk struct {
+	store  *Store
+	pool   *pgxpool.Pool
+	audit  Auditor
+	keeper Keeper
+	// redactor hides header values, nil hides none.
+	redactor *dlq.Redactor
+}
+
+var _ dlq.Desk = (*Desk)(nil)
+
+// NewDesk returns a desk; of the configuration it takes the same as a Redriver.
+func NewDesk(cfg RedriverConfig) (*Desk, error) {
+	if cfg.Auditor == nil || cfg.Keeper == nil {
+		return nil, errors.New("desk: Auditor and Keeper are required")
+	}
+	store, err := NewStore(Config{Pool: cfg.Pool, Timeout: cfg.Timeout})
+	if err != nil {
+		return nil, err
+	}
+	return &Desk{store, cfg.Pool, cfg.Auditor, cfg.Keeper, cfg.Redactor}, nil
+}
+
+// Change implements dlq.Desk.
+func (d *Desk) Change(ctx context.Context, id uuid.UUID, c dlq.Change) (dlq.Entry, error) {
+	doing := fmt.Sprintf("change investigation %s", id)
+	if err := c.Check(); err != nil {
+		return dlq.Entry{}, err
+	}
+	err := d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		var before dlq.Status
+		if err := tx.QueryRow(ctx, entryStatus, id).Scan(&before); errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("investigation %s: %w", id, dlq.ErrNotFound)
+		} else if err != nil {
+			return translate(doing, err)
+		}
+		after := before
+		var status *string
+		if c.Status != nil && *c.Status != before {
+			if before != dlq.Pending {
+				return fmt.Errorf("%w: %s is %s, and cannot become %s", dlq.ErrClosed, id, before, *c.Status)
+			}
+			after = *c.Status
+			text := string(after)
+			status = &text
+		}
+		var metadata *string
+		if c.Metadata != nil {
+			text := string(c.Metadata)
+			metadata = &text
+		}
+		if _, err := tx.Exec(ctx, entryChange, id, status, c.Notes, c.ResolvedBy, metadata, c.Assignee, c.Actor); err != nil {
+			return translate(doing, err)
+		}
+		action := "dlq.note"
+		if status != nil {
+			action = "dlq.resolve"
+			if err := releaseKeys(ctx, tx, d.keeper, []uuid.UUID{id}); err != nil {
+				return err
+			}
+		}
+		return d.audit.Audit(ctx, tx, c.Actor, action, "entry", id.String(), map[string]any{
+			"before": before, "after": after, "notes": c.Notes != nil, "metadata": c.Metadata != nil, "assignee": c.Assignee})
+	})
+	if err != nil {
+		return dlq.Entry{}, err
+	}
+	e, _, err := d.store.Get(ctx, id)
+	return e, err
+}
+
+// Purge implements dlq.Desk.
+func (d *Desk) Purge(ctx context.Context, p dlq.Purge) (done dlq.Purged, err error) {
+	if err := p.Check(); err != nil {
+		return done, err
+	}
+	err = d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		done = dlq.Purged{}
+		found, err := selectPurged(ctx, tx, p)
+		if err != nil {
+			return err
+		}
+		if err := allThere(p.Entries, found); err != nil {
+			return err
+		}
+		gone, holding, err := purgeEntries(ctx, tx, d.keeper, found, p.ReleaseKeys)
+		if err != nil {
+			return err
+		}
+		if len(holding) > 0 && len(p.Entries) > 0 {
+			return fmt.Errorf("%w: %s; the later events of its key wait. Redrive it, or purge it and let its key go (release_keys)",
+				dlq.ErrHoldsKey, holding[0])
+		}
+		if done.Entries, done.Holding = len(gone), len(holding); len(gone) == 0 {
+			return nil
+		}
+		details := map[string]any{"purged": done.Entries, "entries": gone, "reason": p.Reason, "keys_released": p.ReleaseKeys}
+		target := ""
+		if !p.OlderThan.IsZero() {
+			details["older_than"] = p.OlderThan
+		} else if len(p.Entries) == 1 {
+			target = p.Entries[0].String()
+		}
+		return d.audit.Audit(ctx, tx, p.Actor, "dlq.purge", "entry", target, details)
+	})
+	if err != nil {
+		return dlq.Purged{}, err
+	}
+	return done, nil
+}
+
+// selectPurged locks what a purge is about.
+func selectPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge) ([]uuid.UUID, error) {
+	const doing = "find investigations to purge"
+	if len(p.Entries) > 0 {
+		return lockEntries(ctx, tx, distinctIDs(p.Entries))
+	}
+	rows, err := tx.Query(ctx, purgeOld, p.OlderThan, p.Reason, p.Limit)
+	if err != nil {
+		return nil, translate(doing, err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	return found, translate(doing, err)
+}
+
+// purgeEntries removes investigations that the caller has locked. Those that hold a key are left, unless their keys
+// are to be let go.
+func purgeEntries(ctx context.Context, tx pgx.Tx, keeper Keeper, found []uuid.UUID, release bool) (gone, holding []uuid.UUID, err error) {
+	events, err := haltingEvents(ctx, tx, keeper, found)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(events) > 0 && release {
+		if err := keeper.ReleaseKeys(ctx, tx, slices.Sorted(maps.Keys(events))); err != nil {
+			return nil, nil, err
+		}
+	} else if len(events) > 0 {
+		holds := map[uuid.UUID]bool{}
+		for _, entry := range events {
+			holds[entry] = true
+		}
+		for _, id := range found {
+			if holds[id] {
+				holding = append(holding, id)
+			}
+		}
+		found = slices.DeleteFunc(slices.Clone(found), func(id uuid.UUID) bool { return holds[id] })
+	}
+	if len(found) == 0 {
+		return nil, holding, nil
+	}
+	if _, err := tx.Exec(ctx, purgeDelete, found); err != nil {
+		return nil, nil, translate("purge investigations", err)
+	}
+	return found, holding, nil
+}
+
+// transact runs f in a transaction that is bounded in time.
+func (d *Desk) transact(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, d.store.timeout)
+	defer cancel()
+	return transact(ctx, d.pool, steady, func(tx pgx.Tx) error { return f(ctx, tx) })
+}

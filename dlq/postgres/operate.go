@@ -1,0 +1,263 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/dlq"
+)
+
+const (
+	// operationBatch is how many items are treated in one transaction at most.
+	operationBatch = 1000
+	// operationTick is how much of a rate a batch is: small enough to be even, large enough to cost little.
+	operationTick = 100 * time.Millisecond
+	// operationPatience is how long an operation waits for what became of its redriven messages; after it, it is
+	// completed, and its numbers go on.
+	operationPatience = time.Hour
+	// operationRetry is after how long a batch that failed is made again.
+	operationRetry = 2 * time.Second
+	// operationPause is how long an operation waits where only time can help.
+	operationPause = 500 * time.Millisecond
+)
+
+// batch is what a step does with an operation.
+type batch struct {
+	done, skipped, failed int
+	state                 dlq.OperationState
+	problem               string
+	pause                 time.Duration
+	treated               bool // the last item was
+}
+
+// Step implements dlq.Operations. The operation's row is locked meanwhile, so nobody else treats it, and the
+// items, the redrives and the count are committed together.
+func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	found, treated := uuid.Nil, 0
+	err := transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
+		found, treated = uuid.Nil, 0
+		rows, err := tx.Query(ctx, operationDue)
+		if err != nil {
+			return translate("look for operations", err)
+		}
+		o, err := pgx.CollectExactlyOneRow(rows, scanOperation)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return translate("look for operations", err)
+		}
+		found = o.UUID
+		b, err := r.treat(ctx, tx, &o)
+		if err != nil {
+			return fmt.Errorf("operation %s (%s): %w", o.UUID, o.Name, err)
+		}
+		treated = b.done + b.skipped + b.failed
+		_, err = tx.Exec(ctx, operationAdvance, o.UUID, b.done, b.skipped, b.failed, b.state, b.problem, b.pause.Microseconds(), b.treated)
+		return translate("advance an operation", err)
+	})
+	switch {
+	case err != nil && found != uuid.Nil:
+		return 0, 0, errors.Join(err, r.postpone(ctx, found, err))
+	case err != nil:
+		return 0, 0, err
+	case found != uuid.Nil:
+		return treated, 0, nil
+	}
+	next, err := r.next(ctx)
+	return 0, next, err
+}
+
+// postpone lets the other operations have their turn, and says in this one what went wrong.
+func (r *Redriver) postpone(ctx context.Context, id uuid.UUID, why error) error {
+	_, err := r.pool.Exec(ctx, operationPostpone, id, operationRetry.Microseconds(), strings.ToValidUTF8("failed for now: "+why.Error(), "?"))
+	return translate("postpone an operation", err)
+}
+
+// waiting is how many of an operation's items are to be treated.
+func waiting(o dlq.Operation) int64 { return o.Items - o.Done - o.Skipped - o.Failed }
+
+// inCanary reports whether the first few are still to be sent, or waited for.
+func inCanary(o dlq.Operation) bool {
+	canary := int64(o.Options.Canary)
+	return canary > 0 && waiting(o) > 0 && (o.Done < canary || o.Done == canary && o.Delivered+o.CameBack < o.Done)
+}
+
+// treat decides what an operation does next, and does it.
+func (r *Redriver) treat(ctx context.Context, tx pgx.Tx, o *operation) (batch, error) {
+	ended := o.Delivered + o.CameBack
+	if waiting(o.Operation) == 0 {
+		b := batch{state: o.State, treated: true, pause: operationPause}
+		if o.Kind != dlq.OpRedrive || ended >= o.Done || !o.TreatedAt.IsZero() && time.Since(o.TreatedAt) > operationPatience {
+			b.state = dlq.Completed
+		}
+		return b, nil
+	}
+	back, good := o.CameBack-o.options.Forgiven, o.Delivered-o.options.ForgivenDelivered
+	if back >= int64(o.Options.HaltMinimum) && float64(back) > o.Options.HaltRatio*float64(back+good) {
+		return batch{state: dlq.Halted, problem: fmt.Sprintf("%d of %d came back dead, more than %g of them", back, back+good, o.Options.HaltRatio)}, nil
+	}
+	limit := pace(o.Options.Rate)
+	if o.State == dlq.Canary {
+		switch left := o.Options.Canary - int(o.Done); {
+		case left > 0:
+			limit = min(limit, left)
+		case inCanary(o.Operation):
+			return batch{state: dlq.Canary, pause: operationPause}, nil
+		default:
+			o.State = dlq.Running
+		}
+	}
+	items, err := nextItems(ctx, tx, o.UUID, limit)
+	if err != nil {
+		return batch{}, err
+	}
+	b := batch{state: o.State, pause: lasts(o.Options.Rate, len(items))}
+	return b, r.treatItems(ctx, tx, o, items, &b)
+}
+
+// pace returns how many items a batch has.
+func pace(rate float64) int {
+	if rate <= 0 {
+		return operationBatch
+	}
+	return min(max(int(math.Ceil(rate*operationTick.Seconds())), 1), operationBatch)
+}
+
+// lasts returns how long a batch of n lasts.
+func lasts(rate float64, n int) time.Duration {
+	if rate <= 0 {
+		return 0
+	}
+	return time.Duration(float64(n) / rate * float64(time.Second))
+}
+
+// item is a piece of an operation, and what became of it.
+type item struct {
+	Place         int64
+	Entry         uuid.UUID
+	state, reason string // empty as long as it waits
+}
+
+func (i *item) done()                   { i.state, i.reason = "done", "" }
+func (i *item) skip(why dlq.SkipReason) { i.state, i.reason = "skipped", string(why) }
+func (i *item) fail(why dlq.SkipReason) { i.state, i.reason = "failed", string(why) }
+
+// nextItems returns the next items.
+func nextItems(ctx context.Context, tx pgx.Tx, id uuid.UUID, limit int) ([]*item, error) {
+	const doing = "read the items of an operation"
+	rows, err := tx.Query(ctx, operationWaiting, id, limit)
+	if err != nil {
+		return nil, translate(doing, err)
+	}
+	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*item, error) {
+		i := &item{}
+		return i, row.Scan(&i.Place, &i.Entry)
+	})
+	return items, translate(doing, err)
+}
+
+// treatItems treats items and notes what became of each. Those whose investigation was purged are left alone.
+func (r *Redriver) treatItems(ctx context.Context, tx pgx.Tx, o *operation, items []*item, b *batch) error {
+	there, err := lockEntries(ctx, tx, column(items, func(i *item) uuid.UUID { return i.Entry }))
+	if err != nil {
+		return err
+	}
+	byEntry := make(map[uuid.UUID]*item, len(items))
+	for _, i := range items {
+		i.skip(dlq.EntryPurged)
+		byEntry[i.Entry] = i
+	}
+	if len(there) > 0 {
+		treat := map[dlq.OperationKind]func(context.Context, pgx.Tx, *operation, []uuid.UUID, map[uuid.UUID]*item) error{
+			dlq.OpRedrive: r.redriveItems, dlq.OpResolve: r.resolveItems, dlq.OpPurge: r.purgeItems,
+		}[o.Kind]
+		if err := treat(ctx, tx, o, there, byEntry); err != nil {
+			return err
+		}
+	}
+	return r.noteItems(ctx, tx, o, items, b)
+}
+
+func (r *Redriver) redriveItems(ctx context.Context, tx pgx.Tx, o *operation, there []uuid.UUID, byEntry map[uuid.UUID]*item) error {
+	ws, err := r.redrive(ctx, tx, dlq.RedriveRequest{Entries: there, Target: o.Options.Target, Operation: o.UUID, Actor: o.Actor})
+	for _, w := range ws {
+		switch i := byEntry[w.entry]; w.skip {
+		case "":
+			i.done()
+		case dlq.Busy: // it stays where it is, and is looked at again
+			i.state, i.reason = "", ""
+		case dlq.Refused:
+			i.fail(w.skip)
+		default:
+			i.skip(w.skip)
+		}
+	}
+	return err
+}
+
+func (r *Redriver) resolveItems(ctx context.Context, tx pgx.Tx, o *operation, there []uuid.UUID, byEntry map[uuid.UUID]*item) error {
+	closed, err := closeEntries(ctx, tx, r.keeper, closing{
+		entries: there, notes: column(there, func(uuid.UUID) string { return o.Options.Notes }), status: o.Options.Status, by: o.Actor,
+	})
+	for _, id := range there {
+		byEntry[id].skip(dlq.NotPending)
+	}
+	for _, id := range closed {
+		byEntry[id].done()
+	}
+	return err
+}
+
+func (r *Redriver) purgeItems(ctx context.Context, tx pgx.Tx, o *operation, there []uuid.UUID, byEntry map[uuid.UUID]*item) error {
+	gone, holding, err := purgeEntries(ctx, tx, r.keeper, there, o.Options.ReleaseKeys)
+	for _, id := range gone {
+		byEntry[id].done()
+	}
+	for _, id := range holding {
+		byEntry[id].skip(dlq.HoldsKey)
+	}
+	return err
+}
+
+// noteItems notes what became of items, and writes the audit log: not each of them, which the operation's items say.
+func (r *Redriver) noteItems(ctx context.Context, tx pgx.Tx, o *operation, items []*item, b *batch) error {
+	var treated []*item
+	for _, i := range items {
+		switch i.state {
+		case "done":
+			b.done++
+		case "skipped":
+			b.skipped++
+		case "failed":
+			b.failed++
+		default:
+			b.pause = max(b.pause, operationPause)
+			continue
+		}
+		treated = append(treated, i)
+	}
+	if len(treated) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, operationTreated, o.UUID,
+		column(treated, func(i *item) int64 { return i.Place }),
+		column(treated, func(i *item) string { return i.state }),
+		column(treated, func(i *item) string { return i.reason }))
+	if err != nil || b.done == 0 {
+		return translate("note the items of an operation", err)
+	}
+	action := map[dlq.OperationKind]string{dlq.OpRedrive: "dlq.requeue", dlq.OpResolve: "dlq.resolve", dlq.OpPurge: "dlq.purge"}[o.Kind]
+	return r.audit.Audit(ctx, tx, o.Actor, action, "operation", o.UUID.String(), map[string]any{
+		"done": b.done, "skipped": b.skipped, "failed": b.failed, "items": [2]int64{treated[0].Place, treated[len(treated)-1].Place},
+		"target": o.Options.Target, "status": o.Options.Status, "release_keys": o.Options.ReleaseKeys})
+}

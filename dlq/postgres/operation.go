@@ -1,0 +1,208 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/postrider/postrider/dlq"
+)
+
+// maxScope is how many investigations an operation may be about.
+const maxScope = 1_000_000
+
+var _ dlq.Operations = (*Redriver)(nil)
+
+// options are an operation's, with what somebody forgave when they resumed it.
+type options struct {
+	dlq.OperationOptions
+	Forgiven          int64 `json:"forgiven,omitempty"`
+	ForgivenDelivered int64 `json:"forgiven_delivered,omitempty"`
+}
+
+// operation is a row of dlq_operation.
+type operation struct {
+	dlq.Operation
+	options options
+}
+
+func scanOperation(row pgx.CollectableRow) (o operation, err error) {
+	var scope, opts, plan []byte
+	var started, treated, finished *time.Time
+	err = row.Scan(&o.UUID, &o.Kind, &o.Name, &o.Reason, &o.Actor, &o.State, &scope, &opts, &plan, &o.Items, &o.Done, &o.Skipped,
+		&o.Failed, &o.Delivered, &o.CameBack, &o.Error, &o.CreatedAt, &started, &treated, &finished, &o.UpdatedAt)
+	if err != nil {
+		return o, err
+	}
+	o.StartedAt, o.TreatedAt, o.FinishedAt = value(started), value(treated), value(finished)
+	err = errors.Join(json.Unmarshal(scope, &o.Scope), json.Unmarshal(opts, &o.options), json.Unmarshal(plan, &o.Plan))
+	o.Options = o.options.OperationOptions
+	return o, err
+}
+
+// PlanOperation implements dlq.Operations.
+func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.Operation, error) {
+	const doing = "plan an operation"
+	if err := n.Check(); err != nil {
+		return dlq.Operation{}, err
+	}
+	n.Scope.Entries = distinctIDs(n.Scope.Entries)
+	if len(n.Scope.Entries) > maxScope {
+		return dlq.Operation{}, fmt.Errorf("%w: %d investigations are named, the limit is %d", dlq.ErrRequest, len(n.Scope.Entries), maxScope)
+	}
+	scope, _ := json.Marshal(n.Scope) // plain values always can be
+	opts, _ := json.Marshal(n.Options)
+	ctx, cancel := context.WithTimeout(ctx, 4*r.timeout) // the scope may be large
+	defer cancel()
+	var id uuid.UUID
+	err := transact(ctx, r.pool, planning, func(tx pgx.Tx) error {
+		var now time.Time
+		if err := tx.QueryRow(ctx, operationInsert, n.Kind, n.Name, n.Reason, n.Actor, scope, opts).Scan(&id, &now); err != nil {
+			return translate(doing, err)
+		}
+		f := dlq.Filter{}
+		if n.Scope.Filter != nil {
+			f = *n.Scope.Filter
+		}
+		var named []uuid.UUID
+		if len(n.Scope.Entries) > 0 {
+			named = n.Scope.Entries
+		}
+		tag, err := tx.Exec(ctx, operationFreeze, id, now, named, nullUUID(n.Scope.Group), string(f.Reason), string(f.Subject.Type), f.Subject.ID, f.Topic)
+		if err != nil {
+			return translate(doing, err)
+		}
+		switch frozen := int(tag.RowsAffected()); {
+		case frozen < len(named):
+			return fmt.Errorf("%w: %d of the %d investigations named do not exist", dlq.ErrNotFound, len(named)-frozen, len(named))
+		case frozen == 0:
+			return fmt.Errorf("%w: nothing is in its scope", dlq.ErrRequest)
+		case frozen > maxScope:
+			return fmt.Errorf("%w: %d investigations are in its scope, the limit is %d", dlq.ErrRequest, frozen, maxScope)
+		}
+		halting, err := r.halting(ctx, tx, id, n)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, operationPlan, id, halting); err != nil {
+			return translate(doing, err)
+		}
+		return r.audit.Audit(ctx, tx, n.Actor, "operation.plan", "operation", id.String(), map[string]any{"kind": n.Kind, "name": n.Name, "items": tag.RowsAffected()})
+	})
+	if err != nil {
+		return dlq.Operation{}, err
+	}
+	return r.Operation(ctx, id)
+}
+
+// planning is begin for what looks at a whole scope, which takes longer.
+const planning = "begin isolation level read committed read write; set local idle_in_transaction_session_timeout = '60s'; set local jit = off"
+
+// distinctIDs returns each id once, in the order given.
+func distinctIDs(ids []uuid.UUID) []uuid.UUID {
+	seen := make(map[uuid.UUID]bool, len(ids))
+	return slices.DeleteFunc(slices.Clone(ids), func(id uuid.UUID) bool {
+		twice := seen[id]
+		seen[id] = true
+		return twice
+	})
+}
+
+// halting counts the events in the scope that halt their key.
+func (r *Redriver) halting(ctx context.Context, tx pgx.Tx, id uuid.UUID, n dlq.NewOperation) (int, error) {
+	if n.Kind != dlq.OpRedrive || n.Options.Target != "" {
+		return 0, nil
+	}
+	rows, err := tx.Query(ctx, operationEvents, id)
+	if err != nil {
+		return 0, translate("read the events of an operation", err)
+	}
+	events, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return 0, translate("read the events of an operation", err)
+	}
+	halting, _, err := r.keeper.Halting(ctx, tx, events)
+	return len(halting), err
+}
+
+// Operation implements dlq.Operations.
+func (r *Redriver) Operation(ctx context.Context, id uuid.UUID) (dlq.Operation, error) {
+	o, err := oneOperation(ctx, r.pool, operationGet, id)
+	return o.Operation, err
+}
+
+func oneOperation(ctx context.Context, q interface {
+	Query(context.Context, string, ...any) (pgx.Rows, error)
+}, query string, id uuid.UUID) (operation, error) {
+	rows, err := q.Query(ctx, query, id)
+	if err != nil {
+		return operation{}, translate("read an operation", err)
+	}
+	o, err := pgx.CollectExactlyOneRow(rows, scanOperation)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return o, fmt.Errorf("operation %s: %w", id, dlq.ErrNotFound)
+	}
+	return o, translate("read an operation", err)
+}
+
+// ListOperations implements dlq.Operations.
+func (r *Redriver) ListOperations(ctx context.Context, open bool, limit int) ([]dlq.Operation, error) {
+	rows, err := r.pool.Query(ctx, operationList, open, limit)
+	if err != nil {
+		return nil, translate("list operations", err)
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (dlq.Operation, error) {
+		o, err := scanOperation(row)
+		return o.Operation, err
+	})
+}
+
+// Items implements dlq.Operations.
+func (r *Redriver) Items(ctx context.Context, id uuid.UUID, state string, after int64, limit int) ([]dlq.Item, error) {
+	rows, err := r.pool.Query(ctx, operationItems, id, after, state, limit)
+	if err != nil {
+		return nil, translate("list the items of an operation", err)
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[dlq.Item])
+}
+
+// Command implements dlq.Operations.
+func (r *Redriver) Command(ctx context.Context, id uuid.UUID, c dlq.Command) (dlq.Operation, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	err := transact(ctx, r.pool, begin, func(tx pgx.Tx) error {
+		o, err := oneOperation(ctx, tx, operationLock, id)
+		if err != nil {
+			return err
+		}
+		next, err := o.State.Next(c, inCanary(o.Operation))
+		if err != nil || next == o.State {
+			return err
+		}
+		if _, err := tx.Exec(ctx, operationCommand, id, next, o.State == dlq.Halted && c == dlq.Resume); err != nil {
+			return translate("change an operation", err)
+		}
+		return r.audit.Audit(ctx, tx, "", "operation."+string(c), "operation", id.String(), map[string]any{"before": o.State, "after": next})
+	})
+	if err != nil {
+		return dlq.Operation{}, err
+	}
+	return r.Operation(ctx, id)
+}
+
+// next returns after how long an operation is due.
+func (r *Redriver) next(ctx context.Context) (time.Duration, error) {
+	var wait pgtype.Int8
+	if err := r.pool.QueryRow(ctx, operationNext).Scan(&wait); err != nil || !wait.Valid {
+		return -1, translate("look for operations", err)
+	}
+	// One that is due by now is in the hands of somebody else.
+	return max(time.Duration(wait.Int64)*time.Microsecond, operationTick/10), nil
+}

@@ -1,0 +1,15 @@
+-- Closes those of the investigations that are pending, locked in an order that everybody keeps. $3 are the notes of
+-- each; an empty one leaves what is there.
+with open as materialized (
+    select e.dlq_entry_uuid, w.notes
+    from unnest($1::uuid[], $3::text[]) as w(id, notes)
+    join postrider.dlq_entry e on e.dlq_entry_uuid = w.id
+    where e.resolution_status = 'pending'
+    order by e.dlq_entry_uuid
+    for update of e
+)
+update postrider.dlq_entry e
+set resolution_status = $2::postrider.dlq_resolution_status, resolution_timestamp = now(), updated_at = now(),
+    resolution_notes = coalesce(nullif(o.notes, ''), e.resolution_notes), resolved_by = coalesce(nullif($4, ''), e.resolved_by)
+from open o where e.dlq_entry_uuid = o.dlq_entry_uuid
+returning e.dlq_entry_uuid

@@ -1,0 +1,442 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// Auditor writes, in the transaction of a change, who made it: whoever ctx says, otherwise actor. The change is
+// not committed when that fails.
+type Auditor interface {
+	Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, details any) error
+}
+
+// Keeper knows which dead-lettered events halt their key, and puts them back in their place.
+type Keeper interface {
+	// Halting returns those of the events that halt their key, and those whose key is halted by another.
+	Halting(ctx context.Context, tx pgx.Tx, outboxIDs []int64) (halting, behind []int64, err error)
+	// PutBack puts an event that halts its key back, in the transaction of the caller. ErrBusy means that its
+	// key is in work, and leaves the transaction as it was.
+	PutBack(ctx context.Context, tx pgx.Tx, outboxID int64) error
+	// ReleaseKeys lets the keys go that these events halt.
+	ReleaseKeys(ctx context.Context, tx pgx.Tx, outboxIDs []int64) error
+}
+
+// ErrBusy is what Keeper.PutBack wraps when the relay has the key in work.
+var ErrBusy = errors.New("the key is in work")
+
+// RedriverConfig is what a Redriver needs.
+type RedriverConfig struct {
+	// Pool is the database, at the newest version of the schema. Required.
+	Pool *pgxpool.Pool
+	// Auditor writes the audit log. Required.
+	Auditor Auditor
+	// Keeper puts events back in their place. Required.
+	Keeper Keeper
+	// Timeout bounds each call. Defaults to 30s.
+	Timeout time.Duration
+	// Redactor hides header values in what a Desk shows. Defaults to none.
+	Redactor *dlq.Redactor
+}
+
+// Redriver sends dead letters' messages again. It is safe for concurrent use, by any number of processes.
+type Redriver struct {
+	pool    *pgxpool.Pool
+	audit   Auditor
+	keeper  Keeper
+	timeout time.Duration
+	follow  place
+}
+
+var _ dlq.Redriver = (*Redriver)(nil)
+
+// NewRedriver returns a redriver on the pool, which stays the caller's.
+func NewRedriver(cfg RedriverConfig) (*Redriver, error) {
+	switch {
+	case cfg.Pool == nil, cfg.Auditor == nil, cfg.Keeper == nil:
+		return nil, errors.New("redriver: Pool, Auditor and Keeper are required")
+	case cfg.Timeout < 0:
+		return nil, errors.New("redriver: Timeout is negative")
+	case cfg.Timeout == 0:
+		cfg.Timeout = DefaultTimeout
+	}
+	return &Redriver{pool: cfg.Pool, audit: cfg.Auditor, keeper: cfg.Keeper, timeout: cfg.Timeout}, nil
+}
+
+// wanted is an investigation whose message is to be sent again.
+type wanted struct {
+	entry      uuid.UUID
+	subject    dlq.SubjectType
+	status     dlq.Status
+	generation int32
+	underWay   bool
+
+	letter          *string
+	event           *uuid.UUID
+	episode         int32
+	outboxID        *int64
+	topic           string
+	partition       *int32
+	offset          *int64
+	letterTopic     *string
+	letterPartition *int32
+	letterOffset    *int64
+	retryTopic      *string // nil where the letter names no consumer group
+
+	// What becomes of it.
+	target   string
+	inPlace  bool
+	newEvent uuid.UUID
+	newID    int64
+	skip     dlq.SkipReason
+}
+
+// Redrive implements dlq.Redriver.
+func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Requeued, error) {
+	if err := req.Check(); err != nil {
+		return dlq.Requeued{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	var done dlq.Requeued
+	err := transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
+		locked, err := lockEntries(ctx, tx, req.Entries)
+		if err != nil {
+			return err
+		}
+		if err := allThere(req.Entries, locked); err != nil {
+			return err
+		}
+		ws, err := r.redrive(ctx, tx, req)
+		if err != nil {
+			return err
+		}
+		if done = result(ws); len(done.Entries) == 0 {
+			return nil
+		}
+		id := ""
+		if len(done.Entries) == 1 {
+			id = done.Entries[0].String()
+		}
+		return r.audit.Audit(ctx, tx, req.Actor, "dlq.requeue", "entry", id, map[string]any{
+			"entries": done.Entries, "skipped": len(done.Skipped), "target": req.Target, "edited": req.Edit != nil})
+	})
+	if err != nil {
+		return dlq.Requeued{}, err
+	}
+	return done, nil
+}
+
+// redrive sends messages again in a transaction of the caller, who has locked the investigations and writes the audit
+// log.
+func (r *Redriver) redrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest) ([]*wanted, error) {
+	ws, err := readWanted(ctx, tx, req.Entries)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range ws {
+		w.judge(req)
+	}
+	if err := look(ctx, tx, ws, req); err != nil {
+		return nil, err
+	}
+	if err := r.putBack(ctx, tx, ws, req); err != nil {
+		return nil, err
+	}
+	if err := enqueue(ctx, tx, ws, req); err != nil {
+		return nil, err
+	}
+	return ws, note(ctx, tx, going(ws), req)
+}
+
+// lockEntries locks investigations, and returns those that are there.
+func lockEntries(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := tx.Query(ctx, redriveLock, ids)
+	if err != nil {
+		return nil, translate("lock investigations", err)
+	}
+	locked, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	return locked, translate("lock investigations", err)
+}
+
+// readWanted reads locked investigations, with the snapshot of a statement after the locks: what the last to hold them
+// did is seen.
+func readWanted(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]*wanted, error) {
+	rows, err := tx.Query(ctx, redriveRead, ids, outbox.HeaderRetryTopic)
+	if err != nil {
+		return nil, translate("read investigations", err)
+	}
+	ws, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*wanted, error) {
+		w := &wanted{}
+		return w, row.Scan(&w.entry, &w.subject, &w.status, &w.generation, &w.underWay, &w.letter, &w.event, &w.episode,
+			&w.outboxID, &w.topic, &w.partition, &w.offset, &w.letterTopic, &w.letterPartition, &w.letterOffset, &w.retryTopic)
+	})
+	if err != nil {
+		return nil, translate("read investigations", err)
+	}
+	slices.SortFunc(ws, inPlaceOfOrigin)
+	return ws, nil
+}
+
+// allThere names the first of the investigations that was not found.
+func allThere(ids, found []uuid.UUID) error {
+	there := make(map[uuid.UUID]bool, len(found))
+	for _, id := range found {
+		there[id] = true
+	}
+	for _, id := range ids {
+		if !there[id] {
+			return fmt.Errorf("investigation %s: %w", id, dlq.ErrNotFound)
+		}
+	}
+	return nil
+}
+
+// inPlaceOfOrigin is the order in which messages were written, as far as it is known: what is of one key goes
+// out in this order again.
+func inPlaceOfOrigin(a, b *wanted) int {
+	return cmp.Or(
+		cmp.Compare(a.topic, b.topic),
+		cmp.Compare(value(a.outboxID), value(b.outboxID)),
+		cmp.Compare(value(a.partition), value(b.partition)),
+		cmp.Compare(value(a.offset), value(b.offset)),
+		cmp.Compare(value(a.letterTopic), value(b.letterTopic)),
+		cmp.Compare(value(a.letterPartition), value(b.letterPartition)),
+		cmp.Compare(value(a.letterOffset), value(b.letterOffset)),
+		slices.Compare(a.entry[:], b.entry[:]))
+}
+
+// judge decides what can be told without looking at the outbox.
+func (w *wanted) judge(req dlq.RedriveRequest) {
+	w.target = cmp.Or(req.Target, w.topic)
+	if req.Target == dlq.TargetGroup {
+		w.target = value(w.retryTopic)
+	}
+	switch {
+	case w.subject == dlq.SubjectTask:
+		w.skip = dlq.TaskSubject
+	case w.underWay:
+		w.skip = dlq.AlreadyQueued
+	case w.status != dlq.Pending:
+		w.skip = dlq.NotPending
+	case w.letter == nil:
+		w.skip = dlq.PayloadGone
+	case outbox.ValidTopic(w.target) == nil:
+	case req.Target == dlq.TargetGroup:
+		w.skip = dlq.NoRetryTopic
+	default:
+		w.skip = dlq.NoTarget
+	}
+}
+
+// changed reports whether what is sent is another message than the one that was given up, or goes elsewhere.
+func (w *wanted) changed(req dlq.RedriveRequest) bool { return req.Edit != nil || w.target != w.topic }
+
+// ofOutbox returns those that are about an event of the outbox and were not skipped, by its id, and the ids in order.
+func ofOutbox(ws []*wanted) (map[int64]*wanted, []int64) {
+	byID := map[int64]*wanted{}
+	for _, w := range ws {
+		if w.skip == "" && w.outboxID != nil && w.event != nil {
+			byID[*w.outboxID] = w
+		}
+	}
+	return byID, slices.Sorted(maps.Keys(byID))
+}
+
+// look skips what somebody put back into the outbox by hand: it is on its way, or has arrived.
+func look(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
+	byID, ids := ofOutbox(ws)
+	if len(ids) == 0 {
+		return nil
+	}
+	now, err := standing(ctx, tx, ids, column(ids, func(id int64) uuid.UUID { return *byID[id].event }))
+	if err != nil {
+		return err
+	}
+	for i, id := range ids {
+		w := byID[id]
+		switch s := now[i]; {
+		case s.waits():
+			w.skip = dlq.AlreadyQueued
+		case s.state == published && !w.changed(req):
+			w.skip = dlq.Arrived
+		default:
+			w.episode = max(w.episode, s.episode)
+		}
+	}
+	return nil
+}
+
+// putBackPatience is how long putting events back may take in one transaction: it keeps the relay out of each shard
+// that it locked until it ends.
+const putBackPatience = time.Second
+
+// putBack puts those that halt their key back in their place.
+func (r *Redriver) putBack(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
+	byID, ids := ofOutbox(ws)
+	if len(ids) == 0 {
+		return nil
+	}
+	halting, behind, err := r.keeper.Halting(ctx, tx, ids)
+	if err != nil {
+		return err
+	}
+	for _, id := range behind {
+		if w := byID[id]; w.target == w.topic {
+			w.skip = dlq.KeyHalted
+		}
+	}
+	began, busy := time.Now(), false
+	for _, id := range halting {
+		w := byID[id]
+		if w.changed(req) {
+			w.skip = dlq.HaltsKey
+			continue
+		}
+		// One that was waited for in vain cost a second, and those after it may, too.
+		if busy = busy || time.Since(began) > putBackPatience; busy {
+			w.skip = dlq.Busy
+			continue
+		}
+		switch err := r.keeper.PutBack(ctx, tx, id); {
+		case errors.Is(err, ErrBusy):
+			w.skip, busy = dlq.Busy, true
+		case err != nil:
+			return err
+		default:
+			w.inPlace, w.newID, w.newEvent = true, id, *w.event
+		}
+	}
+	return nil
+}
+
+// enqueue writes the others as new events. What the outbox refuses for what is in it is found by writing each alone.
+func enqueue(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
+	var fresh []*wanted
+	for _, w := range ws {
+		if w.skip == "" && !w.inPlace {
+			w.newEvent, w.episode = uuid.New(), 0
+			fresh = append(fresh, w)
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	err := enqueueAll(ctx, tx, fresh, req)
+	if !isRefused(err) {
+		return err
+	}
+	for _, w := range fresh {
+		switch err := enqueueAll(ctx, tx, []*wanted{w}, req); {
+		case isRefused(err):
+			w.skip = dlq.Refused
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// enqueueAll writes new events in their order, all or none.
+func enqueueAll(ctx context.Context, tx pgx.Tx, fresh []*wanted, req dlq.RedriveRequest) error {
+	var payload []byte
+	var headers *string
+	edited := false
+	if e := req.Edit; e != nil {
+		payload, edited = e.Payload, e.Payload != nil || e.Tombstone
+		if e.Headers != nil {
+			text := string(outbox.MarshalHeaders(e.Headers))
+			headers = &text
+		}
+	}
+	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
+		rows, err := tx.Query(ctx, redriveEnqueue,
+			column(fresh, func(w *wanted) string { return *w.letter }),
+			column(fresh, func(w *wanted) uuid.UUID { return w.newEvent }),
+			column(fresh, func(w *wanted) string { return w.target }),
+			column(fresh, (*wanted).added),
+			column(fresh, func(*wanted) bool { return edited }),
+			column(fresh, func(*wanted) []byte { return payload }),
+			column(fresh, func(*wanted) *string { return headers }))
+		if err != nil {
+			return err
+		}
+		var place int
+		var id int64
+		_, err = pgx.ForEachRow(rows, []any{&place, &id}, func() error {
+			switch id {
+			case 0:
+				fresh[place-1].skip = dlq.PayloadGone
+			case -1:
+				fresh[place-1].skip = dlq.PayloadTooLarge
+			default:
+				fresh[place-1].newID = id
+			}
+			return nil
+		})
+		return err
+	})
+	return translate("enqueue redriven messages", err)
+}
+
+// added are the headers that a redriven message gets, as pairs.
+func (w *wanted) added() string {
+	of := "record:" + value(w.letterTopic) + "/" + fmt.Sprint(value(w.letterPartition)) + "/" + fmt.Sprint(value(w.letterOffset))
+	switch {
+	case w.event != nil:
+		of = "event:" + w.event.String()
+	case w.topic != "" && w.partition != nil && w.offset != nil:
+		of = fmt.Sprintf("record:%s/%d/%d", w.topic, *w.partition, *w.offset)
+	}
+	text, _ := json.Marshal([][2]string{{dlq.HeaderReplayOf, of}, {dlq.HeaderReplayID, w.replayID()}}) // strings always can be
+	return string(text)
+}
+
+func (w *wanted) replayID() string { return fmt.Sprintf("%s:%d", w.entry, w.generation+1) }
+
+// going are those that were not skipped.
+func going(ws []*wanted) []*wanted {
+	return slices.DeleteFunc(slices.Clone(ws), func(w *wanted) bool { return w.skip != "" })
+}
+
+// note records the redrives.
+func note(ctx context.Context, tx pgx.Tx, sent []*wanted, req dlq.RedriveRequest) error {
+	if len(sent) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, redriveNote, nullUUID(req.Operation), req.Edit != nil, req.Actor,
+		column(sent, func(w *wanted) uuid.UUID { return w.entry }),
+		column(sent, func(w *wanted) int32 { return w.generation + 1 }),
+		column(sent, func(w *wanted) string { return *w.letter }),
+		column(sent, func(w *wanted) int64 { return w.newID }),
+		column(sent, func(w *wanted) uuid.UUID { return w.newEvent }),
+		column(sent, func(w *wanted) bool { return w.inPlace }),
+		column(sent, func(w *wanted) int32 { return w.episode }),
+		column(sent, func(w *wanted) string { return w.target }))
+	return translate("note redrives", err)
+}
+
+func result(ws []*wanted) dlq.Requeued {
+	var done dlq.Requeued
+	for _, w := range ws {
+		if w.skip != "" {
+			done.Skipped = append(done.Skipped, dlq.Skip{Entry: w.entry, Reason: w.skip})
+		} else {
+			done.Entries = append(done.Entries, w.entry)
+		}
+	}
+	return done
+}

@@ -1,0 +1,191 @@
+package dlq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// Headers of a redriven message. They are not reserved, because consumers and other tools read and write them.
+const (
+	// HeaderReplayOf names the message that is sent again: "event:<event id>" or
+	// "record:<topic>/<partition>/<offset>".
+	HeaderReplayOf = "replay_of"
+	// HeaderReplayID is the same for each copy of one redrive and differs between redrives, so that an inbox
+	// takes a later, legitimate one for new: "<investigation>:<generation>".
+	HeaderReplayID = "replay_id"
+)
+
+// SkipReason says why an investigation was left alone.
+type SkipReason string
+
+const (
+	// AlreadyQueued: an earlier redrive of it is on its way.
+	AlreadyQueued SkipReason = "already_queued"
+	// TaskSubject: it is about a task, which is resolved through its steps.
+	TaskSubject SkipReason = "task_subject"
+	// NotPending: it was closed.
+	NotPending SkipReason = "not_pending"
+	// PayloadGone: its letter refers to a message that is no longer where it was.
+	PayloadGone SkipReason = "payload_gone"
+	// PayloadTooLarge: the message is larger than the outbox takes.
+	PayloadTooLarge SkipReason = "payload_too_large"
+	// NoTarget: the letter does not say where the message came from, and no target was given.
+	NoTarget SkipReason = "no_target"
+	// Busy: the relay has its key in work; ask again.
+	Busy SkipReason = "busy"
+	// KeyHalted: another event halts its key, which only that one can set going; the message would wait behind it.
+	KeyHalted SkipReason = "key_halted"
+	// HaltsKey: it halts its key, and was to be changed or sent elsewhere. Only the event itself, in its place, sets
+	// its key going; anything else would wait behind it, or leave the key halted for good.
+	HaltsKey SkipReason = "halts_key"
+	// Arrived: its event was put back by hand, and has arrived.
+	Arrived SkipReason = "delivered"
+	// NoRetryTopic: it was to go to the retry topic of the consumer group that failed, and its letter names none.
+	NoRetryTopic SkipReason = "no_retry_topic"
+	// Refused: the outbox does not take the message as it is.
+	Refused SkipReason = "refused"
+	// HoldsKey: it was to be purged without letting go of the key that it holds.
+	HoldsKey SkipReason = "holds_key"
+	// EntryPurged: the investigation is gone.
+	EntryPurged SkipReason = "purged"
+)
+
+// SkipReasons returns every reason.
+func SkipReasons() []SkipReason {
+	return []SkipReason{AlreadyQueued, TaskSubject, NotPending, PayloadGone, PayloadTooLarge, NoTarget, Busy, KeyHalted,
+		HaltsKey, Arrived, NoRetryTopic, Refused, HoldsKey, EntryPurged}
+}
+
+// TargetGroup as a target is the retry topic of the consumer group that failed, which its letters name in the header
+// outbox.HeaderRetryTopic: the other groups of the topic do not get the message again.
+const TargetGroup = "group"
+
+// Explain says what a reason means and what to do.
+func (r SkipReason) Explain() string {
+	switch r {
+	case AlreadyQueued:
+		return "a redrive of it is on its way"
+	case TaskSubject:
+		return "it is about a task: repair its steps, or retry the task"
+	case NotPending:
+		return "it is closed"
+	case PayloadGone:
+		return "its message was too large for the letter, and its event is no longer in the outbox"
+	case PayloadTooLarge:
+		return "its message is larger than the outbox takes; raise the limit with postrider.outbox_set_max_payload_bytes"
+	case NoTarget:
+		return "its letter does not say where it came from; give a target topic"
+	case Busy:
+		return "the relay has its key in work; ask again"
+	case KeyHalted:
+		return "another event halts its key; redrive or skip that one first"
+	case HaltsKey:
+		return "it halts its key: redrive it as it is, or let its key go first (postrider outbox release)"
+	case Arrived:
+		return "its event was put back by hand and has arrived; close it"
+	case NoRetryTopic:
+		return "its letter names no retry topic of a consumer group; give a target topic"
+	case Refused:
+		return "the outbox does not take its message as it is; edit it"
+	case HoldsKey:
+		return "it holds a key: redrive it, or purge it and let its key go (release_keys)"
+	case EntryPurged:
+		return "it was purged"
+	}
+	return string(r)
+}
+
+// Skip is an investigation that was left alone.
+type Skip struct {
+	Entry  uuid.UUID
+	Reason SkipReason
+}
+
+// Edit changes a message before it is sent again. The letter keeps the original.
+type Edit struct {
+	// Payload replaces the payload, where not nil; an empty one is an empty value.
+	Payload []byte
+	// Tombstone replaces the payload by Kafka's null.
+	Tombstone bool
+	// Headers replace those of the message, where not nil.
+	Headers []outbox.Header
+}
+
+// ErrRequest is wrapped by errors about what was asked for.
+var ErrRequest = errors.New("redrive refused")
+
+// RedriveRequest asks for messages to be sent again.
+type RedriveRequest struct {
+	// Entries are the investigations, each once. Required.
+	Entries []uuid.UUID
+	// Target is the topic to send to, or TargetGroup. Defaults to where each message was bound for or came from.
+	Target string
+	// Edit, if not nil, changes the message; then there must be one entry.
+	Edit *Edit
+	// Operation is the operation that asks, if any.
+	Operation uuid.UUID
+	// Actor is who asks. Required.
+	Actor string
+}
+
+// Check says what is wrong with a request.
+func (r RedriveRequest) Check() error {
+	seen := make(map[uuid.UUID]bool, len(r.Entries))
+	for _, id := range r.Entries {
+		if seen[id] {
+			return fmt.Errorf("%w: investigation %s is named twice", ErrRequest, id)
+		}
+		seen[id] = true
+	}
+	switch {
+	case len(r.Entries) == 0:
+		return fmt.Errorf("%w: no investigation is named", ErrRequest)
+	case r.Actor == "":
+		return fmt.Errorf("%w: nobody asks for it", ErrRequest)
+	case r.Edit != nil && len(r.Entries) != 1:
+		return fmt.Errorf("%w: %d investigations are named; a message is edited alone", ErrRequest, len(r.Entries))
+	case r.Edit != nil && r.Edit.Tombstone && r.Edit.Payload != nil:
+		return fmt.Errorf("%w: the edit has a payload and is a tombstone", ErrRequest)
+	}
+	if r.Target != "" {
+		if err := outbox.ValidTopic(r.Target); err != nil {
+			return fmt.Errorf("%w: target: %w", ErrRequest, err)
+		}
+	}
+	if r.Edit != nil {
+		for _, h := range r.Edit.Headers {
+			if outbox.Reserved(h.Name) {
+				return fmt.Errorf("%w: header %q belongs to postrider", ErrRequest, h.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// Requeued says what a redrive did.
+type Requeued struct {
+	Entries []uuid.UUID
+	Skipped []Skip
+}
+
+// Redriver sends dead letters' messages again.
+type Redriver interface {
+	// Redrive claims the investigations and writes their messages into the outbox, in their order per key, in
+	// one transaction with the audit log. An id that does not exist is an error that wraps ErrNotFound, a
+	// request that makes no sense one that wraps ErrRequest; then nothing was changed.
+	Redrive(ctx context.Context, r RedriveRequest) (Requeued, error)
+	// Follow looks for what became of redriven messages, limit of them in a transaction: investigations of delivered
+	// ones are closed, if resolve says so. It returns how many it has seen end. Where very many are on their way, a
+	// call sees a part of them, and the next one goes on from there.
+	Follow(ctx context.Context, limit int, resolve bool) (Followed, error)
+}
+
+// Followed counts redrives that ended.
+type Followed struct {
+	Delivered, CameBack int
+}

@@ -1,0 +1,127 @@
+package dlq
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ErrClosed is wrapped by errors about changing the status of an investigation that is closed: a closed one is
+// never re-opened, and what it came to stays what it came to.
+var ErrClosed = errors.New("the investigation is closed")
+
+// ErrHoldsKey is wrapped by errors about purging an investigation whose event halts its key.
+var ErrHoldsKey = errors.New("the investigation holds a key")
+
+// Change is what somebody writes into an investigation. Fields that are nil stay as they are.
+type Change struct {
+	// Status closes a pending investigation.
+	Status *Status
+	// Notes and ResolvedBy may be changed at any time. ResolvedBy defaults to Actor when Status closes it.
+	Notes, ResolvedBy *string
+	// Metadata replaces what is there: a JSON object, or JSON null.
+	Metadata json.RawMessage
+	// Assignee is who looks at it; empty is nobody.
+	Assignee *string
+	// Actor is who changes it. Required.
+	Actor string
+}
+
+// Bounds of what is written into investigations, in bytes.
+const (
+	MaxNotes    = 16 << 10
+	MaxName     = 255
+	MaxMetadata = 64 << 10
+)
+
+// Check says what is wrong with a change.
+func (c Change) Check() error {
+	switch {
+	case c.Actor == "":
+		return fmt.Errorf("%w: nobody makes the change", ErrRequest)
+	case c.Status != nil && !slices.Contains(Statuses(), *c.Status):
+		return fmt.Errorf("%w: resolution_status %q is not known; it is one of %v", ErrRequest, *c.Status, Statuses())
+	case c.Status == nil && c.Notes == nil && c.ResolvedBy == nil && c.Metadata == nil && c.Assignee == nil:
+		return fmt.Errorf("%w: nothing is to be changed", ErrRequest)
+	case c.Metadata != nil && (len(c.Metadata) > MaxMetadata || !objectOrNull(c.Metadata)):
+		return fmt.Errorf("%w: metadata must be a JSON object of at most %d bytes, without NUL characters", ErrRequest, MaxMetadata)
+	}
+	for _, text := range []struct {
+		name  string
+		value *string
+		limit int
+	}{{"resolution_notes", c.Notes, MaxNotes}, {"resolved_by", c.ResolvedBy, MaxName}, {"assignee", c.Assignee, MaxName}} {
+		if text.value != nil && (len(*text.value) > text.limit || storableText(*text.value, text.limit) != *text.value) {
+			return fmt.Errorf("%w: %s must be UTF-8 text without NUL characters of at most %d bytes", ErrRequest, text.name, text.limit)
+		}
+	}
+	return nil
+}
+
+func objectOrNull(raw json.RawMessage) bool {
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return false
+	}
+	_, object := v.(map[string]any)
+	return (object || v == nil) && storableJSON(raw)
+}
+
+// Purge removes investigations. Their letters stay, so that a late copy opens nothing.
+type Purge struct {
+	// Entries are the investigations, or nil; then OlderThan says which.
+	Entries []uuid.UUID
+	// OlderThan selects those opened before. Zero if Entries are given.
+	OlderThan time.Time
+	// Reason, if not empty, is a part of the error messages of those that OlderThan selects.
+	Reason string
+	// Limit is how many to remove at most, the oldest first. Required.
+	Limit int
+	// ReleaseKeys lets the keys go that investigations hold. Without it such ones are refused, or passed over
+	// where OlderThan selects. Defaults to false.
+	ReleaseKeys bool
+	// Actor is who removes them. Required.
+	Actor string
+}
+
+// Check says what is wrong with a purge.
+func (p Purge) Check() error {
+	switch {
+	case p.Actor == "":
+		return fmt.Errorf("%w: nobody purges", ErrRequest)
+	case (len(p.Entries) > 0) == !p.OlderThan.IsZero():
+		return fmt.Errorf("%w: give either ids or older_than", ErrRequest)
+	case len(p.Entries) > 0 && p.Reason != "":
+		return fmt.Errorf("%w: reason goes with older_than, not with ids", ErrRequest)
+	case storableText(p.Reason, MaxNotes) != p.Reason:
+		return fmt.Errorf("%w: reason must be UTF-8 text without NUL characters of at most %d bytes", ErrRequest, MaxNotes)
+	case p.Limit < 1:
+		return fmt.Errorf("%w: the limit is %d", ErrRequest, p.Limit)
+	case len(p.Entries) > p.Limit:
+		return fmt.Errorf("%w: %d ids are given; at most %d are purged at once", ErrRequest, len(p.Entries), p.Limit)
+	}
+	return nil
+}
+
+// Purged says what a purge did.
+type Purged struct {
+	// Entries is how many investigations were removed.
+	Entries int
+	// Holding is how many were passed over because they hold a key.
+	Holding int
+}
+
+// Desk changes single investigations, each change in one transaction with the audit log.
+type Desk interface {
+	// Change writes into an investigation, and returns it. Closing one whose event halts its key lets the key go. An unknown id is an error that wraps ErrNotFound, a
+	// change of the status of a closed one ErrClosed.
+	Change(ctx context.Context, entry uuid.UUID, c Change) (Entry, error)
+	// Purge removes investigations. An unknown id is an error that wraps ErrNotFound, one that holds a key
+	// ErrHoldsKey; then nothing is removed.
+	Purge(ctx context.Context, p Purge) (Purged, error)
+}

@@ -1,0 +1,303 @@
+-- The desk: groups of investigations, redrives and the operations that make many, who may do what, and
+-- what was done.
+
+create table postrider.dlq_group (
+    dlq_group_uuid      uuid primary key default postrider.uuid_generate_v7(),
+    fingerprint         text not null unique check (octet_length(fingerprint) <= 128),
+    fingerprint_version integer not null,
+    parts               jsonb not null check (jsonb_typeof(parts) = 'object'),
+    title               text not null,
+    topic               text,
+    state               text not null default 'new' check (state in ('new', 'ongoing', 'regressed', 'resolved', 'muted')),
+    muted_until         timestamptz,
+    total               bigint not null default 0,
+    pending             bigint not null default 0,
+    first_seen_at       timestamptz not null,
+    last_seen_at        timestamptz not null,
+    resolved_through    timestamptz,
+    last_entry_uuid     uuid,
+    note                text,
+    updated_at          timestamptz not null default now()
+);
+comment on table postrider.dlq_group is
+'Investigations of the same cause: those whose fingerprint is the same. The fingerprint is a hash of parts, which say why an investigation is here.';
+comment on column postrider.dlq_group.dlq_group_uuid is 'Identity.';
+comment on column postrider.dlq_group.fingerprint is 'Version, a colon and the hash of the parts.';
+comment on column postrider.dlq_group.fingerprint_version is 'Which rule made it; a new rule makes new groups and leaves the old ones.';
+comment on column postrider.dlq_group.parts is 'What the hash is of: error_code, error_class, message (normalised), topic, template.';
+comment on column postrider.dlq_group.title is 'One line for people.';
+comment on column postrider.dlq_group.topic is 'The topic that the messages were bound for or came from.';
+comment on column postrider.dlq_group.state is 'new (since the first one, until somebody acts or a day has passed), ongoing, regressed (came back after all were closed), resolved (none pending), muted (until muted_until, or for good).';
+comment on column postrider.dlq_group.muted_until is 'When a muted group becomes ongoing again; null is never.';
+comment on column postrider.dlq_group.total is 'Investigations that it ever had.';
+comment on column postrider.dlq_group.pending is 'Those that are open.';
+comment on column postrider.dlq_group.first_seen_at is 'When the first of its letters failed.';
+comment on column postrider.dlq_group.last_seen_at is 'When the newest one did.';
+comment on column postrider.dlq_group.resolved_through is 'Letters that failed until then do not make a resolved group regressed: they were on their way when it was resolved.';
+comment on column postrider.dlq_group.last_entry_uuid is 'Its newest investigation.';
+comment on column postrider.dlq_group.note is 'What people wrote about it.';
+comment on column postrider.dlq_group.updated_at is 'When it last changed.';
+create index dlq_group_seen on postrider.dlq_group (state, last_seen_at desc, dlq_group_uuid desc);
+comment on index postrider.dlq_group_seen is 'Listing by state, newest first.';
+
+alter table postrider.dlq_entry
+    add column dlq_group_uuid uuid references postrider.dlq_group,
+    add column attempts integer,
+    add column generation integer not null default 0,
+    add column assignee text;
+comment on column postrider.dlq_entry.dlq_group_uuid is 'Its group; null only for what was there before groups.';
+comment on column postrider.dlq_entry.attempts is 'Attempts of its newest letter (retry_count of the API).';
+comment on column postrider.dlq_entry.generation is 'How many redrives of it were begun.';
+comment on column postrider.dlq_entry.assignee is 'Who looks at it.';
+create index dlq_entry_group on postrider.dlq_entry (dlq_group_uuid, resolution_status, created_at, dlq_entry_uuid);
+comment on index postrider.dlq_entry_group is 'The investigations of a group.';
+create index dlq_entry_created on postrider.dlq_entry (created_at, dlq_entry_uuid);
+comment on index postrider.dlq_entry_created is 'Listing by age.';
+create index dlq_entry_updated on postrider.dlq_entry (updated_at, dlq_entry_uuid);
+comment on index postrider.dlq_entry_updated is 'Listing by the time of the last change.';
+
+create table postrider.dlq_operation (
+    dlq_operation_uuid uuid primary key default postrider.uuid_generate_v7(),
+    kind          text not null check (kind in ('redrive', 'resolve', 'purge')),
+    name          text not null,
+    actor         text not null,
+    state         text not null check (state in ('planned', 'canary', 'running', 'paused', 'halted', 'aborted', 'completed')),
+    scope         jsonb not null,
+    options       jsonb not null default '{}',
+    plan          jsonb not null default '{}',
+    reason        text,
+    items         bigint not null default 0,
+    done          bigint not null default 0,
+    skipped       bigint not null default 0,
+    failed        bigint not null default 0,
+    came_back     bigint not null default 0,
+    delivered     bigint not null default 0,
+    error         text,
+    next_at       timestamptz,
+    created_at    timestamptz not null default now(),
+    started_at    timestamptz,
+    treated_at    timestamptz,
+    finished_at   timestamptz,
+    updated_at    timestamptz not null default now()
+);
+comment on table postrider.dlq_operation is 'Redrives, resolutions and purges of many investigations at once. The scope is frozen when it is planned.';
+comment on column postrider.dlq_operation.dlq_operation_uuid is 'Identity.';
+comment on column postrider.dlq_operation.kind is 'redrive, resolve or purge.';
+comment on column postrider.dlq_operation.name is 'Given by who started it, for example the incident.';
+comment on column postrider.dlq_operation.actor is 'Who started it.';
+comment on column postrider.dlq_operation.state is 'planned (not begun), canary (the first few are out, the rest waits for them), running, paused (by somebody), halted (too many came back dead), aborted, completed.';
+comment on column postrider.dlq_operation.scope is 'What was asked for: ids, a filter or a group, and the cut-off time.';
+comment on column postrider.dlq_operation.options is 'target, rate (a second), canary (how many), halt_ratio, edits.';
+comment on column postrider.dlq_operation.plan is 'What it would do when it was planned: how many, bytes, topics, keys whose order is affected, already redriven.';
+comment on column postrider.dlq_operation.reason is 'Why, in the words of who started it.';
+comment on column postrider.dlq_operation.items is 'Investigations in its scope.';
+comment on column postrider.dlq_operation.done is 'Those that it has treated.';
+comment on column postrider.dlq_operation.skipped is 'Those that it left alone, each with its reason.';
+comment on column postrider.dlq_operation.failed is 'Those that it could not treat.';
+comment on column postrider.dlq_operation.came_back is 'Redriven ones that died again.';
+comment on column postrider.dlq_operation.delivered is 'Redriven ones that their topic acknowledged.';
+comment on column postrider.dlq_operation.error is 'Why it halted, or why its last batch failed, which is made again.';
+comment on column postrider.dlq_operation.next_at is 'When its next items are due, by its rate.';
+comment on column postrider.dlq_operation.created_at is 'When it was planned.';
+comment on column postrider.dlq_operation.started_at is 'When it began.';
+comment on column postrider.dlq_operation.treated_at is 'When its last item was treated; what was redriven may still be on its way.';
+comment on column postrider.dlq_operation.finished_at is 'When it ended.';
+comment on column postrider.dlq_operation.updated_at is 'When it last changed.';
+create index dlq_operation_open on postrider.dlq_operation (created_at) where state in ('canary', 'running', 'paused', 'halted', 'planned');
+comment on index postrider.dlq_operation_open is 'Operations that have not ended.';
+
+create table postrider.dlq_operation_item (
+    dlq_operation_uuid uuid not null references postrider.dlq_operation on delete cascade,
+    item               bigint not null,
+    dlq_entry_uuid     uuid not null,
+    state              text not null default 'waiting' check (state in ('waiting', 'done', 'skipped', 'failed')),
+    reason             text,
+    primary key (dlq_operation_uuid, item)
+);
+comment on table postrider.dlq_operation_item is 'The frozen scope of an operation, in the order in which it is treated: that of the outbox per key.';
+create index dlq_operation_item_waiting on postrider.dlq_operation_item (dlq_operation_uuid, item) where state = 'waiting';
+comment on index postrider.dlq_operation_item_waiting is 'What an operation has yet to treat, in order.';
+comment on column postrider.dlq_operation_item.dlq_operation_uuid is 'The operation.';
+comment on column postrider.dlq_operation_item.item is 'Place, from 1.';
+comment on column postrider.dlq_operation_item.dlq_entry_uuid is 'The investigation; it may be gone by now.';
+comment on column postrider.dlq_operation_item.state is 'waiting, done, skipped or failed.';
+comment on column postrider.dlq_operation_item.reason is 'Why it was skipped or failed, for example already_queued.';
+
+create table postrider.dlq_replay (
+    replay_id          text primary key check (octet_length(replay_id) <= 128),
+    dlq_entry_uuid     uuid not null,
+    generation         integer not null,
+    dlq_operation_uuid uuid references postrider.dlq_operation on delete set null,
+    letter_id          text,
+    outbox_id          bigint not null,
+    event_id           uuid not null,
+    in_place           boolean not null default false,
+    target             text not null,
+    edited             boolean not null default false,
+    actor              text not null,
+    episode            integer not null default 0,
+    outcome            text check (outcome in ('delivered', 'came_back')),
+    created_at         timestamptz not null default now(),
+    finished_at        timestamptz,
+    unique (dlq_entry_uuid, generation)
+);
+comment on table postrider.dlq_replay is 'Redrives: a dead letter''s message sent again. At most one per investigation is on its way.';
+comment on column postrider.dlq_replay.replay_id is 'Investigation and generation; sent as the header replay_id, so that consumers know a repeated one.';
+comment on column postrider.dlq_replay.dlq_entry_uuid is 'The investigation.';
+comment on column postrider.dlq_replay.generation is 'Which redrive of it this is, from 1.';
+comment on column postrider.dlq_replay.dlq_operation_uuid is 'The operation that made it, if any.';
+comment on column postrider.dlq_replay.letter_id is 'The letter that was sent again.';
+comment on column postrider.dlq_replay.outbox_id is 'outbox_event.id of the row that carries it.';
+comment on column postrider.dlq_replay.event_id is 'Its event id; a new one, unless the same row was put back.';
+comment on column postrider.dlq_replay.in_place is 'Whether the same row was put back (halt_key).';
+comment on column postrider.dlq_replay.target is 'The topic that it goes to.';
+comment on column postrider.dlq_replay.edited is 'Whether headers or payload were changed.';
+comment on column postrider.dlq_replay.actor is 'Who asked for it.';
+comment on column postrider.dlq_replay.episode is 'How many times that row had been given up when it was sent again.';
+comment on column postrider.dlq_replay.outcome is 'Null while it is on its way; then delivered, or came_back (given up again).';
+comment on column postrider.dlq_replay.created_at is 'When.';
+comment on column postrider.dlq_replay.finished_at is 'When its outcome was seen.';
+create unique index dlq_replay_one_open on postrider.dlq_replay (dlq_entry_uuid) where outcome is null;
+comment on index postrider.dlq_replay_one_open is 'At most one redrive of an investigation is on its way.';
+create index dlq_replay_open on postrider.dlq_replay (outbox_id, replay_id) where outcome is null;
+comment on index postrider.dlq_replay_open is 'Redrives whose outcome is looked for.';
+create index dlq_replay_event on postrider.dlq_replay (event_id);
+comment on index postrider.dlq_replay_event is 'Which redrive a dead letter came from.';
+create index dlq_replay_operation on postrider.dlq_replay (dlq_operation_uuid) where dlq_operation_uuid is not null;
+comment on index postrider.dlq_replay_operation is 'The redrives of an operation.';
+
+create table postrider.access_key (
+    access_key_id  text primary key,
+    secret_hash    bytea not null check (octet_length(secret_hash) = 32),
+    name           text not null,
+    scopes         text[] not null,
+    created_by     text not null,
+    created_at     timestamptz not null default now(),
+    expires_at     timestamptz,
+    last_used_at   timestamptz,
+    revoked_at     timestamptz
+);
+comment on table postrider.access_key is 'API keys: the public id and a SHA-256 of the secret, which is shown once and kept nowhere.';
+comment on column postrider.access_key.access_key_id is 'The part of the key that names it.';
+comment on column postrider.access_key.secret_hash is 'SHA-256 of the secret part. The secret has 256 random bits, so a slow hash would add nothing.';
+comment on column postrider.access_key.name is 'Whose it is or what for.';
+comment on column postrider.access_key.scopes is 'What it may do: read, read:payload, resolve, redrive, purge, admin.';
+comment on column postrider.access_key.created_by is 'Who made it.';
+comment on column postrider.access_key.created_at is 'When.';
+comment on column postrider.access_key.expires_at is 'Until when it works; null is for good.';
+comment on column postrider.access_key.last_used_at is 'When it was last used, to the minute.';
+comment on column postrider.access_key.revoked_at is 'Since when it works no more.';
+
+create table postrider.access_audit (
+    access_audit_id bigint generated always as identity primary key,
+    at          timestamptz not null default clock_timestamp(),
+    actor       text not null,
+    key_id      text,
+    action      text not null,
+    target_type text not null,
+    target_id   text,
+    request_id  text,
+    details     jsonb not null default '{}'
+);
+comment on table postrider.access_audit is 'What was changed by whom, written in the transaction of the change. Rows are added and never changed.';
+comment on column postrider.access_audit.access_audit_id is 'Order of writing.';
+comment on column postrider.access_audit.at is 'When.';
+comment on column postrider.access_audit.actor is 'Who: the name of the API key, or the database user of a command.';
+comment on column postrider.access_audit.key_id is 'The API key, if one was used.';
+comment on column postrider.access_audit.action is 'What, for example dlq.requeue.';
+comment on column postrider.access_audit.target_type is 'On what kind of thing: entry, group, operation, event, task, key, payload …';
+comment on column postrider.access_audit.target_id is 'On which.';
+comment on column postrider.access_audit.request_id is 'The request, as in the log and the answer.';
+comment on column postrider.access_audit.details is 'Before and after, or counts; never payloads or secrets.';
+create index access_audit_target on postrider.access_audit (target_type, target_id, access_audit_id);
+comment on index postrider.access_audit_target is 'What was done to one thing.';
+create function postrider.access_audit_keep() returns trigger language plpgsql as $$
+begin
+    raise exception using errcode = '42501', message = 'postrider: the audit log is only added to';
+end $$;
+comment on function postrider.access_audit_keep() is 'Refuses to change or remove what was written to the audit log.';
+create trigger access_audit_keep before update or delete on postrider.access_audit
+for each row execute function postrider.access_audit_keep();
+comment on trigger access_audit_keep on postrider.access_audit is 'The audit log is only added to.';
+create trigger access_audit_keep_all before truncate on postrider.access_audit
+for each statement execute function postrider.access_audit_keep();
+comment on trigger access_audit_keep_all on postrider.access_audit is 'The audit log is only added to.';
+
+create table postrider.access_answer (
+    access_key_id   text not null,
+    idempotency_key text not null check (octet_length(idempotency_key) between 1 and 255),
+    request_hash    bytea not null,
+    status          integer,
+    body            bytea,
+    created_at      timestamptz not null default now(),
+    primary key (access_key_id, idempotency_key)
+);
+comment on table postrider.access_answer is 'Answers to changing requests that had an Idempotency-Key, so that a repeated one changes nothing and gets the same answer.';
+comment on column postrider.access_answer.access_key_id is 'Who asked.';
+comment on column postrider.access_answer.idempotency_key is 'The Idempotency-Key of the request.';
+comment on column postrider.access_answer.request_hash is 'SHA-256 of method, path and body: the same key with another request is refused.';
+comment on column postrider.access_answer.status is 'Status of the answer; null while the first one is in work.';
+comment on column postrider.access_answer.body is 'Body of the answer.';
+comment on column postrider.access_answer.created_at is 'When; kept for a time that is set.';
+create index access_answer_age on postrider.access_answer (created_at);
+comment on index postrider.access_answer_age is 'Which are old enough to go.';
+
+create function postrider.outbox_resend(
+    p_event_id uuid, p_topic text, p_source bigint, p_source_event uuid, p_key bytea, p_key_referred boolean,
+    p_payload bytea, p_payload_referred boolean, p_headers jsonb, p_added jsonb)
+returns bigint language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    was    record;
+    there  boolean;
+    base   jsonb := p_headers;
+    new_id bigint;
+begin
+    select e.kind, e.key, e.payload, e.headers, e.task_uuid, e.max_attempts into was
+    from postrider.outbox_event e where e.id = p_source and e.event_id = p_source_event;
+    there := found;
+    if (p_key_referred or p_payload_referred) and not there then
+        return 0;
+    end if;
+    if p_payload_referred then
+        p_payload := was.payload;
+    end if;
+    if p_key_referred then
+        p_key := was.key;
+        base := was.headers;
+    end if;
+    if octet_length(p_payload) > postrider.outbox_max_payload_bytes() then
+        return -1;
+    end if;
+    if jsonb_typeof(base) = 'object' then
+        select coalesce(jsonb_agg(jsonb_build_array(h.key, h.value)), '[]') into base from jsonb_each(base) h;
+    end if;
+    -- Those of an earlier redrive go, so that they do not pile up; and ours, which a consumer that gave a message up
+    -- copied with the rest, and nameless ones, because the relay refuses both from whoever writes. Most have none.
+    if jsonb_path_exists(base, 'strict $[*] ? (@[0] == "" || @[0] == $added[*][0] || @[0] like_regex "^postrider-" flag "i")',
+                         jsonb_build_object('added', p_added)) then
+        select coalesce(jsonb_agg(h.pair order by h.place), '[]') into base
+        from jsonb_array_elements(base) with ordinality h(pair, place)
+        where h.pair->>0 <> '' and lower(left(h.pair->>0, 10)) <> 'postrider-'
+          and not exists (select from jsonb_array_elements(p_added) a where a->>0 = h.pair->>0);
+    end if;
+    base := base || p_added;
+    insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers, task_uuid, max_attempts)
+    values (p_event_id, coalesce(was.kind, 'event'), p_topic, p_key, p_payload, base, was.task_uuid, was.max_attempts)
+    returning id into new_id;
+    return new_id;
+end $$;
+comment on function postrider.outbox_resend(uuid, text, bigint, uuid, bytea, boolean, bytea, boolean, jsonb, jsonb) is
+'Writes a dead letter''s message as a new event, and returns its id. What the letter only refers to comes from the event that it is about: if that is gone, 0 is returned. -1 is returned for a payload beyond the limit. p_added are header pairs to set.';
+revoke all on function postrider.outbox_resend(uuid, text, bigint, uuid, bytea, boolean, bytea, boolean, jsonb, jsonb) from public;
+
+create function postrider.outbox_standing(p_ids bigint[], p_event_ids uuid[])
+returns table (place bigint, state text, episode integer)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+    select w.place, e.state::text, e.episode
+    from unnest(p_ids, p_event_ids) with ordinality w(id, event_id, place)
+    join postrider.outbox_event e on e.id = w.id and e.event_id = w.event_id
+$$;
+comment on function postrider.outbox_standing(bigint[], uuid[]) is
+'How events stand that were given up before: place in the arrays, state, and how often they were given up. Events that are gone are left out: those that had been published, or that no investigation needs.';
+revoke all on function postrider.outbox_standing(bigint[], uuid[]) from public;
