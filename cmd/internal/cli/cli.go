@@ -39,7 +39,10 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	if !c.begun && !errors.As(err, &usage) {
 		err = &usageError{err}
 	}
-	fmt.Fprint(stderr, report(err))
+	var spoken *spokenError
+	if !errors.As(err, &spoken) {
+		fmt.Fprint(stderr, report(err))
+	}
 	if errors.As(err, &usage) {
 		return ExitUsage
 	}
@@ -53,6 +56,12 @@ func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// spokenError is a failure that the output of the command has said.
+type spokenError struct{ err error }
+
+func (e *spokenError) Error() string { return e.err.Error() }
+func (e *spokenError) Unwrap() error { return e.err }
 
 // report renders an error for a terminal: further lines are indented, control characters shown.
 func report(err error) string {
@@ -100,7 +109,8 @@ or setting.`,
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}")
 	c.settings.bindCommon(root.PersistentFlags())
-	root.AddCommand(c.serve(), c.dev(), c.migrate(), c.outbox(), c.dlq(), c.task(), c.template(), c.archive(), c.config(), c.version())
+	root.AddCommand(c.serve(), c.dev(), c.migrate(), c.outbox(), c.dlq(), c.task(), c.template(), c.archive(),
+		c.doctor(), c.config(), c.version())
 	return root
 }
 
