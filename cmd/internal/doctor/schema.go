@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/migrations"
 	"github.com/postrider/postrider/relay/postgres"
@@ -36,6 +37,9 @@ func checkSchema(ctx context.Context, p *patient) ([]result, error) {
 		p.schemaReady = true
 		return warn("update this binary", "%v", err), nil
 	case err != nil:
+		// Who may not read the history, such as a writer, can be asked for its rights all the same.
+		var refused *pgconn.PgError
+		p.schemaReady = errors.As(err, &refused) && refused.Code == "42501"
 		return nil, err
 	}
 	p.schemaReady = true
