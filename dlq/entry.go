@@ -98,6 +98,18 @@ type Entry struct {
 	LastOccurredAt time.Time
 	// PredecessorUUID is the investigation of the same subject that was closed before this one opened.
 	PredecessorUUID uuid.UUID
+	// GroupUUID is the group of investigations of the same cause.
+	GroupUUID uuid.UUID
+	// Attempts is how often the newest letter's message was tried; nil where it does not say.
+	Attempts *int32
+	// Generation counts the redrives that were begun.
+	Generation int
+	// Assignee is who looks at it.
+	Assignee string
+	// Replay is where its newest redrive stands.
+	Replay ReplayState
+	// KeyHeld says that its event halts its key, whose later events wait. Only a Browser sets it.
+	KeyHeld bool
 	// Snapshot is the subject as it was, see the function Snapshot. Nil in lists.
 	Snapshot json.RawMessage
 	// Metadata is free for tags, tickets and tools.

@@ -90,6 +90,8 @@ type Letter struct {
 	CreatedAt time.Time
 	// TaskUUID is the task that the event belongs to, or that the letter is about.
 	TaskUUID uuid.UUID
+	// Template is namespace and name of the task's template, as namespace/name, for the letter of a task.
+	Template string
 	// TaskSnapshot is the task as it was, for the letter of a task; nil where it has none that can be stored.
 	TaskSnapshot json.RawMessage
 	// Metadata is what the investigation's begins with: an object, or nil.

@@ -3,6 +3,7 @@ package dlq
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -61,6 +62,16 @@ type Filter struct {
 	Subject Subject
 	// Topic, if not empty, is the only topic wanted.
 	Topic string
+	// ErrorCode, if not empty, is the only error code wanted.
+	ErrorCode string
+	// Group, if not uuid.Nil, is the only group wanted.
+	Group uuid.UUID
+	// Assignee, if not empty, is the only one wanted.
+	Assignee string
+	// Message, if not empty, is a part of the error message, in large or small letters.
+	Message string
+	// From and To, where not zero, bound the time when an investigation was opened, both inclusive.
+	From, To time.Time
 	// Limit is how many to return, at most MaxLimit. Defaults to DefaultLimit.
 	Limit int
 	// Offset is how many of the newest to pass over. Defaults to 0.

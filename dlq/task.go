@@ -34,6 +34,8 @@ const MaxTaskSnapshotBytes = 1 << 20
 type taskLetter struct {
 	LetterID       string          `json:"letter_id"`
 	TaskUUID       string          `json:"task_uuid"`
+	Namespace      string          `json:"namespace_name"`
+	Name           string          `json:"task_name"`
 	Reason         string          `json:"dlq_reason"`
 	OriginalState  string          `json:"original_state"`
 	DeadLetteredAt string          `json:"dead_lettered_at"`
@@ -127,6 +129,7 @@ func (t *taskLetter) describe(l *Letter) {
 	}
 	l.OriginalState = storableText(t.OriginalState, maxNameBytes)
 	l.OriginTopic = ""
+	l.Template = storableText(strings.Join(given(t.Namespace, t.Name), "/"), 2*maxNameBytes)
 	l.ErrorCode = storableText(t.ErrorCode, maxNameBytes)
 	l.ErrorMessage = storableText(t.ErrorMessage, maxMessageBytes)
 	if at, err := time.Parse(time.RFC3339Nano, t.DeadLetteredAt); err == nil {

@@ -64,6 +64,7 @@ func TestEmbeddedIsCommented(t *testing.T) {
 		union all
 		select 'routine ' || oid::regprocedure from pg_proc
 		where pronamespace = 'postrider'::regnamespace and obj_description(oid, 'pg_proc') is null
+		  and not exists (select 1 from pg_depend where objid = pg_proc.oid and deptype = 'e') -- of pg_trgm
 		union all
 		select 'type ' || oid::regtype from pg_type
 		where typnamespace = 'postrider'::regnamespace and typtype in ('e', 'd') and obj_description(oid, 'pg_type') is null

@@ -62,6 +62,7 @@ grant select, update, delete on postrider.outbox_event to postrider_relay;
 grant select, insert, update, delete on postrider.outbox_hold, postrider.outbox_hold_shard, postrider.outbox_batch to postrider_relay;
 grant select, delete on postrider.outbox_idempotency_key to postrider_relay;
 grant select, insert, update on postrider.dlq_entry, postrider.dlq_letter to postrider_relay;
+grant select, insert on postrider.dlq_group to postrider_relay;
 grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_generate_v7(),
     postrider.dlq_event_closed(uuid, integer), postrider.outbox_add_partitions(integer),
     postrider.outbox_drop_partition(interval, boolean), postrider.outbox_release(bigint), postrider.outbox_skip(bigint, text),

@@ -35,9 +35,13 @@ type Released struct {
 // Release ends the wait of a hold. A halted key and a stopped storm let all go that waits behind them, in
 // order; the event that halted the key stays dead-lettered. Any other hold is probed at once.
 func (s *Store) Release(ctx context.Context, holdID int64) (Released, error) {
+	return release(ctx, s.pool, holdID)
+}
+
+func release(ctx context.Context, db querier, holdID int64) (Released, error) {
 	var r Released
 	var key []byte
-	err := s.pool.QueryRow(ctx, releaseHold, holdID).Scan(&r.Scope, &r.Topic, &key, &r.Cause, &r.Draining)
+	err := db.QueryRow(ctx, releaseHold, holdID).Scan(&r.Scope, &r.Topic, &key, &r.Cause, &r.Draining)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, fmt.Errorf("hold %d: %w: it may have ended by itself", holdID, ErrNotFound)
 	}
@@ -63,6 +67,11 @@ func (s *Store) onEvent(ctx context.Context, id int64, query string, args ...any
 		_, err := tx.Exec(ctx, query, append([]any{id}, args...)...)
 		return err
 	})
+	return refusal(id, err)
+}
+
+// refusal makes an error of one of the functions what people are told.
+func refusal(id int64, err error) error {
 	var pg *pgconn.PgError
 	switch {
 	case errors.Is(err, errBusy):

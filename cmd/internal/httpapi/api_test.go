@@ -17,8 +17,8 @@ import (
 	"github.com/postrider/postrider/migrations/pgtest"
 )
 
-// desk is an API with a few operations, and keys in a real database.
-type desk struct {
+// frame is an API with a few operations, and keys in a real database.
+type frame struct {
 	*httptest.Server
 	t     *testing.T
 	keys  *access.Store
@@ -27,9 +27,9 @@ type desk struct {
 
 var errKnown = errors.New("known to Describe")
 
-func newDesk(t *testing.T, change func(*APIConfig)) *desk {
+func newFrame(t *testing.T, change func(*APIConfig)) *frame {
 	t.Helper()
-	d := &desk{t: t, keys: access.NewStore(pgtest.New(t).Pool(t))}
+	d := &frame{t: t, keys: access.NewStore(pgtest.New(t).Pool(t))}
 	do := func(answer func(context.Context, *Request) (any, error)) func(context.Context, *Request) (any, error) {
 		return func(ctx context.Context, r *Request) (any, error) {
 			d.calls.Add(1)
@@ -92,7 +92,7 @@ func newDesk(t *testing.T, change func(*APIConfig)) *desk {
 	return d
 }
 
-func (d *desk) key(scopes ...access.Scope) string {
+func (d *frame) key(scopes ...access.Scope) string {
 	d.t.Helper()
 	ctx := access.WithActor(d.t.Context(), access.Actor{Name: "test"})
 	_, token, err := d.keys.Create(ctx, access.NewKey{Name: "ada", Scopes: scopes})
@@ -113,7 +113,7 @@ type reply struct {
 }
 
 // ask sends a request; headers are name, value pairs.
-func (d *desk) ask(method, path, body string, headers ...string) reply {
+func (d *frame) ask(method, path, body string, headers ...string) reply {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), method, d.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -154,7 +154,7 @@ func (r reply) code() Code {
 
 func TestBothPathStyles(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, nil)
+	d := newFrame(t, nil)
 	key := d.key(access.Read)
 	for _, prefix := range prefixes {
 		if r := d.ask("GET", prefix+"/things?n=7", "", "X-API-Key", key); r.Status != 200 || string(r.Data) != `{"n":7}` {
@@ -172,7 +172,7 @@ func TestBothPathStyles(t *testing.T) {
 
 func TestWhoMayNot(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, nil)
+	d := newFrame(t, nil)
 	read := d.key(access.Read)
 	for name, c := range map[string]struct {
 		headers []string
@@ -211,7 +211,7 @@ func TestRoutesWithoutScopeAreRefused(t *testing.T) {
 
 func TestBadRequests(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, nil)
+	d := newFrame(t, nil)
 	key := d.key(access.Admin)
 	for _, c := range []struct {
 		method, path, body string
@@ -252,7 +252,7 @@ func TestBadRequests(t *testing.T) {
 
 func TestErrorsTellNoSecrets(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, func(c *APIConfig) { c.Timeout = 300 * time.Millisecond })
+	d := newFrame(t, func(c *APIConfig) { c.Timeout = 300 * time.Millisecond })
 	key := d.key(access.Admin)
 	for do, want := range map[string]int{"panic": 500, "fail": 500, "known": 409, "late": 503} {
 		r := d.ask("POST", "/v1/things", `{"do":"`+do+`"}`, "X-API-Key", key, "X-Request-Id", "my-id")
@@ -264,7 +264,7 @@ func TestErrorsTellNoSecrets(t *testing.T) {
 
 func TestRequestIDs(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, nil)
+	d := newFrame(t, nil)
 	key := d.key(access.Admin)
 	if r := d.ask("POST", "/v1/things", `{"do":"who"}`, "X-API-Key", key, "X-Request-Id", "a-1"); string(r.Data) != `{"actor":"ada","request":"a-1"}` {
 		t.Errorf("%s", r.Raw)
@@ -278,7 +278,7 @@ func TestRequestIDs(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, func(c *APIConfig) {
+	d := newFrame(t, func(c *APIConfig) {
 		c.Requests, c.Failures = access.NewLimiter(0.001, 2), access.NewLimiter(0.001, 2)
 	})
 	a, b := d.key(access.Read), d.key(access.Read)
@@ -302,7 +302,7 @@ func TestLimits(t *testing.T) {
 
 func TestIdempotencyKeys(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, nil)
+	d := newFrame(t, nil)
 	a, b := d.key(access.Admin), d.key(access.Admin)
 	first := d.ask("POST", "/v1/things", `{}`, "X-API-Key", a, "Idempotency-Key", "k")
 	again := d.ask("POST", "/v1/things", `{}`, "X-API-Key", a, "Idempotency-Key", "k")

@@ -1,3 +1,3 @@
-// Package httpapi serves a process over HTTP: whether it lives (/livez), whether it can do its
-// work (/readyz), and its metrics (/metrics).
+// Package httpapi serves a process over HTTP: whether it lives (/livez), whether it can do its work (/readyz), its
+// metrics (/metrics), and the desk: the operations of openapi.yaml, under /v1 and under /api/v1, for holders of keys.
 package httpapi

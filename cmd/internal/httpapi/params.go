@@ -131,6 +131,9 @@ func (r *Request) decode(into any) error {
 	if err != nil || media != "application/json" && !strings.HasSuffix(media, "+json") {
 		return refuse(UnsupportedMedia, "the body's Content-Type is %q; it must be application/json", shown(r.Header.Get("Content-Type")))
 	}
+	if !utf8.Valid(r.Body) { // the decoder would replace what it cannot read
+		return refuse(Validation, "the body is not UTF-8")
+	}
 	dec := json.NewDecoder(bytes.NewReader(r.Body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
@@ -167,4 +170,46 @@ func shown(s string) string {
 
 func nonEmpty(words []string) []string {
 	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" })
+}
+
+// only returns a part of the path that is a uuid, of an operation that has no parameters.
+func (r *Request) only(name string) (uuid.UUID, error) {
+	if err := r.unread(); err != nil {
+		return uuid.Nil, err
+	}
+	return r.id(name)
+}
+
+// bare is only, of an operation whose body has nothing to say.
+func (r *Request) bare(name string) (uuid.UUID, error) {
+	id, err := r.only(name)
+	if err != nil {
+		return id, err
+	}
+	return id, r.optional(&struct{}{})
+}
+
+// uuid returns a parameter that is a uuid; uuid.Nil where it is absent.
+func (r *Request) uuid(name string) (uuid.UUID, error) {
+	text, err := r.text(name)
+	if err != nil || text == "" {
+		return uuid.Nil, err
+	}
+	return parseID("parameter "+name, text)
+}
+
+// body is decode, of an operation that has no parameters.
+func (r *Request) body(into any) error {
+	if err := r.unread(); err != nil {
+		return err
+	}
+	return r.decode(into)
+}
+
+// optional is body, of an operation that also works without one.
+func (r *Request) optional(into any) error {
+	if len(r.Body) == 0 {
+		return r.unread()
+	}
+	return r.body(into)
 }

@@ -23,6 +23,13 @@ type Config struct {
 	CheckTimeout time.Duration
 	// Metrics are what /metrics shows. Required.
 	Metrics prometheus.Gatherer
+	// API answers what is under /v1/ and /api/. Defaults to none.
+	API http.Handler
+	// Timeout is how long an operation of the API may take; the answer has some seconds more to be read.
+	// Defaults to 25s.
+	Timeout time.Duration
+	// MaxBody is the largest body of a request, in bytes. Defaults to 1 MiB.
+	MaxBody int64
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
 }
@@ -46,6 +53,12 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 25 * time.Second
+	}
+	if cfg.MaxBody == 0 {
+		cfg.MaxBody = 1 << 20
+	}
 	log := cfg.Logger.With("component", "http")
 	listener, err := net.Listen("tcp", cfg.Address)
 	if err != nil {
@@ -53,12 +66,12 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{listener: listener, ready: newReadiness(cfg.Checks, cfg.CheckTimeout, log), log: log}
 	s.http = &http.Server{
-		Handler:  s.routes(cfg.Metrics),
+		Handler:  s.routes(cfg),
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		// A client that sends or reads slowly holds a connection no longer than this.
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       15 * time.Second,
-		WriteTimeout:      30 * time.Second,
+		WriteTimeout:      max(cfg.Timeout, 10*time.Second) + 20*time.Second, // of which reading may take 15
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
@@ -66,26 +79,31 @@ func New(cfg Config) (*Server, error) {
 }
 
 // routes is everything the server answers.
-func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
+func (s *Server) routes(cfg Config) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", live)
 	mux.Handle("GET /readyz", s.ready)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
+	mux.Handle("GET /metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError),
 		// A collector that fails takes only its own metrics away.
 		ErrorHandling:       promhttp.ContinueOnError,
 		MaxRequestsInFlight: 4,
 		Timeout:             10 * time.Second,
 	}))
-	return guarded(mux)
+	if cfg.API != nil {
+		mux.HandleFunc("GET /api/openapi.yaml", serveOpenAPI)
+		mux.Handle("/v1/", cfg.API)
+		mux.Handle("/api/", cfg.API)
+	}
+	return guarded(mux, cfg.MaxBody)
 }
 
 // guarded adds what every answer carries.
-func guarded(next http.Handler) http.Handler {
+func guarded(next http.Handler, maxBody int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
-		r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		next.ServeHTTP(w, r)
 	})
 }

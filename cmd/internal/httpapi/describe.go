@@ -1,0 +1,72 @@
+package httpapi
+
+import (
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/desk"
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/relay/postgres"
+	"github.com/postrider/postrider/relay/task"
+)
+
+// refusals are the errors of services that clients are told, each with its code. The first that fits counts.
+var refusals = []struct {
+	err  error
+	code Code
+}{
+	{dlq.ErrNotFound, NotFound},
+	{dlq.ErrClosed, Conflict},
+	{dlq.ErrHoldsKey, Conflict},
+	{dlq.ErrState, Conflict},
+	{dlq.ErrRequest, Validation},
+	{ledger.ErrNotFound, NotFound},
+	{ledger.ErrNotArchived, NotFound},
+	{ledger.ErrInvalid, Validation},
+	{ledger.ErrRefused, Conflict},
+	{ledger.ErrExists, Conflict},
+	{postgres.ErrNotFound, NotFound},
+	{postgres.ErrRefused, Conflict},
+	{access.ErrNotFound, NotFound},
+	{access.ErrInvalid, Validation},
+	{desk.ErrRequest, Validation},
+	{desk.ErrBusy, Conflict},
+}
+
+// Describe is what clients are told of errors of the services; nil is nothing.
+func Describe(err error) *Error {
+	var invalid *task.InvalidError
+	if errors.As(err, &invalid) {
+		return &Error{Code: Validation, Message: err.Error(), Details: invalid.Problems}
+	}
+	for _, r := range refusals {
+		if errors.Is(err, r.err) {
+			return &Error{Code: r.code, Message: err.Error()}
+		}
+	}
+	return describeDatabase(err)
+}
+
+// describeDatabase tells what is the request's fault, and what passes, from what is ours.
+func describeDatabase(err error) *Error {
+	var refused *pgconn.PgError
+	var network net.Error
+	switch {
+	case errors.As(err, &refused):
+		switch {
+		case strings.HasPrefix(refused.Code, "22"): // data exceptions: NUL characters, numbers out of range
+			return refuse(Validation, "the database cannot hold a value of the request: %s", shown(refused.Message))
+		case strings.HasPrefix(refused.Code, "08"), strings.HasPrefix(refused.Code, "53"), strings.HasPrefix(refused.Code, "57P"),
+			refused.Code == "40001", refused.Code == "40P01", refused.Code == "55P03", refused.Code == "57014", refused.Code == "25006":
+			return refuse(Unavailable, "the database is busy or away; try again")
+		}
+	case errors.As(err, new(*pgconn.ConnectError)), errors.As(err, &network):
+		return refuse(Unavailable, "the database is away; try again")
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package httpapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+)
+
+func (s *Services) listKeys(ctx context.Context, r *Request) (any, error) {
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	keys, err := s.Access.List(ctx)
+	return notNull(keys), err
+}
+
+func (s *Services) createKey(ctx context.Context, r *Request) (any, error) {
+	var b struct {
+		Name      string         `json:"name"`
+		Scopes    []access.Scope `json:"scopes"`
+		ExpiresIn int64          `json:"expires_in_seconds"`
+	}
+	if err := r.body(&b); err != nil {
+		return nil, err
+	}
+	if r.Header.Get("Idempotency-Key") != "" {
+		return nil, refuse(Validation, "a key is shown once and kept nowhere, so its answer cannot be repeated: leave the Idempotency-Key out")
+	}
+	const century = 100 * 365 * 24 * 60 * 60
+	if b.ExpiresIn < 0 || b.ExpiresIn > century {
+		return nil, refuse(Validation, "expires_in_seconds is %d; it must be 0 (for good) to %d", b.ExpiresIn, int64(century))
+	}
+	k, token, err := s.Access.Create(ctx, access.NewKey{Name: b.Name, Scopes: b.Scopes, ExpiresIn: time.Duration(b.ExpiresIn) * time.Second})
+	if err != nil {
+		return nil, err
+	}
+	return Created{struct {
+		access.Key
+		Token string `json:"token"`
+	}{k, token}}, nil
+}
+
+func (s *Services) revokeKey(ctx context.Context, r *Request) (any, error) {
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	return s.Access.Revoke(ctx, r.PathValue("id"))
+}
+
+func (s *Services) listAudit(ctx context.Context, r *Request) (any, error) {
+	size, err := s.size(r)
+	if err != nil {
+		return nil, err
+	}
+	f := access.DoneFilter{Limit: size + 1}
+	for name, to := range map[string]*string{"actor": &f.Actor, "action": &f.Action, "target_type": &f.TargetType, "target_id": &f.TargetID} {
+		if *to, err = r.text(name); err != nil {
+			return nil, err
+		}
+	}
+	if f.From, err = r.when("from", false); err != nil {
+		return nil, err
+	}
+	if f.To, err = r.when("to", true); err != nil {
+		return nil, err
+	}
+	if f.Before, err = r.place("after"); err != nil {
+		return nil, err
+	}
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	done, err := s.Access.History(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	out := list[access.Done]{Items: notNull(done)}
+	if len(done) > size {
+		out.Items = done[:size]
+		out.Next = next(done[size-1].ID)
+	}
+	return out, nil
+}

@@ -1,0 +1,115 @@
+package httpapi
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/relay/ledger"
+)
+
+func (s *Services) listArchive(ctx context.Context, r *Request) (any, error) {
+	size, err := s.size(r)
+	if err != nil {
+		return nil, err
+	}
+	f := ledger.ArchiveFilter{Limit: size + 1}
+	if f.Namespace, err = r.text("namespace"); err != nil {
+		return nil, err
+	}
+	if f.Name, err = r.text("name"); err != nil {
+		return nil, err
+	}
+	final, err := r.oneOf("final_state", "", string(ledger.FinalComplete), string(ledger.FinalError), string(ledger.FinalCancelled), string(ledger.FinalDLQResolved))
+	if err != nil {
+		return nil, err
+	}
+	f.FinalState = ledger.FinalState(final)
+	if f.Before, err = r.archivePlace("after"); err != nil {
+		return nil, err
+	}
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	if f.Name != "" && f.Namespace == "" {
+		return nil, refuse(Validation, "name goes with namespace")
+	}
+	tasks, err := s.Archive.List(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	out := list[ledger.ArchivedTask]{Items: notNull(tasks)}
+	if len(tasks) > size {
+		out.Items = tasks[:size]
+		last := tasks[size-1]
+		place := last.ArchivedAt.UTC().Format(time.RFC3339Nano) + "_" + last.TaskUUID.String()
+		out.Next = &place
+	}
+	return out, nil
+}
+
+// archivePlace reads where a page of the archive begins: the next of the page before.
+func (r *Request) archivePlace(name string) (*ledger.ArchivePlace, error) {
+	text, err := r.text(name)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	at, id, _ := strings.Cut(text, "_")
+	when, whenErr := time.Parse(time.RFC3339Nano, at)
+	task, idErr := parseID(name, id)
+	if whenErr != nil || idErr != nil || when.Year() < 1 || when.Year() > 9999 {
+		return nil, refuse(Validation, "parameter %s is %q; it must be the next of an earlier answer", name, shown(text))
+	}
+	return &ledger.ArchivePlace{ArchivedAt: when, TaskUUID: task}, nil
+}
+
+func (s *Services) archiveStatistics(ctx context.Context, r *Request) (any, error) {
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	stats, err := s.Archive.Statistics(ctx)
+	return notNull(stats), err
+}
+
+func (s *Services) archivedTask(ctx context.Context, r *Request) (any, error) {
+	id, err := r.only("id")
+	if err != nil {
+		return nil, err
+	}
+	return s.Archive.Task(ctx, id)
+}
+
+func (s *Services) archivedStep(ctx context.Context, r *Request) (any, error) {
+	id, err := r.only("id")
+	if err != nil {
+		return nil, err
+	}
+	step, err := r.id("step")
+	if err != nil {
+		return nil, err
+	}
+	return s.Archive.Step(ctx, id, step)
+}
+
+func ofArchived[T any](ctx context.Context, r *Request, read func(context.Context, uuid.UUID) ([]T, error)) (any, error) {
+	id, err := r.only("id")
+	if err != nil {
+		return nil, err
+	}
+	found, err := read(ctx, id)
+	return notNull(found), err
+}
+
+func (s *Services) archivedSteps(ctx context.Context, r *Request) (any, error) {
+	return ofArchived(ctx, r, s.Archive.Steps)
+}
+
+func (s *Services) archivedTransitions(ctx context.Context, r *Request) (any, error) {
+	return ofArchived(ctx, r, s.Archive.Transitions)
+}
+
+func (s *Services) archivedStepTransitions(ctx context.Context, r *Request) (any, error) {
+	return ofArchived(ctx, r, s.Archive.StepTransitions)
+}

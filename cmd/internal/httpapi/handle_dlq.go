@@ -1,0 +1,319 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// entryFilter reads the parameters that select investigations. reason is a part of the message, as Q has it;
+// dlq_reason is T's.
+func entryFilter(r *Request) (f dlq.Filter, err error) {
+	status, err := r.oneOf("resolution_status", words("", dlq.Statuses())...)
+	if err != nil {
+		return f, err
+	}
+	reason, err := r.oneOf("dlq_reason", words("", dlq.Reasons())...)
+	if err != nil {
+		return f, err
+	}
+	subject, err := r.oneOf("subject_type", "", string(dlq.SubjectEvent), string(dlq.SubjectTask), string(dlq.SubjectRecord))
+	if err != nil {
+		return f, err
+	}
+	f.Status, f.Reason, f.Subject.Type = dlq.Status(status), dlq.Reason(reason), dlq.SubjectType(subject)
+	for name, to := range map[string]*string{"subject_id": &f.Subject.ID, "topic": &f.Topic, "error_code": &f.ErrorCode, "assignee": &f.Assignee, "reason": &f.Message} {
+		if *to, err = r.text(name); err != nil {
+			return f, err
+		}
+	}
+	if f.Group, err = r.uuid("group"); err != nil {
+		return f, err
+	}
+	if f.From, err = r.when("from", false); err != nil {
+		return f, err
+	}
+	f.To, err = r.when("to", true)
+	return f, err
+}
+
+// words are the values of a parameter: otherwise, for absent, and those that there are.
+func words[T ~string](otherwise string, values []T) []string {
+	out := []string{otherwise}
+	for _, v := range values {
+		out = append(out, string(v))
+	}
+	return out
+}
+
+func (s *Services) listEntries(ctx context.Context, r *Request) (any, error) {
+	p, err := s.page(r)
+	if err != nil {
+		return nil, err
+	}
+	f, err := entryFilter(r)
+	if err != nil {
+		return nil, err
+	}
+	by, err := r.oneOf("order_by", string(dlq.ByCreated), string(dlq.ByUpdated))
+	if err != nil {
+		return nil, err
+	}
+	dir, err := r.oneOf("order_dir", "desc", "asc")
+	if err != nil {
+		return nil, err
+	}
+	after, err := r.text("after")
+	if err != nil {
+		return nil, err
+	}
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	f.Limit, f.Offset = p.Size, p.Offset
+	found, err := s.Browser.Find(ctx, dlq.Search{Filter: f, OrderBy: dlq.OrderBy(by), Ascending: dir == "asc", After: after})
+	if err != nil {
+		return nil, err
+	}
+	items := make([]entryView, len(found.Entries))
+	for i, e := range found.Entries {
+		items[i] = viewEntry(e)
+	}
+	return struct {
+		Items      []entryView `json:"items"`
+		Page       int         `json:"page"`
+		PageSize   int         `json:"page_size"`
+		Total      int64       `json:"total"`
+		TotalExact bool        `json:"total_exact"`
+		Next       *string     `json:"next"`
+	}{items, p.Page, p.Size, found.Total, found.TotalExact, given(found.Next)}, nil
+}
+
+// getEntry finds an investigation by its own id, or the newest one by its task's.
+func (s *Services) getEntry(ctx context.Context, r *Request) (any, error) {
+	id, err := r.only("id")
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.Browser.Show(ctx, id)
+	if errors.Is(err, dlq.ErrNotFound) {
+		d, err = s.Browser.ShowSubject(ctx, dlq.Subject{Type: dlq.SubjectTask, ID: id.String()})
+	}
+	if errors.Is(err, dlq.ErrNotFound) {
+		return nil, refuse(NotFound, "there is no investigation %s, nor one of a task with this id", id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.Access.History(ctx, access.DoneFilter{TargetType: "entry", TargetID: d.UUID.String()})
+	return viewDetail(d, done), err
+}
+
+func (s *Services) changeEntry(ctx context.Context, r *Request) (any, error) {
+	id, err := r.only("id")
+	if err != nil {
+		return nil, err
+	}
+	var b struct {
+		Status     *dlq.Status     `json:"resolution_status"`
+		Notes      *string         `json:"resolution_notes"`
+		Alias      *string         `json:"notes"`
+		ResolvedBy *string         `json:"resolved_by"`
+		Metadata   json.RawMessage `json:"metadata"`
+		Assignee   *string         `json:"assignee"`
+	}
+	if err := r.body(&b); err != nil {
+		return nil, err
+	}
+	if b.Notes != nil && b.Alias != nil {
+		return nil, refuse(Validation, "notes means the same as resolution_notes; give one of them")
+	}
+	if b.Alias != nil {
+		b.Notes = b.Alias
+	}
+	e, err := s.Desk.Change(ctx, id, dlq.Change{Status: b.Status, Notes: b.Notes, ResolvedBy: b.ResolvedBy, Metadata: b.Metadata, Assignee: b.Assignee, Actor: r.Actor.Name})
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Success bool      `json:"success"`
+		Message string    `json:"message"`
+		UUID    uuid.UUID `json:"dlq_entry_uuid"`
+		Entry   entryView `json:"entry"`
+	}{true, "Investigation status updated", e.UUID, viewEntry(e)}, nil
+}
+
+// editBody is how a message is changed before it is sent again.
+type editBody struct {
+	Payload   json.RawMessage `json:"payload"`
+	Base64    *[]byte         `json:"payload_base64"`
+	Text      *string         `json:"payload_text"`
+	Tombstone bool            `json:"tombstone"`
+	Headers   json.RawMessage `json:"headers"`
+}
+
+func (b *editBody) edit() (*dlq.Edit, error) {
+	e := &dlq.Edit{Tombstone: b.Tombstone}
+	ways := 0
+	if b.Payload != nil {
+		ways, e.Payload = ways+1, b.Payload
+	}
+	if b.Base64 != nil {
+		ways, e.Payload = ways+1, *b.Base64
+	}
+	if b.Text != nil {
+		ways, e.Payload = ways+1, []byte(*b.Text)
+	}
+	if b.Tombstone {
+		ways++
+	}
+	switch {
+	case ways > 1:
+		return nil, refuse(Validation, "edit gives the payload in %d ways; give payload, payload_text, payload_base64 or tombstone", ways)
+	case ways == 0 && b.Headers == nil:
+		return nil, refuse(Validation, "edit changes nothing; leave it out")
+	}
+	if b.Headers != nil {
+		hs, err := outbox.ParseHeaders(b.Headers)
+		if err != nil {
+			return nil, refuse(Validation, "edit: %s", shown(err.Error()))
+		}
+		if e.Headers = hs; hs == nil {
+			e.Headers = []outbox.Header{}
+		}
+	}
+	return e, nil
+}
+
+func (s *Services) requeue(ctx context.Context, r *Request) (any, error) {
+	began := time.Now()
+	var b struct {
+		IDs    []string  `json:"ids"`
+		Target string    `json:"target"`
+		Edit   *editBody `json:"edit"`
+	}
+	if err := r.body(&b); err != nil {
+		return nil, err
+	}
+	ids, err := entryIDs(b.IDs, s.RequeueLimit)
+	if err != nil {
+		return nil, err
+	}
+	req := dlq.RedriveRequest{Entries: ids, Target: b.Target, Actor: r.Actor.Name}
+	if b.Edit != nil {
+		if !r.Actor.May(access.Edit) {
+			return nil, refuse(Forbidden, "changing a message before it is sent again needs the scope %s, which the key %q does not have", access.Edit, r.Actor.Name)
+		}
+		if req.Edit, err = b.Edit.edit(); err != nil {
+			return nil, err
+		}
+	}
+	done, err := s.Redriver.Redrive(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	s.say("dlq.requeue", began, "requeued", len(done.Entries), "skipped", len(done.Skipped), "actor", r.Actor.Name, "request_id", r.Actor.RequestID)
+	return viewRequeued(ids, done), nil
+}
+
+// entryIDs reads 1 to limit ids of investigations. One that is given twice counts once.
+func entryIDs(texts []string, limit int) ([]uuid.UUID, error) {
+	if len(texts) == 0 || len(texts) > limit {
+		return nil, refuse(Validation, "ids has %d elements; it must have 1 to %d", len(texts), limit)
+	}
+	ids := make([]uuid.UUID, 0, len(texts))
+	seen := map[uuid.UUID]bool{}
+	for _, text := range texts {
+		id, err := parseID("an element of ids", text)
+		if err != nil {
+			return nil, err
+		}
+		if !seen[id] {
+			ids, seen[id] = append(ids, id), true
+		}
+	}
+	return ids, nil
+}
+
+func (s *Services) purgeEntries(ctx context.Context, r *Request) (any, error) {
+	began := time.Now()
+	var b struct {
+		IDs         []string `json:"ids"`
+		OlderThan   *string  `json:"older_than"`
+		Reason      string   `json:"reason"`
+		ReleaseKeys bool     `json:"release_keys"`
+	}
+	if err := r.body(&b); err != nil {
+		return nil, err
+	}
+	if (b.IDs != nil) == (b.OlderThan != nil) {
+		return nil, refuse(Validation, "give either ids or older_than")
+	}
+	p := dlq.Purge{Reason: b.Reason, Limit: s.PurgeLimit, ReleaseKeys: b.ReleaseKeys, Actor: r.Actor.Name}
+	if b.IDs != nil {
+		var err error
+		if p.Entries, err = entryIDs(b.IDs, s.PurgeLimit); err != nil {
+			return nil, err
+		}
+	} else {
+		at, ok := parseTime(*b.OlderThan, false)
+		if !ok || at.IsZero() {
+			return nil, refuse(Validation, "older_than is %q; it must be a date (2026-01-31) or a time (2026-01-31T08:00:00Z)", shown(*b.OlderThan))
+		}
+		p.OlderThan = at
+	}
+	done, err := s.Desk.Purge(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	s.say("dlq.purge", began, "purged", done.Entries, "reason", b.Reason, "actor", r.Actor.Name, "request_id", r.Actor.RequestID)
+	return map[string]int{"purged": done.Entries, "holding": done.Holding}, nil
+}
+
+func (s *Services) dlqStats(ctx context.Context, r *Request) (any, error) {
+	began := time.Now()
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	st, err := s.Browser.Stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.say("dlq.stats", began, "total", st.Total, "last_24h", st.Last24h, "distinct_reasons", len(st.ByReason))
+	return viewStats(st), nil
+}
+
+// revealLetter shows the bytes of a letter. Who looked is in the audit log before it is shown.
+func (s *Services) revealLetter(ctx context.Context, r *Request) (any, error) {
+	id, err := r.id("id")
+	if err != nil {
+		return nil, err
+	}
+	req := dlq.RevealRequest{Entry: id, Actor: r.Actor.Name}
+	if req.LetterID, err = r.text("letter_id"); err != nil {
+		return nil, err
+	}
+	if req.Reason, err = r.text("why"); err != nil {
+		return nil, err
+	}
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	l, err := s.Revealer.Reveal(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		letterView
+		Key     *shownBytes     `json:"key"`
+		Payload *shownBytes     `json:"payload"`
+		Headers json.RawMessage `json:"headers"`
+	}{viewLetter(l), showBytes(l.Key, false), showBytes(l.Payload, true), outbox.MarshalHeaders(l.Headers)}, nil
+}

@@ -1,0 +1,222 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/cmd/internal/desk"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/postgres"
+)
+
+func (s *Services) listEvents(ctx context.Context, r *Request) (any, error) {
+	size, err := s.size(r)
+	if err != nil {
+		return nil, err
+	}
+	f := relay.EventFilter{Limit: size}
+	if f.Status, err = r.oneOf("status", append([]string{""}, relay.EventStatuses()...)...); err != nil {
+		return nil, err
+	}
+	if f.Topic, err = r.text("topic"); err != nil {
+		return nil, err
+	}
+	if f.EventID, err = r.uuid("event_id"); err != nil {
+		return nil, err
+	}
+	if f.TaskUUID, err = r.uuid("task_uuid"); err != nil {
+		return nil, err
+	}
+	if f.Before, err = r.place("after"); err != nil {
+		return nil, err
+	}
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	page, err := s.Outbox.Store().Events(ctx, f)
+	return list[relay.EventStatus]{notNull(page.Events), next(page.Next)}, err
+}
+
+// event reads the number of an event from the path, and refuses parameters.
+func (r *Request) event() (int64, error) {
+	if err := r.unread(); err != nil {
+		return 0, err
+	}
+	return r.row("id")
+}
+
+func (s *Services) getEvent(ctx context.Context, r *Request) (any, error) {
+	id, err := r.event()
+	if err != nil {
+		return nil, err
+	}
+	return s.Outbox.Store().Event(ctx, id)
+}
+
+// shownBytes is bytes as JSON, text or base64, whichever fits first.
+type shownBytes struct {
+	Encoding string `json:"encoding"`
+	Value    any    `json:"value"`
+}
+
+func showBytes(b []byte, value bool) *shownBytes {
+	switch {
+	case b == nil:
+		return nil
+	case value && json.Valid(b) && utf8.Valid(b):
+		return &shownBytes{"json", json.RawMessage(b)}
+	case utf8.Valid(b):
+		return &shownBytes{"text", string(b)}
+	}
+	return &shownBytes{"base64", base64.StdEncoding.EncodeToString(b)}
+}
+
+// revealEvent shows what an event carries. That somebody looked is written before it is shown.
+func (s *Services) revealEvent(ctx context.Context, r *Request) (any, error) {
+	id, err := r.event()
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.Outbox.Store().EventBytes(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Access.Look(ctx, "payload.reveal", "event", strconv.FormatInt(id, 10), map[string]any{"event_id": b.EventID}); err != nil {
+		return nil, err
+	}
+	return struct {
+		ID      string          `json:"id"`
+		EventID uuid.UUID       `json:"event_id"`
+		Key     *shownBytes     `json:"key"`
+		Payload *shownBytes     `json:"payload"`
+		Headers json.RawMessage `json:"headers"`
+	}{strconv.FormatInt(id, 10), b.EventID, showBytes(b.Key, false), showBytes(b.Payload, true), b.Headers}, nil
+}
+
+// after answers a change of an event with the event.
+func (s *Services) after(ctx context.Context, id int64, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s.Outbox.Store().Event(ctx, id)
+}
+
+func (s *Services) skipEvent(ctx context.Context, r *Request) (any, error) {
+	id, err := r.event()
+	if err != nil {
+		return nil, err
+	}
+	var b struct {
+		Reason string `json:"reason"`
+	}
+	if err := r.body(&b); err != nil {
+		return nil, err
+	}
+	if b.Reason == "" || len(b.Reason) > 4096 {
+		return nil, refuse(Validation, "reason has %d bytes; it must say why in 1 to 4096", len(b.Reason))
+	}
+	return s.after(ctx, id, s.Outbox.Skip(ctx, r.Actor.Name, id, b.Reason))
+}
+
+func (s *Services) redriveEvent(ctx context.Context, r *Request) (any, error) {
+	id, err := r.event()
+	if err == nil {
+		err = r.optional(&struct{}{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.after(ctx, id, s.Outbox.Redrive(ctx, r.Actor.Name, id))
+}
+
+func (s *Services) purgeDelivered(ctx context.Context, r *Request) (any, error) {
+	var b struct {
+		OlderThan string `json:"older_than"`
+		Limit     int    `json:"limit"`
+		From      string `json:"from"`
+	}
+	if err := r.body(&b); err != nil {
+		return nil, err
+	}
+	at, ok := parseTime(b.OlderThan, false)
+	if !ok {
+		return nil, refuse(Validation, "older_than is %q; it must be a date (2026-01-31) or a time (2026-01-31T08:00:00Z)", shown(b.OlderThan))
+	}
+	done, err := s.Outbox.Purge(ctx, r.Actor.Name, desk.PurgeDelivered{OlderThan: at, Rows: b.Limit, From: b.From})
+	if err != nil {
+		return nil, err
+	}
+	answer := struct {
+		Purged int     `json:"purged"`
+		Next   *string `json:"next"`
+	}{Purged: done.Rows}
+	if done.More {
+		answer.Next = &done.Next
+	}
+	return answer, nil
+}
+
+func (s *Services) listHolds(ctx context.Context, r *Request) (any, error) {
+	size, err := s.size(r)
+	if err != nil {
+		return nil, err
+	}
+	f := postgres.HoldFilter{Limit: size}
+	if f.Topic, err = r.text("topic"); err != nil {
+		return nil, err
+	}
+	causes := []string{""}
+	for _, c := range relay.Causes() {
+		causes = append(causes, string(c))
+	}
+	cause, err := r.oneOf("cause", causes...)
+	if err != nil {
+		return nil, err
+	}
+	f.Cause = relay.Cause(cause)
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	holds, err := s.Outbox.Store().Holds(ctx, f)
+	return notNull(holds), err
+}
+
+func (s *Services) releaseHold(ctx context.Context, r *Request) (any, error) {
+	id, err := r.event()
+	if err == nil {
+		err = r.optional(&struct{}{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.Outbox.Release(ctx, r.Actor.Name, id)
+}
+
+func (s *Services) status(ctx context.Context, r *Request) (any, error) {
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	outbox, err := s.Outbox.Store().Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	outbox.Holds = notNull(outbox.Holds)
+	detector, err := s.Tasks.Ledger().DetectorStatus(ctx)
+	if err != nil {
+		return nil, err
+	}
+	operations, err := s.Operations.ListOperations(ctx, true, 100)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]operationView, len(operations))
+	for i, o := range operations {
+		views[i] = viewOperation(o)
+	}
+	return map[string]any{"outbox": outbox, "detector": detector, "operations": views}, nil
+}

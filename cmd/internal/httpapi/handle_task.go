@@ -1,0 +1,262 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/relay/ledger"
+)
+
+func (s *Services) listTasks(ctx context.Context, r *Request) (any, error) {
+	p, err := s.page(r)
+	if err != nil {
+		return nil, err
+	}
+	f := ledger.Filter{Limit: p.Size, Offset: p.Offset}
+	for name, to := range map[string]*string{"namespace": &f.Namespace, "name": &f.Name, "version": &f.Version, "status": &f.State} {
+		if *to, err = r.text(name); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	tasks, more, err := s.Tasks.Ledger().List(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Items    []ledger.Task `json:"items"`
+		Page     int           `json:"page"`
+		PageSize int           `json:"page_size"`
+		More     bool          `json:"more"`
+	}{notNull(tasks), p.Page, p.Size, more}, nil
+}
+
+func (s *Services) createTask(ctx context.Context, r *Request) (any, error) {
+	var b struct {
+		Namespace      string          `json:"namespace_name"`
+		Name           string          `json:"task_name"`
+		Version        string          `json:"version"`
+		Context        json.RawMessage `json:"context"`
+		Priority       int             `json:"priority"`
+		Steps          json.RawMessage `json:"workflow_steps"`
+		IdempotencyKey string          `json:"idempotency_key"`
+		UUID           *uuid.UUID      `json:"task_uuid"`
+	}
+	if err := r.body(&b); err != nil {
+		return nil, err
+	}
+	switch {
+	case b.Namespace == "" || b.Name == "":
+		return nil, refuse(Validation, "namespace_name and task_name are required; GET %s/templates lists them", r.Prefix)
+	case b.Priority < -1<<31 || b.Priority > 1<<31-1:
+		return nil, refuse(Validation, "priority is %d; it must be a 32-bit number", b.Priority)
+	}
+	n := ledger.NewTask{Namespace: b.Namespace, Name: b.Name, Version: b.Version, Context: unlessNull(b.Context), Priority: b.Priority,
+		Steps: unlessNull(b.Steps), IdempotencyKey: b.IdempotencyKey, Actor: r.Actor.Name}
+	if b.UUID != nil {
+		n.UUID = *b.UUID
+	}
+	id, err := s.Tasks.Create(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.Tasks.Ledger().Task(ctx, id)
+	return Created{t}, err
+}
+
+// unlessNull is nothing for a JSON null.
+func unlessNull(raw json.RawMessage) json.RawMessage {
+	if string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+// elsewhere says where a task is that the ledger does not have: in the archive, or nowhere.
+func (s *Services) elsewhere(ctx context.Context, id uuid.UUID, rest string, err error) (any, error) {
+	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		return nil, err
+	}
+	archived, err := s.Archive.Contains(ctx, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case archived:
+		return Moved{To: "/archive/tasks/" + id.String() + rest}, nil
+	}
+	return nil, refuse(NotFound, "there is no task %s", id)
+}
+
+func (s *Services) getTask(ctx context.Context, r *Request) (any, error) {
+	id, err := r.only("id")
+	if err != nil {
+		return nil, err
+	}
+	l := s.Tasks.Ledger()
+	if _, err := l.ArchiveOnRead(ctx, id); err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		return nil, err
+	}
+	t, err := l.Task(ctx, id)
+	if err != nil {
+		return s.elsewhere(ctx, id, "", err)
+	}
+	return t, nil
+}
+
+// ofTask answers with what a task has. None may mean that there is no task.
+func ofTask[T any](ctx context.Context, s *Services, r *Request, rest string, read func(context.Context, uuid.UUID) ([]T, error)) (any, error) {
+	id, err := r.only("id")
+	if err != nil {
+		return nil, err
+	}
+	found, err := read(ctx, id)
+	if err == nil && len(found) == 0 {
+		_, err = s.Tasks.Ledger().Task(ctx, id)
+	}
+	if err != nil {
+		return s.elsewhere(ctx, id, rest, err)
+	}
+	return notNull(found), nil
+}
+
+func (s *Services) taskSteps(ctx context.Context, r *Request) (any, error) {
+	return ofTask(ctx, s, r, "/workflow_steps", s.Tasks.Ledger().Steps)
+}
+
+func (s *Services) taskTransitions(ctx context.Context, r *Request) (any, error) {
+	return ofTask(ctx, s, r, "/transitions", s.Tasks.Ledger().Transitions)
+}
+
+func (s *Services) taskStepTransitions(ctx context.Context, r *Request) (any, error) {
+	return ofTask(ctx, s, r, "/step_transitions", s.Tasks.Ledger().StepTransitions)
+}
+
+func (s *Services) taskStep(ctx context.Context, r *Request) (any, error) {
+	id, err := r.only("id")
+	if err != nil {
+		return nil, err
+	}
+	step, err := r.id("step")
+	if err != nil {
+		return nil, err
+	}
+	return s.step(ctx, id, step)
+}
+
+func (s *Services) step(ctx context.Context, id, step uuid.UUID) (any, error) {
+	steps, err := s.Tasks.Ledger().Steps(ctx, id)
+	if err == nil && len(steps) == 0 {
+		_, err = s.Tasks.Ledger().Task(ctx, id)
+	}
+	if err != nil {
+		return s.elsewhere(ctx, id, "/workflow_steps/"+step.String(), err)
+	}
+	for _, one := range steps {
+		if one.UUID == step {
+			return one, nil
+		}
+	}
+	return nil, refuse(NotFound, "task %s has no step %s", id, step)
+}
+
+func (s *Services) actOnStep(ctx context.Context, r *Request) (any, error) {
+	id, err := r.only("id")
+	if err != nil {
+		return nil, err
+	}
+	step, err := r.id("step")
+	if err != nil {
+		return nil, err
+	}
+	var b struct {
+		Action  string          `json:"action"`
+		Notes   string          `json:"notes"`
+		Results json.RawMessage `json:"results"`
+	}
+	if err := r.body(&b); err != nil {
+		return nil, err
+	}
+	a := ledger.StepAction{Action: ledger.Action(strings.ReplaceAll(b.Action, "-", "_")), Notes: b.Notes, Actor: r.Actor.Name, Results: unlessNull(b.Results)}
+	switch a.Action {
+	case ledger.ActionRetry, ledger.ActionResetRetryCount, ledger.ActionCancel, ledger.ActionCompleteManually:
+	default:
+		return nil, refuse(Validation, "action is %q; it must be retry, reset_retry_count, cancel or complete_manually", shown(b.Action))
+	}
+	if _, err := s.Tasks.ActOnStep(ctx, id, step, a); err != nil {
+		return nil, err
+	}
+	t, err := s.Tasks.Ledger().Task(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.step(ctx, id, step)
+	return struct {
+		Step      any    `json:"workflow_step"`
+		TaskState string `json:"task_state"`
+	}{now, t.State}, err
+}
+
+func (s *Services) retryTask(ctx context.Context, r *Request) (any, error) {
+	id, err := r.bare("id")
+	if err != nil {
+		return nil, err
+	}
+	event, err := s.Tasks.Retry(ctx, id, r.Actor.Name)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Status  string    `json:"status"`
+		Task    uuid.UUID `json:"task_uuid"`
+		EventID uuid.UUID `json:"event_id"`
+	}{"retry_queued", id, event}, nil
+}
+
+func (s *Services) cancelTask(ctx context.Context, r *Request) (any, error) {
+	id, err := r.only("id")
+	if err != nil {
+		return nil, err
+	}
+	var b struct {
+		Notes string `json:"notes"`
+	}
+	if err := r.optional(&b); err != nil {
+		return nil, err
+	}
+	cancelled, err := s.Tasks.Cancel(ctx, id, r.Actor.Name, b.Notes)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.Tasks.Ledger().Task(ctx, id)
+	return struct {
+		Cancelled bool        `json:"cancelled"`
+		Task      ledger.Task `json:"task"`
+	}{cancelled, t}, err
+}
+
+func (s *Services) deadLetterTask(ctx context.Context, r *Request) (any, error) {
+	id, err := r.only("id")
+	if err != nil {
+		return nil, err
+	}
+	var b struct {
+		Reason string `json:"reason"`
+	}
+	if err := r.body(&b); err != nil {
+		return nil, err
+	}
+	letter, err := s.Tasks.DeadLetter(ctx, id, b.Reason, r.Actor.Name)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Task    uuid.UUID `json:"task_uuid"`
+		EventID uuid.UUID `json:"event_id"`
+	}{id, letter}, nil
+}

@@ -1,0 +1,76 @@
+package httpapi
+
+import (
+	"context"
+	"mime"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/relay/task"
+)
+
+func (s *Services) listTemplates(ctx context.Context, r *Request) (any, error) {
+	namespace, err := r.text("namespace")
+	if err != nil {
+		return nil, err
+	}
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	found, err := s.Tasks.Ledger().Templates(ctx, namespace)
+	return notNull(found), err
+}
+
+func (s *Services) getTemplate(ctx context.Context, r *Request) (any, error) {
+	version, err := r.text("version")
+	if err != nil {
+		return nil, err
+	}
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	return s.Tasks.Ledger().Template(ctx, r.PathValue("namespace"), r.PathValue("name"), version)
+}
+
+// applyTemplate takes a template as YAML or JSON, as in a file.
+func (s *Services) applyTemplate(ctx context.Context, r *Request) (any, error) {
+	environment, err := r.text("environment")
+	if err != nil {
+		return nil, err
+	}
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case err == nil && (media == "application/json" || media == "application/yaml" || media == "application/x-yaml" || media == "text/yaml"):
+	case err == nil && (strings.HasSuffix(media, "+json") || strings.HasSuffix(media, "+yaml")):
+	default:
+		return nil, refuse(UnsupportedMedia, "the body's Content-Type is %q; it must be application/yaml or application/json", shown(r.Header.Get("Content-Type")))
+	}
+	t, err := task.Parse("body", r.Body)
+	if err == nil && environment != "" {
+		if _, known := t.Environments[environment]; !known {
+			return nil, refuse(Validation, "the template has no environment %q", shown(environment))
+		}
+		t, err = t.In(environment)
+	}
+	if err != nil {
+		return nil, err
+	}
+	id, done, err := s.Tasks.ApplyTemplate(ctx, r.Actor.Name, t)
+	if err != nil {
+		return nil, err
+	}
+	answer := struct {
+		UUID     uuid.UUID      `json:"named_task_uuid"`
+		Template string         `json:"template"`
+		Outcome  ledger.Applied `json:"outcome"`
+	}{id, t.String(), done}
+	if done == ledger.AppliedNew {
+		return Created{answer}, nil
+	}
+	return answer, nil
+}

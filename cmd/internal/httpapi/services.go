@@ -1,0 +1,100 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/desk"
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/relay/ledger"
+)
+
+// Access knows keys and what was done.
+type Access interface {
+	Create(ctx context.Context, n access.NewKey) (access.Key, string, error)
+	List(ctx context.Context) ([]access.Key, error)
+	Revoke(ctx context.Context, id string) (access.Key, error)
+	History(ctx context.Context, f access.DoneFilter) ([]access.Done, error)
+	Look(ctx context.Context, action, targetType, targetID string, details any) error
+}
+
+// ServicesConfig is what Services are made of. Everything but the bounds is required.
+type ServicesConfig struct {
+	// Browser, Groups, Revealer, Desk, Redriver and Operations are about dead letters. Required.
+	Browser    dlq.Browser
+	Groups     dlq.Groups
+	Revealer   dlq.Revealer
+	Desk       dlq.Desk
+	Redriver   dlq.Redriver
+	Operations dlq.Operations
+	// Tasks, Archive and Outbox are the rest of the house. Required.
+	Tasks   *desk.Tasks
+	Archive ledger.ArchiveReader
+	Outbox  *desk.Outbox
+	// Access knows keys and the audit log. Required.
+	Access Access
+	// PageSize is how many items a page has where nobody says it. Defaults to 25.
+	PageSize int
+	// PageSizeMax is how many it may have. Defaults to 100.
+	PageSizeMax int
+	// RequeueLimit is how many investigations one call may requeue. Defaults to 500.
+	RequeueLimit int
+	// PurgeLimit is how many one call may purge. Defaults to 1000.
+	PurgeLimit int
+	// Logger defaults to one that discards.
+	Logger *slog.Logger
+}
+
+// Services are the operations of the API.
+type Services struct {
+	ServicesConfig
+	log *slog.Logger
+}
+
+// NewServices checks the configuration.
+func NewServices(cfg ServicesConfig) (*Services, error) {
+	for name, given := range map[string]bool{
+		"Browser": cfg.Browser != nil, "Groups": cfg.Groups != nil, "Revealer": cfg.Revealer != nil, "Desk": cfg.Desk != nil, "Redriver": cfg.Redriver != nil, "Operations": cfg.Operations != nil,
+		"Tasks": cfg.Tasks != nil, "Archive": cfg.Archive != nil, "Outbox": cfg.Outbox != nil, "Access": cfg.Access != nil,
+	} {
+		if !given {
+			return nil, errors.New("httpapi: " + name + " is required")
+		}
+	}
+	for _, bound := range []struct {
+		value     *int
+		otherwise int
+	}{{&cfg.PageSize, 25}, {&cfg.PageSizeMax, 100}, {&cfg.RequeueLimit, 500}, {&cfg.PurgeLimit, 1000}} {
+		if *bound.value == 0 {
+			*bound.value = bound.otherwise
+		}
+	}
+	cfg.PageSize = min(cfg.PageSize, cfg.PageSizeMax)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Services{cfg, cfg.Logger.With("component", "desk")}, nil
+}
+
+// say writes the log event of an operation.
+func (s *Services) say(event string, began time.Time, fields ...any) {
+	s.log.Info(event, append([]any{"event", event, "duration_ms", milliseconds(time.Since(began))}, fields...)...)
+}
+
+// list is a page of items in the order of their ids, with where the next begins.
+type list[T any] struct {
+	Items []T `json:"items"`
+	// Next is the after of the next page; null when there is none.
+	Next *string `json:"next"`
+}
+
+// notNull makes an empty list of none.
+func notNull[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
+}

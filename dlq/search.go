@@ -1,0 +1,160 @@
+package dlq
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// OrderBy is the time by which investigations are listed.
+type OrderBy string
+
+const (
+	// ByCreated lists by when an investigation was opened.
+	ByCreated OrderBy = "created_at"
+	// ByUpdated lists by when it last changed.
+	ByUpdated OrderBy = "updated_at"
+)
+
+// MaxOffset is how many investigations a list passes over at most; further on, After is the way.
+const MaxOffset = 100_000
+
+// ExactTotal is up to how many investigations are counted one by one where no counter has their number.
+const ExactTotal = 10_000
+
+// Search asks for one page of a list of investigations.
+type Search struct {
+	// Filter selects, and says how many to return and to pass over.
+	Filter Filter
+	// OrderBy defaults to ByCreated.
+	OrderBy OrderBy
+	// Ascending lists the oldest first. Defaults to false.
+	Ascending bool
+	// After is the Next of the page before. It goes with the same order, and without an offset. Defaults to the
+	// beginning.
+	After string
+	// WithoutTotal leaves the counting out. Defaults to false.
+	WithoutTotal bool
+}
+
+// Page is one page of a list.
+type Page struct {
+	// Entries are without their snapshots.
+	Entries []Entry
+	// Total is how many there are on all pages. It is counted up to ExactTotal, and exact beyond where counters
+	// have it; TotalExact says whether it is, and not an estimate.
+	Total      int64
+	TotalExact bool
+	// Next goes into Search.After for the page that follows; empty on the last.
+	Next string
+}
+
+// ReplayState says where the newest redrive of an investigation stands.
+type ReplayState string
+
+const (
+	// NotReplayed: there was none.
+	NotReplayed ReplayState = ""
+	// Queued: it is on its way.
+	Queued ReplayState = "queued"
+	// Delivered: its topic has acknowledged it.
+	Delivered ReplayState = "delivered"
+	// CameBack: it was given up again.
+	CameBack ReplayState = "came_back"
+)
+
+// Replay is one redrive of an investigation.
+type Replay struct {
+	// ID is what its message has as the header replay_id.
+	ID         string
+	Generation int
+	// Operation made it; uuid.Nil if none did.
+	Operation uuid.UUID
+	// EventID and OutboxID name the event that carries it.
+	EventID  uuid.UUID
+	OutboxID int64
+	// InPlace says that the same row was put back.
+	InPlace bool
+	Target  string
+	Edited  bool
+	Actor   string
+	State   ReplayState
+	// FinishedAt is zero while it is on its way.
+	CreatedAt, FinishedAt time.Time
+}
+
+// Detail is an investigation with what belongs to it.
+type Detail struct {
+	Entry
+	// Letters are the newest, newest first, at most MaxLetters. Keys and payloads are left out, and header values
+	// that a rule of redaction names are replaced: see Revealer.
+	Letters []Letter
+	// Replays are the newest first, at most MaxLetters.
+	Replays []Replay
+}
+
+// Browser looks investigations up for people.
+type Browser interface {
+	// Find returns a page of those that a search asks for. What makes no sense is an error that wraps ErrRequest.
+	Find(ctx context.Context, s Search) (Page, error)
+	// Show returns one with its letters and redrives. An unknown id is an error that wraps ErrNotFound.
+	Show(ctx context.Context, entry uuid.UUID) (Detail, error)
+	// ShowSubject returns the newest investigation of a subject, for example of a task. When it has none, the error
+	// wraps ErrNotFound.
+	ShowSubject(ctx context.Context, s Subject) (Detail, error)
+	// Stats counts them.
+	Stats(ctx context.Context) (Stats, error)
+}
+
+// Stats are numbers of all investigations.
+type Stats struct {
+	// Total is how many there are, Pending how many of them are open.
+	Total, Pending int64
+	// ByReason counts them by Word; beyond MaxWords words the rest is counted as "other".
+	ByReason map[string]int64
+	// ByErrorCode counts the open ones by error code; "" is those without. It is bounded as ByReason is.
+	ByErrorCode map[string]int64
+	// Last24h is how many were opened during the last 24 hours.
+	Last24h int64
+	// Reasons has a row for each reason that occurs, in the order of Reasons.
+	Reasons []ReasonStats
+	// OldestPending is when the oldest open one was opened; zero when none is.
+	OldestPending time.Time
+	// Recent are the newest open ones, at most RecentSamples.
+	Recent []uuid.UUID
+}
+
+// Bounds of Stats.
+const (
+	MaxWords      = 200
+	RecentSamples = 5
+)
+
+// ReasonStats are the numbers of one reason.
+type ReasonStats struct {
+	Reason                                                         Reason
+	Total, Pending, ManuallyResolved, PermanentFailures, Cancelled int64
+	// Oldest and Newest are when the first and the last of them were dead-lettered.
+	Oldest, Newest time.Time
+}
+
+// RevealRequest asks for the bytes of a letter.
+type RevealRequest struct {
+	// Entry is the investigation. Required.
+	Entry uuid.UUID
+	// LetterID is one of its letters. Defaults to the newest.
+	LetterID string
+	// Reason is why somebody looks, for the audit log. Defaults to none.
+	Reason string
+	// Actor is who looks. Required.
+	Actor string
+}
+
+// Revealer shows letters whole.
+type Revealer interface {
+	// Reveal returns a letter with its own bytes, whatever the rules of redaction say, after it was written into the
+	// audit log who looks. What the letter only refers to is read from where it is; when it is no longer there, the
+	// kind stays Reference. An unknown id is an error that wraps ErrNotFound.
+	Reveal(ctx context.Context, r RevealRequest) (Letter, error)
+}

@@ -1,0 +1,73 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// EventStatus is an event of the outbox for people, without its payload and headers.
+type EventStatus struct {
+	ID      int64     `json:"id,string"`
+	EventID uuid.UUID `json:"event_id"`
+	Kind    string    `json:"kind"`
+	Topic   string    `json:"topic"`
+	// Key is nil for none; what is no UTF-8 in it is replaced.
+	Key *string `json:"key"`
+	// Status is pending, processing, succeeded, failed or dead_lettered; State is finer.
+	Status   string `json:"status"`
+	State    string `json:"state"`
+	Attempts int    `json:"attempts"`
+	// MaxAttempts is nil where the topic's settings say it.
+	MaxAttempts *int `json:"max_attempts"`
+	// Episode is how many times it was given up.
+	Episode          int        `json:"episode"`
+	LastErrorClass   *string    `json:"last_error_class"`
+	LastErrorCode    *string    `json:"last_error_code"`
+	LastErrorMessage *string    `json:"last_error_message"`
+	CreatedAt        time.Time  `json:"created_at"`
+	AvailableAt      time.Time  `json:"available_at"`
+	NextAttemptAt    *time.Time `json:"next_attempt_at"`
+	SentAt           *time.Time `json:"sent_at"`
+	FirstErrorAt     *time.Time `json:"first_error_at"`
+	LastErrorAt      *time.Time `json:"last_error_at"`
+	UpdatedAt        time.Time  `json:"updated_at"`
+	IdempotencyKey   *string    `json:"idempotency_key"`
+	TaskUUID         *uuid.UUID `json:"task_uuid"`
+	HoldID           *int64     `json:"hold_id,string"`
+	PayloadBytes     *int64     `json:"payload_bytes"`
+	// LockedBy is the worker that has it in its batch, LockedAt since when.
+	LockedBy *string    `json:"locked_by"`
+	LockedAt *time.Time `json:"locked_at"`
+}
+
+// EventStatuses are the words of EventStatus.Status.
+func EventStatuses() []string {
+	return []string{"pending", "processing", "succeeded", "failed", "dead_lettered"}
+}
+
+// EventFilter selects events. Its zero value selects all.
+type EventFilter struct {
+	// Status, Topic, EventID and TaskUUID, where not empty, are the only ones wanted.
+	Status, Topic     string
+	EventID, TaskUUID uuid.UUID
+	// Before, if not 0, is the id before which to go on.
+	Before int64
+	// Limit is how many to return at most. Defaults to 25.
+	Limit int
+}
+
+// EventPage is some events, the newest first.
+type EventPage struct {
+	Events []EventStatus
+	// Next is the Before of the next page; 0 when there is none. A page may be short, or empty, and have a
+	// next one: so many events are looked at for each, whatever the filter.
+	Next int64
+}
+
+// EventBytes is what an event carries.
+type EventBytes struct {
+	EventID      uuid.UUID
+	Key, Payload []byte // nil for null
+	Headers      []byte // the JSON of the column
+}
