@@ -19,7 +19,7 @@ import (
 // OpenKafka returns a client that gives up soon: doctor wants to know, and does not wait for better times.
 func OpenKafka(c config.Kafka) (*kgo.Client, error) {
 	return kgo.NewClient(kgo.SeedBrokers(c.Brokers...), kgo.ClientID(c.ClientID+"-doctor"), kgo.DialTimeout(3*time.Second),
-		kgo.RetryTimeout(5*time.Second), kgo.RequestRetries(2), kgo.MetadataMinAge(10*time.Millisecond))
+		kgo.RetryTimeout(8*time.Second), kgo.RequestRetries(20), kgo.MetadataMinAge(10*time.Millisecond))
 }
 
 func checkBrokers(ctx context.Context, p *patient) ([]result, error) {

@@ -1,7 +1,10 @@
 package doctor
 
 import (
+	"net"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,33 +69,34 @@ func TestJudgeReplication(t *testing.T) {
 	t.Parallel()
 	b := kafkatest.Kfake(t, kfake.NumBrokers(3))
 	s := newSubject(t, pgtest.New(t), b)
-	answer := func(change func(*kmsg.MetadataResponseTopicPartition)) {
-		b.Cluster.ControlKey(int16(kmsg.Metadata), func(req kmsg.Request) (kmsg.Response, error, bool) {
-			b.Cluster.KeepControl()
-			meta := req.(*kmsg.MetadataRequest)
-			if len(meta.Topics) == 0 {
-				return nil, nil, false
-			}
-			resp := meta.ResponseKind().(*kmsg.MetadataResponse)
-			for i := range int32(3) {
-				nb := kmsg.NewMetadataResponseBroker()
-				nb.NodeID, nb.Host = i, "127.0.0.1"
-				resp.Brokers = append(resp.Brokers, nb)
-			}
-			for _, wanted := range meta.Topics {
-				mt := kmsg.NewMetadataResponseTopic()
-				mt.Topic = wanted.Topic
-				mp := kmsg.NewMetadataResponseTopicPartition()
-				mp.Leader, mp.Replicas, mp.ISR = 0, []int32{0, 1, 2}, []int32{0, 1, 2}
-				change(&mp)
-				mt.Partitions = append(mt.Partitions, mp)
-				resp.Topics = append(resp.Topics, mt)
-			}
-			return resp, nil, true
-		})
-	}
 	s.flags["tasks.lifecycle_topic"] = b.Topic(t, 1, map[string]string{"min.insync.replicas": "2"})
 	s.flags["dlq.topic"] = b.Topic(t, 1, map[string]string{"min.insync.replicas": "3"})
+	var change atomic.Pointer[func(*kmsg.MetadataResponseTopicPartition)]
+	b.Cluster.ControlKey(int16(kmsg.Metadata), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		b.Cluster.KeepControl()
+		meta := req.(*kmsg.MetadataRequest)
+		if len(meta.Topics) == 0 {
+			return nil, nil, false
+		}
+		resp := meta.ResponseKind().(*kmsg.MetadataResponse)
+		for i := range int32(3) {
+			nb := kmsg.NewMetadataResponseBroker()
+			host, port, _ := net.SplitHostPort(b.Addrs[i])
+			n, _ := strconv.Atoi(port)
+			nb.NodeID, nb.Host, nb.Port = i, host, int32(n)
+			resp.Brokers = append(resp.Brokers, nb)
+		}
+		for _, wanted := range meta.Topics {
+			mt := kmsg.NewMetadataResponseTopic()
+			mt.Topic = wanted.Topic
+			mp := kmsg.NewMetadataResponseTopicPartition()
+			mp.Leader, mp.Replicas, mp.ISR = 0, []int32{0, 1, 2}, []int32{0, 1, 2}
+			(*change.Load())(&mp)
+			mt.Partitions = append(mt.Partitions, mp)
+			resp.Topics = append(resp.Topics, mt)
+		}
+		return resp, nil, true
+	})
 	for _, c := range []struct {
 		change func(*kmsg.MetadataResponseTopicPartition)
 		check  string
@@ -104,7 +108,7 @@ func TestJudgeReplication(t *testing.T) {
 		{func(p *kmsg.MetadataResponseTopicPartition) { p.Replicas, p.ISR = []int32{0}, []int32{0} }, "replication", Warning, "one replica"},
 		{func(*kmsg.MetadataResponseTopicPartition) {}, "replication", Warning, "as soon as any of their brokers is restarted: " + s.flags["dlq.topic"]},
 	} {
-		answer(c.change)
+		change.Store(&c.change)
 		s.examine(t, nil).want(t, "topics", c.check, c.want, c.says)
 	}
 }

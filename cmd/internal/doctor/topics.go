@@ -92,8 +92,9 @@ func checkExistence(_ context.Context, p *patient) ([]result, error) {
 	var out []result
 	var missing, unused, refused []string
 	for _, name := range p.topics.names() {
-		switch err := p.topics.details[name].Err; {
-		case errors.Is(err, kerr.UnknownTopicOrPartition):
+		detail, known := p.topics.details[name]
+		switch err := detail.Err; {
+		case !known, errors.Is(err, kerr.UnknownTopicOrPartition):
 			if p.topics.waits[name] || slices.Contains(p.topics.letters, name) {
 				missing = append(missing, name)
 			} else {
