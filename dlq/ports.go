@@ -90,7 +90,7 @@ const MaxLetters = 100
 // Reader looks investigations up.
 type Reader interface {
 	// List returns the investigations that f selects, newest first and without their snapshots, and how
-	// many there are in all.
+	// many there are in all; of more than ExactTotal, about how many. A Browser says which.
 	List(ctx context.Context, f Filter) ([]Entry, int, error)
 	// Get returns an investigation and its newest letters, newest first, at most MaxLetters of them;
 	// Entry.Occurrences says how many there were. Keys and payloads of more than MaxSnapshotBytes are

@@ -2,6 +2,8 @@ package dlq
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,6 +38,42 @@ type Search struct {
 	After string
 	// WithoutTotal leaves the counting out. Defaults to false.
 	WithoutTotal bool
+}
+
+// Check says what is wrong with a search and sets the defaults.
+func (s *Search) Check() error {
+	f := &s.Filter
+	switch {
+	case f.Status != "" && !slices.Contains(Statuses(), f.Status):
+		return fmt.Errorf("%w: there is no status %q; it is one of %v", ErrRequest, f.Status, Statuses())
+	case f.Reason != "" && !slices.Contains(Reasons(), f.Reason):
+		return fmt.Errorf("%w: there is no reason %q; it is one of %v", ErrRequest, f.Reason, Reasons())
+	case f.Limit < 0 || f.Limit > MaxLimit:
+		return fmt.Errorf("%w: the limit is %d, it must be 1 to %d", ErrRequest, f.Limit, MaxLimit)
+	case f.Offset < 0 || f.Offset > MaxOffset:
+		return fmt.Errorf("%w: the offset is %d, it must be 0 to %d; further on, ask for what comes after a page", ErrRequest, f.Offset, MaxOffset)
+	case s.After != "" && f.Offset != 0:
+		return fmt.Errorf("%w: give either after or an offset", ErrRequest)
+	case s.OrderBy != "" && s.OrderBy != ByCreated && s.OrderBy != ByUpdated:
+		return fmt.Errorf("%w: investigations are not ordered by %q; it is %s or %s", ErrRequest, s.OrderBy, ByCreated, ByUpdated)
+	case !f.From.IsZero() && !f.To.IsZero() && f.From.After(f.To):
+		return fmt.Errorf("%w: from is after to", ErrRequest)
+	case !storableTime(f.From).Equal(f.From) || !storableTime(f.To).Equal(f.To):
+		return fmt.Errorf("%w: from and to must be in the years 1 to 9999", ErrRequest)
+	}
+	for _, text := range []struct{ name, value string }{{"subject_type", string(f.Subject.Type)}, {"subject_id", f.Subject.ID}, {"topic", f.Topic},
+		{"error_code", f.ErrorCode}, {"assignee", f.Assignee}, {"reason", f.Message}} {
+		if err := plain(text.name, text.value, MaxFilterText); err != nil {
+			return err
+		}
+	}
+	if f.Limit == 0 {
+		f.Limit = DefaultLimit
+	}
+	if s.OrderBy == "" {
+		s.OrderBy = ByCreated
+	}
+	return nil
 }
 
 // Page is one page of a list.
@@ -131,6 +169,9 @@ const (
 	RecentSamples = 5
 )
 
+// OtherWord is what the words beyond MaxWords are counted as.
+const OtherWord = "other"
+
 // ReasonStats are the numbers of one reason.
 type ReasonStats struct {
 	Reason                                                         Reason
@@ -149,6 +190,20 @@ type RevealRequest struct {
 	Reason string
 	// Actor is who looks. Required.
 	Actor string
+}
+
+// Check says what is wrong with a request.
+func (r RevealRequest) Check() error {
+	switch {
+	case r.Actor == "":
+		return fmt.Errorf("%w: nobody looks", ErrRequest)
+	case r.Entry == uuid.Nil:
+		return fmt.Errorf("%w: no investigation is named", ErrRequest)
+	}
+	if err := plain("letter_id", r.LetterID, maxIDBytes); err != nil {
+		return err
+	}
+	return plain("reason", r.Reason, MaxNotes)
 }
 
 // Revealer shows letters whole.

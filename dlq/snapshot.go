@@ -70,9 +70,13 @@ const (
 // payload_encoding says which, because a JSON payload may look like the others. A payload or key of more
 // than MaxSnapshotBytes is cut, and a note says where the whole is. The snapshot of an Unstorable letter
 // has sizes only. A task's letter brings its own snapshot.
-func Snapshot(l Letter) json.RawMessage {
+func Snapshot(l Letter) json.RawMessage { return (*Redactor)(nil).Snapshot(l) }
+
+// Snapshot is the function Snapshot without what the rules hide. A payload that is no JSON, or is cut, cannot be
+// searched for what rules name, and is left out where there are any.
+func (r *Redactor) Snapshot(l Letter) json.RawMessage {
 	if l.TaskSnapshot != nil && !l.Unstorable {
-		return l.TaskSnapshot
+		return r.JSON(l.TaskSnapshot, "context")
 	}
 	s := snapshot{
 		EventID:       idText(l.EventID),
@@ -94,8 +98,8 @@ func Snapshot(l Letter) json.RawMessage {
 		s.Error = &snapshotError{l.ErrorClass, l.ErrorCode, l.ErrorMessage}
 	}
 	s.showKey(&l)
-	s.showPayload(&l)
-	s.showHeaders(&l)
+	s.showPayload(&l, r)
+	s.showHeaders(&l, r)
 	return marshal(s)
 }
 
@@ -113,7 +117,7 @@ func (s *snapshot) showKey(l *Letter) {
 	}
 }
 
-func (s *snapshot) showPayload(l *Letter) {
+func (s *snapshot) showPayload(l *Letter, r *Redactor) {
 	switch {
 	case l.PayloadKind == Reference:
 		s.PayloadTruncated = "the payload is not in the letter, it is in " + elsewhere(l)
@@ -121,17 +125,25 @@ func (s *snapshot) showPayload(l *Letter) {
 		s.PayloadTruncated = sizeNote("payload", len(l.Payload), "left out", l)
 	default:
 		s.Payload, s.PayloadEncoding = show(l.Payload, true)
+		if r.hasPaths() && l.Payload != nil {
+			if s.PayloadEncoding != asJSON {
+				s.Payload, s.PayloadEncoding = nil, ""
+				s.PayloadTruncated = sizeNote("payload", len(l.Payload), "left out because redaction could not be applied to it", l)
+				return
+			}
+			s.Payload = r.JSON(s.Payload)
+		}
 		if len(l.Payload) > MaxSnapshotBytes {
 			s.PayloadTruncated = sizeNote("payload", len(l.Payload), cutNote, l)
 		}
 	}
 }
 
-func (s *snapshot) showHeaders(l *Letter) {
+func (s *snapshot) showHeaders(l *Letter, r *Redactor) {
 	if l.Unstorable {
 		return
 	}
-	hs := outbox.MarshalHeaders(l.Headers)
+	hs := outbox.MarshalHeaders(r.Headers(l.Headers))
 	if len(hs) > MaxSnapshotBytes {
 		s.HeadersTruncated = fmt.Sprintf("%d headers of %d bytes are left out, they are in dlq_letter.headers of letter %s", len(l.Headers), len(hs), l.ID)
 		return

@@ -65,7 +65,7 @@ func TestDecodeTask(t *testing.T) {
 		ErrorCode: "STALENESS_TIMEOUT", ErrorMessage: "61 minutes in waiting_for_dependencies, 60 are allowed",
 		LastFailedAt: time.Date(2026, 3, 4, 5, 6, 0, 250_000_000, time.UTC),
 		Subject:      Subject{SubjectTask, aTask}, Reason: StalenessTimeout, OriginalState: "waiting_for_dependencies",
-		TaskUUID: uuid.MustParse(aTask), TaskSnapshot: parts["snapshot"], Metadata: parts["metadata"],
+		TaskUUID: uuid.MustParse(aTask), Template: "payments/charge_card", TaskSnapshot: parts["snapshot"], Metadata: parts["metadata"],
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("Decode:\n got %+v\nwant %+v", got, want)

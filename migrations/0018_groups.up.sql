@@ -82,6 +82,15 @@ alter table postrider.dlq_entry
     alter column dlq_group_uuid set not null;
 comment on column postrider.dlq_entry.dlq_group_uuid is 'Its group. All zeroes: in no group.';
 
+-- The expression keeps these two apart from dlq_entry_created: an order by created_at could also be read from that
+-- one, and would be, to find what all is older than a million others.
+drop index postrider.dlq_entry_group;
+create index dlq_entry_group on postrider.dlq_entry (dlq_group_uuid, resolution_status, (created_at at time zone 'UTC'), dlq_entry_uuid);
+comment on index postrider.dlq_entry_group is 'The investigations of a group.';
+drop index postrider.dlq_entry_status;
+create index dlq_entry_status on postrider.dlq_entry (resolution_status, (created_at at time zone 'UTC'), dlq_entry_uuid);
+comment on index postrider.dlq_entry_status is 'Listing by status, newest first.';
+
 create index dlq_entry_predecessor on postrider.dlq_entry (predecessor_uuid) where predecessor_uuid is not null;
 comment on index postrider.dlq_entry_predecessor is 'What came after an investigation, for the foreign key.';
 create index dlq_entry_assignee on postrider.dlq_entry (assignee, created_at, dlq_entry_uuid) where assignee is not null;
@@ -195,7 +204,7 @@ begin
                         from unnest(enum_range(null::postrider.dlq_resolution_status)) s,
                              lateral (select e.dlq_entry_uuid, e.created_at from postrider.dlq_entry e
                                       where e.dlq_group_uuid = o.dlq_group_uuid and e.resolution_status = s
-                                      order by e.created_at desc, e.dlq_entry_uuid desc limit 1) l
+                                      order by (e.created_at at time zone 'UTC') desc, e.dlq_entry_uuid desc limit 1) l
                         order by l.created_at desc, l.dlq_entry_uuid desc limit 1) end as last_entry
         from postrider.dlq_group o
         left join (select d.dlq_group_uuid, sum(d.opened) as opened, sum(d.entries) as entries, sum(d.occurrences) as occurrences,
@@ -280,7 +289,11 @@ select postrider.dlq_index_messages();
 create function postrider.outbox_look(p_id bigint, p_event_id uuid)
 returns table(key bytea, payload bytea, headers jsonb)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select e.key, e.payload, e.headers from postrider.outbox_event e where e.id = p_id and e.event_id = p_event_id
+    select e.key, e.payload,
+           case when jsonb_typeof(e.headers) = 'object'
+                then (select coalesce(jsonb_agg(jsonb_build_array(h.key, h.value)), '[]') from jsonb_each(e.headers) h)
+                else e.headers end
+    from postrider.outbox_event e where e.id = p_id and e.event_id = p_event_id
 $$;
-comment on function postrider.outbox_look(bigint, uuid) is 'Key, payload and headers of an event, for the letter that refers to them.';
+comment on function postrider.outbox_look(bigint, uuid) is 'Key, payload and headers, as pairs, of an event, for the letter that refers to them.';
 revoke all on function postrider.outbox_look(bigint, uuid) from public;

@@ -47,7 +47,7 @@ func keepsEveryField(t *testing.T, b *bench) {
 func columnsOnly(l dlq.Letter) dlq.Letter {
 	l.EntryUUID, l.RecordedAt = uuid.Nil, time.Time{}
 	l.Subject, l.Reason, l.OriginalState = dlq.Subject{}, "", ""
-	l.CreatedAt, l.TaskUUID, l.TaskSnapshot, l.Metadata = time.Time{}, uuid.Nil, nil, nil
+	l.CreatedAt, l.TaskUUID, l.Template, l.TaskSnapshot, l.Metadata = time.Time{}, uuid.Nil, "", nil, nil
 	l.DLQRecordAt, l.FirstFailedAt, l.LastFailedAt = l.DLQRecordAt.UTC(), l.FirstFailedAt.UTC(), l.LastFailedAt.UTC()
 	return l
 }

@@ -16,6 +16,11 @@ type candidate struct {
 	// first is the letter that arrived first; it describes the investigation.
 	first   *dlq.Letter
 	letters int32
+	// newest is the letter that failed last; of those without a time, the one that arrived last.
+	newest *dlq.Letter
+	// fingerprint names the group of a new investigation, and group is its uuid.
+	fingerprint dlq.Fingerprint
+	group       uuid.UUID
 	// lastOccurred is the newest of the letters' times, zero when none has one.
 	lastOccurred time.Time
 	// pending says that the subject's pending investigation is there, and locked by us.
@@ -57,7 +62,9 @@ func candidates(letters []*dlq.Letter) []*candidate {
 		}
 		c.letters++
 		if at := l.OccurredAt(); at.After(c.lastOccurred) {
-			c.lastOccurred = at
+			c.lastOccurred, c.newest = at, l
+		} else if c.newest == nil || c.lastOccurred.IsZero() {
+			c.newest = l
 		}
 	}
 	slices.SortFunc(all, func(a, b *candidate) int {

@@ -57,7 +57,7 @@ func letterColumns(letters []*dlq.Letter, entries map[dlq.Subject]uuid.UUID) []a
 }
 
 // entryColumns are the parameters of entry_open.sql.
-func entryColumns(cs []*candidate) []any {
+func entryColumns(cs []*candidate, r *dlq.Redactor) []any {
 	type C = *candidate
 	return []any{
 		column(cs, func(c C) pgtype.UUID { return nullUUID(c.proposed) }),
@@ -75,8 +75,10 @@ func entryColumns(cs []*candidate) []any {
 			if c.pending { // it stays what it is
 				return "{}"
 			}
-			return string(dlq.Snapshot(*c.first))
+			return string(r.Snapshot(*c.first))
 		}),
 		column(cs, func(c C) string { return string(c.first.Metadata) }),
+		column(cs, func(c C) pgtype.UUID { return pgtype.UUID{Bytes: c.group, Valid: true} }),
+		column(cs, func(c C) *int32 { return c.newest.Attempts }),
 	}
 }

@@ -19,6 +19,8 @@ type Desk struct {
 	pool   *pgxpool.Pool
 	audit  Auditor
 	keeper Keeper
+	// redactor hides header values, nil hides none.
+	redactor *dlq.Redactor
 }
 
 var _ dlq.Desk = (*Desk)(nil)
@@ -32,7 +34,7 @@ func NewDesk(cfg RedriverConfig) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Desk{store, cfg.Pool, cfg.Auditor, cfg.Keeper}, nil
+	return &Desk{store, cfg.Pool, cfg.Auditor, cfg.Keeper, cfg.Redactor}, nil
 }
 
 // Change implements dlq.Desk.

@@ -13,6 +13,7 @@ import (
 const (
 	foreignKeyViolation = "23503"
 	uniqueViolation     = "23505"
+	deadlockDetected    = "40P01"
 )
 
 // translate turns an error of a statement into one of the port: it wraps dlq.ErrLetter if and only if
@@ -46,4 +47,10 @@ func refused(code string) bool {
 		return code != foreignKeyViolation && code != uniqueViolation
 	}
 	return false
+}
+
+// deadlock reports whether the transaction was the one that had to give way to another.
+func deadlock(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == deadlockDetected
 }

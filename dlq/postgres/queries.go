@@ -14,11 +14,14 @@ var entryOpen string
 //go:embed queries/letter_insert.sql
 var letterInsert string
 
-//go:embed queries/entry_list.sql
-var entryList string
+//go:embed queries/entry_many.sql
+var entryMany string
 
-//go:embed queries/entry_count.sql
-var entryCount string
+//go:embed queries/entry_newest.sql
+var entryNewest string
+
+//go:embed queries/entry_events.sql
+var entryEvents string
 
 //go:embed queries/entry_get.sql
 var entryGet string
@@ -103,3 +106,105 @@ var purgeOld string
 
 //go:embed queries/purge_delete.sql
 var purgeDelete string
+
+//go:embed queries/group_find.sql
+var groupFind string
+
+//go:embed queries/group_insert.sql
+var groupInsert string
+
+//go:embed queries/search_range.sql
+var searchRange string
+
+//go:embed queries/search_range_count.sql
+var searchRangeCount string
+
+//go:embed queries/search_pairs.sql
+var searchPairs string
+
+//go:embed queries/search_total.sql
+var searchTotal string
+
+//go:embed queries/search_groups.sql
+var searchGroups string
+
+//go:embed queries/search_groups_count.sql
+var searchGroupsCount string
+
+//go:embed queries/search_status.sql
+var searchStatus string
+
+//go:embed queries/search_status_count.sql
+var searchStatusCount string
+
+//go:embed queries/search_walk.sql
+var searchWalk string
+
+//go:embed queries/search_gather.sql
+var searchGather string
+
+//go:embed queries/search_sift.sql
+var searchSift string
+
+//go:embed queries/search_hours.sql
+var searchHours string
+
+//go:embed queries/replay_list.sql
+var replayList string
+
+//go:embed queries/group_list.sql
+var groupList string
+
+//go:embed queries/group_total.sql
+var groupTotal string
+
+//go:embed queries/group_get.sql
+var groupGet string
+
+//go:embed queries/group_lock.sql
+var groupLock string
+
+//go:embed queries/group_change.sql
+var groupChange string
+
+//go:embed queries/group_resolve.sql
+var groupResolve string
+
+//go:embed queries/group_left.sql
+var groupLeft string
+
+//go:embed queries/group_recommend.sql
+var groupRecommend string
+
+//go:embed queries/group_statuses.sql
+var groupStatuses string
+
+//go:embed queries/group_hours.sql
+var groupHours string
+
+//go:embed queries/group_partitions.sql
+var groupPartitions string
+
+//go:embed queries/group_related.sql
+var groupRelated string
+
+//go:embed queries/stats_words.sql
+var statsWords string
+
+//go:embed queries/stats_codes.sql
+var statsCodes string
+
+//go:embed queries/stats_reasons.sql
+var statsReasons string
+
+//go:embed queries/stats_day.sql
+var statsDay string
+
+//go:embed queries/stats_open.sql
+var statsOpen string
+
+//go:embed queries/letter_one.sql
+var letterOne string
+
+//go:embed queries/outbox_look.sql
+var outboxLook string

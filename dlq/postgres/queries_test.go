@@ -12,7 +12,16 @@ import (
 
 var queries = map[string]string{
 	"letter_find.sql": letterFind, "entry_lock.sql": entryLock, "entry_open.sql": entryOpen, "letter_insert.sql": letterInsert,
-	"entry_list.sql": entryList, "entry_count.sql": entryCount, "entry_get.sql": entryGet, "letter_list.sql": letterList,
+	"entry_many.sql": entryMany, "entry_newest.sql": entryNewest, "entry_events.sql": entryEvents, "entry_get.sql": entryGet, "letter_list.sql": letterList,
+	"search_range.sql": searchRange, "search_range_count.sql": searchRangeCount, "search_pairs.sql": searchPairs, "search_total.sql": searchTotal,
+	"search_groups.sql": searchGroups, "search_groups_count.sql": searchGroupsCount, "search_status.sql": searchStatus, "search_status_count.sql": searchStatusCount,
+	"search_walk.sql": searchWalk, "search_gather.sql": searchGather, "search_sift.sql": searchSift, "search_hours.sql": searchHours,
+	"replay_list.sql": replayList, "group_list.sql": groupList, "group_total.sql": groupTotal, "group_get.sql": groupGet,
+	"group_lock.sql": groupLock, "group_change.sql": groupChange, "group_resolve.sql": groupResolve, "group_left.sql": groupLeft,
+	"group_recommend.sql": groupRecommend, "group_statuses.sql": groupStatuses, "group_hours.sql": groupHours, "group_partitions.sql": groupPartitions,
+	"group_related.sql": groupRelated, "stats_words.sql": statsWords, "stats_codes.sql": statsCodes, "stats_reasons.sql": statsReasons,
+	"stats_day.sql": statsDay, "stats_open.sql": statsOpen, "letter_one.sql": letterOne, "outbox_look.sql": outboxLook,
+	"group_find.sql": groupFind, "group_insert.sql": groupInsert,
 	"entry_close.sql": entryClose, "entry_succeed.sql": entrySucceed,
 	"redrive_lock.sql": redriveLock, "redrive_read.sql": redriveRead, "redrive_enqueue.sql": redriveEnqueue,
 	"redrive_note.sql": redriveNote, "redrive_follow.sql": redriveFollow, "purge_delete.sql": purgeDelete, "purge_old.sql": purgeOld, "purge_named.sql": purgeNamed, "entry_status.sql": entryStatus, "entry_change.sql": entryChange,
@@ -57,9 +66,9 @@ func TestQueriesUseIndexes(t *testing.T) {
 	for index, query := range map[string][]any{
 		"dlq_letter_pkey":       {letterFind, []string{letters[0].ID}},
 		"dlq_entry_one_pending": {entryLock, []string{"event"}, []string{letters[0].Subject.ID}},
-		"dlq_entry_subject":     append([]any{entryOpen}, entryColumns(candidates(distinct(letters)))...),
+		"dlq_entry_subject":     append([]any{entryOpen}, entryColumns(candidates(distinct(letters)), nil)...),
 		"dlq_letter_entry":      {letterList, newUUID(), 10, 10},
-		"dlq_entry_status":      {entryList, "pending", "", "", "", "", 10, 0},
+		"dlq_entry_status":      {searchStatus, "pending", nil, nil, nil, nil, 10, 0},
 	} {
 		rows, err := conn.Query(t.Context(), "explain "+query[0].(string), query[1:]...)
 		if err != nil {

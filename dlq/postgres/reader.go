@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,35 +13,24 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-// List implements dlq.Reader. A Filter that names a status or reason that does not exist is an error.
+// List implements dlq.Reader. A Filter that makes no sense is an error that wraps dlq.ErrRequest.
 func (s *Store) List(ctx context.Context, f dlq.Filter) ([]dlq.Entry, int, error) {
 	const doing = "list investigations"
+	q := dlq.Search{Filter: f}
+	if err := q.Check(); err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", doing, err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	switch {
-	case f.Status != "" && !slices.Contains(dlq.Statuses(), f.Status):
-		return nil, 0, fmt.Errorf("%s: there is no status %q", doing, f.Status)
-	case f.Reason != "" && !slices.Contains(dlq.Reasons(), f.Reason):
-		return nil, 0, fmt.Errorf("%s: there is no reason %q", doing, f.Reason)
-	case f.Limit < 0 || f.Limit > dlq.MaxLimit || f.Offset < 0:
-		return nil, 0, fmt.Errorf("%s: the limit is %d and the offset %d; a limit is 0 to %d, an offset not negative", doing, f.Limit, f.Offset, dlq.MaxLimit)
-	case f.Limit == 0:
-		f.Limit = dlq.DefaultLimit
-	}
-	where := []any{string(f.Status), string(f.Reason), string(f.Subject.Type), f.Subject.ID, f.Topic}
-	var total int
-	if err := s.pool.QueryRow(ctx, entryCount, where...).Scan(&total); err != nil {
-		return nil, 0, fmt.Errorf("count investigations: %w", err)
-	}
-	rows, err := s.pool.Query(ctx, entryList, append(where, f.Limit, f.Offset)...)
+	var page dlq.Page
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: beginRead}, func(tx pgx.Tx) (err error) {
+		page, err = find(ctx, tx, q)
+		return err
+	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", doing, err)
 	}
-	entries, err := pgx.CollectRows(rows, scanEntry)
-	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", doing, err)
-	}
-	return entries, total, nil
+	return page.Entries, int(page.Total), nil
 }
 
 // Get implements dlq.Reader.
@@ -77,16 +65,19 @@ func scanEntry(row pgx.CollectableRow) (dlq.Entry, error) {
 	var resolvedAt *time.Time
 	var notes, by, topic, code, message *string
 	var predecessor *uuid.UUID
+	var assignee, replay *string
 	var snapshot, metadata []byte
 	err := row.Scan(&e.UUID, &e.Subject.Type, &e.Subject.ID, &e.OriginalState, &e.Reason, &e.DeadLetteredAt,
 		&e.Status, &resolvedAt, &notes, &by, &topic, &code, &message, &e.Occurrences, &e.LastOccurredAt,
-		&predecessor, &snapshot, &metadata, &e.CreatedAt, &e.UpdatedAt)
+		&predecessor, &snapshot, &metadata, &e.CreatedAt, &e.UpdatedAt,
+		&e.GroupUUID, &e.Attempts, &e.Generation, &assignee, &replay)
 	if err != nil {
 		return dlq.Entry{}, err
 	}
 	e.ResolvedAt, e.ResolutionNotes, e.ResolvedBy = value(resolvedAt), value(notes), value(by)
 	e.Topic, e.ErrorCode, e.ErrorMessage = value(topic), value(code), value(message)
 	e.PredecessorUUID = value(predecessor)
+	e.Assignee, e.Replay = value(assignee), dlq.ReplayState(value(replay))
 	e.Snapshot, e.Metadata = json.RawMessage(snapshot), json.RawMessage(metadata)
 	return e, nil
 }

@@ -48,6 +48,8 @@ type RedriverConfig struct {
 	Keeper Keeper
 	// Timeout bounds each call. Defaults to 30s.
 	Timeout time.Duration
+	// Redactor hides header values in what a Desk shows. Defaults to none.
+	Redactor *dlq.Redactor
 }
 
 // Redriver sends dead letters' messages again. It is safe for concurrent use, by any number of processes.

@@ -23,12 +23,16 @@ type Config struct {
 	// Timeout bounds each call, its transaction included; a call that takes longer fails in passing.
 	// Defaults to 30s.
 	Timeout time.Duration
+	// Redactor hides parts of messages in snapshots. Defaults to none.
+	Redactor *dlq.Redactor
 }
 
 // Store keeps letters and investigations. It is safe for concurrent use, by any number of processes.
 type Store struct {
 	pool    *pgxpool.Pool
 	timeout time.Duration
+	// redactor may be nil.
+	redactor *dlq.Redactor
 }
 
 var (
@@ -46,7 +50,7 @@ func NewStore(cfg Config) (*Store, error) {
 	case cfg.Timeout == 0:
 		cfg.Timeout = DefaultTimeout
 	}
-	return &Store{pool: cfg.Pool, timeout: cfg.Timeout}, nil
+	return &Store{pool: cfg.Pool, timeout: cfg.Timeout, redactor: cfg.Redactor}, nil
 }
 
 // errRace says that another collector recorded a letter between our looking for it and our inserting it.
@@ -65,6 +69,9 @@ func (s *Store) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Re
 		recorded, err := s.record(ctx, unique)
 		if errors.Is(err, errRace) {
 			continue // they are seen now; each round at least one letter fewer is new, so this ends
+		}
+		if deadlock(err) && ctx.Err() == nil {
+			continue // the other one went on
 		}
 		if err != nil {
 			return dlq.Recorded{}, err
@@ -94,10 +101,13 @@ func (s *Store) record(ctx context.Context, letters []*dlq.Letter) (dlq.Recorded
 		return recorded, err
 	}
 	cs := candidates(letters)
+	if err := assign(ctx, tx, cs); err != nil {
+		return recorded, err
+	}
 	if err := lockPending(ctx, tx, cs); err != nil {
 		return recorded, err
 	}
-	if err := open(ctx, tx, cs); err != nil {
+	if err := open(ctx, tx, cs, s.redactor); err != nil {
 		return recorded, err
 	}
 	if err := insert(ctx, tx, letters, cs); err != nil {
@@ -170,7 +180,7 @@ func lockPending(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 }
 
 // open opens or adds to the candidates' investigations and sets their entry.
-func open(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
+func open(ctx context.Context, tx pgx.Tx, cs []*candidate, r *dlq.Redactor) error {
 	const doing = "open investigations"
 	bySubject := make(map[dlq.Subject]*candidate, len(cs))
 	for _, c := range cs {
@@ -181,7 +191,7 @@ func open(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 		return 1024 + min(letterSize(c.first), 4*dlq.MaxSnapshotBytes) + len(c.first.TaskSnapshot) + len(c.first.Metadata)
 	}
 	for _, portion := range portions(cs, statementBytes, size) {
-		rows, err := tx.Query(ctx, entryOpen, entryColumns(portion)...)
+		rows, err := tx.Query(ctx, entryOpen, entryColumns(portion, r)...)
 		if err != nil {
 			return translate(doing, err)
 		}

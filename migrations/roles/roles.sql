@@ -80,6 +80,20 @@ grant execute on function
     postrider.near_stale_tasks(double precision, integer, integer, integer, integer, integer) to postrider_relay;
 grant select, update on postrider.tasker_settings, postrider.tasker_detector to postrider_relay;
 
+-- The desk, which postrider serve runs: keys, the audit log, which is only added to, and answers; investigations and
+-- redrives, whose messages enter the outbox by functions; tasks and templates, by functions.
+grant select on all tables in schema postrider to postrider_relay;
+grant insert, update on postrider.access_key to postrider_relay;
+grant insert on postrider.access_audit to postrider_relay;
+grant insert, update, delete on postrider.access_answer to postrider_relay;
+grant update, delete on postrider.dlq_entry to postrider_relay;
+grant insert, update on postrider.dlq_operation, postrider.dlq_operation_item, postrider.dlq_replay to postrider_relay;
+grant execute on function postrider.outbox_resend(uuid, text, bigint, uuid, bytea, boolean, bytea, boolean, jsonb, jsonb),
+    postrider.outbox_fate(bigint, uuid, integer), postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text),
+    postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text), postrider.step_action(uuid, uuid, text, text, text, jsonb),
+    postrider.cancel_task(uuid, text, text), postrider.retry_task(uuid, text), postrider.dead_letter_task(uuid, text, text),
+    postrider.archive_on_read(uuid, interval), postrider.task_snapshot(uuid, boolean) to postrider_relay;
+
 -- Operators: they read everything, write what an investigation came to, and treat what waits by hand.
 grant select on all tables in schema postrider to postrider_operator;
 grant update (resolution_status, resolution_timestamp, resolution_notes, resolved_by, metadata, updated_at)

@@ -46,6 +46,7 @@ type App struct {
 	publisher *kafka.Publisher
 	engine    *relay.Relay    // nil without the role
 	http      *httpapi.Server // nil without the role
+	desk      *Desk           // nil where nobody needs it
 	parts     []part
 }
 
@@ -77,7 +78,8 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	// What stands above is stopped after what stands below.
 	for _, make := range []func(context.Context) error{
-		a.openService, a.openPublisher, a.makeCollector, a.makeArchiver, a.makeDetector, a.makeFollower, a.makeRelay, a.listen,
+		a.openService, a.openPublisher, a.openDesk, a.makeCollector, a.makeArchiver, a.makeDetector, a.makeFollower, a.makeOperator, a.makeForgetter,
+		a.makeRelay, a.listen,
 	} {
 		if err := make(ctx); err != nil {
 			return nil, err
@@ -95,6 +97,9 @@ func (a *App) Addr() string {
 	}
 	return a.http.Addr()
 }
+
+// Desk is what people do, for who embeds an App; nil where neither the API nor operations are served.
+func (a *App) Desk() *Desk { return a.desk }
 
 // Run works until ctx ends or Stop is called, stops everything in order, and returns nil if all of
 // it went well. A part that fails ends the others too.
@@ -173,9 +178,19 @@ func (a *App) listen(context.Context) error {
 	if !a.has(HTTP) {
 		return nil
 	}
-	server, err := httpapi.New(httpapi.Config{
-		Address: a.options.Config.HTTP.Address, Checks: a.checks(), Metrics: a.options.Registry, Logger: a.options.Logger,
-	})
+	c := a.options.Config
+	cfg := httpapi.Config{
+		Address: c.HTTP.Address, Checks: a.checks(), Metrics: a.options.Registry, Logger: a.options.Logger,
+		Timeout: c.HTTP.RequestTimeout, MaxBody: int64(c.HTTP.MaxBodyBytes),
+	}
+	if c.HTTP.API {
+		api, err := a.desk.API(c, a.options.Logger)
+		if err != nil {
+			return err
+		}
+		cfg.API = api
+	}
+	server, err := httpapi.New(cfg)
 	if err != nil {
 		return fmt.Errorf("%w; choose another http.address, or stop what uses it", err)
 	}

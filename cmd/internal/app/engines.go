@@ -24,7 +24,7 @@ const doorbellConnections = 1
 
 // Connections is how many database connections a process with all roles opens at most.
 func Connections(c config.Config) int {
-	n := int(relayConnections(c)) + serviceConnections
+	n := int(relayConnections(c)) + serviceConnections + deskConnections
 	if c.Outbox.Doorbell {
 		n += doorbellConnections
 	}

@@ -18,12 +18,14 @@ const (
 	Detector Role = "detector"
 	// Archiver moves tasks that ended long ago to the archive, and renews the figures of dashboards.
 	Archiver Role = "archiver"
-	// HTTP serves health and metrics.
+	// Operator treats operations on investigations, and follows messages that were sent again.
+	Operator Role = "operator"
+	// HTTP serves health, metrics and the API.
 	HTTP Role = "http"
 )
 
 // Roles returns every role.
-func Roles() []Role { return []Role{Relay, Collector, Detector, Archiver, HTTP} }
+func Roles() []Role { return []Role{Relay, Collector, Detector, Archiver, Operator, HTTP} }
 
 // ParseRoles reads role names separated by commas.
 func ParseRoles(text string) ([]Role, error) {

@@ -39,7 +39,7 @@ later: /readyz says when they are there.`,
 			return a.Run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&roles, "roles", "relay,collector,detector,archiver,http", "what to run: any of relay, collector, detector, archiver, http")
+	cmd.Flags().StringVar(&roles, "roles", "relay,collector,detector,archiver,operator,http", "what to run: any of relay, collector, detector, archiver, operator, http")
 	cmd.Flags().BoolVar(&migrate, "migrate", false, "apply missing migrations first")
 	c.settings.bindAll(cmd.Flags(), nil)
 	return cmd

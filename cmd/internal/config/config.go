@@ -26,7 +26,7 @@ type Config struct {
 	Staleness Staleness `key:"staleness"`
 	// Archive says when ended tasks are moved to the archive. Defaults to the defaults of its fields.
 	Archive Archive `key:"archive"`
-	// HTTP says where health and metrics are served. Defaults to the defaults of its fields.
+	// HTTP says where health, metrics and the API are served, and within what bounds. Defaults to the defaults of its fields.
 	HTTP HTTP `key:"http"`
 	// Log says what is logged, and how. Defaults to the defaults of its fields.
 	Log Log `key:"log"`
@@ -151,13 +151,42 @@ type DLQ struct {
 	// ReasonDependencyCycleDetected sends dead letters with this reason: the steps of the task form a cycle.
 	// Defaults to true.
 	ReasonDependencyCycleDetected bool `key:"reason_dependency_cycle_detected" default:"true" help:"dead letters of tasks whose steps form a cycle"`
+	// ResolveOnDelivery closes an investigation as manually_resolved when the message that was sent again
+	// from it is delivered. Defaults to true.
+	ResolveOnDelivery bool `key:"resolve_on_delivery" default:"true" help:"close the investigations of redriven messages that are delivered"`
+	// PageSizeDefault is how many items a list of the API has where nobody says it; at most
+	// page_size_max. Defaults to 25.
+	PageSizeDefault int `key:"page_size_default" default:"25" min:"1" max:"1000" help:"items of a list of the API where nobody says it"`
+	// PageSizeMax is how many items a list of the API may have. Defaults to 100.
+	PageSizeMax int `key:"page_size_max" default:"100" min:"1" max:"999" help:"items that a list of the API may have"`
+	// RequeueLimit is how many investigations one request may requeue. Defaults to 500.
+	RequeueLimit int `key:"requeue_limit" default:"500" min:"1" max:"10000" help:"investigations that one request may requeue"`
+	// PurgeLimit is how many investigations one request may purge. Defaults to 1000.
+	PurgeLimit int `key:"purge_limit" default:"1000" min:"1" max:"10000" help:"investigations that one request may purge"`
 }
 
 // HTTP is the section http.
 type HTTP struct {
 	// Address to listen on, host:port; port 0 picks a free one, an empty host is every interface.
 	// Defaults to "127.0.0.1:8080".
-	Address string `key:"address" default:"127.0.0.1:8080" check:"listen" help:"where to serve health and metrics; also --http"`
+	Address string `key:"address" default:"127.0.0.1:8080" check:"listen" help:"where to serve health, metrics and the API; also --http"`
+	// API serves the operations of the desk, to holders of keys. Defaults to true.
+	API bool `key:"api" default:"true" help:"serve the API of the desk, to holders of keys"`
+	// RequestTimeout bounds each operation of the API. In milliseconds. Defaults to 20000.
+	RequestTimeout time.Duration `key:"request_timeout_ms" default:"20000" min:"100" max:"60000" help:"longest that an operation of the API may take, in milliseconds"`
+	// MaxBodyBytes is the largest body of a request. Defaults to 1048576.
+	MaxBodyBytes int `key:"max_body_bytes" default:"1048576" min:"1024" max:"67108864" help:"largest body of a request, in bytes"`
+	// RequestsPerSecond is how often each key may ask, on average; requests that send messages again or
+	// remove rows count 25 times. 0 does not limit. Defaults to 500.
+	RequestsPerSecond int `key:"requests_per_second" default:"500" min:"0" max:"1000000" help:"requests a second of each key; 0 is no limit"`
+	// RequestBurst is how many requests of a key may come at once. Defaults to 1000.
+	RequestBurst int `key:"request_burst" default:"1000" min:"1" max:"1000000" help:"requests of a key that may come at once"`
+	// FailedLoginsPerMinute is how often an address may present a key that does not work; then it waits.
+	// 0 does not limit. Defaults to 10.
+	FailedLoginsPerMinute int `key:"failed_logins_per_minute" default:"10" min:"0" max:"1000000" help:"keys that do not work, a minute and address; 0 is no limit"`
+	// IdempotencyTTL is how long the answer to a request with an Idempotency-Key is kept. In hours.
+	// Defaults to 24.
+	IdempotencyTTL time.Duration `key:"idempotency_ttl_hours" default:"24" min:"1" max:"8760" help:"hours that answers to requests with an Idempotency-Key are kept"`
 }
 
 // Log is the section log.

@@ -37,14 +37,16 @@ func TestDefaults(t *testing.T) {
 		Outbox: Outbox{BatchSize: 1000, Workers: 4, MaxAttempts: 5, RetryBase: time.Second, RetryMax: time.Minute,
 			RetentionDays: 30, DeadLetterRetentionDays: 90, IdempotencyRetentionDays: 30, PublishTimeout: 10 * time.Second, AfterLastAttempt: "continue", StormEvents: 100, StormWindow: time.Minute, Doorbell: true},
 		DLQ: DLQ{Topic: "postrider.dlq", Group: "postrider-collector", Enabled: true, AutoDLQOnStaleness: true, IncludeFullTaskSnapshot: true, MaxPendingAge: 168 * time.Hour,
-			ReasonStalenessTimeout: true, ReasonMaxRetriesExceeded: true, ReasonWorkerUnavailable: true, ReasonDependencyCycleDetected: true},
+			ReasonStalenessTimeout: true, ReasonMaxRetriesExceeded: true, ReasonWorkerUnavailable: true, ReasonDependencyCycleDetected: true,
+			ResolveOnDelivery: true, PageSizeDefault: 25, PageSizeMax: 100, RequeueLimit: 500, PurgeLimit: 1000},
 		Tasks: Tasks{LifecycleTopic: "postrider.lifecycle"},
 		Staleness: Staleness{Enabled: true, DetectionInterval: 5 * time.Minute, BatchSize: 100, WaitingForDependenciesMinutes: 60, WaitingForRetryMinutes: 30,
 			StepsInProcessMinutes: 30, TaskMaxLifetimeHours: 24, AutoTransitionToError: true, AutoMoveToDLQ: true, EmitEvents: true, EventChannel: "task_staleness_detected",
 			WorkerUnavailableMinutes: 10, TimeBudget: time.Minute, LatencyLimit: 5 * time.Second, WarnPercent: 80},
 		Archive: Archive{Enabled: true, RetentionDays: 30, ArchiveBatchSize: 1000, ArchiveInterval: 24 * time.Hour, ArchiveCompleted: true, ArchiveFailed: true, ArchiveDLQResolved: true},
-		HTTP:    HTTP{Address: "127.0.0.1:8080"},
-		Log:     Log{Level: "info", Format: "json"},
+		HTTP: HTTP{Address: "127.0.0.1:8080", API: true, RequestTimeout: 20 * time.Second, MaxBodyBytes: 1 << 20, RequestsPerSecond: 500, RequestBurst: 1000,
+			FailedLoginsPerMinute: 10, IdempotencyTTL: 24 * time.Hour},
+		Log: Log{Level: "info", Format: "json"},
 	}
 	if c.String() != want.String() {
 		t.Errorf("defaults:\n%swant\n%s", c, want)
@@ -98,7 +100,10 @@ func TestEnvironmentNames(t *testing.T) {
 		"STALENESS_EMIT_EVENTS": "false", "STALENESS_EVENT_CHANNEL": "late", "STALENESS_WORKER_UNAVAILABLE_MINUTES": "5",
 		"STALENESS_TIME_BUDGET_SECONDS": "30", "STALENESS_LATENCY_LIMIT_MS": "1000", "STALENESS_WARN_PERCENT": "90",
 		"ARCHIVE_ENABLED": "false", "ARCHIVE_RETENTION_DAYS": "7", "ARCHIVE_ARCHIVE_BATCH_SIZE": "10", "ARCHIVE_ARCHIVE_INTERVAL_HOURS": "1",
-		"ARCHIVE_ARCHIVE_COMPLETED": "false", "ARCHIVE_ARCHIVE_FAILED": "false", "ARCHIVE_ARCHIVE_CANCELLED": "true", "ARCHIVE_ARCHIVE_DLQ_RESOLVED": "false", "HTTP_ADDRESS": "[::1]:0", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
+		"ARCHIVE_ARCHIVE_COMPLETED": "false", "ARCHIVE_ARCHIVE_FAILED": "false", "ARCHIVE_ARCHIVE_CANCELLED": "true", "ARCHIVE_ARCHIVE_DLQ_RESOLVED": "false", "HTTP_ADDRESS": "[::1]:0",
+		"DLQ_RESOLVE_ON_DELIVERY": "false", "DLQ_PAGE_SIZE_DEFAULT": "10", "DLQ_PAGE_SIZE_MAX": "50", "DLQ_REQUEUE_LIMIT": "5", "DLQ_PURGE_LIMIT": "6",
+		"HTTP_API": "false", "HTTP_REQUEST_TIMEOUT_MS": "1000", "HTTP_MAX_BODY_BYTES": "2048", "HTTP_REQUESTS_PER_SECOND": "7", "HTTP_REQUEST_BURST": "8",
+		"HTTP_FAILED_LOGINS_PER_MINUTE": "9", "HTTP_IDEMPOTENCY_TTL_HOURS": "48", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
 	}
 	for _, k := range Keys() {
 		if _, promised := values[k.Env()]; !promised {

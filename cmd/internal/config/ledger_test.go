@@ -78,6 +78,7 @@ func TestMistakesInBlocks(t *testing.T) {
 		"value":            {"archive:\n  policies:\n    archive_failed: perhaps\n", []string{"postrider.yaml:3", "archive.archive_failed", "true, false"}},
 		"channel":          {"staleness:\n  event_channel: a b\n", []string{"postrider.yaml:2", "staleness.event_channel", "underscores"}},
 		"times":            {"staleness:\n  time_budget_seconds: 2\n", []string{"staleness.latency_limit_ms is 5000", "staleness.time_budget_seconds, which is 2 seconds"}},
+		"pages":            {"dlq:\n  page_size_max: 10\n", []string{"dlq.page_size_default is 25", "dlq.page_size_max, which is 10"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

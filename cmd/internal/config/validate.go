@@ -24,6 +24,9 @@ func (c *Config) validate(wrong map[string]bool) []error {
 	if !wrong["staleness.time_budget_seconds"] && !wrong["staleness.latency_limit_ms"] {
 		problems = append(problems, c.checkStaleness()...)
 	}
+	if !wrong["dlq.page_size_default"] && !wrong["dlq.page_size_max"] {
+		problems = append(problems, c.checkPages()...)
+	}
 	return problems
 }
 

@@ -87,7 +87,7 @@ func createTopics(ctx context.Context, broker string, topics []string) error {
 }
 
 // howToLook is for the person at the terminal.
-func howToLook(o Options, http, database, broker string) string {
+func howToLook(o Options, http, database, broker, key string) string {
 	topic := "my.topic"
 	if o.Demo {
 		topic = demo.OrdersTopic
@@ -96,16 +96,20 @@ func howToLook(o Options, http, database, broker string) string {
 	if o.DataDir != "" {
 		end = "Ctrl-C stops everything; the data stays in " + o.DataDir + "."
 	}
+	desk := ""
+	if key != "" {
+		desk = fmt.Sprintf("\n  Ask the desk             curl -H 'X-API-Key: %s' http://%s/api/v1/dlq", key, http)
+	}
 	return fmt.Sprintf(`
   Look into the database   psql '%[1]s'
   Write an event           psql '%[1]s' -c "select postrider.outbox_publish('%[3]s', 'key-1', '{\"hello\": \"world\"}')"
   Read the topic           kcat -b %[2]s -t %[3]s -C -e
   See what waits           %[6]s outbox status --database-url '%[1]s'
   See what failed          %[6]s dlq list --database-url '%[1]s'
-  Metrics, readiness       curl http://%[4]s/metrics, curl http://%[4]s/readyz
+  Metrics, readiness       curl http://%[4]s/metrics, curl http://%[4]s/readyz%[7]s
 
   For development only: one broker, nothing replicated, a superuser's password on the screen.
   %[5]s
 
-`, database, broker, topic, http, end, os.Args[0])
+`, database, broker, topic, http, end, os.Args[0], desk)
 }

@@ -12,27 +12,27 @@ import (
 
 // groupView is a group as the API shows it.
 type groupView struct {
-	UUID            uuid.UUID         `json:"group_uuid"`
-	Fingerprint     string            `json:"fingerprint"`
-	Version         int               `json:"fingerprint_version"`
+	UUID            uuid.UUID  `json:"group_uuid"`
+	Fingerprint     string     `json:"fingerprint"`
+	Version         int        `json:"fingerprint_version"`
 	Parts           dlq.Parts  `json:"parts"`
-	Title           string            `json:"title"`
-	Topic           *string           `json:"topic"`
-	Reason          string            `json:"reason"`
-	State           string            `json:"state"`
-	MutedUntil      *time.Time        `json:"muted_until"`
-	Total           int64             `json:"total"`
-	Entries         int64             `json:"entries"`
-	Pending         int64             `json:"pending"`
-	Occurrences     int64             `json:"occurrences"`
-	FirstSeenAt     time.Time         `json:"first_seen_at"`
-	LastSeenAt      time.Time         `json:"last_seen_at"`
-	ResolvedThrough *time.Time        `json:"resolved_through"`
-	LastEntry       *uuid.UUID        `json:"last_entry_uuid"`
-	Assignee        *string           `json:"assignee"`
-	Note            *string           `json:"note"`
-	CreatedAt       time.Time         `json:"created_at"`
-	UpdatedAt       time.Time         `json:"updated_at"`
+	Title           string     `json:"title"`
+	Topic           *string    `json:"topic"`
+	Reason          string     `json:"reason"`
+	State           string     `json:"state"`
+	MutedUntil      *time.Time `json:"muted_until"`
+	Total           int64      `json:"total"`
+	Entries         int64      `json:"entries"`
+	Pending         int64      `json:"pending"`
+	Occurrences     int64      `json:"occurrences"`
+	FirstSeenAt     time.Time  `json:"first_seen_at"`
+	LastSeenAt      time.Time  `json:"last_seen_at"`
+	ResolvedThrough *time.Time `json:"resolved_through"`
+	LastEntry       *uuid.UUID `json:"last_entry_uuid"`
+	Assignee        *string    `json:"assignee"`
+	Note            *string    `json:"note"`
+	CreatedAt       time.Time  `json:"created_at"`
+	UpdatedAt       time.Time  `json:"updated_at"`
 }
 
 func viewGroup(g dlq.Group) groupView {

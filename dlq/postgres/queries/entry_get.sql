@@ -1,6 +1,7 @@
-select dlq_entry_uuid, subject_type, subject_id, original_state, dlq_reason::text, dlq_timestamp,
-       resolution_status::text, resolution_timestamp, resolution_notes, resolved_by, topic, error_code,
-       error_message, occurrences, last_occurred_at, predecessor_uuid, snapshot, metadata,
-       created_at, updated_at
-from postrider.dlq_entry
-where dlq_entry_uuid = $1
+select e.dlq_entry_uuid, e.subject_type, e.subject_id, e.original_state, e.dlq_reason::text, e.dlq_timestamp,
+       e.resolution_status::text, e.resolution_timestamp, e.resolution_notes, e.resolved_by, e.topic, e.error_code,
+       e.error_message, e.occurrences, e.last_occurred_at, e.predecessor_uuid, e.snapshot, e.metadata,
+       e.created_at, e.updated_at, e.dlq_group_uuid, e.attempts, e.generation, e.assignee,
+       (select coalesce(r.outcome, 'queued') from postrider.dlq_replay r where r.dlq_entry_uuid = e.dlq_entry_uuid and r.generation = e.generation)
+from postrider.dlq_entry e
+where e.dlq_entry_uuid = $1

@@ -1,0 +1,160 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/desk"
+	"github.com/postrider/postrider/cmd/internal/httpapi"
+	"github.com/postrider/postrider/dlq"
+	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
+	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
+	"github.com/postrider/postrider/relay/postgres"
+)
+
+// Auditor writes the audit log for the services of the desk.
+type Auditor struct{ Access *access.Store }
+
+// Audit implements the ports: the one who ctx says did it, otherwise actor.
+func (a Auditor) Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, details any) error {
+	if access.ActorOf(ctx).Name == "" {
+		ctx = access.WithActor(ctx, access.Actor{Name: actor})
+	}
+	if details == nil {
+		details = struct{}{}
+	}
+	return a.Access.Audit(ctx, tx, action, targetType, targetID, details)
+}
+
+// keeper is the relay's store, with the error that the room dlq knows.
+type keeper struct{ *postgres.Store }
+
+func (k keeper) PutBack(ctx context.Context, tx pgx.Tx, id int64) error {
+	err := k.Store.PutBack(ctx, tx, id)
+	if errors.Is(err, postgres.ErrBusy) {
+		return fmt.Errorf("%w: %w", dlqpostgres.ErrBusy, err)
+	}
+	return err
+}
+
+// Desk is all that people do at the desk, on one database.
+type Desk struct {
+	Access   *access.Store
+	Auditor  Auditor
+	Redriver *dlqpostgres.Redriver
+	Desk     *dlqpostgres.Desk
+	Store    *dlqpostgres.Store
+	Tasks    *desk.Tasks
+	Outbox   *desk.Outbox
+	Archive  *ledgerpostgres.Archive
+}
+
+// NewDesk works on the pool, which stays the caller's.
+func NewDesk(pool *pgxpool.Pool) (*Desk, error) {
+	d := &Desk{Access: access.NewStore(pool), Archive: ledgerpostgres.NewArchive(pool)}
+	d.Auditor = Auditor{d.Access}
+	cfg := dlqpostgres.RedriverConfig{Pool: pool, Auditor: d.Auditor, Keeper: keeper{postgres.NewStore(pool, postgres.StoreOptions{})}}
+	var errs [5]error
+	d.Redriver, errs[0] = dlqpostgres.NewRedriver(cfg)
+	d.Desk, errs[1] = dlqpostgres.NewDesk(cfg)
+	d.Store, errs[2] = dlqpostgres.NewStore(dlqpostgres.Config{Pool: pool})
+	d.Tasks, errs[3] = desk.NewTasks(desk.Config{Pool: pool, Auditor: d.Auditor})
+	d.Outbox, errs[4] = desk.NewOutbox(desk.Config{Pool: pool, Auditor: d.Auditor})
+	return d, errors.Join(errs[:]...)
+}
+
+// Services are the operations of the API, as the settings say.
+func (d *Desk) Services(c config.Config, log *slog.Logger) (*httpapi.Services, error) {
+	return httpapi.NewServices(httpapi.ServicesConfig{
+		Browser: struct{ dlq.Browser }{}, Groups: struct{ dlq.Groups }{}, Revealer: struct{ dlq.Revealer }{}, Desk: d.Desk, Redriver: d.Redriver, Operations: d.Redriver,
+		Tasks: d.Tasks, Archive: d.Archive, Outbox: d.Outbox, Access: d.Access,
+		PageSize: c.DLQ.PageSizeDefault, PageSizeMax: c.DLQ.PageSizeMax, RequeueLimit: c.DLQ.RequeueLimit, PurgeLimit: c.DLQ.PurgeLimit,
+		Logger: log,
+	})
+}
+
+// API serves the desk over HTTP, as the settings say.
+func (d *Desk) API(c config.Config, log *slog.Logger) (*httpapi.API, error) {
+	services, err := d.Services(c, log)
+	if err != nil {
+		return nil, err
+	}
+	failures := access.NewLimiter(float64(c.HTTP.FailedLoginsPerMinute)/60, c.HTTP.FailedLoginsPerMinute)
+	return httpapi.NewAPI(httpapi.APIConfig{
+		Routes: services.Routes(), Keys: d.Access, MaxBody: int64(c.HTTP.MaxBodyBytes), Timeout: c.HTTP.RequestTimeout,
+		Requests: access.NewLimiter(float64(c.HTTP.RequestsPerSecond), c.HTTP.RequestBurst), Failures: failures,
+		Describe: httpapi.Describe, Logger: log,
+	})
+}
+
+// deskConnections is how many database connections the API and the operator use at most.
+const deskConnections = 10
+
+// openDesk prepares what people do, where this process serves it or treats operations. It has connections of its
+// own, so that many requests keep neither the collector nor readiness waiting.
+func (a *App) openDesk(ctx context.Context) error {
+	c := a.options.Config
+	if serves := a.has(HTTP) && c.HTTP.API; !serves && !a.has(Operator) {
+		return nil
+	}
+	pool, err := OpenPool(ctx, c.Database, deskConnections)
+	if err != nil {
+		return err
+	}
+	a.lifecycle.add(closing("desk's database connections", pool.Close))
+	a.desk, err = NewDesk(pool)
+	return err
+}
+
+// makeOperator prepares what treats operations and follows redriven messages, where this process has the role.
+func (a *App) makeOperator(context.Context) error {
+	if !a.has(Operator) {
+		return nil
+	}
+	operator, err := dlq.NewOperator(dlq.OperatorConfig{
+		Operations: a.desk.Redriver, Redriver: a.desk.Redriver, ResolveDelivered: a.options.Config.DLQ.ResolveOnDelivery, Logger: a.options.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	// A batch in hand is given up, and the database takes it back.
+	a.parts = append(a.parts, part{name: "operator", limit: 3 * time.Second, run: operator.Run})
+	return nil
+}
+
+// forgetPause is how often old answers are looked for.
+const forgetPause = 10 * time.Minute
+
+// makeForgetter prepares what removes old answers to requests, where this process serves the API.
+func (a *App) makeForgetter(context.Context) error {
+	c := a.options.Config.HTTP
+	if !a.has(HTTP) || !c.API {
+		return nil
+	}
+	log := a.options.Logger.With("component", "api")
+	run := func(ctx context.Context) error {
+		for {
+			for n := 1; n > 0 && ctx.Err() == nil; {
+				var err error
+				if n, err = a.desk.Access.PurgeAnswers(ctx, c.IdempotencyTTL); err != nil && ctx.Err() == nil {
+					log.Warn("old answers to requests were not removed", "err", err)
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(forgetPause):
+			}
+		}
+	}
+	a.parts = append(a.parts, part{name: "forgetter", limit: 2 * time.Second, run: run})
+	return nil
+}

@@ -1,0 +1,8 @@
+-- The event of the newest letter of each of these investigations, for those about events.
+select e.dlq_entry_uuid, l.outbox_id
+from unnest($1::uuid[]) as w (id)
+join postrider.dlq_entry e on e.dlq_entry_uuid = w.id and e.subject_type = 'event'
+cross join lateral (
+    select l.outbox_id from postrider.dlq_letter l where l.dlq_entry_uuid = e.dlq_entry_uuid
+    order by coalesce(l.episode, 0) desc, l.recorded_at desc limit 1) l
+where l.outbox_id is not null

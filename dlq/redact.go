@@ -1,0 +1,227 @@
+package dlq
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// Redacted stands in place of what a rule of redaction hides.
+const Redacted = "[redacted]"
+
+// RedactionRules say what snapshots do not show. The letters keep everything; see Revealer.
+type RedactionRules struct {
+	// Paths name values in JSON payloads, and in the snapshots and contexts of tasks: $.card.number,
+	// $.items[*].pan, $..password for any depth, ["a.b"] for names with dots. Defaults to none.
+	Paths []string
+	// Headers name headers, in large or small letters; * stands for any characters. Defaults to none.
+	Headers []string
+}
+
+// Redactor applies rules. Nil is one without rules.
+type Redactor struct {
+	paths   [][]step
+	headers []string
+}
+
+// step is one part of a path.
+type step struct {
+	name string // of a member
+	any  bool   // every member and element
+	deep bool   // at any depth below
+	at   int    // the element, where name is "" and any is false
+}
+
+// NewRedactor checks the rules. Without any it returns nil.
+func NewRedactor(r RedactionRules) (*Redactor, error) {
+	var all Redactor
+	for _, rule := range r.Paths {
+		steps, err := parsePath(rule)
+		if err != nil {
+			return nil, fmt.Errorf("redaction of %q: %w", rule, err)
+		}
+		all.paths = append(all.paths, steps)
+	}
+	for _, name := range r.Headers {
+		name = strings.ToLower(name)
+		if _, err := path.Match(name, ""); err != nil || name == "" {
+			return nil, fmt.Errorf("redaction of header %q: it is no name, and no pattern with *", name)
+		}
+		all.headers = append(all.headers, name)
+	}
+	if len(all.paths)+len(all.headers) == 0 {
+		return nil, nil
+	}
+	return &all, nil
+}
+
+// parsePath reads a JSON path.
+func parsePath(text string) (steps []step, err error) {
+	rest := strings.TrimPrefix(text, "$")
+	if rest == text && !strings.HasPrefix(rest, "[") {
+		rest = "." + rest // the $ may be left out
+	}
+	for rest != "" {
+		var s step
+		switch {
+		case strings.HasPrefix(rest, "..["):
+			s.deep, rest = true, rest[2:]
+			rest, err = s.bracket(rest)
+		case strings.HasPrefix(rest, ".."):
+			s.deep = true
+			rest, err = s.dot(rest[2:])
+		case strings.HasPrefix(rest, "."):
+			rest, err = s.dot(rest[1:])
+		case strings.HasPrefix(rest, "["):
+			rest, err = s.bracket(rest)
+		default:
+			err = fmt.Errorf("%q is neither .name nor [index]", rest)
+		}
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, s)
+	}
+	if len(steps) == 0 {
+		return nil, fmt.Errorf("it names nothing")
+	}
+	return steps, nil
+}
+
+// dot reads a name up to the next dot or bracket.
+func (s *step) dot(text string) (rest string, err error) {
+	end := strings.IndexAny(text, ".[")
+	if end < 0 {
+		end = len(text)
+	}
+	s.name, rest = text[:end], text[end:]
+	if s.name == "" {
+		return "", fmt.Errorf("a name is missing")
+	}
+	if s.name == "*" {
+		s.name, s.any = "", true
+	}
+	return rest, nil
+}
+
+// bracket reads [*], [0] or ["name"].
+func (s *step) bracket(text string) (rest string, err error) {
+	if strings.HasPrefix(text, `["`) {
+		end := strings.Index(text, `"]`)
+		if end < 3 {
+			return "", fmt.Errorf(`%q has no name that ends with "]`, text)
+		}
+		s.name = text[2:end]
+		return text[end+2:], nil
+	}
+	end := strings.IndexByte(text, ']')
+	if end < 0 {
+		return "", fmt.Errorf("%q has no ]", text)
+	}
+	inner := text[1:end]
+	if inner == "*" {
+		s.any = true
+		return text[end+1:], nil
+	}
+	if s.at, err = strconv.Atoi(inner); err != nil || s.at < 0 {
+		return "", fmt.Errorf(`%q is no index, * or "name"`, inner)
+	}
+	return text[end+1:], nil
+}
+
+// Headers returns the headers with the values hidden that a rule names.
+func (r *Redactor) Headers(hs []outbox.Header) []outbox.Header {
+	if r == nil || len(r.headers) == 0 {
+		return hs
+	}
+	out := make([]outbox.Header, len(hs))
+	for i, h := range hs {
+		if out[i] = h; r.hides(h.Name) {
+			out[i].Value = []byte(Redacted)
+		}
+	}
+	return out
+}
+
+func (r *Redactor) hides(header string) bool {
+	header = strings.ReplaceAll(strings.ToLower(header), "/", "\x00") // of which * would stop
+	for _, pattern := range r.headers {
+		if hidden, _ := path.Match(strings.ReplaceAll(pattern, "/", "\x00"), header); hidden {
+			return true
+		}
+	}
+	return false
+}
+
+// hasPaths reports whether there are rules about values.
+func (r *Redactor) hasPaths() bool { return r != nil && len(r.paths) > 0 }
+
+// JSON returns a JSON value with what a rule names hidden, at its root and below the given members of it. It is the
+// same text where nothing is.
+func (r *Redactor) JSON(raw json.RawMessage, below ...string) json.RawMessage {
+	if !r.hasPaths() {
+		return raw
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber() // numbers stay as they are written
+	var v any
+	if dec.Decode(&v) != nil {
+		return marshal(Redacted)
+	}
+	changed := false
+	hide := func(root any) (out any) {
+		for _, p := range r.paths {
+			root = redact(root, p, &changed)
+		}
+		return root
+	}
+	v = hide(v)
+	if object, ok := v.(map[string]any); ok {
+		for _, name := range below {
+			if part, there := object[name]; there {
+				object[name] = hide(part)
+			}
+		}
+	}
+	if !changed {
+		return raw
+	}
+	return marshal(v)
+}
+
+// redact returns v with what the path names replaced.
+func redact(v any, p []step, changed *bool) any {
+	if len(p) == 0 {
+		*changed = true
+		return Redacted
+	}
+	s := p[0]
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			if s.any || s.name != "" && s.name == name {
+				member = redact(member, p[1:], changed)
+			}
+			if s.deep {
+				member = redact(member, p, changed)
+			}
+			v[name] = member
+		}
+	case []any:
+		for i, element := range v {
+			if s.any || s.name == "" && s.at == i {
+				element = redact(element, p[1:], changed)
+			}
+			if s.deep {
+				element = redact(element, p, changed)
+			}
+			v[i] = element
+		}
+	}
+	return v
+}
