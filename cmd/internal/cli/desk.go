@@ -16,7 +16,6 @@ import (
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/desk"
 	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/postgres"
 )
 
 // atDesk is what commands that change something share: who does it.
@@ -65,8 +64,6 @@ func asked(err error) error {
 	switch {
 	case errors.Is(err, dlq.ErrRequest), errors.Is(err, access.ErrInvalid), errors.Is(err, desk.ErrRequest):
 		return &usageError{err}
-	case errors.Is(err, postgres.ErrNotFound):
-		return unknown(err, eventsAreIn)
 	}
 	return err
 }

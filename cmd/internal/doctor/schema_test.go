@@ -189,8 +189,8 @@ func TestState(t *testing.T) {
 
 	s.exec(t, `update postrider.tasker_detector set paused_at = now(), paused_by = 'ada', pause_reason = 'too slow'`)
 	s.exec(t, `insert into postrider.dlq_operation (kind, name, actor, state, scope, error) values ('redrive', 'inc-1', 'ada', 'halted', '{}', '5 of 9 came back dead')`)
-	s.exec(t, `insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, resolution_status, snapshot, created_at)
-		values ('record', 'r', 'failed', 'undeliverable', now(), 'pending', '{}', now() - interval '30 days')`)
+	s.exec(t, `insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, resolution_status, snapshot, created_at, last_occurred_at)
+		values ('record', 'r', 'failed', 'undeliverable', now(), 'pending', '{}', now() - interval '30 days', now())`)
 	r = s.examine(t, nil)
 	r.want(t, "state", "detector", Warning, "ada", "too slow", "postrider task detector resume")
 	r.want(t, "state", "operations", Warning, "inc-1", "5 of 9 came back dead", "postrider op resume")
