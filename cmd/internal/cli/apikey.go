@@ -68,8 +68,6 @@ postrider_relay or of the schema's owner, because who makes keys decides who may
 	cmd.Flags().StringVar(&n.Name, "name", "", "whose it is, or what for")
 	cmd.Flags().StringVar(&scopes, "scopes", "", "what it may do, separated by commas: "+join(access.Scopes()))
 	cmd.Flags().StringVar(&expires, "expires-in", "", "how long it works, such as 36h or 90d; for good by default")
-	_ = cmd.MarkFlagRequired("name")
-	_ = cmd.MarkFlagRequired("scopes")
 	_ = cmd.RegisterFlagCompletionFunc("scopes", cobra.FixedCompletions(texts(access.Scopes()), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 	at.bind(cmd)
 	out.bind(cmd)

@@ -165,7 +165,6 @@ outbox cleanup removes.`,
 		},
 	}
 	cmd.Flags().StringVar(&older, "older-than", "", "those delivered longer `AGO` than this, such as 36h or 90d")
-	_ = cmd.MarkFlagRequired("older-than")
 	sure.bind(cmd)
 	at.bind(cmd)
 	out.bind(cmd)
