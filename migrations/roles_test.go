@@ -145,7 +145,14 @@ func TestOperatorReadsAllAndResolves(t *testing.T) {
 	refuse(t, conn, "postrider_operator",
 		`update postrider.dlq_entry set snapshot = '{}'`,
 		`update postrider.outbox_event set payload = 'x'`,
-		`delete from postrider.dlq_entry`,
+		`truncate postrider.dlq_entry`,
+		`delete from postrider.dlq_letter`,
+		`update postrider.access_audit set actor = 'somebody else'`,
+		`delete from postrider.access_audit`,
+		`insert into postrider.access_key (access_key_id, secret_hash, name, scopes, created_by) values ('a', sha256('x'), 'n', '{admin}', 'me')`,
+		`update postrider.access_key set scopes = '{admin}'`,
+		`delete from postrider.dlq_operation`,
+		`delete from postrider.dlq_replay`,
 		`insert into postrider.outbox_event (topic) values ('t')`,
 		`select postrider.outbox_publish('t', 'k', '{}'::jsonb)`)
 }
@@ -174,7 +181,7 @@ func TestOperatorTreatsWhatWaits(t *testing.T) {
 	for _, column := range []string{"cause = 'retry'", "next_probe_at = now()", "draining = true", "topic = 't'", "key = 'x'", "scope = 'topic'", "error = ''", "error_code = ''", "held_at = now()", "probes = 0", "event_id = null", "partition = 1"} {
 		refused = append(refused, `update postrider.outbox_hold set `+column)
 	}
-	for _, table := range []string{"outbox_event", "outbox_hold", "outbox_hold_shard", "outbox_shard", "outbox_batch", "outbox_idempotency_key", "dlq_entry", "dlq_letter", "schema_migration"} {
+	for _, table := range []string{"outbox_event", "outbox_hold", "outbox_hold_shard", "outbox_shard", "outbox_batch", "outbox_idempotency_key", "dlq_letter", "schema_migration"} {
 		refused = append(refused, `delete from postrider.`+table, `truncate postrider.`+table)
 	}
 	refused = append(refused,

@@ -123,4 +123,15 @@ grant execute on function
     to postrider_operator;
 grant update (paused_at, paused_by, pause_reason, resume_at) on postrider.tasker_detector to postrider_operator;
 
+-- The desk by hand: `postrider dlq requeue`, `dlq resolve`, `dlq purge` and `op`. They note what was sent again and by
+-- which operation; the messages enter the outbox by a function, which takes only what letters have. Every change is
+-- written to the audit log, which is only added to. Locking a row takes the right to update one of its columns.
+grant update (generation, assignee), delete on postrider.dlq_entry to postrider_operator;
+grant insert, update on postrider.dlq_operation, postrider.dlq_operation_item, postrider.dlq_replay to postrider_operator;
+grant insert on postrider.access_audit to postrider_operator;
+grant execute on function postrider.outbox_resend(uuid, text, bigint, uuid, bytea, boolean, bytea, boolean, jsonb, jsonb),
+    postrider.outbox_fate(bigint, uuid, integer) to postrider_operator;
+-- `postrider apikey revoke`. Who makes keys decides who may do what, so that is not theirs.
+grant update (revoked_at) on postrider.access_key to postrider_operator;
+
 commit;

@@ -95,10 +95,12 @@ const beginReadCommitted = "begin isolation level read committed"
 // queueBegin queues what begins a transaction on a connection, and returns how many results that has.
 func queueBegin(b *pgx.Batch, conn *pgx.Conn) int {
 	b.Queue(beginReadCommitted)
-	if !pooler.Behind(conn) {
+	// Only the pools of NewPool have settings; those that the desk and the commands open have none.
+	settings := localOf(conn).statement
+	if !pooler.Behind(conn) || settings == "" {
 		return 1
 	}
-	b.Queue(localOf(conn).statement)
+	b.Queue(settings)
 	return 2
 }
 

@@ -15,3 +15,6 @@ var standstills = map[string]string{
 func standstill(code string) relay.Standstill {
 	return relay.Standstill{Code: code, Error: standstills[code]}
 }
+
+// StandstillHint says what to do about the reason with this code.
+func StandstillHint(code string) string { return standstills[code] }

@@ -29,3 +29,9 @@ func ActorOf(ctx context.Context) Actor {
 	a, _ := ctx.Value(actorKey{}).(Actor)
 	return a
 }
+
+// SessionUser returns the user that logged in to the database, whatever role the session took on.
+func (s *Store) SessionUser(ctx context.Context) (name string, err error) {
+	err = s.pool.QueryRow(ctx, sessionUser).Scan(&name)
+	return name, err
+}

@@ -37,3 +37,6 @@ var answerForget string
 
 //go:embed queries/answer_purge.sql
 var answerPurge string
+
+//go:embed queries/session_user.sql
+var sessionUser string

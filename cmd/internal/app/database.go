@@ -98,13 +98,22 @@ func connectHint(err error) string {
 // OpenPool opens a pool of connections to a server that takes writes, with settings that keep no session for ever where there is no pooler,
 // and proves that the database can be reached; its error is as Connect's.
 func OpenPool(ctx context.Context, database config.Database, connections int32) (*pgxpool.Pool, error) {
+	return openPool(ctx, database, connections, refuseReadOnly)
+}
+
+// OpenAny is OpenPool for those who want to look at servers that take no writes, too.
+func OpenAny(ctx context.Context, database config.Database, connections int32) (*pgxpool.Pool, error) {
+	return openPool(ctx, database, connections, func(*pgconn.Config) {})
+}
+
+func openPool(ctx context.Context, database config.Database, connections int32, refuse func(*pgconn.Config)) (*pgxpool.Pool, error) {
 	address := database.URL
 	cfg, err := pgxpool.ParseConfig(address.Reveal())
 	if err != nil {
 		return nil, errors.New("database.url is not accepted by the PostgreSQL client") // err quotes the URL
 	}
 	cfg.MaxConns = connections
-	refuseReadOnly(&cfg.ConnConfig.Config)
+	refuse(&cfg.ConnConfig.Config)
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}

@@ -20,6 +20,8 @@ const (
 	ExitFailure = 1
 	// ExitUsage: the command line or a setting is wrong, and nothing was tried.
 	ExitUsage = 2
+	// ExitPartly: it was done, but not for all that it was asked for: the output says which were left alone.
+	ExitPartly = 3
 )
 
 // Run runs the command that args name, until it is done or ctx ends, and returns its exit code.
@@ -39,9 +41,15 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	if !c.begun && !errors.As(err, &usage) {
 		err = &usageError{err}
 	}
-	fmt.Fprint(stderr, report(err))
-	if errors.As(err, &usage) {
+	var spoken *spokenError
+	if !errors.As(err, &spoken) {
+		fmt.Fprint(stderr, report(err))
+	}
+	switch {
+	case errors.As(err, &usage):
 		return ExitUsage
+	case errors.Is(err, errPartly):
+		return ExitPartly
 	}
 	return ExitFailure
 }
@@ -53,6 +61,15 @@ func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// spokenError is a failure that the output of the command has said.
+type spokenError struct{ err error }
+
+func (e *spokenError) Error() string { return e.err.Error() }
+func (e *spokenError) Unwrap() error { return e.err }
+
+// errPartly is what a spokenError wraps where something was done and something left alone.
+var errPartly = errors.New("some were left alone")
 
 // report renders an error for a terminal: further lines are indented, control characters shown.
 func report(err error) string {
@@ -86,8 +103,9 @@ per key, and turns what cannot be delivered into investigations.
 Begin with:  postrider dev --demo
 
 Settings come from flags, the environment (DATABASE_URL, KAFKA_BROKERS, OUTBOX_BATCH_SIZE …)
-and a YAML file (--config), in this order. Exit codes: 0 done, 1 failed, 2 wrong command line
-or setting.`,
+and a YAML file (--config), in this order. Results are tables, or with -o json and -o yaml what
+scripts read. Exit codes: 0 done, 1 failed, 2 wrong command line or setting, 3 done in part: the
+output says what was left alone, and why.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRun: func(*cobra.Command, []string) {
@@ -100,7 +118,8 @@ or setting.`,
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}")
 	c.settings.bindCommon(root.PersistentFlags())
-	root.AddCommand(c.serve(), c.dev(), c.migrate(), c.outbox(), c.dlq(), c.task(), c.template(), c.archive(), c.config(), c.version())
+	root.AddCommand(c.serve(), c.dev(), c.migrate(), c.outbox(), c.dlq(), c.task(), c.template(), c.archive(),
+		c.op(), c.audit(), c.apikey(), c.doctor(), c.config(), c.version())
 	return root
 }
 

@@ -19,11 +19,11 @@ import (
 func (c *commands) dlq() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dlq",
-		Short: "Look at the investigations that dead letters opened",
+		Short: "Look at the investigations that dead letters opened, and treat them",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  c.group,
 	}
-	cmd.AddCommand(c.dlqList(), c.dlqShow())
+	cmd.AddCommand(c.dlqList(), c.dlqShow(), c.dlqStats(), c.dlqGroups(), c.dlqResolve(), c.dlqRequeue(), c.dlqPurge())
 	return cmd
 }
 

@@ -151,7 +151,7 @@ func TestOutboxByHandFails(t *testing.T) {
 		"holds --limit 0":             {nowhere, ExitUsage, []string{"--limit is 0"}},
 		"holds --cause halt":          {nowhere, ExitUsage, []string{`--cause is "halt"`, "halted", "commit_order"}},
 		"holds -o xml":                {nowhere, ExitUsage, []string{`-o is "xml"`}},
-		"hold":                        {nowhere, ExitUsage, []string{`no command "hold"`, "holds, partition, process, redrive, release, retry, skip"}},
+		"hold":                        {nowhere, ExitUsage, []string{`no command "hold"`, "holds, list, partition, process, purge, redrive, release, retry, skip"}},
 		"release 1":                   {nowhere, ExitFailure, []string{"cannot be reached"}},
 		"redrive 1":                   {empty.URL, ExitFailure, []string{"postrider migrate up"}},
 		"holds":                       {empty.URL, ExitFailure, []string{"postrider migrate up"}},

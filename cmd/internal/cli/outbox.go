@@ -20,8 +20,8 @@ func (c *commands) outbox() *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  c.group,
 	}
-	cmd.AddCommand(c.outboxStatus(), c.outboxHolds(), c.outboxRelease(), c.outboxSkip(), c.outboxRedrive(),
-		c.outboxProcess(), c.outboxRetry(), c.outboxCleanup(), c.outboxPartition())
+	cmd.AddCommand(c.outboxStatus(), c.outboxList(), c.outboxHolds(), c.outboxRelease(), c.outboxSkip(), c.outboxRedrive(),
+		c.outboxProcess(), c.outboxRetry(), c.outboxCleanup(), c.outboxPurge(), c.outboxPartition())
 	return cmd
 }
 

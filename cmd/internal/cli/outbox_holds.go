@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/postgres"
 )
@@ -95,7 +97,8 @@ func next(h relay.HoldStatus) string {
 }
 
 func (c *commands) outboxRelease() *cobra.Command {
-	return &cobra.Command{
+	var at atDesk
+	cmd := &cobra.Command{
 		Use:   "release HOLD",
 		Short: "End the wait of a hold, by its number",
 		Long: `End the wait of a hold. Behind a halted key or a stopped storm everything comes back, in order; the event
@@ -106,8 +109,8 @@ that halted the key stays dead-lettered. Any other hold is probed at once instea
 			if err != nil {
 				return err
 			}
-			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
-				r, err := postgres.NewStore(pool, postgres.StoreOptions{}).Release(cmd.Context(), id)
+			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+				r, err := d.Outbox.Release(ctx, actor, id)
 				if err != nil {
 					return unknown(err, "postrider outbox holds lists what is held")
 				}
@@ -120,10 +123,13 @@ that halted the key stays dead-lettered. Any other hold is probed at once instea
 			})
 		},
 	}
+	at.bind(cmd)
+	return cmd
 }
 
 func (c *commands) outboxSkip() *cobra.Command {
 	var reason string
+	var at atDesk
 	cmd := &cobra.Command{
 		Use:   "skip EVENT --reason TEXT",
 		Short: "Give up a waiting event, by its outbox id: it becomes a dead letter",
@@ -138,8 +144,8 @@ topic with the reason, and the later events of its key go on.`,
 			if reason == "" {
 				return usagef("say why, with --reason: it goes into the dead letter")
 			}
-			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
-				if err := postgres.NewStore(pool, postgres.StoreOptions{}).Skip(cmd.Context(), id, reason); err != nil {
+			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+				if err := d.Outbox.Skip(ctx, actor, id, reason); err != nil {
 					return unknown(err, eventsAreIn)
 				}
 				fmt.Fprintf(c.stdout, "Event %d is given up; its dead letter is on its way.\n", id)
@@ -148,11 +154,13 @@ topic with the reason, and the later events of its key go on.`,
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever investigates")
+	at.bind(cmd)
 	return cmd
 }
 
 func (c *commands) outboxRedrive() *cobra.Command {
-	return &cobra.Command{
+	var at atDesk
+	cmd := &cobra.Command{
 		Use:   "redrive EVENT",
 		Short: "Put a dead-lettered event that halts its key back in its place, by its outbox id",
 		Long: `Put a dead-lettered event that halts its key (after_last_attempt: halt_key) back in its place. It is sent
@@ -163,8 +171,8 @@ next, and the key goes on when it is acknowledged; if it is given up again, the 
 			if err != nil {
 				return err
 			}
-			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
-				if err := postgres.NewStore(pool, postgres.StoreOptions{}).Redrive(cmd.Context(), id); err != nil {
+			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+				if err := d.Outbox.Redrive(ctx, actor, id); err != nil {
 					return unknown(err, eventsAreIn)
 				}
 				fmt.Fprintf(c.stdout, "Event %d is back in its place and goes next; its key goes on when it is acknowledged.\n", id)
@@ -172,6 +180,8 @@ next, and the key goes on when it is acknowledged; if it is given up again, the 
 			})
 		},
 	}
+	at.bind(cmd)
+	return cmd
 }
 
 const eventsAreIn = "EVENT is the id of a row of postrider.outbox_event; outbox holds and dlq show say it, too"

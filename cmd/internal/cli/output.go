@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -17,25 +18,29 @@ import (
 type output struct{ format string }
 
 func (o *output) bind(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.format, "output", "o", "table", "output `format`: table or json")
+	cmd.Flags().StringVarP(&o.format, "output", "o", "table", "output `format`: table, json or yaml")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (o *output) check() error {
-	if o.format != "table" && o.format != "json" {
-		return usagef("-o is %q; it must be table or json", o.format)
+	if !slices.Contains([]string{"table", "json", "yaml"}, o.format) {
+		return usagef("-o is %q; it must be table, json or yaml", o.format)
 	}
 	return nil
 }
 
-// print writes value as JSON, or calls table, as the flag says.
+// print writes value as JSON or YAML, or calls table, as the flag says.
 func (o *output) print(w io.Writer, value any, table func(io.Writer) error) error {
 	var text bytes.Buffer
-	if o.format == "json" {
+	if o.format != "table" {
 		enc := json.NewEncoder(&text)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
 		if err := enc.Encode(value); err != nil {
 			return fmt.Errorf("encode the result: %w", err)
+		}
+		if o.format == "yaml" {
+			return writeYAML(w, text.Bytes())
 		}
 		_, err := io.WriteString(w, visibleJSON(text.String()))
 		return err

@@ -115,6 +115,9 @@ func (s *side) look(ctx context.Context, cfg *pgx.ConnConfig) (bool, error) {
 	return behind, nil
 }
 
+// Between reports whether a pooler, in whatever mode, stands between a connection and PostgreSQL.
+func Between(ctx context.Context, conn *pgx.Conn) (bool, error) { return ask(ctx, conn) }
+
 // ask compares the process that the connection was told of with the one that answers.
 func ask(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	var pid string

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/app"
+)
+
+func (c *commands) apikey() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "apikey",
+		Short: "Make, list and revoke the keys of the HTTP API",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  c.group,
+	}
+	cmd.AddCommand(c.apikeyCreate(), c.apikeyList(), c.apikeyRevoke())
+	return cmd
+}
+
+// newKeyView is the JSON of apikey create.
+type newKeyView struct {
+	access.Key
+	Token string `json:"api_key"`
+}
+
+func (c *commands) apikeyCreate() *cobra.Command {
+	var out output
+	var at atDesk
+	var n access.NewKey
+	var scopes, expires string
+	cmd := &cobra.Command{
+		Use:   "create --name NAME --scopes SCOPE,...",
+		Short: "Make a key, and show it once",
+		Long: `Make a key of the HTTP API and show it; it is kept nowhere and cannot be shown again. It needs the rights of
+postrider_relay or of the schema's owner, because who makes keys decides who may do what.`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := out.check()
+			if err != nil {
+				return err
+			}
+			if n.Scopes, err = access.ParseScopes(scopes); err != nil {
+				return usagef("--scopes: %w", err)
+			}
+			if expires != "" {
+				if n.ExpiresIn, err = age("expires-in", expires); err != nil {
+					return err
+				}
+			}
+			return c.withDesk(cmd.Context(), at, grant("postrider_relay"), func(ctx context.Context, d *app.Desk, _ string) error {
+				key, token, err := d.Access.Create(ctx, n)
+				if err != nil {
+					return err
+				}
+				return out.print(c.stdout, newKeyView{key, token}, func(w io.Writer) error {
+					_, err := fmt.Fprintln(w, token)
+					return err
+				})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&n.Name, "name", "", "whose it is, or what for")
+	cmd.Flags().StringVar(&scopes, "scopes", "", "what it may do, separated by commas: "+join(access.Scopes()))
+	cmd.Flags().StringVar(&expires, "expires-in", "", "how long it works, such as 36h or 90d; for good by default")
+	_ = cmd.RegisterFlagCompletionFunc("scopes", cobra.FixedCompletions(texts(access.Scopes()), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
+	at.bind(cmd)
+	out.bind(cmd)
+	return cmd
+}
+
+func (c *commands) apikeyList() *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List keys, without their secrets, the newest first",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			return c.withDesk(cmd.Context(), atDesk{}, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+				keys, err := d.Access.List(ctx)
+				if err != nil {
+					return err
+				}
+				return out.print(c.stdout, append([]access.Key{}, keys...), func(w io.Writer) error { return keyTable(w, keys) })
+			})
+		},
+	}
+	out.bind(cmd)
+	return cmd
+}
+
+func keyTable(w io.Writer, keys []access.Key) error {
+	if len(keys) == 0 {
+		_, err := fmt.Fprintln(w, "There are no keys.")
+		return err
+	}
+	rows := make([][]string, len(keys))
+	for i, k := range keys {
+		state := "works"
+		switch {
+		case k.RevokedAt != nil:
+			state = "revoked " + moment(*k.RevokedAt)
+		case !k.Works(time.Now()):
+			state = "expired " + moment(*k.ExpiresAt)
+		case k.ExpiresAt != nil:
+			state = "works until " + moment(*k.ExpiresAt)
+		}
+		used := ""
+		if k.LastUsedAt != nil {
+			used = moment(*k.LastUsedAt)
+		}
+		rows[i] = []string{k.ID, k.Name, join(k.Scopes), state, used, moment(k.CreatedAt), k.CreatedBy}
+	}
+	return grid(w, []string{"ID", "NAME", "SCOPES", "STATE", "LAST USED", "CREATED", "BY"}, rows)
+}
+
+func (c *commands) apikeyRevoke() *cobra.Command {
+	var out output
+	var at atDesk
+	cmd := &cobra.Command{
+		Use:   "revoke ID",
+		Short: "End a key at once",
+		Args:  exactly("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+				key, err := d.Access.Revoke(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return out.print(c.stdout, key, func(w io.Writer) error {
+					_, err := fmt.Fprintf(w, "The key %s (%s) works no more.\n", key.ID, visible(key.Name))
+					return err
+				})
+			})
+		},
+	}
+	at.bind(cmd)
+	out.bind(cmd)
+	return cmd
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/app"
+)
+
+func (c *commands) audit() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Read who changed what",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  c.group,
+	}
+	cmd.AddCommand(c.auditList())
+	return cmd
+}
+
+func (c *commands) auditList() *cobra.Command {
+	var out output
+	var f access.DoneFilter
+	var from, to string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List what was done, the newest first",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := out.check()
+			if err != nil {
+				return err
+			}
+			if f.Limit < 1 || f.Limit > 1000 {
+				return usagef("--limit is %d; it must be from 1 to 1000", f.Limit)
+			}
+			if f.From, err = instant("from", from); err != nil {
+				return err
+			}
+			if f.To, err = instant("to", to); err != nil {
+				return err
+			}
+			return c.withDesk(cmd.Context(), atDesk{}, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+				done, err := d.Access.History(ctx, f)
+				if err != nil {
+					return err
+				}
+				return out.print(c.stdout, append([]access.Done{}, done...), func(w io.Writer) error { return doneTable(w, done) })
+			})
+		},
+	}
+	cmd.Flags().StringVar(&f.Actor, "by", "", "only what this `actor` did, such as cli:ada or the name of a key")
+	cmd.Flags().StringVar(&f.Action, "action", "", "only this `action`, such as dlq.requeue")
+	cmd.Flags().StringVar(&f.TargetType, "target-type", "", "only what was done to this `kind` of thing: entry, group, operation, event, task, key …")
+	cmd.Flags().StringVar(&f.TargetID, "target-id", "", "only what was done to the one with this `ID`")
+	cmd.Flags().StringVar(&from, "from", "", "only since this `time`, or so long ago: 2026-01-31T12:00:00Z, 36h, 30d")
+	cmd.Flags().StringVar(&to, "to", "", "only until this `time`")
+	cmd.Flags().Int64Var(&f.Before, "before", 0, "only those before this `number`, to go on with a list")
+	cmd.Flags().IntVar(&f.Limit, "limit", 100, "list at most so many, 1 to 1000")
+	out.bind(cmd)
+	return cmd
+}
+
+func doneTable(w io.Writer, done []access.Done) error {
+	if len(done) == 0 {
+		_, err := fmt.Fprintln(w, "Nothing of the kind was done.")
+		return err
+	}
+	rows := make([][]string, len(done))
+	for i, d := range done {
+		rows[i] = []string{count(d.ID), moment(d.At), d.Actor, d.Action, d.TargetType, d.TargetID, string(d.Details)}
+	}
+	return grid(w, []string{"NUMBER", "AT", "BY", "ACTION", "TO", "ID", "DETAILS"}, rows)
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/dlq"
+)
+
+// Completion asks the database, where it can be reached soon; otherwise there is nothing to offer, and nothing is said.
+
+// completionPatience is how long somebody who pressed a key waits.
+const completionPatience = 2 * time.Second
+
+// completing runs do with the services of the desk.
+func (c *commands) completing(cmd *cobra.Command, do func(ctx context.Context, d *app.Desk) []string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+	defer cancel()
+	var offered []string
+	_ = c.withDesk(ctx, atDesk{}, "", func(ctx context.Context, d *app.Desk, _ string) error {
+		offered = do(ctx, d)
+		return nil
+	})
+	return offered, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeEntries offers the newest pending investigations that are not named yet.
+func (c *commands) completeEntries(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return c.completing(cmd, func(ctx context.Context, d *app.Desk) []string {
+		entries, _, err := d.Store.List(ctx, dlq.Filter{Status: dlq.Pending, Limit: 50})
+		if err != nil {
+			return nil
+		}
+		var offered []string
+		for _, e := range entries {
+			if id := e.UUID.String(); !slices.Contains(args, id) {
+				offered = append(offered, id+"\t"+visible(shorten(e.ErrorMessage, maxCell)))
+			}
+		}
+		return offered
+	})
+}
+
+// completeOperations offers those that have not ended.
+func (c *commands) completeOperations(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return c.completing(cmd, func(ctx context.Context, d *app.Desk) []string {
+		ops, err := d.Redriver.ListOperations(ctx, true, 50)
+		if err != nil {
+			return nil
+		}
+		offered := make([]string, len(ops))
+		for i, o := range ops {
+			offered[i] = o.UUID.String() + "\t" + string(o.State) + " " + visible(o.Name)
+		}
+		return offered
+	})
+}
+
+// completeTopics offers the topics of the newest pending investigations.
+func (c *commands) completeTopics(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return c.completing(cmd, func(ctx context.Context, d *app.Desk) []string {
+		entries, _, err := d.Store.List(ctx, dlq.Filter{Status: dlq.Pending, Limit: 200})
+		if err != nil {
+			return nil
+		}
+		var topics []string
+		for _, e := range entries {
+			if e.Topic != "" {
+				topics = append(topics, e.Topic)
+			}
+		}
+		slices.Sort(topics)
+		return slices.Compact(topics)
+	})
+}

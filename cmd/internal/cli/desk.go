@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/desk"
+	"github.com/postrider/postrider/dlq"
+)
+
+// atDesk is what commands that change something share: who does it.
+type atDesk struct{ person string }
+
+func (d *atDesk) bind(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&d.person, "actor", "", "`who` does it, for the audit log, beside the user of the database")
+}
+
+// withDesk runs do with the services of the desk, in the name of the database's user. rights says how to get those
+// that are missing.
+func (c *commands) withDesk(ctx context.Context, at atDesk, rights string, do func(ctx context.Context, d *app.Desk, actor string) error) error {
+	if strings.ContainsFunc(at.person, func(r rune) bool { return r < ' ' || r == 0x7f }) || len(at.person) > 100 {
+		return usagef("--actor must be at most 100 bytes of text on one line")
+	}
+	cfg, err := c.load(nil, "database.url")
+	if err != nil {
+		return err
+	}
+	pool, err := app.OpenPool(ctx, cfg.Database, 2)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return explain(inNameOf(ctx, pool, at, do), rights)
+}
+
+func inNameOf(ctx context.Context, pool *pgxpool.Pool, at atDesk, do func(ctx context.Context, d *app.Desk, actor string) error) error {
+	d, err := app.NewDesk(pool)
+	if err != nil {
+		return err
+	}
+	user, err := d.Access.SessionUser(ctx)
+	if err != nil {
+		return err
+	}
+	actor := "cli:" + user
+	if at.person != "" {
+		actor += " (" + at.person + ")"
+	}
+	return asked(do(access.WithActor(ctx, access.Actor{Name: actor}), d, actor))
+}
+
+// asked makes errors about what was asked for those of whoever called, and says where to look.
+func asked(err error) error {
+	switch {
+	case errors.Is(err, dlq.ErrRequest), errors.Is(err, access.ErrInvalid), errors.Is(err, desk.ErrRequest):
+		return &usageError{err}
+	}
+	return err
+}
+
+// identities reads the ids of arguments, each once.
+func identities(what, list string, args []string) ([]uuid.UUID, error) {
+	ids := make([]uuid.UUID, 0, len(args))
+	seen := map[uuid.UUID]bool{}
+	for _, arg := range args {
+		id, err := uuid.Parse(arg)
+		if err != nil {
+			return nil, usagef("%q is not the id of %s; %s shows them", shorten(arg, 80), what, list)
+		}
+		if !seen[id] {
+			ids, seen[id] = append(ids, id), true
+		}
+	}
+	return ids, nil
+}
+
+// atLeastOne is cobra.MinimumNArgs(1) with an error that names what is missing.
+func atLeastOne(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("%s takes %s, one or more", cmd.CommandPath(), name)
+		}
+		return nil
+	}
+}
+
+// age reads how long ago something is: 30d, or what Go takes for a duration, such as 36h.
+func age(flag, s string) (time.Duration, error) {
+	if days, found := strings.CutSuffix(s, "d"); found {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= 36500 {
+			return time.Duration(n) * 24 * time.Hour, nil
+		}
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, usagef("--%s is %q; it must be a time such as 36h or 30d", flag, shorten(s, 60))
+	}
+	return d, nil
+}
+
+// instant reads a time, or how long ago it was; empty is none.
+func instant(flag, s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return t, nil
+	}
+	d, err := age(flag, s)
+	if err != nil {
+		return time.Time{}, usagef("--%s is %q; it must be a time such as 2026-01-31T12:00:00Z, or how long ago, such as 36h or 30d", flag, shorten(s, 60))
+	}
+	return time.Now().Add(-d), nil
+}

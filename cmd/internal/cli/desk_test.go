@@ -1,0 +1,380 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/dlq/postgres"
+	"github.com/postrider/postrider/migrations/pgtest"
+)
+
+// atTheDesk is a database with investigations, and the addresses for people with different rights.
+type atTheDesk struct {
+	*testing.T
+	db              *pgtest.DB
+	owner, operator string
+	entries         []string
+}
+
+func newDesk(t *testing.T, entries int) *atTheDesk {
+	t.Helper()
+	db := pgtest.New(t)
+	store, err := postgres.NewStore(postgres.Config{Pool: db.Pool(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &atTheDesk{T: t, db: db, owner: db.URL, operator: asRole(t, db, "postrider_operator")}
+	for i := range entries {
+		d.entries = append(d.entries, record(t, store, int64(i+1), []byte("k"), []byte("payload \x1b[2J")))
+	}
+	return d
+}
+
+// run runs a command as an operator, and demands its exit code and what it says on either stream.
+func (d *atTheDesk) run(code int, command string, want ...string) string {
+	d.Helper()
+	return d.runAs(d.operator, code, command, want...)
+}
+
+func (d *atTheDesk) runAs(url string, code int, command string, want ...string) string {
+	d.Helper()
+	r := postrider(d.T, []string{"DATABASE_URL=" + url}, strings.Fields(command)...)
+	if r.code != code {
+		d.Fatalf("%s: exit code %d, want %d: %s%s", command, r.code, code, r.stdout, r.stderr)
+	}
+	contains(d.T, r.stdout+r.stderr, want...)
+	if strings.ContainsAny(r.stdout+r.stderr, "\x1b\u202e") {
+		d.Errorf("%s: control characters in %q", command, r.stdout+r.stderr)
+	}
+	return r.stdout
+}
+
+func (d *atTheDesk) ask(sql string) string {
+	d.Helper()
+	return ask(d.T, d.db.Conn(d.T), sql)
+}
+
+// TestRequeueByHand: the message goes out once; who asks again is told, and so are scripts.
+func TestRequeueByHand(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, 3)
+	a, b, c := d.entries[0], d.entries[1], d.entries[2]
+	d.run(ExitOK, "dlq requeue "+a+" --actor ada", "1 on their way, 0 left alone")
+	d.run(ExitPartly, "dlq requeue "+a+" "+b, "1 on their way, 1 left alone", "already_queued", "a redrive of it is on its way")
+	view := decode[requeuedView](t, d.run(ExitPartly, "dlq requeue "+a+" -o json"))
+	if len(view.Requeued) != 0 || len(view.Skipped) != 1 || view.Skipped[0].Reason != "already_queued" || view.Skipped[0].Meaning == "" {
+		t.Errorf("requeued again: %+v", view)
+	}
+	if got := d.ask(`select count(*) || ' ' || count(distinct topic) from postrider.outbox_event where headers::text like '%replay_id%'`); got != "2 1" {
+		t.Errorf("events and topics: %s", got)
+	}
+	d.run(ExitFailure, "dlq requeue "+c+" 0192aaaa-0000-7000-8000-000000000000", "0192aaaa-0000-7000-8000-000000000000", "not found", "postrider dlq list")
+	d.run(ExitUsage, "dlq requeue "+c+" --payload x --tombstone", "payload and is a tombstone")
+	d.run(ExitUsage, "dlq requeue "+c+" --header novalue", "NAME=VALUE")
+	d.run(ExitUsage, "dlq requeue "+c+" --target not/a/topic", "target")
+	d.run(ExitUsage, "dlq requeue x", `"x" is not the id of an investigation`)
+	d.run(ExitUsage, "dlq requeue", "takes ID, one or more")
+	d.run(ExitOK, "dlq requeue "+c+" --payload mended --header h=v --target elsewhere")
+	if got := d.ask(`select topic || ' ' || convert_from(payload, 'UTF8') || ' ' || (headers @> '[["h","v"]]')::text from postrider.outbox_event where topic = 'elsewhere'`); got != "elsewhere mended true" {
+		t.Errorf("the edited message: %s", got)
+	}
+	if got := d.ask(`select string_agg(actor || ' ' || action, ', ' order by access_audit_id) from postrider.access_audit`); !strings.HasPrefix(got, "cli:") ||
+		!strings.Contains(got, " (ada) dlq.requeue, cli:") || strings.Count(got, "dlq.requeue") != 3 {
+		t.Errorf("the audit log: %s", got)
+	}
+	d.run(ExitOK, "audit list --action dlq.requeue --limit 2", "dlq.requeue", "cli:")
+	d.run(ExitOK, "audit list --from 1h --to 2020-01-01T00:00:00Z", "Nothing of the kind")
+	d.run(ExitUsage, "audit list --from yesterday", "--from", "30d")
+}
+
+// TestResolveAndPurgeByHand: closing says who; purging asks first, and wants an answer.
+func TestResolveAndPurgeByHand(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, 3)
+	a, b, c := d.entries[0], d.entries[1], d.entries[2]
+	d.run(ExitOK, "dlq resolve "+a+" --notes mended --actor ada", "manually_resolved", "(ada)")
+	d.run(ExitFailure, "dlq resolve "+a+" --status cancelled", "closed")
+	// What was done before the one that fails is shown.
+	d.run(ExitFailure, "dlq resolve "+b+" "+a+" --status permanently_failed", b, "permanently_failed", "closed")
+	d.run(ExitUsage, "dlq resolve "+c+" --status pending", "--status is")
+	if got := decode[entryView](t, d.run(ExitOK, "dlq show "+a+" -o json")); *got.ResolutionNotes != "mended" || got.Status != "manually_resolved" {
+		t.Errorf("resolved: %+v", got)
+	}
+	d.run(ExitUsage, "dlq purge "+a, "1 investigations will be removed", "not confirmed", "--yes")
+	d.run(ExitUsage, "dlq purge", "older_than")
+	d.run(ExitUsage, "dlq purge "+a+" --older-than 1h", "either ids or older_than")
+	d.run(ExitUsage, "dlq purge --older-than soon", "36h or 30d")
+	if got := d.ask(`select count(*)::text from postrider.dlq_entry`); got != "3" {
+		t.Errorf("%s investigations are left, want 3", got)
+	}
+	d.run(ExitOK, "dlq purge "+a+" --yes", "1 investigations are removed")
+	d.run(ExitOK, "dlq purge --older-than 0s --reason no --limit 1 --yes -o json", `"purged": 1`)
+	if got := d.ask(`select count(*)::text || ' ' || (select count(*) from postrider.dlq_letter) from postrider.dlq_entry`); got != "1 3" {
+		t.Errorf("investigations and letters left: %s, want 1 and 3", got)
+	}
+	d.run(ExitFailure, "dlq purge "+a+" --yes", "not found")
+}
+
+// TestConfirm: only the whole word is an answer.
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]bool{"yes\n": true, "yes": true, " yes \n": true, "y\n": false, "": false, "no\n": false, "\nyes\n": false} {
+		var asked bytes.Buffer
+		err := confirm(strings.NewReader(answer), &asked, "All of \x1b[2J it.")
+		var usage *usageError
+		if (err == nil) != want || err != nil && !errors.As(err, &usage) || !strings.Contains(asked.String(), `All of \x1b[2J it.`) {
+			t.Errorf("%q: %v, asked %q", answer, err, asked.String())
+		}
+	}
+}
+
+// TestStatsAndGroups: the numbers, the groups, and why one is one.
+func TestStatsAndGroups(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, 3)
+	d.run(ExitOK, "dlq stats", "3 investigations, 3 of them pending", "undeliverable", "INVALID_RECORD")
+	stats := decode[statsView](t, d.run(ExitOK, "dlq stats -o json"))
+	if stats.Total != 3 || stats.Last24h != 3 || len(stats.Reasons) != 1 || stats.Reasons[0].Pending != 3 {
+		t.Errorf("stats: %+v", stats)
+	}
+	d.run(ExitOK, "dlq groups", "STATE", "orders")
+	list := decode[groupListView](t, d.run(ExitOK, "dlq groups -o json"))
+	if len(list.Groups) != 1 || list.Groups[0].Pending != 3 || list.Total != 1 || list.Next != nil {
+		t.Fatalf("groups: %+v", list)
+	}
+	id := list.Groups[0].UUID.String()
+	d.run(ExitOK, "dlq groups "+id, "in one group because", "3 of 3", "postrider op plan --group "+id)
+	d.run(ExitOK, "dlq groups --state resolved", "no such groups")
+	d.run(ExitUsage, "dlq groups --state open", "open")
+	d.run(ExitFailure, "dlq groups "+uuid.NewString(), "not found")
+	d.run(ExitOK, "op plan --group "+id+" --name all-of-it", "3 investigations", "Nothing was done yet")
+}
+
+// TestOperationByHand: planned, started, watched to its end, while somebody does the work.
+func TestOperationByHand(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, 4)
+	plan := func(args string) string {
+		t.Helper()
+		o := decode[operationView](t, d.run(ExitOK, "op plan "+args+" -o json"))
+		if o.State != "planned" || !strings.HasPrefix(o.Actor, "cli:") {
+			t.Fatalf("planned: %+v", o)
+		}
+		return o.UUID.String()
+	}
+	id := plan(d.entries[0] + " " + d.entries[1] + " --name incident-7 --why fixed --kind resolve --notes done")
+	d.run(ExitOK, "op list --open", id, "incident-7", "planned")
+	d.run(ExitOK, "op show "+id+" --items waiting", "0 of 2 treated", d.entries[0], d.entries[1], "waiting")
+	d.run(ExitFailure, "op pause "+id, "planned")
+	d.run(ExitOK, "op start "+id, "running")
+	d.run(ExitOK, "op pause "+id, "paused")
+	d.run(ExitOK, "op resume "+id, "running")
+
+	services, err := app.NewDesk(d.db.Pool(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator, err := dlq.NewOperator(dlq.OperatorConfig{Operations: services.Redriver, Redriver: services.Redriver, Interval: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	ended := make(chan error, 1)
+	go func() { ended <- operator.Run(ctx) }()
+	d.run(ExitOK, "op start "+id+" --wait", "completed: 2 of 2 treated")
+	d.run(ExitFailure, "op abort "+id, "completed")
+
+	// Those that were closed by the first are left alone by the second, and scripts are told.
+	again := plan(strings.Join(d.entries, " ") + " --name again --kind resolve")
+	d.run(ExitPartly, "op start "+again+" --wait", "4 of 4 treated (2 left alone")
+	d.run(ExitOK, "op show "+again+" --items skipped", "it is closed")
+	stopped := plan(d.entries[0] + " --name never --kind resolve")
+	d.run(ExitOK, "op abort "+stopped, "aborted")
+	d.run(ExitFailure, "op start "+stopped+" --wait", "cannot be told to start")
+
+	d.run(ExitUsage, "op plan --name nothing", "its scope is given in 0 ways")
+	d.run(ExitUsage, "op plan "+d.entries[0]+" --all --name both", "2 ways")
+	d.run(ExitUsage, "op plan --all --kind bake --name cake", "bake")
+	d.run(ExitFailure, "op show "+uuid.NewString(), "postrider op list")
+	if got := d.ask(`select count(*)::text from postrider.access_audit where action like 'operation.%' and actor like 'cli:%'`); got != "8" {
+		t.Errorf("%s changes of operations in the audit log, want 8", got)
+	}
+}
+
+// TestOutcome: what a script is told about how an operation ended.
+func TestOutcome(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		o      dlq.Operation
+		partly bool
+		fails  bool
+	}{
+		{dlq.Operation{State: dlq.Completed, Done: 5}, false, false},
+		{dlq.Operation{State: dlq.Completed, Done: 5, CameBack: 1}, true, true},
+		{dlq.Operation{State: dlq.Completed, Failed: 1}, true, true},
+		{dlq.Operation{State: dlq.Halted, Error: "too many"}, false, true},
+		{dlq.Operation{State: dlq.Paused}, false, true},
+	} {
+		err := outcome(c.o)
+		if (err != nil) != c.fails || errors.Is(err, errPartly) != c.partly {
+			t.Errorf("%+v: %v", c.o, err)
+		}
+	}
+}
+
+// TestBar: on a terminal one line that is written over; elsewhere a line for each change.
+func TestBar(t *testing.T) {
+	t.Parallel()
+	var plain, terminal bytes.Buffer
+	for _, b := range []*bar{{w: &plain}, {w: &terminal, terminal: true}} {
+		o := dlq.Operation{State: dlq.Running, Kind: dlq.OpRedrive, Items: 10}
+		for range 2 {
+			b.show(o)
+		}
+		o.Done, o.CameBack = 5, 1
+		b.show(o)
+		b.end()
+	}
+	if strings.Count(plain.String(), "\n") != 2 || strings.Contains(plain.String(), "\x1b") {
+		t.Errorf("elsewhere: %q", plain.String())
+	}
+	contains(t, plain.String(), "running: 5 of 10 treated (0 left alone, 0 failed); 0 delivered, 1 came back dead")
+	if got := terminal.String(); strings.Count(got, "\r") != 2 || strings.Count(got, "\n") != 1 || !strings.Contains(got, strings.Repeat("█", barWidth/2)+"░") {
+		t.Errorf("on a terminal: %q", got)
+	}
+}
+
+// TestKeysByHand: making keys is not an operator's; the token is shown once and works.
+func TestKeysByHand(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, 0)
+	d.run(ExitFailure, "apikey create --name ci --scopes read", "grant postrider_relay")
+	d.run(ExitOK, "apikey list", "There are no keys")
+	key := decode[newKeyView](t, d.runAs(d.owner, ExitOK, "apikey create --name ci --scopes read,redrive --expires-in 90d --actor ada -o json"))
+	if !strings.HasPrefix(key.Token, "pr_"+key.ID+"_") || key.ExpiresAt == nil || len(key.Scopes) != 2 || !strings.HasSuffix(key.CreatedBy, "(ada)") {
+		t.Errorf("the key: %+v", key)
+	}
+	services, err := app.NewDesk(d.db.Pool(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := services.Access.Authenticate(t.Context(), key.Token); err != nil {
+		t.Error(err)
+	}
+	if listed := d.run(ExitOK, "apikey list", key.ID, "ci", "works until"); strings.Contains(listed, key.Token) {
+		t.Error("the list shows the token")
+	}
+	d.runAs(asRole(t, d.db, "postrider_relay"), ExitOK, "apikey create --name relay --scopes read", "pr_")
+	d.run(ExitOK, "apikey revoke "+key.ID, "works no more")
+	d.run(ExitOK, "apikey list", "revoked")
+	if _, err := services.Access.Authenticate(t.Context(), key.Token); err == nil {
+		t.Error("a revoked key works")
+	}
+	d.run(ExitFailure, "apikey revoke nobody", "postrider apikey list")
+	d.runAs(d.owner, ExitUsage, "apikey create --name x --scopes everything", "everything", "redrive:edit")
+	d.runAs(d.owner, ExitUsage, "apikey create --scopes read", "its name has 0 bytes")
+	d.runAs(d.owner, ExitUsage, "apikey create --name x --scopes read --expires-in never", "--expires-in")
+}
+
+// TestEventsByHand: events are listed page by page, and delivered ones purged by who may.
+func TestEventsByHand(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, 0)
+	d.ask(`with i as (insert into postrider.outbox_event (topic, key) select 't' || i % 2, E'k\x1b[2J' from generate_series(1, 30) i returning 1) select count(*)::text from i`)
+	d.ask(`with u as (update postrider.outbox_event set state = 'published', sent_at = now() - interval '2 days', created_at = now() - interval '2 days', updated_at = now() where id <= 20 returning 1) select count(*)::text from u`)
+	d.run(ExitOK, "outbox list", "succeeded", "pending", `k\x1b[2J`, "--before 6")
+	first := decode[eventListView](t, d.run(ExitOK, "outbox list --topic t1 --status succeeded --limit 4 -o json"))
+	if len(first.Events) != 4 || first.Next == nil || first.Events[0].ID != 19 {
+		t.Fatalf("first page: %+v", first)
+	}
+	second := decode[eventListView](t, d.run(ExitOK, "outbox list --topic t1 --status succeeded -o json --before "+*first.Next))
+	if len(second.Events) != 6 || second.Next != nil {
+		t.Errorf("second page: %d events, next %v", len(second.Events), second.Next)
+	}
+	d.run(ExitUsage, "outbox list --status sent", "--status is")
+	d.run(ExitUsage, "outbox list --event x", "--event is")
+	d.run(ExitFailure, "outbox purge --older-than 1d --yes", "grant postrider_relay")
+	d.runAs(d.owner, ExitUsage, "outbox purge --older-than 1d", "not confirmed")
+	d.runAs(d.owner, ExitOK, "outbox purge --older-than 3d --yes", "0 events are removed")
+	d.runAs(asRole(t, d.db, "postrider_relay"), ExitOK, "outbox purge --older-than 1d --yes --actor ada", "20 events are removed")
+	if got := d.ask(`select count(*)::text from postrider.outbox_event`); got != "10" {
+		t.Errorf("%s events are left, want 10", got)
+	}
+	d.run(ExitOK, "audit list --action outbox.purge", "(ada)")
+	d.run(ExitOK, "outbox skip 25 --reason ticket --actor ada", "is given up")
+	d.run(ExitOK, "audit list --action outbox.skip", "(ada)", "ticket")
+}
+
+// TestYAML: what -o yaml says is what -o json says, and a parser agrees.
+func TestYAML(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, 2)
+	for _, command := range []string{"dlq list", "dlq show " + d.entries[0], "dlq groups", "dlq stats", "outbox status", "op list", "audit list", "version"} {
+		var fromJSON, fromYAML any
+		if err := json.Unmarshal([]byte(d.run(ExitOK, command+" -o json")), &fromJSON); err != nil {
+			t.Fatal(err)
+		}
+		if command == "outbox status" { // its ages change
+			continue
+		}
+		text := d.run(ExitOK, command+" -o yaml")
+		if err := yaml.Unmarshal([]byte(text), &fromYAML); err != nil {
+			t.Fatalf("%s: %v in\n%s", command, err, text)
+		}
+		a, _ := json.Marshal(fromJSON)
+		b, _ := json.Marshal(fromYAML)
+		if !bytes.Equal(a, b) {
+			t.Errorf("%s:\n%s\n%s", command, a, b)
+		}
+	}
+	for encoded, want := range map[string]string{
+		`{"a":{"b":[1,{"c":null}],"yes":true},"d e":[],"f":{}}`: "a:\n  b:\n    - 1\n    -\n      c: null\n  \"yes\": true\n\"d e\": []\nf: {}\n",
+		`"no"`: "\"no\"\n", `[]`: "[]\n", `["\u001b[2J"]`: "- \"\\u001b[2J\"\n",
+	} {
+		if got, err := asYAML([]byte(encoded)); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", encoded, got, err, want)
+		}
+	}
+}
+
+// TestCompletion: the shell is offered ids, states and scripts of its own.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, 2)
+	complete := func(words ...string) string {
+		t.Helper()
+		r := postrider(t, []string{"DATABASE_URL=" + d.operator}, append(append([]string{"__complete"}, words...), "")...)
+		if r.code != ExitOK {
+			t.Fatalf("%v: exit code %d, %s", words, r.code, r.stderr)
+		}
+		return r.stdout
+	}
+	offered := complete("dlq", "requeue", d.entries[0])
+	contains(t, offered, d.entries[1]+"\tno ")
+	if strings.Contains(offered, d.entries[0]) || strings.Contains(offered, "\x1b") {
+		t.Errorf("one that is named is offered again: %s", offered)
+	}
+	d.run(ExitOK, "__complete dlq groups --state r", "regressed")
+	d.run(ExitOK, "__complete op plan --topic o", "orders")
+	id := decode[operationView](t, d.run(ExitOK, "op plan --all --name x -o json")).UUID.String()
+	contains(t, complete("op", "start"), id+"\tplanned x")
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if r := postrider(t, nil, "completion", shell); r.code != ExitOK || !strings.Contains(r.stdout, "postrider") {
+			t.Errorf("completion for %s: exit code %d, %s", shell, r.code, r.stderr)
+		}
+	}
+	// Without a database nothing is offered, and nothing is said.
+	r := postrider(t, nil, "__complete", "dlq", "requeue", "")
+	if r.code != ExitOK || strings.Contains(r.stdout, "cannot") {
+		t.Errorf("exit code %d, %s", r.code, r.stdout)
+	}
+}

@@ -1,0 +1,309 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+const listsEntries = "postrider dlq list"
+
+func (c *commands) dlqResolve() *cobra.Command {
+	var out output
+	var at atDesk
+	var status, notes, by string
+	cmd := &cobra.Command{
+		Use:   "resolve ID...",
+		Short: "Close investigations, and say why",
+		Long: `Close investigations. A closed one is never opened again; when the same comes back, a new one names it as its
+predecessor. Each is closed in a transaction of its own, with its row in the audit log; the first that cannot
+be ends the command.`,
+		Args:              atLeastOne("ID"),
+		ValidArgsFunction: c.completeEntries,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			ids, err := identities("an investigation", listsEntries, args)
+			if err != nil {
+				return err
+			}
+			if closing := dlq.Statuses()[1:]; !slices.Contains(closing, dlq.Status(status)) {
+				return usagef("--status is %q; it must be one of %s", status, join(closing))
+			}
+			to := dlq.Status(status)
+			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+				change := dlq.Change{Status: &to, Actor: actor}
+				if cmd.Flags().Changed("notes") {
+					change.Notes = &notes
+				}
+				if cmd.Flags().Changed("resolved-by") {
+					change.ResolvedBy = &by
+				}
+				views, err := make([]entryView, 0, len(ids)), error(nil)
+				for _, id := range ids {
+					var e dlq.Entry
+					if e, err = d.Desk.Change(ctx, id, change); err != nil {
+						break
+					}
+					views = append(views, viewEntry(e))
+				}
+				if len(views) > 0 { // what was done counts, also when the rest failed
+					if printErr := out.print(c.stdout, views, func(w io.Writer) error { return resolvedTable(w, views) }); err == nil {
+						err = printErr
+					}
+				}
+				return noEntry(err)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&status, "status", string(dlq.ManuallyResolved), "what it came to: "+join(dlq.Statuses()[1:]))
+	cmd.Flags().StringVar(&notes, "notes", "", "what was found and done")
+	cmd.Flags().StringVar(&by, "resolved-by", "", "`who` resolved it, if not who runs this")
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(texts(dlq.Statuses()[1:]), cobra.ShellCompDirectiveNoFileComp))
+	at.bind(cmd)
+	out.bind(cmd)
+	return cmd
+}
+
+func resolvedTable(w io.Writer, views []entryView) error {
+	rows := make([][]string, len(views))
+	for i, v := range views {
+		by := ""
+		if v.ResolvedBy != nil {
+			by = *v.ResolvedBy
+		}
+		rows[i] = []string{v.UUID, v.Status, by}
+	}
+	return grid(w, []string{"ID", "STATUS", "RESOLVED BY"}, rows)
+}
+
+// noEntry says where to look when an investigation is not there.
+func noEntry(err error) error {
+	if errors.Is(err, dlq.ErrNotFound) {
+		return fmt.Errorf("%w; %s shows them", err, listsEntries)
+	}
+	return err
+}
+
+// requeuedView is the JSON of dlq requeue.
+type requeuedView struct {
+	Requeued []uuid.UUID   `json:"requeued"`
+	Skipped  []skippedView `json:"skipped"`
+}
+
+type skippedView struct {
+	ID      uuid.UUID `json:"id"`
+	Reason  string    `json:"reason"`
+	Meaning string    `json:"meaning"`
+}
+
+// edited are the flags that change a message before it is sent again.
+type edited struct {
+	payload   string
+	tombstone bool
+	headers   []string
+}
+
+func (e *edited) edit(cmd *cobra.Command) (*dlq.Edit, error) {
+	var edit dlq.Edit
+	given := false
+	if cmd.Flags().Changed("payload") {
+		given = true
+		edit.Payload = []byte(e.payload)
+		if name, file := strings.CutPrefix(e.payload, "@"); file {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return nil, usagef("--payload: %w", err)
+			}
+			edit.Payload = text
+		}
+		if edit.Payload == nil {
+			edit.Payload = []byte{}
+		}
+	}
+	if e.tombstone {
+		given, edit.Tombstone = true, true
+	}
+	if len(e.headers) > 0 {
+		given = true
+		for _, h := range e.headers {
+			name, value, found := strings.Cut(h, "=")
+			if !found || name == "" {
+				return nil, usagef("--header is %q; it must be NAME=VALUE", shorten(h, 60))
+			}
+			edit.Headers = append(edit.Headers, outbox.Header{Name: name, Value: []byte(value)})
+		}
+	}
+	if !given {
+		return nil, nil
+	}
+	return &edit, nil
+}
+
+func (c *commands) dlqRequeue() *cobra.Command {
+	var out output
+	var at atDesk
+	var target string
+	var change edited
+	cmd := &cobra.Command{
+		Use:   "requeue ID...",
+		Short: "Send the messages of investigations again",
+		Long: `Send the messages of investigations again, in their order per key, all in one transaction. Each goes out with
+the headers replay_of and replay_id. One that halts its key goes back to its place instead. Those that cannot
+be sent again are left alone, and the output says why; then the exit code is 3. An id that does not exist
+fails the whole command, and nothing is sent.
+
+With one id the message can be changed first: --payload TEXT or @FILE, --tombstone, --header NAME=VALUE (which
+replace all headers). The dead letter keeps the original.`,
+		Args:              atLeastOne("ID"),
+		ValidArgsFunction: c.completeEntries,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			ids, err := identities("an investigation", listsEntries, args)
+			if err != nil {
+				return err
+			}
+			edit, err := change.edit(cmd)
+			if err != nil {
+				return err
+			}
+			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+				done, err := d.Redriver.Redrive(ctx, dlq.RedriveRequest{Entries: ids, Target: target, Edit: edit, Actor: actor})
+				if err != nil {
+					return noEntry(err)
+				}
+				view := requeuedView{Requeued: append([]uuid.UUID{}, done.Entries...), Skipped: []skippedView{}}
+				for _, s := range done.Skipped {
+					view.Skipped = append(view.Skipped, skippedView{s.Entry, string(s.Reason), s.Reason.Explain()})
+				}
+				if err := out.print(c.stdout, view, func(w io.Writer) error { return requeuedTable(w, view) }); err != nil {
+					return err
+				}
+				if len(view.Skipped) > 0 {
+					return &spokenError{errPartly}
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&target, "target", "", "send to this `topic`; by default to where each message was bound for or came from")
+	cmd.Flags().StringVar(&change.payload, "payload", "", "send this instead: `TEXT` or @FILE")
+	cmd.Flags().BoolVar(&change.tombstone, "tombstone", false, "send Kafka's null instead")
+	cmd.Flags().StringArrayVar(&change.headers, "header", nil, "send these headers instead: `NAME=VALUE`, once for each")
+	at.bind(cmd)
+	out.bind(cmd)
+	return cmd
+}
+
+func requeuedTable(w io.Writer, v requeuedView) error {
+	fmt.Fprintf(w, "%d on their way, %d left alone.\n", len(v.Requeued), len(v.Skipped))
+	if len(v.Skipped) == 0 {
+		return nil
+	}
+	rows := make([][]string, len(v.Skipped))
+	for i, s := range v.Skipped {
+		rows[i] = []string{s.ID.String(), s.Reason, s.Meaning}
+	}
+	return wideGrid(w, []string{"LEFT ALONE", "REASON", ""}, rows)
+}
+
+// purgedView is the JSON of dlq purge.
+type purgedView struct {
+	Purged  int `json:"purged"`
+	Holding int `json:"holding"`
+}
+
+func (c *commands) dlqPurge() *cobra.Command {
+	var out output
+	var at atDesk
+	var sure confirmation
+	var p dlq.Purge
+	var older string
+	cmd := &cobra.Command{
+		Use:   "purge ID... | --older-than AGE",
+		Short: "Remove investigations for good",
+		Long: `Remove investigations: those named, or the oldest that are older than --older-than and have --reason in their
+error message. Their letters stay, so that a late copy of one opens nothing. One whose event halts its key is
+refused, or passed over, unless --release-keys lets its key go; the other events of the key then go on
+without it.`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: c.completeEntries,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := out.check()
+			if err != nil {
+				return err
+			}
+			if p.Entries, err = identities("an investigation", listsEntries, args); err != nil {
+				return err
+			}
+			what := fmt.Sprintf("%d investigations will be removed.", len(p.Entries))
+			if older != "" {
+				d, err := age("older-than", older)
+				if err != nil {
+					return err
+				}
+				p.OlderThan = time.Now().Add(-d)
+				what = fmt.Sprintf("Up to %d investigations that were opened before %s will be removed.", p.Limit, moment(p.OlderThan))
+			}
+			p.Actor = "whoever" // the name is not known before the database is
+			if err := p.Check(); err != nil {
+				return &usageError{err}
+			}
+			if err := sure.ask(cmd, what); err != nil {
+				return err
+			}
+			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+				p.Actor = actor
+				done, err := d.Desk.Purge(ctx, p)
+				if err != nil {
+					return noEntry(err)
+				}
+				view := purgedView{done.Entries, done.Holding}
+				if err := out.print(c.stdout, view, func(w io.Writer) error {
+					fmt.Fprintf(w, "%d investigations are removed.\n", view.Purged)
+					if view.Holding > 0 {
+						fmt.Fprintf(w, "%d hold a key and were passed over; --release-keys lets the keys go.\n", view.Holding)
+					}
+					return nil
+				}); err != nil {
+					return err
+				}
+				if view.Holding > 0 {
+					return &spokenError{errPartly}
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&older, "older-than", "", "those opened longer `AGO` than this, such as 36h or 90d")
+	cmd.Flags().StringVar(&p.Reason, "reason", "", "with --older-than: only those with this `text` in their error message")
+	cmd.Flags().IntVar(&p.Limit, "limit", 1000, "remove so many at most, the oldest first")
+	cmd.Flags().BoolVar(&p.ReleaseKeys, "release-keys", false, "let the keys go that they hold")
+	sure.bind(cmd)
+	at.bind(cmd)
+	out.bind(cmd)
+	return cmd
+}
+
+func texts[T ~string](values []T) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = string(v)
+	}
+	return out
+}

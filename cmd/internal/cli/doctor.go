@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/doctor"
+)
+
+func (c *commands) doctor() *cobra.Command {
+	var out output
+	var pre bool
+	var role string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Examine database, schema, brokers, topics and state, and say what to do",
+		Long: `Examine everything that Postrider depends on, and say what to do about what is not as it should be. Nothing
+is changed. Each line begins with ✓ (well), ! (it works, and will hurt), ✗ (it does not work) or - (it could
+not be looked at). Give it the settings of postrider serve, because sizes, topics and times are compared with
+them.
+
+With --pre only what can be examined before postrider migrate up. Exit codes: 0 nothing failed, 1 something
+failed, 2 wrong command line or setting.`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			if role != "" && !slices.Contains(doctor.Roles(), role) {
+				return usagef("--role is %q; it must be one of %s", role, strings.Join(doctor.Roles(), ", "))
+			}
+			cfg, err := c.load(nil, "database.url", "kafka.brokers")
+			if err != nil {
+				return err
+			}
+			examined := doctor.Config{Settings: cfg, Pre: pre, Role: role, Connections: app.Connections(cfg)}
+			pool, err := app.OpenAny(cmd.Context(), cfg.Database, 2)
+			if err == nil {
+				defer pool.Close()
+				examined.Database = pool
+			} else {
+				examined.DatabaseError = err
+			}
+			client, err := doctor.OpenKafka(cfg.Kafka)
+			if err != nil {
+				return fmt.Errorf("make a client of Kafka: %w", err)
+			}
+			defer client.Close()
+			examined.Kafka = client
+			report := doctor.Examine(cmd.Context(), examined)
+			if err := out.print(c.stdout, report, func(w io.Writer) error { return doctorTable(w, report) }); err != nil {
+				return err
+			}
+			if !report.OK {
+				return &spokenError{errors.New("something failed")} // the report says what
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&pre, "pre", false, "only what can be examined before the schema is there")
+	cmd.Flags().StringVar(&role, "role", "", "the `role` whose rights the user of database.url needs: relay (serve), operator (people) or writer (services); by default any of them")
+	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(doctor.Roles(), cobra.ShellCompDirectiveNoFileComp))
+	out.bind(cmd)
+	c.settings.bindAll(cmd.Flags(), nil)
+	return cmd
+}
+
+// marks begin the lines of a report.
+var marks = map[doctor.Verdict]string{doctor.OK: "✓", doctor.Warning: "!", doctor.Failed: "✗", doctor.Skipped: "-"}
+
+func doctorTable(w io.Writer, r doctor.Report) error {
+	group := ""
+	for _, f := range r.Findings {
+		if f.Group != group {
+			if group != "" {
+				fmt.Fprintln(w)
+			}
+			group = f.Group
+			fmt.Fprintf(w, "%s\n", strings.ToUpper(group))
+		}
+		fmt.Fprintf(w, "%s %s: %s\n", marks[f.Verdict], f.Check, visible(f.Says))
+		if f.Hint != "" {
+			fmt.Fprintf(w, "    → %s\n", visible(f.Hint))
+		}
+	}
+	checks := len(r.Findings)
+	_, err := fmt.Fprintf(w, "\n%d checks: %d well, %d warnings, %d failed, %d skipped\n", checks, checks-r.Failed-r.Warnings-r.Skipped, r.Warnings, r.Failed, r.Skipped)
+	return err
+}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/dlq"
+)
+
+func sortedKeys(m map[string]int64) []string { return slices.Sorted(maps.Keys(m)) }
+
+func (c *commands) opStart() *cobra.Command {
+	var out output
+	var at atDesk
+	var wait bool
+	cmd := &cobra.Command{
+		Use:   "start ID",
+		Short: "Begin an operation that was planned; with --wait watch it to its end",
+		Long: `Begin an operation that was planned. The work is done by postrider serve with the role operator. With --wait
+its progress is shown on standard error until it ends; leaving then leaves it running. Exit codes with --wait:
+0 completed, 1 it was halted, paused or aborted, 3 completed, and some were left alone or came back dead.`,
+		Args:              exactly("ID"),
+		ValidArgsFunction: c.completeOperations,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			ids, err := identities("an operation", listsOperations, args)
+			if err != nil {
+				return err
+			}
+			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+				o, err := d.Redriver.Command(ctx, ids[0], dlq.Start)
+				if err != nil {
+					return noOperation(err)
+				}
+				if wait {
+					if o, err = watch(ctx, d.Redriver, o.UUID, newBar(c.stderr), watchPause); err != nil {
+						return err
+					}
+				}
+				if err := out.print(c.stdout, viewOperation(o), func(w io.Writer) error { return showOperation(w, o) }); err != nil || !wait {
+					return err
+				}
+				return outcome(o)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "watch it until it ends")
+	at.bind(cmd)
+	out.bind(cmd)
+	return cmd
+}
+
+// outcome makes the end of an operation an exit code.
+func outcome(o dlq.Operation) error {
+	switch {
+	case o.State != dlq.Completed:
+		return fmt.Errorf("operation %s is %s: %s", o.UUID, o.State, orReason(o))
+	case o.Skipped+o.Failed+o.CameBack > 0:
+		return &spokenError{errPartly}
+	}
+	return nil
+}
+
+func orReason(o dlq.Operation) string {
+	if o.Error != "" {
+		return o.Error
+	}
+	return "postrider op resume goes on, unless it was aborted"
+}
+
+const watchPause = 500 * time.Millisecond
+
+// watch looks at an operation until nobody works on it any more.
+func watch(ctx context.Context, ops dlq.Operations, id uuid.UUID, b *bar, pause time.Duration) (dlq.Operation, error) {
+	for {
+		o, err := ops.Operation(ctx, id)
+		if err != nil {
+			return o, err
+		}
+		b.show(o)
+		if o.State.Ended() || o.State == dlq.Halted || o.State == dlq.Paused {
+			b.end()
+			return o, nil
+		}
+		select {
+		case <-ctx.Done():
+			b.end()
+			return o, fmt.Errorf("stopped watching; the operation goes on: postrider op show %s", id)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// bar shows progress: on a terminal one line that is written over, elsewhere a line for each change.
+type bar struct {
+	w        io.Writer
+	terminal bool
+	last     string
+}
+
+func newBar(w io.Writer) *bar {
+	f, ok := w.(*os.File)
+	if !ok {
+		return &bar{w: w}
+	}
+	info, err := f.Stat()
+	return &bar{w: w, terminal: err == nil && info.Mode()&os.ModeCharDevice != 0}
+}
+
+const barWidth = 30
+
+func (b *bar) show(o dlq.Operation) {
+	line := fmt.Sprintf("%s: %s", o.State, progress(o))
+	if line == b.last {
+		return
+	}
+	b.last = line
+	if !b.terminal {
+		fmt.Fprintln(b.w, line)
+		return
+	}
+	full := barWidth
+	if o.Items > 0 {
+		full = int(treated(o) * barWidth / o.Items)
+	}
+	fmt.Fprintf(b.w, "\r\x1b[K[%s%s] %s", strings.Repeat("█", full), strings.Repeat("░", barWidth-full), line)
+}
+
+func (b *bar) end() {
+	if b.terminal && b.last != "" {
+		fmt.Fprintln(b.w)
+	}
+}
+
+func (c *commands) opCommand(command dlq.Command, short string) *cobra.Command {
+	var out output
+	var at atDesk
+	cmd := &cobra.Command{
+		Use:               string(command) + " ID",
+		Short:             short,
+		Args:              exactly("ID"),
+		ValidArgsFunction: c.completeOperations,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			ids, err := identities("an operation", listsOperations, args)
+			if err != nil {
+				return err
+			}
+			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+				o, err := d.Redriver.Command(ctx, ids[0], command)
+				if err != nil {
+					return noOperation(err)
+				}
+				return out.print(c.stdout, viewOperation(o), func(w io.Writer) error { return showOperation(w, o) })
+			})
+		},
+	}
+	at.bind(cmd)
+	out.bind(cmd)
+	return cmd
+}

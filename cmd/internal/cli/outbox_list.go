@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/desk"
+	"github.com/postrider/postrider/relay"
+)
+
+// eventListView is the JSON of outbox list.
+type eventListView struct {
+	Events []relay.EventStatus `json:"events"`
+	// Next is the --before of the next page; null when there is none.
+	Next *string `json:"next"`
+}
+
+func (c *commands) outboxList() *cobra.Command {
+	var out output
+	var f relay.EventFilter
+	var event, task string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List events, the newest first",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := out.check()
+			if err != nil {
+				return err
+			}
+			switch {
+			case f.Status != "" && !slices.Contains(relay.EventStatuses(), f.Status):
+				return usagef("--status is %q; it must be one of %s", f.Status, strings.Join(relay.EventStatuses(), ", "))
+			case f.Limit < 1 || f.Limit > 1000:
+				return usagef("--limit is %d; it must be from 1 to 1000", f.Limit)
+			}
+			for _, id := range []struct {
+				flag, given string
+				to          *uuid.UUID
+			}{{"event", event, &f.EventID}, {"task", task, &f.TaskUUID}} {
+				if id.given == "" {
+					continue
+				}
+				if *id.to, err = uuid.Parse(id.given); err != nil {
+					return usagef("--%s is %q; it must be a uuid", id.flag, shorten(id.given, 80))
+				}
+			}
+			return c.withDesk(cmd.Context(), atDesk{}, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+				view := eventListView{Events: []relay.EventStatus{}}
+				wanted := f.Limit
+				for { // a page may be short, and have a next one
+					page, err := d.Outbox.Store().Events(ctx, f)
+					if err != nil {
+						return err
+					}
+					view.Events = append(view.Events, page.Events...)
+					f.Before, f.Limit = page.Next, wanted-len(view.Events)
+					if page.Next == 0 || f.Limit == 0 {
+						break
+					}
+				}
+				if f.Before != 0 {
+					view.Next = given(strconv.FormatInt(f.Before, 10))
+				}
+				return out.print(c.stdout, view, func(w io.Writer) error { return eventTable(w, view) })
+			})
+		},
+	}
+	cmd.Flags().StringVar(&f.Status, "status", "", "only those with this `status`: "+strings.Join(relay.EventStatuses(), ", "))
+	cmd.Flags().StringVar(&f.Topic, "topic", "", "only those for this `topic`")
+	cmd.Flags().StringVar(&event, "event", "", "only the one with this event `UUID`")
+	cmd.Flags().StringVar(&task, "task", "", "only those of the task with this `UUID`")
+	cmd.Flags().Int64Var(&f.Before, "before", 0, "only those before this `id`, to go on with a list")
+	cmd.Flags().IntVar(&f.Limit, "limit", 25, "list at most so many, 1 to 1000")
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(relay.EventStatuses(), cobra.ShellCompDirectiveNoFileComp))
+	out.bind(cmd)
+	return cmd
+}
+
+func eventTable(w io.Writer, v eventListView) error {
+	if len(v.Events) == 0 {
+		_, err := fmt.Fprintln(w, "There are no such events.")
+		return err
+	}
+	rows := make([][]string, len(v.Events))
+	for i, e := range v.Events {
+		key, code := "", ""
+		if e.Key != nil {
+			key = *e.Key
+		}
+		if e.LastErrorCode != nil {
+			code = *e.LastErrorCode
+		}
+		next := ""
+		if e.NextAttemptAt != nil {
+			next = moment(*e.NextAttemptAt)
+		}
+		rows[i] = []string{count(e.ID), e.Status, e.State, e.Topic, key, strconv.Itoa(e.Attempts), code, next, moment(e.CreatedAt)}
+	}
+	if err := grid(w, []string{"ID", "STATUS", "STATE", "TOPIC", "KEY", "ATTEMPTS", "CODE", "NEXT", "CREATED"}, rows); err != nil {
+		return err
+	}
+	if v.Next != nil {
+		_, err := fmt.Fprintf(w, "There may be more: --before %s\n", *v.Next)
+		return err
+	}
+	return nil
+}
+
+func (c *commands) outboxPurge() *cobra.Command {
+	var out output
+	var at atDesk
+	var sure confirmation
+	var older string
+	cmd := &cobra.Command{
+		Use:   "purge --older-than AGE",
+		Short: "Remove delivered events that are older, whatever retention says",
+		Long: `Remove events that their topics acknowledged longer ago than --older-than, in small transactions, each with its
+row in the audit log. It needs the rights of postrider_relay, as cleanup does. What retention says anyway,
+outbox cleanup removes.`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			d, err := age("older-than", older)
+			if err != nil {
+				return err
+			}
+			before := time.Now().Add(-d)
+			if err := sure.ask(cmd, fmt.Sprintf("Every event that was delivered before %s will be removed.", moment(before))); err != nil {
+				return err
+			}
+			return c.withDesk(cmd.Context(), at, grant("postrider_relay"), func(ctx context.Context, d *app.Desk, actor string) error {
+				view := struct {
+					Purged int `json:"purged"`
+				}{}
+				ask := desk.PurgeDelivered{OlderThan: before}
+				for {
+					done, err := d.Outbox.Purge(ctx, actor, ask)
+					view.Purged += done.Rows
+					if err != nil || !done.More {
+						if view.Purged > 0 || err == nil { // what was done counts, also when the rest failed
+							if printErr := out.print(c.stdout, view, func(w io.Writer) error {
+								_, err := fmt.Fprintf(w, "%d events are removed.\n", view.Purged)
+								return err
+							}); err == nil {
+								err = printErr
+							}
+						}
+						return err
+					}
+					ask.From = done.Next
+				}
+			})
+		},
+	}
+	cmd.Flags().StringVar(&older, "older-than", "", "those delivered longer `AGO` than this, such as 36h or 90d")
+	sure.bind(cmd)
+	at.bind(cmd)
+	out.bind(cmd)
+	return cmd
+}

@@ -1,0 +1,239 @@
+// Package doctor asks PostgreSQL and Kafka for everything that Postrider depends on, and says what to do about
+// what is not as it should be. It changes nothing.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/postrider/postrider/cmd/internal/config"
+)
+
+// Verdict is what a check came to.
+type Verdict string
+
+const (
+	// OK: it is as it should be.
+	OK Verdict = "ok"
+	// Warning: Postrider works, and something will hurt or is not as safe as it could be.
+	Warning Verdict = "warning"
+	// Failed: Postrider does not work like that, or not all of it.
+	Failed Verdict = "failed"
+	// Skipped: it could not be looked at, because of something that is reported elsewhere or for want of rights.
+	Skipped Verdict = "skipped"
+)
+
+// Finding is what one check found.
+type Finding struct {
+	Group   string  `json:"group"`
+	Check   string  `json:"check"`
+	Verdict Verdict `json:"verdict"`
+	// Says is what was found.
+	Says string `json:"says"`
+	// Hint is what to do; empty where nothing is to be done.
+	Hint string `json:"hint,omitempty"`
+}
+
+// Report is what an examination found.
+type Report struct {
+	// OK says that nothing failed.
+	OK       bool      `json:"ok"`
+	Failed   int       `json:"failed"`
+	Warnings int       `json:"warnings"`
+	Skipped  int       `json:"skipped"`
+	Findings []Finding `json:"findings"`
+}
+
+// Config is what is examined, and how.
+type Config struct {
+	// Settings are those of the installation. Required.
+	Settings config.Config
+	// Database are connections to the database, any server of it. Nil if there are none; DatabaseError says why.
+	// Required, or DatabaseError.
+	Database      *pgxpool.Pool
+	DatabaseError error
+	// Kafka is a client of the brokers. Defaults to none, which fails.
+	Kafka *kgo.Client
+	// Pre leaves out what can only be looked at when the schema is there. Defaults to false.
+	Pre bool
+	// Role is the role whose rights the user of the database must have: relay, operator or writer. Defaults to
+	// any: it is well if one of them is complete.
+	Role string
+	// Connections is how many database connections a process opens at most. Defaults to 0: it is not checked.
+	Connections int
+
+	limits limits // zero stands for defaultLimits
+}
+
+// limits are where findings begin to be worth a word.
+type limits struct {
+	oldTransaction, ancientTransaction time.Duration
+	deadRows                           int64
+	clockWarning, clockFailure         time.Duration
+	lateWarning, lateFailure           time.Duration
+	lag                                int64
+	check                              time.Duration
+}
+
+var defaultLimits = limits{
+	oldTransaction: 5 * time.Minute, ancientTransaction: time.Hour,
+	deadRows:     1_000_000,
+	clockWarning: 2 * time.Second, clockFailure: time.Minute,
+	lateWarning: time.Minute, lateFailure: 10 * time.Minute,
+	lag:   10_000,
+	check: 15 * time.Second,
+}
+
+// result is a Finding before it is known whose.
+type result struct {
+	verdict    Verdict
+	says, hint string
+}
+
+func well(format string, args ...any) []result {
+	return []result{{OK, fmt.Sprintf(format, args...), ""}}
+}
+
+func warn(hint, format string, args ...any) []result {
+	return []result{{Warning, fmt.Sprintf(format, args...), hint}}
+}
+
+func fail(hint, format string, args ...any) []result {
+	return []result{{Failed, fmt.Sprintf(format, args...), hint}}
+}
+
+func skip(hint, format string, args ...any) []result {
+	return []result{{Skipped, fmt.Sprintf(format, args...), hint}}
+}
+
+// need is what a check cannot do without.
+type need int
+
+const (
+	nothing need = iota
+	theServer
+	theSchema
+	theBrokers
+	theSchemaAndBrokers
+)
+
+// check looks at one thing. An error says that it could not be looked at.
+type check struct {
+	group, name string
+	needs       need
+	run         func(context.Context, *patient) ([]result, error)
+}
+
+// patient is what is examined, and what one check learnt for those after it.
+type patient struct {
+	Config
+	admin *kadm.Client
+
+	serverReached, brokersReached bool
+	// schemaReady: the tables and functions of this binary are there.
+	schemaReady bool
+	topics      topics
+}
+
+// checks are all that there are, in the order in which they are made and shown.
+func checks() []check {
+	return []check{
+		{"database", "connection", nothing, checkConnection},
+		{"database", "version", theServer, checkVersion},
+		{"database", "writes", theServer, checkWrites},
+		{"database", "right to migrate", theServer, checkCreation},
+		{"database", "pooler", theServer, checkPooler},
+		{"database", "connections", theServer, checkConnections},
+		{"database", "prepared transactions", theServer, checkPreparedTransactions},
+		{"database", "oldest transaction", theServer, checkOldTransactions},
+		{"database", "pg_trgm", theServer, checkTrigrams},
+		{"schema", "version", theServer, checkSchema},
+		{"schema", "rights", theSchema, checkRights},
+		{"schema", "row-level security", theSchema, checkRowSecurity},
+		{"schema", "sequence of events", theSchema, checkSequence},
+		{"schema", "autovacuum", theSchema, checkAutovacuum},
+		{"kafka", "brokers", nothing, checkBrokers},
+		{"kafka", "idempotent producer", theBrokers, checkProducer},
+		{"kafka", "message size", theBrokers, checkBrokerSize},
+		{"topics", "list", theBrokers, findTopics},
+		{"topics", "existence", theBrokers, checkExistence},
+		{"topics", "leaders", theBrokers, checkLeaders},
+		{"topics", "replication", theBrokers, checkReplication},
+		{"topics", "message size", theBrokers, checkTopicSize},
+		{"topics", "dead letters", theBrokers, checkLetterTopics},
+		{"topics", "rights", theBrokers, checkTopicRights},
+		{"clock", "database", theServer, checkClock},
+		{"clock", "records", theBrokers, checkRecordTimes},
+		{"state", "backlog", theSchema, checkBacklog},
+		{"state", "holds", theSchema, checkHolds},
+		{"state", "collector", theSchemaAndBrokers, checkCollector},
+		{"state", "detector", theSchema, checkDetector},
+		{"state", "operations", theSchema, checkOperations},
+		{"state", "investigations", theSchema, checkInvestigations},
+	}
+}
+
+// Examine makes all checks, one after the other, each bounded in time, and says what they found.
+func Examine(ctx context.Context, cfg Config) Report {
+	if cfg.limits == (limits{}) {
+		cfg.limits = defaultLimits
+	}
+	p := &patient{Config: cfg}
+	if cfg.Kafka != nil {
+		p.admin = kadm.NewClient(cfg.Kafka)
+	}
+	var r Report
+	for _, c := range checks() {
+		for _, found := range p.make(ctx, c) {
+			r.add(Finding{c.group, c.name, found.verdict, found.says, found.hint})
+		}
+	}
+	r.OK = r.Failed == 0
+	return r
+}
+
+func (r *Report) add(f Finding) {
+	r.Findings = append(r.Findings, f)
+	switch f.Verdict {
+	case Failed:
+		r.Failed++
+	case Warning:
+		r.Warnings++
+	case Skipped:
+		r.Skipped++
+	}
+}
+
+// make makes one check, if what it needs is there.
+func (p *patient) make(ctx context.Context, c check) []result {
+	schema := c.needs == theSchema || c.needs == theSchemaAndBrokers
+	switch {
+	case p.Pre && (schema || c.group == "schema"):
+		return nil
+	case (schema || c.needs == theServer) && !p.serverReached:
+		return skip("", "the database cannot be asked")
+	case schema && !p.schemaReady:
+		return skip("", "the schema is not that of this binary")
+	case (c.needs == theBrokers || c.needs == theSchemaAndBrokers) && !p.brokersReached:
+		return skip("", "no broker answers")
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.limits.check)
+	defer cancel()
+	found, err := c.run(ctx, p)
+	var refused *pgconn.PgError
+	switch {
+	case err == nil:
+		return found
+	case errors.As(err, &refused) && refused.Code == "42501": // insufficient_privilege
+		return append(found, skip("ask as a user with the role postrider_operator: postrider migrate roles --apply, then grant postrider_operator to it",
+			"the user of database.url may not look: %s", refused.Message)...)
+	}
+	return append(found, fail("", "this cannot be found out: %v", err)...)
+}

@@ -1,0 +1,107 @@
+package doctor
+
+import (
+	"testing"
+
+	"github.com/postrider/postrider/migrations"
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+)
+
+// TestHealthy: where all is as it should be, every check says so; only that nobody collects, and what this server
+// has no extension for, is worth a word. On kfake and on a real broker.
+func TestHealthy(t *testing.T) {
+	t.Parallel()
+	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+		s := newSubject(t, pgtest.New(t), b)
+		r := s.examine(t, nil)
+		if rest := r.rest("state collector", "database pg_trgm"); !r.OK || len(rest) > 0 {
+			t.Errorf("not well: %+v", rest)
+		}
+		r.want(t, "state", "collector", Warning, "nobody of the group")
+		made := map[string]bool{}
+		for _, f := range r.Findings {
+			made[f.Group+" "+f.Check] = true
+			if f.Says == "" {
+				t.Errorf("%s, %s says nothing", f.Group, f.Check)
+			}
+		}
+		for _, c := range checks() {
+			if !made[c.group+" "+c.name] {
+				t.Errorf("%s, %s was not made", c.group, c.name)
+			}
+		}
+	})
+}
+
+// TestBeforeTheSchema: with Pre all that can be asked is, and nothing else; without it, what is missing fails once
+// and the rest is skipped.
+func TestBeforeTheSchema(t *testing.T) {
+	t.Parallel()
+	s := newSubject(t, pgtest.NewEmpty(t), kafkatest.Kfake(t))
+	r := s.examine(t, func(c *Config) { c.Pre = true })
+	if rest := r.rest("database pg_trgm"); !r.OK || len(rest) > 0 {
+		t.Errorf("not well: %+v", rest)
+	}
+	r.want(t, "database", "right to migrate", OK, "may create it")
+	r.want(t, "topics", "existence", OK)
+	for _, f := range r.Findings {
+		if f.Group == "schema" || f.Group == "state" {
+			t.Errorf("asked too early: %+v", f)
+		}
+	}
+	r = s.examine(t, nil)
+	r.want(t, "schema", "version", Failed, "postrider migrate up")
+	r.want(t, "state", "backlog", Skipped)
+	if r.OK || r.Failed != 1 {
+		t.Errorf("%d failed, want 1: %+v", r.Failed, r.rest())
+	}
+}
+
+// TestNobodyThere: without a database and without brokers two checks fail and say so; nothing hangs.
+func TestNobodyThere(t *testing.T) {
+	t.Parallel()
+	s := newSubject(t, pgtest.NewEmpty(t), kafkatest.Kfake(t))
+	s.flags["database.url"] = "postgres://u:s3ntinel@127.0.0.1:1/d"
+	s.flags["kafka.brokers"] = "127.0.0.1:1"
+	r := s.examine(t, nil)
+	if r.Failed != 2 || r.Skipped != len(checks())-2 {
+		t.Errorf("%d failed, %d skipped: %+v", r.Failed, r.Skipped, r.Findings)
+	}
+	for _, f := range r.Findings {
+		if f.Group == "database" && f.Check == "connection" {
+			if f.Verdict != Failed || f.Says == "" {
+				t.Errorf("connection: %+v", f)
+			}
+			if contains(f.Says, "s3ntinel") {
+				t.Errorf("a password is shown: %s", f.Says)
+			}
+		}
+	}
+	r.want(t, "kafka", "brokers", Failed, "127.0.0.1:1")
+	r = s.examine(t, func(c *Config) { c.Kafka.Close(); c.Kafka = nil })
+	r.want(t, "kafka", "brokers", Failed, "not set")
+}
+
+// TestRights: each role is enough for itself, and what is missing is named.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	s := newSubject(t, pgtest.New(t), kafkatest.Kfake(t))
+	if err := migrations.ApplyRoles(t.Context(), s.conn); err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range Roles() {
+		s.asRole(t, "postrider_"+role)
+		for _, wanted := range []string{"", role} {
+			s.examine(t, func(c *Config) { c.Role = wanted }).want(t, "schema", "rights", OK, "postrider_"+role)
+		}
+	}
+	s.asRole(t, "postrider_operator")
+	s.examine(t, func(c *Config) { c.Role = "relay" }).want(t, "schema", "rights", Failed, "lacks", "postrider_relay", "grant postrider_relay")
+
+	s.exec(t, `revoke delete on postrider.outbox_event from postrider_relay; revoke update on sequence postrider.outbox_doorbell from postrider_relay`)
+	s.asRole(t, "postrider_relay")
+	s.examine(t, nil).want(t, "schema", "rights", Failed, "lacks 2", "delete on postrider.outbox_event", "update on postrider.outbox_doorbell")
+	s.exec(t, `revoke usage on schema postrider from postrider_relay`)
+	s.examine(t, nil).want(t, "schema", "version", Failed, "may not use the schema", "postrider migrate roles")
+}

@@ -1,0 +1,110 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/postrider/postrider/cmd/internal/config"
+)
+
+// OpenKafka returns a client that gives up soon: doctor wants to know, and does not wait for better times.
+func OpenKafka(c config.Kafka) (*kgo.Client, error) {
+	return kgo.NewClient(kgo.SeedBrokers(c.Brokers...), kgo.ClientID(c.ClientID+"-doctor"), kgo.DialTimeout(3*time.Second),
+		kgo.RetryTimeout(8*time.Second), kgo.RequestRetries(20), kgo.MetadataMinAge(10*time.Millisecond))
+}
+
+func checkBrokers(ctx context.Context, p *patient) ([]result, error) {
+	seeds := strings.Join(p.Settings.Kafka.Brokers, ", ")
+	if p.Kafka == nil {
+		return fail("set kafka.brokers", "kafka.brokers is not set"), nil
+	}
+	brokers, err := p.admin.ListBrokers(ctx)
+	if err != nil {
+		return fail("check that the brokers run, and kafka.brokers", "no broker of %s answers: %v", seeds, err), nil
+	}
+	p.brokersReached = true
+	var silent []string
+	for _, b := range brokers {
+		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+		_, err := p.Kafka.Broker(int(b.NodeID)).RetriableRequest(ctx, kmsg.NewPtrApiVersionsRequest())
+		cancel()
+		if err != nil {
+			silent = append(silent, fmt.Sprintf("%d at %s:%d (%v)", b.NodeID, b.Host, b.Port, err))
+		}
+	}
+	switch {
+	case len(silent) == len(brokers):
+		return fail("set the brokers' advertised.listeners to addresses that can be reached from here",
+			"%s answers, and not one of the brokers that it names: %s", seeds, strings.Join(silent, ", ")), nil
+	case len(silent) > 0:
+		return fail("start them, or correct their advertised.listeners: the partitions that they lead get nothing", "of %d brokers some do not answer: %s", len(brokers), strings.Join(silent, ", ")), nil
+	}
+	return well("all %d answer", len(brokers)), nil
+}
+
+func checkProducer(ctx context.Context, p *patient) ([]result, error) {
+	req := kmsg.NewPtrInitProducerIDRequest()
+	req.ProducerID, req.ProducerEpoch = -1, -1
+	resp, err := req.RequestWith(ctx, p.Kafka)
+	if err == nil {
+		err = kerr.ErrorForCode(resp.ErrorCode)
+	}
+	switch {
+	case errors.Is(err, kerr.ClusterAuthorizationFailed), errors.Is(err, kerr.TopicAuthorizationFailed):
+		return fail("grant IdempotentWrite on the cluster, or (from Kafka 2.8 on) Write on any topic, to this client", "this client may not produce: %v", err), nil
+	case err != nil:
+		return nil, err
+	}
+	return well("the brokers give producer ids: writes are idempotent"), nil
+}
+
+func checkBrokerSize(ctx context.Context, p *patient) ([]result, error) {
+	brokers, err := p.admin.ListBrokers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	configs, err := p.admin.DescribeBrokerConfigs(ctx, brokers.NodeIDs()...)
+	if err != nil {
+		return nil, err
+	}
+	smallest := int64(-1)
+	for _, rc := range configs {
+		if errors.Is(rc.Err, kerr.ClusterAuthorizationFailed) {
+			return skip("grant DescribeConfigs on the cluster to this client", "this client may not see the settings of brokers"), nil
+		}
+		if rc.Err != nil {
+			return nil, rc.Err
+		}
+		for _, c := range rc.Configs {
+			if n, err := strconv.ParseInt(c.MaybeValue(), 10, 64); c.Key == "message.max.bytes" && err == nil && (smallest < 0 || n < smallest) {
+				smallest = n
+			}
+		}
+	}
+	ours := int64(p.Settings.Kafka.MaxMessageBytes)
+	switch {
+	case smallest < 0:
+		return skip("", "the brokers do not say their message.max.bytes"), nil
+	case smallest < ours:
+		return warn(fmt.Sprintf("set kafka.max_message_bytes to %d, or raise message.max.bytes of the brokers", smallest),
+			"message.max.bytes of the brokers is %d, less than our kafka.max_message_bytes, %d: batches between them are refused, and then sent event by event", smallest, ours), nil
+	}
+	return well("the brokers take messages up to %d bytes, we send up to %d", smallest, ours), nil
+}
+
+// shorten lists names, at most five.
+func shorten(names []string) string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	shown := names[:min(len(names), 5)]
+	return strings.Join(shown, ", ") + more(len(names)-len(shown))
+}

@@ -1,0 +1,206 @@
+package doctor
+
+import (
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/relay/postgres/pooler"
+)
+
+func contains(s, part string) bool { return strings.Contains(s, part) }
+
+func poolerMode(s string) pooler.Mode { return pooler.Mode(s) }
+
+// TestTopics: topics that are missing, too small, or would lose letters. On kfake and on a real broker.
+func TestTopics(t *testing.T) {
+	t.Parallel()
+	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+		s := newSubject(t, pgtest.New(t), b)
+		small := b.Topic(t, 1, map[string]string{"max.message.bytes": "5000"})
+		s.exec(t, `insert into postrider.outbox_event (topic) values ($1), ('not-there')`, small)
+		r := s.examine(t, nil)
+		r.want(t, "topics", "existence", Failed, "not-there", "create them")
+		r.want(t, "topics", "message size", Warning, small+" (5000)", "become dead letters")
+		s.flags["kafka.allow_topic_creation"] = "true"
+		s.examine(t, nil).want(t, "topics", "existence", Warning, "not-there")
+		delete(s.flags, "kafka.allow_topic_creation")
+
+		// One that was used and is needed no more.
+		s.exec(t, `update postrider.outbox_event set state = 'published', sent_at = now(), updated_at = now()`)
+		s.examine(t, nil).want(t, "topics", "existence", Warning, "nothing waits for them now: not-there")
+
+		s.flags["dlq.topic"] = b.Topic(t, 1, map[string]string{"max.message.bytes": "5000", "cleanup.policy": "compact", "retention.ms": "600000"})
+		r = s.examine(t, nil)
+		r.want(t, "topics", "message size", Failed, s.flags["dlq.topic"]+" (5000)", "letters")
+		r.want(t, "topics", "dead letters", Failed, "compact", "set cleanup.policy")
+		r.want(t, "topics", "dead letters", Warning, "10 minutes", "retention.ms")
+
+		s.flags["dlq.topic"] = "no-letters"
+		s.examine(t, nil).want(t, "topics", "existence", Failed, "no-letters")
+	})
+}
+
+// TestReplication: a cluster of three, whose brokers take less than we send.
+func TestReplication(t *testing.T) {
+	t.Parallel()
+	b := kafkatest.Kfake(t, kfake.NumBrokers(3), kfake.BrokerConfigs(map[string]string{"message.max.bytes": "100000"}))
+	s := newSubject(t, pgtest.New(t), b)
+	r := s.examine(t, nil)
+	r.want(t, "kafka", "brokers", OK, "all 3 answer")
+	r.want(t, "kafka", "message size", Warning, "100000", "set kafka.max_message_bytes to 100000")
+	s.flags["kafka.max_message_bytes"] = "100000"
+	s.examine(t, nil).want(t, "kafka", "message size", OK)
+}
+
+// TestJudgeReplication: the same topics with other replicas; kfake always has as many as it has brokers.
+func TestJudgeReplication(t *testing.T) {
+	t.Parallel()
+	b := kafkatest.Kfake(t, kfake.NumBrokers(3))
+	s := newSubject(t, pgtest.New(t), b)
+	s.flags["tasks.lifecycle_topic"] = b.Topic(t, 1, map[string]string{"min.insync.replicas": "2"})
+	s.flags["dlq.topic"] = b.Topic(t, 1, map[string]string{"min.insync.replicas": "3"})
+	var change atomic.Pointer[func(*kmsg.MetadataResponseTopicPartition)]
+	b.Cluster.ControlKey(int16(kmsg.Metadata), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		b.Cluster.KeepControl()
+		meta := req.(*kmsg.MetadataRequest)
+		if len(meta.Topics) == 0 {
+			return nil, nil, false
+		}
+		resp := meta.ResponseKind().(*kmsg.MetadataResponse)
+		for i := range int32(3) {
+			nb := kmsg.NewMetadataResponseBroker()
+			host, port, _ := net.SplitHostPort(b.Addrs[i])
+			n, _ := strconv.Atoi(port)
+			nb.NodeID, nb.Host, nb.Port = i, host, int32(n)
+			resp.Brokers = append(resp.Brokers, nb)
+		}
+		for _, wanted := range meta.Topics {
+			mt := kmsg.NewMetadataResponseTopic()
+			mt.Topic = wanted.Topic
+			mp := kmsg.NewMetadataResponseTopicPartition()
+			mp.Leader, mp.Replicas, mp.ISR = 0, []int32{0, 1, 2}, []int32{0, 1, 2}
+			(*change.Load())(&mp)
+			mt.Partitions = append(mt.Partitions, mp)
+			resp.Topics = append(resp.Topics, mt)
+		}
+		return resp, nil, true
+	})
+	for _, c := range []struct {
+		change func(*kmsg.MetadataResponseTopicPartition)
+		check  string
+		want   Verdict
+		says   string
+	}{
+		{func(p *kmsg.MetadataResponseTopicPartition) { p.Leader, p.ErrorCode = -1, kerr.LeaderNotAvailable.Code }, "leaders", Failed, "without a leader"},
+		{func(p *kmsg.MetadataResponseTopicPartition) { p.ISR = []int32{0} }, "leaders", Failed, "/0 (1 of 2)"},
+		{func(p *kmsg.MetadataResponseTopicPartition) { p.Replicas, p.ISR = []int32{0}, []int32{0} }, "replication", Warning, "one replica"},
+		{func(*kmsg.MetadataResponseTopicPartition) {}, "replication", Warning, "as soon as any of their brokers is restarted: " + s.flags["dlq.topic"]},
+	} {
+		change.Store(&c.change)
+		s.examine(t, nil).want(t, "topics", c.check, c.want, c.says)
+	}
+}
+
+// TestBrokenBrokers: one that is away, and listeners that cannot be reached.
+func TestBrokenBrokers(t *testing.T) {
+	t.Parallel()
+	b := kafkatest.Kfake(t, kfake.NumBrokers(2))
+	s := newSubject(t, pgtest.New(t), b)
+	b.Cluster.ControlKey(int16(kmsg.Metadata), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		b.Cluster.KeepControl()
+		resp := req.ResponseKind().(*kmsg.MetadataResponse)
+		for i := range int32(2) {
+			mb := kmsg.NewMetadataResponseBroker()
+			mb.NodeID, mb.Host, mb.Port = i, "127.0.0.1", 1
+			resp.Brokers = append(resp.Brokers, mb)
+		}
+		return resp, nil, true
+	})
+	s.examine(t, nil).want(t, "kafka", "brokers", Failed, "not one of the brokers that it names", "advertised.listeners")
+}
+
+// TestAccess: what the client may not do is said before an event meets it.
+func TestAccess(t *testing.T) {
+	t.Parallel()
+	acl := func(resource kmsg.ACLResourceType, name string, ops ...kmsg.ACLOperation) []kfake.ACL {
+		var out []kfake.ACL
+		for _, op := range ops {
+			out = append(out, kfake.ACL{Resource: resource, Name: name, Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: op, Allow: true})
+		}
+		return out
+	}
+	var some, all []kfake.ACL
+	for _, name := range []string{"closed", "dlq", "life"} {
+		some = append(some, acl(kmsg.ACLResourceTypeTopic, name, kmsg.ACLOperationDescribe)...)
+		all = append(all, acl(kmsg.ACLResourceTypeTopic, name, kmsg.ACLOperationDescribe, kmsg.ACLOperationWrite, kmsg.ACLOperationRead, kmsg.ACLOperationDescribeConfigs)...)
+	}
+	all = append(all, acl(kmsg.ACLResourceTypeGroup, "g", kmsg.ACLOperationRead, kmsg.ACLOperationDescribe)...)
+	all = append(all, acl(kmsg.ACLResourceTypeCluster, "kafka-cluster", kmsg.ACLOperationIdempotentWrite, kmsg.ACLOperationDescribeConfigs, kmsg.ACLOperationDescribe)...)
+	b := kafkatest.Kfake(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.SeedTopics(1, "closed", "dlq", "life", "unseen"),
+		kfake.Superuser("PLAIN", "root", "root"), kfake.User("PLAIN", "little", "p", some...), kfake.User("PLAIN", "enough", "p", all...))
+	root := b.As(kgo.SASL(plain.Auth{User: "root", Pass: "root"}.AsMechanism()))
+	s := newSubject(t, pgtest.New(t), root)
+	s.flags["dlq.topic"], s.flags["tasks.lifecycle_topic"], s.flags["dlq.group"] = "dlq", "life", "g"
+	s.exec(t, `insert into postrider.outbox_event (topic) values ('closed')`)
+	as := func(user string) func(*Config) {
+		return client(t, b, kgo.SASL(plain.Auth{User: user, Pass: "p"}.AsMechanism()))
+	}
+
+	r := s.examine(t, as("enough"))
+	if rest := r.rest("state collector", "database pg_trgm"); !r.OK || len(rest) > 0 {
+		t.Errorf("not well: %+v", rest)
+	}
+	r = s.examine(t, as("little"))
+	r.want(t, "kafka", "idempotent producer", Failed, "CLUSTER_AUTHORIZATION_FAILED", "IdempotentWrite")
+	r.want(t, "topics", "rights", Failed, "may not write to: closed, dlq, life")
+	r.want(t, "topics", "rights", Failed, "may not read: dlq")
+	r.want(t, "topics", "rights", Failed, "consumer group g")
+	r.want(t, "topics", "message size", Skipped, "DescribeConfigs")
+	s.exec(t, `insert into postrider.outbox_event (topic) values ('unseen')`)
+	s.examine(t, as("enough")).want(t, "topics", "existence", Failed, "unseen")
+}
+
+// TestRecords: one from the future, and letters that nobody collects.
+func TestRecords(t *testing.T) {
+	t.Parallel()
+	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+		s := newSubject(t, pgtest.New(t), b)
+		c := b.Client(t)
+		produce := func(topic string, at time.Time) {
+			t.Helper()
+			if err := c.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: []byte("v"), Timestamp: at}).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		produce(s.flags["dlq.topic"], time.Now())
+		r := s.examine(t, nil)
+		r.want(t, "clock", "records", OK)
+		r.want(t, "state", "collector", Failed, "1 dead letters wait", "collector")
+		produce(s.flags["tasks.lifecycle_topic"], time.Now().Add(30*time.Minute))
+		s.examine(t, nil).want(t, "clock", "records", Warning, "from the future", s.flags["tasks.lifecycle_topic"])
+
+		// What was committed is not waited for, and whoever collects is seen.
+		group := b.Client(t, kgo.ConsumerGroup(s.flags["dlq.group"]), kgo.ConsumeTopics(s.flags["dlq.topic"]), kgo.DisableAutoCommit(),
+			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		if err := group.PollFetches(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		s.examine(t, nil).want(t, "state", "collector", OK, "1 collectors, 1 dead letters wait")
+		if err := group.CommitUncommittedOffsets(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.examine(t, nil).want(t, "state", "collector", OK, "1 collectors, 0 dead letters wait")
+	})
+}

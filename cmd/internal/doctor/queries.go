@@ -1,0 +1,54 @@
+package doctor
+
+import _ "embed"
+
+//go:embed queries/server.sql
+var serverQuery string
+
+//go:embed queries/connections.sql
+var connectionsQuery string
+
+//go:embed queries/transactions.sql
+var transactionsQuery string
+
+//go:embed queries/trigrams.sql
+var trigramsQuery string
+
+//go:embed queries/may_create.sql
+var mayCreateQuery string
+
+//go:embed queries/missing_rights.sql
+var missingRightsQuery string
+
+//go:embed queries/schema_usage.sql
+var schemaUsageQuery string
+
+//go:embed queries/row_security.sql
+var rowSecurityQuery string
+
+//go:embed queries/sequence.sql
+var sequenceQuery string
+
+//go:embed queries/autovacuum.sql
+var autovacuumQuery string
+
+//go:embed queries/vacuumed.sql
+var vacuumedQuery string
+
+//go:embed queries/clock.sql
+var clockQuery string
+
+//go:embed queries/topics.sql
+var topicsQuery string
+
+//go:embed queries/detector.sql
+var detectorQuery string
+
+//go:embed queries/operations.sql
+var operationsQuery string
+
+//go:embed queries/investigations.sql
+var investigationsQuery string
+
+//go:embed queries/holds.sql
+var holdsQuery string

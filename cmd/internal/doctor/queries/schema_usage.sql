@@ -1,0 +1,1 @@
+select has_schema_privilege('postrider', 'usage')

@@ -1,0 +1,273 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/migrations/pgserver"
+	"github.com/postrider/postrider/relay/postgres"
+	"github.com/postrider/postrider/relay/postgres/pooler"
+)
+
+// server is what PostgreSQL says of itself.
+type server struct {
+	number            int
+	version           string
+	standby, readOnly bool
+	prepared          int
+	user              string
+}
+
+func (p *patient) server(ctx context.Context) (s server, err error) {
+	err = p.Database.QueryRow(ctx, serverQuery).Scan(&s.number, &s.version, &s.standby, &s.readOnly, &s.prepared, &s.user)
+	return s, err
+}
+
+func checkConnection(ctx context.Context, p *patient) ([]result, error) {
+	if p.Database == nil {
+		return fail("", "%v", p.DatabaseError), nil // it says what to do
+	}
+	s, err := p.server(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.serverReached = true
+	return well("%s answers, as %s", p.Settings.Database.URL, s.user), nil
+}
+
+// newestKnown is the newest major version of PostgreSQL that Postrider is tested with.
+const newestKnown = 17
+
+func checkVersion(ctx context.Context, p *patient) ([]result, error) {
+	s, err := p.server(ctx)
+	return judgeVersion(s.number, s.version), err
+}
+
+func judgeVersion(number int, version string) []result {
+	switch major := number / 10000; {
+	case major < pgserver.MinMajor:
+		return fail(fmt.Sprintf("upgrade to PostgreSQL %d or newer", pgserver.MinMajor), "PostgreSQL %s is too old", version)
+	case major > newestKnown:
+		return well("PostgreSQL %s; Postrider is tested up to %d", version, newestKnown)
+	}
+	return well("PostgreSQL %s", version)
+}
+
+func checkWrites(ctx context.Context, p *patient) ([]result, error) {
+	s, err := p.server(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case s.standby:
+		return fail(postgres.HintReadOnlyServer, "the server is a standby and takes no writes"), nil
+	case s.readOnly:
+		return fail("set default_transaction_read_only to off for the database and the user; or "+postgres.HintReadOnlyServer,
+			"sessions are read-only: default_transaction_read_only is on"), nil
+	}
+	return well("sessions may write"), nil
+}
+
+func checkCreation(ctx context.Context, p *patient) ([]result, error) {
+	var may, there bool
+	if err := p.Database.QueryRow(ctx, mayCreateQuery).Scan(&may, &there); err != nil {
+		return nil, err
+	}
+	switch {
+	case there:
+		return well("the schema postrider is there"), nil
+	case !may:
+		return fail("grant create on the database to the user, or migrate as another one", "there is no schema postrider, and the user of database.url may not create it"), nil
+	}
+	return well("there is no schema postrider yet, and the user of database.url may create it"), nil
+}
+
+func checkPooler(ctx context.Context, p *patient) ([]result, error) {
+	conn, err := p.Database.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	between, err := pooler.Between(ctx, conn.Conn())
+	return judgePooler(between, pooler.Mode(p.Settings.Database.Pooler)), err
+}
+
+func judgePooler(between bool, mode pooler.Mode) []result {
+	switch {
+	case between && mode == pooler.None:
+		return fail("leave database.pooler at auto, or set it to transaction; none is right only for a pooler in session mode that passes parameters on",
+			"a pooler stands before the database, and database.pooler is none")
+	case between:
+		return well("a pooler stands before the database; nothing is kept in sessions (database.pooler: %s). The doorbell needs a direct connection to be heard: without it idle relays poll", mode)
+	case mode == pooler.Transaction:
+		return warn("leave database.pooler at auto", "no pooler stands before the database, and database.pooler is transaction: statements are not prepared, for nothing")
+	}
+	return well("PostgreSQL itself, no pooler")
+}
+
+func checkConnections(ctx context.Context, p *patient) ([]result, error) {
+	var most, used, perDatabase, perRole int
+	if err := p.Database.QueryRow(ctx, connectionsQuery).Scan(&most, &used, &perDatabase, &perRole); err != nil {
+		return nil, err
+	}
+	return judgeConnections(p.Connections, most, used, perDatabase, perRole), nil
+}
+
+// judgeConnections compares what a process opens at most with what there is. A limit of -1 is none.
+func judgeConnections(need, most, used, perDatabase, perRole int) []result {
+	for _, limit := range []struct {
+		name  string
+		value int
+	}{{"connection limit of the database", perDatabase}, {"connection limit of the user", perRole}} {
+		if limit.value >= 0 && limit.value < need {
+			return fail("raise it, or lower outbox.workers", "a process with all roles opens up to %d connections, and the %s is %d", need, limit.name, limit.value)
+		}
+	}
+	if most < need {
+		return fail("raise max_connections, or lower outbox.workers", "a process with all roles opens up to %d connections, and the server has %d in all", need, most)
+	}
+	if free := most - used; free < need {
+		return warn("raise max_connections, lower outbox.workers, or put a pooler in transaction mode before the database",
+			"a process with all roles opens up to %d connections; of %d there are %d free just now", need, most, free)
+	}
+	return well("%d of %d are free; a process with all roles opens up to %d", most-used, most, need)
+}
+
+func checkPreparedTransactions(ctx context.Context, p *patient) ([]result, error) {
+	s, err := p.server(ctx)
+	return judgePrepared(s.prepared, p.Settings.Outbox.Doorbell), err
+}
+
+func judgePrepared(most int, doorbell bool) []result {
+	if most == 0 {
+		return well("max_prepared_transactions is 0")
+	}
+	if doorbell {
+		return warn("set max_prepared_transactions to 0 if nobody prepares transactions; otherwise set outbox.doorbell to false, which says the same aloud",
+			"max_prepared_transactions is %d: a transaction that rang the doorbell could not be prepared, so idle relays poll instead", most)
+	}
+	return well("max_prepared_transactions is %d, and the doorbell is off", most)
+}
+
+func checkOldTransactions(ctx context.Context, p *patient) ([]result, error) {
+	rows, err := p.Database.Query(ctx, transactionsQuery)
+	if err != nil {
+		return nil, err
+	}
+	var found []transaction
+	var t transaction
+	_, err = pgx.ForEachRow(rows, []any{&t.kind, &t.name, &t.application, &t.user, &t.state, &t.seconds}, func() error {
+		found = append(found, t)
+		return nil
+	})
+	return judgeTransactions(found, p.limits), err
+}
+
+// transaction is one that is open, or prepared.
+type transaction struct {
+	kind, name, application, user, state string
+	seconds                              *float64 // nil where it may not be seen
+}
+
+// judgeTransactions looks at the oldest ones, the oldest first.
+func judgeTransactions(found []transaction, l limits) []result {
+	const harm = "nothing that was settled since it began is vacuumed, claims become slow, and events in commit order wait for it if it writes events"
+	hidden := 0
+	var out []result
+	for _, t := range found {
+		if t.seconds == nil {
+			hidden++
+			continue
+		}
+		age := time.Duration(*t.seconds * float64(time.Second))
+		if age < l.oldTransaction {
+			continue
+		}
+		what := fmt.Sprintf("the session %s of %s (%s%s) has a transaction open for %v", t.name, t.user, orNameless(t.application), comma(t.state), age.Round(time.Second))
+		hint := fmt.Sprintf("end it where it comes from, or with: select pg_terminate_backend(%s)", t.name)
+		if t.kind == "prepared" {
+			what = fmt.Sprintf("the prepared transaction %s of %s is %v old", t.name, t.user, age.Round(time.Second))
+			hint = fmt.Sprintf("commit prepared or rollback prepared '%s'", strings.ReplaceAll(t.name, "'", "''"))
+		}
+		verdict := Warning
+		if age >= l.ancientTransaction {
+			verdict = Failed
+		}
+		out = append(out, result{verdict, what + ": " + harm, hint})
+		if len(out) == 5 {
+			break
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	if hidden > 0 {
+		return skip("grant pg_read_all_stats to the user of database.url", "none is old; when those of %d sessions of other users began is not shown", hidden)
+	}
+	return well("no transaction is older than %v", l.oldTransaction)
+}
+
+func orNameless(application string) string {
+	if application == "" {
+		return "no application_name"
+	}
+	return application
+}
+
+func comma(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ", " + s
+}
+
+func checkTrigrams(ctx context.Context, p *patient) ([]result, error) {
+	var installed, available bool
+	err := p.Database.QueryRow(ctx, trigramsQuery).Scan(&installed, &available)
+	return judgeTrigrams(installed, available), err
+}
+
+func judgeTrigrams(installed, available bool) []result {
+	const slow = "looking for a part of an error message reads every investigation"
+	switch {
+	case installed:
+		return well("the extension is there")
+	case available:
+		return warn("create extension pg_trgm, as a user with the right to create in the database, and then postrider migrate up", "the extension is not installed: "+slow)
+	}
+	return warn("install the contrib package of PostgreSQL, then create extension pg_trgm", "the server does not have the extension: "+slow)
+}
+
+func checkClock(ctx context.Context, p *patient) ([]result, error) {
+	var offset, uncertain time.Duration
+	for i := range 3 { // the quickest answer says it best
+		began := time.Now()
+		var there time.Time
+		if err := p.Database.QueryRow(ctx, clockQuery).Scan(&there); err != nil {
+			return nil, err
+		}
+		took := time.Since(began)
+		if i == 0 || took/2 < uncertain {
+			uncertain = took / 2
+			offset = there.Sub(began.Add(took / 2))
+		}
+	}
+	return judgeClock("the database's clock", offset, uncertain, p.limits), nil
+}
+
+func judgeClock(whose string, offset, uncertain time.Duration, l limits) []result {
+	const hint = "set both clocks by the same time servers (NTP)"
+	way := "ahead of"
+	if offset < 0 {
+		way = "behind"
+	}
+	if size := offset.Abs() - uncertain; size > l.clockFailure {
+		return fail(hint, "%s is %v %s this one: ages, retries and expiries are wrong by as much", whose, offset.Abs().Round(time.Second), way)
+	} else if size > l.clockWarning {
+		return warn(hint, "%s is %v %s this one", whose, offset.Abs().Round(10*time.Millisecond), way)
+	}
+	return well("%s is within %v of this one", whose, max(offset.Abs()+uncertain, time.Millisecond).Round(time.Millisecond))
+}

@@ -1,0 +1,212 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/postgres"
+)
+
+func seconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(time.Second)
+}
+
+func checkBacklog(ctx context.Context, p *patient) ([]result, error) {
+	s, err := postgres.NewStore(p.Database, postgres.StoreOptions{}).Status(ctx)
+	return judgeBacklog(s, p.limits), err
+}
+
+func judgeBacklog(s relay.Status, l limits) []result {
+	counts := fmt.Sprintf("%d events are due, %d are in work, %d wait behind holds, %d for their time, %d are on their way to the dead-letter topic",
+		s.Due, s.Processing, s.Parked, s.Scheduled, s.Exhausted)
+	late := seconds(s.OldestDueSeconds)
+	hint := "postrider outbox status and postrider outbox holds say what they wait for"
+	if s.Processing == 0 && s.HoldCount == 0 {
+		hint = "nobody works on them: start postrider serve with the role relay, or look at its log"
+	}
+	switch {
+	case late >= l.lateFailure:
+		return fail(hint, "%s; the oldest that should have gone by now is %v old", counts, late)
+	case late >= l.lateWarning:
+		return warn(hint, "%s; the oldest that should have gone by now is %v old", counts, late)
+	}
+	return well("%s", counts)
+}
+
+func checkHolds(ctx context.Context, p *patient) ([]result, error) {
+	rows, err := p.Database.Query(ctx, holdsQuery)
+	if err != nil {
+		return nil, err
+	}
+	var out []result
+	var cause, scope, topic, code string
+	var count int
+	var age float64
+	_, err = pgx.ForEachRow(rows, []any{&cause, &scope, &count, &age, &topic, &code}, func() error {
+		out = append(out, judgeHold(relay.Cause(cause), scope, count, seconds(age), topic, code, p.limits)...)
+		return nil
+	})
+	if err == nil && len(out) == 0 {
+		out = well("nothing is held that does not end by itself")
+	}
+	return out, err
+}
+
+func judgeHold(cause relay.Cause, scope string, count int, age time.Duration, topic, code string, l limits) []result {
+	where := topic
+	if count > 1 {
+		where += " and others"
+	}
+	switch cause {
+	case relay.CauseHalted:
+		return warn("resolve their investigations: postrider dlq list, then dlq requeue or dlq purge --release-keys; postrider outbox holds --cause halted lists them",
+			"%d keys are halted, the oldest for %v: their later events wait (%s)", count, age, where)
+	case relay.CauseStorm:
+		return warn("mend what refuses the events, then postrider outbox release HOLD", "%d topics are held, because too many of their events were given up (%s)", count, where)
+	case relay.CauseRoute:
+		return fail("create the topics, or grant Write on them", "%d topics cannot be written to for %v: %s (%s)", count, age, where, code)
+	}
+	if age < l.lateWarning {
+		return nil
+	}
+	return fail("look at the brokers", "%d %ss have taken nothing for %v: %s (%s)", count, scope, age, where, code)
+}
+
+func checkCollector(ctx context.Context, p *patient) ([]result, error) {
+	group := p.Settings.DLQ.Group
+	lag, err := p.uncollected(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	described, err := p.admin.DescribeGroups(ctx, group)
+	if err == nil {
+		err = described[group].Err
+	}
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		err = nil // nobody has used it yet
+	}
+	return judgeCollector(group, lag, len(described[group].Members), p.limits), err
+}
+
+// uncollected is how many dead letters the group has yet to read.
+func (p *patient) uncollected(ctx context.Context, group string) (int64, error) {
+	committed, err := p.admin.FetchOffsets(ctx, group)
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
+		return 0, err
+	}
+	begin, err := p.admin.ListStartOffsets(ctx, p.topics.letters...)
+	if err != nil {
+		return 0, err
+	}
+	end, err := p.admin.ListEndOffsets(ctx, p.topics.letters...)
+	if err != nil {
+		return 0, err
+	}
+	var lag int64
+	for topic, partitions := range end {
+		for partition, o := range partitions {
+			if o.Err != nil || o.Offset < 0 {
+				continue // a topic that is missing is reported elsewhere
+			}
+			from := int64(0)
+			if first, ok := begin.Lookup(topic, partition); ok {
+				from = max(first.Offset, 0)
+			}
+			if c, ok := committed.Lookup(topic, partition); ok {
+				from = max(from, c.At)
+			}
+			lag += max(o.Offset-from, 0)
+		}
+	}
+	return lag, nil
+}
+
+func judgeCollector(group string, lag int64, members int, l limits) []result {
+	switch {
+	case members == 0 && lag > 0:
+		return fail("start postrider serve with the role collector", "%d dead letters wait, and nobody of the group %s collects them", lag, group)
+	case members == 0:
+		return warn("start postrider serve with the role collector", "nobody of the group %s collects dead letters; none waits", group)
+	case lag > l.lag:
+		return warn("look at the log of postrider serve, and at the database", "%d dead letters wait for %d collectors", lag, members)
+	}
+	return well("%d collectors, %d dead letters wait for them", members, lag)
+}
+
+func checkDetector(ctx context.Context, p *patient) ([]result, error) {
+	var since, resume *time.Time
+	var by, why string
+	err := p.Database.QueryRow(ctx, detectorQuery).Scan(&since, &by, &why, &resume)
+	switch {
+	case err != nil:
+		return nil, err
+	case since == nil:
+		return well("the detectors of stale tasks are not paused"), nil
+	}
+	until := "until somebody resumes them"
+	if resume != nil {
+		until = "until " + resume.UTC().Format(time.RFC3339)
+	}
+	return warn("postrider task detector resume", "the detectors of stale tasks are paused since %s by %s, %s: %s", since.UTC().Format(time.RFC3339), by, until, why), nil
+}
+
+// stuck is after how long without a change an operation that runs is worth a word.
+const stuck = time.Minute
+
+func checkOperations(ctx context.Context, p *patient) ([]result, error) {
+	rows, err := p.Database.Query(ctx, operationsQuery)
+	if err != nil {
+		return nil, err
+	}
+	var out []result
+	var id, name, state, problem string
+	var age float64
+	open := 0
+	_, err = pgx.ForEachRow(rows, []any{&id, &name, &state, &problem, &age}, func() error {
+		open++
+		out = append(out, judgeOperation(id, name, state, problem, seconds(age))...)
+		return nil
+	})
+	if err == nil && len(out) == 0 {
+		out = well("%d operations have not ended, and none waits for somebody", open)
+	}
+	return out, err
+}
+
+func judgeOperation(id, name, state, problem string, age time.Duration) []result {
+	switch {
+	case state == "halted":
+		return warn("mend the cause, then postrider op resume "+id+"; or postrider op abort "+id, "the operation %q halted %v ago: %s", name, age, problem)
+	case state == "paused":
+		return warn("postrider op resume "+id+", or postrider op abort "+id, "the operation %q is paused for %v", name, age)
+	case (state == "running" || state == "canary") && age > stuck:
+		return warn("check that postrider serve runs, and its log; postrider op show "+id, "the operation %q is %s and has not advanced for %v", name, state, age)
+	}
+	return nil
+}
+
+func checkInvestigations(ctx context.Context, p *patient) ([]result, error) {
+	var pending int
+	var age float64
+	if err := p.Database.QueryRow(ctx, investigationsQuery).Scan(&pending, &age); err != nil {
+		return nil, err
+	}
+	return judgeInvestigations(pending, seconds(age), p.Settings.DLQ.MaxPendingAge), nil
+}
+
+func judgeInvestigations(pending int, oldest, limit time.Duration) []result {
+	count := fmt.Sprintf("%d investigations are pending", pending)
+	if pending > 100_000 {
+		count = "more than 100000 investigations are pending"
+	}
+	if oldest > limit {
+		return warn("postrider dlq list --status pending", "%s, the oldest for %v, longer than dlq.max_pending_age_hours", count, oldest)
+	}
+	return well("%s", count)
+}
