@@ -67,7 +67,7 @@ func (o *Outbox) Skip(ctx context.Context, actor string, event int64, reason str
 // Redrive puts a dead-lettered event that halts its key back in its place.
 func (o *Outbox) Redrive(ctx context.Context, actor string, event int64) error {
 	return o.change(ctx, actor, "outbox.redrive", "event", event, func(ctx context.Context, tx pgx.Tx) (map[string]any, error) {
-		return nil, o.store.RedriveIn(ctx, tx, event)
+		return map[string]any{"in_place": true}, o.store.RedriveIn(ctx, tx, event)
 	})
 }
 

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -157,7 +158,8 @@ func (r *rig) driveOutbox() {
 	r.ask("POST", "/outbox/999999999/skip", `{"reason": "x"}`).is(404)
 
 	_, event, hold := r.halted(51)
-	if holds := r.ask("GET", "/holds?cause=halted&topic=orders", "").is(200).at().([]any); len(holds) != 1 || fmt.Sprint(holds[0].(map[string]any)["id"]) != hold {
+	holds := r.ask("GET", "/holds?cause=halted&topic=orders", "").is(200).at().([]any)
+	if !slices.ContainsFunc(holds, func(h any) bool { return fmt.Sprint(h.(map[string]any)["id"]) == hold }) {
 		t.Errorf("%v, want %s", holds, hold)
 	}
 	r.ask("GET", "/holds?cause=x", "").is(400)
@@ -176,6 +178,7 @@ func (r *rig) driveOutbox() {
 	r.busy("POST", "/holds/"+hold+"/release", "")
 
 	r.delivered()
+	r.exec(`update postrider.outbox_event set created_at = now() - interval '2 hours', updated_at = now()`)
 	if got := r.ask("POST", "/outbox/purge", `{"older_than": "`+time.Now().Add(-30*time.Minute).Format(time.RFC3339)+`", "limit": 100000}`).is(200); got.at("purged").(float64) < 1 || got.at("next") != nil {
 		t.Errorf("%s", got.Raw)
 	}
@@ -203,6 +206,7 @@ func (r *rig) driveAccess() {
 		r.ask("POST", "/keys", body).is(400)
 	}
 	r.ask("POST", "/keys", `{"name": "x", "scopes": ["read"]}`, "Idempotency-Key", "once").is(400).says("Idempotency-Key")
+	r.ask("POST", "/keys", `{"name": "y", "scopes": ["read"]}`, "Idempotency-Key", "once").is(422)
 	listed := r.ask("GET", "/keys", "").is(200)
 	if strings.Contains(listed.Raw, created.text("token")) || !strings.Contains(listed.Raw, created.text("id")) {
 		t.Error("the list of keys has no key, or a secret")

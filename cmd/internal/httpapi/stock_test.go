@@ -35,12 +35,11 @@ func (r *rig) dead(n int, change func(*dlq.Letter)) dlq.Letter {
 	if change != nil {
 		change(&l)
 	}
-	id := int64(10_000_000 + n)
+	id := int64(1000 + n)
 	l.OutboxID = &id
 	r.exec(`insert into postrider.outbox_event (id, event_id, topic, key, payload, headers, state, episode, updated_at, sent_at)
 		overriding system value values ($1, $2, $3, $4, $5, '[["trace", "x"]]', 'dead_lettered', 1, now(), now())`,
 		id, l.EventID, l.OriginTopic, l.Key, l.Payload)
-	r.exec(`select setval('postrider.outbox_event_id_seq', greatest(1000, (select max(id) from postrider.outbox_event)))`)
 	return l
 }
 
