@@ -35,7 +35,7 @@ func (d *Desk) Find(ctx context.Context, q dlq.Search) (dlq.Page, error) {
 	}
 	var page dlq.Page
 	return page, d.look(ctx, "list investigations", func(ctx context.Context, tx pgx.Tx) (err error) {
-		if page, err = find(ctx, tx, q); err != nil {
+		if page, err = find(ctx, tx, q, d.bounds); err != nil {
 			return err
 		}
 		return d.markHeld(ctx, tx, page.Entries)
@@ -43,8 +43,8 @@ func (d *Desk) Find(ctx context.Context, q dlq.Search) (dlq.Page, error) {
 }
 
 // find is Find in a transaction, without asking which keys are held.
-func find(ctx context.Context, tx pgx.Tx, q dlq.Search) (page dlq.Page, err error) {
-	s := &search{Search: q, tx: tx, from: nullTime(q.Filter.From), to: nullTime(q.Filter.To)}
+func find(ctx context.Context, tx pgx.Tx, q dlq.Search, b bounds) (page dlq.Page, err error) {
+	s := &search{Search: q, bounds: b, tx: tx, from: nullTime(q.Filter.From), to: nullTime(q.Filter.To)}
 	if q.After != "" {
 		after, err := parseCursor(q)
 		if err != nil {

@@ -22,6 +22,7 @@ type Desk struct {
 	keeper Keeper
 	// redactor hides header values, nil hides none.
 	redactor *dlq.Redactor
+	bounds   bounds
 }
 
 var _ dlq.Desk = (*Desk)(nil)
@@ -35,7 +36,7 @@ func NewDesk(cfg RedriverConfig) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Desk{store, cfg.Pool, cfg.Auditor, cfg.Keeper, cfg.Redactor}, nil
+	return &Desk{store, cfg.Pool, cfg.Auditor, cfg.Keeper, cfg.Redactor, usualBounds}, nil
 }
 
 // Change implements dlq.Desk.

@@ -24,7 +24,7 @@ func (s *Store) List(ctx context.Context, f dlq.Filter) ([]dlq.Entry, int, error
 	defer cancel()
 	var page dlq.Page
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: beginRead}, func(tx pgx.Tx) (err error) {
-		page, err = find(ctx, tx, q)
+		page, err = find(ctx, tx, q, usualBounds)
 		return err
 	})
 	if err != nil {

@@ -18,14 +18,18 @@ import (
 // How a search goes about it. Which way is the right one depends on how many investigations fit and where they are,
 // and statistics know that badly. So each way has a bound, and where it does not come to an end within it, the next
 // one is right.
-const (
-	// walkBound is how many investigations are looked at in their order before they are looked for otherwise.
-	walkBound = 5_000
-	// pairBound is how many groups and statuses are merged.
-	pairBound = 800
-	// mergeBound is how many investigations are read to merge them.
-	mergeBound = 100_000
-)
+type bounds struct {
+	// walk is how many investigations are looked at in their order before they are looked for otherwise.
+	walk int
+	// pairs is how many groups and statuses are merged.
+	pairs int
+	// merge is how many investigations are read to merge them.
+	merge int
+	// exactly is how many are counted one by one.
+	exactly int
+}
+
+var usualBounds = bounds{walk: 5_000, pairs: 800, merge: 100_000, exactly: dlq.ExactTotal}
 
 // found is an investigation of a page, and the time by which it is ordered.
 type found struct {
@@ -36,6 +40,7 @@ type found struct {
 // search is one search in work.
 type search struct {
 	dlq.Search
+	bounds
 	tx       pgx.Tx
 	at       pgtype.Timestamptz // the cursor
 	id       pgtype.UUID
@@ -82,7 +87,7 @@ func (s *search) timed() bool { return s.from.Valid || s.to.Valid }
 // groups lists what is told by groups: it merges the first of each.
 func (s *search) groups(ctx context.Context) error {
 	f := &s.Filter
-	rows, err := s.tx.Query(ctx, searchPairs, f.Status, f.Reason, f.Subject.Type, nullUUID(f.Group), f.Topic, f.ErrorCode, pairBound+1)
+	rows, err := s.tx.Query(ctx, searchPairs, f.Status, f.Reason, f.Subject.Type, nullUUID(f.Group), f.Topic, f.ErrorCode, s.pairs+1)
 	if err != nil {
 		return err
 	}
@@ -97,7 +102,7 @@ func (s *search) groups(ctx context.Context) error {
 	if s.exact = !s.timed() || len(ids) == 0; err != nil || len(ids) == 0 {
 		return err
 	}
-	if s.OrderBy == dlq.ByUpdated || len(ids) > pairBound || len(ids)*(f.Limit+1+f.Offset) > mergeBound {
+	if s.OrderBy == dlq.ByUpdated || len(ids) > s.pairs || len(ids)*(f.Limit+1+f.Offset) > s.merge {
 		return s.sieve(ctx)
 	}
 	err = s.read(ctx, searchGroups, ids, statuses, s.from, s.to, f.Reason, f.Subject.Type, s.at, s.id, f.Limit+1, f.Offset)
@@ -114,8 +119,8 @@ func (s *search) count(ctx context.Context, groups []uuid.UUID, query string, ar
 		return nil
 	}
 	most := s.total
-	err := s.tx.QueryRow(ctx, query, append(args, dlq.ExactTotal+1)...).Scan(&s.total)
-	if s.exact = s.total <= dlq.ExactTotal; s.exact || err != nil {
+	err := s.tx.QueryRow(ctx, query, append(args, s.exactly+1)...).Scan(&s.total)
+	if s.exact = s.total <= int64(s.exactly); s.exact || err != nil {
 		return err
 	}
 	hours, err := s.hours(ctx, groups)
@@ -136,13 +141,13 @@ func (s *search) sieve(ctx context.Context) error {
 		s.from, s.to, s.at, s.id, f.Limit + 1, f.Offset}
 	var page []found
 	full := false
-	if f.Subject.ID == "" && f.Assignee == "" && f.Offset < walkBound { // of these there are few, and an index has them
-		looked, fitting, err := s.bounded(ctx, searchWalk, append(args, walkBound)...)
+	if f.Subject.ID == "" && f.Assignee == "" && f.Offset < s.walk { // of these there are few, and an index has them
+		looked, fitting, err := s.bounded(ctx, searchWalk, append(args, s.walk)...)
 		if err != nil {
 			return err
 		}
-		page, full = s.page, looked < walkBound || fitting > int64(f.Offset+f.Limit)
-		if looked < walkBound && s.After == "" { // these are all
+		page, full = s.page, looked < int64(s.walk) || fitting > int64(f.Offset+f.Limit)
+		if looked < int64(s.walk) && s.After == "" { // these are all
 			s.total, s.exact = fitting, true
 		}
 		if full && (s.exact || s.WithoutTotal) {
@@ -153,7 +158,7 @@ func (s *search) sieve(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if s.total = all * fitting / max(looked, 1); full && s.total > 2*dlq.ExactTotal {
+			if s.total = all * fitting / max(looked, 1); full && s.total > 2*int64(s.exactly) {
 				return nil
 			}
 		}
@@ -163,7 +168,7 @@ func (s *search) sieve(ctx context.Context) error {
 		return err
 	}
 	if !s.exact {
-		s.total, s.exact = max(s.total, n), n <= dlq.ExactTotal
+		s.total, s.exact = max(s.total, n), n <= int64(s.exactly)
 		if s.exact {
 			s.total = n
 		}
@@ -171,7 +176,7 @@ func (s *search) sieve(ctx context.Context) error {
 	switch {
 	case full:
 		s.page = page
-	case n > dlq.ExactTotal:
+	case n > int64(s.exactly):
 		_, err = s.tx.Exec(ctx, "set local enable_indexscan = on; set local enable_bitmapscan = off; set local enable_sort = off")
 		if err == nil {
 			err = s.read(ctx, searchSift, args...)
@@ -181,12 +186,12 @@ func (s *search) sieve(ctx context.Context) error {
 }
 
 // gather finds what fits by what tells it and not by its order, which the planner would like for its limit. It
-// returns how many there are, and sets the page if these are no more than dlq.ExactTotal.
+// returns how many there are, and sets the page if these are no more than bounds.exactly.
 func (s *search) gather(ctx context.Context, args []any) (int64, error) {
 	if _, err := s.tx.Exec(ctx, "set local enable_seqscan = off; set local enable_indexscan = off"); err != nil {
 		return 0, err
 	}
-	n, _, err := s.bounded(ctx, searchGather, append(args, dlq.ExactTotal+1)...)
+	n, _, err := s.bounded(ctx, searchGather, append(args, s.exactly+1)...)
 	return n, err
 }
 
