@@ -124,6 +124,7 @@ begin
        set state = p_to_state, live = t.kind in ('initial', 'active', 'waiting'), state_entered_at = v_now,
            sort_key = t.sort_key + 1, stale_flagged_at = null, updated_at = v_now,
            ready_at = postrider.task_ready_at(p_task_uuid, t.kind),
+           resumed_at = case when t.kind in ('initial', 'active', 'waiting') and not k.live then v_now else k.resumed_at end,
            completed_at = case when t.kind = 'terminal' then v_now end,
            error_reason = case when t.kind in ('failed', 'terminal') then coalesce(case when t.kind = 'failed' then v_error end, k.error_reason) end,
            metadata = case when t.kind not in ('failed', 'terminal') then k.metadata - 'error'
