@@ -132,12 +132,14 @@ func TestCreateRefusesSteps(t *testing.T) {
 		`[{"name": "a"}, {"name": "a"}]`:         "two steps a",
 		`[{"name": "a", "dependencies": ["b"]}]`: "step a depends on b, which is no step",
 		`[{"name": "a", "dependencies": [1]}]`:   "not names",
-		`[{"name": "a", "depends_on_step": "b"}]`:              "step a depends on b",
-		`[{"name": "a", "max_retries": -1}]`:                   "step a: max_retries is -1, it must be a number from 0",
-		`[{"name": "a", "max_retries": "3"}]`:                  "max_retries is \"3\"",
-		`[{"name": "a", "retry_base_seconds": 0}]`:             "retry_base_seconds is 0",
-		`[{"name": "` + strings.Repeat("x", 257) + `"}]`:       "257 bytes",
-		`[{"name": "a", "retry_max_seconds": 99999999999999}]`: "retry_max_seconds",
+		`[{"name": "a", "depends_on_step": "b"}]`:                        "step a depends on b",
+		`[{"name": "a", "max_retries": -1}]`:                             "step a: max_retries is -1, it must be a number from 0",
+		`[{"name": "a", "max_retries": "3"}]`:                            "max_retries is \"3\"",
+		`[{"name": "a", "retry_base_seconds": 0}]`:                       "retry_base_seconds is 0",
+		`[{"name": "` + strings.Repeat("x", 257) + `"}]`:                 "257 bytes",
+		`[{"name": "a", "retry_max_seconds": 99999999999999}]`:           "retry_max_seconds",
+		`[` + strings.Repeat(`{"name": "a"}, `, 5000) + `{"name": "b"}]`: "there are 5001 steps, a task has at most 5000; Make several",
+		`[{"name": "a"}, {"name": "b", "dependencies": ["a", "aa"]}]`:    "step b depends on aa, which is no step",
 	} {
 		_, err := f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Steps: json.RawMessage(steps)})
 		refused(t, err, ledger.ErrInvalid, mention)
