@@ -249,7 +249,11 @@ declare
 begin
     if v_step.status not in ('pending', 'enqueued', 'waiting_for_retry') then
         perform postrider.step_refuse(v_step, 'start', 'pending, enqueued or waiting_for_retry',
-            case when v_step.status = 'in_progress' then 'Another worker has it.' end);
+            -- Named, so that a worker which did not hear the answer knows that it is its own.
+            case when v_step.status = 'in_progress' then coalesce((
+                select 'Worker ' || (x.metadata->>'worker') || ' has it.' from postrider.tasker_workflow_step_transitions x
+                 where x.workflow_step_uuid = p_step_uuid and x.to_status = 'in_progress' order by x.step_transition_uuid desc limit 1),
+                'Another worker has it.') end);
     end if;
     perform postrider.step_due(v_step, 'start');
     v_step.next_retry_at := null;

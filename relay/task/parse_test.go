@@ -73,6 +73,8 @@ func TestMistakesHaveALine(t *testing.T) {
 		"a schema of a text":     {head + "input_schema: any\n", "input_schema: must be a schema, which is a mapping, true or false"},
 		"properties of a list":   {head + "input_schema: {properties: [a]}\n", "input_schema.properties: must be a mapping from names to schemas, not a list"},
 		"a pattern of a number":  {head + "input_schema: {pattern: 5}\n", "input_schema.pattern: must be a text, not the number 5"},
+		"a line end in a key":    {head + `environments: {"a\nb": {}}` + "\n", `t.yaml:4: environments.a\nb: must be`},
+		"an empty file":          {"# nothing\n", "t.yaml:1: it is empty; postrider template example shows what may stand here"},
 		"a class of Go":          {head + `input_schema: {pattern: '\pL+'}` + "\n", `t.yaml:4: input_schema.pattern: has \p, which PostgreSQL does not take, or reads in another way; write it differently`},
 		"the edge of a word":     {head + `input_schema: {pattern: '[a]\b'}` + "\n", `input_schema.pattern: has \b, which`},
 		"a group with a name":    {head + "input_schema: {pattern: '(?P<x>a)'}\n", "has a group that begins with (? and not with (?:, which"},
