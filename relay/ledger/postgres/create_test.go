@@ -149,6 +149,33 @@ func TestCreateRefusesSteps(t *testing.T) {
 	}
 }
 
+// TestWhatIsNestedTooDeeply is refused wherever a service gives JSON: a letter of such a task could not be read.
+func TestWhatIsNestedTooDeeply(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.apply(`{"steps": [{"name": "a"}, {"name": "b"}]}`)
+	nested := func(levels int) string {
+		return `{"a": ` + strings.Repeat("[", levels) + strings.Repeat("]", levels) + "}"
+	}
+	task := ledgertest.Create(t, f.pool, ledgertest.New{Context: nested(500)})
+	a, b := f.step(task, "a").UUID, f.step(task, "b").UUID
+	f.must(f.StartStep(t.Context(), a, ""))
+	deep := json.RawMessage(nested(501))
+	refused(t, f.CompleteStep(t.Context(), a, deep), ledger.ErrInvalid, "the result of a step is nested more than 500 levels deep")
+	_, err := f.Act(t.Context(), task, b, ledger.StepAction{Action: ledger.ActionCompleteManually, Results: deep})
+	refused(t, err, ledger.ErrInvalid, "the result of a step is nested")
+	_, err = f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Context: deep})
+	refused(t, err, ledger.ErrInvalid, "the context is nested more than 500 levels deep; make it flatter")
+	_, err = f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Steps: json.RawMessage(`[{"name": "a", "inputs": ` + string(deep) + "}]")})
+	refused(t, err, ledger.ErrInvalid, "one of the steps is nested")
+	_, err = f.Transition(t.Context(), task, "pending", "error", deep)
+	refused(t, err, ledger.ErrInvalid, "metadata of a transition is nested")
+	f.must(f.CompleteStep(t.Context(), a, json.RawMessage(nested(500))))
+	if got, err := f.Task(t.Context(), task); err != nil || !strings.Contains(string(got.Context), "[[[") {
+		t.Errorf("what may be nested so deeply is read as %.100s, %v", got.Context, err)
+	}
+}
+
 // TestCreateWithACycle is workflow 3 as far as the ledger goes: such a task is an error with a dead letter, and
 // stays one when its steps are cancelled.
 func TestCreateWithACycle(t *testing.T) {
