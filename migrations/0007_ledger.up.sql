@@ -122,6 +122,7 @@ create table postrider.tasker_tasks (
     stale_flagged_at timestamptz,
     dead_letters     text[] not null default '{}',
     ready_at         timestamptz,
+    resumed_at       timestamptz,
     created_at       timestamptz not null default clock_timestamp(),
     updated_at       timestamptz not null default clock_timestamp(),
     completed_at     timestamptz
@@ -142,6 +143,7 @@ comment on column postrider.tasker_tasks.metadata is 'Free for tools; the key er
 comment on column postrider.tasker_tasks.stale_flagged_at is 'When it was found to be stale in its present state; once per stay.';
 comment on column postrider.tasker_tasks.dead_letters is 'Ids of the dead letters that were written about it, in their order. It is not archived before each of them is recorded.';
 comment on column postrider.tasker_tasks.ready_at is 'From when it is worth giving to somebody: it has not begun, or one of its steps is ready then. Null while there is nothing to give. Kept with each change of its state or its steps; get_next_ready_tasks looks for it.';
+comment on column postrider.tasker_tasks.resumed_at is 'When it last left a failed state for a live one; its lifetime is counted from then, so that what somebody repaired is not stale at once.';
 comment on column postrider.tasker_tasks.created_at is 'When it was created.';
 comment on column postrider.tasker_tasks.updated_at is 'When it, or one of its steps, last changed.';
 comment on column postrider.tasker_tasks.completed_at is 'When it came to a terminal state.';
@@ -149,8 +151,8 @@ create unique index tasker_tasks_idempotency on postrider.tasker_tasks (named_ta
 comment on index postrider.tasker_tasks_idempotency is 'One task per template and key.';
 create index tasker_tasks_stay on postrider.tasker_tasks (named_task_uuid, state, state_entered_at) where live and stale_flagged_at is null;
 comment on index postrider.tasker_tasks_stay is 'The longest stay in each state of each template; finds the stale without looking at the healthy.';
-create index tasker_tasks_age on postrider.tasker_tasks (named_task_uuid, created_at) where live and stale_flagged_at is null;
-comment on index postrider.tasker_tasks_age is 'The oldest task of each template; finds those past their lifetime.';
+create index tasker_tasks_age on postrider.tasker_tasks (named_task_uuid, (coalesce(resumed_at, created_at))) where live and stale_flagged_at is null;
+comment on index postrider.tasker_tasks_age is 'The task of each template that began or was resumed longest ago; finds those past their lifetime.';
 create index tasker_tasks_ready on postrider.tasker_tasks (named_task_uuid, ready_at) where ready_at is not null;
 comment on index postrider.tasker_tasks_ready is 'Tasks with something to do, so that those that wait cost nothing.';
 create index tasker_tasks_ended on postrider.tasker_tasks (state_entered_at, task_uuid) where not live;

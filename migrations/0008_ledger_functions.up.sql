@@ -97,6 +97,16 @@ end $$;
 comment on function postrider.task_ready_at(uuid, text) is
 'Internal. What tasker_tasks.ready_at must be for a task in a state of this kind, by its steps as they are.';
 
+create function postrider.task_check_depth(p_value jsonb, p_what text) returns void
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+begin
+    -- Far below what readers of JSON take, and what of a task goes into a letter goes some levels deeper.
+    if p_value @? '$.**{501}' then
+        raise exception using errcode = '22023', message = format('postrider: %s is nested more than 500 levels deep; make it flatter', p_what);
+    end if;
+end $$;
+comment on function postrider.task_check_depth(jsonb, text) is 'Internal. Raises 22023 for JSON that is nested so deeply that not everybody could read it.';
+
 create function postrider.task_move(p_task_uuid uuid, p_to_state text, p_metadata jsonb default null) returns integer
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
@@ -124,6 +134,7 @@ begin
        set state = p_to_state, live = t.kind in ('initial', 'active', 'waiting'), state_entered_at = v_now,
            sort_key = t.sort_key + 1, stale_flagged_at = null, updated_at = v_now,
            ready_at = postrider.task_ready_at(p_task_uuid, t.kind),
+           resumed_at = case when t.kind in ('initial', 'active', 'waiting') and not k.live then v_now else k.resumed_at end,
            completed_at = case when t.kind = 'terminal' then v_now end,
            error_reason = case when t.kind in ('failed', 'terminal') then coalesce(case when t.kind = 'failed' then v_error end, k.error_reason) end,
            metadata = case when t.kind not in ('failed', 'terminal') then k.metadata - 'error'
@@ -155,6 +166,7 @@ begin
     if jsonb_typeof(p_metadata) <> 'object' then
         raise exception using errcode = '22023', message = format('postrider: metadata of a transition is a JSON %s, it must be an object', jsonb_typeof(p_metadata));
     end if;
+    perform postrider.task_check_depth(p_metadata, 'metadata of a transition');
     if not exists (select from postrider.tasker_machine_transitions a
                    where a.state_machine_id = t.state_machine_id and a.from_state = p_from_state and a.to_state = p_to_state) then
         raise exception using errcode = '22023',
@@ -295,6 +307,7 @@ revoke all on function postrider.task_event(uuid, text, jsonb) from public;
 revoke all on function postrider.task_event_headers(uuid, text, text, text, uuid, timestamptz) from public;
 revoke all on function postrider.task_start_event(uuid) from public;
 revoke all on function postrider.task_ready_at(uuid, text) from public;
+revoke all on function postrider.task_check_depth(jsonb, text) from public;
 revoke all on function postrider.task_move(uuid, text, jsonb) from public;
 revoke all on function postrider.transition_task_state_atomic(uuid, text, text, jsonb) from public;
 revoke all on function postrider.task_machine_allows(integer, text) from public;

@@ -249,7 +249,11 @@ declare
 begin
     if v_step.status not in ('pending', 'enqueued', 'waiting_for_retry') then
         perform postrider.step_refuse(v_step, 'start', 'pending, enqueued or waiting_for_retry',
-            case when v_step.status = 'in_progress' then 'Another worker has it.' end);
+            -- Named, so that a worker which did not hear the answer knows that it is its own.
+            case when v_step.status = 'in_progress' then coalesce((
+                select 'Worker ' || (x.metadata->>'worker') || ' has it.' from postrider.tasker_workflow_step_transitions x
+                 where x.workflow_step_uuid = p_step_uuid and x.to_status = 'in_progress' order by x.step_transition_uuid desc limit 1),
+                'Another worker has it.') end);
     end if;
     perform postrider.step_due(v_step, 'start');
     v_step.next_retry_at := null;
@@ -291,6 +295,7 @@ begin
     elsif v_step.status not in ('enqueued', 'in_progress') then
         perform postrider.step_refuse(v_step, 'complete', 'enqueued or in_progress');
     end if;
+    perform postrider.task_check_depth(p_results, 'the result of a step');
     v_step.results := p_results;
     v_step.next_retry_at := null;
     perform postrider.step_set(v_step, 'complete', null);
@@ -374,6 +379,7 @@ begin
             perform postrider.step_refuse(v_step, 'complete by hand', 'not done yet');
         end if;
         v_status := 'resolved_manually';
+        perform postrider.task_check_depth(p_results, 'the result of a step');
         v_step.results := coalesce(p_results, v_step.results);
         v_step.next_retry_at := null;
     end case;

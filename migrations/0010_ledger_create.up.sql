@@ -1,18 +1,21 @@
 -- Creating tasks, and finding those that somebody should work on.
 
 create function postrider.task_cycle(p_steps jsonb) returns text[]
-language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+language plpgsql immutable
+-- Hash joins: a loop over the pairs of steps would be quick to begin, and slow to end where there is no cycle.
+set search_path = pg_catalog, pg_temp set enable_nestloop = off set enable_mergejoin = off set jit = off as $$
 declare
     v_left jsonb; -- step -> what it depends on
     v_gone text[];
 begin
     -- Where every step comes after what it depends on, as nearly everybody writes them, there is no cycle.
     if not exists (
-        with step as (select s.step->>'name' as name, s.step, s.n from jsonb_array_elements(p_steps) with ordinality s(step, n))
-        select from step s
-         cross join jsonb_array_elements_text(postrider.step_dependencies(s.step)) d(name)
-          join step o on o.name = d.name
-         where o.n >= s.n) then
+        with step as materialized (
+            select s.step->>'name' as name, s.step, s.n from jsonb_array_elements(p_steps) with ordinality s(step, n)
+        ), edge as materialized (
+            select s.n, d.name from step s cross join jsonb_array_elements_text(postrider.step_dependencies(s.step)) d(name)
+        )
+        select from edge e join step o on o.name = e.name where o.n >= e.n) then
         return '{}';
     end if;
     select jsonb_object_agg(s->>'name', postrider.step_dependencies(s)) into v_left from jsonb_array_elements(p_steps) s;
@@ -60,12 +63,18 @@ comment on function postrider.step_number(jsonb, text, double precision, double 
 create function postrider.task_check_steps(p_steps jsonb) returns void
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
-    v_step jsonb;
-    v_bad  text;
+    v_step  jsonb;
+    v_names jsonb;
+    v_bad   text;
 begin
     if jsonb_typeof(p_steps) <> 'array' then
         raise exception using errcode = '22023', message = format('postrider: steps are a JSON %s, they must be an array', jsonb_typeof(p_steps));
+    elsif jsonb_array_length(p_steps) > 5000 then
+        -- The event about a new task names its steps, and should fit a record of Kafka.
+        raise exception using errcode = '22023', message = format('postrider: there are %s steps, a task has at most 5000', jsonb_array_length(p_steps)),
+            hint = 'Make several tasks of it.';
     end if;
+    select jsonb_object_agg(s->>'name', true) into v_names from jsonb_array_elements(p_steps) s where jsonb_typeof(s->'name') = 'string';
     for v_step in select jsonb_array_elements(p_steps) loop
         if jsonb_typeof(v_step) <> 'object' or jsonb_typeof(v_step->'name') is distinct from 'string' or v_step->>'name' = '' then
             v_bad := format('%s has no name', left(v_step::text, 100));
@@ -76,7 +85,7 @@ begin
         else
             select format('%s depends on %s, which is no step', v_step->>'name', d) into v_bad
               from jsonb_array_elements_text(postrider.step_dependencies(v_step)) d
-             where not p_steps @> jsonb_build_array(jsonb_build_object('name', d)) limit 1;
+             where not v_names ? d limit 1;
         end if;
         if v_bad is not null then
             raise exception using errcode = '22023', message = 'postrider: step ' || v_bad;
@@ -152,6 +161,8 @@ begin
             return v_known;
         end if;
     end if;
+    perform postrider.task_check_depth(v_context, 'the context');
+    perform postrider.task_check_depth(p_steps, 'one of the steps');
     perform postrider.task_check_input(n.configuration->'input_schema', v_context);
     v_steps := coalesce(p_steps, n.configuration->'steps', '[]');
     v_steps := case when jsonb_typeof(v_steps) = 'null' then '[]' else v_steps end;
@@ -281,7 +292,7 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_nestlo
          where p_namespace is null or ns.name = p_namespace
     ), ready as materialized (
         -- Written so that only tasker_tasks_ready can find them: the other indexes have those that wait, too.
-        select k.task_uuid, k.named_task_uuid, k.state, k.priority, k.created_at, k.state_entered_at
+        select k.task_uuid, k.named_task_uuid, k.state, k.priority, k.created_at, coalesce(k.resumed_at, k.created_at) as began_at, k.state_entered_at
           from postrider.tasker_tasks k
          where k.ready_at <= p_now and coalesce(k.live, false) and coalesce(k.stale_flagged_at, 'infinity') = 'infinity'
     )
@@ -290,7 +301,7 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_nestlo
            k.created_at
       from ready k
       join bound b using (named_task_uuid, state)
-     where k.state_entered_at >= b.entered_since and k.created_at >= b.created_since
+     where k.state_entered_at >= b.entered_since and k.began_at >= b.created_since
 $$;
 comment on function postrider.task_candidates(timestamptz, text, integer, integer, integer, integer, integer) is
 'Internal. Tasks with something to do that are not stale, with what they weigh; see get_next_ready_tasks. Times in minutes.';

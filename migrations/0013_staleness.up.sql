@@ -45,11 +45,11 @@ language sql stable as $$
     with recursive template as (
         select (select t.named_task_uuid from postrider.tasker_tasks t
                 where t.live and t.stale_flagged_at is null
-                order by t.named_task_uuid, t.created_at limit 1) as named_task_uuid
+                order by t.named_task_uuid, coalesce(t.resumed_at, t.created_at) limit 1) as named_task_uuid
         union all
         select (select t.named_task_uuid from postrider.tasker_tasks t
                 where t.live and t.stale_flagged_at is null and t.named_task_uuid operator(pg_catalog.>) p.named_task_uuid
-                order by t.named_task_uuid, t.created_at limit 1)
+                order by t.named_task_uuid, coalesce(t.resumed_at, t.created_at) limit 1)
         from template p where p.named_task_uuid is not null
     )
     select n.named_task_uuid, n.configuration operator(pg_catalog.->) 'lifecycle', ns.lifecycle
@@ -126,8 +126,8 @@ as $$
         select count(*) as tasks from (
             select from postrider.tasker_tasks t
             where t.live and t.stale_flagged_at is null and t.named_task_uuid = b.named_task_uuid
-              and t.created_at < (select clock_timestamp()) - b.lifetime
-            order by t.created_at limit p_limit) t) c
+              and coalesce(t.resumed_at, t.created_at) < (select clock_timestamp()) - b.lifetime
+            order by coalesce(t.resumed_at, t.created_at) limit p_limit) t) c
 $$;
 comment on function postrider.near_stale_tasks(double precision, integer, integer, integer, integer, integer) is
 'How many tasks are past a share of the threshold of their state, and of their lifetime; a task may be in both. Of each template and state no more than p_limit are counted.';
@@ -215,8 +215,8 @@ begin
                 cross join lateral (
                     select t.task_uuid from postrider.tasker_tasks t
                     where t.live and t.stale_flagged_at is null and t.named_task_uuid = b.named_task_uuid
-                      and t.created_at < v_now - b.lifetime and t.task_uuid <> all (coalesce(v_uuids, '{}'))
-                    order by t.created_at limit p_batch_size) t
+                      and coalesce(t.resumed_at, t.created_at) < v_now - b.lifetime and t.task_uuid <> all (coalesce(v_uuids, '{}'))
+                    order by coalesce(t.resumed_at, t.created_at) limit p_batch_size) t
                 limit p_batch_size - coalesce(cardinality(v_uuids), 0)) c;
         end if;
     else
@@ -237,8 +237,8 @@ begin
                 cross join lateral (
                     select t.task_uuid from postrider.tasker_tasks t
                     where t.live and t.stale_flagged_at is null and t.named_task_uuid = b.named_task_uuid
-                      and t.created_at < v_now - b.lifetime and t.task_uuid <> all (coalesce(v_uuids, '{}'))
-                    order by t.created_at limit p_batch_size
+                      and coalesce(t.resumed_at, t.created_at) < v_now - b.lifetime and t.task_uuid <> all (coalesce(v_uuids, '{}'))
+                    order by coalesce(t.resumed_at, t.created_at) limit p_batch_size
                     for update of t skip locked) t
                 limit p_batch_size - coalesce(cardinality(v_uuids), 0)) c;
         end if;
@@ -251,7 +251,7 @@ begin
 
     -- What is the matter with each, and what becomes of it.
     with claimed as materialized (
-        select u.n, t.task_uuid, t.named_task_uuid, t.state, t.state_entered_at, t.created_at, t.sort_key, t.retry_count
+        select u.n, t.task_uuid, t.named_task_uuid, t.state, t.state_entered_at, t.created_at, t.resumed_at, t.sort_key, t.retry_count
         from unnest(v_uuids) with ordinality u(task_uuid, n)
         join postrider.tasker_tasks t on t.task_uuid = u.task_uuid
     ), template as materialized (
@@ -315,8 +315,8 @@ begin
                               else coalesce(p_reason_staleness_timeout, true) end as letter offset 0) d
       cross join lateral (
           select case d.kind when 'state' then format('It was in %s for %s minutes; the limit is %s (%s).', t.state, d.minutes, d.threshold, d.source)
-                      else format('It was created %s minutes ago and has not ended; the limit is %s (%s).',
-                                  floor(extract(epoch from v_now - t.created_at) / 60)::bigint, d.threshold, d.source) end
+                      else format('It began %s minutes ago and has not ended; the limit is %s (%s).',
+                                  floor(extract(epoch from v_now - coalesce(t.resumed_at, t.created_at)) / 60)::bigint, d.threshold, d.source) end
                  || case when d.reason = 'worker_unavailable' then format(' No worker of the namespace was heard of for %s minutes.', n.silent_minutes)
                          else '' end as error_reason offset 0) e;
 

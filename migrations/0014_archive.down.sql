@@ -3,9 +3,9 @@ drop trigger tasker_tasks_not_archived on postrider.tasker_tasks;
 drop function postrider.tasker_refuse_archived();
 insert into postrider.tasker_tasks
     (task_uuid, named_task_uuid, state, live, state_entered_at, sort_key, context, priority, retry_count, idempotency_key,
-     error_reason, metadata, stale_flagged_at, dead_letters, created_at, updated_at, completed_at)
+     error_reason, metadata, stale_flagged_at, dead_letters, resumed_at, created_at, updated_at, completed_at)
 select task_uuid, named_task_uuid, state, live, state_entered_at, sort_key, context, priority, retry_count, idempotency_key,
-       error_reason, metadata, stale_flagged_at, dead_letters, created_at, updated_at, completed_at
+       error_reason, metadata, stale_flagged_at, dead_letters, resumed_at, created_at, updated_at, completed_at
 from postrider.tasker_tasks_archive;
 insert into postrider.tasker_task_transitions
     (task_transition_uuid, task_uuid, from_state, to_state, metadata, sort_key, most_recent, created_at)

@@ -228,10 +228,10 @@ begin
             returning t.*, i.final_state)
         insert into postrider.tasker_tasks_archive
             (task_uuid, named_task_uuid, state, live, state_entered_at, sort_key, context, priority, retry_count, idempotency_key,
-             error_reason, metadata, stale_flagged_at, dead_letters, ready_at, created_at, updated_at, completed_at,
+             error_reason, metadata, stale_flagged_at, dead_letters, ready_at, resumed_at, created_at, updated_at, completed_at,
              namespace_name, task_name, task_version, final_state, archived_at)
         select g.task_uuid, g.named_task_uuid, g.state, g.live, g.state_entered_at, g.sort_key, g.context, g.priority, g.retry_count, g.idempotency_key,
-               g.error_reason, g.metadata, g.stale_flagged_at, g.dead_letters, g.ready_at, g.created_at, g.updated_at, g.completed_at,
+               g.error_reason, g.metadata, g.stale_flagged_at, g.dead_letters, g.ready_at, g.resumed_at, g.created_at, g.updated_at, g.completed_at,
                s.name, n.name, n.version, g.final_state, v_began
         from gone g
         join postrider.tasker_named_tasks n on n.named_task_uuid = g.named_task_uuid

@@ -47,8 +47,8 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
                min(t.state_entered_at) as since,
                count(*) filter (where t.state_entered_at < statement_timestamp() - interval '1 hour') as over_1h,
                count(*) filter (where t.state_entered_at < statement_timestamp() - interval '1 day') as over_1day,
-               count(*) filter (where t.state_entered_at < h.stay_since or t.created_at < h.life_since) as stale,
-               count(*) filter (where t.state_entered_at < h.stay_warned or t.created_at < h.life_warned) as warned
+               count(*) filter (where t.state_entered_at < h.stay_since or coalesce(t.resumed_at, t.created_at) < h.life_since) as stale,
+               count(*) filter (where t.state_entered_at < h.stay_warned or coalesce(t.resumed_at, t.created_at) < h.life_warned) as warned
         from postrider.tasker_tasks t
         left join thresholds h on h.named_task_uuid = t.named_task_uuid and h.state = t.state
         where t.live

@@ -29,7 +29,7 @@ func parseYAML(data []byte, ps *problems) *node {
 	}
 	switch {
 	case errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0:
-		ps.add(&node{line: 1}, "", "it is empty; a template has at least name, namespace_name and version")
+		ps.add(&node{line: 1}, "", "it is empty; postrider template example shows what may stand here")
 		return nil
 	case err != nil:
 		at, where := &node{line: 1}, ""

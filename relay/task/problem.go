@@ -61,8 +61,12 @@ func (ps problems) err(source string) error {
 	return &InvalidError{Source: source, Problems: sorted}
 }
 
+// lineEnds are shown, so that nothing in a template looks like a line of ours.
+var lineEnds = strings.NewReplacer("\n", `\n`, "\r", `\r`)
+
 // shown bounds a text of a template for a message.
 func shown(s string) string {
+	s = lineEnds.Replace(s)
 	if r := []rune(s); len(r) > 160 {
 		return string(r[:159]) + "…"
 	}

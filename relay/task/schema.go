@@ -100,7 +100,7 @@ func checkCount(n *node, path string, ps *problems) {
 	}
 }
 
-// checkPattern takes what both Go and PostgreSQL take; PostgreSQL has its say when the template is applied.
+// checkPattern takes what Go and PostgreSQL read in the same way.
 func checkPattern(n *node, path string, ps *problems) {
 	text, ok := ps.text(n, path)
 	if !ok {
@@ -108,6 +108,8 @@ func checkPattern(n *node, path string, ps *problems) {
 	}
 	if _, err := regexp.Compile(text); err != nil {
 		ps.add(n, path, "is not a regular expression: %s", shown(strings.TrimPrefix(err.Error(), "error parsing regexp: ")))
+	} else if part := foreign(text); part != "" {
+		ps.add(n, path, "has %s, which PostgreSQL does not take, or reads in another way; write it differently", shown(part))
 	}
 }
 

@@ -29,7 +29,8 @@ type Stay struct {
 	// Machine is the task's machine; State is one of its states.
 	Machine *Machine
 	State   string
-	// Entered is when the task came to its state, Created when it was created, Now the time of the database.
+	// Entered is when the task came to its state, Created when it was created or, later, put back to work, Now the time
+	// of the database.
 	Entered, Created, Now time.Time
 	// Flagged says that this stay was found to be stale before.
 	Flagged bool

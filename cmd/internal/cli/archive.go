@@ -66,7 +66,7 @@ every archive.archive_interval_hours.`,
 					err = printErr
 				}
 			}
-			return explain(err, "postrider_operator")
+			return explain(err, grant("postrider_operator"))
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", true, "only count; --dry-run=false archives")

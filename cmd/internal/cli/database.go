@@ -12,6 +12,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/ledger"
 )
 
 // withDatabase runs do on one connection.
@@ -57,6 +58,9 @@ func explain(err error, rights string) error {
 	var refused *pgconn.PgError
 	if _, said := errors.AsType[*relay.StoreError](err); said || !errors.As(err, &refused) {
 		return err // what the relay does it explains by itself
+	}
+	if ofLedger, ok := errors.AsType[*ledger.StoreError](err); ok && ofLedger.Hint != "" {
+		return err // and so do the engines of the ledger
 	}
 	switch refused.Code {
 	case "42P01", "3F000", "42703", "42883": // undefined_table, invalid_schema_name, undefined_column, undefined_function

@@ -12,7 +12,7 @@ func (c *commands) serve() *cobra.Command {
 	var migrate bool
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Run the relay, the collector and the HTTP server until a signal ends them",
+		Short: "Run the relay, the collector, the engines of tasks and the HTTP server until a signal ends them",
 		Long: `Runs until SIGINT or SIGTERM, then finishes what is in hand within 30 seconds. Any number of
 processes may run with the same settings; they share the work.
 

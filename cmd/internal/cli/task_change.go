@@ -2,12 +2,15 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/relay/ledger"
@@ -69,6 +72,9 @@ fit the template's input_schema. With an idempotency key a second call prints th
 				return usagef("%q is not NAMESPACE/NAME or NAMESPACE/NAME@VERSION of a template", shorten(args[0], 80))
 			}
 			n.Version = version
+			if n.Priority != int(int32(n.Priority)) {
+				return usagef("--priority is %d; it must be from %d to %d", n.Priority, math.MinInt32, math.MaxInt32)
+			}
 			var err error
 			if n.Context, err = document("context", context); err != nil {
 				return err
@@ -81,9 +87,11 @@ fit the template's input_schema. With an idempotency key a second call prints th
 					return usagef("--id is %q; it must be a uuid", shorten(id, 80))
 				}
 			}
-			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
-				created, err := l.Create(cmd.Context(), n)
-				if err != nil {
+			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
+				created, err := postgres.On(pool).Create(cmd.Context(), n)
+				if errors.Is(err, ledger.ErrNotFound) {
+					return fmt.Errorf("%w; postrider template list shows those there are", err)
+				} else if err != nil {
 					return err
 				}
 				return out.print(c.stdout, map[string]uuid.UUID{"task_uuid": created}, func(w io.Writer) error {

@@ -13,6 +13,9 @@ import (
 	"github.com/postrider/postrider/relay/ledger/postgres"
 )
 
+// maxDetectBatch is what staleness.batch_size allows, too.
+const maxDetectBatch = 10000
+
 // detectView is the JSON of task detect-stale.
 type detectView struct {
 	DryRun       bool               `json:"dry_run"`
@@ -49,8 +52,8 @@ It uses the settings that postrider serve would, and works while the detectors a
 			if cmd.Flags().Changed("batch-size") {
 				d.BatchSize = batch
 			}
-			if d.BatchSize < 1 {
-				return usagef("--batch-size is %d; it must be at least 1", d.BatchSize)
+			if d.BatchSize < 1 || d.BatchSize > maxDetectBatch {
+				return usagef("--batch-size is %d; it must be from 1 to %d", d.BatchSize, maxDetectBatch)
 			}
 			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
 				began := time.Now()
@@ -181,6 +184,8 @@ gets stale meanwhile is found when they go on.`,
 				return usagef("say who pauses them, with --by")
 			case p.For < 0:
 				return usagef("--for is %v; it must not be negative", p.For)
+			case p.For > 0 && p.For < time.Second:
+				return usagef("--for is %v; it must be at least 1s, or 0 until somebody resumes", p.For)
 			}
 			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
 				if err := l.PauseDetector(cmd.Context(), p); err != nil {

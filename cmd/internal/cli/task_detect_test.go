@@ -49,7 +49,7 @@ func TestTaskDetectStale(t *testing.T) {
 	encoded := succeed(t, db, "task", "detect-stale", "-o", "json")
 	contains(t, encoded, `"tasks": []`, `"dry_run": true`)
 
-	for _, args := range [][]string{{"--batch-size", "0"}, {"--dry-run=perhaps"}, {"--staleness-batch-size", "0"}} {
+	for _, args := range [][]string{{"--batch-size", "0"}, {"--batch-size", "10001"}, {"--dry-run=perhaps"}, {"--staleness-batch-size", "0"}} {
 		if r := postrider(t, []string{"DATABASE_URL=" + db.URL}, append([]string{"task", "detect-stale"}, args...)...); r.code != ExitUsage {
 			t.Errorf("%q: exit code %d, %s", args, r.code, r.stderr)
 		}
@@ -74,7 +74,7 @@ func TestTaskDetector(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, succeed(t, db, "task", "detector", "status"), "2026-01-02T03:04:05Z by here:1, 5 stale tasks in 12.3 ms, a dry run")
-	for args, want := range map[string]string{"pause": "--by", "pause --by me --for -1s": "--for", "stop": "there are pause, resume, status"} {
+	for args, want := range map[string]string{"pause": "--by", "pause --by me --for -1s": "--for", "pause --by me --for 1ns": "--for is 1ns; it must be at least 1s", "stop": "there are pause, resume, status"} {
 		r := postrider(t, []string{"DATABASE_URL=" + db.URL}, append([]string{"task", "detector"}, strings.Fields(args)...)...)
 		if r.code != ExitUsage || !strings.Contains(r.stderr, want) {
 			t.Errorf("%s: exit code %d, %s", args, r.code, r.stderr)

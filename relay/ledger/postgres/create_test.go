@@ -132,18 +132,47 @@ func TestCreateRefusesSteps(t *testing.T) {
 		`[{"name": "a"}, {"name": "a"}]`:         "two steps a",
 		`[{"name": "a", "dependencies": ["b"]}]`: "step a depends on b, which is no step",
 		`[{"name": "a", "dependencies": [1]}]`:   "not names",
-		`[{"name": "a", "depends_on_step": "b"}]`:              "step a depends on b",
-		`[{"name": "a", "max_retries": -1}]`:                   "step a: max_retries is -1, it must be a number from 0",
-		`[{"name": "a", "max_retries": "3"}]`:                  "max_retries is \"3\"",
-		`[{"name": "a", "retry_base_seconds": 0}]`:             "retry_base_seconds is 0",
-		`[{"name": "` + strings.Repeat("x", 257) + `"}]`:       "257 bytes",
-		`[{"name": "a", "retry_max_seconds": 99999999999999}]`: "retry_max_seconds",
+		`[{"name": "a", "depends_on_step": "b"}]`:                        "step a depends on b",
+		`[{"name": "a", "max_retries": -1}]`:                             "step a: max_retries is -1, it must be a number from 0",
+		`[{"name": "a", "max_retries": "3"}]`:                            "max_retries is \"3\"",
+		`[{"name": "a", "retry_base_seconds": 0}]`:                       "retry_base_seconds is 0",
+		`[{"name": "` + strings.Repeat("x", 257) + `"}]`:                 "257 bytes",
+		`[{"name": "a", "retry_max_seconds": 99999999999999}]`:           "retry_max_seconds",
+		`[` + strings.Repeat(`{"name": "a"}, `, 5000) + `{"name": "b"}]`: "there are 5001 steps, a task has at most 5000; Make several",
+		`[{"name": "a"}, {"name": "b", "dependencies": ["a", "aa"]}]`:    "step b depends on aa, which is no step",
 	} {
 		_, err := f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Steps: json.RawMessage(steps)})
 		refused(t, err, ledger.ErrInvalid, mention)
 	}
 	if got := f.answer(`select count(*)::text from postrider.tasker_tasks`); got != "0" {
 		t.Errorf("refused tasks left %s rows", got)
+	}
+}
+
+// TestWhatIsNestedTooDeeply is refused wherever a service gives JSON: a letter of such a task could not be read.
+func TestWhatIsNestedTooDeeply(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.apply(`{"steps": [{"name": "a"}, {"name": "b"}]}`)
+	nested := func(levels int) string {
+		return `{"a": ` + strings.Repeat("[", levels) + strings.Repeat("]", levels) + "}"
+	}
+	task := ledgertest.Create(t, f.pool, ledgertest.New{Context: nested(500)})
+	a, b := f.step(task, "a").UUID, f.step(task, "b").UUID
+	f.must(f.StartStep(t.Context(), a, ""))
+	deep := json.RawMessage(nested(501))
+	refused(t, f.CompleteStep(t.Context(), a, deep), ledger.ErrInvalid, "the result of a step is nested more than 500 levels deep")
+	_, err := f.Act(t.Context(), task, b, ledger.StepAction{Action: ledger.ActionCompleteManually, Results: deep})
+	refused(t, err, ledger.ErrInvalid, "the result of a step is nested")
+	_, err = f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Context: deep})
+	refused(t, err, ledger.ErrInvalid, "the context is nested more than 500 levels deep; make it flatter")
+	_, err = f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Steps: json.RawMessage(`[{"name": "a", "inputs": ` + string(deep) + "}]")})
+	refused(t, err, ledger.ErrInvalid, "one of the steps is nested")
+	_, err = f.Transition(t.Context(), task, "pending", "error", deep)
+	refused(t, err, ledger.ErrInvalid, "metadata of a transition is nested")
+	f.must(f.CompleteStep(t.Context(), a, json.RawMessage(nested(500))))
+	if got, err := f.Task(t.Context(), task); err != nil || !strings.Contains(string(got.Context), "[[[") {
+		t.Errorf("what may be nested so deeply is read as %.100s, %v", got.Context, err)
 	}
 }
 

@@ -69,3 +69,15 @@ func TestCycleOfAThousandSteps(t *testing.T) {
 		}
 	}
 }
+
+// TestCycleOfManySteps: a list without a cycle is looked at once, not once for each of its steps.
+func TestCycleOfManySteps(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, dependencies := range []string{`'[]'::jsonb`, `case when i > 1 then jsonb_build_array('s' || (i - 1)) else '[]' end`} {
+		if got := f.answer(`select cardinality(postrider.task_cycle((select jsonb_agg(jsonb_build_object('name', 's' || i, 'dependencies', ` + dependencies + `) order by i)
+			from generate_series(1, 20000) i)))::text`); got != "0" {
+			t.Errorf("with the dependencies %s, %s steps are on a cycle", dependencies, got)
+		}
+	}
+}

@@ -93,8 +93,10 @@ func judge(err error) error {
 		switch code := refused.Code; {
 		case code == "57014", code == "55P03": // query_canceled, lock_not_available
 			e.Type, e.Hint = ledger.ErrorTimeout, "look at the load and the locks of the database"
+		case code == "42501": // insufficient_privilege
+			e.Type, e.Hint = ledger.ErrorConfiguration, "run postrider migrate roles --apply, and grant the user of database.url postrider_relay for serve, or postrider_operator for commands"
 		case len(code) == 5 && (code[:2] == "42" || code[:2] == "3F"):
-			e.Type, e.Hint = ledger.ErrorConfiguration, "run postrider migrate up and then migrations/roles/roles.sql"
+			e.Type, e.Hint = ledger.ErrorConfiguration, "the database lacks migrations: postrider migrate up"
 		case len(code) == 5 && (code[:2] == "28" || code[:2] == "3D"):
 			e.Type, e.Hint = ledger.ErrorConfiguration, "check user and password in database.url"
 		case len(code) == 5 && code[:2] == "22":

@@ -367,6 +367,38 @@ func TestDlqRequeueIncrementsRetryCounter(t *testing.T) {
 	}
 }
 
+// What somebody repaired is not stale at once, however old it is: its lifetime begins anew when it is put back to
+// work, and ends again.
+func TestALifetimeBeginsAnewWhenATaskIsPutBackToWork(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.template("old", `{}`)
+	id := f.stuck("old", "pending", 26*time.Hour)
+	if s := f.detect(ledger.DefaultDetection())[id]; s.ActionTaken != ledger.StaleMovedToDLQ {
+		t.Fatalf("the task is not stale: %+v", s)
+	}
+	_, err := f.Retry(t.Context(), id, "me")
+	f.must(err)
+	if found := f.detect(ledger.DefaultDetection()); len(found) != 0 {
+		t.Errorf("stale at once: %+v", found)
+	}
+	f.in(id, "pending")
+	ready, err := f.NextReady(t.Context(), ledger.ReadyQuery{Limit: 10})
+	f.must(err)
+	if len(ready) != 1 || ready[0].TaskUUID != id {
+		t.Errorf("it is not handed out: %+v", ready)
+	}
+	ledgertest.Put(t, f.pool, id, "evaluating_results")
+	ledgertest.Age(t, f.pool, id, 23*time.Hour)
+	ledgertest.Put(t, f.pool, id, "steps_in_process")
+	if found := f.detect(ledger.DefaultDetection()); len(found) != 0 {
+		t.Errorf("stale after 23 hours: %+v", found)
+	}
+	ledgertest.Age(t, f.pool, id, 90*time.Minute)
+	ledgertest.Put(t, f.pool, id, "evaluating_results")
+	f.foundBy(f.detect(ledger.DefaultDetection()), id, 24*60, "lifetime", "default")
+}
+
 // A step whose retries are spent fails its task for good; the letter then has the reason max_retries_exceeded, and
 // the detector has nothing to add.
 func TestDlqRequeueRespectsMaxRetries(t *testing.T) {

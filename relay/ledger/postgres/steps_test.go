@@ -89,6 +89,9 @@ func TestStepRefusals(t *testing.T) {
 		t.Errorf("the step is %+v", s)
 	}
 	refused(t, f.StartStep(ctx, a, ""), ledger.ErrRefused, "its retry is not before 20")
+	named := f.step(f.task(), "a").UUID
+	f.must(f.StartStep(ctx, named, "worker-7"))
+	refused(t, f.StartStep(ctx, named, "worker-8"), ledger.ErrRefused, "it is in_progress", "Worker worker-7 has it")
 	refused(t, f.EnqueueStep(ctx, a), ledger.ErrRefused, "its retry is not before 20")
 
 	_, err = f.Act(ctx, task, a, ledger.StepAction{Action: "explode"})
