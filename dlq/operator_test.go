@@ -131,11 +131,11 @@ func TestAnOperatorGoesOnAfterErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := errors.New("the database is away")
 		e := &engine{}
-		e.step = func(_ context.Context, n int) (int, time.Duration, error) {
+		e.step = func(ctx context.Context, n int) (int, time.Duration, error) {
 			if n <= 5 {
 				return 0, 0, down
 			}
-			return idle(nil, n)
+			return idle(ctx, n)
 		}
 		e.follow = func(context.Context) (dlq.Followed, error) { return dlq.Followed{}, down }
 		log := operate(t, e, 10*time.Second+time.Millisecond)

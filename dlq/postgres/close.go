@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -72,28 +74,35 @@ func haltingEvents(ctx context.Context, tx pgx.Tx, keeper Keeper, entries []uuid
 	return out, nil
 }
 
-// succeed lets investigations of redriven events that died again name the ones that they come from, and closes
-// those: the work goes on in the new ones. What was sent as a new event halts no key by the old one.
+// succeed lets investigations of what was redriven and died again name the ones that they come from. Where the relay
+// gave it up it closes those: the work goes on in the new ones. What was sent as a new event halts no key by the old.
 func succeed(ctx context.Context, tx pgx.Tx, opened []*candidate) error {
 	var entries []uuid.UUID
 	var events []pgtype.UUID
+	var replays []string
 	for _, c := range opened {
-		if c.first.EventID != uuid.Nil {
-			entries = append(entries, c.entry)
-			events = append(events, nullUUID(c.first.EventID))
+		if replay := replayOf(c.first); c.first.EventID != uuid.Nil || replay != "" {
+			entries, events, replays = append(entries, c.entry), append(events, nullUUID(c.first.EventID)), append(replays, replay)
 		}
 	}
 	if len(entries) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, entrySucceed, entries, events)
+	rows, err := tx.Query(ctx, entrySucceed, entries, events, replays)
 	if err != nil {
 		return translate("find predecessors", err)
 	}
-	type pair struct{ Entry, Predecessor uuid.UUID }
+	type pair struct {
+		Entry, Predecessor uuid.UUID
+		Ours               bool
+	}
 	pairs, err := pgx.CollectRows(rows, pgx.RowToStructByPos[pair])
-	if err != nil || len(pairs) == 0 {
+	if err != nil {
 		return translate("find predecessors", err)
+	}
+	pairs = slices.DeleteFunc(pairs, func(p pair) bool { return !p.Ours })
+	if len(pairs) == 0 {
+		return nil
 	}
 	_, err = closePending(ctx, tx, closing{
 		entries: column(pairs, func(p pair) uuid.UUID { return p.Predecessor }),
@@ -103,4 +112,17 @@ func succeed(ctx context.Context, tx pgx.Tx, opened []*candidate) error {
 		status: dlq.Cancelled, by: "postrider",
 	})
 	return err
+}
+
+// maxReplayID is the length of the longest replay id; see dlq_replay.
+const maxReplayID = 128
+
+// replayOf is the redrive that a letter's message came from, as it says itself; empty where it does not.
+func replayOf(l *dlq.Letter) string {
+	for _, h := range l.Headers {
+		if h.Name == dlq.HeaderReplayID && len(h.Value) <= maxReplayID && utf8.Valid(h.Value) && bytes.IndexByte(h.Value, 0) < 0 {
+			return string(h.Value)
+		}
+	}
+	return ""
 }

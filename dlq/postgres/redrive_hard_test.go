@@ -311,6 +311,32 @@ func TestTheRetryTopicOfAGroup(t *testing.T) {
 	}
 }
 
+// TestAConsumerFailsAgain: the letter of what was redriven names where it comes from; but a header closes nothing.
+func TestAConsumerFailsAgain(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	foreign := func(offset int64, headers ...outbox.Header) uuid.UUID {
+		return r.record(dlq.Decode(dlq.Record{Topic: "x.dlq", Offset: offset, Timestamp: dlqtest.Start, Value: []byte("v"), Headers: headers}))
+	}
+	replay := func(id string) outbox.Header { return outbox.Header{Name: dlq.HeaderReplayID, Value: []byte(id)} }
+	first := foreign(1)
+	if _, err := r.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{first}, Target: "orders", Actor: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		header string
+		want   uuid.UUID
+	}{{first.String() + ":1", first}, {first.String() + ":2", uuid.Nil}, {"a\x00b", uuid.Nil}, {"\xff", uuid.Nil}, {strings.Repeat("x", 2000), uuid.Nil}} {
+		e, _, err := r.Get(t.Context(), foreign(int64(10+i), replay(c.header)))
+		if err != nil || e.PredecessorUUID != c.want {
+			t.Errorf("%.50q: it comes from %s, %v", c.header, e.PredecessorUUID, err)
+		}
+	}
+	if status, _ := r.status(first); status != dlq.Pending {
+		t.Errorf("a header made the first one %s", status)
+	}
+}
+
 func TestEveryReasonIsExplained(t *testing.T) {
 	t.Parallel()
 	for _, why := range dlq.SkipReasons() {

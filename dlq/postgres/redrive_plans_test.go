@@ -44,7 +44,7 @@ func TestPlansAfterABulkLoad(t *testing.T) {
 		"read":    {redriveRead, entries, outbox.HeaderRetryTopic},
 		"events":  {haltingOf, entries},
 		"close":   {entryClose, entries, "cancelled", texts(""), "a"},
-		"succeed": {entrySucceed, entries, entries},
+		"succeed": {entrySucceed, entries, entries, replays},
 		"open":    {redriveOpen, int64(100), "", 1000},
 		"end":     {redriveEnd, replays, texts("gone")},
 		"note": {redriveNote, nullUUID(operation), false, "a", entries, one, texts("l"), make([]int64, len(entries)), entries,
