@@ -1,0 +1,136 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// digest is what the database has, but for what reading leaves behind too.
+func (r *rig) digest() string {
+	r.t.Helper()
+	tables := value[[]string](r, `select array_agg(c.relname order by c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		where n.nspname = 'postrider' and c.relkind = 'r' and c.relname <> 'access_answer'`)
+	if len(tables) < 20 {
+		r.t.Fatalf("only %d tables", len(tables))
+	}
+	var sums []string
+	for _, table := range tables {
+		row := "t::text"
+		if table == "access_key" {
+			row = "(to_jsonb(t) - 'last_used_at')::text"
+		}
+		sums = append(sums, table+" "+value[string](r, fmt.Sprintf(`select coalesce(md5(string_agg(%s, '|' order by %[1]s)), '') from postrider.%s t`, row, table)))
+	}
+	return strings.Join(sums, "\n")
+}
+
+// changing is a request that works, for each operation that changes something or shows a payload.
+func (r *rig) changing() map[string][3]string {
+	r.t.Helper()
+	r.furnish()
+	entry, purged := r.die(1), r.die(2)
+	group := r.ask("GET", "/dlq/"+entry, "").text("group_uuid")
+	n := 100
+	operation := func(steps ...string) string {
+		n++
+		id := r.ask("POST", "/operations", fmt.Sprintf(`{"kind": "redrive", "name": "n", "scope": {"ids": [%q]}}`, r.die(n))).is(201).text("operation_uuid")
+		for _, s := range steps {
+			r.ask("POST", "/operations/"+id+"/"+s, "").is(200)
+		}
+		return "/operations/" + id
+	}
+	_, event, _ := r.halted(3)
+	_, _, hold := r.halted(4)
+	task, failed := r.task(""), r.task("error")
+	r.delivered()
+	r.exec(`update postrider.outbox_event set created_at = now() - interval '2 hours', updated_at = now()`)
+	waits := r.pending()
+	key := r.ask("POST", "/keys", `{"name": "x", "scopes": ["read"]}`).is(201).text("id")
+	hourAgo := time.Now().Add(-30 * time.Minute).Format(time.RFC3339)
+	return map[string][3]string{
+		"requeue":         {"POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q]}`, entry)},
+		"purgeEntries":    {"POST", "/dlq/purge", fmt.Sprintf(`{"ids": [%q]}`, purged)},
+		"changeEntry":     {"PATCH", "/dlq/" + entry, `{"notes": "x"}`},
+		"revealLetter":    {"GET", "/dlq/" + entry + "/payload", ""},
+		"changeGroup":     {"PATCH", "/groups/" + group, `{"note": "x"}`},
+		"resolveGroup":    {"POST", "/groups/" + group + "/resolve", ""},
+		"planOperation":   {"POST", "/operations", fmt.Sprintf(`{"kind": "redrive", "name": "n", "scope": {"ids": [%q]}}`, entry)},
+		"startOperation":  {"POST", operation() + "/start", ""},
+		"pauseOperation":  {"POST", operation("start") + "/pause", ""},
+		"resumeOperation": {"POST", operation("start", "pause") + "/resume", ""},
+		"abortOperation":  {"POST", operation("start") + "/abort", ""},
+		"createTask":      {"POST", "/tasks", `{"namespace_name": "default", "task_name": "task"}`},
+		"actOnStep":       {"PATCH", "/tasks/" + task + "/workflow_steps/" + r.steps(task)["a"], `{"action": "complete_manually"}`},
+		"retryTask":       {"POST", "/tasks/" + failed + "/retry", ""},
+		"cancelTask":      {"POST", "/tasks/" + task + "/cancel", ""},
+		"deadLetterTask":  {"POST", "/tasks/" + task + "/dlq", `{"reason": "x"}`},
+		"applyTemplate":   {"POST", "/templates", `{"name": "t", "namespace_name": "n", "version": "1.0.0", "steps": [{"name": "a", "handler": "h"}]}`},
+		"purgeDelivered":  {"POST", "/outbox/purge", `{"older_than": "` + hourAgo + `"}`},
+		"revealEvent":     {"GET", "/outbox/" + waits + "/payload", ""},
+		"skipEvent":       {"POST", "/outbox/" + waits + "/skip", `{"reason": "x"}`},
+		"redriveEvent":    {"POST", "/outbox/" + event + "/redrive", ""},
+		"releaseHold":     {"POST", "/holds/" + hold + "/release", ""},
+		"createKey":       {"POST", "/keys", `{"name": "y", "scopes": ["read"]}`},
+		"revokeKey":       {"DELETE", "/keys/" + key, ""},
+	}
+}
+
+// Where the audit log cannot be written, nothing is changed and nothing guarded is shown; where it can, each change
+// is in it, with who made it and the request.
+func TestNoChangeWithoutAudit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	requests := r.changing()
+	for _, o := range r.spec.operations {
+		if _, has := requests[o.id]; !has && (o.method != http.MethodGet || strings.HasSuffix(o.path, "/payload")) {
+			t.Errorf("%s changes something, and is not tried here", o.id)
+		}
+	}
+	r.exec(`revoke insert on postrider.access_audit from postrider_relay`)
+	before := r.digest()
+	for name, q := range requests {
+		got := r.ask(q[0], q[1], q[2])
+		if got.Status != http.StatusInternalServerError || strings.Contains(got.Raw, "permission denied") {
+			t.Errorf("%s without the audit log: %s", name, got.Raw)
+		}
+		if after := r.digest(); after != before {
+			t.Errorf("%s changed something without the audit log:\n%s", name, difference(before, after))
+			before = after
+		}
+	}
+	r.exec(`grant insert on postrider.access_audit to postrider_relay`)
+	// In an order in which each still finds what it needs.
+	last := []string{"changeEntry", "revealLetter", "planOperation", "requeue", "changeGroup", "resolveGroup", "actOnStep", "cancelTask"}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(requests)), func(n string) bool { return slices.Contains(last, n) || n == "purgeEntries" || n == "revealEvent" })
+	names = append(append([]string{"purgeEntries", "revealEvent"}, names...), last...)
+	for _, name := range names {
+		q := requests[name]
+		if name == "deadLetterTask" { // it must be live, and acting on it comes later
+			q[1] = "/tasks/" + r.task("") + "/dlq"
+		}
+		got := r.ask(q[0], q[1], q[2], "X-Request-Id", "audited-"+name)
+		if got.Status >= 300 {
+			t.Errorf("%s: %s", name, got.Raw)
+			continue
+		}
+		if n := value[int](r, `select count(*) from postrider.access_audit where request_id = $1 and actor = 'key admin' and key_id is not null`, "audited-"+name); n != 1 {
+			t.Errorf("%s: %d rows in the audit log", name, n)
+		}
+	}
+}
+
+func difference(a, b string) string {
+	var out []string
+	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range as {
+		if i < len(bs) && as[i] != bs[i] {
+			out = append(out, as[i]+" became "+bs[i])
+		}
+	}
+	return strings.Join(out, "\n")
+}
