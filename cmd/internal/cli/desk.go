@@ -14,6 +14,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/desk"
 	"github.com/postrider/postrider/dlq"
 )
@@ -40,11 +41,11 @@ func (c *commands) withDesk(ctx context.Context, at atDesk, rights string, do fu
 		return err
 	}
 	defer pool.Close()
-	return explain(inNameOf(ctx, pool, at, do), rights)
+	return explain(inNameOf(ctx, pool, cfg, at, do), rights)
 }
 
-func inNameOf(ctx context.Context, pool *pgxpool.Pool, at atDesk, do func(ctx context.Context, d *app.Desk, actor string) error) error {
-	d, err := app.NewDesk(pool)
+func inNameOf(ctx context.Context, pool *pgxpool.Pool, cfg config.Config, at atDesk, do func(ctx context.Context, d *app.Desk, actor string) error) error {
+	d, err := app.NewDesk(pool, cfg)
 	if err != nil {
 		return err
 	}

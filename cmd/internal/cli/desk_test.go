@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/dlq/postgres"
 	"github.com/postrider/postrider/migrations/pgtest"
@@ -179,7 +180,7 @@ func TestOperationByHand(t *testing.T) {
 	d.run(ExitOK, "op pause "+id, "paused")
 	d.run(ExitOK, "op resume "+id, "running")
 
-	services, err := app.NewDesk(d.db.Pool(t))
+	services, err := app.NewDesk(d.db.Pool(t), config.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +264,7 @@ func TestKeysByHand(t *testing.T) {
 	if !strings.HasPrefix(key.Token, "pr_"+key.ID+"_") || key.ExpiresAt == nil || len(key.Scopes) != 2 || !strings.HasSuffix(key.CreatedBy, "(ada)") {
 		t.Errorf("the key: %+v", key)
 	}
-	services, err := app.NewDesk(d.db.Pool(t))
+	services, err := app.NewDesk(d.db.Pool(t), config.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
