@@ -1,0 +1,97 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// enqueue writes the others as new events. What the outbox refuses for what is in it is found by writing each alone.
+func enqueue(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
+	var fresh []*wanted
+	for _, w := range ws {
+		if w.skip == "" && !w.inPlace {
+			w.newEvent, w.episode = uuid.New(), 0
+			fresh = append(fresh, w)
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	err := enqueueAll(ctx, tx, fresh, req)
+	if !isRefused(err) {
+		return err
+	}
+	for _, w := range fresh {
+		switch err := enqueueAll(ctx, tx, []*wanted{w}, req); {
+		case isRefused(err):
+			w.skip = dlq.Refused
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// enqueueAll writes new events in their order, all or none.
+func enqueueAll(ctx context.Context, tx pgx.Tx, fresh []*wanted, req dlq.RedriveRequest) error {
+	var payload []byte
+	var headers *string
+	edited := false
+	if e := req.Edit; e != nil {
+		payload, edited = e.Payload, e.Payload != nil || e.Tombstone
+		if e.Headers != nil {
+			text := string(outbox.MarshalHeaders(e.Headers))
+			headers = &text
+		}
+	}
+	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
+		rows, err := tx.Query(ctx, redriveEnqueue,
+			column(fresh, func(w *wanted) string { return *w.letter }),
+			column(fresh, func(w *wanted) uuid.UUID { return w.newEvent }),
+			column(fresh, func(w *wanted) string { return w.target }),
+			column(fresh, (*wanted).added),
+			column(fresh, func(*wanted) bool { return edited }),
+			column(fresh, func(*wanted) []byte { return payload }),
+			column(fresh, func(*wanted) *string { return headers }))
+		if err != nil {
+			return err
+		}
+		var place int
+		var id int64
+		_, err = pgx.ForEachRow(rows, []any{&place, &id}, func() error {
+			switch id {
+			case 0:
+				fresh[place-1].skip = dlq.PayloadGone
+			case -1:
+				fresh[place-1].skip = dlq.PayloadTooLarge
+			default:
+				fresh[place-1].newID = id
+			}
+			return nil
+		})
+		return err
+	})
+	return translate("enqueue redriven messages", err)
+}
+
+// added are the headers that a redriven message gets, as pairs.
+func (w *wanted) added() string {
+	of := "record:" + value(w.letterTopic) + "/" + fmt.Sprint(value(w.letterPartition)) + "/" + fmt.Sprint(value(w.letterOffset))
+	switch {
+	case w.event != nil:
+		of = "event:" + w.event.String()
+	case w.topic != "" && w.partition != nil && w.offset != nil:
+		of = fmt.Sprintf("record:%s/%d/%d", w.topic, *w.partition, *w.offset)
+	}
+	text, _ := json.Marshal([][2]string{{dlq.HeaderReplayOf, of}, {dlq.HeaderReplayID, w.replayID()}}) // strings always can be
+	return string(text)
+}
+
+func (w *wanted) replayID() string { return fmt.Sprintf("%s:%d", w.entry, w.generation+1) }
