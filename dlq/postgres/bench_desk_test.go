@@ -131,7 +131,9 @@ func deskQuestions(b *testing.B, d *Desk) []question {
 		list("message in few", func() dlq.Search {
 			return dlq.Search{Filter: dlq.Filter{Message: fmt.Sprint("customer ", 1000+rand.IntN(4000), " ref")}}
 		}),
-		list("message in one", func() dlq.Search { return dlq.Search{Filter: dlq.Filter{Message: fmt.Sprint("order ", 100_000+rand.IntN(800_000))}} }),
+		list("message in one", func() dlq.Search {
+			return dlq.Search{Filter: dlq.Filter{Message: fmt.Sprint("order ", 100_000+rand.IntN(800_000))}}
+		}),
 		filter("message in none", dlq.Filter{Message: "no such thing"}), filter("message of an old outage", dlq.Filter{Message: "wall of fire"}),
 		filter("message in few of a topic", dlq.Filter{Message: "customer 777 ", Topic: "topic-3"}),
 		{"show", func(ctx context.Context) error {
