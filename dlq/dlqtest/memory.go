@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -91,7 +92,10 @@ func (m *Memory) List(_ context.Context, f dlq.Filter) ([]dlq.Entry, int, error)
 	var found []dlq.Entry
 	for _, e := range slices.Backward(m.entries) {
 		if matches(f.Status, e.Status) && matches(f.Reason, e.Reason) && matches(f.Subject.Type, e.Subject.Type) &&
-			matches(f.Subject.ID, e.Subject.ID) && matches(f.Topic, e.Topic) {
+			matches(f.Subject.ID, e.Subject.ID) && matches(f.Topic, e.Topic) && matches(f.ErrorCode, e.ErrorCode) &&
+			matches(f.Group, e.GroupUUID) && matches(f.Assignee, e.Assignee) &&
+			strings.Contains(strings.ToLower(e.ErrorMessage), strings.ToLower(f.Message)) &&
+			!e.CreatedAt.Before(f.From) && (f.To.IsZero() || !e.CreatedAt.After(f.To)) {
 			listed := *e
 			listed.Snapshot = nil
 			found = append(found, listed)

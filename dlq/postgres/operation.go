@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,7 +76,8 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 		if len(n.Scope.Entries) > 0 {
 			named = n.Scope.Entries
 		}
-		tag, err := tx.Exec(ctx, operationFreeze, id, now, named, nullUUID(n.Scope.Group), string(f.Reason), string(f.Subject.Type), f.Subject.ID, f.Topic)
+		tag, err := tx.Exec(ctx, operationFreeze, id, now, named, nullUUID(cmp.Or(n.Scope.Group, f.Group)), string(f.Reason), string(f.Subject.Type), f.Subject.ID, f.Topic,
+			f.ErrorCode, f.Assignee, pattern(f.Message), nullTime(f.From), nullTime(f.To))
 		if err != nil {
 			return translate(doing, err)
 		}

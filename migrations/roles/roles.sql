@@ -99,6 +99,10 @@ grant execute on function postrider.outbox_resend(uuid, text, bigint, uuid, byte
 grant select on all tables in schema postrider to postrider_operator;
 grant update (resolution_status, resolution_timestamp, resolution_notes, resolved_by, metadata, updated_at)
     on postrider.dlq_entry to postrider_operator;
+-- What people write about groups; the counters beside it are the triggers'.
+grant update (note, assignee, state, muted_until, updated_at) on postrider.dlq_group to postrider_operator;
+grant update (assignee) on postrider.dlq_entry to postrider_operator;
+grant execute on function postrider.outbox_look(bigint, uuid), postrider.dlq_group_state(text, timestamptz, timestamptz, bigint) to postrider_operator;
 -- What `postrider outbox release`, `skip` and `redrive` do: functions with the owner's rights, which know when
 -- each is allowed and take the locks that it needs. Nothing else of an event, a hold or a shard is theirs to change.
 grant execute on function postrider.outbox_release(bigint), postrider.outbox_skip(bigint, text), postrider.outbox_redrive(bigint)

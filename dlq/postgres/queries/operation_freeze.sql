@@ -15,4 +15,8 @@ where case when $3::uuid[] is not null then e.dlq_entry_uuid = any ($3)
                 and ($6::text = '' or e.subject_type = $6)
                 and ($7::text = '' or e.subject_id = $7)
                 and ($8::text = '' or e.topic = $8)
+                and ($9::text = '' or e.error_code = $9)
+                and ($10::text = '' or e.assignee = $10)
+                and ($11::text = '' or e.error_message ilike $11)
+                and ($12::timestamptz is null or e.created_at >= $12) and ($13::timestamptz is null or e.created_at <= $13)
       end

@@ -7,7 +7,7 @@ select count(*) from (
         where e.dlq_group_uuid = k.id and e.resolution_status = k.status
           and ($3::timestamptz is null or (e.created_at at time zone 'UTC') >= ($3 at time zone 'UTC'))
           and ($4::timestamptz is null or (e.created_at at time zone 'UTC') <= ($4 at time zone 'UTC'))
-          and ($5::text = '' or e.dlq_reason = nullif($5::text, '')::postrider.dlq_reason)
-          and ($6::text = '' or e.subject_type = $6)
+          and ($5::text = '' or e.dlq_reason::text = $5)
+          and ($6::text = '' or e.subject_type || '' = $6)
         limit $7) p
     limit $7) counted

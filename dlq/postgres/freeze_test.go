@@ -1,0 +1,33 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/postrider/postrider/dlq"
+)
+
+// TestAnOperationIsAboutWhatItsFilterFinds: no part of a filter is forgotten when a scope is frozen.
+func TestAnOperationIsAboutWhatItsFilterFinds(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	all := various(t, r.subject, 120)
+	var one dlq.Entry
+	for _, e := range all {
+		if e.Assignee != "" && e.ErrorCode != "" && e.Status == dlq.Pending {
+			one = e
+		}
+	}
+	for name, f := range map[string]dlq.Filter{
+		"error code": {ErrorCode: one.ErrorCode}, "assignee": {Assignee: one.Assignee}, "message": {Message: "NETWORK time"}, "wildcard": {Message: "_"},
+		"group": {Group: one.GroupUUID}, "from": {From: one.CreatedAt}, "to": {To: one.CreatedAt}, "topic": {Topic: one.Topic}, "reason": {Reason: one.Reason},
+		"subject": {Subject: one.Subject},
+	} {
+		pending := f
+		pending.Status = dlq.Pending
+		want := len(answer(dlq.Search{Filter: pending}, all))
+		o, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: dlq.OpResolve, Name: name, Actor: "ada", Scope: dlq.Scope{Filter: &f}})
+		if err != nil || int(o.Plan.Items) != want || want == 0 || want == len(all) {
+			t.Errorf("%s: %d of %d investigations, want %d, %v", name, o.Plan.Items, len(all), want, err)
+		}
+	}
+}
