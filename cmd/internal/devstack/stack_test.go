@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,8 +21,8 @@ import (
 
 // stack is a running development stack.
 type stack struct {
-	http, database, brokers string
-	stop                    func() error
+	http, database, brokers, key string
+	stop                         func() error
 }
 
 // startStack runs a stack and returns when it says that it is ready.
@@ -76,6 +77,23 @@ func startStack(t *testing.T, o Options) stack {
 				s.database = value
 			case "kafka_brokers":
 				s.brokers = value
+			case "api_key":
+				s.key = value
+			}
+		}
+		for key, want := range map[string]int{s.key: http.StatusOK, "": http.StatusUnauthorized} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.http+"/api/v1/status", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+key)
+			resp, err := http.DefaultTransport.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("with the key %q the desk answers %d, want %d", key, resp.StatusCode, want)
 			}
 		}
 		go func() { _, _ = io.Copy(io.Discard, read) }()

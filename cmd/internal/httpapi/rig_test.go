@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -60,7 +61,11 @@ func newRig(t testing.TB, flags map[string]string) *rig {
 	if r.desk, err = app.NewDesk(served, c); err != nil {
 		t.Fatal(err)
 	}
-	api, err := r.desk.API(c, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError})))
+	var output io.Writer = os.Stderr // a fuzz target may not log to its fuzzer
+	if t, is := t.(*testing.T); is {
+		output = t.Output()
+	}
+	api, err := r.desk.API(c, slog.New(slog.NewTextHandler(output, &slog.HandlerOptions{Level: slog.LevelError})))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,226 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/httpapi"
+	"github.com/postrider/postrider/dlq"
+)
+
+// nasty are values that have hurt somebody before.
+var nasty = []string{
+	"", " ", "0", "-1", "1e9", "9223372036854775808", "NaN", "null", "true", "[]", "{}", "'", `"`, `'; drop table postrider.dlq_entry; --`, "1 or 1=1", "%", "_", `\`,
+	"\x00", "\x1b[2J", "\r\nX-Injected: 1", "<script>alert(1)</script>", "=cmd|' /C calc'!A1", "../../etc/passwd", "\u202e", "\ufeff", "💥", "\xff\xfe",
+	strings.Repeat("a", 1025), nowhere, "2026-01-01", "0000-00-00", "9999-12-31T23:59:59Z", "-infinity", "1/0", "$1", "pending", "created_at",
+}
+
+// throw sends a request of the fuzzer's and says what is wrong with the answer. Whatever is sent, the server has an
+// answer in an envelope, and it is never its own fault.
+func (r *rig) throw(ctx context.Context, method, path, body string, headers map[string]string) error {
+	target := r.URL + "/v1" + path
+	req, err := http.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
+	if err != nil {
+		return nil // no request can be made of it
+	}
+	req.Header.Set("X-API-Key", r.keys["admin"])
+	req.Header.Set("Content-Type", "application/json")
+	for name, v := range headers {
+		req.Header[name] = []string{v}
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		return nil // refused before it was sent: a header that cannot be
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode == http.StatusTemporaryRedirect || resp.StatusCode == http.StatusMovedPermanently && resp.Header.Get("Content-Type") != "application/json; charset=utf-8" || method == http.MethodHead {
+		return nil // a path that is not clean is sent to the clean one
+	}
+	var a reply
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return fmt.Errorf("%d with no envelope: %q", resp.StatusCode, raw)
+	}
+	if resp.StatusCode >= 500 || a.OK == (a.Error != nil) || resp.Header.Get("X-Injected") != "" {
+		return fmt.Errorf("%d: %s", resp.StatusCode, raw)
+	}
+	return nil
+}
+
+// mutate makes a request of an operation of which parts are nasty.
+func mutate(o *operation, pick func(int) int, value func() string) (path, body string, headers map[string]string) {
+	path = o.path
+	for _, part := range []string{"{id}", "{step}", "{namespace}", "{name}"} {
+		v := nowhere
+		if pick(3) == 0 {
+			v = value()
+		}
+		path = strings.Replace(path, part, url.PathEscape(v), 1)
+	}
+	query := url.Values{}
+	for _, p := range o.params {
+		if pick(3) == 0 {
+			query.Set(p, value())
+		}
+	}
+	if pick(8) == 0 {
+		query.Set(value(), value())
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	fields := []string{"ids", "older_than", "reason", "target", "edit", "resolution_status", "notes", "metadata", "name", "kind", "scope", "options", "scopes", "note", "muted_until",
+		"until", "action", "results", "namespace_name", "task_name", "context", "workflow_steps", "from", "limit", "expires_in_seconds", "version", "steps"}
+	content := map[string]any{}
+	for range pick(4) {
+		var v any = value()
+		switch pick(5) {
+		case 0:
+			v = []any{value()}
+		case 1:
+			v = map[string]any{fields[pick(len(fields))]: value(), "filter": map[string]any{"topic": value()}}
+		case 2:
+			v = pick(1 << 30)
+		}
+		content[fields[pick(len(fields))]] = v
+	}
+	raw, _ := json.Marshal(content) // plain values always can be
+	body = string(raw)
+	if pick(6) == 0 {
+		body = value()
+	}
+	headers = map[string]string{}
+	if pick(5) == 0 {
+		headers["Idempotency-Key"] = value()
+	}
+	if pick(5) == 0 {
+		headers["X-Request-Id"] = value()
+	}
+	return path, body, headers
+}
+
+// A bounded run of what FuzzRequests does for as long as one likes: every operation, many times.
+func TestHostileRequests(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.furnish()
+	r.die(1)
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 1))
+	for range 6 {
+		for _, o := range r.spec.operations {
+			path, body, headers := mutate(o, random.IntN, func() string { return nasty[random.IntN(len(nasty))] })
+			if err := r.throw(t.Context(), o.method, path, body, headers); err != nil {
+				t.Errorf("seed %d: %s %s %s %v: %v", seed, o.method, path, body, headers, err)
+			}
+		}
+	}
+	if n := value[int](r, `select count(*) from postrider.dlq_entry`); n != 1 {
+		t.Errorf("%d investigations are left of one", n)
+	}
+	r.ask("GET", "/status", "").is(200)
+}
+
+// FuzzRequests throws parameters, paths and bodies at every operation.
+func FuzzRequests(f *testing.F) {
+	r := newRig(f, nil)
+	r.furnish()
+	for i, text := range nasty {
+		f.Add(uint64(i), text, text, `{"ids": ["`+nowhere+`"]}`)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, one, two, body string) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		o := r.spec.operations[random.IntN(len(r.spec.operations))]
+		path, made, headers := mutate(o, random.IntN, func() string { return []string{one, two, nasty[random.IntN(len(nasty))]}[random.IntN(3)] })
+		if random.IntN(2) == 0 {
+			made = body
+		}
+		if err := r.throw(t.Context(), o.method, path, made, headers); err != nil {
+			t.Errorf("%s %q %q: %v", o.method, path, made, err)
+		}
+	})
+}
+
+// What messages carry comes back as JSON text, whatever a browser, a spreadsheet or a terminal would make of it.
+func TestHostilePayloads(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	for i, text := range []string{"<script>alert(1)</script>", "\x1b[2J\x1b]0;owned\x07", "=HYPERLINK(\"http://x\")", "a\r\nb\x00c", "\xff\xfe"} {
+		id := r.record(r.dead(10+i, func(l *dlq.Letter) {
+			l.Payload, l.Key, l.ErrorMessage = []byte(text), []byte(text), strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "?")
+		}))
+		for _, path := range []string{"/dlq", "/dlq/" + id, "/dlq/" + id + "/payload", "/groups", "/outbox"} {
+			got := r.ask("GET", path, "").is(200)
+			if got.Header.Get("Content-Type") != "application/json; charset=utf-8" || got.Header.Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("%s: %v", path, got.Header)
+			}
+			if strings.ContainsAny(got.Raw, "\x00\x07\x1b\r<>") {
+				t.Errorf("%s shows control characters or tags as they are: %q", path, got.Raw)
+			}
+		}
+	}
+}
+
+// Who sends slowly loses the connection, and the others do not notice; who sends too much is told so.
+func TestSlowAndLargeRequests(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	c, err := config.Load(config.Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := r.desk.API(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := httpapi.New(httpapi.Config{Address: "127.0.0.1:0", Metrics: prometheus.NewRegistry(), API: api, MaxBody: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.Serve() }()
+	t.Cleanup(func() { _ = server.Stop(t.Context()) })
+	slow := make([]net.Conn, 20)
+	for i := range slow {
+		if slow[i], err = net.Dial("tcp", server.Addr()); err != nil {
+			t.Fatal(err)
+		}
+		defer slow[i].Close()
+		fmt.Fprintf(slow[i], "POST /v1/dlq/requeue HTTP/1.1\r\nHost: x\r\n") // and no end of the headers
+	}
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+server.Addr()+"/v1/dlq/requeue", strings.NewReader(strings.Repeat(" ", 5000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-API-Key", r.keys["redrive"])
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("a large body: %d", resp.StatusCode)
+	}
+	for _, conn := range slow {
+		if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(conn); err != nil {
+			t.Fatalf("a slow client still has its connection: %v", err)
+		}
+	}
+}
