@@ -139,6 +139,7 @@ type patient struct {
 	serverReached, brokersReached bool
 	// schemaReady: the tables and functions of this binary are there.
 	schemaReady bool
+	brokers     kadm.BrokerDetails
 	topics      topics
 }
 

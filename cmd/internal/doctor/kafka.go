@@ -31,7 +31,7 @@ func checkBrokers(ctx context.Context, p *patient) ([]result, error) {
 	if err != nil {
 		return fail("check that the brokers run, and kafka.brokers", "no broker of %s answers: %v", seeds, err), nil
 	}
-	p.brokersReached = true
+	p.brokersReached, p.brokers = len(brokers) > 0, brokers
 	var silent []string
 	for _, b := range brokers {
 		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
@@ -68,11 +68,7 @@ func checkProducer(ctx context.Context, p *patient) ([]result, error) {
 }
 
 func checkBrokerSize(ctx context.Context, p *patient) ([]result, error) {
-	brokers, err := p.admin.ListBrokers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	configs, err := p.admin.DescribeBrokerConfigs(ctx, brokers.NodeIDs()...)
+	configs, err := p.admin.DescribeBrokerConfigs(ctx, p.brokers.NodeIDs()...)
 	if err != nil {
 		return nil, err
 	}

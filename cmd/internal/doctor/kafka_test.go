@@ -169,7 +169,8 @@ func TestAccess(t *testing.T) {
 	r.want(t, "topics", "rights", Failed, "consumer group g")
 	r.want(t, "topics", "message size", Skipped, "DescribeConfigs")
 	s.exec(t, `insert into postrider.outbox_event (topic) values ('unseen')`)
-	s.examine(t, as("enough")).want(t, "topics", "existence", Failed, "unseen")
+	r = s.examine(t, as("enough"))
+	r.want(t, "topics", "existence", Failed, "unseen")
 }
 
 // TestRecords: one from the future, and letters that nobody collects.

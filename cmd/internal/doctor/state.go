@@ -84,14 +84,11 @@ func checkCollector(ctx context.Context, p *patient) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
-	described, err := p.admin.DescribeGroups(ctx, group)
-	if err == nil {
-		err = described[group].Err
+	described, err := p.describeGroup(ctx, group)
+	if err != nil {
+		return nil, err
 	}
-	if errors.Is(err, kerr.GroupIDNotFound) {
-		err = nil // nobody has used it yet
-	}
-	return judgeCollector(group, lag, len(described[group].Members), p.limits), err
+	return judgeCollector(group, lag, len(described.Members), p.limits), nil
 }
 
 // uncollected is how many dead letters the group has yet to read.

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // topics are those that are looked at, and what the brokers say of them.
@@ -65,7 +66,7 @@ func findTopics(ctx context.Context, p *patient) ([]result, error) {
 		}
 	}
 	var err error
-	if t.details, err = p.admin.ListTopics(kadm.WithAuthorizedOps(ctx), t.names()...); err != nil {
+	if t.details, err = p.describeTopics(ctx, t.names()); err != nil {
 		return problem, err
 	}
 	p.topics = t
@@ -86,6 +87,34 @@ func findTopics(ctx context.Context, p *patient) ([]result, error) {
 		}
 	}
 	return append(problem, well("%d topics of %s are looked at", len(t.names()), from)...), nil
+}
+
+// describeTopics asks one broker, past what the client remembers: a topic that this client may not see would be
+// remembered, and fail every later question about any other.
+func (p *patient) describeTopics(ctx context.Context, names []string) (kadm.TopicDetails, error) {
+	req := kmsg.NewPtrMetadataRequest()
+	req.IncludeTopicAuthorizedOperations = true
+	for _, name := range names {
+		t := kmsg.NewMetadataRequestTopic()
+		t.Topic = &name
+		req.Topics = append(req.Topics, t)
+	}
+	answer, err := p.Kafka.Broker(int(p.brokers[0].NodeID)).RetriableRequest(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	details := kadm.TopicDetails{}
+	for _, t := range answer.(*kmsg.MetadataResponse).Topics {
+		if t.Topic == nil {
+			continue
+		}
+		d := kadm.TopicDetail{Topic: *t.Topic, Partitions: kadm.PartitionDetails{}, AuthorizedOperations: kadm.DecodeACLOperations(t.AuthorizedOperations), Err: kerr.ErrorForCode(t.ErrorCode)}
+		for _, part := range t.Partitions {
+			d.Partitions[part.Partition] = kadm.PartitionDetail{Topic: *t.Topic, Partition: part.Partition, Leader: part.Leader, Replicas: part.Replicas, ISR: part.ISR}
+		}
+		details[d.Topic] = d
+	}
+	return details, nil
 }
 
 func checkExistence(_ context.Context, p *patient) ([]result, error) {
@@ -153,12 +182,8 @@ func checkLeaders(_ context.Context, p *patient) ([]result, error) {
 	return out, nil
 }
 
-func checkReplication(ctx context.Context, p *patient) ([]result, error) {
-	brokers, err := p.admin.ListBrokers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if len(brokers) < 2 {
+func checkReplication(_ context.Context, p *patient) ([]result, error) {
+	if len(p.brokers) < 2 {
 		return well("there is one broker, so nothing is replicated"), nil
 	}
 	var single, one, unmovable []string
@@ -269,20 +294,46 @@ func checkTopicRights(ctx context.Context, p *patient) ([]result, error) {
 		out = append(out, fail("grant Read on them to this client: the collector reads them", "this client may not read: %s", shorten(read))...)
 	}
 	group := p.Settings.DLQ.Group
-	groups, err := p.admin.DescribeGroups(ctx, group)
-	if err == nil {
-		err = groups[group].Err
-	}
+	_, err := p.describeGroup(ctx, group)
 	switch {
 	case errors.Is(err, kerr.GroupAuthorizationFailed):
 		out = append(out, fail("grant Read on the group to this client", "this client may not use the consumer group %s of the collector", group)...)
-	case err != nil && !errors.Is(err, kerr.GroupIDNotFound):
-		return out, fmt.Errorf("the consumer group %s: %w", group, err)
+	case err != nil:
+		return out, err
 	}
 	if len(out) == 0 {
 		out = well("this client may write to every topic, and collect dead letters")
 	}
 	return out, nil
+}
+
+// describeGroup describes a consumer group; one that nobody has used yet is empty. On a new cluster the first question
+// makes the topic in which brokers keep groups, and it takes a moment until somebody coordinates them.
+func (p *patient) describeGroup(ctx context.Context, group string) (kadm.DescribedGroup, error) {
+	for {
+		groups, err := p.admin.DescribeGroups(ctx, group)
+		if err == nil {
+			err = groups[group].Err
+		}
+		var failed *kadm.ShardErrors
+		if errors.As(err, &failed) && len(failed.Errs) > 0 {
+			err = failed.Errs[0].Err
+		}
+		switch {
+		case errors.Is(err, kerr.GroupIDNotFound):
+			return kadm.DescribedGroup{}, nil
+		case errors.Is(err, kerr.CoordinatorNotAvailable), errors.Is(err, kerr.CoordinatorLoadInProgress):
+			select {
+			case <-ctx.Done():
+			case <-time.After(250 * time.Millisecond):
+				continue
+			}
+		}
+		if err != nil {
+			err = fmt.Errorf("the consumer group %s: %w", group, err)
+		}
+		return groups[group], err
+	}
 }
 
 func may(allowed []kadm.ACLOperation, wanted kadm.ACLOperation) bool {
