@@ -122,7 +122,7 @@ func TestRelayMayNotWriteEvents(t *testing.T) {
 		`insert into postrider.outbox_event (topic) values ('t')`,
 		`select postrider.outbox_publish('t', 'k', '{}'::jsonb)`,
 		`select postrider.outbox_set_max_payload_bytes(1)`,
-		`delete from postrider.dlq_entry`,
+		`delete from postrider.dlq_letter`,
 		`delete from postrider.schema_migration`,
 		`drop table postrider.outbox_event`)
 }
