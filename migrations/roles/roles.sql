@@ -134,7 +134,7 @@ grant update (generation, assignee), delete on postrider.dlq_entry to postrider_
 grant insert, update on postrider.dlq_operation, postrider.dlq_operation_item, postrider.dlq_replay to postrider_operator;
 grant insert on postrider.access_audit to postrider_operator;
 grant execute on function postrider.outbox_resend(uuid, text, bigint, uuid, bytea, boolean, bytea, boolean, jsonb, jsonb),
-    postrider.outbox_fate(bigint, uuid, integer) to postrider_operator;
+    postrider.outbox_standing(bigint[], uuid[]) to postrider_operator;
 -- `postrider apikey revoke`. Who makes keys decides who may do what, so that is not theirs.
 grant update (revoked_at) on postrider.access_key to postrider_operator;
 
