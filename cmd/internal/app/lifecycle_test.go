@@ -121,7 +121,7 @@ func TestParts(t *testing.T) {
 
 func TestParseRoles(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string][]Role{"relay": {Relay}, "collector, http": {Collector, HTTP}, "relay,collector,detector,archiver,http": Roles()} {
+	for text, want := range map[string][]Role{"relay": {Relay}, "collector, http": {Collector, HTTP}, "relay,collector,detector,archiver,operator,http": Roles()} {
 		if got, err := ParseRoles(text); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}

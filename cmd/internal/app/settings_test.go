@@ -46,7 +46,7 @@ func TestConnections(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Connections(c); got != 2*7+4+serviceConnections+more {
+		if got := Connections(c); got != 2*7+4+serviceConnections+deskConnections+more {
 			t.Errorf("with the doorbell %s: %d connections", bell, got)
 		}
 	}
