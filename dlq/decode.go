@@ -19,9 +19,10 @@ const (
 // letterVersion is the header set that Decode reads.
 const letterVersion = "1"
 
-// Decode reads a dead letter: of an event, with the header set of package outbox, or of a task, with a
-// header ce_type of TaskLetterType. It never fails: a record whose headers it does not know, or that is a
-// broken one of ours, becomes a letter of DialectUnknown that keeps everything.
+// Decode reads a dead letter: of an event or of a record that a consumer failed at, with the header set of package
+// outbox; of a task, with a header ce_type of TaskLetterType; or of somebody else's dialect. It never fails: a
+// record whose headers it does not know, or that is a broken one of ours, becomes a letter of DialectUnknown that
+// keeps everything. What is broken in another dialect is left out.
 func Decode(r Record) Letter {
 	switch {
 	case ours(r.Headers):
@@ -38,6 +39,9 @@ func Decode(r Record) Letter {
 		if err != nil {
 			return broken(r, CodeBrokenTaskLetter, "the dead letter of a task is broken: ", err)
 		}
+		return l
+	}
+	if l, ok := decodeForeign(r); ok {
 		return l
 	}
 	return unknown(r)

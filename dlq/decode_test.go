@@ -181,7 +181,7 @@ func TestDecodeBroken(t *testing.T) {
 func TestDecodeUnknown(t *testing.T) {
 	t.Parallel()
 	r := Record{Topic: "orders-dlt", Partition: 1, Offset: 7, Timestamp: time.UnixMilli(1700000000123), Value: []byte{},
-		Headers: []outbox.Header{header(outbox.HeaderEventID, anEvent), header("kafka_dlt-original-topic", "orders")}}
+		Headers: []outbox.Header{header(outbox.HeaderEventID, anEvent), header("x-their-own", "orders")}}
 	l := Decode(r)
 	size := int64(0)
 	want := Letter{

@@ -15,6 +15,24 @@ type Dialect string
 const (
 	// DialectPostrider letters have the header set of package outbox, version 1.
 	DialectPostrider Dialect = "postrider"
+	// DialectSpring letters were written by Spring Kafka's DeadLetterPublishingRecoverer.
+	DialectSpring Dialect = "spring"
+	// DialectSpringRetry letters were written by Spring Kafka's @RetryableTopic.
+	DialectSpringRetry Dialect = "spring_retry"
+	// DialectConnect letters were written by a Kafka Connect sink (KIP-298).
+	DialectConnect Dialect = "connect"
+	// DialectStreams letters were written by Kafka Streams (KIP-1034).
+	DialectStreams Dialect = "streams"
+	// DialectShareGroup letters were written by a broker for a share group (KIP-1191).
+	DialectShareGroup Dialect = "share_group"
+	// DialectCloudStream letters were written by the Kafka binder of Spring Cloud Stream.
+	DialectCloudStream Dialect = "cloud_stream"
+	// DialectSmallRye letters were written by SmallRye Reactive Messaging (Quarkus).
+	DialectSmallRye Dialect = "smallrye"
+	// DialectWolverine letters were written by Wolverine.
+	DialectWolverine Dialect = "wolverine"
+	// DialectKarafka letters were written by Karafka.
+	DialectKarafka Dialect = "karafka"
 	// DialectUnknown letters have no known headers, or have broken ones.
 	DialectUnknown Dialect = "unknown"
 )
@@ -38,8 +56,9 @@ const (
 // 9999, and exact bytes are in Key, Payload and header values only.
 type Letter struct {
 	// ID is the permanent identity, at most 1024 bytes: "event:<event id>:<episode>",
-	// "task:<task uuid>:<number of the stay>:<reason>", or
-	// "record:<dlq topic>/<partition>/<offset>@<timestamp in Unix milliseconds>".
+	// "task:<task uuid>:<number of the stay>:<reason>", or "record:<topic>/<partition>/<offset>@<timestamp in Unix
+	// milliseconds>#<group>": of the record that a consumer failed at, where the letter says it all, otherwise of the
+	// letter itself. A group that is not known is left out.
 	ID string
 	// EntryUUID is the investigation it belongs to; set only on letters that were read from a Reader.
 	EntryUUID uuid.UUID
@@ -54,7 +73,7 @@ type Letter struct {
 	OriginTopic     string
 	OriginPartition *int32
 	OriginOffset    *int64
-	// ConsumerGroup is the group that failed, for consumers' letters.
+	// ConsumerGroup is the group that failed, for consumers' letters; of a connector, its name.
 	ConsumerGroup string
 	// EventID, Episode and OutboxID are set for our own letters; EventID alone, of the outbox event that was
 	// the letter, for those of tasks.
@@ -88,6 +107,13 @@ type Letter struct {
 	KeyKind BytesKind
 	// CreatedAt is when the event was written.
 	CreatedAt time.Time
+	// LastHop is where the message was read when it failed last, where that is not its origin: a retry topic, or
+	// another dead-letter topic. Empty otherwise.
+	LastHop string
+	// ErrorStack is the stack trace, at most 16 KiB.
+	ErrorStack string
+	// RetryTopic is the topic to which the failing group's messages can be sent, for that group alone.
+	RetryTopic string
 	// TaskUUID is the task that the event belongs to, or that the letter is about.
 	TaskUUID uuid.UUID
 	// Template is namespace and name of the task's template, as namespace/name, for the letter of a task.

@@ -24,6 +24,11 @@ type snapshot struct {
 	OutboxID         *int64          `json:"outbox_id,omitempty"`
 	TaskUUID         string          `json:"task_uuid,omitempty"`
 	Topic            string          `json:"topic,omitempty"`
+	Partition        *int32          `json:"partition,omitempty"`
+	Offset           *int64          `json:"offset,omitempty"`
+	ConsumerGroup    string          `json:"consumer_group,omitempty"`
+	LastHop          string          `json:"last_hop,omitempty"`
+	RetryTopic       string          `json:"retry_topic,omitempty"`
 	Key              json.RawMessage `json:"key,omitempty"`
 	KeyKind          BytesKind       `json:"key_kind,omitempty"`
 	KeyTruncated     string          `json:"key_truncated,omitempty"`
@@ -46,6 +51,7 @@ type snapshotError struct {
 	Class   string `json:"class,omitempty"`
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
+	Stack   string `json:"stack,omitempty"`
 }
 
 type deadLetter struct {
@@ -84,6 +90,11 @@ func (r *Redactor) Snapshot(l Letter) json.RawMessage {
 		OutboxID:      l.OutboxID,
 		TaskUUID:      idText(l.TaskUUID),
 		Topic:         l.OriginTopic,
+		Partition:     l.OriginPartition,
+		Offset:        l.OriginOffset,
+		ConsumerGroup: l.ConsumerGroup,
+		LastHop:       l.LastHop,
+		RetryTopic:    l.RetryTopic,
 		KeyKind:       l.KeyKind,
 		PayloadKind:   l.PayloadKind,
 		PayloadBytes:  l.PayloadBytes,
@@ -94,8 +105,8 @@ func (r *Redactor) Snapshot(l Letter) json.RawMessage {
 		DeadLetter: deadLetter{LetterID: l.ID, Topic: l.DLQTopic, Partition: l.DLQPartition,
 			Offset: l.DLQOffset, At: timeText(l.DLQRecordAt)},
 	}
-	if l.ErrorClass != "" || l.ErrorCode != "" || l.ErrorMessage != "" {
-		s.Error = &snapshotError{l.ErrorClass, l.ErrorCode, l.ErrorMessage}
+	if l.ErrorClass != "" || l.ErrorCode != "" || l.ErrorMessage != "" || l.ErrorStack != "" {
+		s.Error = &snapshotError{l.ErrorClass, l.ErrorCode, l.ErrorMessage, l.ErrorStack}
 	}
 	s.showKey(&l)
 	s.showPayload(&l, r)
@@ -161,6 +172,9 @@ func sizeNote(what string, size int, done string, l *Letter) string {
 func elsewhere(l *Letter) string {
 	if l.OutboxID != nil && !l.Unstorable {
 		return fmt.Sprintf("outbox_event under id %d", *l.OutboxID)
+	}
+	if l.Dialect == DialectShareGroup && !l.Unstorable {
+		return fmt.Sprintf("the record of topic %s, partition %d, offset %d, as long as that keeps it", l.OriginTopic, *l.OriginPartition, *l.OriginOffset)
 	}
 	return fmt.Sprintf("the record of topic %s, partition %d, offset %d, as long as that keeps it", l.DLQTopic, l.DLQPartition, l.DLQOffset)
 }

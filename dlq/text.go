@@ -9,6 +9,7 @@ import (
 // Longest texts of a letter, in bytes; what is longer is cut between characters.
 const (
 	maxMessageBytes = 8 << 10
+	maxStackBytes   = 16 << 10
 	maxNameBytes    = 249 // of a Kafka topic name, and enough for a class or code
 	maxIDBytes      = 1024
 )

@@ -106,7 +106,7 @@ comment on table postrider.dlq_letter is
 'Dead letters, each recorded once however often it arrives. The id stays when the investigation is purged, so that a late copy opens nothing.';
 comment on column postrider.dlq_letter.letter_id is 'Permanent identity: event id and episode for our own letters; topic, partition, offset and group for others.';
 comment on column postrider.dlq_letter.dlq_entry_uuid is 'The investigation it belongs to; null after that was purged.';
-comment on column postrider.dlq_letter.dialect is 'Who wrote it: postrider, or unknown for a record without known headers.';
+comment on column postrider.dlq_letter.dialect is 'Who wrote it, told by the headers: postrider, spring, spring_retry, connect, streams, share_group, cloud_stream, smallrye, wolverine, karafka, or unknown.';
 comment on column postrider.dlq_letter.dlq_topic is 'The dead-letter topic it was read from.';
 comment on column postrider.dlq_letter.dlq_partition is 'Its partition there.';
 comment on column postrider.dlq_letter.dlq_offset is 'Its offset there.';
@@ -123,7 +123,7 @@ comment on column postrider.dlq_letter.key_kind is 'inline, tombstone (the messa
 comment on column postrider.dlq_letter.payload is 'Value of the message, exact bytes; null for a tombstone or a reference.';
 comment on column postrider.dlq_letter.payload_kind is 'inline, tombstone (the value is null), or reference: the value is elsewhere, in outbox_event under outbox_id, or, for a letter that the database refused, in the record of the dead-letter topic.';
 comment on column postrider.dlq_letter.payload_bytes is 'Size of the value in bytes; null for a tombstone.';
-comment on column postrider.dlq_letter.headers is 'Headers of the message without ours, as [name, value] pairs; all of them for a record of an unknown dialect.';
+comment on column postrider.dlq_letter.headers is 'Headers of the message without those of the dialect, as [name, value] pairs; all of them for an unknown one.';
 comment on column postrider.dlq_letter.error_class is 'Class of the failure.';
 comment on column postrider.dlq_letter.error_code is 'Code of the failure.';
 comment on column postrider.dlq_letter.error_message is 'Message of the failure.';

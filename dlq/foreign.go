@@ -1,0 +1,226 @@
+package dlq
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// A dialect of somebody else is known by its header names. Their numbers come in four encodings, told apart by
+// the name and never by the content: eight digits may be eight bytes of a number.
+
+// foreign are the headers of a letter in somebody else's dialect.
+type foreign struct {
+	values map[string][][]byte
+	theirs []outbox.Header
+}
+
+// foreignDialect reads a dialect.
+type foreignDialect struct {
+	name Dialect
+	// known are names of which one must be there.
+	known []string
+	// belongs reports whether a header is of the dialect and not of the message.
+	belongs func(name string) bool
+	// read takes out of the headers what they say.
+	read func(f *foreign, l *Letter)
+}
+
+func prefixed(prefixes ...string) func(string) bool {
+	return func(name string) bool {
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	}
+}
+
+func named(names ...string) func(string) bool {
+	return func(name string) bool { return slices.Contains(names, name) }
+}
+
+// foreignDialects are tried in this order; a message that passed through several has the headers of each, and the
+// one that wrote last is not known, so the more specific ones come first.
+var foreignDialects = []foreignDialect{
+	{DialectShareGroup, []string{"__dlq.errors.topic"}, prefixed("__dlq.errors."), readShareGroup},
+	{DialectConnect, []string{"__connect.errors.connector.name", "__connect.errors.exception.class.name", "__connect.errors.topic"}, prefixed("__connect.errors."), readConnect},
+	{DialectStreams, []string{"__streams.errors.exception", "__streams.errors.topic"}, prefixed("__streams.errors."), readStreams},
+	{DialectSpring, []string{"kafka_dlt-original-topic"}, prefixed("kafka_dlt-", "springDeserializerException", "kafka_deliveryAttempt"), readSpring},
+	{DialectSpringRetry, []string{"kafka_original-topic"}, prefixed("kafka_original-", "kafka_exception-", "kafka_key-exception-", "kafka_dlt-", "retry_topic-", "springDeserializerException", "kafka_deliveryAttempt"), readSpringRetry},
+	{DialectCloudStream, []string{"x-original-topic"}, prefixed("x-original-", "x-exception-"), readCloudStream},
+	{DialectSmallRye, []string{"dead-letter-topic", "dead-letter-reason"}, prefixed("dead-letter-"), readSmallRye},
+	{DialectWolverine, []string{"original-destination"}, func(name string) bool {
+		return named("exception-type", "exception-message", "exception-stack", "failed-at", "original-destination", "original-partition",
+			"original-offset", "attempts")(name) || strings.HasPrefix(name, "wolverine-kafka-retry-")
+	}, readWolverine},
+	{DialectKarafka, []string{"source_topic"}, named("source_topic", "source_partition", "source_offset", "source_consumer_group", "source_attempts", "source_trace_id"), readKarafka},
+	{DialectKarafka, []string{"original_topic"}, named("original_topic", "original_partition", "original_offset", "original_consumer_group", "original_attempts"), readOldKarafka},
+}
+
+// decodeForeign reads a letter of a dialect that is known by its headers.
+func decodeForeign(r Record) (Letter, bool) {
+	for _, d := range foreignDialects {
+		if !slices.ContainsFunc(r.Headers, func(h outbox.Header) bool { return slices.Contains(d.known, h.Name) }) {
+			continue
+		}
+		f := &foreign{values: map[string][][]byte{}}
+		for _, h := range r.Headers {
+			if d.belongs(h.Name) {
+				f.values[h.Name] = append(f.values[h.Name], h.Value)
+			} else {
+				f.theirs = append(f.theirs, h)
+			}
+		}
+		l := readFrom(r)
+		l.Dialect = d.name
+		l.OriginalState = "failed"
+		l.Reason = Unclassified
+		l.KeyKind, _ = kindOf(r.Key)
+		l.PayloadKind, l.PayloadBytes = kindOf(r.Value)
+		d.read(f, &l)
+		l.Headers = f.theirs
+		if l.Attempts != nil && *l.Attempts > 1 {
+			l.Reason = MaxRetriesExceeded
+		}
+		identify(&l, r)
+		return l, true
+	}
+	return Letter{}, false
+}
+
+// identify gives a letter its id, by the record that failed last, and its subject, by where the message came from
+// first; both by the group that failed. What does not say enough is known by the place where it was read: without
+// the time of the record, one of a topic that was deleted and made anew would be taken for it, and get lost.
+func identify(l *Letter, r Record) {
+	if l.OriginTopic == "" || l.OriginPartition == nil || l.OriginOffset == nil {
+		place := unknown(r)
+		l.ID, l.Subject = place.ID, place.Subject
+		return
+	}
+	first := recordID(l.OriginTopic, *l.OriginPartition, *l.OriginOffset, l.CreatedAt, l.ConsumerGroup)
+	l.Subject = Subject{Type: SubjectRecord, ID: first}
+	l.ID = "record:" + first
+	if l.CreatedAt.IsZero() || l.LastHop != "" { // or a letter about a letter
+		l.ID = unknown(r).ID
+	}
+}
+
+// recordID names a record and who failed at it. The timestamp tells it from the one that had its place in a topic
+// of that name that was deleted.
+func recordID(topic string, partition int32, offset int64, at time.Time, group string) string {
+	id := topic + "/" + strconv.Itoa(int(partition)) + "/" + strconv.FormatInt(offset, 10)
+	if !at.IsZero() {
+		id += "@" + strconv.FormatInt(at.UnixMilli(), 10)
+	}
+	if group != "" {
+		id += "#" + group
+	}
+	return storableText(id, maxIDBytes-len("record:"))
+}
+
+// first returns the first value of a header: where a message passed through several hops, that of the first.
+func (f *foreign) first(name string) []byte {
+	if vs := f.values[name]; len(vs) > 0 {
+		return vs[0]
+	}
+	return nil
+}
+
+// last returns the newest value of a header.
+func (f *foreign) last(name string) []byte {
+	if vs := f.values[name]; len(vs) > 0 {
+		return vs[len(vs)-1]
+	}
+	return nil
+}
+
+func (f *foreign) text(name string, limit int) string {
+	return storableText(string(f.last(name)), limit)
+}
+
+// numbering is how a dialect writes numbers.
+type numbering func([]byte) (int64, bool)
+
+// decimal numbers are text.
+func decimal(b []byte) (int64, bool) {
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	return n, err == nil
+}
+
+// bigEndian numbers are one to eight bytes, signed, the most significant first.
+func bigEndian(b []byte) (int64, bool) {
+	if len(b) == 0 || len(b) > 8 {
+		return 0, false
+	}
+	n := int64(int8(b[0]))
+	for _, c := range b[1:] {
+		n = n<<8 | int64(c)
+	}
+	return n, true
+}
+
+// fixed numbers are four or eight bytes, the most significant first; old versions wrote one byte.
+func fixed(b []byte) (int64, bool) {
+	switch len(b) {
+	case 1, 4, 8:
+		return bigEndian(b)
+	}
+	return 0, false
+}
+
+// either reads what is text as text and the rest as bytes, for dialects of which both were seen.
+func either(b []byte) (int64, bool) {
+	if n, ok := decimal(b); ok {
+		return n, true
+	}
+	return fixed(b)
+}
+
+// origin sets where the message came from first, from three headers.
+func (f *foreign) origin(l *Letter, read numbering, topic, partition, offset string) {
+	l.OriginTopic = storableText(string(f.first(topic)), maxNameBytes)
+	if outbox.ValidTopic(l.OriginTopic) != nil {
+		l.OriginTopic = ""
+		return
+	}
+	if n, ok := read(f.first(partition)); ok && n >= 0 && n <= 1<<31-1 {
+		p := int32(n)
+		l.OriginPartition = &p
+	}
+	if n, ok := read(f.first(offset)); ok && n >= 0 {
+		l.OriginOffset = &n
+	}
+	last := storableText(string(f.last(topic)), maxNameBytes)
+	p, pok := read(f.last(partition))
+	o, ook := read(f.last(offset))
+	if len(f.values[topic]) > 1 && pok && ook && outbox.ValidTopic(last) == nil {
+		l.LastHop = last + "/" + strconv.FormatInt(p, 10) + "/" + strconv.FormatInt(o, 10)
+	}
+}
+
+// attempts sets how often the message was tried.
+func (f *foreign) attempts(l *Letter, read numbering, name string) {
+	if n, ok := read(f.last(name)); ok && n >= 0 && n <= 1<<31-1 {
+		a := int32(n)
+		l.Attempts = &a
+	}
+}
+
+// millis reads a time in milliseconds since 1970.
+func (f *foreign) millis(read numbering, name string) time.Time {
+	if n, ok := read(f.first(name)); ok && n > 0 {
+		return storableTime(time.UnixMilli(n))
+	}
+	return time.Time{}
+}
+
+// failure sets what went wrong: code is the first of the headers codes that is there.
+func (f *foreign) failure(l *Letter, message, stack string, codes ...string) {
+	for _, name := range codes {
+		if l.ErrorCode = f.text(name, maxNameBytes); l.ErrorCode != "" {
+			break
+		}
+	}
+	l.ErrorMessage = f.text(message, maxMessageBytes)
+	l.ErrorStack = f.text(stack, maxStackBytes)
+}
