@@ -217,7 +217,7 @@ func (s OperationState) Next(c Command, canary bool) (OperationState, error) {
 	switch {
 	case c == Start && s == Planned, c == Resume && (s == Paused || s == Halted):
 		return begun, nil
-	case (c == Start || c == Resume) && (s == Running || s == Canary):
+	case (c == Start || c == Resume) && (s == Running || s == Canary || s == Completed):
 		return s, nil
 	case c == Pause && (s == Running || s == Canary || s == Paused):
 		return Paused, nil

@@ -195,7 +195,7 @@ func TestArchiveRights(t *testing.T) {
 		`select count(*) from postrider.tasker_all_tasks, postrider.tasker_workflow_steps_archive`,
 		`select count(*) from postrider.v_dlq_dashboard, postrider.v_task_staleness_monitoring, postrider.v_archive_statistics`
 	for role, may := range map[string][]string{
-		"postrider_relay": {archive, refresh}, "postrider_operator": {archive, refresh, read, dashboards}, "postrider_writer": {},
+		"postrider_relay": {archive, refresh, read}, "postrider_operator": {archive, refresh, read, dashboards}, "postrider_writer": {},
 	} {
 		for _, sql := range []string{archive, refresh, read, dashboards} {
 			tx, err := conn.Begin(t.Context())

@@ -173,7 +173,7 @@ func TestWhoMayApplyTemplates(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), migrations.RolesScript()); err != nil {
 		t.Fatal(err)
 	}
-	for role, may := range map[string]bool{"postrider_operator": true, "postrider_relay": false, "postrider_writer": false} {
+	for role, may := range map[string]bool{"postrider_operator": true, "postrider_relay": true, "postrider_writer": false} {
 		for _, sql := range []string{
 			`select postrider.apply_template('{"name": "n", "namespace_name": "ns", "version": "1.0.0", "steps": [{"name": "a"}], "input_schema": {"pattern": "a"},
 				"lifecycle": {"max_duration_minutes": 5}, "states": [{"name": "a", "kind": "initial"}]}')`,
