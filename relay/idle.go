@@ -10,9 +10,9 @@ import (
 // while writers ring, to slow; the others sleep until that one finds work, and wake one after the other as
 // long as there is more. So ten idle workers cost what one costs.
 //
-// Workers that find little take turns like this too, min apart from each other: looks that come closer would share
-// the same events in smaller batches, each of which costs the same, and together they take the processor from
-// whoever writes and sends.
+// Workers that find little take turns like this too, min apart from each other, or more where much comes (pace):
+// looks that come closer would share the same events in smaller batches, each of which costs the same, and together
+// they take the processor from whoever writes and sends.
 type idle struct {
 	min, max, slow time.Duration
 	full           int           // so much work at once that another worker is worth waking
@@ -24,6 +24,7 @@ type idle struct {
 	mu    sync.Mutex
 	pause time.Duration
 	last  time.Time // when there was work
+	pace  pace
 	due   time.Time // the next look, while there is little to do
 	until time.Time // when the pause of whoever polls ends
 	armed bool      // at the last poll
@@ -32,7 +33,7 @@ type idle struct {
 	rested  time.Time
 }
 
-// little is fewer events than are worth looking again at once.
+// little is fewer events than are worth looking again at once, min after the look before.
 const little = 64
 
 func newIdle(lowest, highest time.Duration, full int) *idle {
@@ -54,6 +55,7 @@ func (i *idle) withBell(d Doorbell, slow time.Duration) *idle {
 func (i *idle) busy(n int) {
 	i.mu.Lock()
 	i.last, i.resting = time.Now(), false
+	i.pace.add(i.last, n)
 	if !i.bell.armed() {
 		i.pause = i.min
 		if time.Until(i.until) > i.min {
@@ -80,11 +82,18 @@ func (i *idle) wait(ctx context.Context) { i.turn(ctx, i.poll) }
 // writers ring, because whoever waits for a ring waits long. What was written to the shards of the last batch
 // while it was in work is found by this look only.
 func (i *idle) after(ctx context.Context, n int) {
-	if n < min(i.full, little) && !i.bell.armed() {
+	if n < i.enough() && !i.bell.armed() {
 		i.turn(ctx, i.space)
 		return
 	}
 	i.look()
+}
+
+// enough is so much that it is worth looking again at once.
+func (i *idle) enough() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return min(i.full, int(little*i.pace.factor()))
 }
 
 // turn waits for what the one that polls waits for, or to be woken.
@@ -103,17 +112,17 @@ func (i *idle) turn(ctx context.Context, pause func(context.Context)) {
 	}
 }
 
-// look notes that a look begins: the next is due min later. One that comes late brings it forward, by half at
-// most, because timers are late by up to a millisecond.
+// look notes that a look begins: the next is due min later, or more where much comes. One that comes late brings
+// it forward, by half at most, because timers are late by up to a millisecond.
 func (i *idle) look() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	now := time.Now()
-	next := i.due.Add(i.min)
-	if earliest := now.Add(i.min / 2); next.Before(earliest) {
+	now, apart := time.Now(), time.Duration(float64(i.min)*i.pace.factor())
+	next := i.due.Add(apart)
+	if earliest := now.Add(apart / 2); next.Before(earliest) {
 		next = earliest
 	}
-	if latest := now.Add(i.min); next.After(latest) {
+	if latest := now.Add(apart); next.After(latest) {
 		next = latest
 	}
 	i.due = next

@@ -2,7 +2,9 @@ package relay
 
 import (
 	"context"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,7 +72,7 @@ func TestTheNextLookIsNotLate(t *testing.T) {
 func TestMuchWorkGoesOnAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ full, found int }{
-		"64 of a large batch": {500, 64}, "half of a small batch": {5, 5},
+		"half of a large batch": {500, 500}, "half of a small batch": {5, 5}, "much for its pace": {5000, little * paceMost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,6 +85,87 @@ func TestMuchWorkGoesOnAtOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLooksAreFurtherApartWhereMuchComes: what a look costs does not depend on what it finds, so at a high rate there
+// are fewer, and each finds more. At a rate where a millisecond counts there are as many as ever, and a rate that
+// falls brings them back.
+func TestLooksAreFurtherApartWhereMuchComes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rate     int // events a second
+		from, to int // looks a second
+	}{{2000, 490, 510}, {3000, 450, 510}, {6000, 110, 140}, {12_000, 45, 60}, {50_000, 45, 200}} {
+		t.Run(strconv.Itoa(c.rate), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500)
+				a := arrivals{start: time.Now(), rate: c.rate}
+				a.looks(t, i, 4, time.Second) // until it has found its pace
+				if n := a.looks(t, i, 4, time.Second); n < c.from || n > c.to {
+					t.Errorf("%d looks in a second, want %d to %d", n, c.from, c.to)
+				}
+				if waits := a.due(); waits > c.rate/40 {
+					t.Errorf("%d events wait at the end", waits)
+				}
+				a.start, a.rate, a.taken = time.Now(), 1000, 0
+				a.looks(t, i, 4, 100*time.Millisecond)
+				if n := a.looks(t, i, 4, time.Second); n < 490 {
+					t.Errorf("%d looks in a second after the rate has fallen", n)
+				}
+			})
+		})
+	}
+}
+
+// arrivals are events that come at a rate and wait until they are found.
+type arrivals struct {
+	mu    sync.Mutex
+	start time.Time
+	rate  int
+	taken int
+}
+
+// due returns how many wait.
+func (a *arrivals) due() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return int(time.Since(a.start).Seconds()*float64(a.rate)) - a.taken
+}
+
+// take takes all that wait, at most the limit of a batch.
+func (a *arrivals) take() int {
+	n := min(a.due(), 1000)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.taken += n
+	return n
+}
+
+// looks lets workers carry what comes for so long, and returns how often one looked.
+func (a *arrivals) looks(t *testing.T, i *idle, workers int, total time.Duration) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), total)
+	defer cancel()
+	var n atomic.Int64
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				n.Add(1)
+				found := a.take()
+				time.Sleep(500 * time.Microsecond)
+				if found == 0 {
+					i.wait(ctx)
+					continue
+				}
+				i.busy(found)
+				i.after(ctx, found)
+			}
+		})
+	}
+	wg.Wait()
+	return int(n.Load())
 }
 
 // TestLittleAfterMuch: looks that went on at once put nothing off.

@@ -29,6 +29,7 @@ type claim struct {
 	dead   []uuid.UUID // markers of workers that died over these shards
 	marked bool
 	dense  denseClaim
+	ofKeys bool  // holds of keys are asked for by the keys that were found
 	final  int64 // no event up to this id can be committed any more; known before the claim's snapshot
 }
 
@@ -78,7 +79,7 @@ func (c *claim) read(ctx context.Context, limits relay.Limits) error {
 	} else {
 		b.Queue(claimEvents, limits.Events, largest(limits.Events, limits.Bytes))
 	}
-	b.Queue(claimHolds)
+	c.queueHolds(b)
 	b.Queue(claimCrashes, c.store.processPrefix(c.worker))
 	res := c.conn.SendBatch(ctx, b)
 	f, err := c.scan(res, begins, limits)
@@ -90,6 +91,9 @@ func (c *claim) read(ctx context.Context, limits relay.Limits) error {
 	}
 	if err := c.complete(ctx, f); err != nil {
 		return err
+	}
+	if err := c.holdsOfKeys(ctx, f.events); err != nil {
+		return fmt.Errorf("read holds of keys: %w", err)
 	}
 	c.batch.Events = f.events
 	c.store.lately.Store(int64(len(f.events)))
@@ -121,8 +125,12 @@ func (c *claim) scan(res pgx.BatchResults, begins int, limits relay.Limits) (f *
 	if rows, err = res.Query(); err != nil {
 		return f, fmt.Errorf("read holds: %w", err)
 	}
-	if err := c.scanHolds(rows); err != nil {
+	holds, err := c.scanHolds(rows)
+	if err != nil {
 		return f, fmt.Errorf("read holds: %w", err)
+	}
+	if !c.ofKeys {
+		c.store.held.saw(holds)
 	}
 	if rows, err = res.Query(); err != nil {
 		return f, fmt.Errorf("read batch markers: %w", err)
@@ -131,37 +139,6 @@ func (c *claim) scan(res pgx.BatchResults, begins int, limits relay.Limits) (f *
 		return f, fmt.Errorf("read batch markers: %w", err)
 	}
 	return f, nil
-}
-
-func (c *claim) scanHolds(rows pgx.Rows) error {
-	defer rows.Close()
-	found := map[int64]*relay.Hold{}
-	for rows.Next() {
-		var h relay.Hold
-		var shard *int16
-		var through *int64
-		var age int64
-		if err := rows.Scan(&h.ID, &h.Scope, &h.Topic, &h.Key, &h.Partition, &h.Partitions, &h.Cause, &age,
-			&h.Probes, &h.Draining, &shard, &through); err != nil {
-			return err
-		}
-		h.Age = time.Duration(age) * time.Microsecond
-		known := found[h.ID]
-		if known == nil {
-			known = &h
-			known.Through = map[int16]int64{}
-			found[h.ID] = known
-		}
-		if shard != nil {
-			known.Through[*shard] = *through
-		}
-	}
-	for _, h := range found {
-		if h.Scope != relay.ScopeDeadLetter {
-			c.batch.Holds.Add(h)
-		}
-	}
-	return rows.Err()
 }
 
 func (c *claim) scanCrashes(rows pgx.Rows) error {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -125,4 +126,48 @@ func TestOldestHoldAmongManyNewOnes(t *testing.T) {
 		}
 	}
 	t.Errorf("%d of %d events came back in twenty turns, %d at a time", back, events, limit)
+}
+
+// TestHoldsAmongMany: where more keys are held than a batch has, the claims after the first ask for the holds of their
+// own keys, and find what the first found: the hold of the key, of the topic and of the partition, and how far each
+// has let events through; and a key whose hold has no parked event in the shard goes.
+func TestHoldsAmongMany(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.failed(manyHolds + 50)
+	f.exec(`update postrider.outbox_hold_shard set returned_through = 7 where hold_id = 1`)
+	f.exec(`insert into postrider.outbox_hold (scope, topic, partition, partitions, cause, next_probe_at) values
+		('topic', 'away', null, null, 'route', 'infinity'), ('partition', 'part', 1, 2, 'infrastructure', 'infinity')`)
+	f.exec(`insert into postrider.outbox_hold_shard (hold_id, shard, returned_through) select hold_id, $1, 9 from postrider.outbox_hold where scope = 'topic'`,
+		shardOf("away", "a"))
+	f.insert("k1", "free")
+	f.exec(`insert into postrider.outbox_event (topic, key) select 'others', convert_to('o' || n, 'UTF8') from generate_series(1, 500) n`) // every shard has work
+	f.insertInto("away", "a")
+	f.insertInto("t", "k2")
+	look := func() map[string]string {
+		c := f.claim()
+		defer c.Abandon()
+		seen := map[string]string{}
+		for _, e := range c.Batch().Events {
+			h := heldBy(c.Batch(), &e)
+			if h == nil {
+				seen[e.Topic+"/"+string(e.Key)] = "goes"
+				continue
+			}
+			seen[e.Topic+"/"+string(e.Key)] = fmt.Sprint(h.Scope, " ", h.Topic, " ", string(h.Key), " ", h.Cause, " ", h.Probes, " ", h.Draining, " ", h.Through[e.Shard])
+		}
+		return seen
+	}
+	whole := look()
+	if len(whole) != 504 || whole["t/k1"] != "key t k1 retry 1 false 7" || whole["t/free"] != "goes" || whole["away/a"] != "topic away  route 0 false 9" {
+		t.Fatalf("the first claim sees %d, among them %q, %q and %q", len(whole), whole["t/k1"], whole["t/free"], whole["away/a"])
+	}
+	for n := range 2 * manyHoldsAt {
+		if got := look(); !maps.Equal(got, whole) {
+			t.Fatalf("claim %d sees others than the first: %d and %d", n, len(got), len(whole))
+		}
+		if of := f.store.held.rest.Load(); n < manyHoldsAt && of != int64(manyHoldsAt-n-1) {
+			t.Fatalf("claim %d did not ask for its own keys: %d are left", n, of)
+		}
+	}
 }

@@ -25,6 +25,8 @@ var (
 	readLarge            = query("read_large")
 	followWater          = query("follow_water")
 	claimHolds           = query("claim_holds")
+	claimWideHolds       = query("claim_wide_holds")
+	claimKeyHolds        = query("claim_key_holds")
 	claimCrashes         = query("claim_crashes")
 	markBatch            = query("mark_batch")
 	unmarkBatch          = query("unmark_batch")

@@ -91,6 +91,7 @@ type Store struct {
 	begun         atomic.Bool  // a large claim was made
 	lastClaimed   atomic.Int64 // about the newest id of the last large claim
 	dense         dense
+	held          heldKeys
 	rotation      rotation
 	clock         clock
 	longestRetry  time.Duration

@@ -196,7 +196,7 @@ func (d *database) park(ctx context.Context) error {
 		args []any
 	}{
 		{`insert into postrider.outbox_hold (scope, topic, key, cause, error_code, error, probes, next_probe_at)
-			select 'key', 'bench.failing', convert_to('failing-' || i, 'UTF8'), 'retry', 'CORRUPT_MESSAGE', 'the broker refused it', 3, now() + interval '1 day'
+			select 'key', 'bench.failing', convert_to('failing-' || i, 'UTF8'), 'halted', 'CORRUPT_MESSAGE', 'the broker refused it', 3, 'infinity'
 			from generate_series(0, $1::int - 1) i`, []any{o.flatHolds}},
 		{`insert into postrider.outbox_event (topic, key, payload, state, hold_id, attempts, updated_at)
 			select h.topic, h.key, convert_to(rpad(i::text, $2, 'x'), 'UTF8'), 'parked', h.hold_id, 3, now()

@@ -1,0 +1,36 @@
+package relay
+
+import "time"
+
+// pace is how fast events have come lately, over all workers.
+type pace struct {
+	since time.Time
+	n     int
+	rate  float64 // a second
+}
+
+const (
+	// paceOver is the least time that a rate is taken over. It is also how long a change goes unnoticed.
+	paceOver = 50 * time.Millisecond
+	// paceQuick is the rate, in events a second, above which looks may be further apart. Below it latency counts.
+	paceQuick = 3000
+	// paceMost is how many times further apart they may be.
+	paceMost = 10
+)
+
+// add notes that a look that ended now found so many.
+func (p *pace) add(now time.Time, n int) {
+	p.n += n
+	if d := now.Sub(p.since); d >= paceOver {
+		p.rate = float64(p.n) / d.Seconds()
+		p.since, p.n = now, 0
+	}
+}
+
+// factor is how many times further apart looks should be. What a look costs does not depend on what it finds, and
+// that is taken from whoever writes: 500 looks a second are a third of two cores. It grows with the square of the
+// rate, so that a look finds more the more there is, and the cost of looking falls while that of sending grows.
+func (p *pace) factor() float64 {
+	f := p.rate / paceQuick
+	return min(max(1, f*f), paceMost)
+}
