@@ -126,120 +126,136 @@ func TestClosingAHaltedKeyLetsItGo(t *testing.T) {
 // TestTwoRedriveTheSameAtOnce, each with an operation and by hand, while two operators work.
 func TestTwoRedriveTheSameAtOnce(t *testing.T) {
 	t.Parallel()
-	const n = 300
-	r := newRedriveRig(t, kafkatest.Kfake(t), nil, nil)
-	r.dead(n)
-	entries := r.pending(n)
-	r.operate()
-	r.operate()
-	var ops []uuid.UUID
-	for range 2 {
-		ops = append(ops, r.startOperation(dlq.OperationOptions{Rate: 1000}))
-	}
-	var byHand int
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for range 2 {
-		wg.Go(func() {
-			for _, e := range entries[:20] {
-				done, err := r.Redrive(r.ctx, dlq.RedriveRequest{Entries: []uuid.UUID{e.UUID}, Actor: "ada"})
-				if err != nil {
-					t.Error(err)
-				}
-				mu.Lock()
-				byHand += len(done.Entries)
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	sum := byHand
-	for _, id := range ops {
-		o := r.ended(id)
-		if o.Done+o.Skipped != n || o.Failed != 0 || o.Delivered != o.Done || o.CameBack != 0 {
-			t.Errorf("%+v", o)
+	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+		const n = 300
+		r := newRedriveRig(t, b, nil, nil)
+		r.dead(n)
+		entries := r.pending(n)
+		r.operate()
+		r.operate()
+		var ops []uuid.UUID
+		for range 2 {
+			ops = append(ops, r.startOperation(dlq.OperationOptions{Rate: 1000}))
 		}
-		sum += int(o.Done)
-	}
-	if sum != n {
-		t.Errorf("%d were redriven, want %d", sum, n)
-	}
-	r.pending(0)
-	var seen int
-	for range r.broker.ReadAll(t, r.topic, n) {
-		seen++
-	}
-	if seen != n {
-		t.Errorf("%d messages, want %d", seen, n)
-	}
+		var byHand int
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				for _, e := range entries[:20] {
+					done, err := r.Redrive(r.ctx, dlq.RedriveRequest{Entries: []uuid.UUID{e.UUID}, Actor: "ada"})
+					if err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					byHand += len(done.Entries)
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		sum := byHand
+		for _, id := range ops {
+			o := r.ended(id)
+			if o.Done+o.Skipped != n || o.Failed != 0 || o.Delivered != o.Done || o.CameBack != 0 {
+				t.Errorf("%+v", o)
+			}
+			sum += int(o.Done)
+		}
+		if sum != n {
+			t.Errorf("%d were redriven, want %d", sum, n)
+		}
+		r.wantEach(n)
+		r.pending(0)
+	})
 }
 
 // TestOperatorsThatAreKilled: each is killed while it works, and the next goes on where it was.
 func TestOperatorsThatAreKilled(t *testing.T) {
 	t.Parallel()
-	const n, kills = 3000, 3
-	r := newRedriveRig(t, kafkatest.Kfake(t), nil, nil)
-	r.dead(n)
-	id := r.startOperation(dlq.OperationOptions{Rate: 4000, Canary: 50})
-	done := func() int64 {
-		o, err := r.Operation(t.Context(), id)
-		r.must(err)
-		return o.Done
+	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+		const n, kills = 3000, 3
+		r := newRedriveRig(t, b, nil, nil)
+		r.dead(n)
+		id := r.startOperation(dlq.OperationOptions{Rate: 4000, Canary: 50})
+		done := func() int64 {
+			o, err := r.Operation(t.Context(), id)
+			r.must(err)
+			return o.Done
+		}
+		for range kills {
+			before := done()
+			kill := r.startOperator()
+			patiently(t, "progress", func() (bool, string) { return done() > before, fmt.Sprint(before) })
+			kill()
+		}
+		if at := done(); at == 0 || at == n {
+			t.Errorf("the last was killed at %d of %d", at, n)
+		}
+		r.startOperator()
+		o := r.ended(id)
+		if o.Done != n || o.Delivered != n || o.Skipped+o.Failed+o.CameBack != 0 {
+			t.Errorf("%+v", o)
+		}
+		r.wantOnce(n)
+		r.pending(0)
+	})
+}
+
+// away lets no broker take a message, as when its replicas are gone; back ends that.
+func (r *redriveRig) away() (back func()) {
+	r.t.Helper()
+	if r.broker.Cluster != nil {
+		return r.broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1}).Remove
 	}
-	for range kills {
-		before := done()
-		kill := r.startOperator()
-		patiently(t, "progress", func() (bool, string) { return done() > before, fmt.Sprint(before) })
-		kill()
+	replicas := func(n string) {
+		results, err := r.broker.Admin(r.t).AlterTopicConfigs(r.t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "min.insync.replicas", Value: &n}}, r.topic)
+		if err != nil || results[0].Err != nil {
+			r.t.Fatalf("min.insync.replicas: %v, %v", err, results)
+		}
 	}
-	if at := done(); at == 0 || at == n {
-		t.Errorf("the last was killed at %d of %d", at, n)
-	}
-	r.startOperator()
-	o := r.ended(id)
-	if o.Done != n || o.Delivered != n || o.Skipped+o.Failed+o.CameBack != 0 {
-		t.Errorf("%+v", o)
-	}
-	r.wantOnce(n)
-	r.pending(0)
+	replicas("2") // there is one broker
+	return func() { replicas("1") }
 }
 
 // TestBrokersAwayDuringAnOperation: it waits with its messages in the outbox, and ends by itself.
 func TestBrokersAwayDuringAnOperation(t *testing.T) {
 	t.Parallel()
-	const n, canary = 600, 20
-	r := newRedriveRig(t, kafkatest.Kfake(t), nil, nil)
-	r.dead(n)
-	r.operate()
-	id := r.startOperation(dlq.OperationOptions{Rate: 200, Canary: canary})
-	now := func() dlq.Operation {
-		o, err := r.Operation(t.Context(), id)
+	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+		const n, canary = 600, 20
+		r := newRedriveRig(t, b, nil, nil)
+		r.dead(n)
+		r.operate()
+		id := r.startOperation(dlq.OperationOptions{Rate: 200, Canary: canary})
+		now := func() dlq.Operation {
+			o, err := r.Operation(t.Context(), id)
+			r.must(err)
+			return o
+		}
+		patiently(t, "the canary arrived", func() (bool, string) {
+			o := now()
+			return o.Delivered >= canary, fmt.Sprintf("%+v", o)
+		})
+		_, err := r.Command(r.ctx, id, dlq.Pause)
 		r.must(err)
-		return o
-	}
-	patiently(t, "the canary arrived", func() (bool, string) {
-		o := now()
-		return o.Delivered >= canary, fmt.Sprintf("%+v", o)
+		if o := now(); o.State != dlq.Paused || o.Done == n {
+			t.Fatalf("too late: %+v", o)
+		}
+		back := r.away()
+		_, err = r.Command(r.ctx, id, dlq.Resume)
+		r.must(err)
+		patiently(t, "all are in the outbox", func() (bool, string) {
+			o := now()
+			return o.Done == n && !o.TreatedAt.IsZero(), fmt.Sprintf("%+v", o)
+		})
+		if o := now(); o.State != dlq.Running || o.Delivered == n {
+			t.Errorf("while the brokers are away: %+v", o)
+		}
+		back()
+		if o := r.ended(id); o.Delivered != n || o.CameBack+o.Skipped != 0 {
+			t.Errorf("%+v", o)
+		}
+		r.wantOnce(n)
+		r.pending(0)
 	})
-	_, err := r.Command(r.ctx, id, dlq.Pause)
-	r.must(err)
-	if o := now(); o.State != dlq.Paused || o.Done == n {
-		t.Fatalf("too late: %+v", o)
-	}
-	fault := r.broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1})
-	_, err = r.Command(r.ctx, id, dlq.Resume)
-	r.must(err)
-	patiently(t, "all are in the outbox", func() (bool, string) {
-		o := now()
-		return o.Done == n && !o.TreatedAt.IsZero(), fmt.Sprintf("%+v", o)
-	})
-	if o := now(); o.State != dlq.Running || o.Delivered == n {
-		t.Errorf("while the brokers are away: %+v", o)
-	}
-	fault.Remove()
-	if o := r.ended(id); o.Delivered != n || o.CameBack+o.Skipped != 0 {
-		t.Errorf("%+v", o)
-	}
-	r.wantOnce(n)
-	r.pending(0)
 }
