@@ -59,10 +59,7 @@ func TestTaskCommandsAreAudited(t *testing.T) {
 			exec(`update postrider.tasker_workflow_steps set retry_count = 1 where task_uuid = '` + id + `'`)
 		}
 		names := strings.NewReplacer("TASK", id, "FAILED", id)
-		words := strings.Fields(names.Replace(c.command))
-		if !strings.HasPrefix(c.command, "task detector pause") {
-			words = append(words, "--actor", "ada")
-		}
+		words := append(strings.Fields(names.Replace(c.command)), "--actor", "ada")
 		state := func() string {
 			return ask(t, conn, `select concat((select md5(string_agg(x::text, '|' order by x::text)) from postrider.tasker_tasks x), (select md5(string_agg(x::text, '|' order by x::text)) from postrider.tasker_workflow_steps x),
 				(select count(*) from postrider.tasker_named_tasks x), (select md5(string_agg(x.configuration::text, '|' order by x.configuration::text)) from postrider.tasker_named_tasks x),

@@ -175,6 +175,7 @@ func detectorTable(w io.Writer, s ledger.DetectorStatus) error {
 
 func (c *commands) detectorPause() *cobra.Command {
 	var p ledger.Pause
+	var at atDesk
 	cmd := &cobra.Command{
 		Use:   "pause --by NAME",
 		Short: "Pause the detectors of all processes, until they are resumed or for a time",
@@ -191,7 +192,7 @@ gets stale meanwhile is found when they go on.`,
 			case p.For > 0 && p.For < time.Second:
 				return usagef("--for is %v; it must be at least 1s, or 0 until somebody resumes", p.For)
 			}
-			return c.withTasks(cmd.Context(), atDesk{p.By}, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
 				if err := tasks.PauseDetector(ctx, actor, p); err != nil {
 					return err
 				}
@@ -215,6 +216,7 @@ gets stale meanwhile is found when they go on.`,
 	cmd.Flags().StringVar(&p.By, "by", "", "who you are")
 	cmd.Flags().StringVar(&p.Reason, "reason", "", "why, for the others")
 	cmd.Flags().DurationVar(&p.For, "for", 0, "for how long; 0 is until somebody resumes")
+	c.actor(cmd, &at)
 	return cmd
 }
 

@@ -83,7 +83,7 @@ func TestWhatNoClientSends(t *testing.T) {
 		"a broken chunk":             {post(key+"Transfer-Encoding: chunked\r\n", "zz\r\n"+purge), []int{400}},
 		"a chunk of the whole world": {post(key+"Transfer-Encoding: chunked\r\n", "ffffffffffffffff\r\n"+purge), []int{400, 413}},
 		"chunks beyond the limit":    {post(key+"Transfer-Encoding: chunked\r\n", strings.Repeat("4000\r\n"+strings.Repeat(" ", 0x4000)+"\r\n", 80)+"0\r\n\r\n"), []int{413}},
-		"a length beyond the limit":  {post(key+"Content-Length: 99999999999\r\n", "{"), []int{413, 0}},
+		"a length beyond the limit":  {post(key+"Content-Length: 99999999999\r\n", "{"), []int{400, 413, 0}},
 		"half a body and no more":    {post(key+"Content-Length: 500\r\n", purge), []int{400, 0}},
 		"a body without a key":       {post(length, purge), []int{401}},
 	} {
@@ -98,7 +98,7 @@ func TestWhatNoClientSends(t *testing.T) {
 			}
 			go func() {
 				_, _ = io.WriteString(conn, c.raw) // the server may answer before it has read all
-				if half, is := conn.(*net.TCPConn); is {
+				if half, is := conn.(*net.TCPConn); is && !slices.Contains(c.want, http.StatusOK) { // who goes away is not answered
 					_ = half.CloseWrite()
 				}
 			}()

@@ -23,7 +23,7 @@ import (
 func TestServeIsKilledDuringAnOperation(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
-		const events = 600
+		const events = 300
 		db := pgtest.New(t)
 		conn := db.Conn(t)
 		topic, dlq := b.Topic(t, 3, map[string]string{"max.message.bytes": "1000"}), b.Topic(t, 1, nil)
@@ -50,7 +50,7 @@ func TestServeIsKilledDuringAnOperation(t *testing.T) {
 		if results, err := b.Admin(t).AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "max.message.bytes", Value: &limit}}, topic); err != nil || results[0].Err != nil {
 			t.Fatalf("raise the limit of the topic: %v, %v", err, results)
 		}
-		id := regexp.MustCompile(`(?m)^Operation +` + uuidPattern).FindStringSubmatch(cli("op", "plan", "--topic", topic, "--name", "killed", "--canary", "10", "--rate", "200"))[1]
+		id := regexp.MustCompile(`(?m)^Operation +` + uuidPattern).FindStringSubmatch(cli("op", "plan", "--topic", topic, "--name", "killed", "--canary", "10", "--rate", "100"))[1]
 		cli("op", "start", id)
 		for _, share := range []int{4, 2} {
 			await(t, conn, "progress", fmt.Sprintf(`select done > %d from postrider.dlq_operation where dlq_operation_uuid = '%s'`, events/share, id))
