@@ -1,10 +1,14 @@
 package app
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -17,6 +21,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
 )
 
 // smallTopic takes messages up to this size.
@@ -202,60 +207,81 @@ func TestOperatorsThatAreKilled(t *testing.T) {
 	})
 }
 
-// away lets no broker take a message, as when its replicas are gone; back ends that.
-func (r *redriveRig) away() (back func()) {
-	r.t.Helper()
-	if r.broker.Cluster != nil {
-		return r.broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1}).Remove
-	}
-	replicas := func(n string) {
-		results, err := r.broker.Admin(r.t).AlterTopicConfigs(r.t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "min.insync.replicas", Value: &n}}, r.topic)
-		if err != nil || results[0].Err != nil {
-			r.t.Fatalf("min.insync.replicas: %v, %v", err, results)
-		}
-	}
-	replicas("2") // there is one broker
-	return func() { replicas("1") }
-}
-
-// TestBrokersAwayDuringAnOperation: it waits with its messages in the outbox, and ends by itself.
+// TestBrokersAwayDuringAnOperation: it waits with its messages in the outbox, and ends by itself. The fake refuses what
+// is produced; the real broker is killed, and started again.
 func TestBrokersAwayDuringAnOperation(t *testing.T) {
 	t.Parallel()
-	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
-		const n, canary = 600, 20
-		r := newRedriveRig(t, b, nil, nil)
-		r.dead(n)
-		r.operate()
-		id := r.startOperation(dlq.OperationOptions{Rate: 200, Canary: canary})
-		now := func() dlq.Operation {
-			o, err := r.Operation(t.Context(), id)
-			r.must(err)
-			return o
-		}
-		patiently(t, "the canary arrived", func() (bool, string) {
-			o := now()
-			return o.Delivered >= canary, fmt.Sprintf("%+v", o)
+	t.Run("kfake", func(t *testing.T) {
+		t.Parallel()
+		b := kafkatest.Kfake(t)
+		operateWhileAway(t, b, func() (back func()) {
+			return b.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1}).Remove
 		})
-		_, err := r.Command(r.ctx, id, dlq.Pause)
-		r.must(err)
-		if o := now(); o.State != dlq.Paused || o.Done == n {
-			t.Fatalf("too late: %+v", o)
-		}
-		back := r.away()
-		_, err = r.Command(r.ctx, id, dlq.Resume)
-		r.must(err)
-		patiently(t, "all are in the outbox", func() (bool, string) {
-			o := now()
-			return o.Done == n && !o.TreatedAt.IsZero(), fmt.Sprintf("%+v", o)
-		})
-		if o := now(); o.State != dlq.Running || o.Delivered == n {
-			t.Errorf("while the brokers are away: %+v", o)
-		}
-		back()
-		if o := r.ended(id); o.Delivered != n || o.CameBack+o.Skipped != 0 {
-			t.Errorf("%+v", o)
-		}
-		r.wantOnce(n)
-		r.pending(0)
 	})
+	t.Run("kafka", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		own, err := kafkajars.Start(ctx, kafkajars.Options{Version: os.Getenv(kafkatest.EnvVersion), JVMArgs: []string{"-XX:TieredStopAtLevel=1"}})
+		if errors.Is(err, kafkajars.ErrUnavailable) {
+			t.Skipf("there is no real broker that could be killed: %v", err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = own.Close() })
+		operateWhileAway(t, &kafkatest.Broker{Kind: kafkatest.KindJars, Version: own.Version(), Addrs: []string{own.Addr()}}, func() (back func()) {
+			if err := own.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			return func() {
+				if err := own.Restart(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	})
+}
+
+func operateWhileAway(t *testing.T, b *kafkatest.Broker, away func() (back func())) {
+	t.Helper()
+	const n, canary = 600, 20
+	r := newRedriveRig(t, b, nil, nil)
+	r.dead(n)
+	r.operate()
+	id := r.startOperation(dlq.OperationOptions{Rate: 200, Canary: canary})
+	now := func() dlq.Operation {
+		o, err := r.Operation(t.Context(), id)
+		r.must(err)
+		return o
+	}
+	patiently(t, "the canary arrived", func() (bool, string) {
+		o := now()
+		return o.Delivered >= canary, fmt.Sprintf("%+v", o)
+	})
+	_, err := r.Command(r.ctx, id, dlq.Pause)
+	r.must(err)
+	patiently(t, "what was sent arrived", func() (bool, string) { // what is in the air when a broker dies may be copied
+		o := now()
+		return o.Delivered == o.Done, fmt.Sprintf("%+v", o)
+	})
+	if o := now(); o.State != dlq.Paused || o.Done == n {
+		t.Fatalf("too late: %+v", o)
+	}
+	back := away()
+	_, err = r.Command(r.ctx, id, dlq.Resume)
+	r.must(err)
+	patiently(t, "all are in the outbox", func() (bool, string) {
+		o := now()
+		return o.Done == n && !o.TreatedAt.IsZero(), fmt.Sprintf("%+v", o)
+	})
+	if o := now(); o.State != dlq.Running || o.Delivered == n {
+		t.Errorf("while the brokers are away: %+v", o)
+	}
+	back()
+	if o := r.ended(id); o.Delivered != n || o.CameBack+o.Skipped != 0 {
+		t.Errorf("%+v", o)
+	}
+	r.wantOnce(n)
+	r.pending(0)
 }

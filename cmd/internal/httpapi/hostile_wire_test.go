@@ -97,7 +97,7 @@ func TestWhatNoClientSends(t *testing.T) {
 				t.Fatal(err)
 			}
 			go func() {
-				_, _ = io.WriteString(conn, c.raw) // the server may answer before it has read all
+				_, _ = io.WriteString(conn, c.raw)                                                  // the server may answer before it has read all
 				if half, is := conn.(*net.TCPConn); is && !slices.Contains(c.want, http.StatusOK) { // who goes away is not answered
 					_ = half.CloseWrite()
 				}
