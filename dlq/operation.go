@@ -49,7 +49,8 @@ const (
 func (s OperationState) Ended() bool { return s == Aborted || s == Completed }
 
 // Scope says which investigations an operation is about: those named, or the pending ones that were opened until
-// it was planned and that the group and the filter select. Exactly one way is given.
+// it was planned and that the group or the filter selects. Exactly one way is given. For OpPurge the filter may name
+// another status; its limit and offset do not count.
 type Scope struct {
 	Entries []uuid.UUID `json:"entries,omitempty"`
 	Group   uuid.UUID   `json:"group,omitzero"`
@@ -138,6 +139,9 @@ func (n *NewOperation) Check() error {
 			return fmt.Errorf("%w: target: %w", ErrRequest, err)
 		}
 	}
+	if err := n.Scope.checkFilter(n.Kind); err != nil {
+		return err
+	}
 	if o.HaltRatio == 0 {
 		o.HaltRatio = 0.1
 	}
@@ -148,6 +152,19 @@ func (n *NewOperation) Check() error {
 		o.Status = ManuallyResolved
 	}
 	return nil
+}
+
+// checkFilter says what is wrong with the filter of an operation.
+func (s Scope) checkFilter(kind OperationKind) error {
+	if s.Filter == nil {
+		return nil
+	}
+	if status := s.Filter.Status; status != "" && status != Pending && kind != OpPurge {
+		return fmt.Errorf("%w: the filter wants those that are %s, and only pending ones are redriven or closed", ErrRequest, status)
+	}
+	search := Search{Filter: *s.Filter}
+	search.Filter.Limit, search.Filter.Offset = 0, 0
+	return search.Check()
 }
 
 // Plan is what an operation would do, as it looked when it was planned.
@@ -250,4 +267,15 @@ type Operations interface {
 	// Step treats the next batch of an operation that is due. It returns how many items were treated, and after
 	// how long there may be more to do; 0 is at once, and negative when no operation waits.
 	Step(ctx context.Context) (treated int, next time.Duration, err error)
+	// Forget removes operations that ended longer ago than keep, with their items: limit rows of each kind at most in
+	// a call.
+	Forget(ctx context.Context, keep time.Duration, limit int) (Forgotten, error)
+}
+
+// Forgotten is what a call of Forget removed.
+type Forgotten struct {
+	// Operations is how many are gone for good.
+	Operations int
+	// More says that another call may find more.
+	More bool
 }

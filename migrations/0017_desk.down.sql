@@ -1,13 +1,15 @@
 drop function postrider.outbox_standing(bigint[], uuid[]);
-drop function postrider.outbox_resend(uuid, text, bigint, uuid, bytea, boolean, bytea, boolean, jsonb, jsonb);
+drop function postrider.outbox_resend(text, uuid, text, boolean, bytea, jsonb);
 drop table postrider.access_answer;
 drop table postrider.access_audit;
 drop function postrider.access_audit_keep();
 drop table postrider.access_key;
+drop trigger dlq_entry_forgotten on postrider.dlq_entry;
+drop function postrider.dlq_replay_forget();
 drop table postrider.dlq_replay;
 drop table postrider.dlq_operation_item;
 drop table postrider.dlq_operation;
 drop index postrider.dlq_entry_updated;
 drop index postrider.dlq_entry_created;
-alter table postrider.dlq_entry drop column dlq_group_uuid, drop column attempts, drop column generation, drop column assignee;
+alter table postrider.dlq_entry drop column dlq_group_uuid, drop column attempts, drop column assignee;
 drop table postrider.dlq_group;

@@ -43,11 +43,9 @@ comment on index postrider.dlq_group_seen is 'Listing by state, newest first.';
 alter table postrider.dlq_entry
     add column dlq_group_uuid uuid references postrider.dlq_group,
     add column attempts integer,
-    add column generation integer not null default 0,
     add column assignee text;
 comment on column postrider.dlq_entry.dlq_group_uuid is 'Its group; null only for what was there before groups.';
 comment on column postrider.dlq_entry.attempts is 'Attempts of its newest letter (retry_count of the API).';
-comment on column postrider.dlq_entry.generation is 'How many redrives of it were begun.';
 comment on column postrider.dlq_entry.assignee is 'Who looks at it.';
 create index dlq_entry_group on postrider.dlq_entry (dlq_group_uuid, resolution_status, created_at, dlq_entry_uuid);
 comment on index postrider.dlq_entry_group is 'The investigations of a group.';
@@ -80,7 +78,7 @@ create table postrider.dlq_operation (
     finished_at   timestamptz,
     updated_at    timestamptz not null default now()
 );
-comment on table postrider.dlq_operation is 'Redrives, resolutions and purges of many investigations at once. The scope is frozen when it is planned.';
+comment on table postrider.dlq_operation is 'Redrives, resolutions and purges of many investigations at once. The scope is frozen when it is planned. Those that ended are removed after dlq.operation_retention_days.';
 comment on column postrider.dlq_operation.dlq_operation_uuid is 'Identity.';
 comment on column postrider.dlq_operation.kind is 'redrive, resolve or purge.';
 comment on column postrider.dlq_operation.name is 'Given by who started it, for example the incident.';
@@ -141,7 +139,7 @@ create table postrider.dlq_replay (
     finished_at        timestamptz,
     unique (dlq_entry_uuid, generation)
 );
-comment on table postrider.dlq_replay is 'Redrives: a dead letter''s message sent again. At most one per investigation is on its way.';
+comment on table postrider.dlq_replay is 'Redrives: a dead letter''s message sent again. At most one per investigation is on its way. They go with their investigation.';
 comment on column postrider.dlq_replay.replay_id is 'Investigation and generation; sent as the header replay_id, so that consumers know a repeated one.';
 comment on column postrider.dlq_replay.dlq_entry_uuid is 'The investigation.';
 comment on column postrider.dlq_replay.generation is 'Which redrive of it this is, from 1.';
@@ -165,6 +163,19 @@ create index dlq_replay_event on postrider.dlq_replay (event_id);
 comment on index postrider.dlq_replay_event is 'Which redrive a dead letter came from.';
 create index dlq_replay_operation on postrider.dlq_replay (dlq_operation_uuid) where dlq_operation_uuid is not null;
 comment on index postrider.dlq_replay_operation is 'The redrives of an operation.';
+
+create function postrider.dlq_replay_forget() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_hashjoin = off set enable_mergejoin = off as $$
+begin
+    delete from postrider.dlq_replay r using removed d where r.dlq_entry_uuid = d.dlq_entry_uuid and r.outcome is not null;
+    return null;
+end $$;
+comment on function postrider.dlq_replay_forget() is
+'Removes the redrives of purged investigations. One that is on its way stays until it ended, because its operation waits for that.';
+revoke all on function postrider.dlq_replay_forget() from public;
+create trigger dlq_entry_forgotten after delete on postrider.dlq_entry
+referencing old table as removed for each statement execute function postrider.dlq_replay_forget();
+comment on trigger dlq_entry_forgotten on postrider.dlq_entry is 'Redrives stay as long as their investigation.';
 
 create table postrider.access_key (
     access_key_id  text primary key,
@@ -243,52 +254,74 @@ create index access_answer_age on postrider.access_answer (created_at);
 comment on index postrider.access_answer_age is 'Which are old enough to go.';
 
 create function postrider.outbox_resend(
-    p_event_id uuid, p_topic text, p_source bigint, p_source_event uuid, p_key bytea, p_key_referred boolean,
-    p_payload bytea, p_payload_referred boolean, p_headers jsonb, p_added jsonb)
+    p_letter_id text, p_event_id uuid, p_topic text, p_edited boolean, p_payload bytea, p_headers jsonb)
 returns bigint language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
+    letter record;
     was    record;
     there  boolean;
-    base   jsonb := p_headers;
+    base   jsonb;
+    added  jsonb;
     new_id bigint;
 begin
+    -- Nothing enters the outbox here but the message of somebody's investigation, and it says which.
+    select l.key, l.key_kind, l.payload, l.payload_kind, l.headers, l.outbox_id, l.event_id, e.dlq_entry_uuid::text || ':' || (e.generation + 1) as replay_id,
+           case when l.event_id is not null then 'event:' || l.event_id
+                when l.origin_topic <> '' and l.origin_partition is not null and l.origin_offset is not null
+                then 'record:' || l.origin_topic || '/' || l.origin_partition || '/' || l.origin_offset
+                else 'record:' || l.dlq_topic || '/' || l.dlq_partition || '/' || l.dlq_offset end as replay_of
+    into letter
+    from postrider.dlq_letter l
+    join postrider.dlq_entry e on e.dlq_entry_uuid = l.dlq_entry_uuid
+    where l.letter_id = p_letter_id and e.resolution_status = 'pending'
+      and not exists (select from postrider.dlq_replay r where r.dlq_entry_uuid = e.dlq_entry_uuid and r.outcome is null);
+    if not found then
+        raise exception using errcode = '55000', message = format('postrider: letter %s has no pending investigation, or a redrive of that is on its way', p_letter_id),
+            hint = 'postrider dlq requeue sends messages again, one after the other.';
+    end if;
     select e.kind, e.key, e.payload, e.headers, e.task_uuid, e.max_attempts into was
-    from postrider.outbox_event e where e.id = p_source and e.event_id = p_source_event;
+    from postrider.outbox_event e where e.id = letter.outbox_id and e.event_id = letter.event_id;
     there := found;
-    if (p_key_referred or p_payload_referred) and not there then
-        return 0;
+    if letter.key_kind = 'reference' or letter.payload_kind = 'reference' and not p_edited then
+        if not there then
+            return 0;
+        end if;
+        if letter.key_kind = 'reference' then -- its headers were left out with it
+            letter.key := was.key;
+            letter.headers := was.headers;
+        end if;
+        if letter.payload_kind = 'reference' then
+            letter.payload := was.payload;
+        end if;
     end if;
-    if p_payload_referred then
-        p_payload := was.payload;
+    if p_edited then
+        letter.payload := p_payload;
     end if;
-    if p_key_referred then
-        p_key := was.key;
-        base := was.headers;
-    end if;
-    if octet_length(p_payload) > postrider.outbox_max_payload_bytes() then
+    if octet_length(letter.payload) > postrider.outbox_max_payload_bytes() then
         return -1;
     end if;
+    base := coalesce(p_headers, letter.headers);
     if jsonb_typeof(base) = 'object' then
         select coalesce(jsonb_agg(jsonb_build_array(h.key, h.value)), '[]') into base from jsonb_each(base) h;
     end if;
     -- Those of an earlier redrive go, so that they do not pile up; and ours, which a consumer that gave a message up
     -- copied with the rest, and nameless ones, because the relay refuses both from whoever writes. Most have none.
+    added := jsonb_build_array(jsonb_build_array('replay_of', letter.replay_of), jsonb_build_array('replay_id', letter.replay_id));
     if jsonb_path_exists(base, 'strict $[*] ? (@[0] == "" || @[0] == $added[*][0] || @[0] like_regex "^postrider-" flag "i")',
-                         jsonb_build_object('added', p_added)) then
+                         jsonb_build_object('added', added)) then
         select coalesce(jsonb_agg(h.pair order by h.place), '[]') into base
         from jsonb_array_elements(base) with ordinality h(pair, place)
-        where h.pair->>0 <> '' and lower(left(h.pair->>0, 10)) <> 'postrider-'
-          and not exists (select from jsonb_array_elements(p_added) a where a->>0 = h.pair->>0);
+        where h.pair->>0 <> '' and lower(left(h.pair->>0, 10)) <> 'postrider-' and h.pair->>0 not in ('replay_of', 'replay_id');
     end if;
-    base := base || p_added;
+    base := base || added;
     insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers, task_uuid, max_attempts)
-    values (p_event_id, coalesce(was.kind, 'event'), p_topic, p_key, p_payload, base, was.task_uuid, was.max_attempts)
+    values (p_event_id, coalesce(was.kind, 'event'), p_topic, letter.key, letter.payload, base, was.task_uuid, was.max_attempts)
     returning id into new_id;
     return new_id;
 end $$;
-comment on function postrider.outbox_resend(uuid, text, bigint, uuid, bytea, boolean, bytea, boolean, jsonb, jsonb) is
-'Writes a dead letter''s message as a new event, and returns its id. What the letter only refers to comes from the event that it is about: if that is gone, 0 is returned. -1 is returned for a payload beyond the limit. p_added are header pairs to set.';
-revoke all on function postrider.outbox_resend(uuid, text, bigint, uuid, bytea, boolean, bytea, boolean, jsonb, jsonb) from public;
+comment on function postrider.outbox_resend(text, uuid, text, boolean, bytea, jsonb) is
+'Writes the message of a letter as a new event for a topic, and returns its id. The letter must be of a pending investigation of which no redrive is on its way; whoever calls notes the redrive in the same transaction. What the letter only refers to comes from the event that it is about: if that is gone, 0 is returned. -1 is returned for a payload beyond the limit. With p_edited the payload is p_payload instead; with p_headers the headers are those.';
+revoke all on function postrider.outbox_resend(text, uuid, text, boolean, bytea, jsonb) from public;
 
 create function postrider.outbox_standing(p_ids bigint[], p_event_ids uuid[])
 returns table (place bigint, state text, episode integer)

@@ -172,6 +172,10 @@ func TestOperatorTreatsWhatWaits(t *testing.T) {
 	if code := as(t, conn, "postrider_operator", `select postrider.outbox_redrive(1)`); code != "55000" {
 		t.Errorf("putting back an event that is pending: %q", code)
 	}
+	// What sends again sends letters of investigations, and nothing else that somebody would like to.
+	if code := as(t, conn, "postrider_operator", `select postrider.outbox_resend('event:none:1', gen_random_uuid(), 't', true, 'anything', '[]')`); code != "55000" {
+		t.Errorf("sending what is no letter: %q", code)
+	}
 	var refused []string
 	for _, column := range []string{"state = 'published'", "state = 'exhausted'", "state = 'pending'", "hold_id = null", "attempts = 0", "episode = 1",
 		"sent_at = now()", "next_attempt_at = null", "last_error = ''", "updated_at = now()", "topic = 't'", "key = 'x'", "payload = 'x'", "headers = '{}'", "event_id = gen_random_uuid()", "kind = 'task'",

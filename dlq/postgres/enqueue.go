@@ -2,8 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -56,7 +54,6 @@ func enqueueAll(ctx context.Context, tx pgx.Tx, fresh []*wanted, req dlq.Redrive
 			column(fresh, func(w *wanted) string { return *w.letter }),
 			column(fresh, func(w *wanted) uuid.UUID { return w.newEvent }),
 			column(fresh, func(w *wanted) string { return w.target }),
-			column(fresh, (*wanted).added),
 			column(fresh, func(*wanted) bool { return edited }),
 			column(fresh, func(*wanted) []byte { return payload }),
 			column(fresh, func(*wanted) *string { return headers }))
@@ -80,18 +77,3 @@ func enqueueAll(ctx context.Context, tx pgx.Tx, fresh []*wanted, req dlq.Redrive
 	})
 	return translate("enqueue redriven messages", err)
 }
-
-// added are the headers that a redriven message gets, as pairs.
-func (w *wanted) added() string {
-	of := "record:" + value(w.letterTopic) + "/" + fmt.Sprint(value(w.letterPartition)) + "/" + fmt.Sprint(value(w.letterOffset))
-	switch {
-	case w.event != nil:
-		of = "event:" + w.event.String()
-	case w.topic != "" && w.partition != nil && w.offset != nil:
-		of = fmt.Sprintf("record:%s/%d/%d", w.topic, *w.partition, *w.offset)
-	}
-	text, _ := json.Marshal([][2]string{{dlq.HeaderReplayOf, of}, {dlq.HeaderReplayID, w.replayID()}}) // strings always can be
-	return string(text)
-}
-
-func (w *wanted) replayID() string { return fmt.Sprintf("%s:%d", w.entry, w.generation+1) }

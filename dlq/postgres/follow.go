@@ -146,6 +146,9 @@ func (r *Redriver) followSome(ctx context.Context, limit int, resolve bool) (f d
 		if err := countReplays(ctx, tx, done); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, redriveForget, column(done, func(e ended) string { return e.Replay })); err != nil {
+			return translate("remove redrives of what was purged", err)
+		}
 		delivered := slices.DeleteFunc(slices.Clone(done), func(e ended) bool { return e.Outcome != "delivered" })
 		f.Delivered, f.CameBack = len(delivered), len(done)-len(delivered)
 		if !resolve || len(delivered) == 0 {

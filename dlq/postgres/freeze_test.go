@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/postrider/postrider/dlq"
@@ -28,6 +29,26 @@ func TestAnOperationIsAboutWhatItsFilterFinds(t *testing.T) {
 		o, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: dlq.OpResolve, Name: name, Actor: "ada", Scope: dlq.Scope{Filter: &f}})
 		if err != nil || int(o.Plan.Items) != want || want == 0 || want == len(all) {
 			t.Errorf("%s: %d of %d investigations, want %d, %v", name, o.Plan.Items, len(all), want, err)
+		}
+	}
+	// A purge may be about closed ones; what is sent or closed must be pending.
+	for _, status := range dlq.Statuses() {
+		want := len(answer(dlq.Search{Filter: dlq.Filter{Status: status}}, all))
+		scope := dlq.Scope{Filter: &dlq.Filter{Status: status}}
+		o, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: dlq.OpPurge, Name: "n", Actor: "ada", Scope: scope})
+		if err != nil || int(o.Plan.Items) != want || want == 0 || want == len(all) {
+			t.Errorf("purging what is %s: %d of %d investigations, want %d, %v", status, o.Plan.Items, len(all), want, err)
+		}
+		for _, kind := range []dlq.OperationKind{dlq.OpRedrive, dlq.OpResolve} {
+			o, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: kind, Name: "n", Actor: "ada", Scope: scope})
+			if status == dlq.Pending && (err != nil || int(o.Plan.Items) != want) || status != dlq.Pending && !errors.Is(err, dlq.ErrRequest) {
+				t.Errorf("%s of what is %s: %d investigations, %v", kind, status, o.Plan.Items, err)
+			}
+		}
+	}
+	for name, f := range map[string]dlq.Filter{"status": {Status: "open"}, "reason": {Reason: "x"}, "text": {Message: "\x00"}, "times": {From: one.CreatedAt, To: one.CreatedAt.Add(-1e9)}} {
+		if _, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: dlq.OpPurge, Name: "n", Actor: "ada", Scope: dlq.Scope{Filter: &f}}); !errors.Is(err, dlq.ErrRequest) {
+			t.Errorf("a bad %s: %v", name, err)
 		}
 	}
 }

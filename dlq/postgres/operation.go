@@ -77,7 +77,7 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 			named = n.Scope.Entries
 		}
 		tag, err := tx.Exec(ctx, operationFreeze, id, now, named, nullUUID(cmp.Or(n.Scope.Group, f.Group)), string(f.Reason), string(f.Subject.Type), f.Subject.ID, f.Topic,
-			f.ErrorCode, f.Assignee, pattern(f.Message), nullTime(f.From), nullTime(f.To))
+			f.ErrorCode, f.Assignee, pattern(f.Message), nullTime(f.From), nullTime(f.To), cmp.Or(f.Status, dlq.Pending))
 		if err != nil {
 			return translate(doing, err)
 		}

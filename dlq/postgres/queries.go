@@ -56,6 +56,21 @@ var redriveStanding string
 //go:embed queries/redrive_end.sql
 var redriveEnd string
 
+//go:embed queries/redrive_forget.sql
+var redriveForget string
+
+//go:embed queries/operation_old.sql
+var operationOld string
+
+//go:embed queries/operation_forget_items.sql
+var operationForgetItems string
+
+//go:embed queries/operation_forget_replays.sql
+var operationForgetReplays string
+
+//go:embed queries/operation_forget.sql
+var operationForget string
+
 //go:embed queries/operation_count.sql
 var operationCount string
 

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -412,46 +411,5 @@ func TestAnOperationThatFailsLeavesTheOthersTheirTurn(t *testing.T) {
 	r.step()
 	if first = r.operation(ops[0].UUID); first.Done != 2 || first.Error != "" {
 		t.Errorf("%+v", first)
-	}
-}
-
-// TestDeadlocksAreMadeAgain: rooms that lock the same in another order cost nobody an error.
-func TestDeadlocksAreMadeAgain(t *testing.T) {
-	t.Parallel()
-	r := newRedriving(t)
-	a, b := r.die(1, nil), r.die(2, nil)
-	if strings.Compare(a.String(), b.String()) > 0 {
-		a, b = b, a
-	}
-	other, err := r.subject.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = other.Rollback(context.WithoutCancel(t.Context())) }()
-	lock := func(id uuid.UUID) error {
-		_, err := other.Exec(t.Context(), `select from postrider.dlq_entry where dlq_entry_uuid = $1 for update`, id)
-		return err
-	}
-	// The other one waits for a deadlock longer, so that it is not the one that gives way.
-	if _, err := other.Exec(t.Context(), `set local deadlock_timeout = '1h'`); err != nil {
-		t.Fatal(err)
-	}
-	if err := lock(b); err != nil {
-		t.Fatal(err)
-	}
-	redriven := make(chan error, 1)
-	go func() {
-		_, err := r.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{a, b}, Actor: "ada"})
-		redriven <- err
-	}()
-	untilWaiting(t, r.subject.pool)
-	if err := errors.Join(lock(a), other.Commit(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-redriven; err != nil {
-		t.Error(err)
-	}
-	if len(r.sent()) != 2 {
-		t.Errorf("%d were sent", len(r.sent()))
 	}
 }

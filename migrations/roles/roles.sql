@@ -52,7 +52,8 @@ grant execute on function postrider.create_task(text, text, jsonb, text, integer
     postrider.fail_step(uuid, text, boolean, interval), postrider.cancel_task(uuid, text, text),
     postrider.worker_heartbeat(text, text), postrider.task_snapshot(uuid, boolean) to postrider_writer;
 
--- Relay and collector: they change what they carry and record what they meet; they write no events.
+-- Relay and collector: they change what they carry and record what they meet. Into the outbox they insert nothing
+-- themselves: lifecycle events, letters of tasks and redrives are written by functions, which know what may be written.
 -- Locking a row takes the right to update its table.
 grant select on postrider.schema_migration, postrider.v_outbox_event, postrider.outbox_partition to postrider_relay;
 grant select, update on postrider.outbox_shard, postrider.outbox_purge to postrider_relay;
@@ -88,8 +89,8 @@ grant insert on postrider.access_audit to postrider_relay;
 grant insert, update, delete on postrider.access_answer to postrider_relay;
 grant update, delete on postrider.dlq_entry to postrider_relay;
 grant insert, update on postrider.dlq_group to postrider_relay;
-grant insert, update on postrider.dlq_operation, postrider.dlq_operation_item, postrider.dlq_replay to postrider_relay;
-grant execute on function postrider.outbox_resend(uuid, text, bigint, uuid, bytea, boolean, bytea, boolean, jsonb, jsonb),
+grant insert, update, delete on postrider.dlq_operation, postrider.dlq_operation_item, postrider.dlq_replay to postrider_relay;
+grant execute on function postrider.outbox_resend(text, uuid, text, boolean, bytea, jsonb),
     postrider.outbox_standing(bigint[], uuid[]), postrider.outbox_look(bigint, uuid), postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text),
     postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text), postrider.step_action(uuid, uuid, text, text, text, jsonb),
     postrider.cancel_task(uuid, text, text), postrider.retry_task(uuid, text), postrider.dead_letter_task(uuid, text, text),
@@ -128,12 +129,13 @@ grant execute on function
 grant update (paused_at, paused_by, pause_reason, resume_at) on postrider.tasker_detector to postrider_operator;
 
 -- The desk by hand: `postrider dlq requeue`, `dlq resolve`, `dlq purge` and `op`. They note what was sent again and by
--- which operation; the messages enter the outbox by a function, which takes only what letters have. Every change is
+-- which operation; the messages enter the outbox by a function, which takes letters of pending investigations only,
+-- marks what it sends with the investigation's id, and takes another payload where a message is edited. Every change is
 -- written to the audit log, which is only added to. Locking a row takes the right to update one of its columns.
 grant update (generation, assignee), delete on postrider.dlq_entry to postrider_operator;
 grant insert, update on postrider.dlq_operation, postrider.dlq_operation_item, postrider.dlq_replay to postrider_operator;
 grant insert on postrider.access_audit to postrider_operator;
-grant execute on function postrider.outbox_resend(uuid, text, bigint, uuid, bytea, boolean, bytea, boolean, jsonb, jsonb),
+grant execute on function postrider.outbox_resend(text, uuid, text, boolean, bytea, jsonb),
     postrider.outbox_standing(bigint[], uuid[]) to postrider_operator;
 -- `postrider apikey revoke`. Who makes keys decides who may do what, so that is not theirs.
 grant update (revoked_at) on postrider.access_key to postrider_operator;

@@ -195,7 +195,7 @@ func (a *App) listen(context.Context) error {
 		return fmt.Errorf("%w; choose another http.address, or stop what uses it", err)
 	}
 	a.http = server
-	a.lifecycle.add(step{name: "http server", limit: 2 * time.Second, stop: server.Stop})
+	a.lifecycle.add(step{name: "http server", limit: 5 * time.Second, stop: server.Stop})
 	return nil
 }
 

@@ -129,7 +129,8 @@ func (a *App) makeOperator(context.Context) error {
 		return nil
 	}
 	operator, err := dlq.NewOperator(dlq.OperatorConfig{
-		Operations: a.desk.Redriver, Redriver: a.desk.Redriver, ResolveDelivered: a.options.Config.DLQ.ResolveOnDelivery, Logger: a.options.Logger,
+		Operations: a.desk.Redriver, Redriver: a.desk.Redriver, ResolveDelivered: a.options.Config.DLQ.ResolveOnDelivery,
+		Keep: time.Duration(a.options.Config.DLQ.OperationRetentionDays) * 24 * time.Hour, Logger: a.options.Logger,
 	})
 	if err != nil {
 		return err

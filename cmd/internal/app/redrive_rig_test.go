@@ -35,6 +35,7 @@ type redriveRig struct {
 	broker *kafkatest.Broker
 	topic  string
 	ctx    context.Context // of ada
+	config config.Config
 }
 
 func newRedriveRig(t *testing.T, b *kafkatest.Broker, topicConfigs map[string]string, change func(*config.Config)) *redriveRig {
@@ -50,13 +51,14 @@ func newRedriveRig(t *testing.T, b *kafkatest.Broker, topicConfigs map[string]st
 		t.Fatal(err)
 	}
 	r := &redriveRig{d.Redriver, t, db.URL, pool, store, b, b.Topic(t, 3, topicConfigs),
-		access.WithActor(t.Context(), access.Actor{Name: "ada"})}
+		access.WithActor(t.Context(), access.Actor{Name: "ada"}), config.Config{}}
 	c := settings(t, db.URL, b.Addrs...)
 	c.DLQ.Topic = b.Topic(t, 2, nil)
 	c.DLQ.Group = c.DLQ.Topic
 	if change != nil {
 		change(&c)
 	}
+	r.config = c
 	waitReady(t, run(t, Options{Config: c, Roles: []Role{Relay, Collector, HTTP}}))
 	return r
 }
@@ -211,21 +213,13 @@ func header(rec *kgo.Record, name string) string {
 	return ""
 }
 
-// wantOnce checks that so many redriven messages are in the topic, each once, and those of a key in order.
-func (r *redriveRig) wantOnce(want int) {
+// wantEach checks that so many redriven messages are in the topic, each once, and returns them.
+func (r *redriveRig) wantEach(want int) []*kgo.Record {
 	r.t.Helper()
-	seen, last := map[string]int{}, map[string]int{}
+	seen := map[string]int{}
 	records := r.broker.ReadAll(r.t, r.topic, want)
 	for _, rec := range records {
 		seen[header(rec, dlq.HeaderReplayID)]++
-		var v struct{ N int }
-		if err := json.Unmarshal(rec.Value, &v); err != nil {
-			r.t.Fatalf("%s: %v", rec.Value, err)
-		}
-		if before, ok := last[string(rec.Key)]; ok && v.N <= before {
-			r.t.Errorf("key %s: %d after %d", rec.Key, v.N, before)
-		}
-		last[string(rec.Key)] = v.N
 	}
 	if len(records) != want || len(seen) != want {
 		r.t.Errorf("%d messages of %d redrives, want %d", len(records), len(seen), want)
@@ -234,6 +228,23 @@ func (r *redriveRig) wantOnce(want int) {
 		if n != 1 || id == "" {
 			r.t.Errorf("replay %q was sent %d times", id, n)
 		}
+	}
+	return records
+}
+
+// wantOnce is wantEach, and those of a key are in order.
+func (r *redriveRig) wantOnce(want int) {
+	r.t.Helper()
+	last := map[string]int{}
+	for _, rec := range r.wantEach(want) {
+		var v struct{ N int }
+		if err := json.Unmarshal(rec.Value, &v); err != nil {
+			r.t.Fatalf("%s: %v", rec.Value, err)
+		}
+		if before, ok := last[string(rec.Key)]; ok && v.N <= before {
+			r.t.Errorf("key %s: %d after %d", rec.Key, v.N, before)
+		}
+		last[string(rec.Key)] = v.N
 	}
 }
 

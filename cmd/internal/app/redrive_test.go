@@ -1,10 +1,14 @@
 package app
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -17,6 +21,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
 )
 
 // smallTopic takes messages up to this size.
@@ -126,89 +131,122 @@ func TestClosingAHaltedKeyLetsItGo(t *testing.T) {
 // TestTwoRedriveTheSameAtOnce, each with an operation and by hand, while two operators work.
 func TestTwoRedriveTheSameAtOnce(t *testing.T) {
 	t.Parallel()
-	const n = 300
-	r := newRedriveRig(t, kafkatest.Kfake(t), nil, nil)
-	r.dead(n)
-	entries := r.pending(n)
-	r.operate()
-	r.operate()
-	var ops []uuid.UUID
-	for range 2 {
-		ops = append(ops, r.startOperation(dlq.OperationOptions{Rate: 1000}))
-	}
-	var byHand int
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for range 2 {
-		wg.Go(func() {
-			for _, e := range entries[:20] {
-				done, err := r.Redrive(r.ctx, dlq.RedriveRequest{Entries: []uuid.UUID{e.UUID}, Actor: "ada"})
-				if err != nil {
-					t.Error(err)
-				}
-				mu.Lock()
-				byHand += len(done.Entries)
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	sum := byHand
-	for _, id := range ops {
-		o := r.ended(id)
-		if o.Done+o.Skipped != n || o.Failed != 0 || o.Delivered != o.Done || o.CameBack != 0 {
-			t.Errorf("%+v", o)
+	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+		const n = 300
+		r := newRedriveRig(t, b, nil, nil)
+		r.dead(n)
+		entries := r.pending(n)
+		r.operate()
+		r.operate()
+		var ops []uuid.UUID
+		for range 2 {
+			ops = append(ops, r.startOperation(dlq.OperationOptions{Rate: 1000}))
 		}
-		sum += int(o.Done)
-	}
-	if sum != n {
-		t.Errorf("%d were redriven, want %d", sum, n)
-	}
-	r.pending(0)
-	var seen int
-	for range r.broker.ReadAll(t, r.topic, n) {
-		seen++
-	}
-	if seen != n {
-		t.Errorf("%d messages, want %d", seen, n)
-	}
+		var byHand int
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				for _, e := range entries[:20] {
+					done, err := r.Redrive(r.ctx, dlq.RedriveRequest{Entries: []uuid.UUID{e.UUID}, Actor: "ada"})
+					if err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					byHand += len(done.Entries)
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		sum := byHand
+		for _, id := range ops {
+			o := r.ended(id)
+			if o.Done+o.Skipped != n || o.Failed != 0 || o.Delivered != o.Done || o.CameBack != 0 {
+				t.Errorf("%+v", o)
+			}
+			sum += int(o.Done)
+		}
+		if sum != n {
+			t.Errorf("%d were redriven, want %d", sum, n)
+		}
+		r.wantEach(n)
+		r.pending(0)
+	})
 }
 
 // TestOperatorsThatAreKilled: each is killed while it works, and the next goes on where it was.
 func TestOperatorsThatAreKilled(t *testing.T) {
 	t.Parallel()
-	const n, kills = 3000, 3
-	r := newRedriveRig(t, kafkatest.Kfake(t), nil, nil)
-	r.dead(n)
-	id := r.startOperation(dlq.OperationOptions{Rate: 4000, Canary: 50})
-	done := func() int64 {
-		o, err := r.Operation(t.Context(), id)
-		r.must(err)
-		return o.Done
-	}
-	for range kills {
-		before := done()
-		kill := r.startOperator()
-		patiently(t, "progress", func() (bool, string) { return done() > before, fmt.Sprint(before) })
-		kill()
-	}
-	if at := done(); at == 0 || at == n {
-		t.Errorf("the last was killed at %d of %d", at, n)
-	}
-	r.startOperator()
-	o := r.ended(id)
-	if o.Done != n || o.Delivered != n || o.Skipped+o.Failed+o.CameBack != 0 {
-		t.Errorf("%+v", o)
-	}
-	r.wantOnce(n)
-	r.pending(0)
+	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+		const n, kills = 3000, 3
+		r := newRedriveRig(t, b, nil, nil)
+		r.dead(n)
+		id := r.startOperation(dlq.OperationOptions{Rate: 4000, Canary: 50})
+		done := func() int64 {
+			o, err := r.Operation(t.Context(), id)
+			r.must(err)
+			return o.Done
+		}
+		for range kills {
+			before := done()
+			kill := r.startOperator()
+			patiently(t, "progress", func() (bool, string) { return done() > before, fmt.Sprint(before) })
+			kill()
+		}
+		if at := done(); at == 0 || at == n {
+			t.Errorf("the last was killed at %d of %d", at, n)
+		}
+		r.startOperator()
+		o := r.ended(id)
+		if o.Done != n || o.Delivered != n || o.Skipped+o.Failed+o.CameBack != 0 {
+			t.Errorf("%+v", o)
+		}
+		r.wantOnce(n)
+		r.pending(0)
+	})
 }
 
-// TestBrokersAwayDuringAnOperation: it waits with its messages in the outbox, and ends by itself.
+// TestBrokersAwayDuringAnOperation: it waits with its messages in the outbox, and ends by itself. The fake refuses what
+// is produced; the real broker is killed, and started again.
 func TestBrokersAwayDuringAnOperation(t *testing.T) {
 	t.Parallel()
+	t.Run("kfake", func(t *testing.T) {
+		t.Parallel()
+		b := kafkatest.Kfake(t)
+		operateWhileAway(t, b, func() (back func()) {
+			return b.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1}).Remove
+		})
+	})
+	t.Run("kafka", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		own, err := kafkajars.Start(ctx, kafkajars.Options{Version: os.Getenv(kafkatest.EnvVersion), JVMArgs: []string{"-XX:TieredStopAtLevel=1"}})
+		if errors.Is(err, kafkajars.ErrUnavailable) {
+			t.Skipf("there is no real broker that could be killed: %v", err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = own.Close() })
+		operateWhileAway(t, &kafkatest.Broker{Kind: kafkatest.KindJars, Version: own.Version(), Addrs: []string{own.Addr()}}, func() (back func()) {
+			if err := own.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			return func() {
+				if err := own.Restart(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	})
+}
+
+func operateWhileAway(t *testing.T, b *kafkatest.Broker, away func() (back func())) {
+	t.Helper()
 	const n, canary = 600, 20
-	r := newRedriveRig(t, kafkatest.Kfake(t), nil, nil)
+	r := newRedriveRig(t, b, nil, nil)
 	r.dead(n)
 	r.operate()
 	id := r.startOperation(dlq.OperationOptions{Rate: 200, Canary: canary})
@@ -223,10 +261,14 @@ func TestBrokersAwayDuringAnOperation(t *testing.T) {
 	})
 	_, err := r.Command(r.ctx, id, dlq.Pause)
 	r.must(err)
+	patiently(t, "what was sent arrived", func() (bool, string) { // what is in the air when a broker dies may be copied
+		o := now()
+		return o.Delivered == o.Done, fmt.Sprintf("%+v", o)
+	})
 	if o := now(); o.State != dlq.Paused || o.Done == n {
 		t.Fatalf("too late: %+v", o)
 	}
-	fault := r.broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1})
+	back := away()
 	_, err = r.Command(r.ctx, id, dlq.Resume)
 	r.must(err)
 	patiently(t, "all are in the outbox", func() (bool, string) {
@@ -236,7 +278,7 @@ func TestBrokersAwayDuringAnOperation(t *testing.T) {
 	if o := now(); o.State != dlq.Running || o.Delivered == n {
 		t.Errorf("while the brokers are away: %+v", o)
 	}
-	fault.Remove()
+	back()
 	if o := r.ended(id); o.Delivered != n || o.CameBack+o.Skipped != 0 {
 		t.Errorf("%+v", o)
 	}

@@ -69,7 +69,7 @@ postrider_relay or of the schema's owner, because who makes keys decides who may
 	cmd.Flags().StringVar(&scopes, "scopes", "", "what it may do, separated by commas: "+join(access.Scopes()))
 	cmd.Flags().StringVar(&expires, "expires-in", "", "how long it works, such as 36h or 90d; for good by default")
 	_ = cmd.RegisterFlagCompletionFunc("scopes", cobra.FixedCompletions(texts(access.Scopes()), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
-	at.bind(cmd)
+	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
 }
@@ -145,7 +145,7 @@ func (c *commands) apikeyRevoke() *cobra.Command {
 			})
 		},
 	}
-	at.bind(cmd)
+	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
 }

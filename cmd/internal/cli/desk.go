@@ -22,15 +22,28 @@ import (
 // atDesk is what commands that change something share: who does it.
 type atDesk struct{ person string }
 
-func (d *atDesk) bind(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&d.person, "actor", "", "`who` does it, for the audit log, beside the user of the database")
+// actor binds the flag --actor.
+func (c *commands) actor(cmd *cobra.Command, at *atDesk) {
+	cmd.Flags().StringVar(&at.person, "actor", c.user(), "`who` does it, for the audit log, beside the user of the database")
+}
+
+// user is who the environment says is at the keyboard.
+func (c *commands) user() string {
+	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
+		for _, entry := range c.environ {
+			if user, found := strings.CutPrefix(entry, name+"="); found && user != "" {
+				return user
+			}
+		}
+	}
+	return ""
 }
 
 // withDesk runs do with the services of the desk, in the name of the database's user. rights says how to get those
 // that are missing.
 func (c *commands) withDesk(ctx context.Context, at atDesk, rights string, do func(ctx context.Context, d *app.Desk, actor string) error) error {
 	if strings.ContainsFunc(at.person, func(r rune) bool { return r < ' ' || r == 0x7f }) || len(at.person) > 100 {
-		return usagef("--actor must be at most 100 bytes of text on one line")
+		return usagef("the name of who does it (--actor) must be at most 100 bytes of text on one line")
 	}
 	cfg, err := c.load(nil, "database.url")
 	if err != nil {

@@ -202,12 +202,25 @@ func TestOperationByHand(t *testing.T) {
 	d.run(ExitOK, "op abort "+stopped, "aborted")
 	d.run(ExitFailure, "op start "+stopped+" --wait", "cannot be told to start")
 
+	// What was closed can be purged, by age and by what it says.
+	purge := plan("--kind purge --where-status manually_resolved --from 1h --to 0s --text no --code INVALID_RECORD --release-keys --name tidy")
+	if o := decode[operationView](t, d.run(ExitOK, "op show "+purge+" -o json")); o.Kind != "purge" || o.Items != 4 || !o.Options.ReleaseKeys {
+		t.Errorf("planned: %+v", o)
+	}
+	d.run(ExitUsage, "op plan --where-status cancelled --name n", "only pending ones are redriven")
+	d.run(ExitUsage, "op plan --kind purge --assignee ada --name n", "nothing is in its scope")
+	d.run(ExitUsage, "op plan --from yesterday --name n", "--from")
+	d.run(ExitOK, "op start "+purge+" --wait", "4 of 4 treated (0 left alone")
+	if got := d.ask(`select count(*)::text from postrider.dlq_entry`); got != "0" {
+		t.Errorf("%s investigations are left", got)
+	}
+
 	d.run(ExitUsage, "op plan --name nothing", "its scope is given in 0 ways")
 	d.run(ExitUsage, "op plan "+d.entries[0]+" --all --name both", "2 ways")
 	d.run(ExitUsage, "op plan --all --kind bake --name cake", "bake")
 	d.run(ExitFailure, "op show "+uuid.NewString(), "postrider op list")
-	if got := d.ask(`select count(*)::text from postrider.access_audit where action like 'operation.%' and actor like 'cli:%'`); got != "8" {
-		t.Errorf("%s changes of operations in the audit log, want 8", got)
+	if got := d.ask(`select count(*)::text from postrider.access_audit where action like 'operation.%' and actor like 'cli:%'`); got != "10" {
+		t.Errorf("%s changes of operations in the audit log, want 10", got)
 	}
 }
 

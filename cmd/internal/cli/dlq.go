@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,11 +10,10 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/dlq/postgres"
 )
 
 func (c *commands) dlq() *cobra.Command {
@@ -49,20 +49,16 @@ func (c *commands) dlqList() *cobra.Command {
 			if err := checkFilter(filter); err != nil {
 				return err
 			}
-			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
-				store, err := postgres.NewStore(postgres.Config{Pool: pool})
+			return c.withDesk(cmd.Context(), atDesk{}, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+				page, err := d.Desk.Find(ctx, dlq.Search{Filter: filter})
 				if err != nil {
 					return err
 				}
-				entries, total, err := store.List(cmd.Context(), filter)
-				if err != nil {
-					return err
-				}
-				view := listView{Total: total, Entries: make([]entryView, len(entries))}
-				for i, e := range entries {
+				view := listView{Total: int(page.Total), Entries: make([]entryView, len(page.Entries))}
+				for i, e := range page.Entries {
 					view.Entries[i] = viewEntry(e)
 				}
-				return out.print(c.stdout, view, func(w io.Writer) error { return entryTable(w, entries, total, filter) })
+				return out.print(c.stdout, view, func(w io.Writer) error { return entryTable(w, page.Entries, view.Total, filter) })
 			})
 		},
 	}
@@ -123,34 +119,53 @@ func entryTable(w io.Writer, entries []dlq.Entry, total int, f dlq.Filter) error
 
 func (c *commands) dlqShow() *cobra.Command {
 	var out output
+	var at atDesk
+	var reveal bool
+	var look dlq.RevealRequest
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show an investigation: the error, the message, its dead letters",
-		Args:  exactly("ID"),
+		Long: `Show an investigation: the error, the message as the rules of redaction let it be seen (dlq.redact_paths and
+dlq.redact_headers), its dead letters. With --payload a letter's key, headers and payload are shown as they
+are, whatever the rules say; who looked is written to the audit log before.`,
+		Args:              exactly("ID"),
+		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
 				return err
+			}
+			if !reveal && (look.LetterID != "" || look.Reason != "") {
+				return usagef("--letter and --why go with --payload")
 			}
 			id, err := uuid.Parse(args[0])
 			if err != nil {
 				return usagef("%q is not the id of an investigation; postrider dlq list shows them", shorten(args[0], 80))
 			}
-			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
-				store, err := postgres.NewStore(postgres.Config{Pool: pool})
-				if err != nil {
-					return err
-				}
-				entry, letters, err := store.Get(cmd.Context(), id)
+			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+				detail, err := d.Desk.Show(ctx, id)
 				if errors.Is(err, dlq.ErrNotFound) {
 					return fmt.Errorf("there is no investigation %s; postrider dlq list shows them", id)
 				}
 				if err != nil {
 					return err
 				}
-				return out.print(c.stdout, viewDetail(entry, letters), func(w io.Writer) error { return showEntry(w, entry, letters) })
+				var whole *dlq.Letter
+				if reveal {
+					look.Entry, look.Actor = id, actor
+					l, err := d.Desk.Reveal(ctx, look)
+					if err != nil {
+						return err
+					}
+					whole = &l
+				}
+				return out.print(c.stdout, viewDetail(detail, whole), func(w io.Writer) error { return showEntry(w, detail, whole) })
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&reveal, "payload", false, "show a letter's key, headers and payload as they are; the audit log says who looked")
+	cmd.Flags().StringVar(&look.LetterID, "letter", "", "with --payload: the letter with this `id`, not the newest")
+	cmd.Flags().StringVar(&look.Reason, "why", "", "with --payload: why you look, for the audit log")
+	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
 }

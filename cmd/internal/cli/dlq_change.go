@@ -73,7 +73,7 @@ be ends the command.`,
 	cmd.Flags().StringVar(&notes, "notes", "", "what was found and done")
 	cmd.Flags().StringVar(&by, "resolved-by", "", "`who` resolved it, if not who runs this")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(texts(dlq.Statuses()[1:]), cobra.ShellCompDirectiveNoFileComp))
-	at.bind(cmd)
+	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
 }
@@ -205,7 +205,7 @@ replace all headers). The dead letter keeps the original.`,
 	cmd.Flags().StringVar(&change.payload, "payload", "", "send this instead: `TEXT` or @FILE")
 	cmd.Flags().BoolVar(&change.tombstone, "tombstone", false, "send Kafka's null instead")
 	cmd.Flags().StringArrayVar(&change.headers, "header", nil, "send these headers instead: `NAME=VALUE`, once for each")
-	at.bind(cmd)
+	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
 }
@@ -295,7 +295,7 @@ without it.`,
 	cmd.Flags().IntVar(&p.Limit, "limit", 1000, "remove so many at most, the oldest first")
 	cmd.Flags().BoolVar(&p.ReleaseKeys, "release-keys", false, "let the keys go that they hold")
 	sure.bind(cmd)
-	at.bind(cmd)
+	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
 }

@@ -20,8 +20,10 @@ const (
 	binaryExcerpt = 256
 )
 
-// showEntry prints an investigation for people.
-func showEntry(w io.Writer, e dlq.Entry, letters []dlq.Letter) error {
+// showEntry prints an investigation for people: the message of whole as it is, or, where that is nil, as the
+// snapshot has it.
+func showEntry(w io.Writer, d dlq.Detail, whole *dlq.Letter) error {
+	e, letters := d.Entry, d.Letters
 	predecessor := ""
 	if e.PredecessorUUID != [16]byte{} {
 		predecessor = e.PredecessorUUID.String()
@@ -47,8 +49,11 @@ func showEntry(w io.Writer, e dlq.Entry, letters []dlq.Letter) error {
 	if len(e.Metadata) > 0 && string(e.Metadata) != "{}" {
 		fmt.Fprintf(w, "\nMetadata:\n%s\n", indented(e.Metadata))
 	}
-	if len(letters) > 0 {
-		showMessage(w, &letters[0])
+	switch {
+	case whole != nil:
+		showMessage(w, whole)
+	case len(e.Snapshot) > 0:
+		fmt.Fprintf(w, "\nAs it was (--payload shows the message itself):\n%s\n", excerpt(indented(e.Snapshot)))
 	}
 	fmt.Fprintf(w, "\nLetters, the newest first:\n")
 	rows := make([][]string, len(letters))
@@ -84,13 +89,13 @@ func times(n int) string {
 	return strconv.Itoa(n) + " times"
 }
 
-// showMessage prints key, headers and payload of the newest letter.
+// showMessage prints key, headers and payload of a letter as they are.
 func showMessage(w io.Writer, l *dlq.Letter) {
 	fmt.Fprintln(w, "\nMessage:")
 	_ = fields(w, [2]string{"  Letter", l.ID}, [2]string{"  Key", keyText(l)})
 	if l.KeyKind == dlq.Reference {
 		// A letter leaves out the headers together with the key.
-		fmt.Fprintf(w, "  Headers are not in the letter; %s\n", place(l))
+		fmt.Fprintf(w, "  Headers are not in the letter; they %s\n", place(l, "are", "were"))
 	}
 	for _, h := range l.Headers {
 		fmt.Fprintf(w, "  Header  %s: %s\n", visible(h.Name), shorten(visible(string(h.Value)), 200))
@@ -99,34 +104,29 @@ func showMessage(w io.Writer, l *dlq.Letter) {
 	if body := payloadText(l.Payload); body != "" {
 		fmt.Fprintf(w, "    %s\n", strings.ReplaceAll(body, "\n", "\n    "))
 	}
-	// Headers that cannot be read stay in the row.
-	if refers := l.KeyKind == dlq.Reference || l.PayloadKind == dlq.Reference || l.ErrorCode == relay.CodeInvalidHeaders; refers && l.OutboxID != nil {
-		fmt.Fprintf(w, "  See the whole event with: psql DATABASE_URL -c 'select key, headers, payload from postrider.outbox_event where id = %d'\n", *l.OutboxID)
+	if l.ErrorCode == relay.CodeInvalidHeaders && l.OutboxID != nil { // what cannot be read stays in the row
+		fmt.Fprintf(w, "  See its headers with: psql DATABASE_URL -c 'select headers from postrider.outbox_event where id = %d'\n", *l.OutboxID)
 	}
 }
 
-// place is where a letter's references lead.
-func place(l *dlq.Letter) string {
+// place is where a letter's references lead. What was in the outbox was looked for there.
+func place(l *dlq.Letter, is, was string) string {
 	if l.OutboxID != nil {
-		return fmt.Sprintf("they are in postrider.outbox_event, id %d", *l.OutboxID)
+		return fmt.Sprintf("%s in postrider.outbox_event, id %d, which is gone", was, *l.OutboxID)
 	}
-	return fmt.Sprintf("they are in the record of %s, partition %d, offset %d", l.DLQTopic, l.DLQPartition, l.DLQOffset)
+	return fmt.Sprintf("%s in the record of %s, partition %d, offset %d", is, l.DLQTopic, l.DLQPartition, l.DLQOffset)
 }
 
 func keyText(l *dlq.Letter) string {
 	switch {
-	case l.KeyKind == dlq.Reference && l.OutboxID != nil:
-		return fmt.Sprintf("not in the letter; it is in postrider.outbox_event, id %d", *l.OutboxID)
 	case l.KeyKind == dlq.Reference:
-		return fmt.Sprintf("not in the letter; it is in the record of %s, partition %d, offset %d", l.DLQTopic, l.DLQPartition, l.DLQOffset)
-	case l.Key == nil && l.KeyKind == dlq.Inline:
-		return fmt.Sprintf("too long to be shown; it is in postrider.dlq_letter, letter_id %s", l.ID)
+		return "not in the letter; it " + place(l, "is", "was")
 	case l.Key == nil:
 		return ""
 	case utf8.Valid(l.Key):
-		return strconv.Quote(string(l.Key))
+		return excerpt(strconv.Quote(string(l.Key)))
 	}
-	return "0x" + hex.EncodeToString(l.Key)
+	return excerpt("0x" + hex.EncodeToString(l.Key))
 }
 
 func payloadTitle(l *dlq.Letter) string {
@@ -137,12 +137,8 @@ func payloadTitle(l *dlq.Letter) string {
 	switch {
 	case l.PayloadKind == dlq.Tombstone:
 		return "null (a tombstone)"
-	case l.PayloadKind == dlq.Reference && l.OutboxID != nil:
-		return fmt.Sprintf("%s, too large for the letter; it is in postrider.outbox_event, id %d", size, *l.OutboxID)
 	case l.PayloadKind == dlq.Reference:
-		return fmt.Sprintf("%s, not in the letter; it is in the record of %s, partition %d, offset %d", size, l.DLQTopic, l.DLQPartition, l.DLQOffset)
-	case l.Payload == nil:
-		return fmt.Sprintf("%s, too long to show; it is in postrider.dlq_letter", size)
+		return fmt.Sprintf("%s, not in the letter; it %s", size, place(l, "is", "was"))
 	case len(l.Payload) == 0:
 		return "empty"
 	case json.Valid(l.Payload):

@@ -78,7 +78,7 @@ type letterView struct {
 	EventID         *string         `json:"event_id"`
 	Episode         *int32          `json:"episode"`
 	OutboxID        *int64          `json:"outbox_id"`
-	Key             []byte          `json:"key"` // base64
+	Key             []byte          `json:"key"` // base64; this and payload are of the letter that was asked for
 	KeyKind         string          `json:"key_kind"`
 	Payload         []byte          `json:"payload"`
 	PayloadKind     string          `json:"payload_kind"`
@@ -94,22 +94,33 @@ type letterView struct {
 	RecordedAt      *time.Time      `json:"recorded_at"`
 }
 
-func viewDetail(e dlq.Entry, letters []dlq.Letter) detailView {
-	v := detailView{entryView: viewEntry(e), Snapshot: orNull(e.Snapshot), Metadata: orNull(e.Metadata), Letters: make([]letterView, len(letters))}
-	for i := range letters {
-		l := &letters[i]
-		v.Letters[i] = letterView{
-			ID: l.ID, Dialect: string(l.Dialect), DLQTopic: l.DLQTopic, DLQPartition: l.DLQPartition, DLQOffset: l.DLQOffset,
-			DLQRecordAt: given(l.DLQRecordAt), OriginTopic: given(l.OriginTopic), OriginPartition: l.OriginPartition, OriginOffset: l.OriginOffset,
-			ConsumerGroup: given(l.ConsumerGroup), Episode: l.Episode, OutboxID: l.OutboxID, Key: l.Key, KeyKind: string(l.KeyKind), Payload: l.Payload,
-			PayloadKind: string(l.PayloadKind), PayloadBytes: l.PayloadBytes, Headers: outbox.MarshalHeaders(l.Headers),
-			ErrorClass: given(l.ErrorClass), ErrorCode: given(l.ErrorCode),
-			ErrorCategory: given(string(l.Category())), ErrorMessage: given(l.ErrorMessage), Attempts: l.Attempts,
-			FirstFailedAt: given(l.FirstFailedAt), LastFailedAt: given(l.LastFailedAt), RecordedAt: given(l.RecordedAt),
+// viewDetail shows whole, if not nil, with its bytes, the other letters without.
+func viewDetail(d dlq.Detail, whole *dlq.Letter) detailView {
+	v := detailView{entryView: viewEntry(d.Entry), Snapshot: orNull(d.Snapshot), Metadata: orNull(d.Metadata), Letters: make([]letterView, len(d.Letters))}
+	for i := range d.Letters {
+		if v.Letters[i] = viewLetter(&d.Letters[i]); whole != nil && whole.ID == d.Letters[i].ID {
+			v.Letters[i] = viewLetter(whole)
+			whole = nil
 		}
-		if l.EventID != [16]byte{} {
-			v.Letters[i].EventID = given(l.EventID.String())
-		}
+	}
+	if whole != nil { // an older one than those that are listed
+		v.Letters = append(v.Letters, viewLetter(whole))
+	}
+	return v
+}
+
+func viewLetter(l *dlq.Letter) letterView {
+	v := letterView{
+		ID: l.ID, Dialect: string(l.Dialect), DLQTopic: l.DLQTopic, DLQPartition: l.DLQPartition, DLQOffset: l.DLQOffset,
+		DLQRecordAt: given(l.DLQRecordAt), OriginTopic: given(l.OriginTopic), OriginPartition: l.OriginPartition, OriginOffset: l.OriginOffset,
+		ConsumerGroup: given(l.ConsumerGroup), Episode: l.Episode, OutboxID: l.OutboxID, Key: l.Key, KeyKind: string(l.KeyKind), Payload: l.Payload,
+		PayloadKind: string(l.PayloadKind), PayloadBytes: l.PayloadBytes, Headers: outbox.MarshalHeaders(l.Headers),
+		ErrorClass: given(l.ErrorClass), ErrorCode: given(l.ErrorCode),
+		ErrorCategory: given(string(l.Category())), ErrorMessage: given(l.ErrorMessage), Attempts: l.Attempts,
+		FirstFailedAt: given(l.FirstFailedAt), LastFailedAt: given(l.LastFailedAt), RecordedAt: given(l.RecordedAt),
+	}
+	if l.EventID != [16]byte{} {
+		v.EventID = given(l.EventID.String())
 	}
 	return v
 }

@@ -109,7 +109,7 @@ func TestDLQ(t *testing.T) {
 			asBinary: {"1003 bytes, binary", "0xfe01", "ff 00 1b 07", "747 more bytes; -o json has them"},
 			long:     {"40000 bytes, text", "35904 more bytes"},
 		} {
-			shown := succeed(t, db, "dlq", "show", id)
+			shown := succeed(t, db, "dlq", "show", id, "--payload")
 			contains(t, shown, append(want, id, "once", "Letters, the newest first")...)
 			if strings.ContainsAny(shown, "\x1b\x07\u009b\u202e\t") {
 				t.Errorf("control characters in %q", shown)
@@ -125,7 +125,7 @@ func TestDLQ(t *testing.T) {
 					// That of the letter's own class.
 					Category string `json:"error_category"`
 				} `json:"letters"`
-			}](t, succeed(t, db, "dlq", "show", id, "-o", "json"))
+			}](t, succeed(t, db, "dlq", "show", id, "--payload", "-o", "json"))
 			if detail.Category != "validation" || len(detail.Letters) != 1 || detail.Letters[0].Category != "validation" || detail.Letters[0].KeyKind == "" {
 				t.Errorf("categories and kinds in %+v", detail)
 			}
@@ -139,7 +139,7 @@ func TestDLQ(t *testing.T) {
 	})
 }
 
-// A letter that only refers to its event says where that is and how to see it.
+// What a letter only refers to is shown from the outbox, as long as that has it, and then said to be gone.
 func TestShowOfReferences(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -147,48 +147,104 @@ func TestShowOfReferences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := func(kind string) []outbox.Header {
+	event := uuid.NewString()
+	own := func(event, kind string) []outbox.Header {
 		return []outbox.Header{
-			{Name: outbox.HeaderLetterVersion, Value: []byte("1")}, {Name: outbox.HeaderEventID, Value: []byte(uuid.NewString())},
+			{Name: outbox.HeaderLetterVersion, Value: []byte("1")}, {Name: outbox.HeaderEventID, Value: []byte(event)},
 			{Name: outbox.HeaderEpisode, Value: []byte("1")}, {Name: outbox.HeaderOutboxID, Value: []byte("4242")},
 			{Name: outbox.HeaderOriginTopic, Value: []byte("orders")}, {Name: outbox.HeaderErrorClass, Value: []byte("permanent")},
 			{Name: outbox.HeaderErrorCode, Value: []byte("MESSAGE_TOO_LARGE")}, {Name: outbox.HeaderPayload, Value: []byte(kind)},
 		}
 	}
 	bare := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: 1, Timestamp: time.Now(),
-		Headers: append(own(outbox.PayloadReference), outbox.Header{Name: outbox.HeaderKey, Value: []byte(outbox.KeyReference)})})
-	onlyPayload := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: 2, Timestamp: time.Now(), Key: []byte("order-1"), Headers: own(outbox.PayloadReference)})
-	longKey := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: 3, Timestamp: time.Now(), Key: bytes.Repeat([]byte("k"), 100_000), Value: []byte("v"), Headers: own(outbox.PayloadInline)})
+		Headers: append(own(event, outbox.PayloadReference), outbox.Header{Name: outbox.HeaderKey, Value: []byte(outbox.KeyReference)})})
+	onlyPayload := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: 2, Timestamp: time.Now(), Key: []byte("order-1"), Headers: own(uuid.NewString(), outbox.PayloadReference)})
+	longKey := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: 3, Timestamp: time.Now(), Key: bytes.Repeat([]byte("k"), 100_000), Value: []byte("v"), Headers: own(uuid.NewString(), outbox.PayloadInline)})
 	if _, err := store.RecordLetters(t.Context(), []dlq.Letter{bare, onlyPayload, longKey}); err != nil {
 		t.Fatal(err)
 	}
-	const query = "select key, headers, payload from postrider.outbox_event where id = 4242"
 	show := func(l dlq.Letter) string {
 		t.Helper()
 		entries, _, err := store.List(t.Context(), dlq.Filter{Subject: l.Subject})
 		if err != nil || len(entries) != 1 {
 			t.Fatalf("%d investigations, %v", len(entries), err)
 		}
-		return succeed(t, db, "dlq", "show", entries[0].UUID.String())
+		return succeed(t, db, "dlq", "show", entries[0].UUID.String(), "--payload")
 	}
-	contains(t, show(bare), "Key     not in the letter; it is in postrider.outbox_event, id 4242", "Headers are not in the letter; they are in postrider.outbox_event, id 4242", query)
+	contains(t, show(bare), "Key     not in the letter; it was in postrider.outbox_event, id 4242, which is gone", "Headers are not in the letter; they were in postrider.outbox_event, id 4242")
 	shown := show(onlyPayload)
-	contains(t, shown, `"order-1"`, "too large for the letter; it is in postrider.outbox_event, id 4242", query)
+	contains(t, shown, `"order-1"`, "not in the letter; it was in postrider.outbox_event, id 4242")
 	if strings.Contains(shown, "Headers are not") {
 		t.Errorf("headers that are there are said not to be:\n%s", shown)
 	}
-	shown = show(longKey)
-	contains(t, shown, "too long to be shown; it is in postrider.dlq_letter, letter_id event:")
-	if strings.Contains(shown, "select key") {
-		t.Errorf("a letter that is whole leads to the row:\n%s", shown)
+	contains(t, show(longKey), `Key     "kkkk`, "95906 more bytes; -o json has them")
+	if _, err := db.Conn(t).Exec(t.Context(), `insert into postrider.outbox_event (id, event_id, topic, key, payload, headers, state, updated_at) overriding system value
+		values (4242, $1, 'orders', 'the key', 'the whole payload', '{"h": "a header"}', 'dead_lettered', now())`, event); err != nil {
+		t.Fatal(err)
 	}
-	// The command that is shown runs.
-	if _, err := db.Conn(t).Exec(t.Context(), query); err != nil {
-		t.Error(err)
-	}
+	contains(t, show(bare), `"the key"`, "the whole payload", "h: a header")
 	// A letter whose bytes the database refused has its record only.
 	text := keyText(&dlq.Letter{KeyKind: dlq.Reference, DLQTopic: "dead", DLQPartition: 3, DLQOffset: 9})
-	contains(t, text, "not in the letter", "dead, partition 3, offset 9")
+	contains(t, text, "not in the letter", "is in the record of dead, partition 3, offset 9")
+}
+
+// TestShowFollowsTheRules: what the settings hide is hidden here as it is in the API. Who wants to see it is in the audit
+// log before, and without the audit log nothing is shown.
+func TestShowFollowsTheRules(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, 0)
+	rules := []string{"DLQ_REDACT_PATHS=$.card", "DLQ_REDACT_HEADERS=auth*"}
+	redactor, err := dlq.NewRedactor(dlq.RedactionRules{Paths: []string{"$.card"}, Headers: []string{"auth*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := postgres.NewStore(postgres.Config{Pool: d.db.Pool(t), Redactor: redactor})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := record(t, store, 1, []byte("k"), []byte(`{"card": "4111", "order": 7}`), outbox.Header{Name: "Authorization", Value: []byte("Bearer s3cret")})
+	show := func(code int, args ...string) string {
+		t.Helper()
+		r := postrider(t, append(rules, "DATABASE_URL="+d.operator), append([]string{"dlq", "show", id}, args...)...)
+		if r.code != code {
+			t.Fatalf("%v: exit code %d, %s%s", args, r.code, r.stdout, r.stderr)
+		}
+		return r.stdout + r.stderr
+	}
+	hidden := func(shown string) {
+		t.Helper()
+		if strings.Contains(shown, "4111") || strings.Contains(shown, "s3cret") {
+			t.Errorf("what is hidden is shown:\n%s", shown)
+		}
+	}
+	for _, format := range []string{"table", "json", "yaml"} {
+		shown := show(ExitOK, "-o", format)
+		contains(t, shown, "[redacted]", "order")
+		hidden(shown)
+		hidden(succeed(t, d.db, "dlq", "list", "-o", format))
+	}
+	if n := d.ask(`select count(*)::text from postrider.access_audit`); n != "0" {
+		t.Errorf("%s rows in the audit log about what anybody may see", n)
+	}
+	contains(t, show(ExitOK, "--payload", "--why", "ticket 7", "--actor", "ada"), "4111", "s3cret")
+	if got := d.ask(`select actor || ' ' || action || ' ' || target_id || ' ' || (details->>'reason') from postrider.access_audit`); !strings.HasPrefix(got, "cli:") ||
+		!strings.HasSuffix(got, " (ada) payload.reveal "+id+" ticket 7") {
+		t.Errorf("the audit log: %s", got)
+	}
+	letter := decode[detailView](t, show(ExitOK, "-o", "json")).Letters[0]
+	if letter.Payload != nil || letter.Key != nil {
+		t.Errorf("%+v", letter)
+	}
+	whole := decode[detailView](t, show(ExitOK, "--payload", "--letter", letter.ID, "-o", "json")).Letters[0]
+	if string(whole.Payload) != `{"card": "4111", "order": 7}` || string(whole.Key) != "k" {
+		t.Errorf("%+v", whole)
+	}
+	contains(t, show(ExitUsage, "--letter", letter.ID), "go with --payload")
+	contains(t, show(ExitFailure, "--payload", "--letter", "none"), "not found")
+	if _, err := d.db.Conn(t).Exec(t.Context(), `revoke insert on postrider.access_audit from postrider_operator`); err != nil {
+		t.Fatal(err)
+	}
+	hidden(show(ExitFailure, "--payload"))
 }
 
 func TestPayloadTitle(t *testing.T) {
@@ -196,10 +252,9 @@ func TestPayloadTitle(t *testing.T) {
 	size, id := int64(5), int64(42)
 	for want, l := range map[string]dlq.Letter{
 		"null (a tombstone)":  {PayloadKind: dlq.Tombstone},
-		"5 bytes, too large":  {PayloadKind: dlq.Reference, OutboxID: &id, PayloadBytes: &size},
-		"id 42":               {PayloadKind: dlq.Reference, OutboxID: &id},
-		"offset 7":            {PayloadKind: dlq.Reference, DLQOffset: 7},
-		"5 bytes, too long":   {PayloadKind: dlq.Inline, PayloadBytes: &size},
+		"5 bytes, not in the": {PayloadKind: dlq.Reference, OutboxID: &id, PayloadBytes: &size},
+		"id 42, which is gon": {PayloadKind: dlq.Reference, OutboxID: &id},
+		"is in the record of": {PayloadKind: dlq.Reference, DLQOffset: 7},
 		"empty":               {PayloadKind: dlq.Inline, Payload: []byte{}},
 		"5 bytes, JSON":       {PayloadKind: dlq.Inline, Payload: []byte("12345"), PayloadBytes: &size},
 		"5 bytes, text":       {PayloadKind: dlq.Inline, Payload: []byte("hello"), PayloadBytes: &size},

@@ -72,13 +72,14 @@ func (c *commands) opPlan() *cobra.Command {
 	var out output
 	var at atDesk
 	var n dlq.NewOperation
-	var kind, group string
+	var kind, group, from, to string
 	var filter dlq.Filter
 	cmd := &cobra.Command{
-		Use:   "plan (ID... | --group ID | --topic T --reason R | --all) --name NAME",
+		Use:   "plan (ID... | --group ID | filters | --all) --name NAME",
 		Short: "Freeze which investigations an operation is about, and say what it would do",
 		Long: `Freeze which investigations an operation is about, and say what it would do: those named, the pending ones of a
-group, or the pending ones that a filter selects. Nothing is treated before op start.`,
+group, or the pending ones that all filters given select (--topic, --reason, --code, --text, --assignee, --from,
+--to). A purge may be about closed ones, with --where-status. Nothing is treated before op start.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -94,7 +95,13 @@ group, or the pending ones that a filter selects. Nothing is treated before op s
 					return usagef("--group is %q; it must be the id of a group", shorten(group, 80))
 				}
 			}
-			if all, _ := cmd.Flags().GetBool("all"); all || filter.Topic != "" || filter.Reason != "" {
+			if filter.From, err = instant("from", from); err != nil {
+				return err
+			}
+			if filter.To, err = instant("to", to); err != nil {
+				return err
+			}
+			if all, _ := cmd.Flags().GetBool("all"); all || filter != (dlq.Filter{}) {
 				n.Scope.Filter = &filter
 			}
 			n.Kind, n.Actor = dlq.OperationKind(kind), "whoever" // the name is not known before the database is
@@ -124,6 +131,12 @@ group, or the pending ones that a filter selects. Nothing is treated before op s
 	f.StringVar(&group, "group", "", "the pending ones of the group with this `ID`")
 	f.StringVar(&filter.Topic, "topic", "", "the pending ones of messages bound for this `topic`")
 	f.StringVar((*string)(&filter.Reason), "reason", "", "the pending ones with this `reason`: "+join(dlq.Reasons()))
+	f.StringVar(&filter.ErrorCode, "code", "", "the pending ones with this error `code`")
+	f.StringVar(&filter.Message, "text", "", "the pending ones with this `text` in their error message")
+	f.StringVar(&filter.Assignee, "assignee", "", "the pending ones that this `person` looks at")
+	f.StringVar(&from, "from", "", "those opened since this `time`, or so long ago: 2026-01-31T12:00:00Z, 36h, 30d")
+	f.StringVar(&to, "to", "", "those opened until this `time`, likewise")
+	f.StringVar((*string)(&filter.Status), "where-status", "", "with --kind purge: those with this `status`, not the pending ones: "+join(dlq.Statuses()))
 	f.Bool("all", false, "all pending ones")
 	f.StringVar(&n.Options.Target, "target", "", "send to this `topic`; by default to where each message was bound for or came from")
 	f.Float64Var(&n.Options.Rate, "rate", 0, "treat so many a second at most; 0 is no limit")
@@ -132,10 +145,11 @@ group, or the pending ones that a filter selects. Nothing is treated before op s
 	f.IntVar(&n.Options.HaltMinimum, "halt-minimum", 3, "do not halt before so many came back")
 	f.StringVar(&n.Options.Notes, "notes", "", "with --kind resolve: what to write into each")
 	f.StringVar((*string)(&n.Options.Status), "status", "", "with --kind resolve: what they came to")
+	f.BoolVar(&n.Options.ReleaseKeys, "release-keys", false, "with --kind purge: let the keys go that they hold")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"redrive", "resolve", "purge"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(texts(dlq.Reasons()), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("topic", c.completeTopics)
-	at.bind(cmd)
+	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
 }

@@ -57,7 +57,7 @@ its progress is shown on standard error until it ends; leaving then leaves it ru
 		},
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "watch it until it ends")
-	at.bind(cmd)
+	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
 }
@@ -169,7 +169,7 @@ func (c *commands) opCommand(command dlq.Command, short string) *cobra.Command {
 			})
 		},
 	}
-	at.bind(cmd)
+	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
 }

@@ -123,7 +123,7 @@ that halted the key stays dead-lettered. Any other hold is probed at once instea
 			})
 		},
 	}
-	at.bind(cmd)
+	c.actor(cmd, &at)
 	return cmd
 }
 
@@ -154,7 +154,7 @@ topic with the reason, and the later events of its key go on.`,
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever investigates")
-	at.bind(cmd)
+	c.actor(cmd, &at)
 	return cmd
 }
 
@@ -180,7 +180,7 @@ next, and the key goes on when it is acknowledged; if it is given up again, the 
 			})
 		},
 	}
-	at.bind(cmd)
+	c.actor(cmd, &at)
 	return cmd
 }
 

@@ -166,7 +166,7 @@ outbox cleanup removes.`,
 	}
 	cmd.Flags().StringVar(&older, "older-than", "", "those delivered longer `AGO` than this, such as 36h or 90d")
 	sure.bind(cmd)
-	at.bind(cmd)
+	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
 }

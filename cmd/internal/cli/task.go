@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/desk"
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/postgres"
 )
@@ -32,12 +34,23 @@ func (c *commands) task() *cobra.Command {
 // withLedger runs do on the ledger of the database.
 func (c *commands) withLedger(ctx context.Context, do func(postgres.Ledger) error) error {
 	return c.withPool(ctx, func(pool *pgxpool.Pool) error {
-		err := do(postgres.On(pool))
-		if errors.Is(err, ledger.ErrNotFound) && !strings.Contains(err.Error(), "postrider ") {
-			return fmt.Errorf("%w; postrider task list shows those there are, postrider archive list those that were archived", err)
-		}
-		return err
+		return noTask(do(postgres.On(pool)))
 	})
+}
+
+// withTasks runs do at the desk, in the name of whoever calls: what changes tasks is in the audit log.
+func (c *commands) withTasks(ctx context.Context, at atDesk, do func(ctx context.Context, tasks *desk.Tasks, actor string) error) error {
+	return c.withDesk(ctx, at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+		return noTask(do(ctx, d.Tasks, actor))
+	})
+}
+
+// noTask says where to look when a task is not there.
+func noTask(err error) error {
+	if errors.Is(err, ledger.ErrNotFound) && !strings.Contains(err.Error(), "postrider ") {
+		return fmt.Errorf("%w; postrider task list shows those there are, postrider archive list those that were archived", err)
+	}
+	return err
 }
 
 // taskID reads the uuid of a task.

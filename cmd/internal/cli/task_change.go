@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,29 +11,12 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/desk"
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/postgres"
 )
-
-// actor is the flag --actor: who is written into the history.
-func (c *commands) actor(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVar(to, "actor", c.user(), "`who` does it, for the history")
-}
-
-// user is who the environment says is at the keyboard.
-func (c *commands) user() string {
-	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
-		for _, entry := range c.environ {
-			if user, found := strings.CutPrefix(entry, name+"="); found && user != "" {
-				return user
-			}
-		}
-	}
-	return ""
-}
 
 // document reads JSON that is given as itself, or as @FILE.
 func document(flag, given string) (json.RawMessage, error) {
@@ -55,7 +39,8 @@ func document(flag, given string) (json.RawMessage, error) {
 func (c *commands) taskCreate() *cobra.Command {
 	var out output
 	var n ledger.NewTask
-	var context, steps, id string
+	var at atDesk
+	var input, steps, id string
 	cmd := &cobra.Command{
 		Use:   "create NAMESPACE/NAME[@VERSION]",
 		Short: "Create a task of a template",
@@ -76,7 +61,7 @@ fit the template's input_schema. With an idempotency key a second call prints th
 				return usagef("--priority is %d; it must be from %d to %d", n.Priority, math.MinInt32, math.MaxInt32)
 			}
 			var err error
-			if n.Context, err = document("context", context); err != nil {
+			if n.Context, err = document("context", input); err != nil {
 				return err
 			}
 			if n.Steps, err = document("steps", steps); err != nil {
@@ -87,8 +72,9 @@ fit the template's input_schema. With an idempotency key a second call prints th
 					return usagef("--id is %q; it must be a uuid", shorten(id, 80))
 				}
 			}
-			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
-				created, err := postgres.On(pool).Create(cmd.Context(), n)
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+				n.Actor = actor
+				created, err := tasks.Create(ctx, n)
 				if errors.Is(err, ledger.ErrNotFound) {
 					return fmt.Errorf("%w; postrider template list shows those there are", err)
 				} else if err != nil {
@@ -102,18 +88,19 @@ fit the template's input_schema. With an idempotency key a second call prints th
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&context, "context", "", "its input: `JSON`, or @FILE")
+	flags.StringVar(&input, "context", "", "its input: `JSON`, or @FILE")
 	flags.StringVar(&steps, "steps", "", "steps in place of the template's: a `JSON` list, or @FILE")
 	flags.IntVar(&n.Priority, "priority", 0, "higher goes first")
 	flags.StringVar(&n.IdempotencyKey, "idempotency-key", "", "create it only once under this `key`")
 	flags.StringVar(&id, "id", "", "its `uuid`, instead of one that is drawn")
-	c.actor(cmd, &n.Actor)
+	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
 }
 
 func (c *commands) taskTransition() *cobra.Command {
-	var actor, reason string
+	var at atDesk
+	var reason string
 	cmd := &cobra.Command{
 		Use:   "transition ID FROM TO",
 		Short: "Move a task from one state to another, if its machine allows it",
@@ -126,19 +113,8 @@ resolved_manually.`,
 			if err != nil {
 				return err
 			}
-			metadata := map[string]string{}
-			if actor != "" {
-				metadata["actor"] = actor
-			}
-			if reason != "" {
-				metadata["reason"] = reason
-			}
-			encoded, err := json.Marshal(metadata)
-			if err != nil {
-				return err
-			}
-			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
-				moved, err := l.Transition(cmd.Context(), id, args[1], args[2], encoded)
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+				moved, err := tasks.Transition(ctx, id, args[1], args[2], actor, reason)
 				if err != nil {
 					return err
 				}
@@ -151,7 +127,7 @@ resolved_manually.`,
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
-	c.actor(cmd, &actor)
+	c.actor(cmd, &at)
 	return cmd
 }
 
@@ -172,6 +148,7 @@ func (c *commands) taskStep() *cobra.Command {
 
 func (c *commands) stepAction(use string, action ledger.Action, short string) *cobra.Command {
 	a := ledger.StepAction{Action: action}
+	var at atDesk
 	var results string
 	cmd := &cobra.Command{
 		Use:   use + " ID STEP",
@@ -186,8 +163,8 @@ func (c *commands) stepAction(use string, action ledger.Action, short string) *c
 			if a.Results, err = document("results", results); err != nil {
 				return err
 			}
-			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
-				view, err := readTask(cmd.Context(), l, id)
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+				view, err := readTask(ctx, tasks.Ledger(), id)
 				if err != nil {
 					return err
 				}
@@ -195,11 +172,12 @@ func (c *commands) stepAction(use string, action ledger.Action, short string) *c
 				if err != nil {
 					return err
 				}
-				status, err := l.Act(cmd.Context(), id, step.UUID, a)
+				a.Actor = actor
+				status, err := tasks.ActOnStep(ctx, id, step.UUID, a)
 				if err != nil {
 					return err
 				}
-				task, err := l.Task(cmd.Context(), id)
+				task, err := tasks.Ledger().Task(ctx, id)
 				if err != nil {
 					return err
 				}
@@ -212,7 +190,7 @@ func (c *commands) stepAction(use string, action ledger.Action, short string) *c
 	if action == ledger.ActionCompleteManually {
 		cmd.Flags().StringVar(&results, "results", "", "what came out of it: `JSON`, or @FILE")
 	}
-	c.actor(cmd, &a.Actor)
+	c.actor(cmd, &at)
 	return cmd
 }
 
@@ -232,7 +210,8 @@ func findStep(v taskView, given string) (ledger.Step, error) {
 }
 
 func (c *commands) taskCancel() *cobra.Command {
-	var actor, notes string
+	var at atDesk
+	var notes string
 	cmd := &cobra.Command{
 		Use:   "cancel ID",
 		Short: "Cancel a task and its steps that are not done",
@@ -242,8 +221,8 @@ func (c *commands) taskCancel() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
-				cancelled, err := l.Cancel(cmd.Context(), id, actor, notes)
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+				cancelled, err := tasks.Cancel(ctx, id, actor, notes)
 				if err != nil {
 					return err
 				}
@@ -256,7 +235,7 @@ func (c *commands) taskCancel() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&notes, "notes", "", "why, for the history")
-	c.actor(cmd, &actor)
+	c.actor(cmd, &at)
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/desk"
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/postgres"
 )
@@ -28,6 +30,7 @@ type detectView struct {
 
 func (c *commands) taskDetectStale() *cobra.Command {
 	var out output
+	var at atDesk
 	var dryRun bool
 	var batch int
 	cmd := &cobra.Command{
@@ -55,9 +58,9 @@ It uses the settings that postrider serve would, and works while the detectors a
 			if d.BatchSize < 1 || d.BatchSize > maxDetectBatch {
 				return usagef("--batch-size is %d; it must be from 1 to %d", d.BatchSize, maxDetectBatch)
 			}
-			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
 				began := time.Now()
-				found, err := l.DetectStale(cmd.Context(), d)
+				found, err := tasks.DetectStale(ctx, actor, d)
 				if err != nil {
 					return err
 				}
@@ -68,6 +71,7 @@ It uses the settings that postrider serve would, and works while the detectors a
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", true, "only say what would be done")
 	cmd.Flags().IntVar(&batch, "batch-size", 0, "at most so many `tasks` (default staleness.batch_size, 100)")
+	c.actor(cmd, &at)
 	out.bind(cmd)
 	c.settings.bindAll(cmd.Flags(), nil)
 	return cmd
@@ -171,6 +175,7 @@ func detectorTable(w io.Writer, s ledger.DetectorStatus) error {
 
 func (c *commands) detectorPause() *cobra.Command {
 	var p ledger.Pause
+	var at atDesk
 	cmd := &cobra.Command{
 		Use:   "pause --by NAME",
 		Short: "Pause the detectors of all processes, until they are resumed or for a time",
@@ -187,11 +192,11 @@ gets stale meanwhile is found when they go on.`,
 			case p.For > 0 && p.For < time.Second:
 				return usagef("--for is %v; it must be at least 1s, or 0 until somebody resumes", p.For)
 			}
-			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
-				if err := l.PauseDetector(cmd.Context(), p); err != nil {
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+				if err := tasks.PauseDetector(ctx, actor, p); err != nil {
 					return err
 				}
-				s, err := l.DetectorStatus(cmd.Context())
+				s, err := tasks.Ledger().DetectorStatus(ctx)
 				if err != nil {
 					return err
 				}
@@ -211,17 +216,19 @@ gets stale meanwhile is found when they go on.`,
 	cmd.Flags().StringVar(&p.By, "by", "", "who you are")
 	cmd.Flags().StringVar(&p.Reason, "reason", "", "why, for the others")
 	cmd.Flags().DurationVar(&p.For, "for", 0, "for how long; 0 is until somebody resumes")
+	c.actor(cmd, &at)
 	return cmd
 }
 
 func (c *commands) detectorResume() *cobra.Command {
-	return &cobra.Command{
+	var at atDesk
+	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "Let the detectors go on, whoever paused them",
 		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
-				was, err := l.ResumeDetector(cmd.Context())
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+				was, err := tasks.ResumeDetector(ctx, actor)
 				switch {
 				case err != nil:
 					return err
@@ -234,4 +241,6 @@ func (c *commands) detectorResume() *cobra.Command {
 			})
 		},
 	}
+	c.actor(cmd, &at)
+	return cmd
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -8,8 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/desk"
 	"github.com/postrider/postrider/relay/ledger"
-	"github.com/postrider/postrider/relay/ledger/postgres"
 )
 
 // retryView is the JSON of task retry.
@@ -21,7 +22,7 @@ type retryView struct {
 
 func (c *commands) taskRetry() *cobra.Command {
 	var out output
-	var actor string
+	var at atDesk
 	cmd := &cobra.Command{
 		Use:   "retry ID",
 		Short: "Put a failed task back to its beginning",
@@ -37,8 +38,8 @@ task is written again, if its template has one. To go on with single steps: post
 			if err != nil {
 				return err
 			}
-			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
-				event, err := l.Retry(cmd.Context(), id, actor)
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+				event, err := tasks.Retry(ctx, id, actor)
 				if err != nil {
 					return err
 				}
@@ -49,13 +50,14 @@ task is written again, if its template has one. To go on with single steps: post
 			})
 		},
 	}
-	c.actor(cmd, &actor)
+	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
 }
 
 func (c *commands) taskDLQ() *cobra.Command {
-	var actor, reason string
+	var at atDesk
+	var reason string
 	cmd := &cobra.Command{
 		Use:   "dlq ID --reason TEXT",
 		Short: "Dead-letter a task by hand, so that it is investigated",
@@ -71,8 +73,8 @@ has a pending one is refused.`,
 			if reason == "" {
 				return usagef("--reason is missing; it says why, to whoever investigates")
 			}
-			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
-				letter, err := l.DeadLetter(cmd.Context(), id, reason, actor)
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+				letter, err := tasks.DeadLetter(ctx, id, reason, actor)
 				if err != nil {
 					return err
 				}
@@ -82,7 +84,7 @@ has a pending one is refused.`,
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why; 1 to 4096 bytes")
-	c.actor(cmd, &actor)
+	c.actor(cmd, &at)
 	return cmd
 }
 

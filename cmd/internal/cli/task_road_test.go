@@ -21,7 +21,7 @@ func TestTaskRetry(t *testing.T) {
 	got := decode[retryView](t, succeed(t, db, "task", "retry", id, "--actor", "kim", "-o", "json"))
 	events := ledgertest.Events(t, pool, task)
 	if last := events[len(events)-1]; got.Status != "retry_queued" || got.TaskUUID != task || got.EventID != last.EventID || last.Type != "postrider.task.retry_queued.v1" ||
-		!strings.Contains(string(last.Payload), `"kim"`) {
+		!strings.Contains(string(last.Payload), ` (kim)"`) {
 		t.Errorf("retry printed %+v, the last event is %+v", got, last)
 	}
 	if state := ledgertest.State(t, pool, task); state != "pending" {
@@ -41,7 +41,7 @@ func TestTaskDLQ(t *testing.T) {
 	contains(t, refuse(t, db, ExitUsage, "task", "dlq", id), "--reason is missing")
 	contains(t, succeed(t, db, "task", "dlq", id, "--reason", "the customer called", "--actor", "kim"), "is dead-lettered")
 	letters := ledgertest.Letters(t, pool, task)
-	if len(letters) != 1 || letters[0].Reason != "manual_dlq" || !strings.Contains(string(letters[0].Payload), `"kim"`) {
+	if len(letters) != 1 || letters[0].Reason != "manual_dlq" || !strings.Contains(string(letters[0].Payload), ` (kim)"`) {
 		t.Errorf("letters %+v", letters)
 	}
 	contains(t, succeed(t, db, "task", "show", id), "error (failed)", "the customer called")

@@ -55,7 +55,7 @@ func TestTaskCreate(t *testing.T) {
 	}
 	shown := decode[taskView](t, succeed(t, db, "task", "show", id, "-o", "json"))
 	if shown.Priority != 9 || string(shown.Context) == "" || !strings.Contains(string(shown.Context), "from a file") || len(shown.Steps) != 1 ||
-		shown.Steps[0].Name != "only" || len(shown.Transitions) != 1 || !strings.Contains(string(shown.Transitions[0].Metadata), `"kim"`) {
+		shown.Steps[0].Name != "only" || len(shown.Transitions) != 1 || !strings.Contains(string(shown.Transitions[0].Metadata), ` (kim)"`) {
 		t.Errorf("the task is %+v", shown)
 	}
 	events := ledgertest.Events(t, pool, uuid.MustParse(id))

@@ -1,27 +1,20 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/desk"
 	"github.com/postrider/postrider/relay/ledger"
-	"github.com/postrider/postrider/relay/ledger/postgres"
 	"github.com/postrider/postrider/relay/task"
 )
 
-// appliedTemplate is a template in the JSON of template apply.
-type appliedTemplate struct {
-	UUID     string         `json:"named_task_uuid"`
-	Template string         `json:"template"`
-	Outcome  ledger.Applied `json:"outcome"`
-}
-
 func (c *commands) templateApply() *cobra.Command {
 	var out output
+	var at atDesk
 	var shipped bool
 	var environment string
 	cmd := &cobra.Command{
@@ -39,18 +32,8 @@ that has tasks cannot change: raise the version.`,
 			if err != nil {
 				return err
 			}
-			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
-				var views []appliedTemplate
-				err := pgx.BeginFunc(cmd.Context(), pool, func(tx pgx.Tx) error {
-					for _, t := range all {
-						id, outcome, err := postgres.On(tx).ApplyTemplate(cmd.Context(), t)
-						if err != nil {
-							return err
-						}
-						views = append(views, appliedTemplate{id.String(), t.String(), outcome})
-					}
-					return nil
-				})
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+				views, err := tasks.ApplyTemplates(ctx, actor, all...)
 				if err != nil {
 					return fmt.Errorf("nothing was applied: %w", err)
 				}
@@ -65,6 +48,7 @@ that has tasks cannot change: raise the version.`,
 	}
 	cmd.Flags().BoolVar(&shipped, "shipped", false, "apply the templates that come with Postrider")
 	cmd.Flags().StringVar(&environment, "environment", "", "apply them as they are in this `environment`")
+	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
 }

@@ -1,22 +1,23 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/desk"
 	"github.com/postrider/postrider/relay/ledger"
-	"github.com/postrider/postrider/relay/ledger/postgres"
 	"github.com/postrider/postrider/relay/task"
 )
 
 func (c *commands) templateNamespace() *cobra.Command {
 	var out output
+	var at atDesk
 	var lifecycle, description string
 	cmd := &cobra.Command{
 		Use:   "namespace [NAME]",
@@ -49,14 +50,13 @@ what the namespace had.`,
 					return err
 				}
 			}
-			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
-				l := postgres.On(pool)
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
 				if changes {
-					if _, err := l.ApplyNamespace(cmd.Context(), name, holds, description); err != nil {
+					if err := tasks.ApplyNamespace(ctx, actor, name, holds, description); err != nil {
 						return err
 					}
 				}
-				all, err := l.Namespaces(cmd.Context(), name)
+				all, err := tasks.Ledger().Namespaces(ctx, name)
 				if err != nil {
 					return err
 				}
@@ -72,6 +72,7 @@ what the namespace had.`,
 	}
 	cmd.Flags().StringVar(&lifecycle, "lifecycle", "", "`file` with the thresholds of all its templates")
 	cmd.Flags().StringVar(&description, "description", "", "what it is, for people")
+	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
 }

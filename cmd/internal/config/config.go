@@ -159,6 +159,9 @@ type DLQ struct {
 	RedactPaths []string `key:"redact_paths" default:"" check:"redact_path" help:"JSON paths of values that investigations do not show, separated by commas"`
 	// RedactHeaders name headers that are not shown; * stands for any characters. Defaults to "".
 	RedactHeaders []string `key:"redact_headers" default:"" check:"redact_header" help:"headers that investigations do not show, separated by commas"`
+	// OperationRetentionDays is how long operations stay after they ended. Redrives stay as long as their
+	// investigation. In days. Defaults to 90.
+	OperationRetentionDays int `key:"operation_retention_days" default:"90" min:"1" max:"36500" help:"days that operations stay after they ended"`
 	// PageSizeDefault is how many items a list of the API has where nobody says it; at most
 	// page_size_max. Defaults to 25.
 	PageSizeDefault int `key:"page_size_default" default:"25" min:"1" max:"1000" help:"items of a list of the API where nobody says it"`

@@ -38,7 +38,7 @@ func TestDefaults(t *testing.T) {
 			RetentionDays: 30, DeadLetterRetentionDays: 90, IdempotencyRetentionDays: 30, PublishTimeout: 10 * time.Second, AfterLastAttempt: "continue", StormEvents: 100, StormWindow: time.Minute, Doorbell: true},
 		DLQ: DLQ{Topic: "postrider.dlq", Group: "postrider-collector", Enabled: true, AutoDLQOnStaleness: true, IncludeFullTaskSnapshot: true, MaxPendingAge: 168 * time.Hour,
 			ReasonStalenessTimeout: true, ReasonMaxRetriesExceeded: true, ReasonWorkerUnavailable: true, ReasonDependencyCycleDetected: true,
-			ResolveOnDelivery: true, PageSizeDefault: 25, PageSizeMax: 100, RequeueLimit: 500, PurgeLimit: 1000},
+			ResolveOnDelivery: true, OperationRetentionDays: 90, PageSizeDefault: 25, PageSizeMax: 100, RequeueLimit: 500, PurgeLimit: 1000},
 		Tasks: Tasks{LifecycleTopic: "postrider.lifecycle"},
 		Staleness: Staleness{Enabled: true, DetectionInterval: 5 * time.Minute, BatchSize: 100, WaitingForDependenciesMinutes: 60, WaitingForRetryMinutes: 30,
 			StepsInProcessMinutes: 30, TaskMaxLifetimeHours: 24, AutoTransitionToError: true, AutoMoveToDLQ: true, EmitEvents: true, EventChannel: "task_staleness_detected",
@@ -101,7 +101,7 @@ func TestEnvironmentNames(t *testing.T) {
 		"STALENESS_TIME_BUDGET_SECONDS": "30", "STALENESS_LATENCY_LIMIT_MS": "1000", "STALENESS_WARN_PERCENT": "90",
 		"ARCHIVE_ENABLED": "false", "ARCHIVE_RETENTION_DAYS": "7", "ARCHIVE_ARCHIVE_BATCH_SIZE": "10", "ARCHIVE_ARCHIVE_INTERVAL_HOURS": "1",
 		"ARCHIVE_ARCHIVE_COMPLETED": "false", "ARCHIVE_ARCHIVE_FAILED": "false", "ARCHIVE_ARCHIVE_CANCELLED": "true", "ARCHIVE_ARCHIVE_DLQ_RESOLVED": "false", "HTTP_ADDRESS": "[::1]:0",
-		"DLQ_RESOLVE_ON_DELIVERY": "false", "DLQ_PAGE_SIZE_DEFAULT": "10", "DLQ_REDACT_PATHS": "$.card,$..pin", "DLQ_REDACT_HEADERS": "authorization,x-*", "DLQ_PAGE_SIZE_MAX": "50", "DLQ_REQUEUE_LIMIT": "5", "DLQ_PURGE_LIMIT": "6",
+		"DLQ_RESOLVE_ON_DELIVERY": "false", "DLQ_OPERATION_RETENTION_DAYS": "7", "DLQ_PAGE_SIZE_DEFAULT": "10", "DLQ_REDACT_PATHS": "$.card,$..pin", "DLQ_REDACT_HEADERS": "authorization,x-*", "DLQ_PAGE_SIZE_MAX": "50", "DLQ_REQUEUE_LIMIT": "5", "DLQ_PURGE_LIMIT": "6",
 		"HTTP_API": "false", "HTTP_REQUEST_TIMEOUT_MS": "1000", "HTTP_MAX_BODY_BYTES": "2048", "HTTP_REQUESTS_PER_SECOND": "7", "HTTP_REQUEST_BURST": "8",
 		"HTTP_FAILED_LOGINS_PER_MINUTE": "9", "HTTP_IDEMPOTENCY_TTL_HOURS": "48", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
 	}

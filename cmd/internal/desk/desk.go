@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -46,11 +47,20 @@ func (c Config) check() (Config, error) {
 // begin begins a transaction that does not keep its locks when this process vanishes in it.
 const begin = "begin isolation level read committed read write; set local idle_in_transaction_session_timeout = '60s'; set local statement_timeout = '60s'"
 
-// change runs f in a transaction that is bounded in time.
+// deadlocks is how often a change is made that others got in the way of: workers lock tasks and steps as they need.
+const deadlocks = 5
+
+// change runs f in a transaction that is bounded in time. Where that deadlocked it is made again, with f from its
+// beginning.
 func (c Config) change(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	return pgx.BeginTxFunc(ctx, c.Pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error { return f(ctx, tx) })
+	for n := 1; ; n++ {
+		err := pgx.BeginTxFunc(ctx, c.Pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error { return f(ctx, tx) })
+		if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || refused.Code != "40P01" || n == deadlocks {
+			return err
+		}
+	}
 }
 
 // named says that somebody must be behind a change.

@@ -61,29 +61,60 @@ func viewOperation(o dlq.Operation) operationView {
 	}
 }
 
-// filterBody is the filter of an operation: the pending investigations that fit are in its scope.
+// filterBody is the filter of an operation, with the names that the parameters of GET /dlq have. The pending
+// investigations that fit are in its scope; a purge may name another status.
 type filterBody struct {
+	Status      dlq.Status      `json:"resolution_status,omitempty"`
 	DLQReason   dlq.Reason      `json:"dlq_reason,omitempty"`
 	SubjectType dlq.SubjectType `json:"subject_type,omitempty"`
 	SubjectID   string          `json:"subject_id,omitempty"`
 	Topic       string          `json:"topic,omitempty"`
+	ErrorCode   string          `json:"error_code,omitempty"`
+	Group       *uuid.UUID      `json:"group,omitempty"`
+	Assignee    string          `json:"assignee,omitempty"`
+	Message     string          `json:"reason,omitempty"`
+	From        string          `json:"from,omitempty"`
+	To          string          `json:"to,omitempty"`
 }
 
 func (b filterBody) filter() (*dlq.Filter, error) {
-	switch {
-	case b.DLQReason != "" && !slices.Contains(dlq.Reasons(), b.DLQReason):
-		return nil, refuse(Validation, "scope.filter.dlq_reason is %q, which is not known", shown(string(b.DLQReason)))
-	case !slices.Contains([]dlq.SubjectType{"", dlq.SubjectEvent, dlq.SubjectTask, dlq.SubjectRecord}, b.SubjectType):
+	if !slices.Contains([]dlq.SubjectType{"", dlq.SubjectEvent, dlq.SubjectTask, dlq.SubjectRecord}, b.SubjectType) {
 		return nil, refuse(Validation, "scope.filter.subject_type is %q; it must be event, task or record", shown(string(b.SubjectType)))
 	}
-	return &dlq.Filter{Reason: b.DLQReason, Subject: dlq.Subject{Type: b.SubjectType, ID: b.SubjectID}, Topic: b.Topic}, nil
+	f := &dlq.Filter{Status: b.Status, Reason: b.DLQReason, Subject: dlq.Subject{Type: b.SubjectType, ID: b.SubjectID}, Topic: b.Topic,
+		ErrorCode: b.ErrorCode, Assignee: b.Assignee, Message: b.Message}
+	if b.Group != nil {
+		f.Group = *b.Group
+	}
+	for _, bound := range []struct {
+		name, text string
+		upper      bool
+		to         *time.Time
+	}{{"from", b.From, false, &f.From}, {"to", b.To, true, &f.To}} {
+		if bound.text == "" {
+			continue
+		}
+		var ok bool
+		if *bound.to, ok = parseTime(bound.text, bound.upper); !ok {
+			return nil, refuse(Validation, "scope.filter.%s is %q; it must be a date (2026-01-31) or a time (2026-01-31T08:00:00Z)", bound.name, shown(bound.text))
+		}
+	}
+	return f, nil
 }
 
 func viewFilter(f *dlq.Filter) *filterBody {
 	if f == nil {
 		return nil
 	}
-	return &filterBody{f.Reason, f.Subject.Type, f.Subject.ID, f.Topic}
+	b := &filterBody{Status: f.Status, DLQReason: f.Reason, SubjectType: f.Subject.Type, SubjectID: f.Subject.ID, Topic: f.Topic, ErrorCode: f.ErrorCode,
+		Group: given(f.Group), Assignee: f.Assignee, Message: f.Message}
+	if !f.From.IsZero() {
+		b.From = f.From.Format(time.RFC3339Nano)
+	}
+	if !f.To.IsZero() {
+		b.To = f.To.Format(time.RFC3339Nano)
+	}
+	return b
 }
 
 // scopeOf is what a key needs for an operation of a kind.

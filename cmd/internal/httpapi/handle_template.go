@@ -5,8 +5,6 @@ import (
 	"mime"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/task"
 )
@@ -60,17 +58,12 @@ func (s *Services) applyTemplate(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, done, err := s.Tasks.ApplyTemplate(ctx, r.Actor.Name, t)
+	done, err := s.Tasks.ApplyTemplates(ctx, r.Actor.Name, t)
 	if err != nil {
 		return nil, err
 	}
-	answer := struct {
-		UUID     uuid.UUID      `json:"named_task_uuid"`
-		Template string         `json:"template"`
-		Outcome  ledger.Applied `json:"outcome"`
-	}{id, t.String(), done}
-	if done == ledger.AppliedNew {
-		return Created{answer}, nil
+	if done[0].Outcome == ledger.AppliedNew {
+		return Created{done[0]}, nil
 	}
-	return answer, nil
+	return done[0], nil
 }

@@ -1,16 +1,16 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/postrider/postrider/cmd/internal/access"
-	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
+	"github.com/postrider/postrider/dlq"
 )
 
 // Every route refuses every scope but its own, and admin, under both path styles. The table of scopes is written
@@ -45,24 +45,58 @@ func TestEveryRouteRefusesOtherScopes(t *testing.T) {
 	}
 }
 
+// TestWhatNeedsTwoScopes: an operation of a kind needs the scope of the kind, too, whichever way it is commanded; so does
+// changing a message before it is sent.
+func TestWhatNeedsTwoScopes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	keyWith := func(scopes ...access.Scope) string {
+		_, token, err := r.desk.Access.Create(access.WithActor(t.Context(), access.Actor{Name: "test"}), access.NewKey{Name: fmt.Sprint(scopes), Scopes: scopes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	all := slices.DeleteFunc(access.Scopes(), func(s access.Scope) bool { return s == access.Admin })
+	without := func(s access.Scope) string {
+		return keyWith(slices.DeleteFunc(slices.Clone(all), func(have access.Scope) bool { return have == s })...)
+	}
+	for i, c := range []struct {
+		kind dlq.OperationKind
+		also access.Scope
+	}{{dlq.OpRedrive, access.Redrive}, {dlq.OpResolve, access.Resolve}, {dlq.OpPurge, access.Purge}} {
+		body := fmt.Sprintf(`{"kind": %q, "name": "n", "scope": {"ids": [%q]}}`, c.kind, r.die(i+1))
+		missing := without(c.also)
+		r.ask("POST", "/operations", body, "X-API-Key", missing).is(403).says(string(c.also))
+		enough := keyWith(access.Redrive, c.also)
+		at := "/operations/" + r.ask("POST", "/operations", body, "X-API-Key", enough).is(201).text("operation_uuid")
+		for _, do := range []string{"start", "pause", "resume", "abort"} {
+			before := r.digest()
+			r.ask("POST", at+"/"+do, "", "X-API-Key", missing).is(403).says(string(c.also))
+			if after := r.digest(); after != before {
+				t.Errorf("%s was refused, and changed something:\n%s", do, difference(before, after))
+			}
+			r.ask("POST", at+"/"+do, "", "X-API-Key", enough).is(200)
+		}
+	}
+	id := r.die(9)
+	edited := fmt.Sprintf(`{"ids": [%q], "edit": {"payload_text": "mended"}}`, id)
+	r.ask("POST", "/dlq/requeue", edited, "X-API-Key", without(access.Edit)).is(403).says(string(access.Edit))
+	r.ask("POST", "/dlq/requeue", edited, "X-API-Key", keyWith(access.Edit)).is(403).says(string(access.Redrive))
+	if n := value[int](r, `select count(*) from postrider.outbox_event where payload = 'mended'`); n != 0 {
+		t.Errorf("%d edited messages were sent", n)
+	}
+	r.ask("POST", "/dlq/requeue", edited, "X-API-Key", keyWith(access.Redrive, access.Edit)).is(200)
+	if n := value[int](r, `select count(*) from postrider.outbox_event where payload = 'mended'`); n != 1 {
+		t.Errorf("%d edited messages were sent, want 1", n)
+	}
+}
+
 // Of all that a process serves, only probes, metrics and the description are open.
 func TestWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	c, err := config.Load(config.Sources{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	api, err := r.desk.API(c, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := httpapi.New(httpapi.Config{Address: "127.0.0.1:0", Metrics: prometheus.NewRegistry(), API: api})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = server.Serve() }()
-	t.Cleanup(func() { _ = server.Stop(t.Context()) })
+	server := r.listen(nil)
 	get := func(method, path string) (int, string) {
 		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+server.Addr()+path, nil)
 		if err != nil {

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -22,6 +23,7 @@ type operation struct {
 	scope            access.Scope
 	body             bool // it takes one
 	params           []string
+	fields           [][]string // paths of the fields of its body
 	answers          map[int]*jsonschema.Schema
 }
 
@@ -82,7 +84,12 @@ func readOperation(t testing.TB, compiler *jsonschema.Compiler, root map[string]
 	o := &operation{method: strings.ToUpper(method), path: path, answers: map[int]*jsonschema.Schema{}}
 	raw := object(t, root, "paths", path, method)
 	o.id, _ = raw["operationId"].(string)
-	_, o.body = raw["requestBody"]
+	if _, o.body = raw["requestBody"]; o.body {
+		content := object(t, raw, "requestBody", "content")
+		if kind, is := content["application/json"].(map[string]any); is {
+			o.fields = readFields(t, root, object(t, kind, "schema"), nil)
+		}
+	}
 	// Two ways to give a key, with the same scope as their role.
 	for i, way := range []string{"apiKey", "bearer"} {
 		ways, _ := raw["security"].([]any)
@@ -119,6 +126,23 @@ func readOperation(t testing.TB, compiler *jsonschema.Compiler, root map[string]
 		}
 	}
 	return o
+}
+
+// readFields returns the paths of all fields of an object, those of objects in it included.
+func readFields(t testing.TB, root, schema map[string]any, within []string) (paths [][]string) {
+	t.Helper()
+	if to, is := schema["$ref"].(string); is {
+		schema = object(t, root, strings.Split(strings.TrimPrefix(to, "#/"), "/")...)
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		path := append(slices.Clone(within), name)
+		paths = append(paths, path)
+		if inner, is := properties[name].(map[string]any); is {
+			paths = append(paths, readFields(t, root, inner, path)...)
+		}
+	}
+	return paths
 }
 
 // find returns the operation that a path without its prefix asks for; a part that is spelt out goes before one

@@ -1,5 +1,5 @@
 -- The scope of an operation, in the order in which the messages were written as far as that is known. What is
--- named is in it as it is; a group or a filter selects pending investigations opened until $2.
+-- named is in it as it is; a group or a filter selects investigations of status $14 opened until $2.
 insert into postrider.dlq_operation_item (dlq_operation_uuid, item, dlq_entry_uuid)
 select $1::uuid, row_number() over (order by coalesce(l.origin_topic, ''), coalesce(l.outbox_id, 0), coalesce(l.origin_partition, 0),
                                             coalesce(l.origin_offset, 0), l.dlq_topic, l.dlq_partition, l.dlq_offset, e.dlq_entry_uuid),
@@ -9,7 +9,7 @@ left join lateral (
     select l.* from postrider.dlq_letter l where l.dlq_entry_uuid = e.dlq_entry_uuid
     order by coalesce(l.episode, 0) desc, l.recorded_at desc, l.dlq_partition desc, l.dlq_offset desc limit 1) l on true
 where case when $3::uuid[] is not null then e.dlq_entry_uuid = any ($3)
-           else e.resolution_status = 'pending' and e.created_at <= $2::timestamptz
+           else e.resolution_status = $14::postrider.dlq_resolution_status and e.created_at <= $2::timestamptz
                 and ($4::uuid is null or e.dlq_group_uuid = $4)
                 and ($5::text = '' or e.dlq_reason = nullif($5::text, '')::postrider.dlq_reason)
                 and ($6::text = '' or e.subject_type = $6)

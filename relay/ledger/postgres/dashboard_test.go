@@ -201,6 +201,12 @@ func TestDLQDashboard(t *testing.T) {
 		return got
 	}
 	check("counted at once")
+	// One that was redriven from the desk, as a new event: its own row stays as it is.
+	r.exec(`update postrider.dlq_entry set generation = 1 where subject_id = $1`, events[1].String())
+	if got := read()[dlq.MaxRetriesExceeded]; got.Requeued != 3 {
+		t.Errorf("redriven from the desk: %+v", got)
+	}
+	r.exec(`update postrider.dlq_entry set generation = 0 where subject_id = $1`, events[1].String())
 	if _, err := r.archive.RefreshDashboards(t.Context(), defaults, 0); err != nil {
 		t.Fatal(err)
 	}

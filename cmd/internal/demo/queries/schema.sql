@@ -11,3 +11,14 @@ create table if not exists demo.orders (
 comment on table demo.orders is 'Orders of the demonstration: postrider dev --demo.';
 
 create index if not exists orders_unpaid on demo.orders (order_id) where status = 'placed';
+
+-- The headers of an urgent order, and the mistake of this service: the value of a header must be text. Whoever
+-- mends it (README.md, "A walk") finds it mended when the demonstration starts again.
+do $$
+begin
+    if to_regprocedure('demo.urgent_headers()') is null then
+        create function demo.urgent_headers() returns jsonb language sql immutable as 'select jsonb_build_object(''priority'', 5)';
+        comment on function demo.urgent_headers() is 'The headers of an urgent order. As it is made, its header can never be sent.';
+    end if;
+end
+$$;

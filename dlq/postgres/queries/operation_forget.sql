@@ -1,0 +1,1 @@
+delete from postrider.dlq_operation where dlq_operation_uuid = $1
