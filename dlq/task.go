@@ -22,8 +22,9 @@ const CodeBrokenTaskLetter = "BROKEN_TASK_LETTER"
 
 // Headers of CloudEvents in Kafka's binary mode, as far as a letter needs them.
 const (
-	headerType    = "ce_type"
-	headerSubject = "ce_subject"
+	headerType     = "ce_type"
+	headerSubject  = "ce_subject"
+	headerLetterID = "ce_letterid"
 )
 
 // MaxTaskSnapshotBytes is how large the snapshot of a task may be to be taken as it is, in bytes (1 MiB).
@@ -76,8 +77,8 @@ func decodeTask(r Record) (Letter, error) {
 }
 
 // unwrapTask makes the dead letter of a task's dead letter, which itself could not be delivered, what it
-// should have been: a letter about the task. Where the value is only referred to, what is left still names
-// the task.
+// should have been: a letter about the task. Where the value is only referred to, its headers still name the task and
+// the letter. By that id the ledger knows that the letter arrived; the task is archived no sooner.
 func unwrapTask(l *Letter) {
 	if body, err := readTaskLetter(l.Payload); err == nil {
 		body.describe(l)
@@ -90,6 +91,12 @@ func unwrapTask(l *Letter) {
 		l.Subject, l.TaskUUID = Subject{Type: SubjectTask, ID: task.String()}, task
 		l.Reason = Unclassified // what the letter's error says is not why the task was dead-lettered
 		l.OriginalState = "unknown"
+		if id := lastHeader(l.Headers, headerLetterID); letterOf(l.Subject.ID, id) {
+			l.ID = id
+			if reason := Reason(id[strings.LastIndexByte(id, ':')+1:]); slices.Contains(Reasons(), reason) {
+				l.Reason = reason
+			}
+		}
 	}
 }
 
@@ -107,15 +114,18 @@ func readTaskLetter(value []byte) (*taskLetter, error) {
 		return nil, errors.New("task_uuid is not a uuid")
 	}
 	body.TaskUUID = task.String()
-	// A letter's id is looked up among those of all letters, so it must be of this task.
-	if !strings.HasPrefix(body.LetterID, "task:"+body.TaskUUID+":") || len(body.LetterID) > maxIDBytes ||
-		body.LetterID != storableText(body.LetterID, maxIDBytes) {
+	if !letterOf(body.TaskUUID, body.LetterID) {
 		return nil, fmt.Errorf("letter_id does not begin with task:%s: or is longer than %d bytes", body.TaskUUID, maxIDBytes)
 	}
 	if body.OriginalState == "" {
 		return nil, errors.New("original_state is missing")
 	}
 	return body, nil
+}
+
+// letterOf reports whether a letter's id is of this task, as it must be: it is looked up among those of all letters.
+func letterOf(task, id string) bool {
+	return strings.HasPrefix(id, "task:"+task+":") && len(id) <= maxIDBytes && id == storableText(id, maxIDBytes)
 }
 
 // describe makes the letter one about the task.

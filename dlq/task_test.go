@@ -199,6 +199,24 @@ func TestDecodeUndeliveredTaskLetter(t *testing.T) {
 	if l.ID != "event:"+anEvent+":2" || l.Subject != (Subject{SubjectTask, aTask}) || l.Reason != Unclassified || l.PayloadKind != Reference || l.ErrorMessage != "the broker refused it" {
 		t.Errorf("with its payload left out it became %+v", l)
 	}
+	// Its headers name the letter as well, so that it is the one that the ledger waits for.
+	named := with(reference, headerLetterID, "task:"+aTask+":4:staleness_timeout")
+	l = Decode(named)
+	checkStorable(t, l)
+	if l.ID != direct.ID || l.Subject != direct.Subject || l.Reason != direct.Reason || l.PayloadKind != Reference || l.Episode == nil || *l.Episode != 2 {
+		t.Errorf("with its payload left out and its id in a header it became %+v", l)
+	}
+	for id, reason := range map[string]Reason{"task:" + aTask + ":4:bad_weather": Unclassified, "task:" + aTask + ":manual_dlq": ManualDLQ} {
+		if l := Decode(with(reference, headerLetterID, id)); l.ID != id || l.Reason != reason {
+			t.Errorf("with the id %s it became %+v", id, l)
+		}
+	}
+	for _, id := range []string{"", "task:" + anEvent + ":4:staleness_timeout", "event:" + anEvent + ":1", "task:" + aTask + ":\x00",
+		"task:" + aTask + ":" + strings.Repeat("x", 2000)} {
+		if l := Decode(with(reference, headerLetterID, id)); l.ID != "event:"+anEvent+":2" || l.Reason != Unclassified {
+			t.Errorf("with %.100q as its id it became %+v", id, l)
+		}
+	}
 	for what, r := range map[string]Record{
 		"a reference that names no task": with(reference, "ce_subject", "-"),
 		"a value that is no letter": func() Record {

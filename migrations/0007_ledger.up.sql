@@ -8,7 +8,8 @@ create table postrider.tasker_settings (
     event_channel       text not null default 'task_staleness_detected',
     include_full_task_snapshot boolean not null default true,
     reason_max_retries_exceeded boolean not null default true,
-    reason_dependency_cycle_detected boolean not null default true
+    reason_dependency_cycle_detected boolean not null default true,
+    warn_percent        integer not null default 80 check (warn_percent between 1 and 100)
 );
 comment on table postrider.tasker_settings is
 'What the functions of the ledger need to know and services that call them do not say. One row; postrider serve writes its configuration here when it starts.';
@@ -19,6 +20,7 @@ comment on column postrider.tasker_settings.event_channel is 'The last word of t
 comment on column postrider.tasker_settings.include_full_task_snapshot is 'Whether a task''s dead letter has the task with its steps and history, or only what identifies it.';
 comment on column postrider.tasker_settings.reason_max_retries_exceeded is 'Whether a step whose retries are spent dead-letters its task.';
 comment on column postrider.tasker_settings.reason_dependency_cycle_detected is 'Whether a task whose steps form a cycle is dead-lettered.';
+comment on column postrider.tasker_settings.warn_percent is 'The share of a threshold past which v_task_staleness_monitoring warns of a task, in percent.';
 insert into postrider.tasker_settings default values;
 
 create table postrider.tasker_task_namespaces (
@@ -125,7 +127,10 @@ create table postrider.tasker_tasks (
     resumed_at       timestamptz,
     created_at       timestamptz not null default clock_timestamp(),
     updated_at       timestamptz not null default clock_timestamp(),
-    completed_at     timestamptz
+    completed_at     timestamptz,
+    -- Nothing can be reckoned from a time without end, and one such task would stop the detector for all.
+    constraint tasker_tasks_times check (isfinite(state_entered_at) and isfinite(created_at) and isfinite(updated_at)
+        and isfinite(stale_flagged_at) and isfinite(ready_at) and isfinite(resumed_at) and isfinite(completed_at))
 ) with (fillfactor = 70);
 comment on table postrider.tasker_tasks is 'Tasks that are under way or ended not long ago; older ones are in tasker_tasks_archive. Whoever changes a step or a state takes the row lock of its task first.';
 comment on column postrider.tasker_tasks.task_uuid is 'Identity, a version 7 uuid; it stays in the archive.';
@@ -155,6 +160,14 @@ create index tasker_tasks_age on postrider.tasker_tasks (named_task_uuid, (coale
 comment on index postrider.tasker_tasks_age is 'The task of each template that began or was resumed longest ago; finds those past their lifetime.';
 create index tasker_tasks_ready on postrider.tasker_tasks (named_task_uuid, ready_at) where ready_at is not null;
 comment on index postrider.tasker_tasks_ready is 'Tasks with something to do, so that those that wait cost nothing.';
+create index tasker_tasks_ready_newest on postrider.tasker_tasks (named_task_uuid, priority, created_at desc, task_uuid, ready_at)
+    where ready_at is not null and stale_flagged_at is null and priority > 0;
+comment on index postrider.tasker_tasks_ready_newest is 'The same tasks by priority, in the order in which get_next_ready_tasks gives those of one priority above 0: it decays, so the newest weighs most.';
+create index tasker_tasks_ready_oldest on postrider.tasker_tasks (named_task_uuid, priority, created_at, task_uuid, ready_at)
+    where ready_at is not null and stale_flagged_at is null and priority <= 0;
+comment on index postrider.tasker_tasks_ready_oldest is 'The same for the priorities up to 0, of which the oldest goes first.';
+create index tasker_tasks_listed on postrider.tasker_tasks (named_task_uuid, state, task_uuid);
+comment on index postrider.tasker_tasks_listed is 'Lists of the tasks of a template or of a state, however few those are.';
 create index tasker_tasks_ended on postrider.tasker_tasks (state_entered_at, task_uuid) where not live;
 comment on index postrider.tasker_tasks_ended is 'Tasks that the archiver may take, oldest first.';
 
@@ -179,7 +192,8 @@ create table postrider.tasker_workflow_steps (
     state_entered_at timestamptz not null default clock_timestamp(),
     created_at       timestamptz not null default clock_timestamp(),
     updated_at       timestamptz not null default clock_timestamp(),
-    unique (task_uuid, step_name)
+    unique (task_uuid, step_name),
+    constraint tasker_workflow_steps_times check (isfinite(next_retry_at) and isfinite(state_entered_at) and isfinite(created_at) and isfinite(updated_at))
 ) with (fillfactor = 70);
 comment on table postrider.tasker_workflow_steps is 'The steps of tasks.';
 comment on column postrider.tasker_workflow_steps.workflow_step_uuid is 'Identity.';
@@ -249,7 +263,7 @@ comment on index postrider.tasker_workflow_step_transitions_step is 'The history
 create table postrider.tasker_workers (
     task_namespace_uuid uuid not null references postrider.tasker_task_namespaces on delete cascade,
     worker              text not null check (octet_length(worker) between 1 and 256),
-    last_heartbeat_at   timestamptz not null default clock_timestamp(),
+    last_heartbeat_at   timestamptz not null default clock_timestamp() check (isfinite(last_heartbeat_at)),
     primary key (task_namespace_uuid, worker)
 );
 comment on table postrider.tasker_workers is 'Who works on the tasks of a namespace, and when each was last heard of. Those not heard of for 30 days go when a new one comes.';

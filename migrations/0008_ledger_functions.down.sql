@@ -8,4 +8,5 @@ drop function postrider.task_check_depth(jsonb, text);
 drop function postrider.task_ready_at(uuid, text);
 drop function postrider.task_start_event(uuid);
 drop function postrider.task_event(uuid, text, jsonb);
+drop function postrider.task_letter_headers(uuid, text, text, text, uuid, timestamptz);
 drop function postrider.task_event_headers(uuid, text, text, text, uuid, timestamptz);

@@ -48,6 +48,15 @@ $$;
 comment on function postrider.task_event_headers(uuid, text, text, text, uuid, timestamptz) is
 'Internal. The headers of an event about a task: the attributes of CloudEvents 1.0 in the binary mode of its Kafka binding.';
 
+create function postrider.task_letter_headers(p_event_id uuid, p_letter_id text, p_namespace text, p_task_name text, p_task_uuid uuid, p_time timestamptz)
+returns jsonb language sql stable parallel safe as $$
+    -- The id of the letter is in its payload as well. That is left out where it is too large for the topic.
+    select postrider.task_event_headers(p_event_id, 'postrider.task.dead_lettered.v1', p_namespace, p_task_name, p_task_uuid, p_time)
+           operator(pg_catalog.||) pg_catalog.jsonb_build_array(pg_catalog.jsonb_build_array('ce_letterid', p_letter_id))
+$$;
+comment on function postrider.task_letter_headers(uuid, text, text, text, uuid, timestamptz) is
+'Internal. The headers of a task''s dead letter: those of every event about a task, and the id of the letter, an extension attribute of CloudEvents.';
+
 create function postrider.task_start_event(p_task_uuid uuid) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
@@ -297,7 +306,7 @@ begin
     end if;
     insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers, idempotency_key)
     values (v_id, 'task', t.dlq_topic, convert_to(p_task_uuid::text, 'UTF8'), v_payload,
-            postrider.task_event_headers(v_id, 'postrider.task.dead_lettered.v1', t.namespace, t.template, p_task_uuid, v_now), v_letter);
+            postrider.task_letter_headers(v_id, v_letter, t.namespace, t.template, p_task_uuid, v_now), v_letter);
     return v_id;
 end $$;
 comment on function postrider.task_dead_letter(uuid, postrider.dlq_reason, text, integer, text, text, jsonb) is
@@ -305,6 +314,7 @@ comment on function postrider.task_dead_letter(uuid, postrider.dlq_reason, text,
 
 revoke all on function postrider.task_event(uuid, text, jsonb) from public;
 revoke all on function postrider.task_event_headers(uuid, text, text, text, uuid, timestamptz) from public;
+revoke all on function postrider.task_letter_headers(uuid, text, text, text, uuid, timestamptz) from public;
 revoke all on function postrider.task_start_event(uuid) from public;
 revoke all on function postrider.task_ready_at(uuid, text) from public;
 revoke all on function postrider.task_check_depth(jsonb, text) from public;

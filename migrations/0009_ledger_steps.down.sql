@@ -1,4 +1,3 @@
-drop function postrider.worker_heartbeat(text, text);
 drop function postrider.cancel_task(uuid, text, text);
 drop function postrider.step_action(uuid, uuid, text, text, text, jsonb);
 drop function postrider.fail_step(uuid, text, boolean, interval);
@@ -11,6 +10,7 @@ drop function postrider.evaluate_task(uuid);
 drop function postrider.task_follow_steps(uuid, boolean, jsonb);
 drop function postrider.task_path(integer, text, text);
 drop function postrider.task_derived_state(uuid);
+drop function postrider.steps_set(uuid, uuid[], text, boolean, jsonb);
 drop function postrider.step_set(postrider.tasker_workflow_steps, text, jsonb);
 drop function postrider.step_waits_for(postrider.tasker_workflow_steps);
 drop function postrider.step_lock(uuid, text);

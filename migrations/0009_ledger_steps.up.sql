@@ -85,6 +85,49 @@ end $$;
 comment on function postrider.step_set(postrider.tasker_workflow_steps, text, jsonb) is
 'Internal. Puts a step into a status, with retry_count, next_retry_at, results and last_error as in the given row, its history and its event. The caller holds the task''s row lock and decides whether it may.';
 
+create function postrider.steps_set(p_task_uuid uuid, p_steps uuid[], p_status text, p_anew boolean, p_metadata jsonb) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    with step as materialized (
+        select s.workflow_step_uuid, s.step_name, s.position, s.status, case when p_anew then 0 else s.retry_count end as retry_count
+          from postrider.tasker_workflow_steps s
+         where s.task_uuid = p_task_uuid and s.workflow_step_uuid = any (p_steps)
+    ), changed as (
+        update postrider.tasker_workflow_steps s
+           set status = p_status, retry_count = c.retry_count, next_retry_at = null, last_error = case when not p_anew then s.last_error end,
+               state_entered_at = case when s.status = p_status then s.state_entered_at else v_now end, updated_at = v_now
+          from step c
+         where s.task_uuid = p_task_uuid and s.workflow_step_uuid = c.workflow_step_uuid
+    ), noted as (
+        insert into postrider.tasker_workflow_step_transitions (task_uuid, workflow_step_uuid, from_status, to_status, metadata, created_at)
+        select p_task_uuid, c.workflow_step_uuid, c.status, p_status, p_metadata, v_now from step c order by c.position
+    )
+    insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers)
+    select e.event_id, 'task', t.topic, convert_to(p_task_uuid::text, 'UTF8'),
+           convert_to(jsonb_build_object('task_uuid', p_task_uuid, 'namespace_name', t.namespace, 'task_name', t.template, 'version', t.version,
+               'workflow_step_uuid', e.workflow_step_uuid, 'step_name', e.step_name, 'from_status', e.status, 'to_status', p_status,
+               'retry_count', e.retry_count, 'occurred_at', v_now, 'actor', coalesce(p_metadata->>'actor', p_metadata->>'worker'),
+               'reason', p_metadata->>'reason', 'metadata', p_metadata)::text, 'UTF8'),
+           postrider.task_event_headers(e.event_id, 'postrider.task.step_transitioned.v1', t.namespace, t.template, p_task_uuid, v_now)
+      from (select c.*, gen_random_uuid() as event_id from step c offset 0) e
+      cross join (select n.name as template, n.version, ns.name as namespace, coalesce(n.configuration->'events'->>'topic', g.lifecycle_topic) as topic
+                    from postrider.tasker_tasks k
+                    join postrider.tasker_named_tasks n using (named_task_uuid)
+                    join postrider.tasker_task_namespaces ns using (task_namespace_uuid)
+                    join postrider.tasker_settings g on g.only_row
+                   where k.task_uuid = p_task_uuid) t
+     order by e.position;
+    update postrider.tasker_tasks k
+       set updated_at = v_now, ready_at = postrider.task_ready_at(p_task_uuid, st.kind)
+      from postrider.tasker_named_tasks n
+      join postrider.tasker_machine_states st using (state_machine_id)
+     where k.task_uuid = p_task_uuid and n.named_task_uuid = k.named_task_uuid and st.state = k.state;
+end $$;
+comment on function postrider.steps_set(uuid, uuid[], text, boolean, jsonb) is
+'Internal. What step_set does, for many steps of a task at once, in their order; none waits for a retry any more. With p_anew they have all their retries and no error. The caller holds the task''s row lock and decides whether it may.';
+
 create function postrider.task_derived_state(p_task_uuid uuid) returns text
 language sql stable set search_path = pg_catalog, pg_temp as $$
     with step as (
@@ -113,7 +156,11 @@ comment on function postrider.task_derived_state(uuid) is
 create function postrider.task_path(p_state_machine_id integer, p_from text, p_to text) returns text[]
 language plpgsql stable set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
-    v_path text[];
+    v_met    text[] := array[p_from];
+    v_before integer[] := '{0}'; -- from which of them each was met
+    v_at     integer := 1;
+    v_state  text;
+    v_path   text[] := '{}';
 begin
     if exists (select from postrider.tasker_machine_transitions a
                where a.state_machine_id = p_state_machine_id and a.from_state = p_from and a.to_state = p_to) then
@@ -124,22 +171,30 @@ begin
                 where a.state_machine_id = p_state_machine_id and a.from_state = p_from and a.to_state = 'evaluating_results') then
         return array['evaluating_results', p_to];
     end if;
-    with recursive walk as (
-        select array[a.to_state] as path
-          from postrider.tasker_machine_transitions a
-          join postrider.tasker_machine_states s on s.state_machine_id = a.state_machine_id and s.state = a.to_state
-         where a.state_machine_id = p_state_machine_id and a.from_state = p_from and s.kind = 'active'
-        union all
-        select w.path || a.to_state
-          from walk w
-          join postrider.tasker_machine_transitions a on a.state_machine_id = p_state_machine_id and a.from_state = w.path[cardinality(w.path)]
-          join postrider.tasker_machine_states s on s.state_machine_id = a.state_machine_id and s.state = a.to_state
-         where cardinality(w.path) < 5 and w.path[cardinality(w.path)] <> p_to
-           and (s.kind = 'active' or a.to_state = p_to) and a.to_state <> all (w.path) and a.to_state <> p_from
-    )
-    select w.path into v_path from walk w where w.path[cardinality(w.path)] = p_to
-     order by cardinality(w.path), w.path limit 1;
-    return v_path;
+    -- The nearer states first, each met once; of ways that are equally long, the first by the names of their states.
+    while v_at <= cardinality(v_met) loop
+        for v_state in
+            select a.to_state
+              from postrider.tasker_machine_transitions a
+              join postrider.tasker_machine_states s on s.state_machine_id = a.state_machine_id and s.state = a.to_state
+             where a.state_machine_id = p_state_machine_id and a.from_state = v_met[v_at]
+               and (s.kind = 'active' or a.to_state = p_to) and a.to_state <> all (v_met)
+             order by a.to_state
+        loop
+            v_met := v_met || v_state;
+            v_before := v_before || v_at;
+            if v_state = p_to then
+                v_at := cardinality(v_met);
+                while v_at > 1 loop
+                    v_path := v_met[v_at] || v_path;
+                    v_at := v_before[v_at];
+                end loop;
+                return v_path;
+            end if;
+        end loop;
+        v_at := v_at + 1;
+    end loop;
+    return null;
 end $$;
 comment on function postrider.task_path(integer, text, text) is
 'Internal. The states to pass through from one state to another, the last included: directly where the machine allows it, else by evaluating_results, else by the shortest way through active states. Null if there is none.';
@@ -395,7 +450,6 @@ create function postrider.cancel_task(p_task_uuid uuid, p_actor text, p_notes te
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     t      record;
-    v_step postrider.tasker_workflow_steps;
     v_why  jsonb := jsonb_strip_nulls(jsonb_build_object('action', 'cancel', 'actor', p_actor, 'notes', p_notes, 'reason', coalesce(p_notes, 'cancelled')));
 begin
     perform postrider.task_lock(p_task_uuid, null);
@@ -416,51 +470,20 @@ begin
         raise exception using errcode = '22023', message = format('postrider: task %s cannot go from %s to %s: %s', p_task_uuid, t.state,
             t.cancelled_state, postrider.task_machine_allows(t.state_machine_id, t.state));
     end if;
-    for v_step in select s.* from postrider.tasker_workflow_steps s
-                   where s.task_uuid = p_task_uuid and s.status not in ('complete', 'resolved_manually', 'cancelled') order by s.position loop
-        v_step.next_retry_at := null;
-        perform postrider.step_set(v_step, 'cancelled', v_why);
-    end loop;
+    perform postrider.steps_set(p_task_uuid, array(
+        select s.workflow_step_uuid from postrider.tasker_workflow_steps s
+         where s.task_uuid = p_task_uuid and s.status not in ('complete', 'resolved_manually', 'cancelled')), 'cancelled', false, v_why);
     perform postrider.task_move(p_task_uuid, t.cancelled_state, v_why);
     return true;
 end $$;
 comment on function postrider.cancel_task(uuid, text, text) is
 'Cancels a task and its steps that are not done. False if it had ended before, and nothing is changed. 55000 or 22023 if its machine knows no way to a cancelled state, P0002 for an unknown task.';
 
-create function postrider.worker_heartbeat(p_namespace text, p_worker text) returns void
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
-declare
-    v_namespace uuid;
-begin
-    select ns.task_namespace_uuid into v_namespace from postrider.tasker_task_namespaces ns where ns.name = p_namespace;
-    if not found then
-        raise exception using errcode = 'P0002', message = format('postrider: there is no namespace %s', coalesce(quote_literal(p_namespace), 'null')),
-            hint = 'A namespace is there once a template of it was applied: postrider template apply.';
-    end if;
-    if p_worker is null or octet_length(p_worker) not between 1 and 256 then
-        raise exception using errcode = '22023', message = format('postrider: the name of a worker is %s bytes, it must be 1 to 256', coalesce(octet_length(p_worker), 0));
-    end if;
-    update postrider.tasker_workers w set last_heartbeat_at = greatest(w.last_heartbeat_at, clock_timestamp())
-     where w.task_namespace_uuid = v_namespace and w.worker = p_worker;
-    if found then
-        return;
-    end if;
-    insert into postrider.tasker_workers as w (task_namespace_uuid, worker) values (v_namespace, p_worker)
-        on conflict (task_namespace_uuid, worker) do update set last_heartbeat_at = greatest(w.last_heartbeat_at, clock_timestamp());
-    -- Names come and go with processes, so a new one takes old ones along. It stays itself: the namespace has a worker.
-    delete from postrider.tasker_workers w
-     where w.task_namespace_uuid = v_namespace and w.worker in (
-           select o.worker from postrider.tasker_workers o
-            where o.task_namespace_uuid = v_namespace and o.last_heartbeat_at < clock_timestamp() - interval '30 days'
-            limit 100 for update skip locked);
-end $$;
-comment on function postrider.worker_heartbeat(text, text) is
-'For workers: says that a worker of a namespace is there. Once a minute is enough. While a namespace has workers and none was heard of, its stale tasks say worker_unavailable. A worker that is new removes those of the namespace that were not heard of for 30 days. P0002 for an unknown namespace.';
-
 revoke all on function postrider.task_lock(uuid, text) from public;
 revoke all on function postrider.step_lock(uuid, text) from public;
 revoke all on function postrider.step_waits_for(postrider.tasker_workflow_steps) from public;
 revoke all on function postrider.step_set(postrider.tasker_workflow_steps, text, jsonb) from public;
+revoke all on function postrider.steps_set(uuid, uuid[], text, boolean, jsonb) from public;
 revoke all on function postrider.task_derived_state(uuid) from public;
 revoke all on function postrider.task_path(integer, text, text) from public;
 revoke all on function postrider.task_follow_steps(uuid, boolean, jsonb) from public;
@@ -473,4 +496,3 @@ revoke all on function postrider.complete_step(uuid, jsonb) from public;
 revoke all on function postrider.fail_step(uuid, text, boolean, interval) from public;
 revoke all on function postrider.step_action(uuid, uuid, text, text, text, jsonb) from public;
 revoke all on function postrider.cancel_task(uuid, text, text) from public;
-revoke all on function postrider.worker_heartbeat(text, text) from public;

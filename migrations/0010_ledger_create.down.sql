@@ -1,11 +1,12 @@
 drop function postrider.get_next_ready_tasks(integer, text, integer, integer, integer, integer, integer);
+drop function postrider.first_candidates(timestamptz, text, integer, integer, integer, integer, integer, integer);
+drop function postrider.tasks_in_turn(uuid, integer, boolean, timestamptz, timestamptz, timestamptz, jsonb, timestamptz, integer);
+drop function postrider.task_is_fresh(postrider.tasker_tasks, timestamptz, jsonb, timestamptz);
 drop function postrider.task_candidates(timestamptz, text, integer, integer, integer, integer, integer);
+drop function postrider.task_weight(integer, timestamptz, timestamptz, integer);
 drop function postrider.get_ready_steps(uuid);
 drop function postrider.lifecycle_minutes(jsonb, text);
 drop function postrider.task_end_cycle(uuid, text[]);
 drop function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text);
 drop function postrider.task_template(text, text, text);
-drop function postrider.task_check_steps(jsonb);
-drop function postrider.step_number(jsonb, text, double precision, double precision, double precision);
-drop function postrider.step_dependencies(jsonb);
-drop function postrider.task_cycle(jsonb);
+drop function postrider.worker_heartbeat(text, text);

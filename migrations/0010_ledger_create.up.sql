@@ -1,103 +1,5 @@
 -- Creating tasks, and finding those that somebody should work on.
 
-create function postrider.task_cycle(p_steps jsonb) returns text[]
-language plpgsql immutable
--- Hash joins: a loop over the pairs of steps would be quick to begin, and slow to end where there is no cycle.
-set search_path = pg_catalog, pg_temp set enable_nestloop = off set enable_mergejoin = off set jit = off as $$
-declare
-    v_left jsonb; -- step -> what it depends on
-    v_gone text[];
-begin
-    -- Where every step comes after what it depends on, as nearly everybody writes them, there is no cycle.
-    if not exists (
-        with step as materialized (
-            select s.step->>'name' as name, s.step, s.n from jsonb_array_elements(p_steps) with ordinality s(step, n)
-        ), edge as materialized (
-            select s.n, d.name from step s cross join jsonb_array_elements_text(postrider.step_dependencies(s.step)) d(name)
-        )
-        select from edge e join step o on o.name = e.name where o.n >= e.n) then
-        return '{}';
-    end if;
-    select jsonb_object_agg(s->>'name', postrider.step_dependencies(s)) into v_left from jsonb_array_elements(p_steps) s;
-    -- What depends on nothing that is left is on no cycle …
-    loop
-        select array_agg(l.key) into v_gone
-          from jsonb_each(v_left) l
-         where not v_left ?| array(select jsonb_array_elements_text(l.value));
-        exit when v_gone is null;
-        v_left := v_left - v_gone;
-    end loop;
-    -- … nor what nothing that is left depends on.
-    loop
-        select array_agg(l.key) into v_gone
-          from jsonb_each(v_left) l
-         where l.key not in (select d from jsonb_each(v_left) o cross join jsonb_array_elements_text(o.value) d);
-        exit when v_gone is null;
-        v_left := v_left - v_gone;
-    end loop;
-    return array(select k from jsonb_object_keys(v_left) k order by k collate "C");
-end $$;
-comment on function postrider.task_cycle(jsonb) is 'Internal. The names of the steps (as create_task takes them) that depend on themselves over others, and of those between; empty if there are none.';
-
-create function postrider.step_dependencies(p_step jsonb) returns jsonb
-language sql immutable set search_path = pg_catalog, pg_temp as $$
-    select case jsonb_typeof(p_step->'dependencies') when 'array' then p_step->'dependencies' when 'string' then jsonb_build_array(p_step->'dependencies') else '[]' end
-        || case jsonb_typeof(p_step->'depends_on_step') when 'array' then p_step->'depends_on_step' when 'string' then jsonb_build_array(p_step->'depends_on_step') else '[]' end
-$$;
-comment on function postrider.step_dependencies(jsonb) is 'Internal. The names in dependencies and depends_on_step of a step as templates write it; each may be one name or a list.';
-
-create function postrider.step_number(p_step jsonb, p_key text, p_default double precision, p_least double precision, p_most double precision) returns double precision
-language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
-begin
-    if jsonb_typeof(p_step->p_key) is null or jsonb_typeof(p_step->p_key) = 'null' then
-        return p_default;
-    end if;
-    if jsonb_typeof(p_step->p_key) <> 'number' or (p_step->>p_key)::numeric not between p_least::numeric and p_most::numeric then
-        raise exception using errcode = '22023', message = format('postrider: step %s: %s is %s, it must be a number from %s to %s',
-            p_step->>'name', p_key, left((p_step->p_key)::text, 100), p_least, p_most);
-    end if;
-    return (p_step->>p_key)::numeric;
-end $$;
-comment on function postrider.step_number(jsonb, text, double precision, double precision, double precision) is 'Internal. A number of a step as templates write it, or the default; 22023 if it is none or out of range.';
-
-create function postrider.task_check_steps(p_steps jsonb) returns void
-language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
-declare
-    v_step  jsonb;
-    v_names jsonb;
-    v_bad   text;
-begin
-    if jsonb_typeof(p_steps) <> 'array' then
-        raise exception using errcode = '22023', message = format('postrider: steps are a JSON %s, they must be an array', jsonb_typeof(p_steps));
-    elsif jsonb_array_length(p_steps) > 5000 then
-        -- The event about a new task names its steps, and should fit a record of Kafka.
-        raise exception using errcode = '22023', message = format('postrider: there are %s steps, a task has at most 5000', jsonb_array_length(p_steps)),
-            hint = 'Make several tasks of it.';
-    end if;
-    select jsonb_object_agg(s->>'name', true) into v_names from jsonb_array_elements(p_steps) s where jsonb_typeof(s->'name') = 'string';
-    for v_step in select jsonb_array_elements(p_steps) loop
-        if jsonb_typeof(v_step) <> 'object' or jsonb_typeof(v_step->'name') is distinct from 'string' or v_step->>'name' = '' then
-            v_bad := format('%s has no name', left(v_step::text, 100));
-        elsif octet_length(v_step->>'name') > 256 then
-            v_bad := format('%s… has a name of %s bytes, the limit is 256', left(v_step->>'name', 50), octet_length(v_step->>'name'));
-        elsif exists (select from jsonb_array_elements(postrider.step_dependencies(v_step)) d where jsonb_typeof(d) <> 'string') then
-            v_bad := format('%s depends on %s, which are not names', v_step->>'name', left(postrider.step_dependencies(v_step)::text, 100));
-        else
-            select format('%s depends on %s, which is no step', v_step->>'name', d) into v_bad
-              from jsonb_array_elements_text(postrider.step_dependencies(v_step)) d
-             where not v_names ? d limit 1;
-        end if;
-        if v_bad is not null then
-            raise exception using errcode = '22023', message = 'postrider: step ' || v_bad;
-        end if;
-    end loop;
-    select s->>'name' into v_bad from jsonb_array_elements(p_steps) s group by 1 having count(*) > 1 limit 1;
-    if found then
-        raise exception using errcode = '22023', message = format('postrider: there are two steps %s', v_bad);
-    end if;
-end $$;
-comment on function postrider.task_check_steps(jsonb) is 'Internal. Raises 22023 naming what is wrong with steps as create_task takes them. A cycle is not: see task_cycle.';
-
 create function postrider.task_template(p_namespace text, p_name text, p_version text default null) returns uuid
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
@@ -185,9 +87,8 @@ begin
                case jsonb_typeof(s.step->'handler') when 'string' then s.step->>'handler'
                    when 'object' then coalesce(s.step->'handler'->>'name', s.step->'handler'->>'callable', s.step->'handler'->>'class') end,
                s.n - 1, array(select jsonb_array_elements_text(postrider.step_dependencies(s.step))),
-               postrider.step_number(s.step, 'max_retries', 3, 0, 1000000)::integer,
-               postrider.step_number(s.step, 'retry_base_seconds', 1, 0.001, 31536000),
-               postrider.step_number(s.step, 'retry_max_seconds', greatest(60, postrider.step_number(s.step, 'retry_base_seconds', 1, 0.001, 31536000)), 0.001, 31536000),
+               coalesce((s.step->>'max_retries')::integer, 3), coalesce((s.step->>'retry_base_seconds')::double precision, 1),
+               coalesce((s.step->>'retry_max_seconds')::double precision, greatest(60, (s.step->>'retry_base_seconds')::double precision)),
                s.step->'inputs', v_now, v_now, v_now
           from jsonb_array_elements(v_steps) with ordinality s(step, n)
         returning workflow_step_uuid
@@ -268,9 +169,18 @@ $$;
 comment on function postrider.get_ready_steps(uuid) is
 'The steps of a task whose turn it is: pending with all they depend on done, or waiting for a retry whose time has come; in the template''s order. None of a task that has ended or failed.';
 
+-- Without settings of its own, so that it is inlined; so every name is written with its schema.
+create function postrider.task_weight(p_priority integer, p_created_at timestamptz, p_now timestamptz, p_half_life integer) returns double precision
+language sql stable parallel safe as $$
+    select p_priority operator(pg_catalog.*) pg_catalog.power(0.5::double precision, least(greatest(
+        extract(epoch from p_now operator(pg_catalog.-) p_created_at) operator(pg_catalog./) 60 operator(pg_catalog./) p_half_life, 0), 1000)::double precision)
+$$;
+comment on function postrider.task_weight(integer, timestamptz, timestamptz, integer) is
+'Internal. What a priority weighs: halved with every p_half_life minutes since the task was created, a thousand times at most.';
+
 create function postrider.task_candidates(p_now timestamptz, p_namespace text, p_waiting_deps integer, p_waiting_retry integer,
     p_in_process integer, p_lifetime integer, p_half_life integer)
-returns table(task_uuid uuid, namespace text, template text, state text, kind text, priority integer, weight double precision, created_at timestamptz)
+returns table(task_uuid uuid, namespace text, template text, state text, begun boolean, priority integer, weight double precision, created_at timestamptz)
 language sql stable
 -- Hash joins: the tasks are many, or thought to be few; the states of the templates are few.
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_nestloop = off set enable_mergejoin = off set jit = off as $$
@@ -296,28 +206,147 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_nestlo
           from postrider.tasker_tasks k
          where k.ready_at <= p_now and coalesce(k.live, false) and coalesce(k.stale_flagged_at, 'infinity') = 'infinity'
     )
-    select k.task_uuid, b.namespace, b.template, k.state, b.kind, k.priority,
-           k.priority * power(0.5::double precision, least(greatest(extract(epoch from p_now - k.created_at) / 60 / p_half_life, 0), 1000)::double precision),
-           k.created_at
+    select k.task_uuid, b.namespace, b.template, k.state, b.kind <> 'initial', k.priority,
+           postrider.task_weight(k.priority, k.created_at, p_now, p_half_life), k.created_at
       from ready k
       join bound b using (named_task_uuid, state)
      where k.state_entered_at >= b.entered_since and k.began_at >= b.created_since
 $$;
 comment on function postrider.task_candidates(timestamptz, text, integer, integer, integer, integer, integer) is
-'Internal. Tasks with something to do that are not stale, with what they weigh; see get_next_ready_tasks. Times in minutes.';
+'Internal. All tasks with something to do that are not stale, with what they weigh; see get_next_ready_tasks. Times in minutes.';
+
+-- These two are inlined as well.
+create function postrider.task_is_fresh(p_task postrider.tasker_tasks, p_now timestamptz, p_stays jsonb, p_began_since timestamptz) returns boolean
+language sql stable as $$
+    select coalesce(p_task.live, false) and coalesce(p_task.resumed_at, p_task.created_at) operator(pg_catalog.>=) p_began_since
+           and p_task.state_entered_at operator(pg_catalog.>=) (p_now operator(pg_catalog.-)
+               pg_catalog.make_interval(mins => (p_stays operator(pg_catalog.->>) p_task.state)::pg_catalog.int4))
+$$;
+comment on function postrider.task_is_fresh(postrider.tasker_tasks, timestamptz, jsonb, timestamptz) is
+'Internal. Whether a task is not stale: p_stays says how many minutes it may be in each live state, p_began_since when it must have begun.';
+
+create function postrider.tasks_in_turn(p_named_task_uuid uuid, p_priority integer, p_newest_first boolean, p_after timestamptz, p_until timestamptz,
+    p_now timestamptz, p_stays jsonb, p_began_since timestamptz, p_limit integer)
+returns table(task_uuid uuid, state text, created_at timestamptz)
+language sql stable as $$
+    (select t.task_uuid, t.state, t.created_at from postrider.tasker_tasks t
+      where p_newest_first and t.priority operator(pg_catalog.>) 0 and t.ready_at operator(pg_catalog.<=) p_now and t.stale_flagged_at is null
+        and t.named_task_uuid operator(pg_catalog.=) p_named_task_uuid and t.priority operator(pg_catalog.=) p_priority
+        and t.created_at operator(pg_catalog.>) p_after and t.created_at operator(pg_catalog.<=) p_until and postrider.task_is_fresh(t, p_now, p_stays, p_began_since)
+      order by t.created_at desc, t.task_uuid limit p_limit)
+    union all
+    (select t.task_uuid, t.state, t.created_at from postrider.tasker_tasks t
+      where not p_newest_first and t.priority operator(pg_catalog.>) 0 and t.ready_at operator(pg_catalog.<=) p_now and t.stale_flagged_at is null
+        and t.named_task_uuid operator(pg_catalog.=) p_named_task_uuid and t.priority operator(pg_catalog.=) p_priority
+        and t.created_at operator(pg_catalog.>) p_after and t.created_at operator(pg_catalog.<=) p_until and postrider.task_is_fresh(t, p_now, p_stays, p_began_since)
+      order by t.created_at, t.task_uuid limit p_limit)
+    union all
+    (select t.task_uuid, t.state, t.created_at from postrider.tasker_tasks t
+      where not p_newest_first and t.priority operator(pg_catalog.<=) 0 and t.ready_at operator(pg_catalog.<=) p_now and t.stale_flagged_at is null
+        and t.named_task_uuid operator(pg_catalog.=) p_named_task_uuid and t.priority operator(pg_catalog.=) p_priority
+        and t.created_at operator(pg_catalog.>) p_after and t.created_at operator(pg_catalog.<=) p_until and postrider.task_is_fresh(t, p_now, p_stays, p_began_since)
+      order by t.created_at, t.task_uuid limit p_limit)
+$$;
+comment on function postrider.tasks_in_turn(uuid, integer, boolean, timestamptz, timestamptz, timestamptz, jsonb, timestamptz, integer) is
+'Internal. The first p_limit tasks of a template and a priority that have something to do and are not stale, created after p_after and until p_until.';
+
+create function postrider.first_candidates(p_now timestamptz, p_namespace text, p_waiting_deps integer, p_waiting_retry integer,
+    p_in_process integer, p_lifetime integer, p_half_life integer, p_limit integer)
+returns table(task_uuid uuid, namespace text, template text, state text, begun boolean, priority integer, weight double precision, created_at timestamptz)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_sort = off set enable_memoize = off set plan_cache_mode = force_generic_plan set jit = off as $$
+#variable_conflict use_column
+declare
+    -- What is older weighs as little as anything can, and a time to come no more than now.
+    v_ancient timestamptz := p_now - make_interval(mins => least(p_half_life::bigint * 1000, 525600000)::integer);
+begin
+    return query
+    with recursive template as materialized (
+        select n.named_task_uuid, ns.name as namespace, n.name as template, m.initial_state,
+               p_now - make_interval(mins => coalesce(
+                   postrider.lifecycle_minutes(n.configuration->'lifecycle', 'max_duration_minutes'),
+                   postrider.lifecycle_minutes(ns.lifecycle, 'max_duration_minutes'), p_lifetime)) as began_since,
+               (select jsonb_object_agg(st.state, coalesce(
+                           postrider.lifecycle_minutes(n.configuration->'lifecycle', 'max_' || st.state || '_minutes'),
+                           postrider.lifecycle_minutes(ns.lifecycle, 'max_' || st.state || '_minutes'),
+                           case st.state when 'waiting_for_dependencies' then p_waiting_deps
+                                         when 'waiting_for_retry' then p_waiting_retry
+                                         when 'steps_in_process' then p_in_process
+                                         else 1440 end))
+                  from postrider.tasker_machine_states st
+                 where st.state_machine_id = n.state_machine_id and st.kind in ('initial', 'active', 'waiting')) as stays
+          from postrider.tasker_named_tasks n
+          join postrider.tasker_task_namespaces ns on ns.task_namespace_uuid = n.task_namespace_uuid
+          join postrider.tasker_state_machines m on m.state_machine_id = n.state_machine_id
+         where p_namespace is null or ns.name = p_namespace
+    ), above as ( -- each priority by one step down the index
+        select m.named_task_uuid, (
+                   select k.priority from postrider.tasker_tasks k
+                    where k.ready_at is not null and k.stale_flagged_at is null and k.priority > 0 and k.named_task_uuid = m.named_task_uuid
+                    order by k.priority desc limit 1) as priority
+          from template m
+        union all
+        select a.named_task_uuid, (
+                   select k.priority from postrider.tasker_tasks k
+                    where k.ready_at is not null and k.stale_flagged_at is null and k.priority > 0 and k.named_task_uuid = a.named_task_uuid
+                      and k.priority < a.priority
+                    order by k.priority desc limit 1)
+          from above a where a.priority is not null
+    ), below as (
+        select m.named_task_uuid, (
+                   select k.priority from postrider.tasker_tasks k
+                    where k.ready_at is not null and k.stale_flagged_at is null and k.priority <= 0 and k.named_task_uuid = m.named_task_uuid
+                    order by k.priority desc limit 1) as priority
+          from template m
+        union all
+        select b.named_task_uuid, (
+                   select k.priority from postrider.tasker_tasks k
+                    where k.ready_at is not null and k.stale_flagged_at is null and k.priority <= 0 and k.named_task_uuid = b.named_task_uuid
+                      and k.priority < b.priority
+                    order by k.priority desc limit 1)
+          from below b where b.priority is not null
+    ), line as materialized (
+        select a.named_task_uuid, a.priority, s.newest_first, s.after, s.until
+          from above a
+         cross join (values (true, v_ancient, p_now), (false, p_now, 'infinity'::timestamptz), (false, '-infinity'::timestamptz, v_ancient)) s(newest_first, after, until)
+         where a.priority is not null
+        union all
+        select b.named_task_uuid, b.priority, false, '-infinity'::timestamptz, 'infinity'::timestamptz from below b where b.priority is not null
+    ), head as materialized (
+        -- A line whose first comes behind the firsts of so many others has none of those that are looked for.
+        select l.*, m.namespace, m.template, m.initial_state, m.began_since, m.stays
+          from template m
+          join line l on l.named_task_uuid = m.named_task_uuid
+         cross join lateral postrider.tasks_in_turn(l.named_task_uuid, l.priority, l.newest_first, l.after, l.until, p_now, m.stays, m.began_since, 1) t
+         order by postrider.task_weight(l.priority, t.created_at, p_now, p_half_life) desc, t.created_at, t.task_uuid
+         limit p_limit
+    )
+    select t.task_uuid, h.namespace, h.template, t.state, t.state <> h.initial_state, h.priority,
+           postrider.task_weight(h.priority, t.created_at, p_now, p_half_life), t.created_at
+      from head h
+     cross join lateral postrider.tasks_in_turn(h.named_task_uuid, h.priority, h.newest_first, h.after, h.until, p_now, h.stays, h.began_since, p_limit) t
+     order by 7 desc, t.created_at, t.task_uuid
+     limit p_limit;
+end $$;
+comment on function postrider.first_candidates(timestamptz, text, integer, integer, integer, integer, integer, integer) is
+'Internal. The p_limit tasks that task_candidates would put first, found without looking at the others: of each template and priority the tasks stand in the order of an index, and these lines are merged.';
 
 create function postrider.get_next_ready_tasks(p_limit integer default 10, p_namespace text default null,
     p_waiting_for_dependencies_minutes integer default 60, p_waiting_for_retry_minutes integer default 30,
     p_steps_in_process_minutes integer default 30, p_task_max_lifetime_hours integer default 24, p_priority_half_life_minutes integer default 60)
 returns table(task_uuid uuid, namespace_name text, task_name text, state text, priority integer, computed_priority double precision, ready_steps integer)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 #variable_conflict use_column
 declare
-    v_now   timestamptz := clock_timestamp();
-    v_found integer := 0;
-    v_ready integer;
-    v_bad   text;
-    c       record;
+    v_now    timestamptz := clock_timestamp();
+    v_given  uuid[] := '{}';
+    v_ready  integer;
+    v_many   boolean;
+    v_window integer;
+    v_seen   integer;
+    v_bad    text;
+    c        record;
 begin
     select format('%s is %s, it must be from %s to %s', a.name, coalesce(a.value::text, 'null'), a.least, a.most) into v_bad
       from (values ('p_limit', p_limit, 1, 10000),
@@ -330,37 +359,82 @@ begin
     if found then
         raise exception using errcode = '22023', message = 'postrider: ' || v_bad;
     end if;
-    -- Candidates in order, without locks; each is then locked and looked at again.
-    for c in
-        select * from postrider.task_candidates(v_now, p_namespace, p_waiting_for_dependencies_minutes, p_waiting_for_retry_minutes,
-            p_steps_in_process_minutes, p_task_max_lifetime_hours * 60, p_priority_half_life_minutes) q
-         order by q.weight desc, q.created_at, q.task_uuid
+    v_window := p_limit + 20;
+    -- A few that are due are gathered and sorted. Of many the first are looked for, and more of them as others turn
+    -- out to have these locked.
+    v_many := (select count(*) from (
+        select from postrider.tasker_named_tasks n
+         cross join lateral (select from postrider.tasker_tasks k where k.named_task_uuid = n.named_task_uuid and k.ready_at <= v_now
+                              order by k.ready_at limit 1001) d limit 1001) q) > 1000;
     loop
-        select k.state into state
-          from postrider.tasker_tasks k
-         where k.task_uuid = c.task_uuid and k.live and k.stale_flagged_at is null
-           for update skip locked;
-        continue when not found;
-        select count(*) into v_ready from postrider.get_ready_steps(c.task_uuid);
-        continue when v_ready = 0 and (c.kind <> 'initial' or state <> c.state);
-        task_uuid := c.task_uuid;
-        namespace_name := c.namespace;
-        task_name := c.template;
-        priority := c.priority;
-        computed_priority := c.weight;
-        ready_steps := v_ready;
-        return next;
-        v_found := v_found + 1;
-        exit when v_found >= p_limit;
+        v_seen := 0;
+        -- Candidates in order, without locks; each is then locked and looked at again.
+        for c in
+            select q.* from postrider.task_candidates(v_now, p_namespace, p_waiting_for_dependencies_minutes, p_waiting_for_retry_minutes,
+                p_steps_in_process_minutes, p_task_max_lifetime_hours * 60, p_priority_half_life_minutes) q where not v_many
+            union all
+            select q.* from postrider.first_candidates(v_now, p_namespace, p_waiting_for_dependencies_minutes, p_waiting_for_retry_minutes,
+                p_steps_in_process_minutes, p_task_max_lifetime_hours * 60, p_priority_half_life_minutes, v_window) q where v_many
+            order by weight desc, created_at, task_uuid
+        loop
+            v_seen := v_seen + 1;
+            continue when v_window > p_limit + 20 and c.task_uuid = any (v_given);
+            select k.state into state
+              from postrider.tasker_tasks k
+             where k.task_uuid = c.task_uuid and k.live and k.stale_flagged_at is null
+               for update skip locked;
+            continue when not found;
+            select count(*) into v_ready from postrider.get_ready_steps(c.task_uuid);
+            continue when v_ready = 0 and (c.begun or state <> c.state);
+            task_uuid := c.task_uuid;
+            namespace_name := c.namespace;
+            task_name := c.template;
+            priority := c.priority;
+            computed_priority := c.weight;
+            ready_steps := v_ready;
+            return next;
+            v_given := v_given || c.task_uuid;
+            if cardinality(v_given) >= p_limit then
+                return;
+            end if;
+        end loop;
+        exit when not v_many or v_seen < v_window;
+        v_window := v_window * 4;
     end loop;
 end $$;
 comment on function postrider.get_next_ready_tasks(integer, text, integer, integer, integer, integer, integer) is
 'For who hands out work: tasks that nobody has begun (initial state) or that have steps whose turn it is, locked for the caller''s transaction; what others have locked is skipped. First by computed_priority: priority halved with every p_priority_half_life_minutes since the task was created; then the oldest. Stale tasks are left out by the same rule as the detector''s (template before namespace before the parameters; other states 1440 minutes), so that they cannot drown the fresh ones.';
 
-revoke all on function postrider.task_cycle(jsonb) from public;
-revoke all on function postrider.step_dependencies(jsonb) from public;
-revoke all on function postrider.step_number(jsonb, text, double precision, double precision, double precision) from public;
-revoke all on function postrider.task_check_steps(jsonb) from public;
+create function postrider.worker_heartbeat(p_namespace text, p_worker text) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    v_namespace uuid;
+begin
+    select ns.task_namespace_uuid into v_namespace from postrider.tasker_task_namespaces ns where ns.name = p_namespace;
+    if not found then
+        raise exception using errcode = 'P0002', message = format('postrider: there is no namespace %s', coalesce(quote_literal(p_namespace), 'null')),
+            hint = 'A namespace is there once a template of it was applied: postrider template apply.';
+    end if;
+    if p_worker is null or octet_length(p_worker) not between 1 and 256 then
+        raise exception using errcode = '22023', message = format('postrider: the name of a worker is %s bytes, it must be 1 to 256', coalesce(octet_length(p_worker), 0));
+    end if;
+    update postrider.tasker_workers w set last_heartbeat_at = greatest(w.last_heartbeat_at, clock_timestamp())
+     where w.task_namespace_uuid = v_namespace and w.worker = p_worker;
+    if found then
+        return;
+    end if;
+    insert into postrider.tasker_workers as w (task_namespace_uuid, worker) values (v_namespace, p_worker)
+        on conflict (task_namespace_uuid, worker) do update set last_heartbeat_at = greatest(w.last_heartbeat_at, clock_timestamp());
+    -- Names come and go with processes, so a new one takes old ones along. It stays itself: the namespace has a worker.
+    delete from postrider.tasker_workers w
+     where w.task_namespace_uuid = v_namespace and w.worker in (
+           select o.worker from postrider.tasker_workers o
+            where o.task_namespace_uuid = v_namespace and o.last_heartbeat_at < clock_timestamp() - interval '30 days'
+            limit 100 for update skip locked);
+end $$;
+comment on function postrider.worker_heartbeat(text, text) is
+'For workers: says that a worker of a namespace is there. Once a minute is enough. While a namespace has workers and none was heard of, its stale tasks say worker_unavailable. A worker that is new removes those of the namespace that were not heard of for 30 days. P0002 for an unknown namespace.';
+
 revoke all on function postrider.task_template(text, text, text) from public;
 revoke all on function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text) from public;
 revoke all on function postrider.task_end_cycle(uuid, text[]) from public;
@@ -368,3 +442,8 @@ revoke all on function postrider.lifecycle_minutes(jsonb, text) from public;
 revoke all on function postrider.get_ready_steps(uuid) from public;
 revoke all on function postrider.get_next_ready_tasks(integer, text, integer, integer, integer, integer, integer) from public;
 revoke all on function postrider.task_candidates(timestamptz, text, integer, integer, integer, integer, integer) from public;
+revoke all on function postrider.task_weight(integer, timestamptz, timestamptz, integer) from public;
+revoke all on function postrider.task_is_fresh(postrider.tasker_tasks, timestamptz, jsonb, timestamptz) from public;
+revoke all on function postrider.tasks_in_turn(uuid, integer, boolean, timestamptz, timestamptz, timestamptz, jsonb, timestamptz, integer) from public;
+revoke all on function postrider.first_candidates(timestamptz, text, integer, integer, integer, integer, integer, integer) from public;
+revoke all on function postrider.worker_heartbeat(text, text) from public;

@@ -1,4 +1,176 @@
--- The part of JSON Schema that templates may use to say what their tasks take.
+-- What a task is made of is checked: its steps, by the rules and in the words of package relay/task, and its context,
+-- by the part of JSON Schema that templates may use.
+
+create function postrider.task_cycle(p_steps jsonb) returns text[]
+language plpgsql immutable
+-- Hash joins: a loop over the pairs of steps would be quick to begin, and slow to end where there is no cycle.
+set search_path = pg_catalog, pg_temp set enable_nestloop = off set enable_mergejoin = off set jit = off as $$
+declare
+    v_left jsonb; -- step -> what it depends on
+    v_gone text[];
+begin
+    -- Where every step comes after what it depends on, as nearly everybody writes them, there is no cycle.
+    if not exists (
+        with step as materialized (
+            select s.step->>'name' as name, s.step, s.n from jsonb_array_elements(p_steps) with ordinality s(step, n)
+        ), edge as materialized (
+            select s.n, d.name from step s cross join jsonb_array_elements_text(postrider.step_dependencies(s.step)) d(name)
+        )
+        select from edge e join step o on o.name = e.name where o.n >= e.n) then
+        return '{}';
+    end if;
+    select jsonb_object_agg(s->>'name', postrider.step_dependencies(s)) into v_left from jsonb_array_elements(p_steps) s;
+    -- What depends on nothing that is left is on no cycle …
+    loop
+        select array_agg(l.key) into v_gone
+          from jsonb_each(v_left) l
+         where not v_left ?| array(select jsonb_array_elements_text(l.value));
+        exit when v_gone is null;
+        v_left := v_left - v_gone;
+    end loop;
+    -- … nor what nothing that is left depends on.
+    loop
+        select array_agg(l.key) into v_gone
+          from jsonb_each(v_left) l
+         where l.key not in (select d from jsonb_each(v_left) o cross join jsonb_array_elements_text(o.value) d);
+        exit when v_gone is null;
+        v_left := v_left - v_gone;
+    end loop;
+    return array(select k from jsonb_object_keys(v_left) k order by k collate "C");
+end $$;
+comment on function postrider.task_cycle(jsonb) is 'Internal. The names of the steps (as create_task takes them) that depend on themselves over others, and of those between; empty if there are none.';
+
+create function postrider.step_dependencies(p_step jsonb) returns jsonb
+language sql immutable set search_path = pg_catalog, pg_temp as $$
+    select case jsonb_typeof(p_step->'dependencies') when 'array' then p_step->'dependencies' when 'string' then jsonb_build_array(p_step->'dependencies') else '[]' end
+        || case jsonb_typeof(p_step->'depends_on_step') when 'array' then p_step->'depends_on_step' when 'string' then jsonb_build_array(p_step->'depends_on_step') else '[]' end
+$$;
+comment on function postrider.step_dependencies(jsonb) is 'Internal. The names in dependencies and depends_on_step of a step as templates write it; each may be one name or a list.';
+
+create function postrider.json_words(p_value jsonb) returns text
+language sql immutable set search_path = pg_catalog, pg_temp as $$
+    select case jsonb_typeof(p_value)
+           when 'boolean' then p_value::text
+           when 'number' then 'the number ' || left(p_value::text, 160)
+           when 'string' then 'the text ' || to_json(left(p_value #>> '{}', 160))::text
+           when 'array' then 'a list'
+           when 'object' then 'a mapping'
+           else 'nothing' end
+$$;
+comment on function postrider.json_words(jsonb) is 'Internal. What a value is, for a message: the number 5, the text "a", a list.';
+
+create function postrider.step_problem(p_step jsonb, p_place integer, p_names jsonb) returns text
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+declare
+    v_path  text := format('steps[%s]', p_place);
+    v_known constant text[] := '{dependencies,depends_on_step,description,handler,inputs,max_retries,metadata,name,retry_base_seconds,retry_max_seconds}';
+    v_step  jsonb;
+    v_key   text;
+    v_value jsonb;
+    v_at    integer;
+begin
+    if jsonb_typeof(p_step) <> 'object' then
+        return format('%s: must be a mapping, lines of the form name: value, not %s', v_path, postrider.json_words(p_step));
+    end if;
+    for v_key in select k from jsonb_object_keys(p_step) k where k <> all (v_known) order by k loop
+        return format('%s.%s: unknown key; there are %s', v_path, left(v_key, 160), array_to_string(v_known, ', '));
+    end loop;
+    -- A key without a value is an unset one.
+    select coalesce(jsonb_object_agg(e.key, e.value), '{}') into v_step from jsonb_each(p_step) e where jsonb_typeof(e.value) <> 'null';
+
+    if not v_step ? 'name' then
+        return format('%s.name: is missing; add it', v_path);
+    end if;
+    foreach v_key in array array['name', 'description'] loop
+        v_value := v_step->v_key;
+        if jsonb_typeof(v_value) <> 'string' then
+            return format('%s.%s: must be a text, not %s', v_path, v_key, postrider.json_words(v_value))
+                   || case when jsonb_typeof(v_value) in ('number', 'boolean') then '; put it in quotes' else '' end;
+        end if;
+    end loop;
+    if octet_length(v_step->>'name') not between 1 and 256 then
+        return format('%s.name: must be a text of 1 to 256 bytes, it has %s', v_path, octet_length(v_step->>'name'));
+    elsif (p_names->>(v_step->>'name'))::integer < p_place then
+        return format('%s.name: a step %s is there already, in steps[%s]; give each its own name', v_path, left(v_step->>'name', 160), p_names->>(v_step->>'name'));
+    end if;
+
+    v_value := v_step->'handler';
+    if jsonb_typeof(v_value) not in ('string', 'object') then
+        return format('%s.handler: must be a text or a mapping, not %s', v_path, postrider.json_words(v_value));
+    elsif jsonb_typeof(v_value) = 'string' and octet_length(v_value #>> '{}') not between 1 and 256 then
+        return format('%s.handler: must be a text of 1 to 256 bytes or a mapping, it has %s', v_path, octet_length(v_value #>> '{}'));
+    elsif jsonb_typeof(v_step->'metadata') <> 'object' then
+        return format('%s.metadata: must be a mapping, not %s', v_path, postrider.json_words(v_step->'metadata'));
+    elsif v_step ? 'dependencies' and v_step ? 'depends_on_step' then
+        return format('%s.depends_on_step: says the same as dependencies; put all names there', v_path);
+    end if;
+    for v_key, v_value in select e.key, e.value from jsonb_each(v_step) e where e.key in ('dependencies', 'depends_on_step') loop
+        if v_key = 'depends_on_step' and jsonb_typeof(v_value) = 'string' then
+            v_value := jsonb_build_array(v_value); -- the older form, one name
+        elsif jsonb_typeof(v_value) <> 'array' then
+            return format('%s.%s: must be a list, not %s', v_path, v_key, postrider.json_words(v_value));
+        end if;
+        v_at := -1;
+        for v_value in select d.name from jsonb_array_elements(v_value) d(name) loop
+            v_at := v_at + 1;
+            if jsonb_typeof(v_value) <> 'string' then
+                return format('%s.%s[%s]: must be a text, not %s', v_path, v_key, v_at, postrider.json_words(v_value))
+                       || case when jsonb_typeof(v_value) in ('number', 'boolean') then '; put it in quotes' else '' end;
+            elsif not p_names ? (v_value #>> '{}') then
+                return format('%s.%s[%s]: unknown step %s; there are %s', v_path, v_key, v_at, left(v_value #>> '{}', 160),
+                              left((select string_agg(n.key, ', ' order by n.value::integer) from jsonb_each(p_names) n), 160));
+            end if;
+        end loop;
+        select d.name #>> '{}' into v_key from jsonb_array_elements(postrider.step_dependencies(v_step)) d(name) group by d.name having count(*) > 1 limit 1;
+        if found then
+            return format('%s.dependencies: %s is listed twice; keep one', v_path, v_key);
+        end if;
+    end loop;
+
+    v_value := v_step->'max_retries';
+    if v_value is not null and (jsonb_typeof(v_value) <> 'number' or v_value::text !~ '^[0-9]{1,4}$' or v_value::text::integer > 1000) then
+        return format('%s.max_retries: must be a whole number from 0 to 1000, not %s', v_path, postrider.json_words(v_value));
+    end if;
+    foreach v_key in array array['retry_base_seconds', 'retry_max_seconds'] loop
+        v_value := v_step->v_key;
+        if v_value is not null and (jsonb_typeof(v_value) <> 'number' or (v_value #>> '{}')::numeric not between 0.001 and 31536000) then
+            return format('%s.%s: must be a number of seconds from 0.001 to 31536000, not %s', v_path, v_key, postrider.json_words(v_value));
+        end if;
+    end loop;
+    if (v_step->>'retry_max_seconds')::numeric < (v_step->>'retry_base_seconds')::numeric then
+        return format('%s.retry_max_seconds: is %s, less than retry_base_seconds, which is %s', v_path, v_step->>'retry_max_seconds', v_step->>'retry_base_seconds');
+    end if;
+    return null;
+end $$;
+comment on function postrider.step_problem(jsonb, integer, jsonb) is
+'Internal. The first thing that is wrong with a step as templates write it, with its path; null if nothing is. p_names has the names of all steps and the place where each is first.';
+
+create function postrider.task_check_steps(p_steps jsonb) returns void
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+declare
+    v_names jsonb;
+    v_bad   text;
+begin
+    if jsonb_typeof(p_steps) <> 'array' then
+        raise exception using errcode = '22023', message = format('postrider: steps: must be a list, not %s', postrider.json_words(p_steps));
+    elsif jsonb_array_length(p_steps) > 5000 then
+        -- The event about a new task names its steps, and should fit a record of Kafka.
+        raise exception using errcode = '22023', message = format('postrider: steps: has %s steps; a task has at most 5000', jsonb_array_length(p_steps)),
+            hint = 'Make several tasks of it.';
+    end if;
+    select coalesce(jsonb_object_agg(s.name, s.place), '{}') into v_names
+      from (select s.step->>'name' as name, min(s.n) - 1 as place from jsonb_array_elements(p_steps) with ordinality s(step, n)
+             where jsonb_typeof(s.step->'name') = 'string' group by 1) s;
+    select b.problem into v_bad
+      from jsonb_array_elements(p_steps) with ordinality s(step, n)
+     cross join lateral (select postrider.step_problem(s.step, (s.n - 1)::integer, v_names) as problem offset 0) b
+     where b.problem is not null limit 1;
+    if found then
+        raise exception using errcode = '22023', message = 'postrider: ' || v_bad;
+    end if;
+end $$;
+comment on function postrider.task_check_steps(jsonb) is
+'Internal. Raises 22023 with the path and what is wrong with steps as create_task and templates have them. A cycle is not: see task_cycle.';
 
 create function postrider.task_schema_error(p_schema jsonb, p_value jsonb, p_path text) returns text
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
@@ -146,6 +318,11 @@ begin
 end $$;
 comment on function postrider.task_check_input(jsonb, jsonb) is 'Internal. Raises 22023 with the path and what was expected when a task''s context does not fit its template''s input_schema.';
 
+revoke all on function postrider.task_cycle(jsonb) from public;
+revoke all on function postrider.step_dependencies(jsonb) from public;
+revoke all on function postrider.json_words(jsonb) from public;
+revoke all on function postrider.step_problem(jsonb, integer, jsonb) from public;
+revoke all on function postrider.task_check_steps(jsonb) from public;
 revoke all on function postrider.task_schema_error(jsonb, jsonb, text) from public;
 revoke all on function postrider.task_schema_path(text, text) from public;
 revoke all on function postrider.task_check_input(jsonb, jsonb) from public;

@@ -45,9 +45,6 @@ declare
     v_cycle text[];
 begin
     perform postrider.task_check_steps(p_steps);
-    perform postrider.step_number(s.step, 'max_retries', 3, 0, 1000000), postrider.step_number(s.step, 'retry_base_seconds', 1, 0.001, 31536000),
-            postrider.step_number(s.step, 'retry_max_seconds', 60, 0.001, 31536000)
-    from jsonb_array_elements(p_steps) s(step);
     v_cycle := postrider.task_cycle(p_steps);
     if cardinality(v_cycle) > 0 then
         perform postrider.template_refuse(format('steps of %s wait for each other: %s', p_whose, array_to_string(v_cycle[1:20], ', ')));
@@ -305,13 +302,30 @@ comment on function postrider.apply_template(jsonb, jsonb) is
 create function postrider.apply_namespace(p_name text, p_lifecycle jsonb default null, p_description text default null) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_id uuid;
+    v_id      uuid;
+    v_unknown text;
+    v_live    text;
 begin
     if coalesce(p_name, '') !~ '^[A-Za-z0-9_.-]{1,128}$' then
         perform postrider.template_refuse(format('namespace %s must be 1 to 128 letters, digits, underscores, dots and hyphens', coalesce(quote_literal(left(p_name, 140)), 'null')));
     end if;
     if p_lifecycle is not null then
         perform postrider.template_check_lifecycle(p_lifecycle, 'namespace ' || p_name);
+        -- A misspelt state would be no limit, and nobody would know.
+        with known as materialized (
+            select distinct s.state from postrider.tasker_machine_states s
+            where s.kind in ('initial', 'active', 'waiting') and (s.state_machine_id = postrider.template_builtin() or s.state_machine_id in (
+                select n.state_machine_id from postrider.tasker_named_tasks n
+                join postrider.tasker_task_namespaces ns on ns.task_namespace_uuid = n.task_namespace_uuid where ns.name = p_name))
+        )
+        select (select string_agg('lifecycle.' || l.key, ', ' order by l.key) from jsonb_object_keys(p_lifecycle) l(key)
+                where l.key ~ '^max_.+_minutes$' and l.key <> 'max_duration_minutes' and substr(l.key, 5, length(l.key) - 12) not in (select k.state from known k)),
+               (select string_agg(k.state, ', ' order by k.state) from known k)
+        into v_unknown, v_live;
+        if v_unknown is not null then
+            perform postrider.template_refuse(format('namespace %s: %s: unknown state; its templates have %s', p_name, v_unknown, v_live),
+                'States of a template of its own are known once it was applied: postrider template apply.');
+        end if;
     end if;
     insert into postrider.tasker_task_namespaces as n (name, lifecycle, description)
     values (p_name, coalesce(p_lifecycle, '{}'), p_description)

@@ -20,7 +20,8 @@ create table postrider.tasker_detector (
     last_pass_stale integer,
     last_pass_batches integer,
     last_pass_dry_run boolean,
-    constraint tasker_detector_paused check ((paused_at is null) = (paused_by is null) and (paused_at is not null or resume_at is null))
+    constraint tasker_detector_paused check ((paused_at is null) = (paused_by is null) and (paused_at is not null or resume_at is null)),
+    constraint tasker_detector_times check (isfinite(paused_at) and isfinite(resume_at) and isfinite(last_pass_at))
 );
 comment on table postrider.tasker_detector is 'The switch of the detectors of stale tasks, and what the last pass did. One row, for all processes.';
 comment on column postrider.tasker_detector.only_row is 'Always true, so that there is one row.';
@@ -39,16 +40,19 @@ insert into postrider.tasker_detector default values;
 -- The next three are without settings of their own, so that they are inlined, and a query that has enough rows
 -- looks for no more of them. Who calls them switches off the plans that tempt the planner.
 
-create function postrider.lifecycle_templates()
+create function postrider.lifecycle_templates(p_after uuid default null, p_until uuid default null)
 returns table (named_task_uuid uuid, template jsonb, namespace jsonb)
 language sql stable as $$
     with recursive template as (
         select (select t.named_task_uuid from postrider.tasker_tasks t
                 where t.live and t.stale_flagged_at is null
+                  and t.named_task_uuid operator(pg_catalog.>) coalesce(p_after, '00000000-0000-0000-0000-000000000000')
+                  and t.named_task_uuid operator(pg_catalog.<=) coalesce(p_until, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
                 order by t.named_task_uuid, coalesce(t.resumed_at, t.created_at) limit 1) as named_task_uuid
         union all
         select (select t.named_task_uuid from postrider.tasker_tasks t
                 where t.live and t.stale_flagged_at is null and t.named_task_uuid operator(pg_catalog.>) p.named_task_uuid
+                  and t.named_task_uuid operator(pg_catalog.<=) coalesce(p_until, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
                 order by t.named_task_uuid, coalesce(t.resumed_at, t.created_at) limit 1)
         from template p where p.named_task_uuid is not null
     )
@@ -58,12 +62,12 @@ language sql stable as $$
     join postrider.tasker_task_namespaces ns on ns.task_namespace_uuid operator(pg_catalog.=) n.task_namespace_uuid
     offset 0
 $$;
-comment on function postrider.lifecycle_templates() is
-'Internal. The templates that have live tasks which are not flagged, with their lifecycle and that of their namespace. Each is found by one step down an index, however many tasks there are.';
+comment on function postrider.lifecycle_templates(uuid, uuid) is
+'Internal. The templates that have live tasks which are not flagged, with their lifecycle and that of their namespace; of those behind p_after and up to p_until, where these are not null. Each is found by one step down an index, however many tasks there are.';
 
 create function postrider.lifecycle_stays(
     p_share double precision, p_waiting_deps_threshold_minutes integer, p_waiting_retry_threshold_minutes integer,
-    p_steps_in_process_threshold_minutes integer)
+    p_steps_in_process_threshold_minutes integer, p_after uuid default null, p_until uuid default null)
 returns table (named_task_uuid uuid, state text, stay interval)
 language sql stable as $$
     select o.named_task_uuid, s.state,
@@ -74,7 +78,7 @@ language sql stable as $$
                             when 'waiting_for_retry' then p_waiting_retry_threshold_minutes
                             when 'steps_in_process' then p_steps_in_process_threshold_minutes
                             else 1440 end))
-    from postrider.lifecycle_templates() o
+    from postrider.lifecycle_templates(p_after, p_until) o
     cross join lateral (
         with recursive step as (
             select (select t.state from postrider.tasker_tasks t
@@ -89,18 +93,18 @@ language sql stable as $$
         )
         select p.state from step p where p.state is not null) s
 $$;
-comment on function postrider.lifecycle_stays(double precision, integer, integer, integer) is
+comment on function postrider.lifecycle_stays(double precision, integer, integer, integer, uuid, uuid) is
 'Internal. For each template and each state that has live tasks which are not flagged: how long they may stay there. The threshold of the template goes before that of its namespace, that before the parameter; 1440 minutes for the states that have none. p_share is the share of each threshold that is returned, 1 for the whole. It reads one task per template and state.';
 
-create function postrider.lifecycle_lifetimes(p_share double precision, p_task_max_lifetime_hours integer)
+create function postrider.lifecycle_lifetimes(p_share double precision, p_task_max_lifetime_hours integer, p_after uuid default null, p_until uuid default null)
 returns table (named_task_uuid uuid, lifetime interval)
 language sql stable as $$
     select o.named_task_uuid, p_share operator(pg_catalog.*) pg_catalog.make_interval(mins => coalesce(
         postrider.lifecycle_minutes(o.template, 'max_duration_minutes'), postrider.lifecycle_minutes(o.namespace, 'max_duration_minutes'),
         p_task_max_lifetime_hours operator(pg_catalog.*) 60))
-    from postrider.lifecycle_templates() o
+    from postrider.lifecycle_templates(p_after, p_until) o
 $$;
-comment on function postrider.lifecycle_lifetimes(double precision, integer) is
+comment on function postrider.lifecycle_lifetimes(double precision, integer, uuid, uuid) is
 'Internal. For each template that has live tasks which are not flagged: how old they may become.';
 
 create function postrider.near_stale_tasks(
@@ -173,6 +177,7 @@ set enable_memoize = off set plan_cache_mode = force_generic_plan set jit = off
 as $$
 declare
     v_now       timestamptz := clock_timestamp();
+    v_first     uuid;
     v_uuids     uuid[];
     v_more      uuid[];
     v_stale     postrider.tasker_stale_task[];
@@ -220,9 +225,17 @@ begin
                 limit p_batch_size - coalesce(cardinality(v_uuids), 0)) c;
         end if;
     else
+        -- Each call begins behind another template and goes around. So detectors that work at once seldom walk over
+        -- what the others have locked, or over what these just moved and no vacuum has removed.
+        select n.named_task_uuid into v_first from postrider.tasker_named_tasks n order by n.named_task_uuid
+        offset floor(random() * (select count(*) from postrider.tasker_named_tasks)) limit 1;
         select array_agg(c.task_uuid) into v_uuids from (
             select t.task_uuid
-            from postrider.lifecycle_stays(1, p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes, p_steps_in_process_threshold_minutes) b
+            from (select s.* from postrider.lifecycle_stays(1, p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes,
+                                                            p_steps_in_process_threshold_minutes, p_after => v_first) s
+                  union all
+                  select s.* from postrider.lifecycle_stays(1, p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes,
+                                                            p_steps_in_process_threshold_minutes, p_until => v_first) s) b
             cross join lateral (
                 select t.task_uuid from postrider.tasker_tasks t
                 where t.live and t.stale_flagged_at is null and t.named_task_uuid = b.named_task_uuid and t.state = b.state
@@ -233,7 +246,9 @@ begin
         if coalesce(cardinality(v_uuids), 0) < p_batch_size then
             select array_agg(c.task_uuid) into v_more from (
                 select t.task_uuid
-                from postrider.lifecycle_lifetimes(1, p_task_max_lifetime_hours) b
+                from (select l.* from postrider.lifecycle_lifetimes(1, p_task_max_lifetime_hours, p_after => v_first) l
+                      union all
+                      select l.* from postrider.lifecycle_lifetimes(1, p_task_max_lifetime_hours, p_until => v_first) l) b
                 cross join lateral (
                     select t.task_uuid from postrider.tasker_tasks t
                     where t.live and t.stale_flagged_at is null and t.named_task_uuid = b.named_task_uuid
@@ -305,7 +320,7 @@ begin
                       else coalesce(l.age_of_template, l.age_of_namespace, p_task_max_lifetime_hours * 60) end as threshold,
                  case when x.by_state then case when l.of_template is not null then 'template' when l.of_namespace is not null then 'namespace' else 'default' end
                       else case when l.age_of_template is not null then 'template' when l.age_of_namespace is not null then 'namespace' else 'default' end end as source,
-                 least(floor(extract(epoch from v_now - t.state_entered_at) / 60), 2147483647)::integer as minutes,
+                 least(greatest(floor(extract(epoch from v_now - t.state_entered_at) / 60), -2147483648), 2147483647)::integer as minutes,
                  case when coalesce(n.no_worker, false) then 'worker_unavailable' else 'staleness_timeout' end::postrider.dlq_reason as reason,
                  n.action <> 'manual_review' and n.auto_fail and coalesce(p_auto_transition_to_error, true) and n.failed_kind is not null
                      and exists (select from postrider.tasker_machine_transitions a
@@ -371,7 +386,7 @@ begin
             select c.letter_event_id, 'task', v_settings.dlq_topic, convert_to(c.task_uuid::text, 'UTF8'),
                    case when octet_length(p.payload) <= v_limit then p.payload
                         else postrider.task_letter_payload(convert_from(p.payload, 'UTF8')::jsonb, v_limit) end,
-                   postrider.task_event_headers(c.letter_event_id, 'postrider.task.dead_lettered.v1', c.namespace_name, c.task_name, c.task_uuid, v_now),
+                   postrider.task_letter_headers(c.letter_event_id, c.letter_id, c.namespace_name, c.task_name, c.task_uuid, v_now),
                    c.letter_id
             from unnest(v_stale) c
             join postrider.tasker_tasks t on t.task_uuid = c.task_uuid
@@ -415,9 +430,9 @@ Thresholds: of the template (configuration->lifecycle), else of the namespace (l
 
 action_taken: move_to_dlq (moved to the failed state of the machine, and a dead letter), transition_to_error (moved, no letter), manual_review (stays, and a dead letter), flag (stays, no letter). What stays is flagged and not found again before its next transition. The p_auto_ and p_reason_ parameters only take away from what templates say. moved_to_dlq and transition_success say what was done, and are false in a dry run. The change, its lifecycle events and the dead letters are one transaction, that of the caller.';
 
-revoke all on function postrider.lifecycle_templates() from public;
-revoke all on function postrider.lifecycle_stays(double precision, integer, integer, integer) from public;
-revoke all on function postrider.lifecycle_lifetimes(double precision, integer) from public;
+revoke all on function postrider.lifecycle_templates(uuid, uuid) from public;
+revoke all on function postrider.lifecycle_stays(double precision, integer, integer, integer, uuid, uuid) from public;
+revoke all on function postrider.lifecycle_lifetimes(double precision, integer, uuid, uuid) from public;
 revoke all on function postrider.near_stale_tasks(double precision, integer, integer, integer, integer, integer) from public;
 revoke all on function postrider.detect_and_transition_stale_tasks(boolean, integer, integer, integer, integer, integer, integer, boolean, boolean, boolean, boolean, boolean) from public;
 revoke all on function postrider.task_letter_payload(jsonb, integer) from public;

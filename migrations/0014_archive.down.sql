@@ -24,7 +24,6 @@ from postrider.tasker_workflow_step_transitions_archive;
 drop view postrider.v_archive_statistics;
 drop view postrider.tasker_all_tasks;
 drop function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid);
-drop function postrider.task_final_state(uuid, text, boolean);
 drop function postrider.dlq_task_closed(uuid, text[]);
 drop table postrider.tasker_archive_statistics;
 drop table postrider.tasker_workflow_step_transitions_archive;

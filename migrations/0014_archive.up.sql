@@ -22,8 +22,8 @@ create index tasker_tasks_archive_idempotency on postrider.tasker_tasks_archive 
 comment on index postrider.tasker_tasks_archive_idempotency is 'The key of a task stays taken while the task is archived: create_task asks here, too.';
 create index tasker_tasks_archive_order on postrider.tasker_tasks_archive (archived_at, task_uuid);
 comment on index postrider.tasker_tasks_archive_order is 'Listing, newest first.';
-create index tasker_tasks_archive_template on postrider.tasker_tasks_archive (namespace_name, task_name, archived_at, task_uuid);
-comment on index postrider.tasker_tasks_archive_template is 'Listing of a namespace or a template.';
+create index tasker_tasks_archive_listed on postrider.tasker_tasks_archive (namespace_name, task_name, final_state, archived_at, task_uuid);
+comment on index postrider.tasker_tasks_archive_listed is 'Lists of a namespace, a template or a final state, however few tasks those have.';
 
 create table postrider.tasker_workflow_steps_archive (
     like postrider.tasker_workflow_steps including comments,
@@ -94,21 +94,6 @@ $$;
 comment on function postrider.dlq_task_closed(uuid, text[]) is
 'Whether nobody needs a task any more because of its dead letters: each of these is recorded, and no investigation of the task is pending. False when in doubt. This is how the archiver asks without knowing the tables of investigations.';
 
-create function postrider.task_final_state(p_named_task_uuid uuid, p_state text, p_dead_lettered boolean) returns text
-language sql stable parallel safe set search_path = pg_catalog, pg_temp as $$
-    select case when p_state = m.cancelled_state then 'cancelled'
-                when p_dead_lettered then 'dlq_resolved'
-                when s.kind = 'failed' or p_state in (m.failed_state, m.dead_letter_state, m.archived_state) then 'error'
-                else 'complete' end
-    from postrider.tasker_named_tasks n
-    join postrider.tasker_state_machines m on m.state_machine_id = n.state_machine_id
-    left join postrider.tasker_machine_states s on s.state_machine_id = m.state_machine_id and s.state = p_state
-    where n.named_task_uuid = p_named_task_uuid
-$$;
-comment on function postrider.task_final_state(uuid, text, boolean) is
-'The archive policy that a task of this template falls under which ended in this state: cancelled; dlq_resolved, if it was ever dead-lettered and was not cancelled; error, if it failed; complete for any other end.';
-revoke all on function postrider.task_final_state(uuid, text, boolean) from public;
-
 -- The walk goes along tasker_tasks_ended, whatever the statistics say: they are wrong after a bulk load.
 create function postrider.archive_completed_tasks(
     p_retention_days integer default 30,
@@ -136,6 +121,9 @@ declare
     v_moves  integer[];
     v_letters integer[];
     v_moved  integer;
+    v_walk   bigint := greatest(10 * p_batch_size::bigint, 10000);
+    v_end_entered timestamptz;
+    v_end_task    uuid;
 begin
     if p_retention_days is null or p_retention_days < 0 then
         raise exception using errcode = '22023', message = format('postrider: p_retention_days is %s, it must not be negative', coalesce(p_retention_days::text, 'null'));
@@ -148,24 +136,46 @@ begin
     end if;
     v_cutoff := v_began - make_interval(days => p_retention_days);
 
-    -- Candidates are found without locks, so that a long walk past what must stay keeps nobody waiting.
-    select array_agg(c.task_uuid order by c.state_entered_at, c.task_uuid),
-           array_agg(c.final_state order by c.state_entered_at, c.task_uuid),
-           array_agg(c.sort_key order by c.state_entered_at, c.task_uuid),
-           array_agg(c.letters order by c.state_entered_at, c.task_uuid), max(c.state_entered_at)
-    into v_found, v_finals, v_moves, v_letters, last_entered
-    from (select t.task_uuid, t.state_entered_at, t.sort_key, cardinality(t.dead_letters) as letters, f.final_state
+    -- Candidates are found without locks, so that a walk past what must stay keeps nobody waiting; and a call looks at
+    -- so many tasks and no more, so that no number of those makes it long. What is walked over is read as it is needed.
+    with walked as materialized (
+        select t.task_uuid, t.named_task_uuid, t.state, t.state_entered_at, t.sort_key, t.dead_letters
           from postrider.tasker_tasks t
-          cross join lateral (select postrider.task_final_state(t.named_task_uuid, t.state, cardinality(t.dead_letters) > 0) as final_state offset 0) f
-          where not t.live and t.state_entered_at < v_cutoff
-            and (t.state_entered_at, t.task_uuid) > (coalesce(p_after_entered, '-infinity'), coalesce(p_after_task, '00000000-0000-0000-0000-000000000000'))
-            and case f.final_state when 'cancelled' then p_archive_cancelled when 'dlq_resolved' then p_archive_dlq_resolved
-                                   when 'error' then p_archive_failed else p_archive_completed end
-            and postrider.dlq_task_closed(t.task_uuid, t.dead_letters)
-          order by t.state_entered_at, t.task_uuid
-          limit p_batch_size) c;
-    more := coalesce(cardinality(v_found), 0) = p_batch_size;
+         where not t.live and t.state_entered_at < v_cutoff
+           and (t.state_entered_at, t.task_uuid) > (coalesce(p_after_entered, '-infinity'), coalesce(p_after_task, '00000000-0000-0000-0000-000000000000'))
+         order by t.state_entered_at, t.task_uuid
+         limit v_walk
+    ), found as materialized (
+        select w.task_uuid, w.state_entered_at, w.sort_key, cardinality(w.dead_letters) as letters, f.final_state
+          from walked w
+         cross join lateral (
+            select case when w.state = m.cancelled_state then 'cancelled'
+                        when cardinality(w.dead_letters) > 0 then 'dlq_resolved'
+                        when s.kind = 'failed' or w.state in (m.failed_state, m.dead_letter_state, m.archived_state) then 'error'
+                        else 'complete' end as final_state
+              from postrider.tasker_named_tasks n
+              join postrider.tasker_state_machines m on m.state_machine_id = n.state_machine_id
+              left join postrider.tasker_machine_states s on s.state_machine_id = m.state_machine_id and s.state = w.state
+             where n.named_task_uuid = w.named_task_uuid offset 0) f
+         where case f.final_state when 'cancelled' then p_archive_cancelled when 'dlq_resolved' then p_archive_dlq_resolved
+                                  when 'error' then p_archive_failed else p_archive_completed end
+           and postrider.dlq_task_closed(w.task_uuid, w.dead_letters)
+         limit p_batch_size
+    )
+    select array_agg(f.task_uuid order by f.state_entered_at, f.task_uuid),
+           array_agg(f.final_state order by f.state_entered_at, f.task_uuid),
+           array_agg(f.sort_key order by f.state_entered_at, f.task_uuid),
+           array_agg(f.letters order by f.state_entered_at, f.task_uuid), max(f.state_entered_at),
+           case when count(*) < p_batch_size then (select w.state_entered_at from walked w offset v_walk - 1) end,
+           case when count(*) < p_batch_size then (select w.task_uuid from walked w offset v_walk - 1) end
+    into v_found, v_finals, v_moves, v_letters, last_entered, v_end_entered, v_end_task
+    from found f;
     last_task := v_found[cardinality(v_found)];
+    more := coalesce(cardinality(v_found), 0) = p_batch_size or v_end_task is not null;
+    if v_end_task is not null then
+        last_entered := v_end_entered;
+        last_task := v_end_task;
+    end if;
 
     if p_dry_run then
         v_tasks := coalesce(v_found, '{}');
@@ -263,7 +273,7 @@ begin
     return next;
 end $$;
 comment on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid) is
-'Moves tasks that ended (or failed and were left alone) more than p_retention_days days ago into the archive, the longest ended first, at most p_batch_size of them in this transaction, and tells of each by an event. A task with a pending investigation, or with a dead letter that is not recorded yet, stays. A dry run counts what one call would move and locks nothing. Which ends count is said by the policies: completed, failed, cancelled, dlq_resolved (dead-lettered once, each investigation closed). more says that the batch was full; given as p_after_entered and p_after_task, last_entered and last_task let the next call go on behind this one without walking over what stays.';
+'Moves tasks that ended (or failed and were left alone) more than p_retention_days days ago into the archive, the longest ended first, at most p_batch_size of them in this transaction, and tells of each by an event. A task with a pending investigation, or with a dead letter that is not recorded yet, stays. A dry run counts what one call would move and locks nothing. Which ends count is said by the policies: completed, failed, cancelled, dlq_resolved (dead-lettered once, each investigation closed). more says that the batch was full, or that ten times as many tasks (and at least 10000) were looked at, and that there may be more behind them; given as p_after_entered and p_after_task, last_entered and last_task let the next call go on behind this one without walking over what stays.';
 revoke all on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid) from public;
 
 create view postrider.tasker_all_tasks as

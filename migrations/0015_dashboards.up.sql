@@ -39,9 +39,10 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
         where m.kind in ('initial', 'active', 'waiting')
     ), thresholds as materialized (
         select g.named_task_uuid, g.state,
-               statement_timestamp() - make_interval(mins => g.stay) as stay_since, statement_timestamp() - 0.8 * make_interval(mins => g.stay) as stay_warned,
-               statement_timestamp() - make_interval(mins => g.life) as life_since, statement_timestamp() - 0.8 * make_interval(mins => g.life) as life_warned
+               statement_timestamp() - make_interval(mins => g.stay) as stay_since, statement_timestamp() - w.share * make_interval(mins => g.stay) as stay_warned,
+               statement_timestamp() - make_interval(mins => g.life) as life_since, statement_timestamp() - w.share * make_interval(mins => g.life) as life_warned
         from given g
+        cross join (select t.warn_percent / 100.0::double precision as share from postrider.tasker_settings t) w
     ), counted as (
         select t.state, count(*) as tasks, sum(date_part('epoch', statement_timestamp()) - date_part('epoch', t.state_entered_at)) as seconds,
                min(t.state_entered_at) as since,
@@ -74,7 +75,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
     from counted c
 $$;
 comment on function postrider.task_staleness_now(integer, integer, integer, integer) is
-'The figures of v_task_staleness_monitoring, counted now over every live task, with the defaults of thresholds given. With a million live tasks it takes about a second.';
+'The figures of v_task_staleness_monitoring, counted now over every live task, with the defaults of thresholds given and the warn_percent of tasker_settings. With a million live tasks it takes about a second.';
 revoke all on function postrider.task_staleness_now(integer, integer, integer, integer) from public;
 
 create function postrider.dlq_retry_numbers() returns table(dlq_reason postrider.dlq_reason, requeued bigint, avg_retries double precision)
@@ -148,7 +149,7 @@ with summary as materialized (
 )
 select f.* from figures f order by f.stale_over_1h desc, f.current_state;
 comment on view postrider.v_task_staleness_monitoring is
-'Live tasks by state: how many, how long they have been in it, and how many for more than an hour or a day. warning counts those past 80 % of a threshold of theirs (of the state, or of their lifetime) and not past one; stale those past one. top_stale_tasks are the hundred longest stays of more than an hour, the longest first. as_of says when it was counted: at most five minutes ago.';
+'Live tasks by state: how many, how long they have been in it, and how many for more than an hour or a day. warning counts those past so much of a threshold of theirs as tasker_settings.warn_percent says (of the state, or of their lifetime) and not past one; stale those past one. top_stale_tasks are the hundred longest stays of more than an hour, the longest first. as_of says when it was counted: at most five minutes ago.';
 
 drop index postrider.dlq_entry_reason;
 create index dlq_entry_dashboard on postrider.dlq_entry (dlq_reason, dlq_timestamp) include (resolution_status);

@@ -13,6 +13,7 @@ create table postrider.tasker_undelivered_events (
     detail        text not null,
     noted_at      timestamptz not null default clock_timestamp(),
     tried_at      timestamptz not null default clock_timestamp(),
+    constraint tasker_undelivered_events_times check (isfinite(noted_at) and isfinite(tried_at)),
     primary key (event_id, episode)
 );
 comment on table postrider.tasker_undelivered_events is
@@ -172,7 +173,6 @@ create function postrider.retry_task(p_task_uuid uuid, p_actor text default null
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     t       record;
-    v_step  postrider.tasker_workflow_steps;
     v_event uuid;
 begin
     select k.state, m.initial_state, m.retryable_states, m.name as machine into t
@@ -190,15 +190,11 @@ begin
             message = format('postrider: task %s is %s and cannot be retried: machine %s retries from %s', p_task_uuid, t.state, t.machine,
                              coalesce(nullif(array_to_string(t.retryable_states, ', '), ''), 'no state'));
     end if;
-    for v_step in select s.* from postrider.tasker_workflow_steps s
-                   where s.task_uuid = p_task_uuid and s.status not in ('complete', 'resolved_manually')
-                     and (s.status <> 'pending' or s.retry_count > 0 or s.last_error is not null)
-                   order by s.position loop
-        v_step.retry_count := 0;
-        v_step.next_retry_at := null;
-        v_step.last_error := null;
-        perform postrider.step_set(v_step, 'pending', jsonb_build_object('action', 'retry_task', 'actor', p_actor, 'reason', 'the task is retried'));
-    end loop;
+    perform postrider.steps_set(p_task_uuid, array(
+        select s.workflow_step_uuid from postrider.tasker_workflow_steps s
+         where s.task_uuid = p_task_uuid and s.status not in ('complete', 'resolved_manually')
+           and (s.status <> 'pending' or s.retry_count > 0 or s.last_error is not null)), 'pending', true,
+        jsonb_build_object('action', 'retry_task', 'actor', p_actor, 'reason', 'the task is retried'));
     update postrider.tasker_tasks k set retry_count = k.retry_count + 1 where k.task_uuid = p_task_uuid;
     perform postrider.task_move(p_task_uuid, t.initial_state, jsonb_build_object('actor', p_actor, 'reason', 'retry'));
     v_event := postrider.task_start_event(p_task_uuid);

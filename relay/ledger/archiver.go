@@ -25,7 +25,8 @@ type ArchiverConfig struct {
 	// RetentionDays is for how many days an ended task stays live; 0 archives each in the next pass. Defaults
 	// to 0.
 	RetentionDays int
-	// BatchSize is how many tasks go in one transaction, 1 to 100000. Defaults to 1000.
+	// BatchSize is how many tasks go between two rests, 1 to 100000, in transactions of at most
+	// MaxArchiveTransaction. Defaults to 1000.
 	BatchSize int
 	// Pause is the rest between two batches, so that a long pass leaves the database to others. Defaults to
 	// 100ms.

@@ -16,7 +16,7 @@ func newArchiverMetrics(reg prometheus.Registerer) *archiverMetrics {
 		archived: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_tasks_archived_total",
 			Help: "Tasks moved into the archive, by final_state: complete, error, cancelled, dlq_resolved."}, []string{"final_state"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "postrider_archive_duration_seconds",
-			Help: "Time to archive one batch.", Buckets: prometheus.ExponentialBuckets(0.005, 2, 14)}),
+			Help: "Time of one transaction of the archiver, which moves up to 250 tasks.", Buckets: prometheus.ExponentialBuckets(0.005, 2, 14)}),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "postrider_archive_failures_total",
 			Help: "Passes of the archiver that failed; what they had moved until then stays moved."}),
 		dashboards: prometheus.NewCounter(prometheus.CounterOpts{Name: "postrider_dashboard_failures_total",

@@ -90,10 +90,15 @@ func archiveFor(t *testing.T, f *fakeArchive, d time.Duration, change func(*Arch
 func TestArchiverGoesOnUntilNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeArchive{tasks: 2500, took: time.Second}
+		f := &fakeArchive{tasks: 2500, took: 250 * time.Millisecond}
 		var log bytes.Buffer
 		reg := archiveFor(t, f, 50*time.Hour-time.Second, func(c *ArchiverConfig) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-		want := []time.Duration{1 * time.Second, 2100 * time.Millisecond, 3200 * time.Millisecond, 24*time.Hour + time.Second, 48*time.Hour + time.Second}
+		// Four transactions are a batch; the last of the first pass is empty, as those of the later passes are.
+		var want []time.Duration
+		for n := range 11 {
+			want = append(want, time.Duration(n+1)*250*time.Millisecond+time.Duration(n/4)*100*time.Millisecond)
+		}
+		want = append(want, 24*time.Hour+250*time.Millisecond, 48*time.Hour+250*time.Millisecond)
 		if len(f.times) != len(want) {
 			t.Fatalf("batches at %v, want %v", f.times, want)
 		}
@@ -103,7 +108,7 @@ func TestArchiverGoesOnUntilNothingIsLeft(t *testing.T) {
 			}
 		}
 		for i, s := range f.calls {
-			if s.RetentionDays != 30 || s.BatchSize != 1000 || s.DryRun || s.Policies != DefaultArchivePolicies() || (s.After == nil) != (i == 0 || i > 2) {
+			if s.RetentionDays != 30 || s.BatchSize != MaxArchiveTransaction || s.DryRun || s.Policies != DefaultArchivePolicies() || (s.After == nil) != (i == 0 || i > 10) {
 				t.Errorf("batch %d is %+v", i, s)
 			}
 		}
@@ -148,7 +153,7 @@ func TestArchiverTriesAgain(t *testing.T) {
 		reg := archiveFor(t, f, 20*time.Hour, nil)
 		// The second batch fails, and again after one minute, a minute and a half …; then all goes on from the
 		// beginning: what was moved stays moved.
-		if len(f.calls) != 8 || f.calls[6].After != nil || f.times[6] > 20*time.Minute || f.tasks != 0 {
+		if len(f.calls) != 16 || f.calls[6].After != nil || f.times[6] > 20*time.Minute || f.tasks != 0 {
 			t.Errorf("batches at %v, %d tasks left", f.times, f.tasks)
 		}
 		if n := testutil.ToFloat64(counter(t, reg, "postrider_archive_failures_total")); n != 5 {
@@ -194,8 +199,8 @@ func TestArchiverStopsInTheMiddle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeArchive{tasks: 1_000_000, took: time.Second}
 		reg := archiveFor(t, f, 9500*time.Millisecond, func(c *ArchiverConfig) { c.Pause = 2 * time.Second })
-		if len(f.calls) != 3 {
-			t.Errorf("%d batches in nine and a half seconds", len(f.calls))
+		if len(f.calls) != 7 { // four, a rest of two seconds, three
+			t.Errorf("%d transactions in nine and a half seconds", len(f.calls))
 		}
 		if n := testutil.ToFloat64(counter(t, reg, "postrider_archive_failures_total")); n != 0 {
 			t.Errorf("a stop counts as %v failures", n)

@@ -27,7 +27,7 @@ func DefaultArchivePolicies() ArchivePolicies {
 	return ArchivePolicies{Completed: true, Failed: true, DLQResolved: true}
 }
 
-// ArchiveStep is one batch to archive.
+// ArchiveStep is what one transaction is to archive.
 type ArchiveStep struct {
 	RetentionDays int
 	BatchSize     int
@@ -47,7 +47,7 @@ type TaskPlace struct {
 // ArchivedBatch is what one batch moved, or would have moved.
 type ArchivedBatch struct {
 	Archived
-	// More says that the batch was full; Last is where the next one goes on.
+	// More says that there may be more behind Last, where the next one goes on.
 	More bool
 	Last *TaskPlace
 }
@@ -102,7 +102,8 @@ type ArchiveStore interface {
 type ArchiveOptions struct {
 	// RetentionDays is for how many days an ended task stays live; 0 archives each at once. Defaults to 0.
 	RetentionDays int
-	// BatchSize is how many tasks go in one transaction, 1 to 100000. Defaults to 1000.
+	// BatchSize is how many tasks go between two rests, 1 to 100000, in transactions of at most
+	// MaxArchiveTransaction. Defaults to 1000.
 	BatchSize int
 	// Policies say which ends count. Defaults to DefaultArchivePolicies, if nil.
 	Policies *ArchivePolicies
@@ -140,14 +141,20 @@ func Archive(ctx context.Context, store ArchiveStore, o ArchiveOptions) (Archive
 	return archive(ctx, store, o, func(Archived, time.Duration) {})
 }
 
+// MaxArchiveTransaction is how many tasks go in one transaction at most. What others commit waits until all that the
+// archiver has written to the log before is on disk, so a transaction is small, however large a batch is.
+const MaxArchiveTransaction = 250
+
 // batchTimeout bounds what a batch waits for a database that does not answer at all. It is more than the
 // database's own statement_timeout.
 const batchTimeout = 65 * time.Second
 
-// archive calls each with what each batch moved and how long it took.
+// archive calls each with what each transaction moved and how long it took.
 func archive(ctx context.Context, store ArchiveStore, o ArchiveOptions, each func(Archived, time.Duration)) (total Archived, err error) {
-	step := ArchiveStep{RetentionDays: o.RetentionDays, BatchSize: o.BatchSize, Policies: *o.Policies, DryRun: o.DryRun}
+	step := ArchiveStep{RetentionDays: o.RetentionDays, Policies: *o.Policies, DryRun: o.DryRun}
+	left := o.BatchSize // of the batch
 	for {
+		step.BatchSize = min(left, MaxArchiveTransaction)
 		began := time.Now()
 		bounded, cancel := context.WithTimeout(ctx, batchTimeout)
 		got, err := store.ArchiveBatch(bounded, step)
@@ -161,7 +168,11 @@ func archive(ctx context.Context, store ArchiveStore, o ArchiveOptions, each fun
 			return total, nil
 		}
 		step.After = got.Last
-		if !rest(ctx, o.Pause) {
+		pause := time.Duration(0)
+		if left -= step.BatchSize; left == 0 {
+			left, pause = o.BatchSize, o.Pause
+		}
+		if !rest(ctx, pause) {
 			return total, context.Cause(ctx)
 		}
 	}

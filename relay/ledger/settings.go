@@ -13,4 +13,7 @@ type Settings struct {
 	IncludeFullTaskSnapshot bool
 	// ReasonMaxRetriesExceeded and ReasonDependencyCycleDetected let dead letters be sent for that reason.
 	ReasonMaxRetriesExceeded, ReasonDependencyCycleDetected bool
+	// WarnPercent is the share of a threshold past which v_task_staleness_monitoring warns of a task, 1 to 100.
+	// Defaults to 80.
+	WarnPercent int
 }

@@ -32,6 +32,7 @@ func LedgerSettings(c config.Config) ledger.Settings {
 		IncludeFullTaskSnapshot:       c.DLQ.IncludeFullTaskSnapshot,
 		ReasonMaxRetriesExceeded:      c.DLQ.Enabled && c.DLQ.ReasonMaxRetriesExceeded,
 		ReasonDependencyCycleDetected: c.DLQ.Enabled && c.DLQ.ReasonDependencyCycleDetected,
+		WarnPercent:                   c.Staleness.WarnPercent,
 	}
 }
 

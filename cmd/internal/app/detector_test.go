@@ -108,8 +108,11 @@ func TestDetectionFromSettings(t *testing.T) {
 	}
 	all := LedgerSettings(load(nil))
 	if want := (ledger.Settings{LifecycleTopic: "postrider.lifecycle", DLQTopic: "postrider.dlq", EventChannel: "task_staleness_detected",
-		IncludeFullTaskSnapshot: true, ReasonMaxRetriesExceeded: true, ReasonDependencyCycleDetected: true}); all != want {
+		IncludeFullTaskSnapshot: true, ReasonMaxRetriesExceeded: true, ReasonDependencyCycleDetected: true, WarnPercent: 80}); all != want {
 		t.Errorf("the defaults are %+v", all)
+	}
+	if got := LedgerSettings(load(map[string]string{"staleness.warn_percent": "65"})).WarnPercent; got != 65 {
+		t.Errorf("of staleness.warn_percent 65 became %d", got)
 	}
 	for _, key := range []string{"staleness.auto_move_to_dlq", "dlq.enabled", "dlq.auto_dlq_on_staleness"} {
 		if Detection(load(map[string]string{key: "false"})).AutoMoveToDLQ {

@@ -42,7 +42,7 @@ func archive(ctx context.Context, r *rig, b *broker, t *table) error {
 		return []cell{{"others' longest wait ms", pick(of, func(s probeSample) float64 { return s.longest }), limit},
 			{Name: "p99 ms", Runs: pick(of, func(s probeSample) float64 { return s.p99 })}}
 	}
-	t.add(b, fmt.Sprintf("%d tasks archived", r.o.archiveTasks), fmt.Sprintf("batches of 1000, rests of %v", r.o.archivePause),
+	t.add(b, fmt.Sprintf("%d tasks archived", r.o.archiveTasks), fmt.Sprintf("transactions of %d, rests of %v after 1000", ledger.MaxArchiveTransaction, r.o.archivePause),
 		append([]cell{{Name: "tasks/s", Runs: rates}, {Name: "longest batch ms", Runs: batches}}, cells(beside, atMost(archiveWait))...)...)
 	t.add(b, "nothing archived", "", cells(alone, nil)...)
 	t.note("Each archived task has 4 steps, 8 transitions and 12 changes of steps. Others are a client that reads a live task and moves another to its next state, each in a transaction that is on disk when it ends.")

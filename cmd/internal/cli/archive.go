@@ -36,7 +36,7 @@ func (c *commands) archiveRun() *cobra.Command {
 		Use:   "run",
 		Short: "Count what may be archived, or archive it at once",
 		Long: `Counts the tasks that ended more than archive.retention_days ago and that the policies let go; with
---dry-run=false moves them to the archive, in transactions of archive.archive_batch_size tasks. Tasks
+--dry-run=false moves them to the archive, in transactions of up to 250 tasks. Tasks
 with a pending investigation, or with a dead letter on its way, stay. postrider serve does the same
 every archive.archive_interval_hours.`,
 		Args: exactly(),

@@ -32,7 +32,7 @@ func TestArchiveCommands(t *testing.T) {
 	dry := decode[struct {
 		ledger.Archived
 		DryRun bool `json:"dry_run"`
-	}](t, succeed(t, db, "archive", "run", "--archive-retention-days", "10", "--archive-archive-cancelled", "-o", "json"))
+	}](t, succeed(t, db, "archive", "run", "--archive-retention-days", "10", "--archive-cancelled", "-o", "json"))
 	if !dry.DryRun || dry.Tasks != 4 || dry.Cancelled != 1 {
 		t.Errorf("%+v", dry)
 	}
@@ -80,7 +80,7 @@ func TestArchiveCommands(t *testing.T) {
 		{[]string{"archive", "list", "--limit", "0"}, ExitUsage, "from 1 to 1000"},
 		{[]string{"archive", "list", "--before", "x"}, ExitUsage, "no id of a task"},
 		{[]string{"archive", "list", "--before", cancelled.String()}, ExitFailure, "not in the archive"},
-		{[]string{"archive", "run", "--archive-archive-batch-size", "0"}, ExitUsage, "archive.archive_batch_size"},
+		{[]string{"archive", "run", "--archive-batch-size", "0"}, ExitUsage, "archive.archive_batch_size"},
 		{[]string{"archive", "thaw"}, ExitUsage, "run"},
 	} {
 		if r := postrider(t, url, c.args...); r.code != c.code || !strings.Contains(r.stderr, c.text) {

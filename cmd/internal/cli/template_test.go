@@ -163,7 +163,7 @@ func TestTemplateValidateNeedsNoDatabase(t *testing.T) {
 func TestTemplateMistakes(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	dir := written(t, map[string]string{"order.yaml": orderTemplate, "l.yaml": "max_minutes: 5\n", "none/x.txt": ""})
+	dir := written(t, map[string]string{"order.yaml": orderTemplate, "l.yaml": "max_minutes: 5\n", "s.yaml": "max_waiting_for_retries_minutes: 5\n", "none/x.txt": ""})
 	order := filepath.Join(dir, "order.yaml")
 	for name, c := range map[string]struct {
 		args []string
@@ -180,6 +180,7 @@ func TestTemplateMistakes(t *testing.T) {
 		"no such namespace":     {[]string{"template", "namespace", "none"}, ExitFailure, "there is no namespace none"},
 		"nobody's lifecycle":    {[]string{"template", "namespace", "--description", "x"}, ExitUsage, "name the namespace"},
 		"a bad lifecycle":       {[]string{"template", "namespace", "n", "--lifecycle", filepath.Join(dir, "l.yaml")}, ExitFailure, "l.yaml:1: max_minutes: unknown key"},
+		"a limit of no state":   {[]string{"template", "namespace", "n", "--lifecycle", filepath.Join(dir, "s.yaml")}, ExitFailure, "lifecycle.max_waiting_for_retries_minutes: unknown state"},
 		"no lifecycle":          {[]string{"template", "namespace", "n", "--lifecycle", "/nowhere.yaml"}, ExitUsage, "/nowhere.yaml"},
 		"two namespaces":        {[]string{"template", "namespace", "a", "b"}, ExitUsage, "one NAME at most"},
 		"a bad namespace":       {[]string{"template", "namespace", "a b", "--description", "x"}, ExitFailure, "letters, digits"},

@@ -99,8 +99,8 @@ func TestEnvironmentNames(t *testing.T) {
 		"STALENESS_TASK_MAX_LIFETIME_HOURS": "48", "STALENESS_AUTO_TRANSITION_TO_ERROR": "false", "STALENESS_AUTO_MOVE_TO_DLQ": "false",
 		"STALENESS_EMIT_EVENTS": "false", "STALENESS_EVENT_CHANNEL": "late", "STALENESS_WORKER_UNAVAILABLE_MINUTES": "5",
 		"STALENESS_TIME_BUDGET_SECONDS": "30", "STALENESS_LATENCY_LIMIT_MS": "1000", "STALENESS_WARN_PERCENT": "90",
-		"ARCHIVE_ENABLED": "false", "ARCHIVE_RETENTION_DAYS": "7", "ARCHIVE_ARCHIVE_BATCH_SIZE": "10", "ARCHIVE_ARCHIVE_INTERVAL_HOURS": "1",
-		"ARCHIVE_ARCHIVE_COMPLETED": "false", "ARCHIVE_ARCHIVE_FAILED": "false", "ARCHIVE_ARCHIVE_CANCELLED": "true", "ARCHIVE_ARCHIVE_DLQ_RESOLVED": "false", "HTTP_ADDRESS": "[::1]:0",
+		"ARCHIVE_ENABLED": "false", "ARCHIVE_RETENTION_DAYS": "7", "ARCHIVE_BATCH_SIZE": "10", "ARCHIVE_INTERVAL_HOURS": "1",
+		"ARCHIVE_COMPLETED": "false", "ARCHIVE_FAILED": "false", "ARCHIVE_CANCELLED": "true", "ARCHIVE_DLQ_RESOLVED": "false", "HTTP_ADDRESS": "[::1]:0",
 		"DLQ_RESOLVE_ON_DELIVERY": "false", "DLQ_OPERATION_RETENTION_DAYS": "7", "DLQ_PAGE_SIZE_DEFAULT": "10", "DLQ_REDACT_PATHS": "$.card,$..pin", "DLQ_REDACT_HEADERS": "authorization,x-*", "DLQ_PAGE_SIZE_MAX": "50", "DLQ_REQUEUE_LIMIT": "5", "DLQ_PURGE_LIMIT": "6",
 		"HTTP_API": "false", "HTTP_REQUEST_TIMEOUT_MS": "1000", "HTTP_MAX_BODY_BYTES": "2048", "HTTP_REQUESTS_PER_SECOND": "7", "HTTP_REQUEST_BURST": "8",
 		"HTTP_FAILED_LOGINS_PER_MINUTE": "9", "HTTP_IDEMPOTENCY_TTL_HOURS": "48", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
@@ -114,6 +114,10 @@ func TestEnvironmentNames(t *testing.T) {
 		names := []string{name}
 		if strings.HasPrefix(name, "OUTBOX_") {
 			names = append(names, "A2A_"+name)
+		}
+		// The file's keys of this section begin with its name, and may be written out in the environment as well.
+		if rest, of := strings.CutPrefix(name, "ARCHIVE_"); of && rest != "ENABLED" && rest != "RETENTION_DAYS" {
+			names = append(names, "ARCHIVE_ARCHIVE_"+rest)
 		}
 		for _, n := range names {
 			c, err := Load(Sources{Environ: []string{n + "=" + value}})

@@ -230,8 +230,10 @@ func nearestKey(name string) string {
 	var plain []string
 	byPlain := map[string]string{}
 	for _, k := range keys() {
-		p := strings.ToLower(k.Env())
-		plain, byPlain[p] = append(plain, p), k.String()
+		for _, p := range k.envNames() {
+			p = strings.ToLower(p)
+			plain, byPlain[p] = append(plain, p), k.String()
+		}
 	}
 	return byPlain[nearest(strings.ToLower(strings.ReplaceAll(name, ".", "_")), plain)]
 }

@@ -30,7 +30,11 @@ type Key struct {
 func (k Key) String() string { return k.Section + "." + k.Name }
 
 // Env returns the environment variable, such as OUTBOX_BATCH_SIZE.
-func (k Key) Env() string { return strings.ToUpper(k.Section + "_" + k.Name) }
+func (k Key) Env() string { return strings.ToUpper(k.Section + "_" + k.plain()) }
+
+// plain is the name without the section, which some keys of the file have in front as well: archive.archive_batch_size
+// is ARCHIVE_BATCH_SIZE and --archive-batch-size.
+func (k Key) plain() string { return strings.TrimPrefix(k.Name, k.Section+"_") }
 
 // Flag returns the flag without its dashes, such as outbox-batch-size. The address of the HTTP server
 // is --http for every command that has one.
@@ -38,7 +42,7 @@ func (k Key) Flag() string {
 	if k.Section == "http" && k.Name == "address" {
 		return "http"
 	}
-	return strings.ReplaceAll(k.Section+"-"+k.Name, "_", "-")
+	return strings.ReplaceAll(k.Section+"-"+k.plain(), "_", "-")
 }
 
 // Secret reports whether values of this key must not be shown.
@@ -62,8 +66,11 @@ const aliasPrefix = "A2A_"
 
 // envNames returns the variables that set this key, the plain one first.
 func (k Key) envNames() []string {
-	if k.Section == "outbox" {
+	switch {
+	case k.Section == "outbox":
 		return []string{k.Env(), aliasPrefix + k.Env()}
+	case k.plain() != k.Name: // section and key as they stand in the file
+		return []string{k.Env(), strings.ToUpper(k.Section + "_" + k.Name)}
 	}
 	return []string{k.Env()}
 }

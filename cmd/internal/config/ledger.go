@@ -55,8 +55,8 @@ type Staleness struct {
 	// LatencyLimit is how long one batch of the detector may take. Three batches in a row that take longer
 	// pause all detectors of the database, to protect it. In milliseconds. Defaults to 5000.
 	LatencyLimit time.Duration `key:"latency_limit_ms" default:"5000" min:"10" max:"55000" help:"milliseconds that a batch of the detector may take; three in a row above it pause detection"`
-	// WarnPercent is the share of its threshold past which a task is counted by
-	// postrider_tasks_near_stale. Defaults to 80.
+	// WarnPercent is the share of its threshold past which a task is counted by postrider_tasks_near_stale and as a
+	// warning of v_task_staleness_monitoring. Defaults to 80.
 	WarnPercent int `key:"warn_percent" default:"80" min:"1" max:"100" help:"share of its threshold past which a task is counted as nearly stale"`
 }
 
@@ -67,8 +67,9 @@ type Archive struct {
 	Enabled bool `key:"enabled" default:"true" help:"move tasks that ended long ago to the archive"`
 	// RetentionDays is how long ended tasks stay in the ledger at least. Defaults to 30.
 	RetentionDays int `key:"retention_days" default:"30" min:"0" max:"36500" help:"days that ended tasks stay in the ledger at least"`
-	// ArchiveBatchSize is how many tasks one transaction of the archiver moves. Defaults to 1000.
-	ArchiveBatchSize int `key:"archive_batch_size" default:"1000" min:"1" max:"10000" help:"tasks in one transaction of the archiver"`
+	// ArchiveBatchSize is how many tasks the archiver moves between two rests, in transactions of at most 250.
+	// Defaults to 1000.
+	ArchiveBatchSize int `key:"archive_batch_size" default:"1000" min:"1" max:"10000" help:"tasks that the archiver moves between two rests"`
 	// ArchiveInterval is the pause between passes of the archiver. In hours. Defaults to 24.
 	ArchiveInterval time.Duration `key:"archive_interval_hours" default:"24" min:"1" max:"8760" help:"hours between passes of the archiver"`
 	// ArchiveCompleted archives tasks that ended well, or were resolved by hand. Defaults to true.

@@ -68,7 +68,7 @@ func TestLedgerKilled(t *testing.T) {
 	binary := build(t, "../../postrider")
 	start := func() *process {
 		return run(t, binary, []string{"serve", "--http", "127.0.0.1:0"}, db.URL, b, "DLQ_TOPIC="+dlq, "DLQ_GROUP="+dlq+".collector",
-			"TASKS_LIFECYCLE_TOPIC="+lifecycle, "STALENESS_DETECTION_INTERVAL_SECONDS=1", "STALENESS_BATCH_SIZE=5", "ARCHIVE_ARCHIVE_BATCH_SIZE=5")
+			"TASKS_LIFECYCLE_TOPIC="+lifecycle, "STALENESS_DETECTION_INTERVAL_SECONDS=1", "STALENESS_BATCH_SIZE=5", "ARCHIVE_BATCH_SIZE=5")
 	}
 	// The first start writes the topics' names into the database; what is made before would be bound elsewhere.
 	first := start()

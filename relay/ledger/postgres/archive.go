@@ -20,6 +20,7 @@ var (
 	archiveContains        = query("archive_contains")
 	archiveTask            = query("archive_task")
 	archiveList            = query("archive_list")
+	archiveListSome        = query("archive_list_some")
 	archiveSteps           = query("archive_steps")
 	archiveTransitions     = query("archive_transitions")
 	archiveStepTransitions = query("archive_step_transitions")
@@ -143,7 +144,11 @@ func (a *Archive) List(ctx context.Context, f ledger.ArchiveFilter) ([]ledger.Ar
 	if f.Before != nil {
 		before, beforeTask = &f.Before.ArchivedAt, &f.Before.TaskUUID
 	}
-	found, err := collect(ctx, a.pool, scanArchivedTask, archiveList, f.Namespace, f.Name, string(f.FinalState), before, beforeTask, f.Limit)
+	sql, args := archiveList, []any{before, beforeTask, f.Limit}
+	if f.Namespace != "" || f.FinalState != "" {
+		sql, args = archiveListSome, append([]any{given(f.Namespace), given(f.Name), given(string(f.FinalState))}, args...)
+	}
+	found, err := collect(ctx, a.pool, scanArchivedTask, sql, args...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}

@@ -14,8 +14,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/dlq"
+	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
+	"github.com/postrider/postrider/relay/outbox"
 )
 
 func TestArchiveOnlyArchivesOldCompletedTasks(t *testing.T) {
@@ -299,6 +301,107 @@ func TestArchiveGoesOnBehindWhatStays(t *testing.T) {
 	}
 	if n := one[int](r, `select count(*) from postrider.tasker_tasks`); n != 50 {
 		t.Errorf("%d tasks are live", n)
+	}
+}
+
+// TestArchiveWalksInPieces: one call looks at so many tasks that must stay and no more, and says where the next goes on.
+func TestArchiveWalksInPieces(t *testing.T) {
+	t.Parallel()
+	r := newArchiveRig(t)
+	named := one[uuid.UUID](r, `select named_task_uuid from postrider.tasker_named_tasks`)
+	r.exec(`insert into postrider.tasker_tasks (named_task_uuid, state, live, state_entered_at)
+		select $1, 'cancelled', false, now() - interval '90 days' + i * interval '1 second' from generate_series(1, 25000) i`, named)
+	last := r.ended("complete", 40*day)
+	// In a transaction of its own a call counts what it reads.
+	call := func(after *ledger.TaskPlace) (tasks, fetched int, more bool, place ledger.TaskPlace) {
+		t.Helper()
+		var at *time.Time
+		var id *uuid.UUID
+		if after != nil {
+			at, id = &after.EnteredAt, &after.TaskUUID
+		}
+		err := pgx.BeginFunc(t.Context(), r.db.Conn(t), func(tx pgx.Tx) error {
+			if err := tx.QueryRow(t.Context(), `select tasks_archived, more, last_entered, last_task from postrider.archive_completed_tasks(30, 100, true,
+				p_after_entered => $1, p_after_task => $2)`, at, id).Scan(&tasks, &more, &place.EnteredAt, &place.TaskUUID); err != nil {
+				return err
+			}
+			return tx.QueryRow(t.Context(), `select pg_stat_get_xact_tuples_fetched('postrider.tasker_tasks'::regclass)`).Scan(&fetched)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tasks, fetched, more, place
+	}
+	var after *ledger.TaskPlace
+	for n, want := range []struct {
+		tasks int
+		more  bool
+	}{{0, true}, {0, true}, {1, false}} {
+		tasks, fetched, more, place := call(after)
+		if tasks != want.tasks || more != want.more || fetched > 10_100 {
+			t.Errorf("call %d counts %d tasks, more %v, and reads %d", n+1, tasks, more, fetched)
+		}
+		after = &place
+	}
+	if got := r.run(); got.Tasks != 1 || got.Complete != 1 {
+		t.Errorf("archived %+v", got)
+	}
+	r.want(last, "archive as complete")
+	// With the policy for them they go, and all of them.
+	policies := ledger.ArchivePolicies{Cancelled: true}
+	if dry := r.run(func(o *ledger.ArchiveOptions) { o.Policies, o.DryRun = &policies, true }); dry.Cancelled != 25000 {
+		t.Errorf("with the policy for cancelled ones %+v would go", dry)
+	}
+}
+
+// TestLetterThatArrivedByReference: the letter of a task that is too large for the dead-letter topic arrives without its
+// value; the task is archived all the same once its investigation is closed.
+func TestLetterThatArrivedByReference(t *testing.T) {
+	t.Parallel()
+	r := newArchiveRig(t)
+	id := r.ended("error", 40*day)
+	letter := r.letter(id, dlq.StalenessTimeout)
+	var event uuid.UUID
+	var headers []byte
+	if err := r.pool.QueryRow(t.Context(), `select event_id, headers from postrider.outbox_event where idempotency_key = $1`, letter).Scan(&event, &headers); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := outbox.ParseHeaders(headers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := dlq.Record{Topic: "postrider.dlq", Key: []byte(id.String()), Timestamp: time.Now(), Headers: stored}
+	for name, value := range map[string]string{outbox.HeaderLetterVersion: "1", outbox.HeaderEventID: event.String(), outbox.HeaderEpisode: "1",
+		outbox.HeaderOriginTopic: "postrider.dlq", outbox.HeaderErrorClass: "permanent", outbox.HeaderErrorCode: "MESSAGE_TOO_LARGE",
+		outbox.HeaderPayload: outbox.PayloadReference, outbox.HeaderPayloadBytes: "900000", outbox.HeaderOutboxID: "1"} {
+		record.Headers = append(record.Headers, outbox.Header{Name: name, Value: []byte(value)})
+	}
+	store, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: r.pool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.RecordLetters(t.Context(), []dlq.Letter{dlq.Decode(record)}); err != nil {
+		t.Fatal(err)
+	}
+	var entry uuid.UUID
+	var reason dlq.Reason
+	if err := r.pool.QueryRow(t.Context(), `select dlq_entry_uuid, dlq_reason from postrider.dlq_entry where subject_type = 'task' and subject_id = $1`, id.String()).Scan(&entry, &reason); err != nil {
+		t.Fatal(err)
+	}
+	if reason != dlq.StalenessTimeout {
+		t.Errorf("the investigation has the reason %s", reason)
+	}
+	if got := r.run(); got.Tasks != 0 {
+		t.Errorf("with a pending investigation %+v went", got)
+	}
+	r.close(entry, dlq.ManuallyResolved)
+	if got := r.run(); got.DLQResolved != 1 {
+		t.Errorf("archived %+v", got)
+	}
+	r.want(id, "archive as dlq_resolved")
+	// The event of the letter may go as well: its letter is recorded and closed.
+	if !one[bool](r, `select postrider.dlq_event_closed($1, 1)`, event) {
+		t.Error("the letter's event is still waited for")
 	}
 }
 

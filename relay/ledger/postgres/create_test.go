@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
+	"github.com/postrider/postrider/relay/task"
 )
 
 func TestCreate(t *testing.T) {
@@ -125,27 +127,62 @@ func TestCreateRefusesSteps(t *testing.T) {
 	f := newFixture(t)
 	f.apply(`{}`)
 	for steps, mention := range map[string]string{
-		`{}`:                                     "steps are a JSON object",
-		`[7]`:                                    "step 7 has no name",
-		`[{"handler": "x"}]`:                     "has no name",
-		`[{"name": ""}]`:                         "has no name",
-		`[{"name": "a"}, {"name": "a"}]`:         "two steps a",
-		`[{"name": "a", "dependencies": ["b"]}]`: "step a depends on b, which is no step",
-		`[{"name": "a", "dependencies": [1]}]`:   "not names",
-		`[{"name": "a", "depends_on_step": "b"}]`:                        "step a depends on b",
-		`[{"name": "a", "max_retries": -1}]`:                             "step a: max_retries is -1, it must be a number from 0",
-		`[{"name": "a", "max_retries": "3"}]`:                            "max_retries is \"3\"",
-		`[{"name": "a", "retry_base_seconds": 0}]`:                       "retry_base_seconds is 0",
-		`[{"name": "` + strings.Repeat("x", 257) + `"}]`:                 "257 bytes",
-		`[{"name": "a", "retry_max_seconds": 99999999999999}]`:           "retry_max_seconds",
-		`[` + strings.Repeat(`{"name": "a"}, `, 5000) + `{"name": "b"}]`: "there are 5001 steps, a task has at most 5000; Make several",
-		`[{"name": "a"}, {"name": "b", "dependencies": ["a", "aa"]}]`:    "step b depends on aa, which is no step",
+		`{}`:                                      "steps: must be a list, not a mapping",
+		`[7]`:                                     "steps[0]: must be a mapping, lines of the form name: value, not the number 7",
+		`[{"handler": "x"}]`:                      "steps[0].name: is missing; add it",
+		`[{"name": ""}]`:                          "steps[0].name: must be a text of 1 to 256 bytes, it has 0",
+		`[{"name": "a"}, {"name": "a"}]`:          "steps[1].name: a step a is there already, in steps[0]; give each its own name",
+		`[{"name": "a", "dependencies": ["b"]}]`:  "steps[0].dependencies[0]: unknown step b; there are a",
+		`[{"name": "a", "dependencies": [1]}]`:    "steps[0].dependencies[0]: must be a text, not the number 1; put it in quotes",
+		`[{"name": "a", "dependencies": "a"}]`:    "steps[0].dependencies: must be a list, not the text \"a\"",
+		`[{"name": "a", "depends_on_step": "b"}]`: "steps[0].depends_on_step[0]: unknown step b",
+		`[{"name": "a", "max_retries": -1}]`:      "steps[0].max_retries: must be a whole number from 0 to 1000, not the number -1",
+		`[` + strings.Repeat(`{"name": "a"}, `, 5000) + `{"name": "b"}]`: "steps: has 5001 steps; a task has at most 5000; Make several",
 	} {
 		_, err := f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Steps: json.RawMessage(steps)})
 		refused(t, err, ledger.ErrInvalid, mention)
 	}
 	if got := f.answer(`select count(*)::text from postrider.tasker_tasks`); got != "0" {
 		t.Errorf("refused tasks left %s rows", got)
+	}
+}
+
+// TestStepsAreRefusedInTheWordsOfTemplates: what a template may not have a task's own steps may not have either, and
+// both are told so in the same words. How a name may have been meant, and lines, only the parser of templates says.
+func TestStepsAreRefusedInTheWordsOfTemplates(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.apply(`{}`)
+	long := strings.Repeat("x", 257)
+	for _, steps := range []string{
+		`{}`, `"many"`, `5`, `true`, `[7]`, `["a"]`, `[null]`, `[[]]`, `[{}]`, `[{"name": null}]`, `[{"name": 5}]`, `[{"name": false}]`, `[{"name": []}]`, `[{"name": ""}]`,
+		`[{"name": "` + long + `"}]`, `[{"name": "a"}, {"name": "b"}, {"name": "a"}]`, `[{"name": "a", "max_retry": 3}]`, `[{"name": "a", "dependancies": []}]`,
+		`[{"name": "a", "description": 7}]`, `[{"name": "a", "handler": ""}]`, `[{"name": "a", "handler": "` + long + `"}]`, `[{"name": "a", "handler": ["h"]}]`,
+		`[{"name": "a", "handler": 1}]`, `[{"name": "a", "metadata": "m"}]`, `[{"name": "a"}, {"name": "b", "dependencies": "a"}]`,
+		`[{"name": "a"}, {"name": "b", "dependencies": {"a": 1}}]`, `[{"name": "a"}, {"name": "b", "dependencies": ["zz"]}]`, `[{"name": "a", "dependencies": [1]}]`,
+		`[{"name": "a"}, {"name": "b", "dependencies": ["a"], "depends_on_step": "a"}]`, `[{"name": "a", "depends_on_step": 4}]`, `[{"name": "a", "depends_on_step": "zz"}]`,
+		`[{"name": "a", "max_retries": -1}]`, `[{"name": "a", "max_retries": 1001}]`, `[{"name": "a", "max_retries": 1.5}]`, `[{"name": "a", "max_retries": "3"}]`,
+		`[{"name": "a", "max_retries": 123456789012345678901234567890}]`, `[{"name": "a", "retry_base_seconds": 0}]`, `[{"name": "a", "retry_base_seconds": "1"}]`,
+		`[{"name": "a", "retry_max_seconds": 99999999999999}]`, `[{"name": "a", "retry_base_seconds": 10, "retry_max_seconds": 5}]`,
+	} {
+		_, err := task.Parse("t", []byte(`{"name": "n", "namespace_name": "ns", "version": "1.0.0", "steps": `+steps+`}`))
+		problem, ok := errors.AsType[*task.InvalidError](err)
+		if !ok {
+			t.Errorf("a template may have the steps %s: %v", steps, err)
+			continue
+		}
+		text, _, _ := strings.Cut(problem.Problems[0].Text, "; t") // the nearest, there are
+		text, _, _ = strings.Cut(text, ", in line ")
+		_, err = f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Steps: json.RawMessage(steps)})
+		refused(t, err, ledger.ErrInvalid, problem.Problems[0].Path+": "+text)
+	}
+	// Of a name that is listed twice the second place is not told.
+	_, err := f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Steps: json.RawMessage(`[{"name": "a"}, {"name": "b", "dependencies": ["a", "a"]}]`)})
+	refused(t, err, ledger.ErrInvalid, "steps[1].dependencies: a is listed twice; keep one")
+	// A key without a value is an unset one.
+	made := ledgertest.Create(t, f.pool, ledgertest.New{Steps: `[{"name": "a", "handler": null, "dependencies": null, "max_retries": null, "inputs": [1], "metadata": {"m": 1}, "description": "d"}]`})
+	if got, err := f.Steps(t.Context(), made); err != nil || got[0].MaxRetries != 3 || got[0].Handler != nil || string(got[0].Inputs) != "[1]" {
+		t.Errorf("the steps are %+v, %v", got, err)
 	}
 }
 

@@ -119,6 +119,30 @@ func TestStalenessMonitoring(t *testing.T) {
 	}
 }
 
+// TestStalenessWarnsAsItIsSet: past the share that the settings say, counted at once and by the summary.
+func TestStalenessWarnsAsItIsSet(t *testing.T) {
+	t.Parallel()
+	r := newArchiveRig(t)
+	for _, minutes := range []int{20, 35, 50} { // of 60
+		id := ledgertest.Create(t, r.pool, ledgertest.New{})
+		ledgertest.Put(t, r.pool, id, "waiting_for_dependencies")
+		ledgertest.Age(t, r.pool, id, time.Duration(minutes)*time.Minute)
+	}
+	for percent, want := range map[int]int64{30: 3, 50: 2, 80: 1, 100: 0} {
+		r.exec(`update postrider.tasker_settings set warn_percent = $1`, percent)
+		r.exec(`update postrider.dashboard_summary set as_of = '-infinity'`)
+		if got := r.staleness()["waiting_for_dependencies"].Warning; got != want {
+			t.Errorf("at %d %% it warns of %d, want %d", percent, got, want)
+		}
+		if _, err := r.archive.RefreshDashboards(t.Context(), defaults, 0); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.staleness()["waiting_for_dependencies"].Warning; got != want {
+			t.Errorf("at %d %% the summary warns of %d, want %d", percent, got, want)
+		}
+	}
+}
+
 // TestStalenessShowsAHundred: the longest stays, of all templates together.
 func TestStalenessShowsAHundred(t *testing.T) {
 	t.Parallel()

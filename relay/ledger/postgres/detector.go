@@ -68,7 +68,7 @@ func (l Ledger) RecordPass(ctx context.Context, p ledger.Pass) error {
 // WriteSettings puts the settings where the functions of the ledger read them.
 func (l Ledger) WriteSettings(ctx context.Context, s ledger.Settings) error {
 	_, err := l.db.Exec(ctx, writeSettings, s.LifecycleTopic, s.DLQTopic, s.EventChannel, s.IncludeFullTaskSnapshot,
-		s.ReasonMaxRetriesExceeded, s.ReasonDependencyCycleDetected)
+		s.ReasonMaxRetriesExceeded, s.ReasonDependencyCycleDetected, orDefault(s.WarnPercent, 80))
 	if err != nil {
 		return fmt.Errorf("write the settings of the ledger: %w", judge(err))
 	}

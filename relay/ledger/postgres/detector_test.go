@@ -86,13 +86,17 @@ func TestPauseWhileAPassIsNoted(t *testing.T) {
 func TestWriteSettings(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	want := ledger.Settings{LifecycleTopic: "a", DLQTopic: "b", EventChannel: "c", ReasonMaxRetriesExceeded: true}
-	for range 2 {
-		f.must(f.WriteSettings(t.Context(), want))
-	}
-	got := f.answer(`select concat_ws(' ', lifecycle_topic, dlq_topic, event_channel, include_full_task_snapshot, reason_max_retries_exceeded, reason_dependency_cycle_detected) from postrider.tasker_settings`)
-	if got != "a b c f t f" {
-		t.Errorf("the settings are %q", got)
+	set := ledger.Settings{LifecycleTopic: "a", DLQTopic: "b", EventChannel: "c", ReasonMaxRetriesExceeded: true}
+	for percent, want := range map[int]string{0: "a b c f t f 80", 65: "a b c f t f 65"} {
+		set.WarnPercent = percent
+		for range 2 {
+			f.must(f.WriteSettings(t.Context(), set))
+		}
+		got := f.answer(`select concat_ws(' ', lifecycle_topic, dlq_topic, event_channel, include_full_task_snapshot, reason_max_retries_exceeded,
+			reason_dependency_cycle_detected, warn_percent) from postrider.tasker_settings`)
+		if got != want {
+			t.Errorf("the settings are %q, want %q", got, want)
+		}
 	}
 }
 

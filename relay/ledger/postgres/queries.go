@@ -37,6 +37,7 @@ var (
 
 	getTask             = query("get_task")
 	listTasks           = query("list_tasks")
+	listSomeTasks       = query("list_some_tasks")
 	listSteps           = query("list_steps")
 	listTransitions     = query("list_transitions")
 	listStepTransitions = query("list_step_transitions")

@@ -29,7 +29,11 @@ func (l Ledger) List(ctx context.Context, f ledger.Filter) (tasks []ledger.Task,
 			ledger.ErrInvalid, f.Limit, f.Offset, ledger.MaxLimit)
 	}
 	limit := orDefault(f.Limit, ledger.DefaultLimit)
-	tasks, err = many[ledger.Task](ctx, l.db, "list tasks", listTasks, given(f.Namespace), given(f.Name), given(f.Version), given(f.State), limit+1, f.Offset)
+	if f.Namespace == "" && f.Name == "" && f.Version == "" && f.State == "" {
+		tasks, err = many[ledger.Task](ctx, l.db, "list tasks", listTasks, limit+1, f.Offset)
+	} else {
+		tasks, err = many[ledger.Task](ctx, l.db, "list tasks", listSomeTasks, given(f.Namespace), given(f.Name), given(f.Version), given(f.State), limit+1, f.Offset)
+	}
 	if len(tasks) > limit {
 		return tasks[:limit], true, err
 	}

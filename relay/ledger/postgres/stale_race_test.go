@@ -137,6 +137,46 @@ func TestDryRunLocksNothing(t *testing.T) {
 	}
 }
 
+// Calls begin at different templates, so that detectors that work at once seldom want the same tasks; and going around
+// each call finds them all.
+func TestCallsBeginAtDifferentTemplates(t *testing.T) {
+	t.Parallel()
+	const templates, each = 8, 5
+	f := newFixture(t)
+	for i := range templates {
+		name := fmt.Sprint("t", i)
+		f.template(name, "{}")
+		f.many(name, each)
+	}
+	d := ledger.DefaultDetection()
+	first := func(batch int) (names map[string]int) {
+		t.Helper()
+		tx, err := f.pool.Begin(t.Context())
+		f.must(err)
+		defer func() { _ = tx.Rollback(t.Context()) }()
+		d.BatchSize = batch
+		found, err := postgres.On(tx).DetectStale(t.Context(), d)
+		f.must(err)
+		names = map[string]int{}
+		for _, s := range found {
+			names[s.TaskName]++
+		}
+		return names
+	}
+	began := map[string]int{}
+	for range 40 {
+		for name, n := range first(each) {
+			began[name] += n
+		}
+	}
+	if len(began) < 3 {
+		t.Errorf("of 40 calls all began at %v", began)
+	}
+	if all := first(templates*each + 1); len(all) != templates {
+		t.Errorf("one call that may have all found %v", all)
+	}
+}
+
 // A pass that is rolled back leaves nothing.
 func TestDetectionRollsBack(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/relay/ledger/ledgertest"
 	"github.com/postrider/postrider/relay/ledger/postgres"
 	"github.com/postrider/postrider/relay/task"
 )
@@ -218,7 +219,8 @@ func TestManyApplyAtOnce(t *testing.T) {
 
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
-	l := postgres.On(pgtest.New(t).Pool(t))
+	pool := pgtest.New(t).Pool(t)
+	l := postgres.On(pool)
 	minutes := 90
 	first := &task.Lifecycle{MaxDurationMinutes: &minutes, MaxStateMinutes: map[string]int{"waiting_for_retry": 5}, StalenessAction: task.ActionError}
 	id, err := l.ApplyNamespace(t.Context(), "payments", first, "")
@@ -240,6 +242,19 @@ func TestNamespaces(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(back, first) {
 		t.Errorf("the lifecycle came back as %+v, %v", back, err)
 	}
+	// A limit for a state that no task of the namespace can be in is a mistake.
+	odd := &task.Lifecycle{MaxDurationMinutes: &minutes, MaxStateMinutes: map[string]int{"waiting_for_retry": 5, "waiting_for_retries": 5, "uploaded": 5, "complete": 5}}
+	_, err = l.ApplyNamespace(t.Context(), "payments", odd, "")
+	refused(t, err, ledger.ErrInvalid, "namespace payments: lifecycle.max_complete_minutes, lifecycle.max_uploaded_minutes, lifecycle.max_waiting_for_retries_minutes: unknown state; its templates have blocked_by_failures, ",
+		"known once it was applied")
+	ledgertest.AddMachine(t, pool, ledgertest.Protocol())
+	ledgertest.Apply(t, pool, ledgertest.Template{Namespace: "payments", Machine: "protocol"})
+	own := &task.Lifecycle{MaxStateMinutes: map[string]int{"uploaded": 5, "pending_review": 5, "pending": 5}}
+	if _, err = l.ApplyNamespace(t.Context(), "payments", own, ""); err != nil {
+		t.Errorf("with a template that has them: %v", err)
+	}
+	_, err = l.ApplyNamespace(t.Context(), "accounts", own, "")
+	refused(t, err, ledger.ErrInvalid, "namespace accounts: lifecycle.max_pending_review_minutes, lifecycle.max_uploaded_minutes: unknown state")
 	if _, err := l.ApplyNamespace(t.Context(), "a b", nil, ""); !errors.Is(err, ledger.ErrInvalid) || !strings.Contains(err.Error(), "'a b'") {
 		t.Errorf("a name with a space: %v", err)
 	}

@@ -6,7 +6,6 @@ join postrider.tasker_named_tasks n using (named_task_uuid)
 join postrider.tasker_task_namespaces ns using (task_namespace_uuid)
 join postrider.tasker_state_machines m using (state_machine_id)
 join postrider.tasker_machine_states s on s.state_machine_id = n.state_machine_id and s.state = k.state
-where ($1::text is null or ns.name = $1) and ($2::text is null or n.name = $2) and ($3::text is null or n.version = $3)
-  and (k.state = $4::text or $4 is null and k.state is distinct from m.archived_state)
+where k.state is distinct from m.archived_state
 order by k.task_uuid desc
-limit $5::integer offset $6::integer
+limit $1::integer offset $2::integer

@@ -1,0 +1,58 @@
+package postgres_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider/relay/ledger"
+)
+
+// TestTimesHaveAnEnd: nobody, the owner of the tables included, writes a time with which nothing can be reckoned, and
+// which no program could read.
+func TestTimesHaveAnEnd(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.template("x", "{}")
+	f.stuck("x", "steps_in_process", time.Hour)
+	f.must(f.Heartbeat(t.Context(), "default", "w"))
+	f.exec(`update postrider.tasker_detector set paused_at = now(), paused_by = 'me'`)
+	for table, columns := range map[string][]string{
+		"tasker_tasks":          {"state_entered_at", "created_at", "updated_at", "stale_flagged_at", "ready_at", "resumed_at", "completed_at"},
+		"tasker_workflow_steps": {"next_retry_at", "state_entered_at", "created_at", "updated_at"},
+		"tasker_workers":        {"last_heartbeat_at"},
+		"tasker_detector":       {"paused_at", "resume_at", "last_pass_at"},
+	} {
+		for _, column := range columns {
+			for _, sign := range []string{"", "-"} {
+				_, err := f.pool.Exec(t.Context(), fmt.Sprintf(`update postrider.%s set %s = '%sinfinity'`, table, column, sign))
+				if err == nil || !strings.Contains(err.Error(), "23514") {
+					t.Errorf("%s.%s may be %sinfinity: %v", table, column, sign, err)
+				}
+			}
+		}
+	}
+}
+
+// TestFarTimesDoNotStopDetection: the first and the last times that there are, and one is found beside them.
+func TestFarTimesDoNotStopDetection(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.template("x", "{}")
+	for _, times := range []string{
+		`state_entered_at = '294276-12-31', created_at = '2020-01-01'`, `state_entered_at = '4713-01-01 BC', created_at = '4713-01-01 BC'`,
+		`state_entered_at = '294276-12-31', created_at = '294276-12-31'`, `created_at = '294276-12-31', resumed_at = '4713-01-01 BC'`,
+	} {
+		f.exec(`update postrider.tasker_tasks set `+times+` where task_uuid = $1`, f.stuck("x", "steps_in_process", time.Hour))
+	}
+	plain := f.stuck("x", "steps_in_process", time.Hour)
+	found := f.detect(ledger.DefaultDetection())
+	f.foundBy(found, plain, 30, "state", "default")
+	if len(found) != 4 {
+		t.Errorf("found %+v", found)
+	}
+	if _, err := f.NearStale(t.Context(), ledger.DefaultDetection(), 0.8); err != nil {
+		t.Error(err)
+	}
+}
