@@ -16,6 +16,7 @@ var queries = map[string]string{
 	"search_range.sql": searchRange, "search_range_count.sql": searchRangeCount, "search_pairs.sql": searchPairs, "search_total.sql": searchTotal,
 	"search_groups.sql": searchGroups, "search_groups_count.sql": searchGroupsCount, "search_status.sql": searchStatus, "search_status_count.sql": searchStatusCount,
 	"search_walk.sql": searchWalk, "search_gather.sql": searchGather, "search_sift.sql": searchSift, "search_hours.sql": searchHours,
+	"search_likely.sql": searchLikely, "search_edge.sql": searchEdge, "search_window.sql": searchWindow,
 	"replay_list.sql": replayList, "group_list.sql": groupList, "group_total.sql": groupTotal, "group_get.sql": groupGet,
 	"group_lock.sql": groupLock, "group_change.sql": groupChange, "group_resolve.sql": groupResolve, "group_left.sql": groupLeft,
 	"group_recommend.sql": groupRecommend, "group_statuses.sql": groupStatuses, "group_hours.sql": groupHours, "group_partitions.sql": groupPartitions,
