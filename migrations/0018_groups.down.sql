@@ -17,6 +17,7 @@ drop function postrider.dlq_recount();
 drop function postrider.dlq_count_entries();
 drop type postrider.dlq_delta;
 drop function postrider.dlq_group_state(text, timestamptz, timestamptz, bigint);
+alter table postrider.dlq_entry reset (autovacuum_vacuum_insert_scale_factor);
 drop index postrider.dlq_entry_assignee;
 drop index postrider.dlq_entry_predecessor;
 drop index postrider.dlq_entry_group;

@@ -97,6 +97,10 @@ comment on index postrider.dlq_entry_predecessor is 'What came after an investig
 create index dlq_entry_assignee on postrider.dlq_entry (assignee, created_at, dlq_entry_uuid) where assignee is not null;
 comment on index postrider.dlq_entry_assignee is 'What somebody looks at.';
 
+-- What is counted or passed over is read from the index alone where vacuum has been, so it comes for every hundredth
+-- that is new, and empties the list of messages that wait to be indexed.
+alter table postrider.dlq_entry set (autovacuum_vacuum_insert_scale_factor = 0.01);
+
 create function postrider.dlq_group_state(p_state text, p_muted_until timestamptz, p_created_at timestamptz, p_pending bigint)
 returns text language sql stable parallel safe as $$
     select case when p_state = 'muted' and p_muted_until <= now() then case when p_pending > 0 then 'ongoing' else 'resolved' end
@@ -232,7 +236,8 @@ begin
     select dlq_group_uuid, dlq_reason, subject_type, resolution_status, count(*) from postrider.dlq_entry group by 1, 2, 3, 4;
     delete from postrider.dlq_hour;
     insert into postrider.dlq_hour (dlq_group_uuid, hour, opened)
-    select dlq_group_uuid, date_trunc('hour', created_at, 'UTC'), count(*) from postrider.dlq_entry group by 1, 2;
+    select dlq_group_uuid, date_trunc('hour', created_at, 'UTC'), count(*) from postrider.dlq_entry group by 1, 2
+    order by 2, 1; -- as they come to be, so that a time is in few pages
     update postrider.dlq_group g
     set entries = n.entries, total = greatest(g.total, n.entries), pending = n.pending, occurrences = n.occurrences, last_entry_uuid = n.last_entry,
         updated_at = now(), resolved_through = case when n.pending = 0 then coalesce(g.resolved_through, now()) else g.resolved_through end,

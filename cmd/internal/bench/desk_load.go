@@ -74,8 +74,8 @@ func (d *database) loadDesk(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	return d.exec(ctx, "select postrider.dlq_recount()", "drop table fault",
-		"vacuum (analyze) postrider.dlq_entry, postrider.dlq_letter, postrider.dlq_group, postrider.dlq_count, postrider.dlq_hour", "checkpoint")
+	return d.exec(ctx, "drop table fault", "vacuum (analyze) postrider.dlq_entry, postrider.dlq_letter, postrider.dlq_group",
+		"select postrider.dlq_recount()", "vacuum (analyze) postrider.dlq_group, postrider.dlq_count, postrider.dlq_hour", "checkpoint")
 }
 
 func (d *database) loadDeskGroups(ctx context.Context) error {
