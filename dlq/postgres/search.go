@@ -50,6 +50,8 @@ type search struct {
 	page  []found
 	total int64
 	exact bool
+	// among are the groups that have all that is asked for, where these are known and few.
+	among []uuid.UUID
 }
 
 // run finds the page, with one investigation more if there is a next, and the total.
@@ -102,6 +104,9 @@ func (s *search) groups(ctx context.Context) error {
 	})
 	if s.exact = !s.timed() || len(ids) == 0; err != nil || len(ids) == 0 {
 		return err
+	}
+	if len(ids) <= s.pairs {
+		s.among = ids
 	}
 	if s.OrderBy == dlq.ByUpdated || len(ids) > s.pairs || len(ids)*(f.Limit+1+f.Offset) > s.merge {
 		return s.sieve(ctx)
@@ -218,7 +223,7 @@ func (s *search) gather(ctx context.Context, args []any) (int64, error) {
 	if _, err := s.tx.Exec(ctx, "set local enable_indexscan = off; set local enable_bitmapscan = on; set local enable_sort = on"); err != nil {
 		return 0, err
 	}
-	n, _, err := s.bounded(ctx, searchGather, append(args, s.exactly+1)...)
+	n, _, err := s.bounded(ctx, searchGather, append(args, s.exactly+1, s.among)...)
 	return n, err
 }
 
