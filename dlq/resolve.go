@@ -80,7 +80,8 @@ type Purge struct {
 	OlderThan time.Time
 	// Reason, if not empty, is a part of the error messages of those that OlderThan selects.
 	Reason string
-	// Limit is how many to remove at most, the oldest first. Required.
+	// Limit is how many to remove at most, the oldest first. Those that OlderThan selects are passed over where they
+	// hold a key or are in somebody's hands, but no more than ten times as many. Required.
 	Limit int
 	// ReleaseKeys lets the keys go that investigations hold. Without it such ones are refused, or passed over
 	// where OlderThan selects. Defaults to false.

@@ -81,7 +81,8 @@ type Page struct {
 	// Entries are without their snapshots.
 	Entries []Entry
 	// Total is how many there are on all pages. It is counted up to ExactTotal, and exact beyond where counters
-	// have it; TotalExact says whether it is, and not an estimate.
+	// have it; TotalExact says whether it is, and not an estimate. Where a text is looked for that many messages have,
+	// it may be an estimate below that, too.
 	Total      int64
 	TotalExact bool
 	// Next goes into Search.After for the page that follows; empty on the last.

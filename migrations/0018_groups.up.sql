@@ -83,18 +83,23 @@ alter table postrider.dlq_entry
 comment on column postrider.dlq_entry.dlq_group_uuid is 'Its group. All zeroes: in no group.';
 
 -- The expression keeps these two apart from dlq_entry_created: an order by created_at could also be read from that
--- one, and would be, to find what all is older than a million others.
+-- one, and would be, to find what all is older than a million others. With the column itself beside it, counting and
+-- passing over read the index alone.
 drop index postrider.dlq_entry_group;
-create index dlq_entry_group on postrider.dlq_entry (dlq_group_uuid, resolution_status, (created_at at time zone 'UTC'), dlq_entry_uuid);
+create index dlq_entry_group on postrider.dlq_entry (dlq_group_uuid, resolution_status, (created_at at time zone 'UTC'), dlq_entry_uuid) include (created_at);
 comment on index postrider.dlq_entry_group is 'The investigations of a group.';
 drop index postrider.dlq_entry_status;
-create index dlq_entry_status on postrider.dlq_entry (resolution_status, (created_at at time zone 'UTC'), dlq_entry_uuid);
+create index dlq_entry_status on postrider.dlq_entry (resolution_status, (created_at at time zone 'UTC'), dlq_entry_uuid) include (created_at);
 comment on index postrider.dlq_entry_status is 'Listing by status, newest first.';
 
 create index dlq_entry_predecessor on postrider.dlq_entry (predecessor_uuid) where predecessor_uuid is not null;
 comment on index postrider.dlq_entry_predecessor is 'What came after an investigation, for the foreign key.';
 create index dlq_entry_assignee on postrider.dlq_entry (assignee, created_at, dlq_entry_uuid) where assignee is not null;
 comment on index postrider.dlq_entry_assignee is 'What somebody looks at.';
+
+-- What is counted or passed over is read from the index alone where vacuum has been, so it comes for every hundredth
+-- that is new, and empties the list of messages that wait to be indexed.
+alter table postrider.dlq_entry set (autovacuum_vacuum_insert_scale_factor = 0.01);
 
 create function postrider.dlq_group_state(p_state text, p_muted_until timestamptz, p_created_at timestamptz, p_pending bigint)
 returns text language sql stable parallel safe as $$
@@ -231,7 +236,8 @@ begin
     select dlq_group_uuid, dlq_reason, subject_type, resolution_status, count(*) from postrider.dlq_entry group by 1, 2, 3, 4;
     delete from postrider.dlq_hour;
     insert into postrider.dlq_hour (dlq_group_uuid, hour, opened)
-    select dlq_group_uuid, date_trunc('hour', created_at, 'UTC'), count(*) from postrider.dlq_entry group by 1, 2;
+    select dlq_group_uuid, date_trunc('hour', created_at, 'UTC'), count(*) from postrider.dlq_entry group by 1, 2
+    order by 2, 1; -- as they come to be, so that a time is in few pages
     update postrider.dlq_group g
     set entries = n.entries, total = greatest(g.total, n.entries), pending = n.pending, occurrences = n.occurrences, last_entry_uuid = n.last_entry,
         updated_at = now(), resolved_through = case when n.pending = 0 then coalesce(g.resolved_through, now()) else g.resolved_through end,
@@ -269,6 +275,38 @@ create trigger dlq_entry_truncated after truncate on postrider.dlq_entry
 for each statement execute function postrider.dlq_count_nothing();
 comment on trigger dlq_entry_truncated on postrider.dlq_entry is 'Counts nothing.';
 
+-- Counted rather than counting: with a million investigations that took half a second.
+create or replace view postrider.v_dlq_dashboard as
+with summary as materialized (
+    select s.as_of, s.content from postrider.dashboard_summary s
+    where s.name = 'dlq' and s.as_of > statement_timestamp() - interval '5 minutes'
+), numbers as (
+    select r.dlq_reason, r.requeued, r.avg_retries, s.as_of
+    from summary s
+    cross join lateral jsonb_to_recordset(s.content) as r(dlq_reason postrider.dlq_reason, requeued bigint, avg_retries double precision)
+    union all
+    select n.dlq_reason, n.requeued, n.avg_retries, statement_timestamp() from postrider.dlq_retry_numbers() n where not exists (select from summary)
+), counted as (
+    select c.dlq_reason, sum(c.entries)::bigint as total_entries,
+           coalesce(sum(c.entries) filter (where c.resolution_status = 'pending'), 0)::bigint as pending,
+           coalesce(sum(c.entries) filter (where c.resolution_status = 'permanently_failed'), 0)::bigint as permanent_failures,
+           coalesce(sum(c.entries) filter (where c.resolution_status = 'manually_resolved'), 0)::bigint as manually_resolved,
+           coalesce(sum(c.entries) filter (where c.resolution_status = 'cancelled'), 0)::bigint as cancelled
+    from postrider.dlq_count c
+    group by c.dlq_reason having sum(c.entries) > 0
+)
+select c.dlq_reason, c.total_entries, c.pending, coalesce(n.requeued, 0) as requeued, c.permanent_failures, n.avg_retries,
+       (select e.dlq_timestamp from postrider.dlq_entry e where e.dlq_reason = c.dlq_reason order by e.dlq_reason, e.dlq_timestamp limit 1) as oldest_entry,
+       (select e.dlq_timestamp from postrider.dlq_entry e where e.dlq_reason = c.dlq_reason order by e.dlq_reason desc, e.dlq_timestamp desc limit 1) as newest_entry,
+       c.manually_resolved, c.cancelled,
+       coalesce(n.as_of, (select s.as_of from summary s), statement_timestamp()) as retries_as_of
+from counted c
+left join numbers n on n.dlq_reason = c.dlq_reason
+order by c.dlq_reason;
+drop index postrider.dlq_entry_dashboard;
+create index dlq_entry_dashboard on postrider.dlq_entry (dlq_reason, dlq_timestamp);
+comment on index postrider.dlq_entry_dashboard is 'The first and the last of each reason.';
+
 create function postrider.dlq_index_messages() returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -276,8 +314,12 @@ declare
 begin
     create extension if not exists pg_trgm with schema postrider;
     select n.nspname into space from pg_extension x join pg_namespace n on n.oid = x.extnamespace where x.extname = 'pg_trgm';
-    execute format('create index if not exists dlq_entry_message on postrider.dlq_entry using gin (error_message %I.gin_trgm_ops)', space);
-    comment on index postrider.dlq_entry_message is 'Investigations by a part of their message.';
+    -- The eras of a row are three numbers: those of about a minute, an hour and three days in which it was opened.
+    execute format($index$create index if not exists dlq_entry_message on postrider.dlq_entry using gin (error_message %I.gin_trgm_ops,
+        (array[floor(extract(epoch from created_at at time zone 'UTC') / 64)::bigint * 4,
+               floor(extract(epoch from created_at at time zone 'UTC') / 4096)::bigint * 4 + 1,
+               floor(extract(epoch from created_at at time zone 'UTC') / 262144)::bigint * 4 + 2]))$index$, space);
+    comment on index postrider.dlq_entry_message is 'Investigations by a part of their message, all or those opened in some eras.';
     return true;
 exception when insufficient_privilege or undefined_file or feature_not_supported or invalid_parameter_value or undefined_object then
     raise notice 'postrider: no index of error messages (%); ask the administrator for the extension pg_trgm, then run select postrider.dlq_index_messages()', sqlerrm;

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -87,14 +88,49 @@ func (d *Desk) Change(ctx context.Context, id uuid.UUID, c dlq.Change) (dlq.Entr
 	return e, err
 }
 
+// purgePages is after how many pages of investigations that all hold keys, or are in somebody's hands, a purge by age
+// gives up. Without going on past them it would find the same ones for ever.
+const purgePages = 10
+
 // Purge implements dlq.Desk.
-func (d *Desk) Purge(ctx context.Context, p dlq.Purge) (done dlq.Purged, err error) {
+func (d *Desk) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, error) {
 	if err := p.Check(); err != nil {
-		return done, err
+		return dlq.Purged{}, err
+	}
+	if len(p.Entries) > 0 {
+		return d.purge(ctx, p, p.Entries)
+	}
+	q := dlq.Search{Filter: dlq.Filter{Message: p.Reason, To: p.OlderThan.Add(-time.Microsecond), Limit: p.Limit}, OrderBy: dlq.ByCreated, Ascending: true, WithoutTotal: true}
+	var all dlq.Purged
+	for range purgePages {
+		var page dlq.Page
+		err := d.look(ctx, "find investigations to purge", func(ctx context.Context, tx pgx.Tx) (err error) {
+			page, err = find(ctx, tx, q, d.bounds)
+			return err
+		})
+		if err != nil {
+			return all, err
+		}
+		done, err := d.purge(ctx, p, column(page.Entries, func(e dlq.Entry) uuid.UUID { return e.UUID }))
+		if err != nil {
+			return all, err
+		}
+		all.Entries, all.Holding = done.Entries, all.Holding+done.Holding
+		if q.After = page.Next; done.Entries > 0 || page.Next == "" {
+			break
+		}
+	}
+	return all, nil
+}
+
+// purge removes those of the investigations that a purge is about, in one transaction.
+func (d *Desk) purge(ctx context.Context, p dlq.Purge, entries []uuid.UUID) (done dlq.Purged, err error) {
+	if len(entries) == 0 {
+		return done, nil
 	}
 	err = d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		done = dlq.Purged{}
-		found, err := selectPurged(ctx, tx, p)
+		found, err := lockPurged(ctx, tx, p, entries)
 		if err != nil {
 			return err
 		}
@@ -127,13 +163,13 @@ func (d *Desk) Purge(ctx context.Context, p dlq.Purge) (done dlq.Purged, err err
 	return done, nil
 }
 
-// selectPurged locks what a purge is about.
-func selectPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge) ([]uuid.UUID, error) {
+// lockPurged locks those of the investigations that a purge is about.
+func lockPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge, entries []uuid.UUID) ([]uuid.UUID, error) {
 	const doing = "find investigations to purge"
 	if len(p.Entries) > 0 {
-		return lockEntries(ctx, tx, distinctIDs(p.Entries))
+		return lockEntries(ctx, tx, distinctIDs(entries))
 	}
-	rows, err := tx.Query(ctx, purgeOld, p.OlderThan, p.Reason, p.Limit)
+	rows, err := tx.Query(ctx, purgeOld, entries, p.OlderThan, pattern(p.Reason))
 	if err != nil {
 		return nil, translate(doing, err)
 	}

@@ -179,3 +179,57 @@ func TestPurgeAsksAboutKeys(t *testing.T) {
 		t.Errorf("its key was not let go: %v, %v", draining, err)
 	}
 }
+
+// TestPurgeByAgeGoesOnPastWhatHoldsKeys: the oldest ones hold keys, more of them than a request may purge.
+func TestPurgeByAgeGoesOnPastWhatHoldsKeys(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	d := r.desk()
+	entries := r.many(13)
+	for i, id := range entries {
+		mustExec(t, r.subject.pool, `update postrider.dlq_entry set created_at = now() - interval '10 days' + $2::integer * interval '1 hour' where dlq_entry_uuid = $1`, id, i)
+	}
+	mustExec(t, r.subject.pool, `with halting as (
+			update postrider.outbox_event e set key = convert_to(e.id::text, 'UTF8') from postrider.dlq_letter l
+			where l.dlq_entry_uuid = any ($1) and e.id = l.outbox_id returning e.topic, e.key, e.event_id)
+		insert into postrider.outbox_hold (scope, topic, key, cause, event_id, next_probe_at) select 'key', topic, key, 'halted', event_id, 'infinity' from halting`, entries[:12])
+	// Ten pages of one are not enough to come to the last; seven of two are.
+	for _, c := range []struct{ limit, want, holding int }{{1, 0, purgePages}, {2, 1, 12}, {10, 0, 12}} {
+		done, err := d.Purge(t.Context(), dlq.Purge{OlderThan: time.Now(), Limit: c.limit, Actor: "ada"})
+		if err != nil || done.Entries != c.want || done.Holding != c.holding {
+			t.Errorf("limit %d: %+v, %v", c.limit, done, err)
+		}
+	}
+	if left, _, err := r.List(t.Context(), dlq.Filter{}); err != nil || len(left) != 12 {
+		t.Errorf("%d are left, %v", len(left), err)
+	}
+}
+
+// TestPurgePassesOverWhatIsInHand: what somebody has locked is neither waited for nor in the way of what comes after.
+func TestPurgePassesOverWhatIsInHand(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	d := r.desk()
+	entries := r.many(3)
+	for i, id := range entries {
+		mustExec(t, r.subject.pool, `update postrider.dlq_entry set created_at = now() - interval '10 days' + $2::integer * interval '1 hour' where dlq_entry_uuid = $1`, id, i)
+	}
+	tx, err := r.subject.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	if _, err := tx.Exec(t.Context(), `select from postrider.dlq_entry where dlq_entry_uuid = $1 for update`, entries[0]); err != nil {
+		t.Fatal(err)
+	}
+	done, err := d.Purge(t.Context(), dlq.Purge{OlderThan: time.Now(), Limit: 1, Actor: "ada"})
+	if err != nil || done.Entries != 1 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if _, _, err := r.Get(t.Context(), entries[0]); err != nil {
+		t.Errorf("what was in hand is gone: %v", err)
+	}
+	if _, _, err := r.Get(t.Context(), entries[1]); !errors.Is(err, dlq.ErrNotFound) {
+		t.Errorf("the next was not purged: %v", err)
+	}
+}

@@ -173,6 +173,15 @@ var searchGather string
 //go:embed queries/search_sift.sql
 var searchSift string
 
+//go:embed queries/search_likely.sql
+var searchLikely string
+
+//go:embed queries/search_edge.sql
+var searchEdge string
+
+//go:embed queries/search_window.sql
+var searchWindow string
+
 //go:embed queries/search_hours.sql
 var searchHours string
 

@@ -3,8 +3,14 @@ package postgres
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/postrider/postrider/dlq/dlqtest"
 	"github.com/postrider/postrider/migrations/pgtest"
@@ -16,6 +22,7 @@ var queries = map[string]string{
 	"search_range.sql": searchRange, "search_range_count.sql": searchRangeCount, "search_pairs.sql": searchPairs, "search_total.sql": searchTotal,
 	"search_groups.sql": searchGroups, "search_groups_count.sql": searchGroupsCount, "search_status.sql": searchStatus, "search_status_count.sql": searchStatusCount,
 	"search_walk.sql": searchWalk, "search_gather.sql": searchGather, "search_sift.sql": searchSift, "search_hours.sql": searchHours,
+	"search_likely.sql": searchLikely, "search_edge.sql": searchEdge, "search_window.sql": searchWindow,
 	"replay_list.sql": replayList, "group_list.sql": groupList, "group_total.sql": groupTotal, "group_get.sql": groupGet,
 	"group_lock.sql": groupLock, "group_change.sql": groupChange, "group_resolve.sql": groupResolve, "group_left.sql": groupLeft,
 	"group_recommend.sql": groupRecommend, "group_statuses.sql": groupStatuses, "group_hours.sql": groupHours, "group_partitions.sql": groupPartitions,
@@ -88,6 +95,35 @@ func TestQueriesUseIndexes(t *testing.T) {
 		}
 		if !strings.Contains(plan.String(), index) {
 			t.Errorf("no use of %s:\n%s", index, plan.String())
+		}
+	}
+}
+
+// TestCountsReadTheIndexAlone: what is counted or passed over by the hundred thousand is not looked up row by row.
+func TestCountsReadTheIndexAlone(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	oldOutage(t, r)
+	mustExec(t, r.subject.pool, `vacuum (analyze) postrider.dlq_entry`)
+	tx, err := r.subject.pool.BeginTx(t.Context(), pgx.TxOptions{BeginQuery: beginRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	var groups []uuid.UUID
+	if err := tx.QueryRow(t.Context(), `select array_agg(dlq_group_uuid) from postrider.dlq_group where entries > 0`).Scan(&groups); err != nil {
+		t.Fatal(err)
+	}
+	from := pgtype.Timestamptz{Time: time.Now().Add(-240 * time.Hour), Valid: true}
+	statuses := slices.Repeat([]string{"pending"}, len(groups))
+	for index, query := range map[string][]any{
+		"dlq_entry_status":  {searchStatusCount, "pending", from, nil, 10_001},
+		"dlq_entry_group":   {searchGroupsCount, groups, statuses, from, nil, "", "", 10_001},
+		"dlq_entry_created": {searchRange, nil, nil, nil, nil, 26, 1000},
+	} {
+		plan := explained(t, tx, query[0].(string), query[1:]...)
+		if !strings.Contains(plan, "Index Only Scan using "+index) && !strings.Contains(plan, "Index Only Scan Backward using "+index) {
+			t.Errorf("not from %s alone:\n%s", index, plan)
 		}
 	}
 }

@@ -71,15 +71,7 @@ func explain(t *testing.T, r *redriving, query []any) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(t.Context()) }()
-	rows, err := tx.Query(t.Context(), "explain "+query[0].(string), query[1:]...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatalf("%s: %v", query[0], err)
-	}
-	return strings.Join(lines, "\n")
+	return explained(t, tx, query[0].(string), query[1:]...)
 }
 
 // TestManyChangesAtOnceAreCheap: what counts the changes of a statement compares them by a hash, though everything else

@@ -50,6 +50,8 @@ type search struct {
 	page  []found
 	total int64
 	exact bool
+	// among are the groups that have all that is asked for, where these are known and few.
+	among []uuid.UUID
 }
 
 // run finds the page, with one investigation more if there is a next, and the total.
@@ -103,18 +105,26 @@ func (s *search) groups(ctx context.Context) error {
 	if s.exact = !s.timed() || len(ids) == 0; err != nil || len(ids) == 0 {
 		return err
 	}
+	if len(ids) <= s.pairs {
+		s.among = ids
+	}
 	if s.OrderBy == dlq.ByUpdated || len(ids) > s.pairs || len(ids)*(f.Limit+1+f.Offset) > s.merge {
 		return s.sieve(ctx)
 	}
-	// The order of the index of groups is what makes this fast; the planner may think too little of how many fit.
-	if _, err := s.tx.Exec(ctx, "set local enable_bitmapscan = off; set local enable_sort = off"); err != nil {
-		return err
-	}
-	err = s.read(ctx, searchGroups, ids, statuses, s.from, s.to, f.Reason, f.Subject.Type, s.at, s.id, f.Limit+1, f.Offset)
-	if err != nil {
+	if err := s.merged(ctx, ids, statuses); err != nil {
 		return err
 	}
 	return s.count(ctx, ids, searchGroupsCount, ids, statuses, s.from, s.to, f.Reason, f.Subject.Type)
+}
+
+// merged reads the page by merging the first of each group and status. The order of the index of groups is what makes
+// this fast; the planner may think too little of how many fit.
+func (s *search) merged(ctx context.Context, ids []uuid.UUID, statuses []string) error {
+	f := &s.Filter
+	if _, err := s.tx.Exec(ctx, "set local enable_bitmapscan = off; set local enable_sort = off"); err != nil {
+		return err
+	}
+	return s.read(ctx, searchGroups, ids, statuses, s.from, s.to, f.Reason, f.Subject.Type, s.at, s.id, f.Limit+1, f.Offset)
 }
 
 // count sets the total of a search that is bounded in time, by counting up to a bound; beyond it the hours tell
@@ -136,6 +146,14 @@ func (s *search) count(ctx context.Context, groups []uuid.UUID, query string, ar
 // hours is about how many were opened in the time of the search, in the groups, if some are given.
 func (s *search) hours(ctx context.Context, groups []uuid.UUID) (n int64, err error) {
 	return n, s.tx.QueryRow(ctx, searchHours, s.from, s.to, groups).Scan(&n)
+}
+
+// opened is about how many were opened in the time of the search.
+func (s *search) opened(ctx context.Context) (n int64, err error) {
+	if s.timed() {
+		return s.hours(ctx, nil)
+	}
+	return n, s.tx.QueryRow(ctx, searchTotal, "").Scan(&n)
 }
 
 // sieve lists what no index has in its order. Where many fit, some of the first do. Where few fit, an index finds
@@ -163,12 +181,17 @@ func (s *search) sieve(ctx context.Context) error {
 			return nil
 		}
 		if !s.exact {
-			all, err := s.hours(ctx, nil)
+			all, err := s.opened(ctx)
 			if err != nil {
 				return err
 			}
 			if s.total = all * fitting / max(looked, 1); full && s.total > 2*int64(s.exactly) {
 				return nil
+			}
+		}
+		if !full {
+			if found, err := s.window(ctx, args); err != nil || found {
+				return err
 			}
 		}
 	}
@@ -197,10 +220,10 @@ func (s *search) sieve(ctx context.Context) error {
 // gather finds what fits by what tells it and not by its order, which the planner would like for its limit. It
 // returns how many there are, and sets the page if these are no more than bounds.exactly.
 func (s *search) gather(ctx context.Context, args []any) (int64, error) {
-	if _, err := s.tx.Exec(ctx, "set local enable_indexscan = off"); err != nil {
+	if _, err := s.tx.Exec(ctx, "set local enable_indexscan = off; set local enable_bitmapscan = on; set local enable_sort = on"); err != nil {
 		return 0, err
 	}
-	n, _, err := s.bounded(ctx, searchGather, append(args, s.exactly+1)...)
+	n, _, err := s.bounded(ctx, searchGather, append(args, s.exactly+1, s.among)...)
 	return n, err
 }
 

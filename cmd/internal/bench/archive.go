@@ -163,22 +163,12 @@ func (r *rig) archiveViews(ctx context.Context, b *broker, t *table) error {
 	if err := d.loadViews(ctx, r.o.viewTasks); err != nil {
 		return err
 	}
-	one := func(sql string) (float64, error) {
-		began := time.Now()
-		rows, err := d.conn.Query(ctx, sql)
-		if err != nil {
-			return 0, err
-		}
-		for rows.Next() {
-		}
-		return milliseconds(time.Since(began)), rows.Err()
-	}
 	timed := func(name, how, sql string, limit *target) error {
 		var runs []float64
 		for range max(5, r.o.runs) {
-			ms, err := one(sql)
+			ms, err := d.timed(ctx, sql)
 			if err != nil {
-				return fmt.Errorf("%s: %w", sql, err)
+				return err
 			}
 			runs = append(runs, ms)
 		}
@@ -203,4 +193,19 @@ func (r *rig) archiveViews(ctx context.Context, b *broker, t *table) error {
 	}
 	t.note("The views are of %d live tasks of 50 templates in 8 states, %d archived tasks and %d investigations with a letter each.", r.o.viewTasks, r.o.viewTasks, r.o.viewTasks/10)
 	return nil
+}
+
+// timed runs a query to its end and returns how long that took, in milliseconds.
+func (d *database) timed(ctx context.Context, sql string) (float64, error) {
+	began := time.Now()
+	rows, err := d.conn.Query(ctx, sql)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", sql, err)
+	}
+	for rows.Next() {
+	}
+	if err := rows.Err(); err != nil {
+		return 0, fmt.Errorf("%s: %w", sql, err)
+	}
+	return milliseconds(time.Since(began)), nil
 }

@@ -79,6 +79,7 @@ var tiny = []string{"-brokers", "kfake", "-runs", "1", "-events", "800", "-batch
 	"-flat-published", "2000", "-flat-parked", "500", "-flat-failed-keys", "50", "-idle-duration", "500ms", "-peer-events", "300",
 	"-stale-healthy", "1000,2000", "-stale-tasks", "150", "-stale-detectors", "2", "-archive-tasks", "600", "-view-tasks", "1000",
 	"-redrive-entries", "1200", "-redrive-rated", "300",
+	"-desk-entries", "4000", "-desk-rate", "100", "-desk-duration", "500ms", "-desk-asks", "2",
 	"-hour-duration", "1200ms", "-hour-rate", "200", "-keys", "50"}
 
 // figures are the cells that a row of each scenario must have.
@@ -96,6 +97,7 @@ var figures = map[string]struct {
 	"stale":   {5, nil},
 	"archive": {8, nil},
 	"redrive": {3, []string{"investigations/s"}},
+	"desk":    {23, []string{"p50 ms", "longest ms"}},
 	"peers":   {6, []string{"events/s", "CPU s per 100k: relay"}},
 	"hour":    {7, []string{"events/s", "p99 ms", "table MiB", "dead rows"}},
 }

@@ -30,6 +30,8 @@ type options struct {
 	archivePause                                      time.Duration
 	archiveTasks, viewTasks                           int
 	redriveEntries, redriveRated                      int
+	deskEntries, deskRate, deskAsks                   int
+	deskDuration                                      time.Duration
 	json, markdown, profile                           string
 	quick                                             bool
 }
@@ -53,7 +55,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.rate, "rate", 2000, "latency: transactions a second")
 	f.IntVar(&o.slowRate, "slow-rate", 5, "latency: transactions a second of the slow case")
 	f.DurationVar(&o.slowDuration, "slow-duration", time.Minute, "latency: length of one run of the slow case")
-	f.IntVar(&o.clients, "clients", 32, "latency, hour: connections that keep the schedule")
+	f.IntVar(&o.clients, "clients", 32, "latency, hour, desk: connections that keep the schedule")
 	f.IntVar(&o.flatWarm, "flat-warm", 20_000, "flat: events that pass before the window")
 	f.IntVar(&o.flatWindow, "flat-window", 100_000, "flat: events in the window that is measured")
 	f.IntVar(&o.flatPending, "flat-pending", 1_000_000, "flat: pending events of the large case")
@@ -80,6 +82,10 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.viewTasks, "view-tasks", 1_000_000, "archive: live tasks, and archived ones, that the views are about")
 	f.IntVar(&o.redriveEntries, "redrive-entries", 100_000, "redrive: investigations redriven without a rate")
 	f.IntVar(&o.redriveRated, "redrive-rated", 10_000, "redrive: investigations redriven at a rate")
+	f.IntVar(&o.deskEntries, "desk-entries", 1_000_000, "desk: investigations")
+	f.IntVar(&o.deskRate, "desk-rate", 200, "desk: requests a second of the mix")
+	f.DurationVar(&o.deskDuration, "desk-duration", time.Minute, "desk: length of one run of the mix")
+	f.IntVar(&o.deskAsks, "desk-asks", 40, "desk: how often each search for a part of a message is asked")
 	f.StringVar(&o.json, "json", "", "write the results as JSON into this `file`")
 	f.StringVar(&o.markdown, "markdown", "", "put the tables into this markdown `file`, each in its place")
 	f.StringVar(&o.profile, "profile", "", "write CPU profiles of the relays into this `folder`")
@@ -111,6 +117,7 @@ var quick = map[string]string{
 	"flat-parked": "20000", "flat-failed-keys": "200", "idle-duration": "5s", "peer-events": "5000",
 	"peer-limit": "15s", "hour-duration": "60s", "stale-healthy": "20000,100000", "stale-tasks": "2000",
 	"archive-tasks": "5000", "view-tasks": "50000", "redrive-entries": "10000", "redrive-rated": "3000",
+	"desk-entries": "50000", "desk-duration": "5s", "desk-asks": "10",
 }
 
 func split(list string) []string {
@@ -160,6 +167,7 @@ func (o *options) validate() error {
 		"flat-warm": o.flatWarm, "flat-window": o.flatWindow, "flat-published": o.flatPublished, "flat-parked": o.flatParked,
 		"flat-failed-keys": o.flatHolds, "peer-events": o.peerEvents, "hour-rate": o.hourRate,
 		"archive-tasks": o.archiveTasks, "view-tasks": o.viewTasks, "redrive-entries": o.redriveEntries, "redrive-rated": o.redriveRated,
+		"desk-entries": o.deskEntries, "desk-rate": o.deskRate, "desk-asks": o.deskAsks, "desk-duration": int(o.deskDuration),
 		"duration": int(o.duration), "slow-duration": int(o.slowDuration), "idle-duration": int(o.idleDuration),
 		"stale-tasks": o.staleTasks, "stale-detectors": o.staleDetectors,
 		"peer-limit": int(o.peerLimit), "hour-duration": int(o.hourDuration),

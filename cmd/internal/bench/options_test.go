@@ -56,6 +56,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		"-flat-parked 5":        "-flat-failed-keys",
 		"-hour-days -1":         "-hour-days",
 		"-duration 0s":          "-duration",
+		"-desk-entries 0":       "-desk-entries",
+		"-desk-duration -1s":    "-desk-duration",
 		"drain":                 `"drain"`,
 	} {
 		if _, err := parse(strings.Fields(args), io.Discard); err == nil || !strings.Contains(err.Error(), want) {

@@ -24,7 +24,7 @@ func (s scenario) brokers(o *options) []string {
 }
 
 // order is the order of a full run: short before long.
-var order = []string{"drain", "workers", "latency", "writers", "flat", "memory", "idle", "stale", "archive", "redrive", "peers", "hour"}
+var order = []string{"drain", "workers", "latency", "writers", "flat", "memory", "idle", "stale", "archive", "redrive", "desk", "peers", "hour"}
 
 var scenarios = map[string]scenario{
 	"drain":   {title: "Draining a backlog, beside the floor", run: drain},
@@ -37,6 +37,7 @@ var scenarios = map[string]scenario{
 	"stale":   {title: "Stale tasks among healthy ones", oneBroker: true, run: stale},
 	"archive": {title: "Archiving tasks, and views over many of them", oneBroker: true, run: archive},
 	"redrive": {title: "Redriving many investigations", oneBroker: true, run: redrive},
+	"desk":    {title: "The desk with many investigations", oneBroker: true, run: desk},
 	"peers":   {title: "Other outboxes, the same rows", run: peers},
 	"hour":    {title: "A steady load for a long time", alone: true, run: hour},
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -13,9 +11,7 @@ import (
 // insertEvent is one event in a transaction of its own.
 const insertEvent = "insert into postrider.outbox_event (topic, key, payload) values ($1, $2, $3)"
 
-// schedule writes events at exact times: event n is due at n divided by the rate after the start, whatever
-// became of the ones before it. A writer that is free takes the next one. How late the statements were sent is
-// counted too: with enough writers it is next to nothing.
+// schedule writes events at exact times; see pace.
 type schedule struct {
 	topic         string
 	first         int // number of the first event of the next run
@@ -49,33 +45,14 @@ func (s *schedule) run(ctx context.Context, url string, events int, done func(se
 	if err := s.prepare(ctx, pool); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	start := time.Now()
-	for range s.clients {
-		wg.Go(func() {
-			for {
-				n := int(next.Add(1)) - 1
-				if n >= events {
-					return
-				}
-				seq, due := s.first+n, start.Add(time.Duration(n)*time.Second/time.Duration(s.rate))
-				if pause(ctx, time.Until(due)) != nil {
-					return
-				}
-				s.late.add(time.Since(due))
-				if _, err := pool.Exec(ctx, insertEvent, s.topic, fmt.Appendf(nil, "key-%d", seq%s.keys), body(seq, s.payload)); err != nil {
-					cancel(fmt.Errorf("write event %d: %w", seq, err))
-					return
-				}
-				done(seq)
-			}
-		})
-	}
-	wg.Wait()
-	return context.Cause(ctx)
+	return pace{s.rate, s.clients, &s.late}.run(ctx, events, func(ctx context.Context, n int, _ time.Time) error {
+		seq := s.first + n
+		if _, err := pool.Exec(ctx, insertEvent, s.topic, fmt.Appendf(nil, "key-%d", seq%s.keys), body(seq, s.payload)); err != nil {
+			return fmt.Errorf("write event %d: %w", seq, err)
+		}
+		done(seq)
+		return nil
+	})
 }
 
 // prepare opens every connection and has each parse the statement, so that no event pays for it.

@@ -17,7 +17,8 @@ import (
 )
 
 // serve is `postrider serve`: the same settings, the same wiring, the same engine. It differs in that it
-// waits for the word between making its parts and running them. No connection of the relay is open by then.
+// waits for the word between making its parts and running them. No connection of the relay is open by then. Then it
+// says where it listens, if it does.
 func serve(ctx context.Context, g *gate) (err error) {
 	var settings map[string]string
 	if err := json.Unmarshal([]byte(os.Getenv("BENCH_SETTINGS")), &settings); err != nil {
@@ -41,6 +42,9 @@ func serve(ctx context.Context, g *gate) (err error) {
 	}
 	if err := g.await(ctx); err != nil {
 		return errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
+	}
+	if address := a.Addr(); address != "" {
+		fmt.Println(address)
 	}
 	if path := os.Getenv("BENCH_PROFILE"); path != "" {
 		f, err := os.Create(path)

@@ -101,37 +101,14 @@ func (s *staleSide) loadHealthy(ctx context.Context) error {
 			from postrider.tasker_task_namespaces n, postrider.tasker_state_machines m, generate_series(1, %d) i where n.name = 'bench' and m.name = 'workflow'`, staleTemplates)); err != nil {
 		return err
 	}
-	// Loaded as a restore would: references unchecked, the indexes built afterwards.
-	rows, err := s.conn.Query(ctx, `select indexrelid::regclass::text, pg_get_indexdef(indexrelid) from pg_index where indrelid = 'postrider.tasker_tasks'::regclass and not indisunique`)
-	if err != nil {
+	return s.bulk(ctx, func() error {
+		_, err := s.conn.Exec(ctx, `
+			insert into postrider.tasker_tasks (named_task_uuid, state, live, state_entered_at, sort_key, created_at, context)
+			select t.uuids[1 + i % cardinality(t.uuids)], (array['pending', 'steps_in_process', 'waiting_for_dependencies', 'waiting_for_retry'])[1 + i / cardinality(t.uuids) % 4], true,
+				clock_timestamp() + interval '1 hour' - i % 60 * interval '1 second', 3, clock_timestamp() + interval '1 hour' - i % 3600 * interval '1 second', '{"order": 42}'
+			from generate_series(1, $1::int) i, (select array_agg(named_task_uuid) as uuids from postrider.tasker_named_tasks) t`, s.healthy)
 		return err
-	}
-	type index struct{ Name, Definition string }
-	indexes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[index])
-	if err != nil {
-		return err
-	}
-	for _, i := range indexes {
-		if err := s.exec(ctx, "drop index "+i.Name); err != nil {
-			return err
-		}
-	}
-	if err := s.exec(ctx, "set session_replication_role = replica"); err != nil {
-		return err
-	}
-	if _, err := s.conn.Exec(ctx, `
-		insert into postrider.tasker_tasks (named_task_uuid, state, live, state_entered_at, sort_key, created_at, context)
-		select t.uuids[1 + i % cardinality(t.uuids)], (array['pending', 'steps_in_process', 'waiting_for_dependencies', 'waiting_for_retry'])[1 + i / cardinality(t.uuids) % 4], true,
-			clock_timestamp() + interval '1 hour' - i % 60 * interval '1 second', 3, clock_timestamp() + interval '1 hour' - i % 3600 * interval '1 second', '{"order": 42}'
-		from generate_series(1, $1::int) i, (select array_agg(named_task_uuid) as uuids from postrider.tasker_named_tasks) t`, s.healthy); err != nil {
-		return err
-	}
-	for _, i := range indexes {
-		if err := s.exec(ctx, i.Definition); err != nil {
-			return err
-		}
-	}
-	return s.exec(ctx, "reset session_replication_role")
+	}, "postrider.tasker_tasks")
 }
 
 // loadStale writes the stale tasks, with steps and history, in the place of those of the run before.

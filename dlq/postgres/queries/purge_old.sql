@@ -1,8 +1,8 @@
--- The oldest investigations opened before $1 whose message has $2 in it, locked in that order. One that somebody has
--- in hand is passed over.
+-- Those of these investigations that were opened before $2 and have $3 in their message, locked in an order that
+-- everybody keeps. One that somebody has in hand is passed over.
 select e.dlq_entry_uuid
-from postrider.dlq_entry e
-where e.created_at < $1::timestamptz
-  and ($2::text = '' or strpos(lower(coalesce(e.error_message, '')), lower($2::text)) > 0)
-order by e.created_at, e.dlq_entry_uuid limit $3
+from unnest($1::uuid[]) as w(id)
+join postrider.dlq_entry e on e.dlq_entry_uuid = w.id
+where e.created_at < $2::timestamptz and ($3::text = '' or e.error_message ilike $3)
+order by e.dlq_entry_uuid
 for update of e skip locked

@@ -1,4 +1,5 @@
 -- Gathers what a search asks for, at most $16 investigations and in no order: how many there are, and the page of them.
+-- $17 are the groups that have them, where that is known.
 with gathered as materialized (
     select e.dlq_entry_uuid, e.created_at/*order*/ as at
     from postrider.dlq_entry e
@@ -12,6 +13,7 @@ with gathered as materialized (
        and ($8::text = '' or e.assignee = $8)
        and ($9::text = '' or e.error_message ilike $9)
        and ($10::timestamptz is null or e.created_at >= $10) and ($11::timestamptz is null or e.created_at <= $11)
+       and ($17::uuid[] is null or e.dlq_group_uuid = any ($17))
     limit $16
 ), page as (
     select g.dlq_entry_uuid, g.at from gathered g

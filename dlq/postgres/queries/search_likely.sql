@@ -1,0 +1,19 @@
+-- In which groups and with which status the investigations are likely to be whose message has $7 in it, because that
+-- of their group has: those with the most first. How many these groups have in all, and how many of these statuses.
+with likely as materialized (
+    select g.dlq_group_uuid, sum(g.entries) over ()::bigint as entries
+    from postrider.dlq_group g
+    where g.entries > 0 and g.parts->>'message' ilike $7
+      and ($4::uuid is null or g.dlq_group_uuid = $4)
+      and ($5::text = '' or g.topic = $5)
+      and ($6::text = '' or g.error_code = $6)
+)
+select c.dlq_group_uuid, c.resolution_status::text, min(l.entries), sum(sum(c.entries)) over ()::bigint
+from likely l
+join postrider.dlq_count c on c.dlq_group_uuid = l.dlq_group_uuid
+where ($1::text = '' or c.resolution_status = nullif($1::text, '')::postrider.dlq_resolution_status)
+  and ($2::text = '' or c.dlq_reason = nullif($2::text, '')::postrider.dlq_reason)
+  and ($3::text = '' or c.subject_type = $3)
+group by c.dlq_group_uuid, c.resolution_status
+order by sum(c.entries) desc
+limit $8
