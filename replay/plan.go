@@ -208,6 +208,9 @@ func (r *Replay) read(ctx context.Context, spans map[int32]Span, each func(c Chu
 		if err != nil {
 			return err
 		}
+		if c.Waiting != "" {
+			r.waiting("read", c.Waiting)
+		}
 		passed := int64(0)
 		for id, next := range c.Next {
 			s := left[id]

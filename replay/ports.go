@@ -57,7 +57,8 @@ type Cluster interface {
 
 // Reader reads ranges of a topic once, in order per partition.
 type Reader interface {
-	// Poll waits for records, and returns when it has some or knows that a partition goes on behind a gap.
+	// Poll waits for records, and returns when it has some, knows that a partition goes on behind a gap, or knows what
+	// it waits for.
 	Poll(ctx context.Context) (Chunk, error)
 	// Close ends the reader.
 	Close()
@@ -72,6 +73,8 @@ type Chunk struct {
 	Next map[int32]int64
 	// Missed is how many offsets were deleted by retention before they were read.
 	Missed int64
+	// Waiting says what keeps records from coming, in a chunk that has none.
+	Waiting string
 }
 
 // Publisher is what a replay needs to send: the relay's Publisher has it, with all its rules about order.

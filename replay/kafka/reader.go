@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	dlqkafka "github.com/postrider/postrider/dlq/kafka"
@@ -45,7 +46,8 @@ func (c *Cluster) Read(topic string, spans map[int32]replay.Span) (replay.Reader
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		// A letter of an aborted transaction was never sent.
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.KeepControlRecords(), // a range may end in one
+		kgo.KeepControlRecords(),       // a range may end in one
+		kgo.KeepRetryableFetchErrors(), // the client goes on by itself; they say what is waited for
 		kgo.FetchMaxBytes(fetchMaxBytes),
 		kgo.FetchMaxWait(quietWait/2),
 	)...)
@@ -63,14 +65,14 @@ func (r *reader) Close() { r.client.Close() }
 func (r *reader) Poll(ctx context.Context) (replay.Chunk, error) {
 	for {
 		c, err := r.poll(ctx)
-		if err != nil || len(c.Next) > 0 {
+		if err != nil || len(c.Next) > 0 || c.Waiting != "" {
 			r.quiet = time.Now()
 			return c, err
 		}
 		if ctx.Err() != nil {
 			return c, ctx.Err()
 		}
-		if c, err = r.look(ctx); err != nil || len(c.Next) > 0 {
+		if c, err = r.look(ctx); err != nil || len(c.Next) > 0 || c.Waiting != "" {
 			return c, err
 		}
 	}
@@ -83,8 +85,10 @@ func (r *reader) poll(ctx context.Context) (replay.Chunk, error) {
 	c := replay.Chunk{Next: map[int32]int64{}}
 	var fault error
 	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
-		if p.Err != nil && !errors.Is(p.Err, context.DeadlineExceeded) && !errors.Is(p.Err, context.Canceled) {
-			fault = fmt.Errorf("topic %s, partition %d: %w", p.Topic, p.Partition, p.Err)
+		if why := r.trouble(p); replay.IsFinal(why) {
+			fault = why
+		} else if why != nil {
+			c.Waiting = why.Error()
 		}
 		for _, record := range p.Records {
 			if err := r.take(&c, record, p.LogStartOffset); err != nil {
@@ -93,7 +97,27 @@ func (r *reader) poll(ctx context.Context) (replay.Chunk, error) {
 			}
 		}
 	})
+	if len(c.Next) > 0 {
+		c.Waiting = "" // something goes on
+	} else if c.Waiting != "" && fault == nil {
+		<-waiting.Done() // no faster than this: the same error comes with each answer
+	}
 	return c, fault
+}
+
+// trouble is the error of a partition. Waiting mends what a broker says may pass, and broken connections.
+func (r *reader) trouble(p kgo.FetchTopicPartition) error {
+	_, wanted := r.left[p.Partition]
+	switch err := p.Err; {
+	case err == nil, p.Topic == r.topic && !wanted, errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return nil
+	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.InconsistentTopicID):
+		return replay.Final(fmt.Errorf("topic %s was deleted, or made anew: %w", r.topic, err))
+	case errors.Is(err, kgo.ErrClientClosed), errors.As(err, new(*kgo.ErrDataLoss)):
+		return replay.Final(fmt.Errorf("topic %s, partition %d: %w", r.topic, p.Partition, err))
+	default:
+		return fault(fmt.Sprintf("topic %s, partition %d", r.topic, p.Partition), err)
+	}
 }
 
 // take puts a record into the chunk.
@@ -144,6 +168,7 @@ func (r *reader) look(ctx context.Context) (replay.Chunk, error) {
 		case replay.IsFinal(err):
 			return c, err
 		}
+		c.Waiting = err.Error()
 		return c, nil
 	}
 	for id, s := range r.left {

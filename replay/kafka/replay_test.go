@@ -96,10 +96,11 @@ func TestOrder(t *testing.T) {
 		produce(t, b, letters(from, to, 3, n)...)
 		o := replay.Options{From: from, Run: "in-order", Max: 300}
 		for remaining := int64(1); remaining > 0; {
-			_, res, err := replayAll(t, b, o)
+			p, res, err := replayAll(t, b, o)
 			if err != nil {
 				t.Fatal(err)
 			}
+			t.Logf("%+v %+v", p, res)
 			remaining = res.Remaining
 		}
 		last, seen := map[string]int{}, 0
