@@ -128,6 +128,9 @@ func (c *Cluster) Bounds(ctx context.Context, topic string) (map[int32]replay.Sp
 	if err != nil {
 		return nil, fault("ask where topic "+topic+" ends", err)
 	}
+	if len(first[topic]) == 0 {
+		return nil, fmt.Errorf("ask where topic %s begins: nothing is said of its partitions", topic)
+	}
 	bounds := map[int32]replay.Span{}
 	for id, from := range first[topic] {
 		to, found := end[topic][id]
@@ -141,12 +144,15 @@ func (c *Cluster) Bounds(ctx context.Context, topic string) (map[int32]replay.Sp
 
 // Marks implements replay.Cluster.
 func (c *Cluster) Marks(ctx context.Context, group, topic string) (map[int32]replay.Mark, error) {
-	offsets, err := c.admin.FetchOffsets(ctx, group)
+	offsets, err := c.admin.FetchOffsetsForTopics(ctx, group, topic)
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, nil
 	}
 	if err == nil {
 		err = offsets.Error()
+	}
+	if err == nil && len(offsets[topic]) == 0 {
+		err = fmt.Errorf("nothing is said of topic %s", topic)
 	}
 	if err != nil {
 		return nil, fault("read the offsets of the consumer group "+group, err)

@@ -1,14 +1,15 @@
 package kafka
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -21,14 +22,17 @@ import (
 const (
 	envBrokers = "REPLAY_VICTIM_BROKERS"
 	envFrom    = "REPLAY_VICTIM_FROM"
+	envBatches = "REPLAY_VICTIM_BATCHES"
 )
 
 // victimBatch is how many messages are on their way at once, and so may be sent twice.
 const victimBatch = 20
 
-// victim is such a process: it replays, and says a line after each batch.
+// victim is such a process: it replays, and a moment after so many batches it kills itself as kill -9 does. After none
+// it finishes.
 func victim() int {
-	brokers := strings.Split(os.Getenv(envBrokers), ",")
+	brokers, batches := strings.Split(os.Getenv(envBrokers), ","), os.Getenv(envBatches)
+	said := 0
 	err := func() error {
 		cluster, err := New(Config{Brokers: brokers, MaxRecords: victimBatch})
 		if err != nil {
@@ -42,8 +46,13 @@ func victim() int {
 		defer publisher.Close()
 		r, err := replay.New(replay.Config{Cluster: cluster, Publisher: publisher, Batch: victimBatch, Options: replay.Options{From: os.Getenv(envFrom)},
 			Observer: func(p replay.Progress) {
-				if !p.Planning {
-					fmt.Println("batch")
+				if said++; !p.Planning && strconv.Itoa(said) == batches {
+					time.AfterFunc(rand.N(5*time.Millisecond), func() {
+						self, _ := os.FindProcess(os.Getpid())
+						_ = self.Kill()
+					})
+				} else if p.Planning {
+					said = 0
 				}
 			}})
 		if err != nil {
@@ -63,31 +72,16 @@ func victim() int {
 	return 0
 }
 
-// runVictim kills a process with the last signal after so many batches, or lets it finish after none. It reports
-// whether it was killed.
+// runVictim runs a process that dies after so many batches, or finishes after none. It reports whether it was killed.
 func runVictim(t *testing.T, b *kafkatest.Broker, from string, batches int) (killed bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), envBrokers+"="+strings.Join(b.Addrs, ","), envFrom+"="+from)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	cmd.Env = append(os.Environ(), envBrokers+"="+strings.Join(b.Addrs, ","), envFrom+"="+from, envBatches+"="+strconv.Itoa(batches))
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState.ExitCode() >= 0 {
+		t.Fatalf("the replay failed: %v\n%s", err, out)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	said := 0
-	for lines := bufio.NewScanner(stdout); lines.Scan(); {
-		if said++; said == batches {
-			killed = cmd.Process.Kill() == nil
-		}
-	}
-	if err := cmd.Wait(); err != nil && !killed {
-		t.Fatalf("the replay failed: %v\n%s", err, &stderr)
-	}
-	return killed
+	return err != nil
 }
 
 // TestKilled kills the replay ten times in the middle.

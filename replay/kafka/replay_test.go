@@ -100,7 +100,9 @@ func TestOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%+v %+v", p, res)
+			if left := p.Sending - res.Sent; res.Sent != min(300, p.Sending) || left != res.Remaining || left < 100 && left > 0 {
+				t.Fatalf("%+v %+v", p, res)
+			}
 			remaining = res.Remaining
 		}
 		last, seen := map[string]int{}, 0

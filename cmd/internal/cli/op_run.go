@@ -112,14 +112,18 @@ type bar struct {
 
 func newBar(w io.Writer) *bar { return &bar{w: w, terminal: isTerminal(w)} }
 
-// isTerminal reports whether a stream is a terminal, or another device, and no file, pipe or test.
+// isTerminal reports whether a stream is a terminal, and no file, pipe or test.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull) // a device, and nobody looks at it
+	return err != nil || !os.SameFile(info, null)
 }
 
 const barWidth = 30
