@@ -62,10 +62,13 @@ func replayAll(t *testing.T, b *kafkatest.Broker, o replay.Options) (replay.Plan
 	return p, res, err
 }
 
+// written is when the first letter was: a broker deletes what is older than a week, half a minute after its start.
+var written = time.Now().Add(-time.Hour).Truncate(time.Second)
+
 // letter is what Spring Kafka writes about a record of origin.
 func letter(topic, origin string, partition int32, n int, key, value []byte) *kgo.Record {
 	h := func(name string, value []byte) kgo.RecordHeader { return kgo.RecordHeader{Key: name, Value: value} }
-	return &kgo.Record{Topic: topic, Partition: partition, Key: key, Value: value, Timestamp: time.UnixMilli(1_760_000_000_000 + int64(n)),
+	return &kgo.Record{Topic: topic, Partition: partition, Key: key, Value: value, Timestamp: written.Add(time.Duration(n) * time.Millisecond),
 		Headers: []kgo.RecordHeader{
 			h("own", []byte{0, 0xff, '\x1b'}), h("own", []byte{}), h("null", nil), h("", []byte("nameless")),
 			h("kafka_dlt-original-topic", []byte(origin)),

@@ -212,7 +212,7 @@ func (c *commands) runReplay(cmd *cobra.Command, r *replay.Replay, show *replayP
 	switch {
 	case runErr != nil:
 		return stoppedReplay(ctx, runErr, "what was sent is kept in mind; the same command goes on")
-	case result.Left() > 0:
+	case result.Left() > 0, result.Missed > 0:
 		return &spokenError{errPartly}
 	}
 	return nil
