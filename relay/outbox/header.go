@@ -16,6 +16,9 @@ const (
 	HeaderPrefix = "postrider-"
 	// HeaderEventID is on every published record: the event's uuid, for consumers to recognise copies.
 	HeaderEventID = "postrider-event-id"
+	// HeaderHops is on messages that were replayed from a dead-letter topic: how often that was, so that one that
+	// comes back dead each time is left alone in the end. Who writes a dead letter keeps it.
+	HeaderHops = "postrider-hops"
 
 	// The rest is on dead letters only.
 

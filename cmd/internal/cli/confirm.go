@@ -24,6 +24,14 @@ func (c *confirmation) ask(cmd *cobra.Command, what string) error {
 	return confirm(cmd.InOrStdin(), cmd.ErrOrStderr(), what)
 }
 
+// askAtTerminal is ask for what a script must not confirm by chance: an answer counts only where somebody types it.
+func (c *confirmation) askAtTerminal(cmd *cobra.Command, what string) error {
+	if !c.yes && !isTerminal(cmd.InOrStdin()) {
+		return usagef("it was not confirmed, and nothing was done: standard input is no terminal; a script says --yes")
+	}
+	return c.ask(cmd, what)
+}
+
 func confirm(in io.Reader, out io.Writer, what string) error {
 	fmt.Fprintf(out, "%s This cannot be undone. Type yes to go on: ", visible(what))
 	answer, _ := bufio.NewReader(in).ReadString('\n')

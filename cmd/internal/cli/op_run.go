@@ -110,19 +110,30 @@ type bar struct {
 	last     string
 }
 
-func newBar(w io.Writer) *bar {
-	f, ok := w.(*os.File)
+func newBar(w io.Writer) *bar { return &bar{w: w, terminal: isTerminal(w)} }
+
+// isTerminal reports whether a stream is a terminal, and no file, pipe or test.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	if !ok {
-		return &bar{w: w}
+		return false
 	}
 	info, err := f.Stat()
-	return &bar{w: w, terminal: err == nil && info.Mode()&os.ModeCharDevice != 0}
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull) // a device, and nobody looks at it
+	return err != nil || !os.SameFile(info, null)
 }
 
 const barWidth = 30
 
 func (b *bar) show(o dlq.Operation) {
-	line := fmt.Sprintf("%s: %s", o.State, progress(o))
+	b.draw(fmt.Sprintf("%s: %s", o.State, progress(o)), treated(o), o.Items)
+}
+
+// draw shows a line, and on a terminal which part of the whole is done.
+func (b *bar) draw(line string, part, whole int64) {
 	if line == b.last {
 		return
 	}
@@ -132,8 +143,8 @@ func (b *bar) show(o dlq.Operation) {
 		return
 	}
 	full := barWidth
-	if o.Items > 0 {
-		full = int(treated(o) * barWidth / o.Items)
+	if whole > 0 {
+		full = int(part * barWidth / whole)
 	}
 	fmt.Fprintf(b.w, "\r\x1b[K[%s%s] %s", strings.Repeat("█", full), strings.Repeat("░", barWidth-full), line)
 }

@@ -45,6 +45,8 @@ var rooms = []struct {
 	{"dlq/postgres", []string{"dlq", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
 	{"dlq/kafka", []string{"dlq", "relay/outbox"}, []string{"github.com/twmb/franz-go"}},
 	{"dlq", []string{"relay/outbox"}, nil},
+	{"replay/kafka", []string{"replay", "dlq", "dlq/kafka", "relay/outbox"}, []string{"github.com/twmb/franz-go"}},
+	{"replay", []string{"dlq", "relay", "relay/outbox"}, nil},
 	{"migrations/pgserver", nil, []string{"github.com/jackc/pgx", "github.com/fergusstrange"}},
 	{"migrations/pgtest", []string{"migrations", "migrations/pgserver"}, []string{"github.com/jackc/pgx", "github.com/testcontainers"}},
 	{"migrations", nil, []string{"github.com/jackc/pgx"}},
