@@ -72,8 +72,11 @@ func (s *Store) Claim(ctx context.Context, limits relay.Limits) (_ relay.Claim, 
 func (c *claim) read(ctx context.Context, limits relay.Limits) error {
 	b := &pgx.Batch{}
 	begins := queueBegin(b, c.conn.Conn())
-	b.Queue(lockShards, limits.First, limits.Shards)
-	c.dense.tried = c.store.dense.due(limits.Events)
+	shards := limits.Shards
+	if c.dense.tried = c.store.dense.due(limits.Events); c.dense.tried {
+		shards = max(shards, denseShards)
+	}
+	b.Queue(lockShards, limits.First, shards)
 	if c.dense.tried {
 		b.Queue(claimDense, limits.Events, largest(limits.Events, limits.Bytes), denseReach, denseShards)
 	} else {

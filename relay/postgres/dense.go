@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -21,8 +22,11 @@ import (
 const (
 	// denseFrom is the smallest limit of events for which it pays.
 	denseFrom = 1000
-	// denseShards is the fewest shards: with fewer, most of the rows are others'.
+	// denseShards is the fewest shards: with fewer, most of the rows are others'. A claim that reads densely takes so
+	// many even if that is more than its share; workers that then find none free would only have made batches dearer.
 	denseShards = outbox.Shards / 4
+	// denseShort is how long claims find fewer free, because others have the rest, before one makes do.
+	denseShort = 200 * time.Millisecond
 	// denseReach is how many times more ids are looked at than so many events of so many shards should need.
 	denseReach = 4
 	// densePerShard is how many times its even share a shard may have of a batch. With a key that writes more
@@ -36,8 +40,9 @@ const (
 type dense struct {
 	mu   sync.Mutex
 	on   bool
-	rest int // claims until it is tried again
-	next int // the length of the next rest
+	rest int       // claims until it is tried again
+	next int       // the length of the next rest
+	lack time.Time // since when claims have found too few shards
 
 	ranges int // batches that were settled as ranges, for the tests
 }
@@ -60,14 +65,25 @@ func (d *dense) settled() {
 func (d *dense) paid() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.next = 0
+	d.next, d.lack = 0, time.Time{}
+}
+
+// short notes that too few shards were free, and says whether to wait for more. Workers that took what is free would
+// never leave as many again.
+func (d *dense) short() (wait bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lack.IsZero() {
+		d.lack = time.Now()
+	}
+	return time.Since(d.lack) < denseShort
 }
 
 // failed notes that it did not; each time in a row it rests for longer.
 func (d *dense) failed() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.on, d.rest = false, d.next
+	d.on, d.rest, d.lack = false, d.next, time.Time{}
 	d.next = min(max(1, 2*d.next), denseRest)
 }
 
@@ -97,7 +113,12 @@ type denseClaim struct {
 func (c *claim) denseOrWalk(ctx context.Context, f *found, limits relay.Limits) (*found, error) {
 	d := &c.store.dense
 	if c.dense.tried {
-		if f.rows >= limits.Events/2 && f.over <= f.rows/2 {
+		switch {
+		case c.dense.locked == 0:
+			return f, nil
+		case c.dense.locked < denseShards && d.short():
+			return &found{}, nil
+		case f.rows >= limits.Events/2 && f.over <= f.rows/2:
 			d.paid()
 			c.store.lastClaimed.Store(f.lastID)
 			if len(f.events) == f.rows {
@@ -122,9 +143,10 @@ func (c *claim) denseOrWalk(ctx context.Context, f *found, limits relay.Limits) 
 	return f, nil
 }
 
-// would says whether what a walk found lies close enough together, counted from the lowest mark.
+// would says whether what a walk found lies close enough together, counted from the lowest mark. Where so few shards
+// have work that the claim did not get its share, most of the rows along the primary key are no longer there.
 func (c *denseClaim) would(f *found, limits relay.Limits) bool {
-	if c.locked < denseShards || f.rows < limits.Events/2 {
+	if c.locked < min(limits.Shards, denseShards) || f.rows < limits.Events/2 {
 		return false
 	}
 	reach := c.low + int64(limits.Events)*denseReach*outbox.Shards/int64(c.locked)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/outbox"
@@ -194,7 +195,6 @@ func TestDenseFindsTooLittle(t *testing.T) {
 		limits relay.Limits
 	}{
 		"a small backlog":          {func(f *fixture) { f.deep(700) }, relay.Limits{Events: 5000}},
-		"few shards":               {func(f *fixture) { f.deep(8000) }, relay.Limits{Events: 2000, Shards: denseShards - 1}},
 		"a gap in the ids":         {func(f *fixture) { f.deep(50); skip(f); f.deep(8000) }, relay.Limits{Events: 2000}},
 		"a shard that lags behind": {func(f *fixture) { f.insert("key 1"); skip(f); f.deep(8000) }, relay.Limits{Events: 2000}},
 		"a key that writes most": {func(f *fixture) {
@@ -226,6 +226,68 @@ func TestDenseFindsTooLittle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDenseTakesEnoughShards: a worker whose share of the shards is small takes more of them where reading densely
+// pays, and finds that out by a walk of its share.
+func TestDenseTakesEnoughShards(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.deep(20_000)
+	eighth := relay.Limits{Events: 2000, Shards: outbox.Shards / 8}
+	first := f.claimBy(f.store, eighth).(*claim)
+	if first.dense.tried || first.dense.locked != 8 || !f.store.dense.on {
+		t.Fatalf("the first claim locked %d shards; the next would read densely: %v", first.dense.locked, f.store.dense.on)
+	}
+	first.Abandon()
+	var all []*claim
+	for range outbox.Shards / denseShards {
+		c := f.claimBy(f.store, eighth).(*claim)
+		if !c.dense.tried || c.dense.locked != denseShards || c.dense.high == 0 {
+			t.Errorf("locked %d shards and read densely up to %d", c.dense.locked, c.dense.high)
+		}
+		f.wantFront(c)
+		all = append(all, c)
+	}
+	// The fifth finds none, which is no reason to stop.
+	for range 20 {
+		f.nothing()
+	}
+	if !f.store.dense.on {
+		t.Error("reading densely stopped because others have the shards")
+	}
+	for _, c := range all {
+		f.settle(c, &relay.Settlement{Delivered: free(c)})
+	}
+}
+
+// TestDenseWithoutEnoughShards: where others keep most shards, claims wait a few times for more to become free, and
+// then walk along what there is.
+func TestDenseWithoutEnoughShards(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.deep(8000)
+	f.busy(numbers(denseShards-1, outbox.Shards)...)
+	f.store.dense.on = true
+	for range 3 {
+		if c, err := f.store.Claim(t.Context(), half); c != nil || err != nil {
+			t.Fatalf("claimed %v with %d shards free: %v", c, denseShards-1, err)
+		}
+		f.store.dense.lack = time.Now() // however long that took
+	}
+	f.store.dense.lack = time.Now().Add(-denseShort)
+	c := f.claimBy(f.store, half).(*claim)
+	if c.dense.tried || c.dense.high != 0 || c.dense.locked != denseShards-1 || f.store.dense.on {
+		t.Errorf("locked %d shards, read %d events, densely up to %d; the next reads densely: %v", c.dense.locked, len(c.Batch().Events), c.dense.high, f.store.dense.on)
+	}
+	f.wantFront(c)
+}
+
+func numbers(from, to int) (all []int16) {
+	for n := from; n < to; n++ {
+		all = append(all, int16(n))
+	}
+	return all
 }
 
 // sameByWalking gives a claim back and claims the same shards by walking.

@@ -31,7 +31,7 @@ func hour(ctx context.Context, r *rig, b *broker, t *table) error {
 		marks []time.Duration
 	}{
 		{name: "steady", marks: []time.Duration{whole / 12, whole / 2, whole}},
-		{name: "beside a snapshot", held: whole / 6, marks: []time.Duration{whole / 12, whole / 4, whole / 2, whole}},
+		{name: "beside a snapshot", held: min(10*time.Minute, whole/2), marks: []time.Duration{whole / 12, whole / 4, whole / 2, whole}},
 	} {
 		if err := r.hourOnce(ctx, b, run.name, run.held, run.marks, t); err != nil {
 			return fmt.Errorf("%s: %w", run.name, err)
