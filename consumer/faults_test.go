@@ -193,7 +193,7 @@ func TestStorm(t *testing.T) {
 // TestStormRatio: failures among successes count, too, and few of them are no storm.
 func TestStormRatio(t *testing.T) {
 	t.Parallel()
-	for every, storm := range map[int]bool{2: false, 20: false, 1: true} {
+	for every, storm := range map[int]bool{3: false, 20: false, 1: true} {
 		b := newBreaker("t", Policy{}.withDefaults().Storm, func(StormEvent) {})
 		refused := false
 		for i := range 5000 {

@@ -181,6 +181,7 @@ func TestNothingIsLostProperty(t *testing.T) {
 			}
 			_ = stop()
 			check()
+			time.Sleep(time.Second) // handlers of lost partitions end
 		})
 		if problem != "" {
 			rt.Fatal(problem)

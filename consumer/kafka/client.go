@@ -81,13 +81,13 @@ func partitions(m map[string][]int32) []consumer.Partition {
 	return all
 }
 
-func one(p consumer.Partition) map[string][]int32 { return map[string][]int32{p.Topic: {p.ID}} }
+func single(p consumer.Partition) map[string][]int32 { return map[string][]int32{p.Topic: {p.ID}} }
 
 // Pause implements consumer.Client.
-func (c *Client) Pause(p consumer.Partition) { c.member.PauseFetchPartitions(one(p)) }
+func (c *Client) Pause(p consumer.Partition) { c.member.PauseFetchPartitions(single(p)) }
 
 // Resume implements consumer.Client.
-func (c *Client) Resume(p consumer.Partition) { c.member.ResumeFetchPartitions(one(p)) }
+func (c *Client) Resume(p consumer.Partition) { c.member.ResumeFetchPartitions(single(p)) }
 
 // Release implements consumer.Client.
 func (c *Client) Release() { c.member.AllowRebalance() }
