@@ -41,7 +41,7 @@ type Config struct {
 	Batch int
 	// MaxInFlight and MaxInFlightBytes bound the messages that are read and not done with. Each partition has an
 	// equal share, and is not fetched while it has used that up. What one fetch of a partition brings may come on
-	// top. Default to 50000 and 64 MiB.
+	// top. Default to 100000 and 64 MiB.
 	MaxInFlight      int
 	MaxInFlightBytes int64
 	// MaxAhead is how many messages of a partition may be read from the oldest that is not done on; then the
@@ -69,7 +69,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	setDefault(&c.Batch, 100)
-	setDefault(&c.MaxInFlight, 50_000)
+	setDefault(&c.MaxInFlight, 100_000)
 	setDefault(&c.MaxInFlightBytes, 64<<20)
 	setDefault(&c.MaxAhead, 10_000)
 	setDefault(&c.CommitInterval, time.Second)

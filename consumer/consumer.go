@@ -28,6 +28,10 @@ type Consumer struct {
 	cancelCommit context.CancelFunc
 	stopped      bool // nothing is taken over any more
 
+	// released is sent to when messages are done with while breathing.
+	released  chan struct{}
+	breathing atomic.Bool
+
 	// committing is held from looking where partitions stand until the broker has it: otherwise an older position could
 	// arrive after the last one of a partition that was given away.
 	committing sync.Mutex
@@ -36,7 +40,7 @@ type Consumer struct {
 // New checks the configuration, all of it, and connects to nothing.
 func New(cfg Config, h Handler) (*Consumer, error) {
 	cfg = cfg.withDefaults()
-	c := &Consumer{cfg: cfg, log: cfg.Logger, m: newMetrics(), lanes: map[Partition]lane{}}
+	c := &Consumer{cfg: cfg, log: cfg.Logger, m: newMetrics(), lanes: map[Partition]lane{}, released: make(chan struct{}, 1)}
 	err := cfg.validate(h)
 	var rerr error
 	c.routes, rerr = cfg.routes(c.m, c.storm)
@@ -111,6 +115,7 @@ func (c *Consumer) read(ctx context.Context) error {
 			c.take(batches[i])
 		}
 		c.cfg.Client.Release()
+		c.breathe(ctx)
 		switch {
 		case err == nil || ctx.Err() != nil:
 		case errors.Is(err, ErrClosed):
@@ -123,6 +128,55 @@ func (c *Consumer) read(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// breath is how long handlers may keep the next poll waiting.
+const breath = 20 * time.Millisecond
+
+// breathe lets handlers that are behind catch up before more is read, because a partition that has to be paused throws
+// away what was fetched of it. Partitions that are paused already do not count: they may wait for long.
+func (c *Consumer) breathe(ctx context.Context) {
+	if !c.behind() {
+		return
+	}
+	c.breathing.Store(true)
+	defer c.breathing.Store(false)
+	over := time.NewTimer(breath)
+	defer over.Stop()
+	for c.behind() {
+		select {
+		case <-c.released:
+		case <-over.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// behind reports whether what moves has used up half of the memory.
+func (c *Consumer) behind() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	records, bytes := int64(0), int64(0)
+	for _, l := range c.lanes {
+		if s := l.base(); !s.paused.Load() {
+			records += s.held.Load()
+			bytes += s.heldBytes.Load()
+		}
+	}
+	return 2*records > int64(c.cfg.MaxInFlight) || 2*bytes > c.cfg.MaxInFlightBytes
+}
+
+// letGo tells breathe that messages are done with.
+func (c *Consumer) letGo() {
+	if !c.breathing.Load() {
+		return
+	}
+	select {
+	case c.released <- struct{}{}:
+	default:
+	}
 }
 
 func sleep(ctx context.Context, d time.Duration) {

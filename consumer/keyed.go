@@ -181,6 +181,7 @@ func (l *keyed) finish(q *keyQueue) {
 	l.track.done(first.number)
 	l.ahead.Store(int64(l.track.ahead()))
 	l.release(1, first.m.size())
+	l.c.letGo()
 	if len(q.items) == 0 || l.over(q) {
 		l.drop(q)
 		return

@@ -62,6 +62,7 @@ func (l *serial) run() {
 			return
 		}
 		l.release(len(b.Messages), b.Bytes)
+		l.c.letGo()
 		if l.paused.Load() {
 			l.c.flow(l.state)
 		}

@@ -41,6 +41,8 @@ var rooms = []struct {
 	{"relay/ledger/postgres", []string{"relay/task", "relay/ledger"}, []string{"github.com/jackc/pgx"}},
 	{"relay/ledger", []string{"relay/task"}, nil},
 	{"relay", []string{"relay/outbox"}, nil},
+	{"consumer/kafka", []string{"consumer", "relay/outbox"}, []string{"github.com/twmb/franz-go"}},
+	{"consumer", []string{"relay/outbox", "dlq/dialect"}, nil},
 	{"dlq/dialect", []string{"relay/outbox"}, nil},
 	{"dlq/dlqtest", []string{"dlq", "relay/outbox"}, nil},
 	{"dlq/postgres", []string{"dlq", "relay/outbox"}, []string{"github.com/jackc/pgx"}},

@@ -42,6 +42,7 @@ type churn struct {
 	excused map[int]time.Time // members whose last commit may be missing, and when they ended
 	alive   []*groupMember
 	next    int
+	leaving sync.WaitGroup
 }
 
 type groupMember struct {
@@ -108,6 +109,7 @@ func (c *churn) run(total time.Duration, seed uint64, concurrency int) {
 	for len(c.alive) > 0 {
 		c.leave(c.alive[0])
 	}
+	c.leaving.Wait()
 	c.judge(counts)
 	c.t.Logf("%d messages, %d handled, %d members, %d of them killed, %d stopped without their last commit", sum, len(c.lines), c.next, kills, len(c.excused)-kills)
 	if kills == 0 || sum == 0 {
@@ -192,15 +194,23 @@ func (c *churn) leave(m *groupMember) {
 	if err := m.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		c.t.Fatal(err)
 	}
-	select {
-	case err := <-m.ended:
-		if err != nil {
-			c.excused[m.id] = time.Now()
-			c.t.Logf("member %d stopped with %v: %s", m.id, err, m.log)
+	c.leaving.Go(func() {
+		select {
+		case err := <-m.ended:
+			if err != nil {
+				c.excuse(m)
+				c.t.Logf("member %d stopped with %v: %s", m.id, err, m.log)
+			}
+		case <-time.After(40 * time.Second):
+			c.t.Errorf("member %d did not stop within 40 s: %s", m.id, m.log)
 		}
-	case <-time.After(40 * time.Second):
-		c.t.Fatalf("member %d did not stop within 40 s: %s", m.id, m.log)
-	}
+	})
+}
+
+func (c *churn) excuse(m *groupMember) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.excused[m.id] = time.Now()
 }
 
 func (c *churn) kill(m *groupMember) {
@@ -209,7 +219,7 @@ func (c *churn) kill(m *groupMember) {
 		c.t.Fatal(err)
 	}
 	<-m.ended
-	c.excused[m.id] = time.Now()
+	c.excuse(m)
 }
 
 // uncommitted is how long before a member's death what it handled may not be committed: its commit interval, the
