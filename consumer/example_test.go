@@ -22,7 +22,7 @@ type order struct {
 // A consumer of orders: what it cannot decode or will never accept is given up at once, an outage is waited out in
 // retry topics. The broker here is an in-process fake.
 func Example() {
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "orders"))
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "orders", consumer.DefaultDeadLetterTopic))
 	if err != nil {
 		panic(err)
 	}

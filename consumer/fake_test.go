@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/postrider/postrider/relay/outbox"
@@ -356,4 +357,10 @@ func want[T comparable](t *testing.T, what string, got, want []T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
+}
+
+// pass lets virtual time pass, and everybody do what there is to do then.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }

@@ -151,7 +151,7 @@ func TestStorm(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake(map[string]int{"orders": 1})
-				f.write(numbered("orders", 500, func(i int) string { return fmt.Sprint(i) })...)
+				f.write(numbered("orders", 100, func(i int) string { return fmt.Sprint(i) })...)
 				broken := atomic.Bool{}
 				broken.Store(true)
 				var events []StormEvent
@@ -164,16 +164,16 @@ func TestStorm(t *testing.T) {
 				cfg := Config{Concurrency: concurrency, OnStorm: func(e StormEvent) { events = append(events, e) },
 					Policy: Policy{Storm: Storm{Consecutive: 20, Pause: 30 * time.Second, MaxPause: 2 * time.Minute}}}
 				c, _ := run(t, f, cfg, s)
-				time.Sleep(10 * time.Second)
+				pass(10 * time.Second)
 				if n := len(f.records(DefaultDeadLetterTopic)); n != 20 || len(events) != 1 || !events[0].Paused || events[0].Consecutive != 20 || !c.Status()[0].Storm {
 					t.Errorf("%d dead letters, events %+v", n, events)
 				}
 				handled := len(s.values())
-				time.Sleep(15 * time.Second)
+				pass(15 * time.Second)
 				if n := len(s.values()); n != handled {
 					t.Errorf("%d messages were tried during the pause", n-handled)
 				}
-				time.Sleep(4*time.Minute + 30*time.Second) // after 30s, 60s, 120s and 120s
+				pass(4*time.Minute + 30*time.Second) // after 30s, 60s, 120s and 120s
 				if n := len(f.records(DefaultDeadLetterTopic)); n != 23 || len(events) != 4 {
 					t.Errorf("%d dead letters, %d events, want 23 and 4", n, len(events))
 				}
@@ -181,8 +181,8 @@ func TestStorm(t *testing.T) {
 				if !c.Resume("orders") || c.Resume("unknown") {
 					t.Error("Resume")
 				}
-				time.Sleep(3 * time.Second)
-				if n := len(f.records(DefaultDeadLetterTopic)); n != 23 || len(events) != 5 || events[4].Paused || f.at(p0) != 500 {
+				pass(3 * time.Second)
+				if n := len(f.records(DefaultDeadLetterTopic)); n != 23 || len(events) != 5 || events[4].Paused || f.at(p0) != 100 {
 					t.Errorf("%d dead letters, events %+v, committed %d", n, events, f.at(p0))
 				}
 			})

@@ -204,7 +204,7 @@ func TestMemoryIsBounded(t *testing.T) {
 					t.Errorf("status %+v", st[0])
 				}
 				close(gate)
-				time.Sleep(2 * time.Hour)
+				pass(2 * time.Hour)
 				if n := len(s.values()); n < 3000 {
 					t.Errorf("handled %d of 3000", n)
 				}
@@ -274,7 +274,7 @@ func TestBatches(t *testing.T) {
 			return nil
 		})
 		run(t, f, Config{Batch: 10, Policy: Policy{Delays: []time.Duration{time.Minute}}}, h)
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		want(t, "sizes", sizes, []int{10, 10, 10, 10, 10, 10, 10, 10, 5})
 		want(t, "alone", alone, []string{"0040", "0041", "0042", "0043", "0044", "0045", "0046", "0047", "0048", "0049", "0044"})
 		want(t, "dead letters", f.values(DefaultDeadLetterTopic), []string{"0003", "0044"})
@@ -305,7 +305,7 @@ func TestMiddlewareOrder(t *testing.T) {
 			}
 		}
 		run(t, f, Config{Middleware: []Middleware{around("1"), around("2")}}, HandlerFunc(func(context.Context, *Message) error { return Permanent(errBroken) }))
-		time.Sleep(time.Second)
+		pass(time.Second)
 		want(t, "order", seen, []string{"1", "2", "/2", "/1"})
 		want(t, "dead letters", f.values(DefaultDeadLetterTopic), []string{"x"}) // the panic's value has its class
 	})
