@@ -80,6 +80,7 @@ var tiny = []string{"-brokers", "kfake", "-runs", "1", "-events", "800", "-batch
 	"-stale-healthy", "1000,2000", "-stale-tasks", "150", "-stale-detectors", "2", "-archive-tasks", "600", "-view-tasks", "1000",
 	"-redrive-entries", "1200", "-redrive-rated", "300",
 	"-desk-entries", "4000", "-desk-rate", "100", "-desk-duration", "500ms", "-desk-asks", "2",
+	"-consumer-records", "3000", "-consumer-slow-records", "100",
 	"-hour-duration", "1200ms", "-hour-rate", "200", "-keys", "50"}
 
 // figures are the cells that a row of each scenario must have.
@@ -87,19 +88,20 @@ var figures = map[string]struct {
 	rows  int
 	cells []string
 }{
-	"drain":   {3, []string{"events/s", "CPU s per 100k: side", "PostgreSQL", "broker"}},
-	"workers": {5, []string{"events/s", "PostgreSQL"}},
-	"latency": {len(latencyCases(&options{}, true, hasDoorbell())), []string{"p50 ms", "p99 ms", "writers late p99 ms"}},
-	"writers": {5, []string{"transactions/s", "PostgreSQL"}},
-	"flat":    {5, []string{"events/s", "PostgreSQL"}},
-	"memory":  {3, []string{"peak MiB (VmHWM)", "largest sample MiB (RSS)"}},
-	"idle":    {2, []string{"PostgreSQL"}},
-	"stale":   {5, nil},
-	"archive": {8, nil},
-	"redrive": {3, []string{"investigations/s"}},
-	"desk":    {23, []string{"p50 ms", "longest ms"}},
-	"peers":   {6, []string{"events/s", "CPU s per 100k: relay"}},
-	"hour":    {7, []string{"events/s", "p99 ms", "table MiB", "dead rows"}},
+	"drain":    {3, []string{"events/s", "CPU s per 100k: side", "PostgreSQL", "broker"}},
+	"workers":  {5, []string{"events/s", "PostgreSQL"}},
+	"latency":  {len(latencyCases(&options{}, true, hasDoorbell())), []string{"p50 ms", "p99 ms", "writers late p99 ms"}},
+	"writers":  {5, []string{"transactions/s", "PostgreSQL"}},
+	"flat":     {5, []string{"events/s", "PostgreSQL"}},
+	"memory":   {3, []string{"peak MiB (VmHWM)", "largest sample MiB (RSS)"}},
+	"idle":     {2, []string{"PostgreSQL"}},
+	"stale":    {5, nil},
+	"archive":  {8, nil},
+	"redrive":  {3, []string{"investigations/s"}},
+	"desk":     {23, []string{"p50 ms", "longest ms"}},
+	"peers":    {6, []string{"events/s", "CPU s per 100k: relay"}},
+	"hour":     {7, []string{"events/s", "p99 ms", "table MiB", "dead rows"}},
+	"consumer": {4, []string{"records/s"}},
 }
 
 func TestEveryScenario(t *testing.T) {
