@@ -30,6 +30,7 @@ type options struct {
 	archivePause                                      time.Duration
 	archiveTasks, viewTasks                           int
 	redriveEntries, redriveRated                      int
+	letters                                           int
 	json, markdown, profile                           string
 	quick                                             bool
 }
@@ -80,6 +81,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.viewTasks, "view-tasks", 1_000_000, "archive: live tasks, and archived ones, that the views are about")
 	f.IntVar(&o.redriveEntries, "redrive-entries", 100_000, "redrive: investigations redriven without a rate")
 	f.IntVar(&o.redriveRated, "redrive-rated", 10_000, "redrive: investigations redriven at a rate")
+	f.IntVar(&o.letters, "letters", 100_000, "collector: dead letters")
 	f.StringVar(&o.json, "json", "", "write the results as JSON into this `file`")
 	f.StringVar(&o.markdown, "markdown", "", "put the tables into this markdown `file`, each in its place")
 	f.StringVar(&o.profile, "profile", "", "write CPU profiles of the relays into this `folder`")
@@ -111,6 +113,7 @@ var quick = map[string]string{
 	"flat-parked": "20000", "flat-failed-keys": "200", "idle-duration": "5s", "peer-events": "5000",
 	"peer-limit": "15s", "hour-duration": "60s", "stale-healthy": "20000,100000", "stale-tasks": "2000",
 	"archive-tasks": "5000", "view-tasks": "50000", "redrive-entries": "10000", "redrive-rated": "3000",
+	"letters": "10000",
 }
 
 func split(list string) []string {
@@ -159,7 +162,7 @@ func (o *options) validate() error {
 		"runs": o.runs, "events": o.events, "keys": o.keys, "rate": o.rate, "slow-rate": o.slowRate, "clients": o.clients,
 		"flat-warm": o.flatWarm, "flat-window": o.flatWindow, "flat-published": o.flatPublished, "flat-parked": o.flatParked,
 		"flat-failed-keys": o.flatHolds, "peer-events": o.peerEvents, "hour-rate": o.hourRate,
-		"archive-tasks": o.archiveTasks, "view-tasks": o.viewTasks, "redrive-entries": o.redriveEntries, "redrive-rated": o.redriveRated,
+		"archive-tasks": o.archiveTasks, "view-tasks": o.viewTasks, "redrive-entries": o.redriveEntries, "redrive-rated": o.redriveRated, "letters": o.letters,
 		"duration": int(o.duration), "slow-duration": int(o.slowDuration), "idle-duration": int(o.idleDuration),
 		"stale-tasks": o.staleTasks, "stale-detectors": o.staleDetectors,
 		"peer-limit": int(o.peerLimit), "hour-duration": int(o.hourDuration),
