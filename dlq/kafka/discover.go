@@ -2,10 +2,12 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/dlq"
@@ -96,7 +98,7 @@ func (s *Source) discover(ctx context.Context) {
 		}
 		return
 	}
-	found, gone := d.look(topics.Names())
+	found, gone := d.look(existing(topics))
 	for _, topic := range gone {
 		s.log.Warn("a dead-letter topic that was found by a pattern is gone", slog.String("topic", topic))
 		s.positions.recreate(topic)
@@ -106,6 +108,17 @@ func (s *Source) discover(ctx context.Context) {
 		s.log.Info("a dead-letter topic was found by a pattern and is read", slog.String("topic", topic))
 	}
 	s.client.AddConsumeTopics(found...)
+}
+
+// existing are the names of topics that the brokers know; an answer may have others that this client has asked about.
+func existing(topics kadm.TopicDetails) []string {
+	var names []string
+	for name, topic := range topics {
+		if !errors.Is(topic.Err, kerr.UnknownTopicOrPartition) && !errors.Is(topic.Err, kerr.UnknownTopicID) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // patience returns a context for a poll: with patterns, one that ends when it is time to look again.

@@ -46,7 +46,7 @@ func TestSpring(t *testing.T) {
 				t.Errorf("message %q", l.ErrorMessage)
 			}
 			if l.Attempts == nil || *l.Attempts != 3 {
-				t.Errorf("%s: attempts %v, want 3", test.dialect, l.Attempts)
+				t.Errorf("%s: attempts %d, want 3", test.dialect, *l.Attempts)
 			}
 		}
 		for payload, hs := range d.redriven(ctx, t, test.topic, letters) {
