@@ -24,6 +24,9 @@ func readSpringRetry(f *foreign, l *Letter) {
 	}
 	l.ConsumerGroup = f.text("kafka_dlt-original-consumer-group", maxNameBytes)
 	f.attempts(l, fixed, "retry_topic-attempts")
+	if l.Attempts != nil && *l.Attempts > 1 {
+		*l.Attempts-- // Spring counts the delivery that the record is on its way to: here the one to the dead-letter topic
+	}
 	f.failure(l, "kafka_exception-message", "kafka_exception-stacktrace",
 		"kafka_exception-cause-fqcn", "kafka_exception-fqcn", "kafka_key-exception-fqcn")
 	f.keyFailure(l, "kafka_key-exception-message", "kafka_key-exception-stacktrace")
