@@ -35,53 +35,77 @@ func collector(ctx context.Context, r *rig, b *broker, t *table) error {
 	if err := b.writeLetters(ctx, topic, r.o.letters, r.o.payload); err != nil {
 		return err
 	}
-	var speeds []float64
+	var samples []collected
 	for range r.o.runs {
-		speed, err := r.collectOnce(ctx, b, topic)
+		s, err := r.collectOnce(ctx, b, topic)
 		if err != nil {
 			return err
 		}
-		speeds = append(speeds, speed)
-		r.say("collector: %.0f letters/s", speed)
+		samples = append(samples, s)
+		r.say("collector: %.0f letters/s", s.speed)
 	}
 	t.add(b, fmt.Sprintf("%d dead letters collected", r.o.letters), "one collector",
-		cell{"letters/s", speeds, atLeast(collectorTarget)})
+		cell{"letters/s", pick(samples, func(s collected) float64 { return s.speed }), atLeast(collectorTarget)},
+		cell{Name: "collector CPU s per 100k", Runs: pick(samples, func(s collected) float64 { return s.cpu.side })},
+		cell{Name: "PostgreSQL CPU s per 100k", Runs: pick(samples, func(s collected) float64 { return s.cpu.database })})
 	t.note("A third each of the relay's letters, of our consumers' and of Spring Kafka's, every one about another message of %d bytes and an investigation of its own, with one of 20 errors. From the start of the collector, which joins its group first, to the last commit in the database.", r.o.payload)
 	return nil
 }
 
-// collectOnce collects all letters of a topic into a database of its own, and returns how many in a second.
-func (r *rig) collectOnce(ctx context.Context, b *broker, topic string) (speed float64, err error) {
+// collected is what one run measured: letters a second, and CPU seconds.
+type collected struct {
+	speed float64
+	cpu   cpu
+}
+
+// counting is a store that says when it has so many letters, which costs the database nothing.
+type counting struct {
+	dlq.Store
+	left int
+	done chan struct{}
+}
+
+func (c *counting) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Recorded, error) {
+	recorded, err := c.Store.RecordLetters(ctx, letters)
+	if c.left -= recorded.New; c.left == 0 && recorded.New > 0 {
+		close(c.done)
+	}
+	return recorded, err
+}
+
+// collectOnce collects all letters of a topic into a database of its own.
+func (r *rig) collectOnce(ctx context.Context, b *broker, topic string) (s collected, err error) {
 	d, err := r.newDatabase(ctx, "bench_collector", true)
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	defer d.drop()
 	pool, err := pgxpool.New(ctx, d.url)
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	defer pool.Close()
 	store, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: pool})
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	source, err := dlqkafka.NewSource(dlqkafka.Config{Brokers: []string{b.address}, Topics: []string{topic}, Group: "bench-" + uuid.NewString()})
 	if err != nil {
-		return 0, err
+		return s, err
 	}
-	c, err := dlq.NewCollector(dlq.Config{Source: source, Store: store})
+	all := &counting{Store: store, left: r.o.letters, done: make(chan struct{})}
+	c, err := dlq.NewCollector(dlq.Config{Source: source, Store: all})
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	if r.o.profile != "" {
 		r.profiles++
 		file, err := os.Create(filepath.Join(r.o.profile, fmt.Sprintf("%03d-collector.pprof", r.profiles)))
 		if err != nil {
-			return 0, fmt.Errorf("-profile: %w", err)
+			return s, fmt.Errorf("-profile: %w", err)
 		}
 		if err := pprof.StartCPUProfile(file); err != nil {
-			return 0, fmt.Errorf("-profile: %w", err)
+			return s, fmt.Errorf("-profile: %w", err)
 		}
 		defer func() {
 			pprof.StopCPUProfile()
@@ -90,22 +114,29 @@ func (r *rig) collectOnce(ctx context.Context, b *broker, topic string) (speed f
 	}
 	working, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	began := time.Now()
+	spent := func() cpu {
+		return cpu{cpuSeconds(os.Getpid(), false), cpuSeconds(r.postmaster, true), cpuSeconds(b.pid, true)}
+	}
+	before, began := spent(), time.Now()
 	go func() { ended <- c.Run(working) }()
-	err = d.until(ctx, `select count(*) >= $1 from postrider.dlq_letter`, r.o.letters)
-	took := time.Since(began)
+	select {
+	case <-all.done:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	took, after := time.Since(began), spent()
 	stop()
 	if err := errors.Join(err, <-ended); err != nil {
-		return 0, err
+		return s, err
 	}
 	var entries int
 	if err := d.conn.QueryRow(ctx, `select count(*) from postrider.dlq_entry where resolution_status = 'pending'`).Scan(&entries); err != nil {
-		return 0, err
+		return s, err
 	}
 	if entries != r.o.letters {
-		return 0, fmt.Errorf("%d investigations of %d letters", entries, r.o.letters)
+		return s, fmt.Errorf("%d investigations of %d letters", entries, r.o.letters)
 	}
-	return float64(r.o.letters) / took.Seconds(), nil
+	return collected{float64(r.o.letters) / took.Seconds(), after.minus(before).per100k(int64(r.o.letters))}, nil
 }
 
 // writeLetters writes n dead letters, mixed.
