@@ -65,9 +65,11 @@ func TestPatternsRecreated(t *testing.T) {
 			t.Fatal(err)
 		}
 		gone(t, b, found)
-		nothing(t, s) // it is forgotten meanwhile
-		if topics := s.client.GetConsumeTopics(); slices.Contains(topics, found) {
-			t.Errorf("still reads %v", topics)
+		for ctx := within(t, patience); slices.Contains(s.client.GetConsumeTopics(), found); {
+			if ctx.Err() != nil {
+				t.Fatalf("still reads %v", s.client.GetConsumeTopics())
+			}
+			nothing(t, s)
 		}
 		b.CreateTopic(t, found, 1, nil)
 		produce(t, b, numbered(found, 0, 7)...)
