@@ -31,6 +31,10 @@ type Collector struct {
 	log         *slog.Logger
 	metrics     *metrics
 	stopTimeout time.Duration
+	// originals may be nil. Nothing is asked for before askAgain.
+	originals        Originals
+	originalsTimeout time.Duration
+	askAgain         time.Time
 }
 
 // NewCollector returns a collector that reads once it is run. It fails on an incomplete Config and on a
@@ -50,6 +54,7 @@ func NewCollector(cfg Config) (*Collector, error) {
 		log:         cfg.Logger.With(slog.String("component", "collector")),
 		metrics:     m,
 		stopTimeout: cfg.StopTimeout,
+		originals:   cfg.Originals, originalsTimeout: cfg.OriginalsTimeout,
 	}, nil
 }
 
@@ -85,6 +90,7 @@ func (c *Collector) runOnce(ctx context.Context) (read int, err error) {
 	for i, r := range records {
 		letters[i] = Decode(r)
 	}
+	c.fetch(work, letters)
 	recorded, storeErr := c.record(work, letters)
 	c.metrics.recorded(recorded)
 	if storeErr != nil {

@@ -17,6 +17,10 @@ type Config struct {
 	Source Source
 	// Store is where they are recorded. Required.
 	Store Store
+	// Originals reads the records that letters without key and value point to. Defaults to nil: they stay without.
+	Originals Originals
+	// OriginalsTimeout is how long the letters of one poll may wait for them. Defaults to 3s.
+	OriginalsTimeout time.Duration
 	// Logger receives what an operator should know. Defaults to no logging.
 	Logger *slog.Logger
 	// Registerer receives the metrics postrider_collector_*; a registry takes those of one collector.
@@ -31,6 +35,9 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.OriginalsTimeout == 0 {
+		c.OriginalsTimeout = DefaultOriginalsTimeout
+	}
 	if c.StopTimeout == 0 {
 		c.StopTimeout = DefaultStopTimeout
 	}
@@ -43,6 +50,8 @@ func (c Config) validate() error {
 		return errors.New("collector: Source is required")
 	case c.Store == nil:
 		return errors.New("collector: Store is required")
+	case c.OriginalsTimeout < 0:
+		return errors.New("collector: OriginalsTimeout is negative")
 	case c.StopTimeout < 0:
 		return errors.New("collector: StopTimeout is negative")
 	}

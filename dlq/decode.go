@@ -26,11 +26,15 @@ const letterVersion = "1"
 func Decode(r Record) Letter {
 	switch {
 	case ours(r.Headers):
-		l, err := decodeOurs(r)
+		decode := decodeOurs
+		if consumers(r.Headers) {
+			decode = decodeConsumers
+		}
+		l, err := decode(r)
 		if err != nil {
 			return broken(r, CodeBrokenHeaders, "the headers of a postrider letter are broken: ", err)
 		}
-		if aboutTask(l.Headers) {
+		if l.Subject.Type == SubjectEvent && aboutTask(l.Headers) {
 			unwrapTask(&l)
 		}
 		return l
@@ -103,9 +107,7 @@ func kindOf(b []byte) (BytesKind, *int64) {
 // payload must be right; times are read leniently, because a letter without one is still complete.
 func decodeOurs(r Record) (Letter, error) {
 	h := readHeaders(r.Headers)
-	if v := h.text(outbox.HeaderLetterVersion); v != letterVersion && h.err == nil {
-		h.fail(outbox.HeaderLetterVersion, "has a version that is not known: "+strconv.Quote(v))
-	}
+	h.version()
 	l := readFrom(r)
 	l.Dialect = DialectPostrider
 	l.EventID = h.uuid(outbox.HeaderEventID, true)
@@ -116,9 +118,7 @@ func decodeOurs(r Record) (Letter, error) {
 	l.FirstFailedAt = h.time(outbox.HeaderFirstFailedAt)
 	l.LastFailedAt = h.time(outbox.HeaderLastFailedAt)
 	l.CreatedAt = h.time(outbox.HeaderCreatedAt)
-	l.ErrorClass = storableText(h.text(outbox.HeaderErrorClass), maxNameBytes)
-	l.ErrorCode = storableText(h.text(outbox.HeaderErrorCode), maxNameBytes)
-	l.ErrorMessage = storableText(h.text(outbox.HeaderErrorMessage), maxMessageBytes)
+	h.failure(&l)
 	l.TaskUUID = h.uuid(outbox.HeaderTaskUUID, false)
 	h.payload(&l)
 	h.key(&l)

@@ -24,6 +24,9 @@ func readSpringRetry(f *foreign, l *Letter) {
 	}
 	l.ConsumerGroup = f.text("kafka_dlt-original-consumer-group", maxNameBytes)
 	f.attempts(l, fixed, "retry_topic-attempts")
+	if l.Attempts != nil && *l.Attempts > 1 {
+		*l.Attempts-- // Spring counts the delivery that the record is on its way to: here the one to the dead-letter topic
+	}
 	f.failure(l, "kafka_exception-message", "kafka_exception-stacktrace",
 		"kafka_exception-cause-fqcn", "kafka_exception-fqcn", "kafka_key-exception-fqcn")
 	f.keyFailure(l, "kafka_key-exception-message", "kafka_key-exception-stacktrace")
@@ -51,10 +54,12 @@ func readConnect(f *foreign, l *Letter) {
 	}
 }
 
-// readStreams reads what Kafka Streams writes (KIP-1034).
+// readStreams reads what Kafka Streams writes (KIP-1034). A letter about a failure to produce has neither key nor
+// value.
 func readStreams(f *foreign, l *Letter) {
 	f.origin(l, decimal, "__streams.errors.topic", "__streams.errors.partition", "__streams.errors.offset")
 	f.failure(l, "__streams.errors.message", "__streams.errors.stacktrace", "__streams.errors.exception")
+	l.refer()
 }
 
 // readShareGroup reads what a broker writes for a share group (KIP-1191). Unless copying is switched on the letter
@@ -65,6 +70,11 @@ func readShareGroup(f *foreign, l *Letter) {
 	f.attempts(l, decimal, "__dlq.errors.delivery.count")
 	l.ErrorMessage = f.text("__dlq.errors.message", maxMessageBytes)
 	l.ErrorCode = "SHARE_GROUP"
+	l.refer()
+}
+
+// refer makes a letter without key and value one that refers to the record that it is about.
+func (l *Letter) refer() {
 	if l.Key == nil && l.Payload == nil && l.OriginPartition != nil && l.OriginOffset != nil {
 		l.KeyKind, l.PayloadKind, l.PayloadBytes = Reference, Reference, nil
 	}

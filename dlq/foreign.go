@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postrider/postrider/dlq/dialect"
 	"github.com/postrider/postrider/relay/outbox"
 )
 
@@ -43,10 +44,10 @@ func named(names ...string) func(string) bool {
 // one that wrote last is not known, so the more specific ones come first.
 var foreignDialects = []foreignDialect{
 	{DialectShareGroup, []string{"__dlq.errors.topic"}, prefixed("__dlq.errors."), readShareGroup},
-	{DialectConnect, []string{"__connect.errors.connector.name", "__connect.errors.exception.class.name", "__connect.errors.topic"}, prefixed("__connect.errors."), readConnect},
+	{DialectConnect, []string{"__connect.errors.connector.name", "__connect.errors.exception.class.name", "__connect.errors.topic"}, dialect.Connect.Owns, readConnect},
 	{DialectStreams, []string{"__streams.errors.exception", "__streams.errors.topic"}, prefixed("__streams.errors."), readStreams},
-	{DialectSpring, []string{"kafka_dlt-original-topic"}, prefixed("kafka_dlt-", "springDeserializerException", "kafka_deliveryAttempt"), readSpring},
-	{DialectSpringRetry, []string{"kafka_original-topic"}, prefixed("kafka_original-", "kafka_exception-", "kafka_key-exception-", "kafka_dlt-", "retry_topic-", "springDeserializerException", "kafka_deliveryAttempt"), readSpringRetry},
+	{DialectSpring, []string{"kafka_dlt-original-topic"}, dialect.Spring.Owns, readSpring},
+	{DialectSpringRetry, []string{"kafka_original-topic"}, dialect.Spring.Owns, readSpringRetry},
 	{DialectCloudStream, []string{"x-original-topic"}, prefixed("x-original-", "x-exception-"), readCloudStream},
 	{DialectSmallRye, []string{"dead-letter-topic", "dead-letter-reason"}, prefixed("dead-letter-"), readSmallRye},
 	{DialectWolverine, []string{"original-destination"}, func(name string) bool {

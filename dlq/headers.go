@@ -54,6 +54,20 @@ func (h *headers) fail(name, what string) {
 
 func (h *headers) text(name string) string { return string(h.ours[name]) }
 
+// version checks that the set is one that is known.
+func (h *headers) version() {
+	if v := h.text(outbox.HeaderLetterVersion); v != letterVersion {
+		h.fail(outbox.HeaderLetterVersion, "has a version that is not known: "+strconv.Quote(v))
+	}
+}
+
+// failure sets what went wrong.
+func (h *headers) failure(l *Letter) {
+	l.ErrorClass = storableText(h.text(outbox.HeaderErrorClass), maxNameBytes)
+	l.ErrorCode = storableText(h.text(outbox.HeaderErrorCode), maxNameBytes)
+	l.ErrorMessage = storableText(h.text(outbox.HeaderErrorMessage), maxMessageBytes)
+}
+
 // value returns the header, and whether there is anything to parse in it.
 func (h *headers) value(name string, required bool) (string, bool) {
 	s := h.text(name)

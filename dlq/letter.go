@@ -45,8 +45,8 @@ const (
 	Inline BytesKind = "inline"
 	// Tombstone: there are none, the key or value is null.
 	Tombstone BytesKind = "tombstone"
-	// Reference: they are not in the letter: in outbox_event under OutboxID where that is set, otherwise
-	// in the record of the dead-letter topic itself, as long as that keeps it.
+	// Reference: they are not in the letter: in outbox_event under OutboxID where that is set; for a letter that
+	// points to a record, in that; otherwise in the record of the dead-letter topic itself, as long as that keeps it.
 	Reference BytesKind = "reference"
 )
 
@@ -58,7 +58,8 @@ type Letter struct {
 	// ID is the permanent identity, at most 1024 bytes: "event:<event id>:<episode>",
 	// "task:<task uuid>:<number of the stay>:<reason>", or "record:<topic>/<partition>/<offset>@<timestamp in Unix
 	// milliseconds>#<group>": of the record that a consumer failed at, where the letter says it all, otherwise of the
-	// letter itself. A group that is not known is left out.
+	// letter itself. A group that is not known is left out. Letters of our consumers have " from <LastHop>" behind it,
+	// where there was another hop.
 	ID string
 	// EntryUUID is the investigation it belongs to; set only on letters that were read from a Reader.
 	EntryUUID uuid.UUID
@@ -75,8 +76,8 @@ type Letter struct {
 	OriginOffset    *int64
 	// ConsumerGroup is the group that failed, for consumers' letters; of a connector, its name.
 	ConsumerGroup string
-	// EventID, Episode and OutboxID are set for our own letters; EventID alone, of the outbox event that was
-	// the letter, for those of tasks.
+	// EventID, Episode and OutboxID are set for the relay's letters; EventID alone, of the outbox event that was
+	// the letter, for those of tasks, and, of the outbox event that the record was, for those of consumers.
 	EventID  uuid.UUID
 	Episode  *int32
 	OutboxID *int64
@@ -87,6 +88,10 @@ type Letter struct {
 	PayloadBytes *int64
 	// Headers are the message's own, without ours; all of them where the dialect is unknown.
 	Headers []outbox.Header
+	// RetryTopic is the topic to which the failing group's messages can be sent, for that group alone.
+	RetryTopic string
+	// OriginalRecord says what became of asking for the record that the letter points to; empty where nobody asked.
+	OriginalRecord OriginalState
 	// ErrorClass, ErrorCode and ErrorMessage say what went wrong; the message is at most 8 KiB.
 	ErrorClass, ErrorCode, ErrorMessage string
 	// Attempts is how often it was tried.
@@ -112,8 +117,6 @@ type Letter struct {
 	LastHop string
 	// ErrorStack is the stack trace, at most 16 KiB.
 	ErrorStack string
-	// RetryTopic is the topic to which the failing group's messages can be sent, for that group alone.
-	RetryTopic string
 	// TaskUUID is the task that the event belongs to, or that the letter is about.
 	TaskUUID uuid.UUID
 	// Template is namespace and name of the task's template, as namespace/name, for the letter of a task.

@@ -17,6 +17,8 @@ type metrics struct {
 	letters *prometheus.CounterVec
 	errors  *prometheus.CounterVec
 	refused prometheus.Counter
+	// originals are counted by their state.
+	originals *prometheus.CounterVec
 }
 
 // newMetrics registers the collector's metrics; reg may be nil. All label values exist from the start,
@@ -36,6 +38,13 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Help: "Dead letters that the database refused, recorded in a reduced form.",
 		}),
 	}
+	m.originals = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "postrider_collector_originals_total",
+		Help: "Records that were asked for because a dead letter only points to them, by what became of it: fetched, deleted, compacted, marker, absent, other_record, no_topic; or no_leader, refused, unanswered, which may pass.",
+	}, []string{"state"})
+	for _, state := range OriginalStates() {
+		m.originals.WithLabelValues(string(state))
+	}
 	for _, outcome := range []string{outcomeOpened, outcomeAdded, outcomeRepeated} {
 		m.letters.WithLabelValues(outcome)
 	}
@@ -45,7 +54,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.letters, m.errors, m.refused} {
+	for _, c := range []prometheus.Collector{m.letters, m.errors, m.refused, m.originals} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}

@@ -76,6 +76,14 @@ func (r *room) wantEntries(want int) []dlq.Entry {
 	return entries
 }
 
+// originals are the lines of the counter of originals.
+func originals(want map[string]int) (text string) {
+	for _, state := range dlq.OriginalStates() {
+		text += fmt.Sprintf("postrider_collector_originals_total{state=\"%s\"} %d\n", state, want["original "+string(state)])
+	}
+	return text
+}
+
 // wantMetrics compares the counters, by label value; the missing are zero.
 func (r *room) wantMetrics(want map[string]int) {
 	r.t.Helper()
@@ -90,10 +98,12 @@ postrider_collector_errors_total{stage="store"} %d
 postrider_collector_letters_total{outcome="added"} %d
 postrider_collector_letters_total{outcome="opened"} %d
 postrider_collector_letters_total{outcome="repeated"} %d
-# HELP postrider_collector_refused_letters_total Dead letters that the database refused, recorded in a reduced form.
+# HELP postrider_collector_originals_total Records that were asked for because a dead letter only points to them, by what became of it: fetched, deleted, compacted, marker, absent, other_record, no_topic; or no_leader, refused, unanswered, which may pass.
+# TYPE postrider_collector_originals_total counter
+%s# HELP postrider_collector_refused_letters_total Dead letters that the database refused, recorded in a reduced form.
 # TYPE postrider_collector_refused_letters_total counter
 postrider_collector_refused_letters_total %d
-`, want["commit"], want["poll"], want["store"], want["added"], want["opened"], want["repeated"], want["refused"])
+`, want["commit"], want["poll"], want["store"], want["added"], want["opened"], want["repeated"], originals(want), want["refused"])
 	if err := testutil.GatherAndCompare(r.registry, strings.NewReader(text)); err != nil {
 		r.t.Error(err)
 	}

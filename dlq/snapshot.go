@@ -37,6 +37,7 @@ type snapshot struct {
 	PayloadEncoding  encoding        `json:"payload_encoding,omitempty"`
 	PayloadBytes     *int64          `json:"payload_bytes,omitempty"`
 	PayloadTruncated string          `json:"payload_truncated,omitempty"`
+	OriginalRecord   OriginalState   `json:"original_record,omitempty"`
 	Headers          json.RawMessage `json:"headers,omitempty"`
 	HeadersTruncated string          `json:"headers_truncated,omitempty"`
 	Attempts         *int32          `json:"attempts,omitempty"`
@@ -85,23 +86,24 @@ func (r *Redactor) Snapshot(l Letter) json.RawMessage {
 		return r.JSON(l.TaskSnapshot, "context")
 	}
 	s := snapshot{
-		EventID:       idText(l.EventID),
-		Episode:       l.Episode,
-		OutboxID:      l.OutboxID,
-		TaskUUID:      idText(l.TaskUUID),
-		Topic:         l.OriginTopic,
-		Partition:     l.OriginPartition,
-		Offset:        l.OriginOffset,
-		ConsumerGroup: l.ConsumerGroup,
-		LastHop:       l.LastHop,
-		RetryTopic:    l.RetryTopic,
-		KeyKind:       l.KeyKind,
-		PayloadKind:   l.PayloadKind,
-		PayloadBytes:  l.PayloadBytes,
-		Attempts:      l.Attempts,
-		CreatedAt:     timeText(l.CreatedAt),
-		FirstFailedAt: timeText(l.FirstFailedAt),
-		LastFailedAt:  timeText(l.LastFailedAt),
+		EventID:        idText(l.EventID),
+		Episode:        l.Episode,
+		OutboxID:       l.OutboxID,
+		TaskUUID:       idText(l.TaskUUID),
+		Topic:          l.OriginTopic,
+		Partition:      l.OriginPartition,
+		Offset:         l.OriginOffset,
+		ConsumerGroup:  l.ConsumerGroup,
+		LastHop:        l.LastHop,
+		RetryTopic:     l.RetryTopic,
+		KeyKind:        l.KeyKind,
+		PayloadKind:    l.PayloadKind,
+		PayloadBytes:   l.PayloadBytes,
+		OriginalRecord: l.OriginalRecord,
+		Attempts:       l.Attempts,
+		CreatedAt:      timeText(l.CreatedAt),
+		FirstFailedAt:  timeText(l.FirstFailedAt),
+		LastFailedAt:   timeText(l.LastFailedAt),
 		DeadLetter: deadLetter{LetterID: l.ID, Topic: l.DLQTopic, Partition: l.DLQPartition,
 			Offset: l.DLQOffset, At: timeText(l.DLQRecordAt)},
 	}
@@ -173,8 +175,8 @@ func elsewhere(l *Letter) string {
 	if l.OutboxID != nil && !l.Unstorable {
 		return fmt.Sprintf("outbox_event under id %d", *l.OutboxID)
 	}
-	if l.Dialect == DialectShareGroup && !l.Unstorable {
-		return fmt.Sprintf("the record of topic %s, partition %d, offset %d, as long as that keeps it", l.OriginTopic, *l.OriginPartition, *l.OriginOffset)
+	if place, points := l.pointer(); points && l.Dialect != DialectUnknown && !l.Unstorable {
+		return fmt.Sprintf("the record of topic %s, partition %d, offset %d, as long as that keeps it", place.Topic, place.Partition, place.Offset)
 	}
 	return fmt.Sprintf("the record of topic %s, partition %d, offset %d, as long as that keeps it", l.DLQTopic, l.DLQPartition, l.DLQOffset)
 }

@@ -102,7 +102,9 @@ create table postrider.dlq_letter (
     attempts         integer,
     first_failed_at  timestamptz,
     last_failed_at   timestamptz,
-    recorded_at      timestamptz not null default now()
+    recorded_at      timestamptz not null default now(),
+    retry_topic      text,
+    original_record  text
 );
 comment on table postrider.dlq_letter is
 'Dead letters, each recorded once however often it arrives. The id stays when the investigation is purged, so that a late copy opens nothing.';
@@ -123,7 +125,7 @@ comment on column postrider.dlq_letter.outbox_id is 'outbox_event.id of that eve
 comment on column postrider.dlq_letter.key is 'Key of the message, exact bytes.';
 comment on column postrider.dlq_letter.key_kind is 'inline, tombstone (the message has no key), or reference (left out with the headers because the letter would not fit; see payload_kind).';
 comment on column postrider.dlq_letter.payload is 'Value of the message, exact bytes; null for a tombstone or a reference.';
-comment on column postrider.dlq_letter.payload_kind is 'inline, tombstone (the value is null), or reference: the value is elsewhere, in outbox_event under outbox_id, or, for a letter that the database refused, in the record of the dead-letter topic.';
+comment on column postrider.dlq_letter.payload_kind is 'inline, tombstone (the value is null), or reference: the value is elsewhere, in outbox_event under outbox_id, in the record that the letter points to, or, for a letter that the database refused, in the record of the dead-letter topic.';
 comment on column postrider.dlq_letter.payload_bytes is 'Size of the value in bytes; null for a tombstone.';
 comment on column postrider.dlq_letter.headers is 'Headers of the message without those of the dialect, as [name, value] pairs; all of them for an unknown one.';
 comment on column postrider.dlq_letter.error_class is 'Class of the failure.';
@@ -133,5 +135,7 @@ comment on column postrider.dlq_letter.attempts is 'Attempts before it was given
 comment on column postrider.dlq_letter.first_failed_at is 'When the first attempt failed.';
 comment on column postrider.dlq_letter.last_failed_at is 'When the last attempt failed.';
 comment on column postrider.dlq_letter.recorded_at is 'When the collector stored it.';
+comment on column postrider.dlq_letter.retry_topic is 'The topic from which the consumer group that failed, and no other, reads what is to be tried again.';
+comment on column postrider.dlq_letter.original_record is 'Of a letter that had neither key nor value and points to a record: what became of asking for that. fetched: key, payload and headers are the record''s. deleted, compacted, marker, absent, other_record, no_topic: it is not there. no_leader, refused, unanswered: it may be asked for again. Null where nobody asked.';
 create index dlq_letter_entry on postrider.dlq_letter (dlq_entry_uuid);
 comment on index postrider.dlq_letter_entry is 'The letters of an investigation.';

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -40,6 +41,13 @@ type Config struct {
 	// Topics are the dead-letter topics. One that does not exist is waited for, and never created.
 	// Required.
 	Topics []string
+	// Patterns choose more topics, by name: those that exist and those that are created later; see
+	// dlq.TopicPatterns. Defaults to none.
+	Patterns []string
+	// Exclude are topics that patterns do not choose. Defaults to none.
+	Exclude []string
+	// Discover is how often topics that Patterns choose are looked for. Defaults to 10s.
+	Discover time.Duration
 	// Group is the consumer group; collectors of one group share the partitions.
 	// Defaults to "postrider-collector".
 	Group string
@@ -47,8 +55,8 @@ type Config struct {
 	MaxRecords int
 	// Logger receives what the client and the source have to say. Defaults to no logging.
 	Logger *slog.Logger
-	// Registerer receives the metric postrider_collector_missed_offsets_total; a registry takes that of one
-	// source. Defaults to none, the metric is then not exported.
+	// Registerer receives the metrics postrider_collector_missed_offsets_total and postrider_collector_lag_records; a
+	// registry takes those of one source. Defaults to none, the metrics are then not exported.
 	Registerer prometheus.Registerer
 	// Options are further options of the client, such as TLS and SASL. They cannot change what the
 	// promises of the collector rest on: the group, the offsets and their commits. Defaults to none.
@@ -62,6 +70,9 @@ func (c Config) withDefaults() Config {
 	if c.MaxRecords == 0 {
 		c.MaxRecords = DefaultMaxRecords
 	}
+	if c.Discover == 0 {
+		c.Discover = DefaultDiscover
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -74,6 +85,8 @@ func (c Config) validate() error {
 		return errors.New("dead-letter source: Brokers is required")
 	case len(c.Topics) == 0:
 		return errors.New("dead-letter source: Topics is required")
+	case c.Discover < 0:
+		return fmt.Errorf("dead-letter source: Discover is %v, it must be positive", c.Discover)
 	case c.MaxRecords < 0:
 		return fmt.Errorf("dead-letter source: MaxRecords is %d, it must be positive", c.MaxRecords)
 	}
@@ -86,7 +99,8 @@ func (c Config) validate() error {
 }
 
 // options are the client's. Ours come last, so that they win.
-func (c Config) options(adjust adjustFunc) []kgo.Opt {
+func (c Config) options(adjust adjustFunc, lost func(map[string][]int32)) []kgo.Opt {
+	gone := func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) { lost(partitions) }
 	opts := append([]kgo.Opt{
 		kgo.ClientID(c.Group),
 		kgo.WithLogger(clientLogger{c.Logger}),
@@ -112,6 +126,8 @@ func (c Config) options(adjust adjustFunc) []kgo.Opt {
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.AdjustFetchOffsetsFn(adjust),
+		kgo.OnPartitionsRevoked(gone),
+		kgo.OnPartitionsLost(gone),
 		// A letter of an aborted transaction was never sent.
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 	)

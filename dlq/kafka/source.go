@@ -24,7 +24,9 @@ type Source struct {
 	max       int
 	log       *slog.Logger
 	positions *positions
+	discovery *discovery
 	missed    prometheus.Counter
+	lag       *lag
 	// epochs are the leader epochs of the last Poll's newest records, for the commit.
 	epochs map[partition]int32
 	// deleted topics were found to be no longer what was subscribed to.
@@ -42,18 +44,24 @@ func NewSource(cfg Config) (*Source, error) {
 		return nil, err
 	}
 	cfg.Logger = cfg.Logger.With(slog.String("component", "dlq-source"))
-	s := &Source{max: cfg.MaxRecords, log: cfg.Logger, positions: newPositions(),
+	found, err := newDiscovery(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("dead-letter source: %w", err)
+	}
+	s := &Source{max: cfg.MaxRecords, log: cfg.Logger, positions: newPositions(), discovery: found, lag: newLag(),
 		epochs: map[partition]int32{}, deleted: map[string]struct{}{}}
 	s.missed = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "postrider_collector_missed_offsets_total",
 		Help: "Offsets of dead-letter topics that retention deleted before the collector read them.",
 	})
 	if cfg.Registerer != nil {
-		if err := cfg.Registerer.Register(s.missed); err != nil {
-			return nil, fmt.Errorf("dead-letter source: register metrics: %w", err)
+		for _, c := range []prometheus.Collector{s.missed, s.lag} {
+			if err := cfg.Registerer.Register(c); err != nil {
+				return nil, fmt.Errorf("dead-letter source: register metrics: %w", err)
+			}
 		}
 	}
-	client, err := kgo.NewClient(cfg.options(s.positions.adjust)...)
+	client, err := kgo.NewClient(cfg.options(s.positions.adjust, s.lag.lost)...)
 	if err != nil {
 		return nil, fmt.Errorf("dead-letter source: %w", err)
 	}
@@ -68,6 +76,7 @@ func NewSource(cfg Config) (*Source, error) {
 func (s *Source) Poll(ctx context.Context) ([]dlq.Record, error) {
 	s.resubscribe()
 	for {
+		s.discover(ctx)
 		records, err := s.poll(ctx)
 		if len(records) > 0 {
 			return records, err
@@ -84,14 +93,16 @@ func (s *Source) Poll(ctx context.Context) ([]dlq.Record, error) {
 }
 
 func (s *Source) poll(ctx context.Context) ([]dlq.Record, error) {
-	fetches := s.client.PollRecords(ctx, s.max)
+	polling, cancel := s.patience(ctx)
+	defer cancel()
+	fetches := s.client.PollRecords(polling, s.max)
 	clear(s.epochs)
 	records := make([]dlq.Record, 0, fetches.NumRecords())
 	var errs []error
 	fetches.EachTopic(func(t kgo.FetchTopic) {
 		for i := range t.Partitions {
 			f := &t.Partitions[i]
-			if f.Err != nil {
+			if f.Err != nil && !ended(ctx, polling, t.Topic, f) {
 				errs = append(errs, s.fault(t.Topic, f))
 			}
 			if len(f.Records) == 0 {
@@ -101,6 +112,7 @@ func (s *Source) poll(ctx context.Context) ([]dlq.Record, error) {
 				s.missed.Add(float64(missed))
 				errs = append(errs, err)
 			}
+			s.lag.read(t.Topic, f)
 			for _, r := range f.Records {
 				records = append(records, record(r))
 			}
@@ -129,7 +141,9 @@ func (s *Source) resubscribe() {
 		s.log.Warn("a dead-letter topic was deleted, it will be read from its start when it is there again", slog.String("topic", topic))
 		s.positions.recreate(topic)
 		s.client.PurgeTopicsFromConsuming(topic)
-		s.client.AddConsumeTopics(topic)
+		if s.discovery.wants(topic) {
+			s.client.AddConsumeTopics(topic)
+		}
 	}
 	clear(s.deleted)
 }

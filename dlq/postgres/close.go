@@ -81,8 +81,12 @@ func succeed(ctx context.Context, tx pgx.Tx, opened []*candidate) error {
 	var events []pgtype.UUID
 	var replays []string
 	for _, c := range opened {
-		if replay := replayOf(c.first); c.first.EventID != uuid.Nil || replay != "" {
-			entries, events, replays = append(entries, c.entry), append(events, nullUUID(c.first.EventID)), append(replays, replay)
+		event := c.first.EventID
+		if c.subject.Type == dlq.SubjectRecord {
+			event = uuid.Nil // a consumer's: anybody may write the header
+		}
+		if replay := replayOf(c.first); event != uuid.Nil || replay != "" {
+			entries, events, replays = append(entries, c.entry), append(events, nullUUID(event)), append(replays, replay)
 		}
 	}
 	if len(entries) == 0 {

@@ -53,6 +53,8 @@ func letterColumns(letters []*dlq.Letter, entries map[dlq.Subject]uuid.UUID) []a
 		column(letters, func(l L) pgtype.Timestamptz { return nullTime(l.FirstFailedAt) }),
 		column(letters, func(l L) pgtype.Timestamptz { return nullTime(l.LastFailedAt) }),
 		column(letters, func(l L) string { return string(l.KeyKind) }),
+		column(letters, func(l L) string { return l.RetryTopic }),
+		column(letters, func(l L) string { return string(l.OriginalRecord) }),
 	}
 }
 

@@ -86,12 +86,12 @@ func scanLetter(row pgx.CollectableRow) (dlq.Letter, error) {
 	var l dlq.Letter
 	var entry, event *uuid.UUID
 	var recordAt, firstAt, lastAt *time.Time
-	var origin, group, class, code, message *string
+	var origin, group, class, code, message, retry, original *string
 	var headers []byte
 	err := row.Scan(&l.ID, &entry, &l.Dialect, &l.DLQTopic, &l.DLQPartition, &l.DLQOffset, &recordAt,
 		&origin, &l.OriginPartition, &l.OriginOffset, &group, &event, &l.Episode, &l.OutboxID,
 		&l.Key, &l.Payload, &l.PayloadKind, &l.PayloadBytes, &headers, &class, &code, &message,
-		&l.Attempts, &firstAt, &lastAt, &l.RecordedAt, &l.KeyKind)
+		&l.Attempts, &firstAt, &lastAt, &l.RecordedAt, &l.KeyKind, &retry, &original)
 	if err != nil {
 		return dlq.Letter{}, err
 	}
@@ -99,6 +99,7 @@ func scanLetter(row pgx.CollectableRow) (dlq.Letter, error) {
 	l.DLQRecordAt, l.FirstFailedAt, l.LastFailedAt = value(recordAt), value(firstAt), value(lastAt)
 	l.OriginTopic, l.ConsumerGroup = value(origin), value(group)
 	l.ErrorClass, l.ErrorCode, l.ErrorMessage = value(class), value(code), value(message)
+	l.RetryTopic, l.OriginalRecord = value(retry), dlq.OriginalState(value(original))
 	if l.Headers, err = parseHeaders(headers); err != nil {
 		return dlq.Letter{}, fmt.Errorf("letter %s: %w", l.ID, err)
 	}

@@ -91,7 +91,8 @@ func (a *App) makeCollector(context.Context) error {
 		return err
 	}
 	source, err := dlqkafka.NewSource(dlqkafka.Config{
-		Brokers: c.Kafka.Brokers, Topics: c.DLQTopics(), Group: c.DLQ.Group,
+		Brokers: c.Kafka.Brokers, Topics: c.CollectedTopics(), Patterns: c.Collector.Patterns,
+		Exclude: []string{c.Tasks.LifecycleTopic}, Group: c.DLQ.Group,
 		Logger: a.options.Logger, Registerer: a.options.Registry,
 	})
 	if err != nil {
@@ -99,7 +100,12 @@ func (a *App) makeCollector(context.Context) error {
 	}
 	// The collector closes its source when it ends; this is for one that never ran.
 	a.lifecycle.add(step{name: "dead-letter source", limit: 6 * time.Second, stop: func(context.Context) error { source.Close(); return nil }})
-	collector, err := dlq.NewCollector(dlq.Config{Source: source, Store: store, Logger: a.options.Logger, Registerer: a.options.Registry})
+	originals, err := dlqkafka.NewOriginals(dlqkafka.OriginalsConfig{Brokers: c.Kafka.Brokers, ClientID: c.DLQ.Group, Logger: a.options.Logger})
+	if err != nil {
+		return err
+	}
+	a.lifecycle.add(closing("client for originals of dead letters", originals.Close))
+	collector, err := dlq.NewCollector(dlq.Config{Source: source, Store: store, Originals: originals, Logger: a.options.Logger, Registerer: a.options.Registry})
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ type options struct {
 	deskEntries, deskRate, deskAsks                   int
 	deskDuration                                      time.Duration
 	consumerRecords, consumerSlowRecords              int
+	letters                                           int
 	json, markdown, profile                           string
 	quick                                             bool
 }
@@ -89,6 +90,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.deskRate, "desk-rate", 200, "desk: requests a second of the mix")
 	f.DurationVar(&o.deskDuration, "desk-duration", time.Minute, "desk: length of one run of the mix")
 	f.IntVar(&o.deskAsks, "desk-asks", 40, "desk: how often each search for a part of a message is asked")
+	f.IntVar(&o.letters, "letters", 100_000, "collector: dead letters")
 	f.StringVar(&o.json, "json", "", "write the results as JSON into this `file`")
 	f.StringVar(&o.markdown, "markdown", "", "put the tables into this markdown `file`, each in its place")
 	f.StringVar(&o.profile, "profile", "", "write CPU profiles of the relays into this `folder`")
@@ -122,6 +124,7 @@ var quick = map[string]string{
 	"archive-tasks": "5000", "view-tasks": "50000", "redrive-entries": "10000", "redrive-rated": "3000",
 	"desk-entries": "50000", "desk-duration": "5s", "desk-asks": "10",
 	"consumer-records": "100000", "consumer-slow-records": "2000",
+	"letters": "10000",
 }
 
 func split(list string) []string {
@@ -172,6 +175,7 @@ func (o *options) validate() error {
 		"flat-failed-keys": o.flatHolds, "peer-events": o.peerEvents, "hour-rate": o.hourRate,
 		"archive-tasks": o.archiveTasks, "view-tasks": o.viewTasks, "redrive-entries": o.redriveEntries, "redrive-rated": o.redriveRated,
 		"desk-entries": o.deskEntries, "desk-rate": o.deskRate, "desk-asks": o.deskAsks, "desk-duration": int(o.deskDuration),
+		"letters":  o.letters,
 		"duration": int(o.duration), "slow-duration": int(o.slowDuration), "idle-duration": int(o.idleDuration),
 		"stale-tasks": o.staleTasks, "stale-detectors": o.staleDetectors,
 		"consumer-records": o.consumerRecords, "consumer-slow-records": o.consumerSlowRecords,

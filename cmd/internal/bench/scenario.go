@@ -24,23 +24,24 @@ func (s scenario) brokers(o *options) []string {
 }
 
 // order is the order of a full run: short before long.
-var order = []string{"drain", "workers", "latency", "writers", "flat", "memory", "idle", "consumer", "stale", "archive", "redrive", "desk", "peers", "hour"}
+var order = []string{"drain", "workers", "latency", "writers", "flat", "memory", "idle", "consumer", "stale", "archive", "redrive", "collector", "desk", "peers", "hour"}
 
 var scenarios = map[string]scenario{
-	"drain":    {title: "Draining a backlog, beside the floor", run: drain},
-	"workers":  {title: "Draining a backlog with more workers", run: workers},
-	"latency":  {title: "From commit to acknowledged", run: latency},
-	"writers":  {title: "What writers pay", oneBroker: true, run: writers},
-	"flat":     {title: "Cost per event as the tables grow", oneBroker: true, run: flat},
-	"memory":   {title: "Memory at full speed", run: memory},
-	"idle":     {title: "A process with nothing to do", run: idle},
-	"stale":    {title: "Stale tasks among healthy ones", oneBroker: true, run: stale},
-	"archive":  {title: "Archiving tasks, and views over many of them", oneBroker: true, run: archive},
-	"redrive":  {title: "Redriving many investigations", oneBroker: true, run: redrive},
-	"desk":     {title: "The desk with many investigations", oneBroker: true, run: desk},
-	"peers":    {title: "Other outboxes, the same rows", run: peers},
-	"hour":     {title: "A steady load for a long time", alone: true, run: hour},
-	"consumer": {title: "The consumer library, beside a poll loop", run: consume},
+	"drain":     {title: "Draining a backlog, beside the floor", run: drain},
+	"workers":   {title: "Draining a backlog with more workers", run: workers},
+	"latency":   {title: "From commit to acknowledged", run: latency},
+	"writers":   {title: "What writers pay", oneBroker: true, run: writers},
+	"flat":      {title: "Cost per event as the tables grow", oneBroker: true, run: flat},
+	"memory":    {title: "Memory at full speed", run: memory},
+	"idle":      {title: "A process with nothing to do", run: idle},
+	"stale":     {title: "Stale tasks among healthy ones", oneBroker: true, run: stale},
+	"archive":   {title: "Archiving tasks, and views over many of them", oneBroker: true, run: archive},
+	"redrive":   {title: "Redriving many investigations", oneBroker: true, run: redrive},
+	"desk":      {title: "The desk with many investigations", oneBroker: true, run: desk},
+	"peers":     {title: "Other outboxes, the same rows", run: peers},
+	"hour":      {title: "A steady load for a long time", alone: true, run: hour},
+	"consumer":  {title: "The consumer library, beside a poll loop", run: consume},
+	"collector": {title: "Dead letters to investigations", run: collector},
 }
 
 // allScenarios are those of a run that names none.

@@ -20,6 +20,8 @@ type Config struct {
 	Outbox Outbox `key:"outbox"`
 	// DLQ says where dead letters go and who collects them. Defaults to the defaults of its fields.
 	DLQ DLQ `key:"dlq"`
+	// Collector says what more is read as dead letters. Defaults to the defaults of its fields.
+	Collector Collector `key:"collector"`
 	// Tasks says what holds for all tasks of the ledger. Defaults to the defaults of its fields.
 	Tasks Tasks `key:"tasks"`
 	// Staleness says when tasks are stale and what becomes of them. Defaults to the defaults of its fields.
@@ -171,6 +173,16 @@ type DLQ struct {
 	RequeueLimit int `key:"requeue_limit" default:"500" min:"1" max:"10000" help:"investigations that one request may requeue"`
 	// PurgeLimit is how many investigations one request may purge. Defaults to 1000.
 	PurgeLimit int `key:"purge_limit" default:"1000" min:"1" max:"10000" help:"investigations that one request may purge"`
+}
+
+// Collector is the section collector.
+type Collector struct {
+	// Topics are read as dead-letter topics beside those that the relay writes to. Defaults to "".
+	Topics []string `key:"topics" default:"" check:"topic" help:"further dead-letter topics to read, separated by commas"`
+	// Patterns are regular expressions; topics whose whole names they fit are read as dead-letter topics,
+	// those that are created later, too. Kafka's own topics and the retry topics of consumers are not.
+	// Defaults to "".
+	Patterns []string `key:"patterns" default:"" check:"topic_pattern" help:"regular expressions of further dead-letter topics to read, such as .*[-.](dlq|dlt|DLT), separated by commas"`
 }
 
 // HTTP is the section http.

@@ -184,6 +184,18 @@ func (c Config) DLQTopics() []string {
 	return topics
 }
 
+// CollectedTopics returns the dead-letter topics that the collector reads by name, each once: those that events may
+// go to, and those of collector.topics.
+func (c Config) CollectedTopics() []string {
+	topics := c.DLQTopics()
+	for _, topic := range c.Collector.Topics {
+		if !slices.Contains(topics, topic) {
+			topics = append(topics, topic)
+		}
+	}
+	return topics
+}
+
 // UsesCommitOrder reports whether the settings of some topic may ask for commit order.
 func (c Config) UsesCommitOrder() bool {
 	return c.Outbox.CommitOrder || slices.ContainsFunc(c.Topics, func(r TopicRule) bool {

@@ -136,7 +136,7 @@ func sessionTimeout(text string) (time.Duration, error) {
 // Warnings returns what is allowed and probably not meant, each with its place.
 func (c Config) Warnings() []string {
 	var warnings []string
-	topics := c.DLQTopics()
+	topics := c.CollectedTopics()
 	sectionLimit, _ := named("kafka.max_message_bytes")
 	for _, r := range c.Topics {
 		if slices.Contains(topics, r.match) {

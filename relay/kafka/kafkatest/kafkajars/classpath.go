@@ -66,13 +66,19 @@ func javaMajor(output string) (int, error) {
 	return strconv.Atoi(m[1])
 }
 
-// classpath returns the class path of the broker. Maven answers the first
-// time; the answer is kept in the user's cache folder and used as long as
-// every jar that it names exists.
+// classpath returns the class path of the broker.
 func classpath(ctx context.Context, version string, log io.Writer) (string, error) {
-	file, err := cacheFile(version)
+	return Classpath(ctx, pom, version, log)
+}
+
+// Classpath returns the class path of what a Maven project file names; version
+// is its property kafka.version. Maven answers the first time; the answer is
+// kept in the user's cache folder and used as long as every jar that it names
+// exists. Errors are ErrUnavailable as those of [Start] are.
+func Classpath(ctx context.Context, pom []byte, version string, log io.Writer) (string, error) {
+	file, err := cacheFile(pom, version)
 	if err != nil {
-		return resolve(ctx, version, log) // nowhere to keep it: ask Maven each time
+		return resolve(ctx, pom, version, log) // nowhere to keep it: ask Maven each time
 	}
 	if cp, ok := cached(file); ok {
 		return cp, nil
@@ -86,7 +92,7 @@ func classpath(ctx context.Context, version string, log io.Writer) (string, erro
 	if cp, ok := cached(file); ok {
 		return cp, nil
 	}
-	cp, err := resolve(ctx, version, log)
+	cp, err := resolve(ctx, pom, version, log)
 	if err != nil {
 		return "", err
 	}
@@ -96,7 +102,7 @@ func classpath(ctx context.Context, version string, log io.Writer) (string, erro
 	return cp, nil
 }
 
-func cacheFile(version string) (string, error) {
+func cacheFile(pom []byte, version string) (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
@@ -123,7 +129,7 @@ func cached(file string) (string, bool) {
 }
 
 // resolve has Maven download what is missing and say where it is.
-func resolve(ctx context.Context, version string, log io.Writer) (cp string, err error) {
+func resolve(ctx context.Context, pom []byte, version string, log io.Writer) (cp string, err error) {
 	mvn, err := exec.LookPath("mvn")
 	if err != nil {
 		return "", fmt.Errorf("%w: the jars of Kafka %s have not been resolved yet and there is no mvn on PATH: %w", ErrUnavailable, version, err)

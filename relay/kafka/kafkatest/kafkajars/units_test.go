@@ -136,7 +136,7 @@ func TestUnavailable(t *testing.T) {
 		t.Errorf("without java: %v, want ErrUnavailable that names JAVA_HOME", err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	_, err = resolve(t.Context(), DefaultVersion, nil)
+	_, err = resolve(t.Context(), pom, DefaultVersion, nil)
 	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "mvn") {
 		t.Errorf("without mvn: %v, want ErrUnavailable that names mvn", err)
 	}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/dlq/dialect"
+	dlqkafka "github.com/postrider/postrider/dlq/kafka"
+	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// collectorTarget is how many letters a second one collector turns into investigations.
+const collectorTarget = 10_000
+
+// collector measures how fast one collector turns a backlog of dead letters, a third each of the relay's, of our
+// consumers' and of Spring's, into investigations.
+func collector(ctx context.Context, r *rig, b *broker, t *table) error {
+	topic, err := b.newTopic(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer b.deleteTopic(topic)
+	if err := b.writeLetters(ctx, topic, r.o.letters, r.o.payload); err != nil {
+		return err
+	}
+	var samples []collected
+	for range r.o.runs {
+		s, err := r.collectOnce(ctx, b, topic)
+		if err != nil {
+			return err
+		}
+		samples = append(samples, s)
+		r.say("collector: %.0f letters/s", s.speed)
+	}
+	t.add(b, fmt.Sprintf("%d dead letters collected", r.o.letters), "one collector",
+		cell{"letters/s", pick(samples, func(s collected) float64 { return s.speed }), atLeast(collectorTarget)},
+		cell{Name: "collector CPU s per 100k", Runs: pick(samples, func(s collected) float64 { return s.cpu.side })},
+		cell{Name: "PostgreSQL CPU s per 100k", Runs: pick(samples, func(s collected) float64 { return s.cpu.database })})
+	t.note("A third each of the relay's letters, of our consumers' and of Spring Kafka's, every one about another message of %d bytes and an investigation of its own, with one of 20 errors. From the start of the collector, which joins its group first, to the last commit in the database.", r.o.payload)
+	return nil
+}
+
+// collected is what one run measured: letters a second, and CPU seconds.
+type collected struct {
+	speed float64
+	cpu   cpu
+}
+
+// counting is a store that says when it has so many letters, which costs the database nothing.
+type counting struct {
+	dlq.Store
+	left int
+	done chan struct{}
+}
+
+func (c *counting) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Recorded, error) {
+	recorded, err := c.Store.RecordLetters(ctx, letters)
+	if c.left -= recorded.New; c.left == 0 && recorded.New > 0 {
+		close(c.done)
+	}
+	return recorded, err
+}
+
+// collectOnce collects all letters of a topic into a database of its own.
+func (r *rig) collectOnce(ctx context.Context, b *broker, topic string) (s collected, err error) {
+	d, err := r.newDatabase(ctx, "bench_collector", true)
+	if err != nil {
+		return s, err
+	}
+	defer d.drop()
+	pool, err := pgxpool.New(ctx, d.url)
+	if err != nil {
+		return s, err
+	}
+	defer pool.Close()
+	store, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: pool})
+	if err != nil {
+		return s, err
+	}
+	source, err := dlqkafka.NewSource(dlqkafka.Config{Brokers: []string{b.address}, Topics: []string{topic}, Group: "bench-" + uuid.NewString()})
+	if err != nil {
+		return s, err
+	}
+	all := &counting{Store: store, left: r.o.letters, done: make(chan struct{})}
+	c, err := dlq.NewCollector(dlq.Config{Source: source, Store: all})
+	if err != nil {
+		return s, err
+	}
+	if r.o.profile != "" {
+		r.profiles++
+		file, err := os.Create(filepath.Join(r.o.profile, fmt.Sprintf("%03d-collector.pprof", r.profiles)))
+		if err != nil {
+			return s, fmt.Errorf("-profile: %w", err)
+		}
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return s, fmt.Errorf("-profile: %w", err)
+		}
+		defer func() {
+			pprof.StopCPUProfile()
+			err = errors.Join(err, file.Close())
+		}()
+	}
+	working, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	spent := func() cpu {
+		return cpu{cpuSeconds(os.Getpid(), false), cpuSeconds(r.postmaster, true), cpuSeconds(b.pid, true)}
+	}
+	before, began := spent(), time.Now()
+	go func() { ended <- c.Run(working) }()
+	select {
+	case <-all.done:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	took, after := time.Since(began), spent()
+	stop()
+	if err := errors.Join(err, <-ended); err != nil {
+		return s, err
+	}
+	var entries int
+	if err := d.conn.QueryRow(ctx, `select count(*) from postrider.dlq_entry where resolution_status = 'pending'`).Scan(&entries); err != nil {
+		return s, err
+	}
+	if entries != r.o.letters {
+		return s, fmt.Errorf("%d investigations of %d letters", entries, r.o.letters)
+	}
+	return collected{float64(r.o.letters) / took.Seconds(), after.minus(before).per100k(int64(r.o.letters))}, nil
+}
+
+// writeLetters writes n dead letters, mixed.
+func (b *broker) writeLetters(ctx context.Context, topic string, n, payload int) error {
+	const portion = 5000
+	for first := 0; first < n; first += portion {
+		var records []*kgo.Record
+		for i := first; i < min(first+portion, n); i++ {
+			hs, err := letterHeaders(i)
+			if err != nil {
+				return err
+			}
+			r := &kgo.Record{Topic: topic, Key: fmt.Appendf(nil, "key-%d", i%1000), Value: body(i, payload)}
+			for _, h := range hs {
+				r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Name, Value: h.Value})
+			}
+			records = append(records, r)
+		}
+		if err := b.client.ProduceSync(ctx, records...).FirstErr(); err != nil {
+			return fmt.Errorf("write dead letters: %w", err)
+		}
+	}
+	return nil
+}
+
+// letterHeaders are the headers of dead letter i.
+func letterHeaders(i int) ([]outbox.Header, error) {
+	failed := time.Now().Add(-time.Hour)
+	code, message := "CODE_"+strconv.Itoa(i%20), fmt.Sprintf("refused by account %d: the limit of %d.00 is exceeded", i, i%5000)
+	own := []outbox.Header{{Name: "traceparent", Value: []byte("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")}}
+	f := dialect.Failure{Topic: "orders", Partition: int32(i % 12), Offset: int64(i), Timestamp: failed, TimestampType: "CreateTime",
+		Group: "billing", Attempts: 5, FirstFailedAt: failed, LastFailedAt: failed.Add(time.Minute), ErrorClass: "record", ErrorCode: code, ErrorMessage: message,
+		Stack: "billing.Charge\n\t/src/billing/charge.go:117\nbilling.Handle\n\t/src/billing/handle.go:42", Headers: own}
+	switch i % 3 {
+	case 0:
+		return dialect.Encode(f)
+	case 1:
+		return dialect.Encode(f, dialect.Spring)
+	}
+	for _, h := range [][2]string{
+		{outbox.HeaderLetterVersion, "1"}, {outbox.HeaderEventID, uuid.NewString()}, {outbox.HeaderEpisode, "1"}, {outbox.HeaderOutboxID, strconv.Itoa(i + 1)},
+		{outbox.HeaderOriginTopic, "orders"}, {outbox.HeaderAttempts, "5"}, {outbox.HeaderErrorClass, "record"}, {outbox.HeaderErrorCode, code}, {outbox.HeaderErrorMessage, message},
+		{outbox.HeaderFirstFailedAt, failed.UTC().Format(time.RFC3339Nano)}, {outbox.HeaderLastFailedAt, failed.UTC().Format(time.RFC3339Nano)},
+		{outbox.HeaderCreatedAt, failed.UTC().Format(time.RFC3339Nano)}, {outbox.HeaderPayload, outbox.PayloadInline},
+	} {
+		own = append(own, outbox.Header{Name: h[0], Value: []byte(h[1])})
+	}
+	return own, nil
+}

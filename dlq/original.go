@@ -1,0 +1,190 @@
+package dlq
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// Some letters have neither key nor value and only say where the record is that they are about: those of share
+// groups, of failures to produce in Kafka Streams, and of messages that were too large for the letter. The record is
+// fetched from there, as long as its topic keeps it.
+
+// Place is where a record is.
+type Place struct {
+	Topic     string
+	Partition int32
+	Offset    int64
+}
+
+// OriginalState says what became of asking for the record that a letter points to. Empty where nobody asked.
+type OriginalState string
+
+const (
+	// OriginalFetched: its bytes are in the letter.
+	OriginalFetched OriginalState = "fetched"
+	// OriginalDeleted: retention or somebody deleted it.
+	OriginalDeleted OriginalState = "deleted"
+	// OriginalCompacted: compaction removed it, because a later record has its key.
+	OriginalCompacted OriginalState = "compacted"
+	// OriginalMarker: the place is one of the marker of a transaction, which nobody wrote as a record.
+	OriginalMarker OriginalState = "marker"
+	// OriginalAbsent: the partition ends before the place, or is not there.
+	OriginalAbsent OriginalState = "absent"
+	// OriginalOther: another record is there, by its timestamp: the topic was deleted and made anew.
+	OriginalOther OriginalState = "other_record"
+	// OriginalNoTopic: there is no such topic.
+	OriginalNoTopic OriginalState = "no_topic"
+	// OriginalNoLeader: its partition has no leader; it may be asked for later.
+	OriginalNoLeader OriginalState = "no_leader"
+	// OriginalRefused: the topic may not be read by this client; it may be asked for later.
+	OriginalRefused OriginalState = "refused"
+	// OriginalUnanswered: the brokers did not answer in time, or there was too much to ask for at once; it may be asked
+	// for later.
+	OriginalUnanswered OriginalState = "unanswered"
+)
+
+// OriginalStates returns every state.
+func OriginalStates() []OriginalState {
+	return []OriginalState{OriginalFetched, OriginalDeleted, OriginalCompacted, OriginalMarker, OriginalAbsent, OriginalOther,
+		OriginalNoTopic, OriginalNoLeader, OriginalRefused, OriginalUnanswered}
+}
+
+// Passing reports whether asking again later may help.
+func (s OriginalState) Passing() bool {
+	return s == OriginalNoLeader || s == OriginalRefused || s == OriginalUnanswered
+}
+
+// Original is what is known of a record that a letter points to.
+type Original struct {
+	State OriginalState
+	// Key and Value are exact bytes, nil is Kafka's null; with Headers and Timestamp they are those of the record, if
+	// it was fetched.
+	Key, Value []byte
+	Headers    []outbox.Header
+	Timestamp  time.Time
+	// Retention is how long the topic keeps records by their timestamps (retention.ms); negative where that is without
+	// end, the topic does not delete by age, or it is not known.
+	Retention time.Duration
+	// Err says more about a state that is not OriginalFetched; may be nil.
+	Err error
+}
+
+// Originals reads records by their places.
+type Originals interface {
+	// Fetch asks for records, and answers for each in order. It takes as long as ctx allows at most; what it could not
+	// ask by then is OriginalUnanswered.
+	Fetch(ctx context.Context, places []Place) []Original
+}
+
+// DefaultOriginalsTimeout is the default of Config.OriginalsTimeout.
+const DefaultOriginalsTimeout = 3 * time.Second
+
+// originalsPause is how long nothing is asked for after a round of questions that all stayed without an answer: the
+// letters go on, and each round of them would wait for nothing.
+const originalsPause = 30 * time.Second
+
+// pointer returns the place that a letter points to, if its value, or both key and value, are missing.
+func (l *Letter) pointer() (Place, bool) {
+	missing := l.PayloadKind == Reference || l.Key == nil && l.Payload == nil
+	if !missing || l.OutboxID != nil || l.Subject.Type != SubjectRecord ||
+		l.OriginTopic == "" || l.OriginPartition == nil || l.OriginOffset == nil {
+		return Place{}, false
+	}
+	return Place{l.OriginTopic, *l.OriginPartition, *l.OriginOffset}, true
+}
+
+// fetch completes letters that only point to a record, as far as that is there and time allows. The others stay as
+// they are.
+func (c *Collector) fetch(ctx context.Context, letters []Letter) {
+	if c.originals == nil || time.Now().Before(c.askAgain) {
+		return
+	}
+	var places []Place
+	var pointing []*Letter
+	for i := range letters {
+		if place, points := letters[i].pointer(); points {
+			places, pointing = append(places, place), append(pointing, &letters[i])
+		}
+	}
+	if len(places) == 0 {
+		return
+	}
+	asking, cancel := context.WithTimeout(ctx, c.originalsTimeout)
+	defer cancel()
+	passing := 0
+	for i, o := range c.originals.Fetch(asking, places) {
+		state := pointing[i].complete(o)
+		c.metrics.originals.WithLabelValues(string(state)).Inc()
+		if state.Passing() {
+			passing++
+		}
+	}
+	if passing == len(places) {
+		c.askAgain = time.Now().Add(originalsPause)
+	}
+}
+
+// complete puts the record that a letter points to into the letter, and notes in its metadata what became of it and
+// until when the record is kept. It returns the state, which is OriginalOther for a record that is not the one.
+func (l *Letter) complete(o Original) OriginalState {
+	at := l.CreatedAt
+	if o.State == OriginalFetched {
+		if !at.IsZero() && at.UnixMilli() != o.Timestamp.UnixMilli() {
+			o.State = OriginalOther
+		} else {
+			at = storableTime(o.Timestamp)
+			l.take(o)
+		}
+	}
+	l.OriginalRecord = o.State
+	note := map[string]any{"state": o.State, "topic": l.OriginTopic, "partition": *l.OriginPartition, "offset": *l.OriginOffset, "gone_at": nil}
+	if gone := at.Add(o.Retention); o.Retention >= 0 && !at.IsZero() && (o.State == OriginalFetched || o.State.Passing()) && !storableTime(gone).IsZero() {
+		note["gone_at"] = timeText(gone)
+	}
+	if o.Err != nil {
+		note["error"] = storableText(o.Err.Error(), maxMessageBytes)
+	}
+	l.note("original", note)
+	return o.State
+}
+
+// take puts the bytes of the record into the letter.
+func (l *Letter) take(o Original) {
+	l.Key, l.Payload = o.Key, o.Value
+	l.KeyKind, _ = kindOf(o.Key)
+	l.PayloadKind, l.PayloadBytes = kindOf(o.Value)
+	if len(l.Headers) > 0 {
+		return // the letter brought them
+	}
+	for _, h := range o.Headers {
+		if h.Name != outbox.HeaderEventID {
+			l.Headers = append(l.Headers, h)
+		} else if id, err := uuid.ParseBytes(h.Value); err == nil && l.EventID == uuid.Nil {
+			l.EventID = id
+		}
+	}
+}
+
+// note adds a member to the letter's metadata.
+func (l *Letter) note(name string, value any) {
+	all := map[string]json.RawMessage{}
+	_ = json.Unmarshal(l.Metadata, &all) // an object, or nothing
+	all[name] = marshal(value)
+	l.Metadata = marshal(all)
+}
+
+// TopicsOf returns the topics of places, each once.
+func TopicsOf(places []Place) []string {
+	topics := map[string]bool{}
+	for _, p := range places {
+		topics[p.Topic] = true
+	}
+	return slices.Sorted(maps.Keys(topics))
+}
