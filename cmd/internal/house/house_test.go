@@ -45,9 +45,12 @@ var rooms = []struct {
 	{"dlq/postgres", []string{"dlq", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
 	{"dlq/kafka", []string{"dlq", "relay/outbox"}, []string{"github.com/twmb/franz-go"}},
 	{"dlq", []string{"relay/outbox"}, nil},
+	{"consumer/inbox", []string{"relay/outbox"}, []string{"github.com/jackc/pgx"}},
 	{"migrations/pgserver", nil, []string{"github.com/jackc/pgx", "github.com/fergusstrange"}},
 	{"migrations/pgtest", []string{"migrations", "migrations/pgserver"}, []string{"github.com/jackc/pgx", "github.com/testcontainers"}},
 	{"migrations", nil, []string{"github.com/jackc/pgx"}},
+	{"examples/stage", []string{"migrations/pgtest", "relay/kafka/kafkatest"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
+	{"examples", nil, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}}, // as other people's programs
 	{"cmd", []string{"*"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 }
 
