@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+//go:embed schema.sql
+var schemaSQL string
+
+//go:embed move.sql
+var moveSQL string
+
+//go:embed stale.sql
+var staleSQL string
+
+//go:embed archive.sql
+var archiveSQL string
+
+// event is what all lifecycle events have, and the fields of those that matter here; relay/ledger/asyncapi.yaml is the
+// catalogue. Fields may be added to events, so unknown ones are no error.
+type event struct {
+	TaskUUID      string    `json:"task_uuid"`
+	NamespaceName string    `json:"namespace_name"`
+	TaskName      string    `json:"task_name"`
+	Version       string    `json:"version"`
+	OccurredAt    time.Time `json:"occurred_at"`
+	ToState       *string   `json:"to_state"`
+	SortKey       int64     `json:"sort_key"`
+	FinalState    string    `json:"final_state"`
+	ArchivedAt    time.Time `json:"archived_at"`
+}
+
+// The types of events; others are left alone, as the catalogue asks.
+const (
+	typeCreated      = "postrider.task.created.v1"
+	typeTransitioned = "postrider.task.transitioned.v1"
+	typeRetryQueued  = "postrider.task.retry_queued.v1"
+	typeStale        = "postrider.task.task_staleness_detected.v1"
+	typeArchived     = "postrider.task.archived.v1"
+)
+
+// states keeps the table task_state.
+type states struct {
+	pool *pgxpool.Pool
+	log  *slog.Logger
+}
+
+// apply brings the table up to these records, in one transaction. While the database is away it waits.
+func (s states) apply(ctx context.Context, records []*kgo.Record) error {
+	for {
+		err := s.store(ctx, records)
+		var refused *pgconn.PgError
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case !errors.As(err, &refused):
+		case strings.HasPrefix(refused.Code, "42"): // the table is not what it should be, and will not be by waiting
+			return err
+		case strings.HasPrefix(refused.Code, "22") && len(records) == 1: // its values fit no table
+			s.skip(records[0], err)
+			return nil
+		case strings.HasPrefix(refused.Code, "22"): // one of them is to blame
+			for n := range records {
+				if err := s.apply(ctx, records[n:n+1]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		s.log.Warn("states not stored, trying again", "err", err)
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (s states) store(ctx context.Context, records []*kgo.Record) error {
+	batch := &pgx.Batch{}
+	for _, r := range records {
+		s.queue(batch, r)
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
+}
+
+// skip passes over what somebody else has written into the topic.
+func (s states) skip(r *kgo.Record, err error) {
+	s.log.Warn("not a lifecycle event", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err", err)
+}
+
+// queue adds what a record changes. Each statement changes nothing when the record comes again, or after a later one.
+func (s states) queue(batch *pgx.Batch, r *kgo.Record) {
+	e, err := read(r)
+	if err != nil {
+		s.skip(r, err)
+		return
+	}
+	switch header(r, "ce_type") {
+	case typeCreated, typeTransitioned, typeRetryQueued:
+		if e.ToState != nil {
+			batch.Queue(moveSQL, e.TaskUUID, e.NamespaceName, e.TaskName, e.Version, *e.ToState, e.SortKey, e.OccurredAt)
+		}
+	case typeStale:
+		batch.Queue(staleSQL, e.TaskUUID, e.SortKey, e.OccurredAt)
+	case typeArchived:
+		batch.Queue(archiveSQL, e.TaskUUID, e.NamespaceName, e.TaskName, e.Version, e.FinalState, e.ArchivedAt)
+	}
+}
+
+// read reads an event. Somebody may have written anything into the topic.
+func read(r *kgo.Record) (event, error) {
+	var e event
+	if err := json.Unmarshal(r.Value, &e); err != nil {
+		return e, err
+	}
+	if subject := header(r, "ce_subject"); e.TaskUUID == "" || e.TaskUUID != subject || e.TaskUUID != string(r.Key) {
+		return e, fmt.Errorf("the task is %q in the value, %q in the header ce_subject and %q in the key", e.TaskUUID, subject, r.Key)
+	}
+	return e, nil
+}
+
+func header(r *kgo.Record, name string) string {
+	for _, h := range r.Headers {
+		if h.Key == name {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
