@@ -17,18 +17,16 @@ const (
 	// HeaderEventID is on every published record: the event's uuid, for consumers to recognise copies.
 	HeaderEventID = "postrider-event-id"
 
-	// The rest is on dead letters only.
+	// The rest is on dead letters and, as far as they need it, on records in retry topics of a consumer group. A letter
+	// of a consumer has HeaderConsumerGroup; one of the relay has HeaderEpisode.
 
-	// HeaderRetryTopic is the topic from which the consumer group that failed reads what is to be tried again, for
-	// that group alone. Consumers' letters have it.
-	HeaderRetryTopic = "postrider-retry-topic"
 	// HeaderLetterVersion is the version of this header set, "1".
 	HeaderLetterVersion = "postrider-letter-version"
 	// HeaderEpisode is how many times the event was given up; with the event id it names the letter.
 	HeaderEpisode = "postrider-episode"
 	// HeaderOutboxID is outbox_event.id.
 	HeaderOutboxID = "postrider-outbox-id"
-	// HeaderOriginTopic is the topic that the event was bound for.
+	// HeaderOriginTopic is the topic that the event was bound for, or that the consumer's record came from.
 	HeaderOriginTopic = "postrider-origin-topic"
 	// HeaderAttempts is the number of failed attempts.
 	HeaderAttempts = "postrider-attempts"
@@ -39,7 +37,8 @@ const (
 	HeaderErrorClass   = "postrider-error-class"
 	HeaderErrorCode    = "postrider-error-code"
 	HeaderErrorMessage = "postrider-error-message"
-	// HeaderPayload is PayloadInline, PayloadTombstone or PayloadReference.
+	// HeaderPayload is PayloadInline, PayloadTombstone or PayloadReference. A consumer's letter has the value of the
+	// record, and none of this header and the next two.
 	HeaderPayload = "postrider-payload"
 	// HeaderPayloadBytes is the size of the event's payload; absent for a tombstone.
 	HeaderPayloadBytes = "postrider-payload-bytes"
@@ -50,6 +49,26 @@ const (
 	HeaderCreatedAt = "postrider-created-at"
 	// HeaderTaskUUID is the linked task; absent when there is none.
 	HeaderTaskUUID = "postrider-task-uuid"
+
+	// HeaderConsumerGroup is the consumer group that failed.
+	HeaderConsumerGroup = "postrider-consumer-group"
+	// HeaderOriginPartition and HeaderOriginOffset are where in HeaderOriginTopic the group first read the record.
+	HeaderOriginPartition = "postrider-origin-partition"
+	HeaderOriginOffset    = "postrider-origin-offset"
+	// HeaderOriginTimestamp is the timestamp that the record had there, and HeaderOriginTimestampType what it means:
+	// CreateTime or LogAppendTime. Absent when it had none.
+	HeaderOriginTimestamp     = "postrider-origin-timestamp"
+	HeaderOriginTimestampType = "postrider-origin-timestamp-type"
+	// HeaderLastTopic, HeaderLastPartition and HeaderLastOffset are where the record was read when it failed last:
+	// in a retry topic, mostly. Absent where that is its origin.
+	HeaderLastTopic     = "postrider-last-topic"
+	HeaderLastPartition = "postrider-last-partition"
+	HeaderLastOffset    = "postrider-last-offset"
+	// HeaderErrorStack is the stack trace; absent when there is none.
+	HeaderErrorStack = "postrider-error-stack"
+	// HeaderRetryTopic is the topic from which the consumer group that failed reads what is to be tried again, for
+	// that group alone.
+	HeaderRetryTopic = "postrider-retry-topic"
 )
 
 // Values of HeaderPayload and HeaderKey.

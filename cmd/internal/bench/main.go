@@ -50,6 +50,8 @@ func runChild(ctx context.Context, role string) error {
 		return serve(ctx, gate)
 	case "child-floor":
 		return runFloor(ctx, gate)
+	case "child-consume":
+		return runMember(ctx, gate)
 	}
 	return fmt.Errorf("%q is no part of the bench", role)
 }

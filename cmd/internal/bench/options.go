@@ -30,6 +30,7 @@ type options struct {
 	archivePause                                      time.Duration
 	archiveTasks, viewTasks                           int
 	redriveEntries, redriveRated                      int
+	consumerRecords, consumerSlowRecords              int
 	json, markdown, profile                           string
 	quick                                             bool
 }
@@ -65,6 +66,8 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.DurationVar(&o.peerLimit, "peer-limit", time.Minute, "peers: longest run; what passed until then counts")
 	f.StringVar(&o.peersBinary, "peers-binary", "", "peers: a `program` built from cmd/internal/bench/peers (default: build it)")
 	f.DurationVar(&o.hourDuration, "hour-duration", time.Hour, "hour: length of each of its two runs")
+	f.IntVar(&o.consumerRecords, "consumer-records", 1_000_000, "consumer: records to consume")
+	f.IntVar(&o.consumerSlowRecords, "consumer-slow-records", 4000, "consumer: records for the slow handler in order of offset; 20 times as many in order of keys")
 	f.Func("hour-seconds", "hour: the same in seconds", func(s string) error {
 		n, err := strconv.Atoi(s)
 		o.hourDuration = time.Duration(n) * time.Second
@@ -111,6 +114,7 @@ var quick = map[string]string{
 	"flat-parked": "20000", "flat-failed-keys": "200", "idle-duration": "5s", "peer-events": "5000",
 	"peer-limit": "15s", "hour-duration": "60s", "stale-healthy": "20000,100000", "stale-tasks": "2000",
 	"archive-tasks": "5000", "view-tasks": "50000", "redrive-entries": "10000", "redrive-rated": "3000",
+	"consumer-records": "100000", "consumer-slow-records": "2000",
 }
 
 func split(list string) []string {
@@ -162,6 +166,7 @@ func (o *options) validate() error {
 		"archive-tasks": o.archiveTasks, "view-tasks": o.viewTasks, "redrive-entries": o.redriveEntries, "redrive-rated": o.redriveRated,
 		"duration": int(o.duration), "slow-duration": int(o.slowDuration), "idle-duration": int(o.idleDuration),
 		"stale-tasks": o.staleTasks, "stale-detectors": o.staleDetectors,
+		"consumer-records": o.consumerRecords, "consumer-slow-records": o.consumerSlowRecords,
 		"peer-limit": int(o.peerLimit), "hour-duration": int(o.hourDuration),
 	} {
 		if n < 1 {
@@ -177,6 +182,8 @@ func (o *options) validate() error {
 		return fmt.Errorf("-hour-days is %d, it must not be negative", o.hourDays)
 	case o.flatPending < o.smallBacklog():
 		return fmt.Errorf("-flat-pending is %d, it must be at least %d: -flat-warm, -flat-window and half a window more", o.flatPending, o.smallBacklog())
+	case o.consumerRecords < slowInKeys*o.consumerSlowRecords:
+		return fmt.Errorf("-consumer-records is %d, it must be at least %d times -consumer-slow-records", o.consumerRecords, slowInKeys)
 	case o.flatHolds > o.flatParked:
 		return fmt.Errorf("-flat-failed-keys is %d, more than the %d parked events", o.flatHolds, o.flatParked)
 	}

@@ -24,21 +24,22 @@ func (s scenario) brokers(o *options) []string {
 }
 
 // order is the order of a full run: short before long.
-var order = []string{"drain", "workers", "latency", "writers", "flat", "memory", "idle", "stale", "archive", "redrive", "peers", "hour"}
+var order = []string{"drain", "workers", "latency", "writers", "flat", "memory", "idle", "consumer", "stale", "archive", "redrive", "peers", "hour"}
 
 var scenarios = map[string]scenario{
-	"drain":   {title: "Draining a backlog, beside the floor", run: drain},
-	"workers": {title: "Draining a backlog with more workers", run: workers},
-	"latency": {title: "From commit to acknowledged", run: latency},
-	"writers": {title: "What writers pay", oneBroker: true, run: writers},
-	"flat":    {title: "Cost per event as the tables grow", oneBroker: true, run: flat},
-	"memory":  {title: "Memory at full speed", run: memory},
-	"idle":    {title: "A process with nothing to do", run: idle},
-	"stale":   {title: "Stale tasks among healthy ones", oneBroker: true, run: stale},
-	"archive": {title: "Archiving tasks, and views over many of them", oneBroker: true, run: archive},
-	"redrive": {title: "Redriving many investigations", oneBroker: true, run: redrive},
-	"peers":   {title: "Other outboxes, the same rows", run: peers},
-	"hour":    {title: "A steady load for a long time", alone: true, run: hour},
+	"drain":    {title: "Draining a backlog, beside the floor", run: drain},
+	"workers":  {title: "Draining a backlog with more workers", run: workers},
+	"latency":  {title: "From commit to acknowledged", run: latency},
+	"writers":  {title: "What writers pay", oneBroker: true, run: writers},
+	"flat":     {title: "Cost per event as the tables grow", oneBroker: true, run: flat},
+	"memory":   {title: "Memory at full speed", run: memory},
+	"idle":     {title: "A process with nothing to do", run: idle},
+	"consumer": {title: "The consumer library, beside a poll loop", run: consume},
+	"stale":    {title: "Stale tasks among healthy ones", oneBroker: true, run: stale},
+	"archive":  {title: "Archiving tasks, and views over many of them", oneBroker: true, run: archive},
+	"redrive":  {title: "Redriving many investigations", oneBroker: true, run: redrive},
+	"peers":    {title: "Other outboxes, the same rows", run: peers},
+	"hour":     {title: "A steady load for a long time", alone: true, run: hour},
 }
 
 // allScenarios are those of a run that names none.

@@ -41,16 +41,19 @@ var rooms = []struct {
 	{"relay/ledger/postgres", []string{"relay/task", "relay/ledger"}, []string{"github.com/jackc/pgx"}},
 	{"relay/ledger", []string{"relay/task"}, nil},
 	{"relay", []string{"relay/outbox"}, nil},
+	{"consumer/inbox", []string{"consumer", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
+	{"consumer/kafka", []string{"consumer", "relay/outbox"}, []string{"github.com/twmb/franz-go"}},
+	{"consumer", []string{"relay/outbox", "dlq/dialect"}, nil},
+	{"dlq/dialect", []string{"relay/outbox"}, nil},
 	{"dlq/dlqtest", []string{"dlq", "relay/outbox"}, nil},
 	{"dlq/postgres", []string{"dlq", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
 	{"dlq/kafka", []string{"dlq", "relay/outbox"}, []string{"github.com/twmb/franz-go"}},
-	{"dlq", []string{"relay/outbox"}, nil},
-	{"consumer/inbox", []string{"relay/outbox"}, []string{"github.com/jackc/pgx"}},
+	{"dlq", []string{"dlq/dialect", "relay/outbox"}, nil},
 	{"migrations/pgserver", nil, []string{"github.com/jackc/pgx", "github.com/fergusstrange"}},
 	{"migrations/pgtest", []string{"migrations", "migrations/pgserver"}, []string{"github.com/jackc/pgx", "github.com/testcontainers"}},
 	{"migrations", nil, []string{"github.com/jackc/pgx"}},
 	{"examples/stage", []string{"migrations/pgtest", "relay/kafka/kafkatest"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
-	{"examples", nil, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}}, // as other people's programs
+	{"examples", []string{"consumer", "consumer/inbox", "consumer/kafka"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}}, // as other people's programs
 	{"cmd", []string{"*"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 }
 

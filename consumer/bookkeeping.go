@@ -1,0 +1,102 @@
+package consumer
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/postrider/postrider/dlq/dialect"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// HeaderRetryDue is when a record of a retry topic may be tried, RFC 3339 in UTC. One without it, such as one that
+// somebody redrove, is tried at once.
+const HeaderRetryDue = outbox.HeaderPrefix + "retry-due"
+
+// readPast takes from the headers of a record of a retry topic what this group wrote there. Whatever is not ours, or
+// not whole, is a new message: it is better tried once too often than never.
+func (m *Message) readPast(group string) {
+	values := map[string]string{}
+	for _, h := range m.Headers {
+		if outbox.Reserved(h.Name) {
+			values[h.Name] = string(h.Value)
+		}
+	}
+	if values[outbox.HeaderConsumerGroup] != group {
+		return
+	}
+	failed, err := strconv.ParseInt(values[outbox.HeaderAttempts], 10, 32)
+	if err != nil || failed < 1 {
+		return
+	}
+	p := &past{failed: int(failed), firstFailed: instant(values[outbox.HeaderFirstFailedAt]),
+		lastFailed: instant(values[outbox.HeaderLastFailedAt]), due: instant(values[HeaderRetryDue])}
+	partition, perr := strconv.ParseInt(values[outbox.HeaderOriginPartition], 10, 32)
+	offset, oerr := strconv.ParseInt(values[outbox.HeaderOriginOffset], 10, 64)
+	if topic := values[outbox.HeaderOriginTopic]; perr == nil && oerr == nil && partition >= 0 && offset >= 0 && outbox.ValidTopic(topic) == nil {
+		p.origin = Origin{Topic: topic, Partition: int32(partition), Offset: offset,
+			Timestamp: instant(values[outbox.HeaderOriginTimestamp]), LogAppendTime: values[outbox.HeaderOriginTimestampType] == logAppendTime}
+	}
+	m.past = p
+}
+
+func instant(s string) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+const logAppendTime = "LogAppendTime"
+
+func timestampType(o Origin) string {
+	if o.LogAppendTime {
+		return logAppendTime
+	}
+	return "CreateTime"
+}
+
+// retryRecord is a failed message on its way to a retry topic: its own bytes and headers, and what readPast reads.
+func retryRecord(m *Message, topic, group string, f failure, due time.Time) Record {
+	hs := dialect.Strip(m.Headers)
+	add := func(name, value string) {
+		if value != "" {
+			hs = append(hs, outbox.Header{Name: name, Value: []byte(value)})
+		}
+	}
+	o := m.Origin()
+	add(outbox.HeaderConsumerGroup, group)
+	add(outbox.HeaderOriginTopic, o.Topic)
+	add(outbox.HeaderOriginPartition, strconv.Itoa(int(o.Partition)))
+	add(outbox.HeaderOriginOffset, strconv.FormatInt(o.Offset, 10))
+	if o.Timestamp.UnixMilli() > 0 {
+		add(outbox.HeaderOriginTimestamp, stamp(o.Timestamp))
+		add(outbox.HeaderOriginTimestampType, timestampType(o))
+	}
+	add(outbox.HeaderAttempts, strconv.Itoa(m.past.failed))
+	add(outbox.HeaderFirstFailedAt, stamp(m.past.firstFailed))
+	add(outbox.HeaderLastFailedAt, stamp(m.past.lastFailed))
+	add(outbox.HeaderErrorClass, f.letterClass())
+	add(outbox.HeaderErrorCode, capped(f.code, dialect.MaxNameBytes))
+	add(outbox.HeaderErrorMessage, capped(f.message, maxRetryMessage))
+	add(HeaderRetryDue, stamp(due))
+	return Record{Topic: topic, Key: m.Key, Value: m.Value, Headers: hs}
+}
+
+// maxRetryMessage is the longest error message on a record of a retry topic, in bytes; its dead letter has a longer one.
+const maxRetryMessage = 512
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// deadLetter is a message that was given up: its own bytes, and headers in every dialect of writers.
+func deadLetter(m *Message, r *route, group string, f failure, writers []dialect.Writer) (Record, error) {
+	o := m.Origin()
+	d := dialect.Failure{Topic: o.Topic, Partition: o.Partition, Offset: o.Offset, Timestamp: o.Timestamp, TimestampType: timestampType(o),
+		Group: group, Attempts: int32(min(m.past.failed, 1<<31-1)), FirstFailedAt: m.past.firstFailed, LastFailedAt: m.past.lastFailed,
+		ErrorClass: f.letterClass(), ErrorCode: f.code, ErrorMessage: f.message, Stack: f.stack, RetryTopic: r.redrive, Headers: m.Headers}
+	if o.Topic != m.Topic {
+		d.LastTopic, d.LastPartition, d.LastOffset = m.Topic, m.Partition, m.Offset
+	}
+	hs, err := dialect.Encode(d, writers...)
+	return Record{Topic: r.policy.DeadLetterTopic, Key: m.Key, Value: m.Value, Headers: hs}, err
+}

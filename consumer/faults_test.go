@@ -1,0 +1,397 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// poison fails for good at the values that begin with p.
+func poison() *script {
+	return &script{do: func(_ context.Context, m *Message) error {
+		if m.Value[0] == 'p' {
+			return Permanent(errBroken)
+		}
+		return nil
+	}}
+}
+
+// TestNowhereToGo: while neither a retry topic nor the dead-letter topic takes a message its offset is not committed,
+// the partition says so, and other partitions go on; afterwards it goes on by itself.
+func TestNowhereToGo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		refuse  func(ctx context.Context, r Record) error
+		mention string
+	}{
+		"refused": {func(context.Context, Record) error { return errors.New("NOT_AUTHORISED") }, "NOT_AUTHORISED"},
+		"silent":  {func(ctx context.Context, _ Record) error { <-ctx.Done(); return ctx.Err() }, "acknowledged"},
+	} {
+		for _, concurrency := range []int{0, 2} {
+			t.Run(fmt.Sprint(name, concurrency), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					f := newFake(map[string]int{"orders": 2})
+					f.write(numbered("orders", 40, func(i int) string { return fmt.Sprint(i) })...)
+					f.logs[p0][3].Value = []byte("poison")
+					there := atomic.Bool{}
+					waiting := make(chan struct{})
+					f.setRefuse(func(ctx context.Context, r Record) error {
+						if there.Load() {
+							return nil
+						}
+						ctx, cancel := context.WithCancel(ctx)
+						defer cancel()
+						go func() {
+							select {
+							case <-waiting:
+							case <-ctx.Done():
+							}
+							cancel()
+						}()
+						return c.refuse(ctx, r)
+					})
+					con, stop := run(t, f, Config{Concurrency: concurrency}, poison())
+					time.Sleep(time.Minute)
+					if f.at(p0) != 3 {
+						t.Errorf("committed %d, the message at 3 is nowhere", f.at(p0))
+					}
+					p1 := Partition{"orders", 1}
+					if f.at(p1) != int64(len(f.logs[p1])) {
+						t.Errorf("the other partition stands at %d", f.at(p1))
+					}
+					for _, p := range con.Status() {
+						if p.Partition == p0 && (!strings.Contains(p.Standing, c.mention) || !strings.Contains(p.Standing, DefaultDeadLetterTopic) || p.Since.IsZero()) {
+							t.Errorf("status %+v", p)
+						}
+					}
+					there.Store(true)
+					close(waiting)
+					time.Sleep(time.Minute)
+					want(t, "dead letters", f.values(DefaultDeadLetterTopic), []string{"poison"})
+					for _, p := range con.Status() {
+						if p.Standing != "" {
+							t.Errorf("status %+v", p)
+						}
+					}
+					if err := stop(); err != nil {
+						t.Error(err)
+					}
+					if f.at(p0) != int64(len(f.logs[p0])) {
+						t.Errorf("committed %d of %d", f.at(p0), len(f.logs[p0]))
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestStoppedBeforeItLeft: a message that could not leave when the consumer stops comes again.
+func TestStoppedBeforeItLeft(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{0, 2} {
+		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(map[string]int{"orders": 1})
+				f.write(rec("orders", "a", "1"), rec("orders", "b", "poison"), rec("orders", "c", "3"))
+				f.setRefuse(func(ctx context.Context, _ Record) error { <-ctx.Done(); return ctx.Err() })
+				_, stop := run(t, f, Config{Concurrency: concurrency}, poison())
+				time.Sleep(time.Second)
+				_ = stop()
+				if f.at(p0) != 1 || len(f.records(DefaultDeadLetterTopic)) != 0 {
+					t.Errorf("committed %d", f.at(p0))
+				}
+			})
+		})
+	}
+}
+
+// TestTooLarge: what a retry topic does not take is given up; a dead letter that does not fit loses its stack and the
+// other dialects, never its bytes.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(map[string]int{"orders": 1})
+		f.write(rec("orders", "a", "large"))
+		tries := 0
+		f.setRefuse(func(_ context.Context, r Record) error {
+			tries++
+			if r.Topic != DefaultDeadLetterTopic || header(r.Headers, "kafka_dlt-original-topic") != "" {
+				return fmt.Errorf("%w: x", ErrTooLarge)
+			}
+			return nil
+		})
+		run(t, f, Config{}, HandlerFunc(func(context.Context, *Message) error { panic(strings.Repeat("x", 4000)) }))
+		time.Sleep(time.Minute)
+		ls := f.records(DefaultDeadLetterTopic)
+		if len(ls) != 1 || string(ls[0].Value) != "large" || header(ls[0].Headers, outbox.HeaderOriginTopic) != "orders" || header(ls[0].Headers, outbox.HeaderErrorStack) != "" ||
+			len(header(ls[0].Headers, outbox.HeaderErrorMessage)) > maxRetryMessage {
+			t.Errorf("dead letters %v", ls)
+		}
+		if f.at(p0) != 1 || tries != 2 {
+			t.Errorf("committed %d after %d tries", f.at(p0), tries)
+		}
+	})
+}
+
+// TestStorm: a topic of which all fails is not given up as a whole; it pauses, tells, tries one now and then, and goes
+// on when one is handled.
+func TestStorm(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{0, 3} {
+		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(map[string]int{"orders": 1})
+				f.write(numbered("orders", 500, func(i int) string { return fmt.Sprint(i) })...)
+				broken := atomic.Bool{}
+				broken.Store(true)
+				var events []StormEvent
+				s := &script{do: func(context.Context, *Message) error {
+					if broken.Load() {
+						return Permanent(errBroken)
+					}
+					return nil
+				}}
+				cfg := Config{Concurrency: concurrency, OnStorm: func(e StormEvent) { events = append(events, e) },
+					Policy: Policy{Storm: Storm{Consecutive: 20, Pause: 30 * time.Second, MaxPause: 2 * time.Minute}}}
+				c, _ := run(t, f, cfg, s)
+				time.Sleep(10 * time.Second)
+				if n := len(f.records(DefaultDeadLetterTopic)); n != 20 || len(events) != 1 || !events[0].Paused || events[0].Consecutive != 20 || !c.Status()[0].Storm {
+					t.Errorf("%d dead letters, events %+v", n, events)
+				}
+				handled := len(s.values())
+				time.Sleep(15 * time.Second)
+				if n := len(s.values()); n != handled {
+					t.Errorf("%d messages were tried during the pause", n-handled)
+				}
+				time.Sleep(4*time.Minute + 30*time.Second) // after 30s, 60s, 120s and 120s
+				if n := len(f.records(DefaultDeadLetterTopic)); n != 23 || len(events) != 4 {
+					t.Errorf("%d dead letters, %d events, want 23 and 4", n, len(events))
+				}
+				broken.Store(false)
+				if !c.Resume("orders") || c.Resume("unknown") {
+					t.Error("Resume")
+				}
+				time.Sleep(3 * time.Second)
+				if n := len(f.records(DefaultDeadLetterTopic)); n != 23 || len(events) != 5 || events[4].Paused || f.at(p0) != 500 {
+					t.Errorf("%d dead letters, events %+v, committed %d", n, events, f.at(p0))
+				}
+			})
+		})
+	}
+}
+
+// TestStormRatio: failures among successes count, too, and few of them are no storm.
+func TestStormRatio(t *testing.T) {
+	t.Parallel()
+	for every, storm := range map[int]bool{3: false, 20: false, 1: true} {
+		b := newBreaker("t", Policy{}.withDefaults().Storm, func(StormEvent) {})
+		refused := false
+		for i := range 5000 {
+			if i%every == 0 && (every > 1 || i%10 > 0) {
+				refused = !b.admit(false, time.Now()) || refused
+			} else {
+				b.handled(1)
+			}
+		}
+		if refused != storm {
+			t.Errorf("every %d: a storm is %v, want %v", every, refused, storm)
+		}
+	}
+}
+
+// TestStopLetsHandlersEnd: Run waits for what is in hand, takes nothing new up, and commits.
+func TestStopLetsHandlersEnd(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{0, 2} {
+		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(map[string]int{"orders": 1})
+				f.write(numbered("orders", 100, func(i int) string { return fmt.Sprint(i) })...)
+				s := &script{do: func(ctx context.Context, _ *Message) error {
+					time.Sleep(10 * time.Second)
+					return ctx.Err()
+				}}
+				_, stop := run(t, f, Config{Concurrency: concurrency}, s)
+				time.Sleep(15 * time.Second)
+				began := time.Now()
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(began); took != 5*time.Second {
+					t.Errorf("stopping took %v, want 5s", took)
+				}
+				if n := int64(len(s.values())); f.at(p0) != n || n != int64(2*max(concurrency, 1)) || !f.closed {
+					t.Errorf("%d handled, committed %d", n, f.at(p0))
+				}
+			})
+		})
+	}
+}
+
+// TestStopEndsContexts: a handler that takes too long is told to end, and its message is not done.
+func TestStopEndsContexts(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{0, 2} {
+		for _, obeys := range []bool{true, false} {
+			t.Run(fmt.Sprint(concurrency, obeys), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					f := newFake(map[string]int{"orders": 1})
+					f.write(rec("orders", "a", "1"), rec("orders", "b", "2"))
+					s := &script{do: func(ctx context.Context, m *Message) error {
+						if string(m.Value) == "2" {
+							if <-ctx.Done(); !obeys {
+								time.Sleep(time.Minute)
+								return nil
+							}
+							return ctx.Err()
+						}
+						return nil
+					}}
+					_, stop := run(t, f, Config{Concurrency: concurrency, StopTimeout: 5 * time.Second}, s)
+					time.Sleep(time.Second)
+					began := time.Now()
+					if err := stop(); (err == nil) != obeys {
+						t.Errorf("Run: %v", err)
+					}
+					if took := time.Since(began); took > 5*time.Second+grace || f.at(p0) != 1 || len(f.records("orders.g.retry.1s")) > 0 {
+						t.Errorf("took %v, committed %d", took, f.at(p0))
+					}
+					time.Sleep(2 * time.Minute)
+				})
+			})
+		}
+	}
+}
+
+// TestRevoked: a partition that is given away ends what it began, with all before it, and commits; nothing of it is
+// handled twice and nothing is left out.
+func TestRevoked(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{0, 7} {
+		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(map[string]int{"orders": 2})
+				f.write(numbered("orders", 3000, func(i int) string { return fmt.Sprint(i % 13) })...)
+				s := &script{do: func(context.Context, *Message) error { time.Sleep(7 * time.Millisecond); return nil }}
+				run(t, f, Config{Concurrency: concurrency}, s)
+				for range 10 {
+					time.Sleep(150 * time.Millisecond)
+					f.revoke(p0)
+					if st := f.at(p0); f.next[p0] != 0 || st == 0 {
+						t.Errorf("committed %d", st)
+					}
+					time.Sleep(20 * time.Millisecond)
+					f.assign(p0)
+				}
+				time.Sleep(time.Minute)
+				seen := map[string]int{}
+				for _, v := range s.values() {
+					seen[v]++
+				}
+				for v, n := range seen {
+					if n != 1 {
+						t.Errorf("%s was handled %d times", v, n)
+					}
+				}
+				if len(seen) != 3000 {
+					t.Errorf("%d of 3000 were handled", len(seen))
+				}
+			})
+		})
+	}
+}
+
+// TestRevokedTooSlow: a rebalance waits for RevokeTimeout and no longer, and what did not end is not committed.
+func TestRevokedTooSlow(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{0, 2} {
+		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(map[string]int{"orders": 1})
+				f.write(rec("orders", "a", "1"), rec("orders", "b", "2"), rec("orders", "c", "3"))
+				s := &script{do: func(ctx context.Context, m *Message) error {
+					if string(m.Value) == "2" {
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					return nil
+				}}
+				run(t, f, Config{Concurrency: concurrency, RevokeTimeout: 3 * time.Second}, s)
+				time.Sleep(500 * time.Millisecond)
+				began := time.Now()
+				f.revoke(p0)
+				if took := time.Since(began); took != 3*time.Second || f.at(p0) != 1 {
+					t.Errorf("took %v, committed %d", took, f.at(p0))
+				}
+			})
+		})
+	}
+}
+
+// TestLost: nothing of a lost partition is committed, and its handlers are told.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{0, 2} {
+		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(map[string]int{"orders": 1})
+				f.write(rec("orders", "a", "1"), rec("orders", "b", "2"))
+				told := false
+				s := &script{do: func(ctx context.Context, m *Message) error {
+					if string(m.Value) == "2" {
+						<-ctx.Done()
+						told = true
+					}
+					return nil // as if it had been done
+				}}
+				run(t, f, Config{Concurrency: concurrency, CommitInterval: time.Hour}, s)
+				synctest.Wait()
+				f.lose(p0)
+				synctest.Wait()
+				if !told || len(f.commits) > 0 {
+					t.Errorf("told %v, commits %v", told, f.commits)
+				}
+			})
+		})
+	}
+}
+
+// TestCommitFails: a commit that fails is made again.
+func TestCommitFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(map[string]int{"orders": 1})
+		f.write(rec("orders", "a", "1"))
+		fails := 3
+		f.refuseCommit = func() error {
+			if fails--; fails >= 0 {
+				return errBroken
+			}
+			return nil
+		}
+		run(t, f, Config{}, &script{})
+		time.Sleep(3500 * time.Millisecond)
+		if f.at(p0) != 0 {
+			t.Errorf("committed %d", f.at(p0))
+		}
+		time.Sleep(time.Second)
+		if f.at(p0) != 1 {
+			t.Errorf("committed %d", f.at(p0))
+		}
+	})
+}

@@ -1,0 +1,129 @@
+package consumer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+)
+
+// Handler does what a message asks for. nil means that it is done; any other error that it is to be tried again or
+// given up, as its class says (see Permanent and Transient). The context ends when the message's time is up, when its
+// partition was taken away, and when the consumer stops and StopTimeout has passed.
+type Handler interface {
+	Handle(ctx context.Context, m *Message) error
+}
+
+// HandlerFunc is a function as a Handler.
+type HandlerFunc func(ctx context.Context, m *Message) error
+
+// Handle calls f.
+func (f HandlerFunc) Handle(ctx context.Context, m *Message) error { return f(ctx, m) }
+
+// BatchHandler is a Handler that takes up to Config.Batch messages of a partition at once, in order. An error that is
+// a *BatchError says which of them failed, and that the others are done. After any other error each message is given
+// to Handle alone, so that only what fails alone has failed; a handler must therefore undo what it did.
+type BatchHandler interface {
+	Handler
+	HandleBatch(ctx context.Context, ms []*Message) error
+}
+
+// BatchFunc is a function as a BatchHandler.
+type BatchFunc func(ctx context.Context, ms []*Message) error
+
+// HandleBatch calls f.
+func (f BatchFunc) HandleBatch(ctx context.Context, ms []*Message) error { return f(ctx, ms) }
+
+// Handle calls f with one message.
+func (f BatchFunc) Handle(ctx context.Context, m *Message) error {
+	err := f(ctx, []*Message{m})
+	if be, ok := errors.AsType[*BatchError](err); ok {
+		return be.Failed[0]
+	}
+	return err
+}
+
+// BatchError says which messages of a batch failed, by index, and why. All others are done.
+type BatchError struct{ Failed map[int]error }
+
+func (e *BatchError) Error() string {
+	return fmt.Sprintf("%d messages of the batch failed", len(e.Failed))
+}
+
+// Middleware wraps a Handler; see the package comment for the order.
+type Middleware func(Handler) Handler
+
+// chain puts middleware around a handler, the first outermost.
+func chain(h Handler, middleware []Middleware) Handler {
+	for i := len(middleware) - 1; i >= 0; i-- {
+		h = middleware[i](h)
+	}
+	return h
+}
+
+// PanicError is what a panic of a handler becomes. It is transient unless Config.Classify says otherwise: what makes
+// one handler panic may be gone at the next attempt, and a message that always does ends in the dead-letter topic.
+type PanicError struct {
+	// Value is what was given to panic.
+	Value any
+	// Stack is that of the goroutine that panicked.
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Unwrap returns the value where that is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// ErrUndecodable is wrapped by the errors of Decode and JSON.
+var ErrUndecodable = errors.New("the message cannot be decoded")
+
+// Decode is a Handler that decodes a message first. One that cannot be decoded is given up at once, with code
+// UNDECODABLE, and its bytes go to the dead-letter topic as they are.
+func Decode[T any](decode func(m *Message) (T, error), handle func(ctx context.Context, m *Message, v T) error) Handler {
+	return HandlerFunc(func(ctx context.Context, m *Message) error {
+		v, err := decode(m)
+		if err != nil {
+			return Permanent(fmt.Errorf("%w: %w", ErrUndecodable, err))
+		}
+		return handle(ctx, m, v)
+	})
+}
+
+// JSON is Decode for JSON values. A tombstone has no JSON in it, and cannot be decoded; a handler of a topic that has
+// tombstones uses Decode.
+func JSON[T any](handle func(ctx context.Context, m *Message, v T) error) Handler {
+	return Decode(func(m *Message) (v T, err error) { return v, json.Unmarshal(m.Value, &v) }, handle)
+}
+
+// call runs the handler for one message and turns a panic into an error.
+func (c *Consumer) call(ctx context.Context, timeout timeout, m *Message) (err error) {
+	defer recovered(&err)
+	if timeout > 0 {
+		limited, cancel := timeout.context(ctx)
+		defer cancel()
+		ctx = limited
+	}
+	return c.handler.Handle(ctx, m)
+}
+
+// callBatch runs the handler for several.
+func (c *Consumer) callBatch(ctx context.Context, timeout timeout, ms []*Message) (err error) {
+	defer recovered(&err)
+	if timeout > 0 {
+		limited, cancel := timeout.context(ctx)
+		defer cancel()
+		ctx = limited
+	}
+	return c.batch.HandleBatch(ctx, ms)
+}
+
+func recovered(err *error) {
+	if v := recover(); v != nil {
+		*err = &PanicError{Value: v, Stack: debug.Stack()}
+	}
+}

@@ -1,0 +1,158 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/postrider/postrider/consumer"
+)
+
+// Client implements consumer.Client.
+type Client struct {
+	cfg   Config
+	group string
+
+	mu       sync.Mutex
+	member   *kgo.Client // nil until Open
+	writer   *writer     // for everything
+	alone    *writer     // for one record at a time
+	closed   bool
+	soloTurn sync.Mutex
+
+	positions positions
+	// gone topics were found to be no longer what was subscribed to; only Poll and Commit's lock touch them.
+	goneMu sync.Mutex
+	gone   map[string]struct{}
+}
+
+var _ consumer.Client = (*Client)(nil)
+
+// NewClient checks the configuration. It does not connect.
+func NewClient(cfg Config) (*Client, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("consumer client: %w", err)
+	}
+	return &Client{cfg: cfg, gone: map[string]struct{}{}, positions: positions{next: map[consumer.Partition]int64{}, anew: map[string]map[int32]bool{}}}, nil
+}
+
+// Open implements consumer.Client. While no broker answers it waits, and says so in the log.
+func (c *Client) Open(ctx context.Context, s consumer.Subscription, e consumer.Events) error {
+	c.group = s.Group
+	if err := c.prepare(ctx, s); err != nil {
+		return err
+	}
+	tell := func(f func([]consumer.Partition)) func(context.Context, *kgo.Client, map[string][]int32) {
+		return func(_ context.Context, _ *kgo.Client, m map[string][]int32) { f(partitions(m)) }
+	}
+	member, err := kgo.NewClient(c.cfg.member(s, []kgo.Opt{
+		kgo.OnPartitionsAssigned(tell(e.Assigned)),
+		kgo.OnPartitionsRevoked(tell(e.Revoked)),
+		kgo.OnPartitionsLost(tell(e.Lost)),
+		kgo.AdjustFetchOffsetsFn(c.positions.adjust),
+	})...)
+	if err != nil {
+		return fmt.Errorf("kafka: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.member != nil {
+		member.Close()
+		return errors.New("kafka: a client serves one consumer, once")
+	}
+	c.member = member
+	return nil
+}
+
+func partitions(m map[string][]int32) []consumer.Partition {
+	all := []consumer.Partition{}
+	for topic, ids := range m {
+		for _, id := range ids {
+			all = append(all, consumer.Partition{Topic: topic, ID: id})
+		}
+	}
+	return all
+}
+
+func single(p consumer.Partition) map[string][]int32 { return map[string][]int32{p.Topic: {p.ID}} }
+
+// Pause implements consumer.Client.
+func (c *Client) Pause(p consumer.Partition) { c.member.PauseFetchPartitions(single(p)) }
+
+// Resume implements consumer.Client.
+func (c *Client) Resume(p consumer.Partition) { c.member.ResumeFetchPartitions(single(p)) }
+
+// Release implements consumer.Client.
+func (c *Client) Release() { c.member.AllowRebalance() }
+
+// Commit implements consumer.Client. Positions in topics that were deleted are left out: the group would have them for
+// the topic of that name that comes next.
+func (c *Client) Commit(ctx context.Context, positions []consumer.Position) error {
+	at := map[string]map[int32]kgo.EpochOffset{}
+	c.goneMu.Lock()
+	for _, p := range positions {
+		if _, gone := c.gone[p.Topic]; gone {
+			continue
+		}
+		if at[p.Topic] == nil {
+			at[p.Topic] = map[int32]kgo.EpochOffset{}
+		}
+		at[p.Topic][p.ID] = kgo.EpochOffset{Epoch: p.LeaderEpoch, Offset: p.Offset}
+	}
+	c.goneMu.Unlock()
+	var errs []error
+	c.member.CommitOffsetsSync(ctx, at, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
+		if err != nil {
+			errs = append(errs, err)
+			return
+		}
+		for _, t := range resp.Topics {
+			for _, p := range t.Partitions {
+				if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+					errs = append(errs, fmt.Errorf("topic %s, partition %d: %w", t.Topic, p.Partition, err))
+				}
+			}
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	c.positions.committed(at)
+	return nil
+}
+
+// Close implements consumer.Client. Closing twice does nothing.
+func (c *Client) Close(ctx context.Context) error {
+	c.mu.Lock()
+	member, writers := c.member, []*writer{c.writer, c.alone}
+	first := !c.closed
+	c.closed = true
+	c.mu.Unlock()
+	if !first {
+		return nil
+	}
+	var err error
+	if member != nil {
+		member.AllowRebalance()
+		if err = member.LeaveGroupContext(ctx); errors.Is(err, kerr.UnknownMemberID) {
+			err = nil // the group had put it out already
+		}
+		member.CloseAllowingRebalance()
+	}
+	for _, w := range writers {
+		if w != nil {
+			w.client.Close()
+		}
+	}
+	if err != nil {
+		c.cfg.Logger.Warn("the group was not told that this member leaves, and will notice", slog.Any("err", err))
+	}
+	return err
+}

@@ -1,0 +1,91 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/postrider/postrider/consumer"
+)
+
+// prepareTimeout bounds one look at the topics, and preparePause is between two.
+const (
+	prepareTimeout = 10 * time.Second
+	preparePause   = time.Second
+)
+
+// errMissing is wrapped by the error about topics that are not there.
+var errMissing = errors.New("topics are missing")
+
+// prepare sees to it that the topics to write to exist. It waits while no broker says.
+func (c *Client) prepare(ctx context.Context, s consumer.Subscription) error {
+	w, err := c.take(&c.writer)
+	if err != nil {
+		return err
+	}
+	defer w.leave()
+	admin := kadm.NewClient(w.client)
+	for {
+		once, cancel := context.WithTimeout(ctx, prepareTimeout)
+		err := c.lookForTopics(once, admin, s)
+		cancel()
+		if err == nil || errors.Is(err, errMissing) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("look for topics: %w", errors.Join(ctx.Err(), err))
+		}
+		c.cfg.Logger.Warn("no broker says which topics there are, it will be asked again", slog.Any("err", err))
+		t := time.NewTimer(preparePause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+		}
+	}
+}
+
+func (c *Client) lookForTopics(ctx context.Context, admin *kadm.Client, s consumer.Subscription) error {
+	names := append([]string{}, s.Topics...)
+	for _, t := range s.Targets {
+		names = append(names, t.Topic)
+	}
+	topics, err := admin.ListTopicsWithInternal(ctx, names...)
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for _, t := range s.Targets {
+		switch err := topics[t.Topic].Err; {
+		case topics.Has(t.Topic) && err == nil:
+			continue
+		case err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition):
+			// Not seen for another reason, such as a missing right; a message that has to go there will say so.
+			c.cfg.Logger.Warn("a topic to write to cannot be seen", slog.String("topic", t.Topic), slog.Any("err", err))
+			continue
+		}
+		if !c.cfg.CreateTopics {
+			missing = append(missing, t.Topic)
+			continue
+		}
+		partitions := int32(-1)
+		if n := len(topics[t.Like].Partitions); t.Like != "" && n > 0 {
+			partitions = int32(n)
+		}
+		if _, err := admin.CreateTopic(ctx, partitions, -1, nil, t.Topic); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+			return fmt.Errorf("create topic %s: %w", t.Topic, err)
+		}
+		c.cfg.Logger.Info("created a topic", slog.String("topic", t.Topic))
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: %s: create them, retry topics with as many partitions as their own topic, or set CreateTopics",
+			errMissing, strings.Join(missing, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package consumer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// RetryTopic is the name of a group's retry topic of this delay: "<topic>.<group>.retry.<delay>", the delay as 500ms,
+// 10s, 2m or 1h. A delay of 0 names the topic to which somebody sends messages for this group alone where there are
+// no tiers: "<topic>.<group>.retry".
+func RetryTopic(topic, group string, delay time.Duration) string {
+	name := topic + "." + group + ".retry"
+	if delay > 0 {
+		name += "." + shortDelay(delay)
+	}
+	return name
+}
+
+// shortDelay writes a delay in the largest unit in which it is a whole number.
+func shortDelay(d time.Duration) string {
+	for _, u := range []struct {
+		name string
+		d    time.Duration
+	}{{"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}} {
+		if d%u.d == 0 {
+			return strconv.FormatInt(int64(d/u.d), 10) + u.name
+		}
+	}
+	return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
+}
+
+// route is how the messages of one topic that is read are treated.
+type route struct {
+	source  string // the topic of Config.Topics that it belongs to
+	retry   bool   // whether it is a retry topic
+	policy  Policy
+	tiers   []string // where a message goes after its first failed attempt, its second …; none unless the mode is Tiers
+	redrive string   // the topic from which this group alone reads
+	breaker *breaker
+	counts  *counts
+}
+
+// routes are those of every topic that is read.
+func (c *Config) routes(m *metrics, storm func(StormEvent)) (map[string]*route, error) {
+	all := map[string]*route{}
+	var errs []error
+	add := func(topic string, r *route) {
+		if err := outbox.ValidTopic(topic); err != nil {
+			errs = append(errs, err)
+		}
+		if other, there := all[topic]; there {
+			errs = append(errs, fmt.Errorf("topic %s is read twice, for %s and %s", topic, other.source, r.source))
+		}
+		all[topic] = r
+	}
+	for _, topic := range c.Topics {
+		policy, own := c.Policies[topic]
+		if !own {
+			policy = c.Policy
+		}
+		policy = policy.withDefaults()
+		if err := policy.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("policy of topic %s: %w", topic, err))
+			continue
+		}
+		r := route{source: topic, policy: policy, breaker: newBreaker(topic, policy.Storm, storm), counts: m.of(topic)}
+		if policy.Mode == Tiers {
+			for _, d := range policy.Delays {
+				r.tiers = append(r.tiers, RetryTopic(topic, c.Group, d))
+			}
+		}
+		r.redrive = RetryTopic(topic, c.Group, 0)
+		if len(r.tiers) > 0 {
+			r.redrive = r.tiers[0]
+		}
+		add(topic, &r)
+		again := r
+		again.retry = true
+		for _, t := range slices.Compact(append([]string{r.redrive}, r.tiers...)) {
+			add(t, &again)
+		}
+	}
+	for topic := range c.Policies {
+		if !slices.Contains(c.Topics, topic) {
+			errs = append(errs, fmt.Errorf("the policy of topic %s is of no use: Topics does not have it", topic))
+		}
+	}
+	for topic, r := range all {
+		if _, loop := all[r.policy.DeadLetterTopic]; loop {
+			errs = append(errs, fmt.Errorf("topic %s has %s as its dead-letter topic, which is itself read here", topic, r.policy.DeadLetterTopic))
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// subscription is what the client has to read and to write.
+func (c *Consumer) subscription() Subscription {
+	s := Subscription{Group: c.cfg.Group}
+	targets := map[string]string{}
+	for topic, r := range c.routes {
+		s.Topics = append(s.Topics, topic)
+		if r.retry {
+			targets[topic] = r.source
+		}
+		if _, there := targets[r.policy.DeadLetterTopic]; !there {
+			targets[r.policy.DeadLetterTopic] = ""
+		}
+	}
+	for topic, like := range targets {
+		s.Targets = append(s.Targets, Target{Topic: topic, Like: like})
+	}
+	slices.Sort(s.Topics)
+	slices.SortFunc(s.Targets, func(a, b Target) int { return compare(a.Topic, b.Topic) })
+	return s
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}

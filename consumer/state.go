@@ -1,0 +1,153 @@
+package consumer
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// lane is a partition that this member has: what was read of it, and how far it is done.
+type lane interface {
+	base() *state
+	// push takes over what was read. It does not wait.
+	push(b Batch)
+	// retire takes nothing new up; ended is closed when what is in hand is done.
+	retire()
+	ended() <-chan struct{}
+	// position is where the partition is to be read on from; not ok while nothing is known to be done.
+	position() (Position, bool)
+}
+
+// state is what all lanes have.
+type state struct {
+	part  Partition
+	route *route
+	// ctx is what handlers get; it ends when the lane is abandoned.
+	ctx    context.Context
+	cancel context.CancelFunc
+	// stopping is closed by retire; retired says the same faster.
+	stopping chan struct{}
+	retired  atomic.Bool
+	done     chan struct{}
+
+	held, heldBytes atomic.Int64 // read and not done with
+	ahead           atomic.Int64 // from the oldest that is not done on; lanes in order of offset leave it 0
+	end             atomic.Int64 // behind the newest record that may be read
+
+	flowMu sync.Mutex
+	paused atomic.Bool // set under flowMu
+	gone   bool        // under flowMu: it is not this member's any more
+
+	committed int64 // under Consumer.committing
+
+	troubleMu sync.Mutex
+	trouble   string // why it stands; empty when it does not
+	since     time.Time
+}
+
+func newState(p Partition, r *route) *state {
+	s := &state{part: p, route: r, stopping: make(chan struct{}), done: make(chan struct{}), committed: -1}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+func (s *state) base() *state           { return s }
+func (s *state) ended() <-chan struct{} { return s.done }
+
+// sleep waits, and returns false when the lane is to end instead.
+func (s *state) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return !s.retired.Load()
+	case <-s.stopping:
+	case <-s.ctx.Done():
+	}
+	return false
+}
+
+// dueIn is how long the message is to wait yet. A time that no tier of ours can have set is somebody else's clock.
+func (s *state) dueIn(m *Message, now time.Time) time.Duration {
+	if m.past == nil || m.past.due.IsZero() {
+		return 0
+	}
+	longest := time.Duration(0)
+	for _, d := range s.route.policy.Delays {
+		longest = max(longest, d)
+	}
+	return min(m.past.due.Sub(now), longest)
+}
+
+// stands takes note that a message cannot leave for a topic, so that the partition stands.
+func (s *state) stands(c *Consumer, topic string, err error) {
+	s.troubleMu.Lock()
+	if s.trouble == "" {
+		s.since = time.Now()
+	}
+	s.trouble = "topic " + topic + " does not take a failed message: " + err.Error()
+	s.troubleMu.Unlock()
+	c.log.Error("a partition stands: a failed message can neither be tried again nor be given up", slog.String("topic", s.part.Topic),
+		slog.Int("partition", int(s.part.ID)), slog.String("to", topic), slog.Any("err", err))
+}
+
+// goesOn ends what stands began.
+func (s *state) goesOn() {
+	s.troubleMu.Lock()
+	defer s.troubleMu.Unlock()
+	s.trouble, s.since = "", time.Time{}
+}
+
+func (s *state) standing() (why string, since time.Time) {
+	s.troubleMu.Lock()
+	defer s.troubleMu.Unlock()
+	return s.trouble, s.since
+}
+
+func (s *state) hold(n int, bytes int64) {
+	s.held.Add(int64(n))
+	s.heldBytes.Add(bytes)
+}
+
+// release is the reverse of hold.
+func (s *state) release(n int, bytes int64) { s.hold(-n, -bytes) }
+
+// flow pauses the fetching of a partition that has used up its share of the memory, and resumes it at half of that: a
+// pause throws away what is fetched and not read, so that it must not come and go with every record.
+func (c *Consumer) flow(s *state) {
+	s.flowMu.Lock()
+	defer s.flowMu.Unlock()
+	if s.gone {
+		return
+	}
+	share, shareBytes := c.share()
+	use := max(float64(s.held.Load())/float64(share), float64(s.heldBytes.Load())/float64(shareBytes),
+		float64(s.ahead.Load())/float64(c.cfg.MaxAhead))
+	switch {
+	case use >= 1 && !s.paused.Load():
+		s.paused.Store(true)
+		c.cfg.Client.Pause(s.part)
+	case use <= 0.5 && s.paused.Load():
+		s.paused.Store(false)
+		c.cfg.Client.Resume(s.part)
+	}
+}
+
+// forget leaves the partition as somebody else would want to find it.
+func (c *Consumer) forget(s *state) {
+	s.flowMu.Lock()
+	defer s.flowMu.Unlock()
+	s.gone = true
+	if s.paused.Load() {
+		s.paused.Store(false)
+		c.cfg.Client.Resume(s.part)
+	}
+}
+
+// share is how many messages and bytes each partition may hold.
+func (c *Consumer) share() (records, bytes int64) {
+	n := max(c.assigned.Load(), 1)
+	return max(int64(c.cfg.MaxInFlight)/n, 1), max(c.cfg.MaxInFlightBytes/n, 1)
+}

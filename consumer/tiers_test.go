@@ -1,0 +1,176 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+var p0 = Partition{"orders", 0}
+
+// TestTiers: a message that always fails is tried at once and after each delay, never early, and then given up with
+// its bytes, while others pass.
+func TestTiers(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{0, 4} {
+		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(map[string]int{"orders": 1})
+				bad := rec("orders", "k", "bad")
+				bad.Headers = []outbox.Header{{Name: outbox.HeaderEventID, Value: []byte("e-1")}, {Name: "traceparent", Value: []byte("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")}, {Name: "null"}}
+				f.write(bad, rec("orders", "k", "good"))
+				written := time.Now()
+				var ids []string
+				s := &script{do: func(_ context.Context, m *Message) error {
+					if string(m.Value) == "bad" {
+						ids = append(ids, m.EventID()+m.TraceID()[:2])
+						if o := m.Origin(); o.Topic != "orders" || o.Partition != 0 || o.Offset != 0 || !o.Timestamp.Equal(written) {
+							t.Errorf("attempt %d has the origin %+v", m.Attempt(), o)
+						}
+						if m.Attempt() > 1 && m.FirstFailedAt().Before(written) {
+							t.Errorf("attempt %d failed first at %v", m.Attempt(), m.FirstFailedAt())
+						}
+						return errBroken
+					}
+					return nil
+				}}
+				_, stop := run(t, f, Config{Concurrency: concurrency}, s)
+				time.Sleep(time.Hour)
+				calls := s.of("bad")
+				var topics []string
+				for i, c := range calls {
+					topics = append(topics, c.topic)
+					if c.n != i+1 {
+						t.Errorf("call %d is attempt %d", i+1, c.n)
+					}
+					if i == 0 {
+						continue
+					}
+					if waited, delay := c.at.Sub(calls[i-1].end), DefaultDelays()[i-1]; waited < delay || waited > delay+time.Second {
+						t.Errorf("attempt %d came after %v, want %v and at most 1s more", c.n, waited, delay)
+					}
+				}
+				want(t, "read from", topics, []string{"orders", "orders.g.retry.1s", "orders.g.retry.10s", "orders.g.retry.30s", "orders.g.retry.2m"})
+				want(t, "ids", ids, []string{"e-10a", "e-10a", "e-10a", "e-10a", "e-10a"})
+				if len(s.of("good")) != 1 || s.of("good")[0].at.Sub(written) > time.Second {
+					t.Errorf("the message behind it: %+v", s.of("good"))
+				}
+				letters := f.records(DefaultDeadLetterTopic)
+				if len(letters) != 1 {
+					t.Fatalf("%d dead letters, want 1", len(letters))
+				}
+				l := letters[0]
+				if string(l.Value) != "bad" || string(l.Key) != "k" || header(l.Headers, outbox.HeaderAttempts) != "5" || header(l.Headers, outbox.HeaderErrorClass) != "record" ||
+					header(l.Headers, outbox.HeaderOriginOffset) != "0" || header(l.Headers, outbox.HeaderConsumerGroup) != "g" || header(l.Headers, outbox.HeaderEventID) != "e-1" ||
+					header(l.Headers, outbox.HeaderRetryTopic) != "orders.g.retry.1s" || header(l.Headers, outbox.HeaderErrorMessage) != "broken" ||
+					header(l.Headers, outbox.HeaderLastTopic) != "orders.g.retry.2m" || header(l.Headers, HeaderRetryDue) != "" || header(l.Headers, "kafka_dlt-original-topic") != "orders" {
+					t.Errorf("the dead letter is %q: %q", l.Value, l.Headers)
+				}
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				if f.at(p0) != 2 {
+					t.Errorf("committed %d, want 2", f.at(p0))
+				}
+			})
+		})
+	}
+}
+
+// TestGivenUpAtOnce: what no attempt can mend goes to the dead-letter topic with its own bytes, null or not.
+func TestGivenUpAtOnce(t *testing.T) {
+	t.Parallel()
+	decode := JSON(func(_ context.Context, _ *Message, v map[string]int) error {
+		if v["panic"] > 0 {
+			panic("as asked")
+		}
+		return nil
+	})
+	for name, c := range map[string]struct {
+		h           Handler
+		value       []byte
+		classify    func(error) Class
+		class, code string
+	}{
+		"permanent":           {h: HandlerFunc(func(context.Context, *Message) error { return fmt.Errorf("outer: %w", Permanent(errBroken)) }), value: []byte("x"), class: letterPermanent, code: CodeFailed},
+		"undecodable":         {h: decode, value: []byte{0xff, 0}, class: letterPermanent, code: CodeUndecodable},
+		"tombstone":           {h: decode, value: nil, class: letterPermanent, code: CodeUndecodable},
+		"a predicate's panic": {h: decode, value: []byte(`{"panic":1}`), class: letterPermanent, code: CodePanic, classify: func(err error) Class { return map[bool]Class{true: ClassPermanent}[errors.As(err, new(*PanicError))] }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(map[string]int{"orders": 1})
+				f.write(Record{Topic: "orders", Value: c.value})
+				cfg := Config{}
+				if c.classify != nil {
+					cfg.Classify = []func(error) Class{c.classify}
+				}
+				run(t, f, cfg, c.h)
+				time.Sleep(time.Second)
+				ls := f.records(DefaultDeadLetterTopic)
+				if len(ls) != 1 || string(ls[0].Value) != string(c.value) || (ls[0].Value == nil) != (c.value == nil) || ls[0].Key != nil {
+					t.Fatalf("dead letters %+v", ls)
+				}
+				if class, code := header(ls[0].Headers, outbox.HeaderErrorClass), header(ls[0].Headers, outbox.HeaderErrorCode); class != c.class || code != c.code {
+					t.Errorf("class %s, code %s; want %s, %s", class, code, c.class, c.code)
+				}
+				if stack := header(ls[0].Headers, outbox.HeaderErrorStack); (c.code == CodePanic) != strings.Contains(stack, "tiers_test.go") {
+					t.Errorf("the stack is %q", stack)
+				}
+			})
+		})
+	}
+}
+
+// TestRedriven: what somebody sends to the retry topic, without our bookkeeping or with that of another group, is
+// tried at once, as new.
+func TestRedriven(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(map[string]int{"orders": 1, "orders.g.retry.1s": 1})
+		plain, other := rec("orders.g.retry.1s", "k", "plain"), rec("orders.g.retry.1s", "k", "other")
+		plain.Headers = []outbox.Header{{Name: "replay_id", Value: []byte("r:1")}, {Name: "replay_of", Value: []byte("record:x")}}
+		m := &Message{Topic: "orders"}
+		m.failed(time.Now())
+		other.Headers = retryRecord(m, "x", "another", failure{}, time.Now().Add(time.Hour)).Headers
+		f.write(plain, other)
+		s := &script{do: func(_ context.Context, m *Message) error {
+			if m.Attempt() != 1 || string(m.Value) == "plain" && (m.ReplayID() != "r:1" || m.ReplayOf() != "record:x") {
+				t.Errorf("%s is attempt %d, replay %q of %q", m.Value, m.Attempt(), m.ReplayID(), m.ReplayOf())
+			}
+			return nil
+		}}
+		began := time.Now()
+		run(t, f, Config{}, s)
+		synctest.Wait()
+		want(t, "handled", s.values(), []string{"plain", "other"})
+		if time.Since(began) > 0 {
+			t.Errorf("took %v", time.Since(began))
+		}
+	})
+}
+
+// TestClockOfOthers: a due time that no tier of ours can have set does not keep a message for longer than a tier.
+func TestClockOfOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(map[string]int{"orders": 1, "orders.g.retry.1s": 1})
+		m := &Message{Topic: "orders", Value: []byte("v")}
+		m.failed(time.Now())
+		f.write(retryRecord(m, "orders.g.retry.1s", "g", failure{}, time.Now().Add(1000*time.Hour)))
+		s, began := &script{}, time.Now()
+		run(t, f, Config{}, s)
+		time.Sleep(time.Hour)
+		if calls := s.of("v"); len(calls) != 1 || calls[0].at.Sub(began) > 2*time.Minute {
+			t.Errorf("calls %v", calls)
+		}
+	})
+}

@@ -1,0 +1,139 @@
+package dialect
+
+import (
+	"encoding/binary"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+const (
+	springPrefix  = "kafka_dlt-original-"
+	connectPrefix = "__connect.errors."
+)
+
+// springPrefixes begin the bookkeeping of DeadLetterPublishingRecoverer and of @RetryableTopic (KafkaHeaders,
+// RetryTopicHeaders, SerializationUtils of spring-kafka).
+var springPrefixes = []string{"kafka_dlt-", "kafka_original-", "kafka_exception-", "kafka_key-exception-", "retry_topic-",
+	"springDeserializerException", "kafka_deliveryAttempt"}
+
+// set is a record's own headers and what is added to them.
+type set struct {
+	own, added []outbox.Header
+}
+
+// strip takes the bookkeeping of a dialect out of the record's own, which stay untouched in the caller's slice.
+func (s *set) strip(w Writer) {
+	own := make([]outbox.Header, 0, len(s.own))
+	for _, h := range s.own {
+		if !w.Owns(h.Name) {
+			own = append(own, h)
+		}
+	}
+	s.own = own
+}
+
+func (s *set) bytes(name string, v []byte) {
+	s.added = append(s.added, outbox.Header{Name: name, Value: v})
+}
+
+// text adds a text, unless it is empty.
+func (s *set) text(name, v string, limit int) {
+	if v != "" {
+		s.bytes(name, []byte(capped(v, limit)))
+	}
+}
+
+// decimal adds a number as text.
+func (s *set) decimal(name string, n int64) { s.bytes(name, strconv.AppendInt(nil, n, 10)) }
+
+// time adds a time, unless there is none that the contract can say.
+func (s *set) time(name string, t time.Time) {
+	if t = t.UTC(); !t.IsZero() && t.Year() >= 1 && t.Year() <= 9999 {
+		s.bytes(name, t.AppendFormat(nil, time.RFC3339Nano))
+	}
+}
+
+func (s *set) postrider(f *Failure) {
+	s.text(outbox.HeaderLetterVersion, "1", MaxNameBytes)
+	s.text(outbox.HeaderConsumerGroup, f.Group, MaxNameBytes)
+	s.text(outbox.HeaderOriginTopic, f.Topic, MaxNameBytes)
+	s.decimal(outbox.HeaderOriginPartition, int64(f.Partition))
+	s.decimal(outbox.HeaderOriginOffset, f.Offset)
+	if hasTimestamp(f.Timestamp) {
+		s.time(outbox.HeaderOriginTimestamp, f.Timestamp)
+	}
+	s.text(outbox.HeaderOriginTimestampType, f.TimestampType, MaxNameBytes)
+	if f.LastTopic != "" {
+		s.text(outbox.HeaderLastTopic, f.LastTopic, MaxNameBytes)
+		s.decimal(outbox.HeaderLastPartition, int64(f.LastPartition))
+		s.decimal(outbox.HeaderLastOffset, f.LastOffset)
+	}
+	if f.Attempts > 0 {
+		s.decimal(outbox.HeaderAttempts, int64(f.Attempts))
+	}
+	s.time(outbox.HeaderFirstFailedAt, f.FirstFailedAt)
+	s.time(outbox.HeaderLastFailedAt, f.LastFailedAt)
+	s.text(outbox.HeaderErrorClass, f.ErrorClass, MaxNameBytes)
+	s.text(outbox.HeaderErrorCode, f.ErrorCode, MaxNameBytes)
+	s.text(outbox.HeaderErrorMessage, f.ErrorMessage, MaxMessageBytes)
+	s.text(outbox.HeaderErrorStack, f.Stack, MaxStackBytes)
+	s.text(outbox.HeaderRetryTopic, f.RetryTopic, MaxNameBytes)
+}
+
+// spring writes what DeadLetterPublishingRecoverer does. That adds the place of each hop; here there is one, the
+// first, as with @RetryableTopic.
+func (s *set) spring(f *Failure) {
+	s.text(springPrefix+"topic", f.Topic, MaxNameBytes)
+	s.bytes(springPrefix+"partition", binary.BigEndian.AppendUint32(nil, uint32(f.Partition)))
+	s.bytes(springPrefix+"offset", binary.BigEndian.AppendUint64(nil, uint64(f.Offset)))
+	if hasTimestamp(f.Timestamp) {
+		s.bytes(springPrefix+"timestamp", binary.BigEndian.AppendUint64(nil, uint64(f.Timestamp.UnixMilli())))
+	}
+	s.text(springPrefix+"timestamp-type", f.TimestampType, MaxNameBytes)
+	s.text(springPrefix+"consumer-group", f.Group, MaxNameBytes)
+	s.text("kafka_dlt-exception-fqcn", f.exception(), MaxNameBytes)
+	s.text("kafka_dlt-exception-cause-fqcn", f.exception(), MaxNameBytes)
+	s.text("kafka_dlt-exception-message", f.ErrorMessage, MaxMessageBytes)
+	s.text("kafka_dlt-exception-stacktrace", f.Stack, MaxStackBytes)
+	if f.Attempts > 0 {
+		s.bytes("kafka_deliveryAttempt", binary.BigEndian.AppendUint32(nil, uint32(f.Attempts)))
+	}
+}
+
+// connect writes what a sink does (DeadLetterQueueReporter). Its stage is the one in which a sink handles records. A
+// consumer has no task and no executing class, so those two are left out.
+func (s *set) connect(f *Failure) {
+	s.text(connectPrefix+"topic", f.Topic, MaxNameBytes)
+	s.decimal(connectPrefix+"partition", int64(f.Partition))
+	s.decimal(connectPrefix+"offset", f.Offset)
+	s.text(connectPrefix+"connector.name", f.Group, MaxNameBytes)
+	s.text(connectPrefix+"stage", "TASK_PUT", MaxNameBytes)
+	s.text(connectPrefix+"exception.class.name", f.exception(), MaxNameBytes)
+	if f.ErrorMessage == "" {
+		s.bytes(connectPrefix+"exception.message", nil) // as Connect does for an exception without a message
+	}
+	s.text(connectPrefix+"exception.message", f.ErrorMessage, MaxMessageBytes)
+	s.text(connectPrefix+"exception.stacktrace", f.Stack, MaxStackBytes)
+}
+
+// exception is what stands where others have the class of an exception.
+func (f *Failure) exception() string {
+	if f.ErrorCode != "" {
+		return f.ErrorCode
+	}
+	return f.ErrorClass
+}
+
+// hasTimestamp reports whether a record has one: Kafka writes -1 ms where it has none.
+func hasTimestamp(t time.Time) bool { return t.UnixMilli() > 0 && t.UTC().Year() <= 9999 }
+
+// capped returns at most n bytes of s, valid UTF-8 without NUL.
+func capped(s string, n int) string {
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "")
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "?"), "\x00", "?")
+}
