@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that what the given parts need is there: postgres, kafka, compiler, clients, pooler. It installs Debian
+# Makes sure that what the given parts need is there: postgres, kafka, compiler, clients, pooler, python. It installs Debian
 # packages where it may, and otherwise says what to do. Nothing it does is needed twice.
 set -u
 
@@ -60,6 +60,13 @@ pooler() {
 	have pgbouncer || [ -x /usr/sbin/pgbouncer ] && return
 	may_install && install pgbouncer && return
 	echo "setup: no PgBouncer: the tests that need it will fail; install the package pgbouncer."
+}
+
+python() {
+	# The example for other languages makes a virtual environment on first use.
+	have python3 && python3 -c 'import venv, ensurepip' 2>/dev/null && return
+	may_install && install python3 python3-venv && return
+	echo "setup: no Python 3 with its venv module: the Python example is not tested."
 }
 
 for part in "$@"; do

@@ -57,10 +57,30 @@ type states struct {
 	log  *slog.Logger
 }
 
-// apply brings the table up to these records, in one transaction. While the database is away it waits.
+// change is what one record tells.
+type change struct {
+	*kgo.Record
+	event
+}
+
+// apply brings the table up to these records. While the database is away it waits.
 func (s states) apply(ctx context.Context, records []*kgo.Record) error {
+	var changes []change
+	for _, r := range records {
+		e, err := read(r)
+		if err != nil {
+			s.skip(r, err)
+			continue
+		}
+		changes = append(changes, change{r, e})
+	}
+	return s.store(ctx, changes)
+}
+
+// store applies changes in one transaction, or, where one of them fits no table, each in its own.
+func (s states) store(ctx context.Context, changes []change) error {
 	for {
-		err := s.store(ctx, records)
+		err := s.try(ctx, changes)
 		var refused *pgconn.PgError
 		switch {
 		case err == nil || ctx.Err() != nil:
@@ -68,12 +88,12 @@ func (s states) apply(ctx context.Context, records []*kgo.Record) error {
 		case !errors.As(err, &refused):
 		case strings.HasPrefix(refused.Code, "42"): // the table is not what it should be, and will not be by waiting
 			return err
-		case strings.HasPrefix(refused.Code, "22") && len(records) == 1: // its values fit no table
-			s.skip(records[0], err)
+		case strings.HasPrefix(refused.Code, "22") && len(changes) == 1: // its values fit no table
+			s.skip(changes[0].Record, err)
 			return nil
-		case strings.HasPrefix(refused.Code, "22"): // one of them is to blame
-			for n := range records {
-				if err := s.apply(ctx, records[n:n+1]); err != nil {
+		case strings.HasPrefix(refused.Code, "22"):
+			for n := range changes {
+				if err := s.store(ctx, changes[n:n+1]); err != nil {
 					return err
 				}
 			}
@@ -88,10 +108,10 @@ func (s states) apply(ctx context.Context, records []*kgo.Record) error {
 	}
 }
 
-func (s states) store(ctx context.Context, records []*kgo.Record) error {
+func (s states) try(ctx context.Context, changes []change) error {
 	batch := &pgx.Batch{}
-	for _, r := range records {
-		s.queue(batch, r)
+	for _, c := range changes {
+		c.queue(batch)
 	}
 	if batch.Len() == 0 {
 		return nil
@@ -105,21 +125,16 @@ func (s states) skip(r *kgo.Record, err error) {
 }
 
 // queue adds what a record changes. Each statement changes nothing when the record comes again, or after a later one.
-func (s states) queue(batch *pgx.Batch, r *kgo.Record) {
-	e, err := read(r)
-	if err != nil {
-		s.skip(r, err)
-		return
-	}
-	switch header(r, "ce_type") {
+func (c change) queue(batch *pgx.Batch) {
+	switch header(c.Record, "ce_type") {
 	case typeCreated, typeTransitioned, typeRetryQueued:
-		if e.ToState != nil {
-			batch.Queue(moveSQL, e.TaskUUID, e.NamespaceName, e.TaskName, e.Version, *e.ToState, e.SortKey, e.OccurredAt)
+		if c.ToState != nil {
+			batch.Queue(moveSQL, c.TaskUUID, c.NamespaceName, c.TaskName, c.event.Version, *c.ToState, c.SortKey, c.OccurredAt)
 		}
 	case typeStale:
-		batch.Queue(staleSQL, e.TaskUUID, e.SortKey, e.OccurredAt)
+		batch.Queue(staleSQL, c.TaskUUID, c.SortKey, c.OccurredAt)
 	case typeArchived:
-		batch.Queue(archiveSQL, e.TaskUUID, e.NamespaceName, e.TaskName, e.Version, e.FinalState, e.ArchivedAt)
+		batch.Queue(archiveSQL, c.TaskUUID, c.NamespaceName, c.TaskName, c.event.Version, c.FinalState, c.ArchivedAt)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestPython(t *testing.T) {
 
 	read := func(topic string) record {
 		t.Helper()
-		out := s.Output([]string{"KAFKA_BROKERS=" + s.Brokers()}, python, "read.py", topic, "--group", topic, "--count", "1")
+		out := s.Output([]string{"KAFKA_BROKERS=" + s.Brokers()}, python, "read.py", topic, "--group", "python-"+topic, "--count", "1")
 		var r record
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			t.Fatalf("read.py: %v: %s", err, out)
