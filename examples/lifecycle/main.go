@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -56,7 +57,8 @@ func consume(ctx context.Context, log *slog.Logger) error {
 		kgo.ConsumeTopics(strings.Split(setting("TOPICS", "postrider.lifecycle"), ",")...),
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), // what was before this group began is state, too
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), // and what is still there after a gap
-		kgo.DisableAutoCommit(), // an offset is committed when its states are
+		kgo.SessionTimeout(10*time.Second),                // how long the partitions of one that died wait
+		kgo.DisableAutoCommit(),                           // an offset is committed when its states are
 	)
 	if err != nil {
 		return err
