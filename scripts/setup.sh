@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that what the given parts need is there: postgres, kafka, compiler, clients, pooler, strangers. It installs Debian
+# Makes sure that what the given parts need is there: postgres, kafka, compiler, clients, pooler, strangers, python. It installs Debian
 # packages where it may, and otherwise says what to do. Nothing it does is needed twice.
 set -u
 
@@ -76,6 +76,13 @@ strangers() {
 			echo "setup: Maven cannot download them: the tests of cmd/internal/strangers will say so."
 		fi
 	done
+}
+
+python() {
+	# The example for other languages makes a virtual environment on first use.
+	have python3 && python3 -c 'import venv, ensurepip' 2>/dev/null && return
+	may_install && install python3 python3-venv && return
+	echo "setup: no Python 3 with its venv module: the Python example is not tested."
 }
 
 cd "$(dirname "$0")/.." || exit 1

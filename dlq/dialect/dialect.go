@@ -79,11 +79,12 @@ const (
 func Writers() []Writer { return []Writer{Postrider, Spring, Connect} }
 
 // Owns reports whether a header of a record is the bookkeeping of a dialect, and none of the message. The event's id
-// is the message's own, although its name begins like ours.
+// and the count of its replays are the message's own, although their names begin like ours: without the second a message
+// that always fails could be replayed for ever.
 func (w Writer) Owns(name string) bool {
 	switch w {
 	case Postrider:
-		return outbox.Reserved(name) && name != outbox.HeaderEventID
+		return outbox.Reserved(name) && name != outbox.HeaderEventID && name != outbox.HeaderHops
 	case Spring:
 		return slices.ContainsFunc(springPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 	case Connect:

@@ -214,14 +214,14 @@ kafka_dlt-original-consumer-group "g"
 
 func TestStrip(t *testing.T) {
 	t.Parallel()
-	hs := []outbox.Header{{Name: "a"}, {Name: "PostRider-Attempts"}, {Name: outbox.HeaderEventID}, {Name: outbox.HeaderRetryTopic},
+	hs := []outbox.Header{{Name: "a"}, {Name: "PostRider-Attempts"}, {Name: outbox.HeaderEventID}, {Name: outbox.HeaderRetryTopic}, {Name: outbox.HeaderHops},
 		{Name: "ce_id"}, {Name: "traceparent"}, {Name: "replay_of"}, {Name: "replay_id"}, {Name: "kafka_dlt-original-topic"}, {Name: "a"}}
 	before := fmt.Sprint(hs)
 	var names []string
 	for _, h := range Strip(hs) {
 		names = append(names, h.Name)
 	}
-	if want := []string{"a", "postrider-event-id", "ce_id", "traceparent", "replay_of", "replay_id", "kafka_dlt-original-topic", "a"}; !reflect.DeepEqual(names, want) {
+	if want := []string{"a", "postrider-event-id", "postrider-hops", "ce_id", "traceparent", "replay_of", "replay_id", "kafka_dlt-original-topic", "a"}; !reflect.DeepEqual(names, want) {
 		t.Errorf("%v", names)
 	}
 	if fmt.Sprint(hs) != before {

@@ -80,7 +80,7 @@ var tiny = []string{"-brokers", "kfake", "-runs", "1", "-events", "800", "-batch
 	"-stale-healthy", "1000,2000", "-stale-tasks", "150", "-stale-detectors", "2", "-archive-tasks", "600", "-view-tasks", "1000",
 	"-redrive-entries", "1200", "-redrive-rated", "300",
 	"-desk-entries", "4000", "-desk-rate", "100", "-desk-duration", "500ms", "-desk-asks", "2",
-	"-consumer-records", "3000", "-consumer-slow-records", "100",
+	"-letters", "600", "-consumer-records", "3000", "-consumer-slow-records", "100",
 	"-hour-duration", "1200ms", "-hour-rate", "200", "-keys", "50"}
 
 // figures are the cells that a row of each scenario must have.

@@ -41,6 +41,7 @@ var rooms = []struct {
 	{"relay/ledger/postgres", []string{"relay/task", "relay/ledger"}, []string{"github.com/jackc/pgx"}},
 	{"relay/ledger", []string{"relay/task"}, nil},
 	{"relay", []string{"relay/outbox"}, nil},
+	{"consumer/inbox", []string{"consumer", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
 	{"consumer/kafka", []string{"consumer", "relay/outbox"}, []string{"github.com/twmb/franz-go"}},
 	{"consumer", []string{"relay/outbox", "dlq/dialect"}, nil},
 	{"dlq/dialect", []string{"relay/outbox"}, nil},
@@ -53,6 +54,8 @@ var rooms = []struct {
 	{"migrations/pgserver", nil, []string{"github.com/jackc/pgx", "github.com/fergusstrange"}},
 	{"migrations/pgtest", []string{"migrations", "migrations/pgserver"}, []string{"github.com/jackc/pgx", "github.com/testcontainers"}},
 	{"migrations", nil, []string{"github.com/jackc/pgx"}},
+	{"examples/stage", []string{"migrations/pgtest", "relay/kafka/kafkatest"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
+	{"examples", []string{"consumer", "consumer/inbox", "consumer/kafka"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}}, // as other people's programs
 	{"cmd", []string{"*"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 }
 

@@ -1,0 +1,81 @@
+package inbox
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+func TestIdentityOf(t *testing.T) {
+	t.Parallel()
+	header := func(name, value string) outbox.Header { return outbox.Header{Name: name, Value: []byte(value)} }
+	event, replay := header(outbox.HeaderEventID, "e1"), header(dlq.HeaderReplayID, "i1:2")
+	for name, c := range map[string]struct {
+		headers []outbox.Header
+		want    string
+	}{
+		"no header":            {nil, "record:orders/3/42"},
+		"an event":             {[]outbox.Header{header("x", "y"), event}, "event:e1"},
+		"a redriven event":     {[]outbox.Header{replay, event}, "replay/4:i1:2/e1"},
+		"a replayed record":    {[]outbox.Header{replay}, "replay:i1:2"},
+		"the last counts":      {[]outbox.Header{event, header(outbox.HeaderEventID, "e2")}, "event:e2"},
+		"an empty one is none": {[]outbox.Header{event, header(dlq.HeaderReplayID, ""), {Name: outbox.HeaderEventID}}, "event:e1"},
+		"names have a case":    {[]outbox.Header{header("Replay_ID", "x"), event}, "event:e1"},
+	} {
+		if got := IdentityOf("orders", 3, 42, c.headers).String(); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// Two identities look alike only where they are one, also for ids that were made to deceive.
+func TestIdentitiesDifferProperty(t *testing.T) {
+	t.Parallel()
+	part := rapid.OneOf(rapid.SampledFrom([]string{"", "a", "a/b", "1:a", "3:a/b/c", ":", "/", "event:a", "replay:a", hashed + strings.Repeat("0", 64)}),
+		rapid.StringMatching(`[ab1:/]{0,6}`))
+	identity := rapid.Custom(func(t *rapid.T) Identity {
+		return Identity{ReplayID: part.Draw(t, "replay"), EventID: part.Draw(t, "event"),
+			Topic: rapid.StringMatching(`[ab]{1,2}`).Draw(t, "topic"), Partition: rapid.Int32Range(0, 2).Draw(t, "partition"), Offset: rapid.Int64Range(0, 2).Draw(t, "offset")}
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := identity.Draw(t, "a"), identity.Draw(t, "b")
+		same := a.ReplayID == b.ReplayID && a.EventID == b.EventID && (a.ReplayID+a.EventID != "" || a == b)
+		if got := a.String() == b.String(); got != same {
+			t.Fatalf("%+v is %q, %+v is %q", a, a, b, b)
+		}
+	})
+}
+
+// What is stored is short text, and different for different ids.
+func TestStoredProperty(t *testing.T) {
+	t.Parallel()
+	id := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 300), func(b []byte) string { return string(b) }),
+		rapid.Map(rapid.IntRange(190, 260), func(n int) string { return strings.Repeat("x", n) }),
+		rapid.SampledFrom([]string{hashed, hashed + "x", "\x00", "\xff", "\ufffd"}))
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := id.Draw(t, "a"), id.Draw(t, "b")
+		if rapid.Bool().Draw(t, "pass a stored one off") {
+			b = stored(a)
+		}
+		got := stored(a)
+		if len(got) > maxIDBytes || !utf8.ValidString(got) || strings.Contains(got, "\x00") {
+			t.Fatalf("%q is stored as %q", a, got)
+		}
+		if (got == stored(b)) != (a == b) {
+			t.Fatalf("%q is stored as %q, %q as %q", a, got, b, stored(b))
+		}
+	})
+}
+
+// The inbox and the desk must mean the same header.
+func TestHeaderOfReplays(t *testing.T) {
+	t.Parallel()
+	if headerReplayID != dlq.HeaderReplayID {
+		t.Errorf("%s is not %s", headerReplayID, dlq.HeaderReplayID)
+	}
+}
