@@ -1,4 +1,5 @@
 drop function postrider.get_next_ready_tasks(integer, text, integer, integer, integer, integer, integer);
+drop sequence postrider.tasker_tasks_discovered;
 drop function postrider.task_candidates(timestamptz, text, integer, integer, integer, integer, integer);
 drop function postrider.get_ready_steps(uuid);
 drop function postrider.lifecycle_minutes(jsonb, text);

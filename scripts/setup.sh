@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that what the given parts need is there: postgres, kafka, compiler, clients, pooler. It installs Debian
+# Makes sure that what the given parts need is there: postgres, kafka, compiler, clients, pooler, monitoring. It installs Debian
 # packages where it may, and otherwise says what to do. Nothing it does is needed twice.
 set -u
 
@@ -60,6 +60,13 @@ pooler() {
 	have pgbouncer || [ -x /usr/sbin/pgbouncer ] && return
 	may_install && install pgbouncer && return
 	echo "setup: no PgBouncer: the tests that need it will fail; install the package pgbouncer."
+}
+
+monitoring() {
+	# Prometheus and its promtool, for the tests of alerts and dashboards.
+	have prometheus && have promtool && return
+	may_install && install prometheus && return
+	echo "setup: no Prometheus: the tests of alerts and dashboards will fail; install the package prometheus, which has promtool too."
 }
 
 for part in "$@"; do

@@ -21,6 +21,7 @@ import (
 // timeout (5 s) loses them to another, which reads them again.
 type Source struct {
 	client    *kgo.Client
+	group     string
 	max       int
 	log       *slog.Logger
 	positions *positions
@@ -42,7 +43,7 @@ func NewSource(cfg Config) (*Source, error) {
 		return nil, err
 	}
 	cfg.Logger = cfg.Logger.With(slog.String("component", "dlq-source"))
-	s := &Source{max: cfg.MaxRecords, log: cfg.Logger, positions: newPositions(),
+	s := &Source{group: cfg.Group, max: cfg.MaxRecords, log: cfg.Logger, positions: newPositions(),
 		epochs: map[partition]int32{}, deleted: map[string]struct{}{}}
 	s.missed = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "postrider_collector_missed_offsets_total",
