@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ var errAway = errors.New("the database is away")
 
 // standings answers as it is told to.
 type standings struct {
+	mu          sync.Mutex
 	standing    Standing
 	standingErr error
 	// closed are portions of closings, each given once.
@@ -30,6 +32,8 @@ type standings struct {
 }
 
 func (s *standings) Standing(_ context.Context, limit int) (Standing, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.at = append(s.at, time.Now())
 	if limit != watchAges {
 		return Standing{}, fmt.Errorf("the limit is %d", limit)
@@ -38,6 +42,8 @@ func (s *standings) Standing(_ context.Context, limit int) (Standing, error) {
 }
 
 func (s *standings) Closed(_ context.Context, from Place, since time.Time, limit int) ([]Closed, Place, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.from, s.since = append(s.from, from), append(s.since, since)
 	if s.closedErr != nil || limit != watchClosed {
 		return nil, from, false, s.closedErr
@@ -49,6 +55,20 @@ func (s *standings) Closed(_ context.Context, from Place, since time.Time, limit
 	got := s.closed[0]
 	s.closed = s.closed[1:]
 	return got, to, len(s.closed) > 0, nil
+}
+
+// fail makes looks fail with err, or no longer.
+func (s *standings) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.standingErr, s.closedErr = err, err
+}
+
+// lag is that of one topic, or the error that looks fail with.
+func (s *standings) lag(context.Context) (map[string]int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return map[string]int64{"dead": 5}, s.closedErr
 }
 
 func newTestWatch(t *testing.T, change func(*WatchConfig)) (*Watch, *standings, *prometheus.Registry) {
@@ -134,10 +154,9 @@ func TestWatchSurvivesOutages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		var lagErr error
 		w, s, _ := newTestWatch(t, func(c *WatchConfig) {
 			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			c.Lag = func(context.Context) (map[string]int64, error) { return map[string]int64{"dead": 5}, lagErr }
+			c.Lag = c.Standings.(*standings).lag
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -145,7 +164,7 @@ func TestWatchSurvivesOutages(t *testing.T) {
 		wait := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
 		wait(time.Second)
 		read := testutil.ToFloat64(w.metrics.readAt)
-		s.standingErr, s.closedErr, lagErr = errAway, errAway, errAway
+		s.fail(errAway)
 		wait(30 * time.Second)
 		for check, want := range map[string]float64{"investigations": 3, "closed_investigations": 3, "lag": 3} {
 			if got := testutil.ToFloat64(w.metrics.errors.WithLabelValues(check)); got != want {
@@ -158,13 +177,13 @@ func TestWatchSurvivesOutages(t *testing.T) {
 		if testutil.ToFloat64(w.metrics.readAt) != read || testutil.ToFloat64(w.metrics.lag.WithLabelValues("dead")) != 5 {
 			t.Error("figures changed while nothing could be read")
 		}
-		s.standingErr, s.closedErr, lagErr = nil, nil, nil
+		s.fail(nil)
 		wait(10 * time.Second)
 		if testutil.ToFloat64(w.metrics.readAt) <= read || testutil.ToFloat64(w.metrics.lagReadAt) <= read {
 			t.Error("the figures are not read again")
 		}
 		// What fails because the end has come is no failure.
-		s.standingErr = errAway
+		s.fail(errAway)
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,13 +18,24 @@ import (
 
 // figures answers with what it is told.
 type figures struct {
+	mu sync.Mutex
 	Figures
 	err error
 }
 
+func (f *figures) set(to Figures, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.Figures, f.err = to, err
+}
+
 type figuresReader struct{ *figures }
 
-func (r figuresReader) Figures(context.Context) (Figures, error) { return r.figures.Figures, r.err }
+func (r figuresReader) Figures(context.Context) (Figures, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.figures.Figures, r.err
+}
 
 func TestTaskWatch(t *testing.T) {
 	t.Parallel()
@@ -64,22 +76,24 @@ postrider_tasks_stale{state="waiting_for_retry"} %v
 		wait(time.Second)
 		want(7, 5, 2, 2, 1.7e9)
 
-		f.err = errors.New("away")
+		f.set(Figures{}, errors.New("away"))
 		wait(2 * DefaultWatchInterval)
 		want(7, 5, 2, 2, 1.7e9)
 		if n := strings.Count(log.String(), "figures of tasks"); n != 1 || testutil.ToFloat64(w.errors) != 2 {
 			t.Errorf("%d lines, %v errors counted", n, testutil.ToFloat64(w.errors))
 		}
-		f.err = nil
-		f.Figures = Figures{Discovered: 9} // nobody counts the states any more
+		f.set(Figures{Discovered: 9}, nil) // nobody counts the states any more
 		wait(DefaultWatchInterval)
 		want(9, 5, 2, 2, 1.7e9)
-		f.Figures = Figures{Discovered: 9, CountedAt: counted.Add(time.Hour), States: []StateFigures{{"pending", 6, 1}}}
+		later := Figures{Discovered: 9, CountedAt: counted.Add(time.Hour), States: []StateFigures{{"pending", 6, 1}}}
+		f.set(later, nil)
 		wait(DefaultWatchInterval)
 		want(9, 6, 0, 0, 1.7000036e9)
-		f.Figures.Discovered = 2 // a schema that was made anew
+		later.Discovered = 2 // a schema that was made anew
+		f.set(later, nil)
 		wait(DefaultWatchInterval)
-		f.Figures.Discovered = 3
+		later.Discovered = 3
+		f.set(later, nil)
 		wait(DefaultWatchInterval)
 		want(10, 6, 0, 0, 1.7000036e9)
 
@@ -87,7 +101,7 @@ postrider_tasks_stale{state="waiting_for_retry"} %v
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		f.err = errors.New("too late")
+		f.set(later, errors.New("too late"))
 		w.runOnce(ctx)
 		if got := testutil.ToFloat64(w.errors); got != 2 {
 			t.Errorf("the end counts as an error: %v", got)
