@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that what the given parts need is there: postgres, kafka, compiler, clients, pooler, monitoring. It installs Debian
-# packages where it may, and otherwise says what to do. Nothing it does is needed twice.
+# Makes sure that what the given parts need is there: postgres, kafka, compiler, clients, pooler, monitoring. It
+# installs Debian packages where it may, and otherwise says what to do. Nothing it does is needed twice.
 set -u
 
 have() { command -v "$1" >/dev/null 2>&1; }
