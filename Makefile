@@ -19,7 +19,7 @@ run: build ## the whole system in one process, with a demo order service; Ctrl-C
 	@exec $(BIN) dev --demo $(ARGS)
 
 setup: ## install what the tests need, where this machine allows it
-	@scripts/setup.sh postgres kafka compiler clients pooler strangers python
+	@scripts/setup.sh postgres kafka compiler clients pooler strangers python monitoring
 
 test: setup ## every test, on real PostgreSQL, kfake and a real Apache Kafka broker
 	@scripts/test.sh

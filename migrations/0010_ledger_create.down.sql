@@ -2,6 +2,7 @@ drop function postrider.get_next_ready_tasks(integer, text, integer, integer, in
 drop function postrider.first_candidates(timestamptz, text, integer, integer, integer, integer, integer, integer);
 drop function postrider.tasks_in_turn(uuid, integer, boolean, timestamptz, timestamptz, timestamptz, jsonb, timestamptz, integer);
 drop function postrider.task_is_fresh(postrider.tasker_tasks, timestamptz, jsonb, timestamptz);
+drop sequence postrider.tasker_tasks_discovered;
 drop function postrider.task_candidates(timestamptz, text, integer, integer, integer, integer, integer);
 drop function postrider.task_weight(integer, timestamptz, timestamptz, integer);
 drop function postrider.get_ready_steps(uuid);

@@ -332,6 +332,10 @@ end $$;
 comment on function postrider.first_candidates(timestamptz, text, integer, integer, integer, integer, integer, integer) is
 'Internal. The p_limit tasks that task_candidates would put first, found without looking at the others: of each template and priority the tasks stand in the order of an index, and these lines are merged.';
 
+create sequence postrider.tasker_tasks_discovered;
+comment on sequence postrider.tasker_tasks_discovered is
+'How many tasks get_next_ready_tasks has handed out: a metric. A sequence, because counting must make nobody wait for anybody.';
+
 create function postrider.get_next_ready_tasks(p_limit integer default 10, p_namespace text default null,
     p_waiting_for_dependencies_minutes integer default 60, p_waiting_for_retry_minutes integer default 30,
     p_steps_in_process_minutes integer default 30, p_task_max_lifetime_hours integer default 24, p_priority_half_life_minutes integer default 60)
@@ -392,6 +396,7 @@ begin
             priority := c.priority;
             computed_priority := c.weight;
             ready_steps := v_ready;
+            perform nextval('postrider.tasker_tasks_discovered');
             return next;
             v_given := v_given || c.task_uuid;
             if cardinality(v_given) >= p_limit then

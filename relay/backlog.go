@@ -8,10 +8,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// BacklogReader counts what waits, at a price that does not grow with it.
+// BacklogReader counts what waits, and what for, at a price that does not grow with it.
 type BacklogReader interface {
 	// Backlog counts waiting events, at most limit of each state.
 	Backlog(ctx context.Context, limit int) (Backlog, error)
+	// CountHolds counts what is held by scope and cause: topics, partitions, what waits for a probe and what waits
+	// for somebody, at most limit of each of these.
+	CountHolds(ctx context.Context, limit int) ([]HoldCount, error)
+}
+
+// HoldCount is how many holds there are of a scope and a cause.
+type HoldCount struct {
+	Scope Scope
+	Cause Cause
+	Holds int64
+	// Oldest is since when the oldest of those that were counted is there.
+	Oldest time.Duration
 }
 
 // Backlog is what waits. A count that reached its limit stands for that many or more.
@@ -32,9 +44,29 @@ const (
 	backlogEvery = 10 * time.Second
 )
 
+// held names the holds that are counted apart.
+type held struct {
+	scope Scope
+	cause Cause
+}
+
+// usualHolds are the holds that there may be; they are 0 from the start, so that alerts see them come.
+func usualHolds() []held {
+	return []held{
+		{ScopeKey, CauseRetry}, {ScopeKey, CauseHalted}, {ScopeKey, CauseRedrive}, {ScopeKey, CauseCrowded},
+		{ScopePartition, CauseInfrastructure},
+		{ScopeTopic, CauseInfrastructure}, {ScopeTopic, CauseRoute}, {ScopeTopic, CauseStorm}, {ScopeTopic, CauseCommitOrder},
+		{ScopeDeadLetter, CauseInfrastructure}, {ScopeDeadLetter, CauseRoute},
+	}
+}
+
 // backlogGauges show the backlog as it was when it was last read.
 type backlogGauges struct {
 	events    *prometheus.GaugeVec
+	pending   prometheus.Gauge
+	holds     *prometheus.GaugeVec
+	held      *prometheus.GaugeVec
+	known     map[held]HoldCount // that have a gauge; the backlog's loop is the only one to look at it
 	due       prometheus.Gauge
 	oldestDue prometheus.Gauge
 	readAt    prometheus.Gauge
@@ -53,6 +85,14 @@ func newBacklogGauges() backlogGauges {
 		events: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "postrider_outbox_backlog_events",
 			Help: fmt.Sprintf("Events that wait, by state: pending (may be claimed), parked (behind a hold), scheduled (for their time), exhausted (for the dead-letter topic). Counted every %v up to %d of each; that number means so many or more.", backlogEvery, backlogLimit)},
 			[]string{"state"}),
+		pending: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_pending",
+			Help: "Events that wait to be published, whatever for: pending, parked and scheduled ones together, each counted as in postrider_outbox_backlog_events."}),
+		holds: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "postrider_outbox_holds",
+			Help: fmt.Sprintf("What cannot go now, by scope (key, partition, topic, dead_letter) and cause; up to %d of a kind are counted.", backlogLimit)},
+			[]string{"scope", "cause"}),
+		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "postrider_outbox_oldest_hold_seconds",
+			Help: "For how long the oldest of these holds has been there; 0 when there is none."}, []string{"scope", "cause"}),
+		known: map[held]HoldCount{},
 		due: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_backlog_due_events",
 			Help: fmt.Sprintf("Pending events that are not delayed, among the first %d pending ones.", backlogLimit)}),
 		oldestDue: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_oldest_due_seconds",
@@ -63,11 +103,29 @@ func newBacklogGauges() backlogGauges {
 	for _, state := range []string{waitPending, waitParked, waitScheduled, waitExhausted} {
 		g.events.WithLabelValues(state)
 	}
+	for _, h := range usualHolds() {
+		g.known[h] = HoldCount{}
+	}
+	g.setHolds(nil)
 	return g
 }
 
 func (g backlogGauges) register(reg prometheus.Registerer) {
-	reg.MustRegister(g.events, g.due, g.oldestDue, g.readAt)
+	reg.MustRegister(g.events, g.pending, g.holds, g.held, g.due, g.oldestDue, g.readAt)
+}
+
+// setHolds shows the holds that there are. Each gauge is set once, so that nobody sees a hold gone that is there.
+func (g backlogGauges) setHolds(counts []HoldCount) {
+	for h := range g.known {
+		g.known[h] = HoldCount{}
+	}
+	for _, c := range counts {
+		g.known[held{c.Scope, c.Cause}] = c
+	}
+	for h, c := range g.known {
+		g.holds.WithLabelValues(string(h.scope), string(h.cause)).Set(float64(c.Holds))
+		g.held.WithLabelValues(string(h.scope), string(h.cause)).Set(c.Oldest.Seconds())
+	}
 }
 
 func (g backlogGauges) set(b Backlog, now time.Time) {
@@ -75,6 +133,7 @@ func (g backlogGauges) set(b Backlog, now time.Time) {
 	g.events.WithLabelValues(waitParked).Set(float64(b.Parked))
 	g.events.WithLabelValues(waitScheduled).Set(float64(b.Scheduled))
 	g.events.WithLabelValues(waitExhausted).Set(float64(b.Exhausted))
+	g.pending.Set(float64(b.Pending + b.Parked + b.Scheduled))
 	g.due.Set(float64(b.Due))
 	g.oldestDue.Set(b.OldestDue.Seconds())
 	g.readAt.Set(float64(now.UnixMilli()) / 1000)
@@ -86,6 +145,11 @@ func (r *Relay) readBacklog(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read the backlog: %w", err)
 	}
+	holds, err := r.cfg.Store.CountHolds(ctx, backlogLimit)
+	if err != nil {
+		return 0, fmt.Errorf("count the holds: %w", err)
+	}
+	r.metrics.backlog.setHolds(holds)
 	r.metrics.backlog.set(b, time.Now())
 	return 0, nil
 }

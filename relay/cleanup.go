@@ -51,6 +51,7 @@ func (r *Relay) Cleanup(ctx context.Context, o CleanupOptions) (CleanupResult, e
 		r.metrics.purged.WithLabelValues(string(PurgeDeadLettered)).Add(float64(got.DeadLettered))
 		r.metrics.purged.WithLabelValues(string(PurgeIdempotencyKeys)).Add(float64(got.IdempotencyKeys))
 		r.metrics.partitionsDropped.Add(float64(got.Partitions))
+		r.metrics.settled(actionPurge, got.Published+got.DeadLettered+got.IdempotencyKeys)
 	}
 	return got, err
 }

@@ -88,7 +88,8 @@ func (w *worker) runOnce(ctx context.Context) (int, error) {
 		r.cfg.Publisher.Remember(delivered(p.messages, outcomes))
 		return 0, fmt.Errorf("settle %d events: %w", len(batch.Events), err)
 	}
-	r.metrics.outcomes.WithLabelValues(string(Permanent)).Add(float64(unsent))
+	r.metrics.unsent(p.out.Exhausted[:unsent])
+	r.metrics.settled(actionPublish, len(batch.Events))
 	r.follow(&p.out)
 	w.log(p)
 	return len(batch.Events), nil
@@ -105,7 +106,7 @@ func (w *worker) publish(ctx context.Context, claim Claim, p *plan) ([]Outcome, 
 	defer cancel()
 	start := time.Now()
 	outcomes := w.relay.cfg.Publisher.Publish(bounded, p.messages)
-	w.relay.metrics.publishSeconds.Observe(time.Since(start).Seconds())
+	w.relay.metrics.published(time.Since(start), p.messages)
 	return outcomes, nil
 }
 
@@ -140,14 +141,22 @@ func (w *worker) publishCarefully(ctx context.Context, claim Claim, p *plan, i i
 
 func (w *worker) log(p *plan) {
 	log := w.relay.cfg.Logger
+	var traces map[int64]string
+	if len(p.out.Exhausted) > 0 {
+		traces = p.traces()
+	}
 	for i := range p.out.Exhausted {
 		f := &p.out.Exhausted[i]
-		log.Warn("event given up", "id", f.ID, "attempts", f.Attempts, "error_code", f.Code, "error", f.Error)
+		log := log
+		if id := traces[f.ID]; id != "" {
+			log = log.With("trace_id", id)
+		}
+		log.Warn("event given up", "id", f.ID, "attempts", f.Attempts, "error_code", f.Code, "err", f.Error)
 	}
 	for i := range p.out.Holds {
 		h := &p.out.Holds[i]
 		log.Warn("held", "scope", string(h.Scope), "topic", h.Topic, "cause", string(h.Cause),
-			"error_code", h.Code, "error", h.Error, "probes", h.Probes, "next_probe_in", h.ProbeIn.String())
+			"error_code", h.Code, "err", h.Error, "probes", h.Probes, "next_probe_in", h.ProbeIn.String())
 	}
 }
 

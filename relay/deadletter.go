@@ -51,6 +51,7 @@ func (r *Relay) sendLetters(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("settle %d dead letters: %w", len(ls.sent), err)
 	}
 	r.metrics.deadLettered.Add(float64(len(ls.sent)))
+	r.metrics.settled(actionDeadLetter, len(ls.sent))
 	r.logLetters(ls)
 	return len(ls.sent), nil
 }
@@ -59,12 +60,12 @@ func (r *Relay) logLetters(ls *letters) {
 	for i := range ls.out.Holds {
 		h := &ls.out.Holds[i]
 		r.cfg.Logger.Error("dead letters cannot be sent, the events stay", "topic", h.Topic,
-			"error_code", h.Code, "error", h.Error, "waiting", len(ls.events)-len(ls.sent))
+			"error_code", h.Code, "err", h.Error, "waiting", len(ls.events)-len(ls.sent))
 	}
 	for _, id := range ls.out.Postponed {
 		o := ls.refused[id]
 		r.cfg.Logger.Error("a dead letter was refused, the event stays", "id", id, "topic", o.topic,
-			"error_code", o.Code, "error", o.Message, "retry_in", letterPause.String())
+			"error_code", o.Code, "err", o.Message, "retry_in", letterPause.String())
 	}
 }
 

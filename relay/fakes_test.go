@@ -19,6 +19,7 @@ type fakeStore struct {
 	back    func(context.Context, int, time.Duration) (Returned, error)
 	purge   func(context.Context, PurgeLimits) (Purged, error)
 	backlog func(context.Context, int) (Backlog, error)
+	holds   func(context.Context, int) ([]HoldCount, error)
 }
 
 func (s *fakeStore) Claim(ctx context.Context, l Limits) (Claim, error) {
@@ -54,6 +55,13 @@ func (s *fakeStore) Backlog(ctx context.Context, limit int) (Backlog, error) {
 		return Backlog{}, nil
 	}
 	return s.backlog(ctx, limit)
+}
+
+func (s *fakeStore) CountHolds(ctx context.Context, limit int) ([]HoldCount, error) {
+	if s.holds == nil {
+		return nil, nil
+	}
+	return s.holds(ctx, limit)
 }
 
 // claimOf is a store whose every claim is c.

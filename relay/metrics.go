@@ -2,6 +2,7 @@ package relay
 
 import (
 	"errors"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -12,6 +13,8 @@ type metrics struct {
 	errors         *prometheus.CounterVec
 	storeErrors    *prometheus.CounterVec
 	deadLettered   prometheus.Counter
+	processed      *prometheus.CounterVec
+	failures       *prometheus.CounterVec
 	batch          prometheus.Histogram
 	inFlight       prometheus.Gauge
 	brokersAway    prometheus.Gauge
@@ -33,6 +36,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			[]string{"class", "code"}),
 		deadLettered: prometheus.NewCounter(prometheus.CounterOpts{Name: "postrider_outbox_dead_lettered_total",
 			Help: "Events acknowledged by the dead-letter topic."}),
+		processed: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_outbox_processed_total",
+			Help: "Events or rows that passes of the relay settled, by action, as the action log names it: publish, dead_letter, return, purge."}, []string{"action"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_outbox_failed_total",
+			Help: "Failed outcomes of publishing outbox events, by code: that of Kafka, such as NOT_LEADER_FOR_PARTITION, or one of ours, such as INVALID_HEADERS. Outages count with each try."}, []string{"error_code"}),
 		batch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "postrider_outbox_batch_events",
 			Help: "Events in a claimed batch.", Buckets: prometheus.ExponentialBuckets(1, 4, 8)}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_in_flight_events",
@@ -56,18 +63,54 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for _, l := range []string{"publish", "dead_letter", "return", "retention", "backlog"} {
 		m.errors.WithLabelValues(l)
 	}
+	for _, a := range []string{actionPublish, actionDeadLetter, actionReturn, actionPurge} {
+		m.processed.WithLabelValues(a)
+	}
 	if reg != nil {
+		reg.MustRegister(m.processed, m.failures)
 		reg.MustRegister(m.outcomes, m.errors, m.storeErrors, m.deadLettered, m.batch, m.inFlight, m.brokersAway, m.publishSeconds, m.purged, m.partitionsDropped)
 		m.backlog.register(reg)
 	}
 	return m
 }
 
-// count adds a batch's outcomes, one metric update per class.
+// The passes of the relay, as metrics and the action log name them.
+const (
+	actionPublish    = "publish"
+	actionDeadLetter = "dead_letter"
+	actionReturn     = "return"
+	actionPurge      = "purge"
+)
+
+// settled counts what a pass got done.
+func (m *metrics) settled(action string, n int) { m.processed.WithLabelValues(action).Add(float64(n)) }
+
+// published notes how long a batch took, and a trace of it if one is recorded.
+func (m *metrics) published(took time.Duration, ms []Message) {
+	if id := sampledTrace(ms); id != "" {
+		m.publishSeconds.(prometheus.ExemplarObserver).ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": id})
+		return
+	}
+	m.publishSeconds.Observe(took.Seconds())
+}
+
+// unsent counts events that were given up without being sent.
+func (m *metrics) unsent(events []Failure) {
+	m.outcomes.WithLabelValues(string(Permanent)).Add(float64(len(events)))
+	for i := range events {
+		m.failures.WithLabelValues(events[i].Code).Inc()
+	}
+}
+
+// count adds a batch's outcomes, one metric update per class, and one per failure.
 func (m *metrics) count(outcomes []Outcome) {
 	tally := map[Class]int{}
 	for i := range outcomes {
-		tally[outcomes[i].Class]++
+		o := &outcomes[i]
+		tally[o.Class]++
+		if o.Class != Delivered && o.Class != Withheld {
+			m.failures.WithLabelValues(o.Code).Inc()
+		}
 	}
 	for c, n := range tally {
 		m.outcomes.WithLabelValues(string(c)).Add(float64(n))

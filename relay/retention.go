@@ -134,6 +134,7 @@ func (r *Relay) purge(ctx context.Context) (int, error) {
 			continue
 		}
 		r.metrics.purged.WithLabelValues(string(kind)).Add(float64(got.Rows))
+		r.metrics.settled(actionPurge, got.Rows)
 		if got.Partitions > 0 {
 			r.metrics.partitionsDropped.Add(float64(got.Partitions))
 			r.cfg.Logger.Info("partitions of old events dropped", "partitions", got.Partitions)

@@ -20,6 +20,7 @@ func (r *Relay) returnHeld(ctx context.Context) (int, error) {
 	}
 	r.returning.rest(got.Next)
 	r.reminder.hear(r, got.Standstill)
+	r.metrics.settled(actionReturn, got.Events)
 	if got.Events > 0 {
 		r.idle.busy(r.cfg.BatchSize) // these have waited long enough: wake somebody for them
 	}

@@ -30,7 +30,7 @@ func (m *reminder) hear(r *Relay, s Standstill) {
 		return
 	default:
 		r.cfg.Logger.Warn("no id is known to be final, so topics in commit order stand still and claims over old rows slow down",
-			"error_code", s.Code, "error", s.Error)
+			"error_code", s.Code, "err", s.Error)
 		m.at = now
 	}
 	m.said = s

@@ -45,7 +45,7 @@ func TestStandstillIsSaid(t *testing.T) {
 		}
 		look(time.Hour)
 		now = Standstill{"A", "do this"}
-		look(time.Minute, `error_code=A error="do this"`)
+		look(time.Minute, `error_code=A err="do this"`)
 		now = Standstill{"B", "do that"}
 		look(remindEvery-time.Second, "error_code=B")
 		look(2*remindEvery-time.Second, "error_code=B", "error_code=B")

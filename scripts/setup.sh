@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that what the given parts need is there: postgres, kafka, compiler, clients, pooler, strangers, python. It installs Debian
-# packages where it may, and otherwise says what to do. Nothing it does is needed twice.
+# Makes sure that what the given parts need is there: postgres, kafka, compiler, clients, pooler, strangers, python,
+# monitoring. It installs Debian packages where it may, and otherwise says what to do. Nothing it does is needed twice.
 set -u
 
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -83,6 +83,13 @@ python() {
 	have python3 && python3 -c 'import venv, ensurepip' 2>/dev/null && return
 	may_install && install python3 python3-venv && return
 	echo "setup: no Python 3 with its venv module: the Python example is not tested."
+}
+
+monitoring() {
+	# Prometheus and its promtool, for the tests of alerts and dashboards.
+	have prometheus && have promtool && return
+	may_install && install prometheus && return
+	echo "setup: no Prometheus: the tests of alerts and dashboards will fail; install the package prometheus, which has promtool too."
 }
 
 cd "$(dirname "$0")/.." || exit 1

@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -55,8 +54,8 @@ type Config struct {
 	MaxRecords int
 	// Logger receives what the client and the source have to say. Defaults to no logging.
 	Logger *slog.Logger
-	// Registerer receives the metrics postrider_collector_missed_offsets_total and postrider_collector_lag_records; a
-	// registry takes those of one source. Defaults to none, the metrics are then not exported.
+	// Registerer receives the metric postrider_collector_missed_offsets_total; a registry takes that of one
+	// source. Defaults to none, the metric is then not exported.
 	Registerer prometheus.Registerer
 	// Options are further options of the client, such as TLS and SASL. They cannot change what the
 	// promises of the collector rest on: the group, the offsets and their commits. Defaults to none.
@@ -99,8 +98,7 @@ func (c Config) validate() error {
 }
 
 // options are the client's. Ours come last, so that they win.
-func (c Config) options(adjust adjustFunc, lost func(map[string][]int32)) []kgo.Opt {
-	gone := func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) { lost(partitions) }
+func (c Config) options(adjust adjustFunc) []kgo.Opt {
 	opts := append([]kgo.Opt{
 		kgo.ClientID(c.Group),
 		kgo.WithLogger(clientLogger{c.Logger}),
@@ -126,8 +124,6 @@ func (c Config) options(adjust adjustFunc, lost func(map[string][]int32)) []kgo.
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.AdjustFetchOffsetsFn(adjust),
-		kgo.OnPartitionsRevoked(gone),
-		kgo.OnPartitionsLost(gone),
 		// A letter of an aborted transaction was never sent.
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 	)

@@ -1,15 +1,11 @@
 package kafka
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
@@ -114,41 +110,5 @@ func TestBadPatterns(t *testing.T) {
 		if _, err := NewSource(cfg); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)
 		}
-	}
-}
-
-func TestLag(t *testing.T) {
-	t.Parallel()
-	b := kafkatest.Kfake(t)
-	topic, registry := b.Topic(t, 1, nil), prometheus.NewRegistry()
-	produce(t, b, numbered(topic, 0, 10)...)
-	s := newSource(t, b, func(c *Config) { c.MaxRecords, c.Registerer = 4, registry }, topic)
-	for _, want := range []int{6, 2, 0} {
-		read(t, s, 1)
-		if err := testutil.GatherAndCompare(registry, strings.NewReader(fmt.Sprintf(`# HELP postrider_collector_lag_records Records of dead-letter topics behind those that this collector has read, by topic, of the partitions that it has read from; of more than 100 topics the later ones are one, named (others). Markers of transactions count, too.
-# TYPE postrider_collector_lag_records gauge
-postrider_collector_lag_records{topic="%s"} %d
-`, topic, want)), "postrider_collector_lag_records"); err != nil {
-			t.Error(err)
-		}
-	}
-	s.Close() // gives its partitions up
-	if n := testutil.CollectAndCount(s.lag); n != 0 {
-		t.Errorf("%d metrics of partitions that are another member's", n)
-	}
-}
-
-// TestLagIsBounded: very many topics are not very many series.
-func TestLagIsBounded(t *testing.T) {
-	t.Parallel()
-	l := newLag()
-	for i := range maxLagTopics + 50 {
-		l.read(fmt.Sprintf("t%d", i), &kgo.FetchPartition{HighWatermark: 3, LastStableOffset: -1, Records: []*kgo.Record{{Offset: 0}}})
-	}
-	if n := testutil.CollectAndCount(l); n != maxLagTopics+1 {
-		t.Errorf("%d series", n)
-	}
-	if n := testutil.CollectAndCount(l); n != maxLagTopics+1 {
-		t.Errorf("%d series the next time", n)
 	}
 }

@@ -21,12 +21,12 @@ import (
 // timeout (5 s) loses them to another, which reads them again.
 type Source struct {
 	client    *kgo.Client
+	group     string
 	max       int
 	log       *slog.Logger
 	positions *positions
 	discovery *discovery
 	missed    prometheus.Counter
-	lag       *lag
 	// epochs are the leader epochs of the last Poll's newest records, for the commit.
 	epochs map[partition]int32
 	// deleted topics were found to be no longer what was subscribed to.
@@ -48,20 +48,18 @@ func NewSource(cfg Config) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dead-letter source: %w", err)
 	}
-	s := &Source{max: cfg.MaxRecords, log: cfg.Logger, positions: newPositions(), discovery: found, lag: newLag(),
+	s := &Source{group: cfg.Group, max: cfg.MaxRecords, log: cfg.Logger, positions: newPositions(), discovery: found,
 		epochs: map[partition]int32{}, deleted: map[string]struct{}{}}
 	s.missed = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "postrider_collector_missed_offsets_total",
 		Help: "Offsets of dead-letter topics that retention deleted before the collector read them.",
 	})
 	if cfg.Registerer != nil {
-		for _, c := range []prometheus.Collector{s.missed, s.lag} {
-			if err := cfg.Registerer.Register(c); err != nil {
-				return nil, fmt.Errorf("dead-letter source: register metrics: %w", err)
-			}
+		if err := cfg.Registerer.Register(s.missed); err != nil {
+			return nil, fmt.Errorf("dead-letter source: register metrics: %w", err)
 		}
 	}
-	client, err := kgo.NewClient(cfg.options(s.positions.adjust, s.lag.lost)...)
+	client, err := kgo.NewClient(cfg.options(s.positions.adjust)...)
 	if err != nil {
 		return nil, fmt.Errorf("dead-letter source: %w", err)
 	}
@@ -112,7 +110,6 @@ func (s *Source) poll(ctx context.Context) ([]dlq.Record, error) {
 				s.missed.Add(float64(missed))
 				errs = append(errs, err)
 			}
-			s.lag.read(t.Topic, f)
 			for _, r := range f.Records {
 				records = append(records, record(r))
 			}

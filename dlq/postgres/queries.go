@@ -244,3 +244,15 @@ var letterOne string
 
 //go:embed queries/outbox_look.sql
 var outboxLook string
+
+//go:embed queries/watch_reasons.sql
+var watchReasons string
+
+//go:embed queries/watch_ages.sql
+var watchAges string
+
+//go:embed queries/watch_now.sql
+var watchNow string
+
+//go:embed queries/watch_closed.sql
+var watchClosed string

@@ -29,6 +29,7 @@ var queries = map[string]string{
 	"group_related.sql": groupRelated, "stats_words.sql": statsWords, "stats_codes.sql": statsCodes, "stats_reasons.sql": statsReasons,
 	"stats_day.sql": statsDay, "stats_open.sql": statsOpen, "letter_one.sql": letterOne, "outbox_look.sql": outboxLook,
 	"group_find.sql": groupFind, "group_insert.sql": groupInsert,
+	"watch_reasons.sql": watchReasons, "watch_ages.sql": watchAges, "watch_now.sql": watchNow, "watch_closed.sql": watchClosed,
 	"entry_close.sql": entryClose, "entry_succeed.sql": entrySucceed,
 	"redrive_lock.sql": redriveLock, "redrive_read.sql": redriveRead, "redrive_enqueue.sql": redriveEnqueue,
 	"redrive_note.sql": redriveNote, "redrive_open.sql": redriveOpen, "redrive_standing.sql": redriveStanding, "redrive_end.sql": redriveEnd, "operation_count.sql": operationCount, "operation_postpone.sql": operationPostpone, "halting_events.sql": haltingOf, "purge_delete.sql": purgeDelete, "purge_old.sql": purgeOld, "entry_status.sql": entryStatus, "entry_change.sql": entryChange,
@@ -77,6 +78,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		"dlq_entry_subject":     append([]any{entryOpen}, entryColumns(candidates(distinct(letters)), nil)...),
 		"dlq_letter_entry":      {letterList, newUUID(), 10, 10},
 		"dlq_entry_status":      {searchStatus, "pending", nil, nil, nil, nil, 10, 0},
+		"dlq_entry_updated":     {watchClosed, time.Now(), newUUID(), time.Now(), 15.0, 10},
 	} {
 		rows, err := conn.Query(t.Context(), "explain "+query[0].(string), query[1:]...)
 		if err != nil {

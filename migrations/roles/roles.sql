@@ -68,6 +68,8 @@ grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_g
     postrider.dlq_event_closed(uuid, integer), postrider.outbox_add_partitions(integer),
     postrider.outbox_drop_partition(interval, boolean), postrider.outbox_release(bigint), postrider.outbox_skip(bigint, text),
     postrider.outbox_redrive(bigint) to postrider_relay;
+-- Figures for metrics.
+grant select on sequence postrider.tasker_tasks_discovered to postrider_relay;
 -- The archiver.
 grant execute on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid),
     postrider.refresh_dashboards(integer, integer, integer, integer, interval) to postrider_relay;

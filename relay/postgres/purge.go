@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -214,15 +213,4 @@ func number(position string) (*int64, error) {
 		return nil, fmt.Errorf("position %q of a purge is not a number; set it to null in outbox_purge to begin anew", position)
 	}
 	return &n, nil
-}
-
-// Backlog implements relay.BacklogReader.
-func (s *Store) Backlog(ctx context.Context, limit int) (relay.Backlog, error) {
-	var b relay.Backlog
-	var oldest float64
-	if err := s.pool.QueryRow(ctx, readBacklog, limit).Scan(&b.Pending, &b.Due, &b.Parked, &b.Scheduled, &b.Exhausted, &oldest); err != nil {
-		return b, err
-	}
-	b.OldestDue = time.Duration(oldest * float64(time.Second))
-	return b, nil
 }

@@ -85,6 +85,7 @@ var (
 	findKeys             = query("find_idempotency_keys")
 	purgeKeys            = query("purge_idempotency_keys")
 	readBacklog          = query("read_backlog")
+	countHolds           = query("count_holds")
 	isPartitioned        = query("is_partitioned")
 	addPartitions        = query("add_partitions")
 	dropPartition        = query("drop_partition")

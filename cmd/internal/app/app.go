@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
@@ -48,6 +49,7 @@ type App struct {
 	http      *httpapi.Server // nil without the role
 	desk      *Desk           // nil where nobody needs it
 	parts     []part
+	watched   watched
 }
 
 // New checks the settings and the database and makes everything that Run will need. It needs the
@@ -78,8 +80,8 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	// What stands above is stopped after what stands below.
 	for _, make := range []func(context.Context) error{
-		a.openService, a.openPublisher, a.openDesk, a.makeCollector, a.makeArchiver, a.makeDetector, a.makeFollower, a.makeOperator, a.makeForgetter,
-		a.makeRelay, a.listen,
+		a.watchClients, a.openService, a.openPublisher, a.openDesk, a.makeCollector, a.makeArchiver, a.makeDetector, a.watchTasks, a.makeFollower,
+		a.makeOperator, a.makeForgetter, a.makeRelay, a.listen, a.watchReadiness,
 	} {
 		if err := make(ctx); err != nil {
 			return nil, err
@@ -156,6 +158,7 @@ func (a *App) openService(ctx context.Context) error {
 		return err
 	}
 	a.service = pool
+	a.watched.pools.Add("service", pool)
 	a.lifecycle.add(closing("database connections", a.service.Close))
 	return nil
 }
@@ -164,7 +167,7 @@ func (a *App) openPublisher(context.Context) error {
 	c := a.options.Config.Kafka
 	publisher, err := kafka.NewPublisher(kafka.Config{
 		Brokers: c.Brokers, ClientID: c.ClientID, MaxMessageBytes: c.MaxMessageBytes, Compression: c.Compression,
-		AllowTopicCreation: c.AllowTopicCreation, Logger: a.options.Logger,
+		AllowTopicCreation: c.AllowTopicCreation, Logger: a.options.Logger, Options: []kgo.Opt{a.watched.kafka.Hook("publisher")},
 	})
 	if err != nil {
 		return err
@@ -180,7 +183,7 @@ func (a *App) listen(context.Context) error {
 	}
 	c := a.options.Config
 	cfg := httpapi.Config{
-		Address: c.HTTP.Address, Checks: a.checks(), Metrics: a.options.Registry, Logger: a.options.Logger,
+		Address: c.HTTP.Address, Checks: a.checks(), Metrics: a.options.Registry, Registerer: a.options.Registry, Logger: a.options.Logger,
 		Timeout: c.HTTP.RequestTimeout, MaxBody: int64(c.HTTP.MaxBodyBytes),
 	}
 	if c.HTTP.API {

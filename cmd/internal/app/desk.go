@@ -119,6 +119,7 @@ func (a *App) openDesk(ctx context.Context) error {
 		return err
 	}
 	a.lifecycle.add(closing("desk's database connections", pool.Close))
+	a.watched.pools.Add("desk", pool)
 	a.desk, err = NewDesk(pool, c)
 	return err
 }

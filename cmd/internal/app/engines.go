@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/dlq"
@@ -49,6 +50,7 @@ func (a *App) makeRelay(ctx context.Context) error {
 		return err
 	}
 	a.lifecycle.add(closing("relay's database connections", pool.Close))
+	a.watched.pools.Add("relay", pool)
 	var store relay.Store = postgres.NewStore(pool, postgres.StoreOptions{DeletePublished: c.Outbox.RetentionDays == 0, LongestRetry: c.LongestRetry()})
 	if c.Outbox.Log {
 		store = actionLog{store, a.options.Logger.With("component", "relay")}
@@ -93,7 +95,7 @@ func (a *App) makeCollector(context.Context) error {
 	source, err := dlqkafka.NewSource(dlqkafka.Config{
 		Brokers: c.Kafka.Brokers, Topics: c.CollectedTopics(), Patterns: c.Collector.Patterns,
 		Exclude: []string{c.Tasks.LifecycleTopic}, Group: c.DLQ.Group,
-		Logger: a.options.Logger, Registerer: a.options.Registry,
+		Logger: a.options.Logger, Registerer: a.options.Registry, Options: []kgo.Opt{a.watched.kafka.Hook("collector")},
 	})
 	if err != nil {
 		return err
@@ -111,5 +113,5 @@ func (a *App) makeCollector(context.Context) error {
 	}
 	// Finishing the letters in hand, and saying goodbye to the group, take five seconds each at most.
 	a.parts = append(a.parts, part{name: "collector", limit: 2*dlq.DefaultStopTimeout + time.Second, run: collector.Run})
-	return nil
+	return a.watchInvestigations(store, source)
 }

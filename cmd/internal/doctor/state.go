@@ -2,13 +2,12 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/twmb/franz-go/pkg/kerr"
 
+	dlqkafka "github.com/postrider/postrider/dlq/kafka"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/postgres"
 )
@@ -80,48 +79,19 @@ func judgeHold(cause relay.Cause, scope string, count int, age time.Duration, to
 
 func checkCollector(ctx context.Context, p *patient) ([]result, error) {
 	group := p.Settings.DLQ.Group
-	lag, err := p.uncollected(ctx, group)
+	uncollected, err := dlqkafka.Lag(ctx, p.admin, group, p.topics.letters...)
 	if err != nil {
 		return nil, err
+	}
+	var lag int64
+	for _, n := range uncollected {
+		lag += n
 	}
 	described, err := p.describeGroup(ctx, group)
 	if err != nil {
 		return nil, err
 	}
 	return judgeCollector(group, lag, len(described.Members), p.limits), nil
-}
-
-// uncollected is how many dead letters the group has yet to read.
-func (p *patient) uncollected(ctx context.Context, group string) (int64, error) {
-	committed, err := p.admin.FetchOffsets(ctx, group)
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
-		return 0, err
-	}
-	begin, err := p.admin.ListStartOffsets(ctx, p.topics.letters...)
-	if err != nil {
-		return 0, err
-	}
-	end, err := p.admin.ListEndOffsets(ctx, p.topics.letters...)
-	if err != nil {
-		return 0, err
-	}
-	var lag int64
-	for topic, partitions := range end {
-		for partition, o := range partitions {
-			if o.Err != nil || o.Offset < 0 {
-				continue // a topic that is missing is reported elsewhere
-			}
-			from := int64(0)
-			if first, ok := begin.Lookup(topic, partition); ok {
-				from = max(first.Offset, 0)
-			}
-			if c, ok := committed.Lookup(topic, partition); ok {
-				from = max(from, c.At)
-			}
-			lag += max(o.Offset-from, 0)
-		}
-	}
-	return lag, nil
 }
 
 func judgeCollector(group string, lag int64, members int, l limits) []result {

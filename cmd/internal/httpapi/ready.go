@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Check asks one thing that this process depends on.
@@ -24,12 +26,14 @@ type Check struct {
 type readiness struct {
 	probes   []*probe
 	draining atomic.Bool
+	shown    *prometheus.GaugeVec
 }
 
 func newReadiness(checks []Check, timeout time.Duration, log *slog.Logger) *readiness {
-	r := &readiness{}
+	r := &readiness{shown: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "postrider_ready",
+		Help: "1 while what this process depends on is usable, by check, otherwise 0; as /readyz says."}, []string{"check"})}
 	for _, c := range checks {
-		r.probes = append(r.probes, &probe{Check: c, timeout: timeout, log: log})
+		r.probes = append(r.probes, &probe{Check: c, timeout: timeout, log: log, shown: r.shown.WithLabelValues(c.Name)})
 	}
 	return r
 }
@@ -49,12 +53,7 @@ type answer struct {
 }
 
 func (r *readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	results := make([]checkResult, len(r.probes))
-	var wg sync.WaitGroup
-	for i, p := range r.probes {
-		wg.Go(func() { results[i] = p.result(req.Context()) })
-	}
-	wg.Wait()
+	results := r.results(req.Context())
 	a := answer{Stopping: r.draining.Load(), Checks: map[string]checkResult{}}
 	a.Ready = !a.Stopping
 	for i, p := range r.probes {
@@ -70,6 +69,17 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_ = enc.Encode(a) // the client may be gone
 }
 
+// results makes all checks.
+func (r *readiness) results(ctx context.Context) []checkResult {
+	results := make([]checkResult, len(r.probes))
+	var wg sync.WaitGroup
+	for i, p := range r.probes {
+		wg.Go(func() { results[i] = p.result(ctx) })
+	}
+	wg.Wait()
+	return results
+}
+
 // probe runs one check for all who ask at the same time, so that many requests, or a check that
 // hangs, cost one call. The text of an error goes to the log only: anybody may ask this endpoint,
 // and the text names hosts and users.
@@ -77,6 +87,7 @@ type probe struct {
 	Check
 	timeout time.Duration
 	log     *slog.Logger
+	shown   prometheus.Gauge
 
 	mu      sync.Mutex
 	running chan struct{} // closed when the call under way has ended; nil when there is none
@@ -134,6 +145,11 @@ func (p *probe) call(ctx context.Context, done chan struct{}) {
 		p.log.Info("ready again", "check", p.Name)
 	}
 	p.last, p.failing, p.running = r, err != nil, nil
+	shown := 1.0
+	if err != nil {
+		shown = 0
+	}
+	p.shown.Set(shown)
 	close(done)
 }
 

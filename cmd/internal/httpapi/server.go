@@ -23,6 +23,8 @@ type Config struct {
 	CheckTimeout time.Duration
 	// Metrics are what /metrics shows. Required.
 	Metrics prometheus.Gatherer
+	// Registerer receives the server's own metrics, postrider_ready. Defaults to none.
+	Registerer prometheus.Registerer
 	// API answers what is under /v1/ and /api/. Defaults to none.
 	API http.Handler
 	// Timeout is how long an operation of the API may take; the answer has some seconds more to be read.
@@ -65,6 +67,11 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
 	s := &Server{listener: listener, ready: newReadiness(cfg.Checks, cfg.CheckTimeout, log), log: log}
+	if cfg.Registerer != nil {
+		if err := cfg.Registerer.Register(s.ready.shown); err != nil {
+			return nil, errors.Join(fmt.Errorf("httpapi: register metrics: %w", err), listener.Close())
+		}
+	}
 	s.http = &http.Server{
 		Handler:  s.routes(cfg),
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -86,7 +93,9 @@ func (s *Server) routes(cfg Config) http.Handler {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError),
 		// A collector that fails takes only its own metrics away.
-		ErrorHandling:       promhttp.ContinueOnError,
+		ErrorHandling: promhttp.ContinueOnError,
+		// The only format that has exemplars; it is chosen by who asks.
+		EnableOpenMetrics:   true,
 		MaxRequestsInFlight: 4,
 		Timeout:             10 * time.Second,
 	}))
@@ -125,6 +134,9 @@ func (s *Server) Serve() error {
 	}
 	return nil
 }
+
+// CheckReadiness makes the checks of /readyz, for those who look at the metric and never ask.
+func (s *Server) CheckReadiness(ctx context.Context) { s.ready.results(ctx) }
 
 // Drain makes /readyz answer 503 from now on, so that nothing new is sent here while the rest of
 // the process stops.

@@ -1,0 +1,129 @@
+package app
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/obs"
+	"github.com/postrider/postrider/migrations"
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// Whatever happens, from the start through refused connections, brokers that go and keys that do not work, no secret
+// is in the log, however much it is to say, nor in errors, metrics and answers.
+func TestSecretsAreNeverShown(t *testing.T) {
+	t.Parallel()
+	var secret []string
+	for _, k := range config.Keys() {
+		if k.Secret() {
+			secret = append(secret, k.String())
+		}
+	}
+	if fmt.Sprint(secret) != "[database.url]" {
+		t.Fatalf("the secret settings are %v: give each a value here that is looked for below", secret)
+	}
+	db, broker := pgtest.New(t), kafkatest.Kfake(t)
+	broker.CreateTopic(t, "orders", 1, nil)
+	broker.CreateTopic(t, "postrider.dlq", 1, nil)
+	conn := db.Conn(t)
+	if err := migrations.ApplyRoles(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	address, password := withLogin(t, db, conn, "postrider_relay")
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log syncBuffer
+	logger, err := obs.NewLogger(&log, "debug", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := settings(t, address, broker.Addrs...)
+	c.Outbox.Log = true
+	a := run(t, Options{Config: c, Logger: logger})
+	waitReady(t, a)
+	_, token, err := a.Desk().Access.Create(access.WithActor(t.Context(), access.Actor{Name: "test"}), access.NewKey{Name: "k", Scopes: []access.Scope{access.Admin}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]string{}
+	ask := func(path, bearer string, want int) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.Addr()+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+bearer)
+		response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: %s", path, response.Status)
+		}
+	}
+	ask("/api/v1/dlq", token, http.StatusOK)
+	ask("/api/v1/dlq?page=0&key="+token, token, http.StatusBadRequest)
+	ask("/api/v1/dlq", token+"x", http.StatusUnauthorized)
+	enqueue(t, conn, outbox.Message{Topic: "orders", Payload: []byte("hello")}, tooLarge)
+	waitRow(t, conn, "an investigation", `select count(*) = 1 from postrider.dlq_entry`)
+
+	// The password is changed, and every connection ends.
+	change := func(to string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), fmt.Sprintf(`alter role %s password '%s'`, u.User.Username(), to)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity where usename = $1`, u.User.Username()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change("another")
+	eventually(t, "readiness fails", func() (bool, string) {
+		status, body := readyz(t, a)
+		shown["readyz"] += body
+		return status == http.StatusServiceUnavailable, body
+	})
+	eventually(t, "the log says why", func() (bool, string) {
+		return strings.Contains(log.String(), "password authentication failed"), ""
+	})
+	_, err = New(t.Context(), Options{Config: c, Logger: logger})
+	if err == nil {
+		t.Fatal("a wrong password is accepted")
+	}
+	shown["error"] = err.Error()
+	change(password)
+	waitReady(t, a)
+	broker.Cluster.Close()
+	enqueue(t, conn, outbox.Message{Topic: "orders", Payload: []byte("stays")})
+	eventually(t, "the brokers are away", func() (bool, string) {
+		_, metrics := get(t, a, "/metrics")
+		shown["metrics"] = metrics
+		return strings.Contains(metrics, "postrider_outbox_brokers_away 1"), ""
+	})
+	if err := a.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	shown["log"], shown["settings"] = log.String(), fmt.Sprintf("%v %+v %#v", c, c, c)
+	for _, must := range []string{`"level":"DEBUG"`, `"action":"publish"`, "starting", "xxxxx"} {
+		if !strings.Contains(shown["log"], must) {
+			t.Errorf("the log says too little to prove anything: %s is not in it", must)
+		}
+	}
+	for where, text := range shown {
+		for what, sentinel := range map[string]string{"password": password, "API key": token, "end of the API key": token[len(token)-12:]} {
+			if strings.Contains(text, sentinel) {
+				t.Errorf("the %s is in the %s", what, where)
+			}
+		}
+	}
+}

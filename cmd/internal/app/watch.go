@@ -1,0 +1,74 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/postrider/postrider/cmd/internal/obs"
+	"github.com/postrider/postrider/dlq"
+	dlqkafka "github.com/postrider/postrider/dlq/kafka"
+	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
+	"github.com/postrider/postrider/relay/ledger"
+	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
+)
+
+// watched are metrics about what the process uses.
+type watched struct {
+	pools *obs.Pools
+	kafka *obs.KafkaClients
+}
+
+// watchClients registers them, before anything is opened.
+func (a *App) watchClients(context.Context) error {
+	a.watched = watched{pools: obs.NewPools(a.options.Registry), kafka: obs.NewKafkaClients(a.options.Registry)}
+	return nil
+}
+
+// watchInvestigations prepares what shows how investigations stand, and how far the collectors are behind.
+func (a *App) watchInvestigations(store *dlqpostgres.Store, source *dlqkafka.Source) error {
+	watch, err := dlq.NewWatch(dlq.WatchConfig{
+		Standings: store, Lag: source.Lag, MaxPendingAge: a.options.Config.DLQ.MaxPendingAge,
+		Logger: a.options.Logger, Registerer: a.options.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	a.parts = append(a.parts, part{name: "watch over investigations", limit: 2 * time.Second, run: watch.Run})
+	return nil
+}
+
+// watchTasks prepares what shows how many tasks there are, where this process has the detector.
+func (a *App) watchTasks(context.Context) error {
+	if !a.has(Detector) {
+		return nil
+	}
+	watch, err := ledger.NewWatch(ledger.WatchConfig{Store: ledgerpostgres.On(a.service), Logger: a.options.Logger, Registerer: a.options.Registry})
+	if err != nil {
+		return err
+	}
+	a.parts = append(a.parts, part{name: "watch over tasks", limit: 2 * time.Second, run: watch.Run})
+	return nil
+}
+
+// readinessPause is how often readiness is looked at where nobody asks for it.
+const readinessPause = 10 * time.Second
+
+// watchReadiness keeps the metric about readiness true.
+func (a *App) watchReadiness(context.Context) error {
+	if a.http == nil {
+		return nil
+	}
+	a.parts = append(a.parts, part{name: "watch over readiness", limit: 3 * time.Second, run: func(ctx context.Context) error {
+		tick := time.NewTicker(readinessPause)
+		defer tick.Stop()
+		for {
+			a.http.CheckReadiness(ctx)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+			}
+		}
+	}})
+	return nil
+}

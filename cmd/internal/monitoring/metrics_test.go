@@ -1,0 +1,260 @@
+package monitoring
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/obs"
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+)
+
+// metric is one that a process can show, whether it has a series yet or not.
+type metric struct {
+	help   string
+	labels []string
+}
+
+// elsewhere are metrics that no process of ours shows, but services that use the library consumer, where it is.
+var elsewhere = map[string]metric{
+	"postrider_consumer_breaker_open": {help: "see the library consumer"},
+	"up":                              {help: "Prometheus's own"},
+}
+
+var described = regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: "(.*)", constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
+
+// catalogue reads what a registry can show.
+func catalogue(t *testing.T, reg *prometheus.Registry) map[string]metric {
+	t.Helper()
+	ch := make(chan *prometheus.Desc)
+	go func() { reg.Describe(ch); close(ch) }()
+	all := map[string]metric{}
+	for d := range ch {
+		parts := described.FindStringSubmatch(d.String())
+		if parts == nil {
+			t.Fatalf("a metric describes itself as %s", d)
+		}
+		m := metric{help: parts[2]}
+		for _, l := range strings.Split(parts[3]+","+parts[4], ",") {
+			if name, _, _ := strings.Cut(l, "="); name != "" {
+				m.labels = append(m.labels, strings.TrimSpace(name))
+			}
+		}
+		all[parts[1]] = m
+	}
+	return all
+}
+
+// find finds what a name of an expression means: histograms have several.
+func find(all map[string]metric, name string) (metric, bool) {
+	for _, suffix := range []string{"", "_bucket", "_sum", "_count"} {
+		base, ok := strings.CutSuffix(name, suffix)
+		if m, known := all[base]; ok && known {
+			if suffix == "_bucket" {
+				m.labels = append(slices.Clone(m.labels), "le")
+			}
+			return m, true
+		}
+	}
+	m, known := elsewhere[name]
+	return m, known
+}
+
+var (
+	selector   = regexp.MustCompile(`\b(postrider[_:][a-z0-9_:]+|go_[a-z0-9_]+|process_[a-z0-9_]+|up)\b(?:\{([^}]*)\})?`)
+	matcher    = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)`)
+	grouping   = regexp.MustCompile(`\b(?:by|on|ignoring|without)\s*\(([^)]*)\)`)
+	everywhere = []string{"job", "instance"}
+)
+
+// complaints says what of an expression is not there.
+func complaints(expr string, all map[string]metric, records []string) []string {
+	var out []string
+	labels := slices.Clone(everywhere)
+	found := false
+	for _, s := range selector.FindAllStringSubmatch(expr, -1) {
+		if strings.Contains(s[1], ":") {
+			if found = true; !slices.Contains(records, s[1]) {
+				out = append(out, "no rule records "+s[1])
+			}
+			continue
+		}
+		m, known := find(all, s[1])
+		if !known {
+			out = append(out, "there is no metric "+s[1])
+			continue
+		}
+		found = true
+		labels = append(labels, m.labels...)
+		for _, l := range matcher.FindAllStringSubmatch(s[2], -1) {
+			if !slices.Contains(m.labels, l[1]) && !slices.Contains(everywhere, l[1]) {
+				out = append(out, s[1]+" has no label "+l[1])
+			}
+		}
+	}
+	if !found && len(out) == 0 {
+		out = append(out, "no metric is named")
+	}
+	for _, g := range grouping.FindAllStringSubmatch(expr, -1) {
+		for l := range strings.SplitSeq(g[1], ",") {
+			if l = strings.TrimSpace(l); l != "" && !slices.Contains(labels, l) {
+				out = append(out, "nothing in it has the label "+l)
+			}
+		}
+	}
+	return out
+}
+
+func TestComplaints(t *testing.T) {
+	t.Parallel()
+	all := map[string]metric{"postrider_a": {labels: []string{"x"}}, "postrider_h": {labels: []string{"y"}}}
+	for expr, want := range map[string]int{
+		`sum by (job, x) (rate(postrider_a{x="1"}[5m])) > 0`:                       0,
+		`histogram_quantile(0.9, sum by (le, y) (rate(postrider_h_bucket{}[5m])))`: 0,
+		`postrider_b`:              1,
+		`postrider_a{z="1"}`:       1,
+		`sum by (z) (postrider_a)`: 1,
+		`postrider:r`:              0,
+		`postrider:s`:              1,
+		`vector(1)`:                1,
+		`sum by (le) (postrider_a) + postrider_a{q="2"}`: 2,
+	} {
+		if got := complaints(expr, all, []string{"postrider:r"}); len(got) != want {
+			t.Errorf("%s: %q, want %d", expr, got, want)
+		}
+	}
+}
+
+// startApp runs a whole process in this one, and returns its registry and address.
+func startApp(t *testing.T) (*prometheus.Registry, string) {
+	t.Helper()
+	db, broker := pgtest.New(t), kafkatest.Kfake(t)
+	broker.CreateTopic(t, "postrider.dlq", 1, nil)
+	c, err := config.Load(config.Sources{Flags: map[string]string{
+		"database.url": db.URL, "kafka.brokers": strings.Join(broker.Addrs, ","), "http.address": "127.0.0.1:0",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg := obs.NewRegistry()
+	a, err := app.New(t.Context(), app.Options{Config: c, Registry: reg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(context.Background()) }()
+	t.Cleanup(func() {
+		if err := a.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+		<-ended
+	})
+	return reg, a.Addr()
+}
+
+// Every metric says what it is, every metric that an alert or a dashboard names is there with the labels that they use,
+// and what is served passes Prometheus's own lint.
+func TestMetricsAreThere(t *testing.T) {
+	t.Parallel()
+	reg, address := startApp(t)
+	all := catalogue(t, reg)
+	own := 0
+	for name, m := range all {
+		if m.help == "" {
+			t.Errorf("%s has no help", name)
+		}
+		if strings.HasPrefix(name, "postrider_") {
+			own++
+		}
+	}
+	if own < 60 {
+		t.Errorf("only %d metrics of ours", own)
+	}
+	var records []string
+	for _, r := range readRules(t) {
+		if r.Record != "" {
+			records = append(records, r.Record)
+		}
+	}
+	for _, r := range readRules(t) {
+		for _, c := range complaints(r.Expr, all, records) {
+			t.Errorf("%s%s: %s", r.Alert, r.Record, c)
+		}
+	}
+	for _, q := range queries(t) {
+		for _, c := range complaints(q.Expr, all, records) {
+			t.Errorf("%s: %s", q, c)
+		}
+	}
+	text := scrape(t, address, "text/plain")
+	if out, err := promtool(t, text, "check", "metrics"); err != nil {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
+	if openMetrics := scrape(t, address, "application/openmetrics-text; version=1.0.0"); !strings.HasSuffix(openMetrics, "# EOF\n") {
+		t.Error("OpenMetrics, in which exemplars are, is not served to those who ask for it")
+	}
+	for _, line := range strings.Split(text, "\n") {
+		if name, _, _ := strings.Cut(line, "{"); line != "" && line[0] != '#' {
+			name, _, _ = strings.Cut(name, " ")
+			if _, known := find(all, name); !known {
+				t.Errorf("%s is served, and not described", name)
+			}
+		}
+	}
+}
+
+func scrape(t *testing.T, address, accept string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept", accept)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %v", response.Status, err)
+	}
+	return string(body)
+}
+
+// The metrics of the library consumer that alerts name are in its code.
+func TestConsumerMetricsAreInTheLibrary(t *testing.T) {
+	t.Parallel()
+	var code strings.Builder
+	library := os.DirFS(filepath.Join("..", "..", "..", "consumer"))
+	err := fs.WalkDir(library, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		raw, err := fs.ReadFile(library, path)
+		code.Write(raw)
+		return err
+	})
+	if err != nil || code.Len() == 0 {
+		t.Logf("the library consumer is not here yet (%v): its metrics are not compared", err)
+		return
+	}
+	for name := range elsewhere {
+		if short, ours := strings.CutPrefix(name, "postrider_consumer_"); ours && !strings.Contains(code.String(), short) {
+			t.Errorf("%s is not in the library consumer", name)
+		}
+	}
+}

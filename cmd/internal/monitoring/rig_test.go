@@ -1,0 +1,132 @@
+package monitoring
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+)
+
+func TestMain(m *testing.M) {
+	kafkatest.Main(kafkatest.RunnerFunc(func() int { return pgtest.Run(m) }))
+}
+
+// deploy is where rules and dashboards are.
+func deploy(parts ...string) string {
+	return filepath.Join(append([]string{"..", "..", "..", "deploy"}, parts...)...)
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// tool finds a program of Prometheus. It fails where there is none: a test that is left out guards nothing.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatalf("%s is not installed; run scripts/setup.sh monitoring, or install the package prometheus", name)
+	}
+	return path
+}
+
+// promtool runs it and returns what it said.
+func promtool(t *testing.T, stdin string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), tool(t, "promtool"), args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// rule is one of the file of rules.
+type rule struct {
+	Alert, Record, Expr, For string
+	Labels, Annotations      map[string]string
+}
+
+type ruleFile struct {
+	Groups []struct {
+		Name  string
+		Rules []rule
+	}
+}
+
+func readRules(t *testing.T) []rule {
+	t.Helper()
+	var f ruleFile
+	if err := yaml.Unmarshal([]byte(readFile(t, deploy("prometheus", "postrider.rules.yml"))), &f); err != nil {
+		t.Fatal(err)
+	}
+	var all []rule
+	for _, g := range f.Groups {
+		all = append(all, g.Rules...)
+	}
+	if len(all) < 20 {
+		t.Fatalf("only %d rules", len(all))
+	}
+	return all
+}
+
+func alerts(t *testing.T) []rule {
+	t.Helper()
+	return slices.DeleteFunc(readRules(t), func(r rule) bool { return r.Alert == "" })
+}
+
+// freeAddress is an address on loopback that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// output is a log that is written while it is read.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// program builds postrider, once.
+var program = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "postrider-monitoring-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "postrider")
+	if out, err := exec.Command("go", "build", "-o", path, "../../postrider").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return path, nil
+})

@@ -1,0 +1,165 @@
+package monitoring
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/postrider/postrider/cmd/internal/cli"
+)
+
+func TestRulesAreValid(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"check", "rules", "--lint=all", "--lint-fatal", deploy("prometheus", "postrider.rules.yml")},
+		{"check", "config", deploy("prometheus", "prometheus.yml")},
+		{"test", "rules", deploy("prometheus", "postrider.rules.test.yml")},
+	} {
+		if out, err := promtool(t, "", args...); err != nil {
+			t.Errorf("promtool %v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// Each alert has a test in which it fires and one in which it is quiet, and neither passes for the wrong reason:
+// with its expression made false the first fails, with one that is always true the second.
+func TestEveryAlertIsTested(t *testing.T) {
+	t.Parallel()
+	var f struct {
+		Tests []struct {
+			Rules []struct {
+				Alertname string
+				Expected  []any `yaml:"exp_alerts"`
+			} `yaml:"alert_rule_test"`
+		}
+	}
+	if err := yaml.Unmarshal([]byte(readFile(t, deploy("prometheus", "postrider.rules.test.yml"))), &f); err != nil {
+		t.Fatal(err)
+	}
+	firing, quiet := map[string]int{}, map[string]int{}
+	for _, test := range f.Tests {
+		for _, r := range test.Rules {
+			if len(r.Expected) > 0 {
+				firing[r.Alertname]++
+			} else {
+				quiet[r.Alertname]++
+			}
+		}
+	}
+	names := map[string]bool{}
+	for _, a := range alerts(t) {
+		if names[a.Alert] {
+			t.Errorf("there are two alerts %s", a.Alert)
+		}
+		names[a.Alert] = true
+		if firing[a.Alert] == 0 || quiet[a.Alert] == 0 {
+			t.Errorf("%s: it fires in %d tests and is quiet in %d", a.Alert, firing[a.Alert], quiet[a.Alert])
+		}
+	}
+}
+
+// The tests can fail: with all expressions false, or all true, each of one half of them does.
+func TestTheTestsOfRulesCanFail(t *testing.T) {
+	t.Parallel()
+	for expr, failures := range map[string]string{"vector(0) > 1": "got:[]", "vector(1)": "exp:[]"} {
+		dir := t.TempDir()
+		rules := regexp.MustCompile(`(?ms)^(\s+- alert: \w+\n)(?:\s+#[^\n]*\n)*\s+expr:.*?\n(\s+(?:for|labels):)`).
+			ReplaceAllString(readFile(t, deploy("prometheus", "postrider.rules.yml")), "${1}        expr: "+expr+"\n${2}")
+		for name, content := range map[string]string{"postrider.rules.yml": rules, "postrider.rules.test.yml": readFile(t, deploy("prometheus", "postrider.rules.test.yml"))} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, err := promtool(t, "", "test", "rules", filepath.Join(dir, "postrider.rules.test.yml"))
+		if err == nil {
+			t.Fatalf("with %s for all expressions the tests pass", expr)
+		}
+		for _, a := range alerts(t) {
+			if !strings.Contains(strings.ReplaceAll(out, " ", ""), "alertname:"+a.Alert+",") {
+				t.Errorf("with %s no test of %s fails (%s)", expr, a.Alert, failures)
+			}
+		}
+	}
+}
+
+var heading = regexp.MustCompile(`(?m)^### (\w+)$`)
+
+// Each alert has a section of the runbook, with all three parts, and leads there; no section is of no alert.
+func TestEveryAlertIsInTheRunbook(t *testing.T) {
+	t.Parallel()
+	runbook := readFile(t, deploy("RUNBOOK.md"))
+	sections := map[string]string{}
+	places := heading.FindAllStringSubmatchIndex(runbook, -1)
+	for i, at := range places {
+		end := len(runbook)
+		if i+1 < len(places) {
+			end = places[i+1][0]
+		}
+		sections[runbook[at[2]:at[3]]] = runbook[at[1]:end]
+	}
+	for _, a := range alerts(t) {
+		section, ok := sections[a.Alert]
+		if !ok {
+			t.Errorf("%s has no section in the runbook", a.Alert)
+		}
+		delete(sections, a.Alert)
+		for _, part := range []string{"**Means.**", "**Look.**", "**Do.**"} {
+			if !strings.Contains(section, part) {
+				t.Errorf("the section of %s lacks %s", a.Alert, part)
+			}
+		}
+		if url := a.Annotations["runbook_url"]; !strings.HasSuffix(url, "/deploy/RUNBOOK.md#"+strings.ToLower(a.Alert)) {
+			t.Errorf("%s leads to %q", a.Alert, url)
+		}
+		if a.Annotations["summary"] == "" || a.Annotations["description"] == "" || a.Labels["severity"] == "" {
+			t.Errorf("%s lacks a summary, a description or a severity", a.Alert)
+		}
+	}
+	for name := range sections {
+		t.Errorf("the runbook has a section about %s, which is no alert", name)
+	}
+}
+
+var (
+	commandSpan = regexp.MustCompile("(?m)`(postrider [^`]+)`|^    (postrider .+)$")
+	flagName    = regexp.MustCompile(`^--[a-z-]+`)
+	commandWord = regexp.MustCompile(`^[a-z-]+$`)
+)
+
+// Every command that the runbook names is there, with the flags that it names.
+func TestTheRunbooksCommandsExist(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, span := range commandSpan.FindAllStringSubmatch(strings.ReplaceAll(readFile(t, deploy("RUNBOOK.md")), "\n`", " `"), -1) {
+		words := strings.Fields(span[1] + span[2])[1:]
+		var path, flags []string
+		for _, w := range words {
+			if f := flagName.FindString(w); f != "" {
+				flags = append(flags, f)
+			} else if len(flags) == 0 && commandWord.MatchString(w) {
+				path = append(path, w)
+			}
+		}
+		var help, errs bytes.Buffer
+		name := "postrider " + strings.Join(path, " ")
+		seen[name] = true
+		if code := cli.Run(context.Background(), append(path, "--help"), nil, &help, &errs); code != cli.ExitOK || !strings.Contains(help.String(), "\n  "+name) {
+			t.Errorf("there is no %s: exit code %d\n%s%s", name, code, help.String(), errs.String())
+			continue
+		}
+		for _, f := range flags {
+			if !strings.Contains(help.String(), f) {
+				t.Errorf("%s has no flag %s", name, f)
+			}
+		}
+	}
+	if len(seen) < 15 {
+		t.Errorf("only %d commands were found: %v", len(seen), seen)
+	}
+}

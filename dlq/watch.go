@@ -1,0 +1,190 @@
+package dlq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// AgeBounds are the ages that pending investigations are sorted by, in seconds: an hour, four, twelve, a day, three
+// days, a week, four weeks.
+func AgeBounds() []float64 {
+	const hour, day = 3600, 86400
+	return []float64{hour, 4 * hour, 12 * hour, day, 3 * day, 7 * day, 28 * day}
+}
+
+// Standing is how the pending investigations stand at one moment.
+type Standing struct {
+	// Pending is how many there are, by reason.
+	Pending map[Reason]int64
+	// Ages are how many of the oldest are older than each of AgeBounds and not than the next; the first are those
+	// that are not older than any. AgeSum is their ages together, Oldest the greatest.
+	Ages           []int64
+	AgeSum, Oldest time.Duration
+}
+
+// Closed is an investigation that was closed.
+type Closed struct {
+	Reason Reason
+	Status Status
+	// Took is the time from its opening.
+	Took time.Duration
+}
+
+// ClosedPlace is how far closed investigations have been looked at; the zero value is nowhere.
+type ClosedPlace struct {
+	ChangedAt time.Time
+	Entry     uuid.UUID
+}
+
+// Standings is what a Watch reads, at a price that does not grow with the number of investigations.
+type Standings interface {
+	// Standing counts what is pending; ages are those of at most limit, the oldest.
+	Standing(ctx context.Context, limit int) (Standing, error)
+	// Closed returns investigations that changed after a place, at most limit of them, were closed after since and
+	// are closed; and the place of the last that was looked at. more says that there may be further ones. From
+	// nowhere it returns the place of now.
+	Closed(ctx context.Context, from ClosedPlace, since time.Time, limit int) (closed []Closed, to ClosedPlace, more bool, err error)
+}
+
+// Defaults of WatchConfig.
+const (
+	DefaultWatchInterval = 10 * time.Second
+	DefaultMaxPendingAge = 168 * time.Hour
+)
+
+// Bounds of one look.
+const (
+	watchAges   = 10_000
+	watchClosed = 2_000
+	watchTime   = 10 * time.Second
+)
+
+// WatchConfig is what a Watch needs.
+type WatchConfig struct {
+	// Standings are the investigations. Required.
+	Standings Standings
+	// Lag returns how many dead letters wait for the collector, by topic. Defaults to nil, which shows no lag.
+	Lag func(ctx context.Context) (map[string]int64, error)
+	// MaxPendingAge is how old a pending investigation may become before the alert about it. Defaults to 168h.
+	MaxPendingAge time.Duration
+	// Interval is the pause between two looks. Defaults to 10s.
+	Interval time.Duration
+	// Logger defaults to one that discards.
+	Logger *slog.Logger
+	// Registerer receives the metrics postrider_dlq_* and postrider_collector_lag_*; a registry takes those of one
+	// Watch. Defaults to none.
+	Registerer prometheus.Registerer
+}
+
+// Watch shows how investigations stand. It looks at them now and then, so that whoever reads the metrics costs the
+// database nothing; how old the figures are is a metric, too. Processes that watch one database show the same.
+type Watch struct {
+	cfg     WatchConfig
+	log     *slog.Logger
+	metrics *watchMetrics
+	place   ClosedPlace
+	failing map[string]bool // what is being looked at in vain
+}
+
+// NewWatch returns a Watch that works once it is run. It fails on an incomplete config and on a Registerer that has its
+// metrics already.
+func NewWatch(cfg WatchConfig) (*Watch, error) {
+	switch {
+	case cfg.Standings == nil:
+		return nil, errors.New("watch: Standings is required")
+	case cfg.Interval < 0 || cfg.MaxPendingAge < 0:
+		return nil, errors.New("watch: Interval and MaxPendingAge must not be negative")
+	}
+	if cfg.Interval == 0 {
+		cfg.Interval = DefaultWatchInterval
+	}
+	if cfg.MaxPendingAge == 0 {
+		cfg.MaxPendingAge = DefaultMaxPendingAge
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	m, err := newWatchMetrics(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("watch: register metrics: %w", err)
+	}
+	return &Watch{cfg: cfg, log: cfg.Logger.With(slog.String("component", "watch")), metrics: m, failing: map[string]bool{}}, nil
+}
+
+// Run looks until ctx ends, and returns nil. A look that fails is logged, once per outage, and made again.
+func (w *Watch) Run(ctx context.Context) error {
+	tick := time.NewTicker(w.cfg.Interval)
+	defer tick.Stop()
+	for {
+		w.runOnce(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// runOnce looks at everything once. What fails keeps the figures that it had.
+func (w *Watch) runOnce(ctx context.Context) {
+	w.look(ctx, "investigations", w.readStanding)
+	w.look(ctx, "closed_investigations", w.readClosed)
+	if w.cfg.Lag != nil {
+		w.look(ctx, "lag", w.readLag)
+	}
+}
+
+func (w *Watch) look(ctx context.Context, at string, read func(context.Context) error) {
+	bounded, cancel := context.WithTimeout(ctx, watchTime)
+	defer cancel()
+	err := read(bounded)
+	switch {
+	case err != nil && ctx.Err() != nil: // told to stop
+	case err != nil:
+		w.metrics.errors.WithLabelValues(at).Inc()
+		if !w.failing[at] {
+			w.log.LogAttrs(ctx, slog.LevelWarn, "figures for metrics cannot be read, they stay as they were", slog.String("check", at), slog.Any("err", err))
+		}
+		w.failing[at] = true
+	default:
+		w.failing[at] = false
+	}
+}
+
+func (w *Watch) readStanding(ctx context.Context) error {
+	s, err := w.cfg.Standings.Standing(ctx, watchAges)
+	if err == nil {
+		w.metrics.show(s, time.Now())
+	}
+	return err
+}
+
+// readClosed counts what was closed since the last look. When it is cut short, the next goes on.
+func (w *Watch) readClosed(ctx context.Context) error {
+	since := w.place.ChangedAt
+	for more := true; more; {
+		closed, to, further, err := w.cfg.Standings.Closed(ctx, w.place, since, watchClosed)
+		if err != nil {
+			return err
+		}
+		w.place, more = to, further
+		for _, c := range closed {
+			w.metrics.closed(c)
+		}
+	}
+	return nil
+}
+
+func (w *Watch) readLag(ctx context.Context) error {
+	lag, err := w.cfg.Lag(ctx)
+	if err == nil {
+		w.metrics.showLag(lag, time.Now())
+	}
+	return err
+}
