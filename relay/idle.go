@@ -33,7 +33,7 @@ type idle struct {
 	rested  time.Time
 }
 
-// little is fewer events than are worth looking again at once, min after the look before.
+// little is fewer events than are worth looking again at once, where looks are min apart.
 const little = 64
 
 func newIdle(lowest, highest time.Duration, full int) *idle {
@@ -55,7 +55,6 @@ func (i *idle) withBell(d Doorbell, slow time.Duration) *idle {
 func (i *idle) busy(n int) {
 	i.mu.Lock()
 	i.last, i.resting = time.Now(), false
-	i.pace.add(i.last, n)
 	if !i.bell.armed() {
 		i.pause = i.min
 		if time.Until(i.until) > i.min {
@@ -82,17 +81,18 @@ func (i *idle) wait(ctx context.Context) { i.turn(ctx, i.poll) }
 // writers ring, because whoever waits for a ring waits long. What was written to the shards of the last batch
 // while it was in work is found by this look only.
 func (i *idle) after(ctx context.Context, n int) {
-	if n < i.enough() && !i.bell.armed() {
+	if n < i.enough(n) && !i.bell.armed() {
 		i.turn(ctx, i.space)
 		return
 	}
 	i.look()
 }
 
-// enough is so much that it is worth looking again at once.
-func (i *idle) enough() int {
+// enough is so much that it is worth looking again at once, by the pace that n more make.
+func (i *idle) enough(n int) int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.pace.add(time.Now(), n)
 	return min(i.full, int(little*i.pace.factor()))
 }
 
@@ -117,7 +117,7 @@ func (i *idle) turn(ctx context.Context, pause func(context.Context)) {
 func (i *idle) look() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	now, apart := time.Now(), time.Duration(float64(i.min)*i.pace.factor())
+	now, apart := time.Now(), i.pace.apart(i.min)
 	next := i.due.Add(apart)
 	if earliest := now.Add(apart / 2); next.Before(earliest) {
 		next = earliest

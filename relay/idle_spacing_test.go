@@ -118,6 +118,22 @@ func TestLooksAreFurtherApartWhereMuchComes(t *testing.T) {
 	}
 }
 
+// TestPaceIsOfWhatWasFound: waking somebody for events that have come back is not so many events that came.
+func TestPaceIsOfWhatWasFound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500)
+		for range 100 {
+			time.Sleep(5 * time.Millisecond)
+			i.busy(1000)
+			i.after(t.Context(), 10)
+		}
+		if f := i.pace.factor(); f != 1 {
+			t.Errorf("at 2,000 a second looks are %v times further apart", f)
+		}
+	})
+}
+
 // arrivals are events that come at a rate and wait until they are found.
 type arrivals struct {
 	mu    sync.Mutex

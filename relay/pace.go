@@ -14,8 +14,9 @@ const (
 	paceOver = 50 * time.Millisecond
 	// paceQuick is the rate, in events a second, above which looks may be further apart. Below it latency counts.
 	paceQuick = 3000
-	// paceMost is how many times further apart they may be.
-	paceMost = 10
+	// paceMost is how many times further apart they may be, at most paceLongest.
+	paceMost    = 10
+	paceLongest = 20 * time.Millisecond
 )
 
 // add notes that a look that ended now found so many.
@@ -33,4 +34,9 @@ func (p *pace) add(now time.Time, n int) {
 func (p *pace) factor() float64 {
 	f := p.rate / paceQuick
 	return min(max(1, f*f), paceMost)
+}
+
+// apart is how far apart looks should be that are least apart at a low rate.
+func (p *pace) apart(least time.Duration) time.Duration {
+	return min(time.Duration(float64(least)*p.factor()), max(least, paceLongest))
 }

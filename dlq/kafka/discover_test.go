@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
