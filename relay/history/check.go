@@ -54,8 +54,10 @@ type History struct {
 	// Aftermath is how long a batch may be in hand: so long before a fault, and after it, what arrives may
 	// come to be sent again. Faults whose aftermaths touch count as one.
 	Aftermath time.Duration
-	// Patience is how long an event may be under way, not counting the time to the end of the last fault
-	// before its arrival, and how long after the aftermath a copy may come. Zero is for ever.
+	// Patience is how long an event may be under way while nothing is broken, added up over all its way: what
+	// a fault or its aftermath covers does not count. Where faults follow so closely that there is no such
+	// time, it may be under way four times as long outside of the faults themselves. And it is how long after
+	// the aftermath a copy may come. Zero is for ever.
 	Patience time.Duration
 }
 
@@ -70,6 +72,7 @@ func (h History) Check() Verdict {
 	v.DeadLettered = len(dead)
 	seen := h.checkReads(&v, events)
 	stuck := map[string]bool{}
+	clock := h.clock()
 	for _, e := range h.Committed {
 		_, delivered := seen[e.ID]
 		switch {
@@ -79,8 +82,13 @@ func (h History) Check() Verdict {
 			v.Destroyed++
 		case !delivered && !dead[e.ID]:
 			v.Lost = append(v.Lost, e.ID)
-		case delivered && h.late(e, seen[e.ID]):
-			stuck[subjectOf(e)] = true
+		case delivered:
+			calm, late := clock.late(e, seen[e.ID])
+			v.Slowest = max(v.Slowest, calm)
+			if late {
+				v.Late = append(v.Late, e.ID)
+				stuck[subjectOf(e)] = true
+			}
 		}
 		if e.Poison && delivered || !e.Poison && dead[e.ID] {
 			v.Misjudged = append(v.Misjudged, e.ID)
@@ -127,7 +135,7 @@ func (h History) checkReads(v *Verdict, events map[string]Event) map[string]Read
 		}
 		last[e.Subject] = max(last[e.Subject], e.Seq)
 	}
-	episodes := h.episodes()
+	episodes := h.episodes(h.Aftermath)
 	for _, id := range slices.Sorted(maps.Keys(copies)) {
 		// In the order of time: those of an event without a key may be in several partitions.
 		all := append(copies[id], seen[id])
@@ -140,34 +148,16 @@ func (h History) checkReads(v *Verdict, events map[string]Event) map[string]Read
 	return seen
 }
 
-// episodes are the faults with their aftermaths, those that touch made one.
-func (h History) episodes() []Fault {
-	faults := slices.Clone(h.Faults)
-	slices.SortFunc(faults, func(a, b Fault) int { return a.From.Compare(b.From) })
-	var episodes []Fault
-	for _, f := range faults {
-		end := f.To.Add(h.Aftermath)
-		if n := len(episodes); n > 0 && !f.From.After(episodes[n-1].To) {
-			if end.After(episodes[n-1].To) {
-				episodes[n-1].To = end
-			}
-			continue
-		}
-		episodes = append(episodes, Fault{Name: f.Name, From: f.From, To: end})
-	}
-	return episodes
-}
-
 // blame finds the fault that explains a copy: one that kept the copy before it from being settled, which was
 // therefore in hand when the fault began, or arrived while it or its aftermath lasted. Of several it is the
 // one that began last. An event that arrived at any other time was settled, and must not come again.
-func (h History) blame(v *Verdict, episodes []Fault, before, copied Read) {
+func (h History) blame(v *Verdict, episodes episodes, before, copied Read) {
 	if copied.At.IsZero() {
 		return
 	}
-	due := slices.ContainsFunc(episodes, func(e Fault) bool {
-		inHand := !before.At.Before(e.From.Add(-h.Aftermath)) && !before.At.After(e.To)
-		return inHand && !copied.At.Before(e.From) && (h.Patience == 0 || !copied.At.After(e.To.Add(h.Patience)))
+	due := slices.ContainsFunc(episodes, func(e episode) bool {
+		inHand := !before.At.Before(e.from.Add(-h.Aftermath)) && !before.At.After(e.to)
+		return inHand && !copied.At.Before(e.from) && (h.Patience == 0 || !copied.At.After(e.to.Add(h.Patience)))
 	})
 	if !due {
 		v.Undue = append(v.Undue, copied.ID)
@@ -181,20 +171,6 @@ func (h History) blame(v *Verdict, episodes []Fault, before, copied Read) {
 		}
 	}
 	v.After[cause.Name]++
-}
-
-// late reports whether an event arrived later than it may.
-func (h History) late(e Event, first Read) bool {
-	if h.Patience == 0 || e.At.IsZero() || first.At.IsZero() {
-		return false
-	}
-	from := e.At
-	for _, f := range h.Faults {
-		if !f.From.After(first.At) && f.To.After(from) {
-			from = f.To
-		}
-	}
-	return first.At.Sub(from) > h.Patience
 }
 
 // checkWrites compares what the writers heard with what the database holds: a write that was

@@ -20,7 +20,7 @@ type Event struct {
 	// Poison says that the event can never be delivered: it belongs among the dead letters, and no
 	// other does.
 	Poison bool
-	// At is when it was written; zero when nobody asks how long it took.
+	// At is when it was written, or due if that is later; zero when nobody asks how long it took.
 	At time.Time
 	// Destroyed says that its topic was deleted after it had acknowledged the event, which therefore need
 	// not be found.
@@ -65,6 +65,11 @@ type Verdict struct {
 	Reordered []string
 	// Stuck are subjects, or ids of events without a key, that waited longer than they may.
 	Stuck []string
+	// Late are those of their events that did arrive.
+	Late []string
+	// Slowest is the longest that an event which arrived was under way while nothing was broken: what is
+	// compared with the patience.
+	Slowest time.Duration
 	// Uninvestigated are dead-lettered events with no investigation or more than one, and others that
 	// have one.
 	Uninvestigated []string

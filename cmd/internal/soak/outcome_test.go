@@ -216,6 +216,7 @@ func (n *nemesis) report(h history.History, v history.Verdict, drained bool, too
 	fmt.Fprintf(&out, "writes: ok %d, fail %d, unknown %d (of which %d had committed); acknowledged by a topic that was deleted: %d\n",
 		total.ok, total.fail, total.unknown, became, v.Destroyed)
 	fmt.Fprintf(&out, "%s\n", v)
+	fmt.Fprintf(&out, "the slowest event was under way for %v outside of faults and aftermaths\n", v.Slowest.Round(time.Millisecond))
 	result := "kept every promise"
 	if v.Err() != nil {
 		result = v.Err().Error()
@@ -232,7 +233,7 @@ func (n *nemesis) trace(h history.History, v history.Verdict) string {
 	for _, f := range slices.SortedFunc(slices.Values(h.Faults), func(a, b history.Fault) int { return a.From.Compare(b.From) }) {
 		fmt.Fprintf(&out, "%s to %s: %s\n", since(f.From), since(f.To), f.Name)
 	}
-	for _, wrong := range [][]string{v.Lost, v.Phantoms, v.Misplaced, v.Misjudged, v.Reordered, v.Undue, v.Uninvestigated} {
+	for _, wrong := range [][]string{v.Lost, v.Phantoms, v.Misplaced, v.Misjudged, v.Reordered, v.Undue, v.Late, v.Uninvestigated} {
 		for _, id := range wrong[:min(3, len(wrong))] {
 			fmt.Fprintf(&out, "%s:", id)
 			for _, e := range h.Committed {
