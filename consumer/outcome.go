@@ -82,7 +82,7 @@ func (c *Consumer) smaller(r *route, m *Message, v verdict) (Record, bool) {
 
 func (c *Consumer) say(level slog.Level, text string, m *Message, f failure, more ...slog.Attr) {
 	attrs := append([]slog.Attr{slog.String("topic", m.Topic), slog.Int("partition", int(m.Partition)), slog.Int64("offset", m.Offset),
-		slog.Int("retry_attempt", m.past.failed), slog.String("class", string(f.class)), slog.String("code", f.code), slog.String("err", capped(f.message, maxRetryMessage))}, more...)
+		slog.Int("retry_attempt", m.past.failed), slog.String("error_class", string(f.class)), slog.String("error_code", f.code), slog.String("err", capped(f.message, maxRetryMessage))}, more...)
 	if id := m.TraceID(); id != "" {
 		attrs = append(attrs, slog.String("trace_id", id))
 	}

@@ -88,20 +88,21 @@ var figures = map[string]struct {
 	rows  int
 	cells []string
 }{
-	"drain":    {3, []string{"events/s", "CPU s per 100k: side", "PostgreSQL", "broker"}},
-	"workers":  {5, []string{"events/s", "PostgreSQL"}},
-	"latency":  {len(latencyCases(&options{}, true, hasDoorbell())), []string{"p50 ms", "p99 ms", "writers late p99 ms"}},
-	"writers":  {5, []string{"transactions/s", "PostgreSQL"}},
-	"flat":     {5, []string{"events/s", "PostgreSQL"}},
-	"memory":   {3, []string{"peak MiB (VmHWM)", "largest sample MiB (RSS)"}},
-	"idle":     {2, []string{"PostgreSQL"}},
-	"stale":    {5, nil},
-	"archive":  {8, nil},
-	"redrive":  {3, []string{"investigations/s"}},
-	"desk":     {23, []string{"p50 ms", "longest ms"}},
-	"peers":    {6, []string{"events/s", "CPU s per 100k: relay"}},
-	"hour":     {7, []string{"events/s", "p99 ms", "table MiB", "dead rows"}},
-	"consumer": {4, []string{"records/s"}},
+	"drain":     {3, []string{"events/s", "CPU s per 100k: side", "PostgreSQL", "broker"}},
+	"workers":   {5, []string{"events/s", "PostgreSQL"}},
+	"latency":   {len(latencyCases(&options{}, true, hasDoorbell())), []string{"p50 ms", "p99 ms", "writers late p99 ms"}},
+	"writers":   {5, []string{"transactions/s", "PostgreSQL"}},
+	"flat":      {5, []string{"events/s", "PostgreSQL"}},
+	"memory":    {3, []string{"peak MiB (VmHWM)", "largest sample MiB (RSS)"}},
+	"idle":      {2, []string{"PostgreSQL"}},
+	"stale":     {5, nil},
+	"archive":   {8, nil},
+	"redrive":   {3, []string{"investigations/s"}},
+	"desk":      {23, []string{"p50 ms", "longest ms"}},
+	"peers":     {6, []string{"events/s", "CPU s per 100k: relay"}},
+	"hour":      {7, []string{"events/s", "p99 ms", "table MiB", "dead rows"}},
+	"consumer":  {4, []string{"records/s"}},
+	"collector": {1, []string{"letters/s"}},
 }
 
 func TestEveryScenario(t *testing.T) {

@@ -29,7 +29,7 @@ type metric struct {
 
 // elsewhere are metrics that no process of ours shows, but services that use the library consumer, where it is.
 var elsewhere = map[string]metric{
-	"postrider_consumer_breaker_open": {help: "see the library consumer"},
+	"postrider_consumer_storm": {help: "see the library consumer"},
 	"up":                              {help: "Prometheus's own"},
 }
 

@@ -112,7 +112,13 @@ func (p *watermillPeer) work(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		go func() { ended <- errors.Join(f.Run(ctx), sub.Close()) }()
+		go func() {
+			err := f.Run(ctx)
+			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+				err = nil // told to stop while it began
+			}
+			ended <- errors.Join(err, sub.Close())
+		}()
 	}
 	var errs []error
 	for range p.lanes {
