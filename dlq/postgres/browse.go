@@ -176,6 +176,12 @@ func scanReplay(row pgx.CollectableRow) (r dlq.Replay, err error) {
 	return r, err
 }
 
+// Stats is dlq.Browser's for those who have no desk: it needs nothing but the database, and the rights of
+// postrider_relay or postrider_operator.
+func (s *Store) Stats(ctx context.Context) (dlq.Stats, error) {
+	return (&Desk{store: s, pool: s.pool}).Stats(ctx)
+}
+
 // Stats implements dlq.Browser.
 func (d *Desk) Stats(ctx context.Context) (dlq.Stats, error) {
 	s := dlq.Stats{ByReason: map[string]int64{}, ByErrorCode: map[string]int64{}}
