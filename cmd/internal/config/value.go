@@ -114,6 +114,8 @@ func (k Key) check(text string) error {
 			return errors.New(`it must be a Kafka topic name: 1 to 249 letters, digits, dots, underscores and hyphens, and not "." or ".."`)
 		}
 		return nil
+	case "origin":
+		return checkOrigin(text)
 	case "redact_path":
 		return checkRedaction(dlq.RedactionRules{Paths: []string{text}})
 	case "redact_header":
