@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 )
 
 // ServeStdio serves one client on in and out until in ends or ctx does. The key of Config.Token must work when it
