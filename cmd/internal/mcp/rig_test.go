@@ -22,8 +22,6 @@ import (
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
-
 // rig is a database with dead letters, a broker, and keys: one for each scope.
 type rig struct {
 	t      *testing.T
