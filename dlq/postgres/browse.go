@@ -151,6 +151,7 @@ func (d *Desk) show(ctx context.Context, tx pgx.Tx, id uuid.UUID) (detail dlq.De
 		return detail, err
 	}
 	detail.Entry = one[0]
+	detail.Snapshot = d.redactor.Again(detail.Subject.Type, detail.Snapshot)
 	if rows, err = tx.Query(ctx, letterList, id, dlq.MaxLetters, -1); err != nil {
 		return detail, err
 	}
