@@ -44,7 +44,7 @@ func TestGetInProcess(t *testing.T) {
 		"nobody":            {t.Context(), "/dlq", nil, httpapi.Unauthenticated},
 		"another scope":     {as(access.Purge), "/dlq", nil, httpapi.Forbidden},
 		"nothing there":     {as(access.Read), "/nothing", nil, httpapi.NotFound},
-		"only to be posted": {as(access.Admin), "/dlq/requeue", nil, httpapi.Validation}, // is GET /dlq/{id}
+		"only to be posted": {as(access.Admin), "/dlq/requeue", nil, httpapi.NotAllowed},
 		"changes something": {as(access.Admin), "/dlq/purge/", nil, httpapi.NotFound},
 		"a wrong parameter": {as(access.Read), "/dlq", url.Values{"pages": {"1"}}, httpapi.Validation},
 		"no path":           {as(access.Read), "/%zz", nil, httpapi.Validation},
