@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,7 +27,10 @@ const asProgram = "POSTRIDER_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		os.Exit(cli.Run(context.Background(), os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		code := cli.Run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
+		stop()
+		os.Exit(code)
 	}
 	pgtest.Main(m)
 }
