@@ -30,7 +30,7 @@ func TestHTTPIsGuarded(t *testing.T) {
 		"a key":             {body: listTools, headers: []string{"Authorization", key}, status: http.StatusOK, says: "outbox_sync"},
 		"no key":            {body: listTools, status: http.StatusUnauthorized, says: "an API key is needed"},
 		"a wrong key":       {body: listTools, headers: []string{"Authorization", key[:len(key)-1]}, status: http.StatusUnauthorized, says: "not known"},
-		"a key in the URL":  {body: listTools, headers: []string{"Authorization", "Basic " + r.keys[access.Read]}, status: http.StatusUnauthorized},
+		"a key as Basic":    {body: listTools, headers: []string{"Authorization", "Basic " + r.keys[access.Read]}, status: http.StatusUnauthorized},
 		"a page":            {body: listTools, headers: []string{"Authorization", key, "Origin", "https://evil.example.com"}, status: http.StatusForbidden, says: "mcp.allowed_origins"},
 		"a page, null":      {body: listTools, headers: []string{"Authorization", key, "Origin", "null"}, status: http.StatusForbidden},
 		"a page, asking":    {method: http.MethodOptions, headers: []string{"Origin", "https://evil.example.com"}, status: http.StatusForbidden},
