@@ -151,6 +151,7 @@ func (d *Desk) show(ctx context.Context, tx pgx.Tx, id uuid.UUID) (detail dlq.De
 		return detail, err
 	}
 	detail.Entry = one[0]
+	detail.Snapshot = d.redactor.Again(detail.Subject.Type, detail.Snapshot)
 	if rows, err = tx.Query(ctx, letterList, id, dlq.MaxLetters, -1); err != nil {
 		return detail, err
 	}
@@ -174,6 +175,12 @@ func scanReplay(row pgx.CollectableRow) (r dlq.Replay, err error) {
 	err = row.Scan(&r.ID, &r.Generation, &operation, &r.EventID, &r.OutboxID, &r.InPlace, &r.Target, &r.Edited, &r.Actor, &r.State, &r.CreatedAt, &finished)
 	r.Operation, r.FinishedAt = operation.Bytes, finished.Time
 	return r, err
+}
+
+// Stats is dlq.Browser's for those who have no desk: it needs nothing but the database, and the rights of
+// postrider_relay or postrider_operator.
+func (s *Store) Stats(ctx context.Context) (dlq.Stats, error) {
+	return (&Desk{store: s, pool: s.pool}).Stats(ctx)
 }
 
 // Stats implements dlq.Browser.

@@ -63,8 +63,11 @@ func (s *settings) bind(to *pflag.FlagSet, k config.Key, standard string) {
 
 // shortNames are other names of flags, for those that people type.
 func shortNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-	if name == "http" {
+	switch name {
+	case "http":
 		name = "http-address"
+	case "allow-writes":
+		name = "mcp-allow-writes"
 	}
 	return pflag.NormalizedName(name)
 }

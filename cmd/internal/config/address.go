@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -24,6 +25,15 @@ func checkBroker(text string) error {
 	}
 	if host == "" {
 		return errors.New("each broker must be host:port: the host is missing")
+	}
+	return nil
+}
+
+// checkOrigin accepts what browsers send as Origin: scheme, host and, where it is not the usual one, port.
+func checkOrigin(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Scheme+"://"+u.Host != text || strings.ToLower(text) != text {
+		return errors.New("each origin must be as browsers send it: https://agents.example.com, in small letters, without a path, * or /")
 	}
 	return nil
 }

@@ -30,6 +30,8 @@ type Config struct {
 	Archive Archive `key:"archive"`
 	// HTTP says where health, metrics and the API are served, and within what bounds. Defaults to the defaults of its fields.
 	HTTP HTTP `key:"http"`
+	// MCP says how agents are served. Defaults to the defaults of its fields.
+	MCP MCP `key:"mcp"`
 	// Log says what is logged, and how. Defaults to the defaults of its fields.
 	Log Log `key:"log"`
 	// Topics are the rules for single topics, in the order of the file; TopicSettings applies them.
@@ -207,6 +209,21 @@ type HTTP struct {
 	// IdempotencyTTL is how long the answer to a request with an Idempotency-Key is kept. In hours.
 	// Defaults to 24.
 	IdempotencyTTL time.Duration `key:"idempotency_ttl_hours" default:"24" min:"1" max:"8760" help:"hours that answers to requests with an Idempotency-Key are kept"`
+}
+
+// MCP is the section mcp, of postrider mcp.
+type MCP struct {
+	// Address to listen on with --transport http, host:port; port 0 picks a free one, an empty host is every
+	// interface. Defaults to "127.0.0.1:8090".
+	Address string `key:"address" default:"127.0.0.1:8090" check:"listen" help:"where to serve agents with --transport http"`
+	// AllowWrites lets keys with the scopes for it publish, try again and clean up; without it agents only read.
+	// Defaults to false.
+	AllowWrites bool `key:"allow_writes" default:"false" help:"let agents publish, try again and clean up, with keys that may; also --allow-writes"`
+	// ConfirmTTL is how long a preview may be confirmed. In seconds. Defaults to 120.
+	ConfirmTTL time.Duration `key:"confirm_ttl_seconds" default:"120" min:"5" max:"3600" help:"seconds in which a preview may be confirmed"`
+	// AllowedOrigins are the web pages that may call, such as https://agents.example.com; programs send no Origin
+	// and need none. Defaults to "".
+	AllowedOrigins []string `key:"allowed_origins" default:"" check:"origin" help:"origins of web pages that may call, separated by commas"`
 }
 
 // Log is the section log.

@@ -46,6 +46,7 @@ func TestDefaults(t *testing.T) {
 		Archive: Archive{Enabled: true, RetentionDays: 30, ArchiveBatchSize: 1000, ArchiveInterval: 24 * time.Hour, ArchiveCompleted: true, ArchiveFailed: true, ArchiveDLQResolved: true},
 		HTTP: HTTP{Address: "127.0.0.1:8080", API: true, RequestTimeout: 20 * time.Second, MaxBodyBytes: 1 << 20, RequestsPerSecond: 500, RequestBurst: 1000,
 			FailedLoginsPerMinute: 10, IdempotencyTTL: 24 * time.Hour},
+		MCP: MCP{Address: "127.0.0.1:8090", ConfirmTTL: 2 * time.Minute},
 		Log: Log{Level: "info", Format: "json"},
 	}
 	if c.String() != want.String() {
@@ -104,7 +105,8 @@ func TestEnvironmentNames(t *testing.T) {
 		"DLQ_RESOLVE_ON_DELIVERY": "false", "DLQ_OPERATION_RETENTION_DAYS": "7", "DLQ_PAGE_SIZE_DEFAULT": "10", "DLQ_REDACT_PATHS": "$.card,$..pin", "DLQ_REDACT_HEADERS": "authorization,x-*", "DLQ_PAGE_SIZE_MAX": "50", "DLQ_REQUEUE_LIMIT": "5", "DLQ_PURGE_LIMIT": "6",
 		"COLLECTOR_TOPICS": "a-dlt,b-dlt", "COLLECTOR_PATTERNS": ".*[-.](dlq|dlt|DLT)$,dead.*",
 		"HTTP_API": "false", "HTTP_REQUEST_TIMEOUT_MS": "1000", "HTTP_MAX_BODY_BYTES": "2048", "HTTP_REQUESTS_PER_SECOND": "7", "HTTP_REQUEST_BURST": "8",
-		"HTTP_FAILED_LOGINS_PER_MINUTE": "9", "HTTP_IDEMPOTENCY_TTL_HOURS": "48", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
+		"HTTP_FAILED_LOGINS_PER_MINUTE": "9", "HTTP_IDEMPOTENCY_TTL_HOURS": "48", "MCP_ADDRESS": "[::1]:0", "MCP_ALLOW_WRITES": "true",
+		"MCP_CONFIRM_TTL_SECONDS": "30", "MCP_ALLOWED_ORIGINS": "https://a.example.com,http://localhost:3000", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
 	}
 	for _, k := range Keys() {
 		if _, promised := values[k.Env()]; !promised {

@@ -43,6 +43,8 @@ func TestMistakes(t *testing.T) {
 		"topic":                     {environ: []string{"DLQ_TOPIC=a b"}, want: []string{"dlq.topic", `"a b"`, "letters, digits"}},
 		"listen address":            {environ: []string{"HTTP_ADDRESS=8080"}, want: []string{"http.address", `"8080"`, "host:port"}},
 		"listen port":               {environ: []string{"HTTP_ADDRESS=:99999"}, want: []string{"http.address", "0 to 65535"}},
+		"origin, any":               {environ: []string{"MCP_ALLOWED_ORIGINS=*"}, want: []string{"mcp.allowed_origins", `"*"`, "https://agents.example.com"}},
+		"origin, path":              {environ: []string{"MCP_ALLOWED_ORIGINS=https://a.example.com,https://b.example.com/"}, want: []string{"mcp.allowed_origins", "without a path"}},
 		"retry order":               {environ: []string{"OUTBOX_RETRY_BASE_MS=2000", "OUTBOX_RETRY_MAX_MS=1000"}, want: []string{"outbox.retry_max_ms is 1000", "outbox.retry_base_ms, which is 2000"}},
 		"both prefixes":             {environ: []string{"OUTBOX_WORKERS=2", "A2A_OUTBOX_WORKERS=3"}, want: []string{"outbox.workers", "OUTBOX_WORKERS and A2A_OUTBOX_WORKERS", "different values"}},
 		"unknown variable":          {environ: []string{"OUTBOX_BATCHSIZE=2"}, want: []string{"OUTBOX_BATCHSIZE", "nearest setting is OUTBOX_BATCH_SIZE"}},

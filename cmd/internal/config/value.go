@@ -117,6 +117,8 @@ func (k Key) check(text string) error {
 	case "topic_pattern":
 		_, err := dlq.NewTopicPatterns([]string{text})
 		return err
+	case "origin":
+		return checkOrigin(text)
 	case "redact_path":
 		return checkRedaction(dlq.RedactionRules{Paths: []string{text}})
 	case "redact_header":

@@ -31,6 +31,7 @@ var rooms = []struct {
 }{
 	{"relay/outbox", nil, []string{"github.com/jackc/pgx"}}, // Enqueue takes a pgx.Tx
 	{"relay/history", nil, nil},
+	{"relay/outboxsync", []string{"relay", "relay/kafka", "relay/postgres", "dlq", "dlq/postgres"}, []string{"github.com/jackc/pgx"}},
 	{"relay/task", []string{"relay/outbox"}, nil},
 	{"relay/relaytest", []string{"relay", "relay/outbox", "relay/postgres", "relay/kafka", "relay/history"}, nil},
 	{"relay/postgres/pgproxy", nil, []string{"github.com/jackc/pgx"}},
@@ -56,11 +57,12 @@ var rooms = []struct {
 	{"migrations", nil, []string{"github.com/jackc/pgx"}},
 	{"examples/stage", []string{"migrations/pgtest", "relay/kafka/kafkatest"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 	{"examples", []string{"consumer", "consumer/inbox", "consumer/kafka"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}}, // as other people's programs
+	{"cmd/internal/mcp", []string{"*"}, []string{"github.com/modelcontextprotocol"}},
 	{"cmd", []string{"*"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 }
 
 // guarded are packages that only the rooms named above may import.
-var guarded = []string{"github.com/jackc/pgx", "github.com/twmb/franz-go", "github.com/testcontainers", "github.com/fergusstrange"}
+var guarded = []string{"github.com/jackc/pgx", "github.com/twmb/franz-go", "github.com/testcontainers", "github.com/fergusstrange", "github.com/modelcontextprotocol"}
 
 type pkg struct {
 	ImportPath string

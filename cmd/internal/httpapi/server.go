@@ -27,6 +27,8 @@ type Config struct {
 	Registerer prometheus.Registerer
 	// API answers what is under /v1/ and /api/. Defaults to none.
 	API http.Handler
+	// MCP answers what is under /mcp, for agents. Defaults to none.
+	MCP http.Handler
 	// Timeout is how long an operation of the API may take; the answer has some seconds more to be read.
 	// Defaults to 25s.
 	Timeout time.Duration
@@ -103,6 +105,9 @@ func (s *Server) routes(cfg Config) http.Handler {
 		mux.HandleFunc("GET /api/openapi.yaml", serveOpenAPI)
 		mux.Handle("/v1/", cfg.API)
 		mux.Handle("/api/", cfg.API)
+	}
+	if cfg.MCP != nil {
+		mux.Handle("/mcp", cfg.MCP)
 	}
 	return guarded(mux, cfg.MaxBody)
 }

@@ -1,0 +1,109 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/httpapi"
+)
+
+// In the process the API gives the same answers as over the wire, and asks for the same scopes.
+func TestGetInProcess(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	c, err := config.Load(config.Sources{Flags: map[string]string{"http.requests_per_second": "1", "http.request_burst": "20"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := r.desk.API(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := func(scopes ...access.Scope) context.Context {
+		return access.WithActor(t.Context(), access.Actor{Name: "n", KeyID: "k", RequestID: "r", Scopes: scopes})
+	}
+	got, err := api.Get(as(access.Read), "/dlq", url.Values{"page_size": {"7"}})
+	if want := r.ask("GET", "/dlq?page_size=7", "").is(200).Data; err != nil || string(got) != string(want) || !json.Valid(got) {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+	for name, c := range map[string]struct {
+		ctx   context.Context
+		path  string
+		query url.Values
+		want  httpapi.Code
+	}{
+		"nobody":            {t.Context(), "/dlq", nil, httpapi.Unauthenticated},
+		"another scope":     {as(access.Purge), "/dlq", nil, httpapi.Forbidden},
+		"nothing there":     {as(access.Read), "/nothing", nil, httpapi.NotFound},
+		"only to be posted": {as(access.Admin), "/dlq/requeue", nil, httpapi.NotAllowed},
+		"changes something": {as(access.Admin), "/dlq/purge/", nil, httpapi.NotFound},
+		"a wrong parameter": {as(access.Read), "/dlq", url.Values{"pages": {"1"}}, httpapi.Validation},
+		"no path":           {as(access.Read), "/%zz", nil, httpapi.Validation},
+	} {
+		_, err := api.Get(c.ctx, c.path, c.query)
+		var told *httpapi.Error
+		if !errors.As(err, &told) || told.Code != c.want {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+	var limited *httpapi.Error
+	for range 20 {
+		_, err = api.Get(as(access.Read), "/dlq/stats", nil)
+	}
+	if !errors.As(err, &limited) || limited.Code != httpapi.RateLimited {
+		t.Errorf("20 more: %v", err)
+	}
+	// Over the wire nobody is known without a key, whatever the request's context or headers are.
+	w := httptest.NewRecorder()
+	api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/dlq", nil).WithContext(as(access.Admin)))
+	if w.Code != http.StatusUnauthorized {
+		t.Errorf("an actor without a key: %d", w.Code)
+	}
+}
+
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	c, err := config.Load(config.Sources{Flags: map[string]string{"http.failed_logins_per_minute": "2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := r.desk.API(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guarded := api.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := access.ActorOf(r.Context())
+		_, _ = w.Write([]byte(a.Name + " " + a.RequestID)) // a recorder takes all
+	}))
+	ask := func(token string) *httptest.ResponseRecorder {
+		req := httptest.NewRequest(http.MethodPost, "/mcp", nil)
+		req.Header.Set("X-Request-Id", "mine")
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+		w := httptest.NewRecorder()
+		guarded.ServeHTTP(w, req)
+		return w
+	}
+	if w := ask(r.keys[access.Read]); w.Code != http.StatusOK || w.Body.String() != "key read mine" {
+		t.Errorf("with a key: %d %s", w.Code, w.Body)
+	}
+	if w := ask(""); w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "UNAUTHENTICATED") {
+		t.Errorf("without: %d %s", w.Code, w.Body)
+	}
+	for _, want := range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusTooManyRequests} {
+		if w := ask("nokey"); w.Code != want {
+			t.Errorf("a wrong key: %d, want %d", w.Code, want)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+
+	"github.com/google/uuid"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/httpapi"
+)
+
+type statsInput struct{}
+
+type groupsInput struct {
+	State     string `json:"state,omitempty" jsonschema:"only groups in this state: new, ongoing, regressed, resolved or muted"`
+	Topic     string `json:"topic,omitempty" jsonschema:"only groups of this topic"`
+	ErrorCode string `json:"error_code,omitempty" jsonschema:"only groups with this error code"`
+	Text      string `json:"text,omitempty" jsonschema:"only groups with this text in their title"`
+	PageSize  int    `json:"page_size,omitempty" jsonschema:"how many to list at most"`
+	After     string `json:"after,omitempty" jsonschema:"the next of the page before, to go on"`
+}
+
+type listInput struct {
+	Status    string `json:"resolution_status,omitempty" jsonschema:"only this status: pending, manually_resolved, permanently_failed or cancelled"`
+	Group     string `json:"group,omitempty" jsonschema:"only those of this group: its group_uuid"`
+	Topic     string `json:"topic,omitempty" jsonschema:"only those of this topic"`
+	ErrorCode string `json:"error_code,omitempty" jsonschema:"only those with this error code"`
+	Subject   string `json:"subject_type,omitempty" jsonschema:"only those about an event, a task or a record"`
+	From      string `json:"from,omitempty" jsonschema:"only those opened from this time on: 2026-01-31 or 2026-01-31T08:00:00Z"`
+	To        string `json:"to,omitempty" jsonschema:"only those opened up to this time"`
+	PageSize  int    `json:"page_size,omitempty" jsonschema:"how many to list at most"`
+	After     string `json:"after,omitempty" jsonschema:"the next of the page before, to go on"`
+}
+
+type idInput struct {
+	ID string `json:"id" jsonschema:"a uuid"`
+}
+
+// addReading registers the tools that change nothing. All need the scope read.
+func (s *Server) addReading() {
+	read(s, "dlq_stats", "Dead letters and the outbox in numbers",
+		"Counts investigations by reason, error code and status, and events of the outbox by state; lists what is held and why, and operations under way.",
+		func(ctx context.Context, _ statsInput) (json.RawMessage, error) {
+			letters, err := s.cfg.API.Get(ctx, "/dlq/stats", nil)
+			if err != nil {
+				return nil, err
+			}
+			status, err := s.cfg.API.Get(ctx, "/status", nil)
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(map[string]json.RawMessage{"dlq": letters, "status": status})
+		})
+	read(s, "dlq_groups", "Causes of dead letters",
+		"Lists groups of investigations that have one cause, the last seen first. Begin here; dlq_why explains one.",
+		func(ctx context.Context, in groupsInput) (json.RawMessage, error) { return s.get(ctx, "/groups", in) })
+	read(s, "dlq_list", "List investigations",
+		"Lists investigations, the newest first, without their messages. dlq_show has one whole.",
+		func(ctx context.Context, in listInput) (json.RawMessage, error) { return s.get(ctx, "/dlq", in) })
+	read(s, "dlq_show", "Show one investigation",
+		"Shows an investigation by its dlq_entry_uuid, or the newest of a task by task_uuid: the error, the message as far as redaction lets it be seen, letters, redrives and who did what. Long texts are cut.",
+		func(ctx context.Context, in idInput) (json.RawMessage, error) {
+			return s.getOne(ctx, "/dlq/", in.ID)
+		})
+	read(s, "dlq_why", "Why something is a dead letter",
+		"Explains a group by its group_uuid, or that of an investigation by its dlq_entry_uuid: what its members have in common, since when and where they come from, and which to look at first.",
+		s.why)
+}
+
+// read registers a tool that changes nothing.
+func read[In any](s *Server, name, title, description string, get func(context.Context, In) (json.RawMessage, error)) {
+	no := false
+	sdk.AddTool(s.sdk, &sdk.Tool{
+		Name: name, Title: title, Description: description + " " + fenceRule,
+		Annotations: &sdk.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &no},
+	}, call(s, name, func(ctx context.Context, in In) (*sdk.CallToolResult, any, error) {
+		if err := s.take(ctx, 1); err != nil {
+			return nil, nil, err
+		}
+		data, err := get(ctx, in)
+		if err != nil {
+			return nil, nil, err
+		}
+		result, err := fence("The answer of "+name+" follows.", data)
+		return result, nil, err
+	}))
+}
+
+// take counts calls of the actor's.
+func (s *Server) take(ctx context.Context, cost int) error {
+	if wait := s.cfg.Calls.Take(access.ActorOf(ctx).KeyID, cost); wait > 0 {
+		return refuse(httpapi.RateLimited, "this key calls too often; try again in %d s", int(wait.Seconds())+1)
+	}
+	return nil
+}
+
+// get reads a list; the arguments of the tool have the names of the parameters.
+func (s *Server) get(ctx context.Context, path string, in any) (json.RawMessage, error) {
+	raw, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	var given map[string]any
+	if err := json.Unmarshal(raw, &given); err != nil {
+		return nil, err
+	}
+	query := url.Values{}
+	for name, value := range given {
+		query.Set(name, fmt.Sprint(value))
+	}
+	return s.cfg.API.Get(ctx, path, query)
+}
+
+// getOne reads what has a uuid.
+func (s *Server) getOne(ctx context.Context, path, id string) (json.RawMessage, error) {
+	parsed, err := uuid.Parse(id)
+	if err != nil {
+		return nil, refuse(httpapi.Validation, "id must be a uuid, as the lists show them")
+	}
+	return s.cfg.API.Get(ctx, path+parsed.String(), nil)
+}
+
+// why shows a group, or the one that an investigation belongs to.
+func (s *Server) why(ctx context.Context, in idInput) (json.RawMessage, error) {
+	group, err := s.getOne(ctx, "/groups/", in.ID)
+	if !is(err, httpapi.NotFound) {
+		return group, err
+	}
+	entry, err := s.getOne(ctx, "/dlq/", in.ID)
+	if is(err, httpapi.NotFound) {
+		return nil, refuse(httpapi.NotFound, "there is neither a group nor an investigation with this id")
+	} else if err != nil {
+		return nil, err
+	}
+	var of struct {
+		Group   *string `json:"group_uuid"`
+		Message string  `json:"message"`
+		Code    *string `json:"error_code"`
+	}
+	if err := json.Unmarshal(entry, &of); err != nil {
+		return nil, err
+	}
+	answer := map[string]any{"entry": map[string]any{"dlq_entry_uuid": in.ID, "message": of.Message, "error_code": of.Code}, "group": nil}
+	if of.Group != nil {
+		if group, err = s.getOne(ctx, "/groups/", *of.Group); err != nil {
+			return nil, err
+		}
+		answer["group"] = group
+	}
+	return json.Marshal(answer)
+}

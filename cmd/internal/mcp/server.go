@@ -1,0 +1,176 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/httpapi"
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/relay"
+)
+
+// API is what tools read from, and who tells keys.
+type API interface {
+	// Get runs an operation that changes nothing for the actor of ctx.
+	Get(ctx context.Context, path string, query url.Values) (json.RawMessage, error)
+	// Guard lets only holders of keys through, and puts the actor into the context.
+	Guard(next http.Handler) http.Handler
+}
+
+// Access knows keys and keeps the audit log.
+type Access interface {
+	Authenticate(ctx context.Context, token string) (access.Key, error)
+	// Look writes a row of the audit log.
+	Look(ctx context.Context, action, targetType, targetID string, details any) error
+}
+
+// Actions are the four actions of the outbox, and its numbers for previews.
+type Actions interface {
+	ProcessPending(ctx context.Context, o relay.ActionOptions) (relay.ActionResult, error)
+	ProcessRetries(ctx context.Context, o relay.ActionOptions) (relay.ActionResult, error)
+	Cleanup(ctx context.Context, o relay.CleanupOptions) (relay.CleanupResult, error)
+	DLQStats(ctx context.Context) (dlq.Summary, error)
+	Status(ctx context.Context) (relay.Status, error)
+}
+
+// Config is what a Server is made of.
+type Config struct {
+	// API, Access and Actions do the work. Required.
+	API     API
+	Access  Access
+	Actions Actions
+	// Token is the API key of whoever is at the other end of standard input; it is asked for anew at each call, so
+	// that a revoked key ends at once. Over HTTP each request brings its own. Defaults to none.
+	Token string
+	// AllowWrites lets keys with the scopes for it change something. Defaults to false.
+	AllowWrites bool
+	// ConfirmTTL is how long a preview may be confirmed. Defaults to 2 minutes.
+	ConfirmTTL time.Duration
+	// Timeout bounds each call of a tool. Defaults to 25s.
+	Timeout time.Duration
+	// MaxBody is the largest message of a client, in bytes. Defaults to 1 MiB.
+	MaxBody int64
+	// AllowedOrigins are web pages that may call over HTTP, as browsers send them. Defaults to none.
+	AllowedOrigins []string
+	// Calls limits how often each key may call; a change counts 25 times. Defaults to no limit.
+	Calls *access.Limiter
+	// Version is that of the program, for clients. Defaults to "unknown".
+	Version string
+	// Logger defaults to one that discards.
+	Logger *slog.Logger
+}
+
+// Server serves tools.
+type Server struct {
+	cfg      Config
+	sdk      *sdk.Server
+	previews *previews
+	log      *slog.Logger
+}
+
+const instructions = `Postrider carries events from a PostgreSQL outbox to Kafka; what could not be delivered is a dead letter with an investigation.
+To triage: dlq_stats for the size of it, dlq_groups for causes, dlq_why for one cause, dlq_show for one investigation.
+` + fenceRule + `
+outbox_sync changes something only when it is called a second time with the confirm of its preview. Show the preview to the person you work for before you confirm it.`
+
+// New checks the configuration.
+func New(cfg Config) (*Server, error) {
+	if cfg.API == nil || cfg.Access == nil || cfg.Actions == nil {
+		return nil, errors.New("mcp: API, Access and Actions are required")
+	}
+	if cfg.ConfirmTTL == 0 {
+		cfg.ConfirmTTL = 2 * time.Minute
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 25 * time.Second
+	}
+	if cfg.MaxBody == 0 {
+		cfg.MaxBody = 1 << 20
+	}
+	if cfg.Calls == nil {
+		cfg.Calls = access.NewLimiter(0, 0)
+	}
+	if cfg.Version == "" {
+		cfg.Version = "unknown"
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{cfg: cfg, previews: newPreviews(cfg.ConfirmTTL, time.Now), log: cfg.Logger.With("component", "mcp")}
+	s.sdk = sdk.NewServer(&sdk.Implementation{Name: "postrider", Title: "Postrider", Version: cfg.Version}, &sdk.ServerOptions{
+		Instructions: instructions,
+		// What clients may be told in log messages they are told in answers.
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
+	})
+	s.addReading()
+	s.addSync()
+	return s, nil
+}
+
+// call is what every call of a tool has in common: who calls, within what time, what is logged, and what is told of
+// errors.
+func call[In any](s *Server, tool string, do func(context.Context, In) (*sdk.CallToolResult, any, error)) sdk.ToolHandlerFor[In, any] {
+	return func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+		defer cancel()
+		actor, err := s.actor(ctx)
+		var result *sdk.CallToolResult
+		var out any
+		if err == nil {
+			result, out, err = do(access.WithActor(ctx, actor), in)
+		}
+		s.log.Info("tool call", "tool", tool, "actor", actor.Name, "key_id", actor.KeyID, "request_id", actor.RequestID,
+			"duration_ms", float64(time.Since(began).Microseconds())/1000, "refused", err != nil)
+		if err != nil {
+			return nil, nil, s.tell(err, actor.RequestID)
+		}
+		return result, out, nil
+	}
+}
+
+// actor is whose key came with the request, or is that of standard input.
+func (s *Server) actor(ctx context.Context) (access.Actor, error) {
+	if a := access.ActorOf(ctx); a.Name != "" {
+		return a, nil
+	}
+	id := rand.Text()
+	if s.cfg.Token == "" {
+		return access.Actor{RequestID: id}, refuse(httpapi.Unauthenticated, "an API key is needed")
+	}
+	k, err := s.cfg.Access.Authenticate(ctx, s.cfg.Token)
+	if errors.Is(err, access.ErrUnknownKey) {
+		return access.Actor{RequestID: id}, refuse(httpapi.Unauthenticated, "%s", access.ErrUnknownKey)
+	}
+	return access.Actor{Name: k.Name, KeyID: k.ID, RequestID: id, Scopes: k.Scopes}, err
+}
+
+// tell turns an error into what the client is told, and logs what it is not.
+func (s *Server) tell(err error, id string) error {
+	var told *httpapi.Error
+	switch {
+	case errors.As(err, &told):
+	case errors.Is(err, relay.ErrNoBrokers):
+		told = refuse(httpapi.Unavailable, "%s", relay.ErrNoBrokers)
+	case errors.Is(err, context.DeadlineExceeded):
+		told = refuse(httpapi.Unavailable, "this took longer than %v; ask for less, or try again", s.cfg.Timeout)
+	default:
+		told = httpapi.Describe(err)
+	}
+	if told == nil {
+		told = refuse(httpapi.Internal, "something failed that is not the call's fault; the log has it under request id %s", id)
+	}
+	if told.Code == httpapi.Internal || told.Code == httpapi.Unavailable {
+		s.log.Error("a tool failed", "request_id", id, "err", err)
+	}
+	return errors.New(visible(told.Error()))
+}
