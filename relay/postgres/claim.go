@@ -252,13 +252,5 @@ func (c *claim) Abandon() {
 	c.rollback()
 }
 
-// rollback ends the transaction. A connection on which that fails is in no known state; the pool
-// closes it because its transaction status is not idle.
-func (c *claim) rollback() {
-	ctx, cancel := context.WithTimeout(context.Background(), abandonTimeout)
-	defer cancel()
-	if !c.conn.Conn().IsClosed() && c.conn.Conn().PgConn().TxStatus() != 'I' {
-		_, _ = c.conn.Exec(ctx, "rollback")
-	}
-	c.conn.Release()
-}
+// rollback ends the transaction.
+func (c *claim) rollback() { giveBack(c.conn) }

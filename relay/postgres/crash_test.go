@@ -282,5 +282,5 @@ func TestAttemptsAreTakenBack(t *testing.T) {
 	s.Uncounted, s.TriedThrough = 1, 1
 	f.settle(c, s)
 	attempts(2)
-	f.wantStates("1:parked 2:parked")
+	f.wantStates("1:parked(2) 2:parked")
 }
