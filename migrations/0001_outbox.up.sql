@@ -174,7 +174,7 @@ create unlogged table postrider.outbox_batch (
 comment on table postrider.outbox_batch is
 'Batches in flight: who works on what, committed beside the claim so that others see it. A row whose shards somebody else could lock belongs to a worker that died. Unlogged: after a crash of the database nobody works on anything.';
 comment on column postrider.outbox_batch.batch_id is 'Identity of the batch.';
-comment on column postrider.outbox_batch.worker is 'Stable id of the worker: host, process id, a uuid, worker number.';
+comment on column postrider.outbox_batch.worker is 'Stable id of the worker: host, process id, a uuid, worker number. Empty when it gave the batch back and what workers died over is not settled yet.';
 comment on column postrider.outbox_batch.shards is 'The shards whose locks the batch holds.';
 comment on column postrider.outbox_batch.first_id is 'Smallest id of the batch.';
 comment on column postrider.outbox_batch.last_id is 'Largest id of the batch.';

@@ -131,7 +131,7 @@ select e.id, e.event_id, e.kind, e.topic, e.key, e.shard,
 from postrider.outbox_event e
 left join lateral (
     select b.batch_id, b.worker, b.claimed_at from postrider.outbox_batch b
-    where e.state = 'pending' and e.shard = any (b.shards) and e.id between b.first_id and b.last_id
+    where b.worker <> '' and e.state = 'pending' and e.shard = any (b.shards) and e.id between b.first_id and b.last_id
     order by b.claimed_at desc limit 1) b on true;
 comment on view postrider.v_outbox_event is
 'Outbox events for people: status in the words pending, processing, succeeded, failed (an attempt failed and it waits for the next, or it was given up and its dead letter is on its way), dead_lettered, the finer state beside it, and which worker holds the event since when.';

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -108,8 +109,8 @@ func (r *Relay) act(ctx context.Context, action Action, o ActionOptions, do func
 	_ = a.ping(ctx) // a failure is in the cause
 	if err = context.Cause(ctx); err == nil {
 		err = do(ctx, a, t)
-		for n := 1; err == nil && n > 0 && ctx.Err() == nil; {
-			n, err = a.sendLetters(ctx)
+		if err == nil {
+			err = a.drainLetters(ctx, t)
 		}
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause // and not what came of it
@@ -143,6 +144,26 @@ func (r *Relay) drain(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// barrenLetters is how many claims of letters in a row may deliver none before an action leaves the rest to the
+// next one.
+const barrenLetters = 10
+
+// drainLetters sends letters until none is due. A claim that delivers none is not the end: it has put its topic
+// under a hold, or put its letters off, and those of other topics come next.
+func (r *Relay) drainLetters(ctx context.Context, t *tally) error {
+	for barren := 0; barren < barrenLetters && ctx.Err() == nil; barren++ {
+		before := t.letterClaims.Load()
+		sent, err := r.sendLetters(ctx)
+		if err != nil || t.letterClaims.Load() == before {
+			return err
+		}
+		if sent > 0 {
+			barren = -1
+		}
+	}
+	return nil
+}
+
 // hasty is a publisher that ends its action when no broker answers.
 type hasty struct {
 	Publisher
@@ -160,6 +181,7 @@ func (p hasty) Ping(ctx context.Context) error {
 // tally is a store that counts what is settled, and claims no more than what is left of a limit.
 type tally struct {
 	Store
+	letterClaims atomic.Int64 // that were not empty
 
 	mu      sync.Mutex
 	result  ActionResult
@@ -233,6 +255,7 @@ func (t *tally) ClaimLetters(ctx context.Context, letterTopic func(string) strin
 	if c == nil || err != nil {
 		return nil, err
 	}
+	t.letterClaims.Add(1)
 	return talliedLetters{c, t}, nil
 }
 

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -209,4 +210,46 @@ func TestCleanupWaitsForOthers(t *testing.T) {
 			t.Errorf("a retention of -1ns: %v", err)
 		}
 	})
+}
+
+// TestActionSendsAllLetters: a claim whose topic takes nothing does not keep those of others from going; one that
+// never gets anywhere ends the action.
+func TestActionSendsAllLetters(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		claims    []string // the topics of the letters of each
+		want, all int
+	}{
+		"the first topic takes nothing":     {claims: []string{"bad", "good", "good"}, want: 2, all: 3},
+		"nine in a row":                     {claims: slices.Concat(slices.Repeat([]string{"bad"}, 9), []string{"good"}, slices.Repeat([]string{"bad"}, 9), []string{"good"}), want: 2, all: 20},
+		"more in a row than it goes on for": {claims: slices.Repeat([]string{"bad"}, 50), all: barrenLetters},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := 0
+			store := &fakeStore{letters: func(context.Context, func(string) string, int) (LetterClaim, error) {
+				if n == len(c.claims) {
+					return nil, nil
+				}
+				n++
+				e := keyed(int64(n), "k")
+				e.Topic = c.claims[n-1]
+				return &fakeLetters{events: []outbox.Event{e}}, nil
+			}}
+			pub := &fakePublisher{outcome: func(_ context.Context, m Message) Outcome {
+				if m.Topic == "bad" {
+					return Outcome{Class: Route, Code: "X"}
+				}
+				return Outcome{Class: Delivered}
+			}}
+			r := testRelay(t, func(cfg *Config) {
+				cfg.Store, cfg.Publisher = store, pub
+				cfg.TopicSettings = func(topic string) TopicSettings { return TopicSettings{DLQTopic: topic} }
+			})
+			got, err := r.ProcessPending(t.Context(), ActionOptions{})
+			if err != nil || got.DeadLettered != c.want || n != c.all {
+				t.Errorf("%+v, %v after %d claims; want %d letters of %d claims", got, err, n, c.want, c.all)
+			}
+		})
+	}
 }

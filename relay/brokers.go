@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -37,6 +38,37 @@ func (b *brokers) wait(ctx context.Context) {
 	case <-back:
 	case <-ctx.Done():
 	}
+}
+
+// away reports whether the brokers are known to be lost.
+func (b *brokers) away() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.back != nil
+}
+
+// brokersLost is returned by a cycle that holds no claim and can send nothing. Its loop waits, and not the
+// cycle: an outage lasts longer than a cycle may.
+type brokersLost struct {
+	err error // nil when another worker has found out, and asks
+}
+
+func (l *brokersLost) Error() string {
+	if l.err == nil {
+		return "no broker answers"
+	}
+	return fmt.Sprintf("no broker answers: %v", l.err)
+}
+
+func (l *brokersLost) Unwrap() error { return l.err }
+
+// endure waits until a broker answers or ctx ends.
+func (r *Relay) endure(ctx context.Context, l *brokersLost) {
+	if l.err == nil {
+		r.brokers.wait(ctx)
+		return
+	}
+	r.awaitBrokers(ctx, l.err)
 }
 
 // lost returns an error when nothing of a batch went through and no broker answers.

@@ -3,9 +3,13 @@ package relay
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/postrider/postrider/relay/outbox"
 )
@@ -14,38 +18,75 @@ func infrastructure(context.Context, Message) Outcome {
 	return Outcome{Class: Infrastructure, Code: "X"}
 }
 
-// TestLostBrokersHoldNothing: a relay that reaches no broker gives its claim back before it waits, puts
-// no hold in place, and goes on when a broker answers.
+// TestLostBrokersHoldNothing: a relay that reaches no broker gives its claim back before it waits, puts no hold in
+// place, and goes on when a broker answers. Ten minutes are longer than a cycle may last: nothing is claimed
+// meanwhile, the gauge stays, and the reminders come further and further apart.
 func TestLostBrokersHoldNothing(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := &fakeClaim{batch: Batch{Events: []outbox.Event{keyed(1, "a")}}}
-		pub := &fakePublisher{outcome: infrastructure}
-		start := time.Now()
-		pub.ping = func() error {
-			if time.Since(start) > 20*time.Second {
-				return nil
-			}
-			if time.Since(start) > 0 && c.abandoned != 1 {
-				t.Errorf("the relay waits with its shards locked")
-			}
-			return errors.New("connection refused")
+	const outage = 10 * time.Minute
+	for name, letters := range map[string]bool{"publish": false, "dead_letter": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { testLostBrokers(t, outage, letters) })
+		})
+	}
+}
+
+func testLostBrokers(t *testing.T, outage time.Duration, letters bool) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	c := &fakeClaim{batch: Batch{Events: []outbox.Event{keyed(1, "a")}}}
+	l := &fakeLetters{events: []outbox.Event{keyed(1, "a")}}
+	claims, abandoned := 0, func() int { return c.abandoned + l.abandoned }
+	claim := func() {
+		if claims++; claims > 1 {
+			stop() // the brokers are back
 		}
-		w, _ := cycleOf(t, claimOf(c), pub)
-		if n, err := w.runOnce(t.Context()); n != 0 || err != nil {
-			t.Errorf("runOnce() = %d, %v", n, err)
+	}
+	store := &fakeStore{
+		claim:   func(context.Context, Limits) (Claim, error) { claim(); return c, nil },
+		letters: func(context.Context, func(string) string, int) (LetterClaim, error) { claim(); return l, nil },
+	}
+	pub := &fakePublisher{}
+	log, text := capturedLog()
+	r := testRelay(t, func(cfg *Config) { cfg.Store, cfg.Publisher, cfg.Logger = store, pub, log })
+	start := time.Now()
+	away := func() bool { return time.Since(start) <= outage }
+	pub.outcome = func(ctx context.Context, m Message) Outcome {
+		if away() {
+			return infrastructure(ctx, m)
 		}
-		if c.settled != nil || c.abandoned != 1 {
-			t.Errorf("settled %v, abandoned %d times", c.settled, c.abandoned)
+		return Outcome{Class: Delivered}
+	}
+	pub.ping = func() error {
+		if !away() {
+			return nil
 		}
-		if waited := time.Since(start); waited < 20*time.Second || waited > 25*time.Second {
-			t.Errorf("waited %v for brokers that were away for 20 s", waited)
+		if time.Since(start) > 0 && (abandoned() != 1 || claims != 1 || testutil.ToFloat64(r.metrics.brokersAway) != 1) {
+			t.Errorf("after %v: %d claims, %d given back, the gauge is %v", time.Since(start), claims, abandoned(), testutil.ToFloat64(r.metrics.brokersAway))
 		}
-		pub.outcome = nil
-		if n, err := w.runOnce(t.Context()); n != 1 || err != nil {
-			t.Errorf("then runOnce() = %d, %v", n, err)
+		return errors.New("connection refused")
+	}
+	once := (&worker{relay: r, id: "w/0"}).runOnce
+	if letters {
+		once = r.sendLetters
+	}
+	r.loop(ctx, "test", once, newIdle(2*time.Millisecond, 50*time.Millisecond, 1))
+	if claims != 2 || abandoned() != 1 || (c.settled == nil) == (l.settled == 0) {
+		t.Errorf("%d claims, %d given back, settled %v and %d", claims, abandoned(), c.settled, l.settled)
+	}
+	if took := time.Since(start); took < outage || took > outage+5*time.Second {
+		t.Errorf("it went on after %v", took)
+	}
+	if testutil.ToFloat64(r.metrics.brokersAway) != 0 {
+		t.Error("the gauge stays after the outage")
+	}
+	// 10 s, 20 s, 40 s … after the one before, with 5 minutes at most.
+	for line, want := range map[string]int{"no broker answers: nothing": 1, "still no broker answers": 5, "brokers answer again": 1, "cycle failed": 0} {
+		if n := strings.Count(text(), line); n != want {
+			t.Errorf("%q is in the log %d times, want %d", line, n, want)
 		}
-	})
+	}
 }
 
 // TestOtherWorkersWaitForLostBrokers instead of claiming what they cannot send either.
@@ -53,26 +94,32 @@ func TestOtherWorkersWaitForLostBrokers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		claims := 0
-		pub := &fakePublisher{outcome: infrastructure, ping: func() error { return errTest }}
+		start := time.Now()
+		pub := &fakePublisher{outcome: infrastructure, ping: func() error {
+			if time.Since(start) < time.Minute {
+				return errTest
+			}
+			return nil
+		}}
+		ctx, stop := context.WithCancel(t.Context())
 		store := &fakeStore{claim: func(context.Context, Limits) (Claim, error) {
-			claims++
+			if claims++; claims > 1 {
+				stop()
+				if time.Since(start) < time.Minute {
+					t.Errorf("it claims after %v", time.Since(start))
+				}
+			}
 			return &fakeClaim{batch: Batch{Events: []outbox.Event{keyed(1, "a")}}}, nil
 		}}
-		w, _ := cycleOf(t, store, pub)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_, _ = w.runOnce(ctx)
-		}()
-		synctest.Wait()
-		other := &worker{relay: w.relay, id: "w/1"}
-		_, _ = other.runOnce(ctx)
-		<-done
-		if claims != 2 { // the first, and the other's when ctx ended
-			t.Errorf("%d claims while no broker answered", claims)
+		w, r := cycleOf(t, store, pub)
+		var wg sync.WaitGroup
+		run := func(w *worker) {
+			wg.Go(func() { r.loop(ctx, "publish", w.runOnce, newIdle(2*time.Millisecond, 50*time.Millisecond, 1)) })
+			synctest.Wait()
 		}
+		run(w)
+		run(&worker{relay: r, id: "w/1"})
+		wg.Wait()
 	})
 }
 
@@ -84,26 +131,4 @@ func TestDeadTopicIsNotALostBroker(t *testing.T) {
 	if _, err := w.runOnce(t.Context()); err != nil || c.settled == nil || len(c.settled.Holds) != 1 {
 		t.Errorf("%v; settled %+v", err, c.settled)
 	}
-}
-
-func TestLettersWaitForLostBrokers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		letters := &fakeLetters{events: []outbox.Event{keyed(1, "a")}}
-		asked := 0
-		pub := &fakePublisher{outcome: infrastructure, ping: func() error {
-			if asked++; asked < 5 {
-				return errTest
-			}
-			return nil
-		}}
-		store := &fakeStore{letters: func(context.Context, func(string) string, int) (LetterClaim, error) { return letters, nil }}
-		w, _ := cycleOf(t, store, pub)
-		if n, err := w.relay.sendLetters(t.Context()); n != 0 || err != nil {
-			t.Errorf("sendLetters() = %d, %v", n, err)
-		}
-		if letters.settled != 0 || letters.abandoned != 1 || asked != 5 {
-			t.Errorf("settled %d, abandoned %d times, asked %d times", letters.settled, letters.abandoned, asked)
-		}
-	})
 }

@@ -53,15 +53,15 @@ func TestCarefulCycle(t *testing.T) {
 	}{
 		"one event is tried, counted first; the others wait": {
 			claim:   careful(2, 3, keyed(2, "b"), unkeyed(3), keyed(4, "c"), unkeyed(5)),
-			counted: []int64{2}, sent: []int64{2}, want: lines("delivered [2]", "tried through 2"),
+			counted: []int64{2}, sent: []int64{2}, want: lines("delivered [2]", "tried through 2", "attempt of 2 taken back"),
 		},
 		"the smallest id first, whatever the shard": {
 			claim:   careful(2, 7, keyed(5, "b"), keyed(7, "b"), keyed(3, "c"), keyed(9, "c")),
-			counted: []int64{3}, sent: []int64{3}, want: lines("delivered [3]", "tried through 3"),
+			counted: []int64{3}, sent: []int64{3}, want: lines("delivered [3]", "tried through 3", "attempt of 3 taken back"),
 		},
 		"an event before the suspects goes first, so that none overtakes it": {
 			claim:   careful(2, 3, keyed(1, "a"), keyed(3, "a")),
-			counted: []int64{1}, sent: []int64{1}, want: lines("delivered [1]", "tried through 1"),
+			counted: []int64{1}, sent: []int64{1}, want: lines("delivered [1]", "tried through 1", "attempt of 1 taken back"),
 		},
 		"what has died with its worker as often as it may is given up unsent": {
 			claim:   careful(1, 2, with(keyed(1, "a"), attempted(5)), keyed(2, "a")),
@@ -69,7 +69,7 @@ func TestCarefulCycle(t *testing.T) {
 		},
 		"even an event with one attempt is tried once alone": {
 			claim:   careful(1, 1, with(keyed(1, "a"), func(e *outbox.Event) { e.MaxAttempts = 1 })),
-			counted: []int64{1}, sent: []int64{1}, want: lines("delivered [1]", "tried through 1"),
+			counted: []int64{1}, sent: []int64{1}, want: lines("delivered [1]", "tried through 1", "attempt of 1 taken back"),
 		},
 		"and then given up": {
 			claim:   careful(1, 1, with(keyed(1, "a"), func(e *outbox.Event) { e.MaxAttempts, e.Attempts = 1, 1 })),
@@ -80,10 +80,18 @@ func TestCarefulCycle(t *testing.T) {
 			counted: []int64{1}, sent: []int64{1},
 			want: lines("hold #0 on key t/a: retry X, failed 2, probe in 2s", "parked 1 under #0 (attempt 2: record X)", "parked 2 under #0", "tried through 1"),
 		},
+		"a missing topic is no attempt either": {
+			claim: careful(1, 1, keyed(1, "a")), outcome: failing(Route, 1), counted: []int64{1}, sent: []int64{1},
+			want: lines("hold #0 on topic t: route X, failed 1, probe in 1s", "parked 1 under #0", "tried through 1", "attempt of 1 taken back"),
+		},
+		"nor is one that was not sent": {
+			claim: careful(1, 1, keyed(1, "a")), outcome: failing(Withheld, 1), counted: []int64{1}, sent: []int64{1},
+			want: lines("tried through 1", "attempt of 1 taken back"),
+		},
 		"an outage stops the topic": {
 			claim: careful(1, 3, keyed(1, "a"), keyed(2, "b")), outcome: failing(Infrastructure, 1),
 			counted: []int64{1}, sent: []int64{1},
-			want: lines("hold #0 on topic t: infrastructure X, failed 1, probe in 250ms", "parked 1 under #0", "parked 2 under #0", "tried through 1"),
+			want: lines("hold #0 on topic t: infrastructure X, failed 1, probe in 250ms", "parked 1 under #0", "parked 2 under #0", "tried through 1", "attempt of 1 taken back"),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +153,7 @@ func TestCarefulCycleEndsInTime(t *testing.T) {
 		if _, err := w.runOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		want := lines("hold #0 on topic t: infrastructure X, failed 1, probe in 250ms", "parked 1 under #0", "parked 2 under #0", "parked 3 under #0", "tried through 1")
+		want := lines("hold #0 on topic t: infrastructure X, failed 1, probe in 250ms", "parked 1 under #0", "parked 2 under #0", "parked 3 under #0", "tried through 1", "attempt of 1 taken back")
 		if got := describe(c.settled); got != want || len(pub.sent) != 1 {
 			t.Errorf("sent %d; settlement:\n%s\nwant:\n%s", len(pub.sent), got, want)
 		}

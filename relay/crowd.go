@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// crowdMin is the fewest events of a shard that are looked at for a crowd.
-	crowdMin = 16
+	// crowdMin is the fewest events of a shard that tell anything about a crowd. One worker with a batch of 1000
+	// has 15 of each of 64 shards.
+	crowdMin = 4
 	// crowdPause is how long a shard is left alone after a look.
 	crowdPause = time.Second
 )
@@ -32,11 +33,18 @@ func (c *crowds) due(shard int16) bool {
 	return true
 }
 
+// again has a shard looked at with its next batch: the last look parked something, so there may be more.
+func (c *crowds) again(shard int16) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looked[shard] = time.Time{}
+}
+
 // lookForCrowds finds shards of which the batch has a full share or more, three quarters of it of one key:
 // there may be others behind.
 func (p *plan) lookForCrowds() {
 	b := p.batch
-	if b.PerShard < p.crowdMin {
+	if b.PerShard < crowdMin {
 		return
 	}
 	var count [outbox.Shards]int
@@ -86,8 +94,7 @@ func (p *plan) lookForCrowd(events []*outbox.Event) {
 	if n*4 < len(events)*3 || !most.HasKey() {
 		return
 	}
-	known := p.batch.Holds.key(most.Topic, most.Key)
-	if known == nil && !p.crowd(most.Shard) {
+	if !p.crowd(most.Shard) {
 		return
 	}
 	p.out.Crowds = append(p.out.Crowds, Crowd{Shard: most.Shard, Topic: most.Topic, Key: most.Key, After: events[len(events)-1].ID})

@@ -42,9 +42,10 @@ func TestPlanFindsCrowds(t *testing.T) {
 		"without a key":                {keys: "--------", perShard: 8},
 		"the shard has no more":        {keys: "hhhhhhh", perShard: 8},
 		"too few to tell":              {keys: "hhh", perShard: 3},
+		"the share of one worker":      {keys: "hhhhhhhhhhhhhhh", perShard: 1000 / outbox.Shards, want: found + "15"},
 		"the last event was over":      {keys: "hhhhhhhhh", perShard: 8, want: found + "9"},
 		"that is known, and looked at": {keys: "hhhhhhhh", perShard: 8, change: func(_ *Batch, r *rules) { r.crowd = func(int16) bool { return false } }},
-		"a known crowd is always looked at": {keys: "hhhhhhhh", perShard: 8, want: found + "8", change: func(b *Batch, r *rules) {
+		"a known crowd is looked at no more often": {keys: "hhhhhhhh", perShard: 8, change: func(b *Batch, r *rules) {
 			r.crowd = func(int16) bool { return false }
 			b.Holds.Add(onKey(7, "h", Hold{Cause: CauseCrowded, Draining: true, Through: through(8)}))
 		}},
@@ -103,6 +104,9 @@ func TestShardsAreLookedAtNowAndThen(t *testing.T) {
 		if !c.due(3) || c.due(3) {
 			t.Error("a shard is looked at once")
 		}
+		if c.again(3); !c.due(3) || c.due(3) {
+			t.Error("a shard whose last look parked something is looked at once more, at once")
+		}
 		if !c.due(4) {
 			t.Error("another shard is not due")
 		}
@@ -113,6 +117,22 @@ func TestShardsAreLookedAtNowAndThen(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		if !c.due(3) {
 			t.Error("the pause is over")
+		}
+	})
+}
+
+// TestLookAgainAfterACrowd: a look that parked something is followed by another with the next batch, one that
+// parked nothing by none, whatever hold the key has.
+func TestLookAgainAfterACrowd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeClaim{batch: Batch{Events: inKeys("hhhhhhhh"), PerShard: 8}}
+		w, _ := cycleOf(t, claimOf(c), &fakePublisher{})
+		for n, looks := range []int{1, 1, 1, 0, 0} {
+			c.parks = int64(2 - n) // as many as wait
+			if _, err := w.runOnce(t.Context()); err != nil || len(c.settled.Crowds) != looks {
+				t.Errorf("batch %d: %v, %d looks, want %d", n, err, len(c.settled.Crowds), looks)
+			}
 		}
 	})
 }

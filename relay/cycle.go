@@ -21,13 +21,16 @@ type worker struct {
 	id    string
 }
 
-// runOnce claims one batch, publishes and settles it. It returns the number of events claimed.
+// runOnce claims one batch, publishes and settles it. It returns how many events it
+// moved on; those that stay where they are give no reason to look again at once.
 func (w *worker) runOnce(ctx context.Context) (int, error) {
 	r := w.relay
-	r.brokers.wait(ctx)
+	if r.brokers.away() {
+		return 0, &brokersLost{}
+	}
 	claim, err := r.cfg.Store.Claim(ctx, Limits{
 		Worker: w.id, First: rand.IntN(outbox.Shards), Events: r.cfg.BatchSize, Bytes: batchBytes,
-		CommitOrder: r.cfg.CommitOrder,
+		CommitOrder: r.cfg.CommitOrder || r.ordered.Load(),
 		// A share, so that the other workers find free shards too.
 		Shards: max(1, outbox.Shards/r.cfg.Workers),
 	})
@@ -43,7 +46,10 @@ func (w *worker) runOnce(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	r.metrics.batch.Observe(float64(len(batch.Events)))
-	r.inWork.await(ctx, batch)
+	if err := r.inWork.await(ctx, batch); err != nil {
+		claim.Abandon()
+		return 0, fmt.Errorf("wait for the worker that lost these shards: %w", err)
+	}
 	defer r.inWork.begin(batch)()
 
 	// From here on the batch is finished even when the relay is told to stop: what was handed to the
@@ -74,8 +80,7 @@ func (w *worker) runOnce(ctx context.Context) (int, error) {
 	}
 	if err := r.lost(work, outcomes); err != nil {
 		claim.Abandon()
-		r.awaitBrokers(ctx, err)
-		return 0, nil
+		return 0, &brokersLost{err}
 	}
 	for i := range outcomes {
 		p.settle(i, &outcomes[i])
@@ -90,9 +95,14 @@ func (w *worker) runOnce(ctx context.Context) (int, error) {
 	}
 	r.metrics.unsent(p.out.Exhausted[:unsent])
 	r.metrics.settled(actionPublish, len(batch.Events))
+	for i := range p.out.Crowds {
+		if c := &p.out.Crowds[i]; c.Parked > 0 {
+			r.crowds.again(c.Shard)
+		}
+	}
 	r.follow(&p.out)
 	w.log(p)
-	return len(batch.Events), nil
+	return p.moved(), nil
 }
 
 func (w *worker) publish(ctx context.Context, claim Claim, p *plan) ([]Outcome, error) {
@@ -136,6 +146,11 @@ func (w *worker) publishCarefully(ctx context.Context, claim Claim, p *plan, i i
 		return outcomes, nil
 	}
 	outcomes[i] = w.relay.cfg.Publisher.Publish(bounded, p.messages[i:i+1])[0]
+	if c := outcomes[i].Class; c != Record && c != Permanent {
+		// It was counted in case it killed. It did not, and did not fail by its own fault either: kept, the
+		// counts of an outage would add up to a death sentence.
+		p.out.Uncounted = e.ID
+	}
 	return outcomes, nil
 }
 

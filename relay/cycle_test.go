@@ -188,3 +188,65 @@ func TestCycleTellsWhatItGaveUp(t *testing.T) {
 		}
 	}
 }
+
+// TestCycleWaitsForWhoLostTheShards: a worker of this process still sends what this one has claimed, because it lost
+// its locks. Told to stop, this one gives the batch back instead of sending it, too.
+func TestCycleWaitsForWhoLostTheShards(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		c := &fakeClaim{batch: Batch{Events: []outbox.Event{keyed(1, "a")}}}
+		pub := &fakePublisher{}
+		w, r := cycleOf(t, claimOf(c), pub)
+		end := r.inWork.begin(&c.batch)
+		time.AfterFunc(time.Second, stop)
+		if n, err := w.runOnce(ctx); n != 0 || !errors.Is(err, context.Canceled) {
+			t.Errorf("runOnce() = %d, %v", n, err)
+		}
+		if len(pub.sent) != 0 || c.abandoned != 1 || c.settled != nil {
+			t.Errorf("sent %v, given back %d times, settled %v", pub.sent, c.abandoned, c.settled)
+		}
+		end()
+		if n, err := w.runOnce(t.Context()); n != 1 || err != nil || c.settled == nil {
+			t.Errorf("then runOnce() = %d, %v", n, err)
+		}
+	})
+}
+
+// TestCycleSaysWhatItMoved: events that stay where they are, here because a transaction is open, are no reason to
+// look again at once.
+func TestCycleSaysWhatItMoved(t *testing.T) {
+	t.Parallel()
+	c := &fakeClaim{batch: Batch{Events: []outbox.Event{keyed(1, "a"), keyed(2, "b"), keyed(3, "c")}, Final: 1}}
+	r := testRelay(t, func(cfg *Config) {
+		cfg.Store, cfg.TopicSettings = claimOf(c), ForAll(TopicSettings{CommitOrder: true})
+	})
+	if n, err := (&worker{relay: r, id: "w/0"}).runOnce(t.Context()); n != 1 || err != nil || describe(c.settled) != "delivered [1]" {
+		t.Errorf("runOnce() = %d, %v; %s", n, err, describe(c.settled))
+	}
+}
+
+// TestCommitOrderNeedsNoConfig: a relay that was not told that a topic is in commit order asks what is final as soon
+// as it meets that topic. Otherwise its events would stand still, and nobody would be told.
+func TestCommitOrderNeedsNoConfig(t *testing.T) {
+	t.Parallel()
+	var asked []bool
+	c := &fakeClaim{batch: Batch{Events: []outbox.Event{keyed(1, "a")}}}
+	store := &fakeStore{claim: func(_ context.Context, l Limits) (Claim, error) {
+		asked = append(asked, l.CommitOrder)
+		c.batch.Final = map[bool]int64{true: 1}[l.CommitOrder]
+		return c, nil
+	}}
+	r := testRelay(t, func(cfg *Config) {
+		cfg.Store, cfg.TopicSettings = store, ForAll(TopicSettings{CommitOrder: true})
+	})
+	w := &worker{relay: r, id: "w/0"}
+	for n := range 2 {
+		if got, err := w.runOnce(t.Context()); got != n || err != nil {
+			t.Errorf("cycle %d: runOnce() = %d, %v", n, got, err)
+		}
+	}
+	if !slices.Equal(asked, []bool{false, true}) || c.settled == nil {
+		t.Errorf("asked what is final: %v, settled %v", asked, c.settled)
+	}
+}

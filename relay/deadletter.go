@@ -18,7 +18,9 @@ const letterPause = time.Minute
 // sendLetters is the second step of dead-lettering: it publishes exhausted events to their dead-letter
 // topics and settles them. When a topic cannot take them they stay exhausted, and a hold says why.
 func (r *Relay) sendLetters(ctx context.Context) (int, error) {
-	r.brokers.wait(ctx)
+	if r.brokers.away() {
+		return 0, &brokersLost{}
+	}
 	letterTopic := func(topic string) string { return r.settings(topic).DLQTopic }
 	claim, err := r.cfg.Store.ClaimLetters(ctx, letterTopic, letterBatch)
 	if err != nil {
@@ -38,8 +40,7 @@ func (r *Relay) sendLetters(ctx context.Context) (int, error) {
 		outcomes := r.cfg.Publisher.Publish(bounded, ms)
 		if err := r.lost(work, outcomes); err != nil && len(ls.sent) == 0 {
 			claim.Abandon()
-			r.awaitBrokers(ctx, err)
-			return 0, nil
+			return 0, &brokersLost{err}
 		}
 		ls.settle(ms, outcomes)
 		ms = ls.messages(r.cfg.Publisher.Check)

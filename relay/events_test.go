@@ -48,7 +48,7 @@ func everythingFits(*Message, int) *Outcome { return nil }
 func rulesOf(s TopicSettings) rules {
 	s = s.withDefaults()
 	return rules{settings: func(string) *TopicSettings { return &s }, check: everythingFits, partition: partitionOf,
-		random: func() float64 { return 0 }, crowd: func(int16) bool { return true }, crowdMin: 4}
+		random: func() float64 { return 0 }, crowd: func(int16) bool { return true }}
 }
 
 func retrying(policy outbox.RetryPolicy) rules { return rulesOf(TopicSettings{Retry: policy}) }
@@ -117,6 +117,9 @@ func describe(s *Settlement) string {
 	}
 	if s.TriedThrough > 0 {
 		add("tried through %d", s.TriedThrough)
+	}
+	if s.Uncounted > 0 {
+		add("attempt of %d taken back", s.Uncounted)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -76,6 +76,7 @@ type fakeClaim struct {
 	attempts                     map[int64]int // of events, as counted so far
 	marked, abandoned            int
 	counted                      []int64
+	parks                        int64 // what each look for a crowd parks
 	settled                      *Settlement
 	settleCtx, markCtx, countCtx context.Context
 }
@@ -100,6 +101,9 @@ func (c *fakeClaim) CountAttempt(ctx context.Context, id int64) (int, error) {
 
 func (c *fakeClaim) Settle(ctx context.Context, s *Settlement) error {
 	c.settled, c.settleCtx = s, ctx
+	for i := range s.Crowds {
+		s.Crowds[i].Parked = c.parks
+	}
 	return c.settleErr
 }
 

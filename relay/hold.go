@@ -211,6 +211,8 @@ type Crowd struct {
 	Key   []byte
 	// After is the last id of the batch in this shard.
 	After int64
+	// Parked is how many events were parked; Claim.Settle says it.
+	Parked int64
 }
 
 // Settlement is everything a cycle decided about its batch.
@@ -232,6 +234,9 @@ type Settlement struct {
 	// TriedThrough is set when one event was tried alone: of the ids that were in flight when workers
 	// died, those up to this one are done, and the batch's marker stays for the rest.
 	TriedThrough int64
+	// Uncounted is the id of the event that was tried alone, when the attempt that Claim.CountAttempt counted
+	// is to be taken back; otherwise 0.
+	Uncounted int64
 }
 
 // Failure is a failed attempt of an event.

@@ -36,8 +36,9 @@ func (s *inWork) begin(b *Batch) (end func()) {
 }
 
 // await waits until no other worker of this process works on a shard of the batch. As long as its lock is
-// held nobody does; so this waits for one that lost its lock.
-func (s *inWork) await(ctx context.Context, b *Batch) {
+// held nobody does; so this waits for one that lost its lock. After an error, which is that of ctx, somebody may
+// still be sending the batch.
+func (s *inWork) await(ctx context.Context, b *Batch) error {
 	var last chan struct{}
 	s.mu.Lock()
 	var waits []chan struct{}
@@ -51,7 +52,8 @@ func (s *inWork) await(ctx context.Context, b *Batch) {
 		select {
 		case <-c:
 		case <-ctx.Done():
-			return
+			return ctx.Err()
 		}
 	}
+	return nil
 }

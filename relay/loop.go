@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -21,9 +22,13 @@ func (r *Relay) loop(ctx context.Context, name string, runOnce func(context.Cont
 		bounded, cancel := context.WithTimeout(ctx, cycleTimeout)
 		n, err := runOnce(bounded)
 		cancel()
+		var lost *brokersLost
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return
+		case errors.As(err, &lost):
+			r.endure(ctx, lost)
+			idle.wait(ctx)
 		case err != nil:
 			r.metrics.failed(name, err)
 			pause := failing.NextBackOff()

@@ -17,10 +17,9 @@ type rules struct {
 	// partition says on which of n partitions a key is.
 	partition func(key []byte, n int32) int32
 	storms    *storms
-	// crowd says whether a shard may be looked at for a crowd now, of which at least crowdMin events were read.
-	crowd    func(shard int16) bool
-	crowdMin int
-	random   func() float64
+	// crowd says whether a shard may be looked at for a crowd now.
+	crowd  func(shard int16) bool
+	random func() float64
 }
 
 // plan turns one batch into messages to send and, with their outcomes, into a settlement. It decides
@@ -177,10 +176,14 @@ func (p *plan) park(e *outbox.Event, at place, f *Failure) {
 	}
 }
 
-// hold adds a hold change once per subject and returns its index.
+// hold adds a hold change once per subject and returns its index. A fault takes the place of a wait for commit
+// order, which nobody would see otherwise: it has a cause, and probes.
 func (p *plan) hold(c HoldChange) int {
 	s := subject{c.Scope, c.Topic, string(c.Key), c.Partition, c.Partitions}
 	if i, ok := p.renewed[s]; ok {
+		if p.out.Holds[i].Cause == CauseCommitOrder && c.Cause != CauseCommitOrder {
+			p.out.Holds[i] = c
+		}
 		return i
 	}
 	p.out.Holds = append(p.out.Holds, c)
@@ -219,4 +222,9 @@ func (p *plan) renewedID(id int64) bool {
 // done counts the events that this plan does anything with; the others stay where they are.
 func (p *plan) done() int {
 	return len(p.messages) + len(p.out.Exhausted) + len(p.out.Scheduled) + len(p.out.Parked)
+}
+
+// moved counts the events that the settlement moves on.
+func (p *plan) moved() int {
+	return len(p.out.Delivered) + len(p.out.Exhausted) + len(p.out.Scheduled) + len(p.out.Parked)
 }

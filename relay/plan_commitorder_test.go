@@ -44,6 +44,8 @@ func TestPlanOfCommitOrder(t *testing.T) {
 			sent: []int64{1}, outcomes: outcomes(Delivered), want: "delivered [1]"},
 		"an old one: out of the way of the others": {rules: r, batch: batch(1, old, Holds{}, keyed(1, "k"), keyed(2, "k"), unkeyed(3)),
 			sent: []int64{1}, outcomes: outcomes(Delivered), want: lines("delivered [1]", begin, "parked 2 under #0", "parked 3 under #0")},
+		"a fault takes the place of the wait": {rules: r, batch: batch(1, old, Holds{}, keyed(2, "l"), keyed(1, "k")),
+			sent: []int64{1}, outcomes: outcomes(Route), want: lines("hold #0 on topic t: route route, failed 1, probe in 1s", "parked 2 under #0", "parked 1 under #0")},
 		"nothing becomes final by itself: the hold says why": {rules: r, batch: still,
 			want: lines("hold #0 on topic t: commit_order SEQUENCE_CACHE, failed 0, draining", "parked 1 under #0")},
 		"another topic does not ask": {rules: mixed, batch: batch(0, old, Holds{}, keyed(1, "k"), with(keyed(2, "k"), u)),

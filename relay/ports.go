@@ -74,9 +74,10 @@ type Claim interface {
 	// even if it kills this process. It returns the new number.
 	CountAttempt(ctx context.Context, id int64) (int, error)
 	// Settle writes the outcome and commits. After an error the outcome is unknown: what the database
-	// says at the next claim is the truth.
+	// says at the next claim is the truth. It writes Crowd.Parked.
 	Settle(ctx context.Context, s *Settlement) error
-	// Abandon gives the shards back with nothing changed.
+	// Abandon gives the shards back with nothing changed: what CountAttempt counted is taken back, and what is
+	// known of workers that died over these events stays known.
 	Abandon()
 }
 
@@ -154,7 +155,7 @@ const (
 	// Delivered: the broker acknowledged it.
 	Delivered Class = "delivered"
 	// Infrastructure: broker, leader, replicas or network away, or the outcome not known in time. Holds
-	// the topic and spends no attempt.
+	// the partition, or the topic where the partition is not known, and spends no attempt.
 	Infrastructure Class = "infrastructure"
 	// Route: the topic is missing, recreated or refused. Holds the topic and spends no attempt.
 	Route Class = "route"

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,22 +25,24 @@ type Config struct {
 	// Worker names this relay to operators. New appends a random part, so that a relay that was
 	// restarted under the same name is not taken for the one that died. Defaults to host:pid.
 	Worker string
-	// Workers is how many batches are in work at once. Defaults to 4.
+	// Workers is how many batches are in work at once at most. Defaults to 4.
 	Workers int
 	// BatchSize is the most events in one batch. Defaults to 1000.
 	BatchSize int
 	// TopicSettings returns the rules for a topic; it is called once for each topic that is met. Defaults
 	// to the zero TopicSettings for all, which stands for their defaults.
 	TopicSettings func(topic string) TopicSettings
-	// CommitOrder says that the settings of some topic may ask for it. Defaults to false.
+	// CommitOrder says that the settings of some topic may ask for it, so that the relay knows from its first
+	// batch what is final. Without it the relay begins to ask with the first event that it meets of such a
+	// topic. Defaults to false.
 	CommitOrder bool
 	// PublishTimeout bounds the wait for acknowledgements of one batch; what is not known by then
-	// holds its topic. It must stay below the database's idle_in_transaction_session_timeout.
+	// holds its partition, or its topic where the partition is not known. It must stay below the database's idle_in_transaction_session_timeout.
 	// Defaults to 10s.
 	PublishTimeout time.Duration
 	// IdlePollMin and IdlePollMax bound the pause between polls when there is nothing to do. The claims of a
-	// relay that finds a few events each time begin IdlePollMin apart: with less of it events go sooner and cost
-	// more, here and in the database. Default to 2ms and 50ms.
+	// relay that finds a few events each time begin IdlePollMin apart, and up to ten times that where many events
+	// come: with less of it events go sooner and cost more, here and in the database. Default to 2ms and 50ms.
 	IdlePollMin, IdlePollMax time.Duration
 	// Retention says how long rows stay that nobody waits for. Defaults to the defaults of its fields.
 	Retention Retention
@@ -124,7 +127,9 @@ type Relay struct {
 	brokers brokers
 	rules   rules
 	inWork  inWork
-	topics  sync.Map // *TopicSettings by topic
+	crowds  crowds
+	topics  sync.Map    // *TopicSettings by topic
+	ordered atomic.Bool // a topic was met that is in commit order
 	// reminder is the returning loop's.
 	reminder reminder
 	// The two background loops have little to do and pause longer.
@@ -143,7 +148,7 @@ func New(cfg Config) (*Relay, error) {
 		idle:    newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2).withBell(cfg.Doorbell, cfg.IdlePollRung),
 		letters: newIdle(20*time.Millisecond, lettersPause, 0), returning: newReturning()}
 	r.rules = rules{settings: r.settings, check: cfg.Publisher.Check, partition: cfg.Publisher.Partition, storms: newStorms(),
-		crowd: new(crowds).due, crowdMin: crowdMin}
+		crowd: r.crowds.due}
 	return r, nil
 }
 
@@ -159,6 +164,9 @@ func (r *Relay) settings(topic string) *TopicSettings {
 		s = TopicSettings{}
 	}
 	s = s.withDefaults()
+	if s.CommitOrder {
+		r.ordered.Store(true)
+	}
 	kept, _ := r.topics.LoadOrStore(topic, &s)
 	return kept.(*TopicSettings)
 }

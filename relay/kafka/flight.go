@@ -19,6 +19,9 @@ type flight struct {
 	partition, partitions int32
 }
 
+// pruneEvery is how often what was remembered for too long is looked for.
+const pruneEvery = time.Minute
+
 // rememberFor is how long a final outcome is kept for an event that nobody claims again here. Losing
 // one costs a duplicate after a fault.
 const rememberFor = 10 * time.Minute
@@ -128,20 +131,30 @@ func (p *Publisher) flightOf(id relay.MessageID) *flight {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.prune()
 	return p.pending[id]
 }
 
 func (p *Publisher) remember(id relay.MessageID, f *flight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.pending) >= 1000 && len(p.pending)%1000 == 0 {
-		for known, old := range p.pending {
-			if final(old) && time.Since(old.at) > rememberFor {
-				delete(p.pending, known)
-			}
+	p.prune()
+	p.pending[id] = f
+	p.flights.Store(int64(len(p.pending)))
+}
+
+// prune forgets what has been remembered for too long, now and then. p.mu is held.
+func (p *Publisher) prune() {
+	now := time.Now()
+	if now.Sub(p.pruned) < pruneEvery {
+		return
+	}
+	p.pruned = now
+	for id, f := range p.pending {
+		if final(f) && now.Sub(f.at) > rememberFor {
+			delete(p.pending, id)
 		}
 	}
-	p.pending[id] = f
 	p.flights.Store(int64(len(p.pending)))
 }
 

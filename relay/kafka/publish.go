@@ -159,6 +159,8 @@ func (p *Publisher) produce(ctx context.Context, c *kgo.Client, ms []relay.Messa
 			}
 		}
 		c.Produce(r.Context, r, func(_ *kgo.Record, err error) {
+			// One record without an answer keeps them all in memory, and the client is done with this one.
+			r.Key, r.Value, r.Headers = nil, nil, nil
 			if err != nil {
 				p.note(c, err)
 			}

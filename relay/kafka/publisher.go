@@ -72,6 +72,7 @@ type Publisher struct {
 	generation int                 // clients of other generations are not used again
 	closed     bool
 	pending    map[relay.MessageID]*flight
+	pruned     time.Time    // when those kept for too long were last looked for
 	flights    atomic.Int64 // len(pending), read without the lock
 	stuck      stuck
 

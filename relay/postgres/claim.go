@@ -28,9 +28,11 @@ type claim struct {
 	id     uuid.UUID
 	dead   []uuid.UUID // markers of workers that died over these shards
 	marked bool
-	dense  denseClaim
-	ofKeys bool  // holds of keys are asked for by the keys that were found
-	final  int64 // no event up to this id can be committed any more; known before the claim's snapshot
+	// counted is the event whose attempt was counted and may be taken back; 0 is none.
+	counted int64
+	dense   denseClaim
+	ofKeys  bool  // holds of keys are asked for by the keys that were found
+	final   int64 // no event up to this id can be committed any more; known before the claim's snapshot
 }
 
 // Claim implements relay.Store. Locking and reading are two statements in one round trip: the second
@@ -219,8 +221,11 @@ func (c *claim) Mark(ctx context.Context) (err error) {
 // the shard, not the row.
 func (c *claim) CountAttempt(ctx context.Context, id int64) (n int, err error) {
 	defer c.store.judge(&err, true)
-	err = c.store.pool.QueryRow(ctx, countAttempt, id).Scan(&n)
-	return n, err
+	if err = c.store.pool.QueryRow(ctx, countAttempt, id).Scan(&n); err != nil {
+		return n, err
+	}
+	c.counted = id
+	return n, nil
 }
 
 // Abandon implements relay.Claim.
@@ -228,19 +233,24 @@ func (c *claim) Abandon() {
 	if c.marked {
 		ctx, cancel := context.WithTimeout(context.Background(), abandonTimeout)
 		defer cancel()
+		end := unmarkBatch
+		if c.batch.Crashes > 0 {
+			end = freeBatch // nothing is settled: the deaths still count
+		}
 		// Best effort: a marker that stays is recognised as this process's own.
-		_, _ = c.store.pool.Exec(ctx, unmarkBatch, c.id)
+		_, _ = c.store.pool.Exec(ctx, end, c.id)
+	}
+	if c.counted > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), abandonTimeout)
+		defer cancel()
+		// By the claim itself, while nobody else can count. When it fails one is too many, as after a death here.
+		b := &pgx.Batch{}
+		b.Queue(uncountAttempt, c.counted)
+		b.Queue("commit")
+		_ = c.conn.SendBatch(ctx, b).Close()
 	}
 	c.rollback()
 }
 
-// rollback ends the transaction. A connection on which that fails is in no known state; the pool
-// closes it because its transaction status is not idle.
-func (c *claim) rollback() {
-	ctx, cancel := context.WithTimeout(context.Background(), abandonTimeout)
-	defer cancel()
-	if !c.conn.Conn().IsClosed() && c.conn.Conn().PgConn().TxStatus() != 'I' {
-		_, _ = c.conn.Exec(ctx, "rollback")
-	}
-	c.conn.Release()
-}
+// rollback ends the transaction.
+func (c *claim) rollback() { giveBack(c.conn) }

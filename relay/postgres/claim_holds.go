@@ -41,7 +41,8 @@ func (c *claim) queueHolds(b *pgx.Batch) {
 	}
 }
 
-// scanHolds reads holds, with a row for each shard of each.
+// scanHolds reads holds, with a row for each shard of each. n is the number of rows about keys: those of topics and
+// partitions are read in any case.
 func (c *claim) scanHolds(rows pgx.Rows) (n int, err error) {
 	defer rows.Close()
 	found := map[int64]*relay.Hold{}
@@ -54,7 +55,9 @@ func (c *claim) scanHolds(rows pgx.Rows) (n int, err error) {
 			&h.Probes, &h.Draining, &shard, &through); err != nil {
 			return n, err
 		}
-		n++
+		if h.Scope == relay.ScopeKey {
+			n++
+		}
 		h.Age = time.Duration(age) * time.Microsecond
 		known := found[h.ID]
 		if known == nil {
@@ -90,6 +93,9 @@ func (c *claim) holdsOfKeys(ctx context.Context, events []outbox.Event) error {
 			seen[s] = true
 			topics, keys = append(topics, e.Topic), append(keys, e.Key)
 		}
+	}
+	if len(keys) == 0 {
+		return nil
 	}
 	rows, err := c.conn.Query(ctx, claimKeyHolds, topics, keys)
 	if err != nil {

@@ -226,3 +226,61 @@ func TestProcessOf(t *testing.T) {
 		}
 	}
 }
+
+// TestAbandonKeepsWhatIsKnownOfDeaths: a batch that is given back, because no broker answers, is as suspect as before,
+// to this process and to others, and giving it back is no death. Nobody is said to work on it meanwhile.
+func TestAbandonKeepsWhatIsKnownOfDeaths(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.insert("a", "b", "c")
+	for _, worker := range []string{"host:1:aaaa/0", "host:2:bbbb/0", "host:3:cccc/0"} {
+		f.die(f.claimAs(worker))
+	}
+	for _, worker := range []string{"host:4:dddd/0", "host:4:dddd/1", "host:5:eeee/0"} {
+		c := f.claimAs(worker)
+		f.wantCrashes(c, 3, 1, 3)
+		if n := value[int](f, `select count(*) from postrider.v_outbox_event where locked_by = $1`, worker); n != 3 {
+			t.Errorf("%d events are with %s, want all", n, worker)
+		}
+		c.Abandon()
+		if n := value[int](f, `select count(*) from postrider.v_outbox_event where status <> 'pending' or locked_by is not null`); n != 0 {
+			t.Errorf("%d events are with somebody after %s gave them back", n, worker)
+		}
+	}
+}
+
+// TestAttemptsAreTakenBack when what was counted in case it killed turned out to be an outage: by the settlement, and
+// by giving the claim back. Otherwise three outages would be three deaths.
+func TestAttemptsAreTakenBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.insert("a", "b")
+	f.exec(`update postrider.outbox_event set attempts = 2, updated_at = now() where id = 1`)
+	attempts := func(want int) {
+		t.Helper()
+		if n := value[int](f, `select attempts from postrider.outbox_event where id = 1`); n != want {
+			t.Errorf("%d attempts, want %d", n, want)
+		}
+	}
+	count := func() relay.Claim {
+		t.Helper()
+		c := f.claimAs("host:1:aaaa/0")
+		if n, err := c.CountAttempt(t.Context(), 1); n != 3 || err != nil {
+			t.Fatalf("CountAttempt() = %d, %v", n, err)
+		}
+		attempts(3)
+		return c
+	}
+	f.die(count()) // a death is not taken back
+	attempts(3)
+	f.exec(`update postrider.outbox_event set attempts = 2 where id = 1`)
+
+	count().Abandon()
+	attempts(2)
+	c := count()
+	s := parkAll(c, topicHold("t", 0))
+	s.Uncounted, s.TriedThrough = 1, 1
+	f.settle(c, s)
+	attempts(2)
+	f.wantStates("1:parked(2) 2:parked")
+}

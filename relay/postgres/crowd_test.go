@@ -32,7 +32,13 @@ func (f *fixture) crowded(first int) {
 	if len(ids) != first {
 		f.Fatalf("claimed %v, want %d events", ids, first)
 	}
-	f.settle(c, &relay.Settlement{Delivered: ids, Crowds: []relay.Crowd{{Shard: shardOf("t", "h"), Topic: "t", Key: []byte("h"), After: ids[len(ids)-1]}}})
+	const parked = `select count(*) from postrider.outbox_event where state = 'parked'`
+	before := value[int64](f, parked)
+	s := &relay.Settlement{Delivered: ids, Crowds: []relay.Crowd{{Shard: shardOf("t", "h"), Topic: "t", Key: []byte("h"), After: ids[len(ids)-1]}}}
+	f.settle(c, s)
+	if now := value[int64](f, parked); s.Crowds[0].Parked != now-before {
+		f.Errorf("the look says that it parked %d, and %d were", s.Crowds[0].Parked, now-before)
+	}
 }
 
 func TestCrowdOfNobodyElse(t *testing.T) {

@@ -171,3 +171,30 @@ func TestHoldsAmongMany(t *testing.T) {
 		}
 	}
 }
+
+// TestManyTopicsHeld: holds of topics are read by every claim, so many of them are no reason to ask for keys.
+func TestManyTopicsHeld(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exec(`insert into postrider.outbox_hold (scope, topic, cause, next_probe_at)
+		select 'topic', 'away' || n, 'route', 'infinity' from generate_series(1, $1) n`, 2*manyHolds)
+	f.insert("a", "-")
+	f.claim().Abandon()
+	if n := f.store.held.rest.Load(); n != 0 {
+		t.Errorf("the next %d claims ask for keys of which none is held", n)
+	}
+}
+
+// TestNoKeysToAskFor: a claim that would ask for the holds of its keys and has found none needs no round trip.
+func TestNoKeysToAskFor(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.insert("-", "-")
+	f.store.held.rest.Store(manyHoldsAt)
+	c := f.claim().(*claim)
+	defer c.Abandon()
+	c.conn.Conn().PgConn().Conn().Close() // what would be asked now would fail
+	if err := c.holdsOfKeys(t.Context(), c.batch.Events); err != nil || !c.ofKeys {
+		t.Errorf("asked for keys: %v; %v", c.ofKeys, err)
+	}
+}

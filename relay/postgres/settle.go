@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/relay"
 )
@@ -28,6 +29,9 @@ func (c *claim) Settle(ctx context.Context, s *relay.Settlement) (err error) {
 	if len(s.Delivered) > 0 && !settled {
 		b.Queue(c.store.settleQuery, s.Delivered)
 	}
+	if s.Uncounted > 0 {
+		b.Queue(uncountAttempt, s.Uncounted)
+	}
 	if len(s.Exhausted) > 0 {
 		queueExhausted(b, s.Exhausted)
 	}
@@ -37,7 +41,10 @@ func (c *claim) Settle(ctx context.Context, s *relay.Settlement) (err error) {
 	queueParked(b, s, holds)
 	for i := range s.Crowds {
 		w := &s.Crowds[i]
-		b.Queue(parkCrowd, w.Shard, w.After, w.Topic, w.Key, crowdLook)
+		b.Queue(parkCrowd, w.Shard, w.After, w.Topic, w.Key, crowdLook).Exec(func(tag pgconn.CommandTag) error {
+			w.Parked = tag.RowsAffected()
+			return nil
+		})
 	}
 	if len(s.Proven) > 0 {
 		b.Queue(proveHolds, s.Proven)

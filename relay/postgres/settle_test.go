@@ -238,3 +238,30 @@ func TestSettleTakesAnyKey(t *testing.T) {
 		t.Errorf("%v may go, want the first of each key", got)
 	}
 }
+
+// TestFaultStaysAboveAWaitForOrder: a worker that has not seen the hold that another one has put in place for a fault
+// puts its events behind it, and leaves it as it is. A fault takes the place of a wait.
+func TestFaultStaysAboveAWaitForOrder(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const look = `select concat_ws(' ', cause, error_code, probes, draining, next_probe_at > clock_timestamp()) from postrider.outbox_hold`
+	wait := topicHold("t", 0)
+	wait.Cause, wait.Code, wait.Draining, wait.Probes = relay.CauseCommitOrder, "OPEN_TRANSACTION", true, 0
+	for n, c := range []struct {
+		hold relay.HoldChange
+		want string
+	}{
+		{wait, "commit_order OPEN_TRANSACTION 0 t f"},
+		{wait, "commit_order OPEN_TRANSACTION 0 t f"},
+		{topicHold("t", time.Hour), "infrastructure X 1 f t"},
+		{wait, "infrastructure X 1 f t"},
+	} {
+		f.insert("a")
+		claim := f.claim()
+		f.settle(claim, parkAll(claim, c.hold))
+		if got := value[string](f, look); got != c.want {
+			t.Errorf("change %d: the hold is %s, want %s", n, got, c.want)
+		}
+	}
+	f.wantStates("1:parked 2:parked 3:parked 4:parked")
+}

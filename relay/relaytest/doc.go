@@ -42,6 +42,7 @@
 //	                                     postgres.TestMarksWaitForUncommittedEvents
 //	25  all that writers do              relaytest.TestFault25Writers relaytest.TestFault25ConcurrentWritersOfOneKey
 //	                                     postgres.TestMarksStayWhereIDsComeInBlocks
+//	26  pooler in transaction mode       relaytest.TestBehindAPooler postgres.TestStoreBehindAPooler postgres.TestSettingsBehindAPooler
 //	27  dead rows                        postgres.TestFault27DeadRows postgres.TestMarksDoNotWaitForReaders
 //	Data
 //	29  any bytes, large payloads        relaytest.TestFault29AnyBytes relaytest.TestFault29LargePayloads relaytest.TestFault29HugePayload
@@ -49,6 +50,9 @@
 //	Dead letters
 //	35  the topic missing or too small   relaytest.TestFault35DeadLetterTopic relay.TestLetterFailures
 //	36  crash around the letter          soak.TestKilledAtEveryStep soak.TestServeKilled
+//	37  a flood of failures              relaytest.TestFault37RightsTakenAway relaytest.TestFault37BadDeploy relaytest.TestStorm
+//	41  sent again after later ones      relaytest.TestHaltedKeyAndRedrive postgres.TestRedrivenEventGoesFirst postgres.TestRedriveSendsTheMessageAgain
+//	                                    postgres.TestRedriveKeepsTheOrderOfAKey
 //	Time and network
 //	42  clocks that differ               relaytest.TestFault42ClocksDiffer relaytest.TestFault42NoTimesOfTheRelay
 //	43  events that arrive old           relaytest.TestFault24LongTransaction

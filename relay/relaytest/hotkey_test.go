@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/postrider/postrider/relay"
 )
 
 // besideKeys are n keys of a topic in the shard of another one.
@@ -21,9 +23,18 @@ func besideKeys(topic, key string, n int) (keys []string) {
 
 // TestHotKey: one key has 20,000 events waiting, and behind them in the same shard wait those of ten others.
 // These are in the topic long before the hot key is done, also those that come while it is being done, and
-// every key is in order.
+// every key is in order. So it is with two relays of three workers, and with a single worker.
 func TestHotKey(t *testing.T) {
 	t.Parallel()
+	for name, c := range map[string]struct{ relays, workers, batch int }{"two relays": {2, 3, 200}, "one worker": {1, 1, 1000}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testHotKey(t, c.relays, func(cfg *relay.Config) { cfg.Workers, cfg.BatchSize = c.workers, c.batch })
+		})
+	}
+}
+
+func testHotKey(t *testing.T, relays int, engine func(*relay.Config)) {
 	const hot, others, rounds = 20_000, 10, 5
 	r := newRig(t)
 	topic, dlq := r.broker.Topic(t, 1, nil), r.broker.Topic(t, 1, nil)
@@ -34,8 +45,9 @@ func TestHotKey(t *testing.T) {
 	}
 	r.exec(`insert into postrider.outbox_event (topic, key, payload) select $1, 'hot', convert_to(n::text, 'UTF8') from generate_series(0, $2::int - 1) n`, topic, hot)
 	beside(0, rounds)
-	r.start(dlq)
-	r.start(dlq)
+	for range relays {
+		r.startWith(dlq, options{engine: engine})
+	}
 	r.until(time.Minute, `(select count(*) from postrider.outbox_event where key = 'hot' and state = 'published') >= 2000`)
 	beside(rounds, 2*rounds)
 	r.until(2*time.Minute, drained)

@@ -1,4 +1,5 @@
 -- Batches over the locked shards that are still marked: their workers are gone, for a live one would
--- hold the locks. Those of this very process ($1 begins its worker ids) only lost their connection.
-select batch_id, crashes, first_id, last_id, starts_with(worker, $1) from postrider.outbox_batch
+-- hold the locks. Those of this very process ($1 begins its worker ids) only lost their connection, and
+-- those of nobody were given back (free_batch).
+select batch_id, crashes, first_id, last_id, worker = '' or starts_with(worker, $1) from postrider.outbox_batch
 where shards && current_setting('postrider.claim')::smallint[]

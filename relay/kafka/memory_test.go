@@ -1,0 +1,45 @@
+package kafka
+
+import (
+	"bytes"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"weak"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+)
+
+// TestOneSilentRecordKeepsNoOthers: a record without an answer stays in the client, perhaps for long. The payloads of
+// those that went with it are free as soon as they have an outcome.
+func TestOneSilentRecordKeepsNoOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := kafkatest.Virtual(t)
+		landing, silent := b.Topic(t, 1, nil), b.Topic(t, 1, nil)
+		p := newPublisher(t, b, nil)
+		fault(b, kmsg.Produce, silent, kerr.NotLeaderForPartition, 0)
+		var payloads []weak.Pointer[byte]
+		func() {
+			ms := append(messages(silent, 1, "k"), messages(landing, 20, "k")...)
+			for i := range ms {
+				ms[i].Value = bytes.Repeat([]byte{byte(i)}, 10_000)
+				payloads = append(payloads, weak.Make(&ms[i].Value[0]))
+			}
+			wantAll(t, publish(t, p, ms...), relay.Delivered, 0)
+		}()
+		runtime.GC()
+		for i, v := range payloads[1:] {
+			if v.Value() != nil {
+				t.Errorf("the payload of message %d is still in memory", i+1)
+			}
+		}
+		if payloads[0].Value() == nil {
+			t.Error("the payload that has yet to arrive is gone")
+		}
+	})
+}
