@@ -4,7 +4,7 @@ drop function postrider.task_snapshot(uuid, boolean);
 drop function postrider.transition_task_state_atomic(uuid, text, text, jsonb);
 drop function postrider.task_machine_allows(integer, text);
 drop function postrider.task_move(uuid, text, jsonb);
-drop function postrider.task_check_depth(jsonb, text);
+drop function postrider.task_check_json(jsonb, text);
 drop function postrider.task_ready_at(uuid, text);
 drop function postrider.task_start_event(uuid);
 drop function postrider.task_event(uuid, text, jsonb);

@@ -106,15 +106,20 @@ end $$;
 comment on function postrider.task_ready_at(uuid, text) is
 'Internal. What tasker_tasks.ready_at must be for a task in a state of this kind, by its steps as they are.';
 
-create function postrider.task_check_depth(p_value jsonb, p_what text) returns void
+create function postrider.task_check_json(p_value jsonb, p_what text) returns void
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 begin
     -- Far below what readers of JSON take, and what of a task goes into a letter goes some levels deeper.
     if p_value @? '$.**{501}' then
         raise exception using errcode = '22023', message = format('postrider: %s is nested more than 500 levels deep; make it flatter', p_what);
     end if;
+    -- As it is written out: 1e131000 takes 8 bytes to send and 131,001 to everybody who reads it.
+    if octet_length(p_value::text) > 1048576 then
+        raise exception using errcode = '22023', message = format('postrider: %s is %s bytes as text, it must be 1048576 at most; keep large things elsewhere and refer to them',
+            p_what, octet_length(p_value::text));
+    end if;
 end $$;
-comment on function postrider.task_check_depth(jsonb, text) is 'Internal. Raises 22023 for JSON that is nested so deeply that not everybody could read it.';
+comment on function postrider.task_check_json(jsonb, text) is 'Internal. Raises 22023 for JSON that is nested so deeply, or so large when it is written out, that not everybody could read it.';
 
 create function postrider.task_move(p_task_uuid uuid, p_to_state text, p_metadata jsonb default null) returns integer
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
@@ -175,7 +180,7 @@ begin
     if jsonb_typeof(p_metadata) <> 'object' then
         raise exception using errcode = '22023', message = format('postrider: metadata of a transition is a JSON %s, it must be an object', jsonb_typeof(p_metadata));
     end if;
-    perform postrider.task_check_depth(p_metadata, 'metadata of a transition');
+    perform postrider.task_check_json(p_metadata, 'metadata of a transition');
     if not exists (select from postrider.tasker_machine_transitions a
                    where a.state_machine_id = t.state_machine_id and a.from_state = p_from_state and a.to_state = p_to_state) then
         raise exception using errcode = '22023',
@@ -317,7 +322,7 @@ revoke all on function postrider.task_event_headers(uuid, text, text, text, uuid
 revoke all on function postrider.task_letter_headers(uuid, text, text, text, uuid, timestamptz) from public;
 revoke all on function postrider.task_start_event(uuid) from public;
 revoke all on function postrider.task_ready_at(uuid, text) from public;
-revoke all on function postrider.task_check_depth(jsonb, text) from public;
+revoke all on function postrider.task_check_json(jsonb, text) from public;
 revoke all on function postrider.task_move(uuid, text, jsonb) from public;
 revoke all on function postrider.transition_task_state_atomic(uuid, text, text, jsonb) from public;
 revoke all on function postrider.task_machine_allows(integer, text) from public;

@@ -350,7 +350,7 @@ begin
     elsif v_step.status not in ('enqueued', 'in_progress') then
         perform postrider.step_refuse(v_step, 'complete', 'enqueued or in_progress');
     end if;
-    perform postrider.task_check_depth(p_results, 'the result of a step');
+    perform postrider.task_check_json(p_results, 'the result of a step');
     v_step.results := p_results;
     v_step.next_retry_at := null;
     perform postrider.step_set(v_step, 'complete', null);
@@ -434,7 +434,7 @@ begin
             perform postrider.step_refuse(v_step, 'complete by hand', 'not done yet');
         end if;
         v_status := 'resolved_manually';
-        perform postrider.task_check_depth(p_results, 'the result of a step');
+        perform postrider.task_check_json(p_results, 'the result of a step');
         v_step.results := coalesce(p_results, v_step.results);
         v_step.next_retry_at := null;
     end case;

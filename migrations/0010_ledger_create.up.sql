@@ -63,8 +63,8 @@ begin
             return v_known;
         end if;
     end if;
-    perform postrider.task_check_depth(v_context, 'the context');
-    perform postrider.task_check_depth(p_steps, 'one of the steps');
+    perform postrider.task_check_json(v_context, 'the context');
+    perform postrider.task_check_json(p_steps, 'one of the steps');
     perform postrider.task_check_input(n.configuration->'input_schema', v_context);
     v_steps := coalesce(p_steps, n.configuration->'steps', '[]');
     v_steps := case when jsonb_typeof(v_steps) = 'null' then '[]' else v_steps end;

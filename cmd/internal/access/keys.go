@@ -58,7 +58,7 @@ func (n NewKey) check() error {
 		return fmt.Errorf("%w: its name has control characters", ErrInvalid)
 	case len(n.Scopes) == 0:
 		return fmt.Errorf("%w: it has no scope; the scopes are %s", ErrInvalid, scopeList())
-	case n.ExpiresIn < 0:
+	case n.ExpiresIn < 0, n.ExpiresIn > 0 && n.ExpiresIn < time.Second:
 		return fmt.Errorf("%w: it would have expired already", ErrInvalid)
 	}
 	for _, s := range n.Scopes {

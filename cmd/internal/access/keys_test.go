@@ -138,6 +138,7 @@ func TestKeysThatAreRefused(t *testing.T) {
 		"no scope":      {Name: "k"},
 		"unknown scope": {Name: "k", Scopes: []access.Scope{"root"}},
 		"the past":      {Name: "k", Scopes: []access.Scope{access.Read}, ExpiresIn: -time.Second},
+		"now":           {Name: "k", Scopes: []access.Scope{access.Read}, ExpiresIn: time.Nanosecond},
 	} {
 		if _, _, err := s.Create(ctx, n); !errors.Is(err, access.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)

@@ -75,7 +75,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 			err = errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
 		}
 	}()
-	if err := prepareDatabase(ctx, o.Config.Database.URL, o.Migrate, log); err != nil {
+	if err := prepareDatabase(ctx, o.Config.Database.URL, o.Migrate, log, o.Roles...); err != nil {
 		return nil, err
 	}
 	// What stands above is stopped after what stands below.

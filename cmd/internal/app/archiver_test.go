@@ -35,6 +35,23 @@ func withLogin(t *testing.T, db *pgtest.DB, conn *pgx.Conn, role string) (addres
 	return u.String(), password
 }
 
+// A user without the rights of a role is refused at the start, and would otherwise fail for ever beside a readiness
+// that knows nothing of it.
+func TestWithoutTheRightsOfARole(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	conn := db.Conn(t)
+	for _, role := range []string{"postrider_operator", "postrider_writer"} {
+		address, _ := withLogin(t, db, conn, role)
+		a, err := New(t.Context(), Options{Config: settings(t, address, "127.0.0.1:9")})
+		if err == nil {
+			t.Error(role, "is accepted", a.Stop(context.Background()))
+		} else if !strings.Contains(err.Error(), "postrider_relay") || !strings.Contains(err.Error(), "postrider doctor") {
+			t.Errorf("%s: %v", role, err)
+		}
+	}
+}
+
 // An app with the rights of its role archives what the settings say, counts it, renews the dashboards' figures,
 // and tells Kafka.
 func TestAppArchives(t *testing.T) {

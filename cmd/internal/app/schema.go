@@ -14,9 +14,9 @@ import (
 	"github.com/postrider/postrider/migrations/pgserver"
 )
 
-// prepareDatabase proves that the database is one that Postrider can work on, and migrates it
+// prepareDatabase proves that the database is one that Postrider can work on in these roles, and migrates it
 // where it is asked to.
-func prepareDatabase(ctx context.Context, address config.DatabaseURL, migrate bool, log *slog.Logger) error {
+func prepareDatabase(ctx context.Context, address config.DatabaseURL, migrate bool, log *slog.Logger, roles ...Role) error {
 	conn, err := Connect(ctx, address)
 	if err != nil {
 		return err
@@ -51,11 +51,37 @@ func prepareDatabase(ctx context.Context, address config.DatabaseURL, migrate bo
 		// A newer release migrated while this one still runs elsewhere, as in every rolling
 		// upgrade. Refusing would take the old processes away before the new ones are there.
 		log.Warn("the database is ahead of this binary; update it soon", "err", err)
-		return nil
 	case errors.Is(err, migrations.ErrBehind):
 		return fmt.Errorf("the schema of the database is not ready: %w (or start with --migrate)", err)
 	case err != nil:
-		return fmt.Errorf("check the schema of the database: %w", err)
+		return fmt.Errorf("check the schema of the database: %w; is postrider_relay granted to the user of database.url? postrider doctor says what is missing", err)
+	}
+	return checkRights(ctx, conn, roles)
+}
+
+// checkRights refuses what would only fail for ever: an engine whose user may not do its first statement. The rest is
+// the doctor's.
+func checkRights(ctx context.Context, conn *pgx.Conn, roles []Role) error {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	for _, role := range roles {
+		table, right := "", ""
+		switch role {
+		case Relay:
+			table, right = "postrider.outbox_shard", "update"
+		case Collector:
+			table, right = "postrider.dlq_letter", "insert"
+		default:
+			continue
+		}
+		var user string
+		var may bool
+		if err := conn.QueryRow(ctx, `select current_user, has_table_privilege($1, $2)`, table, right).Scan(&user, &may); err != nil {
+			return fmt.Errorf("ask the database for the rights of its user: %w", err)
+		}
+		if !may {
+			return fmt.Errorf("the user %q of database.url may not %s %s, which the role %s needs: grant postrider_relay to %[1]q (postrider doctor names all that is missing)", user, right, table, role)
+		}
 	}
 	return nil
 }

@@ -52,6 +52,9 @@ postrider_relay or of the schema's owner, because who makes keys decides who may
 				if n.ExpiresIn, err = age("expires-in", expires); err != nil {
 					return err
 				}
+				if n.ExpiresIn < time.Second { // zero would be for good
+					return usagef("--expires-in is %s: the key would have expired already; leave the flag out for a key that works for good", expires)
+				}
 			}
 			return c.withDesk(cmd.Context(), at, grant("postrider_relay"), func(ctx context.Context, d *app.Desk, _ string) error {
 				key, token, err := d.Access.Create(ctx, n)

@@ -68,6 +68,10 @@ func checkDatabaseURL(text string) error {
 	if err != nil {
 		return errors.New("it is not a valid URL: write special characters of user and password as percent escapes (@ is %40, / is %2F, # is %23, % is %25)")
 	}
+	if strings.Contains(parsed.User.String(), "@") || strings.Contains(parsed.Host, "@") || strings.Count(strings.SplitN(strings.SplitN(text, "://", 2)[1], "/", 2)[0], "@") > 1 {
+		// The client would take what follows the first @ for the host, and everybody would show it.
+		return errors.New("there is more than one @ before the path: write that of user and password as %40")
+	}
 	if port := parsed.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 			return errors.New("its port must be a number from 1 to 65535")

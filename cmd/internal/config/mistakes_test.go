@@ -139,6 +139,7 @@ func TestDatabaseURLs(t *testing.T) {
 		"postgres://u:" + sentinel + "@h:99999/d", "postgres://u:" + sentinel + "@h/d?sslmode=" + sentinel, "host=h password='" + sentinel,
 		"postgres://u:" + sentinel + " @h/d", "postgres://u:" + sentinel + "@h/d?connect_timeout=" + sentinel,
 		"postgres://u:x@h/d?sslrootcert=/nowhere/" + sentinel + "&sslmode=verify-full", "postgres:// u:" + sentinel,
+		"postgres://u:x@" + sentinel + "@h/d", "postgres://u:x@" + sentinel + "@h:5432,h2/d?sslmode=disable",
 	} {
 		_, err := Load(Sources{Flags: map[string]string{"database.url": text}})
 		if err == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"mime"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,7 +146,10 @@ func (r *Request) decode(into any) error {
 		case errors.As(err, &syntax):
 			return refuse(Validation, "the body is not JSON: %s at byte %d", syntax, syntax.Offset)
 		case errors.As(err, &typed):
-			return refuse(Validation, "field %s of the body is a %s; it must be a %s", typed.Field, typed.Value, typed.Type)
+			if typed.Field == "" {
+				return refuse(Validation, "the body is JSON of the type %s; it must be an object", typed.Value)
+			}
+			return refuse(Validation, "field %s of the body is of the type %s; it must be of the type %s", typed.Field, typed.Value, jsonType(typed.Type))
 		}
 		return refuse(Validation, "the body: %s", strings.TrimPrefix(shown(err.Error()), "json: "))
 	}
@@ -153,6 +157,25 @@ func (r *Request) decode(into any) error {
 		return refuse(Validation, "the body has something after the JSON object")
 	}
 	return nil
+}
+
+// jsonType is what JSON calls a type of ours.
+func jsonType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return jsonType(t.Elem())
+	case reflect.Bool:
+		return "boolean"
+	case reflect.String:
+		return "string"
+	case reflect.Slice, reflect.Array:
+		return "array of " + jsonType(t.Elem())
+	case reflect.Struct, reflect.Map:
+		return "object"
+	case reflect.Interface:
+		return "any"
+	}
+	return "number"
 }
 
 // shown is a text of the client's as an answer shows it: short, and without control characters.

@@ -186,6 +186,21 @@ func TestStepsAreRefusedInTheWordsOfTemplates(t *testing.T) {
 	}
 }
 
+// TestWhatIsTooLarge: a few bytes of JSON can be a hundred thousand when they are written out.
+func TestWhatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.apply(`{"steps": [{"name": "a"}]}`)
+	numbers := func(n int) json.RawMessage {
+		return json.RawMessage(`{"a": [` + strings.TrimSuffix(strings.Repeat("1e131000,", n), ",") + "]}")
+	}
+	_, err := f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Context: numbers(9)})
+	refused(t, err, ledger.ErrInvalid, "bytes as text, it must be 1048576 at most")
+	if _, err := f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Context: numbers(7)}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestWhatIsNestedTooDeeply is refused wherever a service gives JSON: a letter of such a task could not be read.
 func TestWhatIsNestedTooDeeply(t *testing.T) {
 	t.Parallel()
