@@ -3,8 +3,7 @@
 
 BIN        := bin/postrider
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@latest
-CYCLONEDX  := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.3.0
 SOAK_SECONDS ?= 300
 
 .DEFAULT_GOAL := help
@@ -49,9 +48,8 @@ chart: ## renew the Helm chart's copy of the alerts, and pack it into bin
 vuln: build ## known weaknesses that our code can reach, from the Go vulnerability database
 	go run $(GOVULNCHECK) ./...
 
-sbom: build ## what is in the binary: bin/postrider.cdx.json (CycloneDX) and bin/postrider.modules.txt
-	go run $(CYCLONEDX) bin -json -licenses -output $(BIN).cdx.json $(BIN)
-	go version -m $(BIN) > $(BIN).modules.txt
+sbom: build ## what is in the binary: bin/postrider.cdx.json, in CycloneDX
+	go run ./cmd/internal/sbom $(BIN) > $(BIN).cdx.json
 
 clean: ## remove what was built
 	rm -rf bin coverage

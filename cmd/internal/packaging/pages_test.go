@@ -149,15 +149,3 @@ func TestHardeningNamesWhatThereIs(t *testing.T) {
 		}
 	}
 }
-
-// What is dropped by hand when Postrider is removed are the schema and the roles that there are.
-func TestRemovalNamesWhatThereIs(t *testing.T) {
-	t.Parallel()
-	text := page(t, "REMOVAL.md")
-	for _, want := range []string{"drop schema postrider cascade", "drop role postrider_writer, postrider_relay, postrider_operator",
-		"drop owned by postrider_writer, postrider_relay, postrider_operator"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("deploy/REMOVAL.md does not say %q", want)
-		}
-	}
-}

@@ -45,7 +45,7 @@ func run(t *testing.T, values string, args ...string) (stdout, stderr string, er
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), path, append(args, "--values", file, "--kube-version", "1.34.0")...) // unstamped, it takes itself for that of Kubernetes 1.20
-	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")} // nobody's repositories or plugins
+	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}                                              // nobody's repositories or plugins
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()
