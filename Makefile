@@ -3,10 +3,11 @@
 
 BIN        := bin/postrider
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.3.0
 SOAK_SECONDS ?= 300
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test verify soak bench clean setup
+.PHONY: help build run test verify soak bench chart vuln sbom clean setup
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -19,7 +20,7 @@ run: build ## the whole system in one process, with a demo order service; Ctrl-C
 	@exec $(BIN) dev --demo $(ARGS)
 
 setup: ## install what the tests need, where this machine allows it
-	@scripts/setup.sh postgres kafka compiler clients pooler strangers python monitoring
+	@scripts/setup.sh postgres kafka compiler clients pooler strangers python monitoring chart
 
 test: setup ## every test, on real PostgreSQL, kfake and a real Apache Kafka broker
 	@scripts/test.sh
@@ -38,6 +39,17 @@ soak: setup ## the crash, two-relay, mixed-fault and rebalance runs for SOAK_SEC
 
 bench: setup ## the figures of BENCHMARKS.md; ARGS selects, such as ARGS="-quick -scenario drain"
 	go run ./cmd/internal/bench $(ARGS)
+
+chart: ## renew the Helm chart's copy of the alerts, and pack it into bin
+	cp deploy/prometheus/postrider.rules.yml deploy/helm/postrider/files/
+	@mkdir -p bin
+	cd deploy/helm/check && go tool helm package ../postrider --destination ../../../bin
+
+vuln: build ## known weaknesses that our code can reach, from the Go vulnerability database
+	go run $(GOVULNCHECK) ./...
+
+sbom: build ## what is in the binary: bin/postrider.cdx.json, in CycloneDX
+	go run ./cmd/internal/sbom $(BIN) > $(BIN).cdx.json
 
 clean: ## remove what was built
 	rm -rf bin coverage

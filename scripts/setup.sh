@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes sure that what the given parts need is there: postgres, kafka, compiler, clients, pooler, strangers, python,
-# monitoring. It installs Debian packages where it may, and otherwise says what to do. Nothing it does is needed twice.
+# monitoring, chart. It installs Debian packages where it may, and otherwise says what to do. Nothing it does is needed twice.
 set -u
 
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -90,6 +90,12 @@ monitoring() {
 	have prometheus && have promtool && return
 	may_install && install prometheus && return
 	echo "setup: no Prometheus: the tests of alerts and dashboards will fail; install the package prometheus, which has promtool too."
+}
+
+chart() {
+	# Helm, from the Go module proxy, built into Go's cache; the first time takes minutes.
+	(cd deploy/helm/check && go tool -n helm && go test -run '^$' .) >/dev/null 2>&1 && return
+	echo "setup: deploy/helm/check cannot be fetched or built: cmd/internal/packaging will fail, and say why."
 }
 
 cd "$(dirname "$0")/.." || exit 1

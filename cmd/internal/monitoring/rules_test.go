@@ -1,8 +1,6 @@
 package monitoring
 
 import (
-	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,8 +8,6 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/postrider/postrider/cmd/internal/cli"
 )
 
 func TestRulesAreValid(t *testing.T) {
@@ -123,43 +119,5 @@ func TestEveryAlertIsInTheRunbook(t *testing.T) {
 	}
 	for name := range sections {
 		t.Errorf("the runbook has a section about %s, which is no alert", name)
-	}
-}
-
-var (
-	commandSpan = regexp.MustCompile("(?m)`(postrider [^`]+)`|^    (postrider .+)$")
-	flagName    = regexp.MustCompile(`^--[a-z-]+`)
-	commandWord = regexp.MustCompile(`^[a-z-]+$`)
-)
-
-// Every command that the runbook names is there, with the flags that it names.
-func TestTheRunbooksCommandsExist(t *testing.T) {
-	t.Parallel()
-	seen := map[string]bool{}
-	for _, span := range commandSpan.FindAllStringSubmatch(strings.ReplaceAll(readFile(t, deploy("RUNBOOK.md")), "\n`", " `"), -1) {
-		words := strings.Fields(span[1] + span[2])[1:]
-		var path, flags []string
-		for _, w := range words {
-			if f := flagName.FindString(w); f != "" {
-				flags = append(flags, f)
-			} else if len(flags) == 0 && commandWord.MatchString(w) {
-				path = append(path, w)
-			}
-		}
-		var help, errs bytes.Buffer
-		name := "postrider " + strings.Join(path, " ")
-		seen[name] = true
-		if code := cli.Run(context.Background(), append(path, "--help"), nil, &help, &errs); code != cli.ExitOK || !strings.Contains(help.String(), "\n  "+name) {
-			t.Errorf("there is no %s: exit code %d\n%s%s", name, code, help.String(), errs.String())
-			continue
-		}
-		for _, f := range flags {
-			if !strings.Contains(help.String(), f) {
-				t.Errorf("%s has no flag %s", name, f)
-			}
-		}
-	}
-	if len(seen) < 15 {
-		t.Errorf("only %d commands were found: %v", len(seen), seen)
 	}
 }

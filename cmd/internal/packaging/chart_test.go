@@ -1,0 +1,307 @@
+package packaging
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/httpapi"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+const (
+	checkModule = "../../../deploy/helm/check"
+	chart       = "../../../deploy/helm/postrider"
+	rules       = "../../../deploy/prometheus/postrider.rules.yml"
+)
+
+// helm builds Helm, or finds it in Go's cache. It fails where that cannot be: a test that is left out guards nothing.
+func helm(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "tool", "-n", "helm")
+	cmd.Dir = checkModule
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("NOTHING OF THE HELM CHART WAS TESTED: the module deploy/helm/check cannot be fetched or built: %v\n%s\n"+
+			"It needs a Go module proxy once; scripts/setup.sh chart fetches it.", err, errs.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// The tests of the chart's objects, with Kubernetes' types, are in a module of their own.
+func TestChart(t *testing.T) {
+	t.Parallel()
+	helm(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", ".")
+	cmd.Dir = checkModule
+	out, err := cmd.CombinedOutput()
+	out = regexp.MustCompile(`(?m)^\s*=== .*\n`).ReplaceAll(out, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if n := strings.Count(string(out), "--- PASS: "); n < 30 || strings.Contains(string(out), "--- SKIP") {
+		t.Errorf("only %d tests passed:\n%s", n, out)
+	}
+}
+
+// deployment is what is read of one here.
+type deployment struct {
+	Kind     string
+	Metadata struct{ Name string }
+	Data     map[string]string
+	Spec     struct {
+		Template struct {
+			Spec struct {
+				TerminationGracePeriodSeconds int `yaml:"terminationGracePeriodSeconds"`
+				Containers                    []struct {
+					Args []string
+					Env  []struct {
+						Name, Value string
+						ValueFrom   any `yaml:"valueFrom"`
+					}
+					LivenessProbe  probe `yaml:"livenessProbe"`
+					StartupProbe   probe `yaml:"startupProbe"`
+					ReadinessProbe probe `yaml:"readinessProbe"`
+				}
+			}
+		}
+	}
+}
+
+type probe struct {
+	HTTPGet struct{ Path string } `yaml:"httpGet"`
+}
+
+// rendered returns the Deployments and the settings file that the chart makes of values.
+func rendered(t *testing.T, values any) (deployments []deployment, settings string) {
+	t.Helper()
+	raw, err := yaml.Marshal(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "values.yaml")
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), helm(t), "template", "r", chart, "--values", file, "--kube-version", "1.34.0")
+	cmd.Env = []string{"HOME=" + dir}
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("helm template: %v\n%s", err, errs.String())
+	}
+	for dec := yaml.NewDecoder(bytes.NewReader(out)); ; {
+		var d deployment
+		if err := dec.Decode(&d); errors.Is(err, io.EOF) {
+			return deployments, settings
+		} else if err != nil {
+			// Objects of other kinds have other shapes; what was read of the kind says which it is.
+			var other *yaml.TypeError
+			if !errors.As(err, &other) || d.Kind == "Deployment" || d.Kind == "ConfigMap" {
+				t.Fatal(err)
+			}
+		}
+		switch d.Kind {
+		case "Deployment":
+			deployments = append(deployments, d)
+		case "ConfigMap":
+			settings = d.Data["postrider.yaml"]
+		}
+	}
+}
+
+// Every setting of the shipped example goes through the chart as it is, and what the chart says by itself, by
+// environment and arguments, are settings and roles that the process knows.
+func TestChartSpeaksTheSettings(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../../deploy/postrider.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var example map[string]map[string]any
+	if err := yaml.Unmarshal(bytes.ReplaceAll(raw, []byte("\ntopics:"), []byte("\n#topics:")), &example); err != nil {
+		t.Fatal(err)
+	}
+	delete(example["http"], "address") // the chart's
+	delete(example["http"], "api")
+	deployments, text := rendered(t, map[string]any{
+		"config":   example,
+		"database": map[string]any{"existingSecret": "login", "passwordKey": "password"},
+	})
+	file := filepath.Join(t.TempDir(), "postrider.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	given, err := config.Load(config.Sources{File: "../../../deploy/postrider.example.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var roles []app.Role
+	apis := 0
+	for _, d := range deployments {
+		pod := d.Spec.Template.Spec
+		c := pod.Containers[0]
+		var environ []string
+		for _, e := range c.Env {
+			value := e.Value
+			if e.ValueFrom != nil {
+				value = "postgres://login@database/app"
+			}
+			environ = append(environ, e.Name+"="+value)
+			known := e.Name == "PGPASSWORD" // the PostgreSQL client's own
+			for _, k := range config.Keys() {
+				known = known || k.Env() == e.Name
+			}
+			if !known {
+				t.Errorf("%s: %s is no setting", d.Metadata.Name, e.Name)
+			}
+		}
+		got, err := config.Load(config.Sources{File: file, Environ: environ})
+		if err != nil {
+			t.Errorf("%s: the process refuses its settings: %v\n%s", d.Metadata.Name, err, text)
+			continue
+		}
+		if got.HTTP.Address != ":8080" {
+			t.Errorf("%s listens on %s", d.Metadata.Name, got.HTTP.Address)
+		}
+		if got.HTTP.API {
+			apis++
+		}
+		got.HTTP.Address, got.HTTP.API, got.Database.URL = given.HTTP.Address, given.HTTP.API, given.Database.URL
+		for _, k := range config.Keys() {
+			if a, b := valueOf(t, got, k), valueOf(t, given, k); a != b {
+				t.Errorf("%s: %s is %s, want %s", d.Metadata.Name, k, a, b)
+			}
+		}
+		if c.Args[0] != "serve" || c.Args[1] != "--config" || c.Args[3] != "--roles" {
+			t.Fatalf("%s: %q", d.Metadata.Name, c.Args)
+		}
+		mine, err := app.ParseRoles(c.Args[4])
+		if err != nil || !slices.Contains(mine, app.HTTP) {
+			t.Errorf("%s: %v %v", d.Metadata.Name, mine, err)
+		}
+		for _, r := range mine {
+			if r != app.HTTP {
+				roles = append(roles, r)
+			}
+		}
+		if pod.TerminationGracePeriodSeconds <= 30 {
+			t.Errorf("%s is killed after %d s; a process ends what is in hand within 30 s", d.Metadata.Name, pod.TerminationGracePeriodSeconds)
+		}
+	}
+	roles = append(roles, app.HTTP)
+	want := app.Roles()
+	slices.Sort(roles)
+	slices.Sort(want)
+	if !slices.Equal(roles, want) || apis != 1 {
+		t.Errorf("the deployments together run %v, want %v; %d have the API", roles, want, apis)
+	}
+}
+
+// valueOf is a setting as text.
+func valueOf(t *testing.T, c config.Config, k config.Key) string {
+	t.Helper()
+	for _, s := range c.Settings() {
+		if s.Name == k.String() {
+			return s.Text
+		}
+	}
+	t.Fatalf("%s is not among the settings", k)
+	return ""
+}
+
+// The server of a process answers where the probes ask.
+func TestProbesAreAnswered(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	server, err := httpapi.New(httpapi.Config{Address: "127.0.0.1:0", Metrics: registry, Registerer: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve() }()
+	defer func() {
+		if err := errors.Join(server.Stop(context.WithoutCancel(t.Context())), <-served); err != nil {
+			t.Error(err)
+		}
+	}()
+	deployments, _ := rendered(t, map[string]any{
+		"config":   map[string]any{"kafka": map[string]any{"brokers": []string{"kafka:9092"}}},
+		"database": map[string]any{"existingSecret": "login"},
+	})
+	paths := []string{"/metrics"} // where the ServiceMonitor looks
+	for _, d := range deployments {
+		c := d.Spec.Template.Spec.Containers[0]
+		paths = append(paths, c.LivenessProbe.HTTPGet.Path, c.StartupProbe.HTTPGet.Path, c.ReadinessProbe.HTTPGet.Path)
+	}
+	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+server.Addr()+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%q answers %s", path, resp.Status)
+		}
+	}
+}
+
+// A chart can read no file outside of itself, so it has a copy of the rules; make chart renews it.
+func TestChartHasTheRules(t *testing.T) {
+	t.Parallel()
+	if read(t, rules) != read(t, filepath.Join(chart, "files", "postrider.rules.yml")) {
+		t.Error("deploy/helm/postrider/files/postrider.rules.yml is not deploy/prometheus/postrider.rules.yml: run make chart")
+	}
+}
+
+// More relays than shards have nothing to do, and the schema knows how many there are.
+func TestChartKnowsTheShards(t *testing.T) {
+	t.Parallel()
+	want := `"maxReplicas": {"type": "integer", "minimum": 1, "maximum": ` + strconv.Itoa(outbox.Shards) + `,`
+	if text := strings.Join(strings.Fields(read(t, filepath.Join(chart, "values.schema.json"))), " "); !strings.Contains(strings.ReplaceAll(text, "{ ", "{"), want) {
+		t.Errorf("values.schema.json does not have %s", want)
+	}
+	// Its metric is one of the dashboards', which a test compares with what a process shows.
+	const metric = "postrider_outbox_backlog_due_events"
+	if !strings.Contains(read(t, filepath.Join(chart, "templates", "scaledobject.yaml")), metric) ||
+		!strings.Contains(read(t, "../../../deploy/grafana/dashboards/relay.json"), metric) {
+		t.Errorf("%s is not asked for by both the ScaledObject and the dashboard of relays", metric)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}

@@ -1,0 +1,151 @@
+package packaging
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/postrider/postrider/cmd/internal/cli"
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/migrations"
+	"github.com/postrider/postrider/replay"
+)
+
+const root = "../../.."
+
+// pages are for those who run it.
+var pages = []string{"RUNBOOK.md", "HARDENING.md", "UPGRADE.md", "REMOVAL.md"}
+
+func page(t *testing.T, name string) string {
+	t.Helper()
+	return read(t, filepath.Join(root, "deploy", name))
+}
+
+var (
+	link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	span = regexp.MustCompile("`([^`\n]+)`")
+	path = regexp.MustCompile(`^(?:deploy|migrations|scripts|cmd|examples|relay|consumer|replay|dlq)/[\w./-]+$`)
+)
+
+// Every file that a page links to or names is there.
+func TestPagesNameFilesThatExist(t *testing.T) {
+	t.Parallel()
+	for _, name := range pages {
+		var files []string
+		for _, m := range link.FindAllStringSubmatch(page(t, name), -1) {
+			files = append(files, filepath.Join(root, "deploy", m[1]))
+		}
+		for _, m := range span.FindAllStringSubmatch(page(t, name), -1) {
+			if path.MatchString(m[1]) {
+				files = append(files, filepath.Join(root, m[1]))
+			}
+		}
+		if len(files) == 0 {
+			t.Errorf("%s names no file", name)
+		}
+		for _, f := range files {
+			if _, err := os.Stat(f); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+var setting = regexp.MustCompile(`^([a-z]+)\.([a-z_]+)$`)
+
+// Every setting that a page names is one, by its key as by its variable.
+func TestPagesNameSettingsThatExist(t *testing.T) {
+	t.Parallel()
+	sections, keys := map[string]bool{}, map[string]bool{}
+	for _, k := range config.Keys() {
+		sections[k.Section], keys[k.String()], keys[k.Env()] = true, true, true
+	}
+	seen := 0
+	for _, name := range pages {
+		for _, m := range span.FindAllStringSubmatch(page(t, name), -1) {
+			word, _, _ := strings.Cut(m[1], "=")
+			key := setting.FindStringSubmatch(word)
+			isVariable := regexp.MustCompile(`^(OUTBOX|DLQ|STALENESS|KAFKA|HTTP|ARCHIVE)_[A-Z_]+$`).MatchString(word)
+			if !isVariable && (key == nil || !sections[key[1]] || key[2] == "md" || key[2] == "yaml") {
+				continue
+			}
+			seen++
+			if !keys[word] {
+				t.Errorf("%s: there is no setting %s", name, word)
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("only %d settings were found", seen)
+	}
+}
+
+var (
+	commandSpan = regexp.MustCompile("(?m)`(postrider [^`]+)`|^    (postrider .+)$")
+	flagName    = regexp.MustCompile(`^--[a-z-]+`)
+	commandWord = regexp.MustCompile(`^[a-z-]+$`)
+)
+
+// Every command that a page names is there, with the flags that it names.
+func TestPagesNameCommandsThatExist(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, p := range pages {
+		for _, span := range commandSpan.FindAllStringSubmatch(strings.ReplaceAll(page(t, p), "\n`", " `"), -1) {
+			command, _, _ := strings.Cut(span[1]+span[2], " #")
+			var path, flags []string
+			for _, w := range strings.Fields(command)[1:] {
+				if f := flagName.FindString(w); f != "" {
+					flags = append(flags, f)
+				} else if len(flags) == 0 && commandWord.MatchString(w) {
+					path = append(path, w)
+				}
+			}
+			var help, errs bytes.Buffer
+			name := "postrider " + strings.Join(path, " ")
+			seen[p+name] = true
+			if code := cli.Run(context.Background(), append(path, "--help"), nil, &help, &errs); code != cli.ExitOK || !strings.Contains(help.String(), "\n  "+name) {
+				t.Errorf("%s: there is no %s: exit code %d\n%s%s", p, name, code, help.String(), errs.String())
+				continue
+			}
+			for _, f := range flags {
+				if !strings.Contains(help.String(), f) {
+					t.Errorf("%s: %s has no flag %s", p, name, f)
+				}
+			}
+		}
+	}
+	if len(seen) < 25 {
+		t.Errorf("only %d commands were found: %v", len(seen), seen)
+	}
+}
+
+// The page about rights names the roles that the script makes, and the default names in Kafka that the ACLs are for.
+func TestHardeningNamesWhatThereIs(t *testing.T) {
+	t.Parallel()
+	text := page(t, "HARDENING.md")
+	grants, err := migrations.Grants()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, g := range grants {
+		names = append(names, g.Role)
+	}
+	names = append(names, replay.GroupPrefix)
+	for _, k := range config.Keys() {
+		if slices.Contains([]string{"dlq.topic", "dlq.group", "tasks.lifecycle_topic"}, k.String()) {
+			names = append(names, k.Default)
+		}
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		if !strings.Contains(text, name) {
+			t.Errorf("deploy/HARDENING.md does not name %s", name)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package check
+
+import (
+	"strings"
+	"testing"
+)
+
+// What is wrong is refused before anything is changed, and the message names it.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ values, says string }{
+		"an unknown value":         {enough + "replicaCount: 3", "replicaCount"},
+		"an unknown role":          {enough + "deployments: {relay: {roles: [sender]}}", "roles"},
+		"the role http":            {enough + "deployments: {relay: {roles: [relay, http]}}", "roles"},
+		"a role twice":             {enough + "deployments: {relay: {roles: [relay, relay]}}", "roles"},
+		"a long name":              {enough + "deployments: {a-very-long-name-of-a-part: {enabled: true, roles: [relay], api: false, replicas: 1}}", "a-very-long-name"},
+		"replicas as text":         {enough + `deployments: {relay: {replicas: "2"}}`, "replicas"},
+		"more relays than shards":  {enough + "keda: {enabled: true, maxReplicas: 65, prometheus: {serverAddress: x}}", "maxReplicas"},
+		"less than least relays":   {enough + "keda: {enabled: true, minReplicas: 5, maxReplicas: 4, prometheus: {serverAddress: x}}", "keda.minReplicas is 5"},
+		"scaling without an eye":   {enough + "keda: {enabled: true}", "keda.prometheus.serverAddress is empty"},
+		"scaling what is no relay": {enough + "keda: {enabled: true, deployment: desk, prometheus: {serverAddress: x}}", `keda.deployment is "desk"`},
+		"no brokers":               {"database: {existingSecret: x}", "config.kafka.brokers"},
+		"a broker without a port":  {"database: {existingSecret: x}\nconfig: {kafka: {brokers: [kafka]}}", "brokers"},
+		"no database":              {"config: {kafka: {brokers: [kafka:9092]}}", "database.existingSecret"},
+		"a password in the URL":    {"config: {kafka: {brokers: [kafka:9092]}, database: {url: 'postgres://u:sesame@db/app'}}", "url"},
+		"a password in the words":  {"config: {kafka: {brokers: [kafka:9092]}, database: {url: 'host=db password=sesame'}}", "url"},
+		"a password in the query":  {"config: {kafka: {brokers: [kafka:9092]}, database: {url: 'postgres://u@db/app?password=sesame'}}", "url"},
+		"the chart's own setting":  {enough + "extraEnv: [{name: HTTP_ADDRESS, value: x}]", "extraEnv"},
+		"an address of its own":    {strings.Replace(enough, "config: {", "config: {http: {address: ':1'}, ", 1), "address"},
+		"a short end":              {enough + "terminationGracePeriodSeconds: 5", "terminationGracePeriodSeconds"},
+		"a digest that is none":    {enough + "image: {digest: latest}", "digest"},
+		"files over our own":       {enough + "secretFiles: [{secret: a, mountPath: /etc/postrider}]", "mountPath"},
+		"no ports of brokers":      {enough + "networkPolicy: {kafka: {ports: []}}", "ports"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, errs, err := run(t, c.values, "template", "r", chart)
+			if err == nil || !strings.Contains(errs, c.says) {
+				t.Errorf("it is not refused, or not for %q: %v\n%s\n%s", c.says, err, errs, out)
+			}
+			if strings.Contains(errs, "sesame") {
+				t.Errorf("the message has the password: %s", errs)
+			}
+		})
+	}
+}
