@@ -14,12 +14,20 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/kafkaauth"
 )
+
+// dialTimeout bounds a connection, with its TLS handshake.
+const dialTimeout = 3 * time.Second
 
 // OpenKafka returns a client that gives up soon: doctor wants to know, and does not wait for better times.
 func OpenKafka(c config.Kafka) (*kgo.Client, error) {
-	return kgo.NewClient(kgo.SeedBrokers(c.Brokers...), kgo.ClientID(c.ClientID+"-doctor"), kgo.DialTimeout(3*time.Second),
-		kgo.RetryTimeout(8*time.Second), kgo.RequestRetries(20), kgo.MetadataMinAge(10*time.Millisecond))
+	auth, err := kafkaauth.Options(c, dialTimeout)
+	if err != nil {
+		return nil, err
+	}
+	return kgo.NewClient(append(auth, kgo.SeedBrokers(c.Brokers...), kgo.ClientID(c.ClientID+"-doctor"), kgo.DialTimeout(dialTimeout),
+		kgo.RetryTimeout(8*time.Second), kgo.RequestRetries(20), kgo.MetadataMinAge(10*time.Millisecond))...)
 }
 
 func checkBrokers(ctx context.Context, p *patient) ([]result, error) {
