@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,6 +31,23 @@ func OpenKafka(c config.Kafka) (*kgo.Client, error) {
 		kgo.RetryTimeout(8*time.Second), kgo.RequestRetries(20), kgo.MetadataMinAge(10*time.Millisecond))...)
 }
 
+// brokersHint says what to look at when no broker answers.
+func brokersHint(err error) string {
+	var certificate *tls.CertificateVerificationError
+	var closed *kgo.ErrFirstReadEOF
+	switch {
+	case errors.Is(err, kerr.SaslAuthenticationFailed):
+		return "check kafka.sasl_username, and the password or token"
+	case errors.Is(err, kerr.UnsupportedSaslMechanism), errors.Is(err, kerr.IllegalSaslState):
+		return "set kafka.sasl_mechanism to one that the brokers offer"
+	case errors.As(err, &certificate):
+		return "check kafka.tls_ca_file, and that kafka.brokers are names for which the brokers have certificates"
+	case errors.As(err, &closed):
+		return "check that kafka.tls_enabled and kafka.sasl_mechanism are what this listener of the brokers wants"
+	}
+	return "check that the brokers run, and kafka.brokers"
+}
+
 func checkBrokers(ctx context.Context, p *patient) ([]result, error) {
 	seeds := strings.Join(p.Settings.Kafka.Brokers, ", ")
 	if p.Kafka == nil {
@@ -37,7 +55,7 @@ func checkBrokers(ctx context.Context, p *patient) ([]result, error) {
 	}
 	brokers, err := p.admin.ListBrokers(ctx)
 	if err != nil {
-		return fail("check that the brokers run, and kafka.brokers", "no broker of %s answers: %v", seeds, err), nil
+		return fail(brokersHint(err), "no broker of %s answers: %v", seeds, err), nil
 	}
 	p.brokersReached, p.brokers = len(brokers) > 0, brokers
 	var silent []string
