@@ -33,6 +33,8 @@ const (
 type DoorbellOptions struct {
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
+	// Password is that of Options: asked for each connection that listens. Defaults to nil.
+	Password func() (string, error)
 
 	patience  time.Duration // with a notification that was sent
 	lookAgain time.Duration // whether notifications arrive after all

@@ -102,6 +102,13 @@ func (d *Doorbell) listen(ctx context.Context, works func()) error {
 func (d *Doorbell) connect(ctx context.Context) (*pgx.Conn, error) {
 	cfg := d.pool.Config().ConnConfig
 	cfg.RuntimeParams["application_name"] += " doorbell"
+	if d.o.Password != nil {
+		password, err := d.o.Password()
+		if err != nil {
+			return nil, err
+		}
+		cfg.Password = password
+	}
 	conn, err := pooler.Connect(ctx, cfg)
 	if err != nil {
 		return nil, err

@@ -32,6 +32,9 @@ type Options struct {
 	// the pooler to do. What remains: until then the shards of such a relay's batches, at most all 64, stand
 	// still. A relay whose process ends frees them at once. Defaults to 10s.
 	PublishTimeout time.Duration
+	// Password returns the password, and is asked for each connection, so that it can change. Defaults to nil,
+	// the password of the URL.
+	Password func() (string, error)
 }
 
 // NewPool opens a pool with the settings the relay relies on, in its sessions or behind a pooler in its
@@ -57,6 +60,7 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 	ofTransaction := newLocal(session)
 	maps.Copy(session, connectionSettings(o.PublishTimeout))
 	pooler.Configure(cfg, o.Pooler, session)
+	pooler.ReadPassword(cfg, o.Password)
 	connected := cfg.AfterConnect
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		conn.PgConn().CustomData()[localKey] = ofTransaction

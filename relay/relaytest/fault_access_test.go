@@ -1,14 +1,7 @@
 package relaytest
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"math/big"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -92,15 +85,15 @@ func TestFault12LoginRefused(t *testing.T) {
 // TestFault12CertificateExpired: the brokers' certificate has expired, and then it is renewed.
 func TestFault12CertificateExpired(t *testing.T) {
 	t.Parallel()
-	roots := x509.NewCertPool()
-	expired, good := certificate(t, roots, -time.Hour), certificate(t, roots, time.Hour)
+	authority := kafkatest.NewAuthority(t)
+	expired, good := authority.Pair(t, "broker", -time.Hour), authority.Pair(t, "broker", time.Hour)
 	var current atomic.Pointer[tls.Certificate]
 	current.Store(&expired)
 	broker := kafkatest.Kfake(t, kfake.SeedTopics(2, "topic", "dlq"), kfake.TLS(&tls.Config{
 		MinVersion:     tls.VersionTLS13,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return current.Load(), nil },
 	}))
-	dial := kgo.DialTLSConfig(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13})
+	dial := kgo.DialTLSConfig(&tls.Config{RootCAs: authority.Pool(), MinVersion: tls.VersionTLS13})
 	r := newRigOn(t, pgtest.New(t).URL, broker.As(dial))
 	l := r.newLedger("topic")
 	l.write("topic", 5, 4)
@@ -109,26 +102,4 @@ func TestFault12CertificateExpired(t *testing.T) {
 	current.Store(&good)
 	r.until(time.Minute, drained)
 	l.wantOnce("dlq")
-}
-
-// certificate makes one for 127.0.0.1 that ends after so long, and trusts it.
-func certificate(t *testing.T, roots *x509.CertPool, ends time.Duration) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "broker"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(ends), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots.AddCert(parsed)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }

@@ -44,10 +44,10 @@ func Act(ctx context.Context, o Options, do func(*relay.Relay) (relay.ActionResu
 
 // Cleanup does a whole pass of retention. It needs the database alone.
 func Cleanup(ctx context.Context, c config.Config, log *slog.Logger, o relay.CleanupOptions) (relay.CleanupResult, error) {
-	if err := prepareDatabase(ctx, c.Database.URL, false, log); err != nil {
+	if err := prepareDatabase(ctx, c.Database, false, log); err != nil {
 		return relay.CleanupResult{}, err
 	}
-	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), postgres.Options{MaxConns: 2})
+	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), postgres.Options{MaxConns: 2, Password: passwords(c.Database)})
 	if err != nil {
 		return relay.CleanupResult{}, err
 	}

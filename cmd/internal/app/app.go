@@ -14,6 +14,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
+	"github.com/postrider/postrider/cmd/internal/kafkaauth"
 	"github.com/postrider/postrider/cmd/internal/obs"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/kafka"
@@ -50,6 +51,7 @@ type App struct {
 	desk      *Desk           // nil where nobody needs it
 	parts     []part
 	watched   watched
+	kafka     []kgo.Opt // of every client: TLS and the login
 }
 
 // New checks the settings and the database and makes everything that Run will need. It needs the
@@ -75,12 +77,12 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 			err = errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
 		}
 	}()
-	if err := prepareDatabase(ctx, o.Config.Database.URL, o.Migrate, log, o.Roles...); err != nil {
+	if err := prepareDatabase(ctx, o.Config.Database, o.Migrate, log, o.Roles...); err != nil {
 		return nil, err
 	}
 	// What stands above is stopped after what stands below.
 	for _, make := range []func(context.Context) error{
-		a.watchClients, a.openService, a.openPublisher, a.openDesk, a.makeCollector, a.makeArchiver, a.makeDetector, a.watchTasks, a.makeFollower,
+		a.watchClients, a.prepareKafka, a.openService, a.openPublisher, a.openDesk, a.makeCollector, a.makeArchiver, a.makeDetector, a.watchTasks, a.makeFollower,
 		a.makeOperator, a.makeForgetter, a.makeRelay, a.listen, a.watchReadiness,
 	} {
 		if err := make(ctx); err != nil {
@@ -163,11 +165,17 @@ func (a *App) openService(ctx context.Context) error {
 	return nil
 }
 
+// prepareKafka reads what clients need for TLS and the login, and so finds wrong files before anything is opened.
+func (a *App) prepareKafka(context.Context) (err error) {
+	a.kafka, err = kafkaauth.Options(a.options.Config.Kafka, kafkaauth.DialTimeout)
+	return err
+}
+
 func (a *App) openPublisher(context.Context) error {
 	c := a.options.Config.Kafka
 	publisher, err := kafka.NewPublisher(kafka.Config{
 		Brokers: c.Brokers, ClientID: c.ClientID, MaxMessageBytes: c.MaxMessageBytes, Compression: c.Compression,
-		AllowTopicCreation: c.AllowTopicCreation, Logger: a.options.Logger, Options: []kgo.Opt{a.watched.kafka.Hook("publisher")},
+		AllowTopicCreation: c.AllowTopicCreation, Logger: a.options.Logger, Options: append(a.kafka, a.watched.kafka.Hook("publisher")),
 	})
 	if err != nil {
 		return err

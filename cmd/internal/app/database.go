@@ -23,17 +23,22 @@ const connectLimit = 10 * time.Second
 
 // Connect opens one connection to the database, on a server that takes writes. Its error says what is wrong
 // and what to do, and has no password in it.
-func Connect(ctx context.Context, address config.DatabaseURL) (*pgx.Conn, error) {
+func Connect(ctx context.Context, database config.Database) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	cfg, err := pgx.ParseConfig(address.Reveal())
+	cfg, err := pgx.ParseConfig(database.URL.Reveal())
 	if err != nil {
 		return nil, errors.New("database.url is not accepted by the PostgreSQL client") // err quotes the URL
+	}
+	if read := passwords(database); read != nil {
+		if cfg.Password, err = read(); err != nil {
+			return nil, err
+		}
 	}
 	refuseReadOnly(&cfg.Config)
 	conn, err := pooler.Connect(ctx, cfg)
 	if err != nil {
-		return nil, unreachable(address, err)
+		return nil, unreachable(database, err)
 	}
 	return conn, nil
 }
@@ -46,13 +51,21 @@ func refuseReadOnly(cfg *pgconn.Config) {
 	}
 }
 
-func unreachable(address config.DatabaseURL, err error) error {
+// passwords returns what reads the password for each connection, nil where no file has it.
+func passwords(d config.Database) func() (string, error) {
+	if d.PasswordFile == "" {
+		return nil
+	}
+	return d.Password
+}
+
+func unreachable(database config.Database, err error) error {
 	what := "reached"
 	if errors.Is(err, postgres.ErrReadOnlyServer) {
 		what = "used"
 	}
 	return &connectError{
-		text:  fmt.Sprintf("the database %s cannot be %s: %s%s", address, what, attempts(err), connectHint(err)),
+		text:  fmt.Sprintf("the database %s cannot be %s: %s%s", database.URL, what, attempts(err), connectHint(database, err)),
 		cause: err,
 	}
 }
@@ -74,7 +87,7 @@ var connectHead = regexp.MustCompile("^failed to connect to `[^`]*`:\\s*")
 func attempts(err error) string { return connectHead.ReplaceAllString(obs.OneLine(err.Error()), "") }
 
 // connectHint says what to look at, where the error tells.
-func connectHint(err error) string {
+func connectHint(database config.Database, err error) string {
 	var refused *pgconn.PgError
 	var network *net.OpError
 	switch {
@@ -83,6 +96,9 @@ func connectHint(err error) string {
 	case errors.As(err, &refused):
 		switch refused.Code {
 		case "28P01", "28000": // invalid_password, invalid_authorization_specification
+			if database.PasswordFile != "" {
+				return "; check the user in database.url, and the password in database.password_file, " + database.PasswordFile
+			}
 			return "; check user and password in database.url"
 		case "3D000": // invalid_catalog_name
 			return "; create the database, or correct its name in database.url"
@@ -107,8 +123,7 @@ func OpenAny(ctx context.Context, database config.Database, connections int32) (
 }
 
 func openPool(ctx context.Context, database config.Database, connections int32, refuse func(*pgconn.Config)) (*pgxpool.Pool, error) {
-	address := database.URL
-	cfg, err := pgxpool.ParseConfig(address.Reveal())
+	cfg, err := pgxpool.ParseConfig(database.URL.Reveal())
 	if err != nil {
 		return nil, errors.New("database.url is not accepted by the PostgreSQL client") // err quotes the URL
 	}
@@ -127,6 +142,7 @@ func openPool(ctx context.Context, database config.Database, connections int32, 
 		cfg.ConnConfig.RuntimeParams["application_name"] = "postrider"
 	}
 	pooler.Configure(cfg, pooler.Mode(database.Pooler), session)
+	pooler.ReadPassword(cfg, passwords(database))
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open database connections: %w", err)
@@ -135,7 +151,7 @@ func openPool(ctx context.Context, database config.Database, connections int32, 
 	defer cancel()
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
-		return nil, unreachable(address, err)
+		return nil, unreachable(database, err)
 	}
 	return pool, nil
 }

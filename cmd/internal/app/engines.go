@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/dlq"
@@ -36,6 +35,7 @@ func Connections(c config.Config) int {
 func relayPool(c config.Config) postgres.Options {
 	return postgres.Options{
 		MaxConns: relayConnections(c), Pooler: pooler.Mode(c.Database.Pooler), PublishTimeout: c.Outbox.PublishTimeout,
+		Password: passwords(c.Database),
 	}
 }
 
@@ -75,7 +75,7 @@ func (a *App) doorbell(pool *pgxpool.Pool) relay.Doorbell {
 	if !a.options.Config.Outbox.Doorbell {
 		return nil
 	}
-	return postgres.NewDoorbell(pool, postgres.DoorbellOptions{Logger: a.options.Logger})
+	return postgres.NewDoorbell(pool, postgres.DoorbellOptions{Logger: a.options.Logger, Password: passwords(a.options.Config.Database)})
 }
 
 // makeCollector prepares the collector, where this process has the role.
@@ -95,14 +95,14 @@ func (a *App) makeCollector(context.Context) error {
 	source, err := dlqkafka.NewSource(dlqkafka.Config{
 		Brokers: c.Kafka.Brokers, Topics: c.CollectedTopics(), Patterns: c.Collector.Patterns,
 		Exclude: []string{c.Tasks.LifecycleTopic}, Group: c.DLQ.Group,
-		Logger: a.options.Logger, Registerer: a.options.Registry, Options: []kgo.Opt{a.watched.kafka.Hook("collector")},
+		Logger: a.options.Logger, Registerer: a.options.Registry, Options: append(a.kafka, a.watched.kafka.Hook("collector")),
 	})
 	if err != nil {
 		return err
 	}
 	// The collector closes its source when it ends; this is for one that never ran.
 	a.lifecycle.add(step{name: "dead-letter source", limit: 6 * time.Second, stop: func(context.Context) error { source.Close(); return nil }})
-	originals, err := dlqkafka.NewOriginals(dlqkafka.OriginalsConfig{Brokers: c.Kafka.Brokers, ClientID: c.DLQ.Group, Logger: a.options.Logger})
+	originals, err := dlqkafka.NewOriginals(dlqkafka.OriginalsConfig{Brokers: c.Kafka.Brokers, ClientID: c.DLQ.Group, Logger: a.options.Logger, Options: a.kafka})
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 
 // prepareDatabase proves that the database is one that Postrider can work on in these roles, and migrates it
 // where it is asked to.
-func prepareDatabase(ctx context.Context, address config.DatabaseURL, migrate bool, log *slog.Logger, roles ...Role) error {
-	conn, err := Connect(ctx, address)
+func prepareDatabase(ctx context.Context, database config.Database, migrate bool, log *slog.Logger, roles ...Role) error {
+	conn, err := Connect(ctx, database)
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func prepareDatabase(ctx context.Context, address config.DatabaseURL, migrate bo
 		defer cancel()
 		_ = conn.Close(closing)
 	}()
-	if err := checkServer(ctx, conn, address); err != nil {
+	if err := checkServer(ctx, conn, database.URL); err != nil {
 		return err
 	}
 	all, err := migrations.All()

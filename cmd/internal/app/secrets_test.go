@@ -7,6 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/obs"
@@ -26,10 +30,13 @@ func TestSecretsAreNeverShown(t *testing.T) {
 			secret = append(secret, k.String())
 		}
 	}
-	if fmt.Sprint(secret) != "[database.url]" {
+	if fmt.Sprint(secret) != "[database.url kafka.sasl_password]" {
 		t.Fatalf("the secret settings are %v: give each a value here that is looked for below", secret)
 	}
-	db, broker := pgtest.New(t), kafkatest.Kfake(t)
+	const login = "sentinel-of-the-login"
+	db := pgtest.New(t)
+	cluster := kafkatest.Kfake(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "postrider", login))
+	broker := cluster.As(kgo.SASL(plain.Auth{User: "postrider", Pass: login}.AsMechanism()))
 	broker.CreateTopic(t, "orders", 1, nil)
 	broker.CreateTopic(t, "postrider.dlq", 1, nil)
 	conn := db.Conn(t)
@@ -48,6 +55,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	}
 	c := settings(t, address, broker.Addrs...)
 	c.Outbox.Log = true
+	c.Kafka.SASLMechanism, c.Kafka.SASLUsername, c.Kafka.SASLPassword = "plain", "postrider", login
 	a := run(t, Options{Config: c, Logger: logger})
 	waitReady(t, a)
 	_, token, err := a.Desk().Access.Create(access.WithActor(t.Context(), access.Actor{Name: "test"}), access.NewKey{Name: "k", Scopes: []access.Scope{access.Admin}})
@@ -103,6 +111,14 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	shown["error"] = err.Error()
 	change(password)
 	waitReady(t, a)
+	wrong := c
+	wrong.Kafka.SASLPassword += "-wrong"
+	publisher := run(t, Options{Config: wrong, Logger: logger, Roles: []Role{HTTP}})
+	eventually(t, "the brokers refuse a wrong password", func() (bool, string) {
+		status, body := readyz(t, publisher)
+		shown["readyz"] += body
+		return status == http.StatusServiceUnavailable && strings.Contains(body, "kafka"), body
+	})
 	broker.Cluster.Close()
 	enqueue(t, conn, outbox.Message{Topic: "orders", Payload: []byte("stays")})
 	eventually(t, "the brokers are away", func() (bool, string) {
@@ -113,14 +129,14 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	if err := a.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
-	shown["log"], shown["settings"] = log.String(), fmt.Sprintf("%v %+v %#v", c, c, c)
+	shown["log"], shown["settings"] = log.String(), fmt.Sprintf("%v %+v %#v %v", c, c, c, c.Settings())
 	for _, must := range []string{`"level":"DEBUG"`, `"action":"publish"`, "starting", "xxxxx"} {
 		if !strings.Contains(shown["log"], must) {
 			t.Errorf("the log says too little to prove anything: %s is not in it", must)
 		}
 	}
 	for where, text := range shown {
-		for what, sentinel := range map[string]string{"password": password, "API key": token, "end of the API key": token[len(token)-12:]} {
+		for what, sentinel := range map[string]string{"password": password, "login at the brokers": login, "API key": token, "end of the API key": token[len(token)-12:]} {
 			if strings.Contains(text, sentinel) {
 				t.Errorf("the %s is in the %s", what, where)
 			}

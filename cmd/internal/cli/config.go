@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/kafkaauth"
 	"github.com/postrider/postrider/relay/outbox"
 )
 
@@ -160,7 +162,7 @@ func (c *commands) configValidate() *cobra.Command {
 		Use:   "validate",
 		Short: "Check the settings and list all mistakes",
 		Long: `Checks everything that can be checked without a connection: the file, the environment and the flags,
-each by itself and together. It lists all mistakes at once and exits with 2 if there are any. Warnings
+each by itself and together, and the files with certificates, keys and passwords that they name. It lists all mistakes at once and exits with 2 if there are any. Warnings
 are about what is allowed and probably not meant; with only those it exits with 0.`,
 		Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
@@ -168,6 +170,9 @@ are about what is allowed and probably not meant; with only those it exits with 
 				return err
 			}
 			cfg, mistakes := c.load(nil)
+			if mistakes == nil {
+				mistakes = checkFiles(cfg)
+			}
 			view := validateView{OK: mistakes == nil, Mistakes: []string{}, Warnings: []string{}}
 			if mistakes != nil {
 				if out.format != "json" {
@@ -187,6 +192,16 @@ are about what is allowed and probably not meant; with only those it exits with 
 	out.bind(cmd)
 	c.settings.bindAll(cmd.Flags(), nil)
 	return cmd
+}
+
+// checkFiles reads the files that settings name, as a process would at its start.
+func checkFiles(cfg config.Config) error {
+	_, ofKafka := kafkaauth.Options(cfg.Kafka, kafkaauth.DialTimeout)
+	_, ofDatabase := cfg.Database.Password()
+	if err := errors.Join(ofDatabase, ofKafka); err != nil {
+		return &usageError{err}
+	}
+	return nil
 }
 
 func validateTable(w io.Writer, v validateView) error {

@@ -21,7 +21,7 @@ func (c *commands) withDatabase(ctx context.Context, do func(*pgx.Conn) error) e
 	if err != nil {
 		return err
 	}
-	conn, err := app.Connect(ctx, cfg.Database.URL)
+	conn, err := app.Connect(ctx, cfg.Database)
 	if err != nil {
 		return err
 	}

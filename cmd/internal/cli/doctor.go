@@ -47,6 +47,9 @@ failed, 2 wrong command line or setting.`,
 			} else {
 				examined.DatabaseError = err
 			}
+			for _, warning := range cfg.KafkaWarnings() {
+				fmt.Fprintf(c.stderr, "Warning: %s\n", visible(warning))
+			}
 			client, err := doctor.OpenKafka(cfg.Kafka)
 			if err != nil {
 				return fmt.Errorf("make a client of Kafka: %w", err)

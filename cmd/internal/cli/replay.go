@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/kafkaauth"
 	"github.com/postrider/postrider/cmd/internal/obs"
 	relaykafka "github.com/postrider/postrider/relay/kafka"
 	"github.com/postrider/postrider/replay"
@@ -143,14 +145,21 @@ func (g *replayFlags) read(cmd *cobra.Command) (replay.Options, error) {
 
 // withReplay runs do with a replay on the brokers of the settings.
 func (c *commands) withReplay(cfg config.Config, options replay.Options, log *slog.Logger, do func(*replay.Replay, *replayProgress) error) error {
-	cluster, err := replaykafka.New(replaykafka.Config{Brokers: cfg.Kafka.Brokers, ClientID: cfg.Kafka.ClientID, Logger: log})
+	for _, warning := range cfg.KafkaWarnings() {
+		log.Warn(warning)
+	}
+	auth, err := kafkaauth.Options(cfg.Kafka, 3*time.Second) // the command says soon that no broker answers
+	if err != nil {
+		return err
+	}
+	cluster, err := replaykafka.New(replaykafka.Config{Brokers: cfg.Kafka.Brokers, ClientID: cfg.Kafka.ClientID, Logger: log, Options: auth})
 	if err != nil {
 		return err
 	}
 	defer cluster.Close()
 	publisher, err := relaykafka.NewPublisher(relaykafka.Config{
 		Brokers: cfg.Kafka.Brokers, ClientID: cfg.Kafka.ClientID, MaxMessageBytes: cfg.Kafka.MaxMessageBytes,
-		Compression: cfg.Kafka.Compression, Logger: log, // never creates a topic, whatever the settings say
+		Compression: cfg.Kafka.Compression, Logger: log, Options: auth, // never creates a topic, whatever the settings say
 	})
 	if err != nil {
 		return err

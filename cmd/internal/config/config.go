@@ -50,6 +50,9 @@ type Database struct {
 	// in session mode that lets session parameters through), transaction is a pooler in transaction mode
 	// such as PgBouncer, where nothing is kept in sessions and no statement is prepared. Defaults to "auto".
 	Pooler string `key:"pooler" default:"auto" oneof:"auto none transaction" help:"pooler before the database: auto, none or transaction"`
+	// PasswordFile is a file that has nothing but the password; it is read again for each connection, and
+	// counts instead of a password in the connection string. Defaults to "".
+	PasswordFile string `key:"password_file" default:"" check:"optional" help:"file with the password of the database, read again for each connection"`
 }
 
 // Kafka is the section kafka.
@@ -69,6 +72,35 @@ type Kafka struct {
 	// they are set up to. Without it a missing topic holds its events until somebody creates it.
 	// Defaults to false.
 	AllowTopicCreation bool `key:"allow_topic_creation" default:"false" help:"let brokers create missing topics"`
+	// In the file the keys that begin with tls_ or sasl_ may stand in a block of that name, without that word.
+
+	// TLSEnabled talks to the brokers through TLS 1.2 or newer and checks their certificates and names. Defaults
+	// to false.
+	TLSEnabled bool `key:"tls_enabled" default:"false" help:"talk to the brokers through TLS"`
+	// TLSCAFile is a PEM file of the authorities that sign the brokers' certificates; without it they are those
+	// of the system. It, the certificate and the key are read again for each connection. Defaults to "".
+	TLSCAFile string `key:"tls_ca_file" default:"" check:"optional" help:"PEM file of the authorities that sign the brokers' certificates; empty is the system's"`
+	// TLSCertFile is a PEM file of the certificate that this process shows to brokers (mTLS), with its chain;
+	// needs tls_key_file. Defaults to "".
+	TLSCertFile string `key:"tls_cert_file" default:"" check:"optional" help:"PEM file of the certificate shown to brokers (mTLS)"`
+	// TLSKeyFile is a PEM file of that certificate's private key, not encrypted. Defaults to "".
+	TLSKeyFile string `key:"tls_key_file" default:"" check:"optional" help:"PEM file of the private key of that certificate"`
+	// TLSInsecureSkipVerify takes any certificate for the brokers': whoever stands between reads and changes
+	// everything. For tests only; each start warns. Defaults to false.
+	TLSInsecureSkipVerify bool `key:"tls_insecure_skip_verify" default:"false" help:"take any certificate for the brokers', for tests only"`
+	// SASLMechanism is how this process logs in: none, plain, scram-sha-256, scram-sha-512 or oauthbearer, in
+	// capitals or not. Defaults to "none".
+	SASLMechanism string `key:"sasl_mechanism" default:"none" oneof:"none plain scram-sha-256 scram-sha-512 oauthbearer" help:"login at the brokers: none, plain, scram-sha-256, scram-sha-512 or oauthbearer"`
+	// SASLUsername is the user of plain and scram. Defaults to "".
+	SASLUsername string `key:"sasl_username" default:"" check:"optional" help:"user of the login, for plain and scram"`
+	// SASLPassword is the password of plain and scram, without blanks at its ends; give it in the environment,
+	// or better a file. Defaults to "".
+	SASLPassword Secret `key:"sasl_password" default:"" check:"optional" help:"password of the login; better sasl_password_file"`
+	// SASLPasswordFile is a file that has nothing but the password; it is read again for each login. Defaults to "".
+	SASLPasswordFile string `key:"sasl_password_file" default:"" check:"optional" help:"file with the password of the login, read again for each connection"`
+	// SASLTokenFile is a file that has nothing but the token of oauthbearer; it is read again for each login, so
+	// whoever renews the token need only replace it. Defaults to "".
+	SASLTokenFile string `key:"sasl_token_file" default:"" check:"optional" help:"file with the token of oauthbearer, read again for each connection"`
 }
 
 // Outbox is the section outbox.

@@ -33,7 +33,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := Config{
 		Database: Database{Pooler: "auto"},
-		Kafka:    Kafka{ClientID: "postrider", MaxMessageBytes: 1048588, Compression: "none"},
+		Kafka:    Kafka{ClientID: "postrider", MaxMessageBytes: 1048588, Compression: "none", SASLMechanism: "none"},
 		Outbox: Outbox{BatchSize: 1000, Workers: 4, MaxAttempts: 5, RetryBase: time.Second, RetryMax: time.Minute,
 			RetentionDays: 30, DeadLetterRetentionDays: 90, IdempotencyRetentionDays: 30, PublishTimeout: 10 * time.Second, AfterLastAttempt: "continue", StormEvents: 100, StormWindow: time.Minute, Doorbell: true},
 		DLQ: DLQ{Topic: "postrider.dlq", Group: "postrider-collector", Enabled: true, AutoDLQOnStaleness: true, IncludeFullTaskSnapshot: true, MaxPendingAge: 168 * time.Hour,
@@ -86,6 +86,9 @@ func TestEnvironmentNames(t *testing.T) {
 	values := map[string]string{
 		"DATABASE_URL": "postgres://u@h:5432/d", "DATABASE_POOLER": "transaction", "OUTBOX_DOORBELL": "false",
 		"KAFKA_BROKERS": "a:1,b:2", "KAFKA_CLIENT_ID": "me", "KAFKA_MAX_MESSAGE_BYTES": "4096",
+		"DATABASE_PASSWORD_FILE": "/run/pw", "KAFKA_TLS_ENABLED": "true", "KAFKA_TLS_CA_FILE": "/run/ca.pem", "KAFKA_TLS_CERT_FILE": "/run/cert.pem",
+		"KAFKA_TLS_KEY_FILE": "/run/key.pem", "KAFKA_TLS_INSECURE_SKIP_VERIFY": "true", "KAFKA_SASL_MECHANISM": "oauthbearer", "KAFKA_SASL_USERNAME": "me",
+		"KAFKA_SASL_PASSWORD": "sentinel", "KAFKA_SASL_PASSWORD_FILE": "/run/pw", "KAFKA_SASL_TOKEN_FILE": "/run/token",
 		"KAFKA_COMPRESSION": "zstd", "KAFKA_ALLOW_TOPIC_CREATION": "true",
 		"OUTBOX_BATCH_SIZE": "7", "OUTBOX_WORKERS": "8", "OUTBOX_MAX_ATTEMPTS": "9", "OUTBOX_RETRY_BASE_MS": "10",
 		"OUTBOX_RETRY_MAX_MS": "120000", "OUTBOX_RETENTION_DAYS": "0", "OUTBOX_DEAD_LETTER_RETENTION_DAYS": "1",
@@ -113,6 +116,14 @@ func TestEnvironmentNames(t *testing.T) {
 			t.Errorf("%s is not in this table", k.Env())
 		}
 	}
+	// What cannot be given alone.
+	plain, oauth := "KAFKA_SASL_MECHANISM=plain", "KAFKA_SASL_MECHANISM=oauthbearer"
+	beside := map[string][]string{
+		"KAFKA_TLS_CA_FILE": {"KAFKA_TLS_ENABLED=1"}, "KAFKA_TLS_INSECURE_SKIP_VERIFY": {"KAFKA_TLS_ENABLED=1"},
+		"KAFKA_TLS_CERT_FILE": {"KAFKA_TLS_ENABLED=1", "KAFKA_TLS_KEY_FILE=k"}, "KAFKA_TLS_KEY_FILE": {"KAFKA_TLS_ENABLED=1", "KAFKA_TLS_CERT_FILE=c"},
+		"KAFKA_SASL_MECHANISM": {"KAFKA_SASL_TOKEN_FILE=t"}, "KAFKA_SASL_TOKEN_FILE": {oauth}, "KAFKA_SASL_USERNAME": {plain, "KAFKA_SASL_PASSWORD=p"},
+		"KAFKA_SASL_PASSWORD": {plain, "KAFKA_SASL_USERNAME=u"}, "KAFKA_SASL_PASSWORD_FILE": {plain, "KAFKA_SASL_USERNAME=u"},
+	}
 	for name, value := range values {
 		names := []string{name}
 		if strings.HasPrefix(name, "OUTBOX_") {
@@ -123,7 +134,7 @@ func TestEnvironmentNames(t *testing.T) {
 			names = append(names, "ARCHIVE_ARCHIVE_"+rest)
 		}
 		for _, n := range names {
-			c, err := Load(Sources{Environ: []string{n + "=" + value}})
+			c, err := Load(Sources{Environ: append([]string{n + "=" + value}, beside[name]...)})
 			if err != nil {
 				t.Errorf("%s=%s: %v", n, value, err)
 				continue

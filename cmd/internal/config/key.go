@@ -46,7 +46,9 @@ func (k Key) Flag() string {
 }
 
 // Secret reports whether values of this key must not be shown.
-func (k Key) Secret() bool { return k.kind == reflect.TypeFor[DatabaseURL]() }
+func (k Key) Secret() bool {
+	return k.kind == reflect.TypeFor[DatabaseURL]() || k.kind == reflect.TypeFor[Secret]()
+}
 
 // Kind says what values are, in a word for help texts: text, list, number or bool.
 func (k Key) Kind() string {

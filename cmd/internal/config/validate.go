@@ -27,6 +27,10 @@ func (c *Config) validate(wrong map[string]bool) []error {
 	if !wrong["dlq.page_size_default"] && !wrong["dlq.page_size_max"] {
 		problems = append(problems, c.checkPages()...)
 	}
+	if !wrong["kafka.tls_enabled"] && !wrong["kafka.tls_insecure_skip_verify"] && !wrong["kafka.sasl_mechanism"] {
+		problems = append(problems, c.checkTLS()...)
+		problems = append(problems, c.checkLogin()...)
+	}
 	return problems
 }
 
@@ -135,7 +139,7 @@ func sessionTimeout(text string) (time.Duration, error) {
 
 // Warnings returns what is allowed and probably not meant, each with its place.
 func (c Config) Warnings() []string {
-	var warnings []string
+	warnings := c.KafkaWarnings()
 	topics := c.CollectedTopics()
 	sectionLimit, _ := named("kafka.max_message_bytes")
 	for _, r := range c.Topics {

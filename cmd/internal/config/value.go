@@ -52,7 +52,7 @@ func (k Key) set(c *Config, text string) error {
 			list = append(list, item)
 		}
 		field.Set(reflect.ValueOf(list))
-	default: // string and DatabaseURL
+	default: // string, DatabaseURL and Secret
 		if allowed := strings.Fields(k.tag.Get("oneof")); len(allowed) > 0 {
 			text = strings.ToLower(text)
 			if !slices.Contains(allowed, text) {
@@ -94,6 +94,8 @@ func (k Key) check(text string) error {
 		if text == "" {
 			return errors.New("it must not be empty")
 		}
+		return nil
+	case "optional": // any text, or none
 		return nil
 	case "database":
 		return checkDatabaseURL(text)

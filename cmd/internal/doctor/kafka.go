@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,12 +15,37 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/kafkaauth"
 )
+
+// dialTimeout bounds a connection, with its TLS handshake.
+const dialTimeout = 3 * time.Second
 
 // OpenKafka returns a client that gives up soon: doctor wants to know, and does not wait for better times.
 func OpenKafka(c config.Kafka) (*kgo.Client, error) {
-	return kgo.NewClient(kgo.SeedBrokers(c.Brokers...), kgo.ClientID(c.ClientID+"-doctor"), kgo.DialTimeout(3*time.Second),
-		kgo.RetryTimeout(8*time.Second), kgo.RequestRetries(20), kgo.MetadataMinAge(10*time.Millisecond))
+	auth, err := kafkaauth.Options(c, dialTimeout)
+	if err != nil {
+		return nil, err
+	}
+	return kgo.NewClient(append(auth, kgo.SeedBrokers(c.Brokers...), kgo.ClientID(c.ClientID+"-doctor"), kgo.DialTimeout(dialTimeout),
+		kgo.RetryTimeout(8*time.Second), kgo.RequestRetries(20), kgo.MetadataMinAge(10*time.Millisecond))...)
+}
+
+// brokersHint says what to look at when no broker answers.
+func brokersHint(err error) string {
+	var certificate *tls.CertificateVerificationError
+	var closed *kgo.ErrFirstReadEOF
+	switch {
+	case errors.Is(err, kerr.SaslAuthenticationFailed):
+		return "check kafka.sasl_username, and the password or token"
+	case errors.Is(err, kerr.UnsupportedSaslMechanism), errors.Is(err, kerr.IllegalSaslState):
+		return "set kafka.sasl_mechanism to one that the brokers offer"
+	case errors.As(err, &certificate):
+		return "check kafka.tls_ca_file, and that kafka.brokers are names for which the brokers have certificates"
+	case errors.As(err, &closed):
+		return "check that kafka.tls_enabled and kafka.sasl_mechanism are what this listener of the brokers wants"
+	}
+	return "check that the brokers run, and kafka.brokers"
 }
 
 func checkBrokers(ctx context.Context, p *patient) ([]result, error) {
@@ -29,7 +55,7 @@ func checkBrokers(ctx context.Context, p *patient) ([]result, error) {
 	}
 	brokers, err := p.admin.ListBrokers(ctx)
 	if err != nil {
-		return fail("check that the brokers run, and kafka.brokers", "no broker of %s answers: %v", seeds, err), nil
+		return fail(brokersHint(err), "no broker of %s answers: %v", seeds, err), nil
 	}
 	p.brokersReached, p.brokers = len(brokers) > 0, brokers
 	var silent []string

@@ -70,6 +70,22 @@ func Configure(cfg *pgxpool.Config, mode Mode, session map[string]string) {
 	}
 }
 
+// ReadPassword has a configured pool read the password anew for each connection; nil leaves the pool as it is.
+func ReadPassword(cfg *pgxpool.Config, read func() (string, error)) {
+	if read == nil {
+		return
+	}
+	before := cfg.BeforeConnect
+	cfg.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
+		password, err := read()
+		if err != nil {
+			return err
+		}
+		c.Password = password
+		return before(ctx, c)
+	}
+}
+
 // Connect opens one connection that works either way, for few statements: none is prepared.
 func Connect(ctx context.Context, cfg *pgx.ConnConfig) (*pgx.Conn, error) {
 	cfg = cfg.Copy()

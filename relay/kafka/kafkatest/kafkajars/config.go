@@ -80,6 +80,10 @@ func (b *Broker) settings() map[string]string {
 		advertised += fmt.Sprintf(",PROXIED%d://127.0.0.1:%d", i, b.opts.Proxies[i])
 		protocols += fmt.Sprintf(",PROXIED%d:PLAINTEXT", i)
 	}
+	if b.opts.Secure != "" {
+		secure := fmt.Sprintf(",SECURE://127.0.0.1:%d", b.secure)
+		listeners, advertised, protocols = listeners+secure, advertised+secure, protocols+",SECURE:"+b.opts.Secure
+	}
 	maps.Copy(all, map[string]string{
 		"process.roles":                  "broker,controller",
 		"node.id":                        "1",

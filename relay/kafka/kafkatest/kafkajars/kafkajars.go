@@ -66,6 +66,11 @@ type Options struct {
 	// none.
 	Proxies []int
 
+	// Secure is the protocol of one more listener, SSL, SASL_SSL or SASL_PLAINTEXT,
+	// named SECURE: Config has its settings, such as
+	// listener.name.secure.ssl.keystore.location. Defaults to no such listener.
+	Secure string
+
 	// Version is the Apache Kafka version. Defaults to [DefaultVersion].
 	Version string
 
@@ -84,6 +89,7 @@ type Broker struct {
 	port           int
 	controllerPort int
 	behind         []int // ports of the listeners behind Options.Proxies
+	secure         int   // port of the listener of Options.Secure
 	java           java
 	classpath      string
 
@@ -147,7 +153,7 @@ func (b *Broker) choosePorts() (err error) {
 		}
 	}
 	taken := []int{b.port}
-	for len(taken) < len(b.opts.Proxies)+2 {
+	for len(taken) < len(b.opts.Proxies)+3 {
 		port, err := FreePort()
 		if err != nil {
 			return err
@@ -156,7 +162,7 @@ func (b *Broker) choosePorts() (err error) {
 			taken = append(taken, port)
 		}
 	}
-	b.controllerPort, b.behind = taken[1], taken[2:]
+	b.controllerPort, b.secure, b.behind = taken[1], taken[2], taken[3:]
 	return nil
 }
 
@@ -268,6 +274,9 @@ func (b *Broker) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.It
 func (b *Broker) Behind(n int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(b.behind[n]))
 }
+
+// SecureAddr is the address of the listener of [Options.Secure]. It stays the same as Addr does.
+func (b *Broker) SecureAddr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(b.secure)) }
 
 // Version is the Apache Kafka version, such as "4.1.0".
 func (b *Broker) Version() string { return b.opts.Version }

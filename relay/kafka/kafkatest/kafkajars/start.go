@@ -28,7 +28,7 @@ var quietLoggers = []string{
 // start writes the configuration, formats an empty data folder and runs the
 // broker until it answers. The caller holds b.mu.
 func (b *Broker) start(ctx context.Context) error {
-	for _, port := range append([]int{b.port, b.controllerPort}, b.behind...) {
+	for _, port := range append([]int{b.port, b.controllerPort, b.secure}, b.behind...) {
 		if err := checkFree(port); err != nil {
 			return fmt.Errorf("start a Kafka broker: %w", err)
 		}

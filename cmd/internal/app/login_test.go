@@ -1,0 +1,188 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/obs"
+	"github.com/postrider/postrider/migrations"
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+func putFile(t *testing.T, path string, content []byte) string {
+	t.Helper()
+	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The real Apache Kafka asks for a certificate and a login by SCRAM: an event goes to its topic, and one that does not
+// fit comes back as an investigation. Then certificate, authority of the client and password are other ones, and
+// clients that begin then use them.
+func TestAppOnABrokerWithTLSAndALogin(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	dir, authority := t.TempDir(), kafkatest.NewAuthority(t)
+	ca := putFile(t, filepath.Join(dir, "ca.pem"), authority.PEM())
+	cert, key := authority.Issue(t, "broker", time.Hour)
+	const secure = "listener.name.secure."
+	own, err := kafkajars.Start(ctx, kafkajars.Options{Version: os.Getenv(kafkatest.EnvVersion), JVMArgs: []string{"-XX:TieredStopAtLevel=1"}, Secure: "SASL_SSL",
+		Config: map[string]string{
+			secure + "ssl.keystore.type": "PEM", secure + "ssl.keystore.location": putFile(t, filepath.Join(dir, "broker.pem"), append(key, cert...)),
+			secure + "ssl.truststore.type": "PEM", secure + "ssl.truststore.location": ca, secure + "ssl.client.auth": "required",
+			secure + "sasl.enabled.mechanisms": "SCRAM-SHA-512", secure + "scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+		}})
+	if errors.Is(err, kafkajars.ErrUnavailable) {
+		t.Skipf("there is no real broker that could be started: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = own.Close() })
+	open := &kafkatest.Broker{Kind: kafkatest.KindJars, Version: own.Version(), Addrs: []string{own.Addr()}} // past TLS, for the test's own looks
+	password := func(to string) {
+		t.Helper()
+		changed, err := open.Admin(t).AlterUserSCRAMs(ctx, nil, []kadm.UpsertSCRAM{{User: "relay", Mechanism: kadm.ScramSha512, Iterations: 4096, Password: to}})
+		if err != nil || changed["relay"].Err != nil {
+			t.Fatal(err, changed)
+		}
+	}
+	first, second := rand.Text(), rand.Text()
+	password(first)
+	open.CreateTopic(t, "orders", 1, nil)
+	open.CreateTopic(t, "postrider.dlq", 1, nil)
+
+	db := pgtest.New(t)
+	c := settings(t, db.URL, own.SecureAddr())
+	cert, key = authority.Issue(t, "relay", time.Hour)
+	c.Kafka.TLSEnabled, c.Kafka.TLSCAFile = true, ca
+	c.Kafka.TLSCertFile, c.Kafka.TLSKeyFile = putFile(t, filepath.Join(dir, "cert.pem"), cert), putFile(t, filepath.Join(dir, "key.pem"), key)
+	c.Kafka.SASLMechanism, c.Kafka.SASLUsername = "scram-sha-512", "relay"
+	c.Kafka.SASLPasswordFile = putFile(t, filepath.Join(dir, "password"), []byte(first+"\n"))
+	var log syncBuffer
+	logger, err := obs.NewLogger(&log, "debug", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := run(t, Options{Config: c, Logger: logger})
+	waitReady(t, a)
+	conn := db.Conn(t)
+	enqueue(t, conn, outbox.Message{Topic: "orders", Key: []byte("k"), Payload: []byte("hello")}, tooLarge)
+	if got := open.ReadAll(t, "orders", 1); string(got[0].Value) != "hello" {
+		t.Errorf("got %q", got[0].Value)
+	}
+	waitRow(t, conn, "the letter came back", `select count(*) = 1 from postrider.dlq_entry where topic = 'orders'`)
+
+	// The broker is another one now to all clients: every connection is made anew, with the new password only.
+	password(second)
+	if err := own.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := own.Restart(ctx); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the old password is refused", func() (bool, string) {
+		_, body := readyz(t, a)
+		return strings.Contains(log.String(), "SASL_AUTHENTICATION_FAILED"), body
+	})
+	enqueue(t, conn, outbox.Message{Topic: "orders", Key: []byte("k"), Payload: []byte("later")}, tooLarge)
+	putFile(t, c.Kafka.SASLPasswordFile, []byte(second))
+	cert, key = authority.Issue(t, "relay renewed", time.Hour)
+	putFile(t, c.Kafka.TLSCertFile, cert)
+	putFile(t, c.Kafka.TLSKeyFile, key)
+	waitReady(t, a)
+	if got := open.ReadAll(t, "orders", 2); string(got[1].Value) != "later" {
+		t.Errorf("got %q", got[1].Value)
+	}
+	patiently(t, "the second letter came back", func() (bool, string) {
+		var n int
+		if err := conn.QueryRow(t.Context(), `select count(*) from postrider.dlq_entry where topic = 'orders'`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n == 2, fmt.Sprint(n)
+	})
+	for _, secret := range []string{first, second} {
+		if strings.Contains(log.String(), secret) {
+			t.Error("a password is in the log")
+		}
+	}
+}
+
+// The password of the database changes while the app runs: what is in the file counts for the next connection, for
+// all pools and the connection that listens.
+func TestDatabasePasswordFromAFile(t *testing.T) {
+	t.Parallel()
+	db, broker := pgtest.New(t), kafkatest.Kfake(t)
+	broker.CreateTopic(t, "orders", 1, nil)
+	broker.CreateTopic(t, "postrider.dlq", 1, nil)
+	conn := db.Conn(t)
+	if err := migrations.ApplyRoles(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	address, first := withLogin(t, db, conn, "postrider_relay")
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := u.User.Username()
+	u.User = url.UserPassword(user, "of-the-url-and-wrong")
+	c := settings(t, u.String(), broker.Addrs...)
+	c.Database.PasswordFile = filepath.Join(t.TempDir(), "password")
+	if _, err := New(t.Context(), Options{Config: c}); err == nil || !strings.Contains(err.Error(), "database.password_file: the file "+c.Database.PasswordFile+" cannot be read") {
+		t.Errorf("without the file: %v", err)
+	}
+	putFile(t, c.Database.PasswordFile, []byte("wrong-sentinel"))
+	if _, err := New(t.Context(), Options{Config: c}); err == nil || !strings.Contains(err.Error(), "the password in database.password_file") || strings.Contains(err.Error(), "sentinel") {
+		t.Errorf("with a wrong password: %v", err)
+	}
+	putFile(t, c.Database.PasswordFile, []byte(first+"\n"))
+	a := run(t, Options{Config: c})
+	waitReady(t, a)
+	listens := `select count(*) = 1 from pg_stat_activity where usename = '` + user + `' and application_name like '% doorbell'`
+	waitRow(t, conn, "the doorbell listens", listens)
+
+	second := rand.Text()
+	if _, err := conn.Exec(t.Context(), fmt.Sprintf(`alter role %s password '%s'`, user, second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity where usename = $1`, user); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the old password is refused", func() (bool, string) {
+		status, body := readyz(t, a)
+		return status == http.StatusServiceUnavailable, body
+	})
+	putFile(t, c.Database.PasswordFile, []byte(second))
+	waitReady(t, a)
+	enqueue(t, conn, outbox.Message{Topic: "orders", Payload: []byte("hello")}, tooLarge)
+	broker.ReadAll(t, "orders", 1)
+	waitRow(t, conn, "an investigation", `select count(*) = 1 from postrider.dlq_entry`)
+	waitRow(t, conn, "the doorbell listens again", listens)
+	one, err := Connect(t.Context(), config.Database{URL: c.Database.URL, PasswordFile: c.Database.PasswordFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := one.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
