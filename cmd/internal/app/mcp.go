@@ -77,7 +77,7 @@ func NewAgents(ctx context.Context, o Options, token string, listen bool) (_ *Ag
 		}
 	}()
 	c := o.Config
-	if err := prepareDatabase(ctx, c.Database.URL, false, o.Logger); err != nil {
+	if err := prepareDatabase(ctx, c.Database, false, o.Logger); err != nil {
 		return nil, err
 	}
 	pool, err := OpenPool(ctx, c.Database, deskConnections)
