@@ -239,6 +239,52 @@ func TestStopLetsHandlersEnd(t *testing.T) {
 	}
 }
 
+// TestRevokedWhileStopping: a partition that is revoked while Run ends is not given away before its handler has ended and
+// its position is committed, and nothing of it is committed afterwards.
+func TestRevokedWhileStopping(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{0, 2} {
+		for _, lost := range []bool{false, true} {
+			t.Run(fmt.Sprint(concurrency, lost), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					f := newFake(map[string]int{"orders": 1})
+					f.write(rec("orders", "a", "1"), rec("orders", "a", "2"))
+					s := &script{do: func(ctx context.Context, _ *Message) error {
+						select {
+						case <-time.After(5 * time.Second):
+						case <-ctx.Done():
+						}
+						return ctx.Err()
+					}}
+					_, stop := run(t, f, Config{Concurrency: concurrency}, s)
+					time.Sleep(time.Second)
+					stopped := make(chan error, 1)
+					go func() { stopped <- stop() }()
+					synctest.Wait()
+					began, handled, commits := time.Now(), 1, 1
+					if lost {
+						f.lose(p0)
+						synctest.Wait()
+						handled, commits = 1, 0
+					} else if f.revoke(p0); time.Since(began) != 4*time.Second {
+						t.Errorf("it was given away after %v, its handler ends after 4s", time.Since(began))
+					}
+					if len(s.values()) != handled || len(f.commits) != commits || f.at(p0) != int64(commits) {
+						t.Errorf("given away with %d of %d handled, commits %v", len(s.values()), handled, f.commits)
+					}
+					if err := <-stopped; err != nil {
+						t.Error(err)
+					}
+					if len(f.commits) != commits {
+						t.Errorf("commits %v, the last after it was given away", f.commits)
+					}
+				})
+			})
+		}
+	}
+}
+
 // TestStopEndsContexts: a handler that takes too long is told to end, and its message is not done.
 func TestStopEndsContexts(t *testing.T) {
 	t.Parallel()
