@@ -10,12 +10,16 @@ func (c *Consumer) Assigned(partitions []Partition) {
 	c.m.changes.WithLabelValues(changeAssigned).Add(float64(len(partitions)))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stopped {
-		return
+	anew := c.remove(partitions) // of a topic that was made anew; what was read is of the old one
+	if len(anew) > 0 && c.cancelCommit != nil {
+		c.cancelCommit() // it may have their positions
 	}
-	for _, l := range c.remove(partitions) { // a topic that was made anew; what was read is of the old one
+	for _, l := range anew {
 		c.abandon(l)
 		c.forget(l.base())
+	}
+	if c.stopped {
+		return
 	}
 	for _, p := range partitions {
 		if r := c.routes[p.Topic]; r != nil {
