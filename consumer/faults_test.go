@@ -93,6 +93,38 @@ func TestNowhereToGo(t *testing.T) {
 	}
 }
 
+// TestStandsForEach: a partition stands for as long as one of its messages cannot leave, whatever others do.
+func TestStandsForEach(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(map[string]int{"orders": 1})
+		there := atomic.Bool{}
+		began := time.Now()
+		f.setRefuse(func(_ context.Context, r Record) error {
+			if string(r.Value) == "p1" && !there.Load() || time.Since(began) < 20*time.Second {
+				return errBroken
+			}
+			return nil
+		})
+		f.write(rec("orders", "a", "p1"))
+		c, _ := run(t, f, Config{Concurrency: 2}, poison())
+		pass(3 * time.Second)
+		f.write(rec("orders", "b", "p2"))
+		for range 600 {
+			pass(100 * time.Millisecond)
+			if p := c.Status()[0]; p.Standing == "" || !p.Since.Equal(began) {
+				t.Fatalf("after %v, with %d dead letters: status %+v", time.Since(began), len(f.values(DefaultDeadLetterTopic)), p)
+			}
+		}
+		want(t, "dead letters", f.values(DefaultDeadLetterTopic), []string{"p2"})
+		there.Store(true)
+		pass(time.Minute)
+		if p := c.Status()[0]; p.Standing != "" || !p.Since.IsZero() {
+			t.Errorf("status %+v", p)
+		}
+	})
+}
+
 // TestStoppedBeforeItLeft: a message that could not leave when the consumer stops comes again.
 func TestStoppedBeforeItLeft(t *testing.T) {
 	t.Parallel()

@@ -113,11 +113,12 @@ const (
 // leave writes a failed message to where it goes, for as long as that takes: until it is acknowledged the offset does
 // not pass it. It returns false when the partition is taken away first.
 func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) bool {
-	defer l.goesOn()
+	t := &trouble{}
+	defer l.goesOn(t)
 	shrunk := false
 	for pause := publishPause; ; pause = min(2*pause, publishPauseMax) {
 		late := time.AfterFunc(publishPatience, func() {
-			l.stands(c, v.record.Topic, errors.New("no broker has acknowledged the record"))
+			l.stands(c, t, v.record.Topic, errors.New("no broker has acknowledged the record"))
 		})
 		err := c.cfg.Client.Publish(l.ctx, v.record)
 		late.Stop()
@@ -136,7 +137,7 @@ func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) bool {
 			}
 		}
 		c.m.publishErrors.WithLabelValues(kindOf(v.dead)).Inc()
-		l.stands(c, v.record.Topic, err)
+		l.stands(c, t, v.record.Topic, err)
 		if !l.sleep(pause) {
 			return false
 		}
