@@ -161,16 +161,21 @@ func TestRedriven(t *testing.T) {
 // TestClockOfOthers: a due time that no tier of ours can have set does not keep a message for longer than a tier.
 func TestClockOfOthers(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake(map[string]int{"orders": 1, "orders.g.retry.1s": 1})
-		m := &Message{Topic: "orders", Value: []byte("v")}
-		m.failed(time.Now())
-		f.write(retryRecord(m, "orders.g.retry.1s", "g", failure{}, time.Now().Add(1000*time.Hour)))
-		s, began := &script{}, time.Now()
-		run(t, f, Config{}, s)
-		time.Sleep(time.Hour)
-		if calls := s.of("v"); len(calls) != 1 || calls[0].at.Sub(began) > 2*time.Minute {
-			t.Errorf("calls %v", calls)
-		}
-	})
+	for _, concurrency := range []int{0, 2} {
+		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(map[string]int{"orders": 1, "orders.g.retry.1s": 1})
+				m := &Message{Topic: "orders", Value: []byte("v")}
+				m.failed(time.Now())
+				f.write(retryRecord(m, "orders.g.retry.1s", "g", failure{}, time.Now().Add(1000*time.Hour)))
+				s, began := &script{}, time.Now()
+				run(t, f, Config{Concurrency: concurrency}, s)
+				time.Sleep(time.Hour)
+				if calls := s.of("v"); len(calls) != 1 || calls[0].at.Sub(began) != 2*time.Minute {
+					t.Errorf("calls %v", calls)
+				}
+			})
+		})
+	}
 }
