@@ -49,8 +49,8 @@ func (l *serial) retire() {
 }
 
 func (l *serial) position() (Position, bool) {
+	next := l.next.Load() // first: an epoch older than the offset would look as if the log had been cut off before it
 	epoch := l.epoch.Load()
-	next := l.next.Load()
 	return Position{Partition: l.part, Offset: next, LeaderEpoch: epoch}, next >= 0
 }
 

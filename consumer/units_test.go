@@ -53,6 +53,32 @@ func TestTrackerProperty(t *testing.T) {
 	})
 }
 
+// TestPositionOfABatch: a position never has an epoch older than that of the batch that its offset is of.
+func TestPositionOfABatch(t *testing.T) {
+	t.Parallel()
+	l := &serial{state: newState(p0, nil)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 2_000_000 {
+			l.epoch.Store(int32(i))
+			l.next.Store(int64(i))
+		}
+	}()
+	for {
+		if p, _ := l.position(); int64(p.LeaderEpoch) < p.Offset {
+			t.Errorf("epoch %d with the offset of epoch %d", p.LeaderEpoch, p.Offset)
+			break
+		}
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+	<-done
+}
+
 // TestBookkeepingProperty: what is written to a retry topic is read again, and the message's own stays as it was.
 func TestBookkeepingProperty(t *testing.T) {
 	t.Parallel()
