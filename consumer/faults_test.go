@@ -174,6 +174,34 @@ func TestTooLarge(t *testing.T) {
 	})
 }
 
+// TestTooLargeInAStorm: messages that no retry topic takes are given up no faster than the storm breaker lets them.
+func TestTooLargeInAStorm(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{0, 3} {
+		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(map[string]int{"orders": 1})
+				f.write(numbered("orders", 100, func(i int) string { return fmt.Sprint(i) })...)
+				f.setRefuse(func(_ context.Context, r Record) error {
+					if r.Topic != DefaultDeadLetterTopic {
+						return ErrTooLarge
+					}
+					return nil
+				})
+				s := &script{do: func(context.Context, *Message) error { return errBroken }}
+				c, _ := run(t, f, Config{Concurrency: concurrency, Policy: Policy{Storm: Storm{Consecutive: 20, Pause: 30 * time.Second, MaxPause: 30 * time.Second}}}, s)
+				for i := range 5 {
+					pass(32 * time.Second) // a pause, and the time until somebody looks
+					if n := len(f.records(DefaultDeadLetterTopic)); n < 20 || n > 21+i || i > 1 && n < 20+i/2 || !c.Status()[0].Storm {
+						t.Errorf("after %d pauses %d dead letters", i+1, n)
+					}
+				}
+			})
+		})
+	}
+}
+
 // TestStorm: a topic of which all fails is not given up as a whole; it pauses, tells, tries one now and then, and goes
 // on when one is handled.
 func TestStorm(t *testing.T) {

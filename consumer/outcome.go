@@ -31,6 +31,7 @@ type verdict struct {
 	dead   bool          // to the dead-letter topic
 	// the failure is kept for a dead letter that has to be written smaller.
 	failure failure
+	probe   bool // the attempt was the storm breaker's
 }
 
 func (v *verdict) leaves() bool { return v.record.Topic != "" }
@@ -39,6 +40,7 @@ func (v *verdict) leaves() bool { return v.record.Topic != "" }
 // does not let it be given up: the attempt does not count then.
 func (c *Consumer) failed(r *route, m *Message, err error, probe bool) (v verdict, ok bool) {
 	now := time.Now()
+	v.probe = probe
 	v.failure = failure{class: classOf(err, c.cfg.Classify), code: codeOf(err), message: err.Error(), stack: stackOf(err)}
 	failed := m.Attempt()
 	r.counts.failures(v.failure.class).Inc()
@@ -132,6 +134,9 @@ func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) bool {
 		if errors.Is(err, ErrTooLarge) && !shrunk {
 			shrunk = true
 			if rec, ok := c.smaller(r, m, v); ok { // a retry topic that does not take it is no way to try it again
+				if !v.dead && !l.mayGiveUp(r.breaker, v.probe) {
+					return false
+				}
 				v.record, v.dead = rec, true
 				continue
 			}
@@ -142,4 +147,21 @@ func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) bool {
 			return false
 		}
 	}
+}
+
+// mayGiveUp waits until the storm breaker lets a message be given up that was to be tried again and cannot be. During a
+// pause it is given up in the place of a probe that fails. It returns false when the partition is taken away first.
+func (s *state) mayGiveUp(b *breaker, probe bool) bool {
+	for !b.admit(probe, time.Now()) {
+		now := time.Now()
+		ok, instead, wait := b.enter(now)
+		if instead {
+			b.probed(false, now)
+			return true
+		}
+		if !ok && !s.sleep(wait) {
+			return false
+		}
+	}
+	return true
 }
