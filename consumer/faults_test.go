@@ -250,6 +250,50 @@ func TestStorm(t *testing.T) {
 	}
 }
 
+// TestHungProbe: a probe whose handler hangs pauses the topic no longer than this member has its partition.
+func TestHungProbe(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{0, 3} {
+		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(map[string]int{"orders": 1})
+				f.write(numbered("orders", 40, func(i int) string { return fmt.Sprint(i) })...)
+				var hangs, broken atomic.Bool
+				broken.Store(true)
+				s := &script{do: func(context.Context, *Message) error {
+					if hangs.CompareAndSwap(true, false) {
+						time.Sleep(10 * time.Minute)
+						return errBroken
+					}
+					if broken.Load() {
+						return Permanent(errBroken)
+					}
+					return nil
+				}}
+				c, _ := run(t, f, Config{Concurrency: concurrency, RevokeTimeout: time.Second, Policy: Policy{Storm: Storm{Consecutive: 20, Pause: 30 * time.Second}}}, s)
+				pass(10 * time.Second)
+				hangs.Store(true)
+				pass(time.Minute)
+				if hangs.Load() || !c.Status()[0].Storm {
+					t.Fatalf("no probe hangs: %+v", c.Status()[0])
+				}
+				broken.Store(false)
+				f.revoke(p0)
+				f.assign(p0)
+				pass(time.Minute)
+				if f.at(p0) != 40 || c.Status()[0].Storm {
+					t.Errorf("committed %d of 40: %+v", f.at(p0), c.Status()[0])
+				}
+				pass(10 * time.Minute) // its end changes nothing
+				if c.Status()[0].Storm {
+					t.Errorf("%+v", c.Status()[0])
+				}
+			})
+		})
+	}
+}
+
 // TestStormRatio: failures among successes count, too, and few of them are no storm.
 func TestStormRatio(t *testing.T) {
 	t.Parallel()

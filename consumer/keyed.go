@@ -126,20 +126,20 @@ func (l *keyed) try(m *Message, probe bool) outcome {
 	if err == nil {
 		l.route.counts.handled.Inc()
 		if probe {
-			l.route.breaker.probed(true, now)
+			l.probed(true, now)
 		}
 		l.route.breaker.handled(1)
 		return outcome{handled: true}
 	}
 	if l.ctx.Err() != nil {
 		if probe {
-			l.route.breaker.release()
+			l.releaseProbe()
 		}
 		return outcome{aborted: true}
 	}
 	v, ok := l.c.failed(l.route, m, err, probe)
 	if probe {
-		l.route.breaker.probed(false, now)
+		l.probed(false, now)
 	}
 	return outcome{v: v, allowed: ok}
 }

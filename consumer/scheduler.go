@@ -83,6 +83,10 @@ func (s *scheduler) pop() *keyQueue {
 			l.park(q, wait)
 			continue
 		}
+		if probe && !l.probes() {
+			l.drop(q)
+			continue
+		}
 		q.probe = probe
 		if !l.any || first.number > l.started {
 			l.any, l.started = true, first.number

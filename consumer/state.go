@@ -42,6 +42,8 @@ type state struct {
 
 	committed int64 // under Consumer.committing
 
+	probing atomic.Bool // one of its messages is the storm breaker's probe
+
 	troubleMu sync.Mutex
 	troubles  map[*trouble]struct{} // of messages that cannot leave
 }
@@ -85,6 +87,30 @@ func (s *state) dueIn(m *Message, now time.Time) time.Duration {
 		longest = max(longest, d)
 	}
 	return min(m.past.due.Sub(now), longest)
+}
+
+// probes takes note that a message is the storm breaker's probe. It returns false when the lane was abandoned before.
+func (s *state) probes() bool {
+	s.probing.Store(true)
+	if s.ctx.Err() != nil {
+		s.releaseProbe()
+		return false
+	}
+	return true
+}
+
+// probed ends the probe, unless the lane was abandoned with it.
+func (s *state) probed(handled bool, now time.Time) {
+	if s.probing.CompareAndSwap(true, false) {
+		s.route.breaker.probed(handled, now)
+	}
+}
+
+// releaseProbe lets another partition's message be the probe.
+func (s *state) releaseProbe() {
+	if s.probing.CompareAndSwap(true, false) {
+		s.route.breaker.release()
+	}
 }
 
 // stands takes note that a message cannot leave for a topic, so that the partition stands.
