@@ -28,6 +28,7 @@ type keyQueue struct {
 type item struct {
 	m      *Message
 	number uint64 // the tracker's
+	own    bool   // m is a copy, and keeps no fetch in memory
 }
 
 // spawn starts as many workers as there is work for. s.mu is held.
