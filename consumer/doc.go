@@ -42,4 +42,6 @@
 // Partitions change hands one at a time (cooperative rebalances). One that is taken away takes nothing new up, ends what
 // it began and commits, within Config.RevokeTimeout. Run does the same with all when its context ends, within
 // Config.StopTimeout. What waits for its next attempt in memory begins anew elsewhere, from its first attempt.
+// With Ordered and with Config.Concurrency what is behind it in its partition and done already is handled again there,
+// too, up to Config.MaxAhead messages: the offset does not pass the one that waits.
 package consumer
