@@ -11,8 +11,8 @@ import (
 )
 
 // RetryTopic is the name of a group's retry topic of this delay: "<topic>.<group>.retry.<delay>", the delay as 500ms,
-// 10s, 2m or 1h. A delay of 0 names the topic to which somebody sends messages for this group alone where there are
-// no tiers: "<topic>.<group>.retry".
+// 10s, 2m or 1h. A delay of 0 names the topic to which somebody sends messages for this group alone, whatever its mode
+// and delays are or become: "<topic>.<group>.retry". It is always read, and dead letters name it.
 func RetryTopic(topic, group string, delay time.Duration) string {
 	name := topic + "." + group + ".retry"
 	if delay > 0 {
@@ -75,13 +75,10 @@ func (c *Config) routes(m *metrics, storm func(StormEvent)) (map[string]*route, 
 			}
 		}
 		r.redrive = RetryTopic(topic, c.Group, 0)
-		if len(r.tiers) > 0 {
-			r.redrive = r.tiers[0]
-		}
 		add(topic, &r)
 		again := r
 		again.retry = true
-		for _, t := range slices.Compact(append([]string{r.redrive}, r.tiers...)) {
+		for _, t := range append([]string{r.redrive}, r.tiers...) {
 			add(t, &again)
 		}
 	}

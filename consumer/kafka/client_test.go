@@ -72,7 +72,7 @@ func TestRoad(t *testing.T) {
 				headers[h.Key] = string(h.Value)
 			}
 			if headers[outbox.HeaderOriginTopic] != topic || headers[outbox.HeaderConsumerGroup] != "g" || !strings.HasPrefix(string(k.Value), "bad") ||
-				headers[outbox.HeaderRetryTopic] != topic+".g.retry.500ms" || headers["kafka_dlt-original-topic"] != topic {
+				headers[outbox.HeaderRetryTopic] != topic+".g.retry" || headers["kafka_dlt-original-topic"] != topic {
 				t.Errorf("the letter %q has %v", k.Value, headers)
 			}
 		}
