@@ -22,7 +22,7 @@ func (c *Consumer) Assigned(partitions []Partition) {
 		return
 	}
 	for _, p := range partitions {
-		if r := c.routes[p.Topic]; r != nil {
+		if r := c.routeOf(p.Topic); r != nil {
 			c.lanes[p] = c.newLane(p, r)
 		}
 	}

@@ -15,6 +15,10 @@
 // Ordered its key waits, with Blocking its partition. Permanent errors are given up at once, all others after the
 // last of Policy.Delays.
 //
+// Delays and Mode may be changed. Tiers that exist when Run begins and that the policy no longer has are read on, where the
+// client may list them, so that what waits in them is handled; delete them when they are empty. The retry topic without a
+// delay, which dead letters name, is always read.
+//
 // Times in retry topics are told by the clocks of the members that write and read them: a message is never early by the
 // clock of its reader, and clocks that differ make it early or late by as much.
 //

@@ -82,11 +82,7 @@ func (s *state) dueIn(m *Message, now time.Time) time.Duration {
 	if m.past == nil || m.past.due.IsZero() {
 		return 0
 	}
-	longest := time.Duration(0)
-	for _, d := range s.route.policy.Delays {
-		longest = max(longest, d)
-	}
-	return min(m.past.due.Sub(now), longest)
+	return min(m.past.due.Sub(now), s.route.longest)
 }
 
 // probes takes note that a message is the storm breaker's probe. It returns false when the lane was abandoned before.

@@ -172,6 +172,31 @@ func TestRedriven(t *testing.T) {
 	}
 }
 
+// TestFormerTiers: what waits in tiers of delays or of a mode that was changed is handled when it is due; other topics of
+// such names are left alone.
+func TestFormerTiers(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]Policy{"delays": {Delays: []time.Duration{time.Second}}, "mode": {Mode: Blocking, Delays: []time.Duration{time.Second}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(map[string]int{"orders": 1, "orders.g.retry.2h": 1, "orders.g.retry.120m": 1, "orders.h.retry.2h": 1, "orders.g.retry.x": 1})
+				for topic := range f.partitions {
+					m := &Message{Topic: "orders", Value: []byte(topic)}
+					m.failed(time.Now())
+					f.write(retryRecord(m, topic, "g", failure{}, time.Now().Add(2*time.Hour)))
+				}
+				s, began := &script{}, time.Now()
+				run(t, f, Config{Policy: policy}, s)
+				pass(3 * time.Hour)
+				if calls := s.of("orders.g.retry.2h"); len(calls) != 1 || calls[0].at.Sub(began) != 2*time.Hour || calls[0].n != 2 || len(s.values()) != 2 {
+					t.Errorf("handled %v, and %+v", s.values(), calls)
+				}
+			})
+		})
+	}
+}
+
 // TestClockOfOthers: a due time that no tier of ours can have set does not keep a message for longer than a tier.
 func TestClockOfOthers(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -43,9 +44,11 @@ func NewClient(cfg Config) (*Client, error) {
 // Open implements consumer.Client. While no broker answers it waits, and says so in the log.
 func (c *Client) Open(ctx context.Context, s consumer.Subscription, e consumer.Events) error {
 	c.group = s.Group
-	if err := c.prepare(ctx, s); err != nil {
+	also, err := c.prepare(ctx, s)
+	if err != nil {
 		return err
 	}
+	s.Topics = append(slices.Clip(s.Topics), also...)
 	tell := func(f func([]consumer.Partition)) func(context.Context, *kgo.Client, map[string][]int32) {
 		return func(_ context.Context, _ *kgo.Client, m map[string][]int32) { f(partitions(m)) }
 	}

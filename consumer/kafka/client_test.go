@@ -279,6 +279,18 @@ func TestMissingTopics(t *testing.T) {
 	})
 }
 
+// TestFormerTier: a tier that exists is read though the delays no longer have it.
+func TestFormerTier(t *testing.T) {
+	t.Parallel()
+	b := kafkatest.Kfake(t)
+	topic := b.Topic(t, 1, nil)
+	b.CreateTopic(t, topic+".g.retry.7m", 1, nil)
+	produce(t, b, topic+".g.retry.7m", 3, func(i int) string { return fmt.Sprint(i) })
+	var s seen
+	start(t, newClient(t, b, nil), topic, consumer.Config{}, consumer.HandlerFunc(func(_ context.Context, m *consumer.Message) error { s.note(m); return nil }))
+	until(t, "three", func() bool { return len(s.snapshot()) == 3 })
+}
+
 // TestDeletedUnread: records that retention deleted before they were read are counted.
 func TestDeletedUnread(t *testing.T) {
 	t.Parallel()
