@@ -10,15 +10,19 @@ func (c *Consumer) Assigned(partitions []Partition) {
 	c.m.changes.WithLabelValues(changeAssigned).Add(float64(len(partitions)))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stopped {
-		return
+	anew := c.remove(partitions) // of a topic that was made anew; what was read is of the old one
+	if len(anew) > 0 && c.cancelCommit != nil {
+		c.cancelCommit() // it may have their positions
 	}
-	for _, l := range c.remove(partitions) { // a topic that was made anew; what was read is of the old one
+	for _, l := range anew {
 		c.abandon(l)
 		c.forget(l.base())
 	}
+	if c.stopped {
+		return
+	}
 	for _, p := range partitions {
-		if r := c.routes[p.Topic]; r != nil {
+		if r := c.routeOf(p.Topic); r != nil {
 			c.lanes[p] = c.newLane(p, r)
 		}
 	}
@@ -145,10 +149,12 @@ func await(lanes []lane, over <-chan time.Time) []lane {
 	return nil
 }
 
-// abandon ends the contexts of a lane's handlers, and gives up what it has.
+// abandon ends the contexts of a lane's handlers, and gives up what it has. A probe of the storm breaker goes back even
+// while its handler hangs: it would keep the topic's other partitions waiting.
 func (c *Consumer) abandon(l lane) {
 	l.retire()
 	l.base().cancel()
+	l.base().releaseProbe()
 	if k, ok := l.(*keyed); ok {
 		k.abandon()
 	}

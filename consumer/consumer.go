@@ -213,18 +213,22 @@ func (c *Consumer) take(b Batch) {
 // that is under way, and so it may also use what handlers left of StopTimeout.
 const goodbye = 5 * time.Second
 
-// stop ends all lanes and leaves the group.
+// stop ends all lanes and leaves the group. Lanes stay on the list until the last commit is over, so that a partition
+// that is revoked meanwhile waits for its handlers and its own last commit, instead of being given away under them.
 func (c *Consumer) stop() error {
 	c.mu.Lock()
 	c.stopped = true
-	lanes := c.remove(nil)
+	lanes := make([]lane, 0, len(c.lanes))
+	for _, l := range c.lanes {
+		lanes = append(lanes, l)
+	}
 	c.mu.Unlock()
 	last := time.Now().Add(c.cfg.StopTimeout + goodbye)
 	abandoned := c.end(lanes, c.cfg.StopTimeout)
-	var err error
-	if len(lanes) > 0 {
-		err = c.commit(lanes, max(time.Until(last), goodbye))
-	}
+	err := c.commit(nil, max(time.Until(last), goodbye)) // of those that were neither revoked nor lost meanwhile
+	c.mu.Lock()
+	lanes = c.remove(nil)
+	c.mu.Unlock()
 	for _, l := range lanes {
 		c.forget(l.base())
 	}

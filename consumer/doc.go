@@ -15,6 +15,10 @@
 // Ordered its key waits, with Blocking its partition. Permanent errors are given up at once, all others after the
 // last of Policy.Delays.
 //
+// Delays and Mode may be changed. Tiers that exist when Run begins and that the policy no longer has are read on, where the
+// client may list them, so that what waits in them is handled; delete them when they are empty. The retry topic without a
+// delay, which dead letters name, is always read.
+//
 // Times in retry topics are told by the clocks of the members that write and read them: a message is never early by the
 // clock of its reader, and clocks that differ make it early or late by as much.
 //
@@ -42,4 +46,6 @@
 // Partitions change hands one at a time (cooperative rebalances). One that is taken away takes nothing new up, ends what
 // it began and commits, within Config.RevokeTimeout. Run does the same with all when its context ends, within
 // Config.StopTimeout. What waits for its next attempt in memory begins anew elsewhere, from its first attempt.
+// With Ordered and with Config.Concurrency what is behind it in its partition and done already is handled again there,
+// too, up to Config.MaxAhead messages: the offset does not pass the one that waits.
 package consumer

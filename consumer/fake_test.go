@@ -59,6 +59,11 @@ func (f *fake) Open(_ context.Context, s Subscription, e Events) error {
 	f.mu.Lock()
 	f.events = e
 	var all []Partition
+	for topic := range f.partitions {
+		if s.Also != nil && s.Also(topic) {
+			s.Topics = append(s.Topics, topic)
+		}
+	}
 	for _, topic := range s.Topics {
 		if f.partitions[topic] == 0 {
 			f.partitions[topic] = f.partitions[s.Topics[0]]

@@ -93,6 +93,38 @@ func TestNowhereToGo(t *testing.T) {
 	}
 }
 
+// TestStandsForEach: a partition stands for as long as one of its messages cannot leave, whatever others do.
+func TestStandsForEach(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(map[string]int{"orders": 1})
+		there := atomic.Bool{}
+		began := time.Now()
+		f.setRefuse(func(_ context.Context, r Record) error {
+			if string(r.Value) == "p1" && !there.Load() || time.Since(began) < 20*time.Second {
+				return errBroken
+			}
+			return nil
+		})
+		f.write(rec("orders", "a", "p1"))
+		c, _ := run(t, f, Config{Concurrency: 2}, poison())
+		pass(3 * time.Second)
+		f.write(rec("orders", "b", "p2"))
+		for range 600 {
+			pass(100 * time.Millisecond)
+			if p := c.Status()[0]; p.Standing == "" || !p.Since.Equal(began) {
+				t.Fatalf("after %v, with %d dead letters: status %+v", time.Since(began), len(f.values(DefaultDeadLetterTopic)), p)
+			}
+		}
+		want(t, "dead letters", f.values(DefaultDeadLetterTopic), []string{"p2"})
+		there.Store(true)
+		pass(time.Minute)
+		if p := c.Status()[0]; p.Standing != "" || !p.Since.IsZero() {
+			t.Errorf("status %+v", p)
+		}
+	})
+}
+
 // TestStoppedBeforeItLeft: a message that could not leave when the consumer stops comes again.
 func TestStoppedBeforeItLeft(t *testing.T) {
 	t.Parallel()
@@ -142,73 +174,6 @@ func TestTooLarge(t *testing.T) {
 	})
 }
 
-// TestStorm: a topic of which all fails is not given up as a whole; it pauses, tells, tries one now and then, and goes
-// on when one is handled.
-func TestStorm(t *testing.T) {
-	t.Parallel()
-	for _, concurrency := range []int{0, 3} {
-		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake(map[string]int{"orders": 1})
-				f.write(numbered("orders", 100, func(i int) string { return fmt.Sprint(i) })...)
-				broken := atomic.Bool{}
-				broken.Store(true)
-				var events []StormEvent
-				s := &script{do: func(context.Context, *Message) error {
-					if broken.Load() {
-						return Permanent(errBroken)
-					}
-					return nil
-				}}
-				cfg := Config{Concurrency: concurrency, OnStorm: func(e StormEvent) { events = append(events, e) },
-					Policy: Policy{Storm: Storm{Consecutive: 20, Pause: 30 * time.Second, MaxPause: 2 * time.Minute}}}
-				c, _ := run(t, f, cfg, s)
-				pass(10 * time.Second)
-				if n := len(f.records(DefaultDeadLetterTopic)); n != 20 || len(events) != 1 || !events[0].Paused || events[0].Consecutive != 20 || !c.Status()[0].Storm {
-					t.Errorf("%d dead letters, events %+v", n, events)
-				}
-				handled := len(s.values())
-				pass(15 * time.Second)
-				if n := len(s.values()); n != handled {
-					t.Errorf("%d messages were tried during the pause", n-handled)
-				}
-				pass(4*time.Minute + 30*time.Second) // after 30s, 60s, 120s and 120s
-				if n := len(f.records(DefaultDeadLetterTopic)); n != 23 || len(events) != 4 {
-					t.Errorf("%d dead letters, %d events, want 23 and 4", n, len(events))
-				}
-				broken.Store(false)
-				if !c.Resume("orders") || c.Resume("unknown") {
-					t.Error("Resume")
-				}
-				pass(3 * time.Second)
-				if n := len(f.records(DefaultDeadLetterTopic)); n != 23 || len(events) != 5 || events[4].Paused || f.at(p0) != 100 {
-					t.Errorf("%d dead letters, events %+v, committed %d", n, events, f.at(p0))
-				}
-			})
-		})
-	}
-}
-
-// TestStormRatio: failures among successes count, too, and few of them are no storm.
-func TestStormRatio(t *testing.T) {
-	t.Parallel()
-	for every, storm := range map[int]bool{3: false, 20: false, 1: true} {
-		b := newBreaker("t", Policy{}.withDefaults().Storm, func(StormEvent) {})
-		refused := false
-		for i := range 5000 {
-			if i%every == 0 && (every > 1 || i%10 > 0) {
-				refused = !b.admit(false, time.Now()) || refused
-			} else {
-				b.handled(1)
-			}
-		}
-		if refused != storm {
-			t.Errorf("every %d: a storm is %v, want %v", every, refused, storm)
-		}
-	}
-}
-
 // TestStopLetsHandlersEnd: Run waits for what is in hand, takes nothing new up, and commits.
 func TestStopLetsHandlersEnd(t *testing.T) {
 	t.Parallel()
@@ -236,6 +201,52 @@ func TestStopLetsHandlersEnd(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestRevokedWhileStopping: a partition that is revoked while Run ends is not given away before its handler has ended and
+// its position is committed, and nothing of it is committed afterwards.
+func TestRevokedWhileStopping(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{0, 2} {
+		for _, lost := range []bool{false, true} {
+			t.Run(fmt.Sprint(concurrency, lost), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					f := newFake(map[string]int{"orders": 1})
+					f.write(rec("orders", "a", "1"), rec("orders", "a", "2"))
+					s := &script{do: func(ctx context.Context, _ *Message) error {
+						select {
+						case <-time.After(5 * time.Second):
+						case <-ctx.Done():
+						}
+						return ctx.Err()
+					}}
+					_, stop := run(t, f, Config{Concurrency: concurrency}, s)
+					time.Sleep(time.Second)
+					stopped := make(chan error, 1)
+					go func() { stopped <- stop() }()
+					synctest.Wait()
+					began, handled, commits := time.Now(), 1, 1
+					if lost {
+						f.lose(p0)
+						synctest.Wait()
+						handled, commits = 1, 0
+					} else if f.revoke(p0); time.Since(began) != 4*time.Second {
+						t.Errorf("it was given away after %v, its handler ends after 4s", time.Since(began))
+					}
+					if len(s.values()) != handled || len(f.commits) != commits || f.at(p0) != int64(commits) {
+						t.Errorf("given away with %d of %d handled, commits %v", len(s.values()), handled, f.commits)
+					}
+					if err := <-stopped; err != nil {
+						t.Error(err)
+					}
+					if len(f.commits) != commits {
+						t.Errorf("commits %v, the last after it was given away", f.commits)
+					}
+				})
+			})
+		}
 	}
 }
 

@@ -54,11 +54,14 @@ func (l *keyed) push(b Batch) {
 func (l *keyed) add(m *Message, number uint64) {
 	if m.Key != nil {
 		if q := l.keys[string(m.Key)]; q != nil {
-			q.items = append(q.items, item{m, number})
+			q.items = append(q.items, item{m: m, number: number})
+			if _, waits := l.parked[q]; waits {
+				q.own()
+			}
 			return
 		}
 	}
-	q := &keyQueue{lane: l, items: []item{{m, number}}}
+	q := &keyQueue{lane: l, items: []item{{m: m, number: number}}}
 	if m.Key != nil {
 		q.key, q.hasKey = string(m.Key), true
 		l.keys[q.key] = q
@@ -126,20 +129,20 @@ func (l *keyed) try(m *Message, probe bool) outcome {
 	if err == nil {
 		l.route.counts.handled.Inc()
 		if probe {
-			l.route.breaker.probed(true, now)
+			l.probed(true, now)
 		}
 		l.route.breaker.handled(1)
 		return outcome{handled: true}
 	}
 	if l.ctx.Err() != nil {
 		if probe {
-			l.route.breaker.release()
+			l.releaseProbe()
 		}
 		return outcome{aborted: true}
 	}
 	v, ok := l.c.failed(l.route, m, err, probe)
 	if probe {
-		l.route.breaker.probed(false, now)
+		l.probed(false, now)
 	}
 	return outcome{v: v, allowed: ok}
 }
@@ -195,6 +198,7 @@ func (l *keyed) park(q *keyQueue, d time.Duration) {
 		l.drop(q)
 		return
 	}
+	q.own()
 	l.parked[q] = time.AfterFunc(d, func() {
 		l.s.mu.Lock()
 		defer l.s.mu.Unlock()
@@ -205,6 +209,13 @@ func (l *keyed) park(q *keyQueue, d time.Duration) {
 		l.s.ready = append(l.s.ready, q)
 		l.s.spawn()
 	})
+}
+
+// own makes a key's messages copies: one that waits would keep all that was fetched with it in memory.
+func (q *keyQueue) own() {
+	for i := len(q.items) - 1; i >= 0 && !q.items[i].own; i-- {
+		q.items[i].m, q.items[i].own = q.items[i].m.clone(), true
+	}
 }
 
 // drop ends a key, with whatever of it is not done. l.s.mu is held.

@@ -1,6 +1,8 @@
 package consumer
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,6 +116,17 @@ func (m *Message) size() int64 {
 		n += len(m.Headers[i].Name) + len(m.Headers[i].Value)
 	}
 	return int64(n)
+}
+
+// clone is a message that shares no memory with what it was fetched with.
+func (m *Message) clone() *Message {
+	c := *m
+	c.Key, c.Value = bytes.Clone(m.Key), bytes.Clone(m.Value)
+	c.Headers = slices.Clone(m.Headers)
+	for i, h := range c.Headers {
+		c.Headers[i] = outbox.Header{Name: strings.Clone(h.Name), Value: bytes.Clone(h.Value)}
+	}
+	return &c
 }
 
 // failed takes note of a failed attempt.

@@ -3,11 +3,15 @@ package consumer
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
+
+	"github.com/postrider/postrider/relay/outbox"
 )
 
 // TestOrdered: a failing key waits with its later messages, others pass, and the offset does not pass it.
@@ -75,6 +79,44 @@ func TestOrderedGivesUp(t *testing.T) {
 		want(t, "handled", s.values(), []string{"bad", "bad", "next"})
 		want(t, "dead letters", f.values(DefaultDeadLetterTopic), []string{"bad"})
 		want(t, "retried elsewhere", f.values("orders.g.retry"), nil)
+	})
+}
+
+// TestWaitingIsCopied: a message that waits in memory, and those of its key, do not keep what they were fetched with.
+func TestWaitingIsCopied(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(map[string]int{"orders": 1})
+		bad := rec("orders", "a", "bad")
+		bad.Headers = []outbox.Header{{Name: "h", Value: []byte("v")}, {Name: "null"}, {Name: "empty", Value: []byte{}}}
+		f.write(bad, rec("orders", "b", "done"), rec("orders", "a", "behind"))
+		fetched := map[string]*byte{"bad": &bad.Value[0], "behind": &f.logs[p0][2].Value[0]}
+		var batch weak.Pointer[Message]
+		s := &script{do: func(_ context.Context, m *Message) error {
+			switch {
+			case string(m.Value) == "done":
+				batch = weak.Make(m) // an element of all that was fetched
+			case string(m.Value) == "bad" && m.Attempt() == 1:
+				return errBroken
+			case &m.Value[0] == fetched[string(m.Value)]:
+				t.Errorf("%s has the bytes that were fetched", m.Value)
+			case string(m.Value) == "bad" && fmt.Sprintf("%q", m.Headers) != fmt.Sprintf("%q", bad.Headers):
+				t.Errorf("the headers are %q", m.Headers)
+			}
+			return nil
+		}}
+		run(t, f, Config{Policy: Policy{Mode: Ordered, Delays: []time.Duration{time.Hour}}}, s)
+		pass(time.Minute)
+		f.write(rec("orders", "c", "next")) // another fetch, so that nobody has the first at hand
+		pass(time.Minute)
+		runtime.GC()
+		if batch.Value() != nil {
+			t.Error("the fetch is in memory while one of its messages waits")
+		}
+		pass(2 * time.Hour)
+		if got := s.values(); len(got) != 5 || f.at(p0) != 4 {
+			t.Errorf("handled %v, committed %d", got, f.at(p0))
+		}
 	})
 }
 

@@ -31,6 +31,7 @@ type verdict struct {
 	dead   bool          // to the dead-letter topic
 	// the failure is kept for a dead letter that has to be written smaller.
 	failure failure
+	probe   bool // the attempt was the storm breaker's
 }
 
 func (v *verdict) leaves() bool { return v.record.Topic != "" }
@@ -39,6 +40,7 @@ func (v *verdict) leaves() bool { return v.record.Topic != "" }
 // does not let it be given up: the attempt does not count then.
 func (c *Consumer) failed(r *route, m *Message, err error, probe bool) (v verdict, ok bool) {
 	now := time.Now()
+	v.probe = probe
 	v.failure = failure{class: classOf(err, c.cfg.Classify), code: codeOf(err), message: err.Error(), stack: stackOf(err)}
 	failed := m.Attempt()
 	r.counts.failures(v.failure.class).Inc()
@@ -113,11 +115,12 @@ const (
 // leave writes a failed message to where it goes, for as long as that takes: until it is acknowledged the offset does
 // not pass it. It returns false when the partition is taken away first.
 func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) bool {
-	defer l.goesOn()
+	t := &trouble{}
+	defer l.goesOn(t)
 	shrunk := false
 	for pause := publishPause; ; pause = min(2*pause, publishPauseMax) {
 		late := time.AfterFunc(publishPatience, func() {
-			l.stands(c, v.record.Topic, errors.New("no broker has acknowledged the record"))
+			l.stands(c, t, v.record.Topic, errors.New("no broker has acknowledged the record"))
 		})
 		err := c.cfg.Client.Publish(l.ctx, v.record)
 		late.Stop()
@@ -131,14 +134,34 @@ func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) bool {
 		if errors.Is(err, ErrTooLarge) && !shrunk {
 			shrunk = true
 			if rec, ok := c.smaller(r, m, v); ok { // a retry topic that does not take it is no way to try it again
+				if !v.dead && !l.mayGiveUp(r.breaker, v.probe) {
+					return false
+				}
 				v.record, v.dead = rec, true
 				continue
 			}
 		}
 		c.m.publishErrors.WithLabelValues(kindOf(v.dead)).Inc()
-		l.stands(c, v.record.Topic, err)
+		l.stands(c, t, v.record.Topic, err)
 		if !l.sleep(pause) {
 			return false
 		}
 	}
+}
+
+// mayGiveUp waits until the storm breaker lets a message be given up that was to be tried again and cannot be. During a
+// pause it is given up in the place of a probe that fails. It returns false when the partition is taken away first.
+func (s *state) mayGiveUp(b *breaker, probe bool) bool {
+	for !b.admit(probe, time.Now()) {
+		now := time.Now()
+		ok, instead, wait := b.enter(now)
+		if instead {
+			b.probed(false, now)
+			return true
+		}
+		if !ok && !s.sleep(wait) {
+			return false
+		}
+	}
+	return true
 }

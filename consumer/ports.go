@@ -54,6 +54,9 @@ type Subscription struct {
 	Topics []string
 	// Targets are the topics to write to.
 	Targets []Target
+	// Also reports whether a topic that exists when the client opens is to be read, too. A client that may not list
+	// topics reads only Topics. May be nil.
+	Also func(topic string) bool
 }
 
 // Target is a topic that a consumer writes to.

@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/postrider/postrider/relay/outbox"
 )
 
 // RetryTopic is the name of a group's retry topic of this delay: "<topic>.<group>.retry.<delay>", the delay as 500ms,
-// 10s, 2m or 1h. A delay of 0 names the topic to which somebody sends messages for this group alone where there are
-// no tiers: "<topic>.<group>.retry".
+// 10s, 2m or 1h. A delay of 0 names the topic to which somebody sends messages for this group alone, whatever its mode
+// and delays are or become: "<topic>.<group>.retry". It is always read, and dead letters name it.
 func RetryTopic(topic, group string, delay time.Duration) string {
 	name := topic + "." + group + ".retry"
 	if delay > 0 {
@@ -43,6 +44,32 @@ type route struct {
 	redrive string   // the topic from which this group alone reads
 	breaker *breaker
 	counts  *counts
+	// longest is how long a tier lets a message wait at most.
+	longest time.Duration
+}
+
+// routeOf is the route of a topic that is read: one of routes, or that of a tier of delays that the policy no longer has,
+// where messages may wait yet. Nothing is sent there any more. It is nil for all others.
+func (c *Consumer) routeOf(topic string) *route {
+	if r := c.routes[topic]; r != nil {
+		return r
+	}
+	for _, source := range c.cfg.Topics {
+		text, tier := strings.CutPrefix(topic, RetryTopic(source, c.cfg.Group, 0)+".")
+		if d, err := time.ParseDuration(text); !tier || err != nil || d <= 0 || RetryTopic(source, c.cfg.Group, d) != topic {
+			continue
+		}
+		for _, r := range c.routes {
+			if r.policy.DeadLetterTopic == topic {
+				return nil
+			}
+		}
+		r := *c.routes[RetryTopic(source, c.cfg.Group, 0)]
+		d, _ := time.ParseDuration(text)
+		r.longest = max(r.longest, d)
+		return &r
+	}
+	return nil
 }
 
 // routes are those of every topic that is read.
@@ -74,14 +101,14 @@ func (c *Config) routes(m *metrics, storm func(StormEvent)) (map[string]*route, 
 				r.tiers = append(r.tiers, RetryTopic(topic, c.Group, d))
 			}
 		}
-		r.redrive = RetryTopic(topic, c.Group, 0)
-		if len(r.tiers) > 0 {
-			r.redrive = r.tiers[0]
+		for _, d := range policy.Delays {
+			r.longest = max(r.longest, d)
 		}
+		r.redrive = RetryTopic(topic, c.Group, 0)
 		add(topic, &r)
 		again := r
 		again.retry = true
-		for _, t := range slices.Compact(append([]string{r.redrive}, r.tiers...)) {
+		for _, t := range append([]string{r.redrive}, r.tiers...) {
 			add(t, &again)
 		}
 	}
@@ -100,7 +127,7 @@ func (c *Config) routes(m *metrics, storm func(StormEvent)) (map[string]*route, 
 
 // subscription is what the client has to read and to write.
 func (c *Consumer) subscription() Subscription {
-	s := Subscription{Group: c.cfg.Group}
+	s := Subscription{Group: c.cfg.Group, Also: func(topic string) bool { return c.routes[topic] == nil && c.routeOf(topic) != nil }}
 	targets := map[string]string{}
 	for topic, r := range c.routes {
 		s.Topics = append(s.Topics, topic)

@@ -28,6 +28,7 @@ type keyQueue struct {
 type item struct {
 	m      *Message
 	number uint64 // the tracker's
+	own    bool   // m is a copy, and keeps no fetch in memory
 }
 
 // spawn starts as many workers as there is work for. s.mu is held.
@@ -74,12 +75,17 @@ func (s *scheduler) pop() *keyQueue {
 		}
 		now := time.Now()
 		if d := l.dueIn(first.m, now); d > 0 {
+			first.m.past.due = time.Time{} // it waits once; a time of somebody else's clock would hold it again and again
 			l.park(q, d)
 			continue
 		}
 		ok, probe, wait := l.route.breaker.enter(now)
 		if !ok {
 			l.park(q, wait)
+			continue
+		}
+		if probe && !l.probes() {
+			l.drop(q)
 			continue
 		}
 		q.probe = probe

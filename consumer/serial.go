@@ -49,8 +49,8 @@ func (l *serial) retire() {
 }
 
 func (l *serial) position() (Position, bool) {
+	next := l.next.Load() // first: an epoch older than the offset would look as if the log had been cut off before it
 	epoch := l.epoch.Load()
-	next := l.next.Load()
 	return Position{Partition: l.part, Offset: next, LeaderEpoch: epoch}, next >= 0
 }
 
@@ -199,7 +199,7 @@ func (l *serial) careful(m *Message, s *span) bool {
 func (l *serial) succeeded(probe bool, s *span) {
 	s.handled++
 	if probe {
-		l.route.breaker.probed(true, time.Now())
+		l.probed(true, time.Now())
 	}
 }
 
@@ -209,13 +209,13 @@ func (l *serial) see(m *Message, err error, probe bool, s *span) bool {
 		s.end(l.route)
 		if l.ctx.Err() != nil { // that is why it failed
 			if probe {
-				l.route.breaker.release()
+				l.releaseProbe()
 			}
 			return false
 		}
 		v, ok := l.c.failed(l.route, m, err, probe)
 		if probe {
-			l.route.breaker.probed(false, time.Now())
+			l.probed(false, time.Now())
 		}
 		if ok && v.leaves() {
 			ok = l.c.leave(l.state, l.route, m, v)
@@ -241,7 +241,7 @@ func (l *serial) enter(s *span) (probe, ok bool) {
 	for {
 		ok, probe, wait := l.route.breaker.enter(time.Now())
 		if ok {
-			return probe, true
+			return probe, !probe || l.probes()
 		}
 		s.end(l.route)
 		ok = l.sleep(wait)

@@ -42,13 +42,21 @@ type state struct {
 
 	committed int64 // under Consumer.committing
 
+	probing atomic.Bool // one of its messages is the storm breaker's probe
+
 	troubleMu sync.Mutex
-	trouble   string // why it stands; empty when it does not
-	since     time.Time
+	troubles  map[*trouble]struct{} // of messages that cannot leave
+}
+
+// trouble is why a message cannot leave, so that its partition stands. Its fields are under state.troubleMu.
+type trouble struct {
+	why   string
+	since time.Time
+	over  bool // it left, or is given up here; a timer may tell of it late
 }
 
 func newState(p Partition, r *route) *state {
-	s := &state{part: p, route: r, stopping: make(chan struct{}), done: make(chan struct{}), committed: -1}
+	s := &state{part: p, route: r, stopping: make(chan struct{}), done: make(chan struct{}), committed: -1, troubles: map[*trouble]struct{}{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -74,36 +82,68 @@ func (s *state) dueIn(m *Message, now time.Time) time.Duration {
 	if m.past == nil || m.past.due.IsZero() {
 		return 0
 	}
-	longest := time.Duration(0)
-	for _, d := range s.route.policy.Delays {
-		longest = max(longest, d)
+	return min(m.past.due.Sub(now), s.route.longest)
+}
+
+// probes takes note that a message is the storm breaker's probe. It returns false when the lane was abandoned before.
+func (s *state) probes() bool {
+	s.probing.Store(true)
+	if s.ctx.Err() != nil {
+		s.releaseProbe()
+		return false
 	}
-	return min(m.past.due.Sub(now), longest)
+	return true
+}
+
+// probed ends the probe, unless the lane was abandoned with it.
+func (s *state) probed(handled bool, now time.Time) {
+	if s.probing.CompareAndSwap(true, false) {
+		s.route.breaker.probed(handled, now)
+	}
+}
+
+// releaseProbe lets another partition's message be the probe.
+func (s *state) releaseProbe() {
+	if s.probing.CompareAndSwap(true, false) {
+		s.route.breaker.release()
+	}
 }
 
 // stands takes note that a message cannot leave for a topic, so that the partition stands.
-func (s *state) stands(c *Consumer, topic string, err error) {
+func (s *state) stands(c *Consumer, t *trouble, topic string, err error) {
 	s.troubleMu.Lock()
-	if s.trouble == "" {
-		s.since = time.Now()
+	if t.over {
+		s.troubleMu.Unlock()
+		return
 	}
-	s.trouble = "topic " + topic + " does not take a failed message: " + err.Error()
+	if t.why == "" {
+		t.since = time.Now()
+		s.troubles[t] = struct{}{}
+	}
+	t.why = "topic " + topic + " does not take a failed message: " + err.Error()
 	s.troubleMu.Unlock()
 	c.log.Error("a partition stands: a failed message can neither be tried again nor be given up", slog.String("topic", s.part.Topic),
 		slog.Int("partition", int(s.part.ID)), slog.String("to", topic), slog.Any("err", err))
 }
 
-// goesOn ends what stands began.
-func (s *state) goesOn() {
+// goesOn ends what stands began, for this message.
+func (s *state) goesOn(t *trouble) {
 	s.troubleMu.Lock()
 	defer s.troubleMu.Unlock()
-	s.trouble, s.since = "", time.Time{}
+	t.over = true
+	delete(s.troubles, t)
 }
 
+// standing is the oldest trouble.
 func (s *state) standing() (why string, since time.Time) {
 	s.troubleMu.Lock()
 	defer s.troubleMu.Unlock()
-	return s.trouble, s.since
+	for t := range s.troubles {
+		if why == "" || t.since.Before(since) {
+			why, since = t.why, t.since
+		}
+	}
+	return why, since
 }
 
 func (s *state) hold(n int, bytes int64) {

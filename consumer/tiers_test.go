@@ -69,7 +69,7 @@ func TestTiers(t *testing.T) {
 				l := letters[0]
 				if string(l.Value) != "bad" || string(l.Key) != "k" || header(l.Headers, outbox.HeaderAttempts) != "5" || header(l.Headers, outbox.HeaderErrorClass) != "record" ||
 					header(l.Headers, outbox.HeaderOriginOffset) != "0" || header(l.Headers, outbox.HeaderConsumerGroup) != "g" || header(l.Headers, outbox.HeaderEventID) != "e-1" ||
-					header(l.Headers, outbox.HeaderRetryTopic) != "orders.g.retry.1s" || header(l.Headers, outbox.HeaderErrorMessage) != "broken" ||
+					header(l.Headers, outbox.HeaderRetryTopic) != "orders.g.retry" || header(l.Headers, outbox.HeaderErrorMessage) != "broken" ||
 					header(l.Headers, outbox.HeaderLastTopic) != "orders.g.retry.2m" || header(l.Headers, HeaderRetryDue) != "" || header(l.Headers, "kafka_dlt-original-topic") != "orders" {
 					t.Errorf("the dead letter is %q: %q", l.Value, l.Headers)
 				}
@@ -130,47 +130,91 @@ func TestGivenUpAtOnce(t *testing.T) {
 	}
 }
 
-// TestRedriven: what somebody sends to the retry topic, without our bookkeeping or with that of another group, is
-// tried at once, as new.
+// TestRedriven: what somebody sends to the retry topic, or to a tier, without our bookkeeping or with that of another
+// group, is tried at once, as new. The retry topic is read whatever the mode and the delays are.
 func TestRedriven(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake(map[string]int{"orders": 1, "orders.g.retry.1s": 1})
-		plain, other := rec("orders.g.retry.1s", "k", "plain"), rec("orders.g.retry.1s", "k", "other")
-		plain.Headers = []outbox.Header{{Name: "replay_id", Value: []byte("r:1")}, {Name: "replay_of", Value: []byte("record:x")}}
-		m := &Message{Topic: "orders"}
-		m.failed(time.Now())
-		other.Headers = retryRecord(m, "x", "another", failure{}, time.Now().Add(time.Hour)).Headers
-		f.write(plain, other)
-		s := &script{do: func(_ context.Context, m *Message) error {
-			if m.Attempt() != 1 || string(m.Value) == "plain" && (m.ReplayID() != "r:1" || m.ReplayOf() != "record:x") {
-				t.Errorf("%s is attempt %d, replay %q of %q", m.Value, m.Attempt(), m.ReplayID(), m.ReplayOf())
-			}
-			return nil
-		}}
-		began := time.Now()
-		run(t, f, Config{}, s)
-		synctest.Wait()
-		want(t, "handled", s.values(), []string{"plain", "other"})
-		if time.Since(began) > 0 {
-			t.Errorf("took %v", time.Since(began))
-		}
-	})
+	for name, c := range map[string]struct {
+		policy Policy
+		topic  string
+	}{
+		"the retry topic":        {Policy{}, "orders.g.retry"},
+		"a tier":                 {Policy{}, "orders.g.retry.1s"},
+		"with other delays":      {Policy{Delays: []time.Duration{time.Hour}}, "orders.g.retry"},
+		"with another mode":      {Policy{Mode: Ordered}, "orders.g.retry"},
+		"with no second attempt": {Policy{Delays: []time.Duration{}}, "orders.g.retry"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(map[string]int{"orders": 1, c.topic: 1})
+				plain, other := rec(c.topic, "k", "plain"), rec(c.topic, "k", "other")
+				plain.Headers = []outbox.Header{{Name: "replay_id", Value: []byte("r:1")}, {Name: "replay_of", Value: []byte("record:x")}}
+				m := &Message{Topic: "orders"}
+				m.failed(time.Now())
+				other.Headers = retryRecord(m, "x", "another", failure{}, time.Now().Add(time.Hour)).Headers
+				f.write(plain, other)
+				s := &script{do: func(_ context.Context, m *Message) error {
+					if m.Attempt() != 1 || string(m.Value) == "plain" && (m.ReplayID() != "r:1" || m.ReplayOf() != "record:x") {
+						t.Errorf("%s is attempt %d, replay %q of %q", m.Value, m.Attempt(), m.ReplayID(), m.ReplayOf())
+					}
+					return nil
+				}}
+				began := time.Now()
+				run(t, f, Config{Policy: c.policy}, s)
+				synctest.Wait()
+				want(t, "handled", s.values(), []string{"plain", "other"})
+				if time.Since(began) > 0 {
+					t.Errorf("took %v", time.Since(began))
+				}
+			})
+		})
+	}
+}
+
+// TestFormerTiers: what waits in tiers of delays or of a mode that was changed is handled when it is due; other topics of
+// such names are left alone.
+func TestFormerTiers(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]Policy{"delays": {Delays: []time.Duration{time.Second}}, "mode": {Mode: Blocking, Delays: []time.Duration{time.Second}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(map[string]int{"orders": 1, "orders.g.retry.2h": 1, "orders.g.retry.120m": 1, "orders.h.retry.2h": 1, "orders.g.retry.x": 1})
+				for topic := range f.partitions {
+					m := &Message{Topic: "orders", Value: []byte(topic)}
+					m.failed(time.Now())
+					f.write(retryRecord(m, topic, "g", failure{}, time.Now().Add(2*time.Hour)))
+				}
+				s, began := &script{}, time.Now()
+				run(t, f, Config{Policy: policy}, s)
+				pass(3 * time.Hour)
+				if calls := s.of("orders.g.retry.2h"); len(calls) != 1 || calls[0].at.Sub(began) != 2*time.Hour || calls[0].n != 2 || len(s.values()) != 2 {
+					t.Errorf("handled %v, and %+v", s.values(), calls)
+				}
+			})
+		})
+	}
 }
 
 // TestClockOfOthers: a due time that no tier of ours can have set does not keep a message for longer than a tier.
 func TestClockOfOthers(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake(map[string]int{"orders": 1, "orders.g.retry.1s": 1})
-		m := &Message{Topic: "orders", Value: []byte("v")}
-		m.failed(time.Now())
-		f.write(retryRecord(m, "orders.g.retry.1s", "g", failure{}, time.Now().Add(1000*time.Hour)))
-		s, began := &script{}, time.Now()
-		run(t, f, Config{}, s)
-		time.Sleep(time.Hour)
-		if calls := s.of("v"); len(calls) != 1 || calls[0].at.Sub(began) > 2*time.Minute {
-			t.Errorf("calls %v", calls)
-		}
-	})
+	for _, concurrency := range []int{0, 2} {
+		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(map[string]int{"orders": 1, "orders.g.retry.1s": 1})
+				m := &Message{Topic: "orders", Value: []byte("v")}
+				m.failed(time.Now())
+				f.write(retryRecord(m, "orders.g.retry.1s", "g", failure{}, time.Now().Add(1000*time.Hour)))
+				s, began := &script{}, time.Now()
+				run(t, f, Config{Concurrency: concurrency}, s)
+				time.Sleep(time.Hour)
+				if calls := s.of("v"); len(calls) != 1 || calls[0].at.Sub(began) != 2*time.Minute {
+					t.Errorf("calls %v", calls)
+				}
+			})
+		})
+	}
 }

@@ -53,6 +53,32 @@ func TestTrackerProperty(t *testing.T) {
 	})
 }
 
+// TestPositionOfABatch: a position never has an epoch older than that of the batch that its offset is of.
+func TestPositionOfABatch(t *testing.T) {
+	t.Parallel()
+	l := &serial{state: newState(p0, nil)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 2_000_000 {
+			l.epoch.Store(int32(i))
+			l.next.Store(int64(i))
+		}
+	}()
+	for {
+		if p, _ := l.position(); int64(p.LeaderEpoch) < p.Offset {
+			t.Errorf("epoch %d with the offset of epoch %d", p.LeaderEpoch, p.Offset)
+			break
+		}
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+	<-done
+}
+
 // TestBookkeepingProperty: what is written to a retry topic is read again, and the message's own stays as it was.
 func TestBookkeepingProperty(t *testing.T) {
 	t.Parallel()
@@ -237,7 +263,7 @@ postrider_consumer_records_total{outcome="handled",topic="orders"} 1
 postrider_consumer_records_total{outcome="retried",topic="orders"} 1
 # HELP postrider_consumer_partitions This member's partitions: assigned are all, paused those whose fetching pauses, standing those of which a failed message can neither be tried again nor be given up.
 # TYPE postrider_consumer_partitions gauge
-postrider_consumer_partitions{state="assigned",topic="orders"} 2
+postrider_consumer_partitions{state="assigned",topic="orders"} 3
 postrider_consumer_partitions{state="paused",topic="orders"} 0
 postrider_consumer_partitions{state="standing",topic="orders"} 0
 `

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -27,9 +28,6 @@ type Client struct {
 	soloTurn sync.Mutex
 
 	positions positions
-	// gone topics were found to be no longer what was subscribed to; only Poll and Commit's lock touch them.
-	goneMu sync.Mutex
-	gone   map[string]struct{}
 }
 
 var _ consumer.Client = (*Client)(nil)
@@ -40,20 +38,25 @@ func NewClient(cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("consumer client: %w", err)
 	}
-	return &Client{cfg: cfg, gone: map[string]struct{}{}, positions: positions{next: map[consumer.Partition]int64{}, anew: map[string]map[int32]bool{}}}, nil
+	return &Client{cfg: cfg, positions: newPositions()}, nil
 }
 
 // Open implements consumer.Client. While no broker answers it waits, and says so in the log.
 func (c *Client) Open(ctx context.Context, s consumer.Subscription, e consumer.Events) error {
 	c.group = s.Group
-	if err := c.prepare(ctx, s); err != nil {
+	also, err := c.prepare(ctx, s)
+	if err != nil {
 		return err
 	}
+	s.Topics = append(slices.Clip(s.Topics), also...)
 	tell := func(f func([]consumer.Partition)) func(context.Context, *kgo.Client, map[string][]int32) {
 		return func(_ context.Context, _ *kgo.Client, m map[string][]int32) { f(partitions(m)) }
 	}
 	member, err := kgo.NewClient(c.cfg.member(s, []kgo.Opt{
-		kgo.OnPartitionsAssigned(tell(e.Assigned)),
+		kgo.OnPartitionsAssigned(tell(func(ps []consumer.Partition) {
+			e.Assigned(ps) // first, since it ends what is left of the topics that were deleted
+			c.positions.assigned(ps)
+		})),
 		kgo.OnPartitionsRevoked(tell(e.Revoked)),
 		kgo.OnPartitionsLost(tell(e.Lost)),
 		kgo.AdjustFetchOffsetsFn(c.positions.adjust),
@@ -95,18 +98,10 @@ func (c *Client) Release() { c.member.AllowRebalance() }
 // Commit implements consumer.Client. Positions in topics that were deleted are left out: the group would have them for
 // the topic of that name that comes next.
 func (c *Client) Commit(ctx context.Context, positions []consumer.Position) error {
-	at := map[string]map[int32]kgo.EpochOffset{}
-	c.goneMu.Lock()
-	for _, p := range positions {
-		if _, gone := c.gone[p.Topic]; gone {
-			continue
-		}
-		if at[p.Topic] == nil {
-			at[p.Topic] = map[int32]kgo.EpochOffset{}
-		}
-		at[p.Topic][p.ID] = kgo.EpochOffset{Epoch: p.LeaderEpoch, Offset: p.Offset}
+	at, anew := c.positions.toCommit(positions)
+	if err := ctx.Err(); err != nil || len(at) == 0 { // Assigned ends a commit of the old topic before it lets the new one's pass
+		return err
 	}
-	c.goneMu.Unlock()
 	var errs []error
 	c.member.CommitOffsetsSync(ctx, at, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
 		if err != nil {
@@ -124,7 +119,7 @@ func (c *Client) Commit(ctx context.Context, positions []consumer.Position) erro
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	c.positions.committed(at)
+	c.positions.committed(anew, at)
 	return nil
 }
 

@@ -72,7 +72,7 @@ func TestRoad(t *testing.T) {
 				headers[h.Key] = string(h.Value)
 			}
 			if headers[outbox.HeaderOriginTopic] != topic || headers[outbox.HeaderConsumerGroup] != "g" || !strings.HasPrefix(string(k.Value), "bad") ||
-				headers[outbox.HeaderRetryTopic] != topic+".g.retry.500ms" || headers["kafka_dlt-original-topic"] != topic {
+				headers[outbox.HeaderRetryTopic] != topic+".g.retry" || headers["kafka_dlt-original-topic"] != topic {
 				t.Errorf("the letter %q has %v", k.Value, headers)
 			}
 		}
@@ -279,6 +279,18 @@ func TestMissingTopics(t *testing.T) {
 	})
 }
 
+// TestFormerTier: a tier that exists is read though the delays no longer have it.
+func TestFormerTier(t *testing.T) {
+	t.Parallel()
+	b := kafkatest.Kfake(t)
+	topic := b.Topic(t, 1, nil)
+	b.CreateTopic(t, topic+".g.retry.7m", 1, nil)
+	produce(t, b, topic+".g.retry.7m", 3, func(i int) string { return fmt.Sprint(i) })
+	var s seen
+	start(t, newClient(t, b, nil), topic, consumer.Config{}, consumer.HandlerFunc(func(_ context.Context, m *consumer.Message) error { s.note(m); return nil }))
+	until(t, "three", func() bool { return len(s.snapshot()) == 3 })
+}
+
 // TestDeletedUnread: records that retention deleted before they were read are counted.
 func TestDeletedUnread(t *testing.T) {
 	t.Parallel()
@@ -370,6 +382,84 @@ func TestTopicRecreated(t *testing.T) {
 		}
 		return n >= 15
 	})
+}
+
+// TestRecreatedInHand: while a message of the deleted topic is still in hand, its position is not committed for the new
+// topic, neither at the next turn nor when the old partition is taken away.
+func TestRecreatedInHand(t *testing.T) {
+	t.Parallel()
+	b := kafkatest.Kfake(t)
+	topic := "recreated-in-hand"
+	b.CreateTopic(t, topic, 1, nil)
+	produce(t, b, topic, 10, func(i int) string { return fmt.Sprint("old", i) })
+	var s seen
+	gate := make(chan struct{})
+	client := newClient(t, b, nil)
+	start(t, client, topic, consumer.Config{CommitInterval: 20 * time.Millisecond}, consumer.HandlerFunc(func(_ context.Context, m *consumer.Message) error {
+		if s.note(m); string(m.Value) == "old9" {
+			<-gate
+		}
+		return nil
+	}))
+	until(t, "all but the last are committed", func() bool { return committed(t, b, "g", topic) == 9 })
+	if _, err := b.Admin(t).DeleteTopic(t.Context(), topic); err != nil {
+		t.Fatal(err)
+	}
+	b.CreateTopic(t, topic, 1, nil)
+	produce(t, b, topic, 15, func(i int) string { return fmt.Sprint("new", i) })
+	until(t, "the topic is found gone", func() bool {
+		client.positions.mu.Lock()
+		defer client.positions.mu.Unlock()
+		return client.positions.anew[topic] != nil
+	})
+	close(gate)
+	until(t, "all of the new are handled", func() bool {
+		news := map[string]bool{}
+		for _, o := range s.snapshot() {
+			if strings.HasPrefix(o.value, "new") {
+				news[o.value] = true
+			}
+		}
+		return len(news) == 15
+	})
+	until(t, "the new are committed", func() bool { return committed(t, b, "g", topic) == 15 })
+}
+
+// TestPositionsOfGoneTopics: from the time a topic is found gone until its partition is assigned anew nothing of it may be
+// committed, and a commit that was under way says nothing of the new topic.
+func TestPositionsOfGoneTopics(t *testing.T) {
+	t.Parallel()
+	p := newPositions()
+	at := consumer.Partition{Topic: "t"}
+	may := func(want bool, when string) map[string]*recreated {
+		t.Helper()
+		got, anew := p.toCommit([]consumer.Position{{Partition: at, Offset: 7}})
+		if len(got) > 0 != want {
+			t.Errorf("%s: to commit are %v", when, got)
+		}
+		return anew
+	}
+	from := func(want int64, when string) {
+		t.Helper()
+		o, _ := p.adjust(t.Context(), map[string]map[int32]kgo.Offset{"t": {0: kgo.NewOffset().At(7)}})
+		if got := o["t"][0].EpochOffset().Offset; got != want {
+			t.Errorf("%s: read from %d, want %d", when, got, want)
+		}
+	}
+	before := may(true, "at first")
+	p.lost("t")
+	may(false, "gone")
+	if gone := p.recreate(); len(gone) != 1 || len(p.recreate()) != 0 {
+		t.Errorf("gone are %v", gone)
+	}
+	may(false, "subscribed to again")
+	p.assigned([]consumer.Partition{{Topic: "t", ID: 1}})
+	may(false, "another partition is assigned")
+	p.committed(before, map[string]map[int32]kgo.EpochOffset{"t": {0: {Offset: 7}}})
+	from(-2, "an old commit ended late")
+	p.assigned([]consumer.Partition{at})
+	p.committed(may(true, "assigned"), map[string]map[int32]kgo.EpochOffset{"t": {0: {Offset: 7}}})
+	from(7, "committed")
 }
 
 func TestConfigIsChecked(t *testing.T) {

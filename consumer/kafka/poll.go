@@ -45,9 +45,7 @@ func (c *Client) fault(topic string, f *kgo.FetchPartition) error {
 		return f.Err
 	}
 	if errors.Is(f.Err, kerr.UnknownTopicID) {
-		c.goneMu.Lock()
-		c.gone[topic] = struct{}{}
-		c.goneMu.Unlock()
+		c.positions.lost(topic)
 	}
 	return fmt.Errorf("topic %s, partition %d: %w", topic, f.Partition, f.Err)
 }
@@ -55,22 +53,13 @@ func (c *Client) fault(topic string, f *kgo.FetchPartition) error {
 // resubscribe makes the client forget topics that were deleted, and perhaps created again: it never reads another topic
 // of the same name unless it is told to.
 func (c *Client) resubscribe() {
-	c.goneMu.Lock()
-	gone := make([]string, 0, len(c.gone))
-	for topic := range c.gone {
-		gone = append(gone, topic)
-	}
-	c.goneMu.Unlock()
+	gone := c.positions.recreate()
 	if len(gone) == 0 {
 		return
 	}
 	c.cfg.Logger.Warn("topics were deleted, they will be read from their start when they are there again", slog.Any("topics", gone))
-	c.positions.recreate(gone)
 	c.member.PurgeTopicsFromConsuming(gone...)
 	c.member.AddConsumeTopics(gone...)
-	c.goneMu.Lock()
-	clear(c.gone)
-	c.goneMu.Unlock()
 }
 
 // batch turns what was fetched of a partition into messages: two allocations, whatever their number.

@@ -14,9 +14,23 @@ import (
 type positions struct {
 	mu   sync.Mutex
 	next map[consumer.Partition]int64
-	// anew are topics that were recreated, with the partitions that have a commit of ours since: before that the group
-	// may have an offset of the old topic for them.
-	anew map[string]map[int32]bool
+	// gone topics were found to be no longer what was subscribed to, and are to be subscribed to again.
+	gone map[string]struct{}
+	// anew are topics that were found gone and subscribed to again.
+	anew map[string]*recreated
+}
+
+// recreated is what happened to the partitions of a topic since it was found gone.
+type recreated struct {
+	// assigned ones are of the new topic. What this member had before, it had of the old one: that must not be
+	// committed, neither at its turn nor when it is revoked.
+	assigned map[int32]bool
+	// committed ones have a commit of ours: before that the group may have an offset of the old topic for them.
+	committed map[int32]bool
+}
+
+func newPositions() positions {
+	return positions{next: map[consumer.Partition]int64{}, gone: map[string]struct{}{}, anew: map[string]*recreated{}}
 }
 
 // adjust is called with the committed offsets of partitions that this member just took over.
@@ -27,7 +41,7 @@ func (p *positions) adjust(_ context.Context, offsets map[string]map[int32]kgo.O
 		since, anew := p.anew[topic]
 		for id, o := range of {
 			at := consumer.Partition{Topic: topic, ID: id}
-			if delete(p.next, at); anew && !since[id] {
+			if delete(p.next, at); anew && !since.committed[id] {
 				of[id] = kgo.NewOffset().AtStart()
 			} else if n := o.EpochOffset().Offset; n >= 0 {
 				p.next[at] = n
@@ -49,20 +63,67 @@ func (p *positions) read(at consumer.Partition, f *kgo.FetchPartition) (missed i
 	return missed
 }
 
-func (p *positions) recreate(topics []string) {
+// lost takes note that a topic is gone.
+func (p *positions) lost(topic string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, topic := range topics {
-		p.anew[topic] = map[int32]bool{}
+	p.gone[topic] = struct{}{}
+}
+
+// recreate returns the topics that are gone, once, and treats them as new ones from now on.
+func (p *positions) recreate() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var topics []string
+	for topic := range p.gone {
+		topics = append(topics, topic)
+		p.anew[topic] = &recreated{assigned: map[int32]bool{}, committed: map[int32]bool{}}
+	}
+	clear(p.gone)
+	return topics
+}
+
+// assigned takes note of partitions that were taken over.
+func (p *positions) assigned(ps []consumer.Partition) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, at := range ps {
+		if r := p.anew[at.Topic]; r != nil {
+			r.assigned[at.ID] = true
+		}
 	}
 }
 
-func (p *positions) committed(at map[string]map[int32]kgo.EpochOffset) {
+// toCommit are the positions that are not of a topic that is gone, and the recreated topics of which some are.
+func (p *positions) toCommit(all []consumer.Position) (at map[string]map[int32]kgo.EpochOffset, anew map[string]*recreated) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for topic, since := range p.anew {
+	at, anew = map[string]map[int32]kgo.EpochOffset{}, map[string]*recreated{}
+	for _, one := range all {
+		_, gone := p.gone[one.Topic]
+		r := p.anew[one.Topic]
+		if gone || r != nil && !r.assigned[one.ID] {
+			continue
+		}
+		if r != nil {
+			anew[one.Topic] = r
+		}
+		if at[one.Topic] == nil {
+			at[one.Topic] = map[int32]kgo.EpochOffset{}
+		}
+		at[one.Topic][one.ID] = kgo.EpochOffset{Epoch: one.LeaderEpoch, Offset: one.Offset}
+	}
+	return at, anew
+}
+
+// committed takes note of what toCommit returned and the broker has. A topic that was found gone in between is another
+// one of anew by now, and stays without a commit.
+func (p *positions) committed(anew map[string]*recreated, at map[string]map[int32]kgo.EpochOffset) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for topic, r := range anew {
 		for id := range at[topic] {
-			since[id] = true
+			r.committed[id] = true
 		}
 	}
 }

@@ -24,22 +24,27 @@ const (
 var errMissing = errors.New("topics are missing")
 
 // prepare sees to it that the topics to write to exist. It waits while no broker says.
-func (c *Client) prepare(ctx context.Context, s consumer.Subscription) error {
+// It returns the topics that are to be read, too.
+func (c *Client) prepare(ctx context.Context, s consumer.Subscription) ([]string, error) {
 	w, err := c.take(&c.writer)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer w.leave()
 	admin := kadm.NewClient(w.client)
 	for {
 		once, cancel := context.WithTimeout(ctx, prepareTimeout)
 		err := c.lookForTopics(once, admin, s)
+		var also []string
+		if err == nil {
+			also, err = c.listAlso(once, admin, s)
+		}
 		cancel()
 		if err == nil || errors.Is(err, errMissing) {
-			return err
+			return also, err
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("look for topics: %w", errors.Join(ctx.Err(), err))
+			return nil, fmt.Errorf("look for topics: %w", errors.Join(ctx.Err(), err))
 		}
 		c.cfg.Logger.Warn("no broker says which topics there are, it will be asked again", slog.Any("err", err))
 		t := time.NewTimer(preparePause)
@@ -88,4 +93,26 @@ func (c *Client) lookForTopics(ctx context.Context, admin *kadm.Client, s consum
 			errMissing, strings.Join(missing, ", "))
 	}
 	return nil
+}
+
+// listAlso returns the topics that exist and of which the subscription says that they are to be read, too. Brokers leave
+// out what this client may not see.
+func (c *Client) listAlso(ctx context.Context, admin *kadm.Client, s consumer.Subscription) ([]string, error) {
+	if s.Also == nil {
+		return nil, nil
+	}
+	topics, err := admin.ListTopics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var also []string
+	for _, topic := range topics.Names() {
+		if s.Also(topic) {
+			also = append(also, topic)
+		}
+	}
+	if len(also) > 0 {
+		c.cfg.Logger.Info("topics of former delays are read, too", slog.Any("topics", also))
+	}
+	return also, nil
 }
