@@ -12,7 +12,7 @@ import (
 // was first read.
 func IDOf(m *consumer.Message) string {
 	origin := m.Origin()
-	return IdentityOf(origin.Topic, origin.Partition, origin.Offset, m.Headers).String()
+	return IdentityOf(origin.Topic, origin.Partition, origin.Offset, origin.Timestamp, m.Headers).String()
 }
 
 // Handler is a handler for a consumer that handles each message once; see Processor.Process. The processor's group must

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -29,6 +30,15 @@ func TestIDOf(t *testing.T) {
 	}
 	if got := inbox.IDOf(message(7, "e")); got != "event:e" {
 		t.Error(got)
+	}
+	// A topic that was deleted and made anew begins at the same offsets.
+	m := message(7, "")
+	m.Timestamp = time.UnixMilli(1700000000123)
+	if got := inbox.IDOf(m); got != "record:orders/0/7@1700000000123" {
+		t.Error(got)
+	}
+	if m.Timestamp = time.UnixMilli(-1); inbox.IDOf(m) != "record:orders/0/7" {
+		t.Error(inbox.IDOf(m))
 	}
 }
 
