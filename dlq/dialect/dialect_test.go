@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -193,11 +194,37 @@ func TestSecondFailure(t *testing.T) {
 	}
 }
 
+// TestOriginOfAnotherGroup: a set that a service copied from what it read is no origin of what it wrote.
+func TestOriginOfAnotherGroup(t *testing.T) {
+	t.Parallel()
+	for _, w := range Writers() {
+		letter, err := Encode(failure(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := Failure{Topic: "invoices", Partition: 9, Offset: 900, Group: "mail", Headers: letter}
+		got, err := Encode(f, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Headers = Strip(f.Headers)
+		for _, h := range letter {
+			if w.Owns(h.Name) {
+				f.Headers = slices.DeleteFunc(f.Headers, func(own outbox.Header) bool { return own.Name == h.Name })
+			}
+		}
+		want, err := Encode(f, w)
+		if err != nil || written(got) != written(want) {
+			t.Errorf("%s: %v\n%s\nwant\n%s", w, err, written(got), written(want))
+		}
+	}
+}
+
 // TestRetryableTopicIsAnOrigin: what @RetryableTopic wrote counts as Spring's, and goes.
 func TestRetryableTopicIsAnOrigin(t *testing.T) {
 	t.Parallel()
 	f := Failure{Topic: "orders-retry-1000", Partition: 0, Offset: 5, Group: "g", Headers: []outbox.Header{
-		{Name: "kafka_original-topic", Value: []byte("orders")}, {Name: "kafka_original-partition", Value: []byte{0, 0, 0, 2}},
+		{Name: "kafka_dlt-original-consumer-group", Value: []byte("g")}, {Name: "kafka_original-topic", Value: []byte("orders")}, {Name: "kafka_original-partition", Value: []byte{0, 0, 0, 2}},
 		{Name: "kafka_original-offset", Value: []byte{0, 0, 0, 0, 0, 0, 0, 8}}, {Name: "retry_topic-attempts", Value: []byte{0, 0, 0, 2}},
 		{Name: "kafka_exception-message", Value: []byte("x")}, {Name: "kafka_replyTopic", Value: []byte("mine")}}}
 	hs, err := Encode(f, Spring)
