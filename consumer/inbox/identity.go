@@ -37,20 +37,21 @@ type Identity struct {
 	Timestamp time.Time
 }
 
-// IdentityOf returns the identity of a record with this timestamp and these headers that was first read there. Of a repeated header the
-// last one counts; an empty one does not.
+// IdentityOf returns the identity of a record with this timestamp and these headers that was first read there. Of a
+// repeated header the first one counts, as for consumer.Message; where that is empty there is none.
 func IdentityOf(topic string, partition int32, offset int64, timestamp time.Time, headers []outbox.Header) Identity {
 	id := Identity{Topic: topic, Partition: partition, Offset: offset, Timestamp: timestamp}
-	for _, h := range headers {
-		switch {
-		case len(h.Value) == 0:
-		case h.Name == headerReplayID:
-			id.ReplayID = string(h.Value)
-		case h.Name == outbox.HeaderEventID:
-			id.EventID = string(h.Value)
+	id.ReplayID, id.EventID = first(headers, headerReplayID), first(headers, outbox.HeaderEventID)
+	return id
+}
+
+func first(headers []outbox.Header, name string) string {
+	for i := range headers {
+		if headers[i].Name == name {
+			return string(headers[i].Value)
 		}
 	}
-	return id
+	return ""
 }
 
 // String returns the identity as message_id has it, different for different identities:

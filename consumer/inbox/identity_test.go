@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/postrider/postrider/consumer"
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/relay/outbox"
 )
@@ -20,16 +21,21 @@ func TestIdentityOf(t *testing.T) {
 		headers []outbox.Header
 		want    string
 	}{
+		"an empty first":       {[]outbox.Header{{Name: outbox.HeaderEventID}, event}, "record:orders/3/42@1700000000123"},
 		"no header":            {nil, "record:orders/3/42@1700000000123"},
 		"an event":             {[]outbox.Header{header("x", "y"), event}, "event:e1"},
 		"a redriven event":     {[]outbox.Header{replay, event}, "replay/4:i1:2/e1"},
 		"a replayed record":    {[]outbox.Header{replay}, "replay:i1:2"},
-		"the last counts":      {[]outbox.Header{event, header(outbox.HeaderEventID, "e2")}, "event:e2"},
+		"the first counts":     {[]outbox.Header{event, header(outbox.HeaderEventID, "e2")}, "event:e1"},
 		"an empty one is none": {[]outbox.Header{event, header(dlq.HeaderReplayID, ""), {Name: outbox.HeaderEventID}}, "event:e1"},
 		"names have a case":    {[]outbox.Header{header("Replay_ID", "x"), event}, "event:e1"},
 	} {
 		if got := IdentityOf("orders", 3, 42, time.UnixMilli(1700000000123), c.headers).String(); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		m := consumer.Message{Headers: c.headers}
+		if id := IdentityOf("orders", 3, 42, time.Time{}, c.headers); id.EventID != m.EventID() || id.ReplayID != m.ReplayID() {
+			t.Errorf("%s: the consumer reads %q and %q", name, m.EventID(), m.ReplayID())
 		}
 	}
 }
