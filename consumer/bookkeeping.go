@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -98,5 +99,9 @@ func deadLetter(m *Message, r *route, group string, f failure, writers []dialect
 		d.LastTopic, d.LastPartition, d.LastOffset = m.Topic, m.Partition, m.Offset
 	}
 	hs, err := dialect.Encode(d, writers...)
-	return Record{Topic: r.policy.DeadLetterTopic, Key: m.Key, Value: m.Value, Headers: hs}, err
+	rec := Record{Topic: r.policy.DeadLetterTopic, Key: m.Key, Value: m.Value, Headers: hs}
+	if slices.Contains(writers, dialect.Connect) && !slices.Contains(writers, dialect.Postrider) && o.Timestamp.UnixMilli() > 0 {
+		rec.Timestamp = o.Timestamp // Connect's readers take it for the origin's, which tells one letter from another
+	}
+	return rec, err
 }

@@ -55,7 +55,9 @@ type Config struct {
 	// StopTimeout bounds how long Run waits for messages in hand when its context has ended. Then their contexts
 	// end. Defaults to 20s.
 	StopTimeout time.Duration
-	// DeadLetterHeaders are the dialects of dead letters. Defaults to postrider and spring.
+	// DeadLetterHeaders are the dialects of dead letters. With connect and without postrider a dead letter has the
+	// timestamp of its origin, as Connect's have, because no header says it; the dead-letter topic must then keep
+	// CreateTime, and its retention counts from that time. Defaults to postrider and spring.
 	DeadLetterHeaders []dialect.Writer
 	// OnStorm is called when a topic pauses, at every attempt that failed, and when it goes on; see Storm. It must
 	// return soon. Defaults to none.

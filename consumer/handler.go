@@ -22,8 +22,9 @@ type HandlerFunc func(ctx context.Context, m *Message) error
 func (f HandlerFunc) Handle(ctx context.Context, m *Message) error { return f(ctx, m) }
 
 // BatchHandler is a Handler that takes up to Config.Batch messages of a partition at once, in order. An error that is
-// a *BatchError says which of them failed, and that the others are done. After any other error each message is given
-// to Handle alone, so that only what fails alone has failed; a handler must therefore undo what it did.
+// a *BatchError says which of them failed, and that the others are done; one that names none, or one that is not of the
+// batch, says nothing that could be trusted. After that and any other error each message is given to Handle alone, so
+// that only what fails alone has failed; a handler must therefore undo what it did.
 type BatchHandler interface {
 	Handler
 	HandleBatch(ctx context.Context, ms []*Message) error
@@ -38,7 +39,7 @@ func (f BatchFunc) HandleBatch(ctx context.Context, ms []*Message) error { retur
 // Handle calls f with one message.
 func (f BatchFunc) Handle(ctx context.Context, m *Message) error {
 	err := f(ctx, []*Message{m})
-	if be, ok := errors.AsType[*BatchError](err); ok {
+	if be, ok := partial(err, 1); ok {
 		return be.Failed[0]
 	}
 	return err
@@ -49,6 +50,22 @@ type BatchError struct{ Failed map[int]error }
 
 func (e *BatchError) Error() string {
 	return fmt.Sprintf("%d messages of the batch failed", len(e.Failed))
+}
+
+// partial returns the *BatchError in err, if it says which of size messages failed: at least one, and each is there.
+func partial(err error, size int) (*BatchError, bool) {
+	be, ok := errors.AsType[*BatchError](err)
+	if !ok {
+		return nil, false
+	}
+	failed := false
+	for at, cause := range be.Failed {
+		if at < 0 || at >= size {
+			return nil, false
+		}
+		failed = failed || cause != nil
+	}
+	return be, failed
 }
 
 // Middleware wraps a Handler; see the package comment for the order.

@@ -326,6 +326,34 @@ func TestBatches(t *testing.T) {
 	})
 }
 
+// TestBatchErrorsThatSayNothing: what a BatchError says is not believed when it names no message, or one that is not of
+// the batch. Each is tried alone, and nothing is done for it.
+func TestBatchErrorsThatSayNothing(t *testing.T) {
+	t.Parallel()
+	for name, failed := range map[string]map[int]error{
+		"none": nil, "no cause": {0: nil}, "beyond the batch": {2: errBroken}, "below it": {-1: errBroken}, "one right, one not": {1: errBroken, 7: errBroken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(map[string]int{"orders": 1})
+				f.write(numbered("orders", 2, func(int) string { return "" })...)
+				var alone []string
+				run(t, f, Config{Batch: 2, Policy: Policy{Delays: []time.Duration{}}}, BatchFunc(func(_ context.Context, ms []*Message) error {
+					if len(ms) > 1 {
+						return &BatchError{failed}
+					}
+					alone = append(alone, string(ms[0].Value))
+					return &BatchError{}
+				}))
+				pass(time.Hour)
+				want(t, "alone", alone, []string{"0000", "0001"})
+				want(t, "dead letters", f.values(DefaultDeadLetterTopic), []string{"0000", "0001"})
+			})
+		})
+	}
+}
+
 // TestMiddlewareOrder: the first is outermost, and a panic in it is a failure of the message.
 func TestMiddlewareOrder(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/postrider/postrider/relay/outbox"
 )
@@ -101,6 +102,8 @@ type Record struct {
 	// Key decides the partition, as with the Java client; nil is no key. Value nil is a tombstone.
 	Key, Value []byte
 	Headers    []outbox.Header
+	// Timestamp is the record's, in milliseconds; zero for that of writing.
+	Timestamp time.Time
 }
 
 // ErrClosed is wrapped by errors of a Client that was closed.

@@ -1,7 +1,6 @@
 package consumer
 
 import (
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -162,7 +161,7 @@ func (l *serial) together(ms []Message, s *span) (int, bool) {
 		return 1, true
 	}
 	err := l.c.callBatch(l.ctx, timeout(l.route.policy.HandleTimeout), all)
-	be, some := errors.AsType[*BatchError](err)
+	be, some := partial(err, len(all))
 	for i, m := range all {
 		ok := true
 		switch {

@@ -63,7 +63,7 @@ func decodeConsumers(r Record) (Letter, error) {
 	if h.err != nil {
 		return Letter{}, h.err
 	}
-	l.identifyConsumers(r)
+	l.identifyRecord(r)
 	l.OriginalState = "failed"
 	if l.Reason = reasonOf(l.ErrorClass, l.ErrorCode); l.Reason == Unclassified && value(l.Attempts) > 1 {
 		l.Reason = MaxRetriesExceeded
@@ -72,9 +72,11 @@ func decodeConsumers(r Record) (Letter, error) {
 	return l, nil
 }
 
-// identifyConsumers gives the letter its id, by the record and the group; of a record that came by way of another
-// topic by that place, too, so that one that was put back by hand and failed again is not taken for a copy.
-func (l *Letter) identifyConsumers(r Record) {
+// identifyRecord gives the letter its id, by the record and the group; of a record that came by way of another
+// topic by that place, too, so that one that was put back by hand and failed again is not taken for a copy. Without the
+// time of the record it is known by its own place: one of a topic that was deleted and made anew would be taken for it,
+// and get lost.
+func (l *Letter) identifyRecord(r Record) {
 	first := recordID(l.OriginTopic, *l.OriginPartition, *l.OriginOffset, l.CreatedAt, l.ConsumerGroup)
 	l.Subject = Subject{Type: SubjectRecord, ID: first}
 	switch {

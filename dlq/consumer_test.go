@@ -57,14 +57,23 @@ func TestConsumersLetters(t *testing.T) {
 // the id of a letter, so that changing what is written opens nothing twice.
 func TestConsumersLettersAreTheSameInEveryDialect(t *testing.T) {
 	t.Parallel()
-	ours := Decode(written(t, aFailure()))
-	spring := Decode(written(t, aFailure(), dialect.Spring))
-	if spring.Dialect != DialectSpring || spring.ID != ours.ID || spring.Subject != ours.Subject {
+	retried := aFailure()
+	retried.LastTopic, retried.LastPartition, retried.LastOffset = "orders.billing.retry.10s", 1, 99
+	for _, f := range []dialect.Failure{aFailure(), retried} {
+		sameInEveryDialect(t, f)
+	}
+}
+
+func sameInEveryDialect(t *testing.T, f dialect.Failure) {
+	t.Helper()
+	ours := Decode(written(t, f))
+	spring := Decode(written(t, f, dialect.Spring))
+	if spring.Dialect != DialectSpring || spring.ID != ours.ID || spring.Subject != ours.Subject || spring.LastHop != ours.LastHop {
 		t.Errorf("spring: %s %s %v", spring.Dialect, spring.ID, spring.Subject)
 	}
-	r := written(t, aFailure(), dialect.Connect)
+	r := written(t, f, dialect.Connect)
 	r.Timestamp = time.UnixMilli(failedAt) // which Connect keeps
-	if connect := Decode(r); connect.Dialect != DialectConnect || connect.ID != ours.ID || connect.Subject != ours.Subject {
+	if connect := Decode(r); connect.Dialect != DialectConnect || connect.ID != ours.ID || connect.Subject != ours.Subject || connect.LastHop != ours.LastHop {
 		t.Errorf("connect: %s %s %v", connect.Dialect, connect.ID, connect.Subject)
 	}
 }

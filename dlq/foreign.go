@@ -89,21 +89,15 @@ func decodeForeign(r Record) (Letter, bool) {
 	return Letter{}, false
 }
 
-// identify gives a letter its id, by the record that failed last, and its subject, by where the message came from
-// first; both by the group that failed. What does not say enough is known by the place where it was read: without
-// the time of the record, one of a topic that was deleted and made anew would be taken for it, and get lost.
+// identify gives a letter its id and its subject, by where the message came from first and by the group that failed.
+// What does not say enough is known by the place where it was read.
 func identify(l *Letter, r Record) {
 	if l.OriginTopic == "" || l.OriginPartition == nil || l.OriginOffset == nil {
 		place := unknown(r)
 		l.ID, l.Subject = place.ID, place.Subject
 		return
 	}
-	first := recordID(l.OriginTopic, *l.OriginPartition, *l.OriginOffset, l.CreatedAt, l.ConsumerGroup)
-	l.Subject = Subject{Type: SubjectRecord, ID: first}
-	l.ID = "record:" + first
-	if l.CreatedAt.IsZero() || l.LastHop != "" { // or a letter about a letter
-		l.ID = unknown(r).ID
-	}
+	l.identifyRecord(r)
 }
 
 // recordID names a record and who failed at it. The timestamp tells it from the one that had its place in a topic

@@ -58,7 +58,7 @@ type Letter struct {
 	// ID is the permanent identity, at most 1024 bytes: "event:<event id>:<episode>",
 	// "task:<task uuid>:<number of the stay>:<reason>", or "record:<topic>/<partition>/<offset>@<timestamp in Unix
 	// milliseconds>#<group>": of the record that a consumer failed at, where the letter says it all, otherwise of the
-	// letter itself. A group that is not known is left out. Letters of our consumers have " from <LastHop>" behind it,
+	// letter itself. A group that is not known is left out. It has " from <LastHop>" behind it,
 	// where there was another hop.
 	ID string
 	// EntryUUID is the investigation it belongs to; set only on letters that were read from a Reader.

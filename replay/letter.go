@@ -159,7 +159,7 @@ func replayID(letter, target, label string) string {
 }
 
 // headersOf are the headers of a message that is sent again: its own, in order, without ours and those of an earlier
-// replay, which would pile up; and the new ones. The event id is made of the replay id: copies of one replay have the
+// replay, which would pile up; and the new ones. traceparent is one of its own: the trace of the message goes on. The event id is made of the replay id: copies of one replay have the
 // same, and a consumer that knows only event ids takes a later replay for new.
 func headersOf(l *dlq.Letter, id string, hops int) []outbox.Header {
 	hs := make([]outbox.Header, 0, len(l.Headers)+4)

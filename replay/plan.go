@@ -19,10 +19,13 @@ const maxCounted = 1 << 20
 // Plan says what a replay would do. Nothing was sent or committed for it.
 type Plan struct {
 	// Run is the name of the replay and Group the consumer group that keeps how far it is.
-	Run   string `json:"run"`
-	Group string `json:"group"`
-	From  string `json:"from"`
-	To    string `json:"to"`
+	Run string `json:"run"`
+	// DefaultName says that the name is made of what was asked for. The first round of such a name may be one of which
+	// brokers have forgotten the offsets.
+	DefaultName bool   `json:"default_name"`
+	Group       string `json:"group"`
+	From        string `json:"from"`
+	To          string `json:"to"`
 	// Round says whether it is the first, one that goes on, one behind the last, or all again.
 	Round RoundKind `json:"round"`
 	// Label ends the replay ids of the round.
@@ -75,7 +78,7 @@ type PartitionPlan struct {
 // Plan reads the letters and says what Run would do with them. Errors about what was asked for wrap ErrRequest.
 func (r *Replay) Plan(ctx context.Context) (Plan, error) {
 	o := &r.options
-	p := Plan{Run: o.run(), Group: o.group(), From: o.From, To: o.To, Skipped: map[Skip]int64{}, Targets: map[string]int64{}, Missing: []string{}}
+	p := Plan{Run: o.run(), DefaultName: o.Run == "", Group: o.group(), From: o.From, To: o.To, Skipped: map[Skip]int64{}, Targets: map[string]int64{}, Missing: []string{}}
 	var topic Topic
 	err := r.mend(ctx, "look at the topics", contactLimit, func(ctx context.Context) error {
 		names := []string{o.From}

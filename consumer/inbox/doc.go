@@ -8,7 +8,7 @@
 //
 //	processor, err := inbox.New(pool, inbox.Options{Group: "billing"})
 //	...
-//	_, err = processor.Process(ctx, inbox.IdentityOf(topic, partition, offset, headers).String(),
+//	_, err = processor.Process(ctx, inbox.IdentityOf(topic, partition, offset, timestamp, headers).String(),
 //		func(ctx context.Context, tx pgx.Tx) error {
 //			_, err := tx.Exec(ctx, `update account set balance = balance - $1 where id = $2`, amount, account)
 //			return err
@@ -25,7 +25,9 @@
 //
 //	insert into inbox_message (consumer_group, message_id) values ('billing', 'event:…') on conflict do nothing
 //
-// No row inserted means that the message was handled. See [Identity] for what message_id is.
+// No row inserted means that the message was handled. message_id is event:EVENT with the header postrider-event-id, and
+// for a record without it record:TOPIC/PARTITION/OFFSET@TIMESTAMP, the record's timestamp in milliseconds: without that,
+// the records of a topic that was deleted and made anew would be taken for copies. [Identity.String] has every form.
 //
 // # Retention
 //

@@ -12,7 +12,7 @@ import (
 // was first read.
 func IDOf(m *consumer.Message) string {
 	origin := m.Origin()
-	return IdentityOf(origin.Topic, origin.Partition, origin.Offset, m.Headers).String()
+	return IdentityOf(origin.Topic, origin.Partition, origin.Offset, origin.Timestamp, m.Headers).String()
 }
 
 // Handler is a handler for a consumer that handles each message once; see Processor.Process. The processor's group must
@@ -39,10 +39,10 @@ type batchHandler[T any] struct {
 // Handle handles one message.
 func (b batchHandler[T]) Handle(ctx context.Context, m *consumer.Message) error {
 	err := b.process(ctx, []*consumer.Message{m})
-	if partly, ok := errors.AsType[*consumer.BatchError](err); ok {
+	if partly, ok := errors.AsType[*consumer.BatchError](err); ok && partly.Failed[0] != nil {
 		return partly.Failed[0]
 	}
-	return err
+	return err // also one that says that nothing failed: it was rolled back
 }
 
 // HandleBatch handles several in one transaction.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -29,6 +30,15 @@ func TestIDOf(t *testing.T) {
 	}
 	if got := inbox.IDOf(message(7, "e")); got != "event:e" {
 		t.Error(got)
+	}
+	// A topic that was deleted and made anew begins at the same offsets.
+	m := message(7, "")
+	m.Timestamp = time.UnixMilli(1700000000123)
+	if got := inbox.IDOf(m); got != "record:orders/0/7@1700000000123" {
+		t.Error(got)
+	}
+	if m.Timestamp = time.UnixMilli(-1); inbox.IDOf(m) != "record:orders/0/7" {
+		t.Error(inbox.IDOf(m))
 	}
 }
 
@@ -104,6 +114,13 @@ func TestBatchHandler(t *testing.T) {
 	for value, want := range map[string]error{"b": nil, "c": nil, "bad": bad} {
 		if err := h.Handle(t.Context(), message(7, value)); err != want {
 			t.Errorf("%s alone: %v, want %v", value, err, want)
+		}
+	}
+	// What says that nothing failed, or something else, was rolled back all the same.
+	for _, failed := range []map[int]error{nil, {5: bad}} {
+		h := inbox.BatchHandler(p, func(context.Context, pgx.Tx, []*consumer.Message) error { return &consumer.BatchError{Failed: failed} })
+		if h.Handle(t.Context(), message(8, "d")) == nil || h.HandleBatch(t.Context(), []*consumer.Message{message(8, "d"), message(9, "e")}) == nil {
+			t.Errorf("%v is taken for success", failed)
 		}
 	}
 	if a, b, c := s.effects("a"), s.effects("b"), s.effects("c"); a != 1 || b != 1 || c != 1 || s.effects("bad") != 0 {

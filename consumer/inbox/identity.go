@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/postrider/postrider/relay/outbox"
@@ -31,22 +32,26 @@ type Identity struct {
 	Topic     string
 	Partition int32
 	Offset    int64
+	// Timestamp is the record's at that place, in milliseconds; before 1970 for none. It tells the record from the one
+	// that had its place in a topic of that name that was deleted.
+	Timestamp time.Time
 }
 
-// IdentityOf returns the identity of a record with these headers that was first read there. Of a repeated header the
-// last one counts; an empty one does not.
-func IdentityOf(topic string, partition int32, offset int64, headers []outbox.Header) Identity {
-	id := Identity{Topic: topic, Partition: partition, Offset: offset}
-	for _, h := range headers {
-		switch {
-		case len(h.Value) == 0:
-		case h.Name == headerReplayID:
-			id.ReplayID = string(h.Value)
-		case h.Name == outbox.HeaderEventID:
-			id.EventID = string(h.Value)
+// IdentityOf returns the identity of a record with this timestamp and these headers that was first read there. Of a
+// repeated header the first one counts, as for consumer.Message; where that is empty there is none.
+func IdentityOf(topic string, partition int32, offset int64, timestamp time.Time, headers []outbox.Header) Identity {
+	id := Identity{Topic: topic, Partition: partition, Offset: offset, Timestamp: timestamp}
+	id.ReplayID, id.EventID = first(headers, headerReplayID), first(headers, outbox.HeaderEventID)
+	return id
+}
+
+func first(headers []outbox.Header, name string) string {
+	for i := range headers {
+		if headers[i].Name == name {
+			return string(headers[i].Value)
 		}
 	}
-	return id
+	return ""
 }
 
 // String returns the identity as message_id has it, different for different identities:
@@ -54,7 +59,10 @@ func IdentityOf(topic string, partition int32, offset int64, headers []outbox.He
 //	replay/LENGTH:REPLAY/EVENT  where both are there
 //	replay:REPLAY
 //	event:EVENT
-//	record:TOPIC/PARTITION/OFFSET
+//	record:TOPIC/PARTITION/OFFSET@TIMESTAMP
+//	record:TOPIC/PARTITION/OFFSET  where the record has no timestamp
+//
+// TIMESTAMP is in milliseconds since 1970, as Kafka has it.
 //
 // A replay id alone does not do where there is an event id: a service that copies the headers of what it reads onto
 // what it writes would give its own events the same one, and all but the first would be taken for copies. LENGTH is
@@ -68,7 +76,11 @@ func (i Identity) String() string {
 	case i.EventID != "":
 		return "event:" + i.EventID
 	}
-	return fmt.Sprintf("record:%s/%d/%d", i.Topic, i.Partition, i.Offset)
+	place := fmt.Sprintf("record:%s/%d/%d", i.Topic, i.Partition, i.Offset)
+	if ms := i.Timestamp.UnixMilli(); ms > 0 {
+		return fmt.Sprintf("%s@%d", place, ms)
+	}
+	return place
 }
 
 // stored is how the table has an id or a group: as it is, or its SHA-256 where it is longer than 200 bytes or cannot be

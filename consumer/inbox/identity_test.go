@@ -3,10 +3,12 @@ package inbox
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
+	"github.com/postrider/postrider/consumer"
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/relay/outbox"
 )
@@ -19,16 +21,21 @@ func TestIdentityOf(t *testing.T) {
 		headers []outbox.Header
 		want    string
 	}{
-		"no header":            {nil, "record:orders/3/42"},
+		"an empty first":       {[]outbox.Header{{Name: outbox.HeaderEventID}, event}, "record:orders/3/42@1700000000123"},
+		"no header":            {nil, "record:orders/3/42@1700000000123"},
 		"an event":             {[]outbox.Header{header("x", "y"), event}, "event:e1"},
 		"a redriven event":     {[]outbox.Header{replay, event}, "replay/4:i1:2/e1"},
 		"a replayed record":    {[]outbox.Header{replay}, "replay:i1:2"},
-		"the last counts":      {[]outbox.Header{event, header(outbox.HeaderEventID, "e2")}, "event:e2"},
+		"the first counts":     {[]outbox.Header{event, header(outbox.HeaderEventID, "e2")}, "event:e1"},
 		"an empty one is none": {[]outbox.Header{event, header(dlq.HeaderReplayID, ""), {Name: outbox.HeaderEventID}}, "event:e1"},
 		"names have a case":    {[]outbox.Header{header("Replay_ID", "x"), event}, "event:e1"},
 	} {
-		if got := IdentityOf("orders", 3, 42, c.headers).String(); got != c.want {
+		if got := IdentityOf("orders", 3, 42, time.UnixMilli(1700000000123), c.headers).String(); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		m := consumer.Message{Headers: c.headers}
+		if id := IdentityOf("orders", 3, 42, time.Time{}, c.headers); id.EventID != m.EventID() || id.ReplayID != m.ReplayID() {
+			t.Errorf("%s: the consumer reads %q and %q", name, m.EventID(), m.ReplayID())
 		}
 	}
 }
@@ -40,7 +47,8 @@ func TestIdentitiesDifferProperty(t *testing.T) {
 		rapid.StringMatching(`[ab1:/]{0,6}`))
 	identity := rapid.Custom(func(t *rapid.T) Identity {
 		return Identity{ReplayID: part.Draw(t, "replay"), EventID: part.Draw(t, "event"),
-			Topic: rapid.StringMatching(`[ab]{1,2}`).Draw(t, "topic"), Partition: rapid.Int32Range(0, 2).Draw(t, "partition"), Offset: rapid.Int64Range(0, 2).Draw(t, "offset")}
+			Topic: rapid.StringMatching(`[ab]{1,2}`).Draw(t, "topic"), Partition: rapid.Int32Range(0, 2).Draw(t, "partition"), Offset: rapid.Int64Range(0, 2).Draw(t, "offset"),
+			Timestamp: time.UnixMilli(rapid.Int64Range(0, 2).Draw(t, "timestamp"))}
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := identity.Draw(t, "a"), identity.Draw(t, "b")

@@ -61,7 +61,7 @@ func (c child) run(ctx context.Context) error {
 	}
 	for ; next < c.Messages; next++ {
 		c.dies("before the inbox is asked", next)
-		id := inbox.IdentityOf("log", 0, int64(next), nil).String()
+		id := inbox.IdentityOf("log", 0, int64(next), time.Time{}, nil).String()
 		if _, err := p.Process(context.WithValue(ctx, messageKey{}, next), id, func(ctx context.Context, tx pgx.Tx) error {
 			c.dies("asked", next)
 			_, err := tx.Exec(ctx, putEffect, "g", fmt.Sprint(next))

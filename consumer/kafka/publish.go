@@ -82,7 +82,7 @@ func (c *Client) send(ctx context.Context, in **writer, r consumer.Record) error
 	if err != nil {
 		return err
 	}
-	k := &kgo.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Headers: make([]kgo.RecordHeader, len(r.Headers))}
+	k := &kgo.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Timestamp: r.Timestamp, Headers: make([]kgo.RecordHeader, len(r.Headers))}
 	for i, h := range r.Headers {
 		k.Headers[i] = kgo.RecordHeader{Key: h.Name, Value: h.Value}
 	}

@@ -19,14 +19,16 @@ type origin struct {
 	firstFailedAt time.Time
 }
 
-// keepOrigin takes the first origin from the headers, where one of the dialects says it.
+// keepOrigin takes the first origin from the headers, where one of the dialects says it about this group. What another
+// group left there is about another record: a service that copies the headers of what it reads onto what it writes
+// copies these, too.
 func (f *Failure) keepOrigin(writers []Writer) {
 	for _, w := range writers {
 		o, ok := w.origin(f.Headers)
-		if !ok {
+		if !ok || o.group != f.Group {
 			continue
 		}
-		if o.group == f.Group && !o.firstFailedAt.IsZero() && (f.FirstFailedAt.IsZero() || o.firstFailedAt.Before(f.FirstFailedAt)) {
+		if !o.firstFailedAt.IsZero() && (f.FirstFailedAt.IsZero() || o.firstFailedAt.Before(f.FirstFailedAt)) {
 			f.FirstFailedAt = o.firstFailedAt
 		}
 		if o.topic == f.Topic && o.partition == f.Partition && o.offset == f.Offset {
@@ -61,10 +63,13 @@ func (w Writer) origin(hs []outbox.Header) (origin, bool) {
 				o.timestamp = time.UnixMilli(ms)
 			}
 			o.timestampType = typeOf(hs, prefix+"timestamp-type")
+			o.group = string(first(hs, springPrefix+"consumer-group")) // the name of @RetryableTopic's, too
 			return o, true
 		}
 	case Connect:
-		return originOf(hs, decimal, connectPrefix+"topic", connectPrefix+"partition", connectPrefix+"offset")
+		o, ok := originOf(hs, decimal, connectPrefix+"topic", connectPrefix+"partition", connectPrefix+"offset")
+		o.group = string(first(hs, connectPrefix+"connector.name"))
+		return o, ok
 	}
 	return origin{}, false
 }

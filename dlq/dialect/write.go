@@ -83,8 +83,8 @@ func (s *set) postrider(f *Failure) {
 	s.text(outbox.HeaderRetryTopic, f.RetryTopic, MaxNameBytes)
 }
 
-// spring writes what DeadLetterPublishingRecoverer does. That adds the place of each hop; here there is one, the
-// first, as with @RetryableTopic.
+// spring writes what DeadLetterPublishingRecoverer does. That adds the place of each hop to those before; here they are
+// the first and the last.
 func (s *set) spring(f *Failure) {
 	s.text(springPrefix+"topic", f.Topic, MaxNameBytes)
 	s.bytes(springPrefix+"partition", binary.BigEndian.AppendUint32(nil, uint32(f.Partition)))
@@ -94,6 +94,11 @@ func (s *set) spring(f *Failure) {
 	}
 	s.text(springPrefix+"timestamp-type", f.TimestampType, MaxNameBytes)
 	s.text(springPrefix+"consumer-group", f.Group, MaxNameBytes)
+	if f.LastTopic != "" {
+		s.text(springPrefix+"topic", f.LastTopic, MaxNameBytes)
+		s.bytes(springPrefix+"partition", binary.BigEndian.AppendUint32(nil, uint32(f.LastPartition)))
+		s.bytes(springPrefix+"offset", binary.BigEndian.AppendUint64(nil, uint64(f.LastOffset)))
+	}
 	s.text("kafka_dlt-exception-fqcn", f.exception(), MaxNameBytes)
 	s.text("kafka_dlt-exception-cause-fqcn", f.exception(), MaxNameBytes)
 	s.text("kafka_dlt-exception-message", f.ErrorMessage, MaxMessageBytes)
@@ -103,12 +108,17 @@ func (s *set) spring(f *Failure) {
 	}
 }
 
-// connect writes what a sink does (DeadLetterQueueReporter). Its stage is the one in which a sink handles records. A
+// connect writes what a sink does (DeadLetterQueueReporter), which adds the place of a later hop behind the first. Its stage is the one in which a sink handles records. A
 // consumer has no task and no executing class, so those two are left out.
 func (s *set) connect(f *Failure) {
 	s.text(connectPrefix+"topic", f.Topic, MaxNameBytes)
 	s.decimal(connectPrefix+"partition", int64(f.Partition))
 	s.decimal(connectPrefix+"offset", f.Offset)
+	if f.LastTopic != "" {
+		s.text(connectPrefix+"topic", f.LastTopic, MaxNameBytes)
+		s.decimal(connectPrefix+"partition", int64(f.LastPartition))
+		s.decimal(connectPrefix+"offset", f.LastOffset)
+	}
 	s.text(connectPrefix+"connector.name", f.Group, MaxNameBytes)
 	s.text(connectPrefix+"stage", "TASK_PUT", MaxNameBytes)
 	s.text(connectPrefix+"exception.class.name", f.exception(), MaxNameBytes)

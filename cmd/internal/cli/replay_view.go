@@ -79,6 +79,9 @@ func replayLine(p replay.Progress, since time.Duration) string {
 func roundText(p *replay.Plan) string {
 	switch p.Round {
 	case replay.First:
+		if p.DefaultName {
+			return "the first of this replay, or brokers forgot the last one (offsets.retention.minutes): what was sent before would be sent again"
+		}
 		return "the first of this replay"
 	case replay.Resumed:
 		return fmt.Sprintf("goes on: %d were sent and %d left alone before", p.AlreadySent, p.AlreadyLeft)
