@@ -114,8 +114,8 @@ begin
         raise exception using errcode = '22023', message = format('postrider: %s is nested more than 500 levels deep; make it flatter', p_what);
     end if;
     -- As it is written out: 1e131000 takes 8 bytes to send and 131,001 to everybody who reads it.
-    if octet_length(p_value::text) > 1048576 then
-        raise exception using errcode = '22023', message = format('postrider: %s is %s bytes as text, it must be 1048576 at most; keep large things elsewhere and refer to them',
+    if octet_length(p_value::text) > 2097152 then
+        raise exception using errcode = '22023', message = format('postrider: %s is %s bytes as text, it must be 2097152 at most; keep large things elsewhere and refer to them',
             p_what, octet_length(p_value::text));
     end if;
 end $$;

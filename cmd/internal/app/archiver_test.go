@@ -41,6 +41,9 @@ func TestWithoutTheRightsOfARole(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	conn := db.Conn(t)
+	if err := migrations.ApplyRoles(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
 	for _, role := range []string{"postrider_operator", "postrider_writer"} {
 		address, _ := withLogin(t, db, conn, role)
 		a, err := New(t.Context(), Options{Config: settings(t, address, "127.0.0.1:9")})

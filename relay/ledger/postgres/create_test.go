@@ -194,9 +194,9 @@ func TestWhatIsTooLarge(t *testing.T) {
 	numbers := func(n int) json.RawMessage {
 		return json.RawMessage(`{"a": [` + strings.TrimSuffix(strings.Repeat("1e131000,", n), ",") + "]}")
 	}
-	_, err := f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Context: numbers(9)})
-	refused(t, err, ledger.ErrInvalid, "bytes as text, it must be 1048576 at most")
-	if _, err := f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Context: numbers(7)}); err != nil {
+	_, err := f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Context: numbers(17)})
+	refused(t, err, ledger.ErrInvalid, "bytes as text, it must be 2097152 at most")
+	if _, err := f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Context: numbers(15)}); err != nil {
 		t.Error(err)
 	}
 }
