@@ -116,7 +116,7 @@ func TestOrders(t *testing.T) {
 	late := entries["UNKNOWN_CUSTOMER"]
 	s.Postrider("dlq", "requeue", late, "--target", "group")
 	stage.Eventually(t, "all orders", pool, w.total("ann", "bob", "carl", "dora"), totals)
-	retries, copies := consumer.RetryTopic(topic, group, 200*time.Millisecond), 0
+	retries, copies := consumer.RetryTopic(topic, group, 0), 0
 	for _, r := range s.Broker.ReadAll(t, retries, 1) {
 		for _, h := range r.Headers {
 			if h.Key == "replay_id" {
