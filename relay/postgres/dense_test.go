@@ -277,6 +277,7 @@ func TestDenseWithoutEnoughShards(t *testing.T) {
 	}
 	f.store.dense.lack = time.Now().Add(-denseShort)
 	c := f.claimBy(f.store, half).(*claim)
+	defer c.Abandon()
 	if c.dense.tried || c.dense.high != 0 || c.dense.locked != denseShards-1 || f.store.dense.on {
 		t.Errorf("locked %d shards, read %d events, densely up to %d; the next reads densely: %v", c.dense.locked, len(c.Batch().Events), c.dense.high, f.store.dense.on)
 	}

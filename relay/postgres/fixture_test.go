@@ -45,8 +45,18 @@ func (f *fixture) open(o Options, so StoreOptions) (*Store, *pgxpool.Pool) {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() {
-		if !f.Failed() { // a failed test may have left a claim, which the pool would wait for
+		if f.Failed() { // it may have left a claim, which the pool would wait for
+			return
+		}
+		closed := make(chan struct{})
+		go func() {
 			pool.Close()
+			close(closed)
+		}()
+		select {
+		case <-closed:
+		case <-time.After(time.Minute):
+			f.Error("the pool does not close: the test has left a claim that is neither settled nor abandoned")
 		}
 	})
 	return NewStore(pool, so), pool

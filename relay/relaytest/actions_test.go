@@ -108,7 +108,7 @@ func TestProcessRetries(t *testing.T) {
 	engine, finish := r.engine(dlq)
 	defer finish()
 	late := topic + "-late"
-	r.insert(late, 300, 30)
+	r.insert(late, 300, 300) // few of each key, or some come in turns
 	r.exec(`insert into postrider.outbox_event (topic, payload, available_at) select $1, 'later', now() + interval '1 hour' from generate_series(1, 10)`, topic)
 	first := r.pending(engine, 0)
 	r.want("a missing topic and delayed events", first, relay.ActionResult{Processed: 310, Parked: 300, Scheduled: 10})

@@ -106,14 +106,14 @@ type nodeAnswer struct {
 
 func node(t *testing.T, folder string, transport map[string]any, calls []nodeCall) (got nodeAnswer) {
 	t.Helper()
-	todo, err := json.Marshal(map[string]any{"transport": transport, "calls": calls})
+	script, err := json.Marshal(map[string]any{"transport": transport, "calls": calls})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", "client.mjs")
-	cmd.Dir, cmd.Stdin = folder, bytes.NewReader(todo)
+	cmd.Dir, cmd.Stdin = folder, bytes.NewReader(script)
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
