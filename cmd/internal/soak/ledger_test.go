@@ -95,6 +95,11 @@ func TestLedgerKilled(t *testing.T) {
 		}
 	}
 	last := start()
+	defer func() {
+		if t.Failed() {
+			t.Logf("what the last one said:\n%s", last.log)
+		}
+	}()
 	until(t, pool, "ended tasks are live", `select count(*) from postrider.tasker_tasks where state = 'complete'`)
 	until(t, pool, "stuck tasks are not found", `select count(*) from postrider.tasker_tasks where state = 'steps_in_process'`)
 	drained(t, pool)
