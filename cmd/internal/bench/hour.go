@@ -21,28 +21,32 @@ type hourSample struct {
 	cost       cpu
 }
 
-// hour keeps a steady load for a long time, once with nothing else and once beside a connection that holds a
-// snapshot open for a sixth of it, in which vacuum can remove nothing.
+// hour keeps a steady load for a long time; then again, for as long as it takes to see what is before, meanwhile and
+// afterwards, beside a connection that holds a snapshot open, in which vacuum can remove nothing.
 func hour(ctx context.Context, r *rig, b *broker, t *table) error {
 	whole := r.o.hourDuration
-	for _, run := range []struct {
-		name  string
-		held  time.Duration
-		marks []time.Duration
-	}{
-		{name: "steady", marks: []time.Duration{whole / 12, whole / 2, whole}},
-		{name: "beside a snapshot", held: min(10*time.Minute, whole/2), marks: []time.Duration{whole / 12, whole / 4, whole / 2, whole}},
+	held := min(10*time.Minute, whole/6)
+	for _, run := range []hourRun{
+		{name: "steady", long: whole, marks: []time.Duration{whole / 12, whole / 2, whole}},
+		{name: "beside a snapshot", long: 2 * held, from: held / 2, held: held, marks: []time.Duration{held / 2, held + held/2, 2 * held}},
 	} {
-		if err := r.hourOnce(ctx, b, run.name, run.held, run.marks, t); err != nil {
+		if err := r.hourOnce(ctx, b, run, t); err != nil {
 			return fmt.Errorf("%s: %w", run.name, err)
 		}
 	}
-	t.note("%d events/s for %v. Each line is about the time since the line before, sizes and dead rows are at its end. The snapshot is open from %v to %v.",
-		r.o.hourRate, whole, whole/12, whole/12+whole/6)
+	t.note("%d events/s, for %v and for %v. Each line is about the time since the line before, sizes and dead rows are at its end. The snapshot is open from %v to %v.",
+		r.o.hourRate, whole, 2*held, held/2, held+held/2)
 	return nil
 }
 
-func (r *rig) hourOnce(ctx context.Context, b *broker, name string, held time.Duration, marks []time.Duration, t *table) (err error) {
+// hourRun is a steady load, and for how long and from when a snapshot is held open meanwhile.
+type hourRun struct {
+	name             string
+	long, from, held time.Duration
+	marks            []time.Duration // when to look
+}
+
+func (r *rig) hourOnce(ctx context.Context, b *broker, run hourRun, t *table) (err error) {
 	d, err := r.newDatabase(ctx, "bench_hour", true)
 	if err != nil {
 		return err
@@ -51,7 +55,7 @@ func (r *rig) hourOnce(ctx context.Context, b *broker, name string, held time.Du
 	// Long enough for the consumer, short enough for the disk and for a broker in memory.
 	bytes, segment := "134217728", "33554432"
 	side := relaySide{days: r.o.hourDays}
-	events := int(r.o.hourDuration.Seconds() * float64(r.o.hourRate))
+	events := int(run.long.Seconds() * float64(r.o.hourRate))
 	l, err := r.startLoad(ctx, b, d, side, r.o.hourRate, events, map[string]*string{"retention.bytes": &bytes, "segment.bytes": &segment})
 	defer func() { err = errors.Join(err, l.stop()) }()
 	if err != nil {
@@ -69,11 +73,11 @@ func (r *rig) hourOnce(ctx context.Context, b *broker, name string, held time.Du
 		}
 	})
 	all.Go(func() {
-		if holding = because(working, holdSnapshot(working, d.url, start.Add(r.o.hourDuration/12), held)); holding != nil {
+		if holding = because(working, holdSnapshot(working, d.url, start.Add(run.from), run.held)); holding != nil {
 			cancel()
 		}
 	})
-	samples, err := r.checkpoints(working, meter{r, b, []*child{l.relay}}, d, l, start, marks)
+	samples, err := r.checkpoints(working, meter{r, b, []*child{l.relay}}, d, l, start, run.marks)
 	if err != nil {
 		cancel()
 	}
@@ -82,7 +86,7 @@ func (r *rig) hourOnce(ctx context.Context, b *broker, name string, held time.Du
 		return err
 	}
 	for _, s := range samples {
-		t.add(b, fmt.Sprintf("%s, %v", name, s.at), side.text(),
+		t.add(b, fmt.Sprintf("%s, %v", run.name, s.at), side.text(),
 			cell{Name: "events/s", Runs: []float64{s.rate}}, cell{Name: "p50 ms", Runs: []float64{s.p50}}, cell{Name: "p99 ms", Runs: []float64{s.p99}},
 			cell{Name: "table MiB", Runs: []float64{s.table}}, cell{Name: "indexes MiB", Runs: []float64{s.indexes}},
 			cell{Name: "dead rows", Runs: []float64{s.dead}}, cell{Name: "live rows", Runs: []float64{s.live}},

@@ -100,7 +100,7 @@ var figures = map[string]struct {
 	"redrive":   {3, []string{"investigations/s"}},
 	"desk":      {23, []string{"p50 ms", "longest ms"}},
 	"peers":     {6, []string{"events/s", "CPU s per 100k: relay"}},
-	"hour":      {7, []string{"events/s", "p99 ms", "table MiB", "dead rows"}},
+	"hour":      {6, []string{"events/s", "p99 ms", "table MiB", "dead rows"}},
 	"consumer":  {4, []string{"records/s"}},
 	"collector": {1, []string{"letters/s"}},
 }

@@ -68,7 +68,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.peerEvents, "peer-events", 100_000, "peers: events in the backlog")
 	f.DurationVar(&o.peerLimit, "peer-limit", time.Minute, "peers: longest run; what passed until then counts")
 	f.StringVar(&o.peersBinary, "peers-binary", "", "peers: a `program` built from cmd/internal/bench/peers (default: build it)")
-	f.DurationVar(&o.hourDuration, "hour-duration", time.Hour, "hour: length of each of its two runs")
+	f.DurationVar(&o.hourDuration, "hour-duration", time.Hour, "hour: length of the steady run; the one beside a snapshot takes a third of it, 20 minutes at most")
 	f.IntVar(&o.consumerRecords, "consumer-records", 1_000_000, "consumer: records to consume")
 	f.IntVar(&o.consumerSlowRecords, "consumer-slow-records", 4000, "consumer: records for the slow handler in order of offset; 20 times as many in order of keys")
 	f.Func("hour-seconds", "hour: the same in seconds", func(s string) error {
