@@ -2,6 +2,7 @@ drop view postrider.v_outbox_event;
 drop function postrider.outbox_publish(text, text, jsonb, jsonb, text, timestamptz, uuid);
 drop function postrider.outbox_publish_bytes(text, text, bytea, jsonb, text, timestamptz, uuid);
 drop function postrider.outbox_publish_bytes(text, bytea, bytea, jsonb, text, timestamptz, uuid);
+drop function postrider.task_max_attempts(uuid);
 drop function postrider.outbox_check_headers(jsonb);
 drop function postrider.outbox_set_max_payload_bytes(integer);
 drop table postrider.outbox_idempotency_key;

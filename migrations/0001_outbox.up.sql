@@ -255,6 +255,13 @@ end $$;
 comment on function postrider.outbox_check_headers(jsonb) is
 'Raises an error that names the fault when headers are not what outbox_event.headers describes.';
 
+-- There are no tasks yet: 0016 puts the answer in.
+create function postrider.task_max_attempts(p_task_uuid uuid) returns integer
+language sql stable set search_path = pg_catalog, pg_temp as 'select null::integer';
+comment on function postrider.task_max_attempts(uuid) is
+'Internal. After how many attempts an event of this task is given up; null takes the relay''s setting. This is how writing an event asks without knowing the tables of tasks.';
+revoke all on function postrider.task_max_attempts(uuid) from public;
+
 create function postrider.outbox_publish_bytes(
     topic text, key bytea, payload bytea, headers jsonb default '{}',
     idempotency_key text default null, available_at timestamptz default now(), task_uuid uuid default null)
@@ -301,12 +308,13 @@ begin
             end if;
         end loop;
     end if;
-    insert into postrider.outbox_event (event_id, topic, key, payload, headers, available_at, task_uuid, idempotency_key)
-        values (new_id, topic, key, payload, headers, coalesce(available_at, now()), task_uuid, idempotency_key);
+    insert into postrider.outbox_event (event_id, topic, key, payload, headers, max_attempts, available_at, task_uuid, idempotency_key)
+        values (new_id, topic, key, payload, headers, case when task_uuid is not null then postrider.task_max_attempts(task_uuid) end,
+                coalesce(available_at, now()), task_uuid, idempotency_key);
     return new_id;
 end $$;
 comment on function postrider.outbox_publish_bytes(text, bytea, bytea, jsonb, text, timestamptz, uuid) is
-'Writes an event with exact key and payload bytes, to be published when the calling transaction commits; returns its event id. A repeated idempotency_key of the topic returns the first event''s id and writes nothing.';
+'Writes an event with exact key and payload bytes, to be published when the calling transaction commits; returns its event id. A repeated idempotency_key of the topic returns the first event''s id and writes nothing. An event of a task (task_uuid) is given up after the max_retries of the task''s template, where that has one.';
 
 create function postrider.outbox_publish_bytes(
     topic text, key text, payload bytea, headers jsonb default '{}',
@@ -327,11 +335,13 @@ $$;
 comment on function postrider.outbox_publish(text, text, jsonb, jsonb, text, timestamptz, uuid) is
 'Writes a JSON event, to be published when the calling transaction commits; returns its event id. SQL null as payload is a tombstone; the JSON value null is the four bytes "null". A repeated idempotency_key of the topic returns the first event''s id and writes nothing.';
 
+-- An exhausted event has failed, whatever its attempts: it was skipped, too old, or could never be sent.
 create view postrider.v_outbox_event as
 select e.id, e.event_id, e.kind, e.topic, e.key, e.shard,
        case e.state
            when 'published' then 'succeeded'
            when 'dead_lettered' then 'dead_lettered'
+           when 'exhausted' then 'failed'
            else case when b.batch_id is not null then 'processing'
                      when e.attempts > 0 then 'failed'
                      else 'pending' end
@@ -344,10 +354,10 @@ select e.id, e.event_id, e.kind, e.topic, e.key, e.shard,
 from postrider.outbox_event e
 left join lateral (
     select b.batch_id, b.worker, b.claimed_at from postrider.outbox_batch b
-    where e.state = 'pending' and e.shard = any (b.shards) and e.id between b.first_id and b.last_id
+    where b.worker <> '' and e.state = 'pending' and e.shard = any (b.shards) and e.id between b.first_id and b.last_id
     order by b.claimed_at desc limit 1) b on true;
 comment on view postrider.v_outbox_event is
-'Outbox events for people: status in the words pending, processing, succeeded, failed, dead_lettered, the finer state beside it, and which worker holds the event since when.';
+'Outbox events for people: status in the words pending, processing, succeeded, failed (an attempt failed and it waits for the next, or it was given up and its dead letter is on its way), dead_lettered, the finer state beside it, and which worker holds the event since when.';
 
 revoke all on function postrider.outbox_set_max_payload_bytes(integer) from public;
 revoke all on function postrider.outbox_publish(text, text, jsonb, jsonb, text, timestamptz, uuid) from public;

@@ -18,4 +18,5 @@ alter table postrider.outbox_batch reset (vacuum_truncate,
 alter table postrider.outbox_shard reset (fillfactor, vacuum_truncate,
     autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold, autovacuum_analyze_scale_factor, autovacuum_analyze_threshold);
 drop function postrider.dlq_event_closed(uuid, integer);
+drop index postrider.dlq_letter_of_task;
 drop table postrider.outbox_purge;

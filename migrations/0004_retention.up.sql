@@ -13,16 +13,27 @@ comment on column postrider.outbox_purge.position is 'Where the next batch begin
 comment on column postrider.outbox_purge.round_began_at is 'When the walk last began at the beginning.';
 insert into postrider.outbox_purge (kind) values ('published'), ('dead_lettered'), ('idempotency_key');
 
+-- The dead letter of a task that could not be delivered is recorded under its own id, and its investigation
+-- is the task's.
+create index dlq_letter_of_task on postrider.dlq_letter (event_id, episode) where episode is not null and letter_id like 'task:%';
+comment on index postrider.dlq_letter_of_task is 'Letters about tasks that arrived as dead letters of an outbox event, by that event.';
 create function postrider.dlq_event_closed(event_id uuid, episode integer) returns boolean
 language sql stable parallel safe set search_path = pg_catalog, pg_temp as $$
-    select exists (select from postrider.dlq_letter l
-                   where l.letter_id = 'event:' || dlq_event_closed.event_id || ':' || dlq_event_closed.episode)
+    with letter as (
+        select l.dlq_entry_uuid from postrider.dlq_letter l
+         where l.letter_id = 'event:' || dlq_event_closed.event_id || ':' || dlq_event_closed.episode
+        union all
+        select l.dlq_entry_uuid from postrider.dlq_letter l
+         where l.event_id = dlq_event_closed.event_id and l.episode = dlq_event_closed.episode and l.letter_id like 'task:%'
+    )
+    select exists (select from letter)
+       and not exists (select from letter l join postrider.dlq_entry e using (dlq_entry_uuid) where e.resolution_status = 'pending')
        and not exists (select from postrider.dlq_entry e
                        where e.subject_type = 'event' and e.subject_id = dlq_event_closed.event_id::text
                          and e.resolution_status = 'pending')
 $$;
 comment on function postrider.dlq_event_closed(uuid, integer) is
-'Whether nobody needs the outbox row of a dead-lettered event any more: the dead letter of this episode is recorded, and no investigation of the event is pending. False when in doubt. This is how the purge of outbox events asks without knowing the tables of investigations.';
+'Whether nobody needs the outbox row of a dead-lettered event any more: the dead letter of this episode is recorded, and neither its investigation nor another of the event is pending. False when in doubt. This is how the purge of outbox events asks without knowing the tables of investigations.';
 
 -- Vacuumed by count rather than by share, as outbox_event is. What they cost is what every claim pays.
 

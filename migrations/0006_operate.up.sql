@@ -1,6 +1,5 @@
 -- What people may do to what waits, by functions alone, so that nobody who operates needs the right to change
--- events, holds or shards in any other way. And what becomes of an event that was given up, in words that are
--- true from the moment on.
+-- events, holds or shards in any other way.
 
 -- Columns, and not a row of the table: that would make the type of the table one that its functions need, and
 -- keep the table that was there before outbox_event was partitioned from being dropped.
@@ -41,6 +40,13 @@ $$;
 comment on function postrider.outbox_release(bigint) is
 'Ends the wait of a hold: a halted key, or a storm, lets go of all that waits, in order; any other hold lets one event through, to see whether the cause is gone. Returns what the hold was, nothing when there is none.';
 
+-- There are no tasks yet: 0016 puts in what moves them.
+create function postrider.task_events_dead_lettered(p_event_ids bigint[]) returns integer
+language sql volatile set search_path = pg_catalog, pg_temp as 'select 0';
+comment on function postrider.task_events_dead_lettered(bigint[]) is
+'Moves the tasks of outbox events that were just given up, in the transaction that gave them up; ids are outbox_event.id, and those of other events are passed over. A task that cannot be moved now is noted in tasker_undelivered_events. It waits for no task, and a task keeps no event from being given up. Returns how many tasks were moved.';
+revoke all on function postrider.task_events_dead_lettered(bigint[]) from public;
+
 create function postrider.outbox_skip(event bigint, reason text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set lock_timeout = '1s'
 set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -60,6 +66,7 @@ begin
         first_error_at = coalesce(o.first_error_at, statement_timestamp()), last_error_at = statement_timestamp(),
         last_error_class = 'permanent', last_error_code = 'SKIPPED', last_error = 'skipped by hand: ' || reason
     where o.id = event;
+    perform postrider.task_events_dead_lettered(array[event]);
     -- The next one of the key need not wait for the retry of this one; where the key waited for this one alone,
     -- all of it goes on.
     if e.about and e.cause = 'redrive' then
@@ -111,27 +118,3 @@ comment on function postrider.outbox_redrive(bigint) is
 
 revoke all on function postrider.outbox_operate(bigint), postrider.outbox_release(bigint),
     postrider.outbox_skip(bigint, text), postrider.outbox_redrive(bigint) from public;
-
--- An exhausted event has failed, whatever its attempts: it was skipped, too old, or could never be sent.
-create or replace view postrider.v_outbox_event as
-select e.id, e.event_id, e.kind, e.topic, e.key, e.shard,
-       case e.state
-           when 'published' then 'succeeded'
-           when 'dead_lettered' then 'dead_lettered'
-           when 'exhausted' then 'failed'
-           else case when b.batch_id is not null then 'processing'
-                     when e.attempts > 0 then 'failed'
-                     else 'pending' end
-       end as status,
-       e.state, e.attempts, e.max_attempts, e.episode, e.last_error_class, e.last_error_code, e.last_error,
-       e.created_at, e.available_at, e.next_attempt_at, e.sent_at, e.first_error_at, e.last_error_at,
-       coalesce(e.updated_at, e.created_at) as updated_at,
-       e.idempotency_key, e.task_uuid, e.hold_id, octet_length(e.payload) as payload_bytes,
-       b.worker as locked_by, b.claimed_at as locked_at
-from postrider.outbox_event e
-left join lateral (
-    select b.batch_id, b.worker, b.claimed_at from postrider.outbox_batch b
-    where b.worker <> '' and e.state = 'pending' and e.shard = any (b.shards) and e.id between b.first_id and b.last_id
-    order by b.claimed_at desc limit 1) b on true;
-comment on view postrider.v_outbox_event is
-'Outbox events for people: status in the words pending, processing, succeeded, failed (an attempt failed and it waits for the next, or it was given up and its dead letter is on its way), dead_lettered, the finer state beside it, and which worker holds the event since when.';

@@ -1,7 +1,3 @@
-drop view postrider.v_dlq_dashboard;
-drop index postrider.dlq_entry_dashboard;
-create index dlq_entry_reason on postrider.dlq_entry (dlq_reason);
-comment on index postrider.dlq_entry_reason is 'Statistics per reason.';
 drop view postrider.v_task_staleness_monitoring;
 drop function postrider.refresh_dashboards(integer, integer, integer, integer, interval);
 drop function postrider.dlq_retry_numbers();

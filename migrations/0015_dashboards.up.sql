@@ -150,36 +150,3 @@ with summary as materialized (
 select f.* from figures f order by f.stale_over_1h desc, f.current_state;
 comment on view postrider.v_task_staleness_monitoring is
 'Live tasks by state: how many, how long they have been in it, and how many for more than an hour or a day. warning counts those past so much of a threshold of theirs as tasker_settings.warn_percent says (of the state, or of their lifetime) and not past one; stale those past one. top_stale_tasks are the hundred longest stays of more than an hour, the longest first. as_of says when it was counted: at most five minutes ago.';
-
-drop index postrider.dlq_entry_reason;
-create index dlq_entry_dashboard on postrider.dlq_entry (dlq_reason, dlq_timestamp) include (resolution_status);
-comment on index postrider.dlq_entry_dashboard is 'Statistics per reason, from the index alone.';
-
-create view postrider.v_dlq_dashboard as
-with summary as materialized (
-    select s.as_of, s.content from postrider.dashboard_summary s
-    where s.name = 'dlq' and s.as_of > statement_timestamp() - interval '5 minutes'
-), numbers as (
-    select r.dlq_reason, r.requeued, r.avg_retries, s.as_of
-    from summary s
-    cross join lateral jsonb_to_recordset(s.content) as r(dlq_reason postrider.dlq_reason, requeued bigint, avg_retries double precision)
-    union all
-    select n.dlq_reason, n.requeued, n.avg_retries, statement_timestamp() from postrider.dlq_retry_numbers() n where not exists (select from summary)
-), counted as (
-    select e.dlq_reason, count(*) as total_entries,
-           count(*) filter (where e.resolution_status = 'pending') as pending,
-           count(*) filter (where e.resolution_status = 'permanently_failed') as permanent_failures,
-           count(*) filter (where e.resolution_status = 'manually_resolved') as manually_resolved,
-           count(*) filter (where e.resolution_status = 'cancelled') as cancelled,
-           min(e.dlq_timestamp) as oldest_entry, max(e.dlq_timestamp) as newest_entry
-    from postrider.dlq_entry e
-    group by e.dlq_reason
-)
-select c.dlq_reason, c.total_entries, c.pending, coalesce(n.requeued, 0) as requeued, c.permanent_failures, n.avg_retries,
-       c.oldest_entry, c.newest_entry, c.manually_resolved, c.cancelled,
-       coalesce(n.as_of, (select s.as_of from summary s), statement_timestamp()) as retries_as_of
-from counted c
-left join numbers n on n.dlq_reason = c.dlq_reason
-order by c.dlq_reason;
-comment on view postrider.v_dlq_dashboard is
-'Investigations by reason. requeued counts those whose subject was sent again: an event that was redriven, a task that was retried as a whole. avg_retries is the mean of the attempts of events and records and of the retries of tasks. These two were counted at retries_as_of, at most five minutes ago; the others are of now.';

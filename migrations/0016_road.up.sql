@@ -101,7 +101,7 @@ end $$;
 comment on function postrider.task_event_undelivered(uuid, uuid, text, integer, text, text, text, timestamptz) is
 'Internal. Moves a task whose event was given up to the dead-letter state of its machine, or to its failed state, from whatever state that is no end, with error_reason and metadata.error. It waits for nobody. outcome: moved; waiting, somebody else has the task''s row lock; refused, it cannot be moved; detail says why. A task that began anew after p_since is left alone.';
 
-create function postrider.task_events_dead_lettered(p_event_ids bigint[]) returns integer
+create or replace function postrider.task_events_dead_lettered(p_event_ids bigint[]) returns integer
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
 set enable_seqscan = off set jit = off as $$
 declare
@@ -131,8 +131,6 @@ begin
     end loop;
     return v_moved;
 end $$;
-comment on function postrider.task_events_dead_lettered(bigint[]) is
-'Moves the tasks of outbox events that were just given up, in the transaction that gave them up; ids are outbox_event.id, and those of other events are passed over. A task that cannot be moved now is noted in tasker_undelivered_events. It waits for no task, and a task keeps no event from being given up. Returns how many tasks were moved.';
 
 create function postrider.task_events_catch_up(p_limit integer default 100)
 returns table (moved integer, refused integer, waiting integer)
@@ -302,122 +300,18 @@ comment on function postrider.read_task(uuid) is
 'A task with its template, steps and transitions, see task_snapshot; first it is archived if that is due, see archive_on_read. P0002 for an unknown task.';
 
 -- Events of a task are given up after as many attempts as its template allows.
-create or replace function postrider.outbox_publish_bytes(
-    topic text, key bytea, payload bytea, headers jsonb default '{}',
-    idempotency_key text default null, available_at timestamptz default now(), task_uuid uuid default null)
-returns uuid language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
-#variable_conflict use_variable
-declare
-    new_id   uuid;
-    known_id uuid;
-    limit_of_task integer;
+create or replace function postrider.task_max_attempts(p_task_uuid uuid) returns integer
+language plpgsql stable set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 begin
-    if topic is null or topic !~ '^[a-zA-Z0-9._-]+$' or octet_length(topic) > 249 or topic in ('.', '..') then
-        raise exception using errcode = '22023',
-            message = format('postrider: topic %s is not a Kafka topic name', coalesce(quote_literal(left(topic, 260)), 'null')),
-            hint = 'A topic is 1 to 249 letters, digits, dots, underscores and hyphens, and not "." or "..".';
-    end if;
-    if octet_length(payload) > postrider.outbox_max_payload_bytes() then
-        raise exception using errcode = '22023',
-            message = format('postrider: payload is %s bytes, the limit is %s', octet_length(payload), postrider.outbox_max_payload_bytes()),
-            hint = 'Store large content elsewhere and publish a reference, or raise the limit with postrider.outbox_set_max_payload_bytes.';
-    end if;
-    if not isfinite(coalesce(available_at, now())) then
-        raise exception using errcode = '22023',
-            message = format('postrider: available_at is %s, it must be a point in time', available_at);
-    end if;
-    if headers is null then
-        headers := '{}';
-    elsif headers <> '{}' then
-        perform postrider.outbox_check_headers(headers);
-    end if;
-    new_id := gen_random_uuid();
-    if idempotency_key is not null then
-        if octet_length(idempotency_key) not between 1 and 512 then
-            raise exception using errcode = '22023',
-                message = format('postrider: idempotency_key is %s bytes, it must be 1 to 512', octet_length(idempotency_key));
-        end if;
-        loop
-            insert into postrider.outbox_idempotency_key as k (topic, idempotency_key, event_id)
-                values (topic, idempotency_key, new_id) on conflict do nothing;
-            exit when found;
-            -- Somebody was first: theirs is the event. None there any more: it was just purged, try again.
-            select k.event_id into known_id from postrider.outbox_idempotency_key k
-                where k.topic = outbox_publish_bytes.topic and k.idempotency_key = outbox_publish_bytes.idempotency_key;
-            if found then
-                return known_id;
-            end if;
-        end loop;
-    end if;
-    if task_uuid is not null then
-        select greatest((n.configuration->>'max_retries')::numeric::integer, 1) into limit_of_task
-          from postrider.tasker_tasks k join postrider.tasker_named_tasks n using (named_task_uuid)
-         where k.task_uuid = outbox_publish_bytes.task_uuid and jsonb_typeof(n.configuration->'max_retries') = 'number';
-    end if;
-    insert into postrider.outbox_event (event_id, topic, key, payload, headers, max_attempts, available_at, task_uuid, idempotency_key)
-        values (new_id, topic, key, payload, headers, limit_of_task, coalesce(available_at, now()), task_uuid, idempotency_key);
-    return new_id;
+    return (select greatest((n.configuration->>'max_retries')::numeric::integer, 1)
+              from postrider.tasker_tasks k join postrider.tasker_named_tasks n using (named_task_uuid)
+             where k.task_uuid = p_task_uuid and jsonb_typeof(n.configuration->'max_retries') = 'number');
 end $$;
-comment on function postrider.outbox_publish_bytes(text, bytea, bytea, jsonb, text, timestamptz, uuid) is
-'Writes an event with exact key and payload bytes, to be published when the calling transaction commits; returns its event id. A repeated idempotency_key of the topic returns the first event''s id and writes nothing. An event of a task (task_uuid) is given up after the max_retries of the task''s template, where that has one.';
-
--- The dead letter of a task that could not be delivered is recorded under its own id, and its investigation
--- is the task's.
-create index dlq_letter_of_task on postrider.dlq_letter (event_id, episode) where episode is not null and letter_id like 'task:%';
-comment on index postrider.dlq_letter_of_task is 'Letters about tasks that arrived as dead letters of an outbox event, by that event.';
-create or replace function postrider.dlq_event_closed(event_id uuid, episode integer) returns boolean
-language sql stable parallel safe set search_path = pg_catalog, pg_temp as $$
-    with letter as (
-        select l.dlq_entry_uuid from postrider.dlq_letter l
-         where l.letter_id = 'event:' || dlq_event_closed.event_id || ':' || dlq_event_closed.episode
-        union all
-        select l.dlq_entry_uuid from postrider.dlq_letter l
-         where l.event_id = dlq_event_closed.event_id and l.episode = dlq_event_closed.episode and l.letter_id like 'task:%'
-    )
-    select exists (select from letter)
-       and not exists (select from letter l join postrider.dlq_entry e using (dlq_entry_uuid) where e.resolution_status = 'pending')
-       and not exists (select from postrider.dlq_entry e
-                       where e.subject_type = 'event' and e.subject_id = dlq_event_closed.event_id::text
-                         and e.resolution_status = 'pending')
-$$;
-comment on function postrider.dlq_event_closed(uuid, integer) is
-'Whether nobody needs the outbox row of a dead-lettered event any more: the dead letter of this episode is recorded, and neither its investigation nor another of the event is pending. False when in doubt. This is how the purge of outbox events asks without knowing the tables of investigations.';
 
 revoke all on function postrider.task_state_kind(integer, text) from public;
 revoke all on function postrider.task_event_undelivered(uuid, uuid, text, integer, text, text, text, timestamptz) from public;
-revoke all on function postrider.task_events_dead_lettered(bigint[]) from public;
 revoke all on function postrider.task_events_catch_up(integer) from public;
 revoke all on function postrider.retry_task(uuid, text) from public;
 revoke all on function postrider.dead_letter_task(uuid, text, text) from public;
 revoke all on function postrider.archive_on_read(uuid, interval) from public;
 revoke all on function postrider.read_task(uuid) from public;
-
--- An event that is skipped moves its task, as one does that the relay gives up.
-create or replace function postrider.outbox_skip(event bigint, reason text) returns void
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set lock_timeout = '1s'
-set enable_seqscan = off set enable_bitmapscan = off as $$
-declare
-    e record;
-begin
-    if coalesce(reason, '') = '' then
-        raise exception using errcode = '22023', message = 'postrider: reason is empty, it goes into the dead letter';
-    end if;
-    select * into e from postrider.outbox_operate(event);
-    if e.state not in ('pending', 'parked', 'scheduled') then
-        raise exception using errcode = '55000', message = format('postrider: event %s cannot be skipped', event),
-            detail = format('it is %s, only one that waits can be skipped', e.state);
-    end if;
-    update postrider.outbox_event o
-    set state = 'exhausted', hold_id = null, episode = o.episode + 1, next_attempt_at = null, updated_at = now(),
-        first_error_at = coalesce(o.first_error_at, statement_timestamp()), last_error_at = statement_timestamp(),
-        last_error_class = 'permanent', last_error_code = 'SKIPPED', last_error = 'skipped by hand: ' || reason
-    where o.id = event;
-    perform postrider.task_events_dead_lettered(array[event]);
-    -- The next one of the key need not wait for the retry of this one; where the key waited for this one alone,
-    -- all of it goes on.
-    if e.about and e.cause = 'redrive' then
-        perform postrider.outbox_release(e.hold_id);
-    elsif e.about then
-        update postrider.outbox_hold h set next_probe_at = clock_timestamp() where h.hold_id = e.hold_id and h.next_probe_at <> 'infinity';
-    end if;
-end $$;

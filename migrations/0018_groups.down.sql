@@ -30,35 +30,10 @@ alter table postrider.dlq_entry alter column dlq_group_uuid drop not null, alter
 update postrider.dlq_entry set dlq_group_uuid = null where dlq_group_uuid = '00000000-0000-0000-0000-000000000000';
 alter table postrider.dlq_entry add foreign key (dlq_group_uuid) references postrider.dlq_group;
 comment on column postrider.dlq_entry.dlq_group_uuid is 'Its group; null only for what was there before groups.';
-create or replace view postrider.v_dlq_dashboard as
-with summary as materialized (
-    select s.as_of, s.content from postrider.dashboard_summary s
-    where s.name = 'dlq' and s.as_of > statement_timestamp() - interval '5 minutes'
-), numbers as (
-    select r.dlq_reason, r.requeued, r.avg_retries, s.as_of
-    from summary s
-    cross join lateral jsonb_to_recordset(s.content) as r(dlq_reason postrider.dlq_reason, requeued bigint, avg_retries double precision)
-    union all
-    select n.dlq_reason, n.requeued, n.avg_retries, statement_timestamp() from postrider.dlq_retry_numbers() n where not exists (select from summary)
-), counted as (
-    select e.dlq_reason, count(*) as total_entries,
-           count(*) filter (where e.resolution_status = 'pending') as pending,
-           count(*) filter (where e.resolution_status = 'permanently_failed') as permanent_failures,
-           count(*) filter (where e.resolution_status = 'manually_resolved') as manually_resolved,
-           count(*) filter (where e.resolution_status = 'cancelled') as cancelled,
-           min(e.dlq_timestamp) as oldest_entry, max(e.dlq_timestamp) as newest_entry
-    from postrider.dlq_entry e
-    group by e.dlq_reason
-)
-select c.dlq_reason, c.total_entries, c.pending, coalesce(n.requeued, 0) as requeued, c.permanent_failures, n.avg_retries,
-       c.oldest_entry, c.newest_entry, c.manually_resolved, c.cancelled,
-       coalesce(n.as_of, (select s.as_of from summary s), statement_timestamp()) as retries_as_of
-from counted c
-left join numbers n on n.dlq_reason = c.dlq_reason
-order by c.dlq_reason;
+drop view postrider.v_dlq_dashboard;
 drop index postrider.dlq_entry_dashboard;
-create index dlq_entry_dashboard on postrider.dlq_entry (dlq_reason, dlq_timestamp) include (resolution_status);
-comment on index postrider.dlq_entry_dashboard is 'Statistics per reason, from the index alone.';
+create index dlq_entry_reason on postrider.dlq_entry (dlq_reason);
+comment on index postrider.dlq_entry_reason is 'Statistics per reason.';
 drop table postrider.dlq_hour;
 drop table postrider.dlq_count;
 delete from postrider.dlq_group where dlq_group_uuid = '00000000-0000-0000-0000-000000000000';

@@ -276,7 +276,7 @@ for each statement execute function postrider.dlq_count_nothing();
 comment on trigger dlq_entry_truncated on postrider.dlq_entry is 'Counts nothing.';
 
 -- Counted rather than counting: with a million investigations that took half a second.
-create or replace view postrider.v_dlq_dashboard as
+create view postrider.v_dlq_dashboard as
 with summary as materialized (
     select s.as_of, s.content from postrider.dashboard_summary s
     where s.name = 'dlq' and s.as_of > statement_timestamp() - interval '5 minutes'
@@ -303,7 +303,9 @@ select c.dlq_reason, c.total_entries, c.pending, coalesce(n.requeued, 0) as requ
 from counted c
 left join numbers n on n.dlq_reason = c.dlq_reason
 order by c.dlq_reason;
-drop index postrider.dlq_entry_dashboard;
+comment on view postrider.v_dlq_dashboard is
+'Investigations by reason. requeued counts those whose subject was sent again: an event that was redriven, a task that was retried as a whole. avg_retries is the mean of the attempts of events and records and of the retries of tasks. These two were counted at retries_as_of, at most five minutes ago; the others are of now.';
+drop index postrider.dlq_entry_reason;
 create index dlq_entry_dashboard on postrider.dlq_entry (dlq_reason, dlq_timestamp);
 comment on index postrider.dlq_entry_dashboard is 'The first and the last of each reason.';
 
