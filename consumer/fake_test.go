@@ -254,6 +254,17 @@ func rec(topic, key, value string) Record {
 	return r
 }
 
+// inBothLanes runs a test in a bubble for each kind of lane: a serial one, and a keyed one with this concurrency.
+func inBothLanes(t *testing.T, keyed int, test func(t *testing.T, concurrency int)) {
+	t.Helper()
+	for _, concurrency := range []int{0, keyed} {
+		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { test(t, concurrency) })
+		})
+	}
+}
+
 // run runs a consumer until stop is called, or the test ends, which then fails when Run returns an error.
 func run(t *testing.T, f *fake, cfg Config, h Handler) (c *Consumer, stop func() error) {
 	t.Helper()

@@ -34,62 +34,60 @@ func TestNowhereToGo(t *testing.T) {
 		"refused": {func(context.Context, Record) error { return errors.New("NOT_AUTHORISED") }, "NOT_AUTHORISED"},
 		"silent":  {func(ctx context.Context, _ Record) error { <-ctx.Done(); return ctx.Err() }, "acknowledged"},
 	} {
-		for _, concurrency := range []int{0, 2} {
-			t.Run(fmt.Sprint(name, concurrency), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					f := newFake(map[string]int{"orders": 2})
-					f.write(numbered("orders", 40, func(i int) string { return fmt.Sprint(i) })...)
-					f.logs[p0][3].Value = []byte("poison")
-					there := atomic.Bool{}
-					waiting := make(chan struct{})
-					f.setRefuse(func(ctx context.Context, r Record) error {
-						if there.Load() {
-							return nil
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBothLanes(t, 2, func(t *testing.T, concurrency int) {
+				f := newFake(map[string]int{"orders": 2})
+				f.write(numbered("orders", 40, func(i int) string { return fmt.Sprint(i) })...)
+				f.logs[p0][3].Value = []byte("poison")
+				there := atomic.Bool{}
+				waiting := make(chan struct{})
+				f.setRefuse(func(ctx context.Context, r Record) error {
+					if there.Load() {
+						return nil
+					}
+					ctx, cancel := context.WithCancel(ctx)
+					defer cancel()
+					go func() {
+						select {
+						case <-waiting:
+						case <-ctx.Done():
 						}
-						ctx, cancel := context.WithCancel(ctx)
-						defer cancel()
-						go func() {
-							select {
-							case <-waiting:
-							case <-ctx.Done():
-							}
-							cancel()
-						}()
-						return c.refuse(ctx, r)
-					})
-					con, stop := run(t, f, Config{Concurrency: concurrency}, poison())
-					time.Sleep(time.Minute)
-					if f.at(p0) != 3 {
-						t.Errorf("committed %d, the message at 3 is nowhere", f.at(p0))
-					}
-					p1 := Partition{"orders", 1}
-					if f.at(p1) != int64(len(f.logs[p1])) {
-						t.Errorf("the other partition stands at %d", f.at(p1))
-					}
-					for _, p := range con.Status() {
-						if p.Partition == p0 && (!strings.Contains(p.Standing, c.mention) || !strings.Contains(p.Standing, DefaultDeadLetterTopic) || p.Since.IsZero()) {
-							t.Errorf("status %+v", p)
-						}
-					}
-					there.Store(true)
-					close(waiting)
-					time.Sleep(time.Minute)
-					want(t, "dead letters", f.values(DefaultDeadLetterTopic), []string{"poison"})
-					for _, p := range con.Status() {
-						if p.Standing != "" {
-							t.Errorf("status %+v", p)
-						}
-					}
-					if err := stop(); err != nil {
-						t.Error(err)
-					}
-					if f.at(p0) != int64(len(f.logs[p0])) {
-						t.Errorf("committed %d of %d", f.at(p0), len(f.logs[p0]))
-					}
+						cancel()
+					}()
+					return c.refuse(ctx, r)
 				})
+				con, stop := run(t, f, Config{Concurrency: concurrency}, poison())
+				time.Sleep(time.Minute)
+				if f.at(p0) != 3 {
+					t.Errorf("committed %d, the message at 3 is nowhere", f.at(p0))
+				}
+				p1 := Partition{"orders", 1}
+				if f.at(p1) != int64(len(f.logs[p1])) {
+					t.Errorf("the other partition stands at %d", f.at(p1))
+				}
+				for _, p := range con.Status() {
+					if p.Partition == p0 && (!strings.Contains(p.Standing, c.mention) || !strings.Contains(p.Standing, DefaultDeadLetterTopic) || p.Since.IsZero()) {
+						t.Errorf("status %+v", p)
+					}
+				}
+				there.Store(true)
+				close(waiting)
+				time.Sleep(time.Minute)
+				want(t, "dead letters", f.values(DefaultDeadLetterTopic), []string{"poison"})
+				for _, p := range con.Status() {
+					if p.Standing != "" {
+						t.Errorf("status %+v", p)
+					}
+				}
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				if f.at(p0) != int64(len(f.logs[p0])) {
+					t.Errorf("committed %d of %d", f.at(p0), len(f.logs[p0]))
+				}
 			})
-		}
+		})
 	}
 }
 
@@ -128,22 +126,17 @@ func TestStandsForEach(t *testing.T) {
 // TestStoppedBeforeItLeft: a message that could not leave when the consumer stops comes again.
 func TestStoppedBeforeItLeft(t *testing.T) {
 	t.Parallel()
-	for _, concurrency := range []int{0, 2} {
-		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake(map[string]int{"orders": 1})
-				f.write(rec("orders", "a", "1"), rec("orders", "b", "poison"), rec("orders", "c", "3"))
-				f.setRefuse(func(ctx context.Context, _ Record) error { <-ctx.Done(); return ctx.Err() })
-				_, stop := run(t, f, Config{Concurrency: concurrency}, poison())
-				time.Sleep(time.Second)
-				_ = stop()
-				if f.at(p0) != 1 || len(f.records(DefaultDeadLetterTopic)) != 0 {
-					t.Errorf("committed %d", f.at(p0))
-				}
-			})
-		})
-	}
+	inBothLanes(t, 2, func(t *testing.T, concurrency int) {
+		f := newFake(map[string]int{"orders": 1})
+		f.write(rec("orders", "a", "1"), rec("orders", "b", "poison"), rec("orders", "c", "3"))
+		f.setRefuse(func(ctx context.Context, _ Record) error { <-ctx.Done(); return ctx.Err() })
+		_, stop := run(t, f, Config{Concurrency: concurrency}, poison())
+		time.Sleep(time.Second)
+		_ = stop()
+		if f.at(p0) != 1 || len(f.records(DefaultDeadLetterTopic)) != 0 {
+			t.Errorf("committed %d", f.at(p0))
+		}
+	})
 }
 
 // TestTooLarge: what a retry topic does not take is given up; a dead letter that does not fit loses its stack and the
@@ -177,112 +170,103 @@ func TestTooLarge(t *testing.T) {
 // TestStopLetsHandlersEnd: Run waits for what is in hand, takes nothing new up, and commits.
 func TestStopLetsHandlersEnd(t *testing.T) {
 	t.Parallel()
-	for _, concurrency := range []int{0, 2} {
-		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake(map[string]int{"orders": 1})
-				f.write(numbered("orders", 100, func(i int) string { return fmt.Sprint(i) })...)
-				s := &script{do: func(ctx context.Context, _ *Message) error {
-					time.Sleep(10 * time.Second)
-					return ctx.Err()
-				}}
-				_, stop := run(t, f, Config{Concurrency: concurrency}, s)
-				time.Sleep(15 * time.Second)
-				began := time.Now()
-				if err := stop(); err != nil {
-					t.Error(err)
-				}
-				if took := time.Since(began); took != 5*time.Second {
-					t.Errorf("stopping took %v, want 5s", took)
-				}
-				if n := int64(len(s.values())); f.at(p0) != n || n != int64(2*max(concurrency, 1)) || !f.closed {
-					t.Errorf("%d handled, committed %d", n, f.at(p0))
-				}
-			})
-		})
-	}
+	inBothLanes(t, 2, func(t *testing.T, concurrency int) {
+		f := newFake(map[string]int{"orders": 1})
+		f.write(numbered("orders", 100, func(i int) string { return fmt.Sprint(i) })...)
+		s := &script{do: func(ctx context.Context, _ *Message) error {
+			time.Sleep(10 * time.Second)
+			return ctx.Err()
+		}}
+		_, stop := run(t, f, Config{Concurrency: concurrency}, s)
+		time.Sleep(15 * time.Second)
+		began := time.Now()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("stopping took %v, want 5s", took)
+		}
+		if n := int64(len(s.values())); f.at(p0) != n || n != int64(2*max(concurrency, 1)) || !f.closed {
+			t.Errorf("%d handled, committed %d", n, f.at(p0))
+		}
+	})
 }
 
 // TestRevokedWhileStopping: a partition that is revoked while Run ends is not given away before its handler has ended and
 // its position is committed, and nothing of it is committed afterwards.
 func TestRevokedWhileStopping(t *testing.T) {
 	t.Parallel()
-	for _, concurrency := range []int{0, 2} {
-		for _, lost := range []bool{false, true} {
-			t.Run(fmt.Sprint(concurrency, lost), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					f := newFake(map[string]int{"orders": 1})
-					f.write(rec("orders", "a", "1"), rec("orders", "a", "2"))
-					s := &script{do: func(ctx context.Context, _ *Message) error {
-						select {
-						case <-time.After(5 * time.Second):
-						case <-ctx.Done():
-						}
-						return ctx.Err()
-					}}
-					_, stop := run(t, f, Config{Concurrency: concurrency}, s)
-					time.Sleep(time.Second)
-					stopped := make(chan error, 1)
-					go func() { stopped <- stop() }()
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprint(lost), func(t *testing.T) {
+			t.Parallel()
+			inBothLanes(t, 2, func(t *testing.T, concurrency int) {
+				f := newFake(map[string]int{"orders": 1})
+				f.write(rec("orders", "a", "1"), rec("orders", "a", "2"))
+				s := &script{do: func(ctx context.Context, _ *Message) error {
+					select {
+					case <-time.After(5 * time.Second):
+					case <-ctx.Done():
+					}
+					return ctx.Err()
+				}}
+				_, stop := run(t, f, Config{Concurrency: concurrency}, s)
+				time.Sleep(time.Second)
+				stopped := make(chan error, 1)
+				go func() { stopped <- stop() }()
+				synctest.Wait()
+				began, handled, commits := time.Now(), 1, 1
+				if lost {
+					f.lose(p0)
 					synctest.Wait()
-					began, handled, commits := time.Now(), 1, 1
-					if lost {
-						f.lose(p0)
-						synctest.Wait()
-						handled, commits = 1, 0
-					} else if f.revoke(p0); time.Since(began) != 4*time.Second {
-						t.Errorf("it was given away after %v, its handler ends after 4s", time.Since(began))
-					}
-					if len(s.values()) != handled || len(f.commits) != commits || f.at(p0) != int64(commits) {
-						t.Errorf("given away with %d of %d handled, commits %v", len(s.values()), handled, f.commits)
-					}
-					if err := <-stopped; err != nil {
-						t.Error(err)
-					}
-					if len(f.commits) != commits {
-						t.Errorf("commits %v, the last after it was given away", f.commits)
-					}
-				})
+					handled, commits = 1, 0
+				} else if f.revoke(p0); time.Since(began) != 4*time.Second {
+					t.Errorf("it was given away after %v, its handler ends after 4s", time.Since(began))
+				}
+				if len(s.values()) != handled || len(f.commits) != commits || f.at(p0) != int64(commits) {
+					t.Errorf("given away with %d of %d handled, commits %v", len(s.values()), handled, f.commits)
+				}
+				if err := <-stopped; err != nil {
+					t.Error(err)
+				}
+				if len(f.commits) != commits {
+					t.Errorf("commits %v, the last after it was given away", f.commits)
+				}
 			})
-		}
+		})
 	}
 }
 
 // TestStopEndsContexts: a handler that takes too long is told to end, and its message is not done.
 func TestStopEndsContexts(t *testing.T) {
 	t.Parallel()
-	for _, concurrency := range []int{0, 2} {
-		for _, obeys := range []bool{true, false} {
-			t.Run(fmt.Sprint(concurrency, obeys), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					f := newFake(map[string]int{"orders": 1})
-					f.write(rec("orders", "a", "1"), rec("orders", "b", "2"))
-					s := &script{do: func(ctx context.Context, m *Message) error {
-						if string(m.Value) == "2" {
-							if <-ctx.Done(); !obeys {
-								time.Sleep(time.Minute)
-								return nil
-							}
-							return ctx.Err()
+	for _, obeys := range []bool{true, false} {
+		t.Run(fmt.Sprint(obeys), func(t *testing.T) {
+			t.Parallel()
+			inBothLanes(t, 2, func(t *testing.T, concurrency int) {
+				f := newFake(map[string]int{"orders": 1})
+				f.write(rec("orders", "a", "1"), rec("orders", "b", "2"))
+				s := &script{do: func(ctx context.Context, m *Message) error {
+					if string(m.Value) == "2" {
+						if <-ctx.Done(); !obeys {
+							time.Sleep(time.Minute)
+							return nil
 						}
-						return nil
-					}}
-					_, stop := run(t, f, Config{Concurrency: concurrency, StopTimeout: 5 * time.Second}, s)
-					time.Sleep(time.Second)
-					began := time.Now()
-					if err := stop(); (err == nil) != obeys {
-						t.Errorf("Run: %v", err)
+						return ctx.Err()
 					}
-					if took := time.Since(began); took > 5*time.Second+grace || f.at(p0) != 1 || len(f.records("orders.g.retry.1s")) > 0 {
-						t.Errorf("took %v, committed %d", took, f.at(p0))
-					}
-					time.Sleep(2 * time.Minute)
-				})
+					return nil
+				}}
+				_, stop := run(t, f, Config{Concurrency: concurrency, StopTimeout: 5 * time.Second}, s)
+				time.Sleep(time.Second)
+				began := time.Now()
+				if err := stop(); (err == nil) != obeys {
+					t.Errorf("Run: %v", err)
+				}
+				if took := time.Since(began); took > 5*time.Second+grace || f.at(p0) != 1 || len(f.records("orders.g.retry.1s")) > 0 {
+					t.Errorf("took %v, committed %d", took, f.at(p0))
+				}
+				time.Sleep(2 * time.Minute)
 			})
-		}
+		})
 	}
 }
 
@@ -290,96 +274,81 @@ func TestStopEndsContexts(t *testing.T) {
 // handled twice and nothing is left out.
 func TestRevoked(t *testing.T) {
 	t.Parallel()
-	for _, concurrency := range []int{0, 7} {
-		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake(map[string]int{"orders": 2})
-				f.write(numbered("orders", 3000, func(i int) string { return fmt.Sprint(i % 13) })...)
-				s := &script{do: func(context.Context, *Message) error { time.Sleep(7 * time.Millisecond); return nil }}
-				run(t, f, Config{Concurrency: concurrency}, s)
-				for range 10 {
-					time.Sleep(150 * time.Millisecond)
-					f.revoke(p0)
-					if st := f.at(p0); f.next[p0] != 0 || st == 0 {
-						t.Errorf("committed %d", st)
-					}
-					time.Sleep(20 * time.Millisecond)
-					f.assign(p0)
-				}
-				time.Sleep(time.Minute)
-				seen := map[string]int{}
-				for _, v := range s.values() {
-					seen[v]++
-				}
-				for v, n := range seen {
-					if n != 1 {
-						t.Errorf("%s was handled %d times", v, n)
-					}
-				}
-				if len(seen) != 3000 {
-					t.Errorf("%d of 3000 were handled", len(seen))
-				}
-			})
-		})
-	}
+	inBothLanes(t, 7, func(t *testing.T, concurrency int) {
+		f := newFake(map[string]int{"orders": 2})
+		f.write(numbered("orders", 3000, func(i int) string { return fmt.Sprint(i % 13) })...)
+		s := &script{do: func(context.Context, *Message) error { time.Sleep(7 * time.Millisecond); return nil }}
+		run(t, f, Config{Concurrency: concurrency}, s)
+		for range 10 {
+			time.Sleep(150 * time.Millisecond)
+			f.revoke(p0)
+			if st := f.at(p0); f.next[p0] != 0 || st == 0 {
+				t.Errorf("committed %d", st)
+			}
+			time.Sleep(20 * time.Millisecond)
+			f.assign(p0)
+		}
+		time.Sleep(time.Minute)
+		seen := map[string]int{}
+		for _, v := range s.values() {
+			seen[v]++
+		}
+		for v, n := range seen {
+			if n != 1 {
+				t.Errorf("%s was handled %d times", v, n)
+			}
+		}
+		if len(seen) != 3000 {
+			t.Errorf("%d of 3000 were handled", len(seen))
+		}
+	})
 }
 
 // TestRevokedTooSlow: a rebalance waits for RevokeTimeout and no longer, and what did not end is not committed.
 func TestRevokedTooSlow(t *testing.T) {
 	t.Parallel()
-	for _, concurrency := range []int{0, 2} {
-		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake(map[string]int{"orders": 1})
-				f.write(rec("orders", "a", "1"), rec("orders", "b", "2"), rec("orders", "c", "3"))
-				s := &script{do: func(ctx context.Context, m *Message) error {
-					if string(m.Value) == "2" {
-						<-ctx.Done()
-						return ctx.Err()
-					}
-					return nil
-				}}
-				run(t, f, Config{Concurrency: concurrency, RevokeTimeout: 3 * time.Second}, s)
-				time.Sleep(500 * time.Millisecond)
-				began := time.Now()
-				f.revoke(p0)
-				if took := time.Since(began); took != 3*time.Second || f.at(p0) != 1 {
-					t.Errorf("took %v, committed %d", took, f.at(p0))
-				}
-			})
-		})
-	}
+	inBothLanes(t, 2, func(t *testing.T, concurrency int) {
+		f := newFake(map[string]int{"orders": 1})
+		f.write(rec("orders", "a", "1"), rec("orders", "b", "2"), rec("orders", "c", "3"))
+		s := &script{do: func(ctx context.Context, m *Message) error {
+			if string(m.Value) == "2" {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}}
+		run(t, f, Config{Concurrency: concurrency, RevokeTimeout: 3 * time.Second}, s)
+		time.Sleep(500 * time.Millisecond)
+		began := time.Now()
+		f.revoke(p0)
+		if took := time.Since(began); took != 3*time.Second || f.at(p0) != 1 {
+			t.Errorf("took %v, committed %d", took, f.at(p0))
+		}
+	})
 }
 
 // TestLost: nothing of a lost partition is committed, and its handlers are told.
 func TestLost(t *testing.T) {
 	t.Parallel()
-	for _, concurrency := range []int{0, 2} {
-		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake(map[string]int{"orders": 1})
-				f.write(rec("orders", "a", "1"), rec("orders", "b", "2"))
-				told := false
-				s := &script{do: func(ctx context.Context, m *Message) error {
-					if string(m.Value) == "2" {
-						<-ctx.Done()
-						told = true
-					}
-					return nil // as if it had been done
-				}}
-				run(t, f, Config{Concurrency: concurrency, CommitInterval: time.Hour}, s)
-				synctest.Wait()
-				f.lose(p0)
-				synctest.Wait()
-				if !told || len(f.commits) > 0 {
-					t.Errorf("told %v, commits %v", told, f.commits)
-				}
-			})
-		})
-	}
+	inBothLanes(t, 2, func(t *testing.T, concurrency int) {
+		f := newFake(map[string]int{"orders": 1})
+		f.write(rec("orders", "a", "1"), rec("orders", "b", "2"))
+		told := false
+		s := &script{do: func(ctx context.Context, m *Message) error {
+			if string(m.Value) == "2" {
+				<-ctx.Done()
+				told = true
+			}
+			return nil // as if it had been done
+		}}
+		run(t, f, Config{Concurrency: concurrency, CommitInterval: time.Hour}, s)
+		synctest.Wait()
+		f.lose(p0)
+		synctest.Wait()
+		if !told || len(f.commits) > 0 {
+			t.Errorf("told %v, commits %v", told, f.commits)
+		}
+	})
 }
 
 // TestCommitFails: a commit that fails is made again.

@@ -16,12 +16,10 @@ import (
 func TestMixed(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Tiers, Ordered, Blocking} {
-		for _, concurrency := range []int{0, 8} {
-			t.Run(fmt.Sprint(mode, concurrency), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { mixed(t, mode, concurrency) })
-			})
-		}
+		t.Run(fmt.Sprint(mode), func(t *testing.T) {
+			t.Parallel()
+			inBothLanes(t, 8, func(t *testing.T, concurrency int) { mixed(t, mode, concurrency) })
+		})
 	}
 }
 

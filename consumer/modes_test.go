@@ -17,49 +17,44 @@ import (
 // TestOrdered: a failing key waits with its later messages, others pass, and the offset does not pass it.
 func TestOrdered(t *testing.T) {
 	t.Parallel()
-	for _, concurrency := range []int{0, 3} {
-		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake(map[string]int{"orders": 1})
-				f.write(rec("orders", "a", "a1"), rec("orders", "b", "b1"), rec("orders", "b", "b2"), rec("orders", "a", "a2"), rec("orders", "", "n1"), rec("orders", "b", "b3"))
-				s := &script{do: func(_ context.Context, m *Message) error {
-					if string(m.Value) == "b1" && m.Attempt() < 4 {
-						return errBroken
-					}
-					return nil
-				}}
-				_, stop := run(t, f, Config{Concurrency: concurrency, Policy: Policy{Mode: Ordered}}, s)
-				time.Sleep(5 * time.Second)
-				if got := s.values(); slices.Contains(got, "b2") || !slices.Contains(got, "n1") || slices.Index(got, "a2") < slices.Index(got, "a1") {
-					t.Errorf("while b waits: %v", got)
-				}
-				if f.at(p0) != 1 {
-					t.Errorf("committed %d while the message at 1 waits", f.at(p0))
-				}
-				time.Sleep(10 * time.Minute)
-				var bs []string
-				for _, v := range s.values() {
-					if v[0] == 'b' {
-						bs = append(bs, v)
-					}
-				}
-				want(t, "key b", bs, []string{"b1", "b1", "b1", "b1", "b2", "b3"})
-				b1 := s.of("b1")
-				for i, d := range DefaultDelays()[:3] {
-					if waited := b1[i+1].at.Sub(b1[i].end); waited != d || b1[i+1].n != i+2 {
-						t.Errorf("attempt %d came after %v, want %v", b1[i+1].n, waited, d)
-					}
-				}
-				if err := stop(); err != nil {
-					t.Error(err)
-				}
-				if f.at(p0) != 6 {
-					t.Errorf("committed %d, want 6", f.at(p0))
-				}
-			})
-		})
-	}
+	inBothLanes(t, 3, func(t *testing.T, concurrency int) {
+		f := newFake(map[string]int{"orders": 1})
+		f.write(rec("orders", "a", "a1"), rec("orders", "b", "b1"), rec("orders", "b", "b2"), rec("orders", "a", "a2"), rec("orders", "", "n1"), rec("orders", "b", "b3"))
+		s := &script{do: func(_ context.Context, m *Message) error {
+			if string(m.Value) == "b1" && m.Attempt() < 4 {
+				return errBroken
+			}
+			return nil
+		}}
+		_, stop := run(t, f, Config{Concurrency: concurrency, Policy: Policy{Mode: Ordered}}, s)
+		time.Sleep(5 * time.Second)
+		if got := s.values(); slices.Contains(got, "b2") || !slices.Contains(got, "n1") || slices.Index(got, "a2") < slices.Index(got, "a1") {
+			t.Errorf("while b waits: %v", got)
+		}
+		if f.at(p0) != 1 {
+			t.Errorf("committed %d while the message at 1 waits", f.at(p0))
+		}
+		time.Sleep(10 * time.Minute)
+		var bs []string
+		for _, v := range s.values() {
+			if v[0] == 'b' {
+				bs = append(bs, v)
+			}
+		}
+		want(t, "key b", bs, []string{"b1", "b1", "b1", "b1", "b2", "b3"})
+		b1 := s.of("b1")
+		for i, d := range DefaultDelays()[:3] {
+			if waited := b1[i+1].at.Sub(b1[i].end); waited != d || b1[i+1].n != i+2 {
+				t.Errorf("attempt %d came after %v, want %v", b1[i+1].n, waited, d)
+			}
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if f.at(p0) != 6 {
+			t.Errorf("committed %d, want 6", f.at(p0))
+		}
+	})
 }
 
 // TestOrderedGivesUp: after its last attempt a message becomes a dead letter and its key goes on.

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -142,16 +143,6 @@ func (c *Consumer) subscription() Subscription {
 		s.Targets = append(s.Targets, Target{Topic: topic, Like: like})
 	}
 	slices.Sort(s.Topics)
-	slices.SortFunc(s.Targets, func(a, b Target) int { return compare(a.Topic, b.Topic) })
+	slices.SortFunc(s.Targets, func(a, b Target) int { return cmp.Compare(a.Topic, b.Topic) })
 	return s
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -49,10 +50,7 @@ func (c *Consumer) Status() []PartitionStatus {
 		out = append(out, p)
 	}
 	slices.SortFunc(out, func(a, b PartitionStatus) int {
-		if c := compare(a.Topic, b.Topic); c != 0 {
-			return c
-		}
-		return int(a.ID) - int(b.ID)
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.ID, b.ID))
 	})
 	return out
 }

@@ -18,70 +18,65 @@ var p0 = Partition{"orders", 0}
 // its bytes, while others pass.
 func TestTiers(t *testing.T) {
 	t.Parallel()
-	for _, concurrency := range []int{0, 4} {
-		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake(map[string]int{"orders": 1})
-				bad := rec("orders", "k", "bad")
-				bad.Headers = []outbox.Header{{Name: outbox.HeaderEventID, Value: []byte("e-1")}, {Name: "traceparent", Value: []byte("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")}, {Name: "null"}}
-				f.write(bad, rec("orders", "k", "good"))
-				written := time.Now()
-				var ids []string
-				s := &script{do: func(_ context.Context, m *Message) error {
-					if string(m.Value) == "bad" {
-						ids = append(ids, m.EventID()+m.TraceID()[:2])
-						if o := m.Origin(); o.Topic != "orders" || o.Partition != 0 || o.Offset != 0 || !o.Timestamp.Equal(written) {
-							t.Errorf("attempt %d has the origin %+v", m.Attempt(), o)
-						}
-						if m.Attempt() > 1 && m.FirstFailedAt().Before(written) {
-							t.Errorf("attempt %d failed first at %v", m.Attempt(), m.FirstFailedAt())
-						}
-						return errBroken
-					}
-					return nil
-				}}
-				_, stop := run(t, f, Config{Concurrency: concurrency}, s)
-				time.Sleep(time.Hour)
-				calls := s.of("bad")
-				var topics []string
-				for i, c := range calls {
-					topics = append(topics, c.topic)
-					if c.n != i+1 {
-						t.Errorf("call %d is attempt %d", i+1, c.n)
-					}
-					if i == 0 {
-						continue
-					}
-					if waited, delay := c.at.Sub(calls[i-1].end), DefaultDelays()[i-1]; waited < delay || waited > delay+time.Second {
-						t.Errorf("attempt %d came after %v, want %v and at most 1s more", c.n, waited, delay)
-					}
+	inBothLanes(t, 4, func(t *testing.T, concurrency int) {
+		f := newFake(map[string]int{"orders": 1})
+		bad := rec("orders", "k", "bad")
+		bad.Headers = []outbox.Header{{Name: outbox.HeaderEventID, Value: []byte("e-1")}, {Name: "traceparent", Value: []byte("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")}, {Name: "null"}}
+		f.write(bad, rec("orders", "k", "good"))
+		written := time.Now()
+		var ids []string
+		s := &script{do: func(_ context.Context, m *Message) error {
+			if string(m.Value) == "bad" {
+				ids = append(ids, m.EventID()+m.TraceID()[:2])
+				if o := m.Origin(); o.Topic != "orders" || o.Partition != 0 || o.Offset != 0 || !o.Timestamp.Equal(written) {
+					t.Errorf("attempt %d has the origin %+v", m.Attempt(), o)
 				}
-				want(t, "read from", topics, []string{"orders", "orders.g.retry.1s", "orders.g.retry.10s", "orders.g.retry.30s", "orders.g.retry.2m"})
-				want(t, "ids", ids, []string{"e-10a", "e-10a", "e-10a", "e-10a", "e-10a"})
-				if len(s.of("good")) != 1 || s.of("good")[0].at.Sub(written) > time.Second {
-					t.Errorf("the message behind it: %+v", s.of("good"))
+				if m.Attempt() > 1 && m.FirstFailedAt().Before(written) {
+					t.Errorf("attempt %d failed first at %v", m.Attempt(), m.FirstFailedAt())
 				}
-				letters := f.records(DefaultDeadLetterTopic)
-				if len(letters) != 1 {
-					t.Fatalf("%d dead letters, want 1", len(letters))
-				}
-				l := letters[0]
-				if string(l.Value) != "bad" || string(l.Key) != "k" || header(l.Headers, outbox.HeaderAttempts) != "5" || header(l.Headers, outbox.HeaderErrorClass) != "record" ||
-					header(l.Headers, outbox.HeaderOriginOffset) != "0" || header(l.Headers, outbox.HeaderConsumerGroup) != "g" || header(l.Headers, outbox.HeaderEventID) != "e-1" ||
-					header(l.Headers, outbox.HeaderRetryTopic) != "orders.g.retry" || header(l.Headers, outbox.HeaderErrorMessage) != "broken" ||
-					header(l.Headers, outbox.HeaderLastTopic) != "orders.g.retry.2m" || header(l.Headers, HeaderRetryDue) != "" || header(l.Headers, "kafka_dlt-original-topic") != "orders" {
-					t.Errorf("the dead letter is %q: %q", l.Value, l.Headers)
-				}
-				if err := stop(); err != nil {
-					t.Error(err)
-				}
-				if f.at(p0) != 2 {
-					t.Errorf("committed %d, want 2", f.at(p0))
-				}
-			})
-		})
-	}
+				return errBroken
+			}
+			return nil
+		}}
+		_, stop := run(t, f, Config{Concurrency: concurrency}, s)
+		time.Sleep(time.Hour)
+		calls := s.of("bad")
+		var topics []string
+		for i, c := range calls {
+			topics = append(topics, c.topic)
+			if c.n != i+1 {
+				t.Errorf("call %d is attempt %d", i+1, c.n)
+			}
+			if i == 0 {
+				continue
+			}
+			if waited, delay := c.at.Sub(calls[i-1].end), DefaultDelays()[i-1]; waited < delay || waited > delay+time.Second {
+				t.Errorf("attempt %d came after %v, want %v and at most 1s more", c.n, waited, delay)
+			}
+		}
+		want(t, "read from", topics, []string{"orders", "orders.g.retry.1s", "orders.g.retry.10s", "orders.g.retry.30s", "orders.g.retry.2m"})
+		want(t, "ids", ids, []string{"e-10a", "e-10a", "e-10a", "e-10a", "e-10a"})
+		if len(s.of("good")) != 1 || s.of("good")[0].at.Sub(written) > time.Second {
+			t.Errorf("the message behind it: %+v", s.of("good"))
+		}
+		letters := f.records(DefaultDeadLetterTopic)
+		if len(letters) != 1 {
+			t.Fatalf("%d dead letters, want 1", len(letters))
+		}
+		l := letters[0]
+		if string(l.Value) != "bad" || string(l.Key) != "k" || header(l.Headers, outbox.HeaderAttempts) != "5" || header(l.Headers, outbox.HeaderErrorClass) != "record" ||
+			header(l.Headers, outbox.HeaderOriginOffset) != "0" || header(l.Headers, outbox.HeaderConsumerGroup) != "g" || header(l.Headers, outbox.HeaderEventID) != "e-1" ||
+			header(l.Headers, outbox.HeaderRetryTopic) != "orders.g.retry" || header(l.Headers, outbox.HeaderErrorMessage) != "broken" ||
+			header(l.Headers, outbox.HeaderLastTopic) != "orders.g.retry.2m" || header(l.Headers, HeaderRetryDue) != "" || header(l.Headers, "kafka_dlt-original-topic") != "orders" {
+			t.Errorf("the dead letter is %q: %q", l.Value, l.Headers)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if f.at(p0) != 2 {
+			t.Errorf("committed %d, want 2", f.at(p0))
+		}
+	})
 }
 
 // TestGivenUpAtOnce: what no attempt can mend goes to the dead-letter topic with its own bytes, null or not.
@@ -200,21 +195,16 @@ func TestFormerTiers(t *testing.T) {
 // TestClockOfOthers: a due time that no tier of ours can have set does not keep a message for longer than a tier.
 func TestClockOfOthers(t *testing.T) {
 	t.Parallel()
-	for _, concurrency := range []int{0, 2} {
-		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake(map[string]int{"orders": 1, "orders.g.retry.1s": 1})
-				m := &Message{Topic: "orders", Value: []byte("v")}
-				m.failed(time.Now())
-				f.write(retryRecord(m, "orders.g.retry.1s", "g", failure{}, time.Now().Add(1000*time.Hour)))
-				s, began := &script{}, time.Now()
-				run(t, f, Config{Concurrency: concurrency}, s)
-				time.Sleep(time.Hour)
-				if calls := s.of("v"); len(calls) != 1 || calls[0].at.Sub(began) != 2*time.Minute {
-					t.Errorf("calls %v", calls)
-				}
-			})
-		})
-	}
+	inBothLanes(t, 2, func(t *testing.T, concurrency int) {
+		f := newFake(map[string]int{"orders": 1, "orders.g.retry.1s": 1})
+		m := &Message{Topic: "orders", Value: []byte("v")}
+		m.failed(time.Now())
+		f.write(retryRecord(m, "orders.g.retry.1s", "g", failure{}, time.Now().Add(1000*time.Hour)))
+		s, began := &script{}, time.Now()
+		run(t, f, Config{Concurrency: concurrency}, s)
+		time.Sleep(time.Hour)
+		if calls := s.of("v"); len(calls) != 1 || calls[0].at.Sub(began) != 2*time.Minute {
+			t.Errorf("calls %v", calls)
+		}
+	})
 }

@@ -96,7 +96,8 @@ func (w Writer) Owns(name string) bool {
 // Encode returns the headers of a dead letter: the record's own, in order, without bookkeeping of ours or of the
 // chosen dialects, and then the sets of those dialects, Postrider and Spring by default. A record that already has a
 // set of one of them about the same group, because it came from a retry or dead-letter topic, keeps the first origin and
-// the time of the first failure from there: nothing piles up. A set about another group counts for nothing. Errors wrap ErrInvalid and say what is wrong.
+// the time of the first failure from there: nothing piles up. A set about another group counts for nothing. Errors wrap
+// ErrInvalid and say what is wrong.
 func Encode(f Failure, writers ...Writer) ([]outbox.Header, error) {
 	if len(writers) == 0 {
 		writers = []Writer{Postrider, Spring}
