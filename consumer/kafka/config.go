@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/consumer"
+	"github.com/postrider/postrider/relay/kafka/kgolog"
 )
 
 // Pace of looking at the cluster.
@@ -93,7 +94,7 @@ func (c Config) validate() error {
 func (c Config) member(s consumer.Subscription, own []kgo.Opt) []kgo.Opt {
 	opts := append([]kgo.Opt{
 		kgo.ClientID(c.clientID(s.Group)),
-		kgo.WithLogger(clientLogger{c.Logger}),
+		kgo.WithLogger(kgolog.New(c.Logger)),
 		kgo.MetadataMinAge(metadataMinAge),
 		kgo.MetadataMaxAge(metadataMaxAge),
 		kgo.FetchMaxWait(fetchMaxWait),
@@ -126,7 +127,7 @@ func (c Config) member(s consumer.Subscription, own []kgo.Opt) []kgo.Opt {
 func (c Config) producer(group string) []kgo.Opt {
 	opts := append([]kgo.Opt{
 		kgo.ClientID(c.clientID(group)),
-		kgo.WithLogger(clientLogger{c.Logger}),
+		kgo.WithLogger(kgolog.New(c.Logger)),
 		kgo.MetadataMinAge(metadataMinAge),
 		kgo.DisableClientMetrics(),
 	}, c.Options...)

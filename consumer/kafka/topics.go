@@ -23,8 +23,8 @@ const (
 // errMissing is wrapped by the error about topics that are not there.
 var errMissing = errors.New("topics are missing")
 
-// prepare sees to it that the topics to write to exist. It waits while no broker says.
-// It returns the topics that are to be read, too.
+// prepare sees to it that the topics to write to exist, and returns the topics that are to be read, too. It waits while
+// no broker says.
 func (c *Client) prepare(ctx context.Context, s consumer.Subscription) ([]string, error) {
 	w, err := c.take(&c.writer)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/postrider/postrider/relay/kafka/kgolog"
 	"github.com/postrider/postrider/relay/outbox"
 )
 
@@ -101,7 +102,7 @@ func (c Config) validate() error {
 func (c Config) options(adjust adjustFunc) []kgo.Opt {
 	opts := append([]kgo.Opt{
 		kgo.ClientID(c.Group),
-		kgo.WithLogger(clientLogger{c.Logger}),
+		kgo.WithLogger(kgolog.New(c.Logger)),
 		kgo.MetadataMinAge(metadataMinAge),
 		kgo.MetadataMaxAge(metadataMaxAge),
 		kgo.FetchMaxWait(fetchMaxWait),

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/relay/kafka/kgolog"
 )
 
 const (
@@ -68,7 +69,7 @@ func NewOriginals(cfg OriginalsConfig) (*Originals, error) {
 	}
 	client, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.ClientID(cfg.ClientID), kgo.MetadataMinAge(metadataMinAge),
-		kgo.WithLogger(clientLogger{cfg.Logger.With(slog.String("component", "dlq-originals"))}),
+		kgo.WithLogger(kgolog.New(cfg.Logger.With(slog.String("component", "dlq-originals")))),
 	}, append(cfg.Options, kgo.SeedBrokers(cfg.Brokers...))...)...)
 	if err != nil {
 		return nil, fmt.Errorf("originals of dead letters: %w", err)

@@ -1,9 +1,6 @@
 package kafka
 
 import (
-	"bytes"
-	"log/slog"
-	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -78,19 +75,5 @@ func TestPositionsRecreated(t *testing.T) {
 	p.committed("t", 0)
 	if at := assign(t, p, "t", 2); at != 2 {
 		t.Errorf("begins at %d, not behind the commit of this topic", at)
-	}
-}
-
-func TestClientLogger(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	l := clientLogger{slog.New(slog.NewTextHandler(&out, nil))}
-	if l.Level() != kgo.LogLevelWarn {
-		t.Error(l.Level())
-	}
-	l.Log(kgo.LogLevelWarn, "one", "k", 1)
-	l.Log(kgo.LogLevelError, "two")
-	if got := out.String(); !strings.Contains(got, "level=WARN msg=one k=1") || !strings.Contains(got, "level=ERROR msg=two") {
-		t.Error(got)
 	}
 }

@@ -1,8 +1,6 @@
 package kafka
 
 import (
-	"log/slog"
-
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/dlq"
@@ -10,6 +8,3 @@ import (
 
 // Record is a record as a client read it, for other readers of dead-letter topics.
 func Record(r *kgo.Record) dlq.Record { return record(r) }
-
-// Logger hands a client's warnings and errors on to log.
-func Logger(log *slog.Logger) kgo.Logger { return clientLogger{log} }

@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"log/slog"
 	"net"
 	"sync"
 	"time"
@@ -43,19 +42,4 @@ func (queueHook) OnProduceRecordPartitioned(r *kgo.Record, _ int32) {
 		at.b.settle(at.n)
 		at.b.mu.Unlock()
 	}
-}
-
-// clientLogger passes the client's warnings and errors on; its information is noise here.
-type clientLogger struct{ log *slog.Logger }
-
-// Level implements kgo.Logger.
-func (clientLogger) Level() kgo.LogLevel { return kgo.LogLevelWarn }
-
-// Log implements kgo.Logger.
-func (l clientLogger) Log(level kgo.LogLevel, msg string, keyvals ...any) {
-	if level == kgo.LogLevelError {
-		l.log.Error(msg, keyvals...)
-		return
-	}
-	l.log.Warn(msg, keyvals...)
 }

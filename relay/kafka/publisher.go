@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/kafka/kgolog"
 )
 
 // maxClients bounds the producers of one Publisher that wait for partitions that are away. Each batch has
@@ -119,7 +120,7 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 		kgo.RecordPartitioner(partitioner{p}),
 		kgo.DisableClientMetrics(), // pushing them to a broker that is away would hold up Close
 		kgo.WithHooks(&p.last, queueHook{}),
-		kgo.WithLogger(clientLogger{cfg.Logger}),
+		kgo.WithLogger(kgolog.New(cfg.Logger)),
 		kgo.ProducerOnDataLossDetected(func(topic string, partition int32) {
 			cfg.Logger.Warn("the broker lost track of the producer, sending goes on with a new producer id",
 				"topic", topic, "partition", partition)

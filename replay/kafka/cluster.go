@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	dlqkafka "github.com/postrider/postrider/dlq/kafka"
+	"github.com/postrider/postrider/relay/kafka/kgolog"
 	"github.com/postrider/postrider/replay"
 )
 
@@ -77,7 +77,7 @@ func (c Config) options() []kgo.Opt {
 		kgo.DialTimeout(dialTimeout),
 		kgo.MetadataMinAge(metadataMinAge),
 		kgo.DisableClientMetrics(), // pushing them to a broker that is away would hold up Close
-		kgo.WithLogger(dlqkafka.Logger(c.Logger)),
+		kgo.WithLogger(kgolog.New(c.Logger)),
 	}, c.Options...)
 }
 
