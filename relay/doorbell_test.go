@@ -117,11 +117,7 @@ func TestRingWakesAtOnce(t *testing.T) {
 		for range 20 {
 			time.Sleep(73 * time.Millisecond)
 			synctest.Wait()
-			before := p.count()
-			d.write()
-			time.Sleep(soon)
-			synctest.Wait()
-			if n := p.count() - before; n != 1 {
+			if n := p.looksIn(soon, d.write); n != 1 {
 				t.Fatalf("%d workers looked after a ring, want 1", n)
 			}
 		}
@@ -134,11 +130,8 @@ func TestIdleRelayLooksSeldomWhileWritersRing(t *testing.T) {
 		d := newFakeDoorbell()
 		p, _ := listening(t, d, 4)
 		time.Sleep(5 * time.Second)
-		before := p.count()
-		time.Sleep(20 * time.Second)
-		synctest.Wait()
 		// Two a second, and one after each time that writers were asked again.
-		if n := p.count() - before; n < 40 || n > 46 {
+		if n := p.looksIn(20*time.Second, func() {}); n < 40 || n > 46 {
 			t.Errorf("%d looks in 20 s, want some 42", n)
 		}
 		if n := len(d.asked()); n < 3 || n > 5 {
@@ -273,10 +266,7 @@ func TestBurstEndsRinging(t *testing.T) {
 		d.ring()
 		time.Sleep(soon)
 		synctest.Wait()
-		before := p.count()
-		time.Sleep(20 * time.Millisecond)
-		synctest.Wait()
-		if n := p.count() - before; n < 4 {
+		if n := p.looksIn(20*time.Millisecond, func() {}); n < 4 {
 			t.Errorf("%d looks in the 20 ms after a burst", n)
 		}
 	})
@@ -289,11 +279,7 @@ func TestReturnedEventsWakeTheOnlyWorker(t *testing.T) {
 		p, i := listening(t, newFakeDoorbell(), 1)
 		time.Sleep(10*time.Second + 100*time.Millisecond)
 		synctest.Wait()
-		before := p.count()
-		i.busy(1)
-		time.Sleep(soon)
-		synctest.Wait()
-		if n := p.count() - before; n != 1 {
+		if n := p.looksIn(soon, func() { i.busy(1) }); n != 1 {
 			t.Errorf("%d looks, want 1", n)
 		}
 	})

@@ -212,11 +212,7 @@ func TestWorkEndsALongPause(t *testing.T) {
 		p.run(ctx, i, 2)
 		time.Sleep(5*time.Second + time.Millisecond)
 		synctest.Wait()
-		before := p.count()
-		i.busy(1)
-		time.Sleep(2 * time.Millisecond)
-		synctest.Wait()
-		if n := p.count() - before; n != 1 {
+		if n := p.looksIn(2*time.Millisecond, func() { i.busy(1) }); n != 1 {
 			t.Errorf("%d looks in the 2 ms after there was work, want 1", n)
 		}
 	})

@@ -38,6 +38,15 @@ func (p *poller) count() int {
 	return len(p.looks)
 }
 
+// looksIn is how often the workers look in the time after something was done.
+func (p *poller) looksIn(d time.Duration, after func()) int {
+	before := p.count()
+	after()
+	time.Sleep(d)
+	synctest.Wait()
+	return p.count() - before
+}
+
 func TestIdlePausesGrowToTheirLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

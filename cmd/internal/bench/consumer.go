@@ -46,17 +46,16 @@ func consume(ctx context.Context, r *rig, b *broker, t *table) error {
 		{Records: r.o.consumerSlowRecords, Handler: consumerSlow},
 		{Records: r.o.consumerSlowRecords * slowInKeys, Handler: consumerSlow, Concurrency: consumerAtOnce},
 	}
-	rates := make([][]float64, len(sides))
-	for range r.o.runs {
-		for i, s := range sides {
-			s.Broker, s.Topic, s.Group = b.address, topic, fmt.Sprint("bench-", time.Now().UnixNano())
-			rate, err := consumeOnce(ctx, s)
-			if err != nil {
-				return err
-			}
-			rates[i] = append(rates[i], rate)
+	rates, err := inTurns(r.o.runs, sides, func(s consumed) (float64, error) {
+		s.Broker, s.Topic, s.Group = b.address, topic, fmt.Sprint("bench-", time.Now().UnixNano())
+		rate, err := consumeOnce(ctx, s)
+		if err == nil {
 			r.say("consumer: %+v: %.0f records/s", s, rate)
 		}
+		return rate, err
+	})
+	if err != nil {
+		return err
 	}
 	t.add(b, "poll loop", "the client alone", cell{Name: "records/s", Runs: rates[0]})
 	t.add(b, "no-op handler", "in order of offset", cell{Name: "records/s", Runs: rates[1]}, cell{"of poll loop", paired(rates[1], rates[0]), atLeast(0.8)})

@@ -27,11 +27,7 @@ func rates(samples []drainSample) []float64 {
 }
 
 func drainCosts(samples []drainSample) []cpu {
-	out := make([]cpu, len(samples))
-	for i, s := range samples {
-		out[i] = s.cost
-	}
-	return out
+	return pick(samples, func(s drainSample) cpu { return s.cost })
 }
 
 // drain finds the best settings of each side with one run each, and then lets the sides take turns at theirs:
@@ -98,19 +94,9 @@ func (s drainSide) text() string {
 	return s.relaySide.text()
 }
 
-// takeTurns runs A B C A B C …, and returns the samples of each side.
+// takeTurns drains with each side, in turns.
 func (r *rig) takeTurns(ctx context.Context, b *broker, d *database, sides []drainSide) ([][]drainSample, error) {
-	all := make([][]drainSample, len(sides))
-	for range r.o.runs {
-		for i, s := range sides {
-			sample, err := r.drainOnce(ctx, b, d, s)
-			if err != nil {
-				return nil, err
-			}
-			all[i] = append(all[i], sample)
-		}
-	}
-	return all, nil
+	return inTurns(r.o.runs, sides, func(s drainSide) (drainSample, error) { return r.drainOnce(ctx, b, d, s) })
 }
 
 // drainOnce loads a backlog and lets one side empty it. The clock runs from the word until nothing waits,

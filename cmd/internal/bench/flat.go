@@ -59,15 +59,12 @@ func flat(ctx context.Context, r *rig, b *broker, t *table) error {
 			}
 		}
 	}
-	samples := make([][]flatSample, len(sides))
-	for range o.runs {
-		for i, s := range sides {
-			sample, err := r.flatOnce(ctx, b, s)
-			if err != nil {
-				return fmt.Errorf("%s: %w", s.name, err)
-			}
-			samples[i] = append(samples[i], sample)
-		}
+	samples, err := inTurns(o.runs, sides, func(s *flatSide) (flatSample, error) {
+		sample, err := r.flatOnce(ctx, b, s)
+		return sample, about(s.name, err)
+	})
+	if err != nil {
+		return err
 	}
 	rate := func(s flatSample) float64 { return s.rate }
 	for i, s := range sides {
@@ -77,14 +74,12 @@ func flat(ctx context.Context, r *rig, b *broker, t *table) error {
 			cells = append(cells, cell{"time, of small", paired(pick(base, rate), pick(samples[i], rate)), atMost(flatLimit)},
 				cell{"CPU of relay and PostgreSQL, of small", paired(pick(samples[i], flatSample.engine), pick(base, flatSample.engine)), atMost(flatLimit)})
 		}
-		spent := make([]cpu, len(samples[i]))
 		for n, sample := range samples[i] {
-			spent[n] = sample.cost
 			if sample.dry {
 				t.note("%s: run %d ran dry before its window ended, so its time is too long; raise -flat-window.", s.name, n+1)
 			}
 		}
-		t.add(b, s.name, s.relay.text(), append(cells, costs(spent, "relay")...)...)
+		t.add(b, s.name, s.relay.text(), append(cells, costs(pick(samples[i], func(s flatSample) cpu { return s.cost }), "relay")...)...)
 	}
 	t.note("The window is %d events, after %d, and half a window more is there. Small is %d pending events.", o.flatWindow, o.flatWarm, small)
 	return nil

@@ -55,21 +55,18 @@ func latency(ctx context.Context, r *rig, b *broker, t *table) error {
 	}
 	defer d.drop()
 	cases := latencyCases(r.o, strings.HasPrefix(b.name, "kfake"), hasDoorbell())
-	samples := make([][]latencySample, len(cases))
 	// One short run that does not count, for what the broker does only when somebody reads.
 	first := cases[0]
 	first.duration = min(first.duration, 5*time.Second)
 	if _, err := r.latencyOnce(ctx, b, d, first); err != nil {
 		return fmt.Errorf("warm up: %w", err)
 	}
-	for range r.o.runs {
-		for i, c := range cases {
-			s, err := r.latencyOnce(ctx, b, d, c)
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
-			samples[i] = append(samples[i], s)
-		}
+	samples, err := inTurns(r.o.runs, cases, func(c latencyCase) (latencySample, error) {
+		s, err := r.latencyOnce(ctx, b, d, c)
+		return s, about(c.name, err)
+	})
+	if err != nil {
+		return err
 	}
 	for i, c := range cases {
 		of := func(f func(latencySample) float64) []float64 { return pick(samples[i], f) }
@@ -80,11 +77,7 @@ func latency(ctx context.Context, r *rig, b *broker, t *table) error {
 			{Name: "longest ms", Runs: of(func(s latencySample) float64 { return s.highest })},
 			{Name: "writers late p99 ms", Runs: of(func(s latencySample) float64 { return s.late })},
 		}
-		spent := make([]cpu, len(samples[i]))
-		for n, s := range samples[i] {
-			spent[n] = s.cost
-		}
-		t.add(b, c.name, c.text(), append(cells, costs(spent, "relay")...)...)
+		t.add(b, c.name, c.text(), append(cells, costs(pick(samples[i], func(s latencySample) cpu { return s.cost }), "relay")...)...)
 	}
 	t.note("Single-row transactions on %d connections at exact times; from the answer to the commit until a consumer in the bench has the record. PostgreSQL's CPU includes the writers' transactions.", r.o.clients)
 	if !hasDoorbell() {

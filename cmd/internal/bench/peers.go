@@ -33,16 +33,15 @@ func peers(ctx context.Context, r *rig, b *broker, t *table) error {
 			sides = append(sides, peerSide{name, tuning})
 		}
 	}
-	samples := make([][]drainSample, len(sides))
-	for range r.o.runs {
-		for i, s := range sides {
-			sample, err := r.peerOnce(ctx, b, binary, s)
-			if err != nil {
-				return fmt.Errorf("%s, %s: %w", s.name, s.tuning, err)
-			}
+	samples, err := inTurns(r.o.runs, sides, func(s peerSide) (drainSample, error) {
+		sample, err := r.peerOnce(ctx, b, binary, s)
+		if err == nil {
 			r.say("peers, %s, %s: %.0f events/s", s.name, s.tuning, sample.rate)
-			samples[i] = append(samples[i], sample)
 		}
+		return sample, about(s.name+", "+s.tuning, err)
+	})
+	if err != nil {
+		return err
 	}
 	for i, s := range sides {
 		cells := []cell{{Name: "events/s", Runs: rates(samples[i])}}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -25,9 +26,33 @@ func paired(a, b []float64) []float64 {
 	return out
 }
 
-// pick collects one number of each sample.
-func pick[T any](samples []T, of func(T) float64) []float64 {
-	out := make([]float64, len(samples))
+// inTurns measures each side so many times, A B C A B C …, and returns the samples of each: what else the machine does
+// meanwhile falls on all of them.
+func inTurns[S, M any](runs int, sides []S, once func(S) (M, error)) ([][]M, error) {
+	all := make([][]M, len(sides))
+	for range runs {
+		for i, s := range sides {
+			sample, err := once(s)
+			if err != nil {
+				return nil, err
+			}
+			all[i] = append(all[i], sample)
+		}
+	}
+	return all, nil
+}
+
+// about names what an error is about.
+func about(what string, err error) error {
+	if err != nil {
+		err = fmt.Errorf("%s: %w", what, err)
+	}
+	return err
+}
+
+// pick collects one figure of each sample.
+func pick[T, V any](samples []T, of func(T) V) []V {
+	out := make([]V, len(samples))
 	for i, s := range samples {
 		out[i] = of(s)
 	}

@@ -42,15 +42,12 @@ func writers(ctx context.Context, r *rig, b *broker, t *table) error {
 	if err != nil {
 		return err
 	}
-	samples := make([][]writersSample, len(sides))
-	for range r.o.runs {
-		for i, s := range sides {
-			sample, err := r.writersOnce(ctx, b, s)
-			if err != nil {
-				return fmt.Errorf("%s: %w", s.name, err)
-			}
-			samples[i] = append(samples[i], sample)
-		}
+	samples, err := inTurns(r.o.runs, sides, func(s writersSide) (writersSample, error) {
+		sample, err := r.writersOnce(ctx, b, s)
+		return sample, about(s.name, err)
+	})
+	if err != nil {
+		return err
 	}
 	rate := func(s writersSample) float64 { return s.rate }
 	for i, s := range sides {
@@ -63,11 +60,7 @@ func writers(ctx context.Context, r *rig, b *broker, t *table) error {
 			settings = s.relay.text()
 			cells = append(cells, cell{Name: "waiting at the end", Runs: pick(samples[i], func(s writersSample) float64 { return s.left })})
 		}
-		spent := make([]cpu, len(samples[i]))
-		for n, sample := range samples[i] {
-			spent[n] = sample.cost
-		}
-		t.add(b, s.name, settings, append(cells, costs(spent, "relay")...)...)
+		t.add(b, s.name, settings, append(cells, costs(pick(samples[i], func(s writersSample) cpu { return s.cost }), "relay")...)...)
 	}
 	t.note("%d clients, each on a connection of its own, write one row a transaction for %v. PostgreSQL's CPU includes theirs.", writerClients, r.o.duration)
 	return nil

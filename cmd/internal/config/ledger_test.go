@@ -1,7 +1,6 @@
 package config
 
 import (
-	"strings"
 	"testing"
 	"time"
 )
@@ -82,15 +81,7 @@ func TestMistakesInBlocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Load(Sources{File: write(t, c.file)})
-			if err == nil {
-				t.Fatalf("accepted:\n%s", got)
-			}
-			for _, part := range c.want {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q is not in the error:\n%v", part, err)
-				}
-			}
+			refused(t, Sources{File: write(t, c.file)}, c.want, "")
 		})
 	}
 }

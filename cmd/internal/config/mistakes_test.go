@@ -66,19 +66,25 @@ func TestMistakes(t *testing.T) {
 			if c.file != "" {
 				s.File = write(t, c.file)
 			}
-			got, err := Load(s)
-			if err == nil {
-				t.Fatalf("accepted:\n%s", got)
-			}
-			for _, part := range c.want {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q is not in the error:\n%v", part, err)
-				}
-			}
-			if c.not != "" && strings.Contains(err.Error(), c.not) {
-				t.Errorf("the error shows %q:\n%v", c.not, err)
-			}
+			refused(t, s, c.want, c.not)
 		})
+	}
+}
+
+// refused fails the test unless settings are refused in words that have these parts, and not the other one.
+func refused(t *testing.T, s Sources, parts []string, not string) {
+	t.Helper()
+	got, err := Load(s)
+	if err == nil {
+		t.Fatalf("accepted:\n%s", got)
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is not in the error:\n%v", part, err)
+		}
+	}
+	if not != "" && strings.Contains(err.Error(), not) {
+		t.Errorf("the error shows %q:\n%v", not, err)
 	}
 }
 
