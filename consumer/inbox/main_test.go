@@ -13,6 +13,7 @@ import (
 
 	"github.com/postrider/postrider/consumer/inbox"
 	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/postgres/pgproxy"
 )
 
 func TestMain(m *testing.M) {
@@ -56,18 +57,12 @@ func (s *service) openSQL() {
 
 func (s *service) exec(query string, args ...any) {
 	s.t.Helper()
-	if _, err := s.pool.Exec(s.t.Context(), query, args...); err != nil {
-		s.t.Fatalf("%s: %v", query, err)
-	}
+	pgtest.Exec(s.t, s.pool, query, args...)
 }
 
 func (s *service) count(query string, args ...any) int {
 	s.t.Helper()
-	var n int
-	if err := s.pool.QueryRow(s.t.Context(), query, args...).Scan(&n); err != nil {
-		s.t.Fatalf("%s: %v", query, err)
-	}
-	return n
+	return pgtest.Value[int](s.t, s.pool, query, args...)
 }
 
 // effects is how often a message took effect.
@@ -148,5 +143,18 @@ func (s *service) faces(o inbox.Options) map[string]face {
 				return bySQL.ProcessEach(ctx, ids, func(ctx context.Context, tx *sql.Tx, fresh []int) error { return do(ctx, onSQL(ctx, tx), fresh) })
 			},
 		},
+	}
+}
+
+// behindProxy runs a test for both ways into a database that is behind a proxy.
+func behindProxy(t *testing.T, o inbox.Options, test func(t *testing.T, s *service, proxy *pgproxy.Proxy, f face)) {
+	t.Helper()
+	for _, way := range []string{"pgx", "database/sql"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			proxy := pgproxy.Start(t, s.url)
+			test(t, s, proxy, s.through(proxy).faces(o)[way])
+		})
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/postrider/postrider/migrations/pgtest"
 )
 
@@ -25,14 +23,7 @@ func TestPlanOfPurge(t *testing.T) {
 	}
 	check := func(when string) {
 		t.Helper()
-		rows, err := pool.Query(t.Context(), "explain "+inSchema(purgeSQL, ""), 3600.0, int64(100), int64(0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
+		lines := pgtest.Column[string](t, pool, "explain "+inSchema(purgeSQL, ""), 3600.0, int64(100), int64(0))
 		plan := strings.Join(lines, "\n")
 		if !strings.Contains(plan, "inbox_message_handled_at") || !strings.Contains(plan, "Tid Scan") || strings.Contains(plan, "Seq Scan on inbox_message") {
 			t.Errorf("%s:\n%s", when, plan)

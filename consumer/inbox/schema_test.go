@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/postrider/postrider/consumer/inbox"
 	"github.com/postrider/postrider/migrations/pgtest"
 )
@@ -29,14 +27,7 @@ func TestMigrate(t *testing.T) {
 	pool := db.Pool(t)
 	describe := func(schema string) []string {
 		t.Helper()
-		rows, err := pool.Query(t.Context(), objects, schema)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := pgtest.Column[string](t, pool, objects, schema)
 		return all
 	}
 	// Instances of a service start at the same time.

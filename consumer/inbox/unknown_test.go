@@ -43,24 +43,18 @@ func TestUnknownCommit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, way := range []string{"pgx", "database/sql"} {
-				t.Run(way, func(t *testing.T) {
-					t.Parallel()
-					s := newService(t)
-					proxy := pgproxy.Start(t, s.url)
-					f := s.through(proxy).faces(inbox.Options{Group: "g"})[way]
-					c.cut(proxy, 1, pgproxy.Containing("insert into effect"))
-					calls := 0
-					handle := func(_ context.Context, exec execFunc) error { calls++; return exec(putEffect, "g", "m") }
-					first, err := f.process(t.Context(), "m", handle)
-					if err != nil || first != c.first || calls != c.calls || proxy.Cuts() != 1 || s.effects("m") != 1 {
-						t.Errorf("%v, %v after %d calls, %d cuts; %d effects", first, err, calls, proxy.Cuts(), s.effects("m"))
-					}
-					if first, err := f.process(t.Context(), "m", handle); err != nil || first || s.effects("m") != 1 {
-						t.Errorf("the copy: %v, %v, %d effects", first, err, s.effects("m"))
-					}
-				})
-			}
+			behindProxy(t, inbox.Options{Group: "g"}, func(t *testing.T, s *service, proxy *pgproxy.Proxy, f face) {
+				c.cut(proxy, 1, pgproxy.Containing("insert into effect"))
+				calls := 0
+				handle := func(_ context.Context, exec execFunc) error { calls++; return exec(putEffect, "g", "m") }
+				first, err := f.process(t.Context(), "m", handle)
+				if err != nil || first != c.first || calls != c.calls || proxy.Cuts() != 1 || s.effects("m") != 1 {
+					t.Errorf("%v, %v after %d calls, %d cuts; %d effects", first, err, calls, proxy.Cuts(), s.effects("m"))
+				}
+				if first, err := f.process(t.Context(), "m", handle); err != nil || first || s.effects("m") != 1 {
+					t.Errorf("the copy: %v, %v, %d effects", first, err, s.effects("m"))
+				}
+			})
 		})
 	}
 }
@@ -117,48 +111,37 @@ func TestOutcomeStaysUnknown(t *testing.T) {
 // A connection that ended while it was idle costs another try, and nobody hears of it.
 func TestLostConnectionBeforeTheBeginning(t *testing.T) {
 	t.Parallel()
-	for _, way := range []string{"pgx", "database/sql"} {
-		t.Run(way, func(t *testing.T) {
-			t.Parallel()
-			s := newService(t)
-			proxy := pgproxy.Start(t, s.url)
-			f := s.through(proxy).faces(inbox.Options{Group: "g"})[way]
-			handle := func(_ context.Context, exec execFunc) error { return exec(putEffect, "g", "m") }
-			if _, err := f.process(t.Context(), "warm", handle); err != nil {
-				t.Fatal(err)
-			}
-			proxy.CutAtQuery(2, pgproxy.Containing("inbox_message"))
-			if first, err := f.process(t.Context(), "m", handle); err != nil || !first || proxy.Cuts() != 2 {
-				t.Errorf("%v, %v, %d cuts", first, err, proxy.Cuts())
-			}
-			if got := s.count(`select count(*) from inbox_message`); got != 2 || s.effects("m") != 2 {
-				t.Errorf("%d noted, %d effects", got, s.effects("m"))
-			}
-		})
-	}
+	behindProxy(t, inbox.Options{Group: "g"}, func(t *testing.T, s *service, proxy *pgproxy.Proxy, f face) {
+		handle := func(_ context.Context, exec execFunc) error { return exec(putEffect, "g", "m") }
+		if _, err := f.process(t.Context(), "warm", handle); err != nil {
+			t.Fatal(err)
+		}
+		proxy.CutAtQuery(2, pgproxy.Containing("inbox_message"))
+		if first, err := f.process(t.Context(), "m", handle); err != nil || !first || proxy.Cuts() != 2 {
+			t.Errorf("%v, %v, %d cuts", first, err, proxy.Cuts())
+		}
+		if got := s.count(`select count(*) from inbox_message`); got != 2 || s.effects("m") != 2 {
+			t.Errorf("%d noted, %d effects", got, s.effects("m"))
+		}
+	})
 }
 
 // A commit that gets no answer is given up after CommitTimeout; its outcome is not known.
 func TestCommitTimeout(t *testing.T) {
 	t.Parallel()
-	for _, way := range []string{"pgx", "database/sql"} {
-		t.Run(way, func(t *testing.T) {
-			t.Parallel()
-			s := newService(t)
-			proxy := pgproxy.Start(t, s.url)
-			retry := outbox.RetryPolicy{MaxAttempts: 1, Base: time.Millisecond, Max: time.Millisecond}
-			f := s.through(proxy).faces(inbox.Options{Group: "g", Retry: retry, CommitTimeout: 50 * time.Millisecond})[way]
-			_, err := f.process(t.Context(), "m", func(_ context.Context, exec execFunc) error {
-				defer proxy.Freeze()
-				return exec(putEffect, "g", "m")
-			})
-			if !errors.Is(err, inbox.ErrUnknownOutcome) {
-				t.Errorf("%v", err)
-			}
-			proxy.Thaw()
-			if _, err := f.process(t.Context(), "m", func(_ context.Context, exec execFunc) error { return exec(putEffect, "g", "m") }); err != nil || s.effects("m") != 1 {
-				t.Errorf("when it came again: %v, %d effects", err, s.effects("m"))
-			}
+	o := inbox.Options{Group: "g", CommitTimeout: 50 * time.Millisecond,
+		Retry: outbox.RetryPolicy{MaxAttempts: 1, Base: time.Millisecond, Max: time.Millisecond}}
+	behindProxy(t, o, func(t *testing.T, s *service, proxy *pgproxy.Proxy, f face) {
+		_, err := f.process(t.Context(), "m", func(_ context.Context, exec execFunc) error {
+			defer proxy.Freeze()
+			return exec(putEffect, "g", "m")
 		})
-	}
+		if !errors.Is(err, inbox.ErrUnknownOutcome) {
+			t.Errorf("%v", err)
+		}
+		proxy.Thaw()
+		if _, err := f.process(t.Context(), "m", func(_ context.Context, exec execFunc) error { return exec(putEffect, "g", "m") }); err != nil || s.effects("m") != 1 {
+			t.Errorf("when it came again: %v, %d effects", err, s.effects("m"))
+		}
+	})
 }

@@ -10,15 +10,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/migrations/pgtest"
 )
 
 // count returns how many rows a query counts.
-func (r *redriving) count(sql string, args ...any) (n int) {
+func (r *redriving) count(sql string, args ...any) int {
 	r.t.Helper()
-	if err := r.subject.pool.QueryRow(r.t.Context(), sql, args...).Scan(&n); err != nil {
-		r.t.Fatalf("%s: %v", sql, err)
-	}
-	return n
+	return pgtest.Value[int](r.t, r.subject.pool, sql, args...)
 }
 
 // TestRedrivesGoWithTheirInvestigation: those that ended at once, one that is on its way when it ends. Its operation

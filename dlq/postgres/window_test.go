@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/migrations/pgtest"
 )
 
 // erasOf are the eras of a time, one of each level.
@@ -109,16 +110,9 @@ func TestTheMessageOfAnOldOutageIsFoundByItsTime(t *testing.T) {
 		}
 		f := c.search.Filter
 		way := map[bool]string{false: "desc", true: "asc"}[c.search.Ascending]
-		rows, err := r.subject.pool.Query(t.Context(), `select e.dlq_entry_uuid from postrider.dlq_entry e where e.error_message ilike $1 and ($2 = '' or e.resolution_status::text = $2)
+		want := pgtest.Column[uuid.UUID](t, r.subject.pool, `select e.dlq_entry_uuid from postrider.dlq_entry e where e.error_message ilike $1 and ($2 = '' or e.resolution_status::text = $2)
 			and ($3::timestamptz is null or e.created_at >= $3) and ($4::timestamptz is null or e.created_at <= $4) order by e.created_at `+way+`, e.dlq_entry_uuid `+way+` limit 26 offset $5`,
 			pattern(f.Message), string(f.Status), nullTime(f.From), nullTime(f.To), f.Offset)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-		if err != nil {
-			t.Fatal(err)
-		}
 		if got := column(page, func(f found) uuid.UUID { return f.ID }); done && !slices.Equal(got, want) {
 			t.Errorf("%s: found %v, want %v", name, got, want)
 		}
@@ -195,13 +189,5 @@ func TestWindowsUseTheIndexOfMessages(t *testing.T) {
 // explained returns the plan of a query.
 func explained(t *testing.T, tx pgx.Tx, query string, args ...any) string {
 	t.Helper()
-	rows, err := tx.Query(t.Context(), "explain "+query, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(pgtest.Column[string](t, tx, "explain "+query, args...), "\n")
 }

@@ -1,13 +1,13 @@
 package stage
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
+
+	"github.com/postrider/postrider/relay/logtest"
 )
 
 // stopTimeout is longer than a program of ours may take to end.
@@ -20,7 +20,7 @@ type Process struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 	err   error
-	log   output
+	log   logtest.Buffer
 }
 
 // Start starts a program with more variables in its environment. It is killed when the test ends, unless it has ended
@@ -69,21 +69,3 @@ func (p *Process) Stop() {
 
 // Log is what the program has said so far.
 func (p *Process) Log() string { return p.log.String() }
-
-// output is what a program writes, while it does.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}

@@ -3,7 +3,6 @@
 package pgserver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -12,35 +11,18 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/postrider/postrider/relay/logtest"
 )
-
-// logBuffer is a Log that may be read while it is written.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 func TestTemporaryServer(t *testing.T) {
 	t.Parallel()
-	parent, log := openDir(t), &logBuffer{}
+	parent, log := openDir(t), &logtest.Buffer{}
 	s := start(t, Options{TempDir: parent, Database: "a b'\"c", Log: log, Settings: map[string]string{"work_mem": "1234kB"}})
 	conn := connect(t, s.URL())
 	var database, addresses, sockets, memory, zone, version string
@@ -98,7 +80,7 @@ func TestCrash(t *testing.T) {
 	if err := s.Crash(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	log := &logBuffer{}
+	log := &logtest.Buffer{}
 	conn = connect(t, start(t, Options{Dir: dir, Log: log}).URL())
 	var n int
 	var lost *string

@@ -1,39 +1,22 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/relay/logtest"
 )
 
 // doorbell is one at work, with what it says.
 type doorbell struct {
 	*Doorbell
 	f   *fixture
-	log *syncLog
-}
-
-type syncLog struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *syncLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *syncLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
+	log *logtest.Buffer
 }
 
 // hang hangs a doorbell up at a database address; it listens until the test ends.
@@ -43,7 +26,7 @@ func (f *fixture) hang(url string, o DoorbellOptions) *doorbell {
 	if err != nil {
 		f.Fatal(err)
 	}
-	d := &doorbell{f: f, log: &syncLog{}}
+	d := &doorbell{f: f, log: &logtest.Buffer{}}
 	o.Logger = slog.New(slog.NewTextHandler(d.log, nil))
 	d.Doorbell = NewDoorbell(pool, o)
 	ctx, stop := context.WithCancel(context.Background())
@@ -231,7 +214,7 @@ func TestStoppedRelayIsNotRung(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	d := &doorbell{Doorbell: NewDoorbell(pool, DoorbellOptions{}), f: f, log: &syncLog{}}
+	d := &doorbell{Doorbell: NewDoorbell(pool, DoorbellOptions{}), f: f, log: &logtest.Buffer{}}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { d.Listen(ctx); close(ended) }()

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,18 +63,13 @@ func (f *fixture) open(o Options, so StoreOptions) (*Store, *pgxpool.Pool) {
 
 func (f *fixture) exec(sql string, args ...any) {
 	f.Helper()
-	if _, err := f.pool.Exec(f.Context(), sql, args...); err != nil {
-		f.Fatalf("%s: %v", sql, err)
-	}
+	pgtest.Exec(f, f.pool, sql, args...)
 }
 
 // value reads one value; the rest of its row is ignored.
-func value[T any](f *fixture, sql string, args ...any) (v T) {
+func value[T any](f *fixture, sql string, args ...any) T {
 	f.Helper()
-	if err := f.pool.QueryRow(f.Context(), sql, args...).Scan(&v); err != nil {
-		f.Fatalf("%s: %v", sql, err)
-	}
-	return v
+	return pgtest.Value[T](f, f.pool, sql, args...)
 }
 
 // insert writes events of topic t with these keys, "-" being none, and returns their ids.
@@ -223,6 +217,19 @@ func heldBy(b *relay.Batch, e *outbox.Event) *relay.Hold {
 	return b.Holds.WaitsFor(e, func([]byte, int32) int32 { return 0 })
 }
 
+// returning lets a store return events meanwhile, and hands over what came back when that has ended.
+func (f *fixture) returning(s *Store, patience time.Duration) <-chan relay.Returned {
+	returned := make(chan relay.Returned, 1)
+	go func() {
+		got, err := s.Return(f.Context(), 1000, patience)
+		if err != nil {
+			f.Error(err)
+		}
+		returned <- got
+	}()
+	return returned
+}
+
 // free are the ids of a claim's events that no hold keeps back.
 func free(c relay.Claim) []int64 {
 	b := c.Batch()
@@ -239,15 +246,5 @@ func free(c relay.Claim) []int64 {
 // waitFor looks until a query is true.
 func (f *fixture) waitFor(sql string, args ...any) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 30*time.Second)
-	defer cancel()
-	for {
-		var ok bool
-		if err := f.pool.QueryRow(ctx, sql, args...).Scan(&ok); err != nil {
-			f.Fatalf("%s never came true: %v", sql, err)
-		}
-		if ok {
-			return
-		}
-	}
+	pgtest.WaitFor(f, f.pool, sql, args...)
 }

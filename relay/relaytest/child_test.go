@@ -17,6 +17,7 @@ import (
 
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/kafka"
+	"github.com/postrider/postrider/relay/logtest"
 	"github.com/postrider/postrider/relay/outbox"
 	"github.com/postrider/postrider/relay/postgres"
 )
@@ -133,7 +134,7 @@ type childProcess struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
 	err  error         // how, once done is closed
-	log  *lockedBuffer
+	log  *logtest.Buffer
 }
 
 // startChild starts a relay in a process of its own.
@@ -151,7 +152,7 @@ func (r *rig) startChild(dlq string, c childConfig) *childProcess {
 	if err != nil {
 		r.Fatal(err)
 	}
-	p := &childProcess{t: r.TB, cmd: exec.Command(binary), done: make(chan struct{}), log: &lockedBuffer{}}
+	p := &childProcess{t: r.TB, cmd: exec.Command(binary), done: make(chan struct{}), log: &logtest.Buffer{}}
 	p.cmd.Env = append(os.Environ(), childEnv+"="+string(text))
 	if c.Bare {
 		p.cmd.Dir = r.TempDir() + "/gone"
@@ -172,7 +173,7 @@ func (r *rig) startChild(dlq string, c childConfig) *childProcess {
 		_ = p.cmd.Process.Kill()
 		<-p.done
 		if r.Failed() {
-			r.Logf("what the child said last:\n%s", p.log.tail(6_000))
+			r.Logf("what the child said last:\n%s", p.log.Tail(6_000))
 		}
 	})
 	return p
@@ -192,7 +193,7 @@ func (p *childProcess) end() error {
 	case <-p.done:
 		return p.err
 	case <-time.After(time.Minute):
-		p.t.Fatalf("the child does not end:\n%s", p.log.tail(6_000))
+		p.t.Fatalf("the child does not end:\n%s", p.log.Tail(6_000))
 		return nil
 	}
 }
@@ -200,13 +201,13 @@ func (p *childProcess) end() error {
 // said waits until the child has logged a text.
 func (p *childProcess) said(text string) {
 	p.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(string(p.log.tail(1<<20)), text); {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(p.log.String(), text); {
 		if time.Now().After(deadline) {
-			p.t.Fatalf("the child never said %q:\n%s", text, p.log.tail(6_000))
+			p.t.Fatalf("the child never said %q:\n%s", text, p.log.Tail(6_000))
 		}
 		select {
 		case <-p.done:
-			p.t.Fatalf("the child ended, %v, and never said %q:\n%s", p.err, text, p.log.tail(6_000))
+			p.t.Fatalf("the child ended, %v, and never said %q:\n%s", p.err, text, p.log.Tail(6_000))
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -229,7 +230,7 @@ func (p *childProcess) works(r *rig, condition string) bool {
 			return true
 		}
 		if time.Now().After(deadline) {
-			r.Fatalf("%s did not come true:\n%s\n%s", condition, r.states(), p.log.tail(6_000))
+			r.Fatalf("%s did not come true:\n%s\n%s", condition, r.states(), p.log.Tail(6_000))
 		}
 	}
 }
@@ -239,6 +240,6 @@ func (p *childProcess) finish() {
 	p.t.Helper()
 	p.signal(syscall.SIGTERM)
 	if err := p.end(); err != nil {
-		p.t.Errorf("the child ended with %v:\n%s", err, p.log.tail(6_000))
+		p.t.Errorf("the child ended with %v:\n%s", err, p.log.Tail(6_000))
 	}
 }

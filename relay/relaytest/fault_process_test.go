@@ -56,8 +56,8 @@ func TestFault04PanicInAWorker(t *testing.T) {
 			break
 		}
 		var exit *exec.ExitError
-		if err := child.end(); !errors.As(err, &exit) || !strings.Contains(string(child.log.tail(1<<20)), "panic: over ") {
-			t.Fatalf("the child ended with %v:\n%s", err, child.log.tail(4000))
+		if err := child.end(); !errors.As(err, &exit) || !strings.Contains(child.log.String(), "panic: over ") {
+			t.Fatalf("the child ended with %v:\n%s", err, child.log.Tail(4000))
 		}
 		if deaths++; deaths > 12 {
 			t.Fatalf("%d relays died over one event", deaths)
@@ -126,7 +126,7 @@ func TestFault06NoFiles(t *testing.T) {
 	l.poison(topic, "k0", maxMessageBytes)
 	child := r.startChild(dlq, childConfig{Bare: true})
 	if !child.works(r, drained) {
-		t.Fatalf("the child ended with %v:\n%s", child.err, child.log.tail(4000))
+		t.Fatalf("the child ended with %v:\n%s", child.err, child.log.Tail(4000))
 	}
 	child.finish()
 	l.wantOnce(dlq)
@@ -144,7 +144,7 @@ func TestFault06NoDescriptors(t *testing.T) {
 	child.said("too many open files")
 	child.signal(syscall.SIGUSR1)
 	if !child.works(r, drained) {
-		t.Fatalf("the child ended with %v:\n%s", child.err, child.log.tail(4000))
+		t.Fatalf("the child ended with %v:\n%s", child.err, child.log.Tail(4000))
 	}
 	child.finish()
 	l.wantOnce(dlq)

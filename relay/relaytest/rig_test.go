@@ -1,10 +1,8 @@
 package relaytest
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/kafka"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/relay/logtest"
 	"github.com/postrider/postrider/relay/outbox"
 	"github.com/postrider/postrider/relay/postgres"
 	"github.com/postrider/postrider/relay/postgres/pgproxy"
@@ -32,7 +31,7 @@ type rig struct {
 	pool   *pgxpool.Pool // past the proxy
 	proxy  *pgproxy.Proxy
 	broker *kafkatest.Broker
-	log    *lockedBuffer
+	log    *logtest.Buffer
 }
 
 func newRig(t testing.TB) *rig {
@@ -54,10 +53,10 @@ func newRigAt(t testing.TB, url string, broker *kafkatest.Broker, before func(ur
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	r := &rig{TB: t, pool: pool, proxy: pgproxy.Start(t, before(url)), log: &lockedBuffer{}, broker: broker}
+	r := &rig{TB: t, pool: pool, proxy: pgproxy.Start(t, before(url)), log: &logtest.Buffer{}, broker: broker}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("what the relays said last:\n%s", r.log.tail(12_000))
+			t.Logf("what the relays said last:\n%s", r.log.Tail(12_000))
 		}
 	})
 	return r
@@ -210,9 +209,7 @@ func (e *running) halt() {
 
 func (r *rig) exec(sql string, args ...any) {
 	r.Helper()
-	if _, err := r.pool.Exec(r.Context(), sql, args...); err != nil {
-		r.Fatalf("%s: %v", sql, err)
-	}
+	pgtest.Exec(r, r.pool, sql, args...)
 }
 
 // until waits for a condition to come true.
@@ -279,23 +276,4 @@ func (r *rig) states() (s string) {
 		        from (select topic, state, count(*) n from postrider.outbox_event group by 1, 2 order by 1, 2) c)
 		    || coalesce((select E'\n' || string_agg(h::text, E'\n') from postrider.outbox_hold h), '')`).Scan(&s)
 	return s
-}
-
-// lockedBuffer is where several relays log to.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) tail(n int) []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := b.buf.Bytes()
-	return bytes.Clone(all[max(0, len(all)-n):])
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/postrider/postrider/migrations"
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/relay/logtest"
 	"github.com/postrider/postrider/relay/outbox"
 )
 
@@ -61,7 +62,7 @@ func TestAppWithTheRelayRole(t *testing.T) {
 	address, password := withLogin(t, db, conn, "postrider_relay")
 	c := settings(t, address, broker.Addrs...)
 	c.Outbox.RetentionDays, c.Outbox.Log = 0, true
-	var log syncBuffer
+	var log logtest.Buffer
 	waitReady(t, run(t, Options{Config: c, Logger: slog.New(slog.NewJSONHandler(&log, nil))}))
 	enqueue(t, conn, outbox.Message{Topic: "orders", Payload: []byte("hello")}, tooLarge,
 		outbox.Message{Topic: "missing", Key: []byte("k"), Payload: []byte("held")},

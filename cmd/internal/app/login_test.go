@@ -21,6 +21,7 @@ import (
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
+	"github.com/postrider/postrider/relay/logtest"
 	"github.com/postrider/postrider/relay/outbox"
 )
 
@@ -79,7 +80,7 @@ func TestAppOnABrokerWithTLSAndALogin(t *testing.T) {
 	c.Kafka.TLSCertFile, c.Kafka.TLSKeyFile = putFile(t, filepath.Join(dir, "cert.pem"), cert), putFile(t, filepath.Join(dir, "key.pem"), key)
 	c.Kafka.SASLMechanism, c.Kafka.SASLUsername = "scram-sha-512", "relay"
 	c.Kafka.SASLPasswordFile = putFile(t, filepath.Join(dir, "password"), []byte(first+"\n"))
-	var log syncBuffer
+	var log logtest.Buffer
 	logger, err := obs.NewLogger(&log, "debug", "json")
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/relay/logtest"
 	"github.com/postrider/postrider/relay/outbox"
 	"github.com/postrider/postrider/relay/postgres/pooler/pgbouncer"
 )
@@ -28,7 +29,7 @@ func TestBehindAPooler(t *testing.T) {
 			topic, dlq := broker.Topic(t, 2, nil), broker.Topic(t, 1, nil)
 			c := settings(t, pgbouncer.Start(t, db.URL, 12), broker.Addrs...)
 			c.Database.Pooler, c.DLQ.Topic, c.DLQ.Group, c.Kafka.MaxMessageBytes = mode, dlq, dlq+".group", 4096
-			log := &syncBuffer{}
+			log := &logtest.Buffer{}
 			a := run(t, Options{Config: c, Migrate: true, Logger: slog.New(slog.NewTextHandler(log, nil))})
 			waitReady(t, a)
 			conn := db.Conn(t)

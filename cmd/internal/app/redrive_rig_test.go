@@ -29,7 +29,7 @@ import (
 type redriveRig struct {
 	*dlqpostgres.Redriver
 	t      *testing.T
-	url    string
+	db     *pgtest.DB
 	pool   *pgxpool.Pool
 	store  *dlqpostgres.Store
 	broker *kafkatest.Broker
@@ -50,7 +50,7 @@ func newRedriveRig(t *testing.T, b *kafkatest.Broker, topicConfigs map[string]st
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &redriveRig{d.Redriver, t, db.URL, pool, store, b, b.Topic(t, 3, topicConfigs),
+	r := &redriveRig{d.Redriver, t, db, pool, store, b, b.Topic(t, 3, topicConfigs),
 		access.WithActor(t.Context(), access.Actor{Name: "ada"}), config.Config{}}
 	c := settings(t, db.URL, b.Addrs...)
 	c.DLQ.Topic = b.Topic(t, 2, nil)
@@ -152,20 +152,7 @@ func (r *redriveRig) startOperation(options dlq.OperationOptions) uuid.UUID {
 // patiently is eventually for what takes many steps on a machine that is busy.
 func patiently(t *testing.T, what string, done func() (bool, string)) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(2 * time.Minute)
-	for {
-		ok, state := done()
-		if ok {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("%s: not within 2m; %s", what, state)
-		}
-	}
+	within(t, 2*time.Minute, what, done)
 }
 
 // ended waits for the end of an operation.
@@ -279,7 +266,7 @@ func operatorMain(url string) int {
 func (r *redriveRig) startOperator() (kill func()) {
 	r.t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), operatorEnv+"="+r.url)
+	cmd.Env = append(os.Environ(), operatorEnv+"="+r.db.URL)
 	cmd.Stderr = os.Stderr
 	r.must(cmd.Start())
 	killed := false

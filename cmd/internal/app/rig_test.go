@@ -1,13 +1,11 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -55,12 +53,18 @@ func run(t *testing.T, o Options) *App {
 	return a
 }
 
-// eventually waits until done, and fails with what it last said when that takes too long.
+// eventually waits until done, half a minute at most.
 func eventually(t *testing.T, what string, done func() (bool, string)) {
+	t.Helper()
+	within(t, 30*time.Second, what, done)
+}
+
+// within waits until done, and fails with what it last said when that takes too long.
+func within(t *testing.T, limit time.Duration, what string, done func() (bool, string)) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(limit)
 	for {
 		ok, state := done()
 		if ok {
@@ -69,7 +73,7 @@ func eventually(t *testing.T, what string, done func() (bool, string)) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("%s: not within 30s; %s", what, state)
+			t.Fatalf("%s: not within %v; %s", what, limit, state)
 		}
 	}
 }
@@ -135,22 +139,4 @@ func freePort(t *testing.T) int {
 	}
 	defer listener.Close()
 	return listener.Addr().(*net.TCPAddr).Port
-}
-
-// syncBuffer is a buffer for a log that goes on.
-type syncBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

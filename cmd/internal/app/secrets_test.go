@@ -17,6 +17,7 @@ import (
 	"github.com/postrider/postrider/migrations"
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/relay/logtest"
 	"github.com/postrider/postrider/relay/outbox"
 )
 
@@ -48,7 +49,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log syncBuffer
+	var log logtest.Buffer
 	logger, err := obs.NewLogger(&log, "debug", "json")
 	if err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ func TestServeWithTheOperator(t *testing.T) {
 		r.must(migrations.ApplyRoles(t.Context(), conn.Conn()))
 		conn.Release()
 		c := r.config
-		c.Database.URL = config.DatabaseURL(withOption(r.url, "role", "postrider_relay"))
+		c.Database.URL = config.DatabaseURL(r.db.As("postrider_relay"))
 		a := run(t, Options{Config: c, Roles: []Role{Collector, Operator, HTTP}})
 		waitReady(t, a)
 		p := newPerson(t, a, "ann", access.Read, access.Redrive)
@@ -140,15 +140,6 @@ func TestServeWithTheOperator(t *testing.T) {
 			t.Errorf("the audit log: %+v, %v", done, err)
 		}
 	})
-}
-
-// withOption is a database's address with one more parameter.
-func withOption(url, name, value string) string {
-	separator := "?"
-	if strings.Contains(url, "?") {
-		separator = "&"
-	}
-	return url + separator + name + "=" + value
 }
 
 // TestTwoPeopleRedriveTheSameGroup at once, at two servers that both treat operations: by operations on the group, and by

@@ -190,11 +190,7 @@ func TestOutboxByHandWithoutRights(t *testing.T) {
 		}
 		_ = cleanup.Close(ctx)
 	})
-	separator := "?"
-	if strings.Contains(db.URL, "?") {
-		separator = "&"
-	}
-	asLooker := db.URL + separator + "options=-c%20role%3D" + role
+	asLooker := db.As(role)
 	for _, args := range []string{"release 1", "skip 2 --reason x", "redrive 1"} {
 		r := postrider(t, []string{"DATABASE_URL=" + asLooker}, append([]string{"outbox"}, strings.Fields(args)...)...)
 		if r.code != ExitFailure {

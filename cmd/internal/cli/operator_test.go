@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -21,14 +20,7 @@ func asRole(t *testing.T, db *pgtest.DB, role string) string {
 	if err := migrations.ApplyRoles(t.Context(), db.Conn(t)); err != nil {
 		t.Fatal(err)
 	}
-	address, err := url.Parse(db.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := address.Query()
-	q.Set("role", role)
-	address.RawQuery = q.Encode()
-	return address.String()
+	return db.As(role)
 }
 
 // TestOperatorsCommands: every command of operators runs with the rights of postrider_operator; what the
@@ -130,11 +122,7 @@ func TestServersThatTakeNoWrites(t *testing.T) {
 		}
 		contains(t, r.stderr, "cannot be used", "the server takes no writes", "let database.url name the primary")
 	}
-	separator := "?"
-	if strings.Contains(db.URL, "?") {
-		separator = "&"
-	}
-	r := postrider(t, []string{"DATABASE_URL=" + db.URL + separator + "target_session_attrs=read-only"}, "outbox", "holds")
+	r := postrider(t, []string{"DATABASE_URL=" + db.With("target_session_attrs", "read-only")}, "outbox", "holds")
 	if r.code != ExitOK {
 		t.Errorf("reading from a standby that was asked for: exit code %d, %s", r.code, r.stderr)
 	}

@@ -16,11 +16,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 func count(t *testing.T, pool *pgxpool.Pool, query string) int {
 	t.Helper()
-	var n int
-	if err := pool.QueryRow(t.Context(), query).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	return n
+	return pgtest.Value[int](t, pool, query)
 }
 
 // Every order is written with its event or not at all, a payment follows its order, and a few

@@ -64,17 +64,12 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) exec(sql string, args ...any) {
 	r.Helper()
-	if _, err := r.pool.Exec(r.Context(), sql, args...); err != nil {
-		r.Fatalf("%s: %v", sql, err)
-	}
+	pgtest.Exec(r, r.pool, sql, args...)
 }
 
-func value[T any](r *rig, sql string, args ...any) (v T) {
+func value[T any](r *rig, sql string, args ...any) T {
 	r.Helper()
-	if err := r.pool.QueryRow(r.Context(), sql, args...).Scan(&v); err != nil {
-		r.Fatalf("%s: %v", sql, err)
-	}
-	return v
+	return pgtest.Value[T](r, r.pool, sql, args...)
 }
 
 // digest is all that the database has.

@@ -36,9 +36,7 @@ func newSubject(t *testing.T, db *pgtest.DB, broker *kafkatest.Broker) *subject 
 
 func (s *subject) exec(t *testing.T, sql string, args ...any) {
 	t.Helper()
-	if _, err := s.conn.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	pgtest.Exec(t, s.conn, sql, args...)
 }
 
 // examine makes all checks; change may say more.

@@ -41,11 +41,7 @@ func newRig(t testing.TB, flags map[string]string) *rig {
 		t.Fatal(err)
 	}
 	r.exec(`select setval('postrider.outbox_event_id_seq', 1000000)`) // what tests number themselves comes before
-	separator := "?"
-	if strings.Contains(db.URL, "?") {
-		separator = "&"
-	}
-	served, err := pgxpool.New(t.Context(), db.URL+separator+"options=-c%20role%3Dpostrider_relay")
+	served, err := pgxpool.New(t.Context(), db.As("postrider_relay"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,17 +78,12 @@ func newRig(t testing.TB, flags map[string]string) *rig {
 
 func (r *rig) exec(sql string, args ...any) {
 	r.t.Helper()
-	if _, err := r.pool.Exec(r.t.Context(), sql, args...); err != nil {
-		r.t.Fatalf("%s: %v", sql, err)
-	}
+	pgtest.Exec(r.t, r.pool, sql, args...)
 }
 
-func value[T any](r *rig, sql string, args ...any) (v T) {
+func value[T any](r *rig, sql string, args ...any) T {
 	r.t.Helper()
-	if err := r.pool.QueryRow(r.t.Context(), sql, args...).Scan(&v); err != nil {
-		r.t.Fatalf("%s: %v", sql, err)
-	}
-	return v
+	return pgtest.Value[T](r.t, r.pool, sql, args...)
 }
 
 // reply is what a request was told.

@@ -40,11 +40,7 @@ func newRig(t *testing.T, records ...dlq.Record) *rig {
 	if err := migrations.ApplyRoles(t.Context(), db.Conn(t)); err != nil {
 		t.Fatal(err)
 	}
-	separator := "?"
-	if strings.Contains(db.URL, "?") {
-		separator = "&"
-	}
-	r := &rig{t: t, url: db.URL + separator + "options=-c%20role%3Dpostrider_relay", pool: db.Pool(t), broker: kafkatest.Kfake(t), keys: map[access.Scope]string{}, ids: map[access.Scope]string{}}
+	r := &rig{t: t, url: db.As("postrider_relay"), pool: db.Pool(t), broker: kafkatest.Kfake(t), keys: map[access.Scope]string{}, ids: map[access.Scope]string{}}
 	r.topic = r.broker.Topic(t, 1, nil)
 	r.broker.CreateTopic(t, "postrider.dlq", 1, nil)
 	r.access = access.NewStore(r.pool)
@@ -70,17 +66,12 @@ func newRig(t *testing.T, records ...dlq.Record) *rig {
 
 func (r *rig) exec(sql string, args ...any) {
 	r.t.Helper()
-	if _, err := r.pool.Exec(r.t.Context(), sql, args...); err != nil {
-		r.t.Fatalf("%s: %v", sql, err)
-	}
+	pgtest.Exec(r.t, r.pool, sql, args...)
 }
 
-func value[T any](r *rig, sql string, args ...any) (v T) {
+func value[T any](r *rig, sql string, args ...any) T {
 	r.t.Helper()
-	if err := r.pool.QueryRow(r.t.Context(), sql, args...).Scan(&v); err != nil {
-		r.t.Fatalf("%s: %v", sql, err)
-	}
-	return v
+	return pgtest.Value[T](r.t, r.pool, sql, args...)
 }
 
 // config are the settings of a server of the rig.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/devstack"
 	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/logtest"
 )
 
 // patience bounds what is waited for; it passes long before.
@@ -47,7 +48,7 @@ func eventually(t *testing.T, what string, done func() (bool, string)) {
 func start(t *testing.T, stdout io.Writer, env []string, name string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(name, args...)
-	log := &output{}
+	log := &logtest.Buffer{}
 	cmd.Stdout, cmd.Stderr, cmd.Env = stdout, log, append(os.Environ(), env...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

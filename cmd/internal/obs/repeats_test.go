@@ -13,19 +13,12 @@ import (
 	"testing/slogtest"
 	"testing/synctest"
 	"time"
+
+	"github.com/postrider/postrider/relay/logtest"
 )
 
-// logLines is a log that can be read while it is written.
-type logLines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
+// logLines is a log in JSON.
+type logLines struct{ logtest.Buffer }
 
 type logLine struct {
 	Level, Msg, Topic, Err string
@@ -35,17 +28,14 @@ type logLine struct {
 // take returns the lines since the last take.
 func (l *logLines) take(t *testing.T) []logLine {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	var lines []logLine
-	for text := range strings.Lines(l.buf.String()) {
+	for text := range strings.Lines(l.Take()) {
 		var line logLine
 		if err := json.Unmarshal([]byte(text), &line); err != nil {
 			t.Fatalf("%v in %s", err, text)
 		}
 		lines = append(lines, line)
 	}
-	l.buf.Reset()
 	return lines
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/postrider/postrider/consumer"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/relay/logtest"
 )
 
 // handled is a message that a member handled.
@@ -50,7 +51,7 @@ type groupMember struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	ended chan error
-	log   *output
+	log   *logtest.Buffer
 }
 
 // TestConsumerChurn lets members of a group join, leave and be killed every two seconds on a real broker, while a writer
@@ -143,7 +144,7 @@ func (c *churn) write(ctx context.Context) []int {
 }
 
 func (c *churn) join(concurrency int) {
-	m := &groupMember{id: c.next, ended: make(chan error, 1), log: &output{}}
+	m := &groupMember{id: c.next, ended: make(chan error, 1), log: &logtest.Buffer{}}
 	c.next++
 	m.cmd = exec.Command(c.binary)
 	m.cmd.Env = append(os.Environ(), "KAFKA_BROKERS="+strings.Join(c.b.Addrs, ","), "MEMBER_TOPIC="+c.topic, fmt.Sprint("MEMBER_CONCURRENCY=", concurrency))

@@ -75,44 +75,58 @@ func TestKilledAtEveryStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		binary := build(t, "./victim")
-		total := duration(t, 7*time.Second)
-		pauseMin, pauseMax := 100*time.Millisecond, 400*time.Millisecond
-		if total > 30*time.Second {
-			pauseMin, pauseMax = 3*time.Second, 6*time.Second
-		}
-
-		writing, stopWriting := context.WithTimeout(ctx, total)
-		defer stopWriting()
-		written := make(chan error, 1)
-		go func() { written <- w.Run(writing) }()
-		rng := rand.New(rand.NewPCG(w.Seed, 77))
-		kills := map[string]int{}
-		for n := 0; writing.Err() == nil; n++ {
+		kills, n := map[string]int{}, 0
+		w.runUnder(t, duration(t, 7*time.Second), 100*time.Millisecond, 400*time.Millisecond, func(writing context.Context, pause time.Duration) {
 			step := steps[n%len(steps)]
-			pause := pauseMin + time.Duration(rng.Int64N(int64(pauseMax-pauseMin)))
+			n++
 			if victim(t, binary, db.URL, b, dlq, step, pause).killed(writing, pause+2*time.Second) {
 				kills[step]++
 			} else {
 				kills["at any time"]++
 			}
-		}
-		if err := <-written; err != nil {
-			t.Fatal(err)
-		}
+		})
 		last := victim(t, binary, db.URL, b, dlq, "", 0)
 		drained(t, pool)
 		last.stop(t)
 
-		v := judge(t, pool, b, dlq, topics)
-		t.Logf("%s: seed %d, written %d, rolled back %d, poison %d, kills %v", b, w.Seed, w.Written.Load(), w.RolledBack.Load(), w.Poison.Load(), kills)
-		t.Logf("%s: %s", b, v)
-		if err := v.Err(); err != nil {
-			t.Error(err)
-		}
+		t.Logf("kills %v", kills)
+		v := w.judge(t, b, dlq)
 		if v.DeadLettered == 0 || v.Delivered == 0 {
 			t.Error("nothing was tested")
 		}
 	})
+}
+
+// runUnder runs the workload for some time while kill is called again and again, each time with the pause after which
+// it is to come: between the two, and longer when there is much time.
+func (w *Workload) runUnder(t *testing.T, total, shortest, longest time.Duration, kill func(writing context.Context, pause time.Duration)) {
+	t.Helper()
+	if total > 30*time.Second {
+		shortest, longest = 3*time.Second, 6*time.Second
+	}
+	writing, stop := context.WithTimeout(t.Context(), total)
+	defer stop()
+	written := make(chan error, 1)
+	go func() { written <- w.Run(writing) }()
+	rng := rand.New(rand.NewPCG(w.Seed, 77))
+	for writing.Err() == nil {
+		kill(writing, shortest+time.Duration(rng.Int64N(int64(longest-shortest))))
+	}
+	if err := <-written; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// judge says what was written and what became of it, and fails the test if that is not right.
+func (w *Workload) judge(t *testing.T, b *kafkatest.Broker, dlq string) history.Verdict {
+	t.Helper()
+	v := judge(t, w.Pool, b, dlq, w.Topics)
+	t.Logf("%s: seed %d, written %d, rolled back %d, poison %d", b, w.Seed, w.Written.Load(), w.RolledBack.Load(), w.Poison.Load())
+	t.Logf("%s: %s", b, v)
+	if err := v.Err(); err != nil {
+		t.Error(err)
+	}
+	return v
 }
 
 func seed(t *testing.T) uint64 {

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/relay/logtest"
 )
 
 // binaries are the commands of this module that the tests run, each compiled once.
@@ -52,12 +53,12 @@ func build(t *testing.T, command string) string {
 type process struct {
 	cmd  *exec.Cmd
 	done chan error
-	log  *output
+	log  *logtest.Buffer
 }
 
 func run(t *testing.T, binary string, args []string, url string, b *kafkatest.Broker, env ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(binary, args...), done: make(chan error, 1), log: &output{}}
+	p := &process{cmd: exec.Command(binary, args...), done: make(chan error, 1), log: &logtest.Buffer{}}
 	p.cmd.Env = append(append(os.Environ(), "DATABASE_URL="+url, "KAFKA_BROKERS="+strings.Join(b.Addrs, ",")), env...)
 	p.cmd.Stderr = p.log
 	if err := p.cmd.Start(); err != nil {

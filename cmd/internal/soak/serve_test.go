@@ -2,7 +2,6 @@ package soak
 
 import (
 	"context"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -28,39 +27,22 @@ func TestServeKilled(t *testing.T) {
 		start := func() *process {
 			return run(t, binary, []string{"serve", "--http", "127.0.0.1:0"}, db.URL, b, "DLQ_TOPIC="+dlq, "DLQ_GROUP="+dlq+".collector", "LOG_LEVEL=warn")
 		}
-		total := duration(t, 5*time.Second)
-		pauseMin, pauseMax := 600*time.Millisecond, 1200*time.Millisecond
-		if total > 30*time.Second {
-			pauseMin, pauseMax = 3*time.Second, 6*time.Second
-		}
-		writing, stopWriting := context.WithTimeout(ctx, total)
-		defer stopWriting()
-		written := make(chan error, 1)
-		go func() { written <- w.Run(writing) }()
-		rng := rand.New(rand.NewPCG(w.Seed, 78))
 		kills := 0
-		for writing.Err() == nil {
+		w.runUnder(t, duration(t, 5*time.Second), 600*time.Millisecond, 1200*time.Millisecond, func(writing context.Context, pause time.Duration) {
 			p := start()
-			if p.killed(writing, pauseMin+time.Duration(rng.Int64N(int64(pauseMax-pauseMin)))) {
+			if p.killed(writing, pause) {
 				t.Fatalf("serve ended by itself:\n%s", p.log)
 			}
 			kills++
-		}
-		if err := <-written; err != nil {
-			t.Fatal(err)
-		}
+		})
 		last := start()
 		drained(t, pool)
 		until(t, pool, "dead letters wait for the collector", `select count(*) from postrider.outbox_event e
 			where e.state = 'dead_lettered' and not exists (select from postrider.dlq_letter l where l.event_id = e.event_id)`)
 		last.stop(t)
 
-		v := judge(t, pool, b, dlq, topics)
-		t.Logf("%s: seed %d, written %d, rolled back %d, poison %d, kills %d", b, w.Seed, w.Written.Load(), w.RolledBack.Load(), w.Poison.Load(), kills)
-		t.Logf("%s: %s", b, v)
-		if err := v.Err(); err != nil {
-			t.Error(err)
-		}
+		t.Logf("%d kills", kills)
+		v := w.judge(t, b, dlq)
 		var letters, entries, pending, occurrences int
 		if err := pool.QueryRow(ctx, `select (select count(*) from postrider.dlq_letter), count(*),
 			count(distinct subject_id) filter (where resolution_status = 'pending'), coalesce(sum(occurrences), 0)

@@ -1,11 +1,9 @@
 package soak
 
 import (
-	"bytes"
 	"errors"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,24 +16,6 @@ import (
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
-
-// output is what a process writes, readable meanwhile.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
 
 // TestFault03Terminated ends serve by SIGTERM in the middle of the work, while a topic appends what it gets
 // and never says so. It must end in its time, and mark nothing that its topic does not hold; what it could
@@ -72,11 +52,7 @@ func TestFault03Terminated(t *testing.T) {
 	last := start()
 	drained(t, pool)
 	last.stop(t)
-	v := judge(t, pool, b, dlq, topics)
-	t.Logf("%s", v)
-	if err := v.Err(); err != nil {
-		t.Error(err)
-	}
+	v := w.judge(t, b, dlq)
 	if v.DeadLettered > 0 || v.Delivered != int(w.Written.Load()) {
 		t.Errorf("delivered %d of %d, %d were given up", v.Delivered, w.Written.Load(), v.DeadLettered)
 	}

@@ -5,12 +5,12 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
 )
@@ -141,11 +141,7 @@ func TestServiceWaitsForTheArchiver(t *testing.T) {
 // until looks until a query is true.
 func (r *archiveRig) until(sql string, args ...any) {
 	r.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !one[bool](r, sql, args...); {
-		if time.Now().After(deadline) {
-			r.Fatalf("never came true: %s", sql)
-		}
-	}
+	pgtest.WaitFor(r, r.pool, sql, args...)
 }
 
 // TestRetriedOrArchived: services put failed tasks back to work while archivers run. Each task is retried and

@@ -51,9 +51,7 @@ func (r *archiveRig) ended(state string, ago time.Duration) uuid.UUID {
 
 func (r *archiveRig) exec(sql string, args ...any) {
 	r.Helper()
-	if _, err := r.pool.Exec(r.Context(), sql, args...); err != nil {
-		r.Fatalf("%s: %v", sql, err)
-	}
+	pgtest.Exec(r, r.pool, sql, args...)
 }
 
 func one[T any](r *archiveRig, sql string, args ...any) T {

@@ -1,13 +1,11 @@
 package postgres_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -98,38 +96,19 @@ func (f *fixture) fails(task uuid.UUID, name, message string) ledger.StepStatus 
 
 func (f *fixture) exec(sql string, args ...any) {
 	f.t.Helper()
-	if _, err := f.pool.Exec(f.t.Context(), sql, args...); err != nil {
-		f.t.Fatalf("%s: %v", sql, err)
-	}
+	pgtest.Exec(f.t, f.pool, sql, args...)
 }
 
 // answer is the one value that a query returns, as text.
 func (f *fixture) answer(sql string, args ...any) string {
 	f.t.Helper()
-	var text string
-	if err := f.pool.QueryRow(f.t.Context(), sql, args...).Scan(&text); err != nil {
-		f.t.Fatalf("%s: %v", sql, err)
-	}
-	return text
+	return pgtest.Value[string](f.t, f.pool, sql, args...)
 }
 
 // waitFor waits until a query says true.
 func (f *fixture) waitFor(sql string, args ...any) {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 30*time.Second)
-	defer cancel()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		var yes bool
-		if err := f.pool.QueryRow(ctx, sql, args...).Scan(&yes); err != nil {
-			f.t.Fatalf("%s: %v", sql, err)
-		}
-		if yes {
-			return
-		}
-		<-tick.C
-	}
+	pgtest.WaitFor(f.t, f.pool, sql, args...)
 }
 
 // somebodyWaits waits until a session of this database waits for a row that another has locked.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
 )
@@ -29,18 +29,15 @@ func TestList(t *testing.T) {
 			for _, version := range []string{"", "2.0.0"} {
 				for _, state := range []string{"", "pending", "complete", "archived", "no_such"} {
 					filter := ledger.Filter{Namespace: namespace, Name: name, Version: version, State: state, Limit: 7}
-					rows, err := f.pool.Query(t.Context(), `select k.task_uuid from postrider.tasker_tasks k
+					want := pgtest.Column[uuid.UUID](t, f.pool, `select k.task_uuid from postrider.tasker_tasks k
 						join postrider.tasker_named_tasks n using (named_task_uuid) join postrider.tasker_task_namespaces ns using (task_namespace_uuid)
 						where ($1 = '' or ns.name = $1) and ($2 = '' or n.name = $2) and ($3 = '' or n.version = $3)
 						  and (k.state = $4 or $4 = '' and k.state <> 'archived') order by k.task_uuid desc`, namespace, name, version, state)
-					f.must(err)
-					want, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-					f.must(err)
 					var got []uuid.UUID
 					for more := true; more; filter.Offset += filter.Limit {
-						var page []ledger.Task
-						page, more, err = f.List(t.Context(), filter)
+						page, further, err := f.List(t.Context(), filter)
 						f.must(err)
+						more = further
 						for _, task := range page {
 							got = append(got, task.UUID)
 						}

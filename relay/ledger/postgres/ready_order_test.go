@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
 	"github.com/postrider/postrider/relay/ledger/postgres"
@@ -96,10 +97,7 @@ func TestReadyInTheOrderOfTheFormula(t *testing.T) {
 					locked = append(locked, task.TaskUUID)
 				}
 			}
-			rows, err := f.pool.Query(t.Context(), plainReady, ptrTo(q.Namespace), append([]uuid.UUID{}, locked...), q.PriorityHalfLifeMinutes, q.Limit)
-			f.must(err)
-			want, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-			f.must(err)
+			want := pgtest.Column[uuid.UUID](t, f.pool, plainReady, ptrTo(q.Namespace), append([]uuid.UUID{}, locked...), q.PriorityHalfLifeMinutes, q.Limit)
 			ready, err := f.NextReady(t.Context(), q)
 			f.must(err)
 			got := make([]uuid.UUID, len(ready))

@@ -51,18 +51,12 @@ func (r *road) in(template, state string) uuid.UUID {
 
 func (r *road) exec(sql string, args ...any) {
 	r.Helper()
-	if _, err := r.pool.Exec(r.Context(), sql, args...); err != nil {
-		r.Fatalf("%s: %v", sql, err)
-	}
+	pgtest.Exec(r, r.pool, sql, args...)
 }
 
 func scalar[T any](r *road, sql string, args ...any) T {
 	r.Helper()
-	var v T
-	if err := r.pool.QueryRow(r.Context(), sql, args...).Scan(&v); err != nil {
-		r.Fatalf("%s: %v", sql, err)
-	}
-	return v
+	return pgtest.Value[T](r, r.pool, sql, args...)
 }
 
 // givenUp writes an event of a task and gives it up, as a settle would, short of telling the task.
@@ -139,14 +133,10 @@ func TestGivenUpEventMovesItsTask(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t)
 	for template, target := range map[string]string{"protocol": "dead_letter", "workflow": "error"} {
-		rows, err := r.pool.Query(t.Context(), `select s.state from postrider.tasker_machine_states s
+		states := pgtest.Column[string](t, r.pool, `select s.state from postrider.tasker_machine_states s
 			join postrider.tasker_state_machines m using (state_machine_id) where m.name = $1 and s.kind <> 'terminal' and s.state <> $2`, template, target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		states, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil || len(states) < 5 {
-			t.Fatalf("states %v, %v", states, err)
+		if len(states) < 5 {
+			t.Fatalf("states %v", states)
 		}
 		for _, state := range states {
 			task := r.in(template, state)

@@ -127,12 +127,9 @@ func lightOf(t *testing.T, version, description, end string) *task.Template {
 	return parsed(t, fmt.Sprintf(light, version, description, end, end))
 }
 
-func count(t *testing.T, pool *pgxpool.Pool, sql string) (n int) {
+func count(t *testing.T, pool *pgxpool.Pool, sql string) int {
 	t.Helper()
-	if err := pool.QueryRow(t.Context(), sql).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return pgtest.Value[int](t, pool, sql)
 }
 
 func TestTemplatesChange(t *testing.T) {

@@ -3,7 +3,6 @@
 package pgbouncer
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -13,12 +12,13 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/relay/logtest"
 )
 
 const (
@@ -58,7 +58,7 @@ max_client_conn = 400
 	if err := os.WriteFile(file, []byte(ini), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	log := &buffer{}
+	log := &logtest.Buffer{}
 	cmd := exec.Command(program, file)
 	cmd.Stdout, cmd.Stderr = log, log
 	if os.Geteuid() == 0 { // PgBouncer refuses to run as root
@@ -93,7 +93,7 @@ max_client_conn = 400
 }
 
 // wait returns when it serves.
-func wait(t testing.TB, address string, ended <-chan struct{}, log *buffer) {
+func wait(t testing.TB, address string, ended <-chan struct{}, log *logtest.Buffer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
@@ -147,22 +147,4 @@ func freePort(t testing.TB) int {
 	}
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
-}
-
-// buffer keeps what a process says.
-type buffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

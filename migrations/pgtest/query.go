@@ -1,0 +1,84 @@
+package pgtest
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// waitLimit is how long WaitFor waits.
+const waitLimit = 30 * time.Second
+
+// querier is a pool, a connection or a transaction.
+type querier interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// Exec executes a statement, or several of them without arguments. The test ends when that fails.
+func Exec(t testing.TB, on querier, sql string, args ...any) {
+	t.Helper()
+	if _, err := on.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// Value is the one value of the first row that a query returns; its other rows are ignored. The test ends when there
+// is none.
+func Value[T any](t testing.TB, on querier, sql string, args ...any) (v T) {
+	t.Helper()
+	if err := on.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return v
+}
+
+// Column is the only value of each row that a query returns. The test ends when it fails.
+func Column[T any](t testing.TB, on querier, sql string, args ...any) []T {
+	t.Helper()
+	rows, err := on.Query(t.Context(), sql, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return all
+}
+
+// WaitFor asks a query until it says true. The test ends when that takes longer than 30 seconds.
+func WaitFor(t testing.TB, on querier, sql string, args ...any) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(waitLimit)
+	for !Value[bool](t, on, sql, args...) {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("it does not come true within %v: %s", waitLimit, sql)
+		}
+	}
+}
+
+// With is the address of the database with one more parameter, such as target_session_attrs.
+func (d *DB) With(name, value string) string {
+	u, err := url.Parse(d.URL)
+	if err != nil {
+		panic(err) // New made it
+	}
+	q := u.Query()
+	q.Set(name, value)
+	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // libpq takes a plus for a plus
+	return u.String()
+}
+
+// As is the address of the database for sessions that have the rights of a role.
+func (d *DB) As(role string) string { return d.With("options", "-c role="+role) }

@@ -1,0 +1,60 @@
+package pgtest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestQueries(t *testing.T) {
+	t.Parallel()
+	conn := NewEmpty(t).Conn(t)
+	Exec(t, conn, `create table a (n integer); insert into a values (3), (5)`)
+	Exec(t, conn, `insert into a values ($1)`, 7)
+	if got := Value[int](t, conn, `select sum(n) from a where n > $1`, 3); got != 12 {
+		t.Errorf("the sum is %d, want 12", got)
+	}
+	if got := Column[int](t, conn, `select n from a where n < $1 order by n`, 7); !slices.Equal(got, []int{3, 5}) {
+		t.Errorf("%v", got)
+	}
+	// A sequence goes on with each question, so it comes true at the third.
+	Exec(t, conn, `create sequence asked`)
+	WaitFor(t, conn, `select nextval('asked') >= $1`, 3)
+	if got := Value[int](t, conn, `select last_value from asked`); got != 3 {
+		t.Errorf("asked %d times, want 3", got)
+	}
+}
+
+func TestQueriesThatFailEndTheTest(t *testing.T) {
+	t.Parallel()
+	conn := NewEmpty(t).Conn(t)
+	for sql, run := range map[string]func(t testing.TB, sql string){
+		`drop table nothing`:               func(t testing.TB, sql string) { Exec(t, conn, sql) },
+		`select 1 where false`:             func(t testing.TB, sql string) { Value[int](t, conn, sql) },
+		`select 'text'`:                    func(t testing.TB, sql string) { Value[int](t, conn, sql) },
+		`select n from no_table`:           func(t testing.TB, sql string) { Column[int](t, conn, sql) },
+		`select 1 / 0`:                     func(t testing.TB, sql string) { Column[int](t, conn, sql) },
+		`select true from no_table`:        func(t testing.TB, sql string) { WaitFor(t, conn, sql) },
+		`select null::boolean where 1 = 0`: func(t testing.TB, sql string) { WaitFor(t, conn, sql) },
+	} {
+		r, reached := &recorder{TB: t}, false
+		r.run(func() { run(r, sql); reached = true })
+		if !r.failed || reached || !strings.Contains(strings.Join(r.messages, "\n"), sql) {
+			t.Errorf("%s: failed %v, went on %v, said %q", sql, r.failed, reached, r.messages)
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	db := NewEmpty(t)
+	conn := (&DB{Name: db.Name, URL: db.With("application_name", "x y")}).Conn(t)
+	if got := Value[string](t, conn, `show application_name`); got != "x y" {
+		t.Errorf("application_name is %q", got)
+	}
+	// A role that every server has, and that nobody can log in as.
+	conn = (&DB{Name: db.Name, URL: db.As("pg_monitor")}).Conn(t)
+	if got := Value[string](t, conn, `select current_user::text`); got != "pg_monitor" {
+		t.Errorf("the rights are those of %s", got)
+	}
+}
