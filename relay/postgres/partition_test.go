@@ -1,7 +1,7 @@
 package postgres
 
 import (
-	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"runtime"
@@ -55,43 +55,11 @@ func TestPlansOnPartitions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.partition(20_000)
-	f.exec(`do $$ declare part text; begin
-		for part in select inhrelid::regclass::text from pg_inherits where inhparent = 'postrider.outbox_event'::regclass loop
-			execute 'alter table ' || part || ' set (autovacuum_enabled = off)';
-		end loop; end $$`)
-	conn := f.db.Conn(t)
-	n, err := conn.CopyFrom(t.Context(), pgx.Identifier{"postrider", "outbox_event"}, []string{"topic", "key", "payload"},
-		pgx.CopyFromSlice(50_000, func(i int) ([]any, error) {
-			return []any{"orders", fmt.Appendf(nil, "key-%d", i%5000), []byte("payload")}, nil
-		}))
-	if err != nil || n != 50_000 {
-		t.Fatalf("copied %d rows, %v", n, err)
-	}
-	const events = 1000
-	failures := fmt.Sprintf("%s, %s, %s, %s", array(events, "1", "int"), array(events, "a", "text"), array(events, "a", "text"), array(events, "a", "text"))
-	for name, q := range map[string]struct{ args, uses string }{
-		"lock_shards":         {"5, 16", "outbox_event_claim"},
-		"claim_events":        {"1000, 67108864", "outbox_event_claim"},
-		"claim_letters":       {"'{orders,bills}'::text[], 16", "outbox_event_exhausted"},
-		"letter_topics":       {"", "outbox_event_exhausted"},
-		"park_crowd":          {"5::smallint, 100, 'orders', '\\x61'::bytea, 20000", "outbox_event_claim outbox_event_pkey"},
-		"count_attempt":       {"7", "outbox_event_pkey"},
-		"settle_published":    {ids(events), "outbox_event_pkey"},
-		"settle_deleted":      {ids(events), "outbox_event_pkey"},
-		"settle_letters":      {ids(events), "outbox_event_pkey"},
-		"settle_exhausted":    {ids(events) + ", " + failures, "outbox_event_pkey"},
-		"settle_scheduled":    {ids(events) + ", " + failures + ", " + array(events, "1", "bigint"), "outbox_event_pkey"},
-		"park_events":         {ids(events) + ", " + array(events, "1", "bigint") + ", " + failures, "outbox_event_pkey"},
-		"return_parked":       {ids(500) + ", 1000, 99999, 1, 250", "outbox_event_parked outbox_event_claim outbox_event_pkey"},
-		"return_scheduled":    {"1000", "outbox_event_scheduled outbox_event_pkey"},
-		"due_shards":          {"", "outbox_event_scheduled"},
-		"raise_water":         {"7", "outbox_event_claim"},
-		"find_sunken":         {"", "outbox_event_claim"},
-		"find_dead_lettered":  {"'11111111-1111-1111-1111-111111111111', 1000, 2592000000000", "outbox_event_given_up"},
-		"purge_dead_lettered": {ids(events) + ", " + array(events, "1", "int"), "outbox_event_pkey"},
-		"purge_published":     {ids(events), "outbox_event_pkey"},
-		"read_backlog":        {"10000", "outbox_event_claim outbox_event_parked outbox_event_scheduled outbox_event_exhausted"},
-	} {
+	load(f)
+	plans := eventPlans()
+	maps.Copy(plans, purgePlans())
+	maps.Copy(plans, map[string]plan{"raise_water": {"7", "outbox_event_claim"}, "find_sunken": {"", "outbox_event_claim"}})
+	for name, q := range plans {
 		wantPlan(f, name, q.args, q.uses)
 	}
 }

@@ -5,6 +5,17 @@ import (
 	"testing"
 )
 
+// purgePlans are those of the purge and the backlog.
+func purgePlans() map[string]plan {
+	return map[string]plan{
+		"find_published":      {"700, 1000, 2592000000000", "outbox_event_pkey"},
+		"purge_published":     {ids(1000), "outbox_event_pkey"},
+		"find_dead_lettered":  {"'11111111-1111-1111-1111-111111111111', 1000, 2592000000000", "outbox_event_given_up"},
+		"purge_dead_lettered": {ids(1000) + ", " + array(1000, "1", "int"), "outbox_event_pkey"},
+		"read_backlog":        {"10000", "outbox_event_claim outbox_event_parked outbox_event_scheduled outbox_event_exhausted"},
+	}
+}
+
 // TestPurgePlansWithStaleStatistics: see TestPlansWithStaleStatistics. The purge and the backlog must not
 // need any index that writers do not pay for already.
 func TestPurgePlansWithStaleStatistics(t *testing.T) {
@@ -13,13 +24,7 @@ func TestPurgePlansWithStaleStatistics(t *testing.T) {
 	load(f)
 	f.exec(`update postrider.outbox_event set state = 'published', sent_at = now(), updated_at = now() where id % 3 = 0`)
 	f.exec(`update postrider.outbox_event set state = 'dead_lettered', sent_at = now(), updated_at = now() where id % 100 = 1`)
-	for name, q := range map[string]struct{ args, uses string }{
-		"find_published":      {"700, 1000, 2592000000000", "outbox_event_pkey"},
-		"purge_published":     {ids(1000), "outbox_event_pkey"},
-		"find_dead_lettered":  {"'11111111-1111-1111-1111-111111111111', 1000, 2592000000000", "outbox_event_given_up"},
-		"purge_dead_lettered": {ids(1000) + ", " + array(1000, "1", "int"), "outbox_event_pkey"},
-		"read_backlog":        {"10000", "outbox_event_claim outbox_event_parked outbox_event_scheduled outbox_event_exhausted"},
-	} {
+	for name, q := range purgePlans() {
 		wantPlan(f, name, q.args, q.uses)
 	}
 	f.exec(`alter table postrider.outbox_idempotency_key set (autovacuum_enabled = off)`)

@@ -101,14 +101,7 @@ func TestParkingWaitsForAHoldThatEnds(t *testing.T) {
 	f.insert(other)
 	c := f.claim() // of the other shard, with the hold in its hands
 	g := f.closeGate("parked", "pending")
-	returned := make(chan relay.Returned, 1)
-	go func() {
-		got, err := f.store.Return(f.Context(), 1000, time.Second)
-		if err != nil {
-			f.Error(err)
-		}
-		returned <- got
-	}()
+	returned := f.returning(f.store, time.Second)
 	g.reached()
 	settled := make(chan error, 1)
 	go func() {

@@ -176,14 +176,7 @@ func TestLateInsertWhileTheLastComesBack(t *testing.T) {
 		f.exec(`update postrider.outbox_hold set draining = true`)
 		g := f.closeGate("parked", "pending")
 		w.next() // 0
-		returned := make(chan relay.Returned, 1)
-		go func() {
-			got, err := f.store.Return(f.Context(), 1000, time.Second)
-			if err != nil {
-				f.Error(err)
-			}
-			returned <- got
-		}()
+		returned := f.returning(f.store, time.Second)
 		g.reached()
 		w.next()    // 1
 		f.nothing() // the shard is in work, for the late one too

@@ -97,14 +97,7 @@ func TestWhoWaitsIsNext(t *testing.T) {
 	s, asked := f.counted()
 	for range 20 { // each turn waits for a while
 		tx := f.busy(claimed...)
-		returned := make(chan relay.Returned, 1)
-		go func() {
-			got, err := s.Return(t.Context(), 1000, time.Hour)
-			if err != nil {
-				t.Error(err)
-			}
-			returned <- got
-		}()
+		returned := f.returning(s, time.Hour)
 		f.waitFor(`select exists (select from pg_stat_activity where datname = current_database() and application_name = 'postrider' and wait_event_type = 'Lock')`)
 		if err := tx.Commit(t.Context()); err != nil {
 			t.Fatal(err)

@@ -15,13 +15,18 @@ import (
 
 type statsInput struct{}
 
+// page is what every list takes.
+type page struct {
+	PageSize int    `json:"page_size,omitempty" jsonschema:"how many to list at most"`
+	After    string `json:"after,omitempty" jsonschema:"the next of the page before, to go on"`
+}
+
 type groupsInput struct {
 	State     string `json:"state,omitempty" jsonschema:"only groups in this state: new, ongoing, regressed, resolved or muted"`
 	Topic     string `json:"topic,omitempty" jsonschema:"only groups of this topic"`
 	ErrorCode string `json:"error_code,omitempty" jsonschema:"only groups with this error code"`
 	Text      string `json:"text,omitempty" jsonschema:"only groups with this text in their title"`
-	PageSize  int    `json:"page_size,omitempty" jsonschema:"how many to list at most"`
-	After     string `json:"after,omitempty" jsonschema:"the next of the page before, to go on"`
+	page
 }
 
 type listInput struct {
@@ -32,8 +37,7 @@ type listInput struct {
 	Subject   string `json:"subject_type,omitempty" jsonschema:"only those about an event, a task or a record"`
 	From      string `json:"from,omitempty" jsonschema:"only those opened from this time on: 2026-01-31 or 2026-01-31T08:00:00Z"`
 	To        string `json:"to,omitempty" jsonschema:"only those opened up to this time"`
-	PageSize  int    `json:"page_size,omitempty" jsonschema:"how many to list at most"`
-	After     string `json:"after,omitempty" jsonschema:"the next of the page before, to go on"`
+	page
 }
 
 type idInput struct {
@@ -90,7 +94,7 @@ func read[In any](s *Server, name, title, description string, get func(context.C
 	}))
 }
 
-// take counts calls of the actor's.
+// take counts a call of the actor's, as so many.
 func (s *Server) take(ctx context.Context, cost int) error {
 	if wait := s.cfg.Calls.Take(access.ActorOf(ctx).KeyID, cost); wait > 0 {
 		return refuse(httpapi.RateLimited, "this key calls too often; try again in %d s", int(wait.Seconds())+1)
