@@ -99,6 +99,12 @@ func render(t *testing.T, values string) objects {
 	o := objects{map[string]*apps.Deployment{}, map[string]*batch.Job{}, map[string]*core.Service{}, map[string]*core.ServiceAccount{},
 		map[string]*core.ConfigMap{}, map[string]*policy.PodDisruptionBudget{}, map[string]*networking.NetworkPolicy{},
 		map[string]*monitoring.ServiceMonitor{}, map[string]*monitoring.PrometheusRule{}, map[string]*scaledObject{}}
+	read := map[string]func(name string, raw []byte){
+		"apps/v1 Deployment": into(t, o.deployments), "batch/v1 Job": into(t, o.jobs), "v1 Service": into(t, o.services),
+		"v1 ServiceAccount": into(t, o.accounts), "v1 ConfigMap": into(t, o.configs), "policy/v1 PodDisruptionBudget": into(t, o.budgets),
+		"networking.k8s.io/v1 NetworkPolicy": into(t, o.networks), "monitoring.coreos.com/v1 ServiceMonitor": into(t, o.monitors),
+		"monitoring.coreos.com/v1 PrometheusRule": into(t, o.rules), "keda.sh/v1alpha1 ScaledObject": into(t, o.scaled),
+	}
 	for _, document := range strings.Split("\n"+out, "\n---\n") {
 		var head struct {
 			APIVersion, Kind string
@@ -110,29 +116,9 @@ func render(t *testing.T, values string) objects {
 		if head.Kind == "" {
 			continue
 		}
-		raw := []byte(document)
-		switch head.APIVersion + " " + head.Kind {
-		case "apps/v1 Deployment":
-			add(t, o.deployments, head.Metadata.Name, raw)
-		case "batch/v1 Job":
-			add(t, o.jobs, head.Metadata.Name, raw)
-		case "v1 Service":
-			add(t, o.services, head.Metadata.Name, raw)
-		case "v1 ServiceAccount":
-			add(t, o.accounts, head.Metadata.Name, raw)
-		case "v1 ConfigMap":
-			add(t, o.configs, head.Metadata.Name, raw)
-		case "policy/v1 PodDisruptionBudget":
-			add(t, o.budgets, head.Metadata.Name, raw)
-		case "networking.k8s.io/v1 NetworkPolicy":
-			add(t, o.networks, head.Metadata.Name, raw)
-		case "monitoring.coreos.com/v1 ServiceMonitor":
-			add(t, o.monitors, head.Metadata.Name, raw)
-		case "monitoring.coreos.com/v1 PrometheusRule":
-			add(t, o.rules, head.Metadata.Name, raw)
-		case "keda.sh/v1alpha1 ScaledObject":
-			add(t, o.scaled, head.Metadata.Name, raw)
-		default:
+		if keep := read[head.APIVersion+" "+head.Kind]; keep != nil {
+			keep(head.Metadata.Name, []byte(document))
+		} else {
 			t.Errorf("nobody expects a %s %s", head.APIVersion, head.Kind)
 		}
 		if head.Metadata.Labels["app.kubernetes.io/instance"] != "r" {
@@ -142,16 +128,19 @@ func render(t *testing.T, values string) objects {
 	return o
 }
 
-func add[T any](t *testing.T, to map[string]*T, name string, raw []byte) {
-	t.Helper()
-	v := new(T)
-	if err := yaml.UnmarshalStrict(raw, v); err != nil {
-		t.Errorf("%s: %v\n%s", name, err, raw)
+// into returns what reads an object as its type, and keeps it by its name.
+func into[T any](t *testing.T, to map[string]*T) func(name string, raw []byte) {
+	return func(name string, raw []byte) {
+		t.Helper()
+		v := new(T)
+		if err := yaml.UnmarshalStrict(raw, v); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, raw)
+		}
+		if to[name] != nil {
+			t.Errorf("there are two %T called %s", v, name)
+		}
+		to[name] = v
 	}
-	if to[name] != nil {
-		t.Errorf("there are two %T called %s", v, name)
-	}
-	to[name] = v
 }
 
 func TestLint(t *testing.T) {
