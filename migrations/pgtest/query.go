@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"context"
+	"io/fs"
 	"net/url"
 	"strings"
 	"testing"
@@ -64,6 +65,22 @@ func WaitFor(t testing.TB, on querier, sql string, args ...any) {
 		case <-tick.C:
 		case <-deadline:
 			t.Fatalf("it does not come true within %v: %s", waitLimit, sql)
+		}
+	}
+}
+
+// Prepare fails the test unless the database prepares each of the queries that stand in queries/*.sql of files, as text
+// has them by name.
+func Prepare(t testing.TB, conn *pgx.Conn, files fs.FS, text func(name string) string) {
+	t.Helper()
+	paths, err := fs.Glob(files, "queries/*.sql")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no query files, %v", err)
+	}
+	for _, path := range paths {
+		name := strings.TrimSuffix(strings.TrimPrefix(path, "queries/"), ".sql")
+		if _, err := conn.Prepare(t.Context(), name, text(name)); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

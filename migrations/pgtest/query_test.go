@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 func TestQueries(t *testing.T) {
@@ -56,5 +57,27 @@ func TestAddresses(t *testing.T) {
 	conn = (&DB{Name: db.Name, URL: db.As("pg_monitor")}).Conn(t)
 	if got := Value[string](t, conn, `select current_user::text`); got != "pg_monitor" {
 		t.Errorf("the rights are those of %s", got)
+	}
+}
+
+func TestPrepare(t *testing.T) {
+	t.Parallel()
+	conn := NewEmpty(t).Conn(t)
+	queries := fstest.MapFS{"queries/good.sql": {Data: []byte("select 1")}, "queries/bad.sql": {Data: []byte("select no_column")}, "other.sql": {Data: []byte("x")}}
+	text := func(name string) string { return string(queries["queries/"+name+".sql"].Data) }
+	r := &recorder{TB: t}
+	r.run(func() { Prepare(r, conn, queries, text) })
+	if !r.failed || len(r.messages) != 1 || !strings.HasPrefix(r.messages[0], "bad: ") {
+		t.Errorf("failed %v, said %q", r.failed, r.messages)
+	}
+	delete(queries, "queries/bad.sql")
+	r = &recorder{TB: t}
+	r.run(func() { Prepare(r, NewEmpty(t).Conn(t), queries, text) })
+	if r.failed {
+		t.Errorf("what is right is refused: %q", r.messages)
+	}
+	r.run(func() { Prepare(r, conn, fstest.MapFS{}, text) })
+	if !r.failed {
+		t.Error("no queries at all are not noticed")
 	}
 }

@@ -230,6 +230,13 @@ func (f *fixture) returning(s *Store, patience time.Duration) <-chan relay.Retur
 	return returned
 }
 
+// settling settles a claim meanwhile, and hands over how that ended.
+func (f *fixture) settling(c relay.Claim, s *relay.Settlement) <-chan error {
+	settled := make(chan error, 1)
+	go func() { settled <- c.Settle(f.Context(), s) }()
+	return settled
+}
+
 // free are the ids of a claim's events that no hold keeps back.
 func free(c relay.Claim) []int64 {
 	b := c.Batch()

@@ -28,6 +28,16 @@ func (f *fixture) lowest() int64 {
 	return value[int64](f, `select min(low_water) from postrider.outbox_shard`)
 }
 
+// wantClaimed fails the test unless a claim has so many events.
+func (f *fixture) wantClaimed(which string, n int) {
+	f.Helper()
+	c := f.claim()
+	defer c.Abandon()
+	if got := len(c.Batch().Events); got != n {
+		f.Errorf("claimed %d events, want %s", got, which)
+	}
+}
+
 func TestMarksRiseOverSettledEvents(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -38,11 +48,7 @@ func TestMarksRiseOverSettledEvents(t *testing.T) {
 	}
 	// What comes later is found.
 	f.insert("a")
-	c := f.claim()
-	defer c.Abandon()
-	if n := len(c.Batch().Events); n != 1 {
-		t.Errorf("claimed %d events, want 1", n)
-	}
+	f.wantClaimed("the later one", 1)
 }
 
 func TestMarksStopAtPendingEvents(t *testing.T) {
@@ -122,11 +128,7 @@ func TestReturnedEventsLowerTheMark(t *testing.T) {
 	if _, err := f.store.Return(t.Context(), 10, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	c := f.claim()
-	defer c.Abandon()
-	if n := len(c.Batch().Events); n != 2 {
-		t.Errorf("claimed %d of the two returned events", n)
-	}
+	f.wantClaimed("those that came back", 2)
 }
 
 func TestSunkenEventsAreFound(t *testing.T) {
@@ -138,9 +140,5 @@ func TestSunkenEventsAreFound(t *testing.T) {
 	if err := f.store.raiseMarks(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c := f.claim()
-	defer c.Abandon()
-	if n := len(c.Batch().Events); n != 1 {
-		t.Errorf("claimed %d events, want the sunken one", n)
-	}
+	f.wantClaimed("the sunken one", 1)
 }

@@ -18,11 +18,8 @@ func TestLateInsertWhileACrowdStepsAside(t *testing.T) {
 		w.next() // 0
 		c := f.claimBy(f.store, relay.Limits{Events: 1})
 		w.next() // 1
-		settled := make(chan error, 1)
-		go func() {
-			settled <- c.Settle(f.Context(), &relay.Settlement{Delivered: []int64{1},
-				Crowds: []relay.Crowd{{Shard: shardOf("t", "a"), Topic: "t", Key: []byte("a"), After: 1}}})
-		}()
+		settled := f.settling(c, &relay.Settlement{Delivered: []int64{1},
+			Crowds: []relay.Crowd{{Shard: shardOf("t", "a"), Topic: "t", Key: []byte("a"), After: 1}}})
 		g.reached()
 		w.next() // 2
 		g.open()
@@ -59,8 +56,7 @@ func TestLateInsertWhileItsKeyHalts(t *testing.T) {
 		for _, e := range c.Batch().Events[1:] {
 			s.Parked = append(s.Parked, relay.Park{ID: e.ID, Shard: e.Shard})
 		}
-		settled := make(chan error, 1)
-		go func() { settled <- c.Settle(f.Context(), s) }()
+		settled := f.settling(c, s)
 		g.reached()
 		w.next() // 2
 		g.open()
@@ -103,10 +99,7 @@ func TestParkingWaitsForAHoldThatEnds(t *testing.T) {
 	g := f.closeGate("parked", "pending")
 	returned := f.returning(f.store, time.Second)
 	g.reached()
-	settled := make(chan error, 1)
-	go func() {
-		settled <- c.Settle(f.Context(), &relay.Settlement{Parked: []relay.Park{{ID: 2, Shard: shardOf("t", other), HoldID: 1}}})
-	}()
+	settled := f.settling(c, &relay.Settlement{Parked: []relay.Park{{ID: 2, Shard: shardOf("t", other), HoldID: 1}}})
 	f.waitFor(`select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and wait_event = 'transactionid')`)
 	g.open()
 	if got := <-returned; got != (relay.Returned{Events: 1, Holds: 1}) {

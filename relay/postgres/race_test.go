@@ -147,8 +147,7 @@ func TestLateInsertWhileItsKeyIsParked(t *testing.T) {
 		w.next() // 0
 		c := f.claim()
 		w.next() // 1
-		settled := make(chan error, 1)
-		go func() { settled <- c.Settle(f.Context(), parkAll(c, keyHold("a", time.Hour))) }()
+		settled := f.settling(c, parkAll(c, keyHold("a", time.Hour)))
 		g.reached()
 		w.next() // 2
 		g.open()

@@ -32,6 +32,16 @@ func (f *fixture) passed() {
 	f.raise()
 }
 
+// outlived makes partitions of 1000 and passes them with events that are done, until it is known since when they are.
+func (f *fixture) outlived() {
+	f.Helper()
+	f.partition(1000)
+	f.many(3500)
+	f.rotated(month)
+	f.raise()
+	f.rotated(month)
+}
+
 func TestPartitionsAreDroppedWhenTheyAreDone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -105,11 +115,7 @@ func TestPartitionsAreDroppedWhenTheyAreDone(t *testing.T) {
 func TestPartitionThatIsNeededAgainStays(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.partition(1000)
-	f.many(3500)
-	f.rotated(month)
-	f.raise()
-	f.rotated(month)
+	f.outlived()
 	f.exec(`update postrider.outbox_partition set settled_at = settled_at - interval '31 days' where name <> 'outbox_event_p0'`)
 	again := func(state string) {
 		f.exec(`update postrider.outbox_event set state = $1::postrider.outbox_state, next_attempt_at = now() + interval '1 day', updated_at = now() where id = 5`, state)
@@ -226,11 +232,7 @@ func TestWritersAreFasterThanPartitions(t *testing.T) {
 func TestRotationGivesWay(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.partition(1000)
-	f.many(3500)
-	f.rotated(month)
-	f.raise()
-	f.rotated(month)
+	f.outlived()
 	tx, err := f.pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)

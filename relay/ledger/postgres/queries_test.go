@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"io/fs"
-	"strings"
 	"testing"
 
 	"github.com/postrider/postrider/migrations/pgtest"
@@ -11,17 +9,7 @@ import (
 // TestEveryQueryIsValid prepares every query on the migrated schema.
 func TestEveryQueryIsValid(t *testing.T) {
 	t.Parallel()
-	conn := pgtest.New(t).Conn(t)
-	files, err := fs.Glob(queryFiles, "queries/*.sql")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no query files, %v", err)
-	}
-	for _, file := range files {
-		name := strings.TrimSuffix(strings.TrimPrefix(file, "queries/"), ".sql")
-		if _, err := conn.Prepare(t.Context(), name, query(name)); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	pgtest.Prepare(t, pgtest.New(t).Conn(t), queryFiles, query)
 }
 
 func TestMissingQueryStopsTheProgram(t *testing.T) {
