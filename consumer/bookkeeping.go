@@ -78,8 +78,8 @@ func retryRecord(m *Message, topic, group string, f failure, due time.Time) Reco
 	add(outbox.HeaderFirstFailedAt, stamp(m.past.firstFailed))
 	add(outbox.HeaderLastFailedAt, stamp(m.past.lastFailed))
 	add(outbox.HeaderErrorClass, f.letterClass())
-	add(outbox.HeaderErrorCode, capped(f.code, dialect.MaxNameBytes))
-	add(outbox.HeaderErrorMessage, capped(f.message, maxRetryMessage))
+	add(outbox.HeaderErrorCode, dialect.Capped(f.code, dialect.MaxNameBytes))
+	add(outbox.HeaderErrorMessage, dialect.Capped(f.message, maxRetryMessage))
 	add(HeaderRetryDue, stamp(due))
 	return Record{Topic: topic, Key: m.Key, Value: m.Value, Headers: hs}
 }

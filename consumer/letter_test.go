@@ -2,11 +2,14 @@ package consumer
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/dlq/dialect"
+	"github.com/postrider/postrider/relay/outbox"
 )
 
 // TestLettersHaveOneID: whichever dialects a dead letter is written in, and however often, a collector takes it for one.
@@ -38,6 +41,22 @@ func TestLettersHaveOneID(t *testing.T) {
 				if l := dlq.Decode(in); l.ID != "record:orders/3/42@1700000000123#billing"+hop {
 					t.Errorf("%v: %s, in %s", writers, l.ID, l.Dialect)
 				}
+			}
+		}
+	}
+}
+
+// TestRetryRecordsHaveTexts: what a handler's error says may be anything; what a retry topic has is text, and bounded.
+func TestRetryRecordsHaveTexts(t *testing.T) {
+	t.Parallel()
+	for _, said := range []string{"no\xffthing \x00", strings.Repeat("ä", 400), strings.Repeat("a", maxRetryMessage-1) + "ä", "plain"} {
+		m := &Message{Topic: "orders", Value: []byte("v")}
+		m.failed(time.Now())
+		rec := retryRecord(m, "orders.g.retry.1s", "g", failure{code: said, message: said}, time.Now())
+		for name, limit := range map[string]int{outbox.HeaderErrorCode: dialect.MaxNameBytes, outbox.HeaderErrorMessage: maxRetryMessage} {
+			got := header(rec.Headers, name)
+			if got == "" || len(got) > limit || !utf8.ValidString(got) || strings.ContainsRune(got, 0) || !strings.HasPrefix(got, said[:2]) {
+				t.Errorf("%s of %q: %q", name, said, got)
 			}
 		}
 	}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/postrider/postrider/dlq/dialect"
 )
@@ -77,14 +75,14 @@ func (c *Consumer) failed(r *route, m *Message, err error, probe bool) (v verdic
 // smaller is a dead letter without what is not needed to know it.
 func (c *Consumer) smaller(r *route, m *Message, v verdict) (Record, bool) {
 	f := v.failure
-	f.stack, f.message = "", capped(f.message, maxRetryMessage)
+	f.stack, f.message = "", dialect.Capped(f.message, maxRetryMessage)
 	rec, err := deadLetter(m, r, c.cfg.Group, f, []dialect.Writer{dialect.Postrider})
 	return rec, err == nil
 }
 
 func (c *Consumer) say(level slog.Level, text string, m *Message, f failure, more ...slog.Attr) {
 	attrs := append([]slog.Attr{slog.String("topic", m.Topic), slog.Int("partition", int(m.Partition)), slog.Int64("offset", m.Offset),
-		slog.Int("retry_attempt", m.past.failed), slog.String("error_class", string(f.class)), slog.String("error_code", f.code), slog.String("err", capped(f.message, maxRetryMessage))}, more...)
+		slog.Int("retry_attempt", m.past.failed), slog.String("error_class", string(f.class)), slog.String("error_code", f.code), slog.String("err", dialect.Capped(f.message, maxRetryMessage))}, more...)
 	if id := m.TraceID(); id != "" {
 		attrs = append(attrs, slog.String("trace_id", id))
 	}
@@ -92,16 +90,6 @@ func (c *Consumer) say(level slog.Level, text string, m *Message, f failure, mor
 		attrs = append(attrs, slog.String("event_id", id))
 	}
 	c.log.LogAttrs(context.Background(), level, text, attrs...)
-}
-
-func capped(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return strings.ToValidUTF8(s[:n], "?")
 }
 
 const (

@@ -57,7 +57,8 @@ func (c *Consumer) routeOf(topic string) *route {
 	}
 	for _, source := range c.cfg.Topics {
 		text, tier := strings.CutPrefix(topic, RetryTopic(source, c.cfg.Group, 0)+".")
-		if d, err := time.ParseDuration(text); !tier || err != nil || d <= 0 || RetryTopic(source, c.cfg.Group, d) != topic {
+		d, err := time.ParseDuration(text)
+		if !tier || err != nil || d <= 0 || RetryTopic(source, c.cfg.Group, d) != topic {
 			continue
 		}
 		for _, r := range c.routes {
@@ -66,7 +67,6 @@ func (c *Consumer) routeOf(topic string) *route {
 			}
 		}
 		r := *c.routes[RetryTopic(source, c.cfg.Group, 0)]
-		d, _ := time.ParseDuration(text)
 		r.longest = max(r.longest, d)
 		return &r
 	}

@@ -42,7 +42,7 @@ func (s *set) bytes(name string, v []byte) {
 // text adds a text, unless it is empty.
 func (s *set) text(name, v string, limit int) {
 	if v != "" {
-		s.bytes(name, []byte(capped(v, limit)))
+		s.bytes(name, []byte(Capped(v, limit)))
 	}
 }
 
@@ -108,8 +108,9 @@ func (s *set) spring(f *Failure) {
 	}
 }
 
-// connect writes what a sink does (DeadLetterQueueReporter), which adds the place of a later hop behind the first. Its stage is the one in which a sink handles records. A
-// consumer has no task and no executing class, so those two are left out.
+// connect writes what a sink does (DeadLetterQueueReporter), which adds the place of a later hop behind the first. Its
+// stage is the one in which a sink handles records. A consumer has no task and no executing class, so those two are
+// left out.
 func (s *set) connect(f *Failure) {
 	s.text(connectPrefix+"topic", f.Topic, MaxNameBytes)
 	s.decimal(connectPrefix+"partition", int64(f.Partition))
@@ -140,8 +141,8 @@ func (f *Failure) exception() string {
 // hasTimestamp reports whether a record has one: Kafka writes -1 ms where it has none.
 func hasTimestamp(t time.Time) bool { return t.UnixMilli() > 0 && t.UTC().Year() <= 9999 }
 
-// capped returns at most n bytes of s, valid UTF-8 without NUL.
-func capped(s string, n int) string {
+// Capped returns at most n bytes of a text, valid UTF-8 without NUL, as Encode writes it.
+func Capped(s string, n int) string {
 	if len(s) > n {
 		s = strings.ToValidUTF8(s[:n], "")
 	}

@@ -130,7 +130,7 @@ func call[In any](s *Server, tool string, do func(context.Context, In) (*sdk.Cal
 			result, out, err = do(access.WithActor(ctx, actor), in)
 		}
 		s.log.Info("tool call", "tool", tool, "actor", actor.Name, "key_id", actor.KeyID, "request_id", actor.RequestID,
-			"duration_ms", float64(time.Since(began).Microseconds())/1000, "refused", err != nil)
+			"duration_ms", float64(time.Since(began).Microseconds())/1000, "failed", err != nil)
 		if err != nil {
 			return nil, nil, s.tell(err, actor.RequestID)
 		}
