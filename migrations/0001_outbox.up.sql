@@ -265,7 +265,7 @@ revoke all on function postrider.task_max_attempts(uuid) from public;
 create function postrider.outbox_publish_bytes(
     topic text, key bytea, payload bytea, headers jsonb default '{}',
     idempotency_key text default null, available_at timestamptz default now(), task_uuid uuid default null)
-returns uuid language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+returns uuid language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 #variable_conflict use_variable
 declare
     new_id   uuid;

@@ -299,9 +299,10 @@ end $$;
 comment on function postrider.read_task(uuid) is
 'A task with its template, steps and transitions, see task_snapshot; first it is archived if that is due, see archive_on_read. P0002 for an unknown task.';
 
--- Events of a task are given up after as many attempts as its template allows.
+-- Events of a task are given up after as many attempts as its template allows. In plpgsql, which keeps the plan; whoever
+-- asks has switched sequential scans off.
 create or replace function postrider.task_max_attempts(p_task_uuid uuid) returns integer
-language plpgsql stable set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
     return (select greatest((n.configuration->>'max_retries')::numeric::integer, 1)
               from postrider.tasker_tasks k join postrider.tasker_named_tasks n using (named_task_uuid)
