@@ -30,6 +30,7 @@ var rooms = []struct {
 	clients []string // among the guarded packages
 }{
 	{"relay/outbox", nil, []string{"github.com/jackc/pgx"}}, // Enqueue takes a pgx.Tx
+	{"relay/tracecontext", []string{"relay/outbox"}, nil},
 	{"relay/history", nil, nil},
 	{"relay/outboxsync", []string{"relay", "relay/kafka", "relay/postgres", "dlq", "dlq/postgres"}, []string{"github.com/jackc/pgx"}},
 	{"relay/task", []string{"relay/outbox"}, nil},
@@ -41,22 +42,23 @@ var rooms = []struct {
 	{"relay/ledger/ledgertest", []string{"relay/task", "relay/ledger", "relay/ledger/postgres"}, []string{"github.com/jackc/pgx"}},
 	{"relay/ledger/postgres", []string{"relay/task", "relay/ledger"}, []string{"github.com/jackc/pgx"}},
 	{"relay/ledger", []string{"relay/task"}, nil},
-	{"relay", []string{"relay/outbox"}, nil},
+	{"relay", []string{"relay/outbox", "relay/tracecontext"}, nil},
 	{"consumer/inbox", []string{"consumer", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
 	{"consumer/kafka", []string{"consumer", "relay/outbox"}, []string{"github.com/twmb/franz-go"}},
-	{"consumer", []string{"relay/outbox", "dlq/dialect"}, nil},
+	{"consumer", []string{"relay/outbox", "relay/tracecontext", "dlq/dialect"}, nil},
 	{"dlq/dialect", []string{"relay/outbox"}, nil},
 	{"dlq/dlqtest", []string{"dlq", "relay/outbox"}, nil},
 	{"dlq/postgres", []string{"dlq", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
 	{"dlq/kafka", []string{"dlq", "relay/outbox"}, []string{"github.com/twmb/franz-go"}},
 	{"replay/kafka", []string{"replay", "dlq", "dlq/kafka", "relay/outbox"}, []string{"github.com/twmb/franz-go"}},
 	{"replay", []string{"dlq", "relay", "relay/outbox"}, nil},
-	{"dlq", []string{"dlq/dialect", "relay/outbox"}, nil},
+	{"dlq", []string{"dlq/dialect", "relay/outbox", "relay/tracecontext"}, nil},
 	{"migrations/pgserver", nil, []string{"github.com/jackc/pgx", "github.com/fergusstrange"}},
 	{"migrations/pgtest", []string{"migrations", "migrations/pgserver"}, []string{"github.com/jackc/pgx", "github.com/testcontainers"}},
 	{"migrations", nil, []string{"github.com/jackc/pgx"}},
 	{"examples/stage", []string{"migrations/pgtest", "relay/kafka/kafkatest"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 	{"examples", []string{"consumer", "consumer/inbox", "consumer/kafka"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}}, // as other people's programs
+	{"cmd/internal/tracing", []string{"cmd/internal/config"}, nil},
 	{"cmd/internal/mcp", []string{"*"}, []string{"github.com/modelcontextprotocol"}},
 	{"cmd", []string{"*"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 }
