@@ -58,13 +58,14 @@ var rooms = []struct {
 	{"migrations", nil, []string{"github.com/jackc/pgx"}},
 	{"examples/stage", []string{"migrations/pgtest", "relay/kafka/kafkatest"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 	{"examples", []string{"consumer", "consumer/inbox", "consumer/kafka"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}}, // as other people's programs
-	{"cmd/internal/tracing", []string{"cmd/internal/config"}, nil},
+	{"cmd/internal/tracing", []string{"cmd"}, []string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters"}}, // libraries know the API alone
 	{"cmd/internal/mcp", []string{"*"}, []string{"github.com/modelcontextprotocol"}},
 	{"cmd", []string{"*"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 }
 
 // guarded are packages that only the rooms named above may import.
-var guarded = []string{"github.com/jackc/pgx", "github.com/twmb/franz-go", "github.com/testcontainers", "github.com/fergusstrange", "github.com/modelcontextprotocol"}
+var guarded = []string{"github.com/jackc/pgx", "github.com/twmb/franz-go", "github.com/testcontainers", "github.com/fergusstrange", "github.com/modelcontextprotocol",
+	"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters"}
 
 type pkg struct {
 	ImportPath string
@@ -163,6 +164,8 @@ func TestComplaints(t *testing.T) {
 		{"relay/kafka", "github.com/jackc/pgx/v5", true},
 		{"dlq", module + "/cmd/internal/app", true},
 		{"dlq/postgres", module + "/relay/postgres", true},
+		{"consumer", "go.opentelemetry.io/otel/sdk/trace", true},
+		{"consumer", "go.opentelemetry.io/otel/trace", false},
 		{"cmd/internal/app", module + "/dlq/kafka", false},
 		{"newroom", "fmt", true},
 	} {
