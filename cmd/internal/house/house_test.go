@@ -58,7 +58,7 @@ var rooms = []struct {
 	{"migrations", nil, []string{"github.com/jackc/pgx"}},
 	{"examples/stage", []string{"migrations/pgtest", "relay/kafka/kafkatest"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 	{"examples", []string{"consumer", "consumer/inbox", "consumer/kafka"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}}, // as other people's programs
-	{"cmd/internal/tracing", []string{"cmd"}, []string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters"}}, // libraries know the API alone
+	{"cmd/internal/tracing", []string{"cmd"}, []string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters"}},            // libraries know the API alone
 	{"cmd/internal/mcp", []string{"*"}, []string{"github.com/modelcontextprotocol"}},
 	{"cmd", []string{"*"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 }

@@ -46,7 +46,11 @@ func New(ctx context.Context, c config.Tracing, o Options) (*Tracing, error) {
 	if !c.Enabled || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return nil, nil
 	}
-	options, err := exporterOptions(c)
+	headers, err := c.HeaderMap()
+	if err != nil {
+		return nil, fmt.Errorf("tracing: tracing.headers: %w", err)
+	}
+	options, err := exporterOptions(c, headers)
 	if err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
 	}
@@ -60,7 +64,7 @@ func New(ctx context.Context, c config.Tracing, o Options) (*Tracing, error) {
 	}
 	log := o.Logger.With("component", "tracing")
 	// The queue has the SDK's bounds, or those of OTEL_BSP_…; what does not fit is dropped, and nobody waits.
-	providerOptions := []sdktrace.TracerProviderOption{sdktrace.WithBatcher(newExporter(otlp, log, o.Registerer)), sdktrace.WithResource(described)}
+	providerOptions := []sdktrace.TracerProviderOption{sdktrace.WithBatcher(newExporter(otlp, headers, log, o.Registerer)), sdktrace.WithResource(described)}
 	if os.Getenv("OTEL_TRACES_SAMPLER") == "" {
 		providerOptions = append(providerOptions, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(float64(c.SamplePercent)/100))))
 	}
@@ -86,7 +90,7 @@ func (t *Tracing) Stop(ctx context.Context) error {
 	return nil
 }
 
-func exporterOptions(c config.Tracing) ([]otlptracehttp.Option, error) {
+func exporterOptions(c config.Tracing, headers map[string]string) ([]otlptracehttp.Option, error) {
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		if p := os.Getenv(name); p != "" && p != "http/protobuf" {
 			return nil, fmt.Errorf("the environment variable %s is %q; only http/protobuf is there: give the collector's port for OTLP over HTTP, mostly 4318, and unset the variable", name, p)
@@ -106,10 +110,6 @@ func exporterOptions(c config.Tracing) ([]otlptracehttp.Option, error) {
 			u.Path = "/v1/traces"
 		}
 		options = append(options, otlptracehttp.WithEndpointURL(u.String()))
-	}
-	headers, err := c.HeaderMap()
-	if err != nil {
-		return nil, fmt.Errorf("tracing.headers: %w", err)
 	}
 	if headers != nil {
 		options = append(options, otlptracehttp.WithHeaders(headers))

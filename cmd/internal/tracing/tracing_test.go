@@ -50,6 +50,10 @@ func newCollector(t *testing.T, status int) *collector {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.requests = append(c.requests, r)
+		if status != http.StatusOK {
+			http.Error(w, "who is "+r.Header.Get("Authorization")+"?", status)
+			return
+		}
 		for _, of := range request.GetResourceSpans() {
 			for _, a := range of.GetResource().GetAttributes() {
 				if a.GetKey() == "service.name" {
@@ -190,7 +194,7 @@ func TestFailuresDisturbNothing(t *testing.T) {
 	t.Cleanup(func() { close(silent) })
 	refuses := newCollector(t, http.StatusForbidden)
 	for name, c := range map[string]struct{ url, says string }{
-		"refuses": {refuses.URL, "spans were not exported"}, "away": {"http://127.0.0.1:1", "not exported"}, "silent": {hangs.URL, "before the stop"},
+		"refuses": {refuses.URL, "who is xxxxx?"}, "away": {"http://127.0.0.1:1", "not exported"}, "silent": {hangs.URL, "before the stop"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, said := logger()
