@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/postrider/postrider/dlq/dialect"
 )
@@ -67,6 +68,10 @@ type Config struct {
 	// Registerer receives the metrics postrider_consumer_*; a registry takes those of one consumer. Defaults to
 	// none, the metrics are then not exported.
 	Registerer prometheus.Registerer
+	// TracerProvider receives a span for each attempt, in the trace that the message's header traceparent names, or in
+	// a new one, and for each record that is written, whose traceparent is then that span. Handlers find the span of
+	// the attempt in their context. Defaults to none.
+	TracerProvider trace.TracerProvider
 }
 
 func (c Config) withDefaults() Config {

@@ -18,6 +18,7 @@ type Consumer struct {
 	batch   BatchHandler // nil unless the handler takes batches
 	routes  map[string]*route
 	m       *metrics
+	tracing *tracing   // nil unless Config.TracerProvider is given
 	shared  *scheduler // nil unless Config.Concurrency is above 0
 	started atomic.Bool
 
@@ -40,7 +41,7 @@ type Consumer struct {
 // New checks the configuration, all of it, and connects to nothing.
 func New(cfg Config, h Handler) (*Consumer, error) {
 	cfg = cfg.withDefaults()
-	c := &Consumer{cfg: cfg, log: cfg.Logger, m: newMetrics(), lanes: map[Partition]lane{}, released: make(chan struct{}, 1)}
+	c := &Consumer{cfg: cfg, log: cfg.Logger, m: newMetrics(), tracing: newTracing(&cfg), lanes: map[Partition]lane{}, released: make(chan struct{}, 1)}
 	err := cfg.validate(h)
 	var rerr error
 	c.routes, rerr = cfg.routes(c.m, c.storm)

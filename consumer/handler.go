@@ -118,7 +118,17 @@ func JSON[T any](handle func(ctx context.Context, m *Message, v T) error) Handle
 }
 
 // call runs the handler for one message and turns a panic into an error.
-func (c *Consumer) call(ctx context.Context, timeout timeout, m *Message) (err error) {
+func (c *Consumer) call(ctx context.Context, timeout timeout, m *Message) error {
+	if c.tracing == nil {
+		return c.handle(ctx, timeout, m)
+	}
+	ctx, s := c.tracing.process(ctx, m)
+	err := c.handle(ctx, timeout, m)
+	endProcess(s, err)
+	return err
+}
+
+func (c *Consumer) handle(ctx context.Context, timeout timeout, m *Message) (err error) {
 	defer recovered(&err)
 	if timeout > 0 {
 		limited, cancel := timeout.context(ctx)
@@ -129,7 +139,17 @@ func (c *Consumer) call(ctx context.Context, timeout timeout, m *Message) (err e
 }
 
 // callBatch runs the handler for several.
-func (c *Consumer) callBatch(ctx context.Context, timeout timeout, ms []*Message) (err error) {
+func (c *Consumer) callBatch(ctx context.Context, timeout timeout, ms []*Message) error {
+	if c.tracing == nil {
+		return c.handleBatch(ctx, timeout, ms)
+	}
+	ctx, s := c.tracing.processBatch(ctx, ms)
+	err := c.handleBatch(ctx, timeout, ms)
+	endProcess(s, err)
+	return err
+}
+
+func (c *Consumer) handleBatch(ctx context.Context, timeout timeout, ms []*Message) (err error) {
 	defer recovered(&err)
 	if timeout > 0 {
 		limited, cancel := timeout.context(ctx)

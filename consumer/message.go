@@ -6,7 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/relay/tracecontext"
 )
 
 // Message is one record. Its bytes are the record's own and may be kept, but not changed.
@@ -25,6 +28,8 @@ type Message struct {
 	LogAppendTime bool
 
 	past *past // nil for what never failed
+	// traced is the span of its newest attempt; nil where none are made.
+	traced *trace.SpanContext
 }
 
 // Names of headers that are not the outbox's and that redriven messages have.
@@ -95,14 +100,9 @@ func (m *Message) ReplayID() string { return m.text(headerReplayID) }
 // ReplayOf names the dead letter whose message was redriven; empty for what was not.
 func (m *Message) ReplayOf() string { return m.text(headerReplayOf) }
 
-// TraceID is the trace of the header traceparent (W3C trace context), empty where there is none.
-func (m *Message) TraceID() string {
-	parts := strings.Split(m.text("traceparent"), "-")
-	if len(parts) < 4 || len(parts[1]) != 32 {
-		return ""
-	}
-	return parts[1]
-}
+// TraceID is the trace of the header traceparent (W3C trace context), empty where there is none
+// that can be read.
+func (m *Message) TraceID() string { return tracecontext.ID(m.Headers) }
 
 func (m *Message) text(name string) string {
 	v, _ := m.Header(name)

@@ -102,15 +102,17 @@ const (
 
 // leave writes a failed message to where it goes, for as long as that takes: until it is acknowledged the offset does
 // not pass it. It returns false when the partition is taken away first.
-func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) bool {
+func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) (left bool) {
 	t := &trouble{}
 	defer l.goesOn(t)
+	hop := c.tracing.hop(m, v.record.Topic)
+	defer func() { hop.end(left) }()
 	shrunk := false
 	for pause := publishPause; ; pause = min(2*pause, publishPauseMax) {
 		late := time.AfterFunc(publishPatience, func() {
 			l.stands(c, t, v.record.Topic, errors.New("no broker has acknowledged the record"))
 		})
-		err := c.cfg.Client.Publish(l.ctx, v.record)
+		err := c.cfg.Client.Publish(l.ctx, hop.mark(v.record, !shrunk))
 		late.Stop()
 		if err == nil {
 			r.counts.left(v.dead).Inc()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Pauses after failures. A poll that failed is tried again soon, because other partitions may have
@@ -30,6 +31,7 @@ type Collector struct {
 	store       Store
 	log         *slog.Logger
 	metrics     *metrics
+	tracer      trace.Tracer // nil makes no spans
 	stopTimeout time.Duration
 	// originals may be nil. Nothing is asked for before askAgain.
 	originals        Originals
@@ -53,6 +55,7 @@ func NewCollector(cfg Config) (*Collector, error) {
 		store:       cfg.Store,
 		log:         cfg.Logger.With(slog.String("component", "collector")),
 		metrics:     m,
+		tracer:      tracerOf(cfg.TracerProvider),
 		stopTimeout: cfg.StopTimeout,
 		originals:   cfg.Originals, originalsTimeout: cfg.OriginalsTimeout,
 	}, nil
@@ -90,8 +93,10 @@ func (c *Collector) runOnce(ctx context.Context) (read int, err error) {
 	for i, r := range records {
 		letters[i] = Decode(r)
 	}
+	spans := c.opening(letters)
 	c.fetch(work, letters)
 	recorded, storeErr := c.record(work, letters)
+	opened(spans, recorded, storeErr)
 	c.metrics.recorded(recorded)
 	if storeErr != nil {
 		c.log.LogAttrs(ctx, slog.LevelWarn, "stopping before the letters in hand were recorded, they will be read again",

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // DefaultStopTimeout is the default of Config.StopTimeout.
@@ -26,6 +27,8 @@ type Config struct {
 	// Registerer receives the metrics postrider_collector_*; a registry takes those of one collector.
 	// Defaults to none, the metrics are then not exported.
 	Registerer prometheus.Registerer
+	// TracerProvider receives a span dlq.open for each letter of a trace that is recorded. Defaults to none.
+	TracerProvider trace.TracerProvider
 	// StopTimeout is how long Run goes on, after its context has ended, to store and commit the letters in
 	// hand; what is not done by then is read again by the next collector. Defaults to 5s.
 	StopTimeout time.Duration

@@ -1,6 +1,7 @@
 package dlq
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"time"
 
@@ -116,4 +117,19 @@ type Entry struct {
 	Metadata json.RawMessage
 	// CreatedAt is when the investigation was opened, UpdatedAt when it last changed.
 	CreatedAt, UpdatedAt time.Time
+}
+
+// TraceID is the trace of the letter that opened it, 32 hexadecimal digits, as its snapshot has it; empty where that
+// has none.
+func (e *Entry) TraceID() string {
+	var s struct {
+		TraceID string `json:"trace_id"`
+	}
+	if json.Unmarshal(e.Snapshot, &s) != nil {
+		return ""
+	}
+	if raw, err := hex.DecodeString(s.TraceID); err != nil || len(raw) != 16 { // a task's snapshot is its own
+		return ""
+	}
+	return s.TraceID
 }

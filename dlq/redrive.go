@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/relay/tracecontext"
 )
 
 // Headers of a redriven message. They are not reserved, because consumers and other tools read and write them.
@@ -18,6 +19,9 @@ const (
 	// HeaderReplayID is the same for each copy of one redrive and differs between redrives, so that an inbox
 	// takes a later, legitimate one for new: "<investigation>:<generation>".
 	HeaderReplayID = "replay_id"
+	// HeaderReplayTraceparent is the traceparent that the message had. A redrive is a trace of its own, recorded if that
+	// one was, and the relay's span of it links there. Absent where the message had none that could be read.
+	HeaderReplayTraceparent = tracecontext.HeaderReplay
 )
 
 // SkipReason says why an investigation was left alone.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/relay/tracecontext"
 )
 
 // MaxSnapshotBytes is how much of a key, of a payload and of the headers a snapshot shows, each, in
@@ -40,6 +41,7 @@ type snapshot struct {
 	OriginalRecord   OriginalState   `json:"original_record,omitempty"`
 	Headers          json.RawMessage `json:"headers,omitempty"`
 	HeadersTruncated string          `json:"headers_truncated,omitempty"`
+	TraceID          string          `json:"trace_id,omitempty"`
 	Attempts         *int32          `json:"attempts,omitempty"`
 	CreatedAt        string          `json:"created_at,omitempty"`
 	FirstFailedAt    string          `json:"first_failed_at,omitempty"`
@@ -156,7 +158,9 @@ func (s *snapshot) showHeaders(l *Letter, r *Redactor) {
 	if l.Unstorable {
 		return
 	}
-	hs := outbox.MarshalHeaders(r.Headers(l.Headers))
+	shown := r.Headers(l.Headers)
+	s.TraceID = tracecontext.ID(shown)
+	hs := outbox.MarshalHeaders(shown)
 	if len(hs) > MaxSnapshotBytes {
 		s.HeadersTruncated = fmt.Sprintf("%d headers of %d bytes are left out, they are in dlq_letter.headers of letter %s", len(l.Headers), len(hs), l.ID)
 		return

@@ -262,6 +262,8 @@ declare
     there  boolean;
     base   jsonb;
     added  jsonb;
+    parent text;
+    fresh  text;
     new_id bigint;
 begin
     -- Nothing enters the outbox here but the message of somebody's investigation, and it says which.
@@ -308,10 +310,24 @@ begin
     -- copied with the rest, and nameless ones, because the relay refuses both from whoever writes. Most have none.
     added := jsonb_build_array(jsonb_build_array('replay_of', letter.replay_of), jsonb_build_array('replay_id', letter.replay_id));
     if jsonb_path_exists(base, 'strict $[*] ? (@[0] == "" || @[0] == $added[*][0] || @[0] like_regex "^postrider-" flag "i")',
-                         jsonb_build_object('added', added)) then
+                         jsonb_build_object('added', added || '[["replay_traceparent"]]')) then
         select coalesce(jsonb_agg(h.pair order by h.place), '[]') into base
         from jsonb_array_elements(base) with ordinality h(pair, place)
-        where h.pair->>0 <> '' and lower(left(h.pair->>0, 10)) <> 'postrider-' and h.pair->>0 not in ('replay_of', 'replay_id');
+        where h.pair->>0 <> '' and lower(left(h.pair->>0, 10)) <> 'postrider-' and h.pair->>0 not in ('replay_of', 'replay_id', 'replay_traceparent');
+    end if;
+    -- A redrive is a trace of its own, recorded if the old one is, which the relay links to it. What cannot be read as
+    -- one traceparent stays as it is.
+    select min(h.pair->>1) into parent from jsonb_array_elements(base) h(pair) where h.pair->>0 = 'traceparent' having count(*) = 1;
+    if parent ~ '^(00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}|(?!00|ff)[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?)$'
+       and substr(parent, 4, 32) <> repeat('0', 32) and substr(parent, 37, 16) <> repeat('0', 16) then
+        fresh := encode(sha256(uuid_send(gen_random_uuid())), 'hex');
+        select jsonb_agg(case when h.pair->>0 = 'traceparent'
+                   then jsonb_build_array('traceparent', '00-' || left(fresh, 32) || '-' || substr(fresh, 33, 16) || '-' || substr(parent, 54, 2))
+                   else h.pair end order by h.place)
+        into base
+        from jsonb_array_elements(base) with ordinality h(pair, place)
+        where h.pair->>0 <> 'tracestate'; -- it says something about the old one
+        added := added || jsonb_build_array(jsonb_build_array('replay_traceparent', parent));
     end if;
     base := base || added;
     insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers, task_uuid, max_attempts)

@@ -88,10 +88,12 @@ func (r *Relay) ProcessRetries(ctx context.Context, o ActionOptions) (ActionResu
 }
 
 // act runs an action on a relay of its own, which shares the connections, the broker and the metrics with r.
-func (r *Relay) act(ctx context.Context, action Action, o ActionOptions, do func(context.Context, *Relay, *tally) error) (ActionResult, error) {
+func (r *Relay) act(ctx context.Context, action Action, o ActionOptions, do func(context.Context, *Relay, *tally) error) (result ActionResult, err error) {
 	began := time.Now()
 	t := &tally{Store: r.cfg.Store, left: o.Limit, bounded: o.Limit > 0}
 	t.result = ActionResult{Action: action, BatchSize: r.cfg.BatchSize}
+	ctx, traced := r.tracing.act(ctx, action)
+	defer func() { traced(result, err) }()
 	if o.Limit < 0 {
 		return t.result, fmt.Errorf("%s: the limit is %d, it must not be negative", action, o.Limit)
 	}
@@ -268,23 +270,12 @@ func (c tallied) Settle(ctx context.Context, s *Settlement) error {
 	if err := c.Claim.Settle(ctx, s); err != nil {
 		return err
 	}
-	failed := len(s.Exhausted)
-	for i := range s.Scheduled {
-		if s.Scheduled[i].Failure != nil {
-			failed++
-		}
-	}
-	for i := range s.Parked {
-		if s.Parked[i].Failure != nil {
-			failed++
-		}
-	}
 	t := c.tally
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.result.Processed += len(c.Batch().Events)
 	t.result.Succeeded += len(s.Delivered)
-	t.result.Failed += failed
+	t.result.Failed += s.Failed()
 	t.result.Exhausted += len(s.Exhausted)
 	t.result.Scheduled += len(s.Scheduled)
 	t.result.Parked += len(s.Parked)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // busyLimit is how long a cleanup waits for somebody else who is at the same rows.
@@ -14,6 +16,8 @@ const busyLimit = 30 * time.Second
 type CleanupOptions struct {
 	// DryRun counts what would be removed, and removes nothing. Defaults to false.
 	DryRun bool
+	// TracerProvider receives a span of the cleanup. Defaults to none, for Relay.Cleanup to that of the relay.
+	TracerProvider trace.TracerProvider
 }
 
 // CleanupResult is what a cleanup removed, or would remove.
@@ -45,6 +49,9 @@ func (c *CleanupResult) add(kind PurgeKind, rows int) {
 // at the same time; what they remove is not counted. A cleanup that fails midway returns what it did until
 // then.
 func (r *Relay) Cleanup(ctx context.Context, o CleanupOptions) (CleanupResult, error) {
+	if o.TracerProvider == nil {
+		o.TracerProvider = r.cfg.TracerProvider
+	}
 	got, err := Cleanup(ctx, r.cfg.Store, r.cfg.Retention, o)
 	if !o.DryRun {
 		r.metrics.purged.WithLabelValues(string(PurgePublished)).Add(float64(got.Published))
@@ -57,9 +64,14 @@ func (r *Relay) Cleanup(ctx context.Context, o CleanupOptions) (CleanupResult, e
 }
 
 // Cleanup is Relay.Cleanup for those who have no relay: it needs no broker.
-func Cleanup(ctx context.Context, store Purger, keep Retention, o CleanupOptions) (CleanupResult, error) {
+func Cleanup(ctx context.Context, store Purger, keep Retention, o CleanupOptions) (result CleanupResult, err error) {
 	began := time.Now()
-	result := CleanupResult{Action: ActionCleanup, DryRun: o.DryRun}
+	result = CleanupResult{Action: ActionCleanup, DryRun: o.DryRun}
+	tracing := newTracing(o.TracerProvider)
+	defer func() {
+		rows := result.Published + result.DeadLettered + result.IdempotencyKeys
+		tracing.note(ctx, began, figures{action: string(ActionCleanup), batch: purgeRows, processed: rows, succeeded: rows}, err)
+	}()
 	keep = keep.withDefaults()
 	if err := keep.Validate(); err != nil {
 		return result, fmt.Errorf("%s: %w", ActionCleanup, err)

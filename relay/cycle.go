@@ -23,11 +23,12 @@ type worker struct {
 
 // runOnce claims one batch, publishes and settles it. It returns how many events it
 // moved on; those that stay where they are give no reason to look again at once.
-func (w *worker) runOnce(ctx context.Context) (int, error) {
+func (w *worker) runOnce(ctx context.Context) (moved int, err error) {
 	r := w.relay
 	if r.brokers.away() {
 		return 0, &brokersLost{}
 	}
+	began := time.Now()
 	claim, err := r.cfg.Store.Claim(ctx, Limits{
 		Worker: w.id, First: rand.IntN(outbox.Shards), Events: r.cfg.BatchSize, Bytes: batchBytes,
 		CommitOrder: r.cfg.CommitOrder || r.ordered.Load(),
@@ -40,6 +41,7 @@ func (w *worker) runOnce(ctx context.Context) (int, error) {
 	if claim == nil {
 		return 0, nil
 	}
+	claimed := time.Now()
 	batch := claim.Batch()
 	if len(batch.Events) == 0 {
 		claim.Abandon()
@@ -60,6 +62,8 @@ func (w *worker) runOnce(ctx context.Context) (int, error) {
 		claim.Abandon()
 		return 0, nil
 	}
+	pass := r.tracing.pass(work, actionPublish, "batch", began, claimed, len(batch.Events))
+	defer func() { pass.close(err) }()
 	unsent := len(p.out.Exhausted)
 	if len(p.messages) > 0 {
 		marking, cancel := context.WithTimeout(work, settleTimeout)
@@ -72,7 +76,7 @@ func (w *worker) runOnce(ctx context.Context) (int, error) {
 	}
 	r.metrics.inFlight.Add(float64(len(p.messages)))
 	defer r.metrics.inFlight.Sub(float64(len(p.messages)))
-	outcomes, err := w.publish(work, claim, p)
+	outcomes, err := w.publish(work, claim, p, pass)
 	if err != nil {
 		r.cfg.Publisher.Remember(delivered(p.messages, outcomes))
 		claim.Abandon()
@@ -88,7 +92,10 @@ func (w *worker) runOnce(ctx context.Context) (int, error) {
 	r.metrics.count(outcomes)
 	settling, cancel := context.WithTimeout(work, settleTimeout)
 	defer cancel()
-	if err := claim.Settle(settling, p.settlement()); err != nil {
+	began = time.Now()
+	err = claim.Settle(settling, p.settlement())
+	pass.settled(began, len(batch.Events), len(p.out.Delivered), p.out.Failed(), 0, err)
+	if err != nil {
 		// Unknown outcome: the rows are settled, or they are claimed again and need not be sent again.
 		r.cfg.Publisher.Remember(delivered(p.messages, outcomes))
 		return 0, fmt.Errorf("settle %d events: %w", len(batch.Events), err)
@@ -105,17 +112,19 @@ func (w *worker) runOnce(ctx context.Context) (int, error) {
 	return p.moved(), nil
 }
 
-func (w *worker) publish(ctx context.Context, claim Claim, p *plan) ([]Outcome, error) {
+func (w *worker) publish(ctx context.Context, claim Claim, p *plan, pass *pass) ([]Outcome, error) {
 	if len(p.messages) == 0 {
 		return nil, nil
 	}
 	if i := p.suspect(); i >= 0 {
-		return w.publishCarefully(ctx, claim, p, i)
+		return w.publishCarefully(ctx, claim, p, i, pass)
 	}
 	bounded, cancel := context.WithTimeout(ctx, w.relay.cfg.PublishTimeout)
 	defer cancel()
+	sending := pass.publish(p.messages)
 	start := time.Now()
 	outcomes := w.relay.cfg.Publisher.Publish(bounded, p.messages)
+	sending.end(outcomes)
 	w.relay.metrics.published(time.Since(start), p.messages)
 	return outcomes, nil
 }
@@ -123,7 +132,7 @@ func (w *worker) publish(ctx context.Context, claim Claim, p *plan) ([]Outcome, 
 // publishCarefully tries one event that was in flight when workers died, alone and counted before it is
 // tried, so that the one that kills is found and given up, and no other is charged. The others wait; the
 // batch's marker stays until all that were in flight have been tried like this.
-func (w *worker) publishCarefully(ctx context.Context, claim Claim, p *plan, i int) ([]Outcome, error) {
+func (w *worker) publishCarefully(ctx context.Context, claim Claim, p *plan, i int, pass *pass) ([]Outcome, error) {
 	e := &p.batch.Events[p.events[i]]
 	outcomes := make([]Outcome, len(p.messages))
 	for n := range outcomes {
@@ -145,7 +154,9 @@ func (w *worker) publishCarefully(ctx context.Context, claim Claim, p *plan, i i
 			Message: fmt.Sprintf("the relay died each of the %d times this event was in flight", attempts-1)}
 		return outcomes, nil
 	}
+	sending := pass.publish(p.messages[i : i+1])
 	outcomes[i] = w.relay.cfg.Publisher.Publish(bounded, p.messages[i:i+1])[0]
+	sending.end(outcomes[i : i+1])
 	if c := outcomes[i].Class; c != Record && c != Permanent {
 		// It was counted in case it killed. It did not, and did not fail by its own fault either: kept, the
 		// counts of an outage would add up to a death sentence.

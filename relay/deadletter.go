@@ -17,11 +17,12 @@ const letterPause = time.Minute
 
 // sendLetters is the second step of dead-lettering: it publishes exhausted events to their dead-letter
 // topics and settles them. When a topic cannot take them they stay exhausted, and a hold says why.
-func (r *Relay) sendLetters(ctx context.Context) (int, error) {
+func (r *Relay) sendLetters(ctx context.Context) (sent int, err error) {
 	if r.brokers.away() {
 		return 0, &brokersLost{}
 	}
 	letterTopic := func(topic string) string { return r.settings(topic).DLQTopic }
+	began := time.Now()
 	claim, err := r.cfg.Store.ClaimLetters(ctx, letterTopic, letterBatch)
 	if err != nil {
 		return 0, fmt.Errorf("claim dead letters: %w", err)
@@ -30,6 +31,8 @@ func (r *Relay) sendLetters(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	work := context.WithoutCancel(ctx)
+	pass := r.tracing.pass(work, actionDeadLetter, actionDeadLetter, began, time.Now(), len(claim.Events()))
+	defer func() { pass.close(err) }()
 	ls := newLetters(claim.Events(), letterTopic)
 	// The time begins when they are written: with none left for sending, all would be withheld, in silence,
 	// and again the next time.
@@ -37,7 +40,9 @@ func (r *Relay) sendLetters(ctx context.Context) (int, error) {
 	bounded, cancel := context.WithTimeout(work, r.cfg.PublishTimeout)
 	defer cancel()
 	for len(ls.pending) > 0 {
+		sending := pass.publish(ms)
 		outcomes := r.cfg.Publisher.Publish(bounded, ms)
+		sending.end(outcomes)
 		if err := r.lost(work, outcomes); err != nil && len(ls.sent) == 0 {
 			claim.Abandon()
 			return 0, &brokersLost{err}
@@ -47,7 +52,10 @@ func (r *Relay) sendLetters(ctx context.Context) (int, error) {
 	}
 	settling, cancelSettle := context.WithTimeout(work, settleTimeout)
 	defer cancelSettle()
-	if err := claim.Settle(settling, &ls.out); err != nil {
+	began = time.Now()
+	err = claim.Settle(settling, &ls.out)
+	pass.settled(began, len(ls.events), len(ls.sent), len(ls.events)-len(ls.sent), len(ls.sent), err)
+	if err != nil {
 		r.cfg.Publisher.Remember(ls.sent)
 		return 0, fmt.Errorf("settle %d dead letters: %w", len(ls.sent), err)
 	}

@@ -239,6 +239,22 @@ type Settlement struct {
 	Uncounted int64
 }
 
+// Failed counts the events that failed by their own fault: they are given up, or will be tried again.
+func (s *Settlement) Failed() int {
+	n := len(s.Exhausted)
+	for i := range s.Scheduled {
+		if s.Scheduled[i].Failure != nil {
+			n++
+		}
+	}
+	for i := range s.Parked {
+		if s.Parked[i].Failure != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // Failure is a failed attempt of an event.
 type Failure struct {
 	ID int64

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/postrider/postrider/relay/outbox"
 )
@@ -55,6 +56,9 @@ type Config struct {
 	Logger *slog.Logger
 	// Registerer receives the metrics. Defaults to none.
 	Registerer prometheus.Registerer
+	// TracerProvider receives spans: of batches, and of events whose writers gave them the traceparent of a trace
+	// that is recorded. Then the record's traceparent is the span of publishing it. Defaults to none.
+	TracerProvider trace.TracerProvider
 }
 
 func (c Config) withDefaults() Config {
@@ -123,6 +127,7 @@ type Relay struct {
 	given   Config // what New was given
 	cfg     Config
 	metrics *metrics
+	tracing *tracing
 	idle    *idle
 	brokers brokers
 	rules   rules
@@ -144,7 +149,7 @@ func New(cfg Config) (*Relay, error) {
 		return nil, err
 	}
 	watchDoorbell(cfg.Registerer, cfg.Doorbell)
-	r := &Relay{given: given, cfg: cfg, metrics: newMetrics(cfg.Registerer),
+	r := &Relay{given: given, cfg: cfg, metrics: newMetrics(cfg.Registerer), tracing: newTracing(cfg.TracerProvider),
 		idle:    newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2).withBell(cfg.Doorbell, cfg.IdlePollRung),
 		letters: newIdle(20*time.Millisecond, lettersPause, 0), returning: newReturning()}
 	r.rules = rules{settings: r.settings, check: cfg.Publisher.Check, partition: cfg.Publisher.Partition, storms: newStorms(),

@@ -128,6 +128,9 @@ func (r *Relay) purge(ctx context.Context) (int, error) {
 	for _, kind := range PurgeKinds() {
 		began := time.Now()
 		got, err := r.cfg.Store.Purge(ctx, PurgeLimits{Kind: kind, Keep: r.cfg.Retention.of(kind), Rows: purgeRows})
+		if got.Rows > 0 {
+			r.tracing.note(ctx, began, figures{action: actionPurge, batch: purgeRows, processed: got.Rows, succeeded: got.Rows}, err)
+		}
 		if err != nil {
 			// The other kinds are not to wait for this one.
 			errs = append(errs, fmt.Errorf("purge %s rows: %w", kind, err))

@@ -14,7 +14,11 @@ const returnBatch = 1000
 func (r *Relay) returnHeld(ctx context.Context) (int, error) {
 	// A probe that was let through has this long to show an outcome before the next one goes.
 	grace := 2*r.cfg.PublishTimeout + 5*time.Second
+	began := time.Now()
 	got, err := r.cfg.Store.Return(ctx, returnBatch, grace)
+	if got.Events > 0 || got.Holds > 0 {
+		r.tracing.note(ctx, began, figures{action: actionReturn, batch: returnBatch, processed: got.Events, succeeded: got.Events}, err)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("return held events: %w", err)
 	}

@@ -18,44 +18,6 @@ func headersOf(traceparent string) []outbox.Header {
 	return []outbox.Header{{Name: "other", Value: []byte("x")}, {Name: "traceparent", Value: []byte(traceparent)}}
 }
 
-func TestTraceOf(t *testing.T) {
-	t.Parallel()
-	for value, want := range map[string]struct {
-		id      string
-		sampled bool
-	}{
-		recorded:                                                       {aTrace, true},
-		"00-" + aTrace + "-b7ad6b7169203331-00":                        {aTrace, false},
-		"00-" + aTrace + "-b7ad6b7169203331-03":                        {aTrace, true},
-		"cc-" + aTrace + "-b7ad6b7169203331-01-more":                   {aTrace, true},
-		"cc-" + aTrace + "-b7ad6b7169203331-01.more":                   {},
-		"00-" + aTrace + "-b7ad6b7169203331-01-more":                   {},
-		"ff-" + aTrace + "-b7ad6b7169203331-01":                        {},
-		"00-" + "00000000000000000000000000000000-b7ad6b7169203331-01": {},
-		"00-" + aTrace + "-0000000000000000-01":                        {},
-		"00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01":      {},
-		"00_" + aTrace + "-b7ad6b7169203331-01":                        {},
-		"":                                                             {}, "00": {}, "x": {},
-	} {
-		if id, sampled := traceOf(headersOf(value)); id != want.id || sampled != want.sampled {
-			t.Errorf("%q: %q %v, want %+v", value, id, sampled, want)
-		}
-	}
-	if id, _ := traceOf(nil); id != "" {
-		t.Errorf("without headers: %q", id)
-	}
-}
-
-func FuzzTraceparent(f *testing.F) {
-	f.Add(recorded)
-	f.Add("00-\xff")
-	f.Fuzz(func(t *testing.T, value string) {
-		if id, sampled := parseTraceparent(value); (id != "" && len(id) != 32) || (id == "" && sampled) {
-			t.Errorf("%q: %q %v", value, id, sampled)
-		}
-	})
-}
-
 // The time of a batch that carries a recorded trace points to it; others have no exemplar.
 func TestExemplar(t *testing.T) {
 	t.Parallel()

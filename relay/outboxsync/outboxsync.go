@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/postrider/postrider/dlq"
 	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
@@ -34,7 +35,7 @@ type Config struct {
 	// Kafka says where events go and how. Without Brokers the actions that publish are refused, and the others work.
 	// Defaults to none.
 	Kafka kafka.Config
-	// Relay are batch size, workers, rules of topics and retention; give the same as to the relays that run. Store,
+	// Relay are batch size, workers, rules of topics, retention and where spans go; give the same as to the relays that run. Store,
 	// Publisher and Doorbell of it are not looked at. Defaults to the defaults of its fields.
 	Relay relay.Config
 }
@@ -48,6 +49,7 @@ type Outbox struct {
 	store     *postgres.Store
 	letters   *dlqpostgres.Store
 	retention relay.Retention
+	tracing   trace.TracerProvider // may be nil
 }
 
 // Open checks the configuration and that the database can be reached. It does not ask the brokers: an action that
@@ -66,7 +68,7 @@ func Open(ctx context.Context, cfg Config) (_ *Outbox, err error) {
 	if cfg.Database.PublishTimeout == 0 {
 		cfg.Database.PublishTimeout = cfg.Relay.PublishTimeout
 	}
-	o := &Outbox{retention: cfg.Relay.Retention}
+	o := &Outbox{retention: cfg.Relay.Retention, tracing: cfg.Relay.TracerProvider}
 	if o.pool, err = postgres.NewPool(ctx, cfg.DatabaseURL, cfg.Database); err != nil {
 		return nil, fmt.Errorf("outboxsync: %w", err)
 	}
@@ -125,11 +127,16 @@ func (o *Outbox) ProcessRetries(ctx context.Context, a relay.ActionOptions) (rel
 // Cleanup removes what retention allows to go, by status: published events, dead-lettered ones whose investigation
 // is closed, and idempotency keys; see relay.Cleanup. A dry run counts and removes nothing.
 func (o *Outbox) Cleanup(ctx context.Context, c relay.CleanupOptions) (relay.CleanupResult, error) {
+	if c.TracerProvider == nil {
+		c.TracerProvider = o.tracing
+	}
 	return relay.Cleanup(ctx, o.store, o.retention, c)
 }
 
 // DLQStats counts the open investigations: how many, for how long, by which error, and which to look at first.
-func (o *Outbox) DLQStats(ctx context.Context) (dlq.Summary, error) {
+func (o *Outbox) DLQStats(ctx context.Context) (sum dlq.Summary, err error) {
+	ctx, traced := relay.TraceAction(ctx, o.tracing, "dlqStats")
+	defer func() { traced(relay.ActionResult{Processed: int(sum.Size)}, err) }()
 	s, err := o.letters.Stats(ctx)
 	if err != nil {
 		return dlq.Summary{}, fmt.Errorf("dlqStats: %w", err)

@@ -35,19 +35,8 @@ type loggedClaim struct {
 func (c loggedClaim) Settle(ctx context.Context, s *relay.Settlement) error {
 	events := len(c.Batch().Events)
 	err := c.Claim.Settle(ctx, s)
-	failed := len(s.Exhausted)
-	for i := range s.Scheduled {
-		if s.Scheduled[i].Failure != nil {
-			failed++
-		}
-	}
-	for i := range s.Parked {
-		if s.Parked[i].Failure != nil {
-			failed++
-		}
-	}
 	result(ctx, c.log, c.began, err, slog.Int("batch_size", events), slog.Int("processed", events),
-		slog.Int("succeeded", len(s.Delivered)), slog.Int("failed", failed), slog.Int("exhausted", len(s.Exhausted)),
+		slog.Int("succeeded", len(s.Delivered)), slog.Int("failed", s.Failed()), slog.Int("exhausted", len(s.Exhausted)),
 		slog.Int("scheduled", len(s.Scheduled)), slog.Int("parked", len(s.Parked)))
 	return err
 }

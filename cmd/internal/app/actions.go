@@ -52,6 +52,16 @@ func Cleanup(ctx context.Context, c config.Config, log *slog.Logger, o relay.Cle
 		return relay.CleanupResult{}, err
 	}
 	defer pool.Close()
+	spans, err := newTracing(ctx, c.Tracing, log, nil)
+	if err != nil {
+		return relay.CleanupResult{}, err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tracingLimit)
+		defer cancel()
+		_ = spans.Stop(ctx) // it logs what went wrong
+	}()
+	o.TracerProvider = spans.Provider()
 	got, err := relay.Cleanup(ctx, postgres.NewStore(pool, postgres.StoreOptions{}), Retention(c.Outbox), o)
 	if c.Outbox.Log {
 		result(ctx, log.With("component", "relay", "action", string(got.Action), "dry_run", got.DryRun), began(got.DurationMS), err,

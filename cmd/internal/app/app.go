@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
@@ -34,6 +35,9 @@ type Options struct {
 	Registry *prometheus.Registry
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
+	// TracerProvider receives the spans, instead of what the section tracing of the settings says; it stays the
+	// caller's. Defaults to none.
+	TracerProvider trace.TracerProvider
 }
 
 // App is a process of Postrider: New makes it, Run works, Stop ends it. Several may live in one
@@ -82,7 +86,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	// What stands above is stopped after what stands below.
 	for _, make := range []func(context.Context) error{
-		a.watchClients, a.prepareKafka, a.openService, a.openPublisher, a.openDesk, a.makeCollector, a.makeArchiver, a.makeDetector, a.watchTasks, a.makeFollower,
+		a.openTracing, a.watchClients, a.prepareKafka, a.openService, a.openPublisher, a.openDesk, a.makeCollector, a.makeArchiver, a.makeDetector, a.watchTasks, a.makeFollower,
 		a.makeOperator, a.makeForgetter, a.makeRelay, a.listen, a.watchReadiness,
 	} {
 		if err := make(ctx); err != nil {

@@ -60,7 +60,7 @@ func (a *App) makeRelay(ctx context.Context) error {
 		Workers: c.Outbox.Workers, BatchSize: c.Outbox.BatchSize,
 		TopicSettings: c.TopicSettings, CommitOrder: c.UsesCommitOrder(),
 		PublishTimeout: c.Outbox.PublishTimeout, Retention: Retention(c.Outbox),
-		Logger: a.options.Logger, Registerer: a.options.Registry,
+		Logger: a.options.Logger, Registerer: a.options.Registry, TracerProvider: a.options.TracerProvider,
 	})
 	if err != nil {
 		return err
@@ -107,7 +107,8 @@ func (a *App) makeCollector(context.Context) error {
 		return err
 	}
 	a.lifecycle.add(closing("client for originals of dead letters", originals.Close))
-	collector, err := dlq.NewCollector(dlq.Config{Source: source, Store: store, Originals: originals, Logger: a.options.Logger, Registerer: a.options.Registry})
+	collector, err := dlq.NewCollector(dlq.Config{Source: source, Store: store, Originals: originals, Logger: a.options.Logger,
+		Registerer: a.options.Registry, TracerProvider: a.options.TracerProvider})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -31,10 +32,10 @@ func TestSecretsAreNeverShown(t *testing.T) {
 			secret = append(secret, k.String())
 		}
 	}
-	if fmt.Sprint(secret) != "[database.url kafka.sasl_password]" {
+	if fmt.Sprint(secret) != "[database.url kafka.sasl_password tracing.headers]" {
 		t.Fatalf("the secret settings are %v: give each a value here that is looked for below", secret)
 	}
-	const login = "sentinel-of-the-login"
+	const login, collector = "sentinel-of-the-login", "sentinel-of-the-collector"
 	db := pgtest.New(t)
 	cluster := kafkatest.Kfake(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "postrider", login))
 	broker := cluster.As(kgo.SASL(plain.Auth{User: "postrider", Pass: login}.AsMechanism()))
@@ -57,6 +58,11 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	c := settings(t, address, broker.Addrs...)
 	c.Outbox.Log = true
 	c.Kafka.SASLMechanism, c.Kafka.SASLUsername, c.Kafka.SASLPassword = "plain", "postrider", login
+	spans := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "refused: "+r.Header.Get("X-Key"), http.StatusForbidden)
+	}))
+	t.Cleanup(spans.Close)
+	c.Tracing = config.Tracing{Enabled: true, Endpoint: spans.URL, Headers: "x-key=" + collector, SamplePercent: 100}
 	a := run(t, Options{Config: c, Logger: logger})
 	waitReady(t, a)
 	_, token, err := a.Desk().Access.Create(access.WithActor(t.Context(), access.Actor{Name: "test"}), access.NewKey{Name: "k", Scopes: []access.Scope{access.Admin}})
@@ -131,13 +137,13 @@ func TestSecretsAreNeverShown(t *testing.T) {
 		t.Error(err)
 	}
 	shown["log"], shown["settings"] = log.String(), fmt.Sprintf("%v %+v %#v %v", c, c, c, c.Settings())
-	for _, must := range []string{`"level":"DEBUG"`, `"action":"publish"`, "starting", "xxxxx"} {
+	for _, must := range []string{`"level":"DEBUG"`, `"action":"publish"`, "starting", "spans were not exported", "xxxxx"} {
 		if !strings.Contains(shown["log"], must) {
 			t.Errorf("the log says too little to prove anything: %s is not in it", must)
 		}
 	}
 	for where, text := range shown {
-		for what, sentinel := range map[string]string{"password": password, "login at the brokers": login, "API key": token, "end of the API key": token[len(token)-12:]} {
+		for what, sentinel := range map[string]string{"password": password, "login at the brokers": login, "key of the collector": collector, "API key": token, "end of the API key": token[len(token)-12:]} {
 			if strings.Contains(text, sentinel) {
 				t.Errorf("the %s is in the %s", what, where)
 			}

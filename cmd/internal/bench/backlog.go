@@ -27,6 +27,16 @@ func (d *database) fill(ctx context.Context, topic string, events int) error {
 	return d.tidy(ctx)
 }
 
+// trace gives one in so many events the traceparent of a writer whose trace is recorded.
+func (d *database) trace(ctx context.Context, oneIn int) error {
+	_, err := d.conn.Exec(ctx, `update postrider.outbox_event
+		set headers = jsonb_build_object('traceparent', '00-' || md5(id::text) || '-' || left(md5('span' || id), 16) || '-01') where id % $1 = 0`, oneIn)
+	if err != nil {
+		return fmt.Errorf("give events a trace: %w", err)
+	}
+	return d.tidy(ctx)
+}
+
 // empty removes all events and everything about them.
 func (d *database) empty(ctx context.Context) error {
 	return d.exec(ctx, "truncate postrider.outbox_event, postrider.outbox_batch, postrider.outbox_hold_shard, postrider.outbox_hold")

@@ -12,6 +12,8 @@ type drainSide struct {
 	floor  bool
 	relays int // defaults to 1
 	relaySide
+	traced  bool // some of the events have a recorded trace
+	scraped bool // its metrics are read while it works; it must serve them
 }
 
 // drainSample is one emptied backlog.
@@ -118,6 +120,11 @@ func (r *rig) drainOnce(ctx context.Context, b *broker, d *database, s drainSide
 	if err := d.fill(ctx, topic, r.o.events); err != nil {
 		return sample, err
 	}
+	if s.traced {
+		if err := d.trace(ctx, sampledOneIn); err != nil {
+			return sample, err
+		}
+	}
 	children, err := r.startDrain(ctx, b, d, s)
 	defer func() { _ = stopAll(children) }() // stopped below where all went well
 	if err != nil {
@@ -127,6 +134,12 @@ func (r *rig) drainOnce(ctx context.Context, b *broker, d *database, s drainSide
 	before, start := m.now(), time.Now()
 	for _, c := range children {
 		if err := c.start(); err != nil {
+			return sample, err
+		}
+	}
+	stopScraping := func() error { return nil }
+	if s.scraped {
+		if stopScraping, err = scrapeChild(ctx, children[0]); err != nil {
 			return sample, err
 		}
 	}
@@ -140,6 +153,9 @@ func (r *rig) drainOnce(ctx context.Context, b *broker, d *database, s drainSide
 	}
 	took, after := time.Since(start), m.now()
 	sample.sampleMemory, sample.peakMemory = memory.stop()
+	if scrapeErr := stopScraping(); err == nil {
+		err = scrapeErr
+	}
 	if err != nil {
 		return sample, err
 	}

@@ -24,7 +24,7 @@ func (s scenario) brokers(o *options) []string {
 }
 
 // order is the order of a full run: short before long.
-var order = []string{"drain", "workers", "latency", "writers", "flat", "memory", "idle", "consumer", "stale", "archive", "redrive", "collector", "desk", "peers", "hour"}
+var order = []string{"drain", "workers", "latency", "writers", "flat", "memory", "idle", "telemetry", "consumer", "stale", "archive", "redrive", "collector", "desk", "peers", "hour"}
 
 var scenarios = map[string]scenario{
 	"drain":     {title: "Draining a backlog, beside the floor", run: drain},
@@ -34,6 +34,7 @@ var scenarios = map[string]scenario{
 	"flat":      {title: "Cost per event as the tables grow", oneBroker: true, run: flat},
 	"memory":    {title: "Memory at full speed", run: memory},
 	"idle":      {title: "A process with nothing to do", run: idle},
+	"telemetry": {title: "Draining with metrics and traces, and without", run: telemetry},
 	"stale":     {title: "Stale tasks among healthy ones", oneBroker: true, run: stale},
 	"archive":   {title: "Archiving tasks, and views over many of them", oneBroker: true, run: archive},
 	"redrive":   {title: "Redriving many investigations", oneBroker: true, run: redrive},

@@ -68,6 +68,7 @@ type relaySide struct {
 	// doorbell is "on", "off" or empty for the default.
 	doorbell string
 	roles    string // defaults to the relay alone
+	spans    string // where spans of every batch go; none where it is empty
 }
 
 // doorbellKey is the setting that lets writers wake the relay, in versions that have it.
@@ -96,6 +97,9 @@ func (s relaySide) settings(database, brokers string) map[string]string {
 	}
 	if s.workers > 0 {
 		out["outbox.workers"] = strconv.Itoa(s.workers)
+	}
+	if s.spans != "" {
+		out["tracing.enabled"], out["tracing.endpoint"], out["tracing.sample_percent"] = "true", s.spans, "100"
 	}
 	if k := doorbell(); k != nil && s.doorbell != "" {
 		out[doorbellKey] = s.doorbell

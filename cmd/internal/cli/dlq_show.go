@@ -43,6 +43,7 @@ func showEntry(w io.Writer, d dlq.Detail, whole *dlq.Letter) error {
 		[2]string{"Resolved by", e.ResolvedBy},
 		[2]string{"Notes", e.ResolutionNotes},
 		[2]string{"Predecessor", predecessor},
+		[2]string{"Trace", e.TraceID()},
 	); err != nil {
 		return err
 	}

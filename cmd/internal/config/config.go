@@ -34,6 +34,8 @@ type Config struct {
 	MCP MCP `key:"mcp"`
 	// Log says what is logged, and how. Defaults to the defaults of its fields.
 	Log Log `key:"log"`
+	// Tracing says whether spans are made, and where they go. Defaults to the defaults of its fields.
+	Tracing Tracing `key:"tracing"`
 	// Topics are the rules for single topics, in the order of the file; TopicSettings applies them.
 	// Only the file can give them. Defaults to none.
 	Topics []TopicRule

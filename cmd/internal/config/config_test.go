@@ -47,7 +47,7 @@ func TestDefaults(t *testing.T) {
 		HTTP: HTTP{Address: "127.0.0.1:8080", API: true, RequestTimeout: 20 * time.Second, MaxBodyBytes: 1 << 20, RequestsPerSecond: 500, RequestBurst: 1000,
 			FailedLoginsPerMinute: 10, IdempotencyTTL: 24 * time.Hour},
 		MCP: MCP{Address: "127.0.0.1:8090", ConfirmTTL: 2 * time.Minute},
-		Log: Log{Level: "info", Format: "json"},
+		Log: Log{Level: "info", Format: "json"}, Tracing: Tracing{SamplePercent: 1},
 	}
 	if c.String() != want.String() {
 		t.Errorf("defaults:\n%swant\n%s", c, want)
@@ -110,6 +110,7 @@ func TestEnvironmentNames(t *testing.T) {
 		"HTTP_API": "false", "HTTP_REQUEST_TIMEOUT_MS": "1000", "HTTP_MAX_BODY_BYTES": "2048", "HTTP_REQUESTS_PER_SECOND": "7", "HTTP_REQUEST_BURST": "8",
 		"HTTP_FAILED_LOGINS_PER_MINUTE": "9", "HTTP_IDEMPOTENCY_TTL_HOURS": "48", "MCP_ADDRESS": "[::1]:0", "MCP_ALLOW_WRITES": "true",
 		"MCP_CONFIRM_TTL_SECONDS": "30", "MCP_ALLOWED_ORIGINS": "https://a.example.com,http://localhost:3000", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
+		"TRACING_ENABLED": "true", "TRACING_ENDPOINT": "http://otel:4318", "TRACING_HEADERS": "key=sentinel", "TRACING_SAMPLE_PERCENT": "50", "TRACING_SERVICE_NAME": "mine",
 	}
 	for _, k := range Keys() {
 		if _, promised := values[k.Env()]; !promised {

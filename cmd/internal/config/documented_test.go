@@ -55,7 +55,7 @@ func TestFieldsSayTheirDefault(t *testing.T) {
 		}
 		return true
 	}
-	for _, file := range []string{"config.go", "ledger.go"} {
+	for _, file := range []string{"config.go", "ledger.go", "tracing.go"} {
 		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 )
 
 // ownPrefixes begin names that are ours alone, so an unknown one is a mistake. DATABASE_, KAFKA_,
-// HTTP_, LOG_, TASKS_ and ARCHIVE_ belong to everybody.
+// HTTP_, LOG_, TRACING_, TASKS_ and ARCHIVE_ belong to everybody.
 var ownPrefixes = []string{"OUTBOX_", "DLQ_", "STALENESS_", "POSTRIDER_", aliasPrefix + "OUTBOX_"}
 
 // notSettings are variables of ours that something else reads: the tests, and the search for

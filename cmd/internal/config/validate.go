@@ -139,7 +139,7 @@ func sessionTimeout(text string) (time.Duration, error) {
 
 // Warnings returns what is allowed and probably not meant, each with its place.
 func (c Config) Warnings() []string {
-	warnings := c.KafkaWarnings()
+	warnings := append(c.KafkaWarnings(), c.tracingWarnings()...)
 	topics := c.CollectedTopics()
 	sectionLimit, _ := named("kafka.max_message_bytes")
 	for _, r := range c.Topics {

@@ -119,6 +119,10 @@ func (k Key) check(text string) error {
 	case "topic_pattern":
 		_, err := dlq.NewTopicPatterns([]string{text})
 		return err
+	case "endpoint":
+		return checkEndpoint(text)
+	case "headers":
+		return checkHeaders(text)
 	case "origin":
 		return checkOrigin(text)
 	case "redact_path":

@@ -30,6 +30,7 @@ var rooms = []struct {
 	clients []string // among the guarded packages
 }{
 	{"relay/outbox", nil, []string{"github.com/jackc/pgx"}}, // Enqueue takes a pgx.Tx
+	{"relay/tracecontext", []string{"relay/outbox"}, nil},
 	{"relay/history", nil, nil},
 	{"relay/logtest", nil, nil},
 	{"relay/outboxsync", []string{"relay", "relay/kafka", "relay/postgres", "dlq", "dlq/postgres"}, []string{"github.com/jackc/pgx"}},
@@ -44,28 +45,30 @@ var rooms = []struct {
 	{"relay/ledger/ledgertest", []string{"relay/task", "relay/ledger", "relay/ledger/postgres"}, []string{"github.com/jackc/pgx"}},
 	{"relay/ledger/postgres", []string{"relay/task", "relay/ledger"}, []string{"github.com/jackc/pgx"}},
 	{"relay/ledger", []string{"relay/task"}, nil},
-	{"relay", []string{"relay/outbox"}, nil},
+	{"relay", []string{"relay/outbox", "relay/tracecontext"}, nil},
 	{"consumer/inbox", []string{"consumer", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
 	{"consumer/kafka", []string{"consumer", "relay/outbox", "relay/kafka/kgolog"}, []string{"github.com/twmb/franz-go"}},
-	{"consumer", []string{"relay/outbox", "dlq/dialect"}, nil},
+	{"consumer", []string{"relay/outbox", "relay/tracecontext", "dlq/dialect"}, nil},
 	{"dlq/dialect", []string{"relay/outbox"}, nil},
 	{"dlq/dlqtest", []string{"dlq", "relay/outbox"}, nil},
 	{"dlq/postgres", []string{"dlq", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
 	{"dlq/kafka", []string{"dlq", "relay/outbox", "relay/kafka/kgolog"}, []string{"github.com/twmb/franz-go"}},
 	{"replay/kafka", []string{"replay", "dlq", "dlq/kafka", "relay/outbox", "relay/kafka/kgolog"}, []string{"github.com/twmb/franz-go"}},
 	{"replay", []string{"dlq", "relay", "relay/outbox"}, nil},
-	{"dlq", []string{"dlq/dialect", "relay/outbox"}, nil},
+	{"dlq", []string{"dlq/dialect", "relay/outbox", "relay/tracecontext"}, nil},
 	{"migrations/pgserver", nil, []string{"github.com/jackc/pgx", "github.com/fergusstrange"}},
 	{"migrations/pgtest", []string{"migrations", "migrations/pgserver"}, []string{"github.com/jackc/pgx", "github.com/testcontainers"}},
 	{"migrations", nil, []string{"github.com/jackc/pgx"}},
 	{"examples/stage", []string{"relay/logtest", "migrations/pgtest", "relay/kafka/kafkatest"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 	{"examples", []string{"consumer", "consumer/inbox", "consumer/kafka"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}}, // as other people's programs
+	{"cmd/internal/tracing", []string{"cmd"}, []string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters"}},            // libraries know the API alone
 	{"cmd/internal/mcp", []string{"*"}, []string{"github.com/modelcontextprotocol"}},
 	{"cmd", []string{"*"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 }
 
 // guarded are packages that only the rooms named above may import.
-var guarded = []string{"github.com/jackc/pgx", "github.com/twmb/franz-go", "github.com/testcontainers", "github.com/fergusstrange", "github.com/modelcontextprotocol"}
+var guarded = []string{"github.com/jackc/pgx", "github.com/twmb/franz-go", "github.com/testcontainers", "github.com/fergusstrange", "github.com/modelcontextprotocol",
+	"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters"}
 
 type pkg struct {
 	ImportPath string
@@ -164,6 +167,8 @@ func TestComplaints(t *testing.T) {
 		{"relay/kafka", "github.com/jackc/pgx/v5", true},
 		{"dlq", module + "/cmd/internal/app", true},
 		{"dlq/postgres", module + "/relay/postgres", true},
+		{"consumer", "go.opentelemetry.io/otel/sdk/trace", true},
+		{"consumer", "go.opentelemetry.io/otel/trace", false},
 		{"cmd/internal/app", module + "/dlq/kafka", false},
 		{"newroom", "fmt", true},
 	} {

@@ -88,6 +88,7 @@ type detailView struct {
 	TaskSnapshot json.RawMessage `json:"task_snapshot"`
 	Snapshot     json.RawMessage `json:"snapshot"`
 	Metadata     json.RawMessage `json:"metadata"`
+	TraceID      string          `json:"trace_id,omitempty"`
 	Letters      []letterView    `json:"letters"`
 	Replays      []replayView    `json:"replays"`
 	Audit        []access.Done   `json:"audit"`
@@ -149,7 +150,7 @@ type replayView struct {
 }
 
 func viewDetail(d dlq.Detail, done []access.Done) detailView {
-	v := detailView{entryView: viewEntry(d.Entry), TaskSnapshot: raw(nil), Snapshot: raw(d.Snapshot), Metadata: raw(d.Metadata),
+	v := detailView{entryView: viewEntry(d.Entry), TaskSnapshot: raw(nil), Snapshot: raw(d.Snapshot), Metadata: raw(d.Metadata), TraceID: d.Entry.TraceID(),
 		Letters: make([]letterView, len(d.Letters)), Replays: make([]replayView, len(d.Replays)), Audit: notNull(done)}
 	if d.Subject.Type == dlq.SubjectTask {
 		v.TaskSnapshot = v.Snapshot

@@ -1,0 +1,51 @@
+package dlq
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/postrider/postrider/relay/tracecontext"
+)
+
+func tracerOf(p trace.TracerProvider) trace.Tracer {
+	if p == nil {
+		return nil
+	}
+	return p.Tracer("github.com/postrider/postrider/dlq")
+}
+
+// opening begins the spans of the letters whose traces are recorded; the last that their traces have until they are
+// redriven.
+func (c *Collector) opening(letters []Letter) []trace.Span {
+	if c.tracer == nil {
+		return nil
+	}
+	var spans []trace.Span
+	for i := range letters {
+		l := &letters[i]
+		from := tracecontext.Of(l.Headers)
+		if !from.IsSampled() {
+			continue
+		}
+		_, span := c.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), from), "dlq.open", trace.WithSpanKind(trace.SpanKindConsumer),
+			trace.WithAttributes(tracecontext.Processing(l.DLQTopic)...), trace.WithAttributes(tracecontext.At(l.DLQPartition, l.DLQOffset)...),
+			trace.WithAttributes(attribute.String("dlq.letter_id", tracecontext.Text(l.ID)), attribute.String("dlq.subject_type", string(l.Subject.Type)),
+				attribute.String("dlq.subject_id", tracecontext.Text(l.Subject.ID)), attribute.String("dlq.reason", string(l.Reason)),
+				attribute.String("dlq.error_code", tracecontext.Text(l.ErrorCode))))
+		spans = append(spans, span)
+	}
+	return spans
+}
+
+// opened ends them. What was recorded is told of all letters that were read at once.
+func opened(spans []trace.Span, r Recorded, err error) {
+	for _, span := range spans {
+		span.SetAttributes(attribute.Int("dlq.opened", r.Opened), attribute.Int("dlq.added", r.Added), attribute.Int("dlq.repeated", r.Repeated))
+		if err != nil {
+			tracecontext.Fail(span, "NOT_RECORDED", err.Error())
+		}
+		span.End()
+	}
+}
