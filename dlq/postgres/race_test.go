@@ -1,0 +1,84 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/dlq/dlqtest"
+)
+
+// TestOvertaken: another collector records, between the look for letters and investigations and their insertion, one of
+// the same subject, or the same letter. Ours waits for it, and then does with the whole what it would have done.
+func TestOvertaken(t *testing.T) {
+	t.Parallel()
+	ours := dlqtest.Letters(dlqtest.Event(1, 1), dlqtest.Event(2, 1), dlqtest.Event(3, 1))
+	for name, c := range map[string]struct {
+		theirs dlq.Letter
+		close  bool
+		want   dlq.Recorded
+	}{
+		"an investigation of the subject":         {dlq.Decode(dlqtest.Event(2, 2)), false, dlq.Recorded{New: 3, Opened: 2, Added: 1}},
+		"an investigation that is closed by then": {dlq.Decode(dlqtest.Event(2, 2)), true, dlq.Recorded{New: 3, Opened: 3}},
+		"the letter": {dlq.Decode(dlqtest.Event(2, 1)), false, dlq.Recorded{New: 2, Repeated: 1, Opened: 2}},
+		"the letter of an investigation that closed": {dlq.Decode(dlqtest.Event(2, 1)), true, dlq.Recorded{New: 2, Repeated: 1, Opened: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSubject(t)
+			tx, err := s.pool.BeginTx(t.Context(), pgx.TxOptions{BeginQuery: begin})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+			// The group is there before, so that ours waits for nothing but the investigation.
+			if _, err := s.RecordLetters(t.Context(), dlqtest.Letters(dlqtest.Event(9, 1))); err != nil {
+				t.Fatal(err)
+			}
+			theirs, err := s.recordIn(t.Context(), tx, []*dlq.Letter{&c.theirs})
+			if err != nil || theirs != (dlq.Recorded{New: 1, Opened: 1}) {
+				t.Fatal(theirs, err)
+			}
+			var entry uuid.UUID
+			if err := tx.QueryRow(t.Context(), `select dlq_entry_uuid from postrider.dlq_letter where letter_id = $1`, c.theirs.ID).Scan(&entry); err != nil {
+				t.Fatal(err)
+			}
+			if c.close {
+				if _, err := tx.Exec(t.Context(), entryClose, []uuid.UUID{entry}, "cancelled", []string{""}, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			type result struct {
+				recorded dlq.Recorded
+				err      error
+			}
+			done := make(chan result, 1)
+			go func() {
+				recorded, err := s.RecordLetters(t.Context(), ours)
+				done <- result{recorded, err}
+			}()
+			untilWaiting(t, s.pool)
+			if err := tx.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := <-done; got.err != nil || got.recorded != c.want {
+				t.Errorf("recorded %+v, %v; want %+v", got.recorded, got.err, c.want)
+			}
+			pending, _, err := s.List(t.Context(), dlq.Filter{Status: dlq.Pending, Subject: c.theirs.Subject})
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case !c.close && (len(pending) != 1 || pending[0].UUID != entry):
+				t.Errorf("pending %+v, want the other's %s", pending, entry)
+			case c.close && c.theirs.ID != ours[1].ID && (len(pending) != 1 || pending[0].UUID == entry):
+				t.Errorf("pending %+v, want one of our own beside %s", pending, entry)
+			case c.close && c.theirs.ID == ours[1].ID && len(pending) != 0:
+				t.Errorf("pending %+v, want none: the letter was recorded, and its investigation closed", pending)
+			}
+		})
+	}
+}
