@@ -21,8 +21,9 @@ type candidate struct {
 	// fingerprint names the group of a new investigation, and group is its uuid.
 	fingerprint dlq.Fingerprint
 	group       uuid.UUID
-	// returning says that all of the group was closed: a new investigation may name the last one of it.
-	returning bool
+	// known says that the subject has an investigation, or that all of the group was closed: a new investigation has one
+	// to add to, or may name the one before it.
+	known bool
 	// lastOccurred is the newest of the letters' times, zero when none has one.
 	lastOccurred time.Time
 	// pending says that the subject's pending investigation is there, and locked by us.

@@ -42,7 +42,7 @@ func assign(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	}
 	for _, c := range cs {
 		g := known[c.fingerprint.ID]
-		if c.group, c.returning = g.id, g.closed; c.group == uuid.Nil {
+		if c.group, c.known = g.id, g.closed; c.group == uuid.Nil {
 			return fmt.Errorf("group %s was there and is gone", c.fingerprint.ID)
 		}
 	}

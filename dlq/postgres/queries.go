@@ -17,6 +17,9 @@ var entryKnown string
 //go:embed queries/entry_copy.sql
 var entryCopy string
 
+//go:embed queries/group_hold.sql
+var groupHold string
+
 //go:embed queries/letter_copy.sql
 var letterCopy string
 

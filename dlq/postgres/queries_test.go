@@ -18,7 +18,7 @@ import (
 
 var queries = map[string]string{
 	"letter_find.sql": letterFind, "entry_lock.sql": entryLock, "entry_open.sql": entryOpen,
-	"entry_known.sql": entryKnown, "entry_copy.sql": entryCopy, "letter_copy.sql": letterCopy,
+	"entry_known.sql": entryKnown, "group_hold.sql": groupHold, "entry_copy.sql": entryCopy, "letter_copy.sql": letterCopy,
 	"entry_many.sql": entryMany, "entry_newest.sql": entryNewest, "entry_events.sql": entryEvents, "entry_get.sql": entryGet, "letter_list.sql": letterList,
 	"search_range.sql": searchRange, "search_range_count.sql": searchRangeCount, "search_pairs.sql": searchPairs, "search_total.sql": searchTotal,
 	"search_groups.sql": searchGroups, "search_groups_count.sql": searchGroupsCount, "search_status.sql": searchStatus, "search_status_count.sql": searchStatusCount,

@@ -2,7 +2,10 @@ package postgres
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -80,5 +83,68 @@ func TestOvertaken(t *testing.T) {
 				t.Errorf("pending %+v, want none: the letter was recorded, and its investigation closed", pending)
 			}
 		})
+	}
+}
+
+// TestMixedBatchesDoNotDeadlock: collectors that open new investigations and add to others in the same groups wait for
+// each other, and never in a circle.
+func TestMixedBatchesDoNotDeadlock(t *testing.T) {
+	t.Parallel()
+	const collectors, batches, size = 4, 10, 60
+	s := newSubject(t)
+	letters := func(collector, batch int) (all []dlq.Letter) {
+		for i := range size {
+			// Every third is of an event that was new in the batch before, whose groups are others than those of this batch.
+			n, episode := (collector*batches+batch)*size+i, 1
+			if i%3 == 0 && batch > 0 {
+				n, episode = n-size+1, 2
+			}
+			l := dlq.Decode(dlqtest.Event(n, episode))
+			l.ErrorCode = fmt.Sprint("CODE_", (collector+batch)%2, "_", i%5)
+			all = append(all, l)
+		}
+		return all
+	}
+	var wg sync.WaitGroup
+	for c := range collectors {
+		wg.Go(func() {
+			for batch := range batches {
+				want := dlq.Recorded{New: size, Opened: size}
+				if batch > 0 {
+					want = dlq.Recorded{New: size, Opened: size * 2 / 3, Added: size / 3}
+				}
+				if got, err := s.RecordLetters(t.Context(), letters(c, batch)); err != nil || got != want {
+					t.Errorf("recorded %+v, %v; want %+v", got, err, want)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	s.pool.Reset() // sessions tell what they counted when they end
+	conn, err := pgx.ConnectConfig(t.Context(), s.pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	var sessions, deadlocks int
+	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
+		err := conn.QueryRow(t.Context(), `select (select count(*) from pg_stat_activity where datname = current_database()),
+			deadlocks from pg_stat_database where datname = current_database()`).Scan(&sessions, &deadlocks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sessions == 1 {
+			tick.Stop()
+			break
+		}
+	}
+	if deadlocks > 0 {
+		t.Errorf("%d deadlocks", deadlocks)
+	}
+	var right bool
+	err = conn.QueryRow(t.Context(), `select bool_and(g.pending = n.entries and g.occurrences = n.occurrences) from postrider.dlq_group g
+		join (select dlq_group_uuid, count(*) as entries, sum(occurrences) as occurrences from postrider.dlq_entry group by 1) n using (dlq_group_uuid)`).Scan(&right)
+	if err != nil || !right {
+		t.Errorf("the groups' counters are right: %v, %v", right, err)
 	}
 }

@@ -161,27 +161,50 @@ func unrecorded(ctx context.Context, tx pgx.Tx, letters []*dlq.Letter) ([]*dlq.L
 	return fresh, nil
 }
 
-// open opens or adds to the candidates' investigations and sets their entry. One statement does it for all of them,
-// whichever it is: the trigger that counts locks their groups in order, and two statements would take them in two.
+// open opens or adds to the candidates' investigations and sets their entry. Almost all are new when there are many;
+// these are copied in.
+//
+// The trigger that counts locks the groups of a statement in order, when its rows are there. Where there are two
+// statements all groups are locked before the first, and after the investigations that others may hold.
 func (s *Store) open(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
-	now, known, err := lookUp(ctx, tx, cs)
+	now, err := lookUp(ctx, tx, cs)
 	if err != nil {
 		return err
 	}
-	if !known && !slices.ContainsFunc(cs, func(c *candidate) bool { return c.returning }) {
-		return openNew(ctx, tx, cs, s.redactor, now)
+	var known, fresh []*candidate
+	for _, c := range cs {
+		if c.known {
+			known = append(known, c)
+		} else {
+			fresh = append(fresh, c)
+		}
 	}
-	if err := lockPending(ctx, tx, cs); err != nil {
+	if len(known) == 0 {
+		return openNew(ctx, tx, fresh, s.redactor, now)
+	}
+	if err := lockPending(ctx, tx, known); err != nil {
 		return err
 	}
-	return openOrAdd(ctx, tx, cs, s.redactor)
+	if len(fresh) > 0 {
+		if _, err := tx.Exec(ctx, groupHold, column(cs, func(c *candidate) uuid.UUID { return c.group })); err != nil {
+			return translate("lock groups", err)
+		}
+		if err := openNew(ctx, tx, fresh, s.redactor, now); err != nil {
+			return err
+		}
+	}
+	return openOrAdd(ctx, tx, known, s.redactor)
 }
 
-// lookUp returns the time of the transaction, and whether any of the subjects has an investigation.
-func lookUp(ctx context.Context, tx pgx.Tx, cs []*candidate) (now time.Time, known bool, err error) {
+// lookUp marks the candidates whose subject has an investigation, and returns the time of the transaction.
+func lookUp(ctx context.Context, tx pgx.Tx, cs []*candidate) (now time.Time, err error) {
 	types, ids := subjects(cs)
-	err = tx.QueryRow(ctx, entryKnown, types, ids).Scan(&now, &known)
-	return now, known, translate("look for investigations", err)
+	var places []int64
+	err = tx.QueryRow(ctx, entryKnown, types, ids).Scan(&now, &places)
+	for _, place := range places {
+		cs[place-1].known = true
+	}
+	return now, translate("look for investigations", err)
 }
 
 // subjects are the candidates' subjects as parameters.
@@ -189,8 +212,7 @@ func subjects(cs []*candidate) (types, ids []string) {
 	return column(cs, func(c *candidate) string { return string(c.subject.Type) }), column(cs, func(c *candidate) string { return c.subject.ID })
 }
 
-// openNew opens investigations of subjects that have none, in groups of which none or some are open. Almost all are so
-// when there are many.
+// openNew opens investigations of subjects that have none.
 func openNew(ctx context.Context, tx pgx.Tx, cs []*candidate, r *dlq.Redactor, now time.Time) error {
 	err := copyIn(ctx, tx, entryCopy, cs, func(to *row, c *candidate) { writeEntry(to, c, r, now) })
 	for _, c := range cs {
@@ -207,7 +229,7 @@ func raced(doing string, err error) error {
 	return translate(doing, err)
 }
 
-// lockPending locks the subjects' pending investigations and marks their candidates.
+// lockPending locks the subjects' pending investigations, and marks their candidates, which are of those's groups then.
 func lockPending(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	const doing = "lock pending investigations"
 	types, ids := subjects(cs)
@@ -215,16 +237,17 @@ func lockPending(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	if err != nil {
 		return translate(doing, err)
 	}
-	locked, err := pgx.CollectRows(rows, pgx.RowToStructByPos[dlq.Subject])
+	pending := make(map[dlq.Subject]uuid.UUID, len(cs))
+	var subject dlq.Subject
+	var group uuid.UUID
+	_, err = pgx.ForEachRow(rows, []any{&subject.Type, &subject.ID, &group}, func() error { pending[subject] = group; return nil })
 	if err != nil {
 		return translate(doing, err)
 	}
-	pending := make(map[dlq.Subject]struct{}, len(locked))
-	for _, subject := range locked {
-		pending[subject] = struct{}{}
-	}
 	for _, c := range cs {
-		_, c.pending = pending[c.subject]
+		if group, there := pending[c.subject]; there {
+			c.pending, c.group = true, group
+		}
 	}
 	return nil
 }
