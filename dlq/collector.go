@@ -89,18 +89,10 @@ func (c *Collector) runOnce(ctx context.Context) (read int, err error) {
 	}
 	work, done := outlive(ctx, c.stopTimeout)
 	defer done()
-	letters := make([]Letter, len(records))
-	for i, r := range records {
-		letters[i] = Decode(r)
-	}
-	spans := c.opening(letters)
-	c.fetch(work, letters)
-	recorded, storeErr := c.record(work, letters)
-	opened(spans, recorded, storeErr)
-	c.metrics.recorded(recorded)
+	recorded, storeErr := c.recordAll(work, records)
 	if storeErr != nil {
 		c.log.LogAttrs(ctx, slog.LevelWarn, "stopping before the letters in hand were recorded, they will be read again",
-			slog.Int("letters", len(letters)), slog.Any("err", storeErr))
+			slog.Int("letters", len(records)), slog.Any("err", storeErr))
 		return len(records), errors.Join(err, storeErr)
 	}
 	if recorded.New > 0 {
@@ -114,23 +106,6 @@ func (c *Collector) runOnce(ctx context.Context) (read int, err error) {
 		err = errors.Join(err, commitErr)
 	}
 	return len(records), err
-}
-
-// record stores the letters: together, or, when the store refuses one of them, each by itself, so that
-// only the refused one is reduced. It fails only when ctx ends.
-func (c *Collector) record(ctx context.Context, letters []Letter) (Recorded, error) {
-	total, err := c.storeUntilDone(ctx, letters)
-	if !errors.Is(err, ErrLetter) {
-		return total, err
-	}
-	for _, l := range letters {
-		one, err := c.recordOne(ctx, l)
-		total = total.plus(one)
-		if err != nil {
-			return total, err
-		}
-	}
-	return total, nil
 }
 
 // recordOne stores a letter as whole as the store takes it.

@@ -96,6 +96,8 @@ type store struct {
 	// called is called before anything is stored.
 	called func(context.Context)
 	sizes  []int // letters per call
+	// offsets are those of the letters that were stored, except for repeated ones, in order.
+	offsets []int64
 }
 
 func newStore(trace *[]string) *store { return &store{Memory: dlqtest.NewMemory(), trace: trace} }
@@ -116,5 +118,9 @@ func (s *store) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Re
 			}
 		}
 	}
-	return s.Memory.RecordLetters(ctx, letters)
+	recorded, err := s.Memory.RecordLetters(ctx, letters)
+	for _, l := range letters[len(letters)-recorded.New:] { // what is repeated comes before what is new
+		s.offsets = append(s.offsets, l.DLQOffset)
+	}
+	return recorded, err
 }

@@ -100,9 +100,9 @@ func (l *Letter) pointer() (Place, bool) {
 	return Place{l.OriginTopic, *l.OriginPartition, *l.OriginOffset}, true
 }
 
-// fetch completes letters that only point to a record, as far as that is there and time allows. The others stay as
-// they are.
-func (c *Collector) fetch(ctx context.Context, letters []Letter) {
+// fetch completes letters that only point to a record, as far as that is there and time allows, of which it takes what
+// it needs. The others stay as they are.
+func (c *Collector) fetch(ctx context.Context, letters []Letter, left *time.Duration) {
 	if c.originals == nil || time.Now().Before(c.askAgain) {
 		return
 	}
@@ -116,8 +116,9 @@ func (c *Collector) fetch(ctx context.Context, letters []Letter) {
 	if len(places) == 0 {
 		return
 	}
-	asking, cancel := context.WithTimeout(ctx, c.originalsTimeout)
+	asking, cancel := context.WithTimeout(ctx, *left)
 	defer cancel()
+	began, inTime := time.Now(), *left > 0
 	passing := 0
 	for i, o := range c.originals.Fetch(asking, places) {
 		state := pointing[i].complete(o)
@@ -126,7 +127,8 @@ func (c *Collector) fetch(ctx context.Context, letters []Letter) {
 			passing++
 		}
 	}
-	if passing == len(places) {
+	*left -= time.Since(began)
+	if passing == len(places) && inTime {
 		c.askAgain = time.Now().Add(originalsPause)
 	}
 }

@@ -181,3 +181,101 @@ func TestCollectorsShareTheWork(t *testing.T) {
 		}
 	})
 }
+
+// gated is a store that holds what it is given first until it is let go.
+type gated struct {
+	*dlqtest.Memory
+	once        sync.Once
+	given, open chan struct{}
+}
+
+func (g *gated) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Recorded, error) {
+	g.once.Do(func() { close(g.given); <-g.open })
+	return g.Memory.RecordLetters(ctx, letters)
+}
+
+// longest is a source that knows its longest poll.
+type longest struct {
+	*Source
+	records *atomic.Int64
+}
+
+func (l longest) Poll(ctx context.Context) ([]dlq.Record, error) {
+	records, err := l.Source.Poll(ctx)
+	if n := int64(len(records)); n > l.records.Load() {
+		l.records.Store(n)
+	}
+	return records, err
+}
+
+// TestRebalanceWithinALongPoll has a second member join while the first has the first batch of a poll at the store and
+// the next one decoded: the poll is committed whole before its partitions move.
+func TestRebalanceWithinALongPoll(t *testing.T) {
+	t.Parallel()
+	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+		const letters = 3000
+		topic := b.Topic(t, 2, nil)
+		records := make([]dlq.Record, letters)
+		for i := range records {
+			records[i] = dlqtest.Event(i, 1)
+			records[i].Topic, records[i].Partition = topic, int32(i%2)
+		}
+		produce(t, b, records...)
+		store := &gated{Memory: dlqtest.NewMemory(), given: make(chan struct{}), open: make(chan struct{})}
+		var most atomic.Int64
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var members sync.WaitGroup
+		start := func() {
+			collector, err := dlq.NewCollector(dlq.Config{Source: longest{newSource(t, b, nil, topic), &most}, Store: store})
+			if err != nil {
+				t.Fatal(err)
+			}
+			members.Go(func() {
+				if err := collector.Run(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		start()
+		<-store.given
+		start()
+		untilState(t, b, topic, "PreparingRebalance")
+		close(store.open)
+		untilCommitted(t, b, topic, letters)
+		stop()
+		members.Wait()
+		if most.Load() <= 1000 {
+			t.Errorf("the longest poll had %d records, of one batch", most.Load())
+		}
+		occurrences := 0
+		for page := 0; page < letters; page += dlq.MaxLimit {
+			entries, total, err := store.List(t.Context(), dlq.Filter{Limit: dlq.MaxLimit, Offset: page})
+			if err != nil || total != letters {
+				t.Fatalf("%d investigations, %v, want %d", total, err, letters)
+			}
+			for _, e := range entries {
+				occurrences += e.Occurrences
+			}
+		}
+		if occurrences != letters {
+			t.Errorf("%d occurrences, want %d", occurrences, letters)
+		}
+	})
+}
+
+// untilState returns when the group is in a state.
+func untilState(t *testing.T, b *kafkatest.Broker, group, state string) {
+	t.Helper()
+	ctx, admin, tick := within(t, patience), b.Admin(t), time.NewTicker(20*time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		groups, err := admin.DescribeGroups(ctx, group)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if groups[group].State == state {
+			return
+		}
+	}
+}

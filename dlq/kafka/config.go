@@ -17,7 +17,7 @@ const (
 	// DefaultGroup is the default of Config.Group.
 	DefaultGroup = "postrider-collector"
 	// DefaultMaxRecords is the default of Config.MaxRecords.
-	DefaultMaxRecords = 500
+	DefaultMaxRecords = 4000
 )
 
 // Pace of looking at the cluster.
@@ -51,7 +51,8 @@ type Config struct {
 	// Group is the consumer group; collectors of one group share the partitions.
 	// Defaults to "postrider-collector".
 	Group string
-	// MaxRecords is how many records a Poll returns at most. Defaults to 500.
+	// MaxRecords is how many records a Poll returns at most; fewer where the client has no more. What it has is bounded
+	// by bytes: one answer of each broker, of 50 MB unless Options say otherwise. Defaults to 4000.
 	MaxRecords int
 	// Logger receives what the client and the source have to say. Defaults to no logging.
 	Logger *slog.Logger

@@ -21,11 +21,14 @@ type candidate struct {
 	// fingerprint names the group of a new investigation, and group is its uuid.
 	fingerprint dlq.Fingerprint
 	group       uuid.UUID
+	// known says that the subject has an investigation, or that all of the group was closed: a new investigation has one
+	// to add to, or may name the one before it.
+	known bool
 	// lastOccurred is the newest of the letters' times, zero when none has one.
 	lastOccurred time.Time
 	// pending says that the subject's pending investigation is there, and locked by us.
 	pending bool
-	// proposed is the uuid of a new investigation, entry that of the one there is after entry_open.
+	// proposed is the uuid of a new investigation, entry that of the one there is in the end.
 	proposed, entry uuid.UUID
 }
 

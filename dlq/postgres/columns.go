@@ -23,39 +23,61 @@ func nullTime(t time.Time) pgtype.Timestamptz { return pgtype.Timestamptz{Time: 
 
 func nullUUID(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: id != uuid.Nil} }
 
-// letterColumns are the parameters of letter_insert.sql.
-func letterColumns(letters []*dlq.Letter, entries map[dlq.Subject]uuid.UUID) []any {
-	type L = *dlq.Letter
-	return []any{
-		column(letters, func(l L) string { return l.ID }),
-		column(letters, func(l L) pgtype.UUID { return nullUUID(entries[l.Subject]) }),
-		column(letters, func(l L) string { return string(l.Dialect) }),
-		column(letters, func(l L) string { return l.DLQTopic }),
-		column(letters, func(l L) int32 { return l.DLQPartition }),
-		column(letters, func(l L) int64 { return l.DLQOffset }),
-		column(letters, func(l L) pgtype.Timestamptz { return nullTime(l.DLQRecordAt) }),
-		column(letters, func(l L) string { return l.OriginTopic }),
-		column(letters, func(l L) *int32 { return l.OriginPartition }),
-		column(letters, func(l L) *int64 { return l.OriginOffset }),
-		column(letters, func(l L) string { return l.ConsumerGroup }),
-		column(letters, func(l L) pgtype.UUID { return nullUUID(l.EventID) }),
-		column(letters, func(l L) *int32 { return l.Episode }),
-		column(letters, func(l L) *int64 { return l.OutboxID }),
-		column(letters, func(l L) []byte { return l.Key }),
-		column(letters, func(l L) []byte { return l.Payload }),
-		column(letters, func(l L) string { return string(l.PayloadKind) }),
-		column(letters, func(l L) *int64 { return l.PayloadBytes }),
-		column(letters, func(l L) string { return string(outbox.MarshalHeaders(l.Headers)) }),
-		column(letters, func(l L) string { return l.ErrorClass }),
-		column(letters, func(l L) string { return l.ErrorCode }),
-		column(letters, func(l L) string { return l.ErrorMessage }),
-		column(letters, func(l L) *int32 { return l.Attempts }),
-		column(letters, func(l L) pgtype.Timestamptz { return nullTime(l.FirstFailedAt) }),
-		column(letters, func(l L) pgtype.Timestamptz { return nullTime(l.LastFailedAt) }),
-		column(letters, func(l L) string { return string(l.KeyKind) }),
-		column(letters, func(l L) string { return l.RetryTopic }),
-		column(letters, func(l L) string { return string(l.OriginalRecord) }),
+// writeLetter writes the columns of letter_copy.sql.
+func writeLetter(r *row, l *dlq.Letter, entry uuid.UUID) {
+	r.text(l.ID)
+	r.uuid(entry)
+	r.text(string(l.Dialect))
+	r.text(l.DLQTopic)
+	r.int4(&l.DLQPartition)
+	r.int8(&l.DLQOffset)
+	r.time(l.DLQRecordAt)
+	r.optional(l.OriginTopic)
+	r.int4(l.OriginPartition)
+	r.int8(l.OriginOffset)
+	r.optional(l.ConsumerGroup)
+	r.uuid(l.EventID)
+	r.int4(l.Episode)
+	r.int8(l.OutboxID)
+	r.data(l.Key)
+	r.data(l.Payload)
+	r.text(string(l.PayloadKind))
+	r.int8(l.PayloadBytes)
+	r.json(outbox.MarshalHeaders(l.Headers))
+	r.optional(l.ErrorClass)
+	r.optional(l.ErrorCode)
+	r.optional(l.ErrorMessage)
+	r.int4(l.Attempts)
+	r.time(l.FirstFailedAt)
+	r.time(l.LastFailedAt)
+	r.text(string(l.KeyKind))
+	r.optional(l.RetryTopic)
+	r.optional(string(l.OriginalRecord))
+}
+
+// writeEntry writes the columns of entry_copy.sql; now is the time of the transaction.
+func writeEntry(r *row, c *candidate, redactor *dlq.Redactor, now time.Time) {
+	at := func(t time.Time) {
+		if t.IsZero() {
+			t = now
+		}
+		r.time(t)
 	}
+	r.uuid(c.proposed)
+	r.text(string(c.subject.Type))
+	r.text(c.subject.ID)
+	r.text(c.first.OriginalState)
+	r.text(string(c.first.Reason))
+	at(c.first.DeadLetteredAt())
+	r.optional(c.first.OriginTopic)
+	r.optional(c.first.ErrorCode)
+	r.optional(c.first.ErrorMessage)
+	r.int4(&c.letters)
+	at(c.lastOccurred)
+	r.json(redactor.Snapshot(*c.first))
+	r.json(c.first.Metadata)
+	r.uuid(c.group)
+	r.int4(c.newest.Attempts)
 }
 
 // entryColumns are the parameters of entry_open.sql.

@@ -18,17 +18,17 @@ import (
 // assign sets the candidates' groups, and makes those that are missing. It comes before any investigation is locked:
 // who waits here for another collector's new group has nothing that the other could wait for.
 func assign(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
-	known := map[string]uuid.UUID{}
+	known := map[string]group{}
 	for _, c := range cs {
 		c.fingerprint = dlq.FingerprintOf(c.first)
-		known[c.fingerprint.ID] = uuid.Nil
+		known[c.fingerprint.ID] = group{}
 	}
 	if err := findGroups(ctx, tx, known); err != nil {
 		return err
 	}
 	var missing []*candidate
 	for _, c := range cs {
-		if known[c.fingerprint.ID] == uuid.Nil {
+		if known[c.fingerprint.ID].id == uuid.Nil {
 			missing = append(missing, c)
 		}
 	}
@@ -41,19 +41,26 @@ func assign(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 		}
 	}
 	for _, c := range cs {
-		if c.group = known[c.fingerprint.ID]; c.group == uuid.Nil {
+		g := known[c.fingerprint.ID]
+		if c.group, c.known = g.id, g.closed; c.group == uuid.Nil {
 			return fmt.Errorf("group %s was there and is gone", c.fingerprint.ID)
 		}
 	}
 	return nil
 }
 
-// findGroups sets the uuids of the fingerprints that have none.
-func findGroups(ctx context.Context, tx pgx.Tx, known map[string]uuid.UUID) error {
+// group is one that there is, and whether all of it is closed.
+type group struct {
+	id     uuid.UUID
+	closed bool
+}
+
+// findGroups sets the groups of the fingerprints that have none.
+func findGroups(ctx context.Context, tx pgx.Tx, known map[string]group) error {
 	const doing = "find groups"
 	var wanted []string
-	for fingerprint, id := range known {
-		if id == uuid.Nil {
+	for fingerprint, g := range known {
+		if g.id == uuid.Nil {
 			wanted = append(wanted, fingerprint)
 		}
 	}
@@ -62,8 +69,8 @@ func findGroups(ctx context.Context, tx pgx.Tx, known map[string]uuid.UUID) erro
 		return translate(doing, err)
 	}
 	var fingerprint string
-	var id uuid.UUID
-	_, err = pgx.ForEachRow(rows, []any{&fingerprint, &id}, func() error { known[fingerprint] = id; return nil })
+	var g group
+	_, err = pgx.ForEachRow(rows, []any{&fingerprint, &g.id, &g.closed}, func() error { known[fingerprint] = g; return nil })
 	return translate(doing, err)
 }
 

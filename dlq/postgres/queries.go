@@ -11,8 +11,17 @@ var entryLock string
 //go:embed queries/entry_open.sql
 var entryOpen string
 
-//go:embed queries/letter_insert.sql
-var letterInsert string
+//go:embed queries/entry_known.sql
+var entryKnown string
+
+//go:embed queries/entry_copy.sql
+var entryCopy string
+
+//go:embed queries/group_hold.sql
+var groupHold string
+
+//go:embed queries/letter_copy.sql
+var letterCopy string
 
 //go:embed queries/entry_many.sql
 var entryMany string

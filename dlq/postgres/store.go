@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/dlq"
@@ -53,8 +54,9 @@ func NewStore(cfg Config) (*Store, error) {
 	return &Store{pool: cfg.Pool, timeout: cfg.Timeout, redactor: cfg.Redactor}, nil
 }
 
-// errRace says that another collector recorded a letter between our looking for it and our inserting it.
-var errRace = errors.New("a letter was recorded by another collector at the same time")
+// errRace says that another collector recorded a letter, or opened an investigation, between our looking for it and
+// our inserting it.
+var errRace = errors.New("another collector recorded the same at the same time")
 
 // RecordLetters implements dlq.Store. The time it takes grows with the number of letters, the number of
 // its statements does not, unless letters are very large.
@@ -68,7 +70,7 @@ func (s *Store) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Re
 	for {
 		recorded, err := s.record(ctx, unique)
 		if errors.Is(err, errRace) {
-			continue // they are seen now; each round at least one letter fewer is new, so this ends
+			continue // it is seen now; each round at least one letter or subject fewer is new, so this ends
 		}
 		if deadlock(err) && ctx.Err() == nil {
 			continue // the other one went on
@@ -85,17 +87,29 @@ func (s *Store) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Re
 // cannot be relied on for that: behind a pooler it is shared.
 const begin = "begin isolation level read committed read write; set local idle_in_transaction_session_timeout = '60s'; set local statement_timeout = '60s'"
 
-// record is one attempt at the transaction. Investigations come before their letters, because a letter
-// names its investigation.
+// record is one attempt at the transaction.
 func (s *Store) record(ctx context.Context, letters []*dlq.Letter) (dlq.Recorded, error) {
-	var recorded dlq.Recorded
 	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
 	if err != nil {
-		return recorded, translate("begin", err)
+		return dlq.Recorded{}, translate("begin", err)
 	}
 	// After a commit this does nothing; otherwise the connection that failed is put right or closed.
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	recorded, err := s.recordIn(ctx, tx, letters)
+	if err != nil || recorded.New == 0 {
+		return recorded, err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		// Even an error of the server's is not about a letter here, and without one the outcome is unknown.
+		// Both are passing: what was committed is found the next time.
+		return recorded, errors.Join(errors.New("commit dead letters"), err)
+	}
+	return recorded, nil
+}
 
+// recordIn records in a transaction. Investigations come before their letters, because a letter names its
+// investigation.
+func (s *Store) recordIn(ctx context.Context, tx pgx.Tx, letters []*dlq.Letter) (recorded dlq.Recorded, err error) {
 	letters, err = unrecorded(ctx, tx, letters)
 	if err != nil || len(letters) == 0 {
 		return recorded, err
@@ -104,10 +118,7 @@ func (s *Store) record(ctx context.Context, letters []*dlq.Letter) (dlq.Recorded
 	if err := assign(ctx, tx, cs); err != nil {
 		return recorded, err
 	}
-	if err := lockPending(ctx, tx, cs); err != nil {
-		return recorded, err
-	}
-	if err := open(ctx, tx, cs, s.redactor); err != nil {
+	if err := s.open(ctx, tx, cs); err != nil {
 		return recorded, err
 	}
 	if err := insert(ctx, tx, letters, cs); err != nil {
@@ -116,13 +127,7 @@ func (s *Store) record(ctx context.Context, letters []*dlq.Letter) (dlq.Recorded
 	if err := succeed(ctx, tx, opened(cs)); err != nil {
 		return recorded, err
 	}
-	if err := tx.Commit(ctx); err != nil {
-		// Even an error of the server's is not about a letter here, and without one the outcome is unknown.
-		// Both are passing: what was committed is found the next time.
-		return recorded, errors.Join(errors.New("commit dead letters"), err)
-	}
-	recorded.New = len(letters)
-	recorded.Opened = len(opened(cs))
+	recorded.New, recorded.Opened = len(letters), len(opened(cs))
 	recorded.Added = recorded.New - recorded.Opened
 	return recorded, nil
 }
@@ -156,31 +161,99 @@ func unrecorded(ctx context.Context, tx pgx.Tx, letters []*dlq.Letter) ([]*dlq.L
 	return fresh, nil
 }
 
-// lockPending locks the subjects' pending investigations and marks their candidates.
+// open opens or adds to the candidates' investigations and sets their entry. Almost all are new when there are many;
+// these are copied in.
+//
+// The trigger that counts locks the groups of a statement in order, when its rows are there. Where there are two
+// statements all groups are locked before the first, and after the investigations that others may hold.
+func (s *Store) open(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
+	now, err := lookUp(ctx, tx, cs)
+	if err != nil {
+		return err
+	}
+	var known, fresh []*candidate
+	for _, c := range cs {
+		if c.known {
+			known = append(known, c)
+		} else {
+			fresh = append(fresh, c)
+		}
+	}
+	if len(known) == 0 {
+		return openNew(ctx, tx, fresh, s.redactor, now)
+	}
+	if err := lockPending(ctx, tx, known); err != nil {
+		return err
+	}
+	if len(fresh) > 0 {
+		if _, err := tx.Exec(ctx, groupHold, column(cs, func(c *candidate) uuid.UUID { return c.group })); err != nil {
+			return translate("lock groups", err)
+		}
+		if err := openNew(ctx, tx, fresh, s.redactor, now); err != nil {
+			return err
+		}
+	}
+	return openOrAdd(ctx, tx, known, s.redactor)
+}
+
+// lookUp marks the candidates whose subject has an investigation, and returns the time of the transaction.
+func lookUp(ctx context.Context, tx pgx.Tx, cs []*candidate) (now time.Time, err error) {
+	types, ids := subjects(cs)
+	var places []int64
+	err = tx.QueryRow(ctx, entryKnown, types, ids).Scan(&now, &places)
+	for _, place := range places {
+		cs[place-1].known = true
+	}
+	return now, translate("look for investigations", err)
+}
+
+// subjects are the candidates' subjects as parameters.
+func subjects(cs []*candidate) (types, ids []string) {
+	return column(cs, func(c *candidate) string { return string(c.subject.Type) }), column(cs, func(c *candidate) string { return c.subject.ID })
+}
+
+// openNew opens investigations of subjects that have none.
+func openNew(ctx context.Context, tx pgx.Tx, cs []*candidate, r *dlq.Redactor, now time.Time) error {
+	err := copyIn(ctx, tx, entryCopy, cs, func(to *row, c *candidate) { writeEntry(to, c, r, now) })
+	for _, c := range cs {
+		c.entry = c.proposed
+	}
+	return raced("open new investigations", err)
+}
+
+// raced is translate for rows that were not there a moment ago.
+func raced(doing string, err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == uniqueViolation {
+		return errRace
+	}
+	return translate(doing, err)
+}
+
+// lockPending locks the subjects' pending investigations, and marks their candidates, which are of those's groups then.
 func lockPending(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	const doing = "lock pending investigations"
-	rows, err := tx.Query(ctx, entryLock,
-		column(cs, func(c *candidate) string { return string(c.subject.Type) }),
-		column(cs, func(c *candidate) string { return c.subject.ID }))
+	types, ids := subjects(cs)
+	rows, err := tx.Query(ctx, entryLock, types, ids)
 	if err != nil {
 		return translate(doing, err)
 	}
-	locked, err := pgx.CollectRows(rows, pgx.RowToStructByPos[dlq.Subject])
+	pending := make(map[dlq.Subject]uuid.UUID, len(cs))
+	var subject dlq.Subject
+	var group uuid.UUID
+	_, err = pgx.ForEachRow(rows, []any{&subject.Type, &subject.ID, &group}, func() error { pending[subject] = group; return nil })
 	if err != nil {
 		return translate(doing, err)
-	}
-	pending := make(map[dlq.Subject]struct{}, len(locked))
-	for _, subject := range locked {
-		pending[subject] = struct{}{}
 	}
 	for _, c := range cs {
-		_, c.pending = pending[c.subject]
+		if group, there := pending[c.subject]; there {
+			c.pending, c.group = true, group
+		}
 	}
 	return nil
 }
 
-// open opens or adds to the candidates' investigations and sets their entry.
-func open(ctx context.Context, tx pgx.Tx, cs []*candidate, r *dlq.Redactor) error {
+// openOrAdd is open for subjects that may have investigations.
+func openOrAdd(ctx context.Context, tx pgx.Tx, cs []*candidate, r *dlq.Redactor) error {
 	const doing = "open investigations"
 	bySubject := make(map[dlq.Subject]*candidate, len(cs))
 	for _, c := range cs {
@@ -216,14 +289,5 @@ func insert(ctx context.Context, tx pgx.Tx, letters []*dlq.Letter, cs []*candida
 	}
 	letters = slices.Clone(letters)
 	inOrder(letters)
-	for _, portion := range portions(letters, statementBytes, letterSize) {
-		tag, err := tx.Exec(ctx, letterInsert, letterColumns(portion, entries)...)
-		if err != nil {
-			return translate("insert letters", err)
-		}
-		if tag.RowsAffected() < int64(len(portion)) {
-			return errRace
-		}
-	}
-	return nil
+	return raced("insert letters", copyIn(ctx, tx, letterCopy, letters, func(to *row, l *dlq.Letter) { writeLetter(to, l, entries[l.Subject]) }))
 }

@@ -1,2 +1,4 @@
--- The groups that have these fingerprints.
-select fingerprint, dlq_group_uuid from postrider.dlq_group where fingerprint = any ($1::text[])
+-- group_find
+-- The groups that have these fingerprints, and whether they had investigations of which none is pending.
+select fingerprint, dlq_group_uuid, pending = 0 and last_entry_uuid is not null
+from postrider.dlq_group where fingerprint = any ($1::text[])
