@@ -270,8 +270,9 @@ func TestMissingTopics(t *testing.T) {
 		if err := c.Run(t.Context()); err == nil || !errors.Is(err, errMissing) || !strings.Contains(err.Error(), topic+".g.retry.2m") || !strings.Contains(err.Error(), topic+".dlq") {
 			t.Errorf("Run: %v", err)
 		}
-		start(t, newClient(t, b, nil), topic, consumer.Config{}, h)
+		r := start(t, newClient(t, b, nil), topic, consumer.Config{}, h)
 		admin := b.Admin(t)
+		until(t, "it has partitions, and so has begun", func() bool { return len(r.Status()) > 0 }) // ended before, Run fails
 		until(t, "the topics are there", func() bool {
 			topics, err := admin.ListTopics(t.Context(), topic+".g.retry.1s", topic+".g.retry.10s", topic+".g.retry.30s", topic+".g.retry.2m", topic+".dlq")
 			return err == nil && topics.Error() == nil && len(topics[topic+".g.retry.2m"].Partitions) == 3 && len(topics[topic+".g.retry.1s"].Partitions) == 3
