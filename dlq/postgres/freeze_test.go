@@ -35,12 +35,12 @@ func TestAnOperationIsAboutWhatItsFilterFinds(t *testing.T) {
 	for _, status := range dlq.Statuses() {
 		want := len(answer(dlq.Search{Filter: dlq.Filter{Status: status}}, all))
 		scope := dlq.Scope{Filter: &dlq.Filter{Status: status}}
-		o, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: dlq.OpPurge, Name: "n", Actor: "ada", Scope: scope})
+		o, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: dlq.OpPurge, Name: "purge " + string(status), Actor: "ada", Scope: scope})
 		if err != nil || int(o.Plan.Items) != want || want == 0 || want == len(all) {
 			t.Errorf("purging what is %s: %d of %d investigations, want %d, %v", status, o.Plan.Items, len(all), want, err)
 		}
 		for _, kind := range []dlq.OperationKind{dlq.OpRedrive, dlq.OpResolve} {
-			o, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: kind, Name: "n", Actor: "ada", Scope: scope})
+			o, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: kind, Name: string(kind), Actor: "ada", Scope: scope})
 			if status == dlq.Pending && (err != nil || int(o.Plan.Items) != want) || status != dlq.Pending && !errors.Is(err, dlq.ErrRequest) {
 				t.Errorf("%s of what is %s: %d investigations, %v", kind, status, o.Plan.Items, err)
 			}

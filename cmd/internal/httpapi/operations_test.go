@@ -262,16 +262,18 @@ func (r *rig) driveOperations() {
 	plan(resolve, "X-API-Key", r.keys[access.Redrive]).is(403).says("resolve")
 	other := plan(resolve).is(201).text("operation_uuid")
 	r.ask("POST", "/operations/"+other+"/start", "", "X-API-Key", r.keys[access.Redrive]).is(403).says("resolve")
-	group := plan(fmt.Sprintf(`{"kind": "redrive", "name": "n", "scope": {"group": %q}}`, r.ask("GET", "/dlq/"+a, "").text("group_uuid"))).is(201)
+	group := plan(fmt.Sprintf(`{"kind": "redrive", "name": "all of the group", "scope": {"group": %q}}`, r.ask("GET", "/dlq/"+a, "").text("group_uuid"))).is(201)
 	if group.at("plan", "items").(float64) < 2 {
 		t.Errorf("%s", group.Raw)
 	}
-	plan(`{"kind": "redrive", "name": "n", "scope": {"filter": {"topic": "orders", "subject_type": "event"}}}`).is(201)
+	plan(`{"kind": "redrive", "name": "orders", "scope": {"filter": {"topic": "orders", "subject_type": "event"}}}`).is(201)
+	plan(`{"kind": "redrive", "name": "orders", "scope": {"filter": {"topic": "orders"}}}`).is(409).says("the name is taken")
+	plan(fmt.Sprintf(`{"kind": "redrive", "name": "m", "scope": {"group": %q}}`, nowhere)).is(404).says("group " + nowhere)
 
 	r.ask("GET", "/operations?open=true&limit=10", "").is(200)
 	r.ask("GET", "/operations?open=maybe", "").is(400)
 	r.ask("GET", "/operations/"+id, "").is(200)
-	r.ask("GET", "/operations/"+nowhere, "").is(404)
+	r.ask("GET", "/operations/"+nowhere, "").is(404).says("operation " + nowhere + ": not found")
 	r.ask("GET", "/operations/x", "").is(400)
 	items := r.ask("GET", "/operations/"+id+"/items?limit=1&state=waiting", "").is(200)
 	if rest := r.ask("GET", "/operations/"+id+"/items?after="+items.text("next"), "").is(200); len(rest.at("items").([]any)) != 1 || rest.at("next") != nil {

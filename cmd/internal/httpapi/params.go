@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"mime"
 	"reflect"
 	"slices"
@@ -149,6 +151,9 @@ func (r *Request) decode(into any) error {
 			if typed.Field == "" {
 				return refuse(Validation, "the body is JSON of the type %s; it must be an object", typed.Value)
 			}
+			if number, is := strings.CutPrefix(typed.Value, "number "); is && jsonType(typed.Type) == "number" {
+				return refuse(Validation, "field %s of the body is %s; it must be %s", typed.Field, shown(number), numberRange(typed.Type))
+			}
 			return refuse(Validation, "field %s of the body is of the type %s; it must be of the type %s", typed.Field, typed.Value, jsonType(typed.Type))
 		}
 		return refuse(Validation, "the body: %s", strings.TrimPrefix(shown(err.Error()), "json: "))
@@ -178,6 +183,18 @@ func jsonType(t reflect.Type) string {
 	return "number"
 }
 
+// numberRange says which numbers a field takes.
+func numberRange(t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		return numberRange(t.Elem())
+	}
+	if t.Kind() == reflect.Float64 {
+		return fmt.Sprintf("a number from %g to %g", -math.MaxFloat64, math.MaxFloat64)
+	}
+	most := uint64(1)<<(t.Bits()-1) - 1
+	return fmt.Sprintf("a whole number from -%d to %d", most+1, most)
+}
+
 // shown is a text of the client's as an answer shows it: short, and without control characters.
 func shown(s string) string {
 	if len(s) > 100 {
@@ -193,6 +210,15 @@ func shown(s string) string {
 
 func nonEmpty(words []string) []string {
 	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" })
+}
+
+// part returns a part of the path that is a text.
+func (r *Request) part(name string) (string, error) {
+	s := r.PathValue(name)
+	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+		return "", refuse(Validation, "%s is %q; it must be UTF-8 text", name, shown(s))
+	}
+	return s, nil
 }
 
 // only returns a part of the path that is a uuid, of an operation that has no parameters.
