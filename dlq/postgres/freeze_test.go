@@ -52,3 +52,29 @@ func TestAnOperationIsAboutWhatItsFilterFinds(t *testing.T) {
 		}
 	}
 }
+
+// TestOneNameAtATime: of many who plan under one name at once, one does.
+func TestOneNameAtATime(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	r.many(3)
+	const planners = 8
+	errs := make(chan error, planners)
+	for range planners {
+		go func() {
+			_, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: dlq.OpRedrive, Name: "n", Actor: "a", Scope: all})
+			errs <- err
+		}()
+	}
+	planned := 0
+	for range planners {
+		if err := <-errs; err == nil {
+			planned++
+		} else if !errors.Is(err, dlq.ErrExists) {
+			t.Error(err)
+		}
+	}
+	if planned != 1 {
+		t.Errorf("%d were planned", planned)
+	}
+}

@@ -61,7 +61,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usagef("--%s needs a value: %s", e.GetFlag().Name, purpose(e.GetFlag()))
 	}
 	if e, is := errors.AsType[*pflag.NotExistError](err); is && e.GetSpecifiedShortnames() == "" {
-		return usagef("%s has no flag --%s%s", cmd.CommandPath(), shorten(e.GetSpecifiedName(), 60), nearestFlag(cmd, e.GetSpecifiedName()))
+		return usagef("unknown flag --%s of %s%s", shorten(e.GetSpecifiedName(), 60), cmd.CommandPath(), nearestFlag(cmd, e.GetSpecifiedName()))
 	}
 	return &usageError{err}
 }
