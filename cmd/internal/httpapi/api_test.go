@@ -65,6 +65,7 @@ func newFrame(t *testing.T, change func(*APIConfig)) *frame {
 			{Method: "POST", Path: "/things", Scope: access.Purge, Handle: do(func(ctx context.Context, r *Request) (any, error) {
 				var body struct {
 					Do string `json:"do"`
+					N  int64  `json:"n"`
 				}
 				if err := r.decode(&body); err != nil {
 					return nil, err
@@ -243,6 +244,10 @@ func TestBadRequests(t *testing.T) {
 		{"POST", "/v1/things", `{`, 400, "body"},
 		{"POST", "/v1/things", `{} {}`, 400, "after"},
 		{"POST", "/v1/things", `[]`, 400, "array"},
+		{"POST", "/v1/things", `{"do":"a\u0000b"}`, 400, "field do of the body has a NUL character"},
+		{"POST", "/v1/things", `{"n":1.5}`, 400, "field n of the body is 1.5; it must be a whole number from -9223372036854775808 to 9223372036854775807"},
+		{"POST", "/v1/things", `{"n":99999999999999999999}`, 400, "field n of the body is 99999999999999999999; it must be a whole number"},
+		{"POST", "/v1/things", `{"n":"1"}`, 400, "field n of the body is of the type string; it must be of the type number"},
 		{"POST", "/v1/things", `{"do":"` + strings.Repeat("x", 2000) + `"}`, 413, "1000 bytes"},
 	} {
 		r := d.ask(c.method, strings.ReplaceAll(c.path, " ", "%20"), c.body, "X-API-Key", key)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"mime"
 	"reflect"
@@ -161,7 +162,50 @@ func (r *Request) decode(into any) error {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return refuse(Validation, "the body has something after the JSON object")
 	}
+	return noNUL(r.Body)
+}
+
+// mayHaveNUL is the field of bodies that holds what goes into a message, byte for byte.
+const mayHaveNUL = "edit"
+
+// noNUL refuses NUL characters, which JSON can have and the database cannot, by the field that has one.
+func noNUL(body []byte) error {
+	if !bytes.Contains(body, []byte(`\u0000`)) {
+		return nil
+	}
+	var whole map[string]any
+	if err := json.Unmarshal(body, &whole); err != nil {
+		return nil // no object: the operation says so
+	}
+	delete(whole, mayHaveNUL)
+	if field, found := fieldWithNUL(whole); found {
+		return refuse(Validation, "field %s of the body has a NUL character, which no text may have", shown(field))
+	}
 	return nil
+}
+
+// fieldWithNUL returns the path to a text, or a name, that has a NUL character.
+func fieldWithNUL(v any) (path string, found bool) {
+	switch v := v.(type) {
+	case string:
+		return "", strings.ContainsRune(v, 0)
+	case []any:
+		for i, item := range v {
+			if path, found := fieldWithNUL(item); found {
+				return "[" + strconv.Itoa(i) + "]" + path, true
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if strings.ContainsRune(name, 0) {
+				return name, true
+			}
+			if path, found := fieldWithNUL(v[name]); found {
+				return strings.TrimSuffix(strings.Replace(name+"."+path, ".[", "[", 1), "."), true
+			}
+		}
+	}
+	return "", false
 }
 
 // jsonType is what JSON calls a type of ours.
