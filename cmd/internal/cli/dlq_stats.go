@@ -218,6 +218,8 @@ func groupTable(w io.Writer, page dlq.GroupPage) error {
 // groupRemedy says what is left to do about a group.
 func groupRemedy(g dlq.GroupDetail) string {
 	switch {
+	case g.Pending > 0 && g.Parts.Template != "":
+		return fmt.Sprintf("They are about tasks, which are not sent again: repair their steps (postrider task step), or put a task back to its beginning\n(postrider task retry). Close them together with: postrider op plan --kind resolve --group %s --name NAME", g.UUID)
 	case g.Pending > 0 && g.Pending < g.Entries:
 		return fmt.Sprintf("Plan to send the %d pending ones again with: postrider op plan --group %s --name NAME", g.Pending, g.UUID)
 	case g.Pending > 0:

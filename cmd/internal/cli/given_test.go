@@ -8,6 +8,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/postrider/postrider/dlq"
 )
 
 // TestEveryTextIsText: whatever flag or argument has bytes that are no text, the refusal names it, and no database was
@@ -72,6 +74,7 @@ func TestFlagMistakes(t *testing.T) {
 		"dlq list --limt 3":                     {"unknown flag --limt of postrider dlq list; the nearest is --limit"},
 		"op plan --all --name n --rate fast":    {`--rate is "fast"; it must be a number: treat so many a second at most`},
 		"op show x --items=waiting":             {`--items is "waiting"; it must be true or false`},
+		"op plan --all":                         {"--name is missing: a name for people"},
 		"op plan --name":                        {"--name needs a value: a name for people"},
 		"outbox partition --wait soon":          {`--wait is "soon"; it must be a time such as 90s, 5m or 2h`},
 		"replay --from x --partition a":         {`--partition is "a"; it must be whole numbers, separated by commas`},
@@ -85,6 +88,29 @@ func TestFlagMistakes(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s", command, r.code, r.stderr)
 		}
 		contains(t, r.stderr, want...)
+	}
+}
+
+// TestGroupRemedy: what is recommended is possible.
+func TestGroupRemedy(t *testing.T) {
+	t.Parallel()
+	group := func(template string, entries, pending int64) dlq.GroupDetail {
+		return dlq.GroupDetail{Group: dlq.Group{Entries: entries, Pending: pending, Parts: dlq.Parts{Template: template}},
+			Statuses: map[dlq.Status]int64{dlq.ManuallyResolved: entries - pending}}
+	}
+	for want, g := range map[string]dlq.GroupDetail{
+		"send all of them again":                        group("", 3, 3),
+		"send the 2 pending ones again":                 group("", 3, 2),
+		"All of them are closed (3 manually_resolved).": group("", 3, 0),
+		"All of them were purged.":                      group("", 0, 0),
+		"tasks, which are not sent again":               group("shop/order", 3, 3),
+		"All of them are closed (4 manually_resolved).": group("shop/order", 4, 0),
+	} {
+		got := groupRemedy(g)
+		contains(t, got, want)
+		if plans := strings.Contains(got, "op plan"); plans != (g.Pending > 0) || strings.Contains(got, "again with") == (g.Parts.Template != "" || g.Pending == 0) {
+			t.Errorf("%+v: %s", g, got)
+		}
 	}
 }
 

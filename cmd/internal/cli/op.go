@@ -109,6 +109,9 @@ group, or the pending ones that all filters given select (--topic, --reason, --c
 			if all, _ := cmd.Flags().GetBool("all"); all || filter != (dlq.Filter{}) {
 				n.Scope.Filter = &filter
 			}
+			if strings.TrimSpace(n.Name) == "" {
+				return usagef("--name is missing: a name for people, such as the incident's")
+			}
 			n.Kind, n.Actor = dlq.OperationKind(kind), "whoever" // the name is not known before the database is
 			if err := n.Check(); err != nil {
 				return &usageError{err}
@@ -122,6 +125,9 @@ group, or the pending ones that all filters given select (--topic, --reason, --c
 				return out.print(c.stdout, viewOperation(o), func(w io.Writer) error {
 					if err := showOperation(w, o); err != nil {
 						return err
+					}
+					if o.Kind == dlq.OpRedrive && o.Plan.Tasks > 0 {
+						fmt.Fprintf(w, "\n%d are about tasks and will be left alone: repair their steps, or retry the task.\n", o.Plan.Tasks)
 					}
 					_, err := fmt.Fprintf(w, "\nNothing was done yet. Begin with: postrider op start %s --wait\n", o.UUID)
 					return err
@@ -336,7 +342,11 @@ func showOperation(w io.Writer, o dlq.Operation) error {
 	p := o.Plan
 	topics := ""
 	for _, name := range sortedKeys(p.Topics) {
-		topics += fmt.Sprintf("%s (%d) ", name, p.Topics[name])
+		at := name
+		if at == "" {
+			at = "none"
+		}
+		topics += fmt.Sprintf("%s (%d) ", at, p.Topics[name])
 	}
 	return fields(w,
 		[2]string{"Operation", o.UUID.String()},
