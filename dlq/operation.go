@@ -82,7 +82,8 @@ type OperationOptions struct {
 // NewOperation is an operation to be planned.
 type NewOperation struct {
 	Kind OperationKind
-	// Name names it for people, for example after the incident. Required.
+	// Name names it for people, for example after the incident. Of those that have not ended each has another.
+	// Required.
 	Name string
 	// Reason is why. Defaults to none.
 	Reason string
@@ -221,6 +222,10 @@ const (
 	Abort Command = "abort"
 )
 
+// ErrExists is wrapped by errors about planning an operation under the name of one that has not ended: who plans twice
+// would otherwise start one and watch the other.
+var ErrExists = errors.New("the name is taken")
+
 // ErrState is wrapped by errors about a command that does not fit the state of an operation.
 var ErrState = errors.New("operation refused")
 
@@ -254,7 +259,8 @@ type Item struct {
 
 // Operations plans operations and treats their items.
 type Operations interface {
-	// PlanOperation freezes the scope and returns the plan. Nothing is treated before Command says Start.
+	// PlanOperation freezes the scope and returns the plan. Nothing is treated before Command says Start. A name that
+	// an operation has which has not ended is an error that wraps ErrExists and says which.
 	PlanOperation(ctx context.Context, n NewOperation) (Operation, error)
 	// Command changes the state of an operation.
 	Command(ctx context.Context, id uuid.UUID, c Command) (Operation, error)

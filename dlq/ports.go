@@ -12,8 +12,9 @@ var (
 	// ErrLetter is wrapped by a Store's error when it refuses a letter for what is in it, so that storing
 	// the same again cannot succeed. Every other error of a Store is taken as passing.
 	ErrLetter = errors.New("letter refused")
-	// ErrNotFound is wrapped by a Reader's error about an investigation that does not exist.
-	ErrNotFound = errors.New("investigation not found")
+	// ErrNotFound is wrapped by errors about an investigation, group, letter or operation that does not exist; they say
+	// what it was.
+	ErrNotFound = errors.New("not found")
 )
 
 // Source reads dead-letter topics. It is used by one goroutine at a time.

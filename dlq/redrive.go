@@ -121,7 +121,7 @@ type Edit struct {
 }
 
 // ErrRequest is wrapped by errors about what was asked for.
-var ErrRequest = errors.New("redrive refused")
+var ErrRequest = errors.New("request refused")
 
 // RedriveRequest asks for messages to be sent again.
 type RedriveRequest struct {

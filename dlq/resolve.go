@@ -13,7 +13,7 @@ import (
 
 // ErrClosed is wrapped by errors about changing the status of an investigation that is closed: a closed one is
 // never re-opened, and what it came to stays what it came to.
-var ErrClosed = errors.New("the investigation is closed")
+var ErrClosed = errors.New("it is closed already")
 
 // ErrHoldsKey is wrapped by errors about purging an investigation whose event halts its key.
 var ErrHoldsKey = errors.New("the investigation holds a key")

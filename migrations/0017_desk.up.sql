@@ -81,7 +81,7 @@ create table postrider.dlq_operation (
 comment on table postrider.dlq_operation is 'Redrives, resolutions and purges of many investigations at once. The scope is frozen when it is planned. Those that ended are removed after dlq.operation_retention_days.';
 comment on column postrider.dlq_operation.dlq_operation_uuid is 'Identity.';
 comment on column postrider.dlq_operation.kind is 'redrive, resolve or purge.';
-comment on column postrider.dlq_operation.name is 'Given by who started it, for example the incident.';
+comment on column postrider.dlq_operation.name is 'Given by who started it, for example the incident. Those that have not ended have different ones.';
 comment on column postrider.dlq_operation.actor is 'Who started it.';
 comment on column postrider.dlq_operation.state is 'planned (not begun), canary (the first few are out, the rest waits for them), running, paused (by somebody), halted (too many came back dead), aborted, completed.';
 comment on column postrider.dlq_operation.scope is 'What was asked for: ids, a filter or a group, and the cut-off time.';
@@ -103,6 +103,8 @@ comment on column postrider.dlq_operation.finished_at is 'When it ended.';
 comment on column postrider.dlq_operation.updated_at is 'When it last changed.';
 create index dlq_operation_open on postrider.dlq_operation (created_at) where state in ('canary', 'running', 'paused', 'halted', 'planned');
 comment on index postrider.dlq_operation_open is 'Operations that have not ended.';
+create unique index dlq_operation_name on postrider.dlq_operation (name) where state in ('canary', 'running', 'paused', 'halted', 'planned');
+comment on index postrider.dlq_operation_name is 'Operations that have not ended have different names, so that a name says which one is meant.';
 
 create table postrider.dlq_operation_item (
     dlq_operation_uuid uuid not null references postrider.dlq_operation on delete cascade,

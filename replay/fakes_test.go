@@ -35,6 +35,10 @@ type letters struct {
 	// asked counts calls of Topics.
 	asked int
 	away  error
+	// silent lets Topics wait until its context ends.
+	silent bool
+	// waiting, if not empty, is all that a Poll says.
+	waiting string
 }
 
 const source = "orders.dlq"
@@ -56,10 +60,14 @@ func (l *letters) add(partition int32, rs ...dlq.Record) {
 	}
 }
 
-func (l *letters) Topics(_ context.Context, names ...string) (map[string]Topic, error) {
+func (l *letters) Topics(ctx context.Context, names ...string) (map[string]Topic, error) {
 	l.asked++
 	if l.away != nil {
 		return nil, l.away
+	}
+	if l.silent {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
 	there := map[string]Topic{}
 	for _, name := range names {
@@ -116,6 +124,9 @@ func (r *lettersReader) Close() {}
 func (r *lettersReader) Poll(ctx context.Context) (Chunk, error) {
 	if ctx.Err() != nil {
 		return Chunk{}, ctx.Err()
+	}
+	if r.l.waiting != "" {
+		return Chunk{Waiting: r.l.waiting}, sleep(ctx, time.Second)
 	}
 	c := Chunk{Next: map[int32]int64{}}
 	for _, id := range slices.Sorted(maps.Keys(r.left)) {

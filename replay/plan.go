@@ -119,7 +119,7 @@ func (r *Replay) Plan(ctx context.Context) (Plan, error) {
 func (r *Replay) survey(ctx context.Context, p *Plan) error {
 	census := newCensus()
 	looked := int64(0)
-	err := r.read(ctx, p.round.spans(), func(c Chunk, passed int64) error {
+	err := r.read(ctx, p.round.spans(), beginLimit, func(c Chunk, passed int64) error {
 		looked += passed
 		p.Missed += c.Missed
 		for i := range c.Records {
@@ -171,7 +171,7 @@ func (r *Replay) findTargets(ctx context.Context, p *Plan) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return r.mend(ctx, "look at the topics to send to", 0, func(ctx context.Context) error {
+	return r.mend(ctx, "look at the topics to send to", beginLimit, func(ctx context.Context) error {
 		there, err := r.cluster.Topics(ctx, names...)
 		if err != nil {
 			return err
@@ -195,8 +195,9 @@ func (p *Plan) Problem() error {
 		ErrRequest, letters, len(p.Missing), shown, p.Missing[0])
 }
 
-// read polls the ranges to their end. passed is how many offsets a chunk went on.
-func (r *Replay) read(ctx context.Context, spans map[int32]Span, each func(c Chunk, passed int64) error) error {
+// read polls the ranges to their end. passed is how many offsets a chunk went on. After limit without any, if that is not
+// 0, it fails.
+func (r *Replay) read(ctx context.Context, spans map[int32]Span, limit time.Duration, each func(c Chunk, passed int64) error) error {
 	if len(spans) == 0 {
 		return nil
 	}
@@ -206,12 +207,19 @@ func (r *Replay) read(ctx context.Context, spans map[int32]Span, each func(c Chu
 		return err
 	}
 	defer reader.Close()
+	wentOn := time.Now()
 	for len(left) > 0 {
 		c, err := reader.Poll(ctx)
 		if err != nil {
 			return err
 		}
+		if len(c.Next) > 0 {
+			wentOn = time.Now()
+		}
 		if c.Waiting != "" {
+			if limit > 0 && time.Since(wentOn) > limit {
+				return fmt.Errorf("read: %w for %v: %s", ErrNoBroker, limit, c.Waiting)
+			}
 			r.waiting("read", c.Waiting)
 		}
 		passed := int64(0)

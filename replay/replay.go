@@ -15,9 +15,11 @@ const (
 	// firstPause doubles up to longestPause, and is short again as soon as anything goes on.
 	firstPause   = 250 * time.Millisecond
 	longestPause = 5 * time.Second
-	// contactLimit is how long the first question waits for a broker: an address may be wrong. Later ones wait for as
-	// long as it takes.
+	// contactLimit is how long the first question waits for a broker: an address may be wrong.
 	contactLimit = 15 * time.Second
+	// beginLimit is how long each later wait is before the first message is sent: a cluster that cannot be read from, or
+	// takes no commits, may be the wrong one. Once a replay has begun it waits for as long as it takes.
+	beginLimit = time.Minute
 	// publishLimit bounds one wait for acknowledgements; after it the messages are asked for again.
 	publishLimit = 10 * time.Second
 	// stopLimit is how long a replay that was told to stop waits for what it has sent, and for its last commit.
@@ -26,6 +28,9 @@ const (
 
 // DefaultBatch is the default of Config.Batch.
 const DefaultBatch = 500
+
+// ErrNoBroker is wrapped by the error of a replay that waited for brokers before it sent anything, and gave up.
+var ErrNoBroker = errors.New("brokers are away")
 
 // Config is what a Replay is made of.
 type Config struct {
@@ -108,19 +113,32 @@ func (r *Replay) waiting(doing, why string) {
 }
 
 // mend does something until it succeeds, fails for a reason that waiting does not mend, or ctx ends. After limit, if
-// that is not 0, it fails with the last error.
+// that is not 0, it fails with the last error, even if do does not come back by itself.
 func (r *Replay) mend(ctx context.Context, doing string, limit time.Duration, do func(context.Context) error) error {
 	began := time.Now()
+	bounded := ctx
+	if limit > 0 {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	var last error
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		err := do(ctx)
+		err := do(bounded)
 		switch {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case IsFinal(err), errors.Is(err, ErrRequest), limit > 0 && time.Since(began)+pause > limit:
+		case IsFinal(err), errors.Is(err, ErrRequest):
 			return fmt.Errorf("%s: %w", doing, err)
+		case bounded.Err() != nil && last != nil: // says more than that time is up
+			err = last
+			fallthrough
+		case limit > 0 && time.Since(began)+pause > limit:
+			return fmt.Errorf("%s: %w for %v: %w", doing, ErrNoBroker, limit, err)
 		}
+		last = err
 		r.waiting(doing, err.Error())
 		if err := sleep(ctx, pause); err != nil {
 			return err

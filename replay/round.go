@@ -212,7 +212,7 @@ func (r *Replay) begin(ctx context.Context, now *round) error {
 	if len(marks) == 0 {
 		return nil
 	}
-	return r.mend(ctx, "commit where the replay begins", 0, func(ctx context.Context) error {
+	return r.mend(ctx, "commit where the replay begins", beginLimit, func(ctx context.Context) error {
 		return r.cluster.SaveMarks(ctx, r.options.group(), r.options.From, marks)
 	})
 }

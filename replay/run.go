@@ -72,7 +72,7 @@ func (r *Replay) Run(ctx context.Context, p Plan) (Result, error) {
 	if err := r.begin(ctx, w.round); err != nil {
 		return w.result, err
 	}
-	err := r.read(ctx, w.round.spans(), func(c Chunk, _ int64) error { return w.treat(ctx, c) })
+	err := r.read(ctx, w.round.spans(), 0, func(c Chunk, _ int64) error { return w.treat(ctx, c) })
 	w.result.Remaining = w.round.left()
 	return w.result, err
 }

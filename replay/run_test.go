@@ -311,6 +311,32 @@ func TestOutagesAreWaitedOut(t *testing.T) {
 	})
 }
 
+// TestNothingWaitsForEverBeforeItBegins: a cluster that answers the first question, or none, and then gives nothing may
+// be the wrong one.
+func TestNothingWaitsForEverBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for name, hang := range map[string]func(l *letters){
+			"silent brokers": func(l *letters) { l.silent = true },
+			"no letters":     func(l *letters) { l.waiting = "topic orders.dlq: its leader is away" },
+			"no commits":     func(l *letters) { l.saving = func() error { return errNetwork } },
+		} {
+			l := newLetters(1, "payments")
+			numbered(l, 5)
+			hang(l)
+			began := time.Now()
+			r := newReplay(t, l, optionsOf(nil), 5)
+			p, err := r.Plan(t.Context())
+			if err == nil {
+				_, err = r.Run(t.Context(), p)
+			}
+			if !errors.Is(err, ErrNoBroker) || time.Since(began) > contactLimit+beginLimit+longestPause || len(l.sent) > 0 {
+				t.Errorf("%s: %v after %v, %d sent", name, err, time.Since(began), len(l.sent))
+			}
+		}
+	})
+}
+
 // TestNoBrokerAtTheStart gives up, because an address may be wrong.
 func TestNoBrokerAtTheStart(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,9 @@ func (d *Desk) Change(ctx context.Context, id uuid.UUID, c dlq.Change) (dlq.Entr
 	}
 	err := d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var before dlq.Status
-		if err := tx.QueryRow(ctx, entryStatus, id).Scan(&before); errors.Is(err, pgx.ErrNoRows) {
+		var since *time.Time
+		var by string
+		if err := tx.QueryRow(ctx, entryStatus, id).Scan(&before, &since, &by); errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("investigation %s: %w", id, dlq.ErrNotFound)
 		} else if err != nil {
 			return translate(doing, err)
@@ -57,7 +60,8 @@ func (d *Desk) Change(ctx context.Context, id uuid.UUID, c dlq.Change) (dlq.Entr
 		var status *string
 		if c.Status != nil && *c.Status != before {
 			if before != dlq.Pending {
-				return fmt.Errorf("%w: %s is %s, and cannot become %s", dlq.ErrClosed, id, before, *c.Status)
+				return fmt.Errorf("investigation %s: %w: it is %s since %s, by %s, and cannot become %s; when the same comes back, a new one is opened",
+					id, dlq.ErrClosed, before, value(since).UTC().Format(time.RFC3339), cmp.Or(by, "nobody that it names"), *c.Status)
 			}
 			after = *c.Status
 			text := string(after)

@@ -35,12 +35,12 @@ func TestAnOperationIsAboutWhatItsFilterFinds(t *testing.T) {
 	for _, status := range dlq.Statuses() {
 		want := len(answer(dlq.Search{Filter: dlq.Filter{Status: status}}, all))
 		scope := dlq.Scope{Filter: &dlq.Filter{Status: status}}
-		o, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: dlq.OpPurge, Name: "n", Actor: "ada", Scope: scope})
+		o, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: dlq.OpPurge, Name: "purge " + string(status), Actor: "ada", Scope: scope})
 		if err != nil || int(o.Plan.Items) != want || want == 0 || want == len(all) {
 			t.Errorf("purging what is %s: %d of %d investigations, want %d, %v", status, o.Plan.Items, len(all), want, err)
 		}
 		for _, kind := range []dlq.OperationKind{dlq.OpRedrive, dlq.OpResolve} {
-			o, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: kind, Name: "n", Actor: "ada", Scope: scope})
+			o, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: kind, Name: string(kind), Actor: "ada", Scope: scope})
 			if status == dlq.Pending && (err != nil || int(o.Plan.Items) != want) || status != dlq.Pending && !errors.Is(err, dlq.ErrRequest) {
 				t.Errorf("%s of what is %s: %d investigations, %v", kind, status, o.Plan.Items, err)
 			}
@@ -50,5 +50,31 @@ func TestAnOperationIsAboutWhatItsFilterFinds(t *testing.T) {
 		if _, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: dlq.OpPurge, Name: "n", Actor: "ada", Scope: dlq.Scope{Filter: &f}}); !errors.Is(err, dlq.ErrRequest) {
 			t.Errorf("a bad %s: %v", name, err)
 		}
+	}
+}
+
+// TestOneNameAtATime: of many who plan under one name at once, one does.
+func TestOneNameAtATime(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	r.many(3)
+	const planners = 8
+	errs := make(chan error, planners)
+	for range planners {
+		go func() {
+			_, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: dlq.OpRedrive, Name: "n", Actor: "a", Scope: all})
+			errs <- err
+		}()
+	}
+	planned := 0
+	for range planners {
+		if err := <-errs; err == nil {
+			planned++
+		} else if !errors.Is(err, dlq.ErrExists) {
+			t.Error(err)
+		}
+	}
+	if planned != 1 {
+		t.Errorf("%d were planned", planned)
 	}
 }

@@ -64,6 +64,14 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 	defer cancel()
 	var id uuid.UUID
 	err := transact(ctx, r.pool, planning, func(tx pgx.Tx) error {
+		if err := nameIsFree(ctx, tx, n.Name); err != nil {
+			return err
+		}
+		if n.Scope.Group != uuid.Nil {
+			if _, err := oneGroup(ctx, tx, n.Scope.Group); err != nil {
+				return err
+			}
+		}
 		var now time.Time
 		if err := tx.QueryRow(ctx, operationInsert, n.Kind, n.Name, n.Reason, n.Actor, scope, opts).Scan(&id, &now); err != nil {
 			return translate(doing, err)
@@ -85,7 +93,7 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 		case frozen < len(named):
 			return fmt.Errorf("%w: %d of the %d investigations named do not exist", dlq.ErrNotFound, len(named)-frozen, len(named))
 		case frozen == 0:
-			return fmt.Errorf("%w: nothing is in its scope", dlq.ErrRequest)
+			return fmt.Errorf("%w: nothing is in its scope: no %s investigation is meant by what was given", dlq.ErrRequest, cmp.Or(f.Status, dlq.Pending))
 		case frozen > maxScope:
 			return fmt.Errorf("%w: %d investigations are in its scope, the limit is %d", dlq.ErrRequest, frozen, maxScope)
 		}
@@ -102,6 +110,24 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 		return dlq.Operation{}, err
 	}
 	return r.Operation(ctx, id)
+}
+
+// nameIsFree refuses a name that an operation has which has not ended. Who gets past it at the same time is refused by
+// the index dlq_operation_name, and meets the other one here when transact tries again.
+func nameIsFree(ctx context.Context, tx pgx.Tx, name string) error {
+	var id uuid.UUID
+	var state dlq.OperationState
+	var actor string
+	var at time.Time
+	err := tx.QueryRow(ctx, operationNamed, name).Scan(&id, &state, &actor, &at)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return translate("look for operations of a name", err)
+	}
+	return fmt.Errorf("%w: operation %s is called %q, too; %s planned it at %s, and it is %s. Go on with that one, abort it, or give another name",
+		dlq.ErrExists, id, name, actor, at.UTC().Format(time.RFC3339), state)
 }
 
 // planning is begin for what looks at a whole scope, which takes longer.

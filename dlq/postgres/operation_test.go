@@ -29,7 +29,7 @@ var all = dlq.Scope{Filter: &dlq.Filter{}}
 
 func (r *redriving) plan(scope dlq.Scope, options dlq.OperationOptions) dlq.Operation {
 	r.t.Helper()
-	o, err := r.PlanOperation(r.t.Context(), dlq.NewOperation{Kind: dlq.OpRedrive, Name: "incident 7", Actor: "ada", Scope: scope, Options: options})
+	o, err := r.PlanOperation(r.t.Context(), dlq.NewOperation{Kind: dlq.OpRedrive, Name: "incident " + uuid.NewString(), Actor: "ada", Scope: scope, Options: options})
 	if err != nil {
 		r.t.Fatal(err)
 	}

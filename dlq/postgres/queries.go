@@ -89,6 +89,9 @@ var haltingOf string
 //go:embed queries/operation_insert.sql
 var operationInsert string
 
+//go:embed queries/operation_named.sql
+var operationNamed string
+
 //go:embed queries/operation_freeze.sql
 var operationFreeze string
 

@@ -50,25 +50,6 @@ func (l *Limiter) Take(client string, n int) time.Duration {
 	return 0
 }
 
-// Exhausted reports, without counting anything, after how long a client may do one thing; 0 is now.
-func (l *Limiter) Exhausted(client string) time.Duration {
-	if l.perSecond <= 0 {
-		return 0
-	}
-	now := l.now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := l.clients[client]
-	if c == nil {
-		return 0
-	}
-	missing := 1 - c.TokensAt(now)
-	if missing <= 0 {
-		return 0
-	}
-	return time.Duration(missing / float64(l.perSecond) * float64(time.Second))
-}
-
 // forget makes room for one more. When too many clients are busy at once, somebody tries many addresses; then
 // all begin anew rather than the memory growing.
 func (l *Limiter) forget(now time.Time) {

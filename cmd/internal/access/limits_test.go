@@ -21,14 +21,8 @@ func TestLimits(t *testing.T) {
 	if wait := l.Take("a", 1); wait != 500*time.Millisecond {
 		t.Errorf("past the burst: %v", wait)
 	}
-	if wait := l.Exhausted("a"); wait != 500*time.Millisecond {
-		t.Errorf("asked without counting: %v", wait)
-	}
 	if wait := l.Take("b", 3); wait != 0 {
 		t.Errorf("another client waits %v", wait)
-	}
-	if wait := l.Exhausted("c"); wait != 0 {
-		t.Errorf("a client that is not known waits %v", wait)
 	}
 	now = now.Add(500 * time.Millisecond)
 	if wait := l.Take("a", 1); wait != 0 {

@@ -214,6 +214,9 @@ func (a *App) listen(context.Context) error {
 	return nil
 }
 
+// databaseRemedy is what to do when the database does not answer. It names no host: everybody may read it.
+const databaseRemedy = "see that PostgreSQL runs at DATABASE_URL, takes its login and is no standby; postrider doctor tries it"
+
 // checks are what readiness depends on.
 func (a *App) checks() []httpapi.Check {
 	return []httpapi.Check{
@@ -226,8 +229,8 @@ func (a *App) checks() []httpapi.Check {
 				return errors.New("the database is a standby and read-only")
 			}
 			return nil
-		}},
-		{Name: "kafka", Run: a.publisher.Ping},
+		}, Remedy: databaseRemedy},
+		{Name: "kafka", Run: a.publisher.Ping, Remedy: "see that a broker answers at KAFKA_BROKERS and takes the login; postrider doctor tries it"},
 	}
 }
 

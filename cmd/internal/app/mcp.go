@@ -108,7 +108,7 @@ func NewAgents(ctx context.Context, o Options, token string, listen bool) (_ *Ag
 	}
 	a.http, err = httpapi.New(httpapi.Config{
 		Address: c.MCP.Address, Metrics: o.Registry, Logger: o.Logger, Timeout: c.HTTP.RequestTimeout, MaxBody: int64(c.HTTP.MaxBodyBytes),
-		Checks: []httpapi.Check{{Name: "database", Run: pool.Ping}}, MCP: a.server.Handler(),
+		Checks: []httpapi.Check{{Name: "database", Run: pool.Ping, Remedy: databaseRemedy}}, MCP: a.server.Handler(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w; choose another mcp.address, or stop what uses it", err)

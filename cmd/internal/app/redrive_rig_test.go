@@ -142,7 +142,7 @@ func (r *redriveRig) redriveOne(id uuid.UUID) {
 // plan plans an operation on everything that is open, and starts it.
 func (r *redriveRig) startOperation(options dlq.OperationOptions) uuid.UUID {
 	r.t.Helper()
-	o, err := r.PlanOperation(r.ctx, dlq.NewOperation{Kind: dlq.OpRedrive, Name: "incident 7", Actor: "ada", Scope: dlq.Scope{Filter: &dlq.Filter{}}, Options: options})
+	o, err := r.PlanOperation(r.ctx, dlq.NewOperation{Kind: dlq.OpRedrive, Name: "incident " + uuid.NewString(), Actor: "ada", Scope: dlq.Scope{Filter: &dlq.Filter{}}, Options: options})
 	r.must(err)
 	_, err = r.Command(r.ctx, o.UUID, dlq.Start)
 	r.must(err)

@@ -108,13 +108,18 @@ scripts read. Exit codes: 0 done, 1 failed, 2 wrong command line or setting, 3 d
 output says what was left alone, and why.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRun: func(*cobra.Command, []string) {
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkText(cmd, args); err != nil {
+				return err
+			}
 			c.begun = true
+			return nil
 		},
 		RunE: c.group,
 		Args: cobra.ArbitraryArgs,
 	}
 	root.SetGlobalNormalizationFunc(shortNames)
+	root.SetFlagErrorFunc(flagError)
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}")
 	c.settings.bindCommon(root.PersistentFlags())

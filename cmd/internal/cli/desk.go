@@ -42,8 +42,8 @@ func (c *commands) user() string {
 // withDesk runs do with the services of the desk, in the name of the database's user. rights says how to get those
 // that are missing.
 func (c *commands) withDesk(ctx context.Context, at atDesk, rights string, do func(ctx context.Context, d *app.Desk, actor string) error) error {
-	if strings.ContainsFunc(at.person, func(r rune) bool { return r < ' ' || r == 0x7f }) || len(at.person) > 100 {
-		return usagef("the name of who does it (--actor) must be at most 100 bytes of text on one line")
+	if strings.ContainsFunc(at.person, func(r rune) bool { return r < ' ' || r == 0x7f }) || len(at.person) > 100 || !isText(at.person) {
+		return usagef("the name of who does it (--actor) must be at most 100 bytes of UTF-8 text on one line")
 	}
 	cfg, err := c.load(nil, "database.url")
 	if err != nil {

@@ -102,8 +102,9 @@ func TestResolveAndPurgeByHand(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, 3)
 	a, b, c := d.entries[0], d.entries[1], d.entries[2]
-	d.run(ExitOK, "dlq resolve "+a+" --notes mended --actor ada", "manually_resolved", "(ada)")
-	d.run(ExitFailure, "dlq resolve "+a+" --status cancelled", "closed")
+	d.run(ExitOK, "dlq resolve "+a+" --notes mended --actor ada", "manually_resolved", "(ada)", "SINCE", "closed now")
+	d.run(ExitFailure, "dlq resolve "+a+" --status cancelled", "investigation "+a+": it is closed already: it is manually_resolved since 20", "by cli:", "(ada), and cannot become cancelled")
+	d.run(ExitOK, "dlq resolve "+a, a, "manually_resolved", "(ada)", "was closed already")
 	// What was done before the one that fails is shown.
 	d.run(ExitFailure, "dlq resolve "+b+" "+a+" --status permanently_failed", b, "permanently_failed", "closed")
 	d.run(ExitUsage, "dlq resolve "+c+" --status pending", "--status is")
@@ -156,8 +157,21 @@ func TestStatsAndGroups(t *testing.T) {
 	d.run(ExitOK, "dlq groups "+id, "in one group because", "3 of 3", "postrider op plan --group "+id)
 	d.run(ExitOK, "dlq groups --state resolved", "no such groups")
 	d.run(ExitUsage, "dlq groups --state open", "open")
-	d.run(ExitFailure, "dlq groups "+uuid.NewString(), "not found")
+	nowhere := uuid.NewString()
+	d.run(ExitFailure, "dlq groups "+nowhere, "postrider: group "+nowhere+": not found; postrider dlq groups shows them")
+	d.run(ExitFailure, "op plan --name n --group "+nowhere, "postrider: group "+nowhere+": not found; postrider dlq groups shows them")
 	d.run(ExitOK, "op plan --group "+id+" --name all-of-it", "3 investigations", "Nothing was done yet")
+
+	// What is left to do changes with what was done.
+	d.run(ExitOK, "dlq resolve "+d.entries[0])
+	d.run(ExitOK, "dlq groups "+id, "2 of 3", "Plan to send the 2 pending ones again with: postrider op plan --group "+id)
+	d.run(ExitOK, "dlq resolve "+d.entries[1]+" "+d.entries[2]+" --status cancelled")
+	if text := d.run(ExitOK, "dlq groups "+id, "resolved", "0 of 3", "All of them are closed (1 manually_resolved, 2 cancelled). There is nothing left to do"); strings.Contains(text, "op plan") {
+		t.Errorf("a plan of nothing is recommended:\n%s", text)
+	}
+	d.run(ExitUsage, "op plan --name again --group "+id, "nothing is in its scope: no pending investigation")
+	d.run(ExitOK, "dlq purge "+strings.Join(d.entries, " ")+" --yes")
+	d.run(ExitOK, "dlq groups "+id, "All of them were purged. There is nothing left to do")
 }
 
 // TestOperationByHand: planned, started, watched to its end, while somebody does the work.
@@ -174,7 +188,15 @@ func TestOperationByHand(t *testing.T) {
 	}
 	id := plan(d.entries[0] + " " + d.entries[1] + " --name incident-7 --why fixed --kind resolve --notes done")
 	d.run(ExitOK, "op list --open", id, "incident-7", "planned")
-	d.run(ExitOK, "op show "+id+" --items waiting", "0 of 2 treated", d.entries[0], d.entries[1], "waiting")
+	d.run(ExitOK, "op show "+id+" --items", "0 of 2 treated", d.entries[0], d.entries[1], "waiting")
+	d.run(ExitOK, "op show "+id+" --state done", "0 of 2 treated", "no such items")
+	d.run(ExitOK, "op show "+id+" --items --limit 1", d.entries[0], "There may be more")
+	d.run(ExitUsage, "op show "+id+" --state wait", `--state is "wait"; it must be one of waiting, done, skipped, failed`)
+	if items := decode[struct {
+		Listed []itemView `json:"listed_items"`
+	}](t, d.run(ExitOK, "op show "+id+" --items -o json")).Listed; len(items) != 2 || items[0].State != "waiting" {
+		t.Errorf("items: %+v", items)
+	}
 	d.run(ExitFailure, "op pause "+id, "planned")
 	d.run(ExitOK, "op start "+id, "running")
 	d.run(ExitOK, "op pause "+id, "paused")
@@ -197,7 +219,7 @@ func TestOperationByHand(t *testing.T) {
 	// Those that were closed by the first are left alone by the second, and scripts are told.
 	again := plan(strings.Join(d.entries, " ") + " --name again --kind resolve")
 	d.run(ExitPartly, "op start "+again+" --wait", "4 of 4 treated (2 left alone")
-	d.run(ExitOK, "op show "+again+" --items skipped", "it is closed")
+	d.run(ExitOK, "op show "+again+" --state skipped", "it is closed")
 	stopped := plan(d.entries[0] + " --name never --kind resolve")
 	d.run(ExitOK, "op abort "+stopped, "aborted")
 	d.run(ExitFailure, "op start "+stopped+" --wait", "cannot be told to start")
@@ -218,7 +240,10 @@ func TestOperationByHand(t *testing.T) {
 	d.run(ExitUsage, "op plan --name nothing", "its scope is given in 0 ways")
 	d.run(ExitUsage, "op plan "+d.entries[0]+" --all --name both", "2 ways")
 	d.run(ExitUsage, "op plan --all --kind bake --name cake", "bake")
-	d.run(ExitFailure, "op show "+uuid.NewString(), "postrider op list")
+	nowhere := uuid.NewString()
+	for _, command := range []string{"show ", "start ", "pause ", "resume ", "abort "} {
+		d.run(ExitFailure, "op "+command+nowhere, "operation "+nowhere+": not found; postrider op list shows them")
+	}
 	if got := d.ask(`select count(*)::text from postrider.access_audit where action like 'operation.%' and actor like 'cli:%'`); got != "10" {
 		t.Errorf("%s changes of operations in the audit log, want 10", got)
 	}

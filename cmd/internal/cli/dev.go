@@ -20,6 +20,9 @@ process, and Postrider. When all is ready it prints one line that begins with "p
 has the addresses. Ctrl-C stops everything.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("data") && options.DataDir == "" {
+				return usagef(`--data is ""; name a folder for the data, or leave --data out for a temporary one`)
+			}
 			for _, key := range everywhere {
 				if c.settings.given(key) {
 					return usagef("postrider dev starts its own database and broker; leave --%s out, or use postrider serve", strings.ReplaceAll(key, ".", "-"))

@@ -28,8 +28,9 @@ func (c *commands) dlqResolve() *cobra.Command {
 		Use:   "resolve ID...",
 		Short: "Close investigations, and say why",
 		Long: `Close investigations. A closed one is never opened again; when the same comes back, a new one names it as its
-predecessor. Each is closed in a transaction of its own, with its row in the audit log; the first that cannot
-be ends the command.`,
+predecessor. One that was closed as the same before stays as it is, but for --notes and --resolved-by; as something
+else it is refused. Each is closed in a transaction of its own, with its row in the audit log; the first that
+cannot be ends the command.`,
 		Args:              atLeastOne("ID"),
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,16 +53,20 @@ be ends the command.`,
 				if cmd.Flags().Changed("resolved-by") {
 					change.ResolvedBy = &by
 				}
-				views, err := make([]entryView, 0, len(ids)), error(nil)
+				views, before, err := make([]entryView, 0, len(ids)), map[string]bool{}, error(nil)
 				for _, id := range ids {
-					var e dlq.Entry
+					var was, e dlq.Entry
+					if was, _, err = d.Store.Get(ctx, id); err != nil {
+						break
+					}
 					if e, err = d.Desk.Change(ctx, id, change); err != nil {
 						break
 					}
-					views = append(views, viewEntry(e))
+					v := viewEntry(e)
+					views, before[v.UUID] = append(views, v), was.Status != dlq.Pending
 				}
 				if len(views) > 0 { // what was done counts, also when the rest failed
-					if printErr := out.print(c.stdout, views, func(w io.Writer) error { return resolvedTable(w, views) }); err == nil {
+					if printErr := out.print(c.stdout, views, func(w io.Writer) error { return resolvedTable(w, views, before) }); err == nil {
 						err = printErr
 					}
 				}
@@ -78,16 +83,24 @@ be ends the command.`,
 	return cmd
 }
 
-func resolvedTable(w io.Writer, views []entryView) error {
+// resolvedTable lists closed investigations; before says which were closed before the command.
+func resolvedTable(w io.Writer, views []entryView, before map[string]bool) error {
 	rows := make([][]string, len(views))
 	for i, v := range views {
 		by := ""
 		if v.ResolvedBy != nil {
 			by = *v.ResolvedBy
 		}
-		rows[i] = []string{v.UUID, v.Status, by}
+		since, what := "", "closed now"
+		if v.ResolvedAt != nil {
+			since = moment(*v.ResolvedAt)
+		}
+		if before[v.UUID] {
+			what = "was closed already"
+		}
+		rows[i] = []string{v.UUID, v.Status, by, since, what}
 	}
-	return grid(w, []string{"ID", "STATUS", "RESOLVED BY"}, rows)
+	return grid(w, []string{"ID", "STATUS", "RESOLVED BY", "SINCE", ""}, rows)
 }
 
 // noEntry says where to look when an investigation is not there.

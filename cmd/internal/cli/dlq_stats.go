@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -147,7 +149,7 @@ func (c *commands) dlqGroups() *cobra.Command {
 			if err := out.check(); err != nil {
 				return err
 			}
-			ids, err := identities("a group", "postrider dlq groups", args)
+			ids, err := identities("a group", listsGroups, args)
 			if err != nil {
 				return err
 			}
@@ -157,8 +159,11 @@ func (c *commands) dlqGroups() *cobra.Command {
 			return c.withDesk(cmd.Context(), atDesk{}, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
 				if len(ids) == 1 {
 					g, err := d.Desk.ShowGroup(ctx, ids[0])
+					if errors.Is(err, dlq.ErrNotFound) {
+						return fmt.Errorf("%w; %s shows them", err, listsGroups)
+					}
 					if err != nil {
-						return fmt.Errorf("group %s: %w", ids[0], err)
+						return err
 					}
 					view := groupDetailView{viewGroup(g.Group), append([]string{}, g.Why...), given(g.Recommended), g.Statuses}
 					return out.print(c.stdout, view, func(w io.Writer) error { return showGroup(w, g) })
@@ -210,7 +215,32 @@ func groupTable(w io.Writer, page dlq.GroupPage) error {
 	return nil
 }
 
+// groupRemedy says what is left to do about a group.
+func groupRemedy(g dlq.GroupDetail) string {
+	switch {
+	case g.Pending > 0 && g.Parts.Template != "":
+		return fmt.Sprintf("They are about tasks, which are not sent again: repair their steps (postrider task step), or put a task back to its beginning\n(postrider task retry). Close them together with: postrider op plan --kind resolve --group %s --name NAME", g.UUID)
+	case g.Pending > 0 && g.Pending < g.Entries:
+		return fmt.Sprintf("Plan to send the %d pending ones again with: postrider op plan --group %s --name NAME", g.Pending, g.UUID)
+	case g.Pending > 0:
+		return fmt.Sprintf("Plan to send all of them again with: postrider op plan --group %s --name NAME", g.UUID)
+	case g.Entries == 0:
+		return "All of them were purged. There is nothing left to do; when it happens again, the group regresses."
+	}
+	closed := make([]string, 0, len(g.Statuses))
+	for _, s := range dlq.Statuses()[1:] {
+		if n := g.Statuses[s]; n > 0 {
+			closed = append(closed, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	return fmt.Sprintf("All of them are closed (%s). There is nothing left to do; when it happens again, the group regresses.", strings.Join(closed, ", "))
+}
+
 func showGroup(w io.Writer, g dlq.GroupDetail) error {
+	muted := moment(g.MutedUntil)
+	if g.State == dlq.GroupMuted && g.MutedUntil.IsZero() {
+		muted = "somebody ends it"
+	}
 	last := ""
 	if g.Recommended != uuid.Nil {
 		last = "postrider dlq show " + g.Recommended.String()
@@ -219,7 +249,7 @@ func showGroup(w io.Writer, g dlq.GroupDetail) error {
 		[2]string{"Group", g.UUID.String()},
 		[2]string{"Title", g.Title},
 		[2]string{"State", string(g.State)},
-		[2]string{"Muted until", moment(g.MutedUntil)},
+		[2]string{"Muted until", muted},
 		[2]string{"Topic", g.Topic},
 		[2]string{"Pending", fmt.Sprintf("%d of %d", g.Pending, g.Total)},
 		[2]string{"Letters", count(g.Occurrences)},
@@ -235,6 +265,6 @@ func showGroup(w io.Writer, g dlq.GroupDetail) error {
 	for _, why := range g.Why {
 		fmt.Fprintf(w, "  %s\n", visible(why))
 	}
-	_, err := fmt.Fprintf(w, "\nPlan to send all of them again with: postrider op plan --group %s --name NAME\n", g.UUID)
+	_, err := io.WriteString(w, "\n"+groupRemedy(g)+"\n")
 	return err
 }

@@ -140,7 +140,7 @@ func TestOutboxByHandFails(t *testing.T) {
 		"release":                     {nowhere, ExitUsage, []string{"takes HOLD"}},
 		"skip":                        {nowhere, ExitUsage, []string{"takes EVENT"}},
 		"redrive 1 2":                 {nowhere, ExitUsage, []string{"takes EVENT, but was given 2 arguments"}},
-		"release one":                 {nowhere, ExitUsage, []string{`HOLD is "one"; it must be a number`}},
+		"release one":                 {nowhere, ExitUsage, []string{`HOLD is "one"; it must be a whole number from 1 to 9223372036854775807`, "postrider outbox holds"}},
 		"release 0":                   {nowhere, ExitUsage, []string{`HOLD is "0"`}},
 		"redrive -- -1":               {nowhere, ExitUsage, []string{`EVENT is "-1"`}},
 		"redrive 9223372036854775808": {nowhere, ExitUsage, []string{`EVENT is "9223372036854775808"`}},

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,7 +17,10 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-const listsOperations = "postrider op list"
+const (
+	listsOperations = "postrider op list"
+	listsGroups     = "postrider dlq groups"
+)
 
 func (c *commands) op() *cobra.Command {
 	cmd := &cobra.Command{
@@ -104,6 +109,9 @@ group, or the pending ones that all filters given select (--topic, --reason, --c
 			if all, _ := cmd.Flags().GetBool("all"); all || filter != (dlq.Filter{}) {
 				n.Scope.Filter = &filter
 			}
+			if strings.TrimSpace(n.Name) == "" {
+				return usagef("--name is missing: a name for people, such as the incident's")
+			}
 			n.Kind, n.Actor = dlq.OperationKind(kind), "whoever" // the name is not known before the database is
 			if err := n.Check(); err != nil {
 				return &usageError{err}
@@ -112,11 +120,14 @@ group, or the pending ones that all filters given select (--topic, --reason, --c
 				n.Actor = actor
 				o, err := d.Redriver.PlanOperation(ctx, n)
 				if err != nil {
-					return noEntry(err)
+					return notPlanned(err, n)
 				}
 				return out.print(c.stdout, viewOperation(o), func(w io.Writer) error {
 					if err := showOperation(w, o); err != nil {
 						return err
+					}
+					if o.Kind == dlq.OpRedrive && o.Plan.Tasks > 0 {
+						fmt.Fprintf(w, "\n%d are about tasks and will be left alone: repair their steps, or retry the task.\n", o.Plan.Tasks)
 					}
 					_, err := fmt.Fprintf(w, "\nNothing was done yet. Begin with: postrider op start %s --wait\n", o.UUID)
 					return err
@@ -126,7 +137,7 @@ group, or the pending ones that all filters given select (--topic, --reason, --c
 	}
 	f := cmd.Flags()
 	f.StringVar(&kind, "kind", string(dlq.OpRedrive), "what to do with each: redrive, resolve or purge")
-	f.StringVar(&n.Name, "name", "", "a `name` for people, such as the incident's")
+	f.StringVar(&n.Name, "name", "", "a `name` for people, such as the incident's; those that have not ended have different ones")
 	f.StringVar(&n.Reason, "why", "", "why, for the audit log")
 	f.StringVar(&group, "group", "", "the pending ones of the group with this `ID`")
 	f.StringVar(&filter.Topic, "topic", "", "the pending ones of messages bound for this `topic`")
@@ -207,11 +218,14 @@ func count(n int64) string { return strconv.FormatInt(n, 10) }
 
 func (c *commands) opShow() *cobra.Command {
 	var out output
-	var items string
+	var items bool
+	var state string
 	var limit int
 	cmd := &cobra.Command{
-		Use:               "show ID",
-		Short:             "Show an operation, and with --items what became of each investigation",
+		Use:   "show ID",
+		Short: "Show an operation, and with --items what became of each investigation",
+		Long: `Show an operation. With --items its investigations are listed, in the order in which they are treated, and what
+became of each: waiting, done, skipped or failed. --state lists only those.`,
 		Args:              exactly("ID"),
 		ValidArgsFunction: c.completeOperations,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -222,9 +236,13 @@ func (c *commands) opShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if limit < 1 || limit > 10_000 {
+			switch {
+			case limit < 1 || limit > 10_000:
 				return usagef("--limit is %d; it must be from 1 to 10000", limit)
+			case state != "" && !slices.Contains(itemStates, state):
+				return usagef("--state is %q; it must be one of %s", shorten(state, 60), strings.Join(itemStates, ", "))
 			}
+			items = items || state != ""
 			return c.withDesk(cmd.Context(), atDesk{}, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
 				o, err := d.Redriver.Operation(ctx, ids[0])
 				if err != nil {
@@ -232,13 +250,10 @@ func (c *commands) opShow() *cobra.Command {
 				}
 				view := struct {
 					operationView
-					Listed []itemView `json:"listed_items,omitempty"`
+					Listed []itemView `json:"listed_items,omitzero"`
 				}{operationView: viewOperation(o)}
-				if items != "" {
-					state := items
-					if state == "all" {
-						state = ""
-					}
+				if items {
+					view.Listed = []itemView{}
 					found, err := d.Redriver.Items(ctx, o.UUID, state, 0, limit)
 					if err != nil {
 						return err
@@ -248,21 +263,25 @@ func (c *commands) opShow() *cobra.Command {
 					}
 				}
 				return out.print(c.stdout, view, func(w io.Writer) error {
-					if err := showOperation(w, o); err != nil || items == "" {
+					if err := showOperation(w, o); err != nil || !items {
 						return err
 					}
 					fmt.Fprintln(w)
-					return itemTable(w, view.Listed)
+					return itemTable(w, view.Listed, limit)
 				})
 			})
 		},
 	}
-	cmd.Flags().StringVar(&items, "items", "", "list the items, too, in this `state`: waiting, done, skipped, failed or all")
+	cmd.Flags().BoolVar(&items, "items", false, "list its investigations, too, and what became of each")
+	cmd.Flags().StringVar(&state, "state", "", "list those in this `state`: "+strings.Join(itemStates, ", "))
 	cmd.Flags().IntVar(&limit, "limit", 100, "list at most so many items, 1 to 10000")
-	_ = cmd.RegisterFlagCompletionFunc("items", cobra.FixedCompletions([]string{"waiting", "done", "skipped", "failed", "all"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(itemStates, cobra.ShellCompDirectiveNoFileComp))
 	out.bind(cmd)
 	return cmd
 }
+
+// itemStates are what may have become of an investigation of an operation.
+var itemStates = []string{"waiting", "done", "skipped", "failed"}
 
 // itemView is the JSON of an item.
 type itemView struct {
@@ -272,7 +291,11 @@ type itemView struct {
 	Reason *string   `json:"reason"`
 }
 
-func itemTable(w io.Writer, items []itemView) error {
+func itemTable(w io.Writer, items []itemView, limit int) error {
+	if len(items) == 0 {
+		_, err := fmt.Fprintln(w, "There are no such items.")
+		return err
+	}
 	rows := make([][]string, len(items))
 	for i, item := range items {
 		why := ""
@@ -281,7 +304,22 @@ func itemTable(w io.Writer, items []itemView) error {
 		}
 		rows[i] = []string{count(item.Place), item.Entry.String(), item.State, why}
 	}
-	return wideGrid(w, []string{"ITEM", "INVESTIGATION", "STATE", "WHY"}, rows)
+	if err := wideGrid(w, []string{"ITEM", "INVESTIGATION", "STATE", "WHY"}, rows); err != nil || len(items) < limit {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "There may be more: --limit is %d.\n", limit)
+	return err
+}
+
+// notPlanned says where to look when an operation is not planned because of what is there, or not there.
+func notPlanned(err error, n dlq.NewOperation) error {
+	switch {
+	case errors.Is(err, dlq.ErrExists):
+		return fmt.Errorf("%w (postrider op list --open shows it)", err)
+	case errors.Is(err, dlq.ErrNotFound) && n.Scope.Group != uuid.Nil:
+		return fmt.Errorf("%w; %s shows them", err, listsGroups)
+	}
+	return noEntry(err)
 }
 
 // noOperation says where to look when an operation is not there.
@@ -304,7 +342,11 @@ func showOperation(w io.Writer, o dlq.Operation) error {
 	p := o.Plan
 	topics := ""
 	for _, name := range sortedKeys(p.Topics) {
-		topics += fmt.Sprintf("%s (%d) ", name, p.Topics[name])
+		at := name
+		if at == "" {
+			at = "none"
+		}
+		topics += fmt.Sprintf("%s (%d) ", at, p.Topics[name])
 	}
 	return fields(w,
 		[2]string{"Operation", o.UUID.String()},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 
@@ -105,14 +106,14 @@ func (c *commands) outboxRelease() *cobra.Command {
 that halted the key stays dead-lettered. Any other hold is probed at once instead of at its time.`,
 		Args: exactly("HOLD"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := number("HOLD", args[0])
+			id, err := number("HOLD", args[0], holdsAreIn)
 			if err != nil {
 				return err
 			}
 			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
 				r, err := d.Outbox.Release(ctx, actor, id)
 				if err != nil {
-					return unknown(err, "postrider outbox holds lists what is held")
+					return unknown(err, holdsAreIn)
 				}
 				if r.Draining {
 					fmt.Fprintf(c.stdout, "Hold %d (%s of %s, %s) is released: what waited comes back in order.\n", id, r.Scope, visible(r.Topic), r.Cause)
@@ -137,7 +138,7 @@ func (c *commands) outboxSkip() *cobra.Command {
 topic with the reason, and the later events of its key go on.`,
 		Args: exactly("EVENT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := number("EVENT", args[0])
+			id, err := number("EVENT", args[0], eventsAreIn)
 			if err != nil {
 				return err
 			}
@@ -167,7 +168,7 @@ func (c *commands) outboxRedrive() *cobra.Command {
 next, and the key goes on when it is acknowledged; if it is given up again, the key stays halted.`,
 		Args: exactly("EVENT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := number("EVENT", args[0])
+			id, err := number("EVENT", args[0], eventsAreIn)
 			if err != nil {
 				return err
 			}
@@ -184,7 +185,10 @@ next, and the key goes on when it is acknowledged; if it is given up again, the 
 	return cmd
 }
 
-const eventsAreIn = "EVENT is the id of a row of postrider.outbox_event; outbox holds and dlq show say it, too"
+const (
+	holdsAreIn  = "postrider outbox holds lists what is held"
+	eventsAreIn = "EVENT is the id of a row of postrider.outbox_event; outbox holds and dlq show say it, too"
+)
 
 // unknown adds where to look to the error about an id that nobody has.
 func unknown(err error, look string) error {
@@ -194,11 +198,11 @@ func unknown(err error, look string) error {
 	return err
 }
 
-// number reads an id.
-func number(name, s string) (int64, error) {
+// number reads an id; look says where such ids are shown.
+func number(name, s, look string) (int64, error) {
 	id, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || id < 1 {
-		return 0, usagef("%s is %q; it must be a number", name, visible(shorten(s, 60)))
+		return 0, usagef("%s is %q; it must be a whole number from 1 to %d; %s", name, visible(shorten(s, 60)), int64(math.MaxInt64), look)
 	}
 	return id, nil
 }

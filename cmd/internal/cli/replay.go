@@ -58,7 +58,7 @@ come since. Brokers forget offsets of a group without members after offsets.rete
 that the same command begins with the first letter again. --again, or another --run, sends everything once more, as something new to consumers.
 
 Messages keep the order of their letters in each partition; a key goes to the partition that other producers choose for
-it. Brokers that are away are waited for. The first letter that the broker refuses for good ends the command, unless
+it. Brokers that are away before anything is sent end the command within a minute; later they are waited for. The first letter that the broker refuses for good ends the command, unless
 --skip-refused. Exit codes: 0 done, 1 failed or stopped, 2 wrong command line, 3 done, and some letters were left alone.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -78,7 +78,7 @@ it. Brokers that are away are waited for. The first letter that the broker refus
 				return err
 			}
 			return c.withReplay(cfg, options, log, func(r *replay.Replay, show *replayProgress) error {
-				return c.runReplay(cmd, r, show, &out, &sure, given.dryRun)
+				return c.runReplay(cmd, r, cfg.Kafka.Brokers, show, &out, &sure, given.dryRun)
 			})
 		},
 	}
@@ -182,14 +182,14 @@ type replayView struct {
 }
 
 // runReplay plans, asks, and replays.
-func (c *commands) runReplay(cmd *cobra.Command, r *replay.Replay, show *replayProgress, out *output, sure *confirmation, dryRun bool) error {
+func (c *commands) runReplay(cmd *cobra.Command, r *replay.Replay, brokers []string, show *replayProgress, out *output, sure *confirmation, dryRun bool) error {
 	ctx := cmd.Context()
 	view := replayView{DryRun: dryRun}
 	var err error
 	view.Plan, err = r.Plan(ctx)
 	show.end()
 	if err != nil {
-		return stoppedReplay(ctx, err, "nothing was sent")
+		return stoppedReplay(ctx, err, brokers, "nothing was sent")
 	}
 	problem := view.Plan.Problem()
 	if problem != nil {
@@ -221,7 +221,7 @@ func (c *commands) runReplay(cmd *cobra.Command, r *replay.Replay, show *replayP
 	}
 	switch {
 	case runErr != nil:
-		return stoppedReplay(ctx, runErr, "what was sent is kept in mind; the same command goes on")
+		return stoppedReplay(ctx, runErr, brokers, "what was sent is kept in mind; the same command goes on")
 	case result.Left() > 0, result.Missed > 0:
 		return &spokenError{errPartly}
 	}
@@ -239,8 +239,11 @@ func (c *commands) askReplay(cmd *cobra.Command, p *replay.Plan, out *output, su
 }
 
 // stoppedReplay makes the end of a replay an error for whoever called.
-func stoppedReplay(ctx context.Context, err error, meanwhile string) error {
+func stoppedReplay(ctx context.Context, err error, brokers []string, meanwhile string) error {
 	switch {
+	case errors.Is(err, replay.ErrNoBroker) && ctx.Err() == nil:
+		return fmt.Errorf("%w\nIt asked the brokers %s, and sent nothing. See that they are up, are the right ones (--kafka-brokers), and that the addresses they give out can be reached from here; postrider doctor tries them",
+			err, strings.Join(brokers, ", "))
 	case ctx.Err() != nil:
 		return fmt.Errorf("it was stopped; %s", meanwhile)
 	case errors.Is(err, replay.ErrRequest):

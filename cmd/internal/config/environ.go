@@ -55,7 +55,7 @@ func environment(environ []string) (found []found, problems []error) {
 		if known[name] || !ours(name) {
 			continue
 		}
-		problems = append(problems, fmt.Errorf("unknown environment variable %s; the nearest setting is %s", name, nearest(name, candidates)))
+		problems = append(problems, fmt.Errorf("unknown environment variable %s; the nearest setting is %s", name, Nearest(name, candidates)))
 	}
 	return found, problems
 }

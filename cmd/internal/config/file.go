@@ -91,7 +91,7 @@ func (f *fileReader) sections(body ast.Node) {
 		case name == topicsSection:
 			f.topics(value)
 		case isMapping(value) || isRules(value):
-			f.problem(section, "unknown section %s; the nearest section is %s", shown(name), nearest(name, append(names, topicsSection)))
+			f.problem(section, "unknown section %s; the nearest section is %s", shown(name), Nearest(name, append(names, topicsSection)))
 		default:
 			f.problem(section, "unknown key %s; the nearest key is %s", shown(name), nearestKey(name))
 		}
@@ -152,7 +152,7 @@ func (f *fileReader) pairs(n ast.Node, what string) func(yield func(name ast.Nod
 		case *ast.MappingValueNode:
 			values = []*ast.MappingValueNode{n}
 		default:
-			f.problem(n, "%s must be a mapping, lines of the form name: value", what)
+			f.problem(n, "%s must be a mapping, lines of the form name: value, not %s", what, kindOf(n))
 		}
 		for _, v := range values {
 			if v.Key.IsMergeKey() || v.Key.GetToken() == nil {
@@ -179,7 +179,7 @@ func (f *fileReader) value(k Key, n ast.Node) {
 			if k.Kind() == "list" {
 				want = "a list of plain values"
 			}
-			f.problem(t, "%s must be %s", k, want)
+			f.problem(t, "%s must be %s, not %s", k, want, kindOf(t))
 			return
 		}
 		items = append(items, item)
@@ -209,6 +209,26 @@ func scalar(n ast.Node) (string, bool) {
 	return "", false
 }
 
+// kindOf says what a node is that should be something else, without repeating it. A colon makes a mapping only with a
+// space behind it.
+func kindOf(n ast.Node) string {
+	switch text, plain := scalar(n); {
+	case plain && strings.Contains(strings.Trim(text, ":"), ":"):
+		return "text: in name:value a space is missing behind the colon"
+	case plain:
+		return "a plain value"
+	}
+	switch n.(type) {
+	case *ast.SequenceNode:
+		return "a list"
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return "a mapping"
+	case *ast.AliasNode, *ast.AnchorNode:
+		return "an alias or anchor"
+	}
+	return "this"
+}
+
 func isNull(n ast.Node) bool { _, null := n.(*ast.NullNode); return n == nil || null }
 
 func isMapping(n ast.Node) bool {
@@ -235,7 +255,7 @@ func nearestKey(name string) string {
 			plain, byPlain[p] = append(plain, p), k.String()
 		}
 	}
-	return byPlain[nearest(strings.ToLower(strings.ReplaceAll(name, ".", "_")), plain)]
+	return byPlain[Nearest(strings.ToLower(strings.ReplaceAll(name, ".", "_")), plain)]
 }
 
 // shown bounds and cleans a name from the file for a message.

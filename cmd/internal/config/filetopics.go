@@ -39,7 +39,7 @@ func (f *fileReader) rule(number int, body ast.Node) {
 		case key == "match":
 			r.match, complete = f.match(label, value)
 		case !known:
-			f.problem(name, "unknown key %s in %s; the nearest key is %s", shown(key), label, nearest(key, append(TopicKeys(), "match")))
+			f.problem(name, "unknown key %s in %s; the nearest key is %s", shown(key), label, Nearest(key, append(TopicKeys(), "match")))
 		case isNull(value): // a key without a value is an unset one
 		default:
 			f.topicValue(&r, label, key, value)
@@ -89,7 +89,7 @@ func (f *fileReader) match(label string, value ast.Node) (glob string, ok bool) 
 func (f *fileReader) topicValue(r *TopicRule, label, name string, value ast.Node) {
 	text, ok := scalar(value)
 	if !ok {
-		f.problem(value, "%s of %s must be a plain value", name, label)
+		f.problem(value, "%s of %s must be a plain value, not %s", name, label, kindOf(value))
 		return
 	}
 	k, _ := topicKey(name)

@@ -3,8 +3,8 @@ package config
 // maxCompared bounds the work for a name that is no name at all.
 const maxCompared = 80
 
-// nearest returns the candidate that takes the fewest edits to reach from name.
-func nearest(name string, candidates []string) string {
+// Nearest returns the candidate that takes the fewest edits to reach from name.
+func Nearest(name string, candidates []string) string {
 	name = name[:min(len(name), maxCompared)]
 	best, fewest := "", -1
 	for _, candidate := range candidates {

@@ -40,7 +40,8 @@ type APIConfig struct {
 	Timeout time.Duration
 	// Requests limits how often each key may ask. Defaults to no limit.
 	Requests *access.Limiter
-	// Failures limits how often an address may present a key that does not work. Defaults to no limit.
+	// Failures limits how often an address may present a key that does not work; keys that work are answered whatever
+	// came from their address before. Defaults to no limit.
 	Failures *access.Limiter
 	// Describe maps errors of services to what clients are told; nil where it does not know one. Defaults to none.
 	Describe func(error) *Error
@@ -179,10 +180,6 @@ func (a *API) authenticate(ctx context.Context, w http.ResponseWriter, r *http.R
 	if actor, is := known(ctx); is {
 		return actor, nil
 	}
-	from := address(r)
-	if wait := a.cfg.Failures.Exhausted(from); wait > 0 {
-		return access.Actor{}, limited(w, wait, "too many keys that do not work came from this address")
-	}
 	token := r.Header.Get("X-API-Key")
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && token == "" {
 		token = bearer
@@ -193,7 +190,11 @@ func (a *API) authenticate(ctx context.Context, w http.ResponseWriter, r *http.R
 	}
 	k, err := a.cfg.Keys.Authenticate(ctx, token)
 	if errors.Is(err, access.ErrUnknownKey) {
-		a.cfg.Failures.Take(from, 1)
+		// Counted behind the look and not before it: many share an address, and who has a key that works must not be
+		// kept out by others' mistakes.
+		if wait := a.cfg.Failures.Take(address(r), 1); wait > 0 {
+			return access.Actor{}, limited(w, wait, "this key does not work, and too many such came from this address")
+		}
 		w.Header().Set("WWW-Authenticate", `Bearer realm="postrider", error="invalid_token"`)
 		return access.Actor{}, refuse(Unauthenticated, "%s", access.ErrUnknownKey)
 	}
@@ -240,7 +241,10 @@ func (a *API) run(ctx context.Context, route Route, req *Request) (data any, err
 	return route.Handle(ctx, req)
 }
 
-// once runs an operation once per Idempotency-Key. Errors of the server's are not kept: asking again may help.
+// once runs an operation once per Idempotency-Key. Only what was done is kept: a refusal takes its transaction back, so
+// there is nothing that asking again could do twice, and the reason may be gone by then. (Stripe keeps no refusals of
+// parameters, keys and rates either; it does keep those that an operation comes to, and sends them again when they are
+// long untrue.)
 func (a *API) once(ctx context.Context, w http.ResponseWriter, req *Request, route Route, key string, began time.Time) {
 	if len(key) > 255 || strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) {
 		a.write(w, req.Request, nil, refuse(Validation, "the Idempotency-Key must be 1 to 255 printable ASCII characters"), began)
@@ -264,7 +268,7 @@ func (a *API) once(ctx context.Context, w http.ResponseWriter, req *Request, rou
 	data, err := a.run(ctx, route, req)
 	status, body := a.answer(w, req.Request, data, err)
 	keep := context.WithoutCancel(ctx)
-	if status >= 500 || status == http.StatusTooManyRequests {
+	if status >= http.StatusBadRequest {
 		err = a.cfg.Keys.Forget(keep, key)
 	} else {
 		err = a.cfg.Keys.End(keep, key, access.Answer{Status: status, Body: body})

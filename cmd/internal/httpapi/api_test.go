@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,6 +28,8 @@ type frame struct {
 
 var errKnown = errors.New("known to Describe")
 
+var errMissing = errors.New("missing, and known to Describe")
+
 func newFrame(t *testing.T, change func(*APIConfig)) *frame {
 	t.Helper()
 	d := &frame{t: t, keys: access.NewStore(pgtest.New(t).Pool(t))}
@@ -41,6 +44,9 @@ func newFrame(t *testing.T, change func(*APIConfig)) *frame {
 		Describe: func(err error) *Error {
 			if errors.Is(err, errKnown) {
 				return refuse(Conflict, "told")
+			}
+			if errors.Is(err, errMissing) {
+				return refuse(NotFound, "told")
 			}
 			return nil
 		},
@@ -59,6 +65,7 @@ func newFrame(t *testing.T, change func(*APIConfig)) *frame {
 			{Method: "POST", Path: "/things", Scope: access.Purge, Handle: do(func(ctx context.Context, r *Request) (any, error) {
 				var body struct {
 					Do string `json:"do"`
+					N  int64  `json:"n"`
 				}
 				if err := r.decode(&body); err != nil {
 					return nil, err
@@ -70,6 +77,8 @@ func newFrame(t *testing.T, change func(*APIConfig)) *frame {
 					return nil, errors.New("secret of the server")
 				case "known":
 					return nil, fmt.Errorf("wrapped: %w", errKnown)
+				case "missing":
+					return nil, errMissing
 				case "late":
 					<-ctx.Done()
 					return nil, ctx.Err()
@@ -235,6 +244,10 @@ func TestBadRequests(t *testing.T) {
 		{"POST", "/v1/things", `{`, 400, "body"},
 		{"POST", "/v1/things", `{} {}`, 400, "after"},
 		{"POST", "/v1/things", `[]`, 400, "array"},
+		{"POST", "/v1/things", `{"do":"a\u0000b"}`, 400, "field do of the body has a NUL character"},
+		{"POST", "/v1/things", `{"n":1.5}`, 400, "field n of the body is 1.5; it must be a whole number from -9223372036854775808 to 9223372036854775807"},
+		{"POST", "/v1/things", `{"n":99999999999999999999}`, 400, "field n of the body is 99999999999999999999; it must be a whole number"},
+		{"POST", "/v1/things", `{"n":"1"}`, 400, "field n of the body is of the type string; it must be of the type number"},
 		{"POST", "/v1/things", `{"do":"` + strings.Repeat("x", 2000) + `"}`, 413, "1000 bytes"},
 	} {
 		r := d.ask(c.method, strings.ReplaceAll(c.path, " ", "%20"), c.body, "X-API-Key", key)
@@ -295,8 +308,15 @@ func TestLimits(t *testing.T) {
 			t.Errorf("guess %d: %+v", i, r)
 		}
 	}
-	if r := d.ask("GET", "/v1/things", "", "X-API-Key", b); r.Status != 429 {
-		t.Errorf("after many guesses from this address: %+v", r)
+	if r := d.ask("GET", "/v1/things", "", "X-API-Key", "guess"); r.Status != 429 || r.Header.Get("Retry-After") == "" {
+		t.Errorf("one more guess: %+v", r)
+	}
+	// Others behind the same address are not kept out by it.
+	if r := d.ask("GET", "/v1/things", "", "X-API-Key", b); r.Status != 200 {
+		t.Errorf("a key that works, after many guesses from its address: %+v", r)
+	}
+	if r := d.ask("GET", "/v1/things", ""); r.Status != 401 {
+		t.Errorf("no key, after many guesses from its address: %+v", r)
 	}
 }
 
@@ -322,17 +342,43 @@ func TestIdempotencyKeys(t *testing.T) {
 	if r := d.ask("POST", "/v1/things", `{"do":"fail"}`, "X-API-Key", a, "Idempotency-Key", "f"); r.Status != 500 || d.calls.Load() != calls+1 {
 		t.Errorf("an error of the server's was kept: %+v", r)
 	}
-	if r := d.ask("POST", "/v1/things", `{"do":"known"}`, "X-API-Key", a, "Idempotency-Key", "c"); r.Status != 409 {
-		t.Fatalf("%+v", r)
-	}
-	calls = d.calls.Load()
-	if r := d.ask("POST", "/v1/things", `{"do":"known"}`, "X-API-Key", a, "Idempotency-Key", "c"); r.Status != 409 || d.calls.Load() != calls {
-		t.Errorf("a refusal was not kept: %+v", r)
-	}
 	if r := d.ask("POST", "/v1/things", `{}`, "X-API-Key", a, "Idempotency-Key", strings.Repeat("k", 256)); r.Status != 400 {
 		t.Errorf("a long key: %+v", r)
 	}
 	if r := d.ask("GET", "/v1/things", "", "X-API-Key", a, "Idempotency-Key", "k"); r.Status != 200 {
 		t.Errorf("reading is not kept: %+v", r)
+	}
+}
+
+// TestRefusalsAreNotKept: a refusal has done nothing, so the same key may be used again, for the same request or for
+// one that was mended; what is done then is kept.
+func TestRefusalsAreNotKept(t *testing.T) {
+	t.Parallel()
+	d := newFrame(t, nil)
+	key, reader := d.key(access.Admin), d.key(access.Read)
+	for n, c := range []struct {
+		body   string
+		status int
+		more   []string
+	}{
+		{`{"undo": 1}`, 400, nil}, {`{"do":"missing"}`, 404, nil}, {`{"do":"known"}`, 409, nil}, {`{"do":"fail"}`, 500, nil},
+		{`{}`, 401, []string{"X-API-Key", "pr_nobody"}}, {`{}`, 403, []string{"X-API-Key", reader}},
+		{`{}`, 415, []string{"Content-Type", "text/plain"}}, {`{"do":"` + strings.Repeat("x", 2000) + `"}`, 413, nil},
+	} {
+		once := strconv.Itoa(n)
+		ask := func(body string, more ...string) reply {
+			return d.ask("POST", "/v1/things", body, append([]string{"X-API-Key", key, "Idempotency-Key", once}, more...)...)
+		}
+		for range 2 {
+			if r := ask(c.body, c.more...); r.Status != c.status || r.Header.Get("Idempotency-Replayed") != "" {
+				t.Errorf("%s: %+v, want %d", c.body, r, c.status)
+			}
+		}
+		if r := ask(`{}`); r.Status != 201 || r.Header.Get("Idempotency-Replayed") != "" {
+			t.Errorf("after %d, mended: %+v", c.status, r)
+		}
+		if r := ask(`{}`); r.Status != 201 || r.Header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("after %d, once more: %+v", c.status, r)
+		}
 	}
 }

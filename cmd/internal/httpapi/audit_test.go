@@ -38,7 +38,7 @@ func (r *rig) changing() map[string][3]string {
 	n := 100
 	operation := func(steps ...string) string {
 		n++
-		id := r.ask("POST", "/operations", fmt.Sprintf(`{"kind": "redrive", "name": "n", "scope": {"ids": [%q]}}`, r.die(n))).is(201).text("operation_uuid")
+		id := r.ask("POST", "/operations", fmt.Sprintf(`{"kind": "redrive", "name": "n%d", "scope": {"ids": [%q]}}`, n, r.die(n))).is(201).text("operation_uuid")
 		for _, s := range steps {
 			r.ask("POST", "/operations/"+id+"/"+s, "").is(200)
 		}

@@ -24,6 +24,7 @@ var refusals = []struct {
 	{dlq.ErrClosed, Conflict},
 	{dlq.ErrHoldsKey, Conflict},
 	{dlq.ErrState, Conflict},
+	{dlq.ErrExists, Conflict},
 	{dlq.ErrRequest, Validation},
 	{ledger.ErrNotFound, NotFound},
 	{ledger.ErrNotArchived, NotFound},

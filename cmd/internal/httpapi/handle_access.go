@@ -45,7 +45,11 @@ func (s *Services) revokeKey(ctx context.Context, r *Request) (any, error) {
 	if err := r.unread(); err != nil {
 		return nil, err
 	}
-	return s.Access.Revoke(ctx, r.PathValue("id"))
+	id, err := r.part("id")
+	if err != nil {
+		return nil, err
+	}
+	return s.Access.Revoke(ctx, id)
 }
 
 func (s *Services) listAudit(ctx context.Context, r *Request) (any, error) {

@@ -29,7 +29,15 @@ func (s *Services) getTemplate(ctx context.Context, r *Request) (any, error) {
 	if err := r.unread(); err != nil {
 		return nil, err
 	}
-	return s.Tasks.Ledger().Template(ctx, r.PathValue("namespace"), r.PathValue("name"), version)
+	namespace, err := r.part("namespace")
+	if err != nil {
+		return nil, err
+	}
+	name, err := r.part("name")
+	if err != nil {
+		return nil, err
+	}
+	return s.Tasks.Ledger().Template(ctx, namespace, name, version)
 }
 
 // applyTemplate takes a template as YAML or JSON, as in a file.

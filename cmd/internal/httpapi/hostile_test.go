@@ -54,6 +54,9 @@ func (r *rig) throw(ctx context.Context, method, path, body string, headers map[
 	if resp.StatusCode >= 500 || a.OK == (a.Error != nil) || resp.Header.Get("X-Injected") != "" {
 		return resp.StatusCode, fmt.Errorf("%d: %s", resp.StatusCode, raw)
 	}
+	if strings.Contains(string(raw), "byte sequence") || strings.Contains(string(raw), "SQLSTATE") {
+		return resp.StatusCode, fmt.Errorf("%d in the words of the driver: %s", resp.StatusCode, raw)
+	}
 	return resp.StatusCode, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -262,16 +263,18 @@ func (r *rig) driveOperations() {
 	plan(resolve, "X-API-Key", r.keys[access.Redrive]).is(403).says("resolve")
 	other := plan(resolve).is(201).text("operation_uuid")
 	r.ask("POST", "/operations/"+other+"/start", "", "X-API-Key", r.keys[access.Redrive]).is(403).says("resolve")
-	group := plan(fmt.Sprintf(`{"kind": "redrive", "name": "n", "scope": {"group": %q}}`, r.ask("GET", "/dlq/"+a, "").text("group_uuid"))).is(201)
+	group := plan(fmt.Sprintf(`{"kind": "redrive", "name": "all of the group", "scope": {"group": %q}}`, r.ask("GET", "/dlq/"+a, "").text("group_uuid"))).is(201)
 	if group.at("plan", "items").(float64) < 2 {
 		t.Errorf("%s", group.Raw)
 	}
-	plan(`{"kind": "redrive", "name": "n", "scope": {"filter": {"topic": "orders", "subject_type": "event"}}}`).is(201)
+	plan(`{"kind": "redrive", "name": "orders", "scope": {"filter": {"topic": "orders", "subject_type": "event"}}}`).is(201)
+	plan(`{"kind": "redrive", "name": "orders", "scope": {"filter": {"topic": "orders"}}}`).is(409).says("the name is taken")
+	plan(fmt.Sprintf(`{"kind": "redrive", "name": "m", "scope": {"group": %q}}`, nowhere)).is(404).says("group " + nowhere)
 
 	r.ask("GET", "/operations?open=true&limit=10", "").is(200)
 	r.ask("GET", "/operations?open=maybe", "").is(400)
 	r.ask("GET", "/operations/"+id, "").is(200)
-	r.ask("GET", "/operations/"+nowhere, "").is(404)
+	r.ask("GET", "/operations/"+nowhere, "").is(404).says("operation " + nowhere + ": not found")
 	r.ask("GET", "/operations/x", "").is(400)
 	items := r.ask("GET", "/operations/"+id+"/items?limit=1&state=waiting", "").is(200)
 	if rest := r.ask("GET", "/operations/"+id+"/items?after="+items.text("next"), "").is(200); len(rest.at("items").([]any)) != 1 || rest.at("next") != nil {
@@ -297,10 +300,22 @@ func (r *rig) driveOperations() {
 // busy drives the answer that the first request with the same Idempotency-Key is in work.
 func (r *rig) busy(method, path, body string) {
 	r.t.Helper()
-	key := "busy " + uuid.NewString()
-	r.ask(method, path, body, "Idempotency-Key", key)
-	r.exec(`update postrider.access_answer set status = null, body = null, created_at = now() where idempotency_key = $1`, key)
-	r.ask(method, path, body, "Idempotency-Key", key).is(409).says("in work")
+	r.ask(method, path, body, "Idempotency-Key", r.begun(method, path, body)).is(409).says("in work")
+}
+
+// begun is an Idempotency-Key under which a request is in work.
+func (r *rig) begun(method, path, body string) string {
+	r.t.Helper()
+	target, err := url.Parse("/v1" + path)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	key := "begun " + uuid.NewString()
+	ctx := access.WithActor(r.t.Context(), access.Actor{KeyID: strings.Split(r.keys[access.Admin], "_")[1]})
+	if known, err := r.desk.Access.Begin(ctx, key, []byte(strings.Join([]string{method, target.Path, target.RawQuery, body}, "\x00"))); err != nil || known != nil {
+		r.t.Fatal(known, err)
+	}
+	return key
 }
 
 // driveWhatAllRefuse drives the answers that every operation has.
@@ -322,9 +337,7 @@ func (r *rig) driveWhatAllRefuse() {
 			r.ask(o.method, strings.ReplaceAll(strings.ReplaceAll(path, "outbox/"+nowhere, "outbox/1"), "holds/"+nowhere, "holds/1"), "{}", "Content-Type", "text/plain").is(415)
 		}
 		if o.id != "createKey" {
-			key := "mismatch " + o.id
-			r.ask(o.method, path, "{}", "Idempotency-Key", key)
-			r.ask(o.method, path, "{ }", "Idempotency-Key", key).is(422)
+			r.ask(o.method, path, "{ }", "Idempotency-Key", r.begun(o.method, path, "{}")).is(422)
 		}
 		r.busy(o.method, path, "{}")
 	}

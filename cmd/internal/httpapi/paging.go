@@ -80,7 +80,7 @@ func (r *Request) place(name string) (int64, error) {
 func (r *Request) row(name string) (int64, error) {
 	n, err := strconv.ParseInt(r.PathValue(name), 10, 64)
 	if err != nil || n < 1 {
-		return 0, refuse(Validation, "%s is %q; it must be a whole number from 1", name, shown(r.PathValue(name)))
+		return 0, refuse(Validation, "%s is %q; it must be a whole number from 1 to %d", name, shown(r.PathValue(name)), int64(math.MaxInt64))
 	}
 	return n, nil
 }

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
+	"math"
 	"mime"
 	"reflect"
 	"slices"
@@ -149,6 +152,9 @@ func (r *Request) decode(into any) error {
 			if typed.Field == "" {
 				return refuse(Validation, "the body is JSON of the type %s; it must be an object", typed.Value)
 			}
+			if number, is := strings.CutPrefix(typed.Value, "number "); is && jsonType(typed.Type) == "number" {
+				return refuse(Validation, "field %s of the body is %s; it must be %s", typed.Field, shown(number), numberRange(typed.Type))
+			}
 			return refuse(Validation, "field %s of the body is of the type %s; it must be of the type %s", typed.Field, typed.Value, jsonType(typed.Type))
 		}
 		return refuse(Validation, "the body: %s", strings.TrimPrefix(shown(err.Error()), "json: "))
@@ -156,7 +162,50 @@ func (r *Request) decode(into any) error {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return refuse(Validation, "the body has something after the JSON object")
 	}
+	return noNUL(r.Body)
+}
+
+// mayHaveNUL is the field of bodies that holds what goes into a message, byte for byte.
+const mayHaveNUL = "edit"
+
+// noNUL refuses NUL characters, which JSON can have and the database cannot, by the field that has one.
+func noNUL(body []byte) error {
+	if !bytes.Contains(body, []byte(`\u0000`)) {
+		return nil
+	}
+	var whole map[string]any
+	if err := json.Unmarshal(body, &whole); err != nil {
+		return nil // no object: the operation says so
+	}
+	delete(whole, mayHaveNUL)
+	if field, found := fieldWithNUL(whole); found {
+		return refuse(Validation, "field %s of the body has a NUL character, which no text may have", shown(field))
+	}
 	return nil
+}
+
+// fieldWithNUL returns the path to a text, or a name, that has a NUL character.
+func fieldWithNUL(v any) (path string, found bool) {
+	switch v := v.(type) {
+	case string:
+		return "", strings.ContainsRune(v, 0)
+	case []any:
+		for i, item := range v {
+			if path, found := fieldWithNUL(item); found {
+				return "[" + strconv.Itoa(i) + "]" + path, true
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if strings.ContainsRune(name, 0) {
+				return name, true
+			}
+			if path, found := fieldWithNUL(v[name]); found {
+				return strings.TrimSuffix(strings.Replace(name+"."+path, ".[", "[", 1), "."), true
+			}
+		}
+	}
+	return "", false
 }
 
 // jsonType is what JSON calls a type of ours.
@@ -178,6 +227,18 @@ func jsonType(t reflect.Type) string {
 	return "number"
 }
 
+// numberRange says which numbers a field takes.
+func numberRange(t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		return numberRange(t.Elem())
+	}
+	if t.Kind() == reflect.Float64 {
+		return fmt.Sprintf("a number from %g to %g", -math.MaxFloat64, math.MaxFloat64)
+	}
+	most := uint64(1)<<(t.Bits()-1) - 1
+	return fmt.Sprintf("a whole number from -%d to %d", most+1, most)
+}
+
 // shown is a text of the client's as an answer shows it: short, and without control characters.
 func shown(s string) string {
 	if len(s) > 100 {
@@ -193,6 +254,15 @@ func shown(s string) string {
 
 func nonEmpty(words []string) []string {
 	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" })
+}
+
+// part returns a part of the path that is a text.
+func (r *Request) part(name string) (string, error) {
+	s := r.PathValue(name)
+	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+		return "", refuse(Validation, "%s is %q; it must be UTF-8 text", name, shown(s))
+	}
+	return s, nil
 }
 
 // only returns a part of the path that is a uuid, of an operation that has no parameters.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,8 @@ type Check struct {
 	Name string
 	// Run returns nil when it is usable. Its context ends after the server's CheckTimeout.
 	Run func(context.Context) error
+	// Remedy says what to do when it fails. Everybody may read it. Defaults to nothing.
+	Remedy string
 }
 
 // readiness answers /readyz.
@@ -43,11 +46,14 @@ type checkResult struct {
 	OK     bool    `json:"ok"`
 	TookMS float64 `json:"took_ms"`
 	Error  string  `json:"error,omitempty"`
+	Remedy string  `json:"remedy,omitempty"`
 }
 
 // answer is the body of /readyz.
 type answer struct {
-	Ready    bool                   `json:"ready"`
+	Ready bool `json:"ready"`
+	// Message says in one line what fails and what to do.
+	Message  string                 `json:"message"`
 	Stopping bool                   `json:"stopping"`
 	Checks   map[string]checkResult `json:"checks"`
 }
@@ -55,10 +61,20 @@ type answer struct {
 func (r *readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	results := r.results(req.Context())
 	a := answer{Stopping: r.draining.Load(), Checks: map[string]checkResult{}}
-	a.Ready = !a.Stopping
+	var failed []string
+	if a.Stopping {
+		failed = append(failed, "this process is stopping; ask another one")
+	}
 	for i, p := range r.probes {
+		if !results[i].OK {
+			results[i].Remedy = p.Remedy
+			failed = append(failed, strings.TrimSuffix(fmt.Sprintf("%s: %s; %s", p.Name, results[i].Error, p.Remedy), "; "))
+		}
 		a.Checks[p.Name] = results[i]
-		a.Ready = a.Ready && results[i].OK
+	}
+	a.Ready, a.Message = len(failed) == 0, "ready"
+	if !a.Ready {
+		a.Message = "not ready: " + strings.Join(failed, ". ")
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if !a.Ready {
@@ -135,7 +151,7 @@ func (p *probe) call(ctx context.Context, done chan struct{}) {
 	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
 		r.Error = p.late().Error
 	default:
-		r.Error = "failed; the log of this process says why"
+		r.Error = "failed; the log of this process says why (\"not ready\")"
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -83,10 +83,10 @@ func TestReadiness(t *testing.T) {
 					return errors.New("dial secret-host:9092: refused")
 				}
 				return nil
-			}},
+			}, Remedy: "look at the brokers"},
 		},
 	})
-	if status, a := ready(t, url); status != http.StatusOK || !a.Ready || !a.Checks["database"].OK || !a.Checks["kafka"].OK {
+	if status, a := ready(t, url); status != http.StatusOK || !a.Ready || a.Message != "ready" || !a.Checks["database"].OK || !a.Checks["kafka"].OK {
 		t.Errorf("all well: %d %+v", status, a)
 	}
 	broken.Store(true)
@@ -98,6 +98,9 @@ func TestReadiness(t *testing.T) {
 		if strings.Contains(a.Checks["kafka"].Error, "secret-host") || a.Checks["kafka"].Error == "" {
 			t.Errorf("kafka away: error %q", a.Checks["kafka"].Error)
 		}
+		if want := `not ready: kafka: failed; the log of this process says why ("not ready"); look at the brokers`; a.Message != want || a.Checks["kafka"].Remedy != "look at the brokers" || a.Checks["database"].Remedy != "" {
+			t.Errorf("kafka away: %+v, want the message %q", a, want)
+		}
 	}
 	if status, _ := get(t, url+"/livez"); status != http.StatusOK {
 		t.Errorf("livez with a broken dependency: %d", status)
@@ -107,7 +110,7 @@ func TestReadiness(t *testing.T) {
 		t.Errorf("kafka back: %d", status)
 	}
 	s.Drain()
-	if status, a := ready(t, url); status != http.StatusServiceUnavailable || !a.Stopping || !a.Checks["kafka"].OK {
+	if status, a := ready(t, url); status != http.StatusServiceUnavailable || !a.Stopping || !a.Checks["kafka"].OK || a.Message != "not ready: this process is stopping; ask another one" {
 		t.Errorf("stopping: %d %+v", status, a)
 	}
 	if status, _ := get(t, url+"/livez"); status != http.StatusOK {

@@ -19,7 +19,7 @@ import (
 const root = "../../.."
 
 // pages are for those who run it.
-var pages = []string{"RUNBOOK.md", "HARDENING.md", "UPGRADE.md", "REMOVAL.md"}
+var pages = []string{"RUNBOOK.md", "HARDENING.md", "UPGRADE.md", "REMOVAL.md", "RESTORE.md"}
 
 func page(t *testing.T, name string) string {
 	t.Helper()
