@@ -55,6 +55,7 @@ func letterColumns(letters []*dlq.Letter, entries map[dlq.Subject]uuid.UUID) []a
 		column(letters, func(l L) string { return string(l.KeyKind) }),
 		column(letters, func(l L) string { return l.RetryTopic }),
 		column(letters, func(l L) string { return string(l.OriginalRecord) }),
+		column(letters, func(l L) int { return l.Hops }),
 	}
 }
 
