@@ -3,6 +3,7 @@ package dlq
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -45,8 +46,8 @@ const (
 	OriginalNoLeader OriginalState = "no_leader"
 	// OriginalRefused: the topic may not be read by this client; it may be asked for later.
 	OriginalRefused OriginalState = "refused"
-	// OriginalUnanswered: the brokers did not answer in time, or there was too much to ask for at once; it may be asked
-	// for later.
+	// OriginalUnanswered: the brokers did not answer in time, or had not answered just before, or there was too much to
+	// ask for at once; it may be asked for later.
 	OriginalUnanswered OriginalState = "unanswered"
 )
 
@@ -90,6 +91,9 @@ const DefaultOriginalsTimeout = 3 * time.Second
 // letters go on, and each round of them would wait for nothing.
 const originalsPause = 30 * time.Second
 
+// errNotAsked is noted in letters that are not asked for because of originalsPause.
+var errNotAsked = errors.New("not asked for: nothing asked for before it was answered")
+
 // pointer returns the place that a letter points to, if its value, or both key and value, are missing.
 func (l *Letter) pointer() (Place, bool) {
 	missing := l.PayloadKind == Reference || l.Key == nil && l.Payload == nil
@@ -103,7 +107,7 @@ func (l *Letter) pointer() (Place, bool) {
 // fetch completes letters that only point to a record, as far as that is there and time allows. The others stay as
 // they are.
 func (c *Collector) fetch(ctx context.Context, letters []Letter) {
-	if c.originals == nil || time.Now().Before(c.askAgain) {
+	if c.originals == nil {
 		return
 	}
 	var places []Place
@@ -114,6 +118,12 @@ func (c *Collector) fetch(ctx context.Context, letters []Letter) {
 		}
 	}
 	if len(places) == 0 {
+		return
+	}
+	if time.Now().Before(c.askAgain) {
+		for _, l := range pointing {
+			l.complete(Original{State: OriginalUnanswered, Retention: -1, Err: errNotAsked})
+		}
 		return
 	}
 	asking, cancel := context.WithTimeout(ctx, c.originalsTimeout)

@@ -96,7 +96,7 @@ func (r SkipReason) Explain() string {
 	case NotPending:
 		return "it is closed"
 	case PayloadGone:
-		return "its message was too large for the letter, and its event is no longer in the outbox"
+		return "its letter only refers to its message, which is not there; postrider dlq fetch asks again for the record that a letter points to"
 	case PayloadTooLarge:
 		return "its message is larger than the outbox takes; raise the limit with postrider.outbox_set_max_payload_bytes"
 	case NoTarget:

@@ -31,17 +31,15 @@ func (d *Desk) Pointing(ctx context.Context, entries []uuid.UUID) (letters []dlq
 // PointingNext implements dlq.Pointers.
 func (d *Desk) PointingNext(ctx context.Context, limit int) (letters []dlq.Letter, err error) {
 	const doing = "look for letters that point to records"
-	ctx, cancel := context.WithTimeout(ctx, d.store.timeout)
-	defer cancel()
-	rows, err := d.pool.Query(ctx, letterPointingNext, limit)
-	if err != nil {
-		return nil, translate(doing, err)
-	}
-	entries, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-	if err != nil || len(entries) == 0 {
-		return nil, translate(doing, err)
-	}
 	err = d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, letterPointingNext, limit)
+		if err != nil {
+			return translate(doing, err)
+		}
+		entries, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+		if err != nil || len(entries) == 0 {
+			return translate(doing, err)
+		}
 		_, letters, err = pointing(ctx, tx, distinctIDs(entries), true)
 		return err
 	})

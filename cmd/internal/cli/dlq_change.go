@@ -163,9 +163,10 @@ func (c *commands) dlqRequeue() *cobra.Command {
 		Use:   "requeue ID...",
 		Short: "Send the messages of investigations again",
 		Long: `Send the messages of investigations again, in their order per key, all in one transaction. Each goes out with
-the headers replay_of, replay_id and postrider-hops, which counts; past --max-hops it is left alone. One that halts its key goes back to its place instead. Those that cannot
-be sent again are left alone, and the output says why; then the exit code is 3. An id that does not exist
-fails the whole command, and nothing is sent.
+the headers replay_of and replay_id, and with postrider-hops, which counts: past --max-hops it is left alone. One that
+halts its key goes back to its place instead. What a letter only points to is fetched first (see dlq fetch). Those that
+cannot be sent again are left alone, and the output says why; then the exit code is 3. An id that does not exist fails
+the whole command, and nothing is sent.
 
 With one id the message can be changed first: --payload TEXT or @FILE, --tombstone, --header NAME=VALUE (which
 replace all headers). The dead letter keeps the original.`,
@@ -182,6 +183,9 @@ replace all headers). The dead letter keeps the original.`,
 			edit, err := change.edit(cmd)
 			if err != nil {
 				return err
+			}
+			if hops < 1 || hops > dlq.MaxMaxHops {
+				return usagef("--max-hops is %d; it must be 1 to %d", hops, dlq.MaxMaxHops)
 			}
 			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
 				if done, err := c.askBrokers(d); err == nil {

@@ -65,7 +65,8 @@ func TestFetchByHand(t *testing.T) {
 	if len(views) != 1 || *views[0].State != "no_topic" || views[0].GoneAt != nil || views[0].Error == nil {
 		t.Errorf("%+v", views)
 	}
-	d.run(ExitPartly, "dlq requeue "+two, "payload_gone")
+	d.run(ExitUsage, "dlq requeue "+two+" --max-hops 0", "--max-hops is 0")
+	d.run(ExitPartly, "dlq requeue "+two, "payload_gone", "dlq fetch")
 	run(ExitOK, "dlq requeue "+two, "1 on their way")
 	run(ExitPartly, "dlq requeue "+gone, "payload_gone")
 	if got := d.ask(`select convert_from(payload, 'UTF8') || ' ' || topic from postrider.outbox_event where headers::text like '%replay_id%'`); got != "found 1 "+topic {
