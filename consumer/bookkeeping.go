@@ -14,7 +14,9 @@ import (
 const HeaderRetryDue = outbox.HeaderPrefix + "retry-due"
 
 // readPast takes from the headers of a record of a retry topic what this group wrote there. Whatever is not ours, or
-// not whole, is a new message: it is better tried once too often than never.
+// not whole, is a new message: it is better tried once too often than never. Of one that was sent again after it died, to
+// this topic and so to this group alone, the origin is kept: a second death is one of the same record, and not of the
+// retry topic's.
 func (m *Message) readPast(group string) {
 	values := map[string]string{}
 	for _, h := range m.Headers {
@@ -22,11 +24,11 @@ func (m *Message) readPast(group string) {
 			values[h.Name] = string(h.Value)
 		}
 	}
-	if values[outbox.HeaderConsumerGroup] != group {
-		return
-	}
 	failed, err := strconv.ParseInt(values[outbox.HeaderAttempts], 10, 32)
-	if err != nil || failed < 1 {
+	if values[outbox.HeaderConsumerGroup] != group || err != nil || failed < 1 {
+		if r, ok := dialect.ParseFailedRecord(m.text(dialect.HeaderReplayOrigin)); ok && (r.Group == group || r.Group == "") {
+			m.past = &past{origin: Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp}}
+		}
 		return
 	}
 	p := &past{failed: int(failed), firstFailed: instant(values[outbox.HeaderFirstFailedAt]),

@@ -72,7 +72,7 @@ func (m *Message) FirstFailedAt() time.Time {
 	return m.past.firstFailed
 }
 
-// Origin is where it was first read, before any retry topic.
+// Origin is where it was first read, before any retry topic, and before it was sent again to one after it died.
 func (m *Message) Origin() Origin {
 	if m.past != nil && m.past.origin.Topic != "" {
 		return m.past.origin

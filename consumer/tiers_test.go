@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/dlq/dialect"
 	"github.com/postrider/postrider/relay/outbox"
 )
 
@@ -161,6 +163,53 @@ func TestRedriven(t *testing.T) {
 				want(t, "handled", s.values(), []string{"plain", "other"})
 				if time.Since(began) > 0 {
 					t.Errorf("took %v", time.Since(began))
+				}
+			})
+		})
+	}
+}
+
+// TestRedrivenKeepsItsOrigin: what was sent again to the retry topic and fails again says, through the tiers and in its
+// dead letter, where the group read it first. What another group failed at, or says nothing that can be read, came from
+// the retry topic.
+func TestRedrivenKeepsItsOrigin(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		policy         Policy
+		header, origin string
+	}{
+		"through the tiers": {Policy{}, "orders/2/77@1700000000123#g", "orders/2/77@1700000000123#g"},
+		"at once":           {Policy{Mode: Ordered, Delays: []time.Duration{}}, "orders/2/77@1700000000123#g", "orders/2/77@1700000000123#g"},
+		"without a group":   {Policy{}, "orders/2/77", "orders/2/77#g"},
+		"another group":     {Policy{}, "orders/2/77@1700000000123#other", "orders.g.retry/0/0#g"},
+		"unreadable":        {Policy{}, "orders/77", "orders.g.retry/0/0#g"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(map[string]int{"orders": 1, "orders.g.retry": 1})
+				r := rec("orders.g.retry", "k", "bad")
+				r.Headers = []outbox.Header{{Name: dialect.HeaderReplayOrigin, Value: []byte(c.header)}, {Name: outbox.HeaderHops, Value: []byte("2")}}
+				f.write(r)
+				attempts := 0
+				run(t, f, Config{Policy: c.policy}, HandlerFunc(func(_ context.Context, m *Message) error {
+					if attempts++; m.Attempt() != attempts {
+						t.Errorf("attempt %d is told as %d", attempts, m.Attempt())
+					}
+					return errBroken
+				}))
+				time.Sleep(time.Hour)
+				ls := f.records(DefaultDeadLetterTopic)
+				if len(ls) != 1 {
+					t.Fatalf("%d dead letters", len(ls))
+				}
+				l := dlq.Decode(dlq.Record{Topic: "x.dlq", Key: ls[0].Key, Value: ls[0].Value, Headers: ls[0].Headers})
+				got, ok := dialect.ParseFailedRecord(l.Subject.ID)
+				if !strings.Contains(c.header, "@") || strings.HasPrefix(c.origin, "orders.g.retry") {
+					got.Timestamp = time.Time{} // that of the retry topic's record, or none
+				}
+				if !ok || got.String() != c.origin || l.Hops != 2 {
+					t.Errorf("the letter is about %s, after %d hops; want %s, 2", got, l.Hops, c.origin)
 				}
 			})
 		})

@@ -24,13 +24,19 @@ const letterVersion = "1"
 // record whose headers it does not know, or that is a broken one of ours, becomes a letter of DialectUnknown that
 // keeps everything. What is broken in another dialect is left out.
 func Decode(r Record) Letter {
+	l := decode(r)
+	l.Hops = outbox.Hops(r.Headers)
+	return l
+}
+
+func decode(r Record) Letter {
 	switch {
 	case ours(r.Headers):
-		decode := decodeOurs
+		read := decodeOurs
 		if consumers(r.Headers) {
-			decode = decodeConsumers
+			read = decodeConsumers
 		}
-		l, err := decode(r)
+		l, err := read(r)
 		if err != nil {
 			return broken(r, CodeBrokenHeaders, "the headers of a postrider letter are broken: ", err)
 		}

@@ -103,13 +103,7 @@ func identify(l *Letter, r Record) {
 // recordID names a record and who failed at it. The timestamp tells it from the one that had its place in a topic
 // of that name that was deleted.
 func recordID(topic string, partition int32, offset int64, at time.Time, group string) string {
-	id := topic + "/" + strconv.Itoa(int(partition)) + "/" + strconv.FormatInt(offset, 10)
-	if !at.IsZero() {
-		id += "@" + strconv.FormatInt(at.UnixMilli(), 10)
-	}
-	if group != "" {
-		id += "#" + group
-	}
+	id := dialect.FailedRecord{Topic: topic, Partition: partition, Offset: offset, Timestamp: at, Group: group}.String()
 	return storableText(id, maxIDBytes-len("record:"))
 }
 

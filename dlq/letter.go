@@ -88,6 +88,8 @@ type Letter struct {
 	PayloadBytes *int64
 	// Headers are the message's own, without ours; all of them where the dialect is unknown.
 	Headers []outbox.Header
+	// Hops is how often the message was sent again after it had died; see outbox.HeaderHops.
+	Hops int
 	// RetryTopic is the topic to which the failing group's messages can be sent, for that group alone.
 	RetryTopic string
 	// OriginalRecord says what became of asking for the record that the letter points to; empty where nobody asked.

@@ -61,6 +61,8 @@ type Scope struct {
 type OperationOptions struct {
 	// Target is the topic to send to, or TargetGroup. Defaults to where each message was bound for or came from.
 	Target string `json:"target,omitempty"`
+	// MaxHops is how often a message is sent again in all; see RedriveRequest. Defaults to DefaultMaxHops.
+	MaxHops int `json:"max_hops,omitempty"`
 	// Rate is how many investigations are treated a second at most; 0 does not limit. Defaults to 0.
 	Rate float64 `json:"rate,omitempty"`
 	// Canary is how many are sent first; the rest waits until what became of them is known. Defaults to 0, no canary.
@@ -122,8 +124,10 @@ func (n *NewOperation) Check() error {
 		return fmt.Errorf("%w: the halt ratio is %g, it must be 0 to 1", ErrRequest, o.HaltRatio)
 	case o.HaltMinimum < 0:
 		return fmt.Errorf("%w: the halt minimum is %d, it must not be negative", ErrRequest, o.HaltMinimum)
-	case n.Kind != OpRedrive && (o.Target != "" || o.Canary != 0):
-		return fmt.Errorf("%w: only redriving has a target and a canary", ErrRequest)
+	case n.Kind != OpRedrive && (o.Target != "" || o.Canary != 0 || o.MaxHops != 0):
+		return fmt.Errorf("%w: only redriving has a target, a canary and a limit of hops", ErrRequest)
+	case o.MaxHops < 0 || o.MaxHops > MaxMaxHops:
+		return fmt.Errorf("%w: the limit of hops is %d, it must be 1 to %d", ErrRequest, o.MaxHops, MaxMaxHops)
 	case n.Kind != OpPurge && o.ReleaseKeys:
 		return fmt.Errorf("%w: release_keys goes with purging; redriving and closing release keys by themselves", ErrRequest)
 	case n.Kind != OpResolve && (o.Status != "" || o.Notes != ""):

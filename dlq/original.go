@@ -3,6 +3,7 @@ package dlq
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -45,8 +46,8 @@ const (
 	OriginalNoLeader OriginalState = "no_leader"
 	// OriginalRefused: the topic may not be read by this client; it may be asked for later.
 	OriginalRefused OriginalState = "refused"
-	// OriginalUnanswered: the brokers did not answer in time, or there was too much to ask for at once; it may be asked
-	// for later.
+	// OriginalUnanswered: the brokers did not answer in time, or had not answered just before, or there was too much to
+	// ask for at once; it may be asked for later.
 	OriginalUnanswered OriginalState = "unanswered"
 )
 
@@ -90,6 +91,9 @@ const DefaultOriginalsTimeout = 3 * time.Second
 // letters go on, and each round of them would wait for nothing.
 const originalsPause = 30 * time.Second
 
+// errNotAsked is noted in letters that are not asked for because of originalsPause.
+var errNotAsked = errors.New("not asked for: nothing asked for before it was answered")
+
 // pointer returns the place that a letter points to, if its value, or both key and value, are missing.
 func (l *Letter) pointer() (Place, bool) {
 	missing := l.PayloadKind == Reference || l.Key == nil && l.Payload == nil
@@ -103,7 +107,7 @@ func (l *Letter) pointer() (Place, bool) {
 // fetch completes letters that only point to a record, as far as that is there and time allows, of which it takes what
 // it needs. The others stay as they are.
 func (c *Collector) fetch(ctx context.Context, letters []Letter, left *time.Duration) {
-	if c.originals == nil || time.Now().Before(c.askAgain) {
+	if c.originals == nil {
 		return
 	}
 	var places []Place
@@ -114,6 +118,12 @@ func (c *Collector) fetch(ctx context.Context, letters []Letter, left *time.Dura
 		}
 	}
 	if len(places) == 0 {
+		return
+	}
+	if time.Now().Before(c.askAgain) {
+		for _, l := range pointing {
+			l.complete(Original{State: OriginalUnanswered, Retention: -1, Err: errNotAsked})
+		}
 		return
 	}
 	asking, cancel := context.WithTimeout(ctx, *left)
@@ -136,18 +146,16 @@ func (c *Collector) fetch(ctx context.Context, letters []Letter, left *time.Dura
 // complete puts the record that a letter points to into the letter, and notes in its metadata what became of it and
 // until when the record is kept. It returns the state, which is OriginalOther for a record that is not the one.
 func (l *Letter) complete(o Original) OriginalState {
-	at := l.CreatedAt
 	if o.State == OriginalFetched {
-		if !at.IsZero() && at.UnixMilli() != o.Timestamp.UnixMilli() {
+		if at := l.CreatedAt; !at.IsZero() && at.UnixMilli() != o.Timestamp.UnixMilli() {
 			o.State = OriginalOther
 		} else {
-			at = storableTime(o.Timestamp)
 			l.take(o)
 		}
 	}
 	l.OriginalRecord = o.State
 	note := map[string]any{"state": o.State, "topic": l.OriginTopic, "partition": *l.OriginPartition, "offset": *l.OriginOffset, "gone_at": nil}
-	if gone := at.Add(o.Retention); o.Retention >= 0 && !at.IsZero() && (o.State == OriginalFetched || o.State.Passing()) && !storableTime(gone).IsZero() {
+	if gone := l.goneAt(o); !gone.IsZero() {
 		note["gone_at"] = timeText(gone)
 	}
 	if o.Err != nil {
@@ -155,6 +163,39 @@ func (l *Letter) complete(o Original) OriginalState {
 	}
 	l.note("original", note)
 	return o.State
+}
+
+// goneAt is when retention deletes the record that a completed letter points to, from what was answered; zero where it
+// does not, where that is not known, and where the record is not there.
+func (l *Letter) goneAt(o Original) time.Time {
+	at := l.CreatedAt
+	if l.OriginalRecord == OriginalFetched {
+		at = storableTime(o.Timestamp)
+	}
+	if o.Retention < 0 || at.IsZero() || l.OriginalRecord != OriginalFetched && !l.OriginalRecord.Passing() {
+		return time.Time{}
+	}
+	return storableTime(at.Add(o.Retention))
+}
+
+// Completed is a stored snapshot of the investigation that the letter opened, with the message that was fetched since.
+// The snapshot of another letter stays as it is.
+func (r *Redactor) Completed(stored json.RawMessage, l Letter) json.RawMessage {
+	var before, after map[string]json.RawMessage
+	var of deadLetter
+	if json.Unmarshal(stored, &before) != nil || json.Unmarshal(before["dead_letter"], &of) != nil || of.LetterID != l.ID ||
+		json.Unmarshal(r.Snapshot(l), &after) != nil {
+		return stored
+	}
+	for _, name := range []string{"event_id", "key", "key_kind", "key_truncated", "payload", "payload_kind", "payload_encoding", "payload_bytes",
+		"payload_truncated", "original_record", "headers", "headers_truncated"} {
+		if value, there := after[name]; there {
+			before[name] = value
+		} else {
+			delete(before, name)
+		}
+	}
+	return marshal(before)
 }
 
 // take puts the bytes of the record into the letter.

@@ -173,7 +173,7 @@ func TestPointersDoNotStopATopic(t *testing.T) {
 		if err := r.runOnce(1); err != nil || len(o.asked) != 2 {
 			t.Errorf("asked %d times, %v", len(o.asked), err)
 		}
-		if l := r.letters(); l[1].OriginalRecord != "" || l[2].OriginalRecord != dlq.OriginalFetched {
+		if l := r.letters(); l[1].OriginalRecord != dlq.OriginalUnanswered || l[2].OriginalRecord != dlq.OriginalFetched {
 			t.Errorf("letters %+v", l)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/dlq/dialect"
 	"github.com/postrider/postrider/relay/outbox"
 	"github.com/postrider/postrider/relay/tracecontext"
 )
@@ -22,7 +23,25 @@ const (
 	// HeaderReplayTraceparent is the traceparent that the message had. A redrive is a trace of its own, recorded if that
 	// one was, and the relay's span of it links there. Absent where the message had none that could be read.
 	HeaderReplayTraceparent = tracecontext.HeaderReplay
+	// HeaderReplayOrigin says where which group first read a record that is sent again, where its letter says so.
+	HeaderReplayOrigin = dialect.HeaderReplayOrigin
 )
+
+// DefaultMaxHops is how often a message is sent again in all, by redrives and replays, unless somebody says otherwise: one
+// that comes back dead each time is left alone in the end. MaxMaxHops is the most that may be said.
+const (
+	DefaultMaxHops = 3
+	MaxMaxHops     = 1000
+)
+
+// Origin is what the header HeaderReplayOrigin of a letter's message has to say when it is sent again; empty
+// where the letter does not say where it was read.
+func (l *Letter) Origin() string {
+	if l.Subject.Type != SubjectRecord || l.OriginTopic == "" || l.OriginPartition == nil || l.OriginOffset == nil {
+		return ""
+	}
+	return l.Subject.ID
+}
 
 // SkipReason says why an investigation was left alone.
 type SkipReason string
@@ -51,6 +70,8 @@ const (
 	Arrived SkipReason = "delivered"
 	// NoRetryTopic: it was to go to the retry topic of the consumer group that failed, and its letter names none.
 	NoRetryTopic SkipReason = "no_retry_topic"
+	// TooManyHops: its message was sent again as often as MaxHops allows.
+	TooManyHops SkipReason = "too_many_hops"
 	// Refused: the outbox does not take the message as it is.
 	Refused SkipReason = "refused"
 	// HoldsKey: it was to be purged without letting go of the key that it holds.
@@ -62,7 +83,7 @@ const (
 // SkipReasons returns every reason.
 func SkipReasons() []SkipReason {
 	return []SkipReason{AlreadyQueued, TaskSubject, NotPending, PayloadGone, PayloadTooLarge, NoTarget, Busy, KeyHalted,
-		HaltsKey, Arrived, NoRetryTopic, Refused, HoldsKey, EntryPurged}
+		HaltsKey, Arrived, NoRetryTopic, TooManyHops, Refused, HoldsKey, EntryPurged}
 }
 
 // TargetGroup as a target is the retry topic of the consumer group that failed, which its letters name in the header
@@ -79,7 +100,7 @@ func (r SkipReason) Explain() string {
 	case NotPending:
 		return "it is closed"
 	case PayloadGone:
-		return "its message was too large for the letter, and its event is no longer in the outbox"
+		return "its letter only refers to its message, which is not there; postrider dlq fetch asks again for the record that a letter points to"
 	case PayloadTooLarge:
 		return "its message is larger than the outbox takes; raise the limit with postrider.outbox_set_max_payload_bytes"
 	case NoTarget:
@@ -94,6 +115,8 @@ func (r SkipReason) Explain() string {
 		return "its event was put back by hand and has arrived; close it"
 	case NoRetryTopic:
 		return "its letter names no retry topic of a consumer group; give a target topic"
+	case TooManyHops:
+		return "its message was sent again as often as the limit of hops allows, and came back dead each time; find out why, then raise the limit (max_hops)"
 	case Refused:
 		return "the outbox does not take its message as it is; edit it"
 	case HoldsKey:
@@ -129,6 +152,9 @@ type RedriveRequest struct {
 	Entries []uuid.UUID
 	// Target is the topic to send to, or TargetGroup. Defaults to where each message was bound for or came from.
 	Target string
+	// MaxHops is how often a message is sent again in all, 1 to MaxMaxHops; its letter counts. What goes back to its own
+	// place in the outbox is no other message, and always may. Defaults to DefaultMaxHops.
+	MaxHops int
 	// Edit, if not nil, changes the message; then there must be one entry.
 	Edit *Edit
 	// Operation is the operation that asks, if any.
@@ -151,6 +177,8 @@ func (r RedriveRequest) Check() error {
 		return fmt.Errorf("%w: no investigation is named", ErrRequest)
 	case r.Actor == "":
 		return fmt.Errorf("%w: nobody asks for it", ErrRequest)
+	case r.MaxHops < 0 || r.MaxHops > MaxMaxHops:
+		return fmt.Errorf("%w: the limit of hops is %d, it must be 1 to %d", ErrRequest, r.MaxHops, MaxMaxHops)
 	case r.Edit != nil && len(r.Entries) != 1:
 		return fmt.Errorf("%w: %d investigations are named; a message is edited alone", ErrRequest, len(r.Entries))
 	case r.Edit != nil && r.Edit.Tombstone && r.Edit.Payload != nil:

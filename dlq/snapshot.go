@@ -30,6 +30,7 @@ type snapshot struct {
 	ConsumerGroup    string          `json:"consumer_group,omitempty"`
 	LastHop          string          `json:"last_hop,omitempty"`
 	RetryTopic       string          `json:"retry_topic,omitempty"`
+	Hops             int             `json:"hops,omitempty"`
 	Key              json.RawMessage `json:"key,omitempty"`
 	KeyKind          BytesKind       `json:"key_kind,omitempty"`
 	KeyTruncated     string          `json:"key_truncated,omitempty"`
@@ -98,6 +99,7 @@ func (r *Redactor) Snapshot(l Letter) json.RawMessage {
 		ConsumerGroup:  l.ConsumerGroup,
 		LastHop:        l.LastHop,
 		RetryTopic:     l.RetryTopic,
+		Hops:           l.Hops,
 		KeyKind:        l.KeyKind,
 		PayloadKind:    l.PayloadKind,
 		PayloadBytes:   l.PayloadBytes,

@@ -104,7 +104,8 @@ create table postrider.dlq_letter (
     last_failed_at   timestamptz,
     recorded_at      timestamptz not null default now(),
     retry_topic      text,
-    original_record  text
+    original_record  text,
+    hops             integer not null default 0 check (hops >= 0)
 );
 comment on table postrider.dlq_letter is
 'Dead letters, each recorded once however often it arrives. The id stays when the investigation is purged, so that a late copy opens nothing.';
@@ -137,5 +138,6 @@ comment on column postrider.dlq_letter.last_failed_at is 'When the last attempt 
 comment on column postrider.dlq_letter.recorded_at is 'When the collector stored it.';
 comment on column postrider.dlq_letter.retry_topic is 'The topic from which the consumer group that failed, and no other, reads what is to be tried again.';
 comment on column postrider.dlq_letter.original_record is 'Of a letter that had neither key nor value and points to a record: what became of asking for that. fetched: key, payload and headers are the record''s. deleted, compacted, marker, absent, other_record, no_topic: it is not there. no_leader, refused, unanswered: it may be asked for again. Null where nobody asked.';
+comment on column postrider.dlq_letter.hops is 'How often the message was sent again after it had died, as its header postrider-hops said.';
 create index dlq_letter_entry on postrider.dlq_letter (dlq_entry_uuid);
 comment on index postrider.dlq_letter_entry is 'The letters of an investigation.';

@@ -269,11 +269,13 @@ declare
     new_id bigint;
 begin
     -- Nothing enters the outbox here but the message of somebody's investigation, and it says which.
-    select l.key, l.key_kind, l.payload, l.payload_kind, l.headers, l.outbox_id, l.event_id, e.dlq_entry_uuid::text || ':' || (e.generation + 1) as replay_id,
+    select l.key, l.key_kind, l.payload, l.payload_kind, l.headers, l.outbox_id, l.event_id, l.hops, e.dlq_entry_uuid::text || ':' || (e.generation + 1) as replay_id,
            case when l.event_id is not null then 'event:' || l.event_id
                 when l.origin_topic <> '' and l.origin_partition is not null and l.origin_offset is not null
                 then 'record:' || l.origin_topic || '/' || l.origin_partition || '/' || l.origin_offset
-                else 'record:' || l.dlq_topic || '/' || l.dlq_partition || '/' || l.dlq_offset end as replay_of
+                else 'record:' || l.dlq_topic || '/' || l.dlq_partition || '/' || l.dlq_offset end as replay_of,
+           case when e.subject_type = 'record' and l.origin_topic <> '' and l.origin_partition is not null and l.origin_offset is not null
+                then e.subject_id end as replay_origin
     into letter
     from postrider.dlq_letter l
     join postrider.dlq_entry e on e.dlq_entry_uuid = l.dlq_entry_uuid
@@ -311,11 +313,16 @@ begin
     -- Those of an earlier redrive go, so that they do not pile up; and ours, which a consumer that gave a message up
     -- copied with the rest, and nameless ones, because the relay refuses both from whoever writes. Most have none.
     added := jsonb_build_array(jsonb_build_array('replay_of', letter.replay_of), jsonb_build_array('replay_id', letter.replay_id));
-    if jsonb_path_exists(base, 'strict $[*] ? (@[0] == "" || @[0] == $added[*][0] || @[0] like_regex "^postrider-" flag "i")',
-                         jsonb_build_object('added', added || '[["replay_traceparent"]]')) then
+    -- A group that fails again at what came to its retry topic says where it read the message first.
+    if letter.replay_origin is not null then
+        added := added || jsonb_build_array(jsonb_build_array('replay_origin', letter.replay_origin));
+    end if;
+    added := added || jsonb_build_array(jsonb_build_array('postrider-hops', (letter.hops + 1)::text));
+    if jsonb_path_exists(base, 'strict $[*] ? (@[0] == "" || @[0] == "replay_of" || @[0] == "replay_id" || @[0] == "replay_origin" || @[0] == "replay_traceparent" || @[0] like_regex "^postrider-" flag "i")') then
         select coalesce(jsonb_agg(h.pair order by h.place), '[]') into base
         from jsonb_array_elements(base) with ordinality h(pair, place)
-        where h.pair->>0 <> '' and lower(left(h.pair->>0, 10)) <> 'postrider-' and h.pair->>0 not in ('replay_of', 'replay_id', 'replay_traceparent');
+        where h.pair->>0 <> '' and lower(left(h.pair->>0, 10)) <> 'postrider-'
+          and h.pair->>0 not in ('replay_of', 'replay_id', 'replay_origin', 'replay_traceparent');
     end if;
     -- A redrive is a trace of its own, recorded if the old one is, which the relay links to it. What cannot be read as
     -- one traceparent stays as it is.
@@ -340,6 +347,41 @@ end $$;
 comment on function postrider.outbox_resend(text, uuid, text, boolean, bytea, jsonb) is
 'Writes the message of a letter as a new event for a topic, and returns its id. The letter must be of a pending investigation of which no redrive is on its way; whoever calls notes the redrive in the same transaction. What the letter only refers to comes from the event that it is about: if that is gone, 0 is returned. -1 is returned for a payload beyond the limit. With p_edited the payload is p_payload instead; with p_headers the headers are those.';
 revoke all on function postrider.outbox_resend(text, uuid, text, boolean, bytea, jsonb) from public;
+
+create function postrider.dlq_complete_letter(
+    p_letter_id text, p_state text, p_key bytea, p_payload bytea, p_headers jsonb, p_event_id uuid, p_note jsonb, p_snapshot jsonb)
+returns boolean language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    entry uuid;
+begin
+    -- What a letter has is never changed: only one that has neither key nor value, or whose value was left out, and that
+    -- points to a record, is completed, once.
+    update postrider.dlq_letter l
+    set original_record = p_state,
+        key = case when p_state = 'fetched' then p_key else l.key end,
+        key_kind = case when p_state <> 'fetched' then l.key_kind when p_key is null then 'tombstone' else 'inline' end,
+        payload = case when p_state = 'fetched' then p_payload end,
+        payload_kind = case when p_state <> 'fetched' then l.payload_kind when p_payload is null then 'tombstone' else 'inline' end,
+        payload_bytes = case when p_state = 'fetched' then octet_length(p_payload) else l.payload_bytes end,
+        headers = case when p_state = 'fetched' and l.headers = '[]' then p_headers else l.headers end,
+        event_id = case when p_state = 'fetched' then coalesce(l.event_id, p_event_id) else l.event_id end
+    where l.letter_id = p_letter_id and l.outbox_id is null
+      and l.origin_topic <> '' and l.origin_partition is not null and l.origin_offset is not null
+      and (l.payload_kind = 'reference' or l.key is null and l.payload is null)
+      and l.original_record is distinct from 'fetched'
+    returning l.dlq_entry_uuid into entry;
+    if not found then
+        return false;
+    end if;
+    update postrider.dlq_entry e set metadata = coalesce(e.metadata, '{}') || p_note, snapshot = coalesce(p_snapshot, e.snapshot), updated_at = now()
+    where e.dlq_entry_uuid = entry;
+    return true;
+end $$;
+comment on function postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb) is
+'Notes what became of asking for the record that a letter points to (see dlq_letter.original_record), and, for fetched, stores its key, payload, headers and event id. The note is merged into the metadata of its investigation, and the snapshot, if not null, takes the place of what is there. False, and nothing changed, for a letter that points to none, or that has its bytes.';
+revoke all on function postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb) from public;
+create index dlq_letter_away on postrider.dlq_letter (dlq_entry_uuid) where original_record in ('no_leader', 'refused', 'unanswered');
+comment on index postrider.dlq_letter_away is 'Letters that point to records which could not be asked for yet.';
 
 create function postrider.outbox_standing(p_ids bigint[], p_event_ids uuid[])
 returns table (place bigint, state text, episode integer)

@@ -52,7 +52,7 @@ func (x *encoder) message(e *outbox.Event) (Message, *Outcome) {
 		return m, &Outcome{Class: Permanent, Code: CodeInvalidHeaders, Message: err.Error()}
 	}
 	for _, h := range hs {
-		if outbox.Reserved(h.Name) {
+		if outbox.Reserved(h.Name) && h.Name != outbox.HeaderHops { // which a redrive writes
 			return m, &Outcome{Class: Permanent, Code: CodeInvalidHeaders,
 				Message: fmt.Sprintf("header %q: names beginning with %s are the relay's own", h.Name, outbox.HeaderPrefix)}
 		}

@@ -38,6 +38,7 @@ func TestMessageIsTheEventAndItsID(t *testing.T) {
 			func(e *outbox.Event) { e.Headers = []byte(`[["b","2"],["a",null],["b",""],["c",{"base64":"AP8="}]]`) },
 			"null", `""`, []string{`b="2"`, "a=null", `b=""`, `c="\x00\xff"`, id},
 		},
+		"the count of a redrive": {func(e *outbox.Event) { e.Headers = []byte(`[["postrider-hops","2"],["a","1"]]`) }, "null", `""`, []string{`postrider-hops="2"`, `a="1"`, id}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

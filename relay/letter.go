@@ -41,14 +41,13 @@ func letter(e *outbox.Event, topic string, fits fit, check func(*Message, int) *
 
 func letterAt(e *outbox.Event, topic string, fits fit) Message {
 	m := Message{ID: MessageID{EventID: e.EventID, Episode: e.Episode, Letter: true}, Topic: topic}
+	// Headers that cannot be read stay in the row; the error says what is wrong with them.
+	own, _ := outbox.ParseHeaders(e.Headers)
 	if fits < bare {
 		m.Key = e.Key
-		// Headers that cannot be read stay in the row; the error says what is wrong with them.
-		if hs, err := outbox.ParseHeaders(e.Headers); err == nil {
-			for _, h := range hs {
-				if !outbox.Reserved(h.Name) {
-					m.Headers = append(m.Headers, h)
-				}
+		for _, h := range own {
+			if !outbox.Reserved(h.Name) {
+				m.Headers = append(m.Headers, h)
 			}
 		}
 	}
@@ -86,6 +85,9 @@ func letterAt(e *outbox.Event, topic string, fits fit) Message {
 	}
 	if fits == bare {
 		add(outbox.HeaderKey, outbox.KeyReference)
+	}
+	if hops := outbox.Hops(own); hops > 0 {
+		add(outbox.HeaderHops, strconv.Itoa(hops))
 	}
 	if e.TaskUUID != uuid.Nil {
 		add(outbox.HeaderTaskUUID, e.TaskUUID.String())

@@ -142,3 +142,29 @@ func TestCappedKeepsCharactersWhole(t *testing.T) {
 		}
 	})
 }
+
+// TestLetterKeepsTheHops: the letter of a redriven event counts on, however much of the event it carries, and has the
+// count once, or no collector could read it.
+func TestLetterKeepsTheHops(t *testing.T) {
+	t.Parallel()
+	e := givenUp()
+	e.Headers = []byte(`[["postrider-hops","2"],["b","2"],["postrider-hops","1"],["postrider-hops","x"]]`)
+	for _, fits := range []fit{whole, withoutPayload, bare} {
+		m := letterAt(&e, "dead", fits)
+		var got []string
+		for _, h := range m.Headers {
+			if h.Name == outbox.HeaderHops {
+				got = append(got, string(h.Value))
+			}
+		}
+		if len(got) != 1 || got[0] != "2" {
+			t.Errorf("fit %d: hops %q, want 2", fits, got)
+		}
+	}
+	e.Headers = []byte(`[["b","2"]]`)
+	for _, h := range letterAt(&e, "dead", whole).Headers {
+		if h.Name == outbox.HeaderHops {
+			t.Errorf("one that was never redriven has %s hops", h.Value)
+		}
+	}
+}

@@ -88,7 +88,6 @@ func (o *Options) judge(r *dlq.Record, since, until time.Time, label string) ver
 		}
 	}
 	v.wanted = true
-	hops := hopsOf(r.Headers)
 	target, skip := o.target(r, &l)
 	switch {
 	case l.Subject.Type == dlq.SubjectTask:
@@ -101,12 +100,12 @@ func (o *Options) judge(r *dlq.Record, since, until time.Time, label string) ver
 		v.skip = skip
 	case target == o.From:
 		v.skip = SourceTopic
-	case hops >= o.MaxHops:
+	case l.Hops >= o.MaxHops:
 		v.skip = TooManyHops
 	default:
 		v.message = relay.Message{
 			ID: relay.MessageID{EventID: placeOf(r)}, Topic: target, Key: l.Key, Value: l.Payload,
-			Headers: headersOf(&l, replayID(l.ID, target, label), hops+1),
+			Headers: headersOf(&l, replayID(l.ID, target, label)),
 		}
 	}
 	return v
@@ -138,17 +137,6 @@ func placeOf(r *dlq.Record) (id uuid.UUID) {
 	return id
 }
 
-// hopsOf is how often a message was replayed before. What is no such number counts as none: the next one is right.
-func hopsOf(hs []outbox.Header) int {
-	most := 0
-	for _, h := range hs {
-		if n, err := strconv.Atoi(string(h.Value)); h.Name == outbox.HeaderHops && err == nil {
-			most = max(most, n)
-		}
-	}
-	return most
-}
-
 // space is the name space of the uuids in replay ids.
 var space = uuid.MustParse("4d5a1f0e-93c7-5b52-8e0a-7a6c1f2d9b43")
 
@@ -161,17 +149,21 @@ func replayID(letter, target, label string) string {
 // headersOf are the headers of a message that is sent again: its own, in order, without ours and those of an earlier
 // replay, which would pile up; and the new ones. traceparent is one of its own: the trace of the message goes on. The event id is made of the replay id: copies of one replay have the
 // same, and a consumer that knows only event ids takes a later replay for new.
-func headersOf(l *dlq.Letter, id string, hops int) []outbox.Header {
-	hs := make([]outbox.Header, 0, len(l.Headers)+4)
+func headersOf(l *dlq.Letter, id string) []outbox.Header {
+	hs := make([]outbox.Header, 0, len(l.Headers)+5)
 	for _, h := range l.Headers {
-		if !outbox.Reserved(h.Name) && h.Name != dlq.HeaderReplayOf && h.Name != dlq.HeaderReplayID {
+		if !outbox.Reserved(h.Name) && h.Name != dlq.HeaderReplayOf && h.Name != dlq.HeaderReplayID && h.Name != dlq.HeaderReplayOrigin {
 			hs = append(hs, h)
 		}
 	}
-	return append(hs,
+	hs = append(hs,
 		outbox.Header{Name: dlq.HeaderReplayOf, Value: []byte(replayOf(l))},
-		outbox.Header{Name: dlq.HeaderReplayID, Value: []byte(id)},
-		outbox.Header{Name: outbox.HeaderHops, Value: strconv.AppendInt(nil, int64(hops), 10)},
+		outbox.Header{Name: dlq.HeaderReplayID, Value: []byte(id)})
+	if origin := l.Origin(); origin != "" {
+		hs = append(hs, outbox.Header{Name: dlq.HeaderReplayOrigin, Value: []byte(origin)})
+	}
+	return append(hs,
+		outbox.Header{Name: outbox.HeaderHops, Value: strconv.AppendInt(nil, int64(l.Hops+1), 10)},
 		outbox.Header{Name: outbox.HeaderEventID, Value: []byte(uuid.NewSHA1(space, []byte(id)).String())})
 }
 

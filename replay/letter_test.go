@@ -121,6 +121,7 @@ func TestHeaders(t *testing.T) {
 	}
 	r := foreign(0x0102, []byte("k"))
 	r.Headers = append(r.Headers, outbox.Header{Name: "POSTRIDER-anything", Value: []byte("y")}, outbox.Header{Name: dlq.HeaderReplayID, Value: []byte("old")},
+		outbox.Header{Name: dlq.HeaderReplayOrigin, Value: []byte("old/0/1#old")},
 		outbox.Header{Name: "", Value: []byte("nameless")}, outbox.Header{Name: "own", Value: []byte{0, 0xff}})
 	m := o.judge(&r, time.Time{}, time.Time{}, "1").message
 	var got []string
@@ -129,7 +130,7 @@ func TestHeaders(t *testing.T) {
 	}
 	id := headerOf(&m, dlq.HeaderReplayID)
 	want := []string{`own="x" false`, `own="" true`, `null="" true`, `="nameless" false`, `own="\x00\xff" false`,
-		`replay_of="record:payments/1/258" false`, fmt.Sprintf("replay_id=%q false", id),
+		`replay_of="record:payments/1/258" false`, fmt.Sprintf("replay_id=%q false", id), `replay_origin="payments/1/258#billing" false`,
 		`postrider-hops="1" false`, fmt.Sprintf("postrider-event-id=%q false", headerOf(&m, outbox.HeaderEventID))}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("headers\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -164,7 +165,7 @@ func TestHopsProperty(t *testing.T) {
 			again := o.judge(&r, time.Time{}, time.Time{}, label)
 			id, event := headerOf(&v.message, dlq.HeaderReplayID), headerOf(&v.message, outbox.HeaderEventID)
 			switch {
-			case v.skip != "" || len(v.message.Headers) != own+4:
+			case v.skip != "" || len(v.message.Headers) != own+5:
 				t.Fatalf("hop %d: skip %q, headers %v", hop, v.skip, v.message.Headers)
 			case headerOf(&v.message, outbox.HeaderHops) != fmt.Sprint(hop):
 				t.Fatalf("hop %d is %s", hop, headerOf(&v.message, outbox.HeaderHops))
@@ -203,7 +204,7 @@ func FuzzJudge(f *testing.F) {
 		if outbox.ValidTopic(m.Topic) != nil || m.Topic == source || !bytes.Equal(m.Key, key) || !bytes.Equal(m.Value, value) {
 			t.Errorf("message %+v of %+v", m, r)
 		}
-		if n := hopsOf(m.Headers); n < 1 || n > DefaultMaxHops || len(m.Headers) > 6 {
+		if n := outbox.Hops(m.Headers); n < 1 || n > DefaultMaxHops || len(m.Headers) > 7 {
 			t.Errorf("%d hops, headers %v", n, m.Headers)
 		}
 	})

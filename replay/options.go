@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/relay/outbox"
 )
 
@@ -31,7 +32,7 @@ const (
 const GroupPrefix = "postrider-replay-"
 
 // DefaultMaxHops is the default of Options.MaxHops.
-const DefaultMaxHops = 3
+const DefaultMaxHops = dlq.DefaultMaxHops
 
 // Moment is a bound in time as it was given, "2h" or a date, and what that is. A replay that goes on keeps the
 // moment that it began with.
@@ -115,8 +116,8 @@ func (o *Options) Check() error {
 		return fail("the name %q must be 1 to 60 letters, digits, dots, underscores and hyphens", o.Run)
 	case len(o.Group) > 200 || strings.ContainsFunc(o.Group, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return fail("the group must be at most 200 bytes of text on one line")
-	case o.MaxHops < 1 || o.MaxHops > 1000:
-		return fail("the limit of hops is %d, it must be 1 to 1000", o.MaxHops)
+	case o.MaxHops < 1 || o.MaxHops > dlq.MaxMaxHops:
+		return fail("the limit of hops is %d, it must be 1 to %d", o.MaxHops, dlq.MaxMaxHops)
 	case o.Rate != 0 && !(o.Rate >= minRate && o.Rate <= maxRate): // in these words, because of what is no number
 		return fail("the rate is %g, it must be 0 (no limit) or %g to %d a second", o.Rate, minRate, int(maxRate))
 	case o.Max < 0:

@@ -118,8 +118,9 @@ func (c Config) options(adjust adjustFunc) []kgo.Opt {
 		// of 45 s. One that is merely slow is put out of the group and reads some letters again.
 		kgo.SessionTimeout(10*time.Second),
 		kgo.HeartbeatInterval(2*time.Second),
-		// A group waits this long for each dead member in turn. Letters are recognised when they are read
-		// again, so being put out of the group too soon costs little.
+		// A rebalance waits this long for members that are dead, for all of them at once; twenty deaths in a row
+		// cost the next collector two of these and a session at most (TestManyDeaths). Letters are recognised
+		// when they are read again, so being put out of the group too soon costs little.
 		kgo.RebalanceTimeout(5*time.Second),
 		// Never skip a letter: begin at the start, and begin there again when offsets are gone. The default
 		// for the second is one minute back, and reading a letter twice costs nothing here.

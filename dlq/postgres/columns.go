@@ -53,6 +53,8 @@ func writeLetter(r *row, l *dlq.Letter, entry uuid.UUID) {
 	r.text(string(l.KeyKind))
 	r.optional(l.RetryTopic)
 	r.optional(string(l.OriginalRecord))
+	hops := int32(l.Hops)
+	r.int4(&hops)
 }
 
 // writeEntry writes the columns of entry_copy.sql; now is the time of the transaction.

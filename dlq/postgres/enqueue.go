@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/google/uuid"
@@ -14,7 +15,12 @@ import (
 func enqueue(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
 	var fresh []*wanted
 	for _, w := range ws {
-		if w.skip == "" && !w.inPlace {
+		if w.skip != "" || w.inPlace {
+			continue
+		}
+		if w.hops >= cmp.Or(req.MaxHops, dlq.DefaultMaxHops) {
+			w.skip = dlq.TooManyHops
+		} else {
 			w.newEvent, w.episode = uuid.New(), 0
 			fresh = append(fresh, w)
 		}

@@ -232,9 +232,22 @@ func countReplays(ctx context.Context, tx pgx.Tx, done []ended) error {
 	return translate("count redrives of operations", err)
 }
 
-// resolveDelivered closes, by rule, the investigations of messages that arrived.
+// resolveDelivered closes, by rule, the investigations of messages that arrived. Not those of which the consumer group
+// gave the message up again by now: its letter was added to the investigation, and would be closed over.
 func (r *Redriver) resolveDelivered(ctx context.Context, tx pgx.Tx, delivered []ended) error {
 	slices.SortFunc(delivered, func(a, b ended) int { return cmp.Compare(a.Replay, b.Replay) })
+	// Locked first: a collector that adds a letter holds the investigation until the letter can be seen.
+	if _, err := lockEntries(ctx, tx, column(delivered, func(e ended) uuid.UUID { return e.Entry })); err != nil {
+		return err
+	}
+	again, err := diedAgain(ctx, tx, column(delivered, func(e ended) string { return e.Replay }))
+	if err != nil {
+		return err
+	}
+	delivered = slices.DeleteFunc(delivered, func(e ended) bool { return slices.Contains(again, e.Replay) })
+	if len(delivered) == 0 {
+		return nil
+	}
 	closed, err := closeEntries(ctx, tx, r.keeper, closing{
 		entries: column(delivered, func(e ended) uuid.UUID { return e.Entry }),
 		notes:   column(delivered, func(e ended) string { return "redriven, and delivered: replay " + e.Replay }),
@@ -244,4 +257,15 @@ func (r *Redriver) resolveDelivered(ctx context.Context, tx pgx.Tx, delivered []
 		return err
 	}
 	return r.audit.Audit(ctx, tx, "postrider", "dlq.resolve", "entry", "", map[string]any{"entries": closed, "because": "redriven, and delivered"})
+}
+
+// diedAgain returns those of the redrives whose message came back as a letter of the same investigation.
+func diedAgain(ctx context.Context, tx pgx.Tx, replays []string) ([]string, error) {
+	const doing = "look for letters of what was redriven"
+	rows, err := tx.Query(ctx, redriveDiedAgain, replays)
+	if err != nil {
+		return nil, translate(doing, err)
+	}
+	again, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return again, translate(doing, err)
 }

@@ -189,7 +189,7 @@ func (r *Redriver) treatItems(ctx context.Context, tx pgx.Tx, o *operation, item
 }
 
 func (r *Redriver) redriveItems(ctx context.Context, tx pgx.Tx, o *operation, there []uuid.UUID, byEntry map[uuid.UUID]*item) error {
-	ws, err := r.redrive(ctx, tx, dlq.RedriveRequest{Entries: there, Target: o.Options.Target, Operation: o.UUID, Actor: o.Actor})
+	ws, err := r.redrive(ctx, tx, dlq.RedriveRequest{Entries: there, Target: o.Options.Target, MaxHops: o.Options.MaxHops, Operation: o.UUID, Actor: o.Actor})
 	for _, w := range ws {
 		switch i := byEntry[w.entry]; w.skip {
 		case "":

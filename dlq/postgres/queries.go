@@ -62,6 +62,21 @@ var redriveOpen string
 //go:embed queries/redrive_standing.sql
 var redriveStanding string
 
+//go:embed queries/letter_pointing.sql
+var letterPointing string
+
+//go:embed queries/letter_pointing_next.sql
+var letterPointingNext string
+
+//go:embed queries/letter_complete.sql
+var letterComplete string
+
+//go:embed queries/entry_snapshot.sql
+var entrySnapshot string
+
+//go:embed queries/redrive_died_again.sql
+var redriveDiedAgain string
+
 //go:embed queries/redrive_end.sql
 var redriveEnd string
 

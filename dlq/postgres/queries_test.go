@@ -32,8 +32,10 @@ var queries = map[string]string{
 	"group_find.sql": groupFind, "group_insert.sql": groupInsert,
 	"watch_reasons.sql": watchReasons, "watch_ages.sql": watchAges, "watch_now.sql": watchNow, "watch_closed.sql": watchClosed,
 	"entry_close.sql": entryClose, "entry_succeed.sql": entrySucceed,
-	"redrive_lock.sql": redriveLock, "redrive_read.sql": redriveRead, "redrive_enqueue.sql": redriveEnqueue,
-	"redrive_note.sql": redriveNote, "redrive_open.sql": redriveOpen, "redrive_standing.sql": redriveStanding, "redrive_end.sql": redriveEnd, "operation_count.sql": operationCount, "operation_postpone.sql": operationPostpone, "halting_events.sql": haltingOf, "purge_delete.sql": purgeDelete, "purge_old.sql": purgeOld, "entry_status.sql": entryStatus, "entry_change.sql": entryChange,
+	"letter_pointing.sql": letterPointing, "letter_pointing_next.sql": letterPointingNext, "letter_complete.sql": letterComplete,
+	"entry_snapshot.sql": entrySnapshot,
+	"redrive_lock.sql":   redriveLock, "redrive_read.sql": redriveRead, "redrive_enqueue.sql": redriveEnqueue,
+	"redrive_note.sql": redriveNote, "redrive_open.sql": redriveOpen, "redrive_standing.sql": redriveStanding, "redrive_end.sql": redriveEnd, "redrive_died_again.sql": redriveDiedAgain, "operation_count.sql": operationCount, "operation_postpone.sql": operationPostpone, "halting_events.sql": haltingOf, "purge_delete.sql": purgeDelete, "purge_old.sql": purgeOld, "entry_status.sql": entryStatus, "entry_change.sql": entryChange,
 	"operation_insert.sql": operationInsert, "operation_named.sql": operationNamed, "operation_freeze.sql": operationFreeze, "operation_plan.sql": operationPlan, "operation_events.sql": operationEvents, "operation_get.sql": operationGet, "operation_lock.sql": operationLock, "operation_list.sql": operationList, "operation_due.sql": operationDue, "operation_next.sql": operationNext, "operation_command.sql": operationCommand, "operation_waiting.sql": operationWaiting, "operation_treated.sql": operationTreated, "operation_advance.sql": operationAdvance, "operation_items.sql": operationItems,
 	"redrive_forget.sql": redriveForget, "operation_old.sql": operationOld, "operation_forget_items.sql": operationForgetItems, "operation_forget_replays.sql": operationForgetReplays, "operation_forget.sql": operationForget,
 }

@@ -94,6 +94,7 @@ type wanted struct {
 	letterPartition *int32
 	letterOffset    *int64
 	retryTopic      *string // nil where the letter names no consumer group
+	hops            int
 
 	// What becomes of it.
 	target   string
@@ -181,7 +182,7 @@ func readWanted(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]*wanted, err
 	ws, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*wanted, error) {
 		w := &wanted{}
 		return w, row.Scan(&w.entry, &w.subject, &w.status, &w.generation, &w.underWay, &w.letter, &w.event, &w.episode,
-			&w.outboxID, &w.topic, &w.partition, &w.offset, &w.letterTopic, &w.letterPartition, &w.letterOffset, &w.retryTopic)
+			&w.outboxID, &w.topic, &w.partition, &w.offset, &w.letterTopic, &w.letterPartition, &w.letterOffset, &w.retryTopic, &w.hops)
 	})
 	if err != nil {
 		return nil, translate("read investigations", err)

@@ -146,7 +146,7 @@ func TestRedriveSendsTheMessageAgain(t *testing.T) {
 		t.Fatalf("%d events", len(out))
 	}
 	e := out[0]
-	want := [][2]string{{"trace", "3"}, {"replay_of", "event:" + dlqtest.EventID(3).String()}, {"replay_id", entry.String() + ":1"}}
+	want := [][2]string{{"trace", "3"}, {"replay_of", "event:" + dlqtest.EventID(3).String()}, {"replay_id", entry.String() + ":1"}, {"postrider-hops", "1"}}
 	if e.Topic != "orders" || string(e.Key) != "key-3" || string(e.Payload) != `{"n":3}` || !slices.Equal(e.Headers, want) || e.EventID == dlqtest.EventID(3) {
 		t.Errorf("%+v", e)
 	}
@@ -313,7 +313,7 @@ func TestEditKeepsTheOriginal(t *testing.T) {
 		if edit.Headers != nil {
 			first = [2]string{"only", "this"}
 		}
-		if string(e.Payload) != string(payload) || (e.Payload == nil) != (payload == nil) || e.Headers[0] != first || len(e.Headers) != 3 {
+		if string(e.Payload) != string(payload) || (e.Payload == nil) != (payload == nil) || e.Headers[0] != first || len(e.Headers) != 4 {
 			t.Errorf("%d: %+v", n, e)
 		}
 		_, letters, err := r.Get(t.Context(), entry)
@@ -403,6 +403,7 @@ func TestARedriveThatDiesAgainHasASuccessor(t *testing.T) {
 			l.Headers = append(l.Headers, outbox.Header{Name: h[0], Value: []byte(h[1])})
 		}
 	}
+	l.Hops = 1
 	second := r.record(l)
 	got, _, err := r.Get(t.Context(), second)
 	if err != nil || got.PredecessorUUID != first || got.Status != dlq.Pending {
@@ -413,7 +414,7 @@ func TestARedriveThatDiesAgainHasASuccessor(t *testing.T) {
 	}
 	r.redrive(second)
 	again := r.sent()[1]
-	if len(again.Headers) != 3 || again.Headers[1][1] != "event:"+e.EventID.String() || again.Headers[2][1] != second.String()+":1" {
+	if len(again.Headers) != 4 || again.Headers[3][1] != "2" || again.Headers[1][1] != "event:"+e.EventID.String() || again.Headers[2][1] != second.String()+":1" {
 		t.Errorf("headers pile up: %v", again.Headers)
 	}
 }

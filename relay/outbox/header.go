@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -16,8 +17,9 @@ const (
 	HeaderPrefix = "postrider-"
 	// HeaderEventID is on every published record: the event's uuid, for consumers to recognise copies.
 	HeaderEventID = "postrider-event-id"
-	// HeaderHops is on messages that were replayed from a dead-letter topic: how often that was, so that one that
-	// comes back dead each time is left alone in the end. Who writes a dead letter keeps it.
+	// HeaderHops is on messages that were sent again after they died, by a replay or from the desk: how often that was,
+	// so that one that comes back dead each time is left alone in the end. Who writes a dead letter keeps it. It is the
+	// one header of ours that a row of the outbox may have.
 	HeaderHops = "postrider-hops"
 
 	// The rest is on dead letters and, as far as they need it, on records in retry topics of a consumer group. A letter
@@ -215,6 +217,21 @@ func MarshalHeaders(hs []Header) []byte {
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(pairs) // strings, maps of strings and nil cannot fail to encode
 	return bytes.TrimSpace(buf.Bytes())
+}
+
+// Hops is how often a message was sent again after it died, as its headers say. What is no such number counts as none,
+// and the largest counts.
+func Hops(hs []Header) int {
+	most := 0
+	for _, h := range hs {
+		if h.Name != HeaderHops {
+			continue
+		}
+		if n, err := strconv.ParseInt(string(h.Value), 10, 32); err == nil {
+			most = max(most, int(n))
+		}
+	}
+	return most
 }
 
 // Reserved reports whether a header name belongs to Postrider; case does not matter.

@@ -17,6 +17,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/httpapi"
 	"github.com/postrider/postrider/cmd/internal/kafkaauth"
 	"github.com/postrider/postrider/cmd/internal/obs"
+	dlqkafka "github.com/postrider/postrider/dlq/kafka"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/kafka"
 )
@@ -50,6 +51,7 @@ type App struct {
 
 	service   *pgxpool.Pool
 	publisher *kafka.Publisher
+	originals *dlqkafka.Originals
 	engine    *relay.Relay    // nil without the role
 	http      *httpapi.Server // nil without the role
 	desk      *Desk           // nil where nobody needs it
@@ -86,7 +88,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	// What stands above is stopped after what stands below.
 	for _, make := range []func(context.Context) error{
-		a.openTracing, a.watchClients, a.prepareKafka, a.openService, a.openPublisher, a.openDesk, a.makeCollector, a.makeArchiver, a.makeDetector, a.watchTasks, a.makeFollower,
+		a.openTracing, a.watchClients, a.prepareKafka, a.openService, a.openPublisher, a.openOriginals, a.openDesk, a.makeCollector, a.makeArchiver, a.makeDetector, a.watchTasks, a.makeFollower,
 		a.makeOperator, a.makeForgetter, a.makeRelay, a.listen, a.watchReadiness,
 	} {
 		if err := make(ctx); err != nil {
@@ -173,6 +175,17 @@ func (a *App) openService(ctx context.Context) error {
 func (a *App) prepareKafka(context.Context) (err error) {
 	a.kafka, err = kafkaauth.Options(a.options.Config.Kafka, kafkaauth.DialTimeout)
 	return err
+}
+
+// openOriginals prepares what reads the records that letters point to, for the collector and for people.
+func (a *App) openOriginals(context.Context) error {
+	originals, err := NewOriginals(a.options.Config, a.options.Logger, a.kafka)
+	if err != nil {
+		return err
+	}
+	a.originals = originals
+	a.lifecycle.add(closing("client for originals of dead letters", originals.Close))
+	return nil
 }
 
 func (a *App) openPublisher(context.Context) error {

@@ -9,12 +9,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/desk"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
 	"github.com/postrider/postrider/dlq"
+	dlqkafka "github.com/postrider/postrider/dlq/kafka"
 	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
 	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
 	"github.com/postrider/postrider/relay/postgres"
@@ -60,6 +62,35 @@ type Desk struct {
 	Tasks    *desk.Tasks
 	Outbox   *desk.Outbox
 	Archive  *ledgerpostgres.Archive
+	// Fetcher asks for the records that letters point to; nil where no brokers were given (AskBrokers).
+	Fetcher *dlq.Fetcher
+}
+
+// NewOriginals reads single records from the brokers of the settings. It connects when it is used.
+func NewOriginals(c config.Config, log *slog.Logger, options []kgo.Opt) (*dlqkafka.Originals, error) {
+	return dlqkafka.NewOriginals(dlqkafka.OriginalsConfig{Brokers: c.Kafka.Brokers, ClientID: c.DLQ.Group, Logger: log, Options: options})
+}
+
+// AskBrokers lets the desk ask for the records that letters point to, before it sends them again and when it is told to.
+func (d *Desk) AskBrokers(originals dlq.Originals, log *slog.Logger) (err error) {
+	d.Fetcher, err = dlq.NewFetcher(dlq.FetcherConfig{Pointers: d.Desk, Originals: originals, Logger: log})
+	return err
+}
+
+// Sender sends dead letters' messages again.
+func (d *Desk) Sender() dlq.Redriver {
+	if d.Fetcher == nil {
+		return d.Redriver
+	}
+	return d.Fetcher.Redriver(d.Redriver)
+}
+
+// Operations treat many investigations.
+func (d *Desk) Operations() dlq.Operations {
+	if d.Fetcher == nil {
+		return d.Redriver
+	}
+	return d.Fetcher.Operations(d.Redriver)
 }
 
 // NewDesk works on the pool, which stays the caller's. Of the settings it takes what to redact.
@@ -83,7 +114,7 @@ func NewDesk(pool *pgxpool.Pool, c config.Config) (*Desk, error) {
 // Services are the operations of the API, as the settings say.
 func (d *Desk) Services(c config.Config, log *slog.Logger) (*httpapi.Services, error) {
 	return httpapi.NewServices(httpapi.ServicesConfig{
-		Browser: d.Desk, Groups: d.Desk, Revealer: d.Desk, Desk: d.Desk, Redriver: d.Redriver, Operations: d.Redriver,
+		Browser: d.Desk, Groups: d.Desk, Revealer: d.Desk, Desk: d.Desk, Redriver: d.Sender(), Operations: d.Operations(), Fetcher: d.Fetcher,
 		Tasks: d.Tasks, Archive: d.Archive, Outbox: d.Outbox, Access: d.Access,
 		PageSize: c.DLQ.PageSizeDefault, PageSizeMax: c.DLQ.PageSizeMax, RequeueLimit: c.DLQ.RequeueLimit, PurgeLimit: c.DLQ.PurgeLimit,
 		Logger: log,
@@ -120,8 +151,10 @@ func (a *App) openDesk(ctx context.Context) error {
 	}
 	a.lifecycle.add(closing("desk's database connections", pool.Close))
 	a.watched.pools.Add("desk", pool)
-	a.desk, err = NewDesk(pool, c)
-	return err
+	if a.desk, err = NewDesk(pool, c); err != nil {
+		return err
+	}
+	return a.desk.AskBrokers(a.originals, a.options.Logger)
 }
 
 // makeOperator prepares what treats operations and follows redriven messages, where this process has the role.
@@ -130,7 +163,7 @@ func (a *App) makeOperator(context.Context) error {
 		return nil
 	}
 	operator, err := dlq.NewOperator(dlq.OperatorConfig{
-		Operations: a.desk.Redriver, Redriver: a.desk.Redriver, ResolveDelivered: a.options.Config.DLQ.ResolveOnDelivery,
+		Operations: a.desk.Operations(), Redriver: a.desk.Redriver, ResolveDelivered: a.options.Config.DLQ.ResolveOnDelivery,
 		Keep: time.Duration(a.options.Config.DLQ.OperationRetentionDays) * 24 * time.Hour, Logger: a.options.Logger,
 	})
 	if err != nil {

@@ -102,12 +102,7 @@ func (a *App) makeCollector(context.Context) error {
 	}
 	// The collector closes its source when it ends; this is for one that never ran.
 	a.lifecycle.add(step{name: "dead-letter source", limit: 6 * time.Second, stop: func(context.Context) error { source.Close(); return nil }})
-	originals, err := dlqkafka.NewOriginals(dlqkafka.OriginalsConfig{Brokers: c.Kafka.Brokers, ClientID: c.DLQ.Group, Logger: a.options.Logger, Options: a.kafka})
-	if err != nil {
-		return err
-	}
-	a.lifecycle.add(closing("client for originals of dead letters", originals.Close))
-	collector, err := dlq.NewCollector(dlq.Config{Source: source, Store: store, Originals: originals, Logger: a.options.Logger,
+	collector, err := dlq.NewCollector(dlq.Config{Source: source, Store: store, Originals: a.originals, Logger: a.options.Logger,
 		Registerer: a.options.Registry, TracerProvider: a.options.TracerProvider})
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ func (c *commands) dlq() *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  c.group,
 	}
-	cmd.AddCommand(c.dlqList(), c.dlqShow(), c.dlqStats(), c.dlqGroups(), c.dlqResolve(), c.dlqRequeue(), c.dlqPurge())
+	cmd.AddCommand(c.dlqList(), c.dlqShow(), c.dlqStats(), c.dlqGroups(), c.dlqResolve(), c.dlqRequeue(), c.dlqFetch(), c.dlqPurge())
 	return cmd
 }
 

@@ -170,14 +170,16 @@ func (c *commands) dlqRequeue() *cobra.Command {
 	var out output
 	var at atDesk
 	var target string
+	var hops int
 	var change edited
 	cmd := &cobra.Command{
 		Use:   "requeue ID...",
 		Short: "Send the messages of investigations again",
 		Long: `Send the messages of investigations again, in their order per key, all in one transaction. Each goes out with
-the headers replay_of and replay_id. One that halts its key goes back to its place instead. Those that cannot
-be sent again are left alone, and the output says why; then the exit code is 3. An id that does not exist
-fails the whole command, and nothing is sent.
+the headers replay_of and replay_id, and with postrider-hops, which counts: past --max-hops it is left alone. One that
+halts its key goes back to its place instead. What a letter only points to is fetched first (see dlq fetch). Those that
+cannot be sent again are left alone, and the output says why; then the exit code is 3. An id that does not exist fails
+the whole command, and nothing is sent.
 
 With one id the message can be changed first: --payload TEXT or @FILE, --tombstone, --header NAME=VALUE (which
 replace all headers). The dead letter keeps the original.`,
@@ -195,8 +197,14 @@ replace all headers). The dead letter keeps the original.`,
 			if err != nil {
 				return err
 			}
+			if hops < 1 || hops > dlq.MaxMaxHops {
+				return usagef("--max-hops is %d; it must be 1 to %d", hops, dlq.MaxMaxHops)
+			}
 			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
-				done, err := d.Redriver.Redrive(ctx, dlq.RedriveRequest{Entries: ids, Target: target, Edit: edit, Actor: actor})
+				if done, err := c.askBrokers(d); err == nil {
+					defer done()
+				} // otherwise what letters only point to is not asked for, and the output says what is missing
+				done, err := d.Sender().Redrive(ctx, dlq.RedriveRequest{Entries: ids, Target: target, MaxHops: hops, Edit: edit, Actor: actor})
 				if err != nil {
 					return noEntry(err)
 				}
@@ -214,7 +222,8 @@ replace all headers). The dead letter keeps the original.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&target, "target", "", "send to this `topic`; by default to where each message was bound for or came from")
+	cmd.Flags().StringVar(&target, "target", "", "send to this `topic`, or to group, the retry topic of the consumer group that failed; by default to where each message was bound for or came from")
+	cmd.Flags().IntVar(&hops, "max-hops", dlq.DefaultMaxHops, "how often a message is sent again in all, 1 to 1000")
 	cmd.Flags().StringVar(&change.payload, "payload", "", "send this instead: `TEXT` or @FILE")
 	cmd.Flags().BoolVar(&change.tombstone, "tombstone", false, "send Kafka's null instead")
 	cmd.Flags().StringArrayVar(&change.headers, "header", nil, "send these headers instead: `NAME=VALUE`, once for each")

@@ -89,6 +89,7 @@ type letterView struct {
 	ErrorCategory   *string         `json:"error_category"`
 	ErrorMessage    *string         `json:"error_message"`
 	Attempts        *int32          `json:"attempts"`
+	Hops            int             `json:"hops"`
 	FirstFailedAt   *time.Time      `json:"first_failed_at"`
 	LastFailedAt    *time.Time      `json:"last_failed_at"`
 	RecordedAt      *time.Time      `json:"recorded_at"`
@@ -116,7 +117,7 @@ func viewLetter(l *dlq.Letter) letterView {
 		ConsumerGroup: given(l.ConsumerGroup), Episode: l.Episode, OutboxID: l.OutboxID, Key: l.Key, KeyKind: string(l.KeyKind), Payload: l.Payload,
 		PayloadKind: string(l.PayloadKind), PayloadBytes: l.PayloadBytes, Headers: outbox.MarshalHeaders(l.Headers),
 		ErrorClass: given(l.ErrorClass), ErrorCode: given(l.ErrorCode),
-		ErrorCategory: given(string(l.Category())), ErrorMessage: given(l.ErrorMessage), Attempts: l.Attempts,
+		ErrorCategory: given(string(l.Category())), ErrorMessage: given(l.ErrorMessage), Attempts: l.Attempts, Hops: l.Hops,
 		FirstFailedAt: given(l.FirstFailedAt), LastFailedAt: given(l.LastFailedAt), RecordedAt: given(l.RecordedAt),
 	}
 	if l.EventID != [16]byte{} {

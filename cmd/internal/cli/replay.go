@@ -46,10 +46,10 @@ the message came from), group (the consumer group that failed), key, header:NAME
 characters, ? is one, a backslash takes their meaning away.
 
 What is sent has the letter's key, payload and own headers, byte for byte. The headers of the dead letter and those of
-an earlier replay are left out. New are replay_of, replay_id and postrider-event-id, which are the same however often
-one replay sends a letter, and postrider-hops, which counts replays: past --max-hops a message is left alone. The
-timestamp is that of sending. A traceparent goes along unchanged, so what handles the message goes on with its trace. Letters that only refer to their message, or whose dialect is not known, are left alone
-and counted.
+an earlier replay are left out. New are replay_of, replay_id, replay_origin and postrider-event-id, which are the same
+however often one replay sends a letter, and postrider-hops, which counts replays and redrives: past --max-hops a message
+is left alone. The timestamp is that of sending. A traceparent goes along unchanged, so what handles the message goes on
+with its trace. Letters that only refer to their message, or whose dialect is not known, are left alone and counted.
 
 A replay has a name, made of what is asked for, or given by --run. How far it is, is committed as the offsets of the
 consumer group postrider-replay-NAME. After any end of the command, kill -9 as well, the same command goes on: what was

@@ -55,6 +55,7 @@ func (r *rig) changing() map[string][3]string {
 	return map[string][3]string{
 		"requeue":         {"POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q]}`, entry)},
 		"purgeEntries":    {"POST", "/dlq/purge", fmt.Sprintf(`{"ids": [%q]}`, purged)},
+		"fetchOriginal":   {"POST", "/dlq/" + r.pointing("8") + "/fetch", ""},
 		"changeEntry":     {"PATCH", "/dlq/" + entry, `{"notes": "x"}`},
 		"revealLetter":    {"GET", "/dlq/" + entry + "/payload", ""},
 		"changeGroup":     {"PATCH", "/groups/" + group, `{"note": "x"}`},

@@ -195,9 +195,10 @@ func (b *editBody) edit() (*dlq.Edit, error) {
 func (s *Services) requeue(ctx context.Context, r *Request) (any, error) {
 	began := time.Now()
 	var b struct {
-		IDs    []string  `json:"ids"`
-		Target string    `json:"target"`
-		Edit   *editBody `json:"edit"`
+		IDs     []string  `json:"ids"`
+		Target  string    `json:"target"`
+		MaxHops *int      `json:"max_hops"`
+		Edit    *editBody `json:"edit"`
 	}
 	if err := r.body(&b); err != nil {
 		return nil, err
@@ -207,6 +208,11 @@ func (s *Services) requeue(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	req := dlq.RedriveRequest{Entries: ids, Target: b.Target, Actor: r.Actor.Name}
+	if b.MaxHops != nil {
+		if req.MaxHops = *b.MaxHops; req.MaxHops == 0 {
+			return nil, refuse(Validation, "max_hops is 0; it must be 1 to %d", dlq.MaxMaxHops)
+		}
+	}
 	if b.Edit != nil {
 		if !r.Actor.May(access.Edit) {
 			return nil, refuse(Forbidden, "changing a message before it is sent again needs the scope %s, which the key %q does not have", access.Edit, r.Actor.Name)

@@ -28,6 +28,7 @@ func TestEveryOperationAndEveryDocumentedAnswer(t *testing.T) {
 	r.furnish()
 	r.driveInvestigations()
 	r.driveRequeue()
+	r.driveFetch()
 	r.drivePurge()
 	r.driveGroups()
 	r.driveOperations()

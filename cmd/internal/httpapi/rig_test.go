@@ -27,7 +27,9 @@ type rig struct {
 	spec *spec
 	pool *pgxpool.Pool // the owner's
 	desk *app.Desk
-	keys map[access.Scope]string
+	// originals are what brokers have of the records that letters point to.
+	originals originals
+	keys      map[access.Scope]string
 
 	mu   sync.Mutex
 	seen map[string]map[int]bool // statuses by operation
@@ -60,6 +62,9 @@ func newRig(t testing.TB, flags map[string]string) *rig {
 	var output io.Writer = os.Stderr // a fuzz target may not log to its fuzzer
 	if t, is := t.(*testing.T); is {
 		output = t.Output()
+	}
+	if err := r.desk.AskBrokers(&r.originals, nil); err != nil {
+		t.Fatal(err)
 	}
 	api, err := r.desk.API(c, slog.New(slog.NewTextHandler(output, &slog.HandlerOptions{Level: slog.LevelError})))
 	if err != nil {

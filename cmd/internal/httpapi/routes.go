@@ -21,6 +21,7 @@ func (s *Services) Routes() []Route {
 		{post, "/dlq/purge", access.Purge, redriveCost, s.purgeEntries},
 		{get, "/dlq/{id}", access.Read, 1, s.getEntry},
 		{patch, "/dlq/{id}", access.Resolve, 1, s.changeEntry},
+		{post, "/dlq/{id}/fetch", access.Resolve, redriveCost, s.fetchOriginal},
 		{get, "/dlq/{id}/payload", access.ReadPayload, 1, s.revealLetter},
 
 		{get, "/groups", access.Read, 1, s.listGroups},

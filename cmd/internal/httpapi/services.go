@@ -21,7 +21,7 @@ type Access interface {
 	Look(ctx context.Context, action, targetType, targetID string, details any) error
 }
 
-// ServicesConfig is what Services are made of. Everything but the bounds is required.
+// ServicesConfig is what Services are made of. Everything but the bounds, Fetcher and Logger is required.
 type ServicesConfig struct {
 	// Browser, Groups, Revealer, Desk, Redriver and Operations are about dead letters. Required.
 	Browser    dlq.Browser
@@ -34,6 +34,8 @@ type ServicesConfig struct {
 	Tasks   *desk.Tasks
 	Archive ledger.ArchiveReader
 	Outbox  *desk.Outbox
+	// Fetcher asks for the records that letters point to. Defaults to none; asking is then unavailable.
+	Fetcher *dlq.Fetcher
 	// Access knows keys and the audit log. Required.
 	Access Access
 	// PageSize is how many items a page has where nobody says it. Defaults to 25.

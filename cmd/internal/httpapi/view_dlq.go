@@ -118,6 +118,7 @@ type letterView struct {
 	ErrorCategory   *string         `json:"error_category"`
 	ErrorMessage    *string         `json:"error_message"`
 	Attempts        *int32          `json:"attempts"`
+	Hops            int             `json:"hops"`
 	FirstFailedAt   *time.Time      `json:"first_failed_at"`
 	LastFailedAt    *time.Time      `json:"last_failed_at"`
 	RecordedAt      *time.Time      `json:"recorded_at"`
@@ -129,7 +130,7 @@ func viewLetter(l dlq.Letter) letterView {
 		DLQRecordAt: given(l.DLQRecordAt), OriginTopic: given(l.OriginTopic), OriginPartition: l.OriginPartition, OriginOffset: l.OriginOffset,
 		ConsumerGroup: given(l.ConsumerGroup), EventID: given(l.EventID), Episode: l.Episode, OutboxID: l.OutboxID, KeyKind: string(l.KeyKind),
 		PayloadKind: string(l.PayloadKind), PayloadBytes: l.PayloadBytes, RedactedHeaders: json.RawMessage("null"), ErrorClass: given(l.ErrorClass), ErrorCode: given(l.ErrorCode),
-		ErrorCategory: given(string(l.Category())), ErrorMessage: given(l.ErrorMessage), Attempts: l.Attempts,
+		ErrorCategory: given(string(l.Category())), ErrorMessage: given(l.ErrorMessage), Attempts: l.Attempts, Hops: l.Hops,
 		FirstFailedAt: given(l.FirstFailedAt), LastFailedAt: given(l.LastFailedAt), RecordedAt: given(l.RecordedAt),
 	}
 }

@@ -8,7 +8,8 @@ select e.dlq_entry_uuid, e.subject_type, e.resolution_status::text, e.generation
        l.letter_id, l.event_id, coalesce(l.episode, 0), l.outbox_id, coalesce(l.origin_topic, ''), l.origin_partition, l.origin_offset,
        l.dlq_topic, l.dlq_partition, l.dlq_offset,
        case when l.consumer_group is not null then
-           coalesce(l.retry_topic, (select coalesce(h.pair->>1, '') from jsonb_array_elements(l.headers) h(pair) where lower(h.pair->>0) = $2 limit 1)) end
+           coalesce(l.retry_topic, (select coalesce(h.pair->>1, '') from jsonb_array_elements(l.headers) h(pair) where lower(h.pair->>0) = $2 limit 1)) end,
+       coalesce(l.hops, 0)
 from unnest($1::uuid[]) as w(id)
 join postrider.dlq_entry e on e.dlq_entry_uuid = w.id
 left join lateral (

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/kafkaauth"
+	"github.com/postrider/postrider/dlq"
+)
+
+// askBrokers lets the desk of a command ask for the records that letters point to, until done is called.
+func (c *commands) askBrokers(d *app.Desk) (done func(), err error) {
+	cfg, err := c.load(nil, "kafka.brokers")
+	if err != nil {
+		return nil, err
+	}
+	auth, err := kafkaauth.Options(cfg.Kafka, 3*time.Second) // the command says soon that no broker answers
+	if err != nil {
+		return nil, err
+	}
+	log := slog.New(slog.DiscardHandler)
+	originals, err := app.NewOriginals(cfg, log, auth)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.AskBrokers(originals, log); err != nil {
+		originals.Close()
+		return nil, err
+	}
+	return originals.Close, nil
+}
+
+// fetchedView is the JSON of one investigation of dlq fetch.
+type fetchedView struct {
+	ID       uuid.UUID  `json:"id"`
+	LetterID *string    `json:"letter_id"`
+	State    *string    `json:"state"`
+	GoneAt   *time.Time `json:"gone_at"`
+	Meaning  string     `json:"meaning"`
+	Error    *string    `json:"error"`
+}
+
+func viewFetched(f dlq.Fetched) fetchedView {
+	v := fetchedView{ID: f.Entry, LetterID: given(f.Letter), State: given(string(f.State)), GoneAt: given(f.GoneAt), Meaning: f.Explain()}
+	if f.Err != nil {
+		text := f.Err.Error()
+		v.Error = &text
+	}
+	return v
+}
+
+func (c *commands) dlqFetch() *cobra.Command {
+	var out output
+	var at atDesk
+	cmd := &cobra.Command{
+		Use:   "fetch ID...",
+		Short: "Fetch the records that dead letters only point to, from their topics",
+		Long: `Fetch the records that dead letters only point to, from their topics: letters of share groups, of failures to
+produce in Kafka Streams, and of messages that did not fit. The collector does it when it reads the letter; this is for
+what it could not ask for, because brokers were away or the topic could not be read. requeue and operations try by
+themselves. What was fetched is in the letter from then on, whatever becomes of the topic; what is gone is said, and why,
+and of the rest when its topic will delete it. The exit code is 3 where something is missing yet, or is gone.`,
+		Args:              atLeastOne("ID"),
+		ValidArgsFunction: c.completeEntries,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			ids, err := identities("an investigation", listsEntries, args)
+			if err != nil {
+				return err
+			}
+			if _, err := c.load(nil, "database.url", "kafka.brokers"); err != nil {
+				return err
+			}
+			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+				done, err := c.askBrokers(d)
+				if err != nil {
+					return err
+				}
+				defer done()
+				fetched, err := d.Fetcher.Fetch(ctx, ids, actor)
+				if err != nil {
+					return noEntry(err)
+				}
+				views, missing := make([]fetchedView, len(fetched)), false
+				for i, f := range fetched {
+					views[i] = viewFetched(f)
+					missing = missing || f.Letter != "" && f.State != dlq.OriginalFetched
+				}
+				if err := out.print(c.stdout, views, func(w io.Writer) error { return fetchedTable(w, views) }); err != nil {
+					return err
+				}
+				if missing {
+					return &spokenError{errPartly}
+				}
+				return nil
+			})
+		},
+	}
+	c.actor(cmd, &at)
+	out.bind(cmd)
+	return cmd
+}
+
+func fetchedTable(w io.Writer, views []fetchedView) error {
+	rows := make([][]string, len(views))
+	for i, v := range views {
+		state := "-"
+		if v.State != nil {
+			state = *v.State
+		}
+		rows[i] = []string{v.ID.String(), state, v.Meaning}
+	}
+	return wideGrid(w, []string{"ID", "STATE", ""}, rows)
+}

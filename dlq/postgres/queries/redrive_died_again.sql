@@ -1,0 +1,7 @@
+-- Of redrives, those whose message is in a letter of their own investigation: the consumer group to which it was sent
+-- failed at it again, and its letter has the event of the redrive.
+select r.replay_id
+from unnest($1::text[]) as w(id)
+join postrider.dlq_replay r on r.replay_id = w.id
+where not r.in_place
+  and exists (select from postrider.dlq_letter l where l.dlq_entry_uuid = r.dlq_entry_uuid and l.event_id = r.event_id)
