@@ -141,9 +141,13 @@ func inspect(dir string) (Binaries, error) {
 			return Binaries{}, fmt.Errorf("no program %s there: %w", program, err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	const limit = 30 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output()
+	if ctx.Err() != nil { // err would only say "killed", which we did
+		return Binaries{}, fmt.Errorf("postgres --version did not answer within %v; is the machine overloaded?", limit)
+	}
 	if err != nil {
 		return Binaries{}, fmt.Errorf("ask postgres for its version: %w", err)
 	}
