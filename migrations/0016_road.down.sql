@@ -56,9 +56,10 @@ begin
             message = format('postrider: payload is %s bytes, the limit is %s', octet_length(payload), postrider.outbox_max_payload_bytes()),
             hint = 'Store large content elsewhere and publish a reference, or raise the limit with postrider.outbox_set_max_payload_bytes.';
     end if;
-    if not isfinite(coalesce(available_at, now())) then
+    if available_at < '0001-01-01 00:00:00+00' or available_at >= '9999-12-31 00:00:00+00' then
         raise exception using errcode = '22023',
-            message = format('postrider: available_at is %s, it must be a point in time', available_at);
+            message = format('postrider: available_at is %s, it must be a point in time from the year 0001 to 9999-12-30', available_at),
+            hint = 'Leave it out, or give now(), for an event that may go at once. An event that is never to go is not written.';
     end if;
     if headers is null then
         headers := '{}';
