@@ -31,7 +31,7 @@ func (c *commands) auditList() *cobra.Command {
 		Short: "List what was done, the newest first",
 		Long: `List what was changed by the commands and the API, the newest first. BY is what they said of who did it; LOGIN is the
 login of the database that wrote the row, which nobody can choose: for what came by the API that of postrider serve.`,
-		Args:  exactly(),
+		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := out.check()
 			if err != nil {
