@@ -50,8 +50,8 @@ create table postrider.outbox_event (
     constraint outbox_event_payload_size
         check (updated_at is not null or octet_length(payload) <= 16777216),
     -- Writers meet this one, so its name says what was wrong.
-    constraint outbox_event_available_at_finite
-        check (isfinite(available_at)),
+    constraint outbox_event_available_at_range
+        check (available_at >= '0001-01-01 00:00:00+00' and available_at < '9999-12-31 00:00:00+00'),
     -- One expression: each constraint costs every write a few microseconds.
     constraint outbox_event_consistent check (
         kind in ('event', 'task') and isfinite(created_at)
@@ -73,8 +73,8 @@ comment on column postrider.outbox_event.attempts is 'Failed attempts that were 
 comment on column postrider.outbox_event.max_attempts is 'Attempts before the event is given up; null takes the relay''s setting.';
 comment on column postrider.outbox_event.episode is 'How many times this event was given up; with event_id it names a dead letter.';
 comment on column postrider.outbox_event.created_at is 'When the row was inserted (not when its transaction began).';
-comment on column postrider.outbox_event.available_at is 'Not before this time, which is a point in time: infinity and -infinity are refused. Undelayed later events of the key may overtake a delayed one.';
-comment on constraint outbox_event_available_at_finite on postrider.outbox_event is 'An event that is never to go is not written: infinity would be an event that waits for ever and that nobody looks for. -infinity says nothing that now() does not.';
+comment on column postrider.outbox_event.available_at is 'Not before this time, from the year 0001 to 9999-12-30: what lies outside, infinity and -infinity are refused. Undelayed later events of the key may overtake a delayed one.';
+comment on constraint outbox_event_available_at_range on postrider.outbox_event is 'An event that is never to go is not written: infinity would be an event that waits for ever and that nobody looks for. Years outside of 0001 to 9999 RFC 3339 cannot say, and so no JSON. -infinity says nothing that now() does not.';
 comment on column postrider.outbox_event.next_attempt_at is 'When a scheduled event becomes pending again.';
 comment on column postrider.outbox_event.sent_at is 'When its own topic (published) or the dead-letter topic (dead_lettered) acknowledged it.';
 comment on column postrider.outbox_event.first_error_at is 'When the first attempt failed.';
@@ -285,9 +285,10 @@ begin
             message = format('postrider: payload is %s bytes, the limit is %s', octet_length(payload), postrider.outbox_max_payload_bytes()),
             hint = 'Store large content elsewhere and publish a reference, or raise the limit with postrider.outbox_set_max_payload_bytes.';
     end if;
-    if not isfinite(coalesce(available_at, now())) then
+    if available_at < '0001-01-01 00:00:00+00' or available_at >= '9999-12-31 00:00:00+00' then
         raise exception using errcode = '22023',
-            message = format('postrider: available_at is %s, it must be a point in time', available_at);
+            message = format('postrider: available_at is %s, it must be a point in time from the year 0001 to 9999-12-30', available_at),
+            hint = 'Leave it out, or give now(), for an event that may go at once. An event that is never to go is not written.';
     end if;
     if headers is null then
         headers := '{}';

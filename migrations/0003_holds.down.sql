@@ -8,19 +8,19 @@ comment on index postrider.outbox_event_claim is 'What the relay claims from: pe
 alter table postrider.outbox_event
     drop constraint outbox_event_topic_valid,
     drop constraint outbox_event_headers_shape,
-    drop constraint outbox_event_available_at_finite,
+    drop constraint outbox_event_available_at_range,
     drop constraint outbox_event_consistent,
     add constraint outbox_event_topic_valid
         check (topic ~ '^[a-zA-Z0-9._-]+$' and octet_length(topic) <= 249 and topic <> '.' and topic <> '..'),
     add constraint outbox_event_headers_shape
         check (jsonb_typeof(headers) in ('object', 'array')),
-    add constraint outbox_event_available_at_finite
-        check (isfinite(available_at)),
+    add constraint outbox_event_available_at_range
+        check (available_at >= '0001-01-01 00:00:00+00' and available_at < '9999-12-31 00:00:00+00'),
     add constraint outbox_event_consistent check (
         kind in ('event', 'task') and isfinite(created_at)
         and coalesce(max_attempts, 1) > 0 and (state = 'parked') = (hold_id is not null)
         and (state <> 'scheduled' or next_attempt_at is not null));
-comment on constraint outbox_event_available_at_finite on postrider.outbox_event is 'An event that is never to go is not written: infinity would be an event that waits for ever and that nobody looks for. -infinity says nothing that now() does not.';
+comment on constraint outbox_event_available_at_range on postrider.outbox_event is 'An event that is never to go is not written: infinity would be an event that waits for ever and that nobody looks for. Years outside of 0001 to 9999 RFC 3339 cannot say, and so no JSON. -infinity says nothing that now() does not.';
 comment on column postrider.outbox_event.last_error_class is 'Class of the last failure: record (tried again until the attempts are spent) or permanent (can never be delivered as it is).';
 comment on type postrider.dlq_reason is
 'Why something was dead-lettered: staleness_timeout (a task stayed too long in a state), max_retries_exceeded (attempts spent), dependency_cycle_detected, worker_unavailable, manual_dlq (an operator''s command), undeliverable (can never be sent as it is, for example too large), unclassified (a dead letter that does not say).';

@@ -45,22 +45,23 @@ comment on index postrider.outbox_event_exhausted is 'Events on their way to the
 alter table postrider.outbox_event
     drop constraint outbox_event_topic_valid,
     drop constraint outbox_event_headers_shape,
-    drop constraint outbox_event_available_at_finite,
+    drop constraint outbox_event_available_at_range,
     drop constraint outbox_event_consistent,
     add constraint outbox_event_topic_valid check (updated_at is not null
         or topic ~ '^[a-zA-Z0-9._-]+$' and octet_length(topic) <= 249 and topic <> '.' and topic <> '..') not valid,
     add constraint outbox_event_headers_shape check (updated_at is not null
         or jsonb_typeof(headers) in ('object', 'array')) not valid,
-    add constraint outbox_event_available_at_finite check (updated_at is not null or isfinite(available_at)) not valid,
+    add constraint outbox_event_available_at_range check (updated_at is not null
+        or available_at >= '0001-01-01 00:00:00+00' and available_at < '9999-12-31 00:00:00+00') not valid,
     add constraint outbox_event_consistent check (
         (updated_at is not null or kind in ('event', 'task') and isfinite(created_at) and coalesce(max_attempts, 1) > 0)
         and (state = 'parked') = (hold_id is not null)
         and (state <> 'scheduled' or next_attempt_at is not null)) not valid;
 alter table postrider.outbox_event validate constraint outbox_event_topic_valid;
 alter table postrider.outbox_event validate constraint outbox_event_headers_shape;
-alter table postrider.outbox_event validate constraint outbox_event_available_at_finite;
+alter table postrider.outbox_event validate constraint outbox_event_available_at_range;
 alter table postrider.outbox_event validate constraint outbox_event_consistent;
-comment on constraint outbox_event_available_at_finite on postrider.outbox_event is 'An event that is never to go is not written: infinity would be an event that waits for ever and that nobody looks for. -infinity says nothing that now() does not.';
+comment on constraint outbox_event_available_at_range on postrider.outbox_event is 'An event that is never to go is not written: infinity would be an event that waits for ever and that nobody looks for. Years outside of 0001 to 9999 RFC 3339 cannot say, and so no JSON. -infinity says nothing that now() does not.';
 comment on column postrider.outbox_event.last_error_class is 'Class of the last failure: record (tried again until the attempts are spent), permanent (can never be delivered as it is), or, of an event that was given up because it could not be sent for too long, infrastructure (brokers, leaders or replicas away) or route (topic missing or not authorised).';
 comment on type postrider.dlq_reason is
 'Why something was dead-lettered: staleness_timeout (a task stayed too long in a state, or an event could not be sent for longer than its topic allows), max_retries_exceeded (attempts spent), dependency_cycle_detected, worker_unavailable, manual_dlq (an operator''s command, such as postrider outbox skip), undeliverable (can never be sent as it is, for example too large), unclassified (a dead letter that does not say).';

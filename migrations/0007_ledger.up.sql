@@ -128,9 +128,10 @@ create table postrider.tasker_tasks (
     created_at       timestamptz not null default clock_timestamp(),
     updated_at       timestamptz not null default clock_timestamp(),
     completed_at     timestamptz,
-    -- Nothing can be reckoned from a time without end, and one such task would stop the detector for all.
-    constraint tasker_tasks_times check (isfinite(state_entered_at) and isfinite(created_at) and isfinite(updated_at)
-        and isfinite(stale_flagged_at) and isfinite(ready_at) and isfinite(resumed_at) and isfinite(completed_at))
+    -- Nothing can be reckoned from a time without end, and one such task would stop the detector for all. Years that
+    -- RFC 3339 cannot say no JSON has.
+    constraint tasker_tasks_times check (least(state_entered_at, created_at, updated_at, stale_flagged_at, ready_at, resumed_at, completed_at) >= '0001-01-01 00:00:00+00'
+        and greatest(state_entered_at, created_at, updated_at, stale_flagged_at, ready_at, resumed_at, completed_at) < '9999-12-31 00:00:00+00')
 ) with (fillfactor = 70);
 comment on table postrider.tasker_tasks is 'Tasks that are under way or ended not long ago; older ones are in tasker_tasks_archive. Whoever changes a step or a state takes the row lock of its task first.';
 comment on column postrider.tasker_tasks.task_uuid is 'Identity, a version 7 uuid; it stays in the archive.';
@@ -193,7 +194,8 @@ create table postrider.tasker_workflow_steps (
     created_at       timestamptz not null default clock_timestamp(),
     updated_at       timestamptz not null default clock_timestamp(),
     unique (task_uuid, step_name),
-    constraint tasker_workflow_steps_times check (isfinite(next_retry_at) and isfinite(state_entered_at) and isfinite(created_at) and isfinite(updated_at))
+    constraint tasker_workflow_steps_times check (least(next_retry_at, state_entered_at, created_at, updated_at) >= '0001-01-01 00:00:00+00'
+        and greatest(next_retry_at, state_entered_at, created_at, updated_at) < '9999-12-31 00:00:00+00')
 ) with (fillfactor = 70);
 comment on table postrider.tasker_workflow_steps is 'The steps of tasks.';
 comment on column postrider.tasker_workflow_steps.workflow_step_uuid is 'Identity.';

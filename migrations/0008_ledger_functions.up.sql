@@ -8,9 +8,11 @@
 create function postrider.task_event(p_task_uuid uuid, p_type text, p_data jsonb) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
-    t       record;
-    v_id    uuid := gen_random_uuid();
-    v_data  jsonb;
+    t         record;
+    v_id      uuid := gen_random_uuid();
+    v_data    jsonb;
+    v_payload bytea;
+    v_limit   integer := least(900000, postrider.outbox_max_payload_bytes());
 begin
     select n.name as template, n.version, ns.name as namespace, n.configuration->'events'->>'topic' as topic, s.lifecycle_topic
       into t
@@ -24,14 +26,32 @@ begin
     end if;
     v_data := jsonb_build_object('task_uuid', p_task_uuid, 'namespace_name', t.namespace, 'task_name', t.template,
                                  'version', t.version, 'occurred_at', clock_timestamp()) || coalesce(p_data, '{}');
+    v_payload := convert_to(v_data::text, 'UTF8');
+    if octet_length(v_payload) > v_limit then
+        v_payload := convert_to(postrider.task_event_cut(v_data, v_limit)::text, 'UTF8');
+    end if;
     insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers)
-    values (v_id, 'task', coalesce(t.topic, t.lifecycle_topic), convert_to(p_task_uuid::text, 'UTF8'), convert_to(v_data::text, 'UTF8'),
+    values (v_id, 'task', coalesce(t.topic, t.lifecycle_topic), convert_to(p_task_uuid::text, 'UTF8'), v_payload,
             postrider.task_event_headers(v_id, 'postrider.task.' || p_type || '.v1', t.namespace, t.template, p_task_uuid,
                                          (v_data->>'occurred_at')::timestamptz));
     return v_id;
 end $$;
 comment on function postrider.task_event(uuid, text, jsonb) is
-'Internal. Writes a lifecycle event of a task into the outbox, in CloudEvents'' binary form, and returns its id. p_type is the last word of its type before the version, for example transitioned; p_data is added to what identifies the task. The caller holds the task''s row lock. P0002 for an unknown task.';
+'Internal. Writes a lifecycle event of a task into the outbox, in CloudEvents'' binary form, and returns its id. p_type is the last word of its type before the version, for example transitioned; p_data is added to what identifies the task. Under 900 kB: what is left out of a larger one it says, see task_event_cut. The caller holds the task''s row lock. P0002 for an unknown task.';
+
+create function postrider.task_event_cut(p_data jsonb, p_limit integer) returns jsonb
+language sql immutable set search_path = pg_catalog, pg_temp as $$
+    -- A part goes whole or stays whole: half of a JSON value is none.
+    select p_data || jsonb_strip_nulls(jsonb_build_object('actor', left(p_data->>'actor', 256), 'reason', left(p_data->>'reason', p_limit / 32)))
+           || (select coalesce(jsonb_object_agg(g.part, g.instead), '{}')
+                 from (values ('metadata', 'null'::jsonb), ('context', 'null'), ('steps', '[]')) g(part, instead)
+                where octet_length((p_data->g.part)::text) > p_limit / 4)
+           || jsonb_build_object('truncated', true, 'sizes',
+                  (select coalesce(jsonb_object_agg(g.part, octet_length((p_data->g.part)::text)), '{}')
+                     from unnest(array['reason', 'metadata', 'context', 'steps']) g(part) where p_data ? g.part))
+$$;
+comment on function postrider.task_event_cut(jsonb, integer) is
+'Internal. An event about a task that is larger than p_limit bytes, made smaller: metadata and context are null and steps is empty where they are larger than a quarter of that, actor and reason are shortened. It says so: truncated, and the sizes in bytes of what was there. The task itself has all of it: task_snapshot.';
 
 create function postrider.task_event_headers(p_event_id uuid, p_type text, p_namespace text, p_task_name text, p_task_uuid uuid, p_time timestamptz)
 returns jsonb language sql stable parallel safe as $$
@@ -60,8 +80,11 @@ comment on function postrider.task_letter_headers(uuid, text, text, text, uuid, 
 create function postrider.task_start_event(p_task_uuid uuid) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
-    t    record;
-    v_id uuid := gen_random_uuid();
+    t         record;
+    v_id      uuid := gen_random_uuid();
+    v_data    jsonb;
+    v_payload bytea;
+    v_limit   integer := least(900000, postrider.outbox_max_payload_bytes());
 begin
     select k.context, k.retry_count, n.name as template, n.version, ns.name as namespace,
            n.configuration->'start_event' as start_event, n.configuration->'max_retries' as max_retries
@@ -76,17 +99,21 @@ begin
     if t.start_event->>'topic' is null then
         return null;
     end if;
+    v_data := jsonb_build_object('task_uuid', p_task_uuid, 'namespace_name', t.namespace, 'task_name', t.template,
+                                 'version', t.version, 'retry_count', t.retry_count, 'context', t.context);
+    v_payload := convert_to(v_data::text, 'UTF8');
+    if octet_length(v_payload) > v_limit then
+        v_payload := convert_to(postrider.task_event_cut(v_data, v_limit)::text, 'UTF8');
+    end if;
     insert into postrider.outbox_event (event_id, topic, key, payload, headers, max_attempts, task_uuid)
-    values (v_id, t.start_event->>'topic', convert_to(p_task_uuid::text, 'UTF8'),
-            convert_to(jsonb_build_object('task_uuid', p_task_uuid, 'namespace_name', t.namespace, 'task_name', t.template,
-                                          'version', t.version, 'retry_count', t.retry_count, 'context', t.context)::text, 'UTF8'),
+    values (v_id, t.start_event->>'topic', convert_to(p_task_uuid::text, 'UTF8'), v_payload,
             postrider.task_event_headers(v_id, coalesce(t.start_event->>'type', 'postrider.task.start.v1'), t.namespace, t.template,
                                          p_task_uuid, clock_timestamp()),
             case when jsonb_typeof(t.max_retries) = 'number' then greatest((t.max_retries #>> '{}')::numeric::integer, 1) end, p_task_uuid);
     return v_id;
 end $$;
 comment on function postrider.task_start_event(uuid) is
-'Internal. Writes the event that starts a task''s work, with its context and linked to it, if its template has a start_event; returns its id, null without one. It is given up after the template''s max_retries attempts.';
+'Internal. Writes the event that starts a task''s work, with its context and linked to it, if its template has a start_event; returns its id, null without one. It is given up after the template''s max_retries attempts. A context that would make it larger than 900 kB is left out of it, and it says so (truncated, sizes): workers read it with task_snapshot.';
 
 create function postrider.task_ready_at(p_task_uuid uuid, p_kind text) returns timestamptz
 language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
@@ -120,6 +147,19 @@ begin
     end if;
 end $$;
 comment on function postrider.task_check_json(jsonb, text) is 'Internal. Raises 22023 for JSON that is nested so deeply, or so large when it is written out, that not everybody could read it.';
+
+create function postrider.task_check_who(p_actor text, p_notes text default null) returns void
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+begin
+    -- Both are copied into the history and the events of the task and of each of its steps.
+    if octet_length(p_actor) > 256 then
+        raise exception using errcode = '22023', message = format('postrider: the actor is %s bytes, it must be 256 at most; say who it is by a name', octet_length(p_actor));
+    end if;
+    if octet_length(p_notes) > 4096 then
+        raise exception using errcode = '22023', message = format('postrider: the notes are %s bytes, they must be 4096 at most; keep longer text elsewhere and refer to it', octet_length(p_notes));
+    end if;
+end $$;
+comment on function postrider.task_check_who(text, text) is 'Internal. Raises 22023 for an actor of more than 256 bytes, as worker_heartbeat does for a worker, and for notes of more than 4096.';
 
 create function postrider.task_move(p_task_uuid uuid, p_to_state text, p_metadata jsonb default null) returns integer
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
@@ -195,7 +235,7 @@ begin
     return true;
 end $$;
 comment on function postrider.transition_task_state_atomic(uuid, text, text, jsonb) is
-'Moves a task from one state to another if it is in the first and its template''s machine allows it; writes the history and the lifecycle event in the same transaction. True if it did; false if the task is not in p_from_state (any more), and nothing is changed. 22023 names both states and what is allowed; P0002 for an unknown task. p_metadata: actor, reason, and what the caller wants to keep.';
+'Moves a task from one state to another if it is in the first and its template''s machine allows it; writes the history and the lifecycle event in the same transaction. True if it did; false if the task is not in p_from_state (any more), and nothing is changed. 22023 names both states and what is allowed; P0002 for an unknown task. p_metadata: actor, reason, and what the caller wants to keep, 2 MiB as text at most; the history has all of it, and an event that would be larger than 900 kB leaves it out and says so (truncated, sizes).';
 
 create function postrider.task_machine_allows(p_state_machine_id integer, p_from_state text) returns text
 language sql stable set search_path = pg_catalog, pg_temp as $$
@@ -318,6 +358,8 @@ comment on function postrider.task_dead_letter(uuid, postrider.dlq_reason, text,
 'Internal. Writes a task''s dead letter, with its snapshot, into the outbox, bound for the dead-letter topic, and returns its event id. One letter per stay (p_sort_key is the number of the transition by which the stay in p_original_state began) and reason: null if that one was written before. Under 900 kB: what is left out of a larger snapshot it says.';
 
 revoke all on function postrider.task_event(uuid, text, jsonb) from public;
+revoke all on function postrider.task_event_cut(jsonb, integer) from public;
+revoke all on function postrider.task_check_who(text, text) from public;
 revoke all on function postrider.task_event_headers(uuid, text, text, text, uuid, timestamptz) from public;
 revoke all on function postrider.task_letter_headers(uuid, text, text, text, uuid, timestamptz) from public;
 revoke all on function postrider.task_start_event(uuid) from public;

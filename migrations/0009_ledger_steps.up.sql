@@ -373,7 +373,7 @@ begin
     if p_retry_after < interval '0' or p_retry_after > interval '365 days' then
         raise exception using errcode = '22023', message = format('postrider: retry_after is %s, it must be from 0 to 365 days', p_retry_after);
     end if;
-    v_step.last_error := coalesce(nullif(p_error, ''), 'no error was given');
+    v_step.last_error := coalesce(nullif(left(p_error, 10000), ''), 'no error was given');
     if coalesce(p_retryable, true) and v_step.retry_count < v_step.max_retries then
         v_status := 'waiting_for_retry';
         v_step.retry_count := v_step.retry_count + 1;
@@ -384,13 +384,13 @@ begin
         v_status := 'error';
         v_step.next_retry_at := null;
     end if;
-    perform postrider.step_set(v_step, v_status, jsonb_build_object('reason', left(v_step.last_error, 10000)));
+    perform postrider.step_set(v_step, v_status, jsonb_build_object('reason', v_step.last_error));
     perform postrider.task_follow_steps(v_step.task_uuid, false, jsonb_build_object('reason',
         left(format('step %s failed: %s', v_step.step_name, v_step.last_error), 10000)));
     return v_status;
 end $$;
 comment on function postrider.fail_step(uuid, text, boolean, interval) is
-'For workers: a step failed. While it has retries it waits for the next (retry_base_seconds doubling up to retry_max_seconds, plus up to a fifth; or p_retry_after): returns waiting_for_retry. Otherwise, or if it is not retryable, returns error, and the task is blocked, or failed and dead-lettered when the retries are spent.';
+'For workers: a step failed. While it has retries it waits for the next (retry_base_seconds doubling up to retry_max_seconds, plus up to a fifth; or p_retry_after): returns waiting_for_retry. p_error is kept to 10,000 characters. Otherwise, or if it is not retryable, returns error, and the task is blocked, or failed and dead-lettered when the retries are spent.';
 
 create function postrider.step_action(p_task_uuid uuid, p_step_uuid uuid, p_action text, p_notes text default null, p_actor text default null, p_results jsonb default null)
 returns text language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
@@ -403,6 +403,7 @@ begin
         raise exception using errcode = '22023',
             message = format('postrider: there is no step action %s; there are retry, reset_retry_count, cancel, complete_manually', coalesce(p_action, 'null'));
     end if;
+    perform postrider.task_check_who(p_actor, p_notes);
     perform postrider.task_lock(p_task_uuid, p_action || ' a step');
     select s.* into v_step from postrider.tasker_workflow_steps s where s.workflow_step_uuid = p_step_uuid and s.task_uuid = p_task_uuid;
     if not found then
@@ -444,7 +445,7 @@ begin
     return v_status;
 end $$;
 comment on function postrider.step_action(uuid, uuid, text, text, text, jsonb) is
-'For people: retry (give it to a worker now, whatever it waits for), reset_retry_count (as if it had never failed; a failed one is pending again), cancel, complete_manually (somebody did it by hand, with results if there are any). The task follows: out of a failed state too when it can go on. Returns the step''s new status; 55000 where its status or the task''s state forbids it, 22023 for an unknown action, P0002 for an unknown task or step.';
+'For people: retry (give it to a worker now, whatever it waits for), reset_retry_count (as if it had never failed; a failed one is pending again), cancel, complete_manually (somebody did it by hand, with results if there are any). The task follows: out of a failed state too when it can go on. Returns the step''s new status; 55000 where its status or the task''s state forbids it, 22023 for an unknown action, an actor of more than 256 bytes and notes of more than 4096; P0002 for an unknown task or step.';
 
 create function postrider.cancel_task(p_task_uuid uuid, p_actor text, p_notes text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
@@ -452,6 +453,7 @@ declare
     t      record;
     v_why  jsonb := jsonb_strip_nulls(jsonb_build_object('action', 'cancel', 'actor', p_actor, 'notes', p_notes, 'reason', coalesce(p_notes, 'cancelled')));
 begin
+    perform postrider.task_check_who(p_actor, p_notes);
     perform postrider.task_lock(p_task_uuid, null);
     select k.state, s.kind, m.name as machine, m.state_machine_id, m.cancelled_state into t
       from postrider.tasker_tasks k
@@ -472,12 +474,14 @@ begin
     end if;
     perform postrider.steps_set(p_task_uuid, array(
         select s.workflow_step_uuid from postrider.tasker_workflow_steps s
-         where s.task_uuid = p_task_uuid and s.status not in ('complete', 'resolved_manually', 'cancelled')), 'cancelled', false, v_why);
+         where s.task_uuid = p_task_uuid and s.status not in ('complete', 'resolved_manually', 'cancelled')), 'cancelled', false,
+        -- A task may have thousands of steps: what was said at length its own transition has.
+        case when octet_length(p_notes) > 200 then v_why - 'notes' || jsonb_build_object('reason', left(p_notes, 200) || ' …') else v_why end);
     perform postrider.task_move(p_task_uuid, t.cancelled_state, v_why);
     return true;
 end $$;
 comment on function postrider.cancel_task(uuid, text, text) is
-'Cancels a task and its steps that are not done. False if it had ended before, and nothing is changed. 55000 or 22023 if its machine knows no way to a cancelled state, P0002 for an unknown task.';
+'Cancels a task and its steps that are not done. False if it had ended before, and nothing is changed. 55000 or 22023 if its machine knows no way to a cancelled state, P0002 for an unknown task; 22023, too, for an actor of more than 256 bytes and notes of more than 4096. Where the notes are longer than 200 bytes the steps'' history and events have their beginning, the task''s the whole.';
 
 revoke all on function postrider.task_lock(uuid, text) from public;
 revoke all on function postrider.step_lock(uuid, text) from public;

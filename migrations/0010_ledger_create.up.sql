@@ -39,6 +39,7 @@ declare
     v_meta     jsonb := jsonb_strip_nulls(jsonb_build_object('actor', p_actor, 'reason', 'created'));
     n          record;
 begin
+    perform postrider.task_check_who(p_actor);
     -- apply_template changes no machine while a task of it comes into being.
     perform from postrider.tasker_named_tasks t where t.named_task_uuid = v_template for key share;
     select t.configuration, m.initial_state into n
@@ -109,7 +110,7 @@ begin
     return v_task;
 end $$;
 comment on function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text) is
-'Creates a task of a template, with its steps and the event that says so, in the caller''s transaction, and returns its uuid. p_context must fit the template''s input_schema (22023 names the path). p_version null takes the newest. p_steps, an array in the form of a template''s steps, takes the place of the template''s; steps in a cycle send the task to its failed state with a dead letter. p_idempotency_key: a second call for the template returns the first task, live or archived. P0002: no such template.';
+'Creates a task of a template, with its steps and the event that says so, in the caller''s transaction, and returns its uuid. p_context must fit the template''s input_schema (22023 names the path). p_version null takes the newest. p_steps, an array in the form of a template''s steps, takes the place of the template''s; steps in a cycle send the task to its failed state with a dead letter. p_idempotency_key: a second call for the template returns the first task, live or archived. p_actor has 256 bytes at most, p_context and p_steps 2 MiB as text. P0002: no such template.';
 
 create function postrider.task_end_cycle(p_task_uuid uuid, p_cycle text[]) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$

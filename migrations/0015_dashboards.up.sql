@@ -44,7 +44,10 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
         from given g
         cross join (select t.warn_percent / 100.0::double precision as share from postrider.tasker_settings t) w
     ), counted as (
-        select t.state, count(*) as tasks, sum(date_part('epoch', statement_timestamp()) - date_part('epoch', t.state_entered_at)) as seconds,
+        select t.state, count(*) as tasks, 
+               -- A clock that was wrong must not make the mean of all negative, or of geological length: from none to the
+               -- thousand years that are the longest threshold.
+               sum(least(greatest(date_part('epoch', statement_timestamp()) - date_part('epoch', t.state_entered_at), 0), 31536000000)) as seconds,
                min(t.state_entered_at) as since,
                count(*) filter (where t.state_entered_at < statement_timestamp() - interval '1 hour') as over_1h,
                count(*) filter (where t.state_entered_at < statement_timestamp() - interval '1 day') as over_1day,
@@ -69,13 +72,13 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
                and t.state_entered_at < statement_timestamp() - interval '1 hour'
              order by t.state_entered_at limit 100)) l
     )
-    select c.state, c.tasks, c.seconds / c.tasks / 60, date_part('epoch', statement_timestamp() - c.since) / 60, c.over_1h, c.over_1day,
+    select c.state, c.tasks, c.seconds / c.tasks / 60, least(greatest(date_part('epoch', statement_timestamp()) - date_part('epoch', c.since), 0), 31536000000) / 60, c.over_1h, c.over_1day,
            (select array_agg(l.task_uuid order by l.place) from longest l where l.state = c.state and l.place <= 100),
            c.warned - c.stale, c.stale
     from counted c
 $$;
 comment on function postrider.task_staleness_now(integer, integer, integer, integer) is
-'The figures of v_task_staleness_monitoring, counted now over every live task, with the defaults of thresholds given and the warn_percent of tasker_settings. With a million live tasks it takes about a second.';
+'The figures of v_task_staleness_monitoring, counted now over every live task, with the defaults of thresholds given and the warn_percent of tasker_settings. A stay counts as 0 to 525600000 minutes, whatever the clock said. With a million live tasks it takes about a second.';
 revoke all on function postrider.task_staleness_now(integer, integer, integer, integer) from public;
 
 create function postrider.dlq_retry_numbers() returns table(dlq_reason postrider.dlq_reason, requeued bigint, avg_retries double precision)

@@ -173,6 +173,7 @@ declare
     t       record;
     v_event uuid;
 begin
+    perform postrider.task_check_who(p_actor);
     select k.state, m.initial_state, m.retryable_states, m.name as machine into t
       from postrider.tasker_tasks k
       join postrider.tasker_named_tasks n using (named_task_uuid)
@@ -205,7 +206,7 @@ begin
     return v_event;
 end $$;
 comment on function postrider.retry_task(uuid, text) is
-'Puts a task back to the beginning, from a retryable state of its machine: its error is cleared, steps that are not done are pending again with all their retries, and the template''s start_event is written again or, where it has none, the event postrider.task.retry_queued.v1; all in the caller''s transaction. Returns the id of that event. 22023 names the state and those that can be retried; P0002 for an unknown task.';
+'Puts a task back to the beginning, from a retryable state of its machine: its error is cleared, steps that are not done are pending again with all their retries, and the template''s start_event is written again or, where it has none, the event postrider.task.retry_queued.v1; all in the caller''s transaction. Returns the id of that event. 22023 names the state and those that can be retried, or says that p_actor has more than 256 bytes; P0002 for an unknown task.';
 
 create function postrider.dead_letter_task(p_task_uuid uuid, p_reason text, p_actor text default null) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
@@ -216,6 +217,7 @@ declare
     v_letter  uuid;
     v_reason  text := nullif(btrim(p_reason, E' \t\r\n'), '');
 begin
+    perform postrider.task_check_who(p_actor);
     if v_reason is null or octet_length(v_reason) > 4096 then
         raise exception using errcode = '22023', message = 'postrider: a reason of 1 to 4096 bytes is needed to dead-letter a task by hand';
     end if;
@@ -241,6 +243,15 @@ begin
             message = format('postrider: task %s has a pending investigation already, %s', p_task_uuid, v_pending),
             hint = 'Go on with that one, or close it first.';
     end if;
+    -- What is written and not yet recorded becomes an investigation within seconds. Of one by hand in this stay more is
+    -- said below.
+    if exists (select from postrider.tasker_tasks k cross join unnest(k.dead_letters) w(letter_id)
+                where k.task_uuid = p_task_uuid and w.letter_id <> format('task:%s:%s:manual_dlq', p_task_uuid, t.sort_key)
+                  and not exists (select from postrider.dlq_letter l where l.letter_id = w.letter_id)) then
+        raise exception using errcode = '55000',
+            message = format('postrider: task %s has a dead letter on its way already, which the collector has not recorded yet', p_task_uuid),
+            hint = 'Its investigation will be in postrider dlq list. If it does not come, see postrider outbox status and whether a collector runs.';
+    end if;
     v_letter := postrider.task_dead_letter(p_task_uuid, 'manual_dlq', t.state, t.sort_key, 'MANUAL_DLQ', v_reason,
                                            jsonb_build_object('actor', p_actor));
     if v_letter is null then
@@ -256,7 +267,7 @@ begin
     return v_letter;
 end $$;
 comment on function postrider.dead_letter_task(uuid, text, text) is
-'Dead-letters a task by hand, with the reason manual_dlq: writes its dead letter, with the task as it was, and moves it to the dead-letter or failed state of its machine unless it failed before. Returns the id of the letter''s event. 55000 for a task that has ended, has a pending investigation, or was dead-lettered by hand since it is in its state; P0002 for an unknown one.';
+'Dead-letters a task by hand, with the reason manual_dlq: writes its dead letter, with the task as it was, and moves it to the dead-letter or failed state of its machine unless it failed before. Returns the id of the letter''s event. 55000 for a task that has ended, has a pending investigation or a letter that is on its way to become one, or was dead-lettered by hand since it is in its state; 22023 for a p_actor of more than 256 bytes and a p_reason that has not 1 to 4096; P0002 for an unknown one.';
 
 create function postrider.archive_on_read(p_task_uuid uuid, p_archive_after interval default '7 days') returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$

@@ -210,11 +210,12 @@ create table postrider.access_audit (
     target_type text not null,
     target_id   text,
     request_id  text,
-    details     jsonb not null default '{}'
+    details     jsonb not null default '{}',
+    session_user_name text not null default session_user
 );
-comment on table postrider.access_audit is 'What was changed by whom, written in the transaction of the change. Rows are added and never changed.';
+comment on table postrider.access_audit is 'What was changed by whom, written in the transaction of the change. Rows are added and never changed. The roles may say what was done and by whom, and not when and by which login: those are the defaults, which nobody else may set.';
 comment on column postrider.access_audit.access_audit_id is 'Order of writing.';
-comment on column postrider.access_audit.at is 'When.';
+comment on column postrider.access_audit.at is 'When, by the clock of the database.';
 comment on column postrider.access_audit.actor is 'Who: the name of the API key, or the database user of a command.';
 comment on column postrider.access_audit.key_id is 'The API key, if one was used.';
 comment on column postrider.access_audit.action is 'What, for example dlq.requeue.';
@@ -222,6 +223,7 @@ comment on column postrider.access_audit.target_type is 'On what kind of thing: 
 comment on column postrider.access_audit.target_id is 'On which.';
 comment on column postrider.access_audit.request_id is 'The request, as in the log and the answer.';
 comment on column postrider.access_audit.details is 'Before and after, or counts; never payloads or secrets.';
+comment on column postrider.access_audit.session_user_name is 'The login of the database that wrote the row: that of postrider serve for what came by the API. actor is what that login said.';
 create index access_audit_target on postrider.access_audit (target_type, target_id, access_audit_id);
 comment on index postrider.access_audit_target is 'What was done to one thing.';
 create function postrider.access_audit_keep() returns trigger language plpgsql as $$

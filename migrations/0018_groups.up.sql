@@ -57,7 +57,7 @@ values ('00000000-0000-0000-0000-000000000000', '0:none', 0, '{}', 'in no group'
 -- What was there before gets groups by what the database can tell: the message does not count.
 with told as (
     select coalesce(e.error_code, '') as error_code, case when e.error_code is null then e.dlq_reason::text else '' end as reason,
-           coalesce(e.topic, '') as topic, min(least(e.dlq_timestamp, e.last_occurred_at)) as first_seen, max(e.last_occurred_at) as last_seen
+           coalesce(e.topic, '') as topic, min(least(e.dlq_timestamp, e.last_occurred_at, now())) as first_seen, max(least(e.last_occurred_at, now())) as last_seen
     from postrider.dlq_entry e group by 1, 2, 3
 )
 insert into postrider.dlq_group (fingerprint, fingerprint_version, parts, title, topic, error_code, word, first_seen_at, last_seen_at, state)
@@ -128,7 +128,7 @@ begin
     if tg_op = 'INSERT' then
         select array_agg(row(a.*)::postrider.dlq_delta) into deltas from (
             select dlq_group_uuid, dlq_reason, subject_type, resolution_status, date_trunc('hour', created_at, 'UTC'), count(*), count(*),
-                   sum(occurrences), min(least(dlq_timestamp, last_occurred_at)), max(last_occurred_at),
+                   sum(occurrences), min(least(dlq_timestamp, last_occurred_at, now())), max(least(last_occurred_at, now())),
                    (array_agg(dlq_entry_uuid order by created_at desc, dlq_entry_uuid desc))[1]
             from added group by 1, 2, 3, 4, 5) a;
     elsif tg_op = 'DELETE' then
@@ -140,7 +140,7 @@ begin
         -- Most changes touch nothing that is counted.
         select array_agg(row(b.*)::postrider.dlq_delta) into deltas from (
             select c.dlq_group_uuid, c.dlq_reason, c.subject_type, c.resolution_status, date_trunc('hour', c.created_at, 'UTC'), 0,
-                   sum(c.n), sum(c.n * c.occurrences), null::timestamptz, max(c.last_occurred_at) filter (where c.n > 0),
+                   sum(c.n), sum(c.n * c.occurrences), null::timestamptz, max(least(c.last_occurred_at, now())) filter (where c.n > 0),
                    null::uuid
             from (
                 select 1 as n, a.dlq_group_uuid, a.dlq_reason, a.subject_type, a.resolution_status, a.created_at, a.occurrences, a.last_occurred_at

@@ -250,3 +250,26 @@ func TestRolesWithoutSchema(t *testing.T) {
 		t.Errorf("the connection afterwards: %v", err)
 	}
 }
+
+// TestTheAuditLogSaysWhoWroteIt: a role may say what was done and by whom, and neither when nor by which login.
+func TestTheAuditLogSaysWhoWroteIt(t *testing.T) {
+	t.Parallel()
+	conn := withRoles(t)
+	const begin = `insert into postrider.access_audit (actor, action, target_type`
+	for _, role := range []string{"postrider_relay", "postrider_operator"} {
+		allow(t, conn, role, begin+`, target_id, key_id, request_id, details) values ('a', 'b', 'c', 'd', 'e', 'f', '{}')`)
+		refuse(t, conn, role,
+			begin+`, at) values ('alice', 'dlq.purge', 'entry', '2001-01-01')`,
+			begin+`, session_user_name) values ('alice', 'dlq.purge', 'entry', 'alice')`,
+			begin+`, access_audit_id) overriding system value values ('alice', 'dlq.purge', 'entry', 1)`,
+			`insert into postrider.access_audit values (default, '2001-01-01', 'alice', null, 'dlq.purge', 'entry')`)
+	}
+	// The login stays what it is whatever role it takes on.
+	if _, err := conn.Exec(t.Context(), `set role postrider_operator; insert into postrider.access_audit (actor, action, target_type) values ('alice', 'dlq.purge', 'entry'); reset role`); err != nil {
+		t.Fatal(err)
+	}
+	var right bool
+	if err := conn.QueryRow(t.Context(), `select bool_and(session_user_name = session_user and session_user_name <> 'postrider_operator' and at > now() - interval '1 minute') from postrider.access_audit`).Scan(&right); err != nil || !right {
+		t.Errorf("the log names another login or time: %v", err)
+	}
+}

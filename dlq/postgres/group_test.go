@@ -317,3 +317,31 @@ func TestGroupsThatAreNotThere(t *testing.T) {
 		}
 	}
 }
+
+// TestSeenInTheFuture: a record whose clock was ahead is not seen later than now, whether it opens the group, is of
+// another investigation of it, or of one that is open. So it does not stay at the top of the list.
+func TestSeenInTheFuture(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	d := r.desk()
+	future := time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)
+	group := groupOf(t, r.subject, r.record(failing(1, "row 1 refused", future)))
+	for i, letter := range []dlq.Letter{{}, failing(2, "row 2 refused", future), dlqtest.Letters(dlqtest.Event(1, 2))[0]} {
+		if i == 2 {
+			letter.ErrorMessage, letter.LastFailedAt = "row 1 refused", future
+		}
+		if i > 0 {
+			r.record(letter)
+		}
+		g, err := d.ShowGroup(t.Context(), group)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g.LastSeenAt.After(time.Now().Add(time.Minute)) || g.FirstSeenAt.After(g.LastSeenAt) {
+			t.Errorf("%d: first seen %v, last seen %v", i, g.FirstSeenAt, g.LastSeenAt)
+		}
+	}
+	if g, _ := d.ShowGroup(t.Context(), group); g.Occurrences != 3 || g.Entries != 2 {
+		t.Errorf("%d investigations, %d letters", g.Entries, g.Occurrences)
+	}
+}

@@ -87,7 +87,9 @@ grant select, update on postrider.tasker_settings, postrider.tasker_detector to 
 -- redrives, whose messages enter the outbox by functions; tasks and templates, by functions.
 grant select on all tables in schema postrider to postrider_relay;
 grant insert, update on postrider.access_key to postrider_relay;
-grant insert on postrider.access_audit to postrider_relay;
+-- When and by which login the defaults say.
+grant insert (actor, key_id, action, target_type, target_id, request_id, details)
+    on postrider.access_audit to postrider_relay;
 grant insert, update, delete on postrider.access_answer to postrider_relay;
 grant update, delete on postrider.dlq_entry to postrider_relay;
 grant insert, update on postrider.dlq_group to postrider_relay;
@@ -137,7 +139,8 @@ grant update (paused_at, paused_by, pause_reason, resume_at) on postrider.tasker
 -- written to the audit log, which is only added to. Locking a row takes the right to update one of its columns.
 grant update (generation, assignee), delete on postrider.dlq_entry to postrider_operator;
 grant insert, update on postrider.dlq_operation, postrider.dlq_operation_item, postrider.dlq_replay to postrider_operator;
-grant insert on postrider.access_audit to postrider_operator;
+grant insert (actor, key_id, action, target_type, target_id, request_id, details)
+    on postrider.access_audit to postrider_operator;
 grant execute on function postrider.outbox_resend(text, uuid, text, boolean, bytea, jsonb),
     postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb), postrider.outbox_standing(bigint[], uuid[]) to postrider_operator;
 -- `postrider apikey revoke`. Who makes keys decides who may do what, so that is not theirs.

@@ -42,6 +42,9 @@ type Done struct {
 	TargetID   string          `json:"target_id,omitempty"`
 	RequestID  string          `json:"request_id,omitempty"`
 	Details    json.RawMessage `json:"details"`
+	// SessionUser is the login of the database that wrote the row, which nobody chooses: that of postrider serve for
+	// what came by the API. Actor is what that login said.
+	SessionUser string `json:"session_user_name"`
 }
 
 // DoneFilter selects rows of the audit log. Its zero value selects all.
@@ -66,7 +69,7 @@ func (s *Store) History(ctx context.Context, f DoneFilter) ([]Done, error) {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Done, err error) {
-		err = row.Scan(&d.ID, &d.At, &d.Actor, &d.KeyID, &d.Action, &d.TargetType, &d.TargetID, &d.RequestID, &d.Details)
+		err = row.Scan(&d.ID, &d.At, &d.Actor, &d.KeyID, &d.Action, &d.TargetType, &d.TargetID, &d.RequestID, &d.Details, &d.SessionUser)
 		return d, err
 	})
 }

@@ -235,8 +235,12 @@ func (a *App) checks() []httpapi.Check {
 	return []httpapi.Check{
 		{Name: "database", Run: func(ctx context.Context) error {
 			var standby bool
-			if err := a.service.QueryRow(ctx, "select pg_is_in_recovery()").Scan(&standby); err != nil {
+			var missing string
+			if err := a.service.QueryRow(ctx, readyQuery).Scan(&standby, &missing); err != nil {
 				return err
+			}
+			if missing != "" {
+				return fmt.Errorf("the login lacks rights: %s; grant it postrider_relay; postrider doctor lists all that it needs", missing)
 			}
 			if standby {
 				return errors.New("the database is a standby and read-only")

@@ -29,7 +29,9 @@ func (c *commands) auditList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List what was done, the newest first",
-		Args:  exactly(),
+		Long: `List what was changed by the commands and the API, the newest first. BY is what they said of who did it; LOGIN is the
+login of the database that wrote the row, which nobody can choose: for what came by the API that of postrider serve.`,
+		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := out.check()
 			if err != nil {
@@ -72,7 +74,7 @@ func doneTable(w io.Writer, done []access.Done) error {
 	}
 	rows := make([][]string, len(done))
 	for i, d := range done {
-		rows[i] = []string{count(d.ID), moment(d.At), d.Actor, d.Action, d.TargetType, d.TargetID, string(d.Details)}
+		rows[i] = []string{count(d.ID), moment(d.At), d.Actor, d.SessionUser, d.Action, d.TargetType, d.TargetID, string(d.Details)}
 	}
-	return grid(w, []string{"NUMBER", "AT", "BY", "ACTION", "TO", "ID", "DETAILS"}, rows)
+	return grid(w, []string{"NUMBER", "AT", "BY", "LOGIN", "ACTION", "TO", "ID", "DETAILS"}, rows)
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -46,6 +47,17 @@ func (s *settings) bindAll(to *pflag.FlagSet, defaults map[string]string) {
 			standard = other
 		}
 		s.bind(to, k, standard)
+	}
+}
+
+// bindShowing is bindAll for a command that is about some sections only: the help is silent about the flags of the
+// others, which configure what the command does not do.
+func (s *settings) bindShowing(to *pflag.FlagSet, sections ...string) {
+	before := len(s.flags)
+	s.bindAll(to, nil)
+	for i, f := range s.flags[before:] {
+		section, _, _ := strings.Cut(s.keys[before+i], ".")
+		f.Hidden = !slices.Contains(sections, section)
 	}
 }
 

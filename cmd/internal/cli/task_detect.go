@@ -40,7 +40,10 @@ func (c *commands) taskDetectStale() *cobra.Command {
 from: the template, its namespace, or the defaults of the section staleness. With --dry-run=false do with
 them what their templates say, as the detector does: at most --batch-size of them, in one transaction.
 
-It uses the settings that postrider serve would, and works while the detectors are paused.`,
+MINUTES is how long the task is in its state, or how old it is, as OF says: that is what LIMIT is for.
+
+It uses the settings that postrider serve would, and works while the detectors are paused. Those that it is about are
+listed; the others may be given, too, by the names that they have for serve.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
@@ -73,7 +76,7 @@ It uses the settings that postrider serve would, and works while the detectors a
 	cmd.Flags().IntVar(&batch, "batch-size", 0, "at most so many `tasks` (default staleness.batch_size, 100)")
 	c.actor(cmd, &at)
 	out.bind(cmd)
-	c.settings.bindAll(cmd.Flags(), nil)
+	c.settings.bindShowing(cmd.Flags(), "staleness")
 	return cmd
 }
 
@@ -100,7 +103,11 @@ func detectTable(w io.Writer, v detectView, batch int) error {
 	}
 	rows := make([][]string, len(v.Tasks))
 	for i, t := range v.Tasks {
-		rows[i] = []string{t.TaskUUID.String(), t.NamespaceName + "/" + t.TaskName, t.CurrentState, strconv.Itoa(t.TimeInStateMinutes),
+		minutes := int64(t.TimeInStateMinutes)
+		if t.ThresholdKind == "lifetime" {
+			minutes = int64(t.TaskAgeSeconds / 60)
+		}
+		rows[i] = []string{t.TaskUUID.String(), t.NamespaceName + "/" + t.TaskName, t.CurrentState, count(minutes),
 			strconv.Itoa(t.StalenessThresholdMinutes), t.ThresholdKind, t.ThresholdSource, string(t.ActionTaken), t.DLQReason}
 	}
 	if err := grid(w, []string{"TASK", "TEMPLATE", "STATE", "MINUTES", "LIMIT", "OF", "FROM", "ACTION", "REASON"}, rows); err != nil {

@@ -63,7 +63,7 @@ func (c *commands) taskDLQ() *cobra.Command {
 		Short: "Dead-letter a task by hand, so that it is investigated",
 		Long: `Write the dead letter of a task, with the task as it is, and move it to the dead-letter or failed state of
 its machine, unless it failed before. The collector opens the investigation: postrider dlq list. A task that
-has a pending one is refused.`,
+has a pending one, or a letter that the collector has yet to record, is refused.`,
 		Args: exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := taskID(args[0])

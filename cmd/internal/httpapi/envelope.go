@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+
+	"github.com/postrider/postrider/cmd/internal/jsontime"
 )
 
 // Code says what kind of error an answer is about.
@@ -65,7 +67,13 @@ type errorBody struct {
 }
 
 // encode makes the body of an answer. HTML characters stay as they are: the answer is JSON, and says so.
-func encode(e envelope) ([]byte, error) { return json.Marshal(e) }
+func encode(e envelope) (body []byte, err error) {
+	err = jsontime.Encode(e, func(v any) error {
+		body, err = json.Marshal(v)
+		return err
+	})
+	return body, err
+}
 
 // answerError makes the answer for an error. What is not meant for clients is told to nobody but the log.
 func answerError(err error, requestID string) (status int, body []byte) {

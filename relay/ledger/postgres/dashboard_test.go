@@ -247,3 +247,30 @@ func TestDLQDashboard(t *testing.T) {
 		t.Errorf("without a summary %+v", got)
 	}
 }
+
+// TestStalenessWithAClockThatWasWrong: one task from the past of the calendar, or from its future, makes no figure
+// negative or absurd.
+func TestStalenessWithAClockThatWasWrong(t *testing.T) {
+	t.Parallel()
+	r := newArchiveRig(t)
+	r.exec(`alter table postrider.tasker_tasks drop constraint tasker_tasks_times`)
+	for state, at := range map[string]string{"waiting_for_retry": "4713-01-01 BC", "steps_in_process": "294276-12-31", "initializing": "0001-01-01"} {
+		for range 3 {
+			ledgertest.Put(t, r.pool, ledgertest.Create(t, r.pool, ledgertest.New{}), state)
+		}
+		r.exec(`update postrider.tasker_tasks set state_entered_at = $1::text::timestamptz
+			where task_uuid = (select task_uuid from postrider.tasker_tasks where state = $2 limit 1)`, at, state)
+	}
+	const longest = 525_600_000
+	for i := range 2 { // at once, and from the summary
+		for state, max := range map[string]float64{"waiting_for_retry": longest, "steps_in_process": 10, "initializing": longest} {
+			row := r.staleness()[state]
+			if row.Count != 3 || row.Avg < 0 || row.Avg > max/3+10 || row.Max < 0 || row.Max > max {
+				t.Errorf("%d %s: %+v", i, state, row)
+			}
+		}
+		if _, err := r.archive.RefreshDashboards(t.Context(), defaults, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

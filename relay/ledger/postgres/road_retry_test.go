@@ -242,6 +242,7 @@ func TestDeadLetterByHandRefuses(t *testing.T) {
 	_, err = r.DeadLetter(t.Context(), task, "x", "")
 	refused(t, err, ledger.ErrRefused, "has a pending investigation already, "+entry.String())
 	r.wantState(task, "uploaded")
+	r.recorded(task)
 	r.exec(`update postrider.dlq_entry set resolution_status = 'cancelled', resolution_timestamp = now()`)
 	if _, err := r.DeadLetter(t.Context(), task, "x", ""); err != nil {
 		t.Error(err)
@@ -328,5 +329,37 @@ func TestReadWaitsForNobody(t *testing.T) {
 	r.wantState(task, "archived")
 	if got := ledgertest.History(t, r.pool, task); strings.Count(got, "archived") != 1 {
 		t.Errorf("history %s", got)
+	}
+}
+
+// recorded is what the collector does with a task's letters, without their investigation.
+func (r *road) recorded(task uuid.UUID) {
+	r.Helper()
+	r.exec(`insert into postrider.dlq_letter (letter_id, dialect, dlq_topic, dlq_partition, dlq_offset, key_kind, payload_kind)
+		select w.id, 'postrider', 'postrider.dlq', 0, w.n, 'inline', 'inline' from postrider.tasker_tasks k, unnest(k.dead_letters) with ordinality w(id, n)
+		where k.task_uuid = $1 on conflict do nothing`, task)
+}
+
+// TestDeadLetterByHandTwice: the second is refused while the first is on its way to the collector, which would otherwise
+// be one investigation for two letters.
+func TestDeadLetterByHandTwice(t *testing.T) {
+	t.Parallel()
+	r := newRoad(t)
+	for template, state := range map[string]string{"protocol": "grounding", "workflow": "waiting_for_dependencies"} {
+		task := r.in(template, state)
+		if _, err := r.DeadLetter(t.Context(), task, "first", "ann"); err != nil {
+			t.Fatal(err)
+		}
+		before := ledgertest.Read(t, r.pool, task)
+		_, err := r.DeadLetter(t.Context(), task, "second", "ann")
+		refused(t, err, ledger.ErrRefused, "has a dead letter on its way already")
+		if after := ledgertest.Read(t, r.pool, task); after.SortKey != before.SortKey || after.State != before.State || len(ledgertest.Letters(t, r.pool, task)) != 1 {
+			t.Errorf("%s: it was %+v, it is %+v", template, before, after)
+		}
+		// Recorded, and its investigation was closed or purged.
+		r.recorded(task)
+		if _, err := r.DeadLetter(t.Context(), task, "third", "ann"); err != nil {
+			t.Errorf("%s, after the first was recorded: %v", template, err)
+		}
 	}
 }

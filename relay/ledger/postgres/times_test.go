@@ -25,24 +25,28 @@ func TestTimesHaveAnEnd(t *testing.T) {
 		"tasker_detector":       {"paused_at", "resume_at", "last_pass_at"},
 	} {
 		for _, column := range columns {
-			for _, sign := range []string{"", "-"} {
-				_, err := f.pool.Exec(t.Context(), fmt.Sprintf(`update postrider.%s set %s = '%sinfinity'`, table, column, sign))
+			times := []string{"infinity", "-infinity"}
+			if table == "tasker_tasks" || table == "tasker_workflow_steps" { // answers list them, in JSON
+				times = append(times, "20000-01-01", "9999-12-31T00:00:00Z", "0001-12-31 BC", "4713-01-01 BC")
+			}
+			for _, at := range times {
+				_, err := f.pool.Exec(t.Context(), fmt.Sprintf(`update postrider.%s set %s = '%s'`, table, column, at))
 				if err == nil || !strings.Contains(err.Error(), "23514") {
-					t.Errorf("%s.%s may be %sinfinity: %v", table, column, sign, err)
+					t.Errorf("%s.%s may be %s: %v", table, column, at, err)
 				}
 			}
 		}
 	}
 }
 
-// TestFarTimesDoNotStopDetection: the first and the last times that there are, and one is found beside them.
+// TestFarTimesDoNotStopDetection: the first and the last times that are taken, and one is found beside them.
 func TestFarTimesDoNotStopDetection(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.template("x", "{}")
 	for _, times := range []string{
-		`state_entered_at = '294276-12-31', created_at = '2020-01-01'`, `state_entered_at = '4713-01-01 BC', created_at = '4713-01-01 BC'`,
-		`state_entered_at = '294276-12-31', created_at = '294276-12-31'`, `created_at = '294276-12-31', resumed_at = '4713-01-01 BC'`,
+		`state_entered_at = '9999-12-30', created_at = '2020-01-01'`, `state_entered_at = '0001-01-01', created_at = '0001-01-01'`,
+		`state_entered_at = '9999-12-30', created_at = '9999-12-30'`, `created_at = '9999-12-30', resumed_at = '0001-01-01'`,
 	} {
 		f.exec(`update postrider.tasker_tasks set `+times+` where task_uuid = $1`, f.stuck("x", "steps_in_process", time.Hour))
 	}
