@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -40,8 +41,8 @@ const (
 	Busy SkipReason = "busy"
 	// KeyHalted: another event halts its key, which only that one can set going; the message would wait behind it.
 	KeyHalted SkipReason = "key_halted"
-	// HaltsKey: it halts its key, and was to be changed or sent elsewhere. Only the event itself, in its place, sets
-	// its key going; anything else would wait behind it, or leave the key halted for good.
+	// HaltsKey: it halts its key, and was to be sent elsewhere. Only the event itself, in its place, sets its key going,
+	// changed or not; anything else would wait behind it, or leave the key halted for good.
 	HaltsKey SkipReason = "halts_key"
 	// Arrived: its event was put back by hand, and has arrived.
 	Arrived SkipReason = "delivered"
@@ -49,6 +50,12 @@ const (
 	NoRetryTopic SkipReason = "no_retry_topic"
 	// Refused: the outbox does not take the message as it is.
 	Refused SkipReason = "refused"
+	// UnreadableHeaders: some headers of its event are not what the outbox allows, and nobody said what to send instead.
+	UnreadableHeaders SkipReason = "unreadable_headers"
+	// OnlyCopy: it halts its key and was to be changed in its place, where its row alone has what would be changed.
+	OnlyCopy SkipReason = "only_copy"
+	// DeadLetterTopic: it would go to the dead-letter topic that it came from.
+	DeadLetterTopic SkipReason = "dead_letter_topic"
 	// HoldsKey: it was to be purged without letting go of the key that it holds.
 	HoldsKey SkipReason = "holds_key"
 	// EntryPurged: the investigation is gone.
@@ -58,7 +65,7 @@ const (
 // SkipReasons returns every reason.
 func SkipReasons() []SkipReason {
 	return []SkipReason{AlreadyQueued, TaskSubject, NotPending, PayloadGone, PayloadTooLarge, NoTarget, Busy, KeyHalted,
-		HaltsKey, Arrived, NoRetryTopic, Refused, HoldsKey, EntryPurged}
+		HaltsKey, Arrived, NoRetryTopic, Refused, UnreadableHeaders, OnlyCopy, DeadLetterTopic, HoldsKey, EntryPurged}
 }
 
 // TargetGroup as a target is the retry topic of the consumer group that failed, which its letters name in the header
@@ -85,13 +92,19 @@ func (r SkipReason) Explain() string {
 	case KeyHalted:
 		return "another event halts its key; redrive or skip that one first"
 	case HaltsKey:
-		return "it halts its key: redrive it as it is, or let its key go first (postrider outbox release)"
+		return "it halts its key: send it to its own topic, or let its key go first (postrider outbox release)"
 	case Arrived:
 		return "its event was put back by hand and has arrived; close it"
 	case NoRetryTopic:
 		return "its letter names no retry topic of a consumer group; give a target topic"
 	case Refused:
 		return "the outbox does not take its message as it is; edit it"
+	case UnreadableHeaders:
+		return "some of its headers cannot be read; the letter has them as they are (postrider dlq show): give headers (--header), or send it without any (--header-none)"
+	case OnlyCopy:
+		return "it halts its key, and only its row has the whole of what the edit replaces: let its key go first (postrider outbox release)"
+	case DeadLetterTopic:
+		return "it would go to the dead-letter topic that it came from; give another target"
 	case HoldsKey:
 		return "it holds a key: redrive it, or purge it and let its key go (release_keys)"
 	case EntryPurged:
@@ -116,6 +129,37 @@ type Edit struct {
 	Headers []outbox.Header
 }
 
+// Repair says what headers messages get of which some cannot be read; see Letter.InvalidHeaders. Others keep theirs.
+type Repair struct {
+	// Headers are added to those that can be read, in place of those of the same name.
+	Headers []outbox.Header
+	// None sends such messages without headers; then there are no Headers.
+	None bool
+}
+
+// Apply returns the headers of a message of which these can be read. It has none of ours.
+func (p Repair) Apply(readable []outbox.Header) []outbox.Header {
+	out := []outbox.Header{}
+	if p.None {
+		return out
+	}
+	for _, h := range readable {
+		given := slices.ContainsFunc(p.Headers, func(g outbox.Header) bool { return g.Name == h.Name })
+		if !given && !outbox.Reserved(h.Name) {
+			out = append(out, h)
+		}
+	}
+	return append(out, p.Headers...)
+}
+
+// Check says what is wrong with it, in errors that wrap ErrRequest.
+func (p Repair) Check() error {
+	if p.None == (len(p.Headers) > 0) {
+		return fmt.Errorf("%w: give headers for what has unreadable ones, or none", ErrRequest)
+	}
+	return checkHeaders(p.Headers)
+}
+
 // ErrRequest is wrapped by errors about what was asked for.
 var ErrRequest = errors.New("redrive refused")
 
@@ -127,6 +171,9 @@ type RedriveRequest struct {
 	Target string
 	// Edit, if not nil, changes the message; then there must be one entry.
 	Edit *Edit
+	// Repair, if not nil, gives headers to those messages of which some cannot be read; without it, and without an Edit
+	// of headers, those are left alone.
+	Repair *Repair
 	// Operation is the operation that asks, if any.
 	Operation uuid.UUID
 	// Actor is who asks. Required.
@@ -157,11 +204,25 @@ func (r RedriveRequest) Check() error {
 			return fmt.Errorf("%w: target: %w", ErrRequest, err)
 		}
 	}
+	if r.Repair != nil {
+		if err := r.Repair.Check(); err != nil {
+			return err
+		}
+	}
 	if r.Edit != nil {
-		for _, h := range r.Edit.Headers {
-			if outbox.Reserved(h.Name) {
-				return fmt.Errorf("%w: header %q belongs to postrider", ErrRequest, h.Name)
-			}
+		return checkHeaders(r.Edit.Headers)
+	}
+	return nil
+}
+
+// checkHeaders says which headers cannot be given to a message.
+func checkHeaders(hs []outbox.Header) error {
+	for _, h := range hs {
+		switch {
+		case h.Name == "":
+			return fmt.Errorf("%w: a header has an empty name", ErrRequest)
+		case outbox.Reserved(h.Name):
+			return fmt.Errorf("%w: header %q belongs to postrider", ErrRequest, h.Name)
 		}
 	}
 	return nil

@@ -1,4 +1,5 @@
 drop function postrider.outbox_standing(bigint[], uuid[]);
+drop function postrider.outbox_amend(text, boolean, bytea, jsonb);
 drop function postrider.outbox_resend(text, uuid, text, boolean, bytea, jsonb);
 drop table postrider.access_answer;
 drop table postrider.access_audit;

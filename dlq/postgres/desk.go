@@ -59,6 +59,11 @@ func (d *Desk) Change(ctx context.Context, id uuid.UUID, c dlq.Change) (dlq.Entr
 			if before != dlq.Pending {
 				return fmt.Errorf("%w: %s is %s, and cannot become %s", dlq.ErrClosed, id, before, *c.Status)
 			}
+			if going, err := underWay(ctx, tx, []uuid.UUID{id}); err != nil {
+				return err
+			} else if len(going) > 0 {
+				return fmt.Errorf("investigation %s: %w", id, dlq.ErrUnderWay)
+			}
 			after = *c.Status
 			text := string(after)
 			status = &text

@@ -94,9 +94,12 @@ type wanted struct {
 	letterPartition *int32
 	letterOffset    *int64
 	retryTopic      *string // nil where the letter names no consumer group
+	unreadable      bool    // some of its headers cannot be read
+	readable        string  // the others, as dlq_letter has them; empty where the letter refers to them
 
 	// What becomes of it.
 	target   string
+	headers  *string // to be sent instead of its own, as outbox_event has them
 	inPlace  bool
 	newEvent uuid.UUID
 	newID    int64
@@ -123,6 +126,9 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 		if err != nil {
 			return err
 		}
+		if i := slices.IndexFunc(ws, func(w *wanted) bool { return w.skip == dlq.DeadLetterTopic }); i >= 0 && req.Target == ws[i].target {
+			return toItsDeadLetters(req.Target, 1, ws[i].entry)
+		}
 		if done = result(ws); len(done.Entries) == 0 {
 			return nil
 		}
@@ -131,12 +137,18 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 			id = done.Entries[0].String()
 		}
 		return r.audit.Audit(ctx, tx, req.Actor, "dlq.requeue", "entry", id, map[string]any{
-			"entries": done.Entries, "skipped": len(done.Skipped), "target": req.Target, "edited": req.Edit != nil})
+			"entries": done.Entries, "skipped": len(done.Skipped), "target": req.Target, "edited": req.Edit != nil || req.Repair != nil})
 	})
 	if err != nil {
 		return dlq.Requeued{}, err
 	}
 	return done, nil
+}
+
+// toItsDeadLetters refuses a target.
+func toItsDeadLetters(target string, n int64, entry uuid.UUID) error {
+	return fmt.Errorf("%w: the target %s is the dead-letter topic that %d of the messages came from (investigation %s); sent there, they would come back as dead letters",
+		dlq.ErrRequest, target, n, entry)
 }
 
 // redrive sends messages again in a transaction of the caller, who has locked the investigations and writes the audit
@@ -148,6 +160,9 @@ func (r *Redriver) redrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveReques
 	}
 	for _, w := range ws {
 		w.judge(req)
+		if err := w.repair(req); err != nil {
+			return nil, err
+		}
 	}
 	if err := look(ctx, tx, ws, req); err != nil {
 		return nil, err
@@ -174,14 +189,15 @@ func lockEntries(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]uuid.UUID, 
 // readWanted reads locked investigations, with the snapshot of a statement after the locks: what the last to hold them
 // did is seen.
 func readWanted(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]*wanted, error) {
-	rows, err := tx.Query(ctx, redriveRead, ids, outbox.HeaderRetryTopic)
+	rows, err := tx.Query(ctx, redriveRead, ids, outbox.HeaderRetryTopic, outbox.HeaderInvalidHeaders)
 	if err != nil {
 		return nil, translate("read investigations", err)
 	}
 	ws, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*wanted, error) {
 		w := &wanted{}
 		return w, row.Scan(&w.entry, &w.subject, &w.status, &w.generation, &w.underWay, &w.letter, &w.event, &w.episode,
-			&w.outboxID, &w.topic, &w.partition, &w.offset, &w.letterTopic, &w.letterPartition, &w.letterOffset, &w.retryTopic)
+			&w.outboxID, &w.topic, &w.partition, &w.offset, &w.letterTopic, &w.letterPartition, &w.letterOffset, &w.retryTopic,
+			&w.unreadable, &w.readable)
 	})
 	if err != nil {
 		return nil, translate("read investigations", err)
@@ -233,6 +249,8 @@ func (w *wanted) judge(req dlq.RedriveRequest) {
 		w.skip = dlq.NotPending
 	case w.letter == nil:
 		w.skip = dlq.PayloadGone
+	case w.target == value(w.letterTopic):
+		w.skip = dlq.DeadLetterTopic
 	case outbox.ValidTopic(w.target) == nil:
 	case req.Target == dlq.TargetGroup:
 		w.skip = dlq.NoRetryTopic
@@ -241,8 +259,35 @@ func (w *wanted) judge(req dlq.RedriveRequest) {
 	}
 }
 
+// repair decides which headers are sent instead of the message's own, if any. What has some that cannot be read is left
+// alone where nobody said: without them it would be another message.
+func (w *wanted) repair(req dlq.RedriveRequest) error {
+	given := func(hs []outbox.Header) {
+		text := string(outbox.MarshalHeaders(hs))
+		w.headers = &text
+	}
+	switch {
+	case w.skip != "":
+	case req.Edit != nil && req.Edit.Headers != nil:
+		given(req.Edit.Headers)
+	case !w.unreadable:
+	case req.Repair == nil || w.readable == "" && !req.Repair.None:
+		w.skip = dlq.UnreadableHeaders
+	default:
+		hs, err := parseHeaders([]byte(cmp.Or(w.readable, "[]")))
+		if err != nil {
+			return fmt.Errorf("letter %s: %w", *w.letter, err)
+		}
+		given(req.Repair.Apply(hs))
+	}
+	return nil
+}
+
+// edited reports whether the message that is sent is not the one that was given up.
+func (w *wanted) edited(req dlq.RedriveRequest) bool { return req.Edit != nil || w.headers != nil }
+
 // changed reports whether what is sent is another message than the one that was given up, or goes elsewhere.
-func (w *wanted) changed(req dlq.RedriveRequest) bool { return req.Edit != nil || w.target != w.topic }
+func (w *wanted) changed(req dlq.RedriveRequest) bool { return w.edited(req) || w.target != w.topic }
 
 // ofOutbox returns those that are about an event of the outbox and were not skipped, by its id, and the ids in order.
 func ofOutbox(ws []*wanted) (map[int64]*wanted, []int64) {
@@ -301,7 +346,7 @@ func (r *Redriver) putBack(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq
 	began, busy := time.Now(), false
 	for _, id := range halting {
 		w := byID[id]
-		if w.changed(req) {
+		if w.target != w.topic {
 			w.skip = dlq.HaltsKey
 			continue
 		}
@@ -310,9 +355,10 @@ func (r *Redriver) putBack(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq
 			w.skip = dlq.Busy
 			continue
 		}
-		switch err := r.keeper.PutBack(ctx, tx, id); {
+		switch err := r.putBackAs(ctx, tx, w, req); {
 		case errors.Is(err, ErrBusy):
 			w.skip, busy = dlq.Busy, true
+		case errors.Is(err, errNotAmended): // w says why
 		case err != nil:
 			return err
 		default:
@@ -320,6 +366,43 @@ func (r *Redriver) putBack(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq
 		}
 	}
 	return nil
+}
+
+// errNotAmended takes back what putBackAs did.
+var errNotAmended = errors.New("the event is not changed in its place")
+
+// putBackAs puts an event back in its place, changed where that was asked for; all of it, or nothing.
+func (r *Redriver) putBackAs(ctx context.Context, tx pgx.Tx, w *wanted, req dlq.RedriveRequest) error {
+	if !w.edited(req) {
+		return r.keeper.PutBack(ctx, tx, *w.outboxID)
+	}
+	return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
+		if err := r.keeper.PutBack(ctx, tx, *w.outboxID); err != nil {
+			return err
+		}
+		payload, edited := replacement(req)
+		var done int
+		if err := tx.QueryRow(ctx, redriveAmend, *w.letter, edited, payload, w.headers).Scan(&done); err != nil {
+			return translate("change an event in its place", err)
+		}
+		switch done {
+		case -1:
+			w.skip = dlq.PayloadTooLarge
+		case -2:
+			w.skip = dlq.OnlyCopy
+		default:
+			return nil
+		}
+		return errNotAmended
+	})
+}
+
+// replacement is the payload that an edit gives, if it gives one.
+func replacement(req dlq.RedriveRequest) (payload []byte, given bool) {
+	if e := req.Edit; e != nil {
+		return e.Payload, e.Payload != nil || e.Tombstone
+	}
+	return nil, false
 }
 
 // going are those that were not skipped.
@@ -332,7 +415,7 @@ func note(ctx context.Context, tx pgx.Tx, sent []*wanted, req dlq.RedriveRequest
 	if len(sent) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, redriveNote, nullUUID(req.Operation), req.Edit != nil, req.Actor,
+	_, err := tx.Exec(ctx, redriveNote, nullUUID(req.Operation), column(sent, func(w *wanted) bool { return w.edited(req) }), req.Actor,
 		column(sent, func(w *wanted) uuid.UUID { return w.entry }),
 		column(sent, func(w *wanted) int32 { return w.generation + 1 }),
 		column(sent, func(w *wanted) string { return *w.letter }),

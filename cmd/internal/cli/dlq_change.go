@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/dlq"
@@ -29,7 +30,7 @@ func (c *commands) dlqResolve() *cobra.Command {
 		Short: "Close investigations, and say why",
 		Long: `Close investigations. A closed one is never opened again; when the same comes back, a new one names it as its
 predecessor. Each is closed in a transaction of its own, with its row in the audit log; the first that cannot
-be ends the command.`,
+be ends the command. One of which a redrive is on its way is left alone; then the exit code is 3.`,
 		Args:              atLeastOne("ID"),
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,10 +53,14 @@ be ends the command.`,
 				if cmd.Flags().Changed("resolved-by") {
 					change.ResolvedBy = &by
 				}
-				views, err := make([]entryView, 0, len(ids)), error(nil)
+				views, err, leftAlone := make([]entryView, 0, len(ids)), error(nil), error(nil)
 				for _, id := range ids {
 					var e dlq.Entry
-					if e, err = d.Desk.Change(ctx, id, change); err != nil {
+					if e, err = d.Desk.Change(ctx, id, change); errors.Is(err, dlq.ErrUnderWay) {
+						fmt.Fprintf(c.stderr, "left alone: %v\n", err)
+						err, leftAlone = nil, &spokenError{errPartly}
+						continue
+					} else if err != nil {
 						break
 					}
 					views = append(views, viewEntry(e))
@@ -64,6 +69,9 @@ be ends the command.`,
 					if printErr := out.print(c.stdout, views, func(w io.Writer) error { return resolvedTable(w, views) }); err == nil {
 						err = printErr
 					}
+				}
+				if err == nil {
+					return leftAlone
 				}
 				return noEntry(err)
 			})
@@ -114,7 +122,50 @@ type skippedView struct {
 type edited struct {
 	payload   string
 	tombstone bool
-	headers   []string
+	headers   givenHeaders
+}
+
+// givenHeaders are the flags that give headers to messages.
+type givenHeaders struct {
+	pairs []string
+	none  bool
+}
+
+func (g *givenHeaders) bind(f *pflag.FlagSet, header, none string) {
+	f.StringArrayVar(&g.pairs, "header", nil, header)
+	f.BoolVar(&g.none, "header-none", false, none)
+}
+
+// read returns the headers in order: empty for --header-none, nil where nothing is given.
+func (g *givenHeaders) read() ([]outbox.Header, error) {
+	if g.none {
+		if len(g.pairs) > 0 {
+			return nil, usagef("--header-none sends no headers, and --header is given")
+		}
+		return []outbox.Header{}, nil
+	}
+	var hs []outbox.Header
+	for _, h := range g.pairs {
+		name, value, found := strings.Cut(h, "=")
+		if !found || name == "" {
+			return nil, usagef("--header is %q; it must be NAME=VALUE", shorten(h, 60))
+		}
+		hs = append(hs, outbox.Header{Name: name, Value: []byte(value)})
+	}
+	return hs, nil
+}
+
+// repair is what they say to do with messages of which some headers cannot be read.
+func (g *givenHeaders) repair() (*dlq.Repair, error) {
+	hs, err := g.read()
+	if err != nil || hs == nil {
+		return nil, err
+	}
+	p := &dlq.Repair{Headers: hs, None: g.none}
+	if err := p.Check(); err != nil {
+		return nil, &usageError{err}
+	}
+	return p, nil
 }
 
 func (e *edited) edit(cmd *cobra.Command) (*dlq.Edit, error) {
@@ -137,16 +188,11 @@ func (e *edited) edit(cmd *cobra.Command) (*dlq.Edit, error) {
 	if e.tombstone {
 		given, edit.Tombstone = true, true
 	}
-	if len(e.headers) > 0 {
-		given = true
-		for _, h := range e.headers {
-			name, value, found := strings.Cut(h, "=")
-			if !found || name == "" {
-				return nil, usagef("--header is %q; it must be NAME=VALUE", shorten(h, 60))
-			}
-			edit.Headers = append(edit.Headers, outbox.Header{Name: name, Value: []byte(value)})
-		}
+	var err error
+	if edit.Headers, err = e.headers.read(); err != nil {
+		return nil, err
 	}
+	given = given || edit.Headers != nil
 	if !given {
 		return nil, nil
 	}
@@ -167,7 +213,9 @@ be sent again are left alone, and the output says why; then the exit code is 3. 
 fails the whole command, and nothing is sent.
 
 With one id the message can be changed first: --payload TEXT or @FILE, --tombstone, --header NAME=VALUE (which
-replace all headers). The dead letter keeps the original.`,
+replace all headers), --header-none. The dead letter keeps the original. A message of which some headers cannot be
+read is left alone unless one of the last two says what to send; dlq show has its headers as they are. For many of
+them see op plan --header.`,
 		Args:              atLeastOne("ID"),
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -204,7 +252,7 @@ replace all headers). The dead letter keeps the original.`,
 	cmd.Flags().StringVar(&target, "target", "", "send to this `topic`; by default to where each message was bound for or came from")
 	cmd.Flags().StringVar(&change.payload, "payload", "", "send this instead: `TEXT` or @FILE")
 	cmd.Flags().BoolVar(&change.tombstone, "tombstone", false, "send Kafka's null instead")
-	cmd.Flags().StringArrayVar(&change.headers, "header", nil, "send these headers instead: `NAME=VALUE`, once for each")
+	change.headers.bind(cmd.Flags(), "send these headers instead: `NAME=VALUE`, once for each", "send it without headers")
 	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/outbox"
 )
 
 // How much of a payload a terminal gets; -o json has more.
@@ -98,14 +98,15 @@ func showMessage(w io.Writer, l *dlq.Letter) {
 		fmt.Fprintf(w, "  Headers are not in the letter; they %s\n", place(l, "are", "were"))
 	}
 	for _, h := range l.Headers {
+		if h.Name == outbox.HeaderInvalidHeaders {
+			fmt.Fprintf(w, "  Headers as the event has them, some of which cannot be read: %s\n", visible(string(h.Value)))
+			continue
+		}
 		fmt.Fprintf(w, "  Header  %s: %s\n", visible(h.Name), shorten(visible(string(h.Value)), 200))
 	}
 	fmt.Fprintf(w, "  Payload, %s\n", payloadTitle(l))
 	if body := payloadText(l.Payload); body != "" {
 		fmt.Fprintf(w, "    %s\n", strings.ReplaceAll(body, "\n", "\n    "))
-	}
-	if l.ErrorCode == relay.CodeInvalidHeaders && l.OutboxID != nil { // what cannot be read stays in the row
-		fmt.Fprintf(w, "  See its headers with: psql DATABASE_URL -c 'select headers from postrider.outbox_event where id = %d'\n", *l.OutboxID)
 	}
 }
 
