@@ -58,7 +58,7 @@ func TestLetterSaysWhatHappened(t *testing.T) {
 		"tombstone without a key": {func(e *outbox.Event) { e.Key, e.Payload = nil, nil }, whole, "null", "null", own,
 			[]string{`postrider-payload="tombstone"`, task}},
 		"headers that cannot be read": {unencodable, whole, `"k"`, `"payload"`, nil,
-			[]string{`postrider-payload="inline"`, `postrider-payload-bytes="7"`, `postrider-invalid-headers="{\"a\": 1}"`, task}},
+			[]string{`postrider-payload="inline"`, `postrider-payload-bytes="7"`, `postrider-invalid-headers="{\"a\":1}"`, task}},
 		"one header that cannot be read": {func(e *outbox.Event) { e.Headers = []byte(`{"tenant":"acme","priority":5,"trace":null}`) }, whole, `"k"`, `"payload"`,
 			[]string{`tenant="acme"`, "trace=null"},
 			[]string{`postrider-payload="inline"`, `postrider-payload-bytes="7"`, `postrider-invalid-headers="{\"tenant\":\"acme\",\"priority\":5,\"trace\":null}"`, task}},
