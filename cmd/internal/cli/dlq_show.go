@@ -20,6 +20,9 @@ const (
 	binaryExcerpt = 256
 )
 
+// invalidHeaders tells headers of an event that could not be sent with them.
+const invalidHeaders = "  Headers as the event has them, some of which cannot be read: %s\n"
+
 // showEntry prints an investigation for people: the message of whole as it is, or, where that is nil, as the
 // snapshot has it.
 func showEntry(w io.Writer, d dlq.Detail, whole *dlq.Letter) error {
@@ -54,6 +57,11 @@ func showEntry(w io.Writer, d dlq.Detail, whole *dlq.Letter) error {
 		showMessage(w, whole)
 	case len(e.Snapshot) > 0:
 		fmt.Fprintf(w, "\nAs it was (--payload shows the message itself):\n%s\n", excerpt(indented(e.Snapshot)))
+	}
+	if whole == nil && len(letters) > 0 {
+		if text, invalid := letters[0].InvalidHeaders(); invalid {
+			fmt.Fprintf(w, invalidHeaders, visible(text))
+		}
 	}
 	fmt.Fprintf(w, "\nLetters, the newest first:\n")
 	rows := make([][]string, len(letters))
@@ -99,7 +107,7 @@ func showMessage(w io.Writer, l *dlq.Letter) {
 	}
 	for _, h := range l.Headers {
 		if h.Name == outbox.HeaderInvalidHeaders {
-			fmt.Fprintf(w, "  Headers as the event has them, some of which cannot be read: %s\n", visible(string(h.Value)))
+			fmt.Fprintf(w, invalidHeaders, visible(string(h.Value)))
 			continue
 		}
 		fmt.Fprintf(w, "  Header  %s: %s\n", visible(h.Name), shorten(visible(string(h.Value)), 200))
