@@ -136,6 +136,10 @@ func decodeOurs(r Record) (Letter, error) {
 	l.Reason = reasonOf(l.ErrorClass, l.ErrorCode)
 	l.OriginalState = "failed"
 	l.Headers = h.theirs
+	if invalid, unreadable := h.ours[outbox.HeaderInvalidHeaders]; unreadable {
+		text := storableText(string(invalid), outbox.MaxInvalidHeaders)
+		l.Headers = append(l.Headers, outbox.Header{Name: outbox.HeaderInvalidHeaders, Value: []byte(text)})
+	}
 	return l, nil
 }
 

@@ -86,7 +86,8 @@ type Letter struct {
 	PayloadKind  BytesKind
 	// PayloadBytes is the size of the whole payload; nil for a tombstone.
 	PayloadBytes *int64
-	// Headers are the message's own, without ours; all of them where the dialect is unknown.
+	// Headers are the message's own, without ours; all of them where the dialect is unknown. Where the relay could not
+	// read some of an event's, the last one is outbox.HeaderInvalidHeaders; see InvalidHeaders.
 	Headers []outbox.Header
 	// Hops is how often the message was sent again after it had died; see outbox.HeaderHops.
 	Hops int
@@ -129,6 +130,20 @@ type Letter struct {
 	Metadata json.RawMessage
 	// Unstorable marks the reduced form of a letter that the store refused; see Unstorable.
 	Unstorable bool
+}
+
+// InvalidHeaders returns the headers of an event that could not be sent with them, as its row has them: JSON text, of
+// which the end may be missing. Headers are those of them that can be read. False for a letter without such.
+func (l *Letter) InvalidHeaders() (text string, invalid bool) {
+	if l.Dialect != DialectPostrider {
+		return "", false
+	}
+	for _, h := range l.Headers {
+		if h.Name == outbox.HeaderInvalidHeaders {
+			return string(h.Value), true
+		}
+	}
+	return "", false
 }
 
 // DeadLetteredAt is when the letter was written to its dead-letter topic, or, where the record does not

@@ -70,8 +70,14 @@ type OperationOptions struct {
 	// HaltRatio stops the operation when more than this share of those whose outcome is known came back dead,
 	// from 0 to 1. Defaults to 0.1.
 	HaltRatio float64 `json:"halt_ratio"`
-	// HaltMinimum is how many must have come back before HaltRatio counts. Defaults to 3.
+	// HaltMinimum is how many must have come back before HaltRatio counts; not for a canary, of which all are known when
+	// the rest is decided about. Defaults to 3.
 	HaltMinimum int `json:"halt_minimum"`
+	// Headers, pairs of name and value, are given to those messages of which some headers cannot be read, with those
+	// that can; see Repair. Without it, and without NoHeaders, those are left alone. Defaults to none.
+	Headers [][]string `json:"headers,omitempty"`
+	// NoHeaders sends those messages without any. Defaults to false.
+	NoHeaders bool `json:"no_headers,omitempty"`
 	// Notes are written into the investigations that OpResolve closes. Defaults to none.
 	Notes string `json:"notes,omitempty"`
 	// Status is what OpResolve closes them as. Defaults to ManuallyResolved.
@@ -79,6 +85,18 @@ type OperationOptions struct {
 	// ReleaseKeys lets the keys go that investigations hold which OpPurge removes; without it those are left alone.
 	// Defaults to false.
 	ReleaseKeys bool `json:"release_keys,omitempty"`
+}
+
+// Repair is what Headers and NoHeaders say; nil for neither.
+func (o *OperationOptions) Repair() *Repair {
+	if len(o.Headers) == 0 && !o.NoHeaders {
+		return nil
+	}
+	p := &Repair{None: o.NoHeaders}
+	for _, h := range o.Headers {
+		p.Headers = append(p.Headers, outbox.Header{Name: h[0], Value: []byte(h[1])})
+	}
+	return p
 }
 
 // NewOperation is an operation to be planned.
@@ -139,6 +157,19 @@ func (n *NewOperation) Check() error {
 	case storableText(n.Name, 200) != n.Name || storableText(n.Reason, MaxNotes) != n.Reason:
 		return fmt.Errorf("%w: name and reason must be UTF-8 text without NUL characters, of at most 200 and %d bytes", ErrRequest, MaxNotes)
 	}
+	for i, h := range o.Headers {
+		if len(h) != 2 {
+			return fmt.Errorf("%w: header %d is not a pair of name and value", ErrRequest, i+1)
+		}
+	}
+	if p := o.Repair(); p != nil {
+		if err := p.Check(); err != nil {
+			return err
+		}
+		if n.Kind != OpRedrive {
+			return fmt.Errorf("%w: only redriving gives headers", ErrRequest)
+		}
+	}
 	if o.Target != "" {
 		if err := outbox.ValidTopic(o.Target); err != nil {
 			return fmt.Errorf("%w: target: %w", ErrRequest, err)
@@ -189,6 +220,8 @@ type Plan struct {
 	Tasks int64 `json:"tasks"`
 	// Halting is how many halt their key, and go back to their place.
 	Halting int64 `json:"halting"`
+	// Unreadable is how many have headers that cannot be read; they are left alone unless the options say what to send.
+	Unreadable int64 `json:"unreadable_headers"`
 }
 
 // Operation is one treatment of many investigations.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -141,11 +143,31 @@ func (r *Redactor) Headers(hs []outbox.Header) []outbox.Header {
 	}
 	out := make([]outbox.Header, len(hs))
 	for i, h := range hs {
-		if out[i] = h; r.hides(h.Name) {
+		if out[i] = h; r.hidesHeader(h) {
 			out[i].Value = []byte(Redacted)
 		}
 	}
 	return out
+}
+
+// hidesHeader reports whether the value of a header is hidden: by a rule that names it, or, of what an event's row has
+// as headers, one that names any of those; also when that cannot be told.
+func (r *Redactor) hidesHeader(h outbox.Header) bool {
+	if r.hides(h.Name) || h.Name != outbox.HeaderInvalidHeaders || len(r.headers) == 0 {
+		return r.hides(h.Name)
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(h.Value, &object) == nil {
+		return slices.ContainsFunc(slices.Collect(maps.Keys(object)), r.hides)
+	}
+	var pairs [][]json.RawMessage
+	if json.Unmarshal(h.Value, &pairs) != nil {
+		return true
+	}
+	return slices.ContainsFunc(pairs, func(pair []json.RawMessage) bool {
+		var name string
+		return len(pair) == 0 || json.Unmarshal(pair[0], &name) != nil || r.hides(name)
+	})
 }
 
 func (r *Redactor) hides(header string) bool {

@@ -55,7 +55,7 @@ func (r *Redactor) payloadAgain(members map[string]json.RawMessage) (changed boo
 
 func (r *Redactor) hidesAny(hs []outbox.Header) bool {
 	for _, h := range hs {
-		if r.hides(h.Name) && string(h.Value) != Redacted {
+		if r.hidesHeader(h) && string(h.Value) != Redacted {
 			return true
 		}
 	}

@@ -108,3 +108,29 @@ func TestRedactSnapshots(t *testing.T) {
 		t.Error("without rules something is hidden")
 	}
 }
+
+// TestRedactInvalidHeaders: a header that a rule names is hidden also where all headers of an event are one text.
+func TestRedactInvalidHeaders(t *testing.T) {
+	t.Parallel()
+	r := redactor(t, nil, []string{"authorization", "x-*"})
+	for text, hidden := range map[string]bool{
+		`{"priority": 5, "tenant": "s3cr3t"}`:        false,
+		`{"priority": 5, "Authorization": "s3cr3t"}`: true,
+		`[["priority", 5], ["X-Key", "s3cr3t"]]`:     true,
+		`[["priority", 5], ["tenant", "s3cr3t"]]`:    false,
+		`[["priority", 5], ["X-Key", "s3cr`:          true, // the end is missing
+		`["s3cr3t"]`:                                 true,
+		`[[5, "s3cr3t"]]`:                            true,
+	} {
+		l := Letter{ID: "x", Headers: []outbox.Header{{Name: outbox.HeaderInvalidHeaders, Value: []byte(text)}}}
+		if got := string(r.Snapshot(l)); strings.Contains(got, "s3cr") == hidden {
+			t.Errorf("%s: %s", text, got)
+		}
+		if got := string(r.Again(SubjectEvent, Snapshot(l))); strings.Contains(got, "s3cr") == hidden {
+			t.Errorf("again, %s: %s", text, got)
+		}
+	}
+	if l := (Letter{Headers: []outbox.Header{{Name: outbox.HeaderInvalidHeaders, Value: []byte("x")}}}); string(redactor(t, []string{"$.a"}, nil).Headers(l.Headers)[0].Value) != "x" {
+		t.Error("without rules for headers they are hidden")
+	}
+}

@@ -63,8 +63,8 @@ const (
 	Busy SkipReason = "busy"
 	// KeyHalted: another event halts its key, which only that one can set going; the message would wait behind it.
 	KeyHalted SkipReason = "key_halted"
-	// HaltsKey: it halts its key, and was to be changed or sent elsewhere. Only the event itself, in its place, sets
-	// its key going; anything else would wait behind it, or leave the key halted for good.
+	// HaltsKey: it halts its key, and was to be sent elsewhere. Only the event itself, in its place, sets its key going,
+	// changed or not; anything else would wait behind it, or leave the key halted for good.
 	HaltsKey SkipReason = "halts_key"
 	// Arrived: its event was put back by hand, and has arrived.
 	Arrived SkipReason = "delivered"
@@ -74,6 +74,12 @@ const (
 	TooManyHops SkipReason = "too_many_hops"
 	// Refused: the outbox does not take the message as it is.
 	Refused SkipReason = "refused"
+	// UnreadableHeaders: some headers of its event are not what the outbox allows, and nobody said what to send instead.
+	UnreadableHeaders SkipReason = "unreadable_headers"
+	// OnlyCopy: it halts its key and was to be changed in its place, where its row alone has what would be changed.
+	OnlyCopy SkipReason = "only_copy"
+	// DeadLetterTopic: it would go to the dead-letter topic that it came from.
+	DeadLetterTopic SkipReason = "dead_letter_topic"
 	// HoldsKey: it was to be purged without letting go of the key that it holds.
 	HoldsKey SkipReason = "holds_key"
 	// EntryPurged: the investigation is gone.
@@ -83,7 +89,7 @@ const (
 // SkipReasons returns every reason.
 func SkipReasons() []SkipReason {
 	return []SkipReason{AlreadyQueued, TaskSubject, NotPending, PayloadGone, PayloadTooLarge, NoTarget, Busy, KeyHalted,
-		HaltsKey, Arrived, NoRetryTopic, TooManyHops, Refused, HoldsKey, EntryPurged}
+		HaltsKey, Arrived, NoRetryTopic, TooManyHops, Refused, UnreadableHeaders, OnlyCopy, DeadLetterTopic, HoldsKey, EntryPurged}
 }
 
 // TargetGroup as a target is the retry topic of the consumer group that failed, which its letters name in the header
@@ -110,7 +116,7 @@ func (r SkipReason) Explain() string {
 	case KeyHalted:
 		return "another event halts its key; redrive or skip that one first"
 	case HaltsKey:
-		return "it halts its key: redrive it as it is, or let its key go first (postrider outbox release)"
+		return "it halts its key: send it to its own topic, or let its key go first (postrider outbox release)"
 	case Arrived:
 		return "its event was put back by hand and has arrived; close it"
 	case NoRetryTopic:
@@ -119,6 +125,12 @@ func (r SkipReason) Explain() string {
 		return "its message was sent again as often as the limit of hops allows, and came back dead each time; find out why, then raise the limit (max_hops)"
 	case Refused:
 		return "the outbox does not take its message as it is; edit it"
+	case UnreadableHeaders:
+		return "some of its headers cannot be read; the letter has them as they are (postrider dlq show): give headers (--header), or send it without any (--header-none)"
+	case OnlyCopy:
+		return "it halts its key, and only its row has the whole of what the edit replaces: let its key go first (postrider outbox release)"
+	case DeadLetterTopic:
+		return "it would go to the dead-letter topic that it came from; give another target"
 	case HoldsKey:
 		return "it holds a key: redrive it, or purge it and let its key go (release_keys)"
 	case EntryPurged:
@@ -157,6 +169,9 @@ type RedriveRequest struct {
 	MaxHops int
 	// Edit, if not nil, changes the message; then there must be one entry.
 	Edit *Edit
+	// Repair, if not nil, gives headers to those messages of which some cannot be read; without it, and without an Edit
+	// of headers, those are left alone.
+	Repair *Repair
 	// Operation is the operation that asks, if any.
 	Operation uuid.UUID
 	// Actor is who asks. Required.
@@ -189,12 +204,13 @@ func (r RedriveRequest) Check() error {
 			return fmt.Errorf("%w: target: %w", ErrRequest, err)
 		}
 	}
-	if r.Edit != nil {
-		for _, h := range r.Edit.Headers {
-			if outbox.Reserved(h.Name) {
-				return fmt.Errorf("%w: header %q belongs to postrider", ErrRequest, h.Name)
-			}
+	if r.Repair != nil {
+		if err := r.Repair.Check(); err != nil {
+			return err
 		}
+	}
+	if r.Edit != nil {
+		return checkHeaders(r.Edit.Headers)
 	}
 	return nil
 }

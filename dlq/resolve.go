@@ -15,6 +15,10 @@ import (
 // never re-opened, and what it came to stays what it came to.
 var ErrClosed = errors.New("it is closed already")
 
+// ErrUnderWay is wrapped by errors about closing an investigation whose message is on its way again: what it came to is
+// not known yet. Delivered, the redrive closes it; one that does not arrive can be given up (postrider outbox skip).
+var ErrUnderWay = errors.New("a redrive of it is on its way (" + string(AlreadyQueued) + "); wait for what becomes of that, or give its event up")
+
 // ErrHoldsKey is wrapped by errors about purging an investigation whose event halts its key.
 var ErrHoldsKey = errors.New("the investigation holds a key")
 

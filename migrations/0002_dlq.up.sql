@@ -128,7 +128,7 @@ comment on column postrider.dlq_letter.key_kind is 'inline, tombstone (the messa
 comment on column postrider.dlq_letter.payload is 'Value of the message, exact bytes; null for a tombstone or a reference.';
 comment on column postrider.dlq_letter.payload_kind is 'inline, tombstone (the value is null), or reference: the value is elsewhere, in outbox_event under outbox_id, in the record that the letter points to, or, for a letter that the database refused, in the record of the dead-letter topic.';
 comment on column postrider.dlq_letter.payload_bytes is 'Size of the value in bytes; null for a tombstone.';
-comment on column postrider.dlq_letter.headers is 'Headers of the message without those of the dialect, as [name, value] pairs; all of them for an unknown one.';
+comment on column postrider.dlq_letter.headers is 'Headers of the message without those of the dialect, as [name, value] pairs; all of them for an unknown one. Where some of an event''s cannot be read, the last is postrider-invalid-headers: all of them as the event has them, as text.';
 comment on column postrider.dlq_letter.error_class is 'Class of the failure.';
 comment on column postrider.dlq_letter.error_code is 'Code of the failure.';
 comment on column postrider.dlq_letter.error_message is 'Message of the failure.';

@@ -1,6 +1,7 @@
 drop function postrider.outbox_standing(bigint[], uuid[]);
 drop index postrider.dlq_letter_away;
 drop function postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb);
+drop function postrider.outbox_amend(text, boolean, bytea, jsonb);
 drop function postrider.outbox_resend(text, uuid, text, boolean, bytea, jsonb);
 drop table postrider.access_answer;
 drop table postrider.access_audit;

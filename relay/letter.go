@@ -15,6 +15,8 @@ import (
 const (
 	maxErrorBytes     = 4 << 10
 	maxBareErrorBytes = 256
+	// maxBareHeaderBytes caps the headers that cannot be read in a bare letter; see outbox.HeaderInvalidHeaders.
+	maxBareHeaderBytes = 256
 )
 
 // fit is how much of an event its dead letter carries.
@@ -41,14 +43,17 @@ func letter(e *outbox.Event, topic string, fits fit, check func(*Message, int) *
 
 func letterAt(e *outbox.Event, topic string, fits fit) Message {
 	m := Message{ID: MessageID{EventID: e.EventID, Episode: e.Episode, Letter: true}, Topic: topic}
-	// Headers that cannot be read stay in the row; the error says what is wrong with them.
-	own, _ := outbox.ParseHeaders(e.Headers)
+	hs, err := outbox.ReadableHeaders(e.Headers)
+	invalid := err != nil
 	if fits < bare {
 		m.Key = e.Key
-		for _, h := range own {
-			if !outbox.Reserved(h.Name) {
-				m.Headers = append(m.Headers, h)
-			}
+	}
+	for _, h := range hs {
+		switch {
+		case outbox.Reserved(h.Name):
+			invalid = invalid || h.Name != outbox.HeaderHops // which is added below
+		case fits < bare:
+			m.Headers = append(m.Headers, h)
 		}
 	}
 	payload := outbox.PayloadInline
@@ -60,9 +65,9 @@ func letterAt(e *outbox.Event, topic string, fits fit) Message {
 	default:
 		m.Value = e.Payload
 	}
-	errorBytes := maxErrorBytes
+	errorBytes, headerBytes := maxErrorBytes, outbox.MaxInvalidHeaders
 	if fits == bare {
-		errorBytes = maxBareErrorBytes
+		errorBytes, headerBytes = maxBareErrorBytes, maxBareHeaderBytes
 	}
 	add := func(name, value string) {
 		m.Headers = append(m.Headers, outbox.Header{Name: name, Value: []byte(value)})
@@ -86,7 +91,10 @@ func letterAt(e *outbox.Event, topic string, fits fit) Message {
 	if fits == bare {
 		add(outbox.HeaderKey, outbox.KeyReference)
 	}
-	if hops := outbox.Hops(own); hops > 0 {
+	if invalid {
+		add(outbox.HeaderInvalidHeaders, capped(string(e.Headers), headerBytes))
+	}
+	if hops := outbox.Hops(hs); hops > 0 {
 		add(outbox.HeaderHops, strconv.Itoa(hops))
 	}
 	if e.TaskUUID != uuid.Nil {

@@ -29,6 +29,8 @@ const (
 	NoRetryTopic = Skip(dlq.NoRetryTopic)
 	// SourceTopic: its message came from the topic that is being read.
 	SourceTopic Skip = "source_topic"
+	// UnreadableHeaders: some headers of its event cannot be read, and nobody said what to send instead.
+	UnreadableHeaders = Skip(dlq.UnreadableHeaders)
 	// TooManyHops: its message was replayed too often.
 	TooManyHops Skip = "too_many_hops"
 	// Refused: the broker refuses its message for good.
@@ -37,7 +39,7 @@ const (
 
 // Skips returns every reason.
 func Skips() []Skip {
-	return []Skip{Undecodable, PayloadGone, TaskSubject, NoTarget, NoRetryTopic, SourceTopic, TooManyHops, Refused}
+	return []Skip{Undecodable, PayloadGone, TaskSubject, NoTarget, NoRetryTopic, SourceTopic, UnreadableHeaders, TooManyHops, Refused}
 }
 
 // Explain says what a reason means and what to do.
@@ -55,6 +57,8 @@ func (s Skip) Explain() string {
 		return "it names no retry topic of a consumer group; give a topic (--to)"
 	case SourceTopic:
 		return "its message came from the topic that is read; give another (--to)"
+	case UnreadableHeaders:
+		return "some headers of its event cannot be read: give headers (--header), or send it without any (--header-none); --match error=INVALID_HEADERS is about such letters alone"
 	case TooManyHops:
 		return "its message was replayed as often as --max-hops allows, and came back dead each time"
 	case Refused:
@@ -89,6 +93,10 @@ func (o *Options) judge(r *dlq.Record, since, until time.Time, label string) ver
 	}
 	v.wanted = true
 	target, skip := o.target(r, &l)
+	_, unreadable := l.InvalidHeaders()
+	if unreadable && o.Repair != nil {
+		l.Headers, unreadable = o.Repair.Apply(l.Headers), false
+	}
 	switch {
 	case l.Subject.Type == dlq.SubjectTask:
 		v.skip = TaskSubject
@@ -100,6 +108,8 @@ func (o *Options) judge(r *dlq.Record, since, until time.Time, label string) ver
 		v.skip = skip
 	case target == o.From:
 		v.skip = SourceTopic
+	case unreadable:
+		v.skip = UnreadableHeaders
 	case l.Hops >= o.MaxHops:
 		v.skip = TooManyHops
 	default:

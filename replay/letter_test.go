@@ -62,6 +62,9 @@ func TestJudge(t *testing.T) {
 		"two hops":            {record: set(event, outbox.HeaderHops, "2"), target: "orders"},
 		"three hops":          {record: set(event, outbox.HeaderHops, "3"), skip: TooManyHops},
 		"more are allowed":    {record: set(event, outbox.HeaderHops, "3"), change: func(o *Options) { o.MaxHops = 4 }, target: "orders"},
+		"unreadable headers":  {record: set(event, outbox.HeaderInvalidHeaders, `{"a": 1}`), skip: UnreadableHeaders},
+		"repaired":            {record: set(event, outbox.HeaderInvalidHeaders, `{"a": 1}`), change: func(o *Options) { o.Repair = &dlq.Repair{None: true} }, target: "orders"},
+		"somebody else's":     {record: set(foreign(1, nil), outbox.HeaderInvalidHeaders, `{"a": 1}`), target: "payments"},
 		"hops that are none":  {record: set(event, outbox.HeaderHops, "-9 \x1b[2J"), target: "orders"},
 	} {
 		o := optionsOf(c.change)
@@ -81,6 +84,41 @@ func TestJudge(t *testing.T) {
 		if s.Explain() == string(s) || s.Explain() == "" {
 			t.Errorf("%s is not explained", s)
 		}
+	}
+}
+
+// TestRepair gives headers to those messages alone of which some cannot be read.
+func TestRepair(t *testing.T) {
+	t.Parallel()
+	sound := dlqtest.Event(3, 1)
+	broken := set(sound, outbox.HeaderInvalidHeaders, `{"trace": "3", "priority": 5}`)
+	given := []outbox.Header{{Name: "priority", Value: []byte("5")}}
+	for name, c := range map[string]struct {
+		record dlq.Record
+		repair dlq.Repair
+		want   string
+	}{
+		"broken":          {broken, dlq.Repair{Headers: given}, "trace=3 priority=5"},
+		"broken, without": {broken, dlq.Repair{None: true}, ""},
+		"sound":           {sound, dlq.Repair{Headers: given}, "trace=3"},
+		"sound, without":  {sound, dlq.Repair{None: true}, "trace=3"},
+	} {
+		o := optionsOf(func(o *Options) { o.Repair = &c.repair })
+		if err := o.Check(); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, h := range o.judge(&c.record, time.Time{}, time.Time{}, "1").message.Headers {
+			if !outbox.Reserved(h.Name) && !strings.HasPrefix(h.Name, "replay_") {
+				got = append(got, h.Name+"="+string(h.Value))
+			}
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	if o := optionsOf(func(o *Options) { o.Repair = &dlq.Repair{} }); o.Check() == nil {
+		t.Error("a repair that gives nothing")
 	}
 }
 

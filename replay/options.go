@@ -66,6 +66,9 @@ type Options struct {
 	// MaxHops is how often a message is replayed in all, as its header outbox.HeaderHops counts: one that came back
 	// dead after so many is left alone. 1 to 1000. Defaults to 3.
 	MaxHops int
+	// Repair, if not nil, gives headers to those messages of which some cannot be read; without it those are left alone.
+	// Defaults to none.
+	Repair *dlq.Repair
 	// Rate is how many messages are sent a second at most; 0 does not limit. Defaults to 0.
 	Rate float64
 	// Max is how many messages this call sends at most; the rest waits for the next one. 0 does not limit. Defaults
@@ -122,6 +125,11 @@ func (o *Options) Check() error {
 		return fail("the rate is %g, it must be 0 (no limit) or %g to %d a second", o.Rate, minRate, int(maxRate))
 	case o.Max < 0:
 		return fail("the limit of messages is %d, it must not be negative", o.Max)
+	}
+	if o.Repair != nil {
+		if err := o.Repair.Check(); err != nil {
+			return fail("%w", err)
+		}
 	}
 	slices.Sort(o.Partitions)
 	o.Partitions = slices.Compact(o.Partitions)

@@ -22,6 +22,18 @@ type closing struct {
 	by      string
 }
 
+// underWay returns those of locked investigations of which a redrive is on its way: until that ended nobody knows what
+// they came to.
+func underWay(ctx context.Context, tx pgx.Tx, entries []uuid.UUID) ([]uuid.UUID, error) {
+	const doing = "look for redrives on their way"
+	rows, err := tx.Query(ctx, redriveUnderWay, entries)
+	if err != nil {
+		return nil, translate(doing, err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	return found, translate(doing, err)
+}
+
 // closeEntries closes those of the investigations that are pending, lets the keys go that their events halt, and
 // returns them.
 func closeEntries(ctx context.Context, tx pgx.Tx, keeper Keeper, c closing) ([]uuid.UUID, error) {

@@ -63,6 +63,11 @@ func (d *Desk) Change(ctx context.Context, id uuid.UUID, c dlq.Change) (dlq.Entr
 				return fmt.Errorf("investigation %s: %w: it is %s since %s, by %s, and cannot become %s; when the same comes back, a new one is opened",
 					id, dlq.ErrClosed, before, value(since).UTC().Format(time.RFC3339), cmp.Or(by, "nobody that it names"), *c.Status)
 			}
+			if going, err := underWay(ctx, tx, []uuid.UUID{id}); err != nil {
+				return err
+			} else if len(going) > 0 {
+				return fmt.Errorf("investigation %s: %w", id, dlq.ErrUnderWay)
+			}
 			after = *c.Status
 			text := string(after)
 			status = &text

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/outbox"
 )
 
 // enqueue writes the others as new events. What the outbox refuses for what is in it is found by writing each alone.
@@ -45,16 +44,7 @@ func enqueue(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveReques
 
 // enqueueAll writes new events in their order, all or none.
 func enqueueAll(ctx context.Context, tx pgx.Tx, fresh []*wanted, req dlq.RedriveRequest) error {
-	var payload []byte
-	var headers *string
-	edited := false
-	if e := req.Edit; e != nil {
-		payload, edited = e.Payload, e.Payload != nil || e.Tombstone
-		if e.Headers != nil {
-			text := string(outbox.MarshalHeaders(e.Headers))
-			headers = &text
-		}
-	}
+	payload, edited := replacement(req)
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
 		rows, err := tx.Query(ctx, redriveEnqueue,
 			column(fresh, func(w *wanted) string { return *w.letter }),
@@ -62,7 +52,7 @@ func enqueueAll(ctx context.Context, tx pgx.Tx, fresh []*wanted, req dlq.Redrive
 			column(fresh, func(w *wanted) string { return w.target }),
 			column(fresh, func(*wanted) bool { return edited }),
 			column(fresh, func(*wanted) []byte { return payload }),
-			column(fresh, func(*wanted) *string { return headers }))
+			column(fresh, func(w *wanted) *string { return w.headers }))
 		if err != nil {
 			return err
 		}

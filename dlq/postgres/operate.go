@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -103,7 +104,11 @@ func (r *Redriver) treat(ctx context.Context, tx pgx.Tx, o *operation) (batch, e
 		return b, nil
 	}
 	back, good := o.CameBack-o.options.Forgiven, o.Delivered-o.options.ForgivenDelivered
-	if back >= int64(o.Options.HaltMinimum) && float64(back) > o.Options.HaltRatio*float64(back+good) {
+	minimum := int64(o.Options.HaltMinimum)
+	if canary := int64(o.Options.Canary); canary > 0 && o.Done == canary && ended >= canary {
+		minimum = 1 // all that the canary can say is said
+	}
+	if back >= minimum && float64(back) > o.Options.HaltRatio*float64(back+good) {
 		return batch{state: dlq.Halted, problem: fmt.Sprintf("%d of %d came back dead, more than %g of them", back, back+good, o.Options.HaltRatio)}, nil
 	}
 	limit := pace(o.Options.Rate)
@@ -189,7 +194,7 @@ func (r *Redriver) treatItems(ctx context.Context, tx pgx.Tx, o *operation, item
 }
 
 func (r *Redriver) redriveItems(ctx context.Context, tx pgx.Tx, o *operation, there []uuid.UUID, byEntry map[uuid.UUID]*item) error {
-	ws, err := r.redrive(ctx, tx, dlq.RedriveRequest{Entries: there, Target: o.Options.Target, MaxHops: o.Options.MaxHops, Operation: o.UUID, Actor: o.Actor})
+	ws, err := r.redrive(ctx, tx, dlq.RedriveRequest{Entries: there, Target: o.Options.Target, MaxHops: o.Options.MaxHops, Repair: o.Options.Repair(), Operation: o.UUID, Actor: o.Actor})
 	for _, w := range ws {
 		switch i := byEntry[w.entry]; w.skip {
 		case "":
@@ -206,9 +211,17 @@ func (r *Redriver) redriveItems(ctx context.Context, tx pgx.Tx, o *operation, th
 }
 
 func (r *Redriver) resolveItems(ctx context.Context, tx pgx.Tx, o *operation, there []uuid.UUID, byEntry map[uuid.UUID]*item) error {
+	going, err := underWay(ctx, tx, there)
+	if err != nil {
+		return err
+	}
+	there = slices.DeleteFunc(there, func(id uuid.UUID) bool { return slices.Contains(going, id) })
 	closed, err := closeEntries(ctx, tx, r.keeper, closing{
 		entries: there, notes: column(there, func(uuid.UUID) string { return o.Options.Notes }), status: o.Options.Status, by: o.Actor,
 	})
+	for _, id := range going {
+		byEntry[id].skip(dlq.AlreadyQueued)
+	}
 	for _, id := range there {
 		byEntry[id].skip(dlq.NotPending)
 	}

@@ -97,6 +97,9 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 		case frozen > maxScope:
 			return fmt.Errorf("%w: %d investigations are in its scope, the limit is %d", dlq.ErrRequest, frozen, maxScope)
 		}
+		if err := targetIsElsewhere(ctx, tx, id, n.Options.Target); err != nil {
+			return err
+		}
 		halting, err := r.halting(ctx, tx, id, n)
 		if err != nil {
 			return err
@@ -141,6 +144,22 @@ func distinctIDs(ids []uuid.UUID) []uuid.UUID {
 		seen[id] = true
 		return twice
 	})
+}
+
+// targetIsElsewhere refuses to send messages to the dead-letter topic that they came from.
+func targetIsElsewhere(ctx context.Context, tx pgx.Tx, id uuid.UUID, target string) error {
+	if target == "" || target == dlq.TargetGroup {
+		return nil
+	}
+	var n int64
+	var entry uuid.UUID
+	switch err := tx.QueryRow(ctx, operationOwnTopic, id, target).Scan(&n, &entry); {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return translate("look where letters came from", err)
+	}
+	return toItsDeadLetters(target, n, entry)
 }
 
 // halting counts the events in the scope that halt their key.

@@ -53,6 +53,15 @@ var redriveRead string
 //go:embed queries/redrive_enqueue.sql
 var redriveEnqueue string
 
+//go:embed queries/redrive_amend.sql
+var redriveAmend string
+
+//go:embed queries/redrive_under_way.sql
+var redriveUnderWay string
+
+//go:embed queries/operation_own_topic.sql
+var operationOwnTopic string
+
 //go:embed queries/redrive_note.sql
 var redriveNote string
 

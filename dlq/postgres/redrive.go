@@ -95,9 +95,12 @@ type wanted struct {
 	letterOffset    *int64
 	retryTopic      *string // nil where the letter names no consumer group
 	hops            int
+	unreadable      bool   // some of its headers cannot be read
+	readable        string // the others, as dlq_letter has them; empty where the letter refers to them
 
 	// What becomes of it.
 	target   string
+	headers  *string // to be sent instead of its own, as outbox_event has them
 	inPlace  bool
 	newEvent uuid.UUID
 	newID    int64
@@ -124,6 +127,9 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 		if err != nil {
 			return err
 		}
+		if i := slices.IndexFunc(ws, func(w *wanted) bool { return w.skip == dlq.DeadLetterTopic }); i >= 0 && req.Target == ws[i].target {
+			return toItsDeadLetters(req.Target, 1, ws[i].entry)
+		}
 		if done = result(ws); len(done.Entries) == 0 {
 			return nil
 		}
@@ -132,7 +138,7 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 			id = done.Entries[0].String()
 		}
 		return r.audit.Audit(ctx, tx, req.Actor, "dlq.requeue", "entry", id, map[string]any{
-			"entries": done.Entries, "skipped": len(done.Skipped), "target": req.Target, "edited": req.Edit != nil})
+			"entries": done.Entries, "skipped": len(done.Skipped), "target": req.Target, "edited": req.Edit != nil || req.Repair != nil})
 	})
 	if err != nil {
 		return dlq.Requeued{}, err
@@ -149,6 +155,9 @@ func (r *Redriver) redrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveReques
 	}
 	for _, w := range ws {
 		w.judge(req)
+		if err := w.repair(req); err != nil {
+			return nil, err
+		}
 	}
 	if err := look(ctx, tx, ws, req); err != nil {
 		return nil, err
@@ -175,14 +184,15 @@ func lockEntries(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]uuid.UUID, 
 // readWanted reads locked investigations, with the snapshot of a statement after the locks: what the last to hold them
 // did is seen.
 func readWanted(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]*wanted, error) {
-	rows, err := tx.Query(ctx, redriveRead, ids, outbox.HeaderRetryTopic)
+	rows, err := tx.Query(ctx, redriveRead, ids, outbox.HeaderRetryTopic, outbox.HeaderInvalidHeaders)
 	if err != nil {
 		return nil, translate("read investigations", err)
 	}
 	ws, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*wanted, error) {
 		w := &wanted{}
 		return w, row.Scan(&w.entry, &w.subject, &w.status, &w.generation, &w.underWay, &w.letter, &w.event, &w.episode,
-			&w.outboxID, &w.topic, &w.partition, &w.offset, &w.letterTopic, &w.letterPartition, &w.letterOffset, &w.retryTopic, &w.hops)
+			&w.outboxID, &w.topic, &w.partition, &w.offset, &w.letterTopic, &w.letterPartition, &w.letterOffset, &w.retryTopic, &w.hops,
+			&w.unreadable, &w.readable)
 	})
 	if err != nil {
 		return nil, translate("read investigations", err)
@@ -234,6 +244,8 @@ func (w *wanted) judge(req dlq.RedriveRequest) {
 		w.skip = dlq.NotPending
 	case w.letter == nil:
 		w.skip = dlq.PayloadGone
+	case w.target == value(w.letterTopic):
+		w.skip = dlq.DeadLetterTopic
 	case outbox.ValidTopic(w.target) == nil:
 	case req.Target == dlq.TargetGroup:
 		w.skip = dlq.NoRetryTopic
@@ -243,7 +255,7 @@ func (w *wanted) judge(req dlq.RedriveRequest) {
 }
 
 // changed reports whether what is sent is another message than the one that was given up, or goes elsewhere.
-func (w *wanted) changed(req dlq.RedriveRequest) bool { return req.Edit != nil || w.target != w.topic }
+func (w *wanted) changed(req dlq.RedriveRequest) bool { return w.edited(req) || w.target != w.topic }
 
 // ofOutbox returns those that are about an event of the outbox and were not skipped, by its id, and the ids in order.
 func ofOutbox(ws []*wanted) (map[int64]*wanted, []int64) {
@@ -302,7 +314,7 @@ func (r *Redriver) putBack(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq
 	began, busy := time.Now(), false
 	for _, id := range halting {
 		w := byID[id]
-		if w.changed(req) {
+		if w.target != w.topic {
 			w.skip = dlq.HaltsKey
 			continue
 		}
@@ -311,9 +323,10 @@ func (r *Redriver) putBack(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq
 			w.skip = dlq.Busy
 			continue
 		}
-		switch err := r.keeper.PutBack(ctx, tx, id); {
+		switch err := r.putBackAs(ctx, tx, w, req); {
 		case errors.Is(err, ErrBusy):
 			w.skip, busy = dlq.Busy, true
+		case errors.Is(err, errNotAmended): // w says why
 		case err != nil:
 			return err
 		default:
@@ -333,7 +346,7 @@ func note(ctx context.Context, tx pgx.Tx, sent []*wanted, req dlq.RedriveRequest
 	if len(sent) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, redriveNote, nullUUID(req.Operation), req.Edit != nil, req.Actor,
+	_, err := tx.Exec(ctx, redriveNote, nullUUID(req.Operation), column(sent, func(w *wanted) bool { return w.edited(req) }), req.Actor,
 		column(sent, func(w *wanted) uuid.UUID { return w.entry }),
 		column(sent, func(w *wanted) int32 { return w.generation + 1 }),
 		column(sent, func(w *wanted) string { return *w.letter }),

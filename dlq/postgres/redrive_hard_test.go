@@ -142,8 +142,8 @@ func TestWhatWasPutBackByHand(t *testing.T) {
 	}
 }
 
-// TestWhatHaltsItsKeyIsNotChanged: a changed copy would wait behind the key that only the original sets going.
-func TestWhatHaltsItsKeyIsNotChanged(t *testing.T) {
+// TestWhatHaltsItsKeyGoesNowhereElse: a copy would wait behind the key that only the original sets going.
+func TestWhatHaltsItsKeyGoesNowhereElse(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
 	halting, behind := r.die(7, nil), r.die(14, nil)
@@ -154,7 +154,7 @@ func TestWhatHaltsItsKeyIsNotChanged(t *testing.T) {
 		edit   *dlq.Edit
 		want   dlq.SkipReason
 	}{
-		"edited":           {halting, "", &dlq.Edit{Payload: []byte("x")}, dlq.HaltsKey},
+		"edited":           {halting, "other", &dlq.Edit{Payload: []byte("x")}, dlq.HaltsKey},
 		"elsewhere":        {halting, "other", nil, dlq.HaltsKey},
 		"edited, behind":   {behind, "", &dlq.Edit{Payload: []byte("x")}, dlq.KeyHalted},
 		"elsewhere behind": {behind, "other", nil, ""},

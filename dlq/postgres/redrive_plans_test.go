@@ -41,13 +41,13 @@ func TestPlansAfterABulkLoad(t *testing.T) {
 	one := make([]int32, len(entries))
 	for name, query := range map[string][]any{
 		"lock":    {redriveLock, entries},
-		"read":    {redriveRead, entries, outbox.HeaderRetryTopic},
+		"read":    {redriveRead, entries, outbox.HeaderRetryTopic, outbox.HeaderInvalidHeaders},
 		"events":  {haltingOf, entries},
 		"close":   {entryClose, entries, "cancelled", texts(""), "a"},
 		"succeed": {entrySucceed, entries, entries, replays},
 		"open":    {redriveOpen, int64(100), "", 1000},
 		"end":     {redriveEnd, replays, texts("gone")},
-		"note": {redriveNote, nullUUID(operation), false, "a", entries, one, texts("l"), make([]int64, len(entries)), entries,
+		"note": {redriveNote, nullUUID(operation), make([]bool, len(entries)), "a", entries, one, texts("l"), make([]int64, len(entries)), entries,
 			make([]bool, len(entries)), one, texts("orders")},
 		"again":   {redriveDiedAgain, replays},
 		"points":  {letterPointing, entries, true},

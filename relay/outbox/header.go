@@ -50,6 +50,9 @@ const (
 	// HeaderKey is KeyReference when the key too was left out because the letter would not fit; the
 	// event's own headers are then left out as well. Absent otherwise.
 	HeaderKey = "postrider-key"
+	// HeaderInvalidHeaders is on the letter of an event whose headers are not what ParseHeaders or Reserved allow: they as
+	// the row has them, as JSON text, at most MaxInvalidHeaders bytes of it. The letter has those that can be read.
+	HeaderInvalidHeaders = "postrider-invalid-headers"
 	// HeaderCreatedAt is when the event was written.
 	HeaderCreatedAt = "postrider-created-at"
 	// HeaderTaskUUID is the linked task; absent when there is none.
@@ -88,6 +91,9 @@ const (
 	KeyReference = "reference"
 )
 
+// MaxInvalidHeaders is how much HeaderInvalidHeaders has at most, in bytes (8 KiB).
+const MaxInvalidHeaders = 8 << 10
+
 // Header is one Kafka header. Names may repeat; a nil value is Kafka's null.
 type Header struct {
 	Name  string
@@ -99,65 +105,86 @@ type Header struct {
 // The order of the result is the array's, or the order in which the object is written. An empty
 // input is no headers. Errors wrap ErrInvalid and name the header.
 func ParseHeaders(raw []byte) ([]Header, error) {
+	hs, err := ReadableHeaders(raw)
+	if err != nil {
+		return nil, err
+	}
+	return hs, nil
+}
+
+// ReadableHeaders returns those of the headers that can be read, and an error as ParseHeaders does about the first that
+// cannot. Of what is neither an object nor an array, and of what is no JSON, none can.
+func ReadableHeaders(raw []byte) ([]Header, error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "{}" || string(raw) == "[]" {
 		return nil, nil
 	}
 	switch raw[0] {
 	case '{':
-		return parseObject(raw)
+		return readObject(raw)
 	case '[':
-		return parsePairs(raw)
+		return readPairs(raw)
 	}
 	return nil, fmt.Errorf("%w: headers must be a JSON object or an array of [name, value] pairs", ErrInvalid)
 }
 
-func parseObject(raw []byte) ([]Header, error) {
+func readObject(raw []byte) ([]Header, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
-	if _, err := dec.Token(); err != nil {
+	broken := func(err error) ([]Header, error) {
 		return nil, fmt.Errorf("%w: headers are not JSON: %v", ErrInvalid, err)
 	}
+	if _, err := dec.Token(); err != nil {
+		return broken(err)
+	}
 	var hs []Header
+	var first error
 	for dec.More() {
 		tok, err := dec.Token()
 		if err != nil {
-			return nil, fmt.Errorf("%w: headers are not JSON: %v", ErrInvalid, err)
+			return broken(err)
 		}
 		name, _ := tok.(string) // inside an object the decoder yields only strings here
 		var v json.RawMessage
 		if err := dec.Decode(&v); err != nil {
-			return nil, fmt.Errorf("%w: headers are not JSON: %v", ErrInvalid, err)
+			return broken(err)
 		}
 		h, err := parseHeader(name, v)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			hs = append(hs, h)
+		} else if first == nil {
+			first = err
 		}
-		hs = append(hs, h)
 	}
 	if _, err := dec.Token(); err != nil {
-		return nil, fmt.Errorf("%w: headers are not JSON: %v", ErrInvalid, err)
+		return broken(err)
 	}
-	return hs, nil
+	return hs, first
 }
 
-func parsePairs(raw []byte) ([]Header, error) {
+func readPairs(raw []byte) ([]Header, error) {
 	var pairs [][]json.RawMessage
+	var first error
 	if err := json.Unmarshal(raw, &pairs); err != nil {
-		return nil, fmt.Errorf("%w: headers must be an array of [name, value] pairs: %v", ErrInvalid, err)
+		// An element that is no array is left empty, the others are there; of what is no JSON nothing is.
+		first = fmt.Errorf("%w: headers must be an array of [name, value] pairs: %v", ErrInvalid, err)
 	}
 	hs := make([]Header, 0, len(pairs))
 	for i, p := range pairs {
 		var name string
 		if len(p) != 2 || json.Unmarshal(p[0], &name) != nil || p[0][0] != '"' {
-			return nil, fmt.Errorf("%w: headers element %d is not a pair [name, value]", ErrInvalid, i)
+			if first == nil {
+				first = fmt.Errorf("%w: headers element %d is not a pair [name, value]", ErrInvalid, i)
+			}
+			continue
 		}
 		h, err := parseHeader(name, p[1])
-		if err != nil {
-			return nil, err
+		if err == nil {
+			hs = append(hs, h)
+		} else if first == nil {
+			first = err
 		}
-		hs = append(hs, h)
 	}
-	return hs, nil
+	return hs, first
 }
 
 // withoutSpace removes what PostgreSQL's decode() passes over; its encode() wraps at 76 characters.

@@ -10,6 +10,7 @@ import (
 	"github.com/postrider/postrider/migrations"
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/relay/logtest"
 )
 
 // TestReadyAsksForRights: a login that lost its role answers, and can do nothing; so it is not ready. The log says what it
@@ -26,7 +27,7 @@ func TestReadyAsksForRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log syncBuffer
+	var log logtest.Buffer
 	logger, err := obs.NewLogger(&log, "info", "json")
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
+	"github.com/postrider/postrider/relay/outbox"
 )
 
 // smallTopic takes messages up to this size.
@@ -105,6 +106,41 @@ func TestAHaltedKeyIsRedrivenInItsPlace(t *testing.T) {
 		}
 		r.pending(0)
 	})
+}
+
+// TestAHaltedKeyIsRepairedInItsPlace: the event whose headers no broker can have is given others, and goes before those
+// that wait behind it.
+func TestAHaltedKeyIsRepairedInItsPlace(t *testing.T) {
+	t.Parallel()
+	r := newRedriveRig(t, kafkatest.Kfake(t), nil, func(c *config.Config) { c.Outbox.AfterLastAttempt = "halt_key" })
+	r.operate()
+	r.write("k", "1")
+	_, err := r.pool.Exec(t.Context(), `insert into postrider.outbox_event (topic, key, payload, headers) values ($1, 'k', '2', '{"tenant": "acme", "priority": 5}')`, r.topic)
+	r.must(err)
+	r.write("k", "3", "4")
+	entry := r.pending(1)[0].UUID
+	if o := r.ended(r.startOperation(dlq.OperationOptions{})); o.Skipped != 1 || o.Plan.Unreadable != 1 {
+		t.Fatalf("nobody said which headers to send: %+v", o)
+	}
+	if o := r.ended(r.startOperation(dlq.OperationOptions{Headers: [][]string{{"priority", "5"}}})); o.Delivered != 1 {
+		t.Fatalf("%+v", o)
+	}
+	r.closed(entry, dlq.ManuallyResolved)
+	var got []string
+	for _, rec := range r.broker.ReadAll(t, r.topic, 4) {
+		text := string(rec.Value)
+		for _, h := range rec.Headers {
+			if text == "2" || strings.HasPrefix(text, "2 ") {
+				if h.Key != outbox.HeaderEventID {
+					text += " " + h.Key + "=" + string(h.Value)
+				}
+			}
+		}
+		got = append(got, text)
+	}
+	if strings.Join(got, ", ") != "1, 2 tenant=acme priority=5, 3, 4" {
+		t.Errorf("the key arrived as %q", got)
+	}
 }
 
 // TestClosingAHaltedKeyLetsItGo: nobody will send that event any more; what waits behind it goes on, in order.

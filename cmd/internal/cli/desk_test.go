@@ -16,6 +16,7 @@ import (
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/dlq/postgres"
 	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/outbox"
 )
 
 // atTheDesk is a database with investigations, and the addresses for people with different rights.
@@ -124,6 +125,53 @@ func TestResolveAndPurgeByHand(t *testing.T) {
 		t.Errorf("investigations and letters left: %s, want 1 and 3", got)
 	}
 	d.run(ExitFailure, "dlq purge "+a+" --yes", "not found")
+}
+
+// TestUnreadableHeadersByHand: they are shown, the message is left alone without a word about them, and sent with one.
+func TestUnreadableHeadersByHand(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, 0)
+	store, err := postgres.NewStore(postgres.Config{Pool: d.db.Pool(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range int64(4) {
+		d.entries = append(d.entries, record(t, store, n+1, []byte("k"), []byte("payload"), outbox.Header{Name: "tenant", Value: []byte("acme")},
+			outbox.Header{Name: outbox.HeaderInvalidHeaders, Value: []byte("{\"tenant\": \"acme\", \"priority\": 5, \"x\": \"\x1b\"}")}))
+	}
+	a, b, c, e := d.entries[0], d.entries[1], d.entries[2], d.entries[3]
+	for _, how := range []string{"", " --payload"} {
+		d.run(ExitOK, "dlq show "+a+how, `some of which cannot be read: {"tenant": "acme", "priority": 5`)
+	}
+	d.run(ExitPartly, "dlq requeue "+a, "0 on their way, 1 left alone", "unreadable_headers", "--header-none", "dlq show")
+	d.run(ExitUsage, "dlq requeue "+a+" --header-none --header a=b", "--header-none sends no headers")
+	d.run(ExitUsage, "op plan --all --name n --header a", "NAME=VALUE")
+	d.run(ExitUsage, "op plan --all --name n --header postrider-hops=0", "belongs to postrider")
+	d.run(ExitUsage, "op plan --all --name n --kind resolve --header-none", "only redriving gives headers")
+	d.run(ExitOK, "dlq requeue "+a+" --header priority=5 --header tenant=acme", "1 on their way")
+	d.run(ExitOK, "dlq requeue "+b+" --header-none", "1 on their way")
+	d.run(ExitOK, "op plan "+c+" --name without", "1 have some that cannot be read, and are left alone", "--header-none")
+	d.run(ExitOK, "op plan "+c+" --name with --header priority=5", "are sent with those that can be read, and priority")
+	d.run(ExitOK, "op plan "+e+" --name none --header-none", "are sent without any")
+	if got := d.ask(`select string_agg(headers::text, ' ' order by id) from (select id, (select jsonb_agg(h) from jsonb_array_elements(headers) h where h->>0 not like 'replay%' and h->>0 not like 'postrider%') as headers from postrider.outbox_event) e`); got != `[["priority", "5"], ["tenant", "acme"]]` {
+		t.Errorf("sent: %s", got)
+	}
+	// What is on its way is not closed.
+	d.run(ExitPartly, "dlq resolve "+a+" "+c, "left alone", a, "already_queued", c, "manually_resolved")
+}
+
+// TestFilterOfAnOperation is shown by the names of the API, and what is not set is not.
+func TestFilterOfAnOperation(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, 1)
+	for flags, want := range map[string]string{"--all": `"filter": {}`, "--code INVALID_RECORD": `"error_code": "INVALID_RECORD"`} {
+		out := d.run(ExitOK, "op plan "+flags+" --name n"+strings.Fields(flags)[0]+" -o json", want)
+		for _, gone := range []string{"0001-01-01", `"Status"`, `"Subject"`, `"group"`} {
+			if strings.Contains(out, gone) {
+				t.Errorf("%s: %s in %s", flags, gone, out)
+			}
+		}
+	}
 }
 
 // TestConfirm: only the whole word is an answer.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/outbox"
 )
 
 const listsEntries = "postrider dlq list"
@@ -30,7 +29,7 @@ func (c *commands) dlqResolve() *cobra.Command {
 		Long: `Close investigations. A closed one is never opened again; when the same comes back, a new one names it as its
 predecessor. One that was closed as the same before stays as it is, but for --notes and --resolved-by; as something
 else it is refused. Each is closed in a transaction of its own, with its row in the audit log; the first that
-cannot be ends the command.`,
+cannot be ends the command. One of which a redrive is on its way is left alone; then the exit code is 3.`,
 		Args:              atLeastOne("ID"),
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,13 +52,17 @@ cannot be ends the command.`,
 				if cmd.Flags().Changed("resolved-by") {
 					change.ResolvedBy = &by
 				}
-				views, before, err := make([]entryView, 0, len(ids)), map[string]bool{}, error(nil)
+				views, before, err, leftAlone := make([]entryView, 0, len(ids)), map[string]bool{}, error(nil), error(nil)
 				for _, id := range ids {
 					var was, e dlq.Entry
 					if was, _, err = d.Store.Get(ctx, id); err != nil {
 						break
 					}
-					if e, err = d.Desk.Change(ctx, id, change); err != nil {
+					if e, err = d.Desk.Change(ctx, id, change); errors.Is(err, dlq.ErrUnderWay) {
+						fmt.Fprintf(c.stderr, "left alone: %v\n", err)
+						err, leftAlone = nil, &spokenError{errPartly}
+						continue
+					} else if err != nil {
 						break
 					}
 					v := viewEntry(e)
@@ -69,6 +72,9 @@ cannot be ends the command.`,
 					if printErr := out.print(c.stdout, views, func(w io.Writer) error { return resolvedTable(w, views, before) }); err == nil {
 						err = printErr
 					}
+				}
+				if err == nil {
+					return leftAlone
 				}
 				return noEntry(err)
 			})
@@ -127,7 +133,7 @@ type skippedView struct {
 type edited struct {
 	payload   string
 	tombstone bool
-	headers   []string
+	headers   givenHeaders
 }
 
 func (e *edited) edit(cmd *cobra.Command) (*dlq.Edit, error) {
@@ -150,16 +156,11 @@ func (e *edited) edit(cmd *cobra.Command) (*dlq.Edit, error) {
 	if e.tombstone {
 		given, edit.Tombstone = true, true
 	}
-	if len(e.headers) > 0 {
-		given = true
-		for _, h := range e.headers {
-			name, value, found := strings.Cut(h, "=")
-			if !found || name == "" {
-				return nil, usagef("--header is %q; it must be NAME=VALUE", shorten(h, 60))
-			}
-			edit.Headers = append(edit.Headers, outbox.Header{Name: name, Value: []byte(value)})
-		}
+	var err error
+	if edit.Headers, err = e.headers.read(); err != nil {
+		return nil, err
 	}
+	given = given || edit.Headers != nil
 	if !given {
 		return nil, nil
 	}
@@ -182,7 +183,9 @@ cannot be sent again are left alone, and the output says why; then the exit code
 the whole command, and nothing is sent.
 
 With one id the message can be changed first: --payload TEXT or @FILE, --tombstone, --header NAME=VALUE (which
-replace all headers). The dead letter keeps the original.`,
+replace all headers), --header-none. The dead letter keeps the original. A message of which some headers cannot be
+read is left alone unless one of the last two says what to send; dlq show has its headers as they are. For many of
+them see op plan --header.`,
 		Args:              atLeastOne("ID"),
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -226,7 +229,7 @@ replace all headers). The dead letter keeps the original.`,
 	cmd.Flags().IntVar(&hops, "max-hops", dlq.DefaultMaxHops, "how often a message is sent again in all, 1 to 1000")
 	cmd.Flags().StringVar(&change.payload, "payload", "", "send this instead: `TEXT` or @FILE")
 	cmd.Flags().BoolVar(&change.tombstone, "tombstone", false, "send Kafka's null instead")
-	cmd.Flags().StringArrayVar(&change.headers, "header", nil, "send these headers instead: `NAME=VALUE`, once for each")
+	change.headers.bind(cmd.Flags(), "send these headers instead: `NAME=VALUE`, once for each", "send it without headers")
 	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/outbox"
 )
 
 // How much of a payload a terminal gets; -o json has more.
@@ -19,6 +19,9 @@ const (
 	textExcerpt   = 4 << 10
 	binaryExcerpt = 256
 )
+
+// invalidHeaders tells headers of an event that could not be sent with them.
+const invalidHeaders = "  Headers as the event has them, some of which cannot be read: %s\n"
 
 // showEntry prints an investigation for people: the message of whole as it is, or, where that is nil, as the
 // snapshot has it.
@@ -55,6 +58,11 @@ func showEntry(w io.Writer, d dlq.Detail, whole *dlq.Letter) error {
 		showMessage(w, whole)
 	case len(e.Snapshot) > 0:
 		fmt.Fprintf(w, "\nAs it was (--payload shows the message itself):\n%s\n", excerpt(indented(e.Snapshot)))
+	}
+	if whole == nil && len(letters) > 0 {
+		if text, invalid := letters[0].InvalidHeaders(); invalid {
+			fmt.Fprintf(w, invalidHeaders, visible(text))
+		}
 	}
 	fmt.Fprintf(w, "\nLetters, the newest first:\n")
 	rows := make([][]string, len(letters))
@@ -99,14 +107,15 @@ func showMessage(w io.Writer, l *dlq.Letter) {
 		fmt.Fprintf(w, "  Headers are not in the letter; they %s\n", place(l, "are", "were"))
 	}
 	for _, h := range l.Headers {
+		if h.Name == outbox.HeaderInvalidHeaders {
+			fmt.Fprintf(w, invalidHeaders, visible(string(h.Value)))
+			continue
+		}
 		fmt.Fprintf(w, "  Header  %s: %s\n", visible(h.Name), shorten(visible(string(h.Value)), 200))
 	}
 	fmt.Fprintf(w, "  Payload, %s\n", payloadTitle(l))
 	if body := payloadText(l.Payload); body != "" {
 		fmt.Fprintf(w, "    %s\n", strings.ReplaceAll(body, "\n", "\n    "))
-	}
-	if l.ErrorCode == relay.CodeInvalidHeaders && l.OutboxID != nil { // what cannot be read stays in the row
-		fmt.Fprintf(w, "  See its headers with: psql DATABASE_URL -c 'select headers from postrider.outbox_event where id = %d'\n", *l.OutboxID)
 	}
 }
 

@@ -79,12 +79,16 @@ func (c *commands) opPlan() *cobra.Command {
 	var n dlq.NewOperation
 	var kind, group, from, to string
 	var filter dlq.Filter
+	var headers givenHeaders
 	cmd := &cobra.Command{
 		Use:   "plan (ID... | --group ID | filters | --all) --name NAME",
 		Short: "Freeze which investigations an operation is about, and say what it would do",
 		Long: `Freeze which investigations an operation is about, and say what it would do: those named, the pending ones of a
 group, or the pending ones that all filters given select (--topic, --reason, --code, --text, --assignee, --from,
---to). A purge may be about closed ones, with --where-status. Nothing is treated before op start.`,
+--to). A purge may be about closed ones, with --where-status. Nothing is treated before op start.
+
+Messages of which some headers cannot be read are left alone, unless --header or --header-none says what to send:
+--header NAME=VALUE is added to those that can be read. Other messages keep the headers that they have.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -113,6 +117,14 @@ group, or the pending ones that all filters given select (--topic, --reason, --c
 				return usagef("--name is missing: a name for people, such as the incident's")
 			}
 			n.Kind, n.Actor = dlq.OperationKind(kind), "whoever" // the name is not known before the database is
+			if p, err := headers.repair(); err != nil {
+				return err
+			} else if p != nil {
+				n.Options.NoHeaders = p.None
+				for _, h := range p.Headers {
+					n.Options.Headers = append(n.Options.Headers, []string{h.Name, string(h.Value)})
+				}
+			}
 			if err := n.Check(); err != nil {
 				return &usageError{err}
 			}
@@ -154,7 +166,8 @@ group, or the pending ones that all filters given select (--topic, --reason, --c
 	f.Float64Var(&n.Options.Rate, "rate", 0, "treat so many a second at most; 0 is no limit")
 	f.IntVar(&n.Options.Canary, "canary", 0, "send so many first, and wait for what becomes of them")
 	f.Float64Var(&n.Options.HaltRatio, "halt-ratio", 0.1, "halt when more than this share came back dead, 0 to 1")
-	f.IntVar(&n.Options.HaltMinimum, "halt-minimum", 3, "do not halt before so many came back")
+	f.IntVar(&n.Options.HaltMinimum, "halt-minimum", 3, "do not halt before so many came back; a canary halts when it is over")
+	headers.bind(f, "for messages of which some headers cannot be read: send `NAME=VALUE`, too; once for each", "send those messages without headers")
 	f.StringVar(&n.Options.Notes, "notes", "", "with --kind resolve: what to write into each")
 	f.StringVar((*string)(&n.Options.Status), "status", "", "with --kind resolve: what they came to")
 	f.BoolVar(&n.Options.ReleaseKeys, "release-keys", false, "with --kind purge: let the keys go that they hold")
@@ -364,9 +377,30 @@ func showOperation(w io.Writer, o dlq.Operation) error {
 		[2]string{"Rate", rate},
 		[2]string{"Canary", canary},
 		[2]string{"Plan", fmt.Sprintf("%d investigations, %d bytes, of %d keys; %d were redriven before, %d halt their key, %d are about tasks", p.Items, p.Bytes, p.Keys, p.Redriven, p.Halting, p.Tasks)},
+		[2]string{"Headers", unreadable(o)},
 		[2]string{"Topics", topics},
 		[2]string{"Progress", progress(o)},
 	)
+}
+
+// unreadable says what becomes of messages of which some headers cannot be read.
+func unreadable(o dlq.Operation) string {
+	if o.Plan.Unreadable == 0 || o.Kind != dlq.OpRedrive {
+		return ""
+	}
+	what := "are left alone: " + dlq.UnreadableHeaders.Explain()
+	switch p := o.Options.Repair(); {
+	case p == nil:
+	case p.None:
+		what = "are sent without any"
+	default:
+		names := make([]string, len(p.Headers))
+		for i, h := range p.Headers {
+			names[i] = visible(h.Name)
+		}
+		what = "are sent with those that can be read, and " + strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%d have some that cannot be read, and %s", o.Plan.Unreadable, what)
 }
 
 // progress says in one line how far an operation is.

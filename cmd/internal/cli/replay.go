@@ -28,6 +28,7 @@ type replayFlags struct {
 	partitions   []int32
 	offsets      string
 	maxHops      int
+	headers      givenHeaders
 	dryRun       bool
 }
 
@@ -94,6 +95,7 @@ it. Brokers that are away before anything is sent end the command within a minut
 	f.StringVar(&given.options.Group, "group", "", "the consumer `group` that keeps how far it is (default postrider-replay-NAME)")
 	f.BoolVar(&given.options.Again, "again", false, "send what this replay has sent before once more, as something new")
 	f.IntVar(&given.maxHops, "max-hops", replay.DefaultMaxHops, "how often a message is replayed in all, 1 to 1000")
+	given.headers.bind(f, "for messages of which some headers cannot be read: send `NAME=VALUE`, too; once for each", "send those messages without headers")
 	f.Float64Var(&given.options.Rate, "rate", 0, "send so many messages a second at most; 0 is no limit")
 	f.Int64Var(&given.options.Max, "max", 0, "send so many messages at most; the same command then goes on with the rest; 0 is no limit")
 	f.BoolVar(&given.options.SkipRefused, "skip-refused", false, "leave letters alone that the broker refuses for good, and go on")
@@ -138,6 +140,9 @@ func (g *replayFlags) read(cmd *cobra.Command) (replay.Options, error) {
 		return o, usagef("--max-hops is %d; it must be 1 to 1000", g.maxHops)
 	}
 	o.MaxHops = g.maxHops
+	if o.Repair, err = g.headers.repair(); err != nil {
+		return o, err
+	}
 	if err := o.Check(); err != nil {
 		return o, &usageError{err}
 	}

@@ -23,6 +23,7 @@ var refusals = []struct {
 	{dlq.ErrNotFound, NotFound},
 	{dlq.ErrClosed, Conflict},
 	{dlq.ErrHoldsKey, Conflict},
+	{dlq.ErrUnderWay, Conflict},
 	{dlq.ErrState, Conflict},
 	{dlq.ErrExists, Conflict},
 	{dlq.ErrRequest, Validation},

@@ -171,6 +171,9 @@ func (s *Services) planOperation(ctx context.Context, r *Request) (any, error) {
 	if err := mayTreat(r, n.Kind); err != nil {
 		return nil, err
 	}
+	if n.Options.Repair() != nil && !r.Actor.May(access.Edit) {
+		return nil, refuse(Forbidden, "giving messages other headers needs the scope %s, which the key %q does not have", access.Edit, r.Actor.Name)
+	}
 	o, err := s.Operations.PlanOperation(ctx, n)
 	return Created{viewOperation(o)}, err
 }

@@ -264,6 +264,14 @@ func (r *rig) driveOperations() {
 	plan(resolve, "X-API-Key", r.keys[access.Redrive]).is(403).says("resolve")
 	other := plan(resolve).is(201).text("operation_uuid")
 	r.ask("POST", "/operations/"+other+"/start", "", "X-API-Key", r.keys[access.Redrive]).is(403).says("resolve")
+	for name, options := range map[string]string{"with": `{"headers": [["priority", "5"]]}`, "without": `{"no_headers": true}`} {
+		body := fmt.Sprintf(`{"kind": "redrive", "name": "repaired %s", "scope": {"filter": {}}, "options": %s}`, name, options)
+		plan(body, "X-API-Key", r.keys[access.Redrive]).is(403).says("redrive:edit")
+		if got := plan(body).is(201); got.at("plan", "unreadable_headers") != 0.0 {
+			t.Errorf("%s", got.Raw)
+		}
+	}
+	plan(`{"kind": "redrive", "name": "repair", "scope": {"filter": {}}, "options": {"headers": [["priority"]]}}`).is(400).says("pair")
 	group := plan(fmt.Sprintf(`{"kind": "redrive", "name": "all of the group", "scope": {"group": %q}}`, r.ask("GET", "/dlq/"+a, "").text("group_uuid"))).is(201)
 	if group.at("plan", "items").(float64) < 2 {
 		t.Errorf("%s", group.Raw)

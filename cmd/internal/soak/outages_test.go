@@ -119,12 +119,15 @@ func TestConsumerOutages(t *testing.T) {
 			o.write(ctx, 50) // while the database may be away yet
 			rest(pause)
 		}
+		for phase.database && !phase.broker && proxy.Cuts() == 0 && ctx.Err() == nil {
+			rest(100 * time.Millisecond) // it has yet to ask the database
+		}
 		passed := o.look(ctx, phase.name)
 		away(false)
 		o.t.Logf("%s: %d of %d offsets are passed, rightly", phase.name, passed, o.written)
-	}
-	for ctx.Err() == nil && o.look(ctx, "at the end") < int64(o.written) {
-		rest(100 * time.Millisecond)
+		for ctx.Err() == nil && o.look(ctx, "after "+phase.name) < int64(o.written) {
+			rest(100 * time.Millisecond)
+		}
 	}
 	stop()
 	if err := <-ended; err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/relay/outbox"
 )
 
 // TestConnect lets a sink of Kafka Connect meet values that its converter cannot read.
@@ -56,7 +57,7 @@ func TestConnect(t *testing.T) {
 		}
 	}
 	for payload, hs := range d.redriven(ctx, t, topic, letters) {
-		if !slices.Equal(names(hs), []string{"own", dlq.HeaderReplayOf, dlq.HeaderReplayID}) {
+		if !slices.Equal(names(hs), []string{"own", dlq.HeaderReplayOf, dlq.HeaderReplayID, dlq.HeaderReplayOrigin, outbox.HeaderHops}) {
 			t.Errorf("%s is sent again with %v", payload, names(hs))
 		}
 	}

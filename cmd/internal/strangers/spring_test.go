@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/relay/outbox"
 )
 
 // TestSpring lets two listeners of a Spring application fail: one with DeadLetterPublishingRecoverer, one with
@@ -50,7 +51,7 @@ func TestSpring(t *testing.T) {
 			}
 		}
 		for payload, hs := range d.redriven(ctx, t, test.topic, letters) {
-			if !slices.Equal(names(hs), []string{"own", dlq.HeaderReplayOf, dlq.HeaderReplayID}) {
+			if !slices.Equal(names(hs), []string{"own", dlq.HeaderReplayOf, dlq.HeaderReplayID, dlq.HeaderReplayOrigin, outbox.HeaderHops}) {
 				t.Errorf("%s is sent again with %v", payload, names(hs))
 			}
 		}

@@ -166,7 +166,7 @@ func TestWalkOfTheReadme(t *testing.T) {
 		case line == "bin/postrider dlq groups GROUP" && s.ids["ENTRY"] == "":
 			s.learn("ENTRY", out, `Look at +postrider dlq show `+uuidPattern)
 		case line == "bin/postrider dlq show ENTRY":
-			for _, want := range []string{"INVALID_HEADERS", "header", "order_placed"} {
+			for _, want := range []string{"INVALID_HEADERS", "header", "order_placed", `{"priority": 5}`} {
 				if !strings.Contains(out, want) {
 					t.Errorf("%s does not say %q:\n%s", line, want, out)
 				}
@@ -179,6 +179,9 @@ func TestWalkOfTheReadme(t *testing.T) {
 					and not exists (select from postrider.dlq_entry d where d.subject_id = e.event_id::text))`)
 		case strings.HasPrefix(line, "bin/postrider op plan "):
 			s.learn("OPERATION", out, `(?m)^Operation +`+uuidPattern)
+			if !regexp.MustCompile(`(?m)^Headers +\d+ have some that cannot be read, and are sent with those that can be read, and priority$`).MatchString(out) {
+				t.Errorf("the plan does not say what becomes of the headers:\n%s", out)
+			}
 		case strings.HasPrefix(line, "bin/postrider op start "):
 			for _, want := range []string{"canary:", "completed:", "0 came back dead"} {
 				if !strings.Contains(out, want) {
@@ -206,14 +209,16 @@ func TestWalkOfTheReadme(t *testing.T) {
 		}
 	}
 	// The database agrees: all of them were sent once, arrived and are closed; nothing of the kind was opened since.
-	var items, once, closed, open int
+	var items, once, closed, open, mended int
 	if err := conn.QueryRow(t.Context(), `select o.items, (select count(distinct r.dlq_entry_uuid) from postrider.dlq_replay r where r.dlq_operation_uuid = o.dlq_operation_uuid and r.outcome = 'delivered' and r.generation = 1),
 		(select count(*) from postrider.dlq_entry e where e.dlq_group_uuid = $2 and e.resolution_status = 'manually_resolved'),
-		(select count(*) from postrider.dlq_entry e where e.dlq_group_uuid = $2 and e.resolution_status = 'pending')
-		from postrider.dlq_operation o where o.dlq_operation_uuid = $1`, s.ids["OPERATION"], s.ids["GROUP"]).Scan(&items, &once, &closed, &open); err != nil {
+		(select count(*) from postrider.dlq_entry e where e.dlq_group_uuid = $2 and e.resolution_status = 'pending'),
+		(select count(*) from postrider.dlq_replay r join postrider.outbox_event e on e.id = r.outbox_id and e.event_id = r.event_id
+			where r.dlq_operation_uuid = o.dlq_operation_uuid and r.edited and e.headers @> '[["priority", "5"]]')
+		from postrider.dlq_operation o where o.dlq_operation_uuid = $1`, s.ids["OPERATION"], s.ids["GROUP"]).Scan(&items, &once, &closed, &open, &mended); err != nil {
 		t.Fatal(err)
 	}
-	if items < 4 || once != items || closed != items || open != 0 {
-		t.Errorf("of %d, %d were delivered, %d are closed, %d are pending", items, once, closed, open)
+	if items < 4 || once != items || closed != items || open != 0 || mended != items {
+		t.Errorf("of %d, %d were delivered, %d are closed, %d are pending, %d had their header", items, once, closed, open, mended)
 	}
 }

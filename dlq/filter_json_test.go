@@ -1,0 +1,36 @@
+package dlq
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// TestFilterAsJSON: nothing that is not set is written, and what is comes back.
+func TestFilterAsJSON(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 31, 8, 0, 0, 5000, time.UTC)
+	for want, f := range map[string]Filter{
+		`{}`: {},
+		`{"resolution_status":"pending","dlq_reason":"undeliverable","subject_type":"event","subject_id":"s","topic":"t","error_code":"c",` +
+			`"group":"11111111-2222-3333-4444-555555555555","assignee":"ada","reason":"text","from":"2026-01-31T08:00:00.000005Z","to":"2026-01-31T09:00:00.000005Z","limit":3,"offset":4}`: {
+			Status: Pending, Reason: Undeliverable, Subject: Subject{Type: SubjectEvent, ID: "s"}, Topic: "t", ErrorCode: "c",
+			Group: uuid.MustParse("11111111-2222-3333-4444-555555555555"), Assignee: "ada", Message: "text", From: at, To: at.Add(time.Hour), Limit: 3, Offset: 4},
+	} {
+		text, err := json.Marshal(Scope{Filter: &f})
+		if err != nil || string(text) != `{"filter":`+want+`}` {
+			t.Errorf("%s, %v; want %s", text, err, want)
+		}
+		var back Scope
+		if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(*back.Filter, f) {
+			t.Errorf("%+v, %v; want %+v", back.Filter, err, f)
+		}
+	}
+	// Each field is written: a new one must not be forgotten.
+	if fields := reflect.TypeFor[Filter]().NumField(); fields != 12 {
+		t.Errorf("a filter has %d fields; write and read them all", fields)
+	}
+}
