@@ -95,14 +95,9 @@ func TestLedgerKilled(t *testing.T) {
 		}
 	}
 	last := start()
-	defer func() {
-		if t.Failed() {
-			// Twenty deaths keep the last collector waiting for a session and two rebalances, 20 s in all (dlq/kafka
-			// TestManyDeaths), and not for one rebalance each. So what takes 90 s is something else: who is in the group?
-			group, err := b.Admin(t).DescribeGroups(context.WithoutCancel(t.Context()), dlq+".collector")
-			t.Logf("the collectors' group: %+v, %v; what the last process said:\n%s", group, err, last.log)
-		}
-	}()
+	// Twenty deaths keep the last collector waiting for a session and two rebalances, 20 s in all (dlq/kafka
+	// TestManyDeaths), and not for one rebalance each. What takes 90 s is something else.
+	last.lastWords(t, b, dlq+".collector")
 	until(t, pool, "ended tasks are live", `select count(*) from postrider.tasker_tasks where state = 'complete'`)
 	until(t, pool, "stuck tasks are not found", `select count(*) from postrider.tasker_tasks where state = 'steps_in_process'`)
 	drained(t, pool)

@@ -109,6 +109,27 @@ func (p *process) stop(t *testing.T) {
 	}
 }
 
+// lastWords has a test that fails say what the last process said, where all its goroutines stood, and who is in its
+// collectors' group.
+func (p *process) lastWords(t *testing.T, b *kafkatest.Broker, group string) {
+	t.Helper()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		members, err := b.Admin(t).DescribeGroups(ctx, group)
+		if p.cmd.Process.Signal(syscall.SIGQUIT) == nil {
+			select {
+			case <-p.done:
+			case <-ctx.Done():
+			}
+		}
+		t.Logf("the collectors' group: %+v, %v; the last process:\n%s", members, err, p.log)
+	})
+}
+
 // drained waits until no event waits any more.
 func drained(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()

@@ -25,7 +25,7 @@ func TestServeKilled(t *testing.T) {
 		}
 		binary := build(t, "../../postrider")
 		start := func() *process {
-			return run(t, binary, []string{"serve", "--http", "127.0.0.1:0"}, db.URL, b, "DLQ_TOPIC="+dlq, "DLQ_GROUP="+dlq+".collector", "LOG_LEVEL=warn")
+			return run(t, binary, []string{"serve", "--http", "127.0.0.1:0"}, db.URL, b, "DLQ_TOPIC="+dlq, "DLQ_GROUP="+dlq+".collector", "LOG_LEVEL=info")
 		}
 		kills := 0
 		w.runUnder(t, duration(t, 5*time.Second), 600*time.Millisecond, 1200*time.Millisecond, func(writing context.Context, pause time.Duration) {
@@ -36,6 +36,7 @@ func TestServeKilled(t *testing.T) {
 			kills++
 		})
 		last := start()
+		last.lastWords(t, b, dlq+".collector")
 		drained(t, pool)
 		until(t, pool, "dead letters wait for the collector", `select count(*) from postrider.outbox_event e
 			where e.state = 'dead_lettered' and not exists (select from postrider.dlq_letter l where l.event_id = e.event_id)`)

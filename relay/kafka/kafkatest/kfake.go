@@ -26,7 +26,11 @@ func Kfake(t testing.TB, opts ...kfake.Opt) *Broker {
 	if err != nil {
 		t.Fatalf("kafkatest: %v", err)
 	}
-	t.Cleanup(b.Cluster.Close)
+	closed := forgetDead(b)
+	t.Cleanup(func() {
+		b.Cluster.Close()
+		closed()
+	})
 	return b
 }
 
