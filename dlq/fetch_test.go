@@ -1,0 +1,185 @@
+package dlq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/dlq"
+)
+
+// letterbox has letters that point to records, and what was stored of them.
+type letterbox struct {
+	letters []dlq.Letter
+	err     error
+
+	completed []dlq.Letter
+	actors    []string
+}
+
+func (p *letterbox) Pointing(_ context.Context, entries []uuid.UUID) (some []dlq.Letter, err error) {
+	for _, l := range p.letters {
+		if slices.Contains(entries, l.EntryUUID) {
+			some = append(some, l)
+		}
+	}
+	return some, p.err
+}
+
+func (p *letterbox) PointingNext(context.Context, int) ([]dlq.Letter, error) {
+	return slices.Clone(p.letters), p.err
+}
+
+func (p *letterbox) Complete(_ context.Context, letters []dlq.Letter, actor string) error {
+	p.completed, p.actors = append(p.completed, letters...), append(p.actors, actor)
+	return nil
+}
+
+// resender is a Redriver and Operations that count.
+type resender struct {
+	dlq.Redriver
+	dlq.Operations
+	redriven, steps int
+}
+
+func (r *resender) Redrive(context.Context, dlq.RedriveRequest) (dlq.Requeued, error) {
+	r.redriven++
+	return dlq.Requeued{}, nil
+}
+
+func (r *resender) Step(context.Context) (int, time.Duration, error) {
+	r.steps++
+	return 0, -1, nil
+}
+
+// originalOf answers what it has for a place, and otherwise nothing.
+type originalOf map[dlq.Place]dlq.Original
+
+func (o originalOf) Fetch(_ context.Context, places []dlq.Place) (all []dlq.Original) {
+	for _, p := range places {
+		answer, there := o[p]
+		if !there {
+			answer = dlq.Original{State: dlq.OriginalUnanswered, Retention: -1, Err: errors.New("no broker")}
+		}
+		all = append(all, answer)
+	}
+	return all
+}
+
+func pointing(offset int64) dlq.Letter {
+	l := dlq.Decode(pointerTo(offset, "share group"))
+	l.EntryUUID = uuid.New()
+	return l
+}
+
+func newFetcher(t *testing.T, p dlq.Pointers, o dlq.Originals) *dlq.Fetcher {
+	t.Helper()
+	f, err := dlq.NewFetcher(dlq.FetcherConfig{Pointers: p, Originals: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestFetch: each investigation has an answer in its place, also one that needs none, and what was read is stored.
+func TestFetch(t *testing.T) {
+	t.Parallel()
+	there, gone := pointing(1), pointing(2)
+	at := func(l dlq.Letter) dlq.Place { return dlq.Place{Topic: l.OriginTopic, Partition: *l.OriginPartition, Offset: *l.OriginOffset} }
+	p := &letterbox{letters: []dlq.Letter{there, gone}}
+	f := newFetcher(t, p, originalOf{
+		at(there): {State: dlq.OriginalFetched, Key: []byte("k"), Value: []byte("v"), Timestamp: time.Now(), Retention: time.Hour},
+		at(gone):  {State: dlq.OriginalDeleted, Retention: -1}})
+	whole := uuid.New()
+	got, err := f.Fetch(t.Context(), []uuid.UUID{gone.EntryUUID, whole, there.EntryUUID}, "anna")
+	if err != nil || len(got) != 3 || got[0].State != dlq.OriginalDeleted || got[1].Letter != "" || got[1].Entry != whole || got[2].State != dlq.OriginalFetched || got[2].GoneAt.IsZero() {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if len(p.completed) != 2 || string(p.completed[0].Payload) != "v" || p.completed[1].OriginalRecord != dlq.OriginalDeleted || !slices.Equal(p.actors, []string{"anna"}) {
+		t.Errorf("stored %+v by %v", p.completed, p.actors)
+	}
+	if got, err := f.Fetch(t.Context(), []uuid.UUID{whole}, "anna"); err != nil || len(p.actors) != 1 {
+		t.Errorf("nothing points: %+v, %v, stored by %v", got, err, p.actors)
+	}
+	p.err = dlq.ErrNotFound
+	if _, err := f.Fetch(t.Context(), []uuid.UUID{whole}, "anna"); !errors.Is(err, dlq.ErrNotFound) {
+		t.Errorf("an unknown id: %v", err)
+	}
+}
+
+// TestFetchedExplains: each state says what it means, whether it can change, and where.
+func TestFetchedExplains(t *testing.T) {
+	t.Parallel()
+	seen := map[string]dlq.OriginalState{}
+	for _, state := range dlq.OriginalStates() {
+		text := dlq.Fetched{Letter: "l", Place: dlq.Place{Topic: "orders", Partition: 3, Offset: 7}, State: state, GoneAt: time.Now()}.Explain()
+		if !strings.Contains(text, "orders") || state.Passing() != strings.HasPrefix(text, "not yet") || seen[text] != "" {
+			t.Errorf("%s: %q, as %s", state, text, seen[text])
+		}
+		seen[text] = state
+	}
+	if text := (dlq.Fetched{}).Explain(); !strings.HasPrefix(text, "nothing to fetch") {
+		t.Errorf("no letter: %q", text)
+	}
+}
+
+// TestFetchBeforeSending: redrives and operations ask first where that may help; while brokers do not answer they do not
+// ask again and again; and nothing that fails keeps them.
+func TestFetchBeforeSending(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		away, gone := pointing(1), pointing(2)
+		gone.OriginalRecord = dlq.OriginalDeleted
+		p := &letterbox{letters: []dlq.Letter{away, gone}}
+		f, to := newFetcher(t, p, originalOf{}), &resender{}
+		redrive, step := f.Redriver(to), f.Operations(to)
+		send := func() {
+			if _, err := redrive.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{away.EntryUUID, gone.EntryUUID}, Actor: "anna"}); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := step.Step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		send()
+		if len(p.completed) != 1 || p.completed[0].ID != away.ID || p.completed[0].OriginalRecord != dlq.OriginalUnanswered {
+			t.Errorf("asked for %+v", p.completed)
+		}
+		time.Sleep(31 * time.Second)
+		send()
+		p.err = errors.New("the database is away")
+		time.Sleep(31 * time.Second)
+		send()
+		if fmt.Sprint(p.actors) != "[anna anna]" || to.redriven != 3 || to.steps != 3 {
+			t.Errorf("asked for %v; %d redrives, %d steps", p.actors, to.redriven, to.steps)
+		}
+		if _, err := redrive.Redrive(t.Context(), dlq.RedriveRequest{}); err != nil || to.redriven != 4 { // it says what is wrong
+			t.Errorf("a wrong request: %v, %d redrives", err, to.redriven)
+		}
+	})
+}
+
+func TestFetcherConfig(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]dlq.FetcherConfig{
+		"required": {}, "negative": {Pointers: &letterbox{}, Originals: originalOf{}, Timeout: -1},
+	} {
+		if _, err := dlq.NewFetcher(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestTopicsOf(t *testing.T) {
+	t.Parallel()
+	if got := dlq.TopicsOf([]dlq.Place{{Topic: "b"}, {Topic: "a"}, {Topic: "b", Offset: 1}}); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("topics %v", got)
+	}
+}

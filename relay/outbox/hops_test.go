@@ -1,0 +1,29 @@
+package outbox_test
+
+import (
+	"testing"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// TestHops: the largest number counts, and what is none counts for nothing.
+func TestHops(t *testing.T) {
+	t.Parallel()
+	for want, values := range map[int][]string{0: {}, 2: {"2"}, 3: {"1", "3", "2"}, 1: {"1", "x", "", "99999999999999999999", "-4"}} {
+		hs := []outbox.Header{{Name: "other", Value: []byte("9")}}
+		for _, v := range values {
+			hs = append(hs, outbox.Header{Name: outbox.HeaderHops, Value: []byte(v)})
+		}
+		if got := outbox.Hops(hs); got != want {
+			t.Errorf("%q: %d hops, want %d", values, got, want)
+		}
+	}
+}
+
+// TestHasKey: an empty key is a key.
+func TestHasKey(t *testing.T) {
+	t.Parallel()
+	if (&outbox.Event{}).HasKey() || !(&outbox.Event{Key: []byte{}}).HasKey() {
+		t.Error("null is no key, and an empty text is one")
+	}
+}
