@@ -92,7 +92,9 @@ func newFetcher(t *testing.T, p dlq.Pointers, o dlq.Originals) *dlq.Fetcher {
 func TestFetch(t *testing.T) {
 	t.Parallel()
 	there, gone := pointing(1), pointing(2)
-	at := func(l dlq.Letter) dlq.Place { return dlq.Place{Topic: l.OriginTopic, Partition: *l.OriginPartition, Offset: *l.OriginOffset} }
+	at := func(l dlq.Letter) dlq.Place {
+		return dlq.Place{Topic: l.OriginTopic, Partition: *l.OriginPartition, Offset: *l.OriginOffset}
+	}
 	p := &letterbox{letters: []dlq.Letter{there, gone}}
 	f := newFetcher(t, p, originalOf{
 		at(there): {State: dlq.OriginalFetched, Key: []byte("k"), Value: []byte("v"), Timestamp: time.Now(), Retention: time.Hour},
