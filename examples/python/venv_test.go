@@ -10,14 +10,16 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/postrider/postrider/relay/logtest"
 )
 
 // installTimeout bounds the first installation of the packages.
 const installTimeout = 5 * time.Minute
 
 // interpreter returns a Python that has the packages of requirements.txt, in a virtual environment that is made once
-// for them and kept among the user's caches. Where there is no Python, or its packages cannot be had, the test says so
-// on standard error and is skipped; with CI in the environment it fails.
+// for them and kept among the user's caches. Where there is no Python, or its packages cannot be had, the test is noted
+// as not tested; with CI in the environment it fails.
 func interpreter(t *testing.T) string {
 	t.Helper()
 	requirements, err := os.ReadFile("requirements.txt")
@@ -75,6 +77,5 @@ func missing(t *testing.T, why string) {
 	if os.Getenv("CI") != "" {
 		t.Fatal(why)
 	}
-	fmt.Fprintf(os.Stderr, "examples/python: NOT TESTED: %s\n", why)
-	t.Skip(why)
+	logtest.NotTested(t, why)
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"github.com/postrider/postrider/migrations"
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 	"github.com/postrider/postrider/relay/logtest"
@@ -53,13 +52,7 @@ func TestTwoAppsInOneProcess(t *testing.T) {
 func TestAppWithTheRelayRole(t *testing.T) {
 	t.Parallel()
 	db, broker := pgtest.New(t), kafkatest.Kfake(t)
-	broker.CreateTopic(t, "orders", 1, nil)
-	broker.CreateTopic(t, "postrider.dlq", 1, nil)
-	conn := db.Conn(t)
-	if err := migrations.ApplyRoles(t.Context(), conn); err != nil {
-		t.Fatal(err)
-	}
-	address, password := withLogin(t, db, conn, "postrider_relay")
+	conn, address, password := asRelay(t, db, broker)
 	c := settings(t, address, broker.Addrs...)
 	c.Outbox.RetentionDays, c.Outbox.Log = 0, true
 	var log logtest.Buffer

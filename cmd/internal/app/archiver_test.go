@@ -35,6 +35,20 @@ func withLogin(t *testing.T, db *pgtest.DB, conn *pgx.Conn, role string) (addres
 	return u.String(), password
 }
 
+// asRelay makes the topics of a small app, and the address of a database for a new login with the relay's rights; conn is
+// the owner's.
+func asRelay(t *testing.T, db *pgtest.DB, broker *kafkatest.Broker) (conn *pgx.Conn, address, password string) {
+	t.Helper()
+	broker.CreateTopic(t, "orders", 1, nil)
+	broker.CreateTopic(t, "postrider.dlq", 1, nil)
+	conn = db.Conn(t)
+	if err := migrations.ApplyRoles(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	address, password = withLogin(t, db, conn, "postrider_relay")
+	return conn, address, password
+}
+
 // A user without the rights of a role is refused at the start, and would otherwise fail for ever beside a readiness
 // that knows nothing of it.
 func TestWithoutTheRightsOfARole(t *testing.T) {

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/obs"
-	"github.com/postrider/postrider/migrations"
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
@@ -47,19 +45,12 @@ func TestAppOnABrokerWithTLSAndALogin(t *testing.T) {
 	ca := putFile(t, filepath.Join(dir, "ca.pem"), authority.PEM())
 	cert, key := authority.Issue(t, "broker", time.Hour)
 	const secure = "listener.name.secure."
-	own, err := kafkajars.Start(ctx, kafkajars.Options{Version: os.Getenv(kafkatest.EnvVersion), JVMArgs: []string{"-XX:TieredStopAtLevel=1"}, Secure: "SASL_SSL",
+	own := kafkatest.Own(t, kafkajars.Options{Secure: "SASL_SSL",
 		Config: map[string]string{
 			secure + "ssl.keystore.type": "PEM", secure + "ssl.keystore.location": putFile(t, filepath.Join(dir, "broker.pem"), append(key, cert...)),
 			secure + "ssl.truststore.type": "PEM", secure + "ssl.truststore.location": ca, secure + "ssl.client.auth": "required",
 			secure + "sasl.enabled.mechanisms": "SCRAM-SHA-512", secure + "scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
 		}})
-	if errors.Is(err, kafkajars.ErrUnavailable) {
-		t.Skipf("there is no real broker that could be started: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = own.Close() })
 	open := &kafkatest.Broker{Kind: kafkatest.KindJars, Version: own.Version(), Addrs: []string{own.Addr()}} // past TLS, for the test's own looks
 	password := func(to string) {
 		t.Helper()
@@ -134,13 +125,7 @@ func TestAppOnABrokerWithTLSAndALogin(t *testing.T) {
 func TestDatabasePasswordFromAFile(t *testing.T) {
 	t.Parallel()
 	db, broker := pgtest.New(t), kafkatest.Kfake(t)
-	broker.CreateTopic(t, "orders", 1, nil)
-	broker.CreateTopic(t, "postrider.dlq", 1, nil)
-	conn := db.Conn(t)
-	if err := migrations.ApplyRoles(t.Context(), conn); err != nil {
-		t.Fatal(err)
-	}
-	address, first := withLogin(t, db, conn, "postrider_relay")
+	conn, address, first := asRelay(t, db, broker)
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)

@@ -2,9 +2,7 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -258,14 +256,7 @@ func TestBrokersAwayDuringAnOperation(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
-		own, err := kafkajars.Start(ctx, kafkajars.Options{Version: os.Getenv(kafkatest.EnvVersion), JVMArgs: []string{"-XX:TieredStopAtLevel=1"}})
-		if errors.Is(err, kafkajars.ErrUnavailable) {
-			t.Skipf("there is no real broker that could be killed: %v", err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = own.Close() })
+		own := kafkatest.Own(t, kafkajars.Options{})
 		operateWhileAway(t, &kafkatest.Broker{Kind: kafkatest.KindJars, Version: own.Version(), Addrs: []string{own.Addr()}}, func() (back func()) {
 			if err := own.Kill(); err != nil {
 				t.Fatal(err)

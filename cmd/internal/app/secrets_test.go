@@ -15,7 +15,6 @@ import (
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/obs"
-	"github.com/postrider/postrider/migrations"
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 	"github.com/postrider/postrider/relay/logtest"
@@ -39,13 +38,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	db := pgtest.New(t)
 	cluster := kafkatest.Kfake(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "postrider", login))
 	broker := cluster.As(kgo.SASL(plain.Auth{User: "postrider", Pass: login}.AsMechanism()))
-	broker.CreateTopic(t, "orders", 1, nil)
-	broker.CreateTopic(t, "postrider.dlq", 1, nil)
-	conn := db.Conn(t)
-	if err := migrations.ApplyRoles(t.Context(), conn); err != nil {
-		t.Fatal(err)
-	}
-	address, password := withLogin(t, db, conn, "postrider_relay")
+	conn, address, password := asRelay(t, db, broker)
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)

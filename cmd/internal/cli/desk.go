@@ -98,6 +98,14 @@ func identities(what, list string, args []string) ([]uuid.UUID, error) {
 	return ids, nil
 }
 
+// entries reads the ids of investigations from arguments, each once, after the flags of the output were checked.
+func (o *output) entries(args []string) ([]uuid.UUID, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	return identities("an investigation", listsEntries, args)
+}
+
 // atLeastOne is cobra.MinimumNArgs(1) with an error that names what is missing.
 func atLeastOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

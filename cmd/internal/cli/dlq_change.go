@@ -33,10 +33,7 @@ cannot be ends the command. One of which a redrive is on its way is left alone; 
 		Args:              atLeastOne("ID"),
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
-			ids, err := identities("an investigation", listsEntries, args)
+			ids, err := out.entries(args)
 			if err != nil {
 				return err
 			}
@@ -189,10 +186,7 @@ them see op plan --header.`,
 		Args:              atLeastOne("ID"),
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
-			ids, err := identities("an investigation", listsEntries, args)
+			ids, err := out.entries(args)
 			if err != nil {
 				return err
 			}
@@ -269,11 +263,8 @@ without it.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := out.check()
-			if err != nil {
-				return err
-			}
-			if p.Entries, err = identities("an investigation", listsEntries, args); err != nil {
+			var err error
+			if p.Entries, err = out.entries(args); err != nil {
 				return err
 			}
 			what := fmt.Sprintf("%d investigations will be removed.", len(p.Entries))

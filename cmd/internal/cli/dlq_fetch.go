@@ -69,10 +69,7 @@ and of the rest when its topic will delete it. The exit code is 3 where somethin
 		Args:              atLeastOne("ID"),
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
-			ids, err := identities("an investigation", listsEntries, args)
+			ids, err := out.entries(args)
 			if err != nil {
 				return err
 			}

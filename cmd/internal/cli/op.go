@@ -92,11 +92,8 @@ Messages of which some headers cannot be read are left alone, unless --header or
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := out.check()
-			if err != nil {
-				return err
-			}
-			if n.Scope.Entries, err = identities("an investigation", listsEntries, args); err != nil {
+			var err error
+			if n.Scope.Entries, err = out.entries(args); err != nil {
 				return err
 			}
 			if group != "" {

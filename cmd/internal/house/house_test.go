@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -39,7 +40,7 @@ var rooms = []struct {
 	{"relay/postgres/pgproxy", nil, []string{"github.com/jackc/pgx"}},
 	{"relay/postgres/pooler/pgbouncer", []string{"relay/logtest"}, []string{"github.com/jackc/pgx"}},
 	{"relay/postgres", []string{"relay", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
-	{"relay/kafka/kafkatest", []string{"relay/kafka/kafkatest"}, []string{"github.com/twmb/franz-go", "github.com/testcontainers"}},
+	{"relay/kafka/kafkatest", []string{"relay/kafka/kafkatest", "relay/logtest"}, []string{"github.com/twmb/franz-go", "github.com/testcontainers"}},
 	{"relay/kafka/kgolog", nil, []string{"github.com/twmb/franz-go"}},
 	{"relay/kafka", []string{"relay", "relay/outbox", "relay/kafka/kgolog"}, []string{"github.com/twmb/franz-go"}},
 	{"relay/ledger/ledgertest", []string{"relay/task", "relay/ledger", "relay/ledger/postgres"}, []string{"github.com/jackc/pgx"}},
@@ -202,6 +203,26 @@ func TestFilesHoldOneIdea(t *testing.T) {
 			t.Errorf("%s has %d lines, more than %d: it holds more than one idea", path, n, maxLines)
 		}
 		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNothingIsSkippedInSilence: `go test` does not show what a package skipped that passes.
+func TestNothingIsSkippedInSilence(t *testing.T) {
+	t.Parallel()
+	skip := regexp.MustCompile(`\bt\.Skip(f|Now)?\(`)
+	root := filepath.Join("..", "..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, filepath.Join("relay", "logtest", "nottested.go")) {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		if err == nil && skip.Match(source) {
+			t.Errorf("%s skips a test; use logtest.NotTested, which is said at the end of make test", path)
+		}
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)

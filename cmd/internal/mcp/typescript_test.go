@@ -20,6 +20,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/cli"
 	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/logtest"
 )
 
 // asProgram makes this test program be postrider, for clients that start one.
@@ -36,17 +37,12 @@ func TestMain(m *testing.M) {
 }
 
 // nodeClient is a folder with the client of testdata and what it needs from npm, which is kept for the next time.
-// Where that cannot be had the test says so loudly and is skipped: Node is no part of Postrider.
+// Where that cannot be had the test is noted as not tested: Node is no part of Postrider.
 func nodeClient(t *testing.T) string {
 	t.Helper()
-	missing := func(what string) {
-		t.Helper()
-		fmt.Fprintf(os.Stderr, "\n*** %s: %s; NOT TESTED: postrider mcp with a client in TypeScript ***\n\n", t.Name(), what)
-		t.Skip(what)
-	}
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {
-			missing("there is no " + program + "; install Node.js 20 or newer")
+			logtest.NotTested(t, "there is no "+program+"; install Node.js 20 or newer")
 		}
 	}
 	identity := sha256.New()
@@ -79,7 +75,7 @@ func nodeClient(t *testing.T) string {
 		install := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 		install.Dir = fresh
 		if out, err := install.CombinedOutput(); err != nil {
-			missing(fmt.Sprintf("npm ci failed (%v):\n%s", err, out))
+			logtest.NotTested(t, fmt.Sprintf("npm ci failed (%v):\n%s", err, out))
 		}
 		if err := os.Rename(fresh, kept); err != nil && !errors.Is(err, os.ErrExist) {
 			if _, there := os.Stat(kept); there != nil { // another test process was faster

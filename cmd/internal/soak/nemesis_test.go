@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/relay/history"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
 // pace is how fast a run plays.
@@ -60,20 +59,12 @@ func TestNemesis(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if real && os.Getenv(kafkatest.EnvKind) == string(kafkatest.KindKfake) {
-				t.Logf("not run against a real broker: %s=kfake", kafkatest.EnvKind)
-				return
-			}
 			p := brief
 			if total := duration(t, 0); total > 0 {
 				p = long
 				p.total = total
 			}
 			s := newStage(t, real, p)
-			if s == nil {
-				t.Log("not run against a real broker: there is no Java 17 or no Maven here")
-				return
-			}
 			s.perform(build(t, "./victim"), build(t, "../../postrider"))
 			newNemesis(s, seed(t)).run()
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/postrider/postrider/consumer/inbox"
 	consumerkafka "github.com/postrider/postrider/consumer/kafka"
 	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
 	"github.com/postrider/postrider/relay/outbox"
 	"github.com/postrider/postrider/relay/postgres/pgproxy"
@@ -39,17 +40,11 @@ func TestConsumerOutages(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	b, err := kafkajars.Start(ctx, kafkajars.Options{Log: newLog(t, "kafka"), JVMArgs: []string{"-XX:TieredStopAtLevel=1"}})
-	if errors.Is(err, kafkajars.ErrUnavailable) {
-		t.Skipf("no broker that could be killed: %v; consumer/kafka TestBrokerRestarted does so with kfake", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.Close() })
+	b := kafkatest.Own(t, kafkajars.Options{Log: newLog(t, "kafka")})
 	db := pgtest.New(t)
 	proxy := pgproxy.Start(t, db.URL)
 	o := &outages{t: t, broker: b, pool: db.Pool(t), topic: "outages"}
+	var err error
 	if o.client, err = kgo.NewClient(kgo.SeedBrokers(b.Addr()), kgo.DisableClientMetrics(), kgo.MetadataMinAge(100*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}

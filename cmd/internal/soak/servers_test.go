@@ -3,7 +3,6 @@ package soak
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"hash/crc32"
 	"net"
 	"net/url"
@@ -25,31 +24,19 @@ import (
 	"github.com/postrider/postrider/relay/postgres/pgproxy"
 )
 
-// startKafka starts a broker from jars behind the links. It reports false where there is no Java or Maven.
-func (s *stage) startKafka() bool {
+// startKafka starts a broker from jars behind the links.
+func (s *stage) startKafka() {
 	var ports []int
 	for range relays + 1 {
 		l := s.link()
 		s.kafkaLinks, ports = append(s.kafkaLinks, l), append(ports, l.Port())
 	}
-	log := newLog(s.t, "kafka")
-	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)
-	defer cancel()
-	b, err := kafkajars.Start(ctx, kafkajars.Options{Version: os.Getenv(kafkatest.EnvVersion), Proxies: ports, Log: log,
-		JVMArgs: []string{"-XX:TieredStopAtLevel=1"}})
-	if errors.Is(err, kafkajars.ErrUnavailable) {
-		return false
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { _ = b.Close() })
+	b := kafkatest.Own(s.t, kafkajars.Options{Proxies: ports, Log: newLog(s.t, "kafka")})
 	for i, l := range s.kafkaLinks {
 		l.Aim(b.Behind(i))
 	}
 	s.jars, s.broker = b, "Apache Kafka "+b.Version()
 	s.direct = []kgo.Opt{kgo.SeedBrokers(b.Addr())}
-	return true
 }
 
 // startKfake puts one link in front of a fake cluster, which tells its clients the link's address.

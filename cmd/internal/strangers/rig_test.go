@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +23,7 @@ import (
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
+	"github.com/postrider/postrider/relay/logtest"
 	"github.com/postrider/postrider/relay/outbox"
 )
 
@@ -34,11 +34,10 @@ func TestMain(m *testing.M) {
 // patience bounds what a test waits for; it passes long before. Maven may download for some of it.
 const patience = 4 * time.Minute
 
-// missing ends a test for which this machine lacks something, and says so where it is seen.
+// missing ends a test for which this machine lacks something.
 func missing(t *testing.T, why string) {
 	t.Helper()
-	_, _ = fmt.Fprintf(os.Stderr, "strangers: %s: SKIPPED, Java or Maven is missing: %s\n", t.Name(), why)
-	t.Skip("Java or Maven is missing: " + why)
+	logtest.NotTested(t, "Java or Maven is missing: "+why)
 }
 
 // broker returns a real broker.
