@@ -166,7 +166,7 @@ create index outbox_hold_shard_by_shard on postrider.outbox_hold_shard (shard);
 comment on index postrider.outbox_hold_shard_by_shard is 'The holds that a claim of these shards must respect.';
 
 create unlogged table postrider.outbox_batch (
-    batch_id   uuid primary key,
+    batch_id   bigint generated always as identity primary key,
     worker     text not null,
     shards     smallint[] not null,
     first_id   bigint not null,
@@ -177,7 +177,7 @@ create unlogged table postrider.outbox_batch (
 );
 comment on table postrider.outbox_batch is
 'Batches in flight: who works on what, committed beside the claim so that others see it. A row whose shards somebody else could lock belongs to a worker that died. Unlogged: after a crash of the database nobody works on anything.';
-comment on column postrider.outbox_batch.batch_id is 'Identity of the batch.';
+comment on column postrider.outbox_batch.batch_id is 'Identity of the batch, in the order of time. Claims look at those behind the last that they know to be gone: beside a long snapshot the dead rows of all batches since stay here.';
 comment on column postrider.outbox_batch.worker is 'Stable id of the worker: host, process id, a uuid, worker number. Empty when it gave the batch back and what workers died over is not settled yet.';
 comment on column postrider.outbox_batch.shards is 'The shards whose locks the batch holds.';
 comment on column postrider.outbox_batch.first_id is 'Smallest id of the batch.';

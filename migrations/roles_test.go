@@ -201,7 +201,7 @@ func TestOperatorTreatsWhatWaits(t *testing.T) {
 		`update postrider.outbox_shard set shard = 70`,
 		`insert into postrider.outbox_shard (shard) values (64)`,
 		`update postrider.outbox_batch set crashes = 0`,
-		`insert into postrider.outbox_batch (batch_id, worker, shards, first_id, last_id, events) values (gen_random_uuid(), 'w', '{}', 1, 1, 1)`,
+		`insert into postrider.outbox_batch (worker, shards, first_id, last_id, events) values ('w', '{}', 1, 1, 1)`,
 		`select setval('postrider.outbox_event_id_seq', 1)`,
 		`select postrider.outbox_set_max_payload_bytes(1)`)
 	refuse(t, conn, "postrider_operator", refused...)

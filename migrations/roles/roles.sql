@@ -57,7 +57,7 @@ grant execute on function postrider.create_task(text, text, jsonb, text, integer
 -- Locking a row takes the right to update its table.
 grant select on postrider.schema_migration, postrider.v_outbox_event, postrider.outbox_partition to postrider_relay;
 grant select, update on postrider.outbox_shard, postrider.outbox_purge to postrider_relay;
-grant select on sequence postrider.outbox_event_id_seq to postrider_relay;
+grant select on sequence postrider.outbox_event_id_seq, postrider.outbox_batch_batch_id_seq to postrider_relay;
 grant select, update on sequence postrider.outbox_doorbell to postrider_relay;
 grant select, update, delete on postrider.outbox_event to postrider_relay;
 grant select, insert, update, delete on postrider.outbox_hold, postrider.outbox_hold_shard, postrider.outbox_batch to postrider_relay;

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -25,8 +24,8 @@ type claim struct {
 	conn   *pgxpool.Conn
 	worker string
 	batch  relay.Batch
-	id     uuid.UUID
-	dead   []uuid.UUID // markers of workers that died over these shards
+	id     int64
+	dead   []int64 // markers of workers that died over these shards
 	marked bool
 	// counted is the event whose attempt was counted and may be taken back; 0 is none.
 	counted int64
@@ -85,7 +84,7 @@ func (c *claim) read(ctx context.Context, limits relay.Limits) error {
 		b.Queue(claimEvents, limits.Events, largest(limits.Events, limits.Bytes))
 	}
 	c.queueHolds(b)
-	b.Queue(claimCrashes, c.store.processPrefix(c.worker))
+	b.Queue(claimCrashes, c.store.processPrefix(c.worker), c.store.markers.gone.Load())
 	res := c.conn.SendBatch(ctx, b)
 	f, err := c.scan(res, begins, limits)
 	if err = errors.Join(err, res.Close()); err != nil {
@@ -149,9 +148,8 @@ func (c *claim) scan(res pgx.BatchResults, begins int, limits relay.Limits) (f *
 func (c *claim) scanCrashes(rows pgx.Rows) error {
 	defer rows.Close()
 	for rows.Next() {
-		var id uuid.UUID
+		var id, first, last int64
 		var crashes int
-		var first, last int64
 		var own bool
 		if err := rows.Scan(&id, &crashes, &first, &last, &own); err != nil {
 			return err
@@ -185,10 +183,6 @@ func (c *claim) Batch() *relay.Batch { return &c.batch }
 // batch pays for this before it is sent, so it is a single statement mostly.
 func (c *claim) Mark(ctx context.Context) (err error) {
 	defer c.store.judge(&err, true)
-	id, err := uuid.NewRandom()
-	if err != nil {
-		return err
-	}
 	var shards []int16
 	seen := [outbox.Shards]bool{}
 	first, last := c.batch.Events[0].ID, c.batch.Events[0].ID
@@ -209,7 +203,10 @@ func (c *claim) Mark(ctx context.Context) (err error) {
 	if len(c.dead) > 0 {
 		b.Queue(takeOverBatches, c.dead, shards)
 	}
-	b.Queue(markBatch, id, c.worker, shards, first, last, len(c.batch.Events), c.batch.Crashes)
+	var id int64
+	b.Queue(markBatch, c.worker, shards, first, last, len(c.batch.Events), c.batch.Crashes).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&id)
+	})
 	if err := c.store.pool.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}

@@ -1,11 +1,16 @@
 package postgres
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -16,7 +21,7 @@ func (f *fixture) buffers() (n int) {
 		for _, q := range []struct {
 			sql  string
 			args string
-		}{{lockShards, "(0, 64)"}, {claimEvents, "(1000, 67108864)"}} {
+		}{{lockShards, "(0, 64)"}, {claimEvents, "(1000, 67108864)"}, {claimCrashes, fmt.Sprintf("('w', %d)", f.store.markers.gone.Load())}} {
 			if _, err := tx.Exec(f.Context(), "prepare counted as "+q.sql); err != nil {
 				return err
 			}
@@ -46,6 +51,31 @@ func (f *fixture) buffers() (n int) {
 	return n
 }
 
+// snapshot holds one open, as a report or a dump would, until it is ended.
+func (f *fixture) snapshot() (end func()) {
+	f.Helper()
+	tx, err := f.pool.BeginTx(f.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err == nil {
+		_, err = tx.Exec(f.Context(), `select count(*) from postrider.outbox_event`)
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	return func() { _ = tx.Rollback(f.Context()) }
+}
+
+// pass looks now for markers that are gone, twice: the second look believes the first.
+func (f *fixture) pass() {
+	f.Helper()
+	for range 2 {
+		f.store.markers.looked = time.Time{}
+		f.store.water.looked = time.Time{}
+		if err := f.store.raiseMarks(f.Context()); err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
 // TestFault27DeadRows: somebody's snapshot, or an autovacuum that is off, keeps the dead entries of tens of
 // thousands of settled events in the claim index. A claim costs what it costs in an empty outbox.
 func TestFault27DeadRows(t *testing.T) {
@@ -56,14 +86,7 @@ func TestFault27DeadRows(t *testing.T) {
 	f.insert("a")
 	empty := f.buffers()
 	f.settle(f.claim(), &relay.Settlement{Delivered: []int64{1}})
-	reader, err := f.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Rollback(t.Context())
-	if _, err := reader.Exec(t.Context(), `select count(*) from postrider.outbox_event`); err != nil {
-		t.Fatal(err)
-	}
+	defer f.snapshot()()
 	worst := 0
 	for range 4 {
 		f.many(10_000)
@@ -80,6 +103,119 @@ func TestFault27DeadRows(t *testing.T) {
 	if worst < 10*empty {
 		t.Errorf("even without the marks a claim reads only %d pages, %d in an empty outbox: nothing was tested", worst, empty)
 	}
+}
+
+// TestFault27DeadMarkers: every batch has its marker, every mark that rises a row, and beside a snapshot all their dead
+// rows stay. A claim costs what it costs in an empty outbox.
+func TestFault27DeadMarkers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, table := range []string{"outbox_batch", "outbox_shard"} {
+		f.exec(`alter table postrider.` + table + ` set (autovacuum_enabled = off)`)
+	}
+	f.insert("a")
+	empty := f.buffers()
+	defer f.snapshot()()
+	for range 20 { // 20,000 batches
+		f.exec(`insert into postrider.outbox_batch (worker, shards, first_id, last_id, events) select 'w', '{1,2,3}', n, n, 1 from generate_series(1, 1000) n`)
+		f.exec(`delete from postrider.outbox_batch`)
+	}
+	worst := f.buffers()
+	f.pass()
+	if n := f.buffers(); n > empty+50 {
+		t.Errorf("a claim reads %d pages beside dead markers, and %d without", n, empty)
+	}
+	if worst < empty+200 {
+		t.Errorf("even before it is known which are gone a claim reads only %d pages, %d in an empty outbox: nothing was tested", worst, empty)
+	}
+}
+
+// TestFault27DeadMarks: each rise of the marks leaves dead rows that claims walk over as well. Beside a snapshot they
+// rise over as many ids as there are dead rows.
+func TestFault27DeadMarks(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exec(`alter table postrider.outbox_shard set (autovacuum_enabled = off)`)
+	f.many(raiseAfter + 500)
+	f.raise()
+	before := f.lowest()
+	defer f.snapshot()()
+	conn := f.db.Conn(t)
+	for range 100 {
+		pgtest.Exec(t, conn, `update postrider.outbox_shard set low_water = low_water`)
+	}
+	pgtest.Exec(t, conn, `select pg_stat_force_next_flush()`)
+	if n := pgtest.Value[int](t, conn, `select pg_stat_get_dead_tuples('postrider.outbox_shard'::regclass)`); n < 3*raiseAfter {
+		t.Fatalf("%d dead rows are known: nothing was tested", n)
+	}
+	f.many(raiseAfter + 500)
+	if f.raise(); f.lowest() != before {
+		t.Errorf("the marks rose over %d ids beside three times as many dead rows", f.lowest()-before)
+	}
+	f.many(4 * raiseAfter)
+	if f.raise(); f.lowest() == before {
+		t.Error("the marks do not rise over more ids than there are dead rows")
+	}
+}
+
+// TestLateMarkerIsFound: a marker that was committed when all of its time were taken for gone is found a minute later.
+func TestLateMarkerIsFound(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.insert("a")
+	slow, err := f.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Rollback(t.Context())
+	mark := func(q interface {
+		Exec(context.Context, string, ...any) (pgconn.CommandTag, error)
+	}) {
+		t.Helper()
+		if _, err := q.Exec(t.Context(), `insert into postrider.outbox_batch (worker, shards, first_id, last_id, events) select 'dead', array_agg(s), 1, 1, 1 from generate_series(0, 63) s`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark(slow)
+	mark(f.pool)
+	f.exec(`delete from postrider.outbox_batch`)
+	f.pass()
+	if err := slow.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	deaths := func() int {
+		c := f.claim()
+		defer c.Abandon()
+		return c.Batch().Crashes
+	}
+	if n := deaths(); n != 0 {
+		t.Fatalf("%d deaths are counted before anybody looked: nothing was tested", n)
+	}
+	f.store.markers.swept = time.Time{}
+	f.pass()
+	if n := deaths(); n != 1 {
+		t.Errorf("%d deaths are counted, want that of the late marker", n)
+	}
+}
+
+// TestMarkersNumberedAnew: after a crash of the database its unlogged tables are empty, and batches are numbered from one.
+func TestMarkersNumberedAnew(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.insert("a")
+	for range 10 {
+		f.claimAs("host:1:aaaa/0").Abandon()
+	}
+	f.pass()
+	if n := f.store.markers.gone.Load(); n < 10 {
+		t.Fatalf("markers are known to be gone up to %d: nothing was tested", n)
+	}
+	f.exec(`truncate postrider.outbox_batch restart identity`)
+	f.die(f.claimAs("host:1:aaaa/0"))
+	f.pass()
+	c := f.claimAs("host:2:bbbb/0")
+	defer c.Abandon()
+	f.wantCrashes(c, 1, 1, 1)
 }
 
 // TestMarksStayWhereIDsComeInBlocks: a session that has drawn a block of ids uses it in transactions that

@@ -92,7 +92,7 @@ func (s *Store) lookAtWater(ctx context.Context, now time.Time) error {
 	w.looked = now
 	if w.open {
 		var closed bool
-		if err := s.pool.QueryRow(ctx, fenceClosed, w.holders).Scan(&closed); err != nil {
+		if err := s.ask(ctx, now, fenceClosed, []any{w.holders}, &closed); err != nil {
 			return fmt.Errorf("look at the transactions on the outbox: %w", err)
 		}
 		if !closed {
@@ -109,7 +109,7 @@ func (s *Store) lookAtWater(ctx context.Context, now time.Time) error {
 	}()
 	// In this order: whoever drew an id up to the last one is among the holders, or has ended.
 	var why string
-	if err := s.pool.QueryRow(ctx, readLastID).Scan(&w.last, &why); err != nil {
+	if err := s.ask(ctx, now, readLastID, nil, &w.last, &why); err != nil {
 		return fmt.Errorf("read the newest outbox id: %w", err)
 	}
 	if w.why = standstill(why); why != "" {
@@ -122,6 +122,14 @@ func (s *Store) lookAtWater(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	return s.closeWater(ctx) // nobody to wait for
+}
+
+// ask reads one row, and in the same round trip what is known of markers. Call it with water.mu held.
+func (s *Store) ask(ctx context.Context, now time.Time, query string, args []any, dest ...any) error {
+	b := &pgx.Batch{}
+	b.Queue(query, args...).QueryRow(func(row pgx.Row) error { return row.Scan(dest...) })
+	s.markers.queue(b, now)
+	return s.pool.Send(ctx, b)
 }
 
 // closeWater goes on where the fence stands: every id up to the last is final. Call it with water.mu held.

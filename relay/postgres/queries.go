@@ -30,6 +30,7 @@ var (
 	claimCrashes         = query("claim_crashes")
 	markBatch            = query("mark_batch")
 	unmarkBatch          = query("unmark_batch")
+	passMarkers          = query("pass_markers")
 	narrowBatch          = query("narrow_batch")
 	freeBatch            = query("free_batch")
 	countAttempt         = query("count_attempt")

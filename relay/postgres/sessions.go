@@ -59,6 +59,23 @@ func (s sessions) Exec(ctx context.Context, sql string, args ...any) (pgconn.Com
 	return rows.CommandTag(), rows.Err()
 }
 
+// Send runs statements in one round trip, as one transaction. What they return is for the functions queued with them.
+func (s sessions) Send(ctx context.Context, b *pgx.Batch) error {
+	conn, err := s.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if pooler.Behind(conn.Conn()) {
+		statements := b.QueuedQueries
+		b = &pgx.Batch{}
+		queueBegin(b, conn.Conn())
+		b.QueuedQueries = append(b.QueuedQueries, statements...)
+		b.Queue("commit")
+	}
+	return conn.SendBatch(ctx, b).Close()
+}
+
 // BeginTx begins a transaction. Of the options it takes the isolation level read committed, which is what
 // the relay works with, and no other.
 func (s sessions) BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error) {

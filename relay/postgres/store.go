@@ -90,6 +90,7 @@ type StoreOptions struct {
 type Store struct {
 	pool          sessions
 	water         water
+	markers       markers
 	order         commitOrder
 	lately        atomic.Int64 // events of the last claim, for the size of the next
 	begun         atomic.Bool  // a large claim was made

@@ -27,9 +27,12 @@ func hour(ctx context.Context, r *rig, b *broker, t *table) error {
 	whole := r.o.hourDuration
 	held := min(10*time.Minute, whole/6)
 	for _, run := range []hourRun{
-		{name: "steady", long: whole, marks: []time.Duration{whole / 12, whole / 2, whole}},
-		{name: "beside a snapshot", long: 2 * held, from: held / 2, held: held, marks: []time.Duration{held / 2, held + held/2, 2 * held}},
+		{part: "steady", name: "steady", long: whole, marks: []time.Duration{whole / 12, whole / 2, whole}},
+		{part: "snapshot", name: "beside a snapshot", long: 2 * held, from: held / 2, held: held, marks: []time.Duration{held / 2, held + held/2, 2 * held}},
 	} {
+		if r.o.hourPart != "" && r.o.hourPart != run.part {
+			continue
+		}
 		if err := r.hourOnce(ctx, b, run, t); err != nil {
 			return fmt.Errorf("%s: %w", run.name, err)
 		}
@@ -41,7 +44,7 @@ func hour(ctx context.Context, r *rig, b *broker, t *table) error {
 
 // hourRun is a steady load, and for how long and from when a snapshot is held open meanwhile.
 type hourRun struct {
-	name             string
+	part, name       string
 	long, from, held time.Duration
 	marks            []time.Duration // when to look
 }

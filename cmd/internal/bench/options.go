@@ -22,7 +22,7 @@ type options struct {
 	flatPending, flatPublished, flatParked, flatHolds int
 	peerEvents                                        int
 	peerLimit                                         time.Duration
-	peersBinary                                       string
+	peersBinary, hourPart                             string
 	hourDuration                                      time.Duration
 	hourRate, hourDays                                int
 	staleHealthy                                      []int
@@ -77,6 +77,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 		return err
 	})
 	f.IntVar(&o.hourRate, "hour-rate", 5000, "hour: events a second")
+	f.StringVar(&o.hourPart, "hour-part", "", "hour: steady or snapshot, for one of the two alone")
 	f.IntVar(&o.hourDays, "hour-days", 0, "hour: outbox.retention_days; 0 deletes published events")
 	f.Func("stale-healthy", "stale: numbers of healthy tasks, with commas (default 100000,1000000,5000000)", numbers(&o.staleHealthy))
 	f.IntVar(&o.staleTasks, "stale-tasks", 10_000, "stale: stale tasks among them")
@@ -190,6 +191,8 @@ func (o *options) validate() error {
 		return fmt.Errorf("-payload is %d, it must be at least %d", o.payload, seqBytes)
 	case o.archivePause < 0:
 		return fmt.Errorf("-archive-pause is %v, it must not be negative", o.archivePause)
+	case !slices.Contains([]string{"", "steady", "snapshot"}, o.hourPart):
+		return fmt.Errorf("-hour-part is %q, it must be steady or snapshot", o.hourPart)
 	case o.hourDays < 0:
 		return fmt.Errorf("-hour-days is %d, it must not be negative", o.hourDays)
 	case o.flatPending < o.smallBacklog():
