@@ -59,7 +59,12 @@ func TestOperationsAsked(t *testing.T) {
 		return n.Check()
 	}
 	n := NewOperation{Kind: OpResolve, Name: "n", Actor: "x", Scope: Scope{Group: uuid.New()}}
-	if err := n.Check(); err != nil || n.Options.HaltRatio != 0.1 || n.Options.HaltMinimum != 3 || n.Options.Status != ManuallyResolved {
+	if err := n.Check(); err != nil || *n.Options.HaltRatio != 0.1 || *n.Options.HaltMinimum != 3 || n.Options.Status != ManuallyResolved {
+		t.Errorf("%+v, %v", n.Options, err)
+	}
+	// What is given is kept, the least that may be, too.
+	n.Options.HaltRatio, n.Options.HaltMinimum = new(0.0), new(1)
+	if err := n.Check(); err != nil || *n.Options.HaltRatio != 0 || *n.Options.HaltMinimum != 1 {
 		t.Errorf("%+v, %v", n.Options, err)
 	}
 	all(t, "operation",
@@ -71,8 +76,11 @@ func TestOperationsAsked(t *testing.T) {
 		check{good(func(n *NewOperation) { n.Scope.Group = uuid.New() }), "2 ways"},
 		check{good(func(n *NewOperation) { n.Options.Rate = math.NaN() }), "rate"},
 		check{good(func(n *NewOperation) { n.Options.Canary = -1 }), "canary"},
-		check{good(func(n *NewOperation) { n.Options.HaltRatio = math.NaN() }), "halt ratio"},
-		check{good(func(n *NewOperation) { n.Options.HaltMinimum = -1 }), "halt minimum"},
+		check{good(func(n *NewOperation) { n.Options.HaltRatio = new(math.NaN()) }), "halt ratio"},
+		check{good(func(n *NewOperation) { n.Options.HaltRatio = new(-0.1) }), "halt ratio is -0.1"},
+		check{good(func(n *NewOperation) { n.Options.HaltRatio = new(1.1) }), "halt ratio is 1.1"},
+		check{good(func(n *NewOperation) { n.Options.HaltMinimum = new(-1) }), "halt minimum is -1"},
+		check{good(func(n *NewOperation) { n.Options.HaltMinimum = new(0) }), "halt minimum is 0, it must be 1 or more"},
 		check{good(func(n *NewOperation) { n.Kind, n.Options.Canary = OpResolve, 1 }), "only redriving"},
 		check{good(func(n *NewOperation) { n.Options.ReleaseKeys = true }), "release_keys"},
 		check{good(func(n *NewOperation) { n.Options.Notes = "x" }), "go with closing"},

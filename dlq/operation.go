@@ -67,12 +67,12 @@ type OperationOptions struct {
 	Rate float64 `json:"rate,omitempty"`
 	// Canary is how many are sent first; the rest waits until what became of them is known. Defaults to 0, no canary.
 	Canary int `json:"canary,omitempty"`
-	// HaltRatio stops the operation when more than this share of those whose outcome is known came back dead,
-	// from 0 to 1. Defaults to 0.1.
-	HaltRatio float64 `json:"halt_ratio"`
-	// HaltMinimum is how many must have come back before HaltRatio counts; not for a canary, of which all are known when
-	// the rest is decided about. Defaults to 3.
-	HaltMinimum int `json:"halt_minimum"`
+	// HaltRatio stops the operation when more than this share of those whose outcome is known came back dead: from 0,
+	// as soon as HaltMinimum did, to 1, never. Defaults to DefaultHaltRatio.
+	HaltRatio *float64 `json:"halt_ratio,omitempty"`
+	// HaltMinimum is how many must have come back dead before HaltRatio counts, from 1; not for a canary, of which all
+	// are known when the rest is decided about. Defaults to DefaultHaltMinimum.
+	HaltMinimum *int `json:"halt_minimum,omitempty"`
 	// Headers, pairs of name and value, are given to those messages of which some headers cannot be read, with those
 	// that can; see Repair. Without it, and without NoHeaders, those are left alone. Defaults to none.
 	Headers [][]string `json:"headers,omitempty"`
@@ -85,6 +85,24 @@ type OperationOptions struct {
 	// ReleaseKeys lets the keys go that investigations hold which OpPurge removes; without it those are left alone.
 	// Defaults to false.
 	ReleaseKeys bool `json:"release_keys,omitempty"`
+}
+
+// Defaults of OperationOptions.
+const (
+	DefaultHaltRatio   = 0.1
+	DefaultHaltMinimum = 3
+)
+
+// HaltsAt returns HaltRatio and HaltMinimum, or their defaults.
+func (o *OperationOptions) HaltsAt() (ratio float64, minimum int) {
+	ratio, minimum = DefaultHaltRatio, DefaultHaltMinimum
+	if o.HaltRatio != nil {
+		ratio = *o.HaltRatio
+	}
+	if o.HaltMinimum != nil {
+		minimum = *o.HaltMinimum
+	}
+	return ratio, minimum
 }
 
 // Repair is what Headers and NoHeaders say; nil for neither.
@@ -125,6 +143,7 @@ func (n *NewOperation) Check() error {
 		}
 	}
 	o := &n.Options
+	ratio, minimum := o.HaltsAt()
 	switch {
 	case !slices.Contains([]OperationKind{OpRedrive, OpResolve, OpPurge}, n.Kind):
 		return fmt.Errorf("%w: kind %q is not known; it is redrive, resolve or purge", ErrRequest, n.Kind)
@@ -138,10 +157,10 @@ func (n *NewOperation) Check() error {
 		return fmt.Errorf("%w: the rate is %g, it must be 0 (no limit) or %g to 1000000 a second", ErrRequest, o.Rate, minRate)
 	case o.Canary < 0:
 		return fmt.Errorf("%w: the canary is %d, it must not be negative", ErrRequest, o.Canary)
-	case !(o.HaltRatio >= 0 && o.HaltRatio <= 1):
-		return fmt.Errorf("%w: the halt ratio is %g, it must be 0 to 1", ErrRequest, o.HaltRatio)
-	case o.HaltMinimum < 0:
-		return fmt.Errorf("%w: the halt minimum is %d, it must not be negative", ErrRequest, o.HaltMinimum)
+	case !(ratio >= 0 && ratio <= 1):
+		return fmt.Errorf("%w: the halt ratio is %g, it must be 0 to 1", ErrRequest, ratio)
+	case minimum < 1:
+		return fmt.Errorf("%w: the halt minimum is %d, it must be 1 or more; 1 lets the first that comes back dead count", ErrRequest, minimum)
 	case n.Kind != OpRedrive && (o.Target != "" || o.Canary != 0 || o.MaxHops != 0):
 		return fmt.Errorf("%w: only redriving has a target, a canary and a limit of hops", ErrRequest)
 	case o.MaxHops < 0 || o.MaxHops > MaxMaxHops:
@@ -178,12 +197,7 @@ func (n *NewOperation) Check() error {
 	if err := n.Scope.checkFilter(n.Kind); err != nil {
 		return err
 	}
-	if o.HaltRatio == 0 {
-		o.HaltRatio = 0.1
-	}
-	if o.HaltMinimum == 0 {
-		o.HaltMinimum = 3
-	}
+	o.HaltRatio, o.HaltMinimum = &ratio, &minimum
 	if o.Status == "" && n.Kind == OpResolve {
 		o.Status = ManuallyResolved
 	}

@@ -224,13 +224,23 @@ comment on column postrider.access_audit.target_id is 'On which.';
 comment on column postrider.access_audit.request_id is 'The request, as in the log and the answer.';
 comment on column postrider.access_audit.details is 'Before and after, or counts; never payloads or secrets.';
 comment on column postrider.access_audit.session_user_name is 'The login of the database that wrote the row: that of postrider serve for what came by the API. actor is what that login said.';
-create index access_audit_target on postrider.access_audit (target_type, target_id, access_audit_id);
+create index access_audit_at on postrider.access_audit (at, access_audit_id);
+comment on index postrider.access_audit_at is 'What was done when.';
+create index access_audit_actor on postrider.access_audit (actor, at, access_audit_id);
+comment on index postrider.access_audit_actor is 'What somebody did.';
+create index access_audit_action on postrider.access_audit (action, at, access_audit_id);
+comment on index postrider.access_audit_action is 'When a thing of one kind was done.';
+create index access_audit_target on postrider.access_audit (target_type, target_id, at, access_audit_id);
 comment on index postrider.access_audit_target is 'What was done to one thing.';
+create index access_audit_target_id on postrider.access_audit (target_id, at, access_audit_id) where target_id is not null;
+comment on index postrider.access_audit_target_id is 'The same, where only its id is asked for.';
 create function postrider.access_audit_keep() returns trigger language plpgsql as $$
 begin
     raise exception using errcode = '42501', message = 'postrider: the audit log is only added to';
 end $$;
 comment on function postrider.access_audit_keep() is 'Refuses to change or remove what was written to the audit log.';
+create index access_audit_login on postrider.access_audit (split_part(actor, ' (', 1), at, access_audit_id) where actor like 'cli:%';
+comment on index postrider.access_audit_login is 'What was done with one login of the database, whoever used it.';
 create trigger access_audit_keep before update or delete on postrider.access_audit
 for each row execute function postrider.access_audit_keep();
 comment on trigger access_audit_keep on postrider.access_audit is 'The audit log is only added to.';

@@ -37,9 +37,9 @@ type Config struct {
 	// batch what is final. Without it the relay begins to ask with the first event that it meets of such a
 	// topic. Defaults to false.
 	CommitOrder bool
-	// PublishTimeout bounds the wait for acknowledgements of one batch; what is not known by then
-	// holds its partition, or its topic where the partition is not known. It must stay below the database's idle_in_transaction_session_timeout.
-	// Defaults to 10s.
+	// PublishTimeout bounds the wait for acknowledgements of one batch; what is not known by then holds its
+	// partition, or its topic where the partition is not known. It must stay below the database's
+	// idle_in_transaction_session_timeout. Defaults to 10s.
 	PublishTimeout time.Duration
 	// IdlePollMin and IdlePollMax bound the pause between polls when there is nothing to do. The claims of a
 	// relay that finds a few events each time begin IdlePollMin apart, and up to ten times that where many events

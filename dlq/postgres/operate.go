@@ -104,12 +104,13 @@ func (r *Redriver) treat(ctx context.Context, tx pgx.Tx, o *operation) (batch, e
 		return b, nil
 	}
 	back, good := o.CameBack-o.options.Forgiven, o.Delivered-o.options.ForgivenDelivered
-	minimum := int64(o.Options.HaltMinimum)
+	ratio, atLeast := o.Options.HaltsAt()
+	minimum := int64(atLeast)
 	if canary := int64(o.Options.Canary); canary > 0 && o.Done == canary && ended >= canary {
 		minimum = 1 // all that the canary can say is said
 	}
-	if back >= minimum && float64(back) > o.Options.HaltRatio*float64(back+good) {
-		return batch{state: dlq.Halted, problem: fmt.Sprintf("%d of %d came back dead, more than %g of them", back, back+good, o.Options.HaltRatio)}, nil
+	if back >= minimum && float64(back) > ratio*float64(back+good) {
+		return batch{state: dlq.Halted, problem: fmt.Sprintf("%d of %d came back dead, more than %g of them", back, back+good, ratio)}, nil
 	}
 	limit := pace(o.Options.Rate)
 	if o.State == dlq.Canary {

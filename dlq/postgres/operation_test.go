@@ -126,7 +126,7 @@ func TestACanaryIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
 	r.many(12)
-	o := r.plan(all, dlq.OperationOptions{Canary: 5, HaltMinimum: 2, HaltRatio: 0.3})
+	o := r.plan(all, dlq.OperationOptions{Canary: 5, HaltMinimum: new(2), HaltRatio: new(0.3)})
 	r.command(o.UUID, dlq.Start)
 	for range 3 {
 		r.step()
@@ -147,7 +147,7 @@ func TestAnOperationHaltsAndIsResumed(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
 	r.many(12)
-	o := r.plan(all, dlq.OperationOptions{Canary: 4, HaltMinimum: 2, HaltRatio: 0.3, Rate: 40})
+	o := r.plan(all, dlq.OperationOptions{Canary: 4, HaltMinimum: new(2), HaltRatio: new(0.3), Rate: 40})
 	r.command(o.UUID, dlq.Start)
 	r.step()
 	r.dieAgain(3)
@@ -305,7 +305,7 @@ func TestOperationsThatAreRefused(t *testing.T) {
 		"empty scope":    {Kind: dlq.OpRedrive, Name: "n", Actor: "a", Scope: dlq.Scope{Filter: &dlq.Filter{Topic: "other"}}},
 		"negative rate":  {Kind: dlq.OpRedrive, Name: "n", Actor: "a", Scope: ids, Options: dlq.OperationOptions{Rate: -1}},
 		"bad target":     {Kind: dlq.OpRedrive, Name: "n", Actor: "a", Scope: ids, Options: dlq.OperationOptions{Target: "a b"}},
-		"bad ratio":      {Kind: dlq.OpRedrive, Name: "n", Actor: "a", Scope: ids, Options: dlq.OperationOptions{HaltRatio: 2}},
+		"bad ratio":      {Kind: dlq.OpRedrive, Name: "n", Actor: "a", Scope: ids, Options: dlq.OperationOptions{HaltRatio: new(2.0)}},
 		"canary, closed": {Kind: dlq.OpResolve, Name: "n", Actor: "a", Scope: ids, Options: dlq.OperationOptions{Canary: 1}},
 		"closed pending": {Kind: dlq.OpResolve, Name: "n", Actor: "a", Scope: ids, Options: dlq.OperationOptions{Status: dlq.Pending}},
 	} {

@@ -15,9 +15,9 @@ declare
     wanted record;
 begin
     for wanted in select * from (values
-        ('postrider_writer', 'Postrider: services that write events, and can do nothing else'),
-        ('postrider_relay', 'Postrider: the relay and the collector'),
-        ('postrider_operator', 'Postrider: people who look at everything and resolve investigations')) w(role, purpose)
+        ('postrider_writer', 'Postrider: services that write events, register tasks and do them, and read no table'),
+        ('postrider_relay', 'Postrider: postrider serve, whatever its roles'),
+        ('postrider_operator', 'Postrider: people who look at everything, treat what failed and act on tasks')) w(role, purpose)
     loop
         if not exists (select from pg_catalog.pg_roles where rolname = wanted.role) then
             begin

@@ -35,8 +35,8 @@ type Config struct {
 	// Kafka says where events go and how. Without Brokers the actions that publish are refused, and the others work.
 	// Defaults to none.
 	Kafka kafka.Config
-	// Relay are batch size, workers, rules of topics, retention and where spans go; give the same as to the relays that run. Store,
-	// Publisher and Doorbell of it are not looked at. Defaults to the defaults of its fields.
+	// Relay are batch size, workers, rules of topics, retention and where spans go; give the same as to the relays that
+	// run. Store, Publisher and Doorbell of it are not looked at. Defaults to the defaults of its fields.
 	Relay relay.Config
 }
 

@@ -55,7 +55,7 @@ login of the database that wrote the row, which nobody can choose: for what came
 			})
 		},
 	}
-	cmd.Flags().StringVar(&f.Actor, "by", "", "only what this `actor` did, such as cli:ada or the name of a key")
+	cmd.Flags().StringVar(&f.Actor, "by", "", "only what this `actor` did: the name of a key, cli:LOGIN, whoever used that login, or \"cli:LOGIN (PERSON)\"")
 	cmd.Flags().StringVar(&f.Action, "action", "", "only this `action`, such as dlq.requeue")
 	cmd.Flags().StringVar(&f.TargetType, "target-type", "", "only what was done to this `kind` of thing: entry, group, operation, event, task, key …")
 	cmd.Flags().StringVar(&f.TargetID, "target-id", "", "only what was done to the one with this `ID`")

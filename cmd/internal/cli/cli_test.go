@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/postrider/postrider/migrations/pgtest"
 )
@@ -158,6 +159,11 @@ func TestHelp(t *testing.T) {
 		queue = append(queue[1:], cmd.Commands()...)
 		if cmd.Short == "" {
 			t.Errorf("%s has no description", cmd.CommandPath())
+		}
+		for line := range strings.Lines(cmd.Long) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 120 {
+				t.Errorf("%s: a line of its help has %d columns: %s", cmd.CommandPath(), n, line)
+			}
 		}
 		if f := cmd.InheritedFlags(); f.Lookup("config") == nil || f.Lookup("database-url") == nil || f.Lookup("kafka-brokers") == nil {
 			t.Errorf("%s lacks a common flag", cmd.CommandPath())

@@ -94,6 +94,9 @@ func TestRequeueByHand(t *testing.T) {
 		t.Errorf("the audit log: %s", got)
 	}
 	d.run(ExitOK, "audit list --action dlq.requeue --limit 2", "dlq.requeue", "cli:")
+	login := d.ask(`select distinct 'cli:' || session_user_name from postrider.access_audit`)
+	d.run(ExitOK, "audit list --by "+login, "(ada)", login)
+	d.run(ExitOK, "audit list --by "+login+"x", "Nothing of the kind")
 	d.run(ExitOK, "audit list --from 1h --to 2020-01-01T00:00:00Z", "Nothing of the kind")
 	d.run(ExitUsage, "audit list --from yesterday", "--from", "30d")
 }

@@ -77,9 +77,10 @@ func (c *commands) opPlan() *cobra.Command {
 	var out output
 	var at atDesk
 	var n dlq.NewOperation
-	var kind, group, from, to string
-	var filter dlq.Filter
+	var kind, group string
+	var which filterFlags
 	var headers givenHeaders
+	n.Options.HaltRatio, n.Options.HaltMinimum = new(float64), new(int)
 	cmd := &cobra.Command{
 		Use:   "plan (ID... | --group ID | filters | --all) --name NAME",
 		Short: "Freeze which investigations an operation is about, and say what it would do",
@@ -101,14 +102,11 @@ Messages of which some headers cannot be read are left alone, unless --header or
 					return usagef("--group is %q; it must be the id of a group", shorten(group, 80))
 				}
 			}
-			if filter.From, err = instant("from", from); err != nil {
+			if err := which.read(); err != nil {
 				return err
 			}
-			if filter.To, err = instant("to", to); err != nil {
-				return err
-			}
-			if all, _ := cmd.Flags().GetBool("all"); all || filter != (dlq.Filter{}) {
-				n.Scope.Filter = &filter
+			if all, _ := cmd.Flags().GetBool("all"); all || which.filter != (dlq.Filter{}) {
+				n.Scope.Filter = &which.filter
 			}
 			if strings.TrimSpace(n.Name) == "" {
 				return usagef("--name is missing: a name for people, such as the incident's")
@@ -149,28 +147,20 @@ Messages of which some headers cannot be read are left alone, unless --header or
 	f.StringVar(&n.Name, "name", "", "a `name` for people, such as the incident's; those that have not ended have different ones")
 	f.StringVar(&n.Reason, "why", "", "why, for the audit log")
 	f.StringVar(&group, "group", "", "the pending ones of the group with this `ID`")
-	f.StringVar(&filter.Topic, "topic", "", "the pending ones of messages bound for this `topic`")
-	f.StringVar((*string)(&filter.Reason), "reason", "", "the pending ones with this `reason`: "+join(dlq.Reasons()))
-	f.StringVar(&filter.ErrorCode, "code", "", "the pending ones with this error `code`")
-	f.StringVar(&filter.Message, "text", "", "the pending ones with this `text` in their error message")
-	f.StringVar(&filter.Assignee, "assignee", "", "the pending ones that this `person` looks at")
-	f.StringVar(&from, "from", "", "those opened since this `time`, or so long ago: 2026-01-31T12:00:00Z, 36h, 30d")
-	f.StringVar(&to, "to", "", "those opened until this `time`, likewise")
-	f.StringVar((*string)(&filter.Status), "where-status", "", "with --kind purge: those with this `status`, not the pending ones: "+join(dlq.Statuses()))
+	which.bind(c, cmd, "the pending ones")
+	f.StringVar((*string)(&which.filter.Status), "where-status", "", "with --kind purge: those with this `status`, not the pending ones: "+join(dlq.Statuses()))
 	f.Bool("all", false, "all pending ones")
 	f.StringVar(&n.Options.Target, "target", "", "send to this `topic`, or to group, the retry topic of the consumer group that failed; by default to where each message was bound for or came from")
 	f.IntVar(&n.Options.MaxHops, "max-hops", 0, "how often a message is sent again in all, 1 to 1000; 0 is 3")
 	f.Float64Var(&n.Options.Rate, "rate", 0, "treat so many a second at most; 0 is no limit")
 	f.IntVar(&n.Options.Canary, "canary", 0, "send so many first, and wait for what becomes of them")
-	f.Float64Var(&n.Options.HaltRatio, "halt-ratio", 0.1, "halt when more than this share came back dead, 0 to 1")
-	f.IntVar(&n.Options.HaltMinimum, "halt-minimum", 3, "do not halt before so many came back; a canary halts when it is over")
+	f.Float64Var(n.Options.HaltRatio, "halt-ratio", dlq.DefaultHaltRatio, "halt when more than this share came back dead, 0 to 1; 0 halts as soon as --halt-minimum did")
+	f.IntVar(n.Options.HaltMinimum, "halt-minimum", dlq.DefaultHaltMinimum, "do not halt before so many came back dead, 1 or more; a canary halts when it is over")
 	headers.bind(f, "for messages of which some headers cannot be read: send `NAME=VALUE`, too; once for each", "send those messages without headers")
 	f.StringVar(&n.Options.Notes, "notes", "", "with --kind resolve: what to write into each")
 	f.StringVar((*string)(&n.Options.Status), "status", "", "with --kind resolve: what they came to")
 	f.BoolVar(&n.Options.ReleaseKeys, "release-keys", false, "with --kind purge: let the keys go that they hold")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"redrive", "resolve", "purge"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(texts(dlq.Reasons()), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("topic", c.completeTopics)
 	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd

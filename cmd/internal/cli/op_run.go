@@ -26,9 +26,10 @@ func (c *commands) opStart() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start ID",
 		Short: "Begin an operation that was planned; with --wait watch it to its end",
-		Long: `Begin an operation that was planned. The work is done by postrider serve with the role operator. With --wait
-its progress is shown on standard error until it ends; leaving then leaves it running. Exit codes with --wait:
-0 completed, 1 it was halted, paused or aborted, 3 completed, and some were left alone or came back dead.`,
+		Long: `Begin an operation that was planned. The work is done by postrider serve; where it was given --roles, one process
+must have the role operator (postrider serve --roles operator), or nothing happens. With --wait the progress is shown on
+standard error until it ends; leaving then leaves it running. Exit codes with --wait: 0 completed, 1 it was halted,
+paused or aborted, 3 completed, and some were left alone or came back dead.`,
 		Args:              exactly("ID"),
 		ValidArgsFunction: c.completeOperations,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -48,19 +48,22 @@ characters, ? is one, a backslash takes their meaning away.
 
 What is sent has the letter's key, payload and own headers, byte for byte. The headers of the dead letter and those of
 an earlier replay are left out. New are replay_of, replay_id, replay_origin and postrider-event-id, which are the same
-however often one replay sends a letter, and postrider-hops, which counts replays and redrives: past --max-hops a message
-is left alone. The timestamp is that of sending. A traceparent goes along unchanged, so what handles the message goes on
-with its trace. Letters that only refer to their message, or whose dialect is not known, are left alone and counted.
+however often one replay sends a letter, and postrider-hops, which counts replays and redrives: past --max-hops a
+message is left alone. The timestamp is that of sending. A traceparent goes along unchanged, so what handles the message
+goes on with its trace. Letters that only refer to their message, or whose dialect is not known, are left alone and
+counted.
 
 A replay has a name, made of what is asked for, or given by --run. How far it is, is committed as the offsets of the
 consumer group postrider-replay-NAME. After any end of the command, kill -9 as well, the same command goes on: what was
 on its way is sent again with the same ids, nothing is left out. When all was sent, the same command sends what has
 come since. Brokers forget offsets of a group without members after offsets.retention.minutes (a week by default): after
-that the same command begins with the first letter again. --again, or another --run, sends everything once more, as something new to consumers.
+that the same command begins with the first letter again. --again, or another --run, sends everything once more, as
+something new to consumers.
 
 Messages keep the order of their letters in each partition; a key goes to the partition that other producers choose for
-it. Brokers that are away before anything is sent end the command within a minute; later they are waited for. The first letter that the broker refuses for good ends the command, unless
---skip-refused. Exit codes: 0 done, 1 failed or stopped, 2 wrong command line, 3 done, and some letters were left alone.`,
+it. Brokers that are away before anything is sent end the command within a minute; later they are waited for. The first
+letter that the broker refuses for good ends the command, unless --skip-refused. Exit codes: 0 done, 1 failed or
+stopped, 2 wrong command line, 3 done, and some letters were left alone or deleted before they were read.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {

@@ -272,6 +272,16 @@ func (r *rig) driveOperations() {
 		}
 	}
 	plan(`{"kind": "redrive", "name": "repair", "scope": {"filter": {}}, "options": {"headers": [["priority"]]}}`).is(400).says("pair")
+	halting := func(options string) reply {
+		return plan(`{"kind": "redrive", "name": "halting at ` + options + `", "scope": {"filter": {}}, "options": {` + strings.ReplaceAll(options, "'", `"`) + `}}`)
+	}
+	halting("'halt_minimum': 0").is(400).says("halt minimum is 0, it must be 1 or more")
+	halting("'halt_ratio': 1.5").is(400).says("halt ratio is 1.5")
+	for options, want := range map[string][2]float64{"'halt_ratio': 0, 'halt_minimum': 1": {0, 1}, "'halt_ratio': 0": {0, 3}, "'rate': 1": {0.1, 3}, "'halt_ratio': null": {0.1, 3}} {
+		if got := halting(options).is(201); got.at("options", "halt_ratio") != want[0] || got.at("options", "halt_minimum") != want[1] {
+			t.Errorf("%s: %s", options, got.Raw)
+		}
+	}
 	group := plan(fmt.Sprintf(`{"kind": "redrive", "name": "all of the group", "scope": {"group": %q}}`, r.ask("GET", "/dlq/"+a, "").text("group_uuid"))).is(201)
 	if group.at("plan", "items").(float64) < 2 {
 		t.Errorf("%s", group.Raw)

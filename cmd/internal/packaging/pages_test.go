@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/postrider/postrider/cmd/internal/cli"
 	"github.com/postrider/postrider/cmd/internal/config"
@@ -18,8 +19,9 @@ import (
 
 const root = "../../.."
 
-// pages are for those who run it.
-var pages = []string{"RUNBOOK.md", "HARDENING.md", "UPGRADE.md", "REMOVAL.md", "RESTORE.md"}
+// pages are for those who use it and run it, by their way from the folder deploy.
+var pages = []string{"RUNBOOK.md", "HARDENING.md", "UPGRADE.md", "REMOVAL.md", "RESTORE.md", "DESK.md", "SETTINGS.md",
+	"../README.md", "../CHANGELOG.md", "../relay/ledger/README.md"}
 
 func page(t *testing.T, name string) string {
 	t.Helper()
@@ -27,18 +29,46 @@ func page(t *testing.T, name string) string {
 }
 
 var (
-	link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	link = regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
 	span = regexp.MustCompile("`([^`\n]+)`")
+	head = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	path = regexp.MustCompile(`^(?:deploy|migrations|scripts|cmd|examples|relay|consumer|replay|dlq)/[\w./-]+$`)
 )
 
-// Every file that a page links to or names is there.
+// anchors are what a link may name of a page, as they are made of its headings.
+func anchors(text string) (all []string) {
+	for _, m := range head.FindAllStringSubmatch(text, -1) {
+		all = append(all, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_':
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, m[1]))
+	}
+	return all
+}
+
+// Every file, and every heading, that a page links to or names is there.
 func TestPagesNameFilesThatExist(t *testing.T) {
 	t.Parallel()
+	headings := 0
 	for _, name := range pages {
 		var files []string
-		for _, m := range link.FindAllStringSubmatch(page(t, name), -1) {
-			files = append(files, filepath.Join(root, "deploy", m[1]))
+		for _, m := range link.FindAllStringSubmatch(span.ReplaceAllString(page(t, name), ""), -1) {
+			to := name
+			if m[1] != "" {
+				to = filepath.Join(filepath.Dir(name), m[1])
+				files = append(files, filepath.Join(root, "deploy", to))
+			}
+			if m[2] == "" {
+				continue
+			}
+			if headings++; !slices.Contains(anchors(page(t, to)), m[2]) {
+				t.Errorf("%s links to #%s of %s, which has no such heading", name, m[2], to)
+			}
 		}
 		for _, m := range span.FindAllStringSubmatch(page(t, name), -1) {
 			if path.MatchString(m[1]) {
@@ -53,6 +83,9 @@ func TestPagesNameFilesThatExist(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
+	}
+	if headings < 10 {
+		t.Errorf("only %d links to headings were found", headings)
 	}
 }
 
@@ -70,7 +103,7 @@ func TestPagesNameSettingsThatExist(t *testing.T) {
 		for _, m := range span.FindAllStringSubmatch(page(t, name), -1) {
 			word, _, _ := strings.Cut(m[1], "=")
 			key := setting.FindStringSubmatch(word)
-			isVariable := regexp.MustCompile(`^(OUTBOX|DLQ|STALENESS|KAFKA|HTTP|ARCHIVE)_[A-Z_]+$`).MatchString(word)
+			isVariable := regexp.MustCompile(`^(DATABASE|KAFKA|OUTBOX|DLQ|COLLECTOR|STALENESS|ARCHIVE|TRACING|HTTP)_[A-Z_]+$`).MatchString(word)
 			if !isVariable && (key == nil || !sections[key[1]] || key[2] == "md" || key[2] == "yaml") {
 				continue
 			}
@@ -80,13 +113,13 @@ func TestPagesNameSettingsThatExist(t *testing.T) {
 			}
 		}
 	}
-	if seen < 10 {
+	if seen < 60 {
 		t.Errorf("only %d settings were found", seen)
 	}
 }
 
 var (
-	commandSpan = regexp.MustCompile("(?m)`(postrider [^`]+)`|^    (postrider .+)$")
+	commandSpan = regexp.MustCompile("(?m)`(postrider [^`]+)`|^(?:    (?:[A-Z_]+=[^ ]+ )?|bin/)(postrider .+)$")
 	flagName    = regexp.MustCompile(`^--[a-z-]+`)
 	commandWord = regexp.MustCompile(`^[a-z-]+$`)
 )
@@ -100,6 +133,7 @@ func TestPagesNameCommandsThatExist(t *testing.T) {
 			command, _, _ := strings.Cut(span[1]+span[2], " #")
 			var path, flags []string
 			for _, w := range strings.Fields(command)[1:] {
+				w = strings.TrimPrefix(w, "[")
 				if f := flagName.FindString(w); f != "" {
 					flags = append(flags, f)
 				} else if len(flags) == 0 && commandWord.MatchString(w) {
@@ -120,8 +154,49 @@ func TestPagesNameCommandsThatExist(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) < 25 {
+	if len(seen) < 60 {
 		t.Errorf("only %d commands were found: %v", len(seen), seen)
+	}
+}
+
+// flagsOf adds the flags of a command, and of those below it, to all.
+func flagsOf(t *testing.T, path []string, all map[string]bool) {
+	t.Helper()
+	var help, errs bytes.Buffer
+	if code := cli.Run(context.Background(), append(slices.Clone(path), "--help"), nil, &help, &errs); code != cli.ExitOK {
+		t.Fatalf("%v --help: exit code %d\n%s", path, code, &errs)
+	}
+	for _, f := range regexp.MustCompile(`(?m)(?:^ +(?:-\w, )?|; also )(--[a-z-]+)`).FindAllStringSubmatch(help.String(), -1) {
+		all[f[1]] = true
+	}
+	_, commands, _ := strings.Cut(help.String(), "\nAvailable Commands:\n")
+	commands, _, _ = strings.Cut(commands, "\n\n")
+	for line := range strings.Lines(commands) {
+		if name := strings.Fields(line)[0]; name != "completion" && name != "help" {
+			flagsOf(t, append(slices.Clone(path), name), all)
+		}
+	}
+}
+
+// Every flag that a page names without its command is one of some command.
+func TestPagesNameFlagsThatExist(t *testing.T) {
+	t.Parallel()
+	all := map[string]bool{"--no-hooks": true} // of Helm
+	flagsOf(t, nil, all)
+	seen := 0
+	for _, name := range pages {
+		for _, m := range span.FindAllStringSubmatch(page(t, name), -1) {
+			f := flagName.FindString(m[1])
+			if f == "" {
+				continue
+			}
+			if seen++; !all[f] {
+				t.Errorf("%s: no command has a flag %s", name, f)
+			}
+		}
+	}
+	if seen < 20 || len(all) < 100 {
+		t.Errorf("only %d flags were found, and %d that there are", seen, len(all))
 	}
 }
 
