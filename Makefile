@@ -46,10 +46,14 @@ chart: ## renew the Helm chart's copy of the alerts, and pack it into bin
 	cd deploy/helm/check && go tool helm package ../postrider --destination ../../../bin
 
 vuln: build ## known weaknesses that our code can reach, from the Go vulnerability database
-	go run $(GOVULNCHECK) ./...
+	@GOBIN="$(CURDIR)/bin" go install $(GOVULNCHECK) || { echo "vuln: NOTHING WAS CHECKED: govulncheck could not be fetched or built; it needs a Go module proxy once"; exit 1; }
+	@bin/govulncheck ./... || { code=$$?; [ $$code = 3 ] || \
+		echo "vuln: NOTHING WAS CHECKED: govulncheck could not; it needs https://vuln.go.dev, or a copy of it in GOVULNDB=file:///…"; exit $$code; }
 
 sbom: build ## what is in the binary: bin/postrider.cdx.json, in CycloneDX
-	go run ./cmd/internal/sbom $(BIN) > $(BIN).cdx.json
+	@rm -f $(BIN).cdx.json
+	go run ./cmd/internal/sbom $(BIN) > $(BIN).cdx.json.part
+	@mv $(BIN).cdx.json.part $(BIN).cdx.json
 
 clean: ## remove what was built
 	rm -rf bin coverage

@@ -102,12 +102,8 @@ func (d *Doorbell) listen(ctx context.Context, works func()) error {
 func (d *Doorbell) connect(ctx context.Context) (*pgx.Conn, error) {
 	cfg := d.pool.Config().ConnConfig
 	cfg.RuntimeParams["application_name"] += " doorbell"
-	if d.o.Password != nil {
-		password, err := d.o.Password()
-		if err != nil {
-			return nil, err
-		}
-		cfg.Password = password
+	if err := pooler.Refresh(cfg, d.o.Password); err != nil {
+		return nil, err
 	}
 	conn, err := pooler.Connect(ctx, cfg)
 	if err != nil {

@@ -32,8 +32,8 @@ type Options struct {
 	// the pooler to do. What remains: until then the shards of such a relay's batches, at most all 64, stand
 	// still. A relay whose process ends frees them at once. Defaults to 10s.
 	PublishTimeout time.Duration
-	// Password returns the password, and is asked for each connection, so that it can change. Defaults to nil,
-	// the password of the URL.
+	// Password returns the password, and is asked for each connection, so that it can change, as may the files that
+	// the URL names. Defaults to nil, the password of the URL.
 	Password func() (string, error)
 }
 
@@ -60,7 +60,7 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 	ofTransaction := newLocal(session)
 	maps.Copy(session, connectionSettings(o.PublishTimeout))
 	pooler.Configure(cfg, o.Pooler, session)
-	pooler.ReadPassword(cfg, o.Password)
+	pooler.ReadFiles(cfg, o.Password)
 	connected := cfg.AfterConnect
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		conn.PgConn().CustomData()[localKey] = ofTransaction

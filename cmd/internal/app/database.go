@@ -142,7 +142,7 @@ func openPool(ctx context.Context, database config.Database, connections int32, 
 		cfg.ConnConfig.RuntimeParams["application_name"] = "postrider"
 	}
 	pooler.Configure(cfg, pooler.Mode(database.Pooler), session)
-	pooler.ReadPassword(cfg, passwords(database))
+	pooler.ReadFiles(cfg, passwords(database))
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open database connections: %w", err)

@@ -31,10 +31,10 @@ func TestSecretsAreNeverShown(t *testing.T) {
 			secret = append(secret, k.String())
 		}
 	}
-	if fmt.Sprint(secret) != "[database.url kafka.sasl_password tracing.headers]" {
+	if fmt.Sprint(secret) != "[database.url kafka.sasl_password kafka.sasl_aws_secret_access_key kafka.sasl_aws_session_token tracing.headers]" {
 		t.Fatalf("the secret settings are %v: give each a value here that is looked for below", secret)
 	}
-	const login, collector = "sentinel-of-the-login", "sentinel-of-the-collector"
+	const login, collector, aws = "sentinel-of-the-login", "sentinel-of-the-collector", "sentinel-of-aws"
 	db := pgtest.New(t)
 	cluster := kafkatest.Kfake(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "postrider", login))
 	broker := cluster.As(kgo.SASL(plain.Auth{User: "postrider", Pass: login}.AsMechanism()))
@@ -51,6 +51,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	c := settings(t, address, broker.Addrs...)
 	c.Outbox.Log = true
 	c.Kafka.SASLMechanism, c.Kafka.SASLUsername, c.Kafka.SASLPassword = "plain", "postrider", login
+	c.Kafka.SASLAWSAccessKeyID, c.Kafka.SASLAWSSecretAccessKey, c.Kafka.SASLAWSSessionToken = "AKIAME", aws, aws // kafkaauth logs in with such ones
 	spans := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "refused: "+r.Header.Get("X-Key"), http.StatusForbidden)
 	}))
@@ -136,7 +137,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 		}
 	}
 	for where, text := range shown {
-		for what, sentinel := range map[string]string{"password": password, "login at the brokers": login, "key of the collector": collector, "API key": token, "end of the API key": token[len(token)-12:]} {
+		for what, sentinel := range map[string]string{"password": password, "login at the brokers": login, "secret or token of AWS": aws, "key of the collector": collector, "API key": token, "end of the API key": token[len(token)-12:]} {
 			if strings.Contains(text, sentinel) {
 				t.Errorf("the %s is in the %s", what, where)
 			}

@@ -43,6 +43,28 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
+// After a rollback the program is older than the schema. It goes neither way then, and says what to do.
+func TestMigrateWithAnOlderProgram(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	conn := db.Conn(t)
+	if _, err := conn.Exec(t.Context(), `insert into postrider.schema_migration (version, name, checksum)
+		select max(version) + 1, 'future', 'x' from postrider.schema_migration`); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"up"}, {"down", "--steps", "1"}, {"down", "--to", "0"}, {"validate"}} {
+		r := postrider(t, []string{"DATABASE_URL=" + db.URL}, append([]string{"migrate"}, args...)...)
+		if r.code != ExitFailure {
+			t.Errorf("migrate %v: exit code %d, %s%s", args, r.code, r.stdout, r.stderr)
+		}
+		contains(t, r.stderr, "ahead of this binary", "_future", "take them back with the binary that applied them")
+	}
+	var left int
+	if err := conn.QueryRow(t.Context(), `select count(*) from postrider.schema_migration where name in ('outbox', 'future')`).Scan(&left); err != nil || left != 2 {
+		t.Errorf("%d of 2 rows are left, %v", left, err)
+	}
+}
+
 // The scripts need no database, and running them does what the commands do.
 func TestMigrateScripts(t *testing.T) {
 	t.Parallel()

@@ -90,9 +90,9 @@ type Kafka struct {
 	// TLSInsecureSkipVerify takes any certificate for the brokers': whoever stands between reads and changes
 	// everything. For tests only; each start warns. Defaults to false.
 	TLSInsecureSkipVerify bool `key:"tls_insecure_skip_verify" default:"false" help:"take any certificate for the brokers', for tests only"`
-	// SASLMechanism is how this process logs in: none, plain, scram-sha-256, scram-sha-512 or oauthbearer, in
-	// capitals or not. Defaults to "none".
-	SASLMechanism string `key:"sasl_mechanism" default:"none" oneof:"none plain scram-sha-256 scram-sha-512 oauthbearer" help:"login at the brokers: none, plain, scram-sha-256, scram-sha-512 or oauthbearer"`
+	// SASLMechanism is how this process logs in: none, plain, scram-sha-256, scram-sha-512, oauthbearer or
+	// aws_msk_iam, in capitals or not. Defaults to "none".
+	SASLMechanism string `key:"sasl_mechanism" default:"none" oneof:"none plain scram-sha-256 scram-sha-512 oauthbearer aws_msk_iam" help:"login at the brokers: none, plain, scram-sha-256, scram-sha-512, oauthbearer or aws_msk_iam"`
 	// SASLUsername is the user of plain and scram. Defaults to "".
 	SASLUsername string `key:"sasl_username" default:"" check:"optional" help:"user of the login, for plain and scram"`
 	// SASLPassword is the password of plain and scram, without blanks at its ends; give it in the environment,
@@ -103,6 +103,19 @@ type Kafka struct {
 	// SASLTokenFile is a file that has nothing but the token of oauthbearer; it is read again for each login, so
 	// whoever renews the token need only replace it. Defaults to "".
 	SASLTokenFile string `key:"sasl_token_file" default:"" check:"optional" help:"file with the token of oauthbearer, read again for each connection"`
+	// The keys of aws_msk_iam are those of the file, or these three, or, where none of the four is given, those that AWS
+	// gives the process (see the package awskeys).
+
+	// SASLAWSCredentialsFile is a file with the keys of aws_msk_iam, which is read again for each login: a shared
+	// credentials file of AWS, of which the profile AWS_PROFILE or default counts, or the JSON that "aws configure
+	// export-credentials" prints. Defaults to "".
+	SASLAWSCredentialsFile string `key:"sasl_aws_credentials_file" default:"" check:"optional" help:"credentials file of AWS for aws_msk_iam, read again for each connection"`
+	// SASLAWSAccessKeyID is the access key of aws_msk_iam; needs sasl_aws_secret_access_key. Defaults to "".
+	SASLAWSAccessKeyID string `key:"sasl_aws_access_key_id" default:"" check:"optional" help:"access key of aws_msk_iam; better sasl_aws_credentials_file"`
+	// SASLAWSSecretAccessKey is the secret of that access key. Defaults to "".
+	SASLAWSSecretAccessKey Secret `key:"sasl_aws_secret_access_key" default:"" check:"optional" help:"secret of that access key"`
+	// SASLAWSSessionToken goes with keys that end, and ends with them. Defaults to "".
+	SASLAWSSessionToken Secret `key:"sasl_aws_session_token" default:"" check:"optional" help:"session token of those keys, where they have one"`
 }
 
 // Outbox is the section outbox.

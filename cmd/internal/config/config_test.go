@@ -89,6 +89,7 @@ func TestEnvironmentNames(t *testing.T) {
 		"DATABASE_PASSWORD_FILE": "/run/pw", "KAFKA_TLS_ENABLED": "true", "KAFKA_TLS_CA_FILE": "/run/ca.pem", "KAFKA_TLS_CERT_FILE": "/run/cert.pem",
 		"KAFKA_TLS_KEY_FILE": "/run/key.pem", "KAFKA_TLS_INSECURE_SKIP_VERIFY": "true", "KAFKA_SASL_MECHANISM": "oauthbearer", "KAFKA_SASL_USERNAME": "me",
 		"KAFKA_SASL_PASSWORD": "sentinel", "KAFKA_SASL_PASSWORD_FILE": "/run/pw", "KAFKA_SASL_TOKEN_FILE": "/run/token",
+		"KAFKA_SASL_AWS_CREDENTIALS_FILE": "/run/aws", "KAFKA_SASL_AWS_ACCESS_KEY_ID": "AKIAME", "KAFKA_SASL_AWS_SECRET_ACCESS_KEY": "sentinel", "KAFKA_SASL_AWS_SESSION_TOKEN": "sentinel",
 		"KAFKA_COMPRESSION": "zstd", "KAFKA_ALLOW_TOPIC_CREATION": "true",
 		"OUTBOX_BATCH_SIZE": "7", "OUTBOX_WORKERS": "8", "OUTBOX_MAX_ATTEMPTS": "9", "OUTBOX_RETRY_BASE_MS": "10",
 		"OUTBOX_RETRY_MAX_MS": "120000", "OUTBOX_RETENTION_DAYS": "0", "OUTBOX_DEAD_LETTER_RETENTION_DAYS": "1",
@@ -119,11 +120,14 @@ func TestEnvironmentNames(t *testing.T) {
 	}
 	// What cannot be given alone.
 	plain, oauth := "KAFKA_SASL_MECHANISM=plain", "KAFKA_SASL_MECHANISM=oauthbearer"
+	msk := []string{"KAFKA_SASL_MECHANISM=aws_msk_iam", "KAFKA_TLS_ENABLED=1"}
+	awsKeys := append([]string{"KAFKA_SASL_AWS_ACCESS_KEY_ID=AKIAME", "KAFKA_SASL_AWS_SECRET_ACCESS_KEY=s"}, msk...)
 	beside := map[string][]string{
 		"KAFKA_TLS_CA_FILE": {"KAFKA_TLS_ENABLED=1"}, "KAFKA_TLS_INSECURE_SKIP_VERIFY": {"KAFKA_TLS_ENABLED=1"},
 		"KAFKA_TLS_CERT_FILE": {"KAFKA_TLS_ENABLED=1", "KAFKA_TLS_KEY_FILE=k"}, "KAFKA_TLS_KEY_FILE": {"KAFKA_TLS_ENABLED=1", "KAFKA_TLS_CERT_FILE=c"},
 		"KAFKA_SASL_MECHANISM": {"KAFKA_SASL_TOKEN_FILE=t"}, "KAFKA_SASL_TOKEN_FILE": {oauth}, "KAFKA_SASL_USERNAME": {plain, "KAFKA_SASL_PASSWORD=p"},
 		"KAFKA_SASL_PASSWORD": {plain, "KAFKA_SASL_USERNAME=u"}, "KAFKA_SASL_PASSWORD_FILE": {plain, "KAFKA_SASL_USERNAME=u"},
+		"KAFKA_SASL_AWS_CREDENTIALS_FILE": msk, "KAFKA_SASL_AWS_ACCESS_KEY_ID": awsKeys[1:], "KAFKA_SASL_AWS_SECRET_ACCESS_KEY": append(awsKeys[:1:1], msk...), "KAFKA_SASL_AWS_SESSION_TOKEN": awsKeys,
 	}
 	for name, value := range values {
 		names := []string{name}

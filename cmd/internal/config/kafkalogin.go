@@ -70,10 +70,47 @@ func (c *Config) checkLogin() []error {
 			problems = append(problems, fmt.Errorf("%s are both set; give one", strings.Join(there, " and ")))
 		}
 	}
-	for _, name := range []string{"kafka.sasl_username", "kafka.sasl_password", "kafka.sasl_password_file", "kafka.sasl_token_file"} {
+	if c.Kafka.SASLMechanism == "aws_msk_iam" {
+		for _, name := range awsSettings {
+			of[name] = true
+		}
+		problems = append(problems, c.checkAWS(is)...)
+	}
+	for _, name := range append([]string{"kafka.sasl_username", "kafka.sasl_password", "kafka.sasl_password_file", "kafka.sasl_token_file"}, awsSettings...) {
 		if k, there := c.given(name); there && !of[name] {
 			problems = append(problems, fmt.Errorf("%s is given (%s) and not used: %s", k, c.origin(k), is))
 		}
+	}
+	return problems
+}
+
+// awsSettings are those of aws_msk_iam alone; none of them is needed.
+var awsSettings = []string{"kafka.sasl_aws_credentials_file", "kafka.sasl_aws_access_key_id", "kafka.sasl_aws_secret_access_key", "kafka.sasl_aws_session_token"}
+
+// checkAWS compares what is said about the keys; is says which mechanism it is, and why.
+func (c *Config) checkAWS(is string) []error {
+	var problems []error
+	if !c.Kafka.TLSEnabled {
+		k, _ := named("kafka.tls_enabled")
+		problems = append(problems, fmt.Errorf("%s, and %s is false (%s): brokers of Amazon MSK take this login through TLS alone; set it to true", is, k, c.origin(k)))
+	}
+	file, hasFile := c.given(awsSettings[0])
+	id, hasID := c.given(awsSettings[1])
+	secret, hasSecret := c.given(awsSettings[2])
+	token, hasToken := c.given(awsSettings[3])
+	switch {
+	case hasFile:
+		for _, name := range awsSettings[1:] {
+			if k, there := c.given(name); there {
+				problems = append(problems, fmt.Errorf("%s (%s) and %s (%s) are both set; the file has all that is needed, so leave the other out", file, c.origin(file), k, c.origin(k)))
+			}
+		}
+	case hasID && !hasSecret:
+		problems = append(problems, fmt.Errorf("%s is given (%s) without %s; give both, or none", id, c.origin(id), secret))
+	case hasSecret && !hasID:
+		problems = append(problems, fmt.Errorf("%s is given (%s) without %s; give both, or none", secret, c.origin(secret), id))
+	case hasToken && !hasID:
+		problems = append(problems, fmt.Errorf("%s is given (%s) without the keys that it goes with: give %s and %s, too", token, c.origin(token), id, secret))
 	}
 	return problems
 }

@@ -9,6 +9,10 @@ import (
 func TestTLSAndLoginFitTogether(t *testing.T) {
 	t.Parallel()
 	const scram = "KAFKA_SASL_MECHANISM=SCRAM-SHA-512"
+	const id, secret, token = "KAFKA_SASL_AWS_ACCESS_KEY_ID=AKIAME", "KAFKA_SASL_AWS_SECRET_ACCESS_KEY=sentinel", "KAFKA_SASL_AWS_SESSION_TOKEN=sentinel"
+	msk := func(more ...string) []string {
+		return append([]string{"KAFKA_TLS_ENABLED=1", "KAFKA_SASL_MECHANISM=AWS_MSK_IAM"}, more...)
+	}
 	cases := map[string]struct {
 		environ []string
 		want    []string // none is right
@@ -18,6 +22,19 @@ func TestTLSAndLoginFitTogether(t *testing.T) {
 		"mtls":              {environ: []string{"KAFKA_TLS_ENABLED=true", "KAFKA_TLS_CA_FILE=ca", "KAFKA_TLS_CERT_FILE=c", "KAFKA_TLS_KEY_FILE=k"}},
 		"scram in capitals": {environ: []string{scram, "KAFKA_SASL_USERNAME=u", "KAFKA_SASL_PASSWORD=sentinel"}},
 		"oauthbearer":       {environ: []string{"KAFKA_SASL_MECHANISM=OAUTHBEARER", "KAFKA_SASL_TOKEN_FILE=t"}},
+		"msk by itself":     {environ: msk()},
+		"msk with keys":     {environ: msk(id, secret)},
+		"msk with a token":  {environ: msk(id, secret, token)},
+		"msk with a file":   {environ: msk("KAFKA_SASL_AWS_CREDENTIALS_FILE=f")},
+		"msk without tls": {environ: []string{"KAFKA_SASL_MECHANISM=AWS_MSK_IAM"},
+			want: []string{"kafka.sasl_mechanism is aws_msk_iam (environment variable KAFKA_SASL_MECHANISM), and kafka.tls_enabled is false (default)", "through TLS alone"}},
+		"msk with half":           {environ: msk(id), want: []string{"kafka.sasl_aws_access_key_id is given", "without kafka.sasl_aws_secret_access_key"}},
+		"msk with the other half": {environ: msk(secret), want: []string{"kafka.sasl_aws_secret_access_key is given", "without kafka.sasl_aws_access_key_id"}},
+		"msk with a token alone":  {environ: msk(token), want: []string{"kafka.sasl_aws_session_token is given", "without the keys that it goes with"}},
+		"msk with file and keys": {environ: msk("KAFKA_SASL_AWS_CREDENTIALS_FILE=f", id, secret),
+			want: []string{"kafka.sasl_aws_credentials_file (environment variable KAFKA_SASL_AWS_CREDENTIALS_FILE) and kafka.sasl_aws_access_key_id", "and kafka.sasl_aws_secret_access_key"}},
+		"msk with a password":   {environ: msk("KAFKA_SASL_PASSWORD=sentinel"), want: []string{"kafka.sasl_password is given", "not used: kafka.sasl_mechanism is aws_msk_iam"}},
+		"keys of AWS for scram": {environ: []string{scram, "KAFKA_SASL_USERNAME=u", "KAFKA_SASL_PASSWORD=sentinel", id, secret}, want: []string{"kafka.sasl_aws_access_key_id is given", "kafka.sasl_aws_secret_access_key is given", "not used"}},
 		"files without tls": {environ: []string{"KAFKA_TLS_CA_FILE=ca", "KAFKA_TLS_KEY_FILE=k"},
 			want: []string{"kafka.tls_ca_file is given (environment variable KAFKA_TLS_CA_FILE) and kafka.tls_enabled is false (default)", "kafka.tls_key_file is given"}},
 		"no verifying without tls": {environ: []string{"KAFKA_TLS_INSECURE_SKIP_VERIFY=1"}, want: []string{"kafka.tls_insecure_skip_verify is true", "nothing to verify"}},

@@ -93,7 +93,8 @@ type block struct {
 // blocks are those that there are.
 var blocks = []block{
 	{"kafka", "tls", "tls_", []string{"enabled", "ca_file", "cert_file", "key_file", "insecure_skip_verify"}},
-	{"kafka", "sasl", "sasl_", []string{"mechanism", "username", "password", "password_file", "token_file"}},
+	{"kafka", "sasl", "sasl_", []string{"mechanism", "username", "password", "password_file", "token_file",
+		"aws_credentials_file", "aws_access_key_id", "aws_secret_access_key", "aws_session_token"}},
 	{"staleness", "thresholds", "", []string{"waiting_for_dependencies_minutes", "waiting_for_retry_minutes", "steps_in_process_minutes", "task_max_lifetime_hours"}},
 	{"staleness", "actions", "", []string{"auto_transition_to_error", "auto_move_to_dlq", "emit_events", "event_channel"}},
 	{"dlq", "reasons", "reason_", []string{"staleness_timeout", "max_retries_exceeded", "worker_unavailable", "dependency_cycle_detected"}},

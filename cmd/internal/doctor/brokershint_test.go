@@ -21,8 +21,11 @@ func TestBrokersHint(t *testing.T) {
 		"kafka.tls_enabled":           &kgo.ErrFirstReadEOF{},
 		"that the brokers run":        errors.New("connection refused"),
 	} {
-		if got := brokersHint(fmt.Errorf("ask the brokers: %w", err)); !strings.Contains(got, want) {
+		if got := brokersHint(fmt.Errorf("ask the brokers: %w", err), "plain"); !strings.Contains(got, want) {
 			t.Errorf("%v: %q, want %q", err, got, want)
 		}
+	}
+	if got := brokersHint(fmt.Errorf("ask the brokers: %w", kerr.SaslAuthenticationFailed), "aws_msk_iam"); !strings.Contains(got, "kafka-cluster:Connect") {
+		t.Errorf("of aws_msk_iam: %q", got)
 	}
 }

@@ -31,11 +31,13 @@ func OpenKafka(c config.Kafka) (*kgo.Client, error) {
 		kgo.RetryTimeout(8*time.Second), kgo.RequestRetries(20), kgo.MetadataMinAge(10*time.Millisecond))...)
 }
 
-// brokersHint says what to look at when no broker answers.
-func brokersHint(err error) string {
+// brokersHint says what to look at when no broker answers, to one who logs in by this mechanism.
+func brokersHint(err error, mechanism string) string {
 	var certificate *tls.CertificateVerificationError
 	var closed *kgo.ErrFirstReadEOF
 	switch {
+	case errors.Is(err, kerr.SaslAuthenticationFailed) && mechanism == "aws_msk_iam": // the brokers say no more
+		return "check that the keys of AWS still count, that their role or user may kafka-cluster:Connect to this cluster, that the region is the cluster's, and the clock of this machine"
 	case errors.Is(err, kerr.SaslAuthenticationFailed):
 		return "check kafka.sasl_username, and the password or token"
 	case errors.Is(err, kerr.UnsupportedSaslMechanism), errors.Is(err, kerr.IllegalSaslState):
@@ -55,7 +57,7 @@ func checkBrokers(ctx context.Context, p *patient) ([]result, error) {
 	}
 	brokers, err := p.admin.ListBrokers(ctx)
 	if err != nil {
-		return fail(brokersHint(err), "no broker of %s answers: %v", seeds, err), nil
+		return fail(brokersHint(err, p.Settings.Kafka.SASLMechanism), "no broker of %s answers: %v", seeds, err), nil
 	}
 	p.brokersReached, p.brokers = len(brokers) > 0, brokers
 	var silent []string

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"time"
 
@@ -98,7 +99,7 @@ func tlsConfig(c config.Kafka) (*tls.Config, error) {
 	return settings, nil
 }
 
-// mechanism is nil where there is no login.
+// mechanism is nil where there is no login. That of MSK has looked at its files.
 func mechanism(c config.Kafka) (sasl.Mechanism, error) {
 	ofScram := func(context.Context) (scram.Auth, error) {
 		password, err := secret(c)
@@ -116,13 +117,15 @@ func mechanism(c config.Kafka) (sasl.Mechanism, error) {
 		return scram.Sha256(ofScram), nil
 	case "scram-sha-512":
 		return scram.Sha512(ofScram), nil
+	case "aws_msk_iam":
+		return mskIAM(c, os.Getenv)
 	case "oauthbearer":
 		return oauth.Oauth(func(context.Context) (oauth.Auth, error) {
 			token, err := secret(c)
 			return oauth.Auth{Token: token}, err
 		}), nil
 	}
-	return nil, fmt.Errorf("kafka.sasl_mechanism is %q; it must be none, plain, scram-sha-256, scram-sha-512 or oauthbearer", c.SASLMechanism)
+	return nil, fmt.Errorf("kafka.sasl_mechanism is %q; it must be none, plain, scram-sha-256, scram-sha-512, oauthbearer or aws_msk_iam", c.SASLMechanism)
 }
 
 // secret reads what the mechanism proves itself with.

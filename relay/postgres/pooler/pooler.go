@@ -9,12 +9,14 @@ package pooler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -70,20 +72,34 @@ func Configure(cfg *pgxpool.Config, mode Mode, session map[string]string) {
 	}
 }
 
-// ReadPassword has a configured pool read the password anew for each connection; nil leaves the pool as it is.
-func ReadPassword(cfg *pgxpool.Config, read func() (string, error)) {
-	if read == nil {
-		return
-	}
+// ReadFiles has a configured pool [Refresh] each connection.
+func ReadFiles(cfg *pgxpool.Config, password func() (string, error)) {
 	before := cfg.BeforeConnect
 	cfg.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
-		password, err := read()
-		if err != nil {
+		if err := Refresh(c, password); err != nil {
 			return err
 		}
-		c.Password = password
 		return before(ctx, c)
 	}
+}
+
+// Refresh gives a connection what is now in the files that its connection string names: the certificates and keys of
+// TLS, and a passfile. The client reads them once, when it parses the string. password, unless it is nil, is asked for
+// the password instead.
+func Refresh(c *pgx.ConnConfig, password func() (string, error)) error {
+	now, err := pgconn.ParseConfig(c.ConnString())
+	if err != nil {
+		why := errors.Unwrap(err) // err quotes the string
+		if why == nil {
+			why = errors.New("it is not accepted any more")
+		}
+		return fmt.Errorf("read again the files that the connection string names (sslrootcert, sslcert, sslkey): %w", why)
+	}
+	c.TLSConfig, c.Fallbacks, c.Password = now.TLSConfig, now.Fallbacks, now.Password
+	if password != nil {
+		c.Password, err = password()
+	}
+	return err
 }
 
 // Connect opens one connection that works either way, for few statements: none is prepared.

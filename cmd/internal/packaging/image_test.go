@@ -1,0 +1,126 @@
+package packaging
+
+import (
+	"bytes"
+	"context"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/postrider/postrider/cmd/internal/cli"
+	"github.com/postrider/postrider/cmd/internal/config"
+)
+
+// The image is a static binary and certificates, run by the user that the chart says, built by the compiler of go.mod.
+func TestImageIsAsSmallAsItSays(t *testing.T) {
+	t.Parallel()
+	text := strings.ReplaceAll(read(t, filepath.Join(root, "deploy", "Dockerfile")), "\\\n", " ")
+	stages := regexp.MustCompile(`(?m)^FROM `).Split(text, -1)
+	if len(stages) != 3 {
+		t.Fatalf("there are %d stages", len(stages)-1)
+	}
+	build, image := stages[1], stages[2]
+	language := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, filepath.Join(root, "go.mod")))
+	if !strings.HasPrefix(build, "golang:"+language[1]+" ") {
+		t.Errorf("go.mod says Go %s, and the image is built by %s", language[1], strings.SplitN(build, "\n", 2)[0])
+	}
+	for _, part := range []string{"CGO_ENABLED=0 go build -trimpath ", "-X github.com/postrider/postrider/cmd/internal/obs.version=$VERSION", " ./cmd/postrider\n"} {
+		if !strings.Contains(build, part) {
+			t.Errorf("the build lacks %q", part)
+		}
+	}
+	if !strings.Contains(read(t, filepath.Join(root, "cmd", "internal", "obs", "build.go")), "\nvar version string\n") {
+		t.Error("obs has no variable version, so images do not know theirs")
+	}
+	if !strings.HasPrefix(image, "scratch\n") || strings.Contains(image, "\nRUN ") || strings.Count(image, "\nCOPY ") != 2 || !strings.Contains(image, "/etc/ssl/certs/ca-certificates.crt") {
+		t.Errorf("the image is not scratch with the binary and the certificates:\n%s", image)
+	}
+	user := regexp.MustCompile(`(?m)^USER (\d+):(\d+)$`).FindStringSubmatch(image)
+	pod := read(t, filepath.Join(chart, "templates", "_pod.tpl"))
+	if user == nil || user[1] == "0" || !strings.Contains(pod, "\nrunAsUser: "+user[1]+"\nrunAsGroup: "+user[2]+"\n") {
+		t.Errorf("the image's user is %v, the chart's another", user)
+	}
+}
+
+// composed is what is read of compose.yaml here.
+type composed struct {
+	Services map[string]struct {
+		Image       string
+		Build       map[string]string
+		Command     any
+		Environment map[string]string
+		Ports       []string
+		ReadOnly    bool   `yaml:"read_only"`
+		StopGrace   string `yaml:"stop_grace_period"`
+	}
+}
+
+// What compose.yaml says to each part is what the part knows, and what it says of one part to another is so.
+func TestComposeFitsTogether(t *testing.T) {
+	t.Parallel()
+	var c composed
+	if err := yaml.Unmarshal([]byte(read(t, filepath.Join(root, "compose.yaml"))), &c); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range c.Services {
+		if (s.Image == "") != (s.Build["dockerfile"] == "deploy/Dockerfile") {
+			t.Errorf("%s: image %q, build %v", name, s.Image, s.Build)
+		}
+		if _, tag, pinned := strings.Cut(s.Image, ":"); s.Image != "" && (!pinned || tag == "latest") {
+			t.Errorf("%s: %s may be another one tomorrow", name, s.Image)
+		}
+		for _, p := range s.Ports {
+			if !strings.HasPrefix(p, "127.0.0.1:") {
+				t.Errorf("%s: the port %s is open to everybody", name, p)
+			}
+		}
+	}
+	for _, name := range []string{"migrate", "postrider"} {
+		var environ []string
+		for variable, value := range c.Services[name].Environment {
+			environ = append(environ, variable+"="+value)
+			if !slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return k.Env() == variable }) {
+				t.Errorf("%s: %s is no setting", name, variable)
+			}
+		}
+		if _, err := config.Load(config.Sources{Environ: environ}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var args []string
+		for _, word := range c.Services[name].Command.([]any) {
+			args = append(args, word.(string))
+		}
+		var help, errs bytes.Buffer
+		if code := cli.Run(context.Background(), append(args, "--help"), nil, &help, &errs); code != cli.ExitOK || !strings.Contains(help.String(), "postrider "+strings.Join(args, " ")) {
+			t.Errorf("%s: there is no %v: %s", name, args, errs.String())
+		}
+		postgres := c.Services["postgres"].Environment
+		want := url.URL{Scheme: "postgres", User: url.UserPassword(postgres["POSTGRES_USER"], postgres["POSTGRES_PASSWORD"]), Host: "postgres:5432", Path: "/" + postgres["POSTGRES_DB"]}
+		if got := c.Services[name].Environment["DATABASE_URL"]; got != want.String() {
+			t.Errorf("%s: the database is %s, want %s", name, got, want.String())
+		}
+	}
+	relay := c.Services["postrider"]
+	if !relay.ReadOnly || relay.StopGrace != "30s" {
+		t.Errorf("read_only is %v, stop_grace_period %s", relay.ReadOnly, relay.StopGrace)
+	}
+	if broker := relay.Environment["KAFKA_BROKERS"]; !strings.Contains(c.Services["kafka"].Environment["KAFKA_ADVERTISED_LISTENERS"], "//"+broker+",") {
+		t.Errorf("Kafka does not call itself %s", broker)
+	}
+	defaults, err := config.Load(config.Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if command, _ := c.Services["topics"].Command.(string); !strings.Contains(command, "--topic "+defaults.DLQ.Topic+" ") {
+		t.Errorf("the dead-letter topic %s is not made: %s", defaults.DLQ.Topic, command)
+	}
+	_, port, _ := strings.Cut(relay.Environment["HTTP_ADDRESS"], ":")
+	if !strings.Contains(read(t, filepath.Join(root, "deploy", "prometheus", "prometheus.yml")), `targets: ["postrider:`+port+`"]`) {
+		t.Errorf("Prometheus does not look at postrider:%s", port)
+	}
+}
