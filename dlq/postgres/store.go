@@ -164,9 +164,9 @@ func unrecorded(ctx context.Context, tx pgx.Tx, letters []*dlq.Letter) ([]*dlq.L
 // open opens or adds to the candidates' investigations and sets their entry. Almost all are new when there are many;
 // these are copied in.
 //
-// The trigger that counts locks the groups of a statement in order, when its rows are there. Where one of new rows is not
-// all there is, all groups are locked before, and after the investigations that others may hold; so nobody waits in a
-// circle, and of those who find a group closed one at a time lets it come back.
+// The trigger that counts locks the groups of a statement in order, when its rows are there. Unless there is one statement,
+// of new rows, all groups are locked before the first, and after the investigations that others may hold. So nobody waits
+// in a circle, and of those who find a group closed one alone lets it come back.
 func (s *Store) open(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	now, err := lookUp(ctx, tx, cs)
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *Store) open(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	if err := findOrigins(ctx, tx, cs); err != nil {
 		return err
 	}
-	var known, fresh, closing []*candidate
+	var known, fresh, endings []*candidate // endings close what they come from
 	for _, c := range cs {
 		if c.known {
 			known = append(known, c)
@@ -183,14 +183,14 @@ func (s *Store) open(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 			fresh = append(fresh, c)
 		}
 		if c.origin.closes {
-			closing = append(closing, c)
+			endings = append(endings, c)
 		}
 	}
-	if len(known) > 0 || len(closing) > 0 {
-		if err := lockPending(ctx, tx, known, column(closing, func(c *candidate) uuid.UUID { return c.origin.entry })); err != nil {
+	if len(known) > 0 || len(endings) > 0 {
+		if err := lockPending(ctx, tx, known, column(endings, func(c *candidate) uuid.UUID { return c.origin.entry })); err != nil {
 			return err
 		}
-		groups := append(column(cs, func(c *candidate) uuid.UUID { return c.group }), column(closing, func(c *candidate) uuid.UUID { return c.origin.group })...)
+		groups := append(column(cs, func(c *candidate) uuid.UUID { return c.group }), column(endings, func(c *candidate) uuid.UUID { return c.origin.group })...)
 		if _, err := tx.Exec(ctx, groupHold, groups); err != nil {
 			return translate("lock groups", err)
 		}
