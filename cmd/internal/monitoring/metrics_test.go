@@ -29,8 +29,9 @@ type metric struct {
 
 // elsewhere are metrics that no process of ours shows, but services that use the library consumer, where it is.
 var elsewhere = map[string]metric{
-	"postrider_consumer_storm": {help: "see the library consumer"},
-	"up":                       {help: "Prometheus's own"},
+	"postrider_consumer_storm":      {help: "see the library consumer"},
+	"postrider_consumer_partitions": {help: "see the library consumer", labels: []string{"topic", "state"}},
+	"up":                            {help: "Prometheus's own"},
 }
 
 var described = regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: "(.*)", constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
