@@ -44,6 +44,7 @@ func TestPlansAfterABulkLoad(t *testing.T) {
 		"read":    {redriveRead, entries, outbox.HeaderRetryTopic, outbox.HeaderInvalidHeaders},
 		"events":  {haltingOf, entries},
 		"close":   {entryClose, entries, "cancelled", texts(""), "a"},
+		"pending": {entryLock, texts("event"), texts("7"), entries},
 		"from":    {entryCameFrom, entries, replays},
 		"succeed": {entrySucceed, entries, entries},
 		"open":    {redriveOpen, int64(100), "", 1000},

@@ -6,7 +6,7 @@ with open as materialized (
     join postrider.dlq_entry e on e.dlq_entry_uuid = w.id
     where e.resolution_status = 'pending'
     order by e.dlq_entry_uuid
-    for no key update of e
+    for update of e
 )
 update postrider.dlq_entry e
 set resolution_status = $2::postrider.dlq_resolution_status, resolution_timestamp = now(), updated_at = now(),
