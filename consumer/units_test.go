@@ -79,8 +79,7 @@ func TestPositionOfABatch(t *testing.T) {
 	<-done
 }
 
-// TestNoPartitionStaysPaused: whoever lets go of the last that a partition holds while it is being paused leaves it paused
-// neither for ever nor for the other one to see.
+// TestNoPartitionStaysPaused: one whose last message ends while it is being paused goes on.
 func TestNoPartitionStaysPaused(t *testing.T) {
 	t.Parallel()
 	c := &Consumer{cfg: Config{Client: newFake(nil), MaxInFlight: 1, MaxInFlightBytes: 1 << 20, MaxAhead: 10}}
