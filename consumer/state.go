@@ -162,17 +162,21 @@ func (c *Consumer) flow(s *state) {
 	if s.gone {
 		return
 	}
-	share, shareBytes := c.share()
-	use := max(float64(s.held.Load())/float64(share), float64(s.heldBytes.Load())/float64(shareBytes),
-		float64(s.ahead.Load())/float64(c.cfg.MaxAhead))
-	switch {
-	case use >= 1 && !s.paused.Load():
+	if c.use(s) >= 1 && !s.paused.Load() {
 		s.paused.Store(true)
 		c.cfg.Client.Pause(s.part)
-	case use <= 0.5 && s.paused.Load():
+	}
+	// Also of what was paused just now: who released the last of it meanwhile did not see that, and will not come again.
+	if s.paused.Load() && c.use(s) <= 0.5 {
 		s.paused.Store(false)
 		c.cfg.Client.Resume(s.part)
 	}
+}
+
+// use is how much of its share a partition has used up.
+func (c *Consumer) use(s *state) float64 {
+	share, shareBytes := c.share()
+	return max(float64(s.held.Load())/float64(share), float64(s.heldBytes.Load())/float64(shareBytes), float64(s.ahead.Load())/float64(c.cfg.MaxAhead))
 }
 
 // forget leaves the partition as somebody else would want to find it.

@@ -79,6 +79,30 @@ func TestPositionOfABatch(t *testing.T) {
 	<-done
 }
 
+// TestNoPartitionStaysPaused: one whose last message ends while it is being paused goes on.
+func TestNoPartitionStaysPaused(t *testing.T) {
+	t.Parallel()
+	c := &Consumer{cfg: Config{Client: newFake(nil), MaxInFlight: 1, MaxInFlightBytes: 1 << 20, MaxAhead: 10}}
+	for n := range 100_000 {
+		s := newState(p0, nil)
+		s.hold(1, 1)
+		done := make(chan struct{})
+		go func() { // as lanes do
+			defer close(done)
+			s.release(1, 1)
+			if s.paused.Load() {
+				c.flow(s)
+			}
+		}()
+		c.flow(s)
+		<-done
+		s.cancel()
+		if s.paused.Load() {
+			t.Fatalf("after %d rounds a partition that holds nothing is paused", n)
+		}
+	}
+}
+
 // TestBookkeepingProperty: what is written to a retry topic is read again, and the message's own stays as it was.
 func TestBookkeepingProperty(t *testing.T) {
 	t.Parallel()

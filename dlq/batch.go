@@ -3,46 +3,96 @@ package dlq
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"time"
 )
 
-// batchLetters is how many letters are recorded in one transaction at most: enough for what a transaction costs to
-// count little, and few enough that those of a poll are several.
-const batchLetters = 1000
+const (
+	// batchLetters is about how many letters are recorded in one transaction: enough for what a transaction costs to
+	// count little, and few enough that those of a poll are several.
+	batchLetters = 1000
+	// writers is how many transactions of a poll are made at once. The database makes each on one core; more than two
+	// would mostly wait, because from where their investigations are counted on those of one group take turns.
+	writers = 2
+)
 
-// recordAll records the letters of a poll, in batches and in order. While the store has one the next is decoded. It
-// fails only when ctx ends; some of the letters may be recorded then.
+// recordAll records the letters of a poll, in batches: by several writers, each of which has the letters of its subjects,
+// in order. Nothing that is recorded of a letter depends on letters of other subjects, but for the counters of its group.
+// While they are at work the next letters are decoded. It fails only when ctx ends; some of the letters may be recorded
+// then.
 func (c *Collector) recordAll(ctx context.Context, records []Record) (Recorded, error) {
 	asking := c.originalsTimeout
 	if len(records) <= batchLetters {
 		return c.recordCounted(ctx, c.decode(ctx, records, &asking))
 	}
-	batches, stop := make(chan []Letter), make(chan struct{})
-	var decoding sync.WaitGroup
-	defer decoding.Wait()
-	defer close(stop)
-	decoding.Go(func() {
-		defer close(batches)
-		// It ends with the records, or with the store, and not with ctx: what is missing at the end must be an error.
-		for some := range slices.Chunk(records, batchLetters) {
+	var work [writers]chan []Letter
+	var done [writers]struct {
+		Recorded
+		err error
+	}
+	var working sync.WaitGroup
+	failed, fail := context.WithCancel(context.WithoutCancel(ctx))
+	defer fail()
+	for i := range work {
+		work[i] = make(chan []Letter, 1) // the next, so that a writer need not wait for the other one
+		working.Go(func() {
+			for letters := range work[i] {
+				if done[i].err != nil {
+					continue // nobody takes what comes after letters that were not recorded
+				}
+				recorded, err := c.recordCounted(ctx, letters)
+				if done[i].Recorded, done[i].err = done[i].plus(recorded), err; err != nil {
+					fail()
+				}
+			}
+		})
+	}
+	// It ends with the records, or with the store, and not with ctx: what is missing at the end must be an error. All rounds
+	// have as many: a small one would cost nearly as much as a large one.
+	rounds := (len(records) + writers*batchLetters - 1) / (writers * batchLetters)
+	for some := range slices.Chunk(records, (len(records)+rounds-1)/rounds) {
+		if failed.Err() != nil {
+			break
+		}
+		for i, letters := range shares(c.decode(ctx, some, &asking)) {
+			if len(letters) == 0 {
+				continue
+			}
 			select {
-			case batches <- c.decode(ctx, some, &asking):
-			case <-stop:
-				return
+			case work[i] <- letters:
+			case <-failed.Done():
 			}
 		}
-	})
+	}
+	for i := range work {
+		close(work[i])
+	}
+	working.Wait()
 	var total Recorded
-	for letters := range batches {
-		recorded, err := c.recordCounted(ctx, letters)
-		total = total.plus(recorded)
-		if err != nil {
-			return total, err
+	var err error
+	for _, d := range done {
+		if total = total.plus(d.Recorded); err == nil {
+			err = d.err
 		}
 	}
-	return total, nil
+	return total, err
+}
+
+// seed is of the hash by which subjects are shared out; it may be another one in each process.
+var seed = maphash.MakeSeed()
+
+// shares gives each writer the letters of its subjects, in order.
+func shares(letters []Letter) (all [writers][]Letter) {
+	for i := range all {
+		all[i] = make([]Letter, 0, len(letters)*3/(2*writers))
+	}
+	for _, l := range letters {
+		i := maphash.Comparable(seed, l.Subject) % writers
+		all[i] = append(all[i], l)
+	}
+	return all
 }
 
 // decode reads letters, and completes those that only point to a record. asking is how long that may yet take for the

@@ -41,7 +41,7 @@ func TestStopFinishesWhatIsInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t, events(15)...)
 		ctx, cancel := context.WithCancel(t.Context())
-		r.store.called = func(inner context.Context) {
+		r.store.called = func(inner context.Context, _ int) {
 			cancel()
 			synctest.Wait()
 			if inner.Err() != nil {

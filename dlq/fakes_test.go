@@ -89,25 +89,39 @@ func next(errs *[]error) error {
 type store struct {
 	*dlqtest.Memory
 	trace *[]string
-	// errs are returned by the calls to come, nil for success.
-	errs []error
 	// refuse, where not nil, returns an error for a letter that the store does not take.
 	refuse func(dlq.Letter) error
-	// called is called before anything is stored.
-	called func(context.Context)
-	sizes  []int // letters per call
-	// offsets are those of the letters that were stored, except for repeated ones, in order.
-	offsets []int64
+	// called is called before anything is stored, with the number of the call, from 1.
+	called func(ctx context.Context, call int)
+
+	mu sync.Mutex // for what follows, and for the trace
+	// errs are returned by the calls to come, nil for success.
+	errs  []error
+	sizes []int // letters per call
+	// stored are the letters that were stored, except for repeated ones, in order.
+	stored []dlq.Letter
 }
 
 func newStore(trace *[]string) *store { return &store{Memory: dlqtest.NewMemory(), trace: trace} }
 
+// fail makes the calls to come fail with these.
+func (s *store) fail(errs ...error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.errs = errs
+}
+
 func (s *store) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Recorded, error) {
+	s.mu.Lock()
 	*s.trace = append(*s.trace, "store")
 	s.sizes = append(s.sizes, len(letters))
+	call := len(s.sizes)
+	s.mu.Unlock()
 	if s.called != nil {
-		s.called(ctx)
+		s.called(ctx, call)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err := next(&s.errs); err != nil {
 		return dlq.Recorded{}, err
 	}
@@ -119,8 +133,6 @@ func (s *store) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Re
 		}
 	}
 	recorded, err := s.Memory.RecordLetters(ctx, letters)
-	for _, l := range letters[len(letters)-recorded.New:] { // what is repeated comes before what is new
-		s.offsets = append(s.offsets, l.DLQOffset)
-	}
+	s.stored = append(s.stored, letters[len(letters)-recorded.New:]...) // what is repeated comes before what is new
 	return recorded, err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -125,10 +126,14 @@ func goldenOf(l Letter) []byte {
 	return append(out, '\n')
 }
 
-// TestDialects compares each letter with its golden file, which a person has read.
+// TestDialects compares each letter, and what is no letter, with its golden file, which a person has read.
 func TestDialects(t *testing.T) {
 	t.Parallel()
-	for name, r := range foreignRecords {
+	records := maps.Clone(foreignRecords)
+	records["ours"], records["ours-consumer"] = ourRecord(), written(t, aFailure())
+	records["unknown"] = Record{Topic: "dead", Partition: 2, Offset: 4, Timestamp: time.UnixMilli(failedAt), Key: []byte{}, Value: []byte{0xff, 0},
+		Headers: []outbox.Header{header("own", "x"), {Name: "null"}}}
+	for name, r := range records {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := Decode(r)

@@ -43,7 +43,7 @@ func (r Recorded) plus(o Recorded) Recorded {
 	return Recorded{r.New + o.New, r.Repeated + o.Repeated, r.Opened + o.Opened, r.Added + o.Added}
 }
 
-// Store keeps letters and opens investigations.
+// Store keeps letters and opens investigations. It is safe for concurrent use.
 type Store interface {
 	// RecordLetters stores the letters whose ids it does not have yet and, for those, opens an
 	// investigation per subject or adds to its pending one; all in one transaction, so that an error

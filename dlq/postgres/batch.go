@@ -28,6 +28,8 @@ type candidate struct {
 	lastOccurred time.Time
 	// pending says that the subject's pending investigation is there, and locked by us.
 	pending bool
+	// origin is what first was redriven from.
+	origin origin
 	// proposed is the uuid of a new investigation, entry that of the one there is in the end.
 	proposed, entry uuid.UUID
 }

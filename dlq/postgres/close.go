@@ -86,44 +86,60 @@ func haltingEvents(ctx context.Context, tx pgx.Tx, keeper Keeper, entries []uuid
 	return out, nil
 }
 
-// succeed lets investigations of what was redriven and died again name the ones that they come from. Where the relay
-// gave it up it closes those: the work goes on in the new ones. What was sent as a new event halts no key by the old.
-func succeed(ctx context.Context, tx pgx.Tx, opened []*candidate) error {
-	var entries []uuid.UUID
+// origin is the investigation that a dead letter's message was redriven from; its zero value is none.
+type origin struct {
+	entry, group uuid.UUID
+	// closes says that the relay gave the message up again: the work goes on in the new investigation.
+	closes bool
+}
+
+// findOrigins sets the candidates' origins. What was redriven was committed before it could die again.
+func findOrigins(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
+	const doing = "look for what was redriven"
+	var asked []*candidate
 	var events []pgtype.UUID
 	var replays []string
-	for _, c := range opened {
+	for _, c := range cs {
 		event := c.first.EventID
 		if c.subject.Type == dlq.SubjectRecord {
 			event = uuid.Nil // a consumer's: anybody may write the header
 		}
 		if replay := replayOf(c.first); event != uuid.Nil || replay != "" {
-			entries, events, replays = append(entries, c.entry), append(events, nullUUID(event)), append(replays, replay)
+			asked, events, replays = append(asked, c), append(events, nullUUID(event)), append(replays, replay)
 		}
 	}
-	if len(entries) == 0 {
+	if len(asked) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, entrySucceed, entries, events, replays)
+	rows, err := tx.Query(ctx, entryCameFrom, events, replays)
 	if err != nil {
-		return translate("find predecessors", err)
+		return translate(doing, err)
 	}
-	type pair struct {
-		Entry, Predecessor uuid.UUID
-		Ours               bool
-	}
-	pairs, err := pgx.CollectRows(rows, pgx.RowToStructByPos[pair])
-	if err != nil {
-		return translate("find predecessors", err)
-	}
-	pairs = slices.DeleteFunc(pairs, func(p pair) bool { return !p.Ours })
-	if len(pairs) == 0 {
+	var place int
+	var from origin
+	_, err = pgx.ForEachRow(rows, []any{&place, &from.entry, &from.group, &from.closes}, func() error { asked[place-1].origin = from; return nil })
+	return translate(doing, err)
+}
+
+// succeed lets investigations of what was redriven and died again name the ones that they come from. Where the relay
+// gave it up it closes those, which are locked. What was sent as a new event halts no key by the old.
+func succeed(ctx context.Context, tx pgx.Tx, opened []*candidate) error {
+	opened = slices.DeleteFunc(opened, func(c *candidate) bool { return c.origin.entry == uuid.Nil })
+	if len(opened) == 0 {
 		return nil
 	}
-	_, err = closePending(ctx, tx, closing{
-		entries: column(pairs, func(p pair) uuid.UUID { return p.Predecessor }),
-		notes: column(pairs, func(p pair) string {
-			return "its redrive was given up again: investigation " + p.Entry.String() + " goes on"
+	of := func(c *candidate) uuid.UUID { return c.origin.entry }
+	if _, err := tx.Exec(ctx, entrySucceed, column(opened, func(c *candidate) uuid.UUID { return c.entry }), column(opened, of)); err != nil {
+		return translate("name predecessors", err)
+	}
+	opened = slices.DeleteFunc(opened, func(c *candidate) bool { return !c.origin.closes })
+	if len(opened) == 0 {
+		return nil
+	}
+	_, err := closePending(ctx, tx, closing{
+		entries: column(opened, of),
+		notes: column(opened, func(c *candidate) string {
+			return "its redrive was given up again: investigation " + c.entry.String() + " goes on"
 		}),
 		status: dlq.Cancelled, by: "postrider",
 	})

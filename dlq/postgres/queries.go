@@ -41,6 +41,9 @@ var letterList string
 //go:embed queries/entry_close.sql
 var entryClose string
 
+//go:embed queries/entry_came_from.sql
+var entryCameFrom string
+
 //go:embed queries/entry_succeed.sql
 var entrySucceed string
 

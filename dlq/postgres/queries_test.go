@@ -31,7 +31,7 @@ var queries = map[string]string{
 	"stats_day.sql": statsDay, "stats_open.sql": statsOpen, "letter_one.sql": letterOne, "outbox_look.sql": outboxLook,
 	"group_find.sql": groupFind, "group_insert.sql": groupInsert,
 	"watch_reasons.sql": watchReasons, "watch_ages.sql": watchAges, "watch_now.sql": watchNow, "watch_closed.sql": watchClosed,
-	"entry_close.sql": entryClose, "entry_succeed.sql": entrySucceed,
+	"entry_close.sql": entryClose, "entry_came_from.sql": entryCameFrom, "entry_succeed.sql": entrySucceed,
 	"letter_pointing.sql": letterPointing, "letter_pointing_next.sql": letterPointingNext, "letter_complete.sql": letterComplete,
 	"entry_snapshot.sql": entrySnapshot,
 	"redrive_lock.sql":   redriveLock, "redrive_read.sql": redriveRead, "redrive_enqueue.sql": redriveEnqueue,
@@ -86,7 +86,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 	}{
 		{"dlq_letter_pkey", letterFind, []any{[]string{letters[0].ID}}},
 		{"dlq_entry_subject", entryKnown, []any{[]string{"event"}, []string{letters[0].Subject.ID}}},
-		{"dlq_entry_one_pending", entryLock, []any{[]string{"event"}, []string{letters[0].Subject.ID}}},
+		{"dlq_entry_one_pending", entryLock, []any{[]string{"event"}, []string{letters[0].Subject.ID}, []uuid.UUID{}}},
 		{"dlq_entry_subject", entryOpen, entryColumns(candidates(distinct(letters)), nil)},
 		{"dlq_letter_entry", letterList, []any{newUUID(), 10, 10}},
 		{"dlq_entry_status", searchStatus, []any{"pending", nil, nil, nil, nil, 10, 0}},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/dlq/dlqtest"
@@ -120,31 +121,39 @@ func TestMixedBatchesDoNotDeadlock(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	s.pool.Reset() // sessions tell what they counted when they end
-	conn, err := pgx.ConnectConfig(t.Context(), s.pool.Config().ConnConfig)
+	wantNoDeadlocks(t, s.pool)
+	var right bool
+	err := s.pool.QueryRow(t.Context(), `select bool_and(g.pending = n.entries and g.occurrences = n.occurrences) from postrider.dlq_group g
+		join (select dlq_group_uuid, count(*) as entries, sum(occurrences) as occurrences from postrider.dlq_entry group by 1) n using (dlq_group_uuid)`).Scan(&right)
+	if err != nil || !right {
+		t.Errorf("the groups' counters are right: %v, %v", right, err)
+	}
+}
+
+// wantNoDeadlocks ends the sessions of a pool, which tell then what they counted.
+func wantNoDeadlocks(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	pool.Reset()
+	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	var sessions, deadlocks int
-	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		var sessions, deadlocks int
 		err := conn.QueryRow(t.Context(), `select (select count(*) from pg_stat_activity where datname = current_database()),
 			deadlocks from pg_stat_database where datname = current_database()`).Scan(&sessions, &deadlocks)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sessions == 1 {
-			tick.Stop()
-			break
+		if sessions > 1 {
+			continue
 		}
-	}
-	if deadlocks > 0 {
-		t.Errorf("%d deadlocks", deadlocks)
-	}
-	var right bool
-	err = conn.QueryRow(t.Context(), `select bool_and(g.pending = n.entries and g.occurrences = n.occurrences) from postrider.dlq_group g
-		join (select dlq_group_uuid, count(*) as entries, sum(occurrences) as occurrences from postrider.dlq_entry group by 1) n using (dlq_group_uuid)`).Scan(&right)
-	if err != nil || !right {
-		t.Errorf("the groups' counters are right: %v, %v", right, err)
+		if deadlocks > 0 {
+			t.Errorf("%d deadlocks", deadlocks)
+		}
+		return
 	}
 }

@@ -164,31 +164,38 @@ func unrecorded(ctx context.Context, tx pgx.Tx, letters []*dlq.Letter) ([]*dlq.L
 // open opens or adds to the candidates' investigations and sets their entry. Almost all are new when there are many;
 // these are copied in.
 //
-// The trigger that counts locks the groups of a statement in order, when its rows are there. Where there are two
-// statements all groups are locked before the first, and after the investigations that others may hold.
+// The trigger that counts locks the groups of a statement in order, when its rows are there. Unless there is one statement,
+// of new rows, all groups are locked before the first, and after the investigations that others may hold. So nobody waits
+// in a circle, and of those who find a group closed one alone lets it come back.
 func (s *Store) open(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	now, err := lookUp(ctx, tx, cs)
 	if err != nil {
 		return err
 	}
-	var known, fresh []*candidate
+	if err := findOrigins(ctx, tx, cs); err != nil {
+		return err
+	}
+	var known, fresh, endings []*candidate // endings close what they come from
 	for _, c := range cs {
 		if c.known {
 			known = append(known, c)
 		} else {
 			fresh = append(fresh, c)
 		}
+		if c.origin.closes {
+			endings = append(endings, c)
+		}
 	}
-	if len(known) == 0 {
-		return openNew(ctx, tx, fresh, s.redactor, now)
-	}
-	if err := lockPending(ctx, tx, known); err != nil {
-		return err
-	}
-	if len(fresh) > 0 {
-		if _, err := tx.Exec(ctx, groupHold, column(cs, func(c *candidate) uuid.UUID { return c.group })); err != nil {
+	if len(known) > 0 || len(endings) > 0 {
+		if err := lockPending(ctx, tx, known, column(endings, func(c *candidate) uuid.UUID { return c.origin.entry })); err != nil {
+			return err
+		}
+		groups := append(column(cs, func(c *candidate) uuid.UUID { return c.group }), column(endings, func(c *candidate) uuid.UUID { return c.origin.group })...)
+		if _, err := tx.Exec(ctx, groupHold, groups); err != nil {
 			return translate("lock groups", err)
 		}
+	}
+	if len(fresh) > 0 {
 		if err := openNew(ctx, tx, fresh, s.redactor, now); err != nil {
 			return err
 		}
@@ -230,10 +237,11 @@ func raced(doing string, err error) error {
 }
 
 // lockPending locks the subjects' pending investigations, and marks their candidates, which are of those's groups then.
-func lockPending(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
+// Others are locked with them.
+func lockPending(ctx context.Context, tx pgx.Tx, cs []*candidate, others []uuid.UUID) error {
 	const doing = "lock pending investigations"
 	types, ids := subjects(cs)
-	rows, err := tx.Query(ctx, entryLock, types, ids)
+	rows, err := tx.Query(ctx, entryLock, types, ids, others)
 	if err != nil {
 		return translate(doing, err)
 	}

@@ -52,6 +52,12 @@
 //	35  the topic missing or too small   relaytest.TestFault35DeadLetterTopic relay.TestLetterFailures
 //	36  crash around the letter          soak.TestKilledAtEveryStep soak.TestServeKilled
 //	37  a flood of failures              relaytest.TestFault37RightsTakenAway relaytest.TestFault37BadDeploy relaytest.TestStorm
+//	38  members come, go and are slow    soak.TestConsumerChurn consumer.TestRevoked consumer.TestRevokedTooSlow consumer.TestLost
+//	                                     kafka.TestHoldsTheGroupWhileRecordsAreInHand kafka.TestRebalanceWithinALongPoll
+//	39  copies, foreign and broken ones  kafka.TestCollectsEachLetterOnce dlq.FuzzDecode dlq.FuzzForeign dlq.TestStoreRefusesOne
+//	                                     postgres.TestNastyLetters strangers.TestConnect strangers.TestSpring
+//	40  offsets gone, topics made anew   kafka.TestRetentionOvertakesReading kafka.TestRecreatedTopic kafka.TestDeletedUnread
+//	                                     kafka.TestTopicRecreated
 //	41  sent again after later ones      relaytest.TestHaltedKeyAndRedrive postgres.TestRedrivenEventGoesFirst postgres.TestRedriveSendsTheMessageAgain
 //	                                    postgres.TestRedriveKeepsTheOrderOfAKey
 //	Time and network

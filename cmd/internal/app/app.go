@@ -154,7 +154,7 @@ func (a *App) Stop(ctx context.Context) error {
 	return a.lifecycle.stop(ctx)
 }
 
-// serviceConnections are enough for the collector, which uses one at a time, the detector and the archiver, which
+// serviceConnections are enough for the collector, which uses two at a time, the detector and the archiver, which
 // use two, and the checks.
 const serviceConnections = 8
 

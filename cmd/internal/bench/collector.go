@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime/pprof"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -61,13 +62,13 @@ type collected struct {
 // counting is a store that says when it has so many letters, which costs the database nothing.
 type counting struct {
 	dlq.Store
-	left int
+	left atomic.Int64
 	done chan struct{}
 }
 
 func (c *counting) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Recorded, error) {
 	recorded, err := c.Store.RecordLetters(ctx, letters)
-	if c.left -= recorded.New; c.left == 0 && recorded.New > 0 {
+	if recorded.New > 0 && c.left.Add(-int64(recorded.New)) == 0 {
 		close(c.done)
 	}
 	return recorded, err
@@ -93,7 +94,8 @@ func (r *rig) collectOnce(ctx context.Context, b *broker, topic string) (s colle
 	if err != nil {
 		return s, err
 	}
-	all := &counting{Store: store, left: r.o.letters, done: make(chan struct{})}
+	all := &counting{Store: store, done: make(chan struct{})}
+	all.left.Store(int64(r.o.letters))
 	c, err := dlq.NewCollector(dlq.Config{Source: source, Store: all})
 	if err != nil {
 		return s, err

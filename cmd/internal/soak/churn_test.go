@@ -15,14 +15,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/consumer"
+	"github.com/postrider/postrider/consumer/inbox"
+	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 	"github.com/postrider/postrider/relay/logtest"
 )
 
-// handled is a message that a member handled.
+// handled is a message that a member was given.
 type handled struct {
 	member   int
 	at       time.Time
@@ -36,6 +40,9 @@ type churn struct {
 	topic  string
 	binary string
 	keys   int
+	// db has what the messages did.
+	db   *pgtest.DB
+	pool *pgxpool.Pool
 
 	mu      sync.Mutex
 	lines   []handled
@@ -55,8 +62,8 @@ type groupMember struct {
 }
 
 // TestConsumerChurn lets members of a group join, leave and be killed every two seconds on a real broker, while a writer
-// goes on: nothing is lost, each key is handled in order, and only what a killed member had not committed is handled
-// twice.
+// goes on: nothing is lost, each key is handled in order, only what a killed member had not committed comes twice, and
+// behind the inbox nothing does.
 func TestConsumerChurn(t *testing.T) {
 	t.Parallel()
 	b := kafkatest.Real(t)
@@ -66,6 +73,12 @@ func TestConsumerChurn(t *testing.T) {
 			c := &churn{t: t, b: b, topic: b.Topic(t, 6, nil), binary: build(t, "./member"), keys: 60, seen: map[[2]int]bool{}, excused: map[int]time.Time{}}
 			b.CreateTopic(t, c.topic+".dlq", 1, nil)
 			b.CreateTopic(t, consumer.RetryTopic(c.topic, c.topic, 0), 6, nil)
+			c.db = pgtest.New(t)
+			c.pool = c.db.Pool(t)
+			if err := inbox.Migrate(t.Context(), c.pool); err != nil {
+				t.Fatal(err)
+			}
+			pgtest.Exec(t, c.pool, `create table effect (id bigint generated always as identity primary key, key int not null, number int not null)`)
 			c.run(duration(t, 20*time.Second), seed(t), concurrency)
 		})
 	}
@@ -112,6 +125,7 @@ func (c *churn) run(total time.Duration, seed uint64, concurrency int) {
 	}
 	c.leaving.Wait()
 	c.judge(counts)
+	c.judgeEffects(counts)
 	c.t.Logf("%d messages, %d handled, %d members, %d of them killed, %d stopped without their last commit", sum, len(c.lines), c.next, kills, len(c.excused)-kills)
 	if kills == 0 || sum == 0 {
 		c.t.Error("nothing was tested")
@@ -147,7 +161,8 @@ func (c *churn) join(concurrency int) {
 	m := &groupMember{id: c.next, ended: make(chan error, 1), log: &logtest.Buffer{}}
 	c.next++
 	m.cmd = exec.Command(c.binary)
-	m.cmd.Env = append(os.Environ(), "KAFKA_BROKERS="+strings.Join(c.b.Addrs, ","), "MEMBER_TOPIC="+c.topic, fmt.Sprint("MEMBER_CONCURRENCY=", concurrency))
+	m.cmd.Env = append(os.Environ(), "KAFKA_BROKERS="+strings.Join(c.b.Addrs, ","), "MEMBER_TOPIC="+c.topic, fmt.Sprint("MEMBER_CONCURRENCY=", concurrency),
+		"MEMBER_DATABASE="+c.db.URL)
 	m.cmd.Stderr = m.log
 	out, err := m.cmd.StdoutPipe()
 	if err != nil {
@@ -265,4 +280,29 @@ func (c *churn) judge(counts []int) {
 		}
 	}
 	c.t.Logf("%d copies", copies)
+}
+
+// judgeEffects wants each message to have had its effect once, and those of a key in order.
+func (c *churn) judgeEffects(counts []int) {
+	rows, err := c.pool.Query(c.t.Context(), `select key, array_agg(number order by id) from effect group by key`)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	effects := make([][]int, c.keys)
+	var key int
+	var numbers []int
+	if _, err := pgx.ForEachRow(rows, []any{&key, &numbers}, func() error { effects[key] = slices.Clone(numbers); return nil }); err != nil {
+		c.t.Fatal(err)
+	}
+	for key, numbers := range effects {
+		for i, n := range numbers {
+			if n != i {
+				c.t.Errorf("key %d: effect %d is that of number %d", key, i, n)
+				break
+			}
+		}
+		if len(numbers) != counts[key] {
+			c.t.Errorf("key %d: %d effects of %d messages", key, len(numbers), counts[key])
+		}
+	}
 }

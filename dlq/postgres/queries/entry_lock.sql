@@ -1,8 +1,17 @@
--- The pending investigations of these subjects and their groups, locked in the given order, so that none is closed
--- before the letters are added and that no two collectors wait for each other.
+-- entry_lock
+-- The pending investigations of these subjects, and those of $3 that are pending, with their groups; locked in the order
+-- that everybody keeps, so that none is closed before its letters are added and nobody waits in a circle. The lock keeps
+-- others from changing them, and not from naming them as predecessors. Each is looked up by its key, whatever statistics
+-- say.
 select e.subject_type, e.subject_id, e.dlq_group_uuid
-from unnest($1::text[], $2::text[]) with ordinality as s (subject_type, subject_id, place)
-join postrider.dlq_entry e
-    on e.subject_type = s.subject_type and e.subject_id = s.subject_id and e.resolution_status = 'pending'
-order by s.place
-for update of e
+from (
+    select (select p.dlq_entry_uuid from postrider.dlq_entry p
+            where p.subject_type = s.subject_type and p.subject_id = s.subject_id and p.resolution_status = 'pending') as id
+    from unnest($1::text[], $2::text[]) as s (subject_type, subject_id)
+    union
+    select unnest($3::uuid[])
+    order by id
+) w
+cross join lateral (
+    select p.subject_type, p.subject_id, p.dlq_group_uuid from postrider.dlq_entry p
+    where p.dlq_entry_uuid = w.id and p.resolution_status::text = 'pending' for no key update) e

@@ -1,0 +1,62 @@
+package kafka
+
+import (
+	"context"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/postrider/postrider/consumer"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
+)
+
+// changed is how many partitions were assigned to a member, revoked or lost.
+func changed(t *testing.T, reg *prometheus.Registry, change string) int {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != "postrider_consumer_partitions_changed_total" {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			if m.GetLabel()[0].GetValue() == change {
+				return int(m.GetCounter().GetValue())
+			}
+		}
+	}
+	t.Fatalf("no count of partitions that were %s", change)
+	return 0
+}
+
+// TestOnlyWhatMovesIsTakenAway: when a second member joins, and when it leaves, the first one keeps what it keeps and goes
+// on with it.
+func TestOnlyWhatMovesIsTakenAway(t *testing.T) {
+	t.Parallel()
+	const partitions, all = 6, 12 // of the topic and of its retry topic
+	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+		topic := b.Topic(t, partitions, nil)
+		b.CreateTopic(t, topic+".dlq", 1, nil)
+		b.CreateTopic(t, consumer.RetryTopic(topic, topic, 0), partitions, nil)
+		first, second := prometheus.NewRegistry(), prometheus.NewRegistry()
+		join := func(reg *prometheus.Registry) *running {
+			return start(t, newClient(t, b, nil), topic, consumer.Config{Group: topic, Registerer: reg, Policy: consumer.Policy{Mode: consumer.Blocking}},
+				consumer.HandlerFunc(func(context.Context, *consumer.Message) error { return nil }))
+		}
+		a := join(first)
+		until(t, "the first one has all", func() bool { return len(a.Status()) == all })
+		z := join(second)
+		until(t, "each has half", func() bool { return len(a.Status()) == all/2 && len(z.Status()) == all/2 })
+		if err := z.stop(); err != nil {
+			t.Error(err)
+		}
+		until(t, "the first one has all again", func() bool { return len(a.Status()) == all })
+		for change, want := range map[string]int{"assigned": all + all/2, "revoked": all / 2, "lost": 0} {
+			if got := changed(t, first, change); got != want {
+				t.Errorf("%d were %s, want %d", got, change, want)
+			}
+		}
+	})
+}
