@@ -280,7 +280,8 @@ begin
         select u.n, t.task_uuid, t.named_task_uuid, t.state, t.state_entered_at, t.created_at, t.resumed_at, t.sort_key, t.retry_count, t.dead_letters
         from unnest(v_uuids) with ordinality u(task_uuid, n)
         join postrider.tasker_tasks t on t.task_uuid = u.task_uuid
-        where t.live and t.stale_flagged_at is null -- a dry run locks nothing: it may have ended meanwhile
+        -- A dry run locks nothing: it may have ended meanwhile. Written so that no index of the live is looked through for it.
+        where coalesce(t.live, false) and coalesce(t.stale_flagged_at, 'infinity') = 'infinity'
     ), template as materialized (
         select n.named_task_uuid, ns.name as namespace_name, n.name as task_name, n.version, n.state_machine_id,
                n.configuration->'lifecycle' as template, ns.lifecycle as namespace, m.failed_state, f.kind as failed_kind,
