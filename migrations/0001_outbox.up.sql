@@ -85,7 +85,7 @@ comment on column postrider.outbox_event.last_error is 'Message of the last fail
 comment on column postrider.outbox_event.updated_at is 'When the relay or an operator last changed the row; null until then.';
 comment on column postrider.outbox_event.hold_id is 'The hold that keeps a parked event back.';
 comment on column postrider.outbox_event.task_uuid is 'The task this event belongs to, if any.';
-comment on column postrider.outbox_event.idempotency_key is 'The key under which outbox_publish accepted the event; the table outbox_idempotency_key is what enforces it.';
+comment on column postrider.outbox_event.idempotency_key is 'The key under which outbox_publish accepted the event; the table outbox_idempotency_key is what enforces it. Of a task''s dead letter its letter_id, which tasker_tasks.dead_letters keeps unique.';
 
 -- Hot table of short-lived states: vacuum by count rather than by share of the table.
 alter table postrider.outbox_event set (
@@ -214,7 +214,7 @@ begin
                    'select ' || bytes);
 end $$;
 comment on function postrider.outbox_set_max_payload_bytes(integer) is
-'Changes the largest payload, in bytes, that outbox_event accepts from now on; rows already there stay. For the owner of the schema.';
+'Changes the largest payload, in bytes, that outbox_event accepts from now on; rows already there stay. For the owner of the schema. Where there are tasks it should not be below 8192: an event about one is made no smaller than that, and a task whose event does not fit cannot change.';
 
 create function postrider.outbox_check_headers(headers jsonb) returns void
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$

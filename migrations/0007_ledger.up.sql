@@ -58,7 +58,7 @@ comment on column postrider.tasker_state_machines.complete_state is 'Where a tas
 comment on column postrider.tasker_state_machines.failed_state is 'Where a stale task, and one whose steps failed for good, is moved aside to; null if it stays where it is.';
 comment on column postrider.tasker_state_machines.cancelled_state is 'Where a cancelled task goes; null if it cannot be cancelled.';
 comment on column postrider.tasker_state_machines.dead_letter_state is 'Where a task goes when an outbox event of it is dead-lettered; null takes failed_state.';
-comment on column postrider.tasker_state_machines.archived_state is 'Where a dead-lettered task goes when it is read after 7 days without a change; null if it stays.';
+comment on column postrider.tasker_state_machines.archived_state is 'Where a dead-lettered task goes when it is read after 7 days without a change and with no investigation pending; null if it stays.';
 comment on column postrider.tasker_state_machines.retryable_states is 'States from which a task may be retried as a whole.';
 
 create table postrider.tasker_machine_states (
@@ -134,7 +134,7 @@ create table postrider.tasker_tasks (
         and greatest(state_entered_at, created_at, updated_at, stale_flagged_at, ready_at, resumed_at, completed_at) < '9999-12-31 00:00:00+00')
 ) with (fillfactor = 70);
 comment on table postrider.tasker_tasks is 'Tasks that are under way or ended not long ago; older ones are in tasker_tasks_archive. Whoever changes a step or a state takes the row lock of its task first.';
-comment on column postrider.tasker_tasks.task_uuid is 'Identity, a version 7 uuid; it stays in the archive.';
+comment on column postrider.tasker_tasks.task_uuid is 'Identity: what its creator gave, else a version 7 uuid. It stays in the archive.';
 comment on column postrider.tasker_tasks.named_task_uuid is 'Its template.';
 comment on column postrider.tasker_tasks.state is 'Where it stands: a state of its template''s machine.';
 comment on column postrider.tasker_tasks.live is 'Whether that state is of the kind initial, active or waiting.';
@@ -147,8 +147,8 @@ comment on column postrider.tasker_tasks.idempotency_key is 'Given by who create
 comment on column postrider.tasker_tasks.error_reason is 'Why it failed, for people.';
 comment on column postrider.tasker_tasks.metadata is 'Free for tools; the key error has the technical side of error_reason: category, reason, retry_count.';
 comment on column postrider.tasker_tasks.stale_flagged_at is 'When it was found to be stale in its present state; once per stay.';
-comment on column postrider.tasker_tasks.dead_letters is 'Ids of the dead letters that were written about it, in their order. It is not archived before each of them is recorded.';
-comment on column postrider.tasker_tasks.ready_at is 'From when it is worth giving to somebody: it has not begun, or one of its steps is ready then. Null while there is nothing to give. Kept with each change of its state or its steps; get_next_ready_tasks looks for it.';
+comment on column postrider.tasker_tasks.dead_letters is 'Ids of the dead letters that were written about it, and of events of it whose giving up moved it, in their order. It is not archived before each of them is recorded and its investigation closed.';
+comment on column postrider.tasker_tasks.ready_at is 'From when it is worth giving to somebody: it has not begun, or one of its steps is ready then. 2000-01-01 where that is now; null while there is nothing to give. Kept with each change of its state or its steps; get_next_ready_tasks looks for it.';
 comment on column postrider.tasker_tasks.resumed_at is 'When it last left a failed state for a live one; its lifetime is counted from then, so that what somebody repaired is not stale at once.';
 comment on column postrider.tasker_tasks.created_at is 'When it was created.';
 comment on column postrider.tasker_tasks.updated_at is 'When it, or one of its steps, last changed.';
@@ -250,7 +250,7 @@ create table postrider.tasker_workflow_step_transitions (
     created_at         timestamptz not null default clock_timestamp()
 );
 comment on table postrider.tasker_workflow_step_transitions is 'The history of steps.';
-comment on column postrider.tasker_workflow_step_transitions.step_transition_uuid is 'Identity; its order is that of time.';
+comment on column postrider.tasker_workflow_step_transitions.step_transition_uuid is 'Identity. It tells the time to a millisecond: list by created_at, and what is of one moment by the steps'' position.';
 comment on column postrider.tasker_workflow_step_transitions.task_uuid is 'Its task.';
 comment on column postrider.tasker_workflow_step_transitions.workflow_step_uuid is 'Its step.';
 comment on column postrider.tasker_workflow_step_transitions.from_status is 'The status before; null for the first.';

@@ -1,5 +1,6 @@
 drop function postrider.task_dead_letter(uuid, postrider.dlq_reason, text, integer, text, text, jsonb);
-drop function postrider.task_snapshot_cut(jsonb, boolean);
+drop function postrider.task_letter_payload(jsonb, integer);
+drop function postrider.task_snapshot_cut(jsonb, boolean, jsonb);
 drop function postrider.task_snapshot(uuid, boolean);
 drop function postrider.transition_task_state_atomic(uuid, text, text, jsonb);
 drop function postrider.task_machine_allows(integer, text);

@@ -117,21 +117,24 @@ comment on function postrider.task_start_event(uuid) is
 
 create function postrider.task_ready_at(p_task_uuid uuid, p_kind text) returns timestamptz
 language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    -- Long ago. The present time of a clock that is ahead would hide the task when that clock is put right.
+    v_now constant timestamptz := '2000-01-01 00:00:00+00';
 begin
     if p_kind = 'initial' then
-        return clock_timestamp();
+        return v_now;
     elsif p_kind not in ('active', 'waiting') then
         return null;
     end if;
     return (select min(case when s.status = 'waiting_for_retry' then s.next_retry_at
-                            when s.dependencies <@ coalesce(d.done, '{}') then clock_timestamp() end)
+                            when s.dependencies <@ coalesce(d.done, '{}') then v_now end)
               from postrider.tasker_workflow_steps s
              cross join (select array_agg(o.step_name) as done from postrider.tasker_workflow_steps o
                           where o.task_uuid = p_task_uuid and o.status in ('complete', 'resolved_manually')) d
              where s.task_uuid = p_task_uuid and s.status in ('pending', 'waiting_for_retry'));
 end $$;
 comment on function postrider.task_ready_at(uuid, text) is
-'Internal. What tasker_tasks.ready_at must be for a task in a state of this kind, by its steps as they are.';
+'Internal. What tasker_tasks.ready_at must be for a task in a state of this kind, by its steps as they are: 2000-01-01 where there is something to do now.';
 
 create function postrider.task_check_json(p_value jsonb, p_what text) returns void
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
@@ -168,9 +171,11 @@ declare
     v_now   timestamptz := clock_timestamp();
     v_error text := coalesce(p_metadata->>'error_reason', p_metadata->>'reason');
 begin
-    select k.state, k.sort_key, s.kind into t
+    select k.state, k.sort_key, s.kind,
+           s.kind = 'failed' or p_to_state in (coalesce(m.failed_state, ''), coalesce(m.dead_letter_state, '')) as failing into t
       from postrider.tasker_tasks k
       join postrider.tasker_named_tasks n using (named_task_uuid)
+      join postrider.tasker_state_machines m using (state_machine_id)
       left join postrider.tasker_machine_states s on s.state_machine_id = n.state_machine_id and s.state = p_to_state
      where k.task_uuid = p_task_uuid
        for update of k;
@@ -190,7 +195,7 @@ begin
            ready_at = postrider.task_ready_at(p_task_uuid, t.kind),
            resumed_at = case when t.kind in ('initial', 'active', 'waiting') and not k.live then v_now else k.resumed_at end,
            completed_at = case when t.kind = 'terminal' then v_now end,
-           error_reason = case when t.kind in ('failed', 'terminal') then coalesce(case when t.kind = 'failed' then v_error end, k.error_reason) end,
+           error_reason = case when t.kind in ('failed', 'terminal') then coalesce(case when t.failing then v_error end, k.error_reason) end,
            metadata = case when t.kind not in ('failed', 'terminal') then k.metadata - 'error'
                            when p_metadata ? 'error' then jsonb_set(k.metadata, '{error}', p_metadata->'error')
                            else k.metadata end
@@ -201,7 +206,7 @@ begin
     return t.sort_key + 1;
 end $$;
 comment on function postrider.task_move(uuid, text, jsonb) is
-'Internal. Puts a task into a state of its machine whether or not the machine allows that from where it is, with its history and its event; returns the number of the transition. Who calls it decides whether it may: see transition_task_state_atomic. In a failed state error_reason comes from p_metadata''s error_reason, else its reason, and metadata.error from its error; live states clear both.';
+'Internal. Puts a task into a state of its machine whether or not the machine allows that from where it is, with its history and its event; returns the number of the transition. Who calls it decides whether it may: see transition_task_state_atomic. In a failed state, and in an end that has the role failed or dead_letter, error_reason comes from p_metadata''s error_reason, else its reason; metadata.error comes from its error; live states clear both.';
 
 create function postrider.transition_task_state_atomic(p_task_uuid uuid, p_from_state text, p_to_state text, p_metadata jsonb default null)
 returns boolean language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
@@ -218,7 +223,8 @@ begin
             hint = 'It may have been archived: postrider task show.';
     end if;
     if jsonb_typeof(p_metadata) <> 'object' then
-        raise exception using errcode = '22023', message = format('postrider: metadata of a transition is a JSON %s, it must be an object', jsonb_typeof(p_metadata));
+        raise exception using errcode = '22023', message = format('postrider: metadata of a transition is a JSON %s, it must be an object', jsonb_typeof(p_metadata)),
+            hint = 'Put it under a key: {"reason": "…"}.';
     end if;
     perform postrider.task_check_json(p_metadata, 'metadata of a transition');
     if not exists (select from postrider.tasker_machine_transitions a
@@ -272,7 +278,8 @@ begin
       join postrider.tasker_state_machines m using (state_machine_id)
      where k.task_uuid = p_task_uuid;
     if not found then
-        raise exception using errcode = 'P0002', message = format('postrider: there is no task %s', coalesce(p_task_uuid::text, 'null'));
+        raise exception using errcode = 'P0002', message = format('postrider: there is no task %s', coalesce(p_task_uuid::text, 'null')),
+            hint = 'It may have been archived: postrider task show.';
     end if;
     if not p_full then
         return v_task;
@@ -286,26 +293,39 @@ end $$;
 comment on function postrider.task_snapshot(uuid, boolean) is
 'A task as one JSON object: task, template (names and version), steps and transitions under the names of their columns; without p_full only what identifies it. P0002 for an unknown task.';
 
-create function postrider.task_snapshot_cut(p_snapshot jsonb, p_hard boolean) returns jsonb
+create function postrider.task_snapshot_cut(p_snapshot jsonb, p_hard boolean, p_metadata jsonb default null) returns jsonb
 language sql stable set search_path = pg_catalog, pg_temp as $$
     select case when p_hard then (p_snapshot - 'steps' - 'transitions')
                 || jsonb_build_object('task', (p_snapshot->'task') - 'context' - 'metadata' - 'error_reason' - 'idempotency_key')
-           else p_snapshot || jsonb_build_object(
-               'task', (p_snapshot->'task') - 'context',
-               'steps', (select jsonb_agg((s.step - 'inputs' - 'results')
-                                          || jsonb_build_object('last_error', left(s.step->>'last_error', 1000)) order by s.n)
+           else p_snapshot || jsonb_build_object('task', (p_snapshot->'task') - 'context')
+                || case when p_snapshot ? 'steps' then jsonb_build_object(
+               'steps', (select coalesce(jsonb_agg((s.step - 'inputs' - 'results')
+                                          || jsonb_build_object('last_error', left(s.step->>'last_error', 1000)) order by s.n), '[]')
                            from jsonb_array_elements(p_snapshot->'steps') with ordinality s(step, n)),
-               'transitions', (select jsonb_agg(r.transition - 'metadata' order by r.n)
-                                 from jsonb_array_elements(p_snapshot->'transitions') with ordinality r(transition, n)))
+               'transitions', (select coalesce(jsonb_agg(r.transition - 'metadata' order by r.n), '[]')
+                                 from jsonb_array_elements(p_snapshot->'transitions') with ordinality r(transition, n))) else '{}' end
            end || jsonb_build_object('truncated', true, 'sizes', jsonb_build_object(
                'context', coalesce(octet_length((p_snapshot->'task'->'context')::text), 0),
+               'metadata', coalesce(octet_length(nullif(p_metadata, 'null')::text), 0),
                'steps', (select count(*) from jsonb_array_elements(p_snapshot->'steps')),
                'inputs', (select coalesce(sum(octet_length((s->'inputs')::text)), 0) from jsonb_array_elements(p_snapshot->'steps') s),
                'results', (select coalesce(sum(octet_length((s->'results')::text)), 0) from jsonb_array_elements(p_snapshot->'steps') s),
                'transitions', (select count(*) from jsonb_array_elements(p_snapshot->'transitions'))))
 $$;
-comment on function postrider.task_snapshot_cut(jsonb, boolean) is
-'Internal. A full snapshot made smaller: without context, inputs, results and the metadata of transitions, and, hard, without steps and transitions too. It says so: truncated, and the sizes (bytes, or how many) of what was there.';
+comment on function postrider.task_snapshot_cut(jsonb, boolean, jsonb) is
+'Internal. A snapshot made smaller: without context, inputs, results and the metadata of transitions, and, hard, without steps and transitions too. It says so: truncated, and the sizes (bytes, or how many) of what was there, that of the letter''s own metadata (p_metadata) among them.';
+
+create function postrider.task_letter_payload(p_body jsonb, p_limit integer) returns bytea
+language sql stable set search_path = pg_catalog, pg_temp as $$
+    select case when octet_length(s.payload) <= p_limit then s.payload
+                else convert_to((p_body || jsonb_build_object('metadata', null, 'snapshot',
+                         postrider.task_snapshot_cut(p_body->'snapshot', true, p_body->'metadata')))::text, 'UTF8') end
+    from (select convert_to((p_body || jsonb_build_object('snapshot',
+                     postrider.task_snapshot_cut(p_body->'snapshot', false, p_body->'metadata')))::text, 'UTF8') as payload
+          offset 0) s
+$$;
+comment on function postrider.task_letter_payload(jsonb, integer) is
+'Internal. The payload of a task''s dead letter that is larger than p_limit bytes, made smaller: without context, inputs and results, or with what identifies the task alone, and then without metadata of its own, too.';
 
 create function postrider.task_dead_letter(p_task_uuid uuid, p_reason postrider.dlq_reason, p_original_state text, p_sort_key integer,
     p_error_code text, p_error_message text, p_metadata jsonb default null)
@@ -316,7 +336,6 @@ declare
     v_letter  text := format('task:%s:%s:%s', p_task_uuid, p_sort_key, p_reason);
     v_now     timestamptz := clock_timestamp();
     v_limit   integer := least(900000, postrider.outbox_max_payload_bytes());
-    v_full    jsonb;
     v_body    jsonb;
     v_payload bytea;
 begin
@@ -325,29 +344,24 @@ begin
       join postrider.tasker_named_tasks n using (named_task_uuid)
       join postrider.tasker_task_namespaces ns using (task_namespace_uuid)
       join postrider.tasker_settings s on s.only_row
-     where k.task_uuid = p_task_uuid;
+     where k.task_uuid = p_task_uuid
+       for update of k;
     if not found then
         raise exception using errcode = 'P0002', message = format('postrider: there is no task %s', coalesce(p_task_uuid::text, 'null'));
     end if;
+    -- The task itself says which letters were written of it, and not outbox_idempotency_key: keys are forgotten, are of one
+    -- topic, and a writer may have used the same.
     if v_letter = any (t.dead_letters) then
-        return null; -- the task knows for longer than idempotency keys are kept, and whatever the topic was
-    end if;
-    insert into postrider.outbox_idempotency_key (topic, idempotency_key, event_id)
-        values (t.dlq_topic, v_letter, v_id) on conflict do nothing;
-    if not found then
         return null;
     end if;
     update postrider.tasker_tasks k set dead_letters = k.dead_letters || v_letter where k.task_uuid = p_task_uuid;
-    v_full := postrider.task_snapshot(p_task_uuid, t.whole);
     v_body := jsonb_build_object('letter_id', v_letter, 'task_uuid', p_task_uuid, 'namespace_name', t.namespace, 'task_name', t.template,
         'version', t.version, 'dlq_reason', p_reason, 'original_state', p_original_state, 'dead_lettered_at', v_now,
-        'error_code', left(p_error_code, 200), 'error_message', left(p_error_message, 10000), 'metadata', p_metadata, 'snapshot', v_full);
+        'error_code', left(p_error_code, 200), 'error_message', left(p_error_message, 10000), 'metadata', p_metadata,
+        'snapshot', postrider.task_snapshot(p_task_uuid, t.whole));
     v_payload := convert_to(v_body::text, 'UTF8');
     if octet_length(v_payload) > v_limit then
-        v_payload := convert_to((v_body || jsonb_build_object('snapshot', postrider.task_snapshot_cut(v_full, false)))::text, 'UTF8');
-    end if;
-    if octet_length(v_payload) > v_limit then
-        v_payload := convert_to((v_body - 'metadata' || jsonb_build_object('metadata', null, 'snapshot', postrider.task_snapshot_cut(v_full, true)))::text, 'UTF8');
+        v_payload := postrider.task_letter_payload(v_body, v_limit);
     end if;
     insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers, idempotency_key)
     values (v_id, 'task', t.dlq_topic, convert_to(p_task_uuid::text, 'UTF8'), v_payload,
@@ -369,5 +383,6 @@ revoke all on function postrider.task_move(uuid, text, jsonb) from public;
 revoke all on function postrider.transition_task_state_atomic(uuid, text, text, jsonb) from public;
 revoke all on function postrider.task_machine_allows(integer, text) from public;
 revoke all on function postrider.task_snapshot(uuid, boolean) from public;
-revoke all on function postrider.task_snapshot_cut(jsonb, boolean) from public;
+revoke all on function postrider.task_snapshot_cut(jsonb, boolean, jsonb) from public;
+revoke all on function postrider.task_letter_payload(jsonb, integer) from public;
 revoke all on function postrider.task_dead_letter(uuid, postrider.dlq_reason, text, integer, text, text, jsonb) from public;

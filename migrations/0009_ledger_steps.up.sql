@@ -268,12 +268,14 @@ declare
 begin
     if p_step.status = 'waiting_for_retry' and p_step.next_retry_at > clock_timestamp() then
         raise exception using errcode = '55000',
-            message = format('postrider: cannot %s step %s (%s): its retry is not before %s', p_what, p_step.step_name, p_step.workflow_step_uuid, p_step.next_retry_at);
+            message = format('postrider: cannot %s step %s (%s): its retry is not before %s', p_what, p_step.step_name, p_step.workflow_step_uuid, p_step.next_retry_at),
+            hint = 'To have it tried now: postrider task step retry.';
     elsif p_step.status = 'pending' then
         v_waits := postrider.step_waits_for(p_step);
         if cardinality(v_waits) > 0 then
             raise exception using errcode = '55000',
-                message = format('postrider: cannot %s step %s (%s): it waits for %s', p_what, p_step.step_name, p_step.workflow_step_uuid, array_to_string(v_waits, ', '));
+                message = format('postrider: cannot %s step %s (%s): it waits for %s', p_what, p_step.step_name, p_step.workflow_step_uuid, array_to_string(v_waits, ', ')),
+                hint = 'These must be done first; get_ready_steps has those whose turn it is.';
         end if;
     end if;
 end $$;
@@ -307,7 +309,7 @@ begin
             -- Named, so that a worker which did not hear the answer knows that it is its own.
             case when v_step.status = 'in_progress' then coalesce((
                 select 'Worker ' || (x.metadata->>'worker') || ' has it.' from postrider.tasker_workflow_step_transitions x
-                 where x.workflow_step_uuid = p_step_uuid and x.to_status = 'in_progress' order by x.step_transition_uuid desc limit 1),
+                 where x.workflow_step_uuid = p_step_uuid and x.to_status = 'in_progress' order by x.created_at desc, x.step_transition_uuid desc limit 1),
                 'Another worker has it.') end);
     end if;
     perform postrider.step_due(v_step, 'start');
@@ -371,7 +373,8 @@ begin
         perform postrider.step_refuse(v_step, 'fail', 'enqueued or in_progress');
     end if;
     if p_retry_after < interval '0' or p_retry_after > interval '365 days' then
-        raise exception using errcode = '22023', message = format('postrider: retry_after is %s, it must be from 0 to 365 days', p_retry_after);
+        raise exception using errcode = '22023', message = format('postrider: retry_after is %s, it must be from 0 to 365 days', p_retry_after),
+            hint = 'Leave it out, and the pauses of the template hold.';
     end if;
     v_step.last_error := coalesce(nullif(left(p_error, 10000), ''), 'no error was given');
     if coalesce(p_retryable, true) and v_step.retry_count < v_step.max_retries then
@@ -407,7 +410,8 @@ begin
     perform postrider.task_lock(p_task_uuid, p_action || ' a step');
     select s.* into v_step from postrider.tasker_workflow_steps s where s.workflow_step_uuid = p_step_uuid and s.task_uuid = p_task_uuid;
     if not found then
-        raise exception using errcode = 'P0002', message = format('postrider: task %s has no step %s', p_task_uuid, coalesce(p_step_uuid::text, 'null'));
+        raise exception using errcode = 'P0002', message = format('postrider: task %s has no step %s', p_task_uuid, coalesce(p_step_uuid::text, 'null')),
+            hint = 'Its steps: postrider task steps.';
     end if;
     v_why := jsonb_strip_nulls(jsonb_build_object('action', p_action, 'actor', p_actor, 'notes', p_notes, 'reason', coalesce(p_notes, p_action)));
     case p_action
@@ -465,23 +469,25 @@ begin
         return false;
     end if;
     if t.cancelled_state is null then
-        raise exception using errcode = '55000', message = format('postrider: cannot cancel task %s: machine %s has no state for cancelled tasks', p_task_uuid, t.machine);
+        raise exception using errcode = '55000', message = format('postrider: cannot cancel task %s: machine %s has no state for cancelled tasks', p_task_uuid, t.machine),
+            hint = 'Move it to an end of its own with postrider task transition, or give the machine of a new version of its template the role cancelled.';
     end if;
     if not exists (select from postrider.tasker_machine_transitions a
                    where a.state_machine_id = t.state_machine_id and a.from_state = t.state and a.to_state = t.cancelled_state) then
         raise exception using errcode = '22023', message = format('postrider: task %s cannot go from %s to %s: %s', p_task_uuid, t.state,
-            t.cancelled_state, postrider.task_machine_allows(t.state_machine_id, t.state));
+            t.cancelled_state, postrider.task_machine_allows(t.state_machine_id, t.state)),
+            hint = 'Move it first to a state from which that is allowed: postrider task transition.';
     end if;
     perform postrider.steps_set(p_task_uuid, array(
         select s.workflow_step_uuid from postrider.tasker_workflow_steps s
          where s.task_uuid = p_task_uuid and s.status not in ('complete', 'resolved_manually', 'cancelled')), 'cancelled', false,
         -- A task may have thousands of steps: what was said at length its own transition has.
-        case when octet_length(p_notes) > 200 then v_why - 'notes' || jsonb_build_object('reason', left(p_notes, 200) || ' …') else v_why end);
+        case when length(p_notes) > 200 then v_why - 'notes' || jsonb_build_object('reason', left(p_notes, 200) || ' …') else v_why end);
     perform postrider.task_move(p_task_uuid, t.cancelled_state, v_why);
     return true;
 end $$;
 comment on function postrider.cancel_task(uuid, text, text) is
-'Cancels a task and its steps that are not done. False if it had ended before, and nothing is changed. 55000 or 22023 if its machine knows no way to a cancelled state, P0002 for an unknown task; 22023, too, for an actor of more than 256 bytes and notes of more than 4096. Where the notes are longer than 200 bytes the steps'' history and events have their beginning, the task''s the whole.';
+'Cancels a task and its steps that are not done. False if it had ended before, and nothing is changed. 55000 or 22023 if its machine knows no way to a cancelled state, P0002 for an unknown task; 22023, too, for an actor of more than 256 bytes and notes of more than 4096. Where the notes are longer than 200 characters the steps'' history and events have their beginning, the task''s the whole.';
 
 revoke all on function postrider.task_lock(uuid, text) from public;
 revoke all on function postrider.step_lock(uuid, text) from public;

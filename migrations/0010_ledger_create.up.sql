@@ -48,7 +48,8 @@ begin
     if p_idempotency_key is not null then
         if octet_length(p_idempotency_key) not between 1 and 512 then
             raise exception using errcode = '22023',
-                message = format('postrider: idempotency_key is %s bytes, it must be 1 to 512', octet_length(p_idempotency_key));
+                message = format('postrider: idempotency_key is %s bytes, it must be 1 to 512', octet_length(p_idempotency_key)),
+                hint = 'Leave it out, or give the hash of what is longer.';
         end if;
         -- A second caller waits here for the first, and a key holds for all versions of a template.
         perform pg_advisory_xact_lock(hashtextextended(format('postrider task %s/%s %s', p_namespace, p_name, p_idempotency_key), 0));
@@ -73,7 +74,8 @@ begin
 
     insert into postrider.tasker_tasks (task_uuid, named_task_uuid, state, live, state_entered_at, sort_key, context, priority,
                                         idempotency_key, ready_at, created_at, updated_at)
-    values (v_task, v_template, n.initial_state, true, v_now, 1, v_context, coalesce(p_priority, 0), p_idempotency_key, v_now, v_now, v_now)
+    values (v_task, v_template, n.initial_state, true, v_now, 1, v_context, coalesce(p_priority, 0), p_idempotency_key,
+            postrider.task_ready_at(v_task, 'initial'), v_now, v_now)
         on conflict do nothing;
     if not found then
         raise exception using errcode = '23505', message = format('postrider: there is a task %s already', v_task),

@@ -107,6 +107,28 @@ $$;
 comment on function postrider.lifecycle_lifetimes(double precision, integer, uuid, uuid) is
 'Internal. For each template that has live tasks which are not flagged: how old they may become.';
 
+create function postrider.task_check_thresholds(
+    p_waiting_deps_threshold_minutes integer, p_waiting_retry_threshold_minutes integer, p_steps_in_process_threshold_minutes integer,
+    p_task_max_lifetime_hours integer, p_worker_unavailable_minutes integer default null)
+returns void language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+declare
+    v_bad text;
+begin
+    -- A thousand years: much more than that is no interval of PostgreSQL.
+    select format('%s is %s, it must be from 0 to %s', a.name, a.value, a.most) into v_bad
+      from (values ('p_waiting_deps_threshold_minutes', p_waiting_deps_threshold_minutes, 525600000),
+                   ('p_waiting_retry_threshold_minutes', p_waiting_retry_threshold_minutes, 525600000),
+                   ('p_steps_in_process_threshold_minutes', p_steps_in_process_threshold_minutes, 525600000),
+                   ('p_task_max_lifetime_hours', p_task_max_lifetime_hours, 8760000),
+                   ('p_worker_unavailable_minutes', p_worker_unavailable_minutes, 525600000)) a(name, value, most)
+     where a.value not between 0 and a.most limit 1;
+    if found then
+        raise exception using errcode = '22023', message = 'postrider: ' || v_bad, hint = 'Leave it out to take the default.';
+    end if;
+end $$;
+comment on function postrider.task_check_thresholds(integer, integer, integer, integer, integer) is
+'Internal. Raises 22023 for a threshold that is negative or longer than a thousand years.';
+
 create function postrider.near_stale_tasks(
     p_share double precision default 0.8, p_waiting_deps_threshold_minutes integer default 60,
     p_waiting_retry_threshold_minutes integer default 30, p_steps_in_process_threshold_minutes integer default 30,
@@ -115,6 +137,8 @@ returns table (threshold_kind text, tasks bigint)
 language sql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set jit = off
 as $$
+    select postrider.task_check_thresholds(p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes, p_steps_in_process_threshold_minutes,
+                                           p_task_max_lifetime_hours);
     select 'state', coalesce(sum(c.tasks), 0)::bigint
     from postrider.lifecycle_stays(p_share, p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes, p_steps_in_process_threshold_minutes) b
     cross join lateral (
@@ -137,21 +161,11 @@ comment on function postrider.near_stale_tasks(double precision, integer, intege
 'How many tasks are past a share of the threshold of their state, and of their lifetime; a task may be in both. Of each template and state no more than p_limit are counted.';
 
 create type postrider.tasker_stale_task as (
-    task_uuid uuid, namespace_name text, task_name text, version text, topic text, state text, to_state text, to_live boolean,
+    task_uuid uuid, namespace_name text, task_name text, version text, topic text, state text, to_state text, to_kind text,
     sort_key integer, minutes integer, threshold integer, threshold_kind text, threshold_source text, reason postrider.dlq_reason,
     moves boolean, letter_id text, letter_event_id uuid, age double precision, error_code text, error_reason text, metadata jsonb
 );
 comment on type postrider.tasker_stale_task is 'Internal. A stale task in the hands of detect_and_transition_stale_tasks, with what becomes of it.';
-
-create function postrider.task_letter_payload(p_body jsonb, p_limit integer) returns bytea
-language sql stable set search_path = pg_catalog, pg_temp as $$
-    select case when octet_length(s.payload) <= p_limit then s.payload
-                else convert_to((p_body || jsonb_build_object('metadata', null, 'snapshot', postrider.task_snapshot_cut(p_body->'snapshot', true)))::text, 'UTF8') end
-    from (select convert_to((p_body || jsonb_build_object('snapshot', postrider.task_snapshot_cut(p_body->'snapshot', false)))::text, 'UTF8') as payload
-          offset 0) s
-$$;
-comment on function postrider.task_letter_payload(jsonb, integer) is
-'Internal. The payload of a dead letter that is larger than p_limit bytes, made smaller: without context, inputs and results, or with what identifies the task alone.';
 
 create function postrider.detect_and_transition_stale_tasks(
     p_dry_run boolean default true,
@@ -181,20 +195,17 @@ declare
     v_uuids     uuid[];
     v_more      uuid[];
     v_stale     postrider.tasker_stale_task[];
-    v_sent      uuid[] := '{}';
-    v_letters   integer := 0;
     v_settings  postrider.tasker_settings;
     v_limit     integer := least(900000, postrider.outbox_max_payload_bytes());
 begin
     if p_dry_run is null or p_batch_size is null or p_batch_size < 1 then
         raise exception using errcode = '22023',
             message = format('postrider: p_dry_run is %s and p_batch_size is %s; the one must not be null, the other must be positive',
-                             coalesce(p_dry_run::text, 'null'), coalesce(p_batch_size::text, 'null'));
+                             coalesce(p_dry_run::text, 'null'), coalesce(p_batch_size::text, 'null')),
+            hint = 'Left out, it is a dry run of at most 100 tasks.';
     end if;
-    if least(p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes, p_steps_in_process_threshold_minutes,
-             p_task_max_lifetime_hours, p_worker_unavailable_minutes) < 0 then
-        raise exception using errcode = '22023', message = 'postrider: a threshold is negative';
-    end if;
+    perform postrider.task_check_thresholds(p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes, p_steps_in_process_threshold_minutes,
+                                            p_task_max_lifetime_hours, p_worker_unavailable_minutes);
     p_waiting_deps_threshold_minutes := coalesce(p_waiting_deps_threshold_minutes, 60);
     p_waiting_retry_threshold_minutes := coalesce(p_waiting_retry_threshold_minutes, 30);
     p_steps_in_process_threshold_minutes := coalesce(p_steps_in_process_threshold_minutes, 30);
@@ -266,9 +277,11 @@ begin
 
     -- What is the matter with each, and what becomes of it.
     with claimed as materialized (
-        select u.n, t.task_uuid, t.named_task_uuid, t.state, t.state_entered_at, t.created_at, t.resumed_at, t.sort_key, t.retry_count
+        select u.n, t.task_uuid, t.named_task_uuid, t.state, t.state_entered_at, t.created_at, t.resumed_at, t.sort_key, t.retry_count, t.dead_letters
         from unnest(v_uuids) with ordinality u(task_uuid, n)
         join postrider.tasker_tasks t on t.task_uuid = u.task_uuid
+        -- A dry run locks nothing: it may have ended meanwhile. Written so that no index of the live is looked through for it.
+        where coalesce(t.live, false) and coalesce(t.stale_flagged_at, 'infinity') = 'infinity'
     ), template as materialized (
         select n.named_task_uuid, ns.name as namespace_name, n.name as task_name, n.version, n.state_machine_id,
                n.configuration->'lifecycle' as template, ns.lifecycle as namespace, m.failed_state, f.kind as failed_kind,
@@ -289,11 +302,10 @@ begin
     )
     select array_agg(row(t.task_uuid, n.namespace_name, n.task_name, n.version, n.topic, t.state,
                          case when d.moves then n.failed_state else t.state end,
-                         case when d.moves then n.failed_kind in ('initial', 'active', 'waiting') else true end,
+                         case when d.moves then n.failed_kind end,
                          t.sort_key, d.minutes, d.threshold, d.kind, d.source, d.reason, d.moves,
-                         case when d.letter then format('task:%s:%s:%s', t.task_uuid, t.sort_key, d.reason) end,
-                         case when d.letter then gen_random_uuid() end,
-                         extract(epoch from v_now - t.created_at)::double precision,
+                         w.letter_id, case when w.letter_id is not null then gen_random_uuid() end,
+                         extract(epoch from v_now - coalesce(t.resumed_at, t.created_at))::double precision,
                          case d.kind when 'state' then 'STALE_STATE' else 'STALE_LIFETIME' end,
                          e.error_reason,
                          jsonb_build_object('actor', 'staleness_detector', 'reason', d.reason, 'error_reason', e.error_reason,
@@ -333,7 +345,10 @@ begin
                       else format('It began %s minutes ago and has not ended; the limit is %s (%s).',
                                   floor(extract(epoch from v_now - coalesce(t.resumed_at, t.created_at)) / 60)::bigint, d.threshold, d.source) end
                  || case when d.reason = 'worker_unavailable' then format(' No worker of the namespace was heard of for %s minutes.', n.silent_minutes)
-                         else '' end as error_reason offset 0) e;
+                         else '' end as error_reason offset 0) e
+      cross join lateral ( -- as task_dead_letter: a letter of this stay and reason is written once
+          select case when i.letter_id <> all (t.dead_letters) then i.letter_id end as letter_id
+            from (select case when d.letter then format('task:%s:%s:%s', t.task_uuid, t.sort_key, d.reason) end as letter_id) i offset 0) w;
 
     if not p_dry_run then
         if p_emit_events is not false then
@@ -355,14 +370,14 @@ begin
         select c.task_uuid, c.state, c.to_state, c.metadata, c.sort_key + 1, true, v_now
         from unnest(v_stale) c where c.moves;
         update postrider.tasker_tasks t
-           set state = c.to_state, live = c.to_live, state_entered_at = v_now, sort_key = c.sort_key + 1, stale_flagged_at = null,
-               ready_at = null, updated_at = v_now, error_reason = c.error_reason,
+           set state = c.to_state, live = c.to_kind in ('initial', 'active', 'waiting'), state_entered_at = v_now, sort_key = c.sort_key + 1, stale_flagged_at = null,
+               ready_at = null, updated_at = v_now, completed_at = case when c.to_kind = 'terminal' then v_now end, error_reason = c.error_reason,
                metadata = jsonb_set(t.metadata, '{error}', c.metadata->'error'),
-               dead_letters = case when c.letter_id is null or c.letter_id = any (t.dead_letters) then t.dead_letters else array_append(t.dead_letters, c.letter_id) end
+               dead_letters = case when c.letter_id is null then t.dead_letters else array_append(t.dead_letters, c.letter_id) end
         from unnest(v_stale) c
         where c.moves and t.task_uuid = c.task_uuid;
         update postrider.tasker_tasks t set stale_flagged_at = v_now,
-               dead_letters = case when c.letter_id is null or c.letter_id = any (t.dead_letters) then t.dead_letters else array_append(t.dead_letters, c.letter_id) end
+               dead_letters = case when c.letter_id is null then t.dead_letters else array_append(t.dead_letters, c.letter_id) end
         from unnest(v_stale) c
         where not c.moves and t.task_uuid = c.task_uuid;
         insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers)
@@ -373,15 +388,8 @@ begin
                postrider.task_event_headers(i.event_id, 'postrider.task.transitioned.v1', i.namespace_name, i.task_name, i.task_uuid, v_now)
         from (select c.*, gen_random_uuid() as event_id from unnest(v_stale) c where c.moves offset 0) i;
 
-        -- As task_dead_letter does for one: a letter of this stay and reason is written once.
-        select count(c.letter_id) into v_letters from unnest(v_stale) c;
-        if v_letters > 0 then
-            with sent as (
-                insert into postrider.outbox_idempotency_key (topic, idempotency_key, event_id)
-                select v_settings.dlq_topic, c.letter_id, c.letter_event_id from unnest(v_stale) c where c.letter_id is not null
-                on conflict do nothing
-                returning event_id)
-            select coalesce(array_agg(s.event_id), '{}') into v_sent from sent s;
+        -- As task_dead_letter does for one.
+        if exists (select from unnest(v_stale) c where c.letter_id is not null) then
             insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers, idempotency_key)
             select c.letter_event_id, 'task', v_settings.dlq_topic, convert_to(c.task_uuid::text, 'UTF8'),
                    case when octet_length(p.payload) <= v_limit then p.payload
@@ -410,7 +418,7 @@ begin
                                           select r.task_transition_uuid, r.from_state, r.to_state, r.metadata, r.sort_key, r.most_recent, r.created_at
                                           from postrider.tasker_task_transitions r where r.task_uuid = c.task_uuid offset 0) r))
                     else postrider.task_snapshot(c.task_uuid, false)::json end)::text, 'UTF8') as payload offset 0) p
-            where c.letter_id is not null and (cardinality(v_sent) = v_letters or c.letter_event_id = any (v_sent));
+            where c.letter_id is not null;
         end if;
     end if;
 
@@ -418,7 +426,7 @@ begin
     select c.task_uuid, c.namespace_name::varchar, c.task_name::varchar, c.state::varchar, c.minutes, c.threshold,
            case when c.moves and c.letter_id is not null then 'move_to_dlq' when c.moves then 'transition_to_error'
                 when c.letter_id is not null then 'manual_review' else 'flag' end::varchar,
-           not p_dry_run and c.letter_id is not null and (cardinality(v_sent) = v_letters or c.letter_event_id = any (v_sent)),
+           not p_dry_run and c.letter_id is not null,
            not p_dry_run and c.moves,
            c.threshold_kind::varchar, c.threshold_source::varchar, c.reason, c.age
     from unnest(v_stale) c;
@@ -428,11 +436,11 @@ comment on function postrider.detect_and_transition_stale_tasks(boolean, integer
 
 Thresholds: of the template (configuration->lifecycle), else of the namespace (lifecycle), else the parameters; 1440 minutes for the states that have none. threshold_kind (state, lifetime) and threshold_source (template, namespace, default) say which was exceeded; the state''s if both were.
 
-action_taken: move_to_dlq (moved to the failed state of the machine, and a dead letter), transition_to_error (moved, no letter), manual_review (stays, and a dead letter), flag (stays, no letter). What stays is flagged and not found again before its next transition. The p_auto_ and p_reason_ parameters only take away from what templates say. moved_to_dlq and transition_success say what was done, and are false in a dry run. The change, its lifecycle events and the dead letters are one transaction, that of the caller.';
+action_taken: move_to_dlq (moved to the failed state of the machine, and a dead letter), transition_to_error (moved, no letter), manual_review (stays, and a dead letter), flag (stays, no letter). What stays is flagged and not found again before its next transition. The p_auto_ and p_reason_ parameters only take away from what templates say. moved_to_dlq and transition_success say what was done, and are false in a dry run. task_age_seconds is counted from when the task was created or put back to work, as its lifetime is. The change, its lifecycle events and the dead letters are one transaction, that of the caller.';
 
 revoke all on function postrider.lifecycle_templates(uuid, uuid) from public;
 revoke all on function postrider.lifecycle_stays(double precision, integer, integer, integer, uuid, uuid) from public;
 revoke all on function postrider.lifecycle_lifetimes(double precision, integer, uuid, uuid) from public;
+revoke all on function postrider.task_check_thresholds(integer, integer, integer, integer, integer) from public;
 revoke all on function postrider.near_stale_tasks(double precision, integer, integer, integer, integer, integer) from public;
 revoke all on function postrider.detect_and_transition_stale_tasks(boolean, integer, integer, integer, integer, integer, integer, boolean, boolean, boolean, boolean, boolean) from public;
-revoke all on function postrider.task_letter_payload(jsonb, integer) from public;

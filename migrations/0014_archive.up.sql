@@ -16,7 +16,7 @@ comment on table postrider.tasker_tasks_archive is
 comment on column postrider.tasker_tasks_archive.namespace_name is 'Name of its namespace, so that it can be read without the template.';
 comment on column postrider.tasker_tasks_archive.task_name is 'Name of its template.';
 comment on column postrider.tasker_tasks_archive.task_version is 'Version of its template.';
-comment on column postrider.tasker_tasks_archive.final_state is 'The policy under which it was archived: cancelled, dlq_resolved (it was dead-lettered, and each of its investigations was closed), error (it failed), complete (any other end).';
+comment on column postrider.tasker_tasks_archive.final_state is 'The policy under which it was archived: cancelled, dlq_resolved (it, or an event of it, was dead-lettered, and each investigation was closed), error (it failed), complete (any other end).';
 comment on column postrider.tasker_tasks_archive.archived_at is 'When it was moved here.';
 create index tasker_tasks_archive_idempotency on postrider.tasker_tasks_archive (namespace_name, task_name, idempotency_key) where idempotency_key is not null;
 comment on index postrider.tasker_tasks_archive_idempotency is 'The key of a task stays taken while the task is archived: create_task asks here, too.';
@@ -90,9 +90,15 @@ language sql stable parallel safe set search_path = pg_catalog, pg_temp as $$
        and not exists (select from postrider.dlq_entry e
                        where e.subject_type = 'task' and e.subject_id = dlq_task_closed.task_uuid::text
                          and e.resolution_status = 'pending')
+       -- One letter after the other, each by its id, whatever the statistics say of pending investigations.
+       and not exists (select from unnest(dlq_task_closed.letter_ids) i(letter_id)
+                       where (select e.resolution_status from postrider.dlq_letter l
+                                join postrider.dlq_entry e on e.dlq_entry_uuid = l.dlq_entry_uuid
+                               where l.letter_id = i.letter_id) = 'pending')
 $$;
 comment on function postrider.dlq_task_closed(uuid, text[]) is
-'Whether nobody needs a task any more because of its dead letters: each of these is recorded, and no investigation of the task is pending. False when in doubt. This is how the archiver asks without knowing the tables of investigations.';
+'Whether nobody needs a task any more because of its dead letters, those of its events among them: each of these is recorded, and neither its investigation nor another of the task is pending. False when in doubt. This is how the archiver asks without knowing the tables of investigations.';
+revoke all on function postrider.dlq_task_closed(uuid, text[]) from public;
 
 -- The walk goes along tasker_tasks_ended, whatever the statistics say: they are wrong after a bulk load.
 create function postrider.archive_completed_tasks(
@@ -120,36 +126,41 @@ declare
     v_finals text[];
     v_moves  integer[];
     v_letters integer[];
+    v_changes timestamptz[];
     v_moved  integer;
     v_walk   bigint := greatest(10 * p_batch_size::bigint, 10000);
     v_end_entered timestamptz;
     v_end_task    uuid;
 begin
-    if p_retention_days is null or p_retention_days < 0 then
-        raise exception using errcode = '22023', message = format('postrider: p_retention_days is %s, it must not be negative', coalesce(p_retention_days::text, 'null'));
+    if p_retention_days is null or p_retention_days not between 0 and 36500 then
+        raise exception using errcode = '22023', message = format('postrider: p_retention_days is %s, it must be from 0 to 36500', coalesce(p_retention_days::text, 'null')),
+            hint = 'Left out, it is 30.';
     end if;
     if p_batch_size is null or p_batch_size not between 1 and 100000 then
-        raise exception using errcode = '22023', message = format('postrider: p_batch_size is %s, it must be from 1 to 100000', coalesce(p_batch_size::text, 'null'));
+        raise exception using errcode = '22023', message = format('postrider: p_batch_size is %s, it must be from 1 to 100000', coalesce(p_batch_size::text, 'null')),
+            hint = 'Left out, it is 1000; a call is one transaction, for which others'' commits wait.';
     end if;
     if p_dry_run is null or p_archive_completed is null or p_archive_failed is null or p_archive_cancelled is null or p_archive_dlq_resolved is null then
-        raise exception using errcode = '22023', message = 'postrider: p_dry_run and the policies must be true or false, not null';
+        raise exception using errcode = '22023', message = 'postrider: p_dry_run and the policies must be true or false, not null',
+            hint = 'Leave out what should be as usual.';
     end if;
     v_cutoff := v_began - make_interval(days => p_retention_days);
 
     -- Candidates are found without locks, so that a walk past what must stay keeps nobody waiting; and a call looks at
     -- so many tasks and no more, so that no number of those makes it long. What is walked over is read as it is needed.
     with walked as materialized (
-        select t.task_uuid, t.named_task_uuid, t.state, t.state_entered_at, t.sort_key, t.dead_letters
+        select t.task_uuid, t.named_task_uuid, t.state, t.state_entered_at, t.sort_key, t.dead_letters, t.updated_at
           from postrider.tasker_tasks t
          where not t.live and t.state_entered_at < v_cutoff
            and (t.state_entered_at, t.task_uuid) > (coalesce(p_after_entered, '-infinity'), coalesce(p_after_task, '00000000-0000-0000-0000-000000000000'))
          order by t.state_entered_at, t.task_uuid
          limit v_walk
     ), found as materialized (
-        select w.task_uuid, w.state_entered_at, w.sort_key, cardinality(w.dead_letters) as letters, f.final_state
+        select w.task_uuid, w.state_entered_at, w.sort_key, cardinality(w.dead_letters) as letters, w.updated_at, f.final_state
           from walked w
          cross join lateral (
-            select case when w.state = m.cancelled_state then 'cancelled'
+            select s.kind = 'failed' as failed,
+                   case when w.state = m.cancelled_state then 'cancelled'
                         when cardinality(w.dead_letters) > 0 then 'dlq_resolved'
                         when s.kind = 'failed' or w.state in (m.failed_state, m.dead_letter_state, m.archived_state) then 'error'
                         else 'complete' end as final_state
@@ -159,16 +170,19 @@ begin
              where n.named_task_uuid = w.named_task_uuid offset 0) f
          where case f.final_state when 'cancelled' then p_archive_cancelled when 'dlq_resolved' then p_archive_dlq_resolved
                                   when 'error' then p_archive_failed else p_archive_completed end
+           -- Somebody who acts on the steps of a failed task has not left it alone, though it does not go on yet.
+           and (f.failed is not true or w.updated_at < v_cutoff)
            and postrider.dlq_task_closed(w.task_uuid, w.dead_letters)
          limit p_batch_size
     )
     select array_agg(f.task_uuid order by f.state_entered_at, f.task_uuid),
            array_agg(f.final_state order by f.state_entered_at, f.task_uuid),
            array_agg(f.sort_key order by f.state_entered_at, f.task_uuid),
-           array_agg(f.letters order by f.state_entered_at, f.task_uuid), max(f.state_entered_at),
+           array_agg(f.letters order by f.state_entered_at, f.task_uuid),
+           array_agg(f.updated_at order by f.state_entered_at, f.task_uuid), max(f.state_entered_at),
            case when count(*) < p_batch_size then (select w.state_entered_at from walked w offset v_walk - 1) end,
            case when count(*) < p_batch_size then (select w.task_uuid from walked w offset v_walk - 1) end
-    into v_found, v_finals, v_moves, v_letters, last_entered, v_end_entered, v_end_task
+    into v_found, v_finals, v_moves, v_letters, v_changes, last_entered, v_end_entered, v_end_task
     from found f;
     last_task := v_found[cardinality(v_found)];
     more := coalesce(cardinality(v_found), 0) = p_batch_size or v_end_task is not null;
@@ -183,13 +197,13 @@ begin
         select count(*) into transitions_archived from unnest(v_tasks) i(task_uuid) join postrider.tasker_task_transitions x on x.task_uuid = i.task_uuid;
     else
         -- Somebody may have been quicker, and somebody may be at work on one: those are for another time. What moves
-        -- a task, or writes a dead letter of it, holds its lock and changes one of these two numbers. Without a new
-        -- letter a task whose investigations are closed stays so.
+        -- a task, acts on its steps, or writes a dead letter of it, holds its lock and changes one of these three. Without a
+        -- new letter a task whose investigations are closed stays so.
         select array_agg(k.task_uuid), array_agg(k.final_state) into v_tasks, v_finals
         from (select t.task_uuid, c.final_state
-              from unnest(v_found, v_finals, v_moves, v_letters) c(task_uuid, final_state, sort_key, letters)
+              from unnest(v_found, v_finals, v_moves, v_letters, v_changes) c(task_uuid, final_state, sort_key, letters, updated_at)
               join postrider.tasker_tasks t on t.task_uuid = c.task_uuid
-              where t.sort_key = c.sort_key and cardinality(t.dead_letters) = c.letters
+              where t.sort_key = c.sort_key and cardinality(t.dead_letters) = c.letters and t.updated_at = c.updated_at
               for update of t skip locked) k;
         v_tasks := coalesce(v_tasks, '{}');
 
@@ -273,7 +287,7 @@ begin
     return next;
 end $$;
 comment on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid) is
-'Moves tasks that ended (or failed and were left alone) more than p_retention_days days ago into the archive, the longest ended first, at most p_batch_size of them in this transaction, and tells of each by an event. A task with a pending investigation, or with a dead letter that is not recorded yet, stays. A dry run counts what one call would move and locks nothing. Which ends count is said by the policies: completed, failed, cancelled, dlq_resolved (dead-lettered once, each investigation closed). more says that the batch was full, or that ten times as many tasks (and at least 10000) were looked at, and that there may be more behind them; given as p_after_entered and p_after_task, last_entered and last_task let the next call go on behind this one without walking over what stays.';
+'Moves tasks that ended (or failed and were left alone) more than p_retention_days days ago into the archive, the longest ended first, at most p_batch_size of them in this transaction, and tells of each by an event. A task with a pending investigation, of its own or of an event that moved it to its dead-letter state, or with a dead letter that is not recorded yet, stays. A dry run counts what one call would move and locks nothing. Which ends count is said by the policies: completed, failed, cancelled, dlq_resolved (it or an event of it was dead-lettered, each investigation closed). more says that the batch was full, or that ten times as many tasks (and at least 10000) were looked at, and that there may be more behind them; given as p_after_entered and p_after_task, last_entered and last_task let the next call go on behind this one without walking over what stays.';
 revoke all on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid) from public;
 
 create view postrider.tasker_all_tasks as

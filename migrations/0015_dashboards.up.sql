@@ -23,6 +23,8 @@ create function postrider.task_staleness_now(
 returns table(current_state text, task_count bigint, avg_minutes_in_state double precision, max_minutes_in_state double precision,
     stale_over_1h bigint, stale_over_1day bigint, top_stale_tasks uuid[], warning bigint, stale bigint)
 language sql stable security definer set search_path = pg_catalog, pg_temp set enable_bitmapscan = off set jit = off as $$
+    select postrider.task_check_thresholds(p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes, p_steps_in_process_threshold_minutes,
+                                           p_task_max_lifetime_hours);
     with given as materialized (
         select n.named_task_uuid, m.state,
                coalesce(postrider.lifecycle_minutes(n.configuration->'lifecycle', 'max_' || m.state || '_minutes'),
@@ -115,8 +117,9 @@ declare
     v_began   timestamptz := clock_timestamp();
     v_content jsonb;
 begin
-    -- Others who are at it need no help. Who reads is kept waiting by nobody.
-    if (select count(*) from (select from postrider.dashboard_summary s where s.as_of <= v_began - p_min_age for update skip locked) l) < 2 then
+    -- Others who are at it need no help. Who reads is kept waiting by nobody. What is of a time to come was counted by a
+    -- clock that was ahead.
+    if (select count(*) from (select from postrider.dashboard_summary s where s.as_of <= v_began - p_min_age or s.as_of > v_began for update skip locked) l) < 2 then
         return false;
     end if;
     select coalesce(jsonb_agg(to_jsonb(n)), '[]') into v_content
@@ -137,7 +140,7 @@ revoke all on function postrider.refresh_dashboards(integer, integer, integer, i
 create view postrider.v_task_staleness_monitoring as
 with summary as materialized (
     select s.as_of, s.content from postrider.dashboard_summary s
-    where s.name = 'staleness' and s.as_of > statement_timestamp() - interval '5 minutes'
+    where s.name = 'staleness' and s.as_of > statement_timestamp() - interval '5 minutes' and s.as_of <= statement_timestamp()
 ), figures as (
     select r.current_state, r.task_count, r.avg_minutes_in_state, r.max_minutes_in_state, r.stale_over_1h, r.stale_over_1day, r.top_stale_tasks,
            r.warning, r.stale, s.as_of

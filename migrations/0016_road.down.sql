@@ -7,6 +7,8 @@ drop function postrider.retry_task(uuid, text);
 drop function postrider.task_events_catch_up(integer);
 create or replace function postrider.task_events_dead_lettered(p_event_ids bigint[]) returns integer
 language sql volatile set search_path = pg_catalog, pg_temp as 'select 0';
-drop function postrider.task_event_undelivered(uuid, uuid, text, integer, text, text, text, timestamptz);
+drop function postrider.task_event_given_up(bigint, integer);
+drop function postrider.task_event_note(bigint, integer, text, text);
+drop function postrider.task_event_undelivered(uuid, uuid, integer, text, integer, text, text, text, integer, timestamptz);
 drop function postrider.task_state_kind(integer, text);
 drop table postrider.tasker_undelivered_events;

@@ -279,7 +279,7 @@ comment on trigger dlq_entry_truncated on postrider.dlq_entry is 'Counts nothing
 create view postrider.v_dlq_dashboard as
 with summary as materialized (
     select s.as_of, s.content from postrider.dashboard_summary s
-    where s.name = 'dlq' and s.as_of > statement_timestamp() - interval '5 minutes'
+    where s.name = 'dlq' and s.as_of > statement_timestamp() - interval '5 minutes' and s.as_of <= statement_timestamp()
 ), numbers as (
     select r.dlq_reason, r.requeued, r.avg_retries, s.as_of
     from summary s

@@ -12,7 +12,7 @@ import (
 // Defaults of FollowerConfig.
 const (
 	DefaultFollowInterval = 5 * time.Second
-	DefaultFollowBatch    = 100
+	DefaultFollowBatch    = 50
 )
 
 // CaughtUp counts what became of tasks whose events were given up while somebody else had the task in hand.
@@ -32,7 +32,8 @@ type FollowerConfig struct {
 	Store CatchUpper
 	// Interval is the pause between two looks. Defaults to 5s.
 	Interval time.Duration
-	// Batch is how many tasks are tried at once. Defaults to 100.
+	// Batch is how many tasks are tried in one transaction. Each has a savepoint, and with more than 64 of these a
+	// transaction is slow for all who look at its rows. Defaults to 50.
 	Batch int
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
@@ -107,7 +108,9 @@ func (f *Follower) Run(ctx context.Context) error {
 
 // runOnce tries a batch, and reports whether there may be more that can go on.
 func (f *Follower) runOnce(ctx context.Context) (more bool) {
-	got, err := f.cfg.Store.CatchUp(ctx, f.cfg.Batch)
+	bounded, cancel := context.WithTimeout(ctx, batchTimeout)
+	got, err := f.cfg.Store.CatchUp(bounded, f.cfg.Batch)
+	cancel()
 	if err != nil {
 		if ctx.Err() == nil && !f.failing {
 			f.log.LogAttrs(ctx, slog.LevelError, "moving tasks whose events were given up failed, trying again", slog.Any("err", err))

@@ -99,3 +99,27 @@ func TestNewFollower(t *testing.T) {
 		t.Errorf("defaults are %+v, %v", f, err)
 	}
 }
+
+// silent is a database that does not answer.
+type silent struct{}
+
+func (silent) CatchUp(ctx context.Context, _ int) (CaughtUp, error) {
+	<-ctx.Done()
+	return CaughtUp{}, context.Cause(ctx)
+}
+
+// A database that does not answer at all is asked again.
+func TestFollowerOfASilentDatabase(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f, err := NewFollower(FollowerConfig{Store: silent{}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if more := f.runOnce(t.Context()); more || time.Since(began) != batchTimeout || !strings.Contains(log.String(), "deadline exceeded") {
+			t.Errorf("more %v after %v; the log says %s", more, time.Since(began), &log)
+		}
+	})
+}

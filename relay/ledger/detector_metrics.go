@@ -33,7 +33,7 @@ func newDetectorMetrics(reg prometheus.Registerer) *detectorMetrics {
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_staleness_detection_errors_total",
 			Help: "Passes of the detector that failed, by type: database, timeout, configuration."}, []string{"error_type"}),
 		untilStale: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "postrider_task_time_until_stale_seconds",
-			Help:    "Age of tasks when they were found to be stale.",
+			Help:    "Age of tasks when they were found to be stale, since they were created or put back to work.",
 			Buckets: []float64{60, 300, 900, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 604800}}, []string{"namespace", "task_name"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "postrider_staleness_detection_duration_seconds",
 			Help: "Time of one pass of the detector, all its batches together.", Buckets: prometheus.ExponentialBuckets(0.001, 3, 11)}, []string{"dry_run"}),

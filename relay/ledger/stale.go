@@ -92,10 +92,11 @@ type StaleTask struct {
 	MovedToDLQ        bool `json:"moved_to_dlq"`
 	TransitionSuccess bool `json:"transition_success"`
 	// ThresholdKind is state or lifetime, ThresholdSource template, namespace or default.
-	ThresholdKind   string  `json:"threshold_kind"`
-	ThresholdSource string  `json:"threshold_source"`
-	DLQReason       string  `json:"dlq_reason"`
-	TaskAgeSeconds  float64 `json:"task_age_seconds"`
+	ThresholdKind   string `json:"threshold_kind"`
+	ThresholdSource string `json:"threshold_source"`
+	DLQReason       string `json:"dlq_reason"`
+	// TaskAgeSeconds is counted from when the task was created, or put back to work, as its lifetime is.
+	TaskAgeSeconds float64 `json:"task_age_seconds"`
 }
 
 // NearStale counts tasks past a share of a threshold; one may be in both counts.
@@ -151,7 +152,8 @@ type DetectorStore interface {
 	NearStale(ctx context.Context, d Detection, share float64) (NearStale, error)
 	// DetectorStatus reads the switch and the last pass.
 	DetectorStatus(ctx context.Context) (DetectorStatus, error)
-	// PauseDetector pauses the detectors of all processes. A pause with an end does not shorten one without.
+	// PauseDetector pauses the detectors of all processes. A pause with an end does not shorten one without, and one by
+	// PausedByLatency shortens none.
 	PauseDetector(ctx context.Context, p Pause) error
 	// RecordPass notes a pass for DetectorStatus.
 	RecordPass(ctx context.Context, p Pass) error

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -38,7 +39,7 @@ func TestEveryFaultHasATest(t *testing.T) {
 			table[row] = append(table[row], m[1])
 		}
 	}
-	tests := testsOfTheTree(t, files)
+	tests := testsOfTheTree(t, files, path.Base)
 	for _, row := range rows {
 		if len(table[row]) == 0 {
 			t.Errorf("row %d has no test", row)
@@ -61,21 +62,26 @@ func TestEveryFaultHasATest(t *testing.T) {
 	}
 }
 
-// testsOfTheTree are the tests of this module, by the last part of their package.
-func testsOfTheTree(t *testing.T, files *token.FileSet) map[string]bool {
+// testsOfTheTree are the tests of this module, each behind what called makes of the folder of its package, as seen from
+// the module's.
+func testsOfTheTree(t *testing.T, files *token.FileSet, called func(dir string) string) map[string]bool {
 	t.Helper()
-	tests := map[string]bool{}
-	err := filepath.WalkDir(filepath.Join("..", ".."), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+	tests, root := map[string]bool{}, filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(name, "_test.go") {
 			return err
 		}
-		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(files, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(name))
 		if err != nil {
 			return err
 		}
 		for _, decl := range file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil {
-				tests[filepath.Base(filepath.Dir(path))+"."+f.Name.Name] = true
+				tests[called(filepath.ToSlash(dir))+"."+f.Name.Name] = true
 			}
 		}
 		return nil

@@ -51,7 +51,8 @@ type Roles struct {
 	// DeadLetter is where a task goes when an outbox event of it is dead-lettered, from any state that is not
 	// terminal. Without it, Failed is taken.
 	DeadLetter string `json:"dead_letter,omitempty"`
-	// Archived is where a dead-lettered task goes when it is read after seven days without a change.
+	// Archived is where a dead-lettered task goes when it is read after seven days without a change, and no investigation
+	// is pending.
 	Archived string `json:"archived,omitempty"`
 }
 

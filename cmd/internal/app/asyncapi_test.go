@@ -188,6 +188,7 @@ func lives(t *testing.T, pool *pgxpool.Pool) {
 	ledgertest.Create(t, pool, ledgertest.New{Steps: `[{"name": "x", "dependencies": ["y"]}, {"name": "y", "dependencies": ["x"]}]`})
 	must(l.DeadLetter(t.Context(), ledgertest.Create(t, pool, ledgertest.New{}), "the customer called", "ann"))
 	must(l.DeadLetter(t.Context(), ledgertest.Create(t, pool, ledgertest.New{Context: fmt.Sprintf(`{"scan": "%s"}`, strings.Repeat("x", 1<<20))}), "too much", ""))
+	must(l.DeadLetter(t.Context(), ledgertest.Create(t, pool, ledgertest.New{Steps: `[]`, Context: fmt.Sprintf(`{"scan": "%s"}`, strings.Repeat("x", 1<<20))}), "too much, without steps", ""))
 	// What is larger than a record leaves parts out, and says so.
 	ledgertest.Create(t, pool, ledgertest.New{Name: "protocol", Context: fmt.Sprintf(`{"scan": "%s"}`, strings.Repeat("x", 1<<20))})
 	must(l.Transition(t.Context(), ledgertest.Create(t, pool, ledgertest.New{}), "pending", "initializing", json.RawMessage(fmt.Sprintf(`{"kept": "%s"}`, strings.Repeat("x", 1<<20)))))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
@@ -147,9 +148,9 @@ func (c *commands) taskShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a task: where it stands, its steps, its history",
-		Long: `Show a task: where it stands, its steps, its history. A dead-lettered task that did not change for 7 days is
-moved to the archived state of its machine by that, if it has one. A task in the archive is shown as postrider
-archive show does.`,
+		Long: `Show a task: where it stands, its steps, its history. A dead-lettered task that did not change for 7 days, and
+has no pending investigation, is moved to the archived state of its machine by that, if it has one. A task in the
+archive is shown as postrider archive show does.`,
 		Args: exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
@@ -160,11 +161,10 @@ archive show does.`,
 				return err
 			}
 			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
-				l := postgres.On(pool)
-				if _, err := l.ArchiveOnRead(cmd.Context(), id); err != nil {
+				if _, err := postgres.On(pool).ArchiveOnRead(cmd.Context(), id); err != nil {
 					return err
 				}
-				view, err := readTask(cmd.Context(), l, id)
+				view, err := readTaskAtOnce(cmd.Context(), pool, id)
 				if errors.Is(err, ledger.ErrNotFound) {
 					old, archiveErr := readArchived(cmd.Context(), postgres.NewArchive(pool), id)
 					if errors.Is(archiveErr, ledger.ErrNotArchived) {
@@ -178,11 +178,6 @@ archive show does.`,
 				if err != nil {
 					return err
 				}
-				undelivered, err := l.Undelivered(cmd.Context(), id)
-				if err != nil {
-					return err
-				}
-				view.Undelivered = undelivered
 				return out.print(c.stdout, view, func(w io.Writer) error { return showTask(w, view) })
 			})
 		},
@@ -198,6 +193,18 @@ type taskView struct {
 	Transitions []ledger.Transition `json:"transitions"`
 	// Undelivered is what task show alone reads.
 	Undelivered []ledger.UndeliveredEvent `json:"undelivered_events,omitempty"`
+}
+
+// readTaskAtOnce reads all that task show shows as it is at one moment: a state, and the transition that led there.
+func readTaskAtOnce(ctx context.Context, pool *pgxpool.Pool, id uuid.UUID) (view taskView, err error) {
+	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
+		l := postgres.On(tx)
+		if view, err = readTask(ctx, l, id); err == nil {
+			view.Undelivered, err = l.Undelivered(ctx, id)
+		}
+		return err
+	})
+	return view, err
 }
 
 func readTask(ctx context.Context, l postgres.Ledger, id uuid.UUID) (taskView, error) {

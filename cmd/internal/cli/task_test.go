@@ -91,6 +91,34 @@ func TestTaskShow(t *testing.T) {
 	}
 }
 
+// TestTaskShowAtOneMoment: a task that moves while it is read is shown as it was before, or as it is after.
+func TestTaskShowAtOneMoment(t *testing.T) {
+	t.Parallel()
+	db, pool := shop(t)
+	id := createOrder(t, db)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	// The task is read before its steps, and its history after them.
+	pgtest.Exec(t, tx, `lock table postrider.tasker_workflow_steps in access exclusive mode`)
+	shown := make(chan result, 1)
+	go func() { shown <- postrider(t, []string{"DATABASE_URL=" + db.URL}, "task", "show", id, "-o", "json") }()
+	pgtest.WaitFor(t, pool, `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`)
+	pgtest.Exec(t, tx, `select postrider.transition_task_state_atomic($1, 'pending', 'initializing')`, id)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r := <-shown
+	if r.code != ExitOK {
+		t.Fatalf("exit code %d, %s", r.code, r.stderr)
+	}
+	if v := decode[taskView](t, r.stdout); len(v.Transitions) != v.SortKey || v.Transitions[v.SortKey-1].ToState != v.State {
+		t.Errorf("in %s after %d transitions, of which %d are shown", v.State, v.SortKey, len(v.Transitions))
+	}
+}
+
 // TestTaskShowOfTheArchive: a task is shown wherever it is.
 func TestTaskShowOfTheArchive(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
+	"github.com/postrider/postrider/relay/ledger/postgres"
 )
 
 func TestArchiversShareTheWork(t *testing.T) {
@@ -95,6 +96,52 @@ func TestArchiveLeavesWhatIsLocked(t *testing.T) {
 	r.want(id, "live")
 	if s := ledgertest.State(t, r.pool, id); s != "pending" {
 		t.Errorf("the task is in %s", s)
+	}
+}
+
+// TestArchiverLooksAgain: between finding tasks and locking them the archiver waits, and meanwhile somebody moves one, acts
+// on a step of one, and dead-letters one: these stay.
+func TestArchiverLooksAgain(t *testing.T) {
+	t.Parallel()
+	r := newArchiveRig(t)
+	moved, acted, lettered, alone := r.ended("error", 40*day), r.ended("error", 40*day), r.ended("error", 40*day), r.ended("error", 40*day)
+	tx, err := r.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	pgtest.Exec(t, tx, `lock table postrider.tasker_tasks in exclusive mode`) // others may read, and lock no row
+	conn := r.db.Conn(t)
+	type result struct {
+		tasks int
+		err   error
+	}
+	archived := make(chan result, 1)
+	go func() {
+		var got result
+		got.err = conn.QueryRow(t.Context(), `select tasks_archived from postrider.archive_completed_tasks(30, 100, false)`).Scan(&got.tasks)
+		archived <- got
+	}()
+	r.until(`select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`)
+	l := postgres.On(tx)
+	if ok, err := l.Transition(t.Context(), moved, "error", "pending", nil); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if _, err := l.Act(t.Context(), acted, ledgertest.Steps(t, r.pool, acted)["d"].UUID, ledger.StepAction{Action: ledger.ActionCancel}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.DeadLetter(t.Context(), lettered, "why", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-archived; got.err != nil || got.tasks != 1 {
+		t.Errorf("archived %d, %v", got.tasks, got.err)
+	}
+	r.want(alone, "archive as error")
+	for _, id := range []uuid.UUID{moved, acted, lettered} {
+		r.want(id, "live")
 	}
 }
 

@@ -105,15 +105,20 @@ func (r *archiveRig) letter(task uuid.UUID, reason dlq.Reason) string {
 	return one[string](r, `select dead_letters[cardinality(dead_letters)] from postrider.tasker_tasks where task_uuid = $1`, task)
 }
 
-// collect records a letter as the collector does, and returns the investigation.
+// collect records a letter of a task as the collector does, and returns the investigation.
 func (r *archiveRig) collect(letter string, task uuid.UUID, reason dlq.Reason) uuid.UUID {
+	r.Helper()
+	return r.collectOf(letter, dlq.Subject{Type: dlq.SubjectTask, ID: task.String()}, reason)
+}
+
+// collectOf records a letter of a subject.
+func (r *archiveRig) collectOf(letter string, subject dlq.Subject, reason dlq.Reason) uuid.UUID {
 	r.Helper()
 	store, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: r.pool})
 	if err != nil {
 		r.Fatal(err)
 	}
 	r.offset++
-	subject := dlq.Subject{Type: dlq.SubjectTask, ID: task.String()}
 	_, err = store.RecordLetters(r.Context(), []dlq.Letter{{ID: letter, Dialect: dlq.DialectPostrider, DLQTopic: "postrider.dlq", DLQOffset: r.offset,
 		DLQRecordAt: time.Now(), Subject: subject, Reason: reason, OriginalState: "steps_in_process", KeyKind: dlq.Tombstone, PayloadKind: dlq.Tombstone}})
 	if err != nil {

@@ -428,6 +428,8 @@ func TestArchiveArguments(t *testing.T) {
 	r := newArchiveRig(t)
 	for call, want := range map[string]string{
 		`-1`:                       "p_retention_days is -1",
+		`36501`:                    "p_retention_days is 36501, it must be from 0 to 36500",
+		`2147483647`:               "p_retention_days is 2147483647",
 		`null`:                     "p_retention_days is null",
 		`1, 0`:                     "p_batch_size is 0",
 		`1, 100001`:                "p_batch_size is 100001",

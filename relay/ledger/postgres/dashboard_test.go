@@ -248,6 +248,31 @@ func TestDLQDashboard(t *testing.T) {
 	}
 }
 
+// TestSummaryOfATimeToCome: what was counted while the clock was ahead is not used, and renewed.
+func TestSummaryOfATimeToCome(t *testing.T) {
+	t.Parallel()
+	r := newArchiveRig(t)
+	id := ledgertest.Create(t, r.pool, ledgertest.New{})
+	if _, err := r.archive.RefreshDashboards(t.Context(), defaults, 0); err != nil {
+		t.Fatal(err)
+	}
+	ledgertest.Put(t, r.pool, id, "steps_in_process")
+	r.collect(r.letter(id, dlq.ManualDLQ), id, dlq.ManualDLQ)
+	r.exec(`update postrider.dashboard_summary set as_of = now() + interval '1 hour'`)
+	if row := r.staleness()["steps_in_process"]; row.Count != 1 || time.Until(row.AsOf) > time.Minute {
+		t.Errorf("live tasks: %+v", row)
+	}
+	if of := one[time.Time](r, `select retries_as_of from postrider.v_dlq_dashboard`); time.Until(of) > time.Minute {
+		t.Errorf("investigations are of %v", of)
+	}
+	if done, err := r.archive.RefreshDashboards(t.Context(), defaults, time.Minute); !done || err != nil {
+		t.Errorf("renewed %v, %v", done, err)
+	}
+	if n := one[int](r, `select count(*) from postrider.dashboard_summary where as_of > now() + interval '1 minute'`); n != 0 {
+		t.Errorf("%d summaries are of a time to come", n)
+	}
+}
+
 // TestStalenessWithAClockThatWasWrong: one task from the past of the calendar, or from its future, makes no figure
 // negative or absurd.
 func TestStalenessWithAClockThatWasWrong(t *testing.T) {

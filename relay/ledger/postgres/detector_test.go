@@ -63,6 +63,28 @@ func TestDetectorSwitch(t *testing.T) {
 	}
 }
 
+// A detector that finds itself too slow shortens no pause of an operator, and does not put its name to it; a longer one
+// of its own, and whatever an operator says, takes the place of one that has an end.
+func TestADetectorLeavesAnOperatorsPause(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	paused := func(by string, d, want time.Duration, wantBy string) {
+		t.Helper()
+		f.must(f.PauseDetector(t.Context(), ledger.Pause{By: by, Reason: "of " + by, For: d}))
+		s := f.status()
+		if !s.Paused || s.PausedBy != wantBy || s.Reason != "of "+wantBy || s.ResumeAt == nil || s.ResumeAt.Sub(*s.PausedAt) != want {
+			t.Errorf("%s pauses for %v: %+v", by, d, s)
+		}
+	}
+	paused("me", 2*time.Hour, 2*time.Hour, "me")
+	paused(ledger.PausedByLatency, time.Hour, 2*time.Hour, "me")
+	paused("you", time.Hour, time.Hour, "you")
+	paused(ledger.PausedByLatency, 3*time.Hour, 3*time.Hour, ledger.PausedByLatency)
+	paused("me", time.Minute, time.Minute, "me")
+	f.exec(`update postrider.tasker_detector set resume_at = clock_timestamp()`)
+	paused(ledger.PausedByLatency, time.Hour, time.Hour, ledger.PausedByLatency)
+}
+
 // A pause that an operator writes while a pass is noted stays, though the one before it had come to its end.
 func TestPauseWhileAPassIsNoted(t *testing.T) {
 	t.Parallel()

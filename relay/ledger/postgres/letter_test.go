@@ -104,7 +104,7 @@ func TestLetterFits(t *testing.T) {
 		lost, kept   []string
 	}{
 		{"a large context", `postrider.create_task('default', 'task', jsonb_build_object('blob', ` + large + `))`,
-			[]string{`"blob"`}, []string{`"transitions"`, `"steps"`, `"truncated": true`, `"context": 12800`}},
+			[]string{`"blob"`}, []string{`"transitions": [{`, `"steps": []`, `"truncated": true`, `"context": 12800`}},
 		{"large inputs", `postrider.create_task('default', 'task', p_steps => jsonb_build_array(jsonb_build_object('name', 'a', 'inputs', ` + large + `)))`,
 			[]string{`"inputs": "`}, []string{`"step_name": "a"`, `"truncated": true`, `"inputs": 12800`, `"context": 2`}},
 		{"thousands of steps", `postrider.create_task('default', 'task', p_steps => ` + steps + `)`,
@@ -129,5 +129,44 @@ func TestLetterFits(t *testing.T) {
 				t.Errorf("%s: the letter lacks %s: %.2000s", c.what, word, payload)
 			}
 		}
+	}
+}
+
+// TestHardCutSaysWhatTheLetterHad: the letter's own metadata is the last to go, and its size is said; a snapshot that
+// only says which task it is has no empty lists that it never had.
+func TestHardCutSaysWhatTheLetterHad(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.apply(`{"steps": [{"name": "a"}]}`)
+	letter := func(task uuid.UUID, metadata string) (body struct {
+		Metadata json.RawMessage
+		Snapshot map[string]json.RawMessage
+	}) {
+		t.Helper()
+		f.exec(`select postrider.task_dead_letter($1, 'manual_dlq', 'pending', 1, null, null, $2::jsonb)`, task, metadata)
+		letters := ledgertest.Letters(t, f.pool, task)
+		f.must(json.Unmarshal(letters[len(letters)-1].Payload, &body))
+		if n := len(letters[len(letters)-1].Payload); n > 900000 {
+			t.Errorf("the letter has %d bytes", n)
+		}
+		return body
+	}
+	size := func(of json.RawMessage, part string) (n int) {
+		t.Helper()
+		var sizes map[string]int
+		f.must(json.Unmarshal(of, &sizes))
+		return sizes[part]
+	}
+	large := `{"log": "` + strings.Repeat("x", 950_000) + `"}`
+	whole := letter(f.task(), large)
+	if _, steps := whole.Snapshot["steps"]; string(whole.Metadata) != "null" || steps || size(whole.Snapshot["sizes"], "metadata") < 950_000 || size(whole.Snapshot["sizes"], "steps") != 1 {
+		t.Errorf("metadata %s, sizes %s", whole.Metadata, whole.Snapshot["sizes"])
+	}
+	f.exec(`update postrider.tasker_settings set include_full_task_snapshot = false`)
+	task := f.task()
+	f.exec(`update postrider.tasker_tasks set error_reason = repeat('e', 895000) where task_uuid = $1`, task)
+	brief := letter(task, `{"log": "`+strings.Repeat("x", 10_000)+`"}`)
+	if _, steps := brief.Snapshot["steps"]; steps || string(brief.Metadata) != "null" || string(brief.Snapshot["truncated"]) != "true" {
+		t.Errorf("the brief letter is %s, %.300s", brief.Metadata, brief.Snapshot)
 	}
 }

@@ -53,6 +53,24 @@ func TestReadyByPriority(t *testing.T) {
 	}
 }
 
+// TestReadyWhenTheClockIsPutBack: what was created, or came to its next step, while the clock was an hour ahead is handed
+// out at once and not in an hour.
+func TestReadyWhenTheClockIsPutBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.apply(twoSteps)
+	begun, created := f.task(), f.task()
+	f.do(begun, "a")
+	for _, task := range []uuid.UUID{begun, created} {
+		ledgertest.Age(t, f.pool, task, -time.Hour)
+	}
+	ready, err := f.NextReady(t.Context(), ledger.ReadyQuery{})
+	f.must(err)
+	if len(ready) != 2 {
+		t.Errorf("ready are %+v, want %s and %s", ready, begun, created)
+	}
+}
+
 // TestReadyIsWhatSomebodyCanWorkOn, as a task goes its way.
 func TestReadyIsWhatSomebodyCanWorkOn(t *testing.T) {
 	t.Parallel()

@@ -212,6 +212,8 @@ func TestDeadLetterByHand(t *testing.T) {
 func TestDeadLetterByHandRefuses(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t)
+	r.template(ledgertest.Machine{Name: "stuck", Initial: "open", Failed: "broken", States: map[string]string{"open": "initial", "broken": "failed"},
+		Transitions: map[string][]string{"open": {"broken"}, "broken": {"open"}}})
 	for what, test := range map[string]struct {
 		task   uuid.UUID
 		reason string
@@ -235,7 +237,18 @@ func TestDeadLetterByHandRefuses(t *testing.T) {
 	}
 	r.wantState(task, "extraction_failed")
 	_, err := r.DeadLetter(t.Context(), task, "x", "")
-	refused(t, err, ledger.ErrRefused, "was dead-lettered by hand before")
+	refused(t, err, ledger.ErrRefused, "was dead-lettered by hand before", "Its letter is on its way")
+	// Recorded, and its investigation was closed: what is to be done then is another thing.
+	r.recorded(task)
+	_, err = r.DeadLetter(t.Context(), task, "x", "")
+	refused(t, err, ledger.ErrRefused, "was dead-lettered by hand before", "Its investigation was closed", "postrider task retry")
+	final := r.in("stuck", "broken")
+	if _, err := r.DeadLetter(t.Context(), final, "x", ""); err != nil {
+		t.Fatal(err)
+	}
+	r.recorded(final)
+	_, err = r.DeadLetter(t.Context(), final, "x", "")
+	refused(t, err, ledger.ErrRefused, "Its investigation was closed", "postrider task transition")
 	ledgertest.Put(t, r.pool, task, "uploaded")
 	entry := scalar[uuid.UUID](r, `insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot)
 		values ('task', $1, 'x', 'manual_dlq', now(), now(), '{}') returning dlq_entry_uuid`, task.String())
@@ -254,7 +267,10 @@ func TestDeadLetterByHandRefuses(t *testing.T) {
 func TestReadArchives(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t)
-	const day = 24 * time.Hour
+	// A machine without a state for dead letters has its failed one for them.
+	r.template(ledgertest.Machine{Name: "kept", Initial: "open", Failed: "broken", Archived: "shelf",
+		States:      map[string]string{"open": "initial", "broken": "failed", "done": "terminal", "shelf": "terminal"},
+		Transitions: map[string][]string{"open": {"broken", "done"}, "broken": {"open", "shelf"}}})
 	for _, test := range []struct {
 		template, state string
 		age             time.Duration
@@ -266,6 +282,9 @@ func TestReadArchives(t *testing.T) {
 		{"protocol", "complete", 8 * day, "complete"},
 		{"protocol", "extracting", 8 * day, "extracting"},
 		{"workflow", "error", 8 * day, "error"},
+		{"kept", "broken", 7*day - time.Minute, "broken"},
+		{"kept", "broken", 7*day + time.Minute, "shelf"},
+		{"kept", "done", 8 * day, "done"},
 	} {
 		task := r.in(test.template, test.state)
 		ledgertest.Age(t, r.pool, task, test.age)

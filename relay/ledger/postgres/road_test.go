@@ -21,6 +21,7 @@ import (
 // road is a database with the pipeline of nine states and a template of the built-in machine.
 type road struct {
 	*testing.T
+	db   *pgtest.DB
 	pool *pgxpool.Pool
 	postgres.Ledger
 }
@@ -32,11 +33,19 @@ const (
 
 func newRoad(t *testing.T) *road {
 	t.Helper()
-	pool := pgtest.New(t).Pool(t)
+	db := pgtest.New(t)
+	pool := db.Pool(t)
 	ledgertest.AddMachine(t, pool, ledgertest.Protocol())
 	ledgertest.Apply(t, pool, ledgertest.Template{Name: "protocol", Machine: "protocol", Configuration: pipeline})
 	ledgertest.Apply(t, pool, ledgertest.Template{Name: "workflow", Configuration: workflow})
-	return &road{t, pool, postgres.On(pool)}
+	return &road{t, db, pool, postgres.On(pool)}
+}
+
+// template adds a machine, and a template of it with its name.
+func (r *road) template(m ledgertest.Machine) {
+	r.Helper()
+	ledgertest.AddMachine(r, r.pool, m)
+	ledgertest.Apply(r, r.pool, ledgertest.Template{Name: m.Name, Machine: m.Name})
 }
 
 // in creates a task of a template and puts it into a state.
@@ -192,13 +201,48 @@ func TestErrorOfAMovedTask(t *testing.T) {
 	}
 }
 
+// Where failing is the end, the end says why, however the task came there; an end of another kind says nothing.
+func TestErrorOfATaskThatEnds(t *testing.T) {
+	t.Parallel()
+	r := newRoad(t)
+	r.template(ledgertest.Machine{Name: "final", Initial: "open", Failed: "broken", DeadLetter: "lost",
+		States:      map[string]string{"open": "initial", "broken": "terminal", "lost": "terminal", "done": "terminal"},
+		Transitions: map[string][]string{"open": {"broken", "done"}}})
+	check := func(task uuid.UUID, state, reason, category string) {
+		t.Helper()
+		got := ledgertest.Read(t, r.pool, task)
+		var m struct{ Error struct{ Category string } }
+		if err := json.Unmarshal(got.Metadata, &m); err != nil {
+			t.Fatal(err)
+		}
+		if got.State != state || got.Live || got.CompletedAt == nil || !strings.Contains(got.ErrorReason, reason) || (got.ErrorReason == "") != (reason == "") || m.Error.Category != category {
+			t.Errorf("the task is %+v, metadata %s; want %s, %q", got, got.Metadata, state, reason)
+		}
+	}
+	undelivered, byHand, moved, done := r.in("final", "open"), r.in("final", "open"), r.in("final", "open"), r.in("final", "open")
+	if n := r.tell(r.givenUp(undelivered, "record", "X")); n != 1 {
+		t.Errorf("%d moved", n)
+	}
+	check(undelivered, "lost", "maximum retries exceeded after 3 attempts (X)", "pipeline_failed")
+	if _, err := r.DeadLetter(t.Context(), byHand, "the customer called", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	check(byHand, "lost", "the customer called", "manual_dlq")
+	for task, to := range map[uuid.UUID]string{moved: "broken", done: "done"} {
+		if ok, err := r.Transition(t.Context(), task, "open", to, json.RawMessage(`{"reason": "page 3 is blank"}`)); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+	}
+	check(moved, "broken", "page 3 is blank", "")
+	check(done, "done", "", "")
+}
+
 // What cannot be moved is noted, and the transaction goes on.
 func TestTaskThatCannotMove(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t)
-	ledgertest.AddMachine(t, r.pool, ledgertest.Machine{Name: "bare", Initial: "open", States: map[string]string{"open": "initial", "shut": "terminal"},
+	r.template(ledgertest.Machine{Name: "bare", Initial: "open", States: map[string]string{"open": "initial", "shut": "terminal"},
 		Transitions: map[string][]string{"open": {"shut"}}})
-	ledgertest.Apply(t, r.pool, ledgertest.Template{Name: "bare", Machine: "bare"})
 	dead := r.in("protocol", "dead_letter")
 	if n := r.tell(r.givenUp(uuid.New(), "record", "X"), r.givenUp(r.in("protocol", "complete"), "record", "X"), r.givenUp(r.in("bare", "open"), "record", "X"),
 		r.givenUp(r.in("protocol", "archived"), "record", "X"), r.givenUp(dead, "record", "X"), 424242); n != 0 {

@@ -74,9 +74,9 @@ func TestDetectorsShareTheWork(t *testing.T) {
 	}
 	got := f.answer(`select concat_ws(' ', (select count(*) from postrider.tasker_tasks where state = 'error' and sort_key = 2),
 		(select count(*) from postrider.tasker_task_transitions where most_recent and to_state = 'error'), (select count(*) from postrider.tasker_task_transitions),
-		(select count(*) from postrider.outbox_event), (select count(distinct idempotency_key) from postrider.outbox_event), (select count(*) from postrider.outbox_idempotency_key))`)
-	if want := fmt.Sprintf("%d %d %d %d %d %d", tasks, tasks, 2*tasks, 3*tasks, tasks, tasks); got != want {
-		t.Errorf("moved, new transitions, transitions, events, letters, keys: %s, want %s", got, want)
+		(select count(*) from postrider.outbox_event), (select count(distinct idempotency_key) from postrider.outbox_event))`)
+	if want := fmt.Sprintf("%d %d %d %d %d", tasks, tasks, 2*tasks, 3*tasks, tasks); got != want {
+		t.Errorf("moved, new transitions, transitions, events, letters: %s, want %s", got, want)
 	}
 }
 

@@ -35,8 +35,7 @@ func without(t *testing.T, text string) string {
 	return string(raw)
 }
 
-// everything is all that the database has of a task, and all events and keys that were written about it since
-// the outbox id, without what differs between any two tasks.
+// everything is all that the database has of a task, and all events that were written about it since the outbox id, without what differs between any two tasks.
 func (f *fixture) everything(id uuid.UUID, since string) string {
 	f.t.Helper()
 	text := f.answer(`
@@ -45,31 +44,32 @@ func (f *fixture) everything(id uuid.UUID, since string) string {
 			'transitions', (select jsonb_agg(to_jsonb(r) order by r.sort_key) from postrider.tasker_task_transitions r where r.task_uuid = $1),
 			'steps', (select jsonb_agg(to_jsonb(s) order by s.position) from postrider.tasker_workflow_steps s where s.task_uuid = $1),
 			'events', (select jsonb_agg(to_jsonb(e) - 'id' - 'shard' - 'payload' || jsonb_build_object('payload', convert_from(e.payload, 'UTF8')::jsonb) order by e.id)
-				from postrider.outbox_event e where e.key = convert_to($1::text, 'UTF8') and e.id > $2::bigint),
-			'keys', (select jsonb_agg(to_jsonb(k)) from postrider.outbox_idempotency_key k where k.idempotency_key like 'task:' || $1 || ':%'))::text`, id, since)
+				from postrider.outbox_event e where e.key = convert_to($1::text, 'UTF8') and e.id > $2::bigint))::text`, id, since)
 	// The key is the task's uuid, as bytes.
 	text = strings.ReplaceAll(text, fmt.Sprintf(`\\x%x`, []byte(id.String())), "KEY")
 	return without(f.t, text)
 }
 
 // TestBatchIsTheSameAsOneByOne: what the detector writes for a whole batch is what transition_task_state_atomic
-// and task_dead_letter write for one task: rows, history, events, headers, letters, keys, and the cut of a letter
-// that is too large.
+// and task_dead_letter write for one task: rows, history, events, headers, letters, and the cut of a letter that is too
+// large; also where failed tasks have come to an end.
 func TestBatchIsTheSameAsOneByOne(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		context, configuration string
-		settings               string
+		settings, machine      string
 	}{
-		"plain":                {`{"order": 42}`, `{"steps": [{"name": "one", "inputs": {"a": 1}}, {"name": "two", "dependencies": ["one"]}]}`, ""},
-		"no steps":             {`{}`, `{}`, ""},
-		"topic of its own":     {`{}`, `{"events": {"topic": "orders.lifecycle"}}`, ""},
-		"identified only":      {`{"order": 42}`, `{"steps": [{"name": "one"}]}`, `include_full_task_snapshot = false`},
-		"large context":        {`{"blob": "` + strings.Repeat("x", 1_000_000) + `"}`, `{"steps": [{"name": "one"}]}`, ""},
-		"large inputs":         {`{}`, `{"steps": [{"name": "one", "inputs": {"blob": "` + strings.Repeat("y", 950_000) + `"}}]}`, ""},
-		"other topics":         {`{}`, `{}`, `dlq_topic = 'dead', lifecycle_topic = 'life'`},
-		"unusual text":         {`{"ä": "\" \\ \n ☃"}`, `{"steps": [{"name": "ä \" b"}]}`, ""},
-		"large name of a step": {`{}`, `{"steps": [{"name": "` + strings.Repeat("s", 250) + `"}]}`, ""},
+		"plain":                   {`{"order": 42}`, `{"steps": [{"name": "one", "inputs": {"a": 1}}, {"name": "two", "dependencies": ["one"]}]}`, "", ""},
+		"no steps":                {`{}`, `{}`, "", ""},
+		"topic of its own":        {`{}`, `{"events": {"topic": "orders.lifecycle"}}`, "", ""},
+		"identified only":         {`{"order": 42}`, `{"steps": [{"name": "one"}]}`, `include_full_task_snapshot = false`, ""},
+		"large context":           {`{"blob": "` + strings.Repeat("x", 1_000_000) + `"}`, `{"steps": [{"name": "one"}]}`, "", ""},
+		"large context, no steps": {`{"blob": "` + strings.Repeat("x", 1_000_000) + `"}`, `{}`, "", ""},
+		"large inputs":            {`{}`, `{"steps": [{"name": "one", "inputs": {"blob": "` + strings.Repeat("y", 950_000) + `"}}]}`, "", ""},
+		"other topics":            {`{}`, `{}`, `dlq_topic = 'dead', lifecycle_topic = 'life'`, ""},
+		"unusual text":            {`{"ä": "\" \\ \n ☃"}`, `{"steps": [{"name": "ä \" b"}]}`, "", ""},
+		"large name of a step":    {`{}`, `{"steps": [{"name": "` + strings.Repeat("s", 250) + `"}]}`, "", ""},
+		"failing is the end":      {`{"order": 42}`, `{"steps": [{"name": "one"}]}`, "", "final"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,7 +77,10 @@ func TestBatchIsTheSameAsOneByOne(t *testing.T) {
 			if c.settings != "" {
 				f.exec(`update postrider.tasker_settings set ` + c.settings)
 			}
-			ledgertest.Apply(t, f.pool, ledgertest.Template{Configuration: c.configuration})
+			ledgertest.AddMachine(t, f.pool, ledgertest.Machine{Name: "final", Initial: "pending", Failed: "error",
+				States:      map[string]string{"pending": "initial", "steps_in_process": "active", "error": "terminal"},
+				Transitions: map[string][]string{"pending": {"steps_in_process", "error"}, "steps_in_process": {"error"}}})
+			ledgertest.Apply(t, f.pool, ledgertest.Template{Configuration: c.configuration, Machine: c.machine})
 			create := func() uuid.UUID {
 				id := ledgertest.Create(t, f.pool, ledgertest.New{Context: c.context})
 				ledgertest.Put(t, f.pool, id, "steps_in_process")
@@ -108,6 +111,9 @@ func TestBatchIsTheSameAsOneByOne(t *testing.T) {
 			}
 			if !strings.Contains(got, "dead_lettered.v1") || !strings.Contains(got, "transitioned.v1") {
 				t.Errorf("there is no event in %s", got)
+			}
+			if ended := strings.Contains(got, `"completed_at": "TIME"`); ended != (c.machine == "final") {
+				t.Errorf("completed: %v", ended)
 			}
 			if big := strings.HasPrefix(name, "large context") || name == "large inputs"; big != strings.Contains(got, `"truncated": true`) {
 				t.Errorf("truncated: %v", !big)

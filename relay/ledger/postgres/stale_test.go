@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -340,9 +341,31 @@ func (f *fixture) deadLettered(retries string) (uuid.UUID, ledgertest.Step) {
 	return id, f.step(id, "charge")
 }
 
-// Tasks are not requeued, their steps are (see the requirements, resolution 2): a step that is tried again after
-// its task went stale counts a retry, and the task goes on.
+// A requeue of a task is its retry (see the requirements, resolution 2): it counts, and the task is pending again.
 func TestDlqRequeueIncrementsRetryCounter(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	id, _ := f.deadLettered("3")
+	ledgertest.Age(t, f.pool, id, time.Hour)
+	for want := 1; want <= 2; want++ {
+		if s := f.detect(ledger.DefaultDetection())[id]; s.ActionTaken != ledger.StaleMovedToDLQ {
+			t.Fatalf("the task is not dead-lettered: %+v", s)
+		}
+		f.in(id, "error")
+		_, err := f.Retry(t.Context(), id, "me")
+		f.must(err)
+		if got := ledgertest.Read(t, f.pool, id); got.State != "pending" || got.RetryCount != want || !got.Live || got.ErrorReason != "" {
+			t.Errorf("after %d retries the task is %+v", want, got)
+		}
+		if s := f.step(id, "charge"); s.Status != "pending" || s.RetryCount != 0 {
+			t.Errorf("after %d retries the step is %+v", want, s)
+		}
+		ledgertest.Age(t, f.pool, id, 25*time.Hour)
+	}
+}
+
+// A step that is tried again after its task went stale counts on, and the task goes on.
+func TestAStepOfAStaleTaskIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	id, before := f.deadLettered("3")
@@ -399,8 +422,9 @@ func TestALifetimeBeginsAnewWhenATaskIsPutBackToWork(t *testing.T) {
 	f.foundBy(f.detect(ledger.DefaultDetection()), id, 24*60, "lifetime", "default")
 }
 
-// A step whose retries are spent fails its task for good; the letter then has the reason max_retries_exceeded, and
-// the detector has nothing to add.
+// A step whose retries are spent may be retried by a person, whom no count stops, and nothing is marked as
+// permanently_failed by that: the source wants it, see TestTheSourcesTestsExist. It fails its task for good; the letter
+// then has the reason max_retries_exceeded, and the detector has nothing to add.
 func TestDlqRequeueRespectsMaxRetries(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -422,6 +446,9 @@ func TestDlqRequeueRespectsMaxRetries(t *testing.T) {
 	if found := f.detect(ledger.DefaultDetection()); len(found) != 0 {
 		t.Errorf("a failed task is stale: %+v", found)
 	}
+	_, err = f.Retry(t.Context(), id, "me")
+	f.must(err)
+	f.in(id, "pending")
 }
 
 func TestDetectionRefusesNonsense(t *testing.T) {
@@ -430,11 +457,30 @@ func TestDetectionRefusesNonsense(t *testing.T) {
 	for what, change := range map[string]func(*ledger.Detection){
 		"batch":     func(d *ledger.Detection) { d.BatchSize = 0 },
 		"threshold": func(d *ledger.Detection) { d.WaitingForRetryMinutes = -1 },
+		// Longer than any interval can be, and no error of the server's own.
+		"lifetime": func(d *ledger.Detection) { d.TaskMaxLifetimeHours = 35_791_395 },
+		"worker":   func(d *ledger.Detection) { d.WorkerUnavailableMinutes = math.MaxInt32 },
 	} {
 		d := ledger.DefaultDetection()
 		change(&d)
-		if _, err := f.DetectStale(t.Context(), d); err == nil {
-			t.Errorf("%s: accepted", what)
-		}
+		_, err := f.DetectStale(t.Context(), d)
+		t.Log(what)
+		refused(t, err, ledger.ErrInvalid, "must be")
+	}
+	for _, sql := range []string{`select * from postrider.near_stale_tasks(p_task_max_lifetime_hours => 35791395)`,
+		`select * from postrider.task_staleness_now(p_task_max_lifetime_hours => 35791395)`, `select * from postrider.near_stale_tasks(p_waiting_deps_threshold_minutes => -1)`} {
+		_, err := f.pool.Exec(t.Context(), sql)
+		wantCode(t, err, "22023", "it must be from 0 to")
+	}
+	d := ledger.DefaultDetection()
+	d.WaitingForDependenciesMinutes, d.WaitingForRetryMinutes, d.StepsInProcessMinutes, d.TaskMaxLifetimeHours, d.WorkerUnavailableMinutes =
+		525_600_000, 525_600_000, 525_600_000, 8_760_000, 525_600_000
+	f.template("x", "{}")
+	f.stuck("x", "steps_in_process", time.Hour)
+	if found := f.detect(d); len(found) != 0 {
+		t.Errorf("with the longest thresholds that are taken: %+v", found)
+	}
+	if _, err := f.NearStale(t.Context(), d, 0.8); err != nil {
+		t.Error(err)
 	}
 }

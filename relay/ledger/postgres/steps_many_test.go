@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,5 +98,56 @@ func TestCancelOfManySteps(t *testing.T) {
 	f.must(tx.QueryRow(t.Context(), `select idx_tup_fetch, n_tup_upd from pg_stat_xact_user_tables where relname = 'tasker_workflow_steps'`).Scan(&fetched, &changed))
 	if changed != steps || fetched > 20*steps {
 		t.Errorf("cancelling %d steps changes %d and reads %d", steps, changed, fetched)
+	}
+}
+
+// TestStepsAreListedInTheirOrder: what happened to many steps at one moment is listed as the steps are, also from the
+// archive.
+func TestStepsAreListedInTheirOrder(t *testing.T) {
+	t.Parallel()
+	const steps = 30
+	f := newFixture(t)
+	f.apply(`{}`)
+	task, err := f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task",
+		Steps: json.RawMessage(f.answer(`select jsonb_agg(jsonb_build_object('name', 's' || i))::text from generate_series(1, $1::int) i`, steps))})
+	f.must(err)
+	_, err = f.Cancel(t.Context(), task, "", "")
+	f.must(err)
+	live, err := f.StepTransitions(t.Context(), task)
+	f.must(err)
+	names := map[uuid.UUID]string{}
+	for i, h := range live {
+		names[h.StepUUID] = h.StepName
+		if want := fmt.Sprint("s", i%steps+1); len(live) != 2*steps || h.StepName != want {
+			t.Fatalf("%d of %d is of %s, want %s", i, len(live), h.StepName, want)
+		}
+	}
+	ledgertest.Age(t, f.pool, task, 40*day)
+	f.exec(`select postrider.archive_completed_tasks(p_dry_run => false, p_archive_cancelled => true)`)
+	archived, err := postgres.NewArchive(f.pool).StepTransitions(t.Context(), task)
+	f.must(err)
+	for i, h := range archived {
+		if want := fmt.Sprint("s", i%steps+1); len(archived) != 2*steps || names[h.StepUUID] != want {
+			t.Fatalf("archived, %d of %d is of %s, want %s", i, len(archived), names[h.StepUUID], want)
+		}
+	}
+}
+
+// TestNotesOfACancelledTask: the steps have notes of up to 200 characters whole, however many bytes those are, and the
+// beginning of longer ones.
+func TestNotesOfACancelledTask(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.apply(`{"steps": [{"name": "a"}]}`)
+	for notes, want := range map[string]string{strings.Repeat("é", 200): strings.Repeat("é", 200), strings.Repeat("é", 201): strings.Repeat("é", 200) + " …"} {
+		task := f.task()
+		_, err := f.Cancel(t.Context(), task, "", notes)
+		f.must(err)
+		if got := f.answer(`select metadata->>'reason' from postrider.tasker_workflow_step_transitions where task_uuid = $1 and to_status = 'cancelled'`, task); got != want {
+			t.Errorf("of %d characters the step has %q", len(notes)/2, got)
+		}
+		if got := f.answer(`select metadata->>'reason' from postrider.tasker_task_transitions where task_uuid = $1 and most_recent`, task); got != notes {
+			t.Errorf("the task has %q", got)
+		}
 	}
 }

@@ -1,4 +1,5 @@
-select step_transition_uuid, task_uuid, workflow_step_uuid, from_status, to_status, metadata, created_at, archived_at
-from postrider.tasker_workflow_step_transitions_archive
-where task_uuid = $1
-order by created_at, step_transition_uuid
+select r.step_transition_uuid, r.task_uuid, r.workflow_step_uuid, r.from_status, r.to_status, r.metadata, r.created_at, r.archived_at
+from postrider.tasker_workflow_step_transitions_archive r
+left join postrider.tasker_workflow_steps_archive s on s.task_uuid = r.task_uuid and s.workflow_step_uuid = r.workflow_step_uuid
+where r.task_uuid = $1
+order by r.created_at, s.position, r.step_transition_uuid

@@ -2,4 +2,4 @@ select r.step_transition_uuid, r.workflow_step_uuid, s.step_name, r.from_status,
 from postrider.tasker_workflow_step_transitions r
 join postrider.tasker_workflow_steps s using (workflow_step_uuid)
 where r.task_uuid = $1::uuid
-order by r.created_at, r.step_transition_uuid
+order by r.created_at, s.position, r.step_transition_uuid

@@ -1,0 +1,106 @@
+package postgres_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/relay/ledger/ledgertest"
+	"github.com/postrider/postrider/relay/ledger/postgres"
+)
+
+// undelivered is a task of the pipeline that an event took to its dead-letter state some time ago, the event, and the id
+// of the event's letter.
+func (r *archiveRig) undelivered(ago time.Duration) (task, event uuid.UUID, letter string) {
+	r.Helper()
+	task, event = ledgertest.Create(r, r.pool, ledgertest.New{Name: "document"}), uuid.New()
+	r.exec(`insert into postrider.outbox_event (event_id, topic, payload, task_uuid, state, attempts, episode, last_error_class, last_error_code, updated_at)
+		values ($1, 'documents', '{}', $2, 'exhausted', 3, 1, 'record', 'X', now())`, event, task)
+	if n := one[int](r, `select postrider.task_events_dead_lettered(array(select id from postrider.outbox_event where event_id = $1))`, event); n != 1 {
+		r.Fatalf("%d tasks were moved", n)
+	}
+	ledgertest.Age(r, r.pool, task, ago)
+	return task, event, "event:" + event.String() + ":1"
+}
+
+// TestArchiveWaitsForAnEventsInvestigation: a task that an event took to its dead-letter state stays as long as that is
+// looked into, for the archiver and for whoever reads it, and can be retried so long. What it was archived as says it.
+func TestArchiveWaitsForAnEventsInvestigation(t *testing.T) {
+	t.Parallel()
+	r := newArchiveRig(t)
+	ledgertest.AddMachine(t, r.pool, ledgertest.Protocol())
+	ledgertest.Apply(t, r.pool, ledgertest.Template{Name: "document", Machine: "protocol"})
+	l := postgres.On(r.pool)
+	task, event, letter := r.undelivered(40 * day)
+	read, readEvent, readLetter := r.undelivered(8 * day)
+	stays := func(why string) {
+		t.Helper()
+		if got := r.run(); got.Tasks != 0 {
+			t.Errorf("%s: %d tasks were archived", why, got.Tasks)
+		}
+		r.want(task, "live")
+		for _, id := range []uuid.UUID{task, read} {
+			if archived, err := l.ArchiveOnRead(t.Context(), id); archived || err != nil {
+				t.Errorf("%s: archived by reading %v, %v", why, archived, err)
+			}
+			if got := ledgertest.State(t, r.pool, id); got != "dead_letter" {
+				t.Errorf("%s: the task is %s", why, got)
+			}
+		}
+	}
+	stays("the letter is on its way")
+	subject := func(event uuid.UUID) dlq.Subject { return dlq.Subject{Type: dlq.SubjectEvent, ID: event.String()} }
+	entry, other := r.collectOf(letter, subject(event), dlq.MaxRetriesExceeded), r.collectOf(readLetter, subject(readEvent), dlq.MaxRetriesExceeded)
+	stays("the investigation is pending")
+	err := pgx.BeginFunc(t.Context(), r.pool, func(tx pgx.Tx) error {
+		if _, err := postgres.On(tx).Retry(t.Context(), task, "ann"); err != nil {
+			t.Errorf("retry: %v", err)
+		}
+		return errTakeBack
+	})
+	if !errors.Is(err, errTakeBack) {
+		t.Fatal(err)
+	}
+	r.close(entry, dlq.PermanentlyFailed)
+	if got := r.run(); got.Tasks != 1 || got.DLQResolved != 1 {
+		t.Errorf("archived %+v", got)
+	}
+	r.want(task, "archive as dlq_resolved")
+	if got, err := r.archive.Task(t.Context(), task); err != nil || !slices.Equal(got.DeadLetters, []string{letter}) {
+		t.Errorf("the archived task has the letters %q, %v", got.DeadLetters, err)
+	}
+	r.close(other, dlq.ManuallyResolved)
+	if archived, err := l.ArchiveOnRead(t.Context(), read); !archived || err != nil {
+		t.Errorf("archived by reading %v, %v", archived, err)
+	}
+	if got := ledgertest.State(t, r.pool, read); got != "archived" {
+		t.Errorf("the task is %s", got)
+	}
+}
+
+var errTakeBack = errors.New("take it back")
+
+// TestArchiveLeavesWhatSomebodyWorksOn: a failed task is left alone for as long as nobody acted on its steps.
+func TestArchiveLeavesWhatSomebodyWorksOn(t *testing.T) {
+	t.Parallel()
+	r := newArchiveRig(t)
+	l := postgres.On(r.pool)
+	id, other := r.ended("error", 40*day), r.ended("error", 40*day)
+	if _, err := l.Act(t.Context(), id, ledgertest.Steps(t, r.pool, id)["d"].UUID, ledger.StepAction{Action: ledger.ActionCancel, Actor: "me"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.run(); got.Tasks != 1 || got.Error != 1 {
+		t.Errorf("archived %+v", got)
+	}
+	r.want(id, "live")
+	r.want(other, "archive as error")
+	ledgertest.Age(t, r.pool, id, 31*day)
+	r.run()
+	r.want(id, "archive as error")
+}
