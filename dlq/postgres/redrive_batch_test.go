@@ -30,7 +30,8 @@ func (r *redriving) messages(from int) map[string]uuid.UUID {
 	die := func(name string, change func(*dlq.Letter), event ...string) uuid.UUID {
 		n++
 		entries[name] = r.die(n, func(l *dlq.Letter) {
-			if l.Headers = []outbox.Header{h("a", "1")}; change != nil {
+			l.Headers = []outbox.Header{h("a", "1")}
+			if change != nil {
 				change(l)
 			}
 		})
