@@ -94,6 +94,8 @@ func batchQueries(operation uuid.UUID, waiting, going []uuid.UUID, letters, repl
 		"forget":    {redriveForget, replays},
 		"again":     {redriveDiedAgain, replays},
 		"close":     {entryClose, going, "cancelled", texts(""), "a"},
+		"events":    {haltingOf, going},
+		"purge":     {purgeDelete, going},
 	}
 }
 
