@@ -115,7 +115,7 @@ type Entry struct {
 	Snapshot json.RawMessage
 	// Metadata is free for tags, tickets and tools.
 	Metadata json.RawMessage
-	// CreatedAt is when the investigation was opened, UpdatedAt when it last changed.
+	// CreatedAt is when the investigation was opened, UpdatedAt when it last changed; a redrive is no change of it.
 	CreatedAt, UpdatedAt time.Time
 }
 

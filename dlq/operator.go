@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 )
 
@@ -29,7 +30,7 @@ type OperatorConfig struct {
 type Operator struct {
 	cfg OperatorConfig
 	log *slog.Logger
-	// forget is when to look for old operations next.
+	// forget is when to look for old operations next; of the one that follows.
 	forget time.Time
 }
 
@@ -56,51 +57,57 @@ func NewOperator(cfg OperatorConfig) (*Operator, error) {
 }
 
 // Run works until ctx ends, and returns nil then. Errors are logged and tried again: the state of everything is
-// in the database.
+// in the database. Treating and following go on beside each other: where very many redrives are on their way, looking at
+// them would keep an operation from its rate.
 func (o *Operator) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		followed, err := o.cfg.Redriver.Follow(ctx, followBatch, o.cfg.ResolveDelivered)
-		if followed.Delivered+followed.CameBack > 0 {
-			o.log.Info("redriven messages ended", "delivered", followed.Delivered, "came_back", followed.CameBack)
-		}
-		o.complain(ctx, "following redrives failed", err)
-		o.tidy(ctx)
-		pause := o.work(ctx)
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-	}
+	var following sync.WaitGroup
+	following.Go(func() { repeat(ctx, o.follow) })
+	repeat(ctx, o.work)
+	following.Wait()
 	return nil
 }
 
-// work treats batches for as long as any is due, an interval at most, so that following comes to its turn. It
-// returns how long nothing is to do.
-func (o *Operator) work(ctx context.Context) time.Duration {
-	began := time.Now()
-	for time.Since(began) < o.cfg.Interval && ctx.Err() == nil {
-		treated, next, err := o.cfg.Operations.Step(ctx)
-		switch {
-		case err != nil:
-			o.complain(ctx, "an operation failed for now", err)
-			return o.cfg.Interval
-		case treated > 0:
-			o.log.Debug("operation", "treated", treated)
-		}
-		if next != 0 {
-			if next < 0 || next > o.cfg.Interval {
-				next = o.cfg.Interval
-			}
-			if time.Since(began)+next >= o.cfg.Interval {
-				return next
-			}
+// repeat calls f until ctx ends, each time after the pause that it returned before.
+func repeat(ctx context.Context, f func(context.Context) time.Duration) {
+	for ctx.Err() == nil {
+		if pause := f(ctx); pause > 0 {
 			select {
 			case <-ctx.Done():
-			case <-time.After(next):
+			case <-time.After(pause):
 			}
 		}
 	}
-	return 0
+}
+
+// follow looks at redrives, and returns after how long to look again.
+func (o *Operator) follow(ctx context.Context) time.Duration {
+	followed, err := o.cfg.Redriver.Follow(ctx, followBatch, o.cfg.ResolveDelivered)
+	if followed.Delivered+followed.CameBack > 0 {
+		o.log.Info("redriven messages ended", "delivered", followed.Delivered, "came_back", followed.CameBack)
+	}
+	o.complain(ctx, "following redrives failed", err)
+	o.tidy(ctx)
+	if err == nil && followed.More {
+		return 0
+	}
+	return o.cfg.Interval
+}
+
+// work treats a batch, and returns how long nothing is to do: an interval at most, because somebody may start an
+// operation elsewhere.
+func (o *Operator) work(ctx context.Context) time.Duration {
+	treated, next, err := o.cfg.Operations.Step(ctx)
+	if err != nil {
+		o.complain(ctx, "an operation failed for now", err)
+		return o.cfg.Interval
+	}
+	if treated > 0 {
+		o.log.Debug("operation", "treated", treated)
+	}
+	if next < 0 {
+		return o.cfg.Interval
+	}
+	return min(next, o.cfg.Interval)
 }
 
 const (

@@ -140,6 +140,62 @@ func TestFollowingHasItsTurn(t *testing.T) {
 	})
 }
 
+// TestFollowingKeepsNobodyWaiting: looking at very many redrives takes longer than the arrears that a rate makes up for.
+func TestFollowingKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		next, treated := time.Now(), 0
+		e := &engine{}
+		e.step = func(context.Context, int) (int, time.Duration, error) {
+			if wait := time.Until(next); wait > 0 {
+				return 0, wait, nil
+			}
+			if late := time.Since(next); late > time.Second {
+				t.Errorf("a batch is late by %v", late)
+			}
+			next = next.Add(100 * time.Millisecond)
+			treated += 100
+			return 100, 0, nil
+		}
+		e.follow = func(ctx context.Context) (dlq.Followed, error) {
+			select {
+			case <-time.After(7 * time.Second):
+			case <-ctx.Done():
+			}
+			return dlq.Followed{}, ctx.Err()
+		}
+		operate(t, e, 30*time.Second+time.Millisecond)
+		if treated != 30_100 || len(e.follows) != 4 {
+			t.Errorf("%d in 30 s at 1000 a second, beside %d looks", treated, len(e.follows))
+		}
+	})
+}
+
+// TestFollowingGoesOnAtOnce where a call had no time for all that had ended.
+func TestFollowingGoesOnAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := &engine{step: idle}
+		e.follow = func(context.Context) (dlq.Followed, error) {
+			time.Sleep(500 * time.Millisecond)
+			return dlq.Followed{Delivered: 5000, More: len(e.follows) < 10}, nil
+		}
+		operate(t, e, 8500*time.Millisecond)
+		if len(e.follows) != 12 { // ten in five seconds, and then one each 1.5
+			t.Errorf("%d looks", len(e.follows))
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // but not after one that failed
+		e := &engine{step: idle, follow: func(context.Context) (dlq.Followed, error) {
+			return dlq.Followed{More: true}, errors.New("the database is away")
+		}}
+		operate(t, e, 10*time.Second+time.Millisecond)
+		if len(e.follows) != 11 {
+			t.Errorf("%d looks in 10 s", len(e.follows))
+		}
+	})
+}
+
 func TestAnOperatorGoesOnAfterErrors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -229,11 +229,13 @@ type Redriver interface {
 	Redrive(ctx context.Context, r RedriveRequest) (Requeued, error)
 	// Follow looks for what became of redriven messages, limit of them in a transaction: investigations of delivered
 	// ones are closed, if resolve says so. It returns how many it has seen end. Where very many are on their way, a
-	// call sees a part of them, and the next one goes on from there.
+	// call sees a part of them, and the next one goes on from there: at once, if Followed.More says so.
 	Follow(ctx context.Context, limit int, resolve bool) (Followed, error)
 }
 
 // Followed counts redrives that ended.
 type Followed struct {
 	Delivered, CameBack int
+	// More says that the call had no more time while most of what it looked at had ended.
+	More bool
 }

@@ -34,7 +34,6 @@ create table postrider.dlq_entry (
     error_code           text,
     error_message        text,
     occurrences          integer not null default 1,
-    generation           integer not null default 0,
     last_occurred_at     timestamptz not null,
     predecessor_uuid     uuid references postrider.dlq_entry on delete set null,
     snapshot             jsonb not null,
@@ -59,13 +58,12 @@ comment on column postrider.dlq_entry.topic is 'The topic that the message was b
 comment on column postrider.dlq_entry.error_code is 'Code of the failure.';
 comment on column postrider.dlq_entry.error_message is 'Message of the failure.';
 comment on column postrider.dlq_entry.occurrences is 'How many dead letters of this subject arrived while the investigation was pending.';
-comment on column postrider.dlq_entry.generation is 'How many redrives of it were begun.';
 comment on column postrider.dlq_entry.last_occurred_at is 'When the newest of them failed.';
 comment on column postrider.dlq_entry.predecessor_uuid is 'The investigation of the same subject that was closed before this one opened.';
 comment on column postrider.dlq_entry.snapshot is 'The subject as it was when it was dead-lettered.';
 comment on column postrider.dlq_entry.metadata is 'Free for tags, tickets and tools.';
 comment on column postrider.dlq_entry.created_at is 'When the investigation was opened.';
-comment on column postrider.dlq_entry.updated_at is 'When it last changed.';
+comment on column postrider.dlq_entry.updated_at is 'When it last changed. A redrive is a row of dlq_replay and no change of this one, which would renew its entries in every index.';
 create unique index dlq_entry_one_pending on postrider.dlq_entry (subject_type, subject_id) where resolution_status = 'pending';
 comment on index postrider.dlq_entry_one_pending is 'At most one pending investigation per subject.';
 create index dlq_entry_subject on postrider.dlq_entry (subject_type, subject_id, created_at);

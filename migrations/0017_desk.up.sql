@@ -75,6 +75,7 @@ create table postrider.dlq_operation (
     created_at    timestamptz not null default now(),
     started_at    timestamptz,
     treated_at    timestamptz,
+    treated_through bigint not null default 0,
     finished_at   timestamptz,
     updated_at    timestamptz not null default now()
 );
@@ -99,6 +100,7 @@ comment on column postrider.dlq_operation.next_at is 'When its next items are du
 comment on column postrider.dlq_operation.created_at is 'When it was planned.';
 comment on column postrider.dlq_operation.started_at is 'When it began.';
 comment on column postrider.dlq_operation.treated_at is 'When its last item was treated; what was redriven may still be on its way.';
+comment on column postrider.dlq_operation.treated_through is 'All items up to this place were treated: what is next is looked for behind it, and not among those.';
 comment on column postrider.dlq_operation.finished_at is 'When it ended.';
 comment on column postrider.dlq_operation.updated_at is 'When it last changed.';
 create index dlq_operation_open on postrider.dlq_operation (created_at) where state in ('canary', 'running', 'paused', 'halted', 'planned');
@@ -115,7 +117,8 @@ create table postrider.dlq_operation_item (
     primary key (dlq_operation_uuid, item)
 );
 comment on table postrider.dlq_operation_item is 'The frozen scope of an operation, in the order in which it is treated: that of the outbox per key.';
-create index dlq_operation_item_waiting on postrider.dlq_operation_item (dlq_operation_uuid, item) where state = 'waiting';
+-- By item + 0, which the primary key has not: a walk along that would pass all that were treated.
+create index dlq_operation_item_waiting on postrider.dlq_operation_item (dlq_operation_uuid, (item + 0)) where state = 'waiting';
 comment on index postrider.dlq_operation_item_waiting is 'What an operation has yet to treat, in order.';
 comment on column postrider.dlq_operation_item.dlq_operation_uuid is 'The operation.';
 comment on column postrider.dlq_operation_item.item is 'Place, from 1.';
@@ -157,7 +160,9 @@ comment on column postrider.dlq_replay.episode is 'How many times that row had b
 comment on column postrider.dlq_replay.outcome is 'Null while it is on its way; then delivered, or came_back (given up again).';
 comment on column postrider.dlq_replay.created_at is 'When.';
 comment on column postrider.dlq_replay.finished_at is 'When its outcome was seen.';
-create unique index dlq_replay_one_open on postrider.dlq_replay (dlq_entry_uuid) where outcome is null;
+-- In words that no query uses: a partial index that was empty when statistics were taken looks like one page to read, and
+-- any query with its condition may walk all of it.
+create unique index dlq_replay_one_open on postrider.dlq_replay (dlq_entry_uuid) where coalesce(outcome, '') = '';
 comment on index postrider.dlq_replay_one_open is 'At most one redrive of an investigation is on its way.';
 create index dlq_replay_open on postrider.dlq_replay (outbox_id, replay_id) where outcome is null;
 comment on index postrider.dlq_replay_open is 'Redrives whose outcome is looked for.';
@@ -178,6 +183,33 @@ revoke all on function postrider.dlq_replay_forget() from public;
 create trigger dlq_entry_forgotten after delete on postrider.dlq_entry
 referencing old table as removed for each statement execute function postrider.dlq_replay_forget();
 comment on trigger dlq_entry_forgotten on postrider.dlq_entry is 'Redrives stay as long as their investigation.';
+
+create function postrider.dlq_retry_numbers() returns table(dlq_reason postrider.dlq_reason, requeued bigint, avg_retries double precision)
+language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+    with letters as (
+        select l.dlq_entry_uuid, max(l.attempts) as attempts, max(l.episode) as episode
+        from postrider.dlq_letter l where l.dlq_entry_uuid is not null group by l.dlq_entry_uuid
+    ), entries as (
+        select e.dlq_entry_uuid, e.dlq_reason, e.resolution_status,
+               case when e.subject_type = 'event' and e.subject_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then e.subject_id::uuid end as event_id,
+               case when e.subject_type = 'task' and e.subject_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then e.subject_id::uuid end as task_uuid
+        from postrider.dlq_entry e
+    )
+    select e.dlq_reason,
+           count(*) filter (where r.replay_id is not null or l.episode > 1 or t.retry_count > 0 or a.retry_count > 0
+               or e.event_id is not null and e.resolution_status = 'pending' and not exists (
+                   select from postrider.outbox_event o where o.event_id = e.event_id and o.state in ('exhausted', 'dead_lettered'))),
+           avg(coalesce(l.attempts, t.retry_count, a.retry_count))::double precision
+    from entries e
+    left join letters l on l.dlq_entry_uuid = e.dlq_entry_uuid
+    left join postrider.dlq_replay r on r.dlq_entry_uuid = e.dlq_entry_uuid and r.generation = 1
+    left join postrider.tasker_tasks t on t.task_uuid = e.task_uuid
+    left join postrider.tasker_tasks_archive a on a.task_uuid = e.task_uuid
+    group by e.dlq_reason
+$$;
+comment on function postrider.dlq_retry_numbers() is
+'Per reason: how many investigations are of something that was sent again (redriven from the desk, or put back by hand; a task that was retried as a whole), and how many attempts or retries it had on average.';
+revoke all on function postrider.dlq_retry_numbers() from public;
 
 create table postrider.access_key (
     access_key_id  text primary key,
@@ -268,97 +300,111 @@ create index access_answer_age on postrider.access_answer (created_at);
 comment on index postrider.access_answer_age is 'Which are old enough to go.';
 
 create function postrider.outbox_resend(
-    p_letter_id text, p_event_id uuid, p_topic text, p_edited boolean, p_payload bytea, p_headers jsonb)
-returns bigint language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    p_letter_ids text[], p_event_ids uuid[], p_topics text[], p_headers jsonb[], p_edited boolean, p_payload bytea)
+returns table (event_id uuid, id bigint) language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+#variable_conflict use_column
 declare
-    letter record;
-    was    record;
-    there  boolean;
-    base   jsonb;
-    added  jsonb;
-    parent text;
-    fresh  text;
-    new_id bigint;
+    most    constant integer := postrider.outbox_max_payload_bytes();
+    refused text;
 begin
-    -- Nothing enters the outbox here but the message of somebody's investigation, and it says which.
-    select l.key, l.key_kind, l.payload, l.payload_kind, l.headers, l.outbox_id, l.event_id, l.hops, e.dlq_entry_uuid::text || ':' || (e.generation + 1) as replay_id,
-           case when l.event_id is not null then 'event:' || l.event_id
-                when l.origin_topic <> '' and l.origin_partition is not null and l.origin_offset is not null
-                then 'record:' || l.origin_topic || '/' || l.origin_partition || '/' || l.origin_offset
-                else 'record:' || l.dlq_topic || '/' || l.dlq_partition || '/' || l.dlq_offset end as replay_of,
-           case when e.subject_type = 'record' and l.origin_topic <> '' and l.origin_partition is not null and l.origin_offset is not null
-                then e.subject_id end as replay_origin
-    into letter
-    from postrider.dlq_letter l
-    join postrider.dlq_entry e on e.dlq_entry_uuid = l.dlq_entry_uuid
-    where l.letter_id = p_letter_id and e.resolution_status = 'pending'
-      and not exists (select from postrider.dlq_replay r where r.dlq_entry_uuid = e.dlq_entry_uuid and r.outcome is null);
-    if not found then
-        raise exception using errcode = '55000', message = format('postrider: letter %s has no pending investigation, or a redrive of that is on its way', p_letter_id),
-            hint = 'postrider dlq requeue sends messages again, one after the other.';
-    end if;
-    select e.kind, e.key, e.payload, e.headers, e.task_uuid, e.max_attempts into was
-    from postrider.outbox_event e where e.id = letter.outbox_id and e.event_id = letter.event_id;
-    there := found;
-    if letter.key_kind = 'reference' or letter.payload_kind = 'reference' and not p_edited then
-        if not there then
-            return 0;
+    -- Each thing is looked up by its key, once for each message: as joins, statistics or an old plan of the session could
+    -- make them walks.
+    for event_id, id, refused in
+        with given as materialized (
+            select w.place, w.event_id, w.topic, w.letter_id,
+                   -- Nothing enters the outbox here but the message of somebody's investigation, and it says which.
+                   case when e.resolution_status is distinct from 'pending' or r.generation is not null and r.outcome is null then -2
+                        when (l.key_kind = 'reference' or l.payload_kind = 'reference' and not p_edited) and o.id is null then 0
+                        when octet_length(p.payload) > most then -1 end as refusal,
+                   coalesce(o.kind, 'event') as kind, o.task_uuid, o.max_attempts, p.payload, l.hops,
+                   case l.key_kind when 'reference' then o.key else l.key end as key,
+                   -- Its headers were left out with the key.
+                   coalesce(w.headers, case l.key_kind when 'reference' then o.headers else l.headers end) as headers,
+                   e.dlq_entry_uuid::text || ':' || (coalesce(r.generation, 0) + 1) as replay_id,
+                   case when l.event_id is not null then 'event:' || l.event_id
+                        when l.origin_topic <> '' and l.origin_partition is not null and l.origin_offset is not null
+                        then 'record:' || l.origin_topic || '/' || l.origin_partition || '/' || l.origin_offset
+                        else 'record:' || l.dlq_topic || '/' || l.dlq_partition || '/' || l.dlq_offset end as replay_of,
+                   -- A group that fails again at what came to its retry topic says where it read the message first.
+                   case when e.subject_type = 'record' and l.origin_topic <> '' and l.origin_partition is not null and l.origin_offset is not null
+                        then jsonb_build_array(jsonb_build_array('replay_origin', e.subject_id)) else '[]' end as replay_origin
+            from unnest(p_letter_ids, p_event_ids, p_topics, p_headers) with ordinality as w(letter_id, event_id, topic, headers, place)
+            left join lateral (
+                select l.dlq_entry_uuid, l.key, l.key_kind, l.payload, l.payload_kind, l.headers, l.hops, l.outbox_id, l.event_id,
+                       l.origin_topic, l.origin_partition, l.origin_offset, l.dlq_topic, l.dlq_partition, l.dlq_offset
+                from postrider.dlq_letter l where l.letter_id = w.letter_id limit 1) l on true
+            left join lateral (
+                select e.dlq_entry_uuid, e.resolution_status, e.subject_type, e.subject_id
+                from postrider.dlq_entry e where e.dlq_entry_uuid = l.dlq_entry_uuid limit 1) e on true
+            left join lateral (
+                select r.generation, r.outcome
+                from postrider.dlq_replay r where r.dlq_entry_uuid = e.dlq_entry_uuid order by r.generation desc limit 1) r on true
+            left join lateral (
+                select o.id, o.kind, o.key, o.payload, o.headers, o.task_uuid, o.max_attempts
+                from postrider.outbox_event o where o.id = l.outbox_id and o.event_id = l.event_id limit 1) o on true
+            cross join lateral (
+                select case when p_edited then p_payload when l.payload_kind = 'reference' then o.payload else l.payload end as payload) p
+        ), fresh as (
+            insert into postrider.outbox_event as n (event_id, kind, topic, key, payload, headers, task_uuid, max_attempts)
+            select g.event_id, g.kind, g.topic, g.key, g.payload,
+                   h.pairs
+                   || jsonb_build_array(jsonb_build_array('replay_of', g.replay_of), jsonb_build_array('replay_id', g.replay_id))
+                   || g.replay_origin
+                   || jsonb_build_array(jsonb_build_array('postrider-hops', (g.hops + 1)::text))
+                   || case when t.parent is null then '[]' else jsonb_build_array(jsonb_build_array('replay_traceparent', t.parent)) end,
+                   g.task_uuid, g.max_attempts
+            from given g
+            cross join lateral (
+                select case when jsonb_typeof(g.headers) = 'object'
+                            then (select coalesce(jsonb_agg(jsonb_build_array(x.key, x.value)), '[]') from jsonb_each(g.headers) x)
+                            else g.headers end as pairs offset 0) a
+            -- Those of an earlier redrive go, so that they do not pile up; and ours, which a consumer that gave a message up
+            -- copied with the rest, and nameless ones, because the relay refuses both from whoever writes. Most have none.
+            cross join lateral (
+                select case when jsonb_path_exists(a.pairs, 'strict $[*] ? (@[0] == "" || @[0] == "replay_of" || @[0] == "replay_id" || @[0] == "replay_origin" || @[0] == "replay_traceparent" || @[0] like_regex "^postrider-" flag "i")')
+                            then (select coalesce(jsonb_agg(x.pair order by x.place), '[]')
+                                  from jsonb_array_elements(a.pairs) with ordinality x(pair, place)
+                                  where x.pair->>0 <> '' and lower(left(x.pair->>0, 10)) <> 'postrider-'
+                                    and x.pair->>0 not in ('replay_of', 'replay_id', 'replay_origin', 'replay_traceparent'))
+                            else a.pairs end as pairs offset 0) b
+            -- A redrive is a trace of its own, recorded if the old one is, which the relay links to it. What cannot be read
+            -- as one traceparent stays as it is.
+            cross join lateral (
+                select case when b.pairs @> '[["traceparent"]]'
+                            then (select min(x.pair->>1) from jsonb_array_elements(b.pairs) x(pair)
+                                  where x.pair->>0 = 'traceparent' having count(*) = 1) end as parent offset 0) c
+            cross join lateral (
+                select case when c.parent ~ '^(00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}|(?!00|ff)[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?)$'
+                             and substr(c.parent, 4, 32) <> repeat('0', 32) and substr(c.parent, 37, 16) <> repeat('0', 16)
+                            then c.parent end as parent offset 0) t
+            -- Its ids are made of the event's, which is random and nobody else's.
+            cross join lateral (
+                select case when t.parent is null then b.pairs
+                            else (select jsonb_agg(case when x.pair->>0 = 'traceparent'
+                                         then jsonb_build_array('traceparent', '00-' || left(s.ids, 32) || '-' || substr(s.ids, 33, 16) || '-' || substr(t.parent, 54, 2))
+                                         else x.pair end order by x.place)
+                                  from jsonb_array_elements(b.pairs) with ordinality x(pair, place),
+                                       (select encode(sha256(uuid_send(g.event_id)), 'hex') as ids) s
+                                  where x.pair->>0 <> 'tracestate') end as pairs offset 0) h -- it says something about the old one
+            where g.refusal is null
+            order by g.place
+            returning n.event_id, n.id
+        )
+        select g.event_id, g.refusal::bigint, case g.refusal when -2 then coalesce(g.letter_id, 'null') end from given g where g.refusal is not null
+        union all
+        select f.event_id, f.id, null from fresh f
+    loop
+        if refused is not null then
+            raise exception using errcode = '55000', message = format('postrider: letter %s has no pending investigation, or a redrive of that is on its way', refused),
+                hint = 'postrider dlq requeue sends messages again, one after the other.';
         end if;
-        if letter.key_kind = 'reference' then -- its headers were left out with it
-            letter.key := was.key;
-            letter.headers := was.headers;
-        end if;
-        if letter.payload_kind = 'reference' then
-            letter.payload := was.payload;
-        end if;
-    end if;
-    if p_edited then
-        letter.payload := p_payload;
-    end if;
-    if octet_length(letter.payload) > postrider.outbox_max_payload_bytes() then
-        return -1;
-    end if;
-    base := coalesce(p_headers, letter.headers);
-    if jsonb_typeof(base) = 'object' then
-        select coalesce(jsonb_agg(jsonb_build_array(h.key, h.value)), '[]') into base from jsonb_each(base) h;
-    end if;
-    -- Those of an earlier redrive go, so that they do not pile up; and ours, which a consumer that gave a message up
-    -- copied with the rest, and nameless ones, because the relay refuses both from whoever writes. Most have none.
-    added := jsonb_build_array(jsonb_build_array('replay_of', letter.replay_of), jsonb_build_array('replay_id', letter.replay_id));
-    -- A group that fails again at what came to its retry topic says where it read the message first.
-    if letter.replay_origin is not null then
-        added := added || jsonb_build_array(jsonb_build_array('replay_origin', letter.replay_origin));
-    end if;
-    added := added || jsonb_build_array(jsonb_build_array('postrider-hops', (letter.hops + 1)::text));
-    if jsonb_path_exists(base, 'strict $[*] ? (@[0] == "" || @[0] == "replay_of" || @[0] == "replay_id" || @[0] == "replay_origin" || @[0] == "replay_traceparent" || @[0] like_regex "^postrider-" flag "i")') then
-        select coalesce(jsonb_agg(h.pair order by h.place), '[]') into base
-        from jsonb_array_elements(base) with ordinality h(pair, place)
-        where h.pair->>0 <> '' and lower(left(h.pair->>0, 10)) <> 'postrider-'
-          and h.pair->>0 not in ('replay_of', 'replay_id', 'replay_origin', 'replay_traceparent');
-    end if;
-    -- A redrive is a trace of its own, recorded if the old one is, which the relay links to it. What cannot be read as
-    -- one traceparent stays as it is.
-    select min(h.pair->>1) into parent from jsonb_array_elements(base) h(pair) where h.pair->>0 = 'traceparent' having count(*) = 1;
-    if parent ~ '^(00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}|(?!00|ff)[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?)$'
-       and substr(parent, 4, 32) <> repeat('0', 32) and substr(parent, 37, 16) <> repeat('0', 16) then
-        fresh := encode(sha256(uuid_send(gen_random_uuid())), 'hex');
-        select jsonb_agg(case when h.pair->>0 = 'traceparent'
-                   then jsonb_build_array('traceparent', '00-' || left(fresh, 32) || '-' || substr(fresh, 33, 16) || '-' || substr(parent, 54, 2))
-                   else h.pair end order by h.place)
-        into base
-        from jsonb_array_elements(base) with ordinality h(pair, place)
-        where h.pair->>0 <> 'tracestate'; -- it says something about the old one
-        added := added || jsonb_build_array(jsonb_build_array('replay_traceparent', parent));
-    end if;
-    base := base || added;
-    insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers, task_uuid, max_attempts)
-    values (p_event_id, coalesce(was.kind, 'event'), p_topic, letter.key, letter.payload, base, was.task_uuid, was.max_attempts)
-    returning id into new_id;
-    return new_id;
+        return next;
+    end loop;
 end $$;
-comment on function postrider.outbox_resend(text, uuid, text, boolean, bytea, jsonb) is
-'Writes the message of a letter as a new event for a topic, and returns its id. The letter must be of a pending investigation of which no redrive is on its way; whoever calls notes the redrive in the same transaction. What the letter only refers to comes from the event that it is about: if that is gone, 0 is returned. -1 is returned for a payload beyond the limit. With p_edited the payload is p_payload instead; with p_headers the headers are those.';
-revoke all on function postrider.outbox_resend(text, uuid, text, boolean, bytea, jsonb) from public;
+comment on function postrider.outbox_resend(text[], uuid[], text[], jsonb[], boolean, bytea) is
+'Writes the messages of letters as new events with the given event ids, each for its topic, in the given order, and returns their ids. Each letter must be of a pending investigation of which no redrive is on its way, or nothing is written; whoever calls notes the redrives in the same transaction. What a letter only refers to comes from the event that it is about: if that is gone, 0 is returned for it, and -1 for a payload beyond the limit; these are not written. With p_edited the payload of all is p_payload instead; where headers are given for one, they take the place of its own.';
+revoke all on function postrider.outbox_resend(text[], uuid[], text[], jsonb[], boolean, bytea) from public;
 
 create function postrider.dlq_complete_letter(
     p_letter_id text, p_state text, p_key bytea, p_payload bytea, p_headers jsonb, p_event_id uuid, p_note jsonb, p_snapshot jsonb)
@@ -405,9 +451,11 @@ begin
            (select h.pair->>1 from jsonb_array_elements(l.headers) h(pair) where h.pair->>0 = 'postrider-invalid-headers' limit 1) as invalid
     into letter
     from postrider.dlq_letter l
-    join postrider.dlq_entry e on e.dlq_entry_uuid = l.dlq_entry_uuid
+    cross join lateral (
+        select e.dlq_entry_uuid, e.resolution_status from postrider.dlq_entry e where e.dlq_entry_uuid = l.dlq_entry_uuid limit 1) e
     where l.letter_id = p_letter_id and l.dialect = 'postrider' and e.resolution_status = 'pending'
-      and not exists (select from postrider.dlq_replay r where r.dlq_entry_uuid = e.dlq_entry_uuid and r.outcome is null);
+      and (select r.outcome is null from postrider.dlq_replay r
+           where r.dlq_entry_uuid = e.dlq_entry_uuid order by r.generation desc limit 1) is not true;
     -- This transaction put it back: nobody else can have it in work, and nothing was sent of it.
     select e.id, e.episode, e.headers::text as headers into was from postrider.outbox_event e
     where letter.outbox_id is not null and e.id = letter.outbox_id and e.event_id = letter.event_id

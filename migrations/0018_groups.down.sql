@@ -8,6 +8,8 @@ begin
     end if;
 end $$;
 drop function postrider.dlq_index_messages();
+drop trigger dlq_replay_begun on postrider.dlq_replay;
+drop function postrider.dlq_group_redriven();
 drop trigger dlq_entry_truncated on postrider.dlq_entry;
 drop trigger dlq_entry_counted_out on postrider.dlq_entry;
 drop trigger dlq_entry_counted on postrider.dlq_entry;

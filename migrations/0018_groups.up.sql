@@ -153,8 +153,8 @@ begin
                 or max(c.last_occurred_at) filter (where c.n > 0) is distinct from max(c.last_occurred_at) filter (where c.n < 0)) b;
         select array_agg(distinct a.dlq_group_uuid) into acted
         from added a join removed r using (dlq_entry_uuid)
-        where (a.resolution_status, a.resolution_notes, a.assignee, a.generation, a.metadata) is distinct from
-              (r.resolution_status, r.resolution_notes, r.assignee, r.generation, r.metadata);
+        where (a.resolution_status, a.resolution_notes, a.assignee, a.metadata) is distinct from
+              (r.resolution_status, r.resolution_notes, r.assignee, r.metadata);
     end if;
     if deltas is null and acted is null then
         return null;
@@ -274,6 +274,29 @@ comment on trigger dlq_entry_counted_out on postrider.dlq_entry is 'Counts what 
 create trigger dlq_entry_truncated after truncate on postrider.dlq_entry
 for each statement execute function postrider.dlq_count_nothing();
 comment on trigger dlq_entry_truncated on postrider.dlq_entry is 'Counts nothing.';
+
+-- A redrive is an act, too, and changes no investigation.
+create function postrider.dlq_group_redriven() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+    acted uuid[];
+begin
+    select array_agg(distinct e.dlq_group_uuid) into acted
+    from added a
+    cross join lateral (select e.dlq_group_uuid from postrider.dlq_entry e where e.dlq_entry_uuid = a.dlq_entry_uuid limit 1) e;
+    -- In the order in which everybody locks groups.
+    perform from postrider.dlq_group g where g.dlq_group_uuid = any (acted) and g.state = 'new' order by g.dlq_group_uuid for no key update;
+    if found then
+        update postrider.dlq_group g set state = 'ongoing', updated_at = now() where g.dlq_group_uuid = any (acted) and g.state = 'new';
+    end if;
+    return null;
+end $$;
+comment on function postrider.dlq_group_redriven() is 'A group of which something is redriven is no longer new.';
+revoke all on function postrider.dlq_group_redriven() from public;
+create trigger dlq_replay_begun after insert on postrider.dlq_replay
+referencing new table as added for each statement execute function postrider.dlq_group_redriven();
+comment on trigger dlq_replay_begun on postrider.dlq_replay is 'Somebody acted on the groups of what is redriven.';
 
 -- Counted rather than counting: with a million investigations that took half a second.
 create view postrider.v_dlq_dashboard as

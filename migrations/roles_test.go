@@ -173,7 +173,7 @@ func TestOperatorTreatsWhatWaits(t *testing.T) {
 		t.Errorf("putting back an event that is pending: %q", code)
 	}
 	// What sends again sends letters of investigations, and nothing else that somebody would like to.
-	if code := as(t, conn, "postrider_operator", `select postrider.outbox_resend('event:none:1', gen_random_uuid(), 't', true, 'anything', '[]')`); code != "55000" {
+	if code := as(t, conn, "postrider_operator", `select postrider.outbox_resend(array['event:none:1'], array[gen_random_uuid()], array['t'], array['[]'::jsonb], true, 'anything')`); code != "55000" {
 		t.Errorf("sending what is no letter: %q", code)
 	}
 	var refused []string

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-// enqueue writes the others as new events. What the outbox refuses for what is in it is found by writing each alone.
+// enqueue writes the others as new events.
 func enqueue(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
 	var fresh []*wanted
 	for _, w := range ws {
@@ -27,45 +27,53 @@ func enqueue(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveReques
 	if len(fresh) == 0 {
 		return nil
 	}
+	return enqueueByHalves(ctx, tx, fresh, req)
+}
+
+// enqueueByHalves writes new events in their order. What the outbox refuses for what is in it is found by halves: all but
+// a few of the others go in with one statement, and each after those before it.
+func enqueueByHalves(ctx context.Context, tx pgx.Tx, fresh []*wanted, req dlq.RedriveRequest) error {
 	err := enqueueAll(ctx, tx, fresh, req)
 	if !isRefused(err) {
 		return err
 	}
-	for _, w := range fresh {
-		switch err := enqueueAll(ctx, tx, []*wanted{w}, req); {
-		case isRefused(err):
-			w.skip = dlq.Refused
-		case err != nil:
-			return err
-		}
+	if len(fresh) == 1 {
+		fresh[0].skip = dlq.Refused
+		return nil
 	}
-	return nil
+	half := len(fresh) / 2
+	if err := enqueueByHalves(ctx, tx, fresh[:half], req); err != nil {
+		return err
+	}
+	return enqueueByHalves(ctx, tx, fresh[half:], req)
 }
 
-// enqueueAll writes new events in their order, all or none.
+// enqueueAll writes new events in their order with one statement, all or none.
 func enqueueAll(ctx context.Context, tx pgx.Tx, fresh []*wanted, req dlq.RedriveRequest) error {
 	payload, edited := replacement(req)
+	byEvent := make(map[uuid.UUID]*wanted, len(fresh))
+	for _, w := range fresh {
+		byEvent[w.newEvent] = w
+	}
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
 		rows, err := tx.Query(ctx, redriveEnqueue,
 			column(fresh, func(w *wanted) string { return *w.letter }),
 			column(fresh, func(w *wanted) uuid.UUID { return w.newEvent }),
 			column(fresh, func(w *wanted) string { return w.target }),
-			column(fresh, func(*wanted) bool { return edited }),
-			column(fresh, func(*wanted) []byte { return payload }),
-			column(fresh, func(w *wanted) *string { return w.headers }))
+			column(fresh, func(w *wanted) *string { return w.headers }), edited, payload)
 		if err != nil {
 			return err
 		}
-		var place int
+		var event uuid.UUID
 		var id int64
-		_, err = pgx.ForEachRow(rows, []any{&place, &id}, func() error {
-			switch id {
+		_, err = pgx.ForEachRow(rows, []any{&event, &id}, func() error {
+			switch w := byEvent[event]; id {
 			case 0:
-				fresh[place-1].skip = dlq.PayloadGone
+				w.skip = dlq.PayloadGone
 			case -1:
-				fresh[place-1].skip = dlq.PayloadTooLarge
+				w.skip = dlq.PayloadTooLarge
 			default:
-				fresh[place-1].newID = id
+				w.newID = id
 			}
 			return nil
 		})

@@ -101,8 +101,12 @@ func (r *Redriver) Follow(ctx context.Context, limit int, resolve bool) (dlq.Fol
 		f, seen, err := r.followSome(ctx, limit, resolve)
 		all.Delivered += f.Delivered
 		all.CameBack += f.CameBack
-		if err != nil || time.Since(began) > followPatience {
+		if err != nil {
 			return all, err
+		}
+		if time.Since(began) > followPatience {
+			all.More = 2*(f.Delivered+f.CameBack) > limit
+			return all, nil
 		}
 		if seen == limit {
 			continue
@@ -128,9 +132,10 @@ type ended struct {
 func (r *Redriver) followSome(ctx context.Context, limit int, resolve bool) (f dlq.Followed, seen int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	id, after := r.follow.get()
+	fromID, fromAfter := r.follow.get()
+	id, after := fromID, fromAfter
 	err = transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
-		f = dlq.Followed{}
+		f, id, after = dlq.Followed{}, fromID, fromAfter
 		open, fates, err := openReplays(ctx, tx, id, after, limit)
 		if err != nil {
 			return err

@@ -116,7 +116,7 @@ func TestOnlyLettersOfInvestigationsAreSent(t *testing.T) {
 	before := len(r.sent())
 	resend := func(letter string) error {
 		var id int64
-		return r.subject.pool.QueryRow(t.Context(), `select postrider.outbox_resend($1, gen_random_uuid(), 'orders', true, 'anything', '[["replay_id", "mine"], ["postrider-event-id", "mine"], ["h", "v"]]')`, letter).Scan(&id)
+		return r.subject.pool.QueryRow(t.Context(), `select r.id from postrider.outbox_resend(array[$1], array[gen_random_uuid()], array['orders'], array['[["replay_id", "mine"], ["postrider-event-id", "mine"], ["h", "v"]]'::jsonb], true, 'anything') r`, letter).Scan(&id)
 	}
 	letterOf := func(n int) (id string) {
 		if err := r.subject.pool.QueryRow(t.Context(), `select letter_id from postrider.dlq_letter where outbox_id = (select id from postrider.outbox_event order by id limit 1 offset $1)`, n-1).Scan(&id); err != nil {

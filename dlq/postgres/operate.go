@@ -36,6 +36,8 @@ type batch struct {
 	problem               string
 	pause                 time.Duration
 	treated               bool // the last item was
+	// through is the place up to which all items are treated by now; 0 where that is not known.
+	through int64
 }
 
 // Step implements dlq.Operations. The operation's row is locked meanwhile, so nobody else treats it, and the
@@ -63,7 +65,7 @@ func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 			return fmt.Errorf("operation %s (%s): %w", o.UUID, o.Name, err)
 		}
 		treated = b.done + b.skipped + b.failed
-		_, err = tx.Exec(ctx, operationAdvance, o.UUID, b.done, b.skipped, b.failed, b.state, b.problem, b.pause.Microseconds(), b.treated)
+		_, err = tx.Exec(ctx, operationAdvance, o.UUID, b.done, b.skipped, b.failed, b.state, b.problem, b.pause.Microseconds(), b.treated, b.through)
 		return translate("advance an operation", err)
 	})
 	switch {
@@ -246,6 +248,7 @@ func (r *Redriver) purgeItems(ctx context.Context, tx pgx.Tx, o *operation, ther
 // noteItems notes what became of items, and writes the audit log: not each of them, which the operation's items say.
 func (r *Redriver) noteItems(ctx context.Context, tx pgx.Tx, o *operation, items []*item, b *batch) error {
 	var treated []*item
+	waits := false // one before does, and is next
 	for _, i := range items {
 		switch i.state {
 		case "done":
@@ -256,9 +259,13 @@ func (r *Redriver) noteItems(ctx context.Context, tx pgx.Tx, o *operation, items
 			b.failed++
 		default:
 			b.pause = max(b.pause, operationPause)
+			waits = true
 			continue
 		}
 		treated = append(treated, i)
+		if !waits {
+			b.through = i.Place
+		}
 	}
 	if len(treated) == 0 {
 		return nil

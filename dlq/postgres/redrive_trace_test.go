@@ -25,7 +25,7 @@ func TestARedriveIsATraceOfItsOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustExec(t, r.subject.pool, `select postrider.outbox_resend(letter_id, gen_random_uuid(), 'orders', false, null, $1) from postrider.dlq_letter`, string(raw))
+		mustExec(t, r.subject.pool, `select postrider.outbox_resend(array[letter_id], array[gen_random_uuid()], array['orders'], array[$1::jsonb], false, null) from postrider.dlq_letter`, string(raw))
 		var text string
 		if err := r.subject.pool.QueryRow(t.Context(), `select headers::text from postrider.outbox_event order by id desc limit 1`).Scan(&text); err != nil {
 			t.Fatal(err)

@@ -92,7 +92,8 @@ func (r *rig) redriveOnce(ctx context.Context) (s redriveSample, err error) {
 		return s, err
 	}
 	began := time.Now()
-	if err := d.until(ctx, `select not exists (select from postrider.dlq_replay where outcome is null)`); err != nil {
+	// The operation counts them: looking through all redrives would take the processor from those who follow them.
+	if err := d.until(ctx, `select not exists (select from postrider.dlq_operation where delivered + came_back < done)`); err != nil {
 		return s, err
 	}
 	s.follow = float64(r.o.redriveEntries) / time.Since(began).Seconds()

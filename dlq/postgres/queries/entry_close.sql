@@ -1,12 +1,11 @@
 -- Closes those of the investigations that are pending, locked in an order that everybody keeps. $3 are the notes of
--- each; an empty one leaves what is there.
+-- each; an empty one leaves what is there. The status is asked for in words that no partial index has; see redrive_end.
 with open as materialized (
     select e.dlq_entry_uuid, w.notes
-    from unnest($1::uuid[], $3::text[]) as w(id, notes)
-    join postrider.dlq_entry e on e.dlq_entry_uuid = w.id
-    where e.resolution_status = 'pending'
-    order by e.dlq_entry_uuid
-    for update of e
+    from (select w.id, w.notes from unnest($1::uuid[], $3::text[]) as w(id, notes) order by w.id) w
+    cross join lateral (
+        select e.dlq_entry_uuid from postrider.dlq_entry e
+        where e.dlq_entry_uuid = w.id and e.resolution_status::text = 'pending' for update) e
 )
 update postrider.dlq_entry e
 set resolution_status = $2::postrider.dlq_resolution_status, resolution_timestamp = now(), updated_at = now(),

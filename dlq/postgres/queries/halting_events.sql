@@ -1,4 +1,5 @@
 -- The outbox events that the letters of investigations are about, and whose they are.
-select distinct l.outbox_id, l.dlq_entry_uuid
+select distinct l.outbox_id, w.id
 from unnest($1::uuid[]) as w(id)
-join postrider.dlq_letter l on l.dlq_entry_uuid = w.id and l.outbox_id is not null
+cross join lateral (
+    select l.outbox_id from postrider.dlq_letter l where l.dlq_entry_uuid = w.id and l.outbox_id is not null offset 0) l

@@ -1,6 +1,7 @@
 -- What an operation would do, and how many of those named are not there.
 with scope as (
-    select e.*, l.key, l.dialect, l.headers, l.payload_bytes, l.outbox_id, coalesce(l.origin_topic, e.topic, '') as origin
+    select e.*, l.key, l.dialect, l.headers, l.payload_bytes, l.outbox_id, coalesce(l.origin_topic, e.topic, '') as origin,
+           exists (select from postrider.dlq_replay r where r.dlq_entry_uuid = e.dlq_entry_uuid) as redriven
     from postrider.dlq_operation_item i
     join postrider.dlq_entry e on e.dlq_entry_uuid = i.dlq_entry_uuid
     left join lateral (
@@ -10,7 +11,7 @@ with scope as (
 ), counted as (
     select count(*) as items, coalesce(sum(payload_bytes), 0)::bigint as bytes,
            count(distinct (origin, key)) filter (where key is not null) as keys,
-           count(*) filter (where generation > 0) as redriven, count(*) filter (where subject_type = 'task') as tasks,
+           count(*) filter (where redriven) as redriven, count(*) filter (where subject_type = 'task') as tasks,
            count(*) filter (where dialect = 'postrider' and jsonb_path_exists(headers, 'strict $[*] ? (@[0] == "postrider-invalid-headers")')) as unreadable
     from scope
 ), topics as (

@@ -1,5 +1,6 @@
--- The next items.
+-- The next items, behind those that were treated.
 select i.item, i.dlq_entry_uuid
 from postrider.dlq_operation_item i
 where i.dlq_operation_uuid = $1 and i.state = 'waiting'
-order by i.item limit $2
+  and i.item + 0 > (select o.treated_through from postrider.dlq_operation o where o.dlq_operation_uuid = $1)
+order by i.item + 0 limit $2

@@ -1,6 +1,4 @@
 -- Investigations, locked in an order that everybody keeps.
 select e.dlq_entry_uuid
-from unnest($1::uuid[]) as w(id)
-join postrider.dlq_entry e on e.dlq_entry_uuid = w.id
-order by e.dlq_entry_uuid
-for update of e
+from (select w.id from unnest($1::uuid[]) as w(id) order by w.id) w
+cross join lateral (select e.dlq_entry_uuid from postrider.dlq_entry e where e.dlq_entry_uuid = w.id for update) e

@@ -1,8 +1,8 @@
 -- Those of the investigations of which a redrive is on its way, as redrive_read says it.
-select e.dlq_entry_uuid
+select w.id
 from unnest($1::uuid[]) as w(id)
-join postrider.dlq_entry e on e.dlq_entry_uuid = w.id
-where exists (select from postrider.dlq_replay r
-              where r.dlq_entry_uuid = e.dlq_entry_uuid
-                and (r.outcome is null or r.outcome = 'came_back' and r.generation = e.generation
-                     and not exists (select from postrider.dlq_letter b where b.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1))))
+cross join lateral (
+    select r.outcome, r.event_id, r.episode from postrider.dlq_replay r
+    where r.dlq_entry_uuid = w.id order by r.generation desc limit 1) r
+where r.outcome is null or r.outcome = 'came_back'
+    and (select true from postrider.dlq_letter b where b.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1) limit 1) is null
