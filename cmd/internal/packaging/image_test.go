@@ -3,6 +3,7 @@ package packaging
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -116,8 +117,11 @@ func TestComposeFitsTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if command, _ := c.Services["topics"].Command.(string); !strings.Contains(command, "--topic "+defaults.DLQ.Topic+" ") {
-		t.Errorf("the dead-letter topic %s is not made: %s", defaults.DLQ.Topic, command)
+	made := regexp.MustCompile(`for topic in ([^;]+);`).FindStringSubmatch(fmt.Sprint(c.Services["topics"].Command))
+	for _, topic := range []string{defaults.DLQ.Topic, defaults.Tasks.LifecycleTopic} {
+		if made == nil || !slices.Contains(strings.Fields(made[1]), topic) {
+			t.Errorf("the topic %s is not made: %s", topic, c.Services["topics"].Command)
+		}
 	}
 	_, port, _ := strings.Cut(relay.Environment["HTTP_ADDRESS"], ":")
 	if !strings.Contains(read(t, filepath.Join(root, "deploy", "prometheus", "prometheus.yml")), `targets: ["postrider:`+port+`"]`) {
