@@ -47,8 +47,8 @@ chart: ## renew the Helm chart's copy of the alerts, and pack it into bin
 
 vuln: build ## known weaknesses that our code can reach, from the Go vulnerability database
 	@GOBIN="$(CURDIR)/bin" go install $(GOVULNCHECK) || { echo "vuln: NOTHING WAS CHECKED: govulncheck could not be fetched or built; it needs a Go module proxy once"; exit 1; }
-	@bin/govulncheck ./... || { code=$$?; [ $$code = 3 ] || \
-		echo "vuln: NOTHING WAS CHECKED: govulncheck could not; it needs https://vuln.go.dev, or a copy of it in GOVULNDB=file:///…"; exit $$code; }
+	@bin/govulncheck $(if $(VULNDB),-db "$(VULNDB)") ./... || { code=$$?; [ $$code = 3 ] || \
+		echo "vuln: NOTHING WAS CHECKED: govulncheck could not; it needs https://vuln.go.dev, or a copy of it: make vuln VULNDB=file:///…"; exit $$code; }
 
 sbom: build ## what is in the binary: bin/postrider.cdx.json, in CycloneDX
 	@rm -f $(BIN).cdx.json

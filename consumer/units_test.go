@@ -83,7 +83,7 @@ func TestPositionOfABatch(t *testing.T) {
 func TestNoPartitionStaysPaused(t *testing.T) {
 	t.Parallel()
 	c := &Consumer{cfg: Config{Client: newFake(nil), MaxInFlight: 1, MaxInFlightBytes: 1 << 20, MaxAhead: 10}}
-	for n := range 100_000 {
+	for n := range 50_000 {
 		s := newState(p0, nil)
 		s.hold(1, 1)
 		done := make(chan struct{})

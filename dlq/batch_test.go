@@ -42,11 +42,11 @@ func pointers(n int) []dlq.Record {
 	return records
 }
 
-// episodes are n letters of a fifth as many events, each in its turn.
-func episodes(n int) []dlq.Record {
+// episodes are n letters of some events, each in its turn.
+func episodes(n, events int) []dlq.Record {
 	records := make([]dlq.Record, n)
 	for i := range records {
-		records[i] = dlqtest.Event(i%(n/5), 1+i/(n/5))
+		records[i] = dlqtest.Event(i%events, 1+i/events)
 		records[i].Offset = int64(i)
 	}
 	return records
@@ -69,7 +69,7 @@ func (r *room) wantStored(want int) {
 
 func TestLongPolls(t *testing.T) {
 	t.Parallel()
-	r := newLongRoom(t, nil, episodes(long))
+	r := newLongRoom(t, nil, episodes(long, long/5))
 	if err := r.runOnce(long); err != nil {
 		t.Error(err)
 	}
@@ -94,7 +94,7 @@ func TestLongPolls(t *testing.T) {
 func TestWritersWorkAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newLongRoom(t, nil, events(long))
+		r := newLongRoom(t, nil, episodes(long, long/5))
 		all := make(chan struct{})
 		r.store.called = func(_ context.Context, call int) {
 			if call == dlq.Writers {
@@ -142,7 +142,7 @@ func TestDecodesTwoRoundsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rounds, letters = 4, 4 * dlq.Writers * batch
 		o := &answers{answer: func(context.Context, dlq.Place) dlq.Original { return dlq.Original{State: dlq.OriginalAbsent} }}
-		records := events(letters)
+		records := episodes(letters, 200)
 		for i := range records {
 			if i%100 == 0 { // one is asked for in each round, at least
 				records[i] = pointerTo(1, "share group")
@@ -220,7 +220,7 @@ func TestStopWithinALongPoll(t *testing.T) {
 // passes another of its subject, and few transactions find them.
 func TestPoisonInALongPoll(t *testing.T) {
 	t.Parallel()
-	r := newLongRoom(t, nil, episodes(long))
+	r := newLongRoom(t, nil, episodes(long, long/5))
 	poison := map[int64]bool{0: true, batch / 2: true, 2*batch - 1: true, long - 1: true}
 	r.store.refuse = func(l dlq.Letter) error {
 		if poison[l.DLQOffset] && !l.Unstorable {
