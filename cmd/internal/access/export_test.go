@@ -2,6 +2,9 @@ package access
 
 import "time"
 
+// AuditList is the query of History.
+var AuditList = auditList
+
 // Resum gives a changed token the checksum that fits.
 func Resum(token string) string {
 	body := token[:len(token)-checksumDigits]
