@@ -193,13 +193,14 @@ func TestManyAreFetchedInPortions(t *testing.T) {
 		p, o := &letterbox{}, &portions{until: until}
 		var entries []uuid.UUID
 		for n := range int64(450) {
-			p.letters = append(p.letters, pointing(n+1))
-			entries = append(entries, p.letters[n].EntryUUID)
+			l := pointing(1)
+			l.OriginOffset = &n
+			p.letters, entries = append(p.letters, l), append(entries, l.EntryUUID)
 		}
 		got, err := newFetcher(t, p, o).Fetch(t.Context(), entries, "anna")
 		states := map[dlq.OriginalState]int{}
 		for i, f := range got {
-			if states[f.State]++; f.Entry != entries[i] || f.Letter == "" || f.Place.Offset != int64(i+1) {
+			if states[f.State]++; f.Entry != entries[i] || f.Letter == "" || f.Place.Offset != int64(i) {
 				t.Fatalf("%d: %+v", i, f)
 			}
 		}
