@@ -43,6 +43,8 @@ func TestRedriveRequests(t *testing.T) {
 	all(t, "redrive",
 		check{RedriveRequest{Entries: ids, Actor: "x", Target: "t", Edit: &Edit{Headers: []outbox.Header{{Name: "h"}}}}.Check(), ""},
 		check{RedriveRequest{Actor: "x"}.Check(), "no investigation"},
+		check{RedriveRequest{Entries: many(MaxRedrive), Actor: "x"}.Check(), ""},
+		check{RedriveRequest{Entries: many(MaxRedrive + 1), Actor: "x"}.Check(), "10001 investigations are named, the limit is 10000; an operation"},
 		check{RedriveRequest{Entries: []uuid.UUID{a, b, a}, Actor: "x"}.Check(), a.String()},
 		check{RedriveRequest{Entries: ids}.Check(), "nobody"},
 		check{RedriveRequest{Entries: []uuid.UUID{a, b}, Actor: "x", Edit: &Edit{}}.Check(), "alone"},
@@ -129,6 +131,15 @@ func TestSkipsAreExplained(t *testing.T) {
 	}
 }
 
+// many are n ids.
+func many(n int) []uuid.UUID {
+	ids := make([]uuid.UUID, n)
+	for i := range ids {
+		ids[i] = uuid.New()
+	}
+	return ids
+}
+
 func TestChangesAsked(t *testing.T) {
 	t.Parallel()
 	all(t, "change",
@@ -150,6 +161,8 @@ func TestChangesAsked(t *testing.T) {
 		check{Purge{Actor: "x", Entries: id, OlderThan: now, Limit: 1}.Check(), "either"},
 		check{Purge{Actor: "x", Entries: id, Reason: "r", Limit: 1}.Check(), "reason"},
 		check{Purge{Actor: "x", OlderThan: now}.Check(), "limit"},
+		check{Purge{Actor: "x", OlderThan: now, Limit: MaxPurge}.Check(), ""},
+		check{Purge{Actor: "x", OlderThan: now, Limit: MaxPurge + 1}.Check(), "1 to 10000; an operation of the kind purge"},
 		check{Purge{Actor: "x", Entries: append(id, uuid.New()), Limit: 1}.Check(), "2 ids"})
 	all(t, "reveal",
 		check{RevealRequest{Actor: "x", Entry: id[0]}.Check(), ""},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -136,15 +137,37 @@ func (f *Fetcher) Fetch(ctx context.Context, entries []uuid.UUID, actor string) 
 	return all, nil
 }
 
-// fetch asks for the records of letters, and stores what came of it.
+// fetchAtOnce is how many records are asked for and stored together: they are in memory meanwhile.
+const fetchAtOnce = 200
+
+// fetch asks for the records of letters, and stores what came of it. When no broker answers, the rest is not asked for.
 func (f *Fetcher) fetch(ctx context.Context, letters []Letter, actor string) ([]Fetched, error) {
-	if len(letters) == 0 {
-		return nil, nil
+	all := make([]Fetched, 0, len(letters))
+	for part := range slices.Chunk(letters, fetchAtOnce) {
+		done, answered, err := f.fetchSome(ctx, part, actor)
+		if all = append(all, done...); err != nil {
+			return all, err
+		}
+		if !answered {
+			break
+		}
 	}
+	for i := len(all); i < len(letters); i++ {
+		l := &letters[i]
+		all = append(all, Fetched{Entry: l.EntryUUID, Letter: l.ID, Place: placeOf(l), State: OriginalUnanswered})
+	}
+	return all, nil
+}
+
+// placeOf is where the record is that a letter points to.
+func placeOf(l *Letter) Place { return Place{l.OriginTopic, *l.OriginPartition, *l.OriginOffset} }
+
+// fetchSome is fetch of a few; answered is false where no broker did.
+func (f *Fetcher) fetchSome(ctx context.Context, letters []Letter, actor string) (done []Fetched, answered bool, err error) {
 	places := make([]Place, len(letters))
 	for i := range letters {
 		l := &letters[i]
-		places[i] = Place{l.OriginTopic, *l.OriginPartition, *l.OriginOffset}
+		places[i] = placeOf(l)
 		// The time of the record, where it is known, is a part of the subject: it tells the record from another at its place.
 		if r, ok := dialect.ParseFailedRecord(l.Subject.ID); ok && (Place{r.Topic, r.Partition, r.Offset}) == places[i] {
 			l.CreatedAt = r.Timestamp
@@ -153,7 +176,7 @@ func (f *Fetcher) fetch(ctx context.Context, letters []Letter, actor string) ([]
 	asking, cancel := context.WithTimeout(ctx, f.cfg.Timeout)
 	answers := f.cfg.Originals.Fetch(asking, places)
 	cancel()
-	done := make([]Fetched, len(letters))
+	done = make([]Fetched, len(letters))
 	passing := 0
 	for i, o := range answers {
 		l := &letters[i]
@@ -162,13 +185,14 @@ func (f *Fetcher) fetch(ctx context.Context, letters []Letter, actor string) ([]
 			passing++
 		}
 	}
+	answered = passing < len(letters)
 	f.mu.Lock()
 	f.askAgain = time.Time{}
-	if passing == len(letters) {
+	if !answered {
 		f.askAgain = time.Now().Add(originalsPause)
 	}
 	f.mu.Unlock()
-	return done, f.cfg.Pointers.Complete(ctx, letters, actor)
+	return done, answered, f.cfg.Pointers.Complete(ctx, letters, actor)
 }
 
 // try is fetch without being told to: where asking again may help, and not while brokers do not answer. What fails is

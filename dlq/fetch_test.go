@@ -168,6 +168,51 @@ func TestFetchBeforeSending(t *testing.T) {
 	})
 }
 
+// portions counts how many records are asked for at once; brokers are away from some call on.
+type portions struct {
+	asked []int
+	until int
+}
+
+func (o *portions) Fetch(_ context.Context, places []dlq.Place) []dlq.Original {
+	o.asked = append(o.asked, len(places))
+	if len(o.asked) > o.until {
+		return slices.Repeat([]dlq.Original{{State: dlq.OriginalUnanswered, Retention: -1}}, len(places))
+	}
+	return slices.Repeat([]dlq.Original{{State: dlq.OriginalDeleted, Retention: -1}}, len(places))
+}
+
+// TestManyAreFetchedInPortions: what is in memory at once is bounded, and brokers that are away are not waited for again
+// and again.
+func TestManyAreFetchedInPortions(t *testing.T) {
+	t.Parallel()
+	for until, want := range map[int]struct {
+		asked         []int
+		gone, waiting int
+	}{9: {[]int{200, 200, 50}, 450, 0}, 1: {[]int{200, 200}, 200, 250}, 0: {[]int{200}, 0, 450}} {
+		p, o := &letterbox{}, &portions{until: until}
+		var entries []uuid.UUID
+		for n := range int64(450) {
+			l := pointing(1)
+			l.OriginOffset = &n
+			p.letters, entries = append(p.letters, l), append(entries, l.EntryUUID)
+		}
+		got, err := newFetcher(t, p, o).Fetch(t.Context(), entries, "anna")
+		states := map[dlq.OriginalState]int{}
+		for i, f := range got {
+			if states[f.State]++; f.Entry != entries[i] || f.Letter == "" || f.Place.Offset != int64(i) {
+				t.Fatalf("%d: %+v", i, f)
+			}
+		}
+		if err != nil || !slices.Equal(o.asked, want.asked) || states[dlq.OriginalDeleted] != want.gone || states[dlq.OriginalUnanswered] != want.waiting || len(got) != 450 {
+			t.Errorf("brokers away after %d: asked for %v, %v, %v", until, o.asked, states, err)
+		}
+		if len(p.actors) != len(want.asked) {
+			t.Errorf("stored in %d portions, want %d", len(p.actors), len(want.asked))
+		}
+	}
+}
+
 func TestFetcherConfig(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]dlq.FetcherConfig{

@@ -245,7 +245,8 @@ const MaxGroupResolve = 10_000
 type ResolvedGroup struct {
 	// Closed is how many investigations were closed.
 	Closed int
-	// Left is how many of those meant are still pending, because there are more than MaxGroupResolve. Ask again.
+	// Left is how many of those meant are still pending: because there are more than MaxGroupResolve, then ask again, or
+	// because a redrive of them is on its way, which decides about them.
 	Left int64
 	// Until is the cut-off time that counted.
 	Until time.Time
@@ -260,7 +261,8 @@ type Groups interface {
 	ShowGroup(ctx context.Context, group uuid.UUID) (GroupDetail, error)
 	// ChangeGroup writes about a group, and returns it.
 	ChangeGroup(ctx context.Context, group uuid.UUID, c GroupChange) (Group, error)
-	// ResolveGroup closes its pending investigations, the oldest first, at most MaxGroupResolve of them.
+	// ResolveGroup closes its pending investigations, the oldest first, at most MaxGroupResolve of them. Those of which
+	// a redrive is on its way are left.
 	ResolveGroup(ctx context.Context, group uuid.UUID, r GroupResolution) (ResolvedGroup, error)
 }
 

@@ -317,8 +317,9 @@ type Operations interface {
 	Command(ctx context.Context, id uuid.UUID, c Command) (Operation, error)
 	// Operation returns one. An unknown id is an error that wraps ErrNotFound.
 	Operation(ctx context.Context, id uuid.UUID) (Operation, error)
-	// ListOperations returns the newest, at most limit of them; only those that have not ended if open.
-	ListOperations(ctx context.Context, open bool, limit int) ([]Operation, error)
+	// ListOperations returns the newest, at most limit of them; only those that have not ended if open. Where after is not
+	// uuid.Nil they are those that were planned before that one.
+	ListOperations(ctx context.Context, open bool, after uuid.UUID, limit int) ([]Operation, error)
 	// Items returns items of an operation after a place, in order; only those in a state, if one is given.
 	Items(ctx context.Context, id uuid.UUID, state string, after int64, limit int) ([]Item, error)
 	// Step treats the next batch of an operation that is due. It returns how many items were treated, and after

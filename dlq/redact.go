@@ -150,6 +150,22 @@ func (r *Redactor) Headers(hs []outbox.Header) []outbox.Header {
 	return out
 }
 
+// Operation returns an operation as it may be shown: with the headers hidden that a rule names among those that its
+// messages are given. They are sent as they were given.
+func (r *Redactor) Operation(o Operation) Operation {
+	if r == nil || len(r.headers) == 0 || len(o.Options.Headers) == 0 {
+		return o
+	}
+	shown := make([][]string, len(o.Options.Headers))
+	for i, pair := range o.Options.Headers {
+		if shown[i] = pair; len(pair) == 2 && r.hidesHeader(outbox.Header{Name: pair[0], Value: []byte(pair[1])}) {
+			shown[i] = []string{pair[0], Redacted}
+		}
+	}
+	o.Options.Headers = shown
+	return o
+}
+
 // hidesHeader reports whether the value of a header is hidden: by a rule that names it, or, of what an event's row has
 // as headers, one that names any of those; also when that cannot be told.
 func (r *Redactor) hidesHeader(h outbox.Header) bool {

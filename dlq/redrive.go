@@ -158,9 +158,13 @@ type Edit struct {
 // ErrRequest is wrapped by errors about what was asked for.
 var ErrRequest = errors.New("request refused")
 
+// MaxRedrive is how many investigations a RedriveRequest may name: they are sent in one transaction. More is the work of
+// an operation.
+const MaxRedrive = 10_000
+
 // RedriveRequest asks for messages to be sent again.
 type RedriveRequest struct {
-	// Entries are the investigations, each once. Required.
+	// Entries are the investigations, each once, MaxRedrive at most. Required.
 	Entries []uuid.UUID
 	// Target is the topic to send to, or TargetGroup. Defaults to where each message was bound for or came from.
 	Target string
@@ -190,6 +194,8 @@ func (r RedriveRequest) Check() error {
 	switch {
 	case len(r.Entries) == 0:
 		return fmt.Errorf("%w: no investigation is named", ErrRequest)
+	case len(r.Entries) > MaxRedrive:
+		return fmt.Errorf("%w: %d investigations are named, the limit is %d; an operation sends more", ErrRequest, len(r.Entries), MaxRedrive)
 	case r.Actor == "":
 		return fmt.Errorf("%w: nobody asks for it", ErrRequest)
 	case r.MaxHops < 0 || r.MaxHops > MaxMaxHops:

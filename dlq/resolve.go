@@ -76,6 +76,9 @@ func objectOrNull(raw json.RawMessage) bool {
 	return (object || v == nil) && storableJSON(raw)
 }
 
+// MaxPurge is how many investigations a Purge removes at most; more is the work of an operation.
+const MaxPurge = 10_000
+
 // Purge removes investigations. Their letters stay, so that a late copy opens nothing.
 type Purge struct {
 	// Entries are the investigations, or nil; then OlderThan says which.
@@ -85,7 +88,7 @@ type Purge struct {
 	// Reason, if not empty, is a part of the error messages of those that OlderThan selects.
 	Reason string
 	// Limit is how many to remove at most, the oldest first. Those that OlderThan selects are passed over where they
-	// hold a key or are in somebody's hands, but no more than ten times as many. Required.
+	// hold a key or are in somebody's hands, but no more than ten times as many. 1 to MaxPurge. Required.
 	Limit int
 	// ReleaseKeys lets the keys go that investigations hold. Without it such ones are refused, or passed over
 	// where OlderThan selects. Defaults to false.
@@ -105,8 +108,8 @@ func (p Purge) Check() error {
 		return fmt.Errorf("%w: reason goes with older_than, not with ids", ErrRequest)
 	case storableText(p.Reason, MaxNotes) != p.Reason:
 		return fmt.Errorf("%w: reason must be UTF-8 text without NUL characters of at most %d bytes", ErrRequest, MaxNotes)
-	case p.Limit < 1:
-		return fmt.Errorf("%w: the limit is %d", ErrRequest, p.Limit)
+	case p.Limit < 1 || p.Limit > MaxPurge:
+		return fmt.Errorf("%w: the limit is %d, it must be 1 to %d; an operation of the kind purge removes more", ErrRequest, p.Limit, MaxPurge)
 	case len(p.Entries) > p.Limit:
 		return fmt.Errorf("%w: %d ids are given; at most %d are purged at once", ErrRequest, len(p.Entries), p.Limit)
 	}

@@ -120,6 +120,8 @@ comment on table postrider.dlq_operation_item is 'The frozen scope of an operati
 -- By item + 0, which the primary key has not: a walk along that would pass all that were treated.
 create index dlq_operation_item_waiting on postrider.dlq_operation_item (dlq_operation_uuid, (item + 0)) where state = 'waiting';
 comment on index postrider.dlq_operation_item_waiting is 'What an operation has yet to treat, in order.';
+create index dlq_operation_item_left on postrider.dlq_operation_item (dlq_operation_uuid, state, item) where state in ('skipped', 'failed');
+comment on index postrider.dlq_operation_item_left is 'The few that an operation left alone, among many that it treated.';
 comment on column postrider.dlq_operation_item.dlq_operation_uuid is 'The operation.';
 comment on column postrider.dlq_operation_item.item is 'Place, from 1.';
 comment on column postrider.dlq_operation_item.dlq_entry_uuid is 'The investigation; it may be gone by now.';
@@ -243,9 +245,10 @@ create table postrider.access_audit (
     target_id   text,
     request_id  text,
     details     jsonb not null default '{}',
-    session_user_name text not null default session_user
+    session_user_name text not null default session_user,
+    transaction_id xid8 not null default pg_current_xact_id()
 );
-comment on table postrider.access_audit is 'What was changed by whom, written in the transaction of the change. Rows are added and never changed. The roles may say what was done and by whom, and not when and by which login: those are the defaults, which nobody else may set.';
+comment on table postrider.access_audit is 'What was changed by whom, written in the transaction of the change. Rows are added and never changed. The roles may say what was done and by whom, and not when, by which login and in which transaction: those are the defaults, which nobody else may set.';
 comment on column postrider.access_audit.access_audit_id is 'Order of writing.';
 comment on column postrider.access_audit.at is 'When, by the clock of the database.';
 comment on column postrider.access_audit.actor is 'Who: the name of the API key, or the database user of a command.';
@@ -256,6 +259,7 @@ comment on column postrider.access_audit.target_id is 'On which.';
 comment on column postrider.access_audit.request_id is 'The request, as in the log and the answer.';
 comment on column postrider.access_audit.details is 'Before and after, or counts; never payloads or secrets.';
 comment on column postrider.access_audit.session_user_name is 'The login of the database that wrote the row: that of postrider serve for what came by the API. actor is what that login said.';
+comment on column postrider.access_audit.transaction_id is 'The transaction that made the change.';
 create index access_audit_at on postrider.access_audit (at, access_audit_id);
 comment on index postrider.access_audit_at is 'What was done when.';
 create index access_audit_actor on postrider.access_audit (actor, at, access_audit_id);
@@ -279,6 +283,57 @@ comment on trigger access_audit_keep on postrider.access_audit is 'The audit log
 create trigger access_audit_keep_all before truncate on postrider.access_audit
 for each statement execute function postrider.access_audit_keep();
 comment on trigger access_audit_keep_all on postrider.access_audit is 'The audit log is only added to.';
+
+create table postrider.access_due (
+    transaction_id xid8 primary key default pg_current_xact_id()
+);
+comment on table postrider.access_due is 'Transactions that owe the audit log a row. Each goes before its transaction is committed, so nobody else ever sees one.';
+comment on column postrider.access_due.transaction_id is 'The transaction, as access_audit has it.';
+
+create function postrider.access_owe() returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    taken name := nullif(current_setting('role'), 'none'); -- that was taken on; not the one of this function
+begin
+    -- Not of the owner and of serve, which may write the tables as they like anyway.
+    if not has_table_privilege(session_user, 'postrider.dlq_entry', 'delete')
+       and not coalesce(has_table_privilege(taken, 'postrider.dlq_entry', 'delete'), false) then
+        insert into postrider.access_due (transaction_id) values (default) on conflict do nothing;
+    end if;
+end $$;
+comment on function postrider.access_owe() is
+'Demands of the transaction, where it is one of somebody with the rights of an operator, that it has written to the audit log when it is committed. The functions by which people change things call it.';
+
+create function postrider.access_settle() returns trigger
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    -- Of this transaction's time: what a restored log has may bear numbers that are yet to come. A clock is put back now and then.
+    if not exists (select from postrider.access_audit a where a.at > now() - interval '1 minute' and a.transaction_id = new.transaction_id) then
+        raise exception using errcode = '42501', message = 'postrider: what this transaction changed is not in the audit log',
+            hint = 'The commands of postrider write it. Whoever writes SQL inserts a row into postrider.access_audit in the same transaction.';
+    end if;
+    delete from postrider.access_due d where d.transaction_id = new.transaction_id;
+    return null;
+end $$;
+comment on function postrider.access_settle() is 'Refuses to commit a transaction that owes the audit log a row.';
+create constraint trigger access_settle after insert on postrider.access_due deferrable initially deferred
+for each row execute function postrider.access_settle();
+comment on trigger access_settle on postrider.access_due is 'Asks when the transaction is committed.';
+
+create function postrider.access_owe_change() returns trigger
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform postrider.access_owe();
+    return null;
+end $$;
+comment on function postrider.access_owe_change() is 'access_owe, for tables that operators write themselves.';
+revoke all on function postrider.access_owe(), postrider.access_settle(), postrider.access_owe_change() from public;
+create trigger dlq_replay_owes before insert on postrider.dlq_replay
+for each statement execute function postrider.access_owe_change();
+comment on trigger dlq_replay_owes on postrider.dlq_replay is 'A redrive is in the audit log.';
+create trigger dlq_entry_owes before update on postrider.dlq_entry
+for each statement execute function postrider.access_owe_change();
+comment on trigger dlq_entry_owes on postrider.dlq_entry is 'Operators lock investigations, which takes the right to change a column: who uses it for that is in the audit log.';
 
 create table postrider.access_answer (
     access_key_id   text not null,

@@ -127,7 +127,7 @@ func TestRelayMayNotWriteEvents(t *testing.T) {
 		`drop table postrider.outbox_event`)
 }
 
-func TestOperatorReadsAllAndResolves(t *testing.T) {
+func TestOperatorReadsAll(t *testing.T) {
 	t.Parallel()
 	conn := withRoles(t)
 	rows, err := conn.Query(t.Context(), `select format('select * from postrider.%I limit 0', relname) from pg_class
@@ -140,9 +140,10 @@ func TestOperatorReadsAllAndResolves(t *testing.T) {
 		t.Fatalf("tables: %v, %v", everything, err)
 	}
 	allow(t, conn, "postrider_operator", everything...)
-	allow(t, conn, "postrider_operator", `update postrider.dlq_entry set resolution_status = 'cancelled',
-		resolution_timestamp = now(), resolution_notes = 'n', resolved_by = 'me', metadata = '{}', updated_at = now()`)
+	allow(t, conn, "postrider_operator", `select postrider.dlq_resolve_group(gen_random_uuid(), now(), 10, 'cancelled', 'n', 'me')`)
 	refuse(t, conn, "postrider_operator",
+		`update postrider.dlq_entry set resolution_status = 'cancelled', resolution_timestamp = now(), resolution_notes = 'n', resolved_by = 'me', metadata = '{}', updated_at = now()`,
+		`delete from postrider.dlq_entry`,
 		`update postrider.dlq_entry set snapshot = '{}'`,
 		`update postrider.outbox_event set payload = 'x'`,
 		`truncate postrider.dlq_entry`,
@@ -251,7 +252,7 @@ func TestRolesWithoutSchema(t *testing.T) {
 	}
 }
 
-// TestTheAuditLogSaysWhoWroteIt: a role may say what was done and by whom, and neither when nor by which login.
+// TestTheAuditLogSaysWhoWroteIt: a role may say what was done and by whom, and neither when, by which login, nor in which transaction.
 func TestTheAuditLogSaysWhoWroteIt(t *testing.T) {
 	t.Parallel()
 	conn := withRoles(t)
@@ -261,6 +262,7 @@ func TestTheAuditLogSaysWhoWroteIt(t *testing.T) {
 		refuse(t, conn, role,
 			begin+`, at) values ('alice', 'dlq.purge', 'entry', '2001-01-01')`,
 			begin+`, session_user_name) values ('alice', 'dlq.purge', 'entry', 'alice')`,
+			begin+`, transaction_id) values ('alice', 'dlq.purge', 'entry', pg_current_xact_id())`,
 			begin+`, access_audit_id) overriding system value values ('alice', 'dlq.purge', 'entry', 1)`,
 			`insert into postrider.access_audit values (default, '2001-01-01', 'alice', null, 'dlq.purge', 'entry')`)
 	}

@@ -240,10 +240,9 @@ func (d *Desk) ResolveGroup(ctx context.Context, id uuid.UUID, r dlq.GroupResolu
 		if err := releaseKeys(ctx, tx, d.keeper, closed); err != nil {
 			return err
 		}
-		if done.Closed = len(closed); done.Closed == dlq.MaxGroupResolve {
-			if err := tx.QueryRow(ctx, groupLeft, id, done.Until).Scan(&done.Left); err != nil {
-				return err
-			}
+		done.Closed = len(closed)
+		if err := tx.QueryRow(ctx, groupLeft, id, done.Until).Scan(&done.Left); err != nil {
+			return err
 		}
 		if done.Closed == 0 {
 			return nil

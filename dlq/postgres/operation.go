@@ -84,12 +84,13 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 		if len(n.Scope.Entries) > 0 {
 			named = n.Scope.Entries
 		}
-		tag, err := tx.Exec(ctx, operationFreeze, id, now, named, nullUUID(cmp.Or(n.Scope.Group, f.Group)), string(f.Reason), string(f.Subject.Type), f.Subject.ID, f.Topic,
-			f.ErrorCode, f.Assignee, pattern(f.Message), nullTime(f.From), nullTime(f.To), cmp.Or(f.Status, dlq.Pending))
+		var frozen int
+		err := tx.QueryRow(ctx, operationFreeze, id, now, named, nullUUID(cmp.Or(n.Scope.Group, f.Group)), string(f.Reason), string(f.Subject.Type), f.Subject.ID, f.Topic,
+			f.ErrorCode, f.Assignee, pattern(f.Message), nullTime(f.From), nullTime(f.To), cmp.Or(f.Status, dlq.Pending)).Scan(&frozen)
 		if err != nil {
 			return translate(doing, err)
 		}
-		switch frozen := int(tag.RowsAffected()); {
+		switch {
 		case frozen < len(named):
 			return fmt.Errorf("%w: %d of the %d investigations named do not exist", dlq.ErrNotFound, len(named)-frozen, len(named))
 		case frozen == 0:
@@ -107,7 +108,7 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 		if _, err := tx.Exec(ctx, operationPlan, id, halting); err != nil {
 			return translate(doing, err)
 		}
-		return r.audit.Audit(ctx, tx, n.Actor, "operation.plan", "operation", id.String(), map[string]any{"kind": n.Kind, "name": n.Name, "items": tag.RowsAffected()})
+		return r.audit.Audit(ctx, tx, n.Actor, "operation.plan", "operation", id.String(), map[string]any{"kind": n.Kind, "name": n.Name, "items": frozen})
 	})
 	if err != nil {
 		return dlq.Operation{}, err
@@ -182,7 +183,7 @@ func (r *Redriver) halting(ctx context.Context, tx pgx.Tx, id uuid.UUID, n dlq.N
 // Operation implements dlq.Operations.
 func (r *Redriver) Operation(ctx context.Context, id uuid.UUID) (dlq.Operation, error) {
 	o, err := oneOperation(ctx, r.pool, operationGet, id)
-	return o.Operation, err
+	return r.redactor.Operation(o.Operation), err
 }
 
 func oneOperation(ctx context.Context, q interface {
@@ -200,20 +201,21 @@ func oneOperation(ctx context.Context, q interface {
 }
 
 // ListOperations implements dlq.Operations.
-func (r *Redriver) ListOperations(ctx context.Context, open bool, limit int) ([]dlq.Operation, error) {
-	rows, err := r.pool.Query(ctx, operationList, open, limit)
+func (r *Redriver) ListOperations(ctx context.Context, open bool, after uuid.UUID, limit int) ([]dlq.Operation, error) {
+	rows, err := r.pool.Query(ctx, operationList, open, limit, nullUUID(after))
 	if err != nil {
 		return nil, translate("list operations", err)
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (dlq.Operation, error) {
 		o, err := scanOperation(row)
-		return o.Operation, err
+		return r.redactor.Operation(o.Operation), err
 	})
 }
 
 // Items implements dlq.Operations.
 func (r *Redriver) Items(ctx context.Context, id uuid.UUID, state string, after int64, limit int) ([]dlq.Item, error) {
-	rows, err := r.pool.Query(ctx, operationItems, id, after, state, limit)
+	// Planned anew for the state: a plan for all of them would walk past what was treated.
+	rows, err := r.pool.Query(ctx, operationItems, pgx.QueryExecModeExec, id, after, state, limit)
 	if err != nil {
 		return nil, translate("list the items of an operation", err)
 	}

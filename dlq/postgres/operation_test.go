@@ -317,7 +317,7 @@ func TestOperationsThatAreRefused(t *testing.T) {
 	if !errors.Is(err, dlq.ErrNotFound) {
 		t.Errorf("an unknown id: %v", err)
 	}
-	if ops, err := r.ListOperations(t.Context(), false, 10); err != nil || len(ops) != 0 {
+	if ops, err := r.ListOperations(t.Context(), false, uuid.Nil, 10); err != nil || len(ops) != 0 {
 		t.Errorf("refused ones were kept: %v, %v", ops, err)
 	}
 }

@@ -47,7 +47,7 @@ type RedriverConfig struct {
 	Keeper Keeper
 	// Timeout bounds each call. Defaults to 30s.
 	Timeout time.Duration
-	// Redactor hides header values in what a Desk shows. Defaults to none.
+	// Redactor hides header values in what a Desk and a Redriver show. Defaults to none.
 	Redactor *dlq.Redactor
 }
 
@@ -57,7 +57,9 @@ type Redriver struct {
 	audit   Auditor
 	keeper  Keeper
 	timeout time.Duration
-	follow  place
+	// redactor hides header values, nil hides none.
+	redactor *dlq.Redactor
+	follow   place
 }
 
 var _ dlq.Redriver = (*Redriver)(nil)
@@ -72,7 +74,7 @@ func NewRedriver(cfg RedriverConfig) (*Redriver, error) {
 	case cfg.Timeout == 0:
 		cfg.Timeout = DefaultTimeout
 	}
-	return &Redriver{pool: cfg.Pool, audit: cfg.Auditor, keeper: cfg.Keeper, timeout: cfg.Timeout}, nil
+	return &Redriver{pool: cfg.Pool, audit: cfg.Auditor, keeper: cfg.Keeper, timeout: cfg.Timeout, redactor: cfg.Redactor}, nil
 }
 
 // wanted is an investigation whose message is to be sent again.

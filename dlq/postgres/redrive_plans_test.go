@@ -54,7 +54,6 @@ func TestPlansAfterABulkLoad(t *testing.T) {
 		"again":   {redriveDiedAgain, replays},
 		"points":  {letterPointing, entries, true},
 		"next":    {letterPointingNext, 500},
-		"purge":   {purgeDelete, entries},
 		"waiting": {operationWaiting, operation, 1000},
 		"treated": {operationTreated, operation, make([]int64, len(entries)), texts("done"), texts("")},
 	} {

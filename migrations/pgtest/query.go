@@ -2,6 +2,8 @@ package pgtest
 
 import (
 	"context"
+	"crypto/rand"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"strings"
@@ -99,3 +101,25 @@ func (d *DB) With(name, value string) string {
 
 // As is the address of the database for sessions that have the rights of a role.
 func (d *DB) As(role string) string { return d.With("options", "-c role="+role) }
+
+// Login makes a login that has a role, which must be there, and returns the address of the database for it, and its
+// password. Unlike a session of As it is no superuser to itself. It is dropped when t ends.
+func (d *DB) Login(t testing.TB, role string) (address, password string) {
+	t.Helper()
+	login, password := "test_"+strings.ToLower(rand.Text()), rand.Text()
+	conn := d.Conn(t)
+	Exec(t, conn, fmt.Sprintf(`create role %s login password '%s' in role %s`, login, password, role))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
+		defer cancel()
+		if _, err := conn.Exec(ctx, "drop role "+login); err != nil {
+			t.Error(err)
+		}
+	})
+	u, err := url.Parse(d.URL)
+	if err != nil {
+		panic(err) // New made it
+	}
+	u.User = url.UserPassword(login, password)
+	return u.String(), password
+}

@@ -58,6 +58,12 @@ func TestAddresses(t *testing.T) {
 	if got := Value[string](t, conn, `select current_user::text`); got != "pg_monitor" {
 		t.Errorf("the rights are those of %s", got)
 	}
+	address, password := db.Login(t, "pg_monitor")
+	conn = (&DB{Name: db.Name, URL: address}).Conn(t)
+	if got := Value[string](t, conn, `select session_user || ' ' || pg_has_role('pg_monitor', 'member') || ' ' || rolsuper from pg_roles where rolname = session_user`); !strings.HasPrefix(got, "test_") ||
+		!strings.HasSuffix(got, " true false") || !strings.Contains(address, password) {
+		t.Errorf("it is logged in as %s", got)
+	}
 }
 
 func TestPrepare(t *testing.T) {

@@ -99,14 +99,17 @@ grant execute on function postrider.outbox_resend(text[], uuid[], text[], jsonb[
     postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text), postrider.step_action(uuid, uuid, text, text, text, jsonb),
     postrider.cancel_task(uuid, text, text), postrider.retry_task(uuid, text), postrider.dead_letter_task(uuid, text, text),
     postrider.archive_on_read(uuid, interval), postrider.task_snapshot(uuid, boolean) to postrider_relay;
+-- As people do it by hand.
+grant execute on function postrider.dlq_change_entry(uuid, text, text, text, jsonb, text, text), postrider.dlq_purge_entries(uuid[]),
+    postrider.dlq_resolve_group(uuid, timestamptz, integer, text, text, text), postrider.dlq_lock_group(uuid),
+    postrider.dlq_change_group(uuid, text, text, text, timestamptz), postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb),
+    postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid, text, text, text, text, text, text, text, timestamptz, timestamptz, text),
+    postrider.dlq_plan_operation(uuid, bigint), postrider.dlq_lock_operation(uuid), postrider.dlq_command_operation(uuid, text, boolean),
+    postrider.access_revoke_key(text), postrider.detectors_pause(text, text, double precision), postrider.detectors_resume() to postrider_relay;
 
--- Operators: they read everything, write what an investigation came to, and treat what waits by hand.
+-- Operators: they read everything, and what they change they change by functions with the owner's rights, which know
+-- what may be changed when.
 grant select on all tables in schema postrider to postrider_operator;
-grant update (resolution_status, resolution_timestamp, resolution_notes, resolved_by, metadata, updated_at)
-    on postrider.dlq_entry to postrider_operator;
--- What people write about groups; the counters beside it are the triggers'.
-grant update (note, assignee, state, muted_until, updated_at) on postrider.dlq_group to postrider_operator;
-grant update (assignee) on postrider.dlq_entry to postrider_operator;
 grant execute on function postrider.outbox_look(bigint, uuid), postrider.dlq_group_state(text, timestamptz, timestamptz, bigint) to postrider_operator;
 -- What `postrider outbox release`, `skip` and `redrive` do: functions with the owner's rights, which know when
 -- each is allowed and take the locks that it needs. Nothing else of an event, a hold or a shard is theirs to change.
@@ -130,20 +133,27 @@ grant execute on function postrider.archive_completed_tasks(integer, integer, bo
 grant execute on function
     postrider.detect_and_transition_stale_tasks(boolean, integer, integer, integer, integer, integer, integer, boolean, boolean, boolean, boolean, boolean)
     to postrider_operator;
-grant update (paused_at, paused_by, pause_reason, resume_at) on postrider.tasker_detector to postrider_operator;
+grant execute on function postrider.detectors_pause(text, text, double precision), postrider.detectors_resume() to postrider_operator;
 
--- The desk by hand: `postrider dlq requeue`, `dlq resolve`, `dlq purge` and `op`. They note what was sent again and by
--- which operation; the messages enter the outbox by a function, which takes letters of pending investigations only,
--- marks what it sends with the investigation's id, and takes another payload where a message is edited. `postrider dlq
--- fetch` completes letters by a function that fills in what is missing. Every change is
--- written to the audit log, which is only added to. Locking a row takes the right to update one of its columns.
-grant update (assignee), delete on postrider.dlq_entry to postrider_operator;
-grant insert, update on postrider.dlq_operation, postrider.dlq_operation_item, postrider.dlq_replay to postrider_operator;
+-- The desk by hand: `postrider dlq requeue`, `dlq resolve`, `dlq purge`, `op`, and what people write about groups. The
+-- messages enter the outbox by a function, which takes letters of pending investigations only, marks what it sends with
+-- the investigation's id, and takes another payload where a message is edited. `postrider dlq fetch` completes letters by
+-- a function that fills in what is missing. Every change is written to the audit log, which is only added to, or is not
+-- committed (access_owe). Redrives are noted without a function, and locking a row takes the right to update one of its
+-- columns.
+grant update (updated_at) on postrider.dlq_entry to postrider_operator;
+grant insert on postrider.dlq_replay to postrider_operator;
+grant execute on function postrider.dlq_change_entry(uuid, text, text, text, jsonb, text, text), postrider.dlq_purge_entries(uuid[]),
+    postrider.dlq_resolve_group(uuid, timestamptz, integer, text, text, text), postrider.dlq_lock_group(uuid),
+    postrider.dlq_change_group(uuid, text, text, text, timestamptz), postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb),
+    postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid, text, text, text, text, text, text, text, timestamptz, timestamptz, text),
+    postrider.dlq_plan_operation(uuid, bigint), postrider.dlq_lock_operation(uuid), postrider.dlq_command_operation(uuid, text, boolean)
+    to postrider_operator;
 grant insert (actor, key_id, action, target_type, target_id, request_id, details)
     on postrider.access_audit to postrider_operator;
 grant execute on function postrider.outbox_resend(text[], uuid[], text[], jsonb[], boolean, bytea), postrider.outbox_amend(text, boolean, bytea, jsonb),
     postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb), postrider.outbox_standing(bigint[], uuid[]) to postrider_operator;
 -- `postrider apikey revoke`. Who makes keys decides who may do what, so that is not theirs.
-grant update (revoked_at) on postrider.access_key to postrider_operator;
+grant execute on function postrider.access_revoke_key(text) to postrider_operator;
 
 commit;

@@ -116,4 +116,7 @@ type Filter struct {
 	Limit int
 	// Offset is how many of the newest to pass over. Defaults to 0.
 	Offset int
+	// After is the last task of the page before, with which a list goes on at the same cost however far it is. Offset then
+	// counts from there. Defaults to none.
+	After uuid.UUID
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,5 +57,43 @@ func TestCountHolds(t *testing.T) {
 		if !strings.Contains(plan, "using outbox_hold_topics") || strings.Count(plan, "using outbox_hold_probe") != 2 || strings.Contains(plan, "Seq Scan") {
 			t.Errorf("%s: holds are not found by their indexes:\n%s", mode, plan)
 		}
+	}
+}
+
+// TestHoldsPageByPage: each page begins behind the last hold of the one before, also when that has ended, and when many
+// began at the same time.
+func TestHoldsPageByPage(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exec(`insert into postrider.outbox_hold (scope, topic, key, cause, next_probe_at, held_at)
+		select 'key', 't' || n % 2, convert_to(n::text, 'UTF8'), 'halted', 'infinity', '2026-01-01T00:00:00.123456Z'::timestamptz + n / 6 * interval '1 second' from generate_series(1, 23) n`)
+	for _, filter := range []HoldFilter{{}, {Topic: "t1"}, {Cause: relay.CauseHalted}} {
+		all, err := f.store.Holds(t.Context(), filter)
+		f.done(err)
+		var paged []int64
+		for filter.Limit = 4; ; {
+			page, err := f.store.Holds(t.Context(), filter)
+			f.done(err)
+			for _, h := range page {
+				paged = append(paged, h.ID)
+				filter.After = &HoldPlace{HeldAt: h.HeldAt, ID: h.ID}
+			}
+			if len(page) < filter.Limit {
+				break
+			}
+		}
+		var want []int64
+		for _, h := range all {
+			want = append(want, h.ID)
+		}
+		if len(want) < 11 || !slices.Equal(paged, want) {
+			t.Errorf("%+v: %v, want %v", filter, paged, want)
+		}
+	}
+	holds, err := f.store.Holds(t.Context(), HoldFilter{Limit: 3})
+	f.done(err)
+	f.exec(`delete from postrider.outbox_hold where hold_id <= 3`)
+	if next, err := f.store.Holds(t.Context(), HoldFilter{Limit: 1, After: &HoldPlace{HeldAt: holds[2].HeldAt, ID: holds[2].ID}}); err != nil || len(next) != 1 || next[0].ID != holds[2].ID+1 {
+		t.Errorf("%+v, %v", next, err)
 	}
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -31,6 +32,14 @@ type HoldFilter struct {
 	Cause relay.Cause
 	// Limit is the most holds to return. Defaults to 100.
 	Limit int
+	// After is the last hold of the page before. Defaults to none.
+	After *HoldPlace
+}
+
+// HoldPlace is the place of a hold in the list; it stays when the hold has ended.
+type HoldPlace struct {
+	HeldAt time.Time
+	ID     int64
 }
 
 // Holds lists what is held, oldest first.
@@ -44,7 +53,12 @@ func (s *Store) Holds(ctx context.Context, f HoldFilter) ([]relay.HoldStatus, er
 		}
 		return &s
 	}
-	rows, err := s.pool.Query(ctx, listHolds, f.Limit, optional(f.Topic), optional(string(f.Cause)))
+	var heldAt *time.Time
+	var id *int64
+	if f.After != nil {
+		heldAt, id = &f.After.HeldAt, &f.After.ID
+	}
+	rows, err := s.pool.Query(ctx, listHolds, f.Limit, optional(f.Topic), optional(string(f.Cause)), heldAt, id)
 	if err != nil {
 		return nil, fmt.Errorf("list holds: %w", err)
 	}

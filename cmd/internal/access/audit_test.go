@@ -3,12 +3,15 @@ package access_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/migrations/pgtest"
 )
 
 func TestAuditIsWrittenWithTheChange(t *testing.T) {
@@ -97,5 +100,88 @@ func TestAuditRollsBackWithTheChange(t *testing.T) {
 	}
 	if err := s.Audit(context.Background(), nil, "a", "b", "c", nil); err == nil {
 		t.Error("done by nobody")
+	}
+}
+
+// TestTheAuditLogIsFoundByItsIndexes: each filter, and a time long ago, finds what is rare without a walk over the rest,
+// and each page begins where the one before ended.
+func TestTheAuditLogIsFoundByItsIndexes(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	pool := db.Pool(t)
+	begin := time.Now().Add(-48 * time.Hour).Truncate(time.Second)
+	const insert = `insert into postrider.access_audit (at, actor, action, target_type, target_id) `
+	pgtest.Exec(t, pool, insert+`select $1::timestamptz + i * interval '1 second', 'ann', 'dlq.note', 'entry', i::text from generate_series(1, 3) i`, begin.Add(-time.Hour))
+	pgtest.Exec(t, pool, insert+`values ($1::timestamptz, 'rare', 'dlq.note', 'entry', 'a'), ($1, 'ann', 'key.create', 'key', 'b'), ($1, 'ann', 'dlq.note', 'entry', 'c')`, begin)
+	pgtest.Exec(t, pool, insert+`select $1::timestamptz + i * interval '1 second', 'ann', 'dlq.note', 'entry', i::text from generate_series(10, 20000) i`, begin)
+	pgtest.Exec(t, pool, `vacuum (analyze) postrider.access_audit`)
+	third := pgtest.Value[int64](t, pool, `select min(access_audit_id) + 3 from postrider.access_audit`)
+	at := func(seconds int) *time.Time { v := begin.Add(time.Duration(seconds) * time.Second); return &v }
+	for name, c := range map[string]struct {
+		actor, action, kind, id string
+		from, to                *time.Time
+		before                  int64
+		want                    int
+	}{
+		"all":                 {want: 100},
+		"a common actor":      {actor: "ann", want: 100},
+		"a rare actor":        {actor: "rare", want: 1},
+		"nobody":              {actor: "bob", want: 0},
+		"a rare action":       {action: "key.create", want: 1},
+		"an unknown action":   {action: "x", want: 0},
+		"a rare kind":         {kind: "key", want: 1},
+		"one thing":           {kind: "entry", id: "15000", want: 1},
+		"an id":               {id: "b", want: 1},
+		"long ago":            {from: at(-4000), to: at(-1), want: 3},
+		"a while in between":  {from: at(1000), to: at(1050), want: 51},
+		"until then":          {to: at(1000), want: 100},
+		"since then":          {from: at(1000), want: 100},
+		"somebody, long ago":  {actor: "ann", to: at(0), want: 5},
+		"the end of the list": {before: third, want: 3},
+		"past the newest":     {before: 1 << 60, want: 100},
+		"before the first":    {before: third - 3, want: 0},
+	} {
+		// A connection counts what it read until it reports it; so each has a new one.
+		err := pgx.BeginFunc(t.Context(), db.Conn(t), func(tx pgx.Tx) error {
+			rows, err := tx.Query(t.Context(), access.AuditList, pgx.QueryExecModeExec, c.actor, c.action, c.kind, c.id, c.from, c.to, c.before, 100)
+			if err != nil {
+				return err
+			}
+			n := 0
+			for rows.Next() {
+				n++
+			}
+			if err := rows.Err(); err != nil {
+				return err
+			}
+			read := pgtest.Value[int](t, tx, `select pg_stat_get_xact_tuples_returned(c.oid) + pg_stat_get_xact_tuples_fetched(c.oid) + (select sum(pg_stat_get_xact_tuples_returned(i.indexrelid)) from pg_index i where i.indrelid = c.oid)
+				from pg_class c where c.oid = 'postrider.access_audit'::regclass`)
+			if n != c.want || read > 500 {
+				t.Errorf("%s: %d rows, want %d, with %d reads", name, n, c.want, read)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s := access.NewStore(pool)
+	var ids []int64
+	for f := (access.DoneFilter{Actor: "ann", To: *at(500), Limit: 100}); ; {
+		page, err := s.History(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range page {
+			ids = append(ids, d.ID)
+		}
+		if len(page) < f.Limit {
+			break
+		}
+		f.Before = page[len(page)-1].ID
+	}
+	want := pgtest.Column[int64](t, pool, `select access_audit_id from postrider.access_audit where actor = 'ann' and at <= $1 order by at desc, access_audit_id desc`, at(500))
+	if !slices.Equal(ids, want) || len(want) != 496 {
+		t.Errorf("%d rows on all pages, want %d", len(ids), len(want))
 	}
 }

@@ -2,9 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
-	"fmt"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -14,26 +11,6 @@ import (
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
-
-// withLogin is the address of a database for a new login that has a role, and its password.
-func withLogin(t *testing.T, db *pgtest.DB, conn *pgx.Conn, role string) (address, password string) {
-	t.Helper()
-	login, password := "app_test_"+strings.ToLower(rand.Text()), rand.Text()
-	if _, err := conn.Exec(t.Context(), fmt.Sprintf(`create role %s login password '%s' in role %s`, login, password, role)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := conn.Exec(context.Background(), "drop role "+login); err != nil {
-			t.Error(err)
-		}
-	})
-	u, err := url.Parse(db.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.User = url.UserPassword(login, password)
-	return u.String(), password
-}
 
 // asRelay makes the topics of a small app, and the address of a database for a new login with the relay's rights; conn is
 // the owner's.
@@ -45,7 +22,7 @@ func asRelay(t *testing.T, db *pgtest.DB, broker *kafkatest.Broker) (conn *pgx.C
 	if err := migrations.ApplyRoles(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	address, password = withLogin(t, db, conn, "postrider_relay")
+	address, password = db.Login(t, "postrider_relay")
 	return conn, address, password
 }
 
@@ -59,7 +36,7 @@ func TestWithoutTheRightsOfARole(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, role := range []string{"postrider_operator", "postrider_writer"} {
-		address, _ := withLogin(t, db, conn, role)
+		address, _ := db.Login(t, role)
 		a, err := New(t.Context(), Options{Config: settings(t, address, "127.0.0.1:9")})
 		if err == nil {
 			t.Error(role, "is accepted", a.Stop(context.Background()))
@@ -92,7 +69,7 @@ func TestAppArchives(t *testing.T) {
 	if err := migrations.ApplyRoles(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	address, _ := withLogin(t, db, conn, "postrider_relay")
+	address, _ := db.Login(t, "postrider_relay")
 	c := settings(t, address, broker.Addrs...)
 	c.Archive.RetentionDays, c.Archive.ArchiveCancelled, c.Archive.ArchiveFailed = 10, true, false
 	a := run(t, Options{Config: c})

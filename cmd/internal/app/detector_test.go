@@ -33,7 +33,7 @@ func TestAppDetectsStaleTasks(t *testing.T) {
 	if err := migrations.ApplyRoles(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	address, _ := withLogin(t, db, conn, "postrider_relay")
+	address, _ := db.Login(t, "postrider_relay")
 	c := settings(t, address, broker.Addrs...)
 	c.Tasks.LifecycleTopic, c.DLQ.Topic, c.Staleness.EventChannel, c.Staleness.TaskMaxLifetimeHours = "life", "dead", "late", 4
 	a := run(t, Options{Config: c, Roles: []Role{Relay, Detector, HTTP}})
@@ -83,7 +83,7 @@ func TestAppWithoutTheRightsOfTheLedger(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	address, _ := withLogin(t, db, conn, "postrider_relay")
+	address, _ := db.Login(t, "postrider_relay")
 	a := run(t, Options{Config: settings(t, address, broker.Addrs...), Roles: []Role{Relay, Detector, HTTP}})
 	broker.ReadAll(t, "orders", 1)
 	eventually(t, "the error is counted", func() (bool, string) {

@@ -22,7 +22,7 @@ func TestReadyAsksForRights(t *testing.T) {
 	if err := migrations.ApplyRoles(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	address, _ := withLogin(t, db, conn, "postrider_relay")
+	address, _ := db.Login(t, "postrider_relay")
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/app"
@@ -51,7 +52,7 @@ func (c *commands) completeOperations(cmd *cobra.Command, args []string, _ strin
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return c.completing(cmd, func(ctx context.Context, d *app.Desk) []string {
-		ops, err := d.Redriver.ListOperations(ctx, true, 50)
+		ops, err := d.Redriver.ListOperations(ctx, true, uuid.Nil, 50)
 		if err != nil {
 			return nil
 		}

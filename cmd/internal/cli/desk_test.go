@@ -119,6 +119,7 @@ func TestResolveAndPurgeByHand(t *testing.T) {
 	d.run(ExitUsage, "dlq purge", "older_than")
 	d.run(ExitUsage, "dlq purge "+a+" --older-than 1h", "either ids or older_than")
 	d.run(ExitUsage, "dlq purge --older-than soon", "36h or 30d")
+	d.run(ExitUsage, "dlq purge --older-than 1h --limit 10001 --yes", "it must be 1 to 10000", "an operation of the kind purge")
 	if got := d.ask(`select count(*)::text from postrider.dlq_entry`); got != "3" {
 		t.Errorf("%s investigations are left, want 3", got)
 	}

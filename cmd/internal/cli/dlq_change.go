@@ -308,7 +308,7 @@ without it.`,
 	}
 	cmd.Flags().StringVar(&older, "older-than", "", "those opened longer `AGO` than this, such as 36h or 90d")
 	cmd.Flags().StringVar(&p.Reason, "reason", "", "with --older-than: only those with this `text` in their error message")
-	cmd.Flags().IntVar(&p.Limit, "limit", 1000, "remove so many at most, the oldest first")
+	cmd.Flags().IntVar(&p.Limit, "limit", 1000, "remove so many at most, the oldest first, 1 to 10000; op plan --kind purge removes more")
 	cmd.Flags().BoolVar(&p.ReleaseKeys, "release-keys", false, "let the keys go that they hold")
 	sure.bind(cmd)
 	c.actor(cmd, &at)

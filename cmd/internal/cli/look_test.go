@@ -247,6 +247,35 @@ func TestShowFollowsTheRules(t *testing.T) {
 	hidden(show(ExitFailure, "--payload"))
 }
 
+// TestHeadersOfOperationsFollowTheRules: those that an operation gives to messages are not shown where headers are hidden.
+func TestHeadersOfOperationsFollowTheRules(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, 1)
+	run := func(args ...string) string {
+		t.Helper()
+		r := postrider(t, []string{"DLQ_REDACT_HEADERS=auth*", "DATABASE_URL=" + d.operator}, args...)
+		if r.code != ExitOK || strings.Contains(r.stdout+r.stderr, "s3cret") {
+			t.Fatalf("%v: exit code %d, %s%s", args, r.code, r.stdout, r.stderr)
+		}
+		return r.stdout
+	}
+	planned := run("op", "plan", d.entries[0], "--name", "n", "--header", "Authorization=Bearer s3cret", "--header", "priority=5", "-o", "json")
+	contains(t, planned, "[redacted]", "priority")
+	id := decode[operationView](t, planned).UUID.String()
+	for _, command := range []string{"show", "start", "pause", "resume", "abort"} {
+		contains(t, run("op", command, id, "-o", "json"), "[redacted]", "priority")
+	}
+	contains(t, run("op", "show", id, "-o", "yaml"), "[redacted]", "priority")
+	run("op", "show", id)
+	for _, format := range []string{"table", "json", "yaml"} {
+		run("op", "list", "-o", format)
+		run("audit", "list", "-o", format)
+	}
+	if got := d.ask(`select options->'headers' #>> '{0,1}' from postrider.dlq_operation`); got != "Bearer s3cret" {
+		t.Errorf("what is sent is %q", got)
+	}
+}
+
 func TestPayloadTitle(t *testing.T) {
 	t.Parallel()
 	size, id := int64(5), int64(42)

@@ -182,7 +182,7 @@ func (c *commands) opList() *cobra.Command {
 				return usagef("--limit is %d; it must be from 1 to 1000", limit)
 			}
 			return c.withDesk(cmd.Context(), atDesk{}, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
-				ops, err := d.Redriver.ListOperations(ctx, open, limit)
+				ops, err := d.Redriver.ListOperations(ctx, open, uuid.Nil, limit)
 				if err != nil {
 					return err
 				}

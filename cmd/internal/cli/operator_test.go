@@ -14,13 +14,14 @@ import (
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
-// asRole is the database's address for sessions with the rights of a role.
+// asRole is the database's address for a login that has a role, as people have it.
 func asRole(t *testing.T, db *pgtest.DB, role string) string {
 	t.Helper()
 	if err := migrations.ApplyRoles(t.Context(), db.Conn(t)); err != nil {
 		t.Fatal(err)
 	}
-	return db.As(role)
+	address, _ := db.Login(t, role)
+	return address
 }
 
 // TestOperatorsCommands: every command of operators runs with the rights of postrider_operator; what the
@@ -66,6 +67,9 @@ func TestOperatorsCommands(t *testing.T) {
 		`update postrider.outbox_hold set draining = true`,
 		`update postrider.outbox_shard set low_water = 0`,
 		`delete from postrider.outbox_hold_shard`,
+		`delete from postrider.dlq_entry`,
+		`update postrider.dlq_entry set resolution_status = 'cancelled', resolution_timestamp = now()`,
+		`select postrider.dlq_purge_entries(array(select dlq_entry_uuid from postrider.dlq_entry))`,
 	} {
 		var refused *pgconn.PgError
 		if _, err := plain.Exec(t.Context(), sql); !errors.As(err, &refused) || refused.Code != "42501" {

@@ -2,8 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -44,25 +42,22 @@ func (s *Services) listArchive(ctx context.Context, r *Request) (any, error) {
 	if len(tasks) > size {
 		out.Items = tasks[:size]
 		last := tasks[size-1]
-		place := last.ArchivedAt.UTC().Format(time.RFC3339Nano) + "_" + last.TaskUUID.String()
-		out.Next = &place
+		out.Next = placeText(last.ArchivedAt, last.TaskUUID.String())
 	}
 	return out, nil
 }
 
 // archivePlace reads where a page of the archive begins: the next of the page before.
 func (r *Request) archivePlace(name string) (*ledger.ArchivePlace, error) {
-	text, err := r.text(name)
+	at, text, err := r.timedPlace(name)
 	if err != nil || text == "" {
 		return nil, err
 	}
-	at, id, _ := strings.Cut(text, "_")
-	when, whenErr := time.Parse(time.RFC3339Nano, at)
-	task, idErr := parseID(name, id)
-	if whenErr != nil || idErr != nil || when.Year() < 1 || when.Year() > 9999 {
-		return nil, refuse(Validation, "parameter %s is %q; it must be the next of an earlier answer", name, shown(text))
+	task, err := parseID(name, text)
+	if err != nil {
+		return nil, notAPlace(name, text)
 	}
-	return &ledger.ArchivePlace{ArchivedAt: when, TaskUUID: task}, nil
+	return &ledger.ArchivePlace{ArchivedAt: at, TaskUUID: task}, nil
 }
 
 func (s *Services) archiveStatistics(ctx context.Context, r *Request) (any, error) {

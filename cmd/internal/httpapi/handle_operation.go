@@ -187,18 +187,27 @@ func (s *Services) listOperations(ctx context.Context, r *Request) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := r.unread(); err != nil {
-		return nil, err
-	}
-	found, err := s.Operations.ListOperations(ctx, open == "true", size)
+	after, err := r.uuid("after")
 	if err != nil {
 		return nil, err
 	}
-	views := make([]operationView, len(found))
-	for i, o := range found {
-		views[i] = viewOperation(o)
+	if err := r.unread(); err != nil {
+		return nil, err
 	}
-	return views, nil
+	found, err := s.Operations.ListOperations(ctx, open == "true", after, size+1)
+	if err != nil {
+		return nil, err
+	}
+	out := list[operationView]{Items: []operationView{}}
+	for i, o := range found {
+		if i == size {
+			last := found[size-1].UUID.String()
+			out.Next = &last
+			break
+		}
+		out.Items = append(out.Items, viewOperation(o))
+	}
+	return out, nil
 }
 
 func (s *Services) getOperation(ctx context.Context, r *Request) (any, error) {

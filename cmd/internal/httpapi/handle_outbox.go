@@ -166,7 +166,7 @@ func (s *Services) listHolds(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := postgres.HoldFilter{Limit: size}
+	f := postgres.HoldFilter{Limit: size + 1}
 	if f.Topic, err = r.text("topic"); err != nil {
 		return nil, err
 	}
@@ -179,11 +179,35 @@ func (s *Services) listHolds(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	f.Cause = relay.Cause(cause)
+	if f.After, err = r.holdPlace("after"); err != nil {
+		return nil, err
+	}
 	if err := r.unread(); err != nil {
 		return nil, err
 	}
 	holds, err := s.Outbox.Store().Holds(ctx, f)
-	return notNull(holds), err
+	if err != nil {
+		return nil, err
+	}
+	out := list[relay.HoldStatus]{Items: notNull(holds)}
+	if len(holds) > size {
+		out.Items = holds[:size]
+		out.Next = placeText(holds[size-1].HeldAt, strconv.FormatInt(holds[size-1].ID, 10))
+	}
+	return out, nil
+}
+
+// holdPlace reads where a page of holds begins: the next of the page before.
+func (r *Request) holdPlace(name string) (*postgres.HoldPlace, error) {
+	at, text, err := r.timedPlace(name)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return nil, notAPlace(name, text)
+	}
+	return &postgres.HoldPlace{HeldAt: at, ID: id}, nil
 }
 
 func (s *Services) releaseHold(ctx context.Context, r *Request) (any, error) {
@@ -210,7 +234,7 @@ func (s *Services) status(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	operations, err := s.Operations.ListOperations(ctx, true, 100)
+	operations, err := s.Operations.ListOperations(ctx, true, uuid.Nil, 100)
 	if err != nil {
 		return nil, err
 	}

@@ -22,19 +22,30 @@ func (s *Services) listTasks(ctx context.Context, r *Request) (any, error) {
 			return nil, err
 		}
 	}
+	if f.After, err = r.uuid("after"); err != nil {
+		return nil, err
+	}
 	if err := r.unread(); err != nil {
 		return nil, err
+	}
+	if f.After != uuid.Nil && p.Offset > 0 {
+		return nil, refuse(Validation, "give after, or page or offset, not both")
 	}
 	tasks, more, err := s.Tasks.Ledger().List(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	return struct {
+	out := struct {
 		Items    []ledger.Task `json:"items"`
 		Page     int           `json:"page"`
 		PageSize int           `json:"page_size"`
 		More     bool          `json:"more"`
-	}{notNull(tasks), p.Page, p.Size, more}, nil
+		Next     *uuid.UUID    `json:"next"`
+	}{notNull(tasks), p.Page, p.Size, more, nil}
+	if more {
+		out.Next = &tasks[len(tasks)-1].UUID
+	}
+	return out, nil
 }
 
 func (s *Services) createTask(ctx context.Context, r *Request) (any, error) {

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,18 @@ func (r *rig) driveTasks() {
 	if got := r.ask("GET", "/tasks?page_size=1&namespace=default&name=task&version=1.0.0&status=pending", "").is(200); len(got.at("items").([]any)) != 1 {
 		t.Errorf("%s", got.Raw)
 	}
+	r.task("")
+	older := r.ask("GET", "/tasks?page_size=1", "").is(200)
+	page := r.ask("GET", "/tasks?page=2&page_size=1", "").is(200).at("items").([]any)
+	after := r.ask("GET", "/tasks?page_size=1&after="+older.text("next"), "").is(200).at("items").([]any)
+	if len(page) != 1 || len(after) != 1 || page[0].(map[string]any)["task_uuid"] != after[0].(map[string]any)["task_uuid"] {
+		t.Errorf("page %v, after %v", page, after)
+	}
+	if last := r.ask("GET", "/tasks?after=00000000-0000-0000-0000-000000000001", "").is(200); last.at("next") != nil || len(last.at("items").([]any)) != 0 {
+		t.Errorf("%s", last.Raw)
+	}
+	r.ask("GET", "/tasks?page=2&after="+id, "").is(400).says("not both")
+	r.ask("GET", "/tasks?after=x", "").is(400).says("uuid")
 	r.ask("GET", "/tasks?state=x", "").is(400)
 	r.ask("GET", "/tasks/"+id, "").is(200)
 	gone := r.archived()
@@ -158,11 +171,18 @@ func (r *rig) driveOutbox() {
 	r.ask("POST", "/outbox/999999999/skip", `{"reason": "x"}`).is(404)
 
 	_, event, hold := r.halted(51)
-	holds := r.ask("GET", "/holds?cause=halted&topic=orders", "").is(200).at().([]any)
+	holds := r.ask("GET", "/holds?cause=halted&topic=orders", "").is(200).at("items").([]any)
 	if !slices.ContainsFunc(holds, func(h any) bool { return fmt.Sprint(h.(map[string]any)["id"]) == hold }) {
 		t.Errorf("%v, want %s", holds, hold)
 	}
-	r.ask("GET", "/holds?cause=x", "").is(400)
+	r.halted(53)
+	first = r.ask("GET", "/holds?limit=1", "").is(200)
+	if next := r.ask("GET", "/holds?limit=1&after="+url.QueryEscape(first.text("next")), "").is(200).at("items").([]any); len(next) != 1 || fmt.Sprint(next[0].(map[string]any)["id"]) == fmt.Sprint(first.at("items").([]any)[0].(map[string]any)["id"]) {
+		t.Errorf("%v after %s", next, first.Raw)
+	}
+	for _, query := range []string{"cause=x", "after=x", "after=2026-01-01T00:00:00Z_x", "after=_1"} {
+		r.ask("GET", "/holds?"+query, "").is(400)
+	}
 	if got := r.ask("POST", "/outbox/"+event+"/redrive", "").is(200); got.text("status") != "pending" {
 		t.Errorf("%s", got.Raw)
 	}

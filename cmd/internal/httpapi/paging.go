@@ -3,6 +3,8 @@ package httpapi
 import (
 	"math"
 	"strconv"
+	"strings"
+	"time"
 )
 
 // page is which part of a list is asked for: by page and page_size, or by limit and offset.
@@ -91,4 +93,27 @@ func next(id int64) *string {
 	}
 	text := strconv.FormatInt(id, 10)
 	return &text
+}
+
+// placeText is the place behind something that has a time and an id, for next; timedPlace reads it.
+func placeText(at time.Time, id string) *string {
+	text := at.UTC().Format(time.RFC3339Nano) + "_" + id
+	return &text
+}
+
+// timedPlace reads a parameter that is the next of an earlier answer; the id is empty where it is absent.
+func (r *Request) timedPlace(name string) (at time.Time, id string, err error) {
+	text, err := r.text(name)
+	if err != nil || text == "" {
+		return at, "", err
+	}
+	when, id, _ := strings.Cut(text, "_")
+	if at, err = time.Parse(time.RFC3339Nano, when); err != nil || id == "" || at.Year() < 1 || at.Year() > 9999 {
+		return at, "", notAPlace(name, text)
+	}
+	return at, id, nil
+}
+
+func notAPlace(name, text string) error {
+	return refuse(Validation, "parameter %s is %q; it must be the next of an earlier answer", name, shown(text))
 }

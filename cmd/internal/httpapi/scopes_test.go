@@ -92,6 +92,32 @@ func TestWhatNeedsTwoScopes(t *testing.T) {
 	}
 }
 
+// TestRedrivesAreLimitedMore: what makes many others work counts for 25 of a key's requests, so of these it may make fewer.
+func TestRedrivesAreLimitedMore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"http.requests_per_second": "1", "http.request_burst": "50"})
+	costly := []string{"requeue", "purgeEntries", "fetchOriginal", "resolveGroup", "planOperation", "purgeDelivered", "redriveEvent"}
+	ctx, found := access.WithActor(t.Context(), access.Actor{Name: "test"}), 0
+	for _, o := range r.spec.operations {
+		_, key, err := r.desk.Access.Create(ctx, access.NewKey{Name: o.id, Scopes: []access.Scope{access.Admin}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last reply
+		for range 3 {
+			last = r.ask(o.method, sample(o), "", "X-API-Key", key)
+		}
+		if dear := slices.Contains(costly, o.id); dear != (last.Status == http.StatusTooManyRequests) || dear && last.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: the third request is answered with %d", o.id, last.Status)
+		} else if dear {
+			found++
+		}
+	}
+	if found != len(costly) {
+		t.Errorf("%d of %d are limited more", found, len(costly))
+	}
+}
+
 // Of all that a process serves, only probes, metrics and the description are open.
 func TestWhatIsOpen(t *testing.T) {
 	t.Parallel()

@@ -1,3 +1,1 @@
-insert into postrider.dlq_operation (kind, name, reason, actor, state, scope, options)
-values ($1, $2, nullif($3, ''), $4, 'planned', $5, $6)
-returning dlq_operation_uuid, created_at
+select o.dlq_operation_uuid, o.created_at from postrider.dlq_insert_operation($1, $2, $3, $4, $5, $6) o

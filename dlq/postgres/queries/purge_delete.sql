@@ -1,1 +1,1 @@
-delete from postrider.dlq_entry e where e.dlq_entry_uuid = any ($1::uuid[])
+select postrider.dlq_purge_entries($1)

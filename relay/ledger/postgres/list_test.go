@@ -45,6 +45,18 @@ func TestList(t *testing.T) {
 					if !slices.Equal(got, want) {
 						t.Errorf("%+v lists %d tasks, or another order, want %d", filter, len(got), len(want))
 					}
+					got, filter.Offset = nil, 0
+					for more := true; more; {
+						page, further, err := f.List(t.Context(), filter)
+						f.must(err)
+						for _, task := range page {
+							got, filter.After = append(got, task.UUID), task.UUID
+						}
+						more = further
+					}
+					if !slices.Equal(got, want) {
+						t.Errorf("%+v lists %d tasks page after page, or another order, want %d", filter, len(got), len(want))
+					}
 				}
 			}
 		}

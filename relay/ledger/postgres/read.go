@@ -28,16 +28,29 @@ func (l Ledger) List(ctx context.Context, f ledger.Filter) (tasks []ledger.Task,
 		return nil, false, fmt.Errorf("list tasks: %w: the limit is %d and the offset %d; a limit is 0 to %d, an offset not negative",
 			ledger.ErrInvalid, f.Limit, f.Offset, ledger.MaxLimit)
 	}
-	limit := orDefault(f.Limit, ledger.DefaultLimit)
+	limit, through := orDefault(f.Limit, ledger.DefaultLimit), uuid.Max
+	if f.After != uuid.Nil {
+		through = before(f.After)
+	}
 	if f.Namespace == "" && f.Name == "" && f.Version == "" && f.State == "" {
-		tasks, err = many[ledger.Task](ctx, l.db, "list tasks", listTasks, limit+1, f.Offset)
+		tasks, err = many[ledger.Task](ctx, l.db, "list tasks", listTasks, limit+1, f.Offset, through)
 	} else {
-		tasks, err = many[ledger.Task](ctx, l.db, "list tasks", listSomeTasks, given(f.Namespace), given(f.Name), given(f.Version), given(f.State), limit+1, f.Offset)
+		tasks, err = many[ledger.Task](ctx, l.db, "list tasks", listSomeTasks, given(f.Namespace), given(f.Name), given(f.Version), given(f.State), limit+1, f.Offset, through)
 	}
 	if len(tasks) > limit {
 		return tasks[:limit], true, err
 	}
 	return tasks, false, err
+}
+
+// before is the uuid before one that is not the first, as numbers.
+func before(id uuid.UUID) uuid.UUID {
+	for i := len(id) - 1; i >= 0; i-- {
+		if id[i]--; id[i] != 0xff {
+			break
+		}
+	}
+	return id
 }
 
 // Steps returns the steps of a task, in the order of its template; none for a task that does not exist.

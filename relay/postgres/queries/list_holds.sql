@@ -7,4 +7,5 @@ select h.hold_id, h.scope, h.topic, h.key, h.partition, h.partitions, h.cause, c
        (select e.id from postrider.outbox_event e where e.event_id = h.event_id and e.state in ('exhausted', 'dead_lettered') limit 1)
 from postrider.outbox_hold h
 where h.topic = coalesce($2, h.topic) and h.cause = coalesce($3, h.cause)
+  and ($4::timestamptz is null or (h.held_at, h.hold_id) > ($4, $5::bigint))
 order by h.held_at, h.hold_id limit $1

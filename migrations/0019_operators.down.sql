@@ -1,0 +1,14 @@
+drop function postrider.detectors_resume();
+drop function postrider.detectors_pause(text, text, double precision);
+drop function postrider.access_revoke_key(text);
+drop function postrider.dlq_command_operation(uuid, text, boolean);
+drop function postrider.dlq_lock_operation(uuid);
+drop function postrider.dlq_plan_operation(uuid, bigint);
+drop function postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid, text, text, text, text, text, text, text, timestamptz, timestamptz, text);
+drop function postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb);
+drop function postrider.dlq_change_group(uuid, text, text, text, timestamptz);
+drop function postrider.dlq_lock_group(uuid);
+drop function postrider.dlq_resolve_group(uuid, timestamptz, integer, text, text, text);
+drop function postrider.dlq_purge_entries(uuid[]);
+drop function postrider.dlq_change_entry(uuid, text, text, text, jsonb, text, text);
+drop function postrider.dlq_under_way(uuid[]);
