@@ -5,7 +5,7 @@ with open as materialized (
     from (select w.id, w.notes from unnest($1::uuid[], $3::text[]) as w(id, notes) order by w.id) w
     cross join lateral (
         select e.dlq_entry_uuid from postrider.dlq_entry e
-        where e.dlq_entry_uuid = w.id and e.resolution_status::text = 'pending' for update) e
+        where e.dlq_entry_uuid = w.id and e.resolution_status::text = 'pending' for no key update) e
 )
 update postrider.dlq_entry e
 set resolution_status = $2::postrider.dlq_resolution_status, resolution_timestamp = now(), updated_at = now(),
