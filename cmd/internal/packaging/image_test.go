@@ -3,6 +3,7 @@ package packaging
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -116,8 +117,8 @@ func TestComposeFitsTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if command, _ := c.Services["topics"].Command.(string); !strings.Contains(command, "--topic "+defaults.DLQ.Topic+" ") {
-		t.Errorf("the dead-letter topic %s is not made: %s", defaults.DLQ.Topic, command)
+	if command := fmt.Sprint(c.Services["topics"].Command); !strings.Contains(command, "for topic in "+defaults.DLQ.Topic+" "+defaults.Tasks.LifecycleTopic+";") {
+		t.Errorf("the topics %s and %s are not made: %s", defaults.DLQ.Topic, defaults.Tasks.LifecycleTopic, command)
 	}
 	_, port, _ := strings.Cut(relay.Environment["HTTP_ADDRESS"], ":")
 	if !strings.Contains(read(t, filepath.Join(root, "deploy", "prometheus", "prometheus.yml")), `targets: ["postrider:`+port+`"]`) {
