@@ -10,8 +10,8 @@ if [ "$(go env CGO_ENABLED)" = 1 ] && { command -v gcc || command -v clang || co
 fi
 mkdir -p coverage
 log=coverage/test.log
-export POSTRIDER_NOT_TESTED="$PWD/coverage/not-tested.txt" # relay/logtest
-: >"$POSTRIDER_NOT_TESTED"
+export POSTRIDER_TEST_LEFT_OUT="$PWD/coverage/not-tested.txt" # relay/logtest
+: >"$POSTRIDER_TEST_LEFT_OUT"
 go run ./cmd/internal/testrig -- go test -count=1 $race -cover -timeout 20m ./... 2>&1 | tee "$log"
 status=${PIPESTATUS[0]}
 
@@ -21,9 +21,9 @@ for p in relay/outbox relay relay/task dlq; do
 	echo "coverage: $p ${percent:-unknown}% (at least 95)"
 	awk -v c="${percent:-0}" 'BEGIN { exit !(c >= 95) }' || failed="$failed $p"
 done
-if [ -s "$POSTRIDER_NOT_TESTED" ]; then
+if [ -s "$POSTRIDER_TEST_LEFT_OUT" ]; then
 	echo "test: NOT TESTED on this machine:"
-	sort -u "$POSTRIDER_NOT_TESTED"
+	sort -u "$POSTRIDER_TEST_LEFT_OUT"
 else
 	echo "test: nothing was left out"
 fi

@@ -9,7 +9,7 @@ import (
 
 // EnvNotTested names the file to which [NotTested] adds a line; scripts/test.sh prints it at the end, because `go test`
 // keeps to itself what a package says that passes. Nothing is written where it is not set.
-const EnvNotTested = "POSTRIDER_NOT_TESTED"
+const EnvNotTested = "POSTRIDER_TEST_LEFT_OUT"
 
 // NotTested skips a test for which this machine lacks something, and says so where it is seen. why says what is missing
 // and what to install. No other way of skipping a test is allowed (cmd/internal/house).
