@@ -2,7 +2,6 @@ package walk
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/relay/logtest"
 )
 
 // readmeWalk returns the lines of the fenced block below the heading "A walk" of the README.
@@ -71,7 +72,7 @@ func (s *shell) dev(line string) (databaseURL string) {
 	s.t.Helper()
 	cmd := exec.Command("sh", "-c", "exec "+line)
 	cmd.Dir, cmd.Env = s.dir, s.env
-	var log bytes.Buffer
+	var log logtest.Buffer
 	cmd.Stderr = &log
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
