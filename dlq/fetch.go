@@ -177,15 +177,11 @@ func (f *Fetcher) fetchSome(ctx context.Context, letters []Letter, actor string)
 	answers := f.cfg.Originals.Fetch(asking, places)
 	cancel()
 	done = make([]Fetched, len(letters))
-	passing := 0
 	for i, o := range answers {
 		l := &letters[i]
 		done[i] = Fetched{Entry: l.EntryUUID, Letter: l.ID, Place: places[i], State: l.complete(o), Err: o.Err, GoneAt: l.goneAt(o)}
-		if done[i].State.Passing() {
-			passing++
-		}
 	}
-	answered = passing < len(letters)
+	answered = slices.ContainsFunc(done, func(d Fetched) bool { return d.State != OriginalUnanswered })
 	f.mu.Lock()
 	f.askAgain = time.Time{}
 	if !answered {

@@ -213,6 +213,36 @@ func TestManyAreFetchedInPortions(t *testing.T) {
 	}
 }
 
+// refusing may read one record and not the others, and brokers answer.
+type refusing struct{ asked int }
+
+func (r *refusing) Fetch(_ context.Context, places []dlq.Place) []dlq.Original {
+	r.asked += len(places)
+	all := make([]dlq.Original, len(places))
+	for i := range all {
+		if all[i].State = dlq.OriginalRefused; places[i].Offset == 449 {
+			all[i].State = dlq.OriginalDeleted
+		}
+	}
+	return all
+}
+
+// TestWhatMayNotBeReadHidesNothing: a whole portion that the login may not read is no reason not to ask for the rest.
+func TestWhatMayNotBeReadHidesNothing(t *testing.T) {
+	t.Parallel()
+	p, o := &letterbox{}, &refusing{}
+	var entries []uuid.UUID
+	for n := range int64(450) {
+		l := pointing(1)
+		l.OriginOffset = &n
+		p.letters, entries = append(p.letters, l), append(entries, l.EntryUUID)
+	}
+	got, err := newFetcher(t, p, o).Fetch(t.Context(), entries, "anna")
+	if err != nil || o.asked != 450 || got[449].State != dlq.OriginalDeleted || got[0].State != dlq.OriginalRefused {
+		t.Errorf("asked for %d, the last is %+v, %v", o.asked, got[449], err)
+	}
+}
+
 func TestFetcherConfig(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]dlq.FetcherConfig{

@@ -363,13 +363,16 @@ declare
     most    constant integer := postrider.outbox_max_payload_bytes();
     refused text;
 begin
+    perform postrider.access_owe();
     -- Each thing is looked up by its key, once for each message: as joins, statistics or an old plan of the session could
     -- make them walks.
     for event_id, id, refused in
         with given as materialized (
             select w.place, w.event_id, w.topic, w.letter_id,
                    -- Nothing enters the outbox here but the message of somebody's investigation, and it says which.
-                   case when e.resolution_status is distinct from 'pending' or r.generation is not null and r.outcome is null then -2
+                   case when e.resolution_status is distinct from 'pending' or r.generation is not null and r.outcome is null
+                             or r.outcome = 'came_back' and (select true from postrider.dlq_letter b
+                                    where b.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1) limit 1) is null then -2
                         when (l.key_kind = 'reference' or l.payload_kind = 'reference' and not p_edited) and o.id is null then 0
                         when octet_length(p.payload) > most then -1 end as refusal,
                    coalesce(o.kind, 'event') as kind, o.task_uuid, o.max_attempts, p.payload, l.hops,
@@ -393,7 +396,7 @@ begin
                 select e.dlq_entry_uuid, e.resolution_status, e.subject_type, e.subject_id
                 from postrider.dlq_entry e where e.dlq_entry_uuid = l.dlq_entry_uuid limit 1) e on true
             left join lateral (
-                select r.generation, r.outcome
+                select r.generation, r.outcome, r.event_id, r.episode
                 from postrider.dlq_replay r where r.dlq_entry_uuid = e.dlq_entry_uuid order by r.generation desc limit 1) r on true
             left join lateral (
                 select o.id, o.kind, o.key, o.payload, o.headers, o.task_uuid, o.max_attempts
@@ -502,6 +505,7 @@ declare
     letter record;
     was    record;
 begin
+    perform postrider.access_owe();
     select l.outbox_id, l.event_id, l.episode, l.payload_kind, l.key_kind,
            (select h.pair->>1 from jsonb_array_elements(l.headers) h(pair) where h.pair->>0 = 'postrider-invalid-headers' limit 1) as invalid
     into letter

@@ -81,7 +81,10 @@ begin
     with meant as (
         select e.dlq_entry_uuid from postrider.dlq_entry e
         where e.dlq_group_uuid = p_group and e.resolution_status = 'pending' and (e.created_at at time zone 'UTC') <= (p_until at time zone 'UTC')
-          and (select r.outcome is null from postrider.dlq_replay r
+          and (select r.outcome is null
+                      or r.outcome = 'came_back' and (select true from postrider.dlq_letter b
+                             where b.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1) limit 1) is null
+               from postrider.dlq_replay r
                where r.dlq_entry_uuid = e.dlq_entry_uuid order by r.generation desc limit 1) is not true
         order by (e.created_at at time zone 'UTC'), e.dlq_entry_uuid limit p_limit
     ), locked as materialized (
@@ -131,6 +134,9 @@ returns table (dlq_operation_uuid uuid, created_at timestamptz)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
+    if jsonb_typeof(p_scope) is distinct from 'object' or jsonb_typeof(p_options) is distinct from 'object' then
+        raise exception using errcode = '22023', message = 'postrider: scope and options of an operation must be JSON objects';
+    end if;
     perform postrider.access_owe();
     return query
     insert into postrider.dlq_operation as o (kind, name, reason, actor, state, scope, options)
@@ -194,7 +200,8 @@ begin
             order by coalesce(l.episode, 0) desc, l.recorded_at desc limit 1) l on true
         where i.dlq_operation_uuid = p_operation
     ), counted as (
-        select count(*) as items, coalesce(sum(payload_bytes), 0)::bigint as bytes,
+        -- Of all items: one whose investigation was purged since is treated, too, and skipped.
+        select (select count(*) from postrider.dlq_operation_item i where i.dlq_operation_uuid = p_operation) as items, coalesce(sum(payload_bytes), 0)::bigint as bytes,
                count(distinct (origin, key)) filter (where key is not null) as keys,
                count(*) filter (where redriven) as redriven, count(*) filter (where subject_type = 'task') as tasks,
                count(*) filter (where dialect = 'postrider' and jsonb_path_exists(headers, 'strict $[*] ? (@[0] == "postrider-invalid-headers")')) as unreadable

@@ -120,6 +120,7 @@ func TestNothingIsChangedPastTheAuditLog(t *testing.T) {
 		"resolve a group":  `select postrider.dlq_resolve_group(` + noGroup + `, now(), 10, 'cancelled', 'known', 'ann')`,
 		"change a group":   `select postrider.dlq_change_group(` + noGroup + `, 'seen', 'ann', 'ongoing', null)`,
 		"complete":         `select postrider.dlq_complete_letter('l', 'deleted', null, null, null, null, '{"original": 1}', null)`,
+		"send again":       `select postrider.outbox_resend(array['l'], array[gen_random_uuid()], array['t'], array['[]'::jsonb], true, 'forged')`,
 		"insert":           `select postrider.dlq_insert_operation('purge', 'm', '', 'ann', '{}', '{}')`,
 		"pause":            `select postrider.dlq_command_operation(` + anOperation + `, 'paused', false)`,
 		"abort":            `select postrider.dlq_command_operation(` + anOperation + `, 'aborted', true)`,

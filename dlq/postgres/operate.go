@@ -56,10 +56,10 @@ func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
+		found = o.UUID // known even of one whose options cannot be read, which must not stop the others
 		if err != nil {
 			return translate("look for operations", err)
 		}
-		found = o.UUID
 		b, err := r.treat(ctx, tx, &o)
 		if err != nil {
 			return fmt.Errorf("operation %s (%s): %w", o.UUID, o.Name, err)
@@ -98,12 +98,8 @@ func inCanary(o dlq.Operation) bool {
 // treat decides what an operation does next, and does it.
 func (r *Redriver) treat(ctx context.Context, tx pgx.Tx, o *operation) (batch, error) {
 	ended := o.Delivered + o.CameBack
-	if waiting(o.Operation) == 0 {
-		b := batch{state: o.State, treated: true, pause: operationPause}
-		if o.Kind != dlq.OpRedrive || ended >= o.Done || !o.TreatedAt.IsZero() && time.Since(o.TreatedAt) > operationPatience {
-			b.state = dlq.Completed
-		}
-		return b, nil
+	if waiting(o.Operation) <= 0 {
+		return awaited(o), nil
 	}
 	back, good := o.CameBack-o.options.Forgiven, o.Delivered-o.options.ForgivenDelivered
 	ratio, atLeast := o.Options.HaltsAt()
@@ -129,8 +125,20 @@ func (r *Redriver) treat(ctx context.Context, tx pgx.Tx, o *operation) (batch, e
 	if err != nil {
 		return batch{}, err
 	}
+	if len(items) == 0 { // whatever the count says
+		return awaited(o), nil
+	}
 	b := batch{state: o.State, pause: lasts(o.Options.Rate, len(items))}
 	return b, r.treatItems(ctx, tx, o, items, &b)
+}
+
+// awaited is what becomes of an operation whose items all were treated: it ends when all that was sent has.
+func awaited(o *operation) batch {
+	b := batch{state: o.State, treated: true, pause: operationPause}
+	if o.Kind != dlq.OpRedrive || o.Delivered+o.CameBack >= o.Done || !o.TreatedAt.IsZero() && time.Since(o.TreatedAt) > operationPatience {
+		b.state = dlq.Completed
+	}
+	return b
 }
 
 // pace returns how many items a batch has.
