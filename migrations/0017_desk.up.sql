@@ -362,8 +362,8 @@ set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off s
 declare
     most    constant integer := postrider.outbox_max_payload_bytes();
     refused text;
+    owed    boolean := false;
 begin
-    perform postrider.access_owe();
     -- Each thing is looked up by its key, once for each message: as joins, statistics or an old plan of the session could
     -- make them walks.
     for event_id, id, refused in
@@ -457,6 +457,10 @@ begin
             raise exception using errcode = '55000', message = format('postrider: letter %s has no pending investigation, or a redrive of that is on its way', refused),
                 hint = 'postrider dlq requeue sends messages again, one after the other.';
         end if;
+        if id > 0 and not owed then
+            owed := true;
+            perform postrider.access_owe();
+        end if;
         return next;
     end loop;
 end $$;
@@ -505,7 +509,6 @@ declare
     letter record;
     was    record;
 begin
-    perform postrider.access_owe();
     select l.outbox_id, l.event_id, l.episode, l.payload_kind, l.key_kind,
            (select h.pair->>1 from jsonb_array_elements(l.headers) h(pair) where h.pair->>0 = 'postrider-invalid-headers' limit 1) as invalid
     into letter
@@ -531,6 +534,7 @@ begin
     if p_edited and octet_length(p_payload) > postrider.outbox_max_payload_bytes() then
         return -1;
     end if;
+    perform postrider.access_owe();
     update postrider.outbox_event e
     set payload = case when p_edited then p_payload else e.payload end, headers = coalesce(p_headers, e.headers)
     where e.id = was.id;
