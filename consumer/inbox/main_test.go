@@ -94,7 +94,7 @@ func (s *service) eventually(what string, want int, query string, args ...any) {
 const (
 	putEffect = `insert into effect (consumer_group, message) values ($1, $2)`
 	// waiting counts the sessions of the database that wait for another transaction.
-	waiting = `select count(*) from pg_locks where locktype = 'transactionid' and not granted`
+	waiting = `select count(*) from pg_locks l join pg_stat_activity a using (pid) where l.locktype = 'transactionid' and not l.granted and a.datname = current_database()`
 )
 
 // face is one of the two ways into a database: pgx and database/sql.

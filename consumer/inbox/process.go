@@ -186,6 +186,9 @@ func (p *Processor[T]) ProcessEach(ctx context.Context, ids []string, handle fun
 
 // try is one transaction. It returns how many messages it handled, or why it may be tried again.
 func (p *Processor[T]) try(ctx context.Context, ids []string, handle func(context.Context, T, []int) error) (handledNow int, why reason, err error) {
+	if err := ctx.Err(); err != nil { // AfterFunc would say so some time after the handler has begun
+		return 0, whyAsk(ctx, err), because(ctx, fmt.Errorf("begin a transaction: %w", err))
+	}
 	// A commit is not broken off with ctx, and database/sql rolls back when the context of the transaction ends. So it
 	// has one of its own, which ends with ctx until the commit begins.
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
