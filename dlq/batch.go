@@ -19,9 +19,10 @@ const (
 )
 
 // recordAll records the letters of a poll, in batches: by several writers, each of which has the letters of its subjects,
-// in order. Nothing that is recorded of a letter depends on letters of other subjects, but for the counters of its group.
-// While they are at work the next letters are decoded. It fails only when ctx ends; some of the letters may be recorded
-// then.
+// in order. What is recorded of a letter depends on letters of other subjects in the counters of its group alone, and where
+// one closes the investigation that its message was redriven from: whether a letter about that comes before or after is
+// chance, as between two collectors; after it a new investigation opens. While they are at work the next letters are
+// decoded. It fails only when ctx ends; some of the letters may be recorded then.
 func (c *Collector) recordAll(ctx context.Context, records []Record) (Recorded, error) {
 	asking := c.originalsTimeout
 	if len(records) <= batchLetters {

@@ -182,6 +182,17 @@ func (o *portions) Fetch(_ context.Context, places []dlq.Place) []dlq.Original {
 	return slices.Repeat([]dlq.Original{{State: dlq.OriginalDeleted, Retention: -1}}, len(places))
 }
 
+// pointingTo is a letterbox of letters that point to as many records of one partition, and their investigations.
+func pointingTo(records int64) (p *letterbox, entries []uuid.UUID) {
+	p = &letterbox{}
+	for n := range records {
+		l := pointing(1)
+		l.OriginOffset = &n
+		p.letters, entries = append(p.letters, l), append(entries, l.EntryUUID)
+	}
+	return p, entries
+}
+
 // TestManyAreFetchedInPortions: what is in memory at once is bounded, and brokers that are away are not waited for again
 // and again.
 func TestManyAreFetchedInPortions(t *testing.T) {
@@ -190,13 +201,8 @@ func TestManyAreFetchedInPortions(t *testing.T) {
 		asked         []int
 		gone, waiting int
 	}{9: {[]int{200, 200, 50}, 450, 0}, 1: {[]int{200, 200}, 200, 250}, 0: {[]int{200}, 0, 450}} {
-		p, o := &letterbox{}, &portions{until: until}
-		var entries []uuid.UUID
-		for n := range int64(450) {
-			l := pointing(1)
-			l.OriginOffset = &n
-			p.letters, entries = append(p.letters, l), append(entries, l.EntryUUID)
-		}
+		p, entries := pointingTo(450)
+		o := &portions{until: until}
 		got, err := newFetcher(t, p, o).Fetch(t.Context(), entries, "anna")
 		states := map[dlq.OriginalState]int{}
 		for i, f := range got {
@@ -230,13 +236,8 @@ func (r *refusing) Fetch(_ context.Context, places []dlq.Place) []dlq.Original {
 // TestWhatMayNotBeReadHidesNothing: a whole portion that the login may not read is no reason not to ask for the rest.
 func TestWhatMayNotBeReadHidesNothing(t *testing.T) {
 	t.Parallel()
-	p, o := &letterbox{}, &refusing{}
-	var entries []uuid.UUID
-	for n := range int64(450) {
-		l := pointing(1)
-		l.OriginOffset = &n
-		p.letters, entries = append(p.letters, l), append(entries, l.EntryUUID)
-	}
+	p, entries := pointingTo(450)
+	o := &refusing{}
 	got, err := newFetcher(t, p, o).Fetch(t.Context(), entries, "anna")
 	if err != nil || o.asked != 450 || got[449].State != dlq.OriginalDeleted || got[0].State != dlq.OriginalRefused {
 		t.Errorf("asked for %d, the last is %+v, %v", o.asked, got[449], err)

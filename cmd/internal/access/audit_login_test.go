@@ -1,10 +1,7 @@
 package access_test
 
 import (
-	"fmt"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/migrations/pgtest"
@@ -39,29 +36,8 @@ func TestALoginStandsForAllWhoUsedIt(t *testing.T) {
 		}
 	}
 	for actor, want := range map[string]int{"cli:ada": 3, "cli:shared": 100, "cli:eve": 0} {
-		// A connection counts what it read until it reports it; so each has a new one.
-		err := pgx.BeginFunc(t.Context(), db.Conn(t), func(tx pgx.Tx) error {
-			rows, err := tx.Query(t.Context(), access.AuditList, pgx.QueryExecModeExec, actor, "", "", "", nil, nil, int64(0), 100)
-			if err != nil {
-				return err
-			}
-			n := 0
-			for rows.Next() {
-				n++
-			}
-			if err := rows.Err(); err != nil {
-				return err
-			}
-			var read int
-			err = tx.QueryRow(t.Context(), `select pg_stat_get_xact_tuples_returned(c.oid) + pg_stat_get_xact_tuples_fetched(c.oid) + (select sum(pg_stat_get_xact_tuples_returned(i.indexrelid)) from pg_index i where i.indrelid = c.oid)
-				from pg_class c where c.oid = 'postrider.access_audit'::regclass`).Scan(&read)
-			if err == nil && (n != want || read > 500) {
-				err = fmt.Errorf("%d rows, want %d, with %d reads", n, want, read)
-			}
-			return err
-		})
-		if err != nil {
-			t.Errorf("%s: %v", actor, err)
+		if n, read := listed(t, db, actor, "", "", "", nil, nil, int64(0), 100); n != want || read > 500 {
+			t.Errorf("%s: %d rows, want %d, with %d reads", actor, n, want, read)
 		}
 	}
 }
