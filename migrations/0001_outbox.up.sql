@@ -106,12 +106,14 @@ comment on index postrider.outbox_event_given_up is 'Finds the row behind a dead
 
 create table postrider.outbox_shard (
     shard     smallint primary key check (shard between 0 and 63),
-    low_water bigint not null default 0
+    low_water bigint not null default 0,
+    epoch     bigint not null default 1 check (epoch <> 0)
 );
 comment on table postrider.outbox_shard is
 'One row per shard. Its row lock is the claim: the relay that holds it owns the shard''s events until it commits, and a crash releases them at once.';
 comment on column postrider.outbox_shard.shard is '0 to 63; see outbox_event.shard.';
-comment on column postrider.outbox_shard.low_water is 'No event of this shard up to this id is pending or can still become visible as pending, so claims start after it instead of walking over the index entries of rows that are long gone. Whoever makes an older event pending lowers it, under the shard''s lock.';
+comment on column postrider.outbox_shard.low_water is 'No event of this shard up to this id is pending or can still become visible as pending, so claims start after it instead of walking over the index entries of rows that are long gone. Whoever makes an older event pending lowers it and ends the epoch, under the shard''s lock.';
+comment on column postrider.outbox_shard.epoch is 'How often an older event of this shard became pending; negative from then until the mark rises again. Marks that a relay knows of the same positive epoch hold as well as low_water, and need no write.';
 insert into postrider.outbox_shard (shard) select generate_series(0, 63);
 
 create table postrider.outbox_hold (

@@ -33,7 +33,7 @@ comment on type postrider.outbox_state is
 'Where an outbox event stands: pending (the relay may claim it), scheduled (waits for next_attempt_at), parked (waits for a hold on its key or topic), exhausted (given up, on its way to the dead-letter topic, never again to its own topic), published (acknowledged by its topic), dead_lettered (acknowledged by the dead-letter topic).';
 
 -- The events behind holds that the earlier schema cannot say come back; the relay meets their faults again.
-update postrider.outbox_shard s set low_water = least(s.low_water, back.first)
+update postrider.outbox_shard s set low_water = least(s.low_water, back.first), epoch = -abs(s.epoch)
 from (select e.shard, min(e.id) - 1 as first from postrider.outbox_event e
       join postrider.outbox_hold h using (hold_id)
       where e.state = 'parked' and (h.scope = 'partition' or h.cause in ('halted', 'redrive', 'crowded', 'storm', 'commit_order'))

@@ -107,7 +107,8 @@ begin
     end if;
     update postrider.outbox_event o
     set state = 'pending', attempts = 0, sent_at = null, next_attempt_at = null, updated_at = now() where o.id = event;
-    update postrider.outbox_shard s set low_water = event - 1 where s.shard = e.shard and s.low_water >= event;
+    update postrider.outbox_shard s set low_water = least(s.low_water, event - 1), epoch = -abs(s.epoch)
+    where s.shard = e.shard and (s.low_water >= event or s.epoch > 0);
     -- The hold goes on until the event is acknowledged, and lets it pass.
     update postrider.outbox_hold h set cause = 'redrive', next_probe_at = 'infinity', draining = false where h.hold_id = e.hold_id;
     insert into postrider.outbox_hold_shard as hs (hold_id, shard, returned_through) values (e.hold_id, e.shard, event)

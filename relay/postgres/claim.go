@@ -15,6 +15,9 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
+// errAnotherServer: what a claim relied on was known of the server before.
+var errAnotherServer = errors.New("the database server was restarted, or is another")
+
 // abandonTimeout bounds giving a claim back.
 const abandonTimeout = 5 * time.Second
 
@@ -30,6 +33,7 @@ type claim struct {
 	// counted is the event whose attempt was counted and may be taken back; 0 is none.
 	counted int64
 	dense   denseClaim
+	known   *knownMarks
 	ofKeys  bool  // holds of keys are asked for by the keys that were found
 	final   int64 // no event up to this id can be committed any more; known before the claim's snapshot
 }
@@ -43,7 +47,7 @@ func (s *Store) Claim(ctx context.Context, limits relay.Limits) (_ relay.Claim, 
 			return nil, fmt.Errorf("look how far the low-water marks may rise: %w", err)
 		}
 	}
-	c := &claim{store: s, worker: limits.Worker, final: s.water.final.Load()}
+	c := &claim{store: s, worker: limits.Worker, known: s.water.known(), final: s.water.final.Load()}
 	if limits.CommitOrder {
 		// Before the claim's snapshot, which then sees all that is final.
 		c.batch.Final, c.batch.FenceAge, err = s.order.final(ctx, s.pool)
@@ -59,7 +63,12 @@ func (s *Store) Claim(ctx context.Context, limits relay.Limits) (_ relay.Claim, 
 	if limits.Bytes <= 0 {
 		limits.Bytes = math.MaxInt64
 	}
-	if err := c.read(ctx, limits); err != nil {
+	err = c.read(ctx, limits)
+	if errors.Is(err, errAnotherServer) {
+		c.rollback()
+		return s.Claim(ctx, limits)
+	}
+	if err != nil {
 		c.rollback()
 		return nil, err
 	}
@@ -77,11 +86,12 @@ func (c *claim) read(ctx context.Context, limits relay.Limits) error {
 	if c.dense.tried = c.store.dense.due(limits.Events); c.dense.tried {
 		shards = max(shards, denseShards)
 	}
-	b.Queue(lockShards, limits.First, shards)
+	k := c.known
+	b.Queue(lockShards, limits.First, shards, k.epochs, k.marks)
 	if c.dense.tried {
-		b.Queue(claimDense, limits.Events, largest(limits.Events, limits.Bytes), denseReach, denseShards)
+		b.Queue(claimDense, limits.Events, largest(limits.Events, limits.Bytes), denseReach, denseShards, k.epochs, k.marks)
 	} else {
-		b.Queue(claimEvents, limits.Events, largest(limits.Events, limits.Bytes))
+		b.Queue(claimEvents, limits.Events, largest(limits.Events, limits.Bytes), k.epochs, k.marks)
 	}
 	c.queueHolds(b)
 	b.Queue(claimCrashes, c.store.processPrefix(c.worker), c.store.markers.gone.Load())
@@ -111,8 +121,13 @@ func (c *claim) scan(res pgx.BatchResults, begins int, limits relay.Limits) (f *
 	}
 	var shards string
 	var locked int
-	if err := res.QueryRow().Scan(&shards, &locked, &c.dense.low, &c.batch.Now); err != nil {
+	var started time.Time
+	if err := res.QueryRow().Scan(&shards, &locked, &c.dense.low, &c.batch.Now, &started); err != nil {
 		return f, fmt.Errorf("lock shards: %w", err)
+	}
+	if !c.known.holds(started) {
+		c.store.water.marks.CompareAndSwap(c.known, nil)
+		return f, errAnotherServer
 	}
 	c.batch.PerShard = max(limits.Events/max(locked, 1), 1)
 	c.dense.locked = locked

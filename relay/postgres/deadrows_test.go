@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,11 +19,13 @@ import (
 // buffers is how many pages a claim of everything reads.
 func (f *fixture) buffers() (n int) {
 	f.Helper()
+	k := f.store.water.known()
+	known := fmt.Sprintf(", '{%s}'::bigint[], '{%s}'::bigint[])", commas(k.epochs), commas(k.marks))
 	err := pgx.BeginFunc(f.Context(), f.relay, func(tx pgx.Tx) error {
 		for _, q := range []struct {
 			sql  string
 			args string
-		}{{lockShards, "(0, 64)"}, {claimEvents, "(1000, 67108864)"}, {claimCrashes, fmt.Sprintf("('w', %d)", f.store.markers.gone.Load())}} {
+		}{{lockShards, "(0, 64" + known}, {claimEvents, "(1000, 67108864" + known}, {claimCrashes, fmt.Sprintf("('w', %d)", f.store.markers.gone.Load())}} {
 			if _, err := tx.Exec(f.Context(), "prepare counted as "+q.sql); err != nil {
 				return err
 			}
@@ -49,6 +53,11 @@ func (f *fixture) buffers() (n int) {
 		f.Fatalf("count the pages of a claim: %v", err)
 	}
 	return n
+}
+
+// commas are the numbers of an array.
+func commas(of []int64) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(of), " ", ","), "[]")
 }
 
 // snapshot holds one open, as a report or a dump would, until it is ended.
@@ -130,8 +139,19 @@ func TestFault27DeadMarkers(t *testing.T) {
 	}
 }
 
+// deadMarks leaves so many dead rows in the table of the shards, which the statistics know.
+func (f *fixture) deadMarks(rounds int) (rows int) {
+	f.Helper()
+	conn := f.db.Conn(f.T)
+	for range rounds {
+		pgtest.Exec(f.T, conn, `update postrider.outbox_shard set low_water = low_water`)
+	}
+	pgtest.Exec(f.T, conn, `select pg_stat_force_next_flush()`)
+	return pgtest.Value[int](f.T, conn, `select pg_stat_get_dead_tuples('postrider.outbox_shard'::regclass)`)
+}
+
 // TestFault27DeadMarks: each rise of the marks leaves dead rows that claims walk over as well. Beside a snapshot they
-// rise over as many ids as there are dead rows.
+// rise over as many ids as there are dead rows, and over 64 times as many while what is known needs no mark.
 func TestFault27DeadMarks(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -140,14 +160,10 @@ func TestFault27DeadMarks(t *testing.T) {
 	f.raise()
 	before := f.lowest()
 	defer f.snapshot()()
-	conn := f.db.Conn(t)
-	for range 100 {
-		pgtest.Exec(t, conn, `update postrider.outbox_shard set low_water = low_water`)
-	}
-	pgtest.Exec(t, conn, `select pg_stat_force_next_flush()`)
-	if n := pgtest.Value[int](t, conn, `select pg_stat_get_dead_tuples('postrider.outbox_shard'::regclass)`); n < 3*raiseAfter {
+	if n := f.deadMarks(100); n < 3*raiseAfter {
 		t.Fatalf("%d dead rows are known: nothing was tested", n)
 	}
+	f.exec(`update postrider.outbox_shard set epoch = -epoch`)
 	f.many(raiseAfter + 500)
 	if f.raise(); f.lowest() != before {
 		t.Errorf("the marks rose over %d ids beside three times as many dead rows", f.lowest()-before)
@@ -155,6 +171,47 @@ func TestFault27DeadMarks(t *testing.T) {
 	f.many(4 * raiseAfter)
 	if f.raise(); f.lowest() == before {
 		t.Error("the marks do not rise over more ids than there are dead rows")
+	}
+	before = f.lowest()
+	f.many(10 * raiseAfter)
+	if f.raise(); f.lowest() != before {
+		t.Errorf("the marks rose over %d ids although they are known without", f.lowest()-before)
+	}
+	if got := slices.Min(f.store.water.known().marks); got <= before {
+		t.Errorf("known is %d, what is written is %d", got, before)
+	}
+}
+
+// TestFault27ManyDeadRows: where the marks do not rise, because their own dead rows would be in the way, a claim knows
+// how far the shards are settled. It costs what it costs in an empty outbox, and finds what comes.
+func TestFault27ManyDeadRows(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, table := range []string{"outbox_event", "outbox_shard"} {
+		f.exec(`alter table postrider.` + table + ` set (autovacuum_enabled = off)`)
+	}
+	f.raise()
+	defer f.snapshot()()
+	f.deadMarks(20)
+	f.insert("a")
+	empty, worst := f.buffers(), 0
+	f.settle(f.claim(), &relay.Settlement{Delivered: []int64{1}})
+	for range 3 {
+		f.many(10_000)
+		f.insert("a")
+		worst = max(worst, f.buffers())
+		f.raise()
+		if n := f.buffers(); n > empty+200 {
+			t.Errorf("a claim reads %d pages beside dead rows, and %d without", n, empty)
+		}
+		c := f.claim()
+		f.settle(c, &relay.Settlement{Delivered: claimed(c)})
+	}
+	if n := f.lowest(); n > 0 {
+		t.Errorf("the marks were written, up to %d: nothing was tested", n)
+	}
+	if worst < empty+2000 {
+		t.Errorf("even before it is known what is settled a claim reads only %d pages, %d in an empty outbox: nothing was tested", worst, empty)
 	}
 }
 

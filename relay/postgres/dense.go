@@ -128,7 +128,7 @@ func (c *claim) denseOrWalk(ctx context.Context, f *found, limits relay.Limits) 
 		}
 		d.failed()
 		c.dense.tried = false
-		rows, err := c.conn.Query(ctx, claimEvents, limits.Events, largest(limits.Events, limits.Bytes))
+		rows, err := c.conn.Query(ctx, claimEvents, limits.Events, largest(limits.Events, limits.Bytes), c.known.epochs, c.known.marks)
 		if err != nil {
 			return nil, fmt.Errorf("read events: %w", err)
 		}

@@ -485,7 +485,7 @@ func TestDensePlans(t *testing.T) {
 			} else {
 				load(f)
 			}
-			wantPlan(f, "claim_dense", "5000, 6710, 4, 8", "outbox_event_pkey")
+			wantPlan(f, "claim_dense", "5000, 6710, 4, 8"+someMarks, "outbox_event_pkey")
 			for _, query := range []string{"settle_dense_deleted", "settle_dense_published"} {
 				wantPlan(f, query, fmt.Sprintf("700, %d", int64(math.MaxInt64)), "outbox_event_pkey")
 				wantPlan(f, query, "700, 1000", "outbox_event_pkey")

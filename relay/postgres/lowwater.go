@@ -17,21 +17,28 @@ import (
 // vacuum can remove them: minutes, or hours beside somebody's long snapshot. A mark must never pass an
 // event that is pending or may yet be committed; the fence sees to the second.
 const (
-	// raiseEvery is how often the marks are looked at.
+	// raiseEvery is how often the marks are looked at, and busyEvery while each look finds busyFrom new ids: beside a
+	// long snapshot claims walk over all that was settled since the last two.
 	raiseEvery = 500 * time.Millisecond
+	busyEvery  = 200 * time.Millisecond
+	busyFrom   = 500
 	// hurryFirst and hurryEvery are how often at most, when claims of a deep backlog have come to where ids are
 	// not final: before any is known to be, and later.
 	hurryFirst, hurryEvery = 20 * time.Millisecond, 100 * time.Millisecond
 	// raiseAfter is how many ids a mark must be behind to be worth a write.
 	raiseAfter = 2000
-	// sinkEvery is how often pending events below their mark are looked for.
+	// sinkEvery is how often pending events below their mark are looked for. It walks over everything that is there,
+	// dead or not, so it rests sinkRest times as long as it took, if that is longer.
 	sinkEvery = time.Minute
+	sinkRest  = 100
 )
 
 // water is a store's progress with the marks.
 type water struct {
 	mu            sync.Mutex
 	looked, swept time.Time
+	sweeping      time.Duration // how long the last look for sunken events took
+	busy          bool
 	// open says that a fence stands: every id up to last is final once the holders have ended.
 	open    bool
 	last    int64
@@ -40,6 +47,8 @@ type water struct {
 	why     relay.Standstill // why there can be no fence
 	// final is the last one of which that was so.
 	final atomic.Int64
+	marks atomic.Pointer[knownMarks]
+	next  *knownMarks // not yet on the disk
 }
 
 // raiseMarks raises the low-water marks as far as it can be known that nothing below is left, now and
@@ -49,13 +58,18 @@ func (s *Store) raiseMarks(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	if now.Sub(w.swept) >= sinkEvery {
+	if now.Sub(w.swept) >= max(sinkEvery, w.sweeping*sinkRest) {
 		w.swept = now
 		if err := s.liftSunken(ctx); err != nil {
 			return fmt.Errorf("look for events below the low-water marks: %w", err)
 		}
+		w.sweeping = time.Since(now)
 	}
-	if now.Sub(w.looked) < raiseEvery {
+	every := raiseEvery
+	if w.busy {
+		every = busyEvery
+	}
+	if now.Sub(w.looked) < every {
 		return nil
 	}
 	return s.lookAtWater(ctx, now)
@@ -90,6 +104,9 @@ func (s *Store) hurryMarks(ctx context.Context) error {
 func (s *Store) lookAtWater(ctx context.Context, now time.Time) error {
 	w := &s.water
 	w.looked = now
+	if err := s.believe(ctx); err != nil {
+		return err
+	}
 	if w.open {
 		var closed bool
 		if err := s.ask(ctx, now, fenceClosed, []any{w.holders}, &closed); err != nil {
@@ -105,13 +122,17 @@ func (s *Store) lookAtWater(ctx context.Context, now time.Time) error {
 	defer func() {
 		if w.last < w.final.Load() { // a restore rewound the ids
 			w.final.Store(w.last)
+			w.marks.Store(nil)
+			w.next = nil
 		}
 	}()
+	newest := w.last
 	// In this order: whoever drew an id up to the last one is among the holders, or has ended.
 	var why string
 	if err := s.ask(ctx, now, readLastID, nil, &w.last, &why); err != nil {
 		return fmt.Errorf("read the newest outbox id: %w", err)
 	}
+	w.busy = w.last >= newest+busyFrom
 	if w.why = standstill(why); why != "" {
 		return nil
 	}
@@ -137,10 +158,13 @@ func (s *Store) closeWater(ctx context.Context) error {
 	w := &s.water
 	w.open = false
 	w.final.Store(w.last)
+	if err := s.know(ctx, w.last); err != nil {
+		return err
+	}
 	if err := s.raiseTo(ctx, w.last); err != nil {
 		return fmt.Errorf("raise the low-water marks: %w", err)
 	}
-	return nil
+	return s.believe(ctx)
 }
 
 // standstill is why the marks do not rise.
@@ -156,14 +180,16 @@ func (s *Store) raiseTo(ctx context.Context, id int64) error {
 		if err := tx.QueryRow(ctx, lockLagging, id, raiseAfter).Scan(&locked); err != nil || locked == "{}" {
 			return err
 		}
-		_, err := tx.Exec(ctx, raiseWater, id)
+		known := s.water.known()
+		_, err := tx.Exec(ctx, raiseWater, id, known.epochs, known.marks)
 		return err
 	})
 }
 
 // liftSunken lowers marks that are above a pending event.
 func (s *Store) liftSunken(ctx context.Context) error {
-	rows, err := s.pool.Query(ctx, findSunken)
+	known := s.water.known()
+	rows, err := s.pool.Query(ctx, findSunken, known.epochs, known.marks)
 	if err != nil {
 		return err
 	}

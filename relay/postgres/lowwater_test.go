@@ -14,6 +14,7 @@ func (f *fixture) raise() {
 			f.Fatal(err)
 		}
 	}
+	f.believed()
 }
 
 // many writes n events of null keys, which spread over all shards, and settles them.

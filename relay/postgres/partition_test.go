@@ -58,7 +58,10 @@ func TestPlansOnPartitions(t *testing.T) {
 	load(f)
 	plans := eventPlans()
 	maps.Copy(plans, purgePlans())
-	maps.Copy(plans, map[string]plan{"raise_water": {"7", "outbox_event_claim"}, "find_sunken": {"", "outbox_event_claim"}})
+	maps.Copy(plans, map[string]plan{
+		"raise_water": {"7" + someMarks, "outbox_event_claim"}, "find_sunken": {someMarks[2:], "outbox_event_claim"},
+		"know_water": {"7" + someMarks, "outbox_event_claim"},
+	})
 	for name, q := range plans {
 		wantPlan(f, name, q.args, q.uses)
 	}
@@ -234,7 +237,7 @@ func TestClaimsPassOldPartitions(t *testing.T) {
 				return err
 			}
 		}
-		rows, err := tx.Query(t.Context(), "explain (analyze, costs off, timing off, summary off) execute q(1000, 1000000)")
+		rows, err := tx.Query(t.Context(), "explain (analyze, costs off, timing off, summary off) execute q(1000, 1000000"+someMarks+")")
 		if err != nil {
 			return err
 		}

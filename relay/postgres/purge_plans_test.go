@@ -12,7 +12,7 @@ func purgePlans() map[string]plan {
 		"purge_published":     {ids(1000), "outbox_event_pkey"},
 		"find_dead_lettered":  {"'11111111-1111-1111-1111-111111111111', 1000, 2592000000000", "outbox_event_given_up"},
 		"purge_dead_lettered": {ids(1000) + ", " + array(1000, "1", "int"), "outbox_event_pkey"},
-		"read_backlog":        {"10000", "outbox_event_claim outbox_event_parked outbox_event_scheduled outbox_event_exhausted"},
+		"read_backlog":        {"10000" + someMarks, "outbox_event_claim outbox_event_parked outbox_event_scheduled outbox_event_exhausted"},
 	}
 }
 

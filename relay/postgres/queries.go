@@ -24,6 +24,8 @@ var (
 	readDetails          = query("read_details")
 	readLarge            = query("read_large")
 	followWater          = query("follow_water")
+	knowWater            = query("know_water")
+	isFlushed            = query("is_flushed")
 	claimHolds           = query("claim_holds")
 	claimWideHolds       = query("claim_wide_holds")
 	claimKeyHolds        = query("claim_key_holds")

@@ -44,7 +44,8 @@
 //	                                     postgres.TestMarksStayWhereIDsComeInBlocks
 //	26  pooler in transaction mode       relaytest.TestBehindAPooler postgres.TestStoreBehindAPooler postgres.TestSettingsBehindAPooler
 //	27  dead rows                        postgres.TestFault27DeadRows postgres.TestFault27DeadMarkers
-//	                                     postgres.TestFault27DeadMarks postgres.TestMarksDoNotWaitForReaders
+//	                                     postgres.TestFault27DeadMarks postgres.TestFault27ManyDeadRows
+//	                                     postgres.TestMarksDoNotWaitForReaders
 //	Data
 //	29  any bytes, large payloads        relaytest.TestFault29AnyBytes relaytest.TestFault29LargePayloads relaytest.TestFault29HugePayload
 //	31  headers that pretend             relaytest.TestFault31Headers relay.FuzzHeadersOfARecord outbox.FuzzParseHeaders

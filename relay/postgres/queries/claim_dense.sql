@@ -1,12 +1,13 @@
 -- Reads the pending events of the locked shards in id order along the primary key, from the lowest of their
--- low-water marks on: up to $1 events, among $3 times as many ids as so many events lie among when every shard
+-- marks on (see lock_shards; $5 and $6 are its $3 and $4): up to $1 events, among $3 times as many ids as so many events lie among when every shard
 -- has its share. Each page is visited once, for all shards; so it pays where most of what lies there waits, and
 -- where fewer than $4 shards are locked, so that most of it is others', nothing is read. What comes is the
 -- front of every locked shard, as from claim_events, and has the same columns.
 -- The shards are a mask of bits: searching an array costs as much as the rest of a row. "is not distinct from"
 -- leaves only the primary key to walk along.
 with claimed as materialized (
-    select coalesce(min(s.low_water), 0) as low, coalesce(sum(1::bigint << s.shard), 0)::bigint as mask,
+    select coalesce(min(case when s.epoch = ($5::bigint[])[s.shard + 1] then greatest(s.low_water, ($6::bigint[])[s.shard + 1]) else s.low_water end), 0) as low,
+           coalesce(sum(1::bigint << s.shard), 0)::bigint as mask,
            case when count(*) >= $4::bigint then $1::bigint * $3::bigint * 64 / count(*) else 0 end as ids
     from postrider.outbox_shard s where s.shard = any (current_setting('postrider.claim')::smallint[])
 )

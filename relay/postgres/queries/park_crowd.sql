@@ -24,4 +24,4 @@ with through as materialized (
     select hold_id, $1, $2 from held on conflict (hold_id, shard) do nothing
 )
 update postrider.outbox_event e set state = 'parked', hold_id = held.hold_id, updated_at = now()
-from ahead, held where ahead.crowd and e.id = ahead.id and e.state::text = 'pending'
+from ahead, held where ahead.crowd and e.id = any (array[ahead.id]) and e.state::text = 'pending'

@@ -7,5 +7,5 @@ set state = 'parked', hold_id = f.hold_id, updated_at = now(), next_attempt_at =
     last_error_class = coalesce(f.class, e.last_error_class), last_error_code = coalesce(f.code, e.last_error_code),
     last_error = coalesce(f.error, e.last_error)
 from unnest($1::bigint[], $2::bigint[], $3::int[], $4::text[], $5::text[], $6::text[]) as f(id, hold_id, attempts, class, code, error)
-where e.id = f.id and e.state::text = 'pending' -- cast, so that only the primary key fits
+where e.id = any (array[f.id]) and e.state::text = 'pending' -- cast, so that only the primary key fits
   and exists (select from postrider.outbox_hold h where h.hold_id = f.hold_id)

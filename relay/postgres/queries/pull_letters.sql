@@ -16,7 +16,7 @@ with recursive t(topic) as (
         order by coalesce(d.next_attempt_at, '-infinity'::timestamptz), d.id
         limit $2
         for update skip locked) far
-    where e.id = far.id
+    where e.id = any (array[far.id])
     returning e.id
 )
 select count(*) from pulled

@@ -6,7 +6,7 @@ with pulled as (
         select d.id from postrider.outbox_event d
         where d.shard = s.shard and d.state = 'scheduled' and d.next_attempt_at <> d.available_at
           and d.next_attempt_at > (select clock_timestamp()) + $1::bigint * interval '1 microsecond') far
-    where s.shard = any (current_setting('postrider.claim')::smallint[]) and e.id = far.id
+    where s.shard = any (current_setting('postrider.claim')::smallint[]) and e.id = any (array[far.id])
     returning e.id
 )
 select count(*) from pulled

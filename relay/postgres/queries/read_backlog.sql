@@ -1,20 +1,23 @@
 -- Counts up to $1 events of each state, and how long the oldest of those that should have gone has waited.
--- Pending ones are counted from the low-water marks on, as they are claimed. The oldest are looked for where
+-- Pending ones are counted from the marks on, as they are claimed (see lock_shards; $2 and $3 are its $3 and $4). The oldest are looked for where
 -- they are, at the beginning of each shard and each hold.
-with pending as (
+with shard as materialized (
+    select s.shard, case when s.epoch = ($2::bigint[])[s.shard + 1] then greatest(s.low_water, ($3::bigint[])[s.shard + 1]) else s.low_water end as mark
+    from postrider.outbox_shard s
+), pending as (
     select count(*) as events, count(*) filter (where p.available_at <= clock_timestamp()) as due
-    from (select e.available_at from postrider.outbox_shard s
+    from (select e.available_at from shard s
           cross join lateral (select e.available_at from postrider.outbox_event e
-                              where e.shard = s.shard and e.state = 'pending' and e.id > s.low_water and e.id + 0 > s.low_water
+                              where e.shard = s.shard and e.state = 'pending' and e.id > s.mark and e.id + 0 > s.mark
                               order by e.id + 0 limit $1::int) e
           limit $1::int) p
 ), first_pending as (
     select min(p.since) as since
-    from postrider.outbox_shard s
+    from shard s
     cross join lateral (
         select greatest(e.available_at, e.created_at) as since
         from (select e.available_at, e.created_at from postrider.outbox_event e
-              where e.shard = s.shard and e.state = 'pending' and e.id > s.low_water and e.id + 0 > s.low_water
+              where e.shard = s.shard and e.state = 'pending' and e.id > s.mark and e.id + 0 > s.mark
               order by e.id + 0 limit greatest($1::int / 64, 1)) e
         where e.available_at <= clock_timestamp() limit 1) p
 ), parked as (

@@ -3,7 +3,7 @@
 with halted as materialized (
     select h.hold_id
     from unnest($1::bigint[]) as w(id)
-    join postrider.outbox_event e on e.id = w.id
+    join postrider.outbox_event e on e.id = any (array[w.id])
     join postrider.outbox_hold h on h.topic = e.topic and h.scope = 'key' and coalesce(sha256(h.key), ''::bytea) = sha256(e.key)
         and coalesce(h.partition, -1) = -1 and coalesce(h.partitions, -1) = -1
     where h.event_id = e.event_id and h.cause = 'halted' and not h.draining

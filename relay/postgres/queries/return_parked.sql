@@ -43,11 +43,11 @@ with due as materialized (
                     order by e.id + 0 limit t.share + 1) e) p) l
 ), back as (
     update postrider.outbox_event e set state = 'pending', hold_id = null, updated_at = now()
-    from looked l cross join lateral unnest(l.ids) as b(id) where e.id = b.id
+    from looked l cross join lateral unnest(l.ids) as b(id) where e.id = any (array[b.id])
 ), lowered as (
-    update postrider.outbox_shard s set low_water = f.first - 1
+    update postrider.outbox_shard s set low_water = least(s.low_water, f.first - 1), epoch = -abs(s.epoch)
     from (select l.shard, min(l.first) as first from looked l group by l.shard) f
-    where s.shard = f.shard and s.low_water >= f.first
+    where s.shard = f.shard and (s.low_water >= f.first or s.epoch > 0)
 ), let_through as (
     update postrider.outbox_hold_shard hs set returned_through = l.through
     from looked l

@@ -9,4 +9,4 @@ set state = 'scheduled', updated_at = now(),
     last_error_class = coalesce(f.class, e.last_error_class), last_error_code = coalesce(f.code, e.last_error_code),
     last_error = coalesce(f.error, e.last_error)
 from unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::text[], $6::bigint[]) as f(id, attempts, class, code, error, wait)
-where e.id = f.id and e.state::text = 'pending' -- cast, so that only the primary key fits
+where e.id = any (array[f.id]) and e.state::text = 'pending' -- cast, so that only the primary key fits
