@@ -2,8 +2,12 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/relay/outbox"
 )
@@ -44,10 +48,22 @@ func (k *knownMarks) holds(started time.Time) bool {
 func (s *Store) know(ctx context.Context, last int64) error {
 	was, k := s.water.known(), &knownMarks{}
 	if err := s.pool.QueryRow(ctx, knowWater, last, was.epochs, was.marks).Scan(&k.epochs, &k.marks, &k.started, &k.behind); err != nil {
-		return fmt.Errorf("look how far the shards are settled: %w", err)
+		return s.unless(err, "look how far the shards are settled")
 	}
-	s.water.next = k
+	s.water.next, s.water.blind = k, false
 	return nil
+}
+
+// unless is an error of looking, unless the server has no write-ahead log for us, as some that are PostgreSQL by name
+// only. Then nothing is known, and the marks are written more often.
+func (s *Store) unless(err error, doing string) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && slices.Contains([]string{"0A000", "42501", "42883", "55000"}, pg.Code) {
+		s.water.next, s.water.blind = nil, true
+		s.water.marks.Store(nil)
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
 }
 
 // believe uses what was looked at last, once it is on the disk. Call it with water.mu held.
@@ -58,7 +74,7 @@ func (s *Store) believe(ctx context.Context) error {
 	}
 	var flushed bool
 	if err := s.pool.QueryRow(ctx, isFlushed, k.behind).Scan(&flushed); err != nil {
-		return fmt.Errorf("look how far the write-ahead log is on the disk: %w", err)
+		return s.unless(err, "look how far the write-ahead log is on the disk")
 	}
 	if flushed {
 		s.water.marks.Store(k)

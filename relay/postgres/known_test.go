@@ -238,3 +238,32 @@ func TestKnownOfAnotherServer(t *testing.T) {
 		t.Error("it is still believed")
 	}
 }
+
+// TestNothingCanBeKnown: a server that does not say how far its log is on the disk has marks that are written, as often
+// as dead rows allow.
+func TestNothingCanBeKnown(t *testing.T) {
+	t.Parallel()
+	for _, function := range []string{"pg_current_wal_insert_lsn", "pg_current_wal_flush_lsn"} {
+		t.Run(function, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.store, _ = f.storeAs(`grant usage on schema postrider to %[1]s; grant all on all tables in schema postrider to %[1]s;
+				grant all on all sequences in schema postrider to %[1]s`)
+			f.exec(`alter table postrider.outbox_shard set (autovacuum_enabled = off)`)
+			f.exec(`revoke execute on function pg_catalog.` + function + `() from public`)
+			f.deadMarks(1)
+			for range 2 {
+				f.many(raiseAfter + 500)
+				for range 2 {
+					f.store.water.looked = time.Time{}
+					if err := f.store.raiseMarks(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if n := f.lowest(); n != 2*(raiseAfter+500) || f.store.water.known() != nothingKnown {
+				t.Errorf("the marks are at %d, and something is known: %v", n, f.store.water.known() != nothingKnown)
+			}
+		})
+	}
+}

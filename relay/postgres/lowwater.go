@@ -49,6 +49,7 @@ type water struct {
 	final atomic.Int64
 	marks atomic.Pointer[knownMarks]
 	next  *knownMarks // not yet on the disk
+	blind bool        // the server does not say what is
 }
 
 // raiseMarks raises the low-water marks as far as it can be known that nothing below is left, now and
@@ -177,7 +178,7 @@ func (w *water) standstill() relay.Standstill {
 func (s *Store) raiseTo(ctx context.Context, id int64) error {
 	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		var locked string
-		if err := tx.QueryRow(ctx, lockLagging, id, raiseAfter).Scan(&locked); err != nil || locked == "{}" {
+		if err := tx.QueryRow(ctx, lockLagging, id, raiseAfter, s.water.blind).Scan(&locked); err != nil || locked == "{}" {
 			return err
 		}
 		known := s.water.known()
