@@ -2,7 +2,7 @@ drop function postrider.outbox_standing(bigint[], uuid[]);
 drop index postrider.dlq_letter_away;
 drop function postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb);
 drop function postrider.outbox_amend(text, boolean, bytea, jsonb);
-drop function postrider.outbox_resend(text[], uuid[], text[], jsonb[], boolean, bytea);
+drop function postrider.outbox_resend(text[], uuid[], text[], jsonb[], boolean, bytea, text);
 drop table postrider.access_answer;
 drop trigger dlq_entry_owes on postrider.dlq_entry;
 drop trigger dlq_replay_owes on postrider.dlq_replay;

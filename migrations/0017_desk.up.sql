@@ -355,7 +355,7 @@ create index access_answer_age on postrider.access_answer (created_at);
 comment on index postrider.access_answer_age is 'Which are old enough to go.';
 
 create function postrider.outbox_resend(
-    p_letter_ids text[], p_event_ids uuid[], p_topics text[], p_headers jsonb[], p_edited boolean, p_payload bytea)
+    p_letter_ids text[], p_event_ids uuid[], p_topics text[], p_headers jsonb[], p_edited boolean, p_payload bytea, p_traceparent text default null)
 returns table (event_id uuid, id bigint) language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 #variable_conflict use_column
@@ -363,7 +363,13 @@ declare
     most    constant integer := postrider.outbox_max_payload_bytes();
     refused text;
     owed    boolean := false;
+    -- Version, trace and span; where the span is not recorded, nothing that comes of it is.
+    begun   constant text := left(p_traceparent, 53);
+    flags   constant text := case when right(p_traceparent, 2) = '00' then '00' end;
 begin
+    if p_traceparent !~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$' then
+        raise exception using errcode = '22023', message = format('postrider: %L is no traceparent of version 00', left(p_traceparent, 100));
+    end if;
     -- Each thing is looked up by its key, once for each message: as joins, statistics or an old plan of the session could
     -- make them walks.
     for event_id, id, refused in
@@ -436,11 +442,12 @@ begin
                 select case when c.parent ~ '^(00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}|(?!00|ff)[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?)$'
                              and substr(c.parent, 4, 32) <> repeat('0', 32) and substr(c.parent, 37, 16) <> repeat('0', 16)
                             then c.parent end as parent offset 0) t
-            -- Its ids are made of the event's, which is random and nobody else's.
+            -- It begins with the span of the redrive; where nobody makes such spans its ids are made of the event's, which is
+            -- random and nobody else's.
             cross join lateral (
                 select case when t.parent is null then b.pairs
                             else (select jsonb_agg(case when x.pair->>0 = 'traceparent'
-                                         then jsonb_build_array('traceparent', '00-' || left(s.ids, 32) || '-' || substr(s.ids, 33, 16) || '-' || substr(t.parent, 54, 2))
+                                         then jsonb_build_array('traceparent', coalesce(begun, '00-' || left(s.ids, 32) || '-' || substr(s.ids, 33, 16) || '-') || coalesce(flags, substr(t.parent, 54, 2)))
                                          else x.pair end order by x.place)
                                   from jsonb_array_elements(b.pairs) with ordinality x(pair, place),
                                        (select encode(sha256(uuid_send(g.event_id)), 'hex') as ids) s
@@ -464,9 +471,9 @@ begin
         return next;
     end loop;
 end $$;
-comment on function postrider.outbox_resend(text[], uuid[], text[], jsonb[], boolean, bytea) is
-'Writes the messages of letters as new events with the given event ids, each for its topic, in the given order, and returns their ids. Each letter must be of a pending investigation of which no redrive is on its way, or nothing is written; whoever calls notes the redrives in the same transaction. What a letter only refers to comes from the event that it is about: if that is gone, 0 is returned for it, and -1 for a payload beyond the limit; these are not written. With p_edited the payload of all is p_payload instead; where headers are given for one, they take the place of its own.';
-revoke all on function postrider.outbox_resend(text[], uuid[], text[], jsonb[], boolean, bytea) from public;
+comment on function postrider.outbox_resend(text[], uuid[], text[], jsonb[], boolean, bytea, text) is
+'Writes the messages of letters as new events with the given event ids, each for its topic, in the given order, and returns their ids. Each letter must be of a pending investigation of which no redrive is on its way, or nothing is written; whoever calls notes the redrives in the same transaction. What a letter only refers to comes from the event that it is about: if that is gone, 0 is returned for it, and -1 for a payload beyond the limit; these are not written. With p_edited the payload of all is p_payload instead; where headers are given for one, they take the place of its own. p_traceparent is the span of the redrive, with which the new trace of each message begins that has a traceparent; null begins one trace for each.';
+revoke all on function postrider.outbox_resend(text[], uuid[], text[], jsonb[], boolean, bytea, text) from public;
 
 create function postrider.dlq_complete_letter(
     p_letter_id text, p_state text, p_key bytea, p_payload bytea, p_headers jsonb, p_event_id uuid, p_note jsonb, p_snapshot jsonb)

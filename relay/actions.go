@@ -19,7 +19,14 @@ const (
 	ActionProcessRetries Action = "processRetries"
 	// ActionCleanup: see Cleanup.
 	ActionCleanup Action = "cleanup"
+	// ActionDLQStats counts the open investigations: see relay/outboxsync.
+	ActionDLQStats Action = "dlqStats"
 )
+
+// Actions returns every action.
+func Actions() []Action {
+	return []Action{ActionProcessPending, ActionProcessRetries, ActionCleanup, ActionDLQStats}
+}
 
 // ErrNoBrokers is wrapped by an action's error when no broker answers.
 var ErrNoBrokers = errors.New("no broker answers; check the broker addresses and the network")
@@ -92,8 +99,8 @@ func (r *Relay) act(ctx context.Context, action Action, o ActionOptions, do func
 	began := time.Now()
 	t := &tally{Store: r.cfg.Store, left: o.Limit, bounded: o.Limit > 0}
 	t.result = ActionResult{Action: action, BatchSize: r.cfg.BatchSize}
-	ctx, traced := r.tracing.act(ctx, action)
-	defer func() { traced(result, err) }()
+	ctx, end := r.report().Begin(ctx, action)
+	defer func() { end(result, err, result.line()...) }()
 	if o.Limit < 0 {
 		return t.result, fmt.Errorf("%s: the limit is %d, it must not be negative", action, o.Limit)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -18,6 +19,8 @@ type CleanupOptions struct {
 	DryRun bool
 	// TracerProvider receives a span of the cleanup. Defaults to none, for Relay.Cleanup to that of the relay.
 	TracerProvider trace.TracerProvider
+	// Logger receives a line about the cleanup. Defaults to none, for Relay.Cleanup to what Config.LogActions says.
+	Logger *slog.Logger
 }
 
 // CleanupResult is what a cleanup removed, or would remove.
@@ -52,6 +55,9 @@ func (r *Relay) Cleanup(ctx context.Context, o CleanupOptions) (CleanupResult, e
 	if o.TracerProvider == nil {
 		o.TracerProvider = r.cfg.TracerProvider
 	}
+	if o.Logger == nil {
+		o.Logger = r.report().Logger
+	}
 	got, err := Cleanup(ctx, r.cfg.Store, r.cfg.Retention, o)
 	if !o.DryRun {
 		r.metrics.purged.WithLabelValues(string(PurgePublished)).Add(float64(got.Published))
@@ -67,10 +73,12 @@ func (r *Relay) Cleanup(ctx context.Context, o CleanupOptions) (CleanupResult, e
 func Cleanup(ctx context.Context, store Purger, keep Retention, o CleanupOptions) (result CleanupResult, err error) {
 	began := time.Now()
 	result = CleanupResult{Action: ActionCleanup, DryRun: o.DryRun}
-	tracing := newTracing(o.TracerProvider)
+	ctx, end := Report{o.TracerProvider, o.Logger}.Begin(ctx, ActionCleanup)
 	defer func() {
 		rows := result.Published + result.DeadLettered + result.IdempotencyKeys
-		tracing.note(ctx, began, figures{action: string(ActionCleanup), batch: purgeRows, processed: rows, succeeded: rows}, err)
+		end(ActionResult{BatchSize: purgeRows, Processed: rows, Succeeded: rows}, err, slog.Bool("dry_run", o.DryRun),
+			slog.Int("published", result.Published), slog.Int("dead_lettered", result.DeadLettered),
+			slog.Int("idempotency_keys", result.IdempotencyKeys), slog.Int("partitions", result.Partitions))
 	}()
 	keep = keep.withDefaults()
 	if err := keep.Validate(); err != nil {

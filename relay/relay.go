@@ -54,6 +54,9 @@ type Config struct {
 	IdlePollRung time.Duration
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
+	// LogActions writes a line to Logger about each action that somebody calls: ProcessPending, ProcessRetries, Cleanup.
+	// Defaults to false.
+	LogActions bool
 	// Registerer receives the metrics. Defaults to none.
 	Registerer prometheus.Registerer
 	// TracerProvider receives spans: of batches, and of events whose writers gave them the traceparent of a trace

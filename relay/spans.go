@@ -72,12 +72,6 @@ func (t *tracing) note(ctx context.Context, began time.Time, f figures, err erro
 	f.end(span, began, err)
 }
 
-// TraceAction begins the span of an action that is none of Relay's, as those are. What it is called for gets the context, and
-// the function ends it. A nil provider makes none.
-func TraceAction(ctx context.Context, p trace.TracerProvider, action Action) (context.Context, func(ActionResult, error)) {
-	return newTracing(p).act(ctx, action)
-}
-
 // act begins the span of an action that somebody called; the batches that it works on belong to it. The function that
 // it returns ends it.
 func (t *tracing) act(ctx context.Context, action Action) (context.Context, func(ActionResult, error)) {

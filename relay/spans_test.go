@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/postrider/postrider/relay/logtest"
 	"github.com/postrider/postrider/relay/outbox"
 	"github.com/postrider/postrider/relay/tracecontext"
 )
@@ -239,5 +241,50 @@ func TestTracingIsFreeForWhatIsNotTraced(t *testing.T) {
 	small := testing.AllocsPerRun(10, run(traced, ms[:1]))
 	if large != small {
 		t.Errorf("on: %v allocations for a batch of 1000, %v for one of 1", large, small)
+	}
+}
+
+// Whoever samples the relay's batches knows the spans of all actions by their names.
+func TestActionsAreAskedFor(t *testing.T) {
+	t.Parallel()
+	p, spans := recording(t)
+	for _, action := range Actions() {
+		_, end := Report{TracerProvider: p}.Begin(t.Context(), action)
+		end(ActionResult{}, nil)
+		if s := named(t, spans, "outbox."+string(action)); !tracecontext.Asked(s.Name()) {
+			t.Errorf("%s is not known as asked for", s.Name())
+		}
+	}
+	for _, name := range []string{"outbox.batch", "outbox.purge", "publish orders", "redrive it", ""} {
+		if tracecontext.Asked(name) {
+			t.Errorf("%q is known as asked for", name)
+		}
+	}
+}
+
+// Actions write their lines where Config says so, and what fails says why.
+func TestActionsAreLogged(t *testing.T) {
+	t.Parallel()
+	for _, logs := range []bool{false, true} {
+		var log logtest.Buffer
+		r, err := New(Config{Store: &fakeStore{}, Publisher: &fakePublisher{}, Logger: slog.New(slog.NewTextHandler(&log, nil)), LogActions: logs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err1 := r.ProcessPending(t.Context(), ActionOptions{})
+		_, err2 := r.ProcessRetries(t.Context(), ActionOptions{Limit: -1})
+		_, err3 := r.Cleanup(t.Context(), CleanupOptions{DryRun: true})
+		if err1 != nil || err2 == nil || err3 != nil {
+			t.Fatal(err1, err2, err3)
+		}
+		said := log.String()
+		for _, want := range []string{"action=processPending batch_size=1000 processed=0", "level=ERROR", "action=processRetries", "must not be negative", "action=cleanup dry_run=true published=0"} {
+			if strings.Contains(said, want) != logs {
+				t.Errorf("logs %v: %q in %s", logs, want, said)
+			}
+		}
+		if n := strings.Count(said, "outbox action"); logs && n != 3 || !logs && n != 0 {
+			t.Errorf("logs %v: %d lines: %s", logs, n, said)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Waiting for what passes by itself.
@@ -48,6 +49,8 @@ type Config struct {
 	Observer func(Progress)
 	// Logger receives what it waits for. Defaults to no logging.
 	Logger *slog.Logger
+	// TracerProvider receives a span of each Run. Defaults to none.
+	TracerProvider trace.TracerProvider
 }
 
 // Progress says how far a plan or a replay is.
@@ -72,6 +75,7 @@ type Replay struct {
 	log      *slog.Logger
 	owner    string
 	last     Progress
+	tracer   trace.Tracer // nil makes no spans
 }
 
 // New checks the configuration. Errors about the options wrap ErrRequest.
@@ -90,10 +94,14 @@ func New(cfg Config) (*Replay, error) {
 	if err := cfg.Options.Check(); err != nil {
 		return nil, err
 	}
-	return &Replay{
+	r := &Replay{
 		cluster: cfg.Cluster, publish: cfg.Publisher, options: cfg.Options, batch: cfg.Batch, observer: cfg.Observer,
 		log: cfg.Logger.With("component", "replay"), owner: uuid.NewString()[:8],
-	}, nil
+	}
+	if cfg.TracerProvider != nil {
+		r.tracer = cfg.TracerProvider.Tracer("github.com/postrider/postrider/replay")
+	}
+	return r, nil
 }
 
 // observe tells the observer.

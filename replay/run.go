@@ -55,7 +55,7 @@ func (r *Refusal) Error() string {
 // it was acknowledged. It returns what it did with every error: that a letter was refused (*Refusal), that a right
 // or topic is missing, that another process goes on with the replay (ErrTakenOver), or that ctx ended; then what had
 // been sent was waited for, a few seconds, and committed. After each of them the same call goes on.
-func (r *Replay) Run(ctx context.Context, p Plan) (Result, error) {
+func (r *Replay) Run(ctx context.Context, p Plan) (_ Result, err error) {
 	w := &work{Replay: r, round: p.round, label: p.Label, result: Result{Skipped: map[Skip]int64{}, Refusals: []Refusal{}}}
 	w.pace.rate = r.options.Rate
 	w.progress.Records = p.Records
@@ -69,10 +69,12 @@ func (r *Replay) Run(ctx context.Context, p Plan) (Result, error) {
 	if w.result.Remaining == 0 {
 		return w.result, nil
 	}
+	ctx = w.span.begin(ctx, r, w.result.Remaining)
+	defer func() { w.span.end(&w.result, err) }()
 	if err := r.begin(ctx, w.round); err != nil {
 		return w.result, err
 	}
-	err := r.read(ctx, w.round.spans(), 0, func(c Chunk, _ int64) error { return w.treat(ctx, c) })
+	err = r.read(ctx, w.round.spans(), 0, func(c Chunk, _ int64) error { return w.treat(ctx, c) })
 	w.result.Remaining = w.round.left()
 	return w.result, err
 }
@@ -85,6 +87,7 @@ type work struct {
 	pace     pace
 	result   Result
 	progress Progress
+	span     span
 }
 
 // item is a record in hand.
@@ -221,6 +224,7 @@ func (w *work) move(items []item, open map[int]bool) {
 			w.result.Sent++
 			w.progress.Sent++
 			p.Sent++
+			w.span.sent(&it.message)
 		}
 	}
 	w.progress.Looked += before - w.round.left()

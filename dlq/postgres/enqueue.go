@@ -60,7 +60,7 @@ func enqueueAll(ctx context.Context, tx pgx.Tx, fresh []*wanted, req dlq.Redrive
 			column(fresh, func(w *wanted) string { return *w.letter }),
 			column(fresh, func(w *wanted) uuid.UUID { return w.newEvent }),
 			column(fresh, func(w *wanted) string { return w.target }),
-			column(fresh, func(w *wanted) *string { return w.headers }), edited, payload)
+			column(fresh, func(w *wanted) *string { return w.headers }), edited, payload, traceparentOf(ctx))
 		if err != nil {
 			return err
 		}

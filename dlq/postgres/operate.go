@@ -46,8 +46,9 @@ func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	found, treated := uuid.Nil, 0
+	var span redriveSpan
 	err := transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
-		found, treated = uuid.Nil, 0
+		found, treated, span.redriveOutcome = uuid.Nil, 0, redriveOutcome{}
 		rows, err := tx.Query(ctx, operationDue)
 		if err != nil {
 			return translate("look for operations", err)
@@ -60,6 +61,7 @@ func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 		if err != nil {
 			return translate("look for operations", err)
 		}
+		o.span = &span
 		b, err := r.treat(ctx, tx, &o)
 		if err != nil {
 			return fmt.Errorf("operation %s (%s): %w", o.UUID, o.Name, err)
@@ -68,6 +70,7 @@ func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 		_, err = tx.Exec(ctx, operationAdvance, o.UUID, b.done, b.skipped, b.failed, b.state, b.problem, b.pause.Microseconds(), b.treated, b.through)
 		return translate("advance an operation", err)
 	})
+	span.end(err)
 	switch {
 	case err != nil && found != uuid.Nil:
 		return 0, 0, errors.Join(err, r.postpone(ctx, found, err))
@@ -194,6 +197,9 @@ func (r *Redriver) treatItems(ctx context.Context, tx pgx.Tx, o *operation, item
 		byEntry[i.Entry] = i
 	}
 	if len(there) > 0 {
+		if o.Kind == dlq.OpRedrive {
+			ctx = o.span.begin(ctx, r.tracer, len(there), o.Options.Target, o.UUID)
+		}
 		treat := map[dlq.OperationKind]func(context.Context, pgx.Tx, *operation, []uuid.UUID, map[uuid.UUID]*item) error{
 			dlq.OpRedrive: r.redriveItems, dlq.OpResolve: r.resolveItems, dlq.OpPurge: r.purgeItems,
 		}[o.Kind]
@@ -218,7 +224,10 @@ func (r *Redriver) redriveItems(ctx context.Context, tx pgx.Tx, o *operation, th
 			i.skip(w.skip)
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return o.span.treated(ctx, tx, ws)
 }
 
 func (r *Redriver) resolveItems(ctx context.Context, tx pgx.Tx, o *operation, there []uuid.UUID, byEntry map[uuid.UUID]*item) error {

@@ -32,6 +32,7 @@ type options struct {
 type operation struct {
 	dlq.Operation
 	options options
+	span    *redriveSpan // of the step that treats it
 }
 
 func scanOperation(row pgx.CollectableRow) (o operation, err error) {

@@ -281,6 +281,9 @@ var statsOpen string
 //go:embed queries/letter_one.sql
 var letterOne string
 
+//go:embed queries/letter_traces.sql
+var letterTraces string
+
 //go:embed queries/outbox_look.sql
 var outboxLook string
 

@@ -32,7 +32,7 @@ var queries = map[string]string{
 	"group_find.sql": groupFind, "group_insert.sql": groupInsert,
 	"watch_reasons.sql": watchReasons, "watch_ages.sql": watchAges, "watch_now.sql": watchNow, "watch_closed.sql": watchClosed,
 	"entry_close.sql": entryClose, "entry_came_from.sql": entryCameFrom, "entry_succeed.sql": entrySucceed,
-	"letter_pointing.sql": letterPointing, "letter_pointing_next.sql": letterPointingNext, "letter_complete.sql": letterComplete,
+	"letter_traces.sql": letterTraces, "letter_pointing.sql": letterPointing, "letter_pointing_next.sql": letterPointingNext, "letter_complete.sql": letterComplete,
 	"entry_snapshot.sql": entrySnapshot,
 	"redrive_lock.sql":   redriveLock, "redrive_read.sql": redriveRead, "redrive_enqueue.sql": redriveEnqueue,
 	"redrive_amend.sql": redriveAmend, "redrive_under_way.sql": redriveUnderWay, "operation_own_topic.sql": operationOwnTopic, "redrive_note.sql": redriveNote, "redrive_open.sql": redriveOpen, "redrive_standing.sql": redriveStanding, "redrive_end.sql": redriveEnd, "redrive_died_again.sql": redriveDiedAgain, "operation_count.sql": operationCount, "operation_postpone.sql": operationPostpone, "halting_events.sql": haltingOf, "purge_delete.sql": purgeDelete, "purge_old.sql": purgeOld, "entry_status.sql": entryStatus, "entry_change.sql": entryChange,

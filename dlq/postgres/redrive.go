@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/relay/outbox"
@@ -49,6 +50,10 @@ type RedriverConfig struct {
 	Timeout time.Duration
 	// Redactor hides header values in what a Desk and a Redriver show. Defaults to none.
 	Redactor *dlq.Redactor
+	// TracerProvider receives a span of each request and of each step of an operation that sends messages again. Their new
+	// traces begin with it. Without it they begin with the span of the caller's context, or, where that has none, with
+	// one that is nowhere. Defaults to none.
+	TracerProvider trace.TracerProvider
 }
 
 // Redriver sends dead letters' messages again. It is safe for concurrent use, by any number of processes.
@@ -60,6 +65,7 @@ type Redriver struct {
 	// redactor hides header values, nil hides none.
 	redactor *dlq.Redactor
 	follow   place
+	tracer   trace.Tracer // nil makes no spans
 }
 
 var _ dlq.Redriver = (*Redriver)(nil)
@@ -74,7 +80,7 @@ func NewRedriver(cfg RedriverConfig) (*Redriver, error) {
 	case cfg.Timeout == 0:
 		cfg.Timeout = DefaultTimeout
 	}
-	return &Redriver{pool: cfg.Pool, audit: cfg.Auditor, keeper: cfg.Keeper, timeout: cfg.Timeout, redactor: cfg.Redactor}, nil
+	return &Redriver{pool: cfg.Pool, audit: cfg.Auditor, keeper: cfg.Keeper, timeout: cfg.Timeout, redactor: cfg.Redactor, tracer: tracerOf(cfg.TracerProvider)}, nil
 }
 
 // wanted is an investigation whose message is to be sent again.
@@ -117,6 +123,8 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	var done dlq.Requeued
+	var span redriveSpan
+	ctx = span.begin(ctx, r.tracer, len(req.Entries), req.Target, req.Operation)
 	err := transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
 		locked, err := lockEntries(ctx, tx, req.Entries)
 		if err != nil {
@@ -132,6 +140,9 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 		if i := slices.IndexFunc(ws, func(w *wanted) bool { return w.skip == dlq.DeadLetterTopic }); i >= 0 && req.Target == ws[i].target {
 			return toItsDeadLetters(req.Target, 1, ws[i].entry)
 		}
+		if err := span.treated(ctx, tx, ws); err != nil {
+			return err
+		}
 		if done = result(ws); len(done.Entries) == 0 {
 			return nil
 		}
@@ -142,6 +153,7 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 		return r.audit.Audit(ctx, tx, req.Actor, "dlq.requeue", "entry", id, map[string]any{
 			"entries": done.Entries, "skipped": len(done.Skipped), "target": req.Target, "edited": req.Edit != nil || req.Repair != nil})
 	})
+	span.end(err)
 	if err != nil {
 		return dlq.Requeued{}, err
 	}

@@ -146,7 +146,7 @@ func TestWhatWasPutBackByHand(t *testing.T) {
 func TestWhatHaltsItsKeyGoesNowhereElse(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	halting, behind := r.die(7, nil), r.die(14, nil)
+	halting, behind, another := r.die(7, nil), r.die(14, nil), r.die(21, nil)
 	r.halt(7)
 	for name, c := range map[string]struct {
 		entry  uuid.UUID
@@ -157,7 +157,7 @@ func TestWhatHaltsItsKeyGoesNowhereElse(t *testing.T) {
 		"edited":           {halting, "other", &dlq.Edit{Payload: []byte("x")}, dlq.HaltsKey},
 		"elsewhere":        {halting, "other", nil, dlq.HaltsKey},
 		"edited, behind":   {behind, "", &dlq.Edit{Payload: []byte("x")}, dlq.KeyHalted},
-		"elsewhere behind": {behind, "other", nil, ""},
+		"elsewhere behind": {another, "other", nil, ""},
 	} {
 		done, err := r.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{c.entry}, Target: c.target, Edit: c.edit, Actor: "ada"})
 		if err != nil || (c.want == "") != (len(done.Entries) == 1) || c.want != "" && done.Skipped[0].Reason != c.want {

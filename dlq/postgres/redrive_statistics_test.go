@@ -202,7 +202,7 @@ func TestPlansOfABatchDoNotRestOnStatistics(t *testing.T) {
 			}
 			for round := range 8 { // the session's own plans of it are made on the way
 				lines := pgtest.Column[string](t, tx, "explain (analyze, buffers, timing off, costs off) "+redriveEnqueue, letters[:n], events,
-					slices.Repeat([]string{"orders"}, n), make([]*string, n), false, nil)
+					slices.Repeat([]string{"orders"}, n), make([]*string, n), false, nil, nil)
 				if pages := buffers(strings.Join(lines, "\n")); pages == 0 || pages > 100*n {
 					t.Errorf("round %d: %d messages read and write %d pages", round, n, pages)
 				}

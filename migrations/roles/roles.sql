@@ -94,7 +94,7 @@ grant insert, update, delete on postrider.access_answer to postrider_relay;
 grant update, delete on postrider.dlq_entry to postrider_relay;
 grant insert, update on postrider.dlq_group to postrider_relay;
 grant insert, update, delete on postrider.dlq_operation, postrider.dlq_operation_item, postrider.dlq_replay to postrider_relay;
-grant execute on function postrider.outbox_resend(text[], uuid[], text[], jsonb[], boolean, bytea), postrider.outbox_amend(text, boolean, bytea, jsonb),
+grant execute on function postrider.outbox_resend(text[], uuid[], text[], jsonb[], boolean, bytea, text), postrider.outbox_amend(text, boolean, bytea, jsonb),
     postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb), postrider.outbox_standing(bigint[], uuid[]), postrider.outbox_look(bigint, uuid), postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text),
     postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text), postrider.step_action(uuid, uuid, text, text, text, jsonb),
     postrider.cancel_task(uuid, text, text), postrider.retry_task(uuid, text), postrider.dead_letter_task(uuid, text, text),
@@ -151,7 +151,7 @@ grant execute on function postrider.dlq_change_entry(uuid, text, text, text, jso
     to postrider_operator;
 grant insert (actor, key_id, action, target_type, target_id, request_id, details)
     on postrider.access_audit to postrider_operator;
-grant execute on function postrider.outbox_resend(text[], uuid[], text[], jsonb[], boolean, bytea), postrider.outbox_amend(text, boolean, bytea, jsonb),
+grant execute on function postrider.outbox_resend(text[], uuid[], text[], jsonb[], boolean, bytea, text), postrider.outbox_amend(text, boolean, bytea, jsonb),
     postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb), postrider.outbox_standing(bigint[], uuid[]) to postrider_operator;
 -- `postrider apikey revoke`. Who makes keys decides who may do what, so that is not theirs.
 grant execute on function postrider.access_revoke_key(text) to postrider_operator;

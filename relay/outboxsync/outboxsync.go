@@ -1,16 +1,17 @@
 // Package outboxsync is the four actions of the outbox as functions, for programs that want them without running
 // Postrider: publish what is pending, try again what is due, clean up, and count dead letters. The commands
-// postrider outbox process, retry and cleanup and the MCP tool outbox_sync do the same.
+// postrider outbox process, retry, cleanup and stats and the MCP tool outbox_sync do the same. Each action has a span,
+// "outbox.<action>", and a line in the log, where Config.Relay says so.
 package outboxsync
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/postrider/postrider/dlq"
 	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
@@ -35,8 +36,9 @@ type Config struct {
 	// Kafka says where events go and how. Without Brokers the actions that publish are refused, and the others work.
 	// Defaults to none.
 	Kafka kafka.Config
-	// Relay are batch size, workers, rules of topics, retention and where spans go; give the same as to the relays that
-	// run. Store, Publisher and Doorbell of it are not looked at. Defaults to the defaults of its fields.
+	// Relay are batch size, workers, rules of topics, retention, where spans go and whether actions are logged; give the
+	// same as to the relays that run. Store, Publisher and Doorbell of it are not looked at. Defaults to the defaults of its
+	// fields.
 	Relay relay.Config
 }
 
@@ -49,7 +51,7 @@ type Outbox struct {
 	store     *postgres.Store
 	letters   *dlqpostgres.Store
 	retention relay.Retention
-	tracing   trace.TracerProvider // may be nil
+	report    relay.Report
 }
 
 // Open checks the configuration and that the database can be reached. It does not ask the brokers: an action that
@@ -68,7 +70,10 @@ func Open(ctx context.Context, cfg Config) (_ *Outbox, err error) {
 	if cfg.Database.PublishTimeout == 0 {
 		cfg.Database.PublishTimeout = cfg.Relay.PublishTimeout
 	}
-	o := &Outbox{retention: cfg.Relay.Retention, tracing: cfg.Relay.TracerProvider}
+	o := &Outbox{retention: cfg.Relay.Retention, report: relay.Report{TracerProvider: cfg.Relay.TracerProvider}}
+	if cfg.Relay.LogActions {
+		o.report.Logger = cfg.Relay.Logger
+	}
 	if o.pool, err = postgres.NewPool(ctx, cfg.DatabaseURL, cfg.Database); err != nil {
 		return nil, fmt.Errorf("outboxsync: %w", err)
 	}
@@ -128,18 +133,34 @@ func (o *Outbox) ProcessRetries(ctx context.Context, a relay.ActionOptions) (rel
 // is closed, and idempotency keys; see relay.Cleanup. A dry run counts and removes nothing.
 func (o *Outbox) Cleanup(ctx context.Context, c relay.CleanupOptions) (relay.CleanupResult, error) {
 	if c.TracerProvider == nil {
-		c.TracerProvider = o.tracing
+		c.TracerProvider = o.report.TracerProvider
+	}
+	if c.Logger == nil {
+		c.Logger = o.report.Logger
 	}
 	return relay.Cleanup(ctx, o.store, o.retention, c)
 }
 
 // DLQStats counts the open investigations: how many, for how long, by which error, and which to look at first.
-func (o *Outbox) DLQStats(ctx context.Context) (sum dlq.Summary, err error) {
-	ctx, traced := relay.TraceAction(ctx, o.tracing, "dlqStats")
-	defer func() { traced(relay.ActionResult{Processed: int(sum.Size)}, err) }()
-	s, err := o.letters.Stats(ctx)
+func (o *Outbox) DLQStats(ctx context.Context) (dlq.Summary, error) {
+	return DLQStats(ctx, o.letters, o.report)
+}
+
+// Counter counts investigations. Store and Desk of dlq/postgres do.
+type Counter interface {
+	Stats(ctx context.Context) (dlq.Stats, error)
+}
+
+// DLQStats is Outbox.DLQStats for those who have no Outbox: the action on what from counts, reported to report.
+func DLQStats(ctx context.Context, from Counter, report relay.Report) (sum dlq.Summary, err error) {
+	ctx, end := report.Begin(ctx, relay.ActionDLQStats)
+	defer func() {
+		end(relay.ActionResult{Processed: int(sum.Size)}, err,
+			slog.Int64("size", sum.Size), slog.Int64("oldest_age_ms", sum.OldestAgeMS), slog.Int("error_codes", len(sum.ByErrorCode)))
+	}()
+	s, err := from.Stats(ctx)
 	if err != nil {
-		return dlq.Summary{}, fmt.Errorf("dlqStats: %w", err)
+		return dlq.Summary{}, fmt.Errorf("%s: %w", relay.ActionDLQStats, err)
 	}
 	return s.Summary(time.Now()), nil
 }

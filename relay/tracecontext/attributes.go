@@ -23,6 +23,24 @@ const (
 	keyOffset      = attribute.Key("messaging.kafka.offset")
 )
 
+// Names of the spans in which messages of dead letters are sent again.
+const (
+	// SpanRedrive is what a request, or a step of an operation, sends again: the root of its messages' new traces.
+	SpanRedrive = "redrive"
+	// SpanReplay is what one call of a replay sends. Its messages go on in their own traces, to which it links.
+	SpanReplay = "replay"
+)
+
+// Asked reports whether spans of this name are of what somebody asked for by hand: an action of the outbox, a redrive, a
+// replay. There are few, and whoever asked wants to see them.
+func Asked(name string) bool {
+	switch name {
+	case SpanRedrive, SpanReplay, "outbox.processPending", "outbox.processRetries", "outbox.cleanup", "outbox.dlqStats":
+		return true
+	}
+	return false
+}
+
 // MaxLinks is how many links a span of a batch gets at most, which is how many OpenTelemetry's SDK keeps.
 const MaxLinks = 128
 

@@ -35,7 +35,7 @@ type loggedClaim struct {
 func (c loggedClaim) Settle(ctx context.Context, s *relay.Settlement) error {
 	events := len(c.Batch().Events)
 	err := c.Claim.Settle(ctx, s)
-	result(ctx, c.log, c.began, err, slog.Int("batch_size", events), slog.Int("processed", events),
+	relay.LogAction(ctx, c.log, c.began, err, slog.Int("batch_size", events), slog.Int("processed", events),
 		slog.Int("succeeded", len(s.Delivered)), slog.Int("failed", s.Failed()), slog.Int("exhausted", len(s.Exhausted)),
 		slog.Int("scheduled", len(s.Scheduled)), slog.Int("parked", len(s.Parked)))
 	return err
@@ -61,7 +61,7 @@ type loggedLetters struct {
 func (c loggedLetters) Settle(ctx context.Context, s *relay.LetterSettlement) error {
 	events := len(c.Events())
 	err := c.LetterClaim.Settle(ctx, s)
-	result(ctx, c.log, c.began, err, slog.Int("batch_size", events), slog.Int("processed", events),
+	relay.LogAction(ctx, c.log, c.began, err, slog.Int("batch_size", events), slog.Int("processed", events),
 		slog.Int("dead_lettered", len(s.Delivered)), slog.Int("failed", events-len(s.Delivered)))
 	return err
 }
@@ -71,7 +71,7 @@ func (a actionLog) Return(ctx context.Context, limit int, grace time.Duration) (
 	began := time.Now()
 	returned, err := a.Store.Return(ctx, limit, grace)
 	if returned.Events > 0 || returned.Holds > 0 {
-		result(ctx, a.log.With("action", "return"), began, err, slog.Int("processed", returned.Events), slog.Int("holds_ended", returned.Holds))
+		relay.LogAction(ctx, a.log.With("action", "return"), began, err, slog.Int("processed", returned.Events), slog.Int("holds_ended", returned.Holds))
 	}
 	return returned, err
 }
@@ -81,16 +81,7 @@ func (a actionLog) Purge(ctx context.Context, limits relay.PurgeLimits) (relay.P
 	began := time.Now()
 	purged, err := a.Store.Purge(ctx, limits)
 	if purged.Rows > 0 {
-		result(ctx, a.log.With("action", "purge", "kind", string(limits.Kind), "dry_run", limits.DryRun), began, err, slog.Int("processed", purged.Rows))
+		relay.LogAction(ctx, a.log.With("action", "purge", "kind", string(limits.Kind), "dry_run", limits.DryRun), began, err, slog.Int("processed", purged.Rows))
 	}
 	return purged, err
-}
-
-func result(ctx context.Context, log *slog.Logger, began time.Time, err error, attrs ...slog.Attr) {
-	attrs = append(attrs, slog.Float64("duration_ms", float64(time.Since(began).Microseconds())/1000))
-	level := slog.LevelInfo
-	if err != nil {
-		level, attrs = slog.LevelError, append(attrs, slog.Any("err", err))
-	}
-	log.LogAttrs(ctx, level, "outbox action", attrs...)
 }

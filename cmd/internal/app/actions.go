@@ -5,8 +5,13 @@ import (
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/dlq"
+	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/outboxsync"
 	"github.com/postrider/postrider/relay/postgres"
 )
 
@@ -33,13 +38,16 @@ func Act(ctx context.Context, o Options, do func(*relay.Relay) (relay.ActionResu
 	if stopErr := a.Stop(context.WithoutCancel(ctx)); err == nil {
 		err = stopErr
 	}
-	if o.Config.Outbox.Log {
-		result(ctx, a.options.Logger.With("component", "relay", "action", string(got.Action)), began(got.DurationMS), err,
-			slog.Int("batch_size", got.BatchSize), slog.Int("processed", got.Processed), slog.Int("succeeded", got.Succeeded),
-			slog.Int("failed", got.Failed), slog.Int("exhausted", got.Exhausted), slog.Int("dead_lettered", got.DeadLettered),
-			slog.Int("scheduled", got.Scheduled), slog.Int("parked", got.Parked), slog.Int("returned", got.Returned))
-	}
 	return got, err
+}
+
+// report is where actions say what they did, as the settings have it.
+func report(c config.Config, p trace.TracerProvider, log *slog.Logger) relay.Report {
+	r := relay.Report{TracerProvider: p}
+	if c.Outbox.Log {
+		r.Logger = log
+	}
+	return r
 }
 
 // Cleanup does a whole pass of retention. It needs the database alone.
@@ -52,25 +60,33 @@ func Cleanup(ctx context.Context, c config.Config, log *slog.Logger, o relay.Cle
 		return relay.CleanupResult{}, err
 	}
 	defer pool.Close()
-	spans, err := newTracing(ctx, c.Tracing, log, nil)
-	if err != nil {
-		return relay.CleanupResult{}, err
+	if o.TracerProvider == nil {
+		spans, stop, err := Trace(ctx, c.Tracing, log)
+		if err != nil {
+			return relay.CleanupResult{}, err
+		}
+		defer stop()
+		o.TracerProvider = spans
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tracingLimit)
-		defer cancel()
-		_ = spans.Stop(ctx) // it logs what went wrong
-	}()
-	o.TracerProvider = spans.Provider()
-	got, err := relay.Cleanup(ctx, postgres.NewStore(pool, postgres.StoreOptions{}), Retention(c.Outbox), o)
-	if c.Outbox.Log {
-		result(ctx, log.With("component", "relay", "action", string(got.Action), "dry_run", got.DryRun), began(got.DurationMS), err,
-			slog.Int("published", got.Published), slog.Int("dead_lettered", got.DeadLettered), slog.Int("idempotency_keys", got.IdempotencyKeys), slog.Int("partitions", got.Partitions))
-	}
-	return got, err
+	o.Logger = report(c, nil, log).Logger
+	return relay.Cleanup(ctx, postgres.NewStore(pool, postgres.StoreOptions{}), Retention(c.Outbox), o)
 }
 
-// began is when something that took so long until now began.
-func began(ms float64) time.Time {
-	return time.Now().Add(-time.Duration(ms * float64(time.Millisecond)))
+// DLQStats counts the open investigations. It needs the database alone, and the rights of an operator.
+func DLQStats(ctx context.Context, c config.Config, log *slog.Logger) (dlq.Summary, error) {
+	pool, err := OpenPool(ctx, c.Database, 1)
+	if err != nil {
+		return dlq.Summary{}, err
+	}
+	defer pool.Close()
+	letters, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: pool})
+	if err != nil {
+		return dlq.Summary{}, err
+	}
+	spans, stop, err := Trace(ctx, c.Tracing, log)
+	if err != nil {
+		return dlq.Summary{}, err
+	}
+	defer stop()
+	return outboxsync.DLQStats(ctx, letters, report(c, spans, log))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/config"
@@ -94,14 +95,17 @@ func (d *Desk) Operations() dlq.Operations {
 }
 
 // NewDesk works on the pool, which stays the caller's. Of the settings it takes what to redact.
-func NewDesk(pool *pgxpool.Pool, c config.Config) (*Desk, error) {
+func NewDesk(pool *pgxpool.Pool, c config.Config) (*Desk, error) { return NewTracedDesk(pool, c, nil) }
+
+// NewTracedDesk is NewDesk with spans of what is sent again; a nil provider makes none.
+func NewTracedDesk(pool *pgxpool.Pool, c config.Config, p trace.TracerProvider) (*Desk, error) {
 	redactor, err := Redactor(c)
 	if err != nil {
 		return nil, err
 	}
 	d := &Desk{Access: access.NewStore(pool), Archive: ledgerpostgres.NewArchive(pool)}
 	d.Auditor = Auditor{d.Access}
-	cfg := dlqpostgres.RedriverConfig{Pool: pool, Auditor: d.Auditor, Keeper: keeper{postgres.NewStore(pool, postgres.StoreOptions{})}, Redactor: redactor}
+	cfg := dlqpostgres.RedriverConfig{Pool: pool, Auditor: d.Auditor, Keeper: keeper{postgres.NewStore(pool, postgres.StoreOptions{})}, Redactor: redactor, TracerProvider: p}
 	var errs [5]error
 	d.Redriver, errs[0] = dlqpostgres.NewRedriver(cfg)
 	d.Desk, errs[1] = dlqpostgres.NewDesk(cfg)
@@ -151,7 +155,7 @@ func (a *App) openDesk(ctx context.Context) error {
 	}
 	a.lifecycle.add(closing("desk's database connections", pool.Close))
 	a.watched.pools.Add("desk", pool)
-	if a.desk, err = NewDesk(pool, c); err != nil {
+	if a.desk, err = NewTracedDesk(pool, c, a.options.TracerProvider); err != nil {
 		return err
 	}
 	return a.desk.AskBrokers(a.originals, a.options.Logger)

@@ -60,7 +60,7 @@ func (a *App) makeRelay(ctx context.Context) error {
 		Workers: c.Outbox.Workers, BatchSize: c.Outbox.BatchSize,
 		TopicSettings: c.TopicSettings, CommitOrder: c.UsesCommitOrder(),
 		PublishTimeout: c.Outbox.PublishTimeout, Retention: Retention(c.Outbox),
-		Logger: a.options.Logger, Registerer: a.options.Registry, TracerProvider: a.options.TracerProvider,
+		Logger: a.options.Logger, LogActions: c.Outbox.Log, Registerer: a.options.Registry, TracerProvider: a.options.TracerProvider,
 	})
 	if err != nil {
 		return err

@@ -9,19 +9,18 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
-	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
 	"github.com/postrider/postrider/cmd/internal/mcp"
 	"github.com/postrider/postrider/cmd/internal/obs"
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/outboxsync"
 )
 
 // agentActions are the actions of the outbox as the commands do them, each with connections of its own.
 type agentActions struct {
-	config config.Config
-	desk   *Desk
-	log    *slog.Logger
+	options Options
+	desk    *Desk
 }
 
 func (a agentActions) ProcessPending(ctx context.Context, o relay.ActionOptions) (relay.ActionResult, error) {
@@ -33,19 +32,19 @@ func (a agentActions) ProcessRetries(ctx context.Context, o relay.ActionOptions)
 }
 
 func (a agentActions) act(ctx context.Context, action relay.Action, do func(*relay.Relay) (relay.ActionResult, error)) (relay.ActionResult, error) {
-	if err := a.config.Require("kafka.brokers"); err != nil {
+	if err := a.options.Config.Require("kafka.brokers"); err != nil {
 		return relay.ActionResult{Action: action}, &httpapi.Error{Code: httpapi.Unavailable, Message: "this server has no brokers: " + err.Error()}
 	}
-	return Act(ctx, Options{Config: a.config, Logger: a.log}, do)
+	return Act(ctx, Options{Config: a.options.Config, Logger: a.options.Logger, TracerProvider: a.options.TracerProvider}, do)
 }
 
 func (a agentActions) Cleanup(ctx context.Context, o relay.CleanupOptions) (relay.CleanupResult, error) {
-	return Cleanup(ctx, a.config, a.log, o)
+	o.TracerProvider = a.options.TracerProvider
+	return Cleanup(ctx, a.options.Config, a.options.Logger, o)
 }
 
 func (a agentActions) DLQStats(ctx context.Context) (dlq.Summary, error) {
-	s, err := a.desk.Desk.Stats(ctx)
-	return s.Summary(time.Now()), err
+	return outboxsync.DLQStats(ctx, a.desk.Desk, report(a.options.Config, a.options.TracerProvider, a.options.Logger))
 }
 
 func (a agentActions) Status(ctx context.Context) (relay.Status, error) {
@@ -55,7 +54,6 @@ func (a agentActions) Status(ctx context.Context) (relay.Status, error) {
 // Agents serves agents over the Model Context Protocol, for postrider mcp. It needs the database; brokers are asked
 // when something is to be published.
 type Agents struct {
-	options   Options
 	lifecycle *lifecycle
 	server    *mcp.Server
 	http      *httpapi.Server // nil on standard input
@@ -70,7 +68,10 @@ func NewAgents(ctx context.Context, o Options, token string, listen bool) (_ *Ag
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &Agents{options: o, lifecycle: newLifecycle(o.Logger.With("component", "app"))}
+	if o.Registry == nil {
+		o.Registry = obs.NewRegistry()
+	}
+	a := &Agents{lifecycle: newLifecycle(o.Logger.With("component", "app"))}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
@@ -80,12 +81,15 @@ func NewAgents(ctx context.Context, o Options, token string, listen bool) (_ *Ag
 	if err := prepareDatabase(ctx, c.Database, false, o.Logger); err != nil {
 		return nil, err
 	}
+	if err := traceInto(ctx, &o, a.lifecycle); err != nil {
+		return nil, err
+	}
 	pool, err := OpenPool(ctx, c.Database, deskConnections)
 	if err != nil {
 		return nil, err
 	}
 	a.lifecycle.add(closing("database connections", pool.Close))
-	desk, err := NewDesk(pool, c)
+	desk, err := NewTracedDesk(pool, c, o.TracerProvider)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +98,7 @@ func NewAgents(ctx context.Context, o Options, token string, listen bool) (_ *Ag
 		return nil, err
 	}
 	a.server, err = mcp.New(mcp.Config{
-		API: api, Access: desk.Access, Actions: agentActions{c, desk, o.Logger}, Token: token,
+		API: api, Access: desk.Access, Actions: agentActions{o, desk}, Token: token,
 		AllowWrites: c.MCP.AllowWrites, ConfirmTTL: c.MCP.ConfirmTTL, AllowedOrigins: c.MCP.AllowedOrigins,
 		Timeout: c.HTTP.RequestTimeout, MaxBody: int64(c.HTTP.MaxBodyBytes),
 		Calls:   access.NewLimiter(float64(c.HTTP.RequestsPerSecond), c.HTTP.RequestBurst),
@@ -102,9 +106,6 @@ func NewAgents(ctx context.Context, o Options, token string, listen bool) (_ *Ag
 	})
 	if err != nil || !listen {
 		return a, err
-	}
-	if o.Registry == nil {
-		o.Registry = obs.NewRegistry()
 	}
 	a.http, err = httpapi.New(httpapi.Config{
 		Address: c.MCP.Address, Metrics: o.Registry, Logger: o.Logger, Timeout: c.HTTP.RequestTimeout, MaxBody: int64(c.HTTP.MaxBodyBytes),

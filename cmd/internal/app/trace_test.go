@@ -26,7 +26,8 @@ import (
 )
 
 // TestOneTraceFromEndToEnd: a writer's trace goes through outbox, topic, consumer, retry topic and dead letter to the
-// investigation, which names it. The redrive is another trace, linked to the first. With -v it prints both.
+// investigation, which names it. The redrive is another trace, linked to the first, and goes to the second delivery. No span
+// of either is under one that nobody exported. With -v it prints both.
 func TestOneTraceFromEndToEnd(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewInMemoryExporter()
@@ -83,11 +84,16 @@ func TestOneTraceFromEndToEnd(t *testing.T) {
 		t.Fatalf("the redrive has the traceparent %s in trace %s", again, first.id)
 	}
 	second.wait(t, "process orders")
-	second.chain(t, "publish orders", "process orders", "charge the card")
-	letter, sent := first.named("publish postrider.dlq"), second.named("publish orders")
-	if len(sent[0].Links) != 1 || sent[0].Links[0].SpanContext.SpanID() != letter[0].SpanContext.SpanID() || sent[0].Links[0].SpanContext.TraceID() != first.id {
-		t.Errorf("the redriven message links to %+v", sent[0].Links)
+	second.chain(t, "redrive", "publish orders", "process orders", "charge the card")
+	letter := first.named("publish postrider.dlq")[0]
+	for _, name := range []string{"redrive", "publish orders"} {
+		links := second.named(name)[0].Links
+		if len(links) != 1 || links[0].SpanContext.SpanID() != letter.SpanContext.SpanID() || links[0].SpanContext.TraceID() != first.id {
+			t.Errorf("%s links to %+v", name, links)
+		}
 	}
+	first.whole(t, "POST /orders")
+	second.whole(t, "redrive")
 	t.Logf("\n%s\n%s", first, second)
 }
 
@@ -151,11 +157,12 @@ func (tr tree) wait(t *testing.T, name string) {
 	eventually(t, "a span "+name, func() (bool, string) { return len(tr.named(name)) > 0, "there are:\n" + tr.String() })
 }
 
-// chain wants one span of each name, each under the one before.
+// chain wants one span of each name, each under the one before. Who sent something may end its span after who read it.
 func (tr tree) chain(t *testing.T, names ...string) {
 	t.Helper()
 	var above trace.SpanContext
 	for _, name := range names {
+		tr.wait(t, name)
 		found := tr.named(name)
 		if len(found) != 1 {
 			t.Fatalf("%d spans are named %s:\n%s", len(found), name, tr)
@@ -164,6 +171,20 @@ func (tr tree) chain(t *testing.T, names ...string) {
 			t.Errorf("%s is not under the one before:\n%s", name, tr)
 		}
 		above = found[0].SpanContext
+	}
+}
+
+// whole wants every span of the trace to be under another one that was exported, but for the root.
+func (tr tree) whole(t *testing.T, root string) {
+	t.Helper()
+	own := tr.spans()
+	for _, s := range own {
+		switch above := s.Parent.SpanID(); {
+		case !above.IsValid() && s.Name != root:
+			t.Errorf("%s begins the trace, and not %s:\n%s", s.Name, root, tr)
+		case above.IsValid() && !slices.ContainsFunc(own, func(p tracetest.SpanStub) bool { return p.SpanContext.SpanID() == above }):
+			t.Errorf("%s is under a span that nobody exported:\n%s", s.Name, tr)
+		}
 	}
 }
 

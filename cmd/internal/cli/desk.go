@@ -11,11 +11,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/desk"
+	"github.com/postrider/postrider/cmd/internal/obs"
 	"github.com/postrider/postrider/dlq"
 )
 
@@ -49,16 +51,25 @@ func (c *commands) withDesk(ctx context.Context, at atDesk, rights string, do fu
 	if err != nil {
 		return err
 	}
+	log, err := obs.NewLogger(c.stderr, cfg.Log.Level, cfg.Log.Format)
+	if err != nil {
+		return err
+	}
 	pool, err := app.OpenPool(ctx, cfg.Database, 2)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	return explain(inNameOf(ctx, pool, cfg, at, do), rights)
+	spans, stop, err := app.Trace(ctx, cfg.Tracing, log)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return explain(inNameOf(ctx, pool, cfg, spans, at, do), rights)
 }
 
-func inNameOf(ctx context.Context, pool *pgxpool.Pool, cfg config.Config, at atDesk, do func(ctx context.Context, d *app.Desk, actor string) error) error {
-	d, err := app.NewDesk(pool, cfg)
+func inNameOf(ctx context.Context, pool *pgxpool.Pool, cfg config.Config, spans trace.TracerProvider, at atDesk, do func(ctx context.Context, d *app.Desk, actor string) error) error {
+	d, err := app.NewTracedDesk(pool, cfg, spans)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/kafkaauth"
 	"github.com/postrider/postrider/cmd/internal/obs"
@@ -81,7 +82,7 @@ stopped, 2 wrong command line, 3 done, and some letters were left alone or delet
 			if err != nil {
 				return err
 			}
-			return c.withReplay(cfg, options, log, func(r *replay.Replay, show *replayProgress) error {
+			return c.withReplay(cmd.Context(), cfg, options, log, func(r *replay.Replay, show *replayProgress) error {
 				return c.runReplay(cmd, r, cfg.Kafka.Brokers, show, &out, &sure, given.dryRun)
 			})
 		},
@@ -153,7 +154,7 @@ func (g *replayFlags) read(cmd *cobra.Command) (replay.Options, error) {
 }
 
 // withReplay runs do with a replay on the brokers of the settings.
-func (c *commands) withReplay(cfg config.Config, options replay.Options, log *slog.Logger, do func(*replay.Replay, *replayProgress) error) error {
+func (c *commands) withReplay(ctx context.Context, cfg config.Config, options replay.Options, log *slog.Logger, do func(*replay.Replay, *replayProgress) error) error {
 	for _, warning := range cfg.KafkaWarnings() {
 		log.Warn(warning)
 	}
@@ -174,8 +175,13 @@ func (c *commands) withReplay(cfg config.Config, options replay.Options, log *sl
 		return err
 	}
 	defer publisher.Close()
+	spans, stop, err := app.Trace(ctx, cfg.Tracing, log)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	show := newReplayProgress(c.stderr, log)
-	r, err := replay.New(replay.Config{Cluster: cluster, Publisher: publisher, Options: options, Observer: show.observe, Logger: log})
+	r, err := replay.New(replay.Config{Cluster: cluster, Publisher: publisher, Options: options, Observer: show.observe, Logger: log, TracerProvider: spans})
 	if err != nil {
 		return err
 	}

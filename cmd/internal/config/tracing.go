@@ -21,8 +21,9 @@ type Tracing struct {
 	// Headers are sent along, name=value, separated by commas, with commas in values written as %2C; for keys that the
 	// collector asks for. Defaults to "".
 	Headers Secret `key:"headers" default:"" check:"headers" help:"headers for the collector, name=value, separated by commas"`
-	// SamplePercent is of how many of the relay's own batches spans are made; those of events go with their writers'.
-	// OTEL_TRACES_SAMPLER, where it is set, counts instead. Defaults to 1.
+	// SamplePercent is of how many of the relay's own batches spans are made; those of events go with their writers'. What
+	// somebody asked for always has its spans: an action of the outbox, a redrive, a replay. OTEL_TRACES_SAMPLER, where it
+	// is set, counts instead of all this. Defaults to 1.
 	SamplePercent int `key:"sample_percent" default:"1" min:"0" max:"100" help:"percentage of the relay's batches that are traced"`
 	// ServiceName is the name under which spans are found. Without it OTEL_SERVICE_NAME, or postrider. Defaults to "".
 	ServiceName string `key:"service_name" default:"" check:"optional" help:"name under which spans are found; empty is OTEL_SERVICE_NAME, or postrider"`

@@ -52,17 +52,17 @@ var rooms = []struct {
 	{"consumer", []string{"relay/outbox", "relay/tracecontext", "dlq/dialect"}, nil},
 	{"dlq/dialect", []string{"relay/outbox"}, nil},
 	{"dlq/dlqtest", []string{"dlq", "relay/outbox"}, nil},
-	{"dlq/postgres", []string{"dlq", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
+	{"dlq/postgres", []string{"dlq", "relay/outbox", "relay/tracecontext"}, []string{"github.com/jackc/pgx"}},
 	{"dlq/kafka", []string{"dlq", "relay/outbox", "relay/kafka/kgolog"}, []string{"github.com/twmb/franz-go"}},
 	{"replay/kafka", []string{"replay", "dlq", "dlq/kafka", "relay/outbox", "relay/kafka/kgolog"}, []string{"github.com/twmb/franz-go"}},
-	{"replay", []string{"dlq", "relay", "relay/outbox"}, nil},
+	{"replay", []string{"dlq", "relay", "relay/outbox", "relay/tracecontext"}, nil},
 	{"dlq", []string{"dlq/dialect", "relay/outbox", "relay/tracecontext"}, nil},
 	{"migrations/pgserver", nil, []string{"github.com/jackc/pgx", "github.com/fergusstrange"}},
 	{"migrations/pgtest", []string{"migrations", "migrations/pgserver"}, []string{"github.com/jackc/pgx", "github.com/testcontainers"}},
 	{"migrations", nil, []string{"github.com/jackc/pgx"}},
 	{"examples/stage", []string{"relay/logtest", "migrations/pgtest", "relay/kafka/kafkatest"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
-	{"examples", []string{"consumer", "consumer/inbox", "consumer/kafka"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}}, // as other people's programs
-	{"cmd/internal/tracing", []string{"cmd"}, []string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters"}},            // libraries know the API alone
+	{"examples", []string{"consumer", "consumer/inbox", "consumer/kafka"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},            // as other people's programs
+	{"cmd/internal/tracing", []string{"cmd", "relay/tracecontext"}, []string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters"}}, // libraries know the API alone
 	{"cmd/internal/mcp", []string{"*"}, []string{"github.com/modelcontextprotocol"}},
 	{"cmd", []string{"*"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 }

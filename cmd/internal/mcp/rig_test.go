@@ -92,7 +92,12 @@ func (r *rig) config(flags map[string]string) config.Config {
 // serve runs a server over HTTP until the test ends, and returns where its clients go.
 func (r *rig) serve(flags map[string]string) (endpoint string) {
 	r.t.Helper()
-	a, err := app.NewAgents(r.t.Context(), app.Options{Config: r.config(flags)}, "", true)
+	return r.serveAs(app.Options{Config: r.config(flags)})
+}
+
+func (r *rig) serveAs(o app.Options) (endpoint string) {
+	r.t.Helper()
+	a, err := app.NewAgents(r.t.Context(), o, "", true)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // actionDLQStats is the action of outbox_sync that only counts.
-const actionDLQStats relay.Action = "dlqStats"
+const actionDLQStats = relay.ActionDLQStats
 
 // defaultLimit and maxLimit bound how many events one call works on.
 const (

@@ -2,13 +2,19 @@ package mcp_test
 
 import (
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/logtest"
 )
 
 // offer is the answer to a call without confirm.
@@ -215,5 +221,42 @@ func TestActionFails(t *testing.T) {
 	}
 	if now := r.states(); now != "pending:1" {
 		t.Errorf("the outbox has %s", now)
+	}
+}
+
+// What an agent lets be done has a span and a line in the log, as what a command does.
+func TestActionsReport(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, letters(3)...)
+	r.exec(`insert into postrider.outbox_event (topic, key, payload) values ($1, 'k', 'v')`, r.topic)
+	spans := tracetest.NewSpanRecorder()
+	var log logtest.Buffer
+	endpoint := r.serveAs(app.Options{Config: r.config(map[string]string{"outbox.log": "true"}), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))})
+	r.agent(endpoint, access.Read).ask("outbox_sync", args("action", "dlqStats"))
+	sender := r.agent(endpoint, access.Redrive)
+	for _, action := range []string{"processPending", "processRetries"} {
+		if action == "processRetries" {
+			r.exec(`insert into postrider.outbox_event (topic, payload, available_at) values ($1, 'later', now() + interval '1 hour')`, r.topic)
+			r.exec(`update postrider.outbox_event set state = 'scheduled', next_attempt_at = now(), updated_at = now() where payload = 'later'`)
+		}
+		sender.ask("outbox_sync", args("action", action, "confirm", sender.preview(action).Confirm))
+	}
+	r.agent(endpoint, access.Purge).preview("cleanup")
+	for action, says := range map[string]string{"dlqStats": "size=3", "processPending": "processed=1 succeeded=1", "processRetries": "returned=1", "cleanup": "dry_run=true"} {
+		name, line := "outbox."+action, "component=relay action="+action+" "
+		n := 0
+		for _, s := range spans.Ended() {
+			if s.Name() == name {
+				n++
+			}
+		}
+		if lines := strings.Count(log.String(), line); n != 1 || lines != 1 {
+			t.Errorf("%s: %d spans, %d lines in %s", action, n, lines, log.String())
+		}
+		_, after, _ := strings.Cut(log.String(), line)
+		if did, _, _ := strings.Cut(after, "\n"); !strings.Contains(did, says) || !strings.Contains(did, "duration_ms=") {
+			t.Errorf("the line of %s says %s", action, did)
+		}
 	}
 }

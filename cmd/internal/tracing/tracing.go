@@ -66,7 +66,7 @@ func New(ctx context.Context, c config.Tracing, o Options) (*Tracing, error) {
 	// The queue has the SDK's bounds, or those of OTEL_BSP_…; what does not fit is dropped, and nobody waits.
 	providerOptions := []sdktrace.TracerProviderOption{sdktrace.WithBatcher(newExporter(otlp, headers, log, o.Registerer)), sdktrace.WithResource(described)}
 	if os.Getenv("OTEL_TRACES_SAMPLER") == "" {
-		providerOptions = append(providerOptions, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(float64(c.SamplePercent)/100))))
+		providerOptions = append(providerOptions, sdktrace.WithSampler(newSampler(c.SamplePercent)))
 	}
 	return &Tracing{sdktrace.NewTracerProvider(providerOptions...), log}, nil
 }

@@ -181,6 +181,43 @@ func TestSampling(t *testing.T) {
 	}
 }
 
+// What somebody asked for is recorded whatever the settings say of batches, and what belongs to it; within a trace that is
+// not, it is not.
+func TestWhatWasAskedForIsRecorded(t *testing.T) {
+	log, _ := logger()
+	to := newCollector(t, http.StatusOK)
+	tr, err := New(t.Context(), config.Tracing{Enabled: true, Endpoint: to.URL}, Options{Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracer := tr.Provider().Tracer("test")
+	asked := []string{"outbox.processPending", "outbox.processRetries", "outbox.cleanup", "outbox.dlqStats", "redrive", "replay"}
+	for _, name := range append([]string{"outbox.batch", "publish orders"}, asked...) {
+		ctx, span := tracer.Start(t.Context(), name)
+		if got := span.SpanContext().IsSampled(); got != slices.Contains(asked, name) {
+			t.Errorf("%s is recorded: %v", name, got)
+		}
+		_, below := tracer.Start(ctx, "outbox.batch")
+		if below.SpanContext().IsSampled() != span.SpanContext().IsSampled() {
+			t.Errorf("what is under %s is recorded: %v", name, below.SpanContext().IsSampled())
+		}
+		below.End()
+		span.End()
+	}
+	caller := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}, Remote: true})
+	_, span := tracer.Start(trace.ContextWithRemoteSpanContext(t.Context(), caller), "redrive")
+	if span.SpanContext().IsSampled() {
+		t.Error("a redrive is recorded in a trace that is not")
+	}
+	span.End()
+	if err := tr.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if len(to.spans) != 2*len(asked) {
+		t.Errorf("exported are %q", to.spans)
+	}
+}
+
 // A collector that refuses, is away or does not answer costs its spans and a line in the log; a stop is not longer than
 // its bound, and nothing is said of the key.
 func TestFailuresDisturbNothing(t *testing.T) {
