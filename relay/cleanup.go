@@ -67,10 +67,10 @@ func (r *Relay) Cleanup(ctx context.Context, o CleanupOptions) (CleanupResult, e
 func Cleanup(ctx context.Context, store Purger, keep Retention, o CleanupOptions) (result CleanupResult, err error) {
 	began := time.Now()
 	result = CleanupResult{Action: ActionCleanup, DryRun: o.DryRun}
-	tracing := newTracing(o.TracerProvider)
+	ctx, traced := newTracing(o.TracerProvider).act(ctx, ActionCleanup)
 	defer func() {
 		rows := result.Published + result.DeadLettered + result.IdempotencyKeys
-		tracing.note(ctx, began, figures{action: string(ActionCleanup), batch: purgeRows, processed: rows, succeeded: rows}, err)
+		traced(ActionResult{BatchSize: purgeRows, Processed: rows, Succeeded: rows}, err)
 	}()
 	keep = keep.withDefaults()
 	if err := keep.Validate(); err != nil {

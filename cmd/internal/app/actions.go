@@ -47,11 +47,6 @@ func Cleanup(ctx context.Context, c config.Config, log *slog.Logger, o relay.Cle
 	if err := prepareDatabase(ctx, c.Database, false, log); err != nil {
 		return relay.CleanupResult{}, err
 	}
-	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), postgres.Options{MaxConns: 2, Password: passwords(c.Database)})
-	if err != nil {
-		return relay.CleanupResult{}, err
-	}
-	defer pool.Close()
 	spans, err := newTracing(ctx, c.Tracing, log, nil)
 	if err != nil {
 		return relay.CleanupResult{}, err
@@ -61,6 +56,15 @@ func Cleanup(ctx context.Context, c config.Config, log *slog.Logger, o relay.Cle
 		defer cancel()
 		_ = spans.Stop(ctx) // it logs what went wrong
 	}()
+	tracer, err := statements(spans.Provider(), c.Tracing)
+	if err != nil {
+		return relay.CleanupResult{}, err
+	}
+	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), postgres.Options{MaxConns: 2, Password: passwords(c.Database), Tracer: tracer})
+	if err != nil {
+		return relay.CleanupResult{}, err
+	}
+	defer pool.Close()
 	o.TracerProvider = spans.Provider()
 	got, err := relay.Cleanup(ctx, postgres.NewStore(pool, postgres.StoreOptions{}), Retention(c.Outbox), o)
 	if c.Outbox.Log {
