@@ -109,7 +109,7 @@ func (c *Collector) decode(ctx context.Context, records []Record, asking *time.D
 
 func (c *Collector) recordCounted(ctx context.Context, letters []Letter) (Recorded, error) {
 	spans := c.opening(letters)
-	recorded, err := c.record(ctx, letters)
+	recorded, err := c.record(within(ctx, spans), letters)
 	opened(spans, recorded, err)
 	c.metrics.recorded(recorded)
 	return recorded, err

@@ -39,6 +39,15 @@ func (c *Collector) opening(letters []Letter) []trace.Span {
 	return spans
 }
 
+// within is the context for recording the letters. What is done for all of them at once can be in one trace only, and is in
+// that of the first.
+func within(ctx context.Context, spans []trace.Span) context.Context {
+	if len(spans) == 0 {
+		return ctx
+	}
+	return trace.ContextWithSpan(ctx, spans[0])
+}
+
 // opened ends them. What was recorded is told of all letters that were read at once.
 func opened(spans []trace.Span, r Recorded, err error) {
 	for _, span := range spans {

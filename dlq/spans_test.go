@@ -1,12 +1,14 @@
 package dlq_test
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/dlq/dlqtest"
@@ -21,12 +23,24 @@ func tracedLetter(n int, traceparent string) dlq.Record {
 	return r
 }
 
+// underStore notes the span in which it is called.
+type underStore struct {
+	dlq.Store
+	span trace.SpanContext
+}
+
+func (s *underStore) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Recorded, error) {
+	s.span = trace.SpanContextFromContext(ctx)
+	return s.Store.RecordLetters(ctx, letters)
+}
+
 // The collector ends the traces of letters that are recorded, and leaves the others alone.
 func TestSpansOfLetters(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewSpanRecorder()
 	r := newRoom(t, tracedLetter(1, "00-"+aTrace+"-b7ad6b7169203331-01"), tracedLetter(2, "00-"+aTrace+"-b7ad6b7169203331-00"), tracedLetter(3, "\xff"), dlqtest.Event(4, 1))
-	c, err := dlq.NewCollector(dlq.Config{Source: r.source, Store: r.store, TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))})
+	store := &underStore{Store: r.store}
+	c, err := dlq.NewCollector(dlq.Config{Source: r.source, Store: store, TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +51,9 @@ func TestSpansOfLetters(t *testing.T) {
 	ended := spans.Ended()
 	if len(ended) != 1 || ended[0].Name() != "dlq.open" || ended[0].Parent().SpanID().String() != "b7ad6b7169203331" || ended[0].Status().Code == codes.Error {
 		t.Fatalf("spans %v", ended)
+	}
+	if store.span.SpanID() != ended[0].SpanContext().SpanID() {
+		t.Errorf("what the database is asked for is under %v", store.span)
 	}
 	for _, a := range ended[0].Attributes() {
 		if a.Key == "dlq.opened" && a.Value.AsInt64() != 4 || a.Key == "dlq.letter_id" && a.Value.AsString() != "event:"+dlqtest.EventID(1).String()+":1" {

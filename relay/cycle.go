@@ -64,6 +64,7 @@ func (w *worker) runOnce(ctx context.Context) (moved int, err error) {
 	}
 	pass := r.tracing.pass(work, actionPublish, "batch", began, claimed, len(batch.Events))
 	defer func() { pass.close(err) }()
+	work = pass.in(work)
 	unsent := len(p.out.Exhausted)
 	if len(p.messages) > 0 {
 		marking, cancel := context.WithTimeout(work, settleTimeout)
@@ -92,9 +93,8 @@ func (w *worker) runOnce(ctx context.Context) (moved int, err error) {
 	r.metrics.count(outcomes)
 	settling, cancel := context.WithTimeout(work, settleTimeout)
 	defer cancel()
-	began = time.Now()
-	err = claim.Settle(settling, p.settlement())
-	pass.settled(began, len(batch.Events), len(p.out.Delivered), p.out.Failed(), 0, err)
+	err = claim.Settle(pass.settle(settling), p.settlement())
+	pass.settled(len(batch.Events), len(p.out.Delivered), p.out.Failed(), 0, err)
 	if err != nil {
 		// Unknown outcome: the rows are settled, or they are claimed again and need not be sent again.
 		r.cfg.Publisher.Remember(delivered(p.messages, outcomes))

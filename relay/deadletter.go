@@ -33,6 +33,7 @@ func (r *Relay) sendLetters(ctx context.Context) (sent int, err error) {
 	work := context.WithoutCancel(ctx)
 	pass := r.tracing.pass(work, actionDeadLetter, actionDeadLetter, began, time.Now(), len(claim.Events()))
 	defer func() { pass.close(err) }()
+	work = pass.in(work)
 	ls := newLetters(claim.Events(), letterTopic)
 	// The time begins when they are written: with none left for sending, all would be withheld, in silence,
 	// and again the next time.
@@ -52,9 +53,8 @@ func (r *Relay) sendLetters(ctx context.Context) (sent int, err error) {
 	}
 	settling, cancelSettle := context.WithTimeout(work, settleTimeout)
 	defer cancelSettle()
-	began = time.Now()
-	err = claim.Settle(settling, &ls.out)
-	pass.settled(began, len(ls.events), len(ls.sent), len(ls.events)-len(ls.sent), len(ls.sent), err)
+	err = claim.Settle(pass.settle(settling), &ls.out)
+	pass.settled(len(ls.events), len(ls.sent), len(ls.events)-len(ls.sent), len(ls.sent), err)
 	if err != nil {
 		r.cfg.Publisher.Remember(ls.sent)
 		return 0, fmt.Errorf("settle %d dead letters: %w", len(ls.sent), err)

@@ -93,6 +93,8 @@ type pass struct {
 	span  trace.Span
 	began time.Time
 	figures
+	settling      trace.Span
+	settlingSince time.Time
 }
 
 // pass begins at began, for events that were claimed at the time claimed.
@@ -110,8 +112,26 @@ func (t *tracing) pass(ctx context.Context, action, name string, began, claimed 
 	return p
 }
 
-// settled notes what was settled; err is that of settling.
-func (p *pass) settled(began time.Time, processed, succeeded, failed, deadLettered int, err error) {
+// in is the context for what the pass does: spans of others that come of it are the pass's.
+func (p *pass) in(ctx context.Context) context.Context {
+	if p == nil {
+		return ctx
+	}
+	return trace.ContextWithSpan(ctx, p.span)
+}
+
+// settle begins to settle, in the context that it returns.
+func (p *pass) settle(ctx context.Context) context.Context {
+	if p == nil {
+		return ctx
+	}
+	p.settlingSince = time.Now()
+	_, p.settling = p.begin(p.ctx, "settle", p.settlingSince)
+	return trace.ContextWithSpan(ctx, p.settling)
+}
+
+// settled ends that with what was settled; err is that of settling.
+func (p *pass) settled(processed, succeeded, failed, deadLettered int, err error) {
 	if p == nil {
 		return
 	}
@@ -120,8 +140,7 @@ func (p *pass) settled(began time.Time, processed, succeeded, failed, deadLetter
 	if err != nil { // nobody knows
 		p.figures = figures{action: p.action, batch: p.batch}
 	}
-	_, span := p.begin(p.ctx, "settle", began)
-	f.end(span, began, err)
+	f.end(p.settling, p.settlingSince, err)
 }
 
 // close ends the pass; err is what it failed with.

@@ -96,6 +96,11 @@ func TestSpansOfABatch(t *testing.T) {
 			t.Errorf("%s has the attributes %v", name, s.Attributes())
 		}
 	}
+	for name, ctx := range map[string]context.Context{"outbox.batch": claim.markCtx, "outbox.settle": claim.settleCtx} {
+		if got := trace.SpanFromContext(ctx); got.SpanContext().SpanID() != named(t, spans, name).SpanContext().SpanID() {
+			t.Errorf("what the database is asked for in %s is under %v", name, got.SpanContext())
+		}
+	}
 	if event.SpanContext().TraceID().String() != aTrace || event.Parent().SpanID().String() != "b7ad6b7169203331" || event.SpanKind() != trace.SpanKindProducer {
 		t.Errorf("the event's span is %v under %v", event.SpanContext(), event.Parent())
 	}
@@ -225,7 +230,8 @@ func TestTracingIsFreeForWhatIsNotTraced(t *testing.T) {
 		return func() {
 			p := t.pass(context.Background(), actionPublish, "batch", began, began, len(ms))
 			p.publish(ms).end(outcomes)
-			p.settled(began, len(ms), len(ms), 0, 0, nil)
+			p.settle(p.in(context.Background()))
+			p.settled(len(ms), len(ms), 0, 0, nil)
 			p.close(nil)
 		}
 	}

@@ -1,6 +1,15 @@
 package postgres
 
-import _ "embed"
+import (
+	"embed"
+	"io/fs"
+)
+
+//go:embed queries/*.sql
+var queryFiles embed.FS
+
+// Queries are the .sql files with the statements of this package.
+func Queries() fs.FS { return queryFiles }
 
 //go:embed queries/letter_find.sql
 var letterFind string

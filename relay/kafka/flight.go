@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/postrider/postrider/relay"
 )
 
@@ -65,6 +67,26 @@ type place struct {
 	// partition, of partitions, is where the record goes; partitions is 0 until that is known. They are
 	// written before the record is settled, and read after.
 	partition, partitions int32
+}
+
+// placeKey is what a place is asked for with.
+type placeKey struct{}
+
+// Value implements context.Context.
+func (p *place) Value(key any) any {
+	if key == (placeKey{}) {
+		return p
+	}
+	return p.Context.Value(key)
+}
+
+// placeOf is where one of our records belongs. A hook of Config.Options, such as those that make spans, may have put a
+// context around its place.
+func placeOf(r *kgo.Record) (at *place, ours bool) {
+	if at, ours = r.Context.(*place); !ours && r.Context != nil {
+		at, ours = r.Context.Value(placeKey{}).(*place)
+	}
+	return at, ours
 }
 
 // settle notes that a record is in the queue of its partition, or will never be. b.mu is held.

@@ -37,7 +37,7 @@ type queueHook struct{}
 
 // OnProduceRecordPartitioned implements kgo.HookProduceRecordPartitioned.
 func (queueHook) OnProduceRecordPartitioned(r *kgo.Record, _ int32) {
-	if at, ok := r.Context.(*place); ok {
+	if at, ok := placeOf(r); ok {
 		at.b.mu.Lock()
 		at.b.settle(at.n)
 		at.b.mu.Unlock()

@@ -38,7 +38,7 @@ func (*topicPartitioner) RequiresConsistency(*kgo.Record) bool { return true }
 
 // Partition implements kgo.TopicPartitioner, and tells the record's place what it chose.
 func (t *topicPartitioner) Partition(r *kgo.Record, n int) int {
-	at, ours := r.Context.(*place)
+	at, ours := placeOf(r)
 	pick := 0
 	switch {
 	case r.Key != nil:

@@ -52,7 +52,8 @@ type Config struct {
 	AllowTopicCreation bool
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
-	// Options are added to the client's, for TLS and SASL.
+	// Options are added to the client's, for TLS and SASL, and for hooks. A hook may put a context of its own around that
+	// of a record, and none that can end.
 	Options []kgo.Opt
 }
 

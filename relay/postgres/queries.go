@@ -3,10 +3,14 @@ package postgres
 import (
 	"embed"
 	"fmt"
+	"io/fs"
 )
 
 //go:embed queries/*.sql
 var queryFiles embed.FS
+
+// Queries are the .sql files with the statements of this package.
+func Queries() fs.FS { return queryFiles }
 
 // query returns the text of queries/NAME.sql. A missing file is a programming error and stops the
 // program at start.

@@ -35,6 +35,9 @@ type Options struct {
 	// Password returns the password, and is asked for each connection, so that it can change, as may the files that
 	// the URL names. Defaults to nil, the password of the URL.
 	Password func() (string, error)
+	// Tracer is told of each statement. In the contexts that it gets is the span of the batch or the action that asks, where
+	// there is one. Defaults to none.
+	Tracer pgx.QueryTracer
 }
 
 // NewPool opens a pool with the settings the relay relies on, in its sessions or behind a pooler in its
@@ -45,6 +48,7 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", err) // pgx masks the password
 	}
+	cfg.ConnConfig.Tracer = o.Tracer
 	cfg.MaxConns = 12
 	if o.MaxConns > 0 {
 		cfg.MaxConns = o.MaxConns

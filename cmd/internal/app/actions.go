@@ -55,11 +55,6 @@ func Cleanup(ctx context.Context, c config.Config, log *slog.Logger, o relay.Cle
 	if err := prepareDatabase(ctx, c.Database, false, log); err != nil {
 		return relay.CleanupResult{}, err
 	}
-	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), postgres.Options{MaxConns: 2, Password: passwords(c.Database)})
-	if err != nil {
-		return relay.CleanupResult{}, err
-	}
-	defer pool.Close()
 	if o.TracerProvider == nil {
 		spans, stop, err := Trace(ctx, c.Tracing, log)
 		if err != nil {
@@ -68,6 +63,15 @@ func Cleanup(ctx context.Context, c config.Config, log *slog.Logger, o relay.Cle
 		defer stop()
 		o.TracerProvider = spans
 	}
+	tracer, err := statements(o.TracerProvider, c.Tracing)
+	if err != nil {
+		return relay.CleanupResult{}, err
+	}
+	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), postgres.Options{MaxConns: 2, Password: passwords(c.Database), Tracer: tracer})
+	if err != nil {
+		return relay.CleanupResult{}, err
+	}
+	defer pool.Close()
 	o.Logger = report(c, nil, log).Logger
 	return relay.Cleanup(ctx, postgres.NewStore(pool, postgres.StoreOptions{}), Retention(c.Outbox), o)
 }

@@ -161,7 +161,12 @@ const serviceConnections = 8
 // openService opens the connections of everything but the relay's workers, whose sessions have
 // settings of their own and are busy when most needed elsewhere.
 func (a *App) openService(ctx context.Context) error {
-	pool, err := OpenPool(ctx, a.options.Config.Database, serviceConnections)
+	c := a.options.Config
+	tracer, err := statements(a.options.TracerProvider, c.Tracing)
+	if err != nil {
+		return err
+	}
+	pool, err := openPool(ctx, c.Database, serviceConnections, refuseReadOnly, tracer)
 	if err != nil {
 		return err
 	}
@@ -192,7 +197,7 @@ func (a *App) openPublisher(context.Context) error {
 	c := a.options.Config.Kafka
 	publisher, err := kafka.NewPublisher(kafka.Config{
 		Brokers: c.Brokers, ClientID: c.ClientID, MaxMessageBytes: c.MaxMessageBytes, Compression: c.Compression,
-		AllowTopicCreation: c.AllowTopicCreation, Logger: a.options.Logger, Options: append(a.kafka, a.watched.kafka.Hook("publisher")),
+		AllowTopicCreation: c.AllowTopicCreation, Logger: a.options.Logger, Options: a.clientOptions("publisher", c.ClientID, ""),
 	})
 	if err != nil {
 		return err

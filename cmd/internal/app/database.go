@@ -114,20 +114,21 @@ func connectHint(database config.Database, err error) string {
 // OpenPool opens a pool of connections to a server that takes writes, with settings that keep no session for ever where there is no pooler,
 // and proves that the database can be reached; its error is as Connect's.
 func OpenPool(ctx context.Context, database config.Database, connections int32) (*pgxpool.Pool, error) {
-	return openPool(ctx, database, connections, refuseReadOnly)
+	return openPool(ctx, database, connections, refuseReadOnly, nil)
 }
 
 // OpenAny is OpenPool for those who want to look at servers that take no writes, too.
 func OpenAny(ctx context.Context, database config.Database, connections int32) (*pgxpool.Pool, error) {
-	return openPool(ctx, database, connections, func(*pgconn.Config) {})
+	return openPool(ctx, database, connections, func(*pgconn.Config) {}, nil)
 }
 
-func openPool(ctx context.Context, database config.Database, connections int32, refuse func(*pgconn.Config)) (*pgxpool.Pool, error) {
+func openPool(ctx context.Context, database config.Database, connections int32, refuse func(*pgconn.Config), tracer pgx.QueryTracer) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(database.URL.Reveal())
 	if err != nil {
 		return nil, errors.New("database.url is not accepted by the PostgreSQL client") // err quotes the URL
 	}
 	cfg.MaxConns = connections
+	cfg.ConnConfig.Tracer = tracer
 	refuse(&cfg.ConnConfig.Config)
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second

@@ -45,7 +45,13 @@ func (a *App) makeRelay(ctx context.Context) error {
 		return nil
 	}
 	c := a.options.Config
-	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), relayPool(c))
+	tracer, err := statements(a.options.TracerProvider, c.Tracing)
+	if err != nil {
+		return err
+	}
+	options := relayPool(c)
+	options.Tracer = tracer
+	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), options)
 	if err != nil {
 		return err
 	}
@@ -95,7 +101,7 @@ func (a *App) makeCollector(context.Context) error {
 	source, err := dlqkafka.NewSource(dlqkafka.Config{
 		Brokers: c.Kafka.Brokers, Topics: c.CollectedTopics(), Patterns: c.Collector.Patterns,
 		Exclude: []string{c.Tasks.LifecycleTopic}, Group: c.DLQ.Group,
-		Logger: a.options.Logger, Registerer: a.options.Registry, Options: append(a.kafka, a.watched.kafka.Hook("collector")),
+		Logger: a.options.Logger, Registerer: a.options.Registry, Options: a.clientOptions("collector", c.DLQ.Group, c.DLQ.Group),
 	})
 	if err != nil {
 		return err

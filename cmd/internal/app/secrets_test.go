@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -52,11 +53,13 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	c.Outbox.Log = true
 	c.Kafka.SASLMechanism, c.Kafka.SASLUsername, c.Kafka.SASLPassword = "plain", "postrider", login
 	c.Kafka.SASLAWSAccessKeyID, c.Kafka.SASLAWSSecretAccessKey, c.Kafka.SASLAWSSessionToken = "AKIAME", aws, aws // kafkaauth logs in with such ones
+	var exported logtest.Buffer
 	spans := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(&exported, r.Body)
 		http.Error(w, "refused: "+r.Header.Get("X-Key"), http.StatusForbidden)
 	}))
 	t.Cleanup(spans.Close)
-	c.Tracing = config.Tracing{Enabled: true, Endpoint: spans.URL, Headers: "x-key=" + collector, SamplePercent: 100}
+	c.Tracing = config.Tracing{Enabled: true, Endpoint: spans.URL, Headers: "x-key=" + collector, SamplePercent: 100, Database: true, KafkaClient: true}
 	a := run(t, Options{Config: c, Logger: logger})
 	waitReady(t, a)
 	_, token, err := a.Desk().Access.Create(access.WithActor(t.Context(), access.Actor{Name: "test"}), access.NewKey{Name: "k", Scopes: []access.Scope{access.Admin}})
@@ -129,6 +132,9 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	})
 	if err := a.Stop(t.Context()); err != nil {
 		t.Error(err)
+	}
+	if shown["spans"] = exported.String(); !strings.Contains(shown["spans"], "settle_published") {
+		t.Error("no spans of statements were exported")
 	}
 	shown["log"], shown["settings"] = log.String(), fmt.Sprintf("%v %+v %#v %v", c, c, c, c.Settings())
 	for _, must := range []string{`"level":"DEBUG"`, `"action":"publish"`, "starting", "spans were not exported", "xxxxx"} {

@@ -5,12 +5,16 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/obs"
 	"github.com/postrider/postrider/cmd/internal/tracing"
+	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
+	"github.com/postrider/postrider/relay/postgres"
 )
 
 // tracingLimit is how long the last spans may take at a stop.
@@ -36,6 +40,25 @@ func traceInto(ctx context.Context, o *Options, l *lifecycle) error {
 		return t.Stop(ctx)
 	}})
 	return nil
+}
+
+// statements makes spans of statements, where the settings ask for them; otherwise it is nil, and no connection knows of
+// tracing.
+func statements(p trace.TracerProvider, c config.Tracing) (pgx.QueryTracer, error) {
+	if p == nil || !c.Database {
+		return nil, nil
+	}
+	return tracing.Statements(p, postgres.Queries(), dlqpostgres.Queries())
+}
+
+// clientOptions are those of a Kafka client of the purpose, which has the id, and the group where it is a member of one:
+// TLS, the login, metrics, and spans of records where the settings ask for them.
+func (a *App) clientOptions(purpose, id, group string) []kgo.Opt {
+	options := append(a.kafka, a.watched.kafka.Hook(purpose))
+	if p := a.options.TracerProvider; p != nil && a.options.Config.Tracing.KafkaClient {
+		options = append(options, tracing.KafkaRecords(p, id, group))
+	}
+	return options
 }
 
 func newTracing(ctx context.Context, c config.Tracing, log *slog.Logger, reg prometheus.Registerer) (*tracing.Tracing, error) {

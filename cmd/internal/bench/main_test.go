@@ -96,7 +96,7 @@ var figures = map[string]struct {
 	"flat":      {5, []string{"events/s", "PostgreSQL"}},
 	"memory":    {3, []string{"peak MiB (VmHWM)", "largest sample MiB (RSS)"}},
 	"idle":      {2, []string{"PostgreSQL"}},
-	"telemetry": {2, []string{"events/s", "PostgreSQL"}},
+	"telemetry": {3, []string{"events/s", "PostgreSQL"}},
 	"stale":     {5, nil},
 	"archive":   {8, nil},
 	"redrive":   {3, []string{"investigations/s"}},

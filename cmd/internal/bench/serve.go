@@ -69,6 +69,7 @@ type relaySide struct {
 	doorbell string
 	roles    string // defaults to the relay alone
 	spans    string // where spans of every batch go; none where it is empty
+	plugins  bool   // with those of statements and of records in the client
 }
 
 // doorbellKey is the setting that lets writers wake the relay, in versions that have it.
@@ -100,6 +101,7 @@ func (s relaySide) settings(database, brokers string) map[string]string {
 	}
 	if s.spans != "" {
 		out["tracing.enabled"], out["tracing.endpoint"], out["tracing.sample_percent"] = "true", s.spans, "100"
+		out["tracing.database"], out["tracing.kafka_client"] = strconv.FormatBool(s.plugins), strconv.FormatBool(s.plugins)
 	}
 	if k := doorbell(); k != nil && s.doorbell != "" {
 		out[doorbellKey] = s.doorbell

@@ -199,7 +199,11 @@ with 0.`,
 func checkFiles(cfg config.Config) error {
 	_, ofKafka := kafkaauth.Options(cfg.Kafka, kafkaauth.DialTimeout)
 	_, ofDatabase := cfg.Database.Password()
-	if err := errors.Join(ofDatabase, ofKafka); err != nil {
+	var ofTracing error
+	if cfg.Tracing.Enabled {
+		_, ofTracing = cfg.Tracing.HeaderMap()
+	}
+	if err := errors.Join(ofDatabase, ofKafka, ofTracing); err != nil {
 		return &usageError{err}
 	}
 	return nil

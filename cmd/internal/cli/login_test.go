@@ -60,8 +60,9 @@ func TestCommandsWithTLSAndALogin(t *testing.T) {
 	contains(t, r.stderr, "Warning: kafka.tls_insecure_skip_verify is true (environment variable KAFKA_TLS_INSECURE_SKIP_VERIFY): ANY CERTIFICATE")
 
 	run(ExitOK, append([]string{"DATABASE_PASSWORD_FILE=" + right}, both...), "config", "validate")
-	r = run(ExitUsage, []string{"DATABASE_PASSWORD_FILE=" + dir + "/none", "KAFKA_TLS_ENABLED=1", "KAFKA_TLS_CA_FILE=" + right}, "config", "validate")
-	contains(t, r.stderr, "database.password_file: the file "+dir+"/none cannot be read: no such file", "kafka.tls_ca_file: the file "+right+" has no certificate in PEM")
+	r = run(ExitUsage, []string{"DATABASE_PASSWORD_FILE=" + dir + "/none", "KAFKA_TLS_ENABLED=1", "KAFKA_TLS_CA_FILE=" + right, "TRACING_ENABLED=1", "TRACING_HEADERS_FILE=" + right}, "config", "validate")
+	contains(t, r.stderr, "database.password_file: the file "+dir+"/none cannot be read: no such file", "kafka.tls_ca_file: the file "+right+" has no certificate in PEM",
+		"tracing.headers_file: the file "+right+" is not name=value")
 	r = run(ExitOK, append([]string{"KAFKA_SASL_PASSWORD=" + password}, login...), "config", "show")
 	contains(t, r.stdout, "kafka.sasl_password ", "xxxxx")
 }

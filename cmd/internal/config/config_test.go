@@ -112,6 +112,7 @@ func TestEnvironmentNames(t *testing.T) {
 		"HTTP_FAILED_LOGINS_PER_MINUTE": "9", "HTTP_IDEMPOTENCY_TTL_HOURS": "48", "MCP_ADDRESS": "[::1]:0", "MCP_ALLOW_WRITES": "true",
 		"MCP_CONFIRM_TTL_SECONDS": "30", "MCP_ALLOWED_ORIGINS": "https://a.example.com,http://localhost:3000", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
 		"TRACING_ENABLED": "true", "TRACING_ENDPOINT": "http://otel:4318", "TRACING_HEADERS": "key=sentinel", "TRACING_SAMPLE_PERCENT": "50", "TRACING_SERVICE_NAME": "mine",
+		"TRACING_HEADERS_FILE": "/run/headers", "TRACING_DATABASE": "true", "TRACING_KAFKA_CLIENT": "true",
 	}
 	for _, k := range Keys() {
 		if _, promised := values[k.Env()]; !promised {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// given reports whether a text of the section kafka is given.
+// given reports whether a text is given.
 func (c *Config) given(name string) (Key, bool) {
 	k, _ := named(name)
 	return k, k.text(*c) != ""

@@ -20,13 +20,24 @@ type Tracing struct {
 	Endpoint string `key:"endpoint" default:"" check:"endpoint" help:"URL at which a collector takes OTLP over HTTP, such as http://otel:4318"`
 	// Headers are sent along, name=value, separated by commas, with commas in values written as %2C; for keys that the
 	// collector asks for. Defaults to "".
-	Headers Secret `key:"headers" default:"" check:"headers" help:"headers for the collector, name=value, separated by commas"`
+	Headers Secret `key:"headers" default:"" check:"headers" help:"headers for the collector, name=value, separated by commas; better tracing.headers_file"`
+	// HeadersFile is a file that has nothing but such headers, in one line; it is read again for each export. Not beside
+	// Headers. Defaults to "".
+	HeadersFile string `key:"headers_file" default:"" check:"optional" help:"file with the headers for the collector, read again for each export"`
 	// SamplePercent is of how many of the relay's own batches spans are made; those of events go with their writers'. What
 	// somebody asked for always has its spans: an action of the outbox, a redrive, a replay. OTEL_TRACES_SAMPLER, where it
 	// is set, counts instead of all this. Defaults to 1.
 	SamplePercent int `key:"sample_percent" default:"1" min:"0" max:"100" help:"percentage of the relay's batches that are traced"`
 	// ServiceName is the name under which spans are found. Without it OTEL_SERVICE_NAME, or postrider. Defaults to "".
 	ServiceName string `key:"service_name" default:"" check:"optional" help:"name under which spans are found; empty is OTEL_SERVICE_NAME, or postrider"`
+	// Database makes a span of each statement, each batch of statements and each connecting, within those that are recorded
+	// anyway: of a batch once it is claimed, of actions, and of dead letters that are collected. Neither text nor values of a
+	// statement are in it. Defaults to false.
+	Database bool `key:"database" default:"false" help:"spans of statements, within those that are recorded"`
+	// KafkaClient makes a span of each record of a recorded trace while the Kafka client has it: from when it is handed over
+	// until it is acknowledged, and of a dead letter from when it is fetched until it is read. Neither key nor value is in
+	// it. Defaults to false.
+	KafkaClient bool `key:"kafka_client" default:"false" help:"spans of records in the Kafka client, within traces that are recorded"`
 }
 
 func checkEndpoint(text string) error {
@@ -47,13 +58,36 @@ func checkEndpoint(text string) error {
 
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
-// HeaderMap is Headers by name. The error says which of them is wrong, and nothing of its value.
+// HeaderMap is Headers by name, or what HeadersFile has now. The error names the setting and says which of the headers is
+// wrong, and nothing of its value.
 func (t Tracing) HeaderMap() (map[string]string, error) {
-	if strings.TrimSpace(t.Headers.Reveal()) == "" {
+	if t.HeadersFile == "" {
+		all, err := headerMap(t.Headers.Reveal())
+		if err != nil {
+			return nil, fmt.Errorf("tracing.headers: %w", err)
+		}
+		return all, nil
+	}
+	text, err := ReadSecretFile("tracing.headers_file", t.HeadersFile)
+	if err != nil {
+		return nil, err
+	}
+	all, err := headerMap(text)
+	if err == nil && len(all) == 0 {
+		err = errors.New("it has nothing but blanks")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tracing.headers_file: the file %s is not name=value, separated by commas: %w", t.HeadersFile, err)
+	}
+	return all, nil
+}
+
+func headerMap(text string) (map[string]string, error) {
+	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
 	all := map[string]string{}
-	for i, pair := range strings.Split(t.Headers.Reveal(), ",") {
+	for i, pair := range strings.Split(text, ",") {
 		name, value, cut := strings.Cut(pair, "=")
 		name = strings.TrimSpace(name)
 		value, err := url.PathUnescape(strings.TrimSpace(value))
@@ -66,15 +100,30 @@ func (t Tracing) HeaderMap() (map[string]string, error) {
 }
 
 func checkHeaders(text string) error {
-	_, err := Tracing{Headers: Secret(text)}.HeaderMap()
+	_, err := headerMap(text)
 	return err
+}
+
+// checkTracing compares what is said about spans.
+func (c *Config) checkTracing() []error {
+	headers, has := c.given("tracing.headers")
+	file, hasFile := c.given("tracing.headers_file")
+	if !has || !hasFile {
+		return nil
+	}
+	return []error{fmt.Errorf("%s (%s) and %s (%s) are both set; give one", headers, c.origin(headers), file, c.origin(file))}
 }
 
 // tracingWarnings are those of Warnings that are about spans that nobody gets.
 func (c Config) tracingWarnings() []string {
-	k, _ := named("tracing.endpoint")
-	if c.Tracing.Enabled || c.Tracing.Endpoint == "" {
+	if c.Tracing.Enabled {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s is given (%s) and tracing.enabled is false: no spans are sent", k, c.origin(k))}
+	var warnings []string
+	for _, name := range []string{"tracing.endpoint", "tracing.headers", "tracing.headers_file", "tracing.database", "tracing.kafka_client"} {
+		if k, _ := named(name); k.text(c) != k.Default {
+			warnings = append(warnings, fmt.Sprintf("%s is given (%s) and tracing.enabled is false: no spans are sent", k, c.origin(k)))
+		}
+	}
+	return warnings
 }

@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -39,8 +41,64 @@ func TestTracingSettings(t *testing.T) {
 	if c.Tracing.SamplePercent != 1 || len(c.tracingWarnings()) != 0 {
 		t.Errorf("%+v, %q", c.Tracing, c.tracingWarnings())
 	}
-	c, err = Load(Sources{Flags: map[string]string{"tracing.endpoint": "http://otel:4318"}})
-	if err != nil || len(c.tracingWarnings()) != 1 || !strings.Contains(fmt.Sprint(c.Warnings()), "tracing.enabled is false") {
-		t.Errorf("%v, %q", err, c.tracingWarnings())
+}
+
+// What has no effect while no spans are sent is said.
+func TestTracingWarnings(t *testing.T) {
+	t.Parallel()
+	for key, value := range map[string]string{
+		"tracing.endpoint": "http://otel:4318", "tracing.headers": "x=sentinel", "tracing.headers_file": "/run/headers", "tracing.database": "true", "tracing.kafka_client": "1",
+	} {
+		c, err := Load(Sources{Flags: map[string]string{key: value}})
+		said := strings.Join(c.Warnings(), "\n")
+		if err != nil || len(c.tracingWarnings()) != 1 || !strings.Contains(said, key+" is given (flag --") || !strings.Contains(said, "tracing.enabled is false") || strings.Contains(said, "sentinel") {
+			t.Errorf("%s: %v, %s", key, err, said)
+		}
+		c, err = Load(Sources{Flags: map[string]string{key: value, "tracing.enabled": "true"}})
+		if err != nil || len(c.tracingWarnings()) != 0 {
+			t.Errorf("%s beside tracing.enabled: %v, %q", key, err, c.tracingWarnings())
+		}
+	}
+}
+
+// The file has what the setting would have, is read each time, and nothing in it is ever said.
+func TestTracingHeadersFile(t *testing.T) {
+	t.Parallel()
+	_, err := Load(Sources{Environ: []string{"TRACING_HEADERS=a=sentinel", "TRACING_HEADERS_FILE=/run/headers"}})
+	if err == nil || !strings.Contains(err.Error(), "tracing.headers (environment variable TRACING_HEADERS) and tracing.headers_file (environment variable TRACING_HEADERS_FILE) are both set") || strings.Contains(err.Error(), "sentinel") {
+		t.Errorf("both: %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "headers")
+	c, err := Load(Sources{Flags: map[string]string{"tracing.enabled": "true", "tracing.headers_file": path}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const says = "tracing.headers_file: the file "
+	for content, want := range map[string]string{
+		"authorization=Bearer sentinel, x=a%2Cb\n": "map[authorization:Bearer sentinel x:a,b]", "x=1": "map[x:1]",
+		"": "is empty", " \n": "nothing but blanks", "sentinel": "header 1 is not name=value", "a=1,a b=sentinel": "header 2 is not name=value",
+		"a=1\nb=sentinel\n": "more than one line", "a=%zzsentinel": "header 1 is not name=value",
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		all, err := c.Tracing.HeaderMap()
+		switch {
+		case strings.HasPrefix(want, "map["):
+			if err != nil || fmt.Sprint(all) != want {
+				t.Errorf("%q: %v, %v", content, all, err)
+			}
+		case err == nil || !strings.HasPrefix(err.Error(), says+path) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sentinel"):
+			t.Errorf("%q: %v, want %q", content, err, want)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Tracing.HeaderMap(); err == nil || !strings.HasPrefix(err.Error(), says+path+" cannot be read") {
+		t.Errorf("without the file: %v", err)
+	}
+	if shown := fmt.Sprintf("%v %#v %v", c, c, c.Settings()); !strings.Contains(shown, path) || strings.Contains(shown, "sentinel") {
+		t.Errorf("shown: %s", shown)
 	}
 }

@@ -31,6 +31,9 @@ func (c *Config) validate(wrong map[string]bool) []error {
 		problems = append(problems, c.checkTLS()...)
 		problems = append(problems, c.checkLogin()...)
 	}
+	if !wrong["tracing.headers"] {
+		problems = append(problems, c.checkTracing()...)
+	}
 	return problems
 }
 

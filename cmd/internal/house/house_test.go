@@ -61,15 +61,16 @@ var rooms = []struct {
 	{"migrations/pgtest", []string{"migrations", "migrations/pgserver"}, []string{"github.com/jackc/pgx", "github.com/testcontainers"}},
 	{"migrations", nil, []string{"github.com/jackc/pgx"}},
 	{"examples/stage", []string{"relay/logtest", "migrations/pgtest", "relay/kafka/kafkatest"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
-	{"examples", []string{"consumer", "consumer/inbox", "consumer/kafka"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},            // as other people's programs
-	{"cmd/internal/tracing", []string{"cmd", "relay/tracecontext"}, []string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters"}}, // libraries know the API alone
+	{"examples", []string{"consumer", "consumer/inbox", "consumer/kafka"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}}, // as other people's programs
+	{"cmd/internal/tracing", []string{"cmd", "relay/outbox", "relay/tracecontext"}, []string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", // libraries know the API alone
+		"github.com/exaring", "github.com/twmb/franz-go", "github.com/jackc/pgx"}},
 	{"cmd/internal/mcp", []string{"*"}, []string{"github.com/modelcontextprotocol"}},
 	{"cmd", []string{"*"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 }
 
 // guarded are packages that only the rooms named above may import.
 var guarded = []string{"github.com/jackc/pgx", "github.com/twmb/franz-go", "github.com/testcontainers", "github.com/fergusstrange", "github.com/modelcontextprotocol",
-	"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters"}
+	"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "github.com/exaring"}
 
 type pkg struct {
 	ImportPath string
@@ -170,6 +171,8 @@ func TestComplaints(t *testing.T) {
 		{"dlq/postgres", module + "/relay/postgres", true},
 		{"consumer", "go.opentelemetry.io/otel/sdk/trace", true},
 		{"consumer", "go.opentelemetry.io/otel/trace", false},
+		{"relay/postgres", "github.com/exaring/otelpgx", true},
+		{"cmd/internal/tracing", "github.com/exaring/otelpgx", false},
 		{"cmd/internal/app", module + "/dlq/kafka", false},
 		{"newroom", "fmt", true},
 	} {

@@ -1,5 +1,6 @@
 // Package tracing sets OpenTelemetry up for the binary: spans go through a bounded queue to a collector that takes OTLP
-// over HTTP. Nothing that goes wrong on the way disturbs anything else; it is logged and counted.
+// over HTTP. Nothing that goes wrong on the way disturbs anything else; it is logged and counted. [Statements] and
+// [KafkaRecords] add what the clients of PostgreSQL and Kafka do to traces that are recorded.
 package tracing
 
 import (
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,15 +48,18 @@ func New(ctx context.Context, c config.Tracing, o Options) (*Tracing, error) {
 	if !c.Enabled || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return nil, nil
 	}
-	headers, err := c.HeaderMap()
-	if err != nil {
-		return nil, fmt.Errorf("tracing: tracing.headers: %w", err)
-	}
-	options, err := exporterOptions(c, headers)
+	options, err := exporterOptions(c)
 	if err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
 	}
-	otlp, err := otlptracehttp.New(ctx, options...)
+	log := o.Logger.With("component", "tracing")
+	otlp, err := newExporter(ctx, c, func(ctx context.Context, headers map[string]string) (sdktrace.SpanExporter, error) {
+		with := slices.Clip(options)
+		if headers != nil {
+			with = append(with, otlptracehttp.WithHeaders(headers))
+		}
+		return otlptracehttp.New(ctx, with...)
+	}, log, o.Registerer)
 	if err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
 	}
@@ -62,9 +67,8 @@ func New(ctx context.Context, c config.Tracing, o Options) (*Tracing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tracing: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	log := o.Logger.With("component", "tracing")
 	// The queue has the SDK's bounds, or those of OTEL_BSP_…; what does not fit is dropped, and nobody waits.
-	providerOptions := []sdktrace.TracerProviderOption{sdktrace.WithBatcher(newExporter(otlp, headers, log, o.Registerer)), sdktrace.WithResource(described)}
+	providerOptions := []sdktrace.TracerProviderOption{sdktrace.WithBatcher(otlp), sdktrace.WithResource(described)}
 	if os.Getenv("OTEL_TRACES_SAMPLER") == "" {
 		providerOptions = append(providerOptions, sdktrace.WithSampler(newSampler(c.SamplePercent)))
 	}
@@ -90,7 +94,7 @@ func (t *Tracing) Stop(ctx context.Context) error {
 	return nil
 }
 
-func exporterOptions(c config.Tracing, headers map[string]string) ([]otlptracehttp.Option, error) {
+func exporterOptions(c config.Tracing) ([]otlptracehttp.Option, error) {
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		if p := os.Getenv(name); p != "" && p != "http/protobuf" {
 			return nil, fmt.Errorf("the environment variable %s is %q; only http/protobuf is there: give the collector's port for OTLP over HTTP, mostly 4318, and unset the variable", name, p)
@@ -110,9 +114,6 @@ func exporterOptions(c config.Tracing, headers map[string]string) ([]otlptraceht
 			u.Path = "/v1/traces"
 		}
 		options = append(options, otlptracehttp.WithEndpointURL(u.String()))
-	}
-	if headers != nil {
-		options = append(options, otlptracehttp.WithHeaders(headers))
 	}
 	return options, nil
 }

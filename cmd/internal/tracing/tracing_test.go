@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,13 +20,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.opentelemetry.io/otel/trace"
 	tracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	kafkatest.Main(kafkatest.RunnerFunc(func() int { return pgtest.Run(m) }))
+}
 
 // collector takes OTLP over HTTP, and answers with status.
 type collector struct {
@@ -254,6 +259,86 @@ func TestFailuresDisturbNothing(t *testing.T) {
 	}
 }
 
+// A file of headers that is replaced counts from the next export on, and while it is away or wrong those of before do. What
+// the collector repeats of them is not said.
+func TestHeadersAreReadAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "headers")
+	put := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for status, outcome := range map[int]string{http.StatusOK: "exported", http.StatusForbidden: "failed"} {
+		t.Run(outcome, func(t *testing.T) {
+			put("authorization=Bearer%20first-" + sentinel + "\n")
+			log, said := logger()
+			to, reg := newCollector(t, status), prometheus.NewRegistry()
+			tr, err := New(t.Context(), config.Tracing{Enabled: true, Endpoint: to.URL, SamplePercent: 100, HeadersFile: path}, Options{Logger: log, Registerer: reg})
+			if err != nil {
+				t.Fatal(err)
+			}
+			export := func() {
+				t.Helper()
+				start(tr.Provider(), "one")
+				if err := tr.provider.ForceFlush(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			export()
+			put("authorization=second-" + sentinel)
+			export()
+			export()
+			put("broken-" + sentinel)
+			export()
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			export()
+			put("authorization=third-" + sentinel)
+			export()
+			if err := tr.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+			var got []string
+			for _, r := range to.requests {
+				got = append(got, strings.TrimSuffix(r.Header.Get("Authorization"), "-"+sentinel))
+			}
+			if want := []string{"Bearer first", "second", "second", "second", "second", "third"}; !slices.Equal(got, want) {
+				t.Errorf("the collector was shown %q, want %q", got, want)
+			}
+			if n := strings.Count(said.String(), "spans go on with the headers that were read before"); n != 2 || !strings.Contains(said.String(), "header 1 is not name=value") ||
+				!strings.Contains(said.String(), "the file "+path+" cannot be read") || strings.Contains(said.String(), sentinel) {
+				t.Errorf("log: %s", said)
+			}
+			if repeated := strings.Count(said.String(), "who is xxxxx?"); (repeated == 6) != (status != http.StatusOK) {
+				t.Errorf("%d refusals are said: %s", repeated, said)
+			}
+			families, err := reg.Gather()
+			if err != nil || len(families) != 1 {
+				t.Fatalf("%v, %v", families, err)
+			}
+			for _, m := range families[0].GetMetric() {
+				if want := map[bool]float64{true: 6}[m.GetLabel()[0].GetValue() == outcome]; m.GetCounter().GetValue() != want {
+					t.Errorf("%v, want %v", m, want)
+				}
+			}
+		})
+	}
+}
+
+func TestHide(t *testing.T) {
+	t.Parallel()
+	e := &exporter{headers: map[string]string{"authorization": "Bearer abcdef", "x-key": "abc", "x-empty": ""}}
+	for text, want := range map[string]string{
+		"no Bearer abcdef here": "no xxxxx here", "abcdef has expired": "xxxxx has expired", "abc, abcdef": "xxxxx, xxxxx", "Bearer of news": "Bearer of news", "": "",
+	} {
+		if got := e.hide(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	log, _ := logger()
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
@@ -263,5 +348,10 @@ func TestRefused(t *testing.T) {
 	}
 	if _, err := New(t.Context(), config.Tracing{}, Options{Logger: log}); err != nil {
 		t.Errorf("off: %v", err)
+	}
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "")
+	_, err = New(t.Context(), config.Tracing{Enabled: true, HeadersFile: filepath.Join(t.TempDir(), "none")}, Options{Logger: log})
+	if err == nil || !strings.HasPrefix(err.Error(), "tracing: tracing.headers_file: the file ") || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("without the file: %v", err)
 	}
 }
