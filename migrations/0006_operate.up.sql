@@ -29,16 +29,57 @@ end $$;
 comment on function postrider.outbox_operate(bigint) is
 'Locks the shard of an event that somebody wants to treat by hand, and returns how the event stands then, with the hold on its key and whether that is about this event.';
 
+-- There is no audit log yet: 0017 puts in what asks for it.
+create function postrider.access_owe(p_service boolean default false) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as 'begin end';
+comment on function postrider.access_owe(boolean) is
+'Demands of the transaction, where it is one of somebody with the rights of an operator, that it has written to the audit log when it is committed. The functions by which people change things call it; with p_service those that services call as well, of whom it demands nothing.';
+revoke all on function postrider.access_owe(boolean) from public;
+
 create function postrider.outbox_release(hold bigint)
 returns table (scope text, topic text, key bytea, cause text, draining boolean)
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+    return query
     update postrider.outbox_hold h
     set next_probe_at = clock_timestamp(), draining = h.draining or h.cause in ('halted', 'redrive', 'storm')
     where h.hold_id = hold
-    returning h.scope, h.topic, h.key, h.cause, h.draining
-$$;
+    returning h.scope, h.topic, h.key, h.cause, h.draining;
+    if found then
+        perform postrider.access_owe();
+    end if;
+end $$;
 comment on function postrider.outbox_release(bigint) is
 'Ends the wait of a hold: a halted key, or a storm, lets go of all that waits, in order; any other hold lets one event through, to see whether the cause is gone. Returns what the hold was, nothing when there is none.';
+
+create function postrider.outbox_release_keys(p_events bigint[]) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+declare
+    released bigint;
+begin
+    -- Locked in the order in which the relay takes them.
+    with halted as materialized (
+        select h.hold_id
+        from unnest(p_events) as w(id)
+        join postrider.outbox_event e on e.id = any (array[w.id])
+        join postrider.outbox_hold h on h.topic = e.topic and h.scope = 'key' and coalesce(sha256(h.key), ''::bytea) = sha256(e.key)
+            and coalesce(h.partition, -1) = -1 and coalesce(h.partitions, -1) = -1
+        where h.event_id = e.event_id and h.cause = 'halted' and not h.draining
+        order by h.topic, h.scope, h.key
+        for update of h
+    )
+    update postrider.outbox_hold h set next_probe_at = clock_timestamp(), draining = true
+    from halted t where h.hold_id = t.hold_id;
+    get diagnostics released = row_count;
+    if released > 0 then
+        perform postrider.access_owe();
+    end if;
+    return released;
+end $$;
+comment on function postrider.outbox_release_keys(bigint[]) is
+'Lets the keys go that these events halt: what waits behind them comes back, in order, and the events stay dead-lettered. Returns how many keys that are.';
 
 -- There are no tasks yet: 0016 puts in what moves them.
 create function postrider.task_events_dead_lettered(p_event_ids bigint[]) returns integer
@@ -61,6 +102,7 @@ begin
         raise exception using errcode = '55000', message = format('postrider: event %s cannot be skipped', event),
             detail = format('it is %s, only one that waits can be skipped', e.state);
     end if;
+    perform postrider.access_owe();
     update postrider.outbox_event o
     set state = 'exhausted', hold_id = null, episode = o.episode + 1, next_attempt_at = null, updated_at = now(),
         first_error_at = coalesce(o.first_error_at, statement_timestamp()), last_error_at = statement_timestamp(),
@@ -105,6 +147,7 @@ begin
     if why is not null then
         raise exception using errcode = '55000', message = format('postrider: event %s cannot be put back', event), detail = why;
     end if;
+    perform postrider.access_owe();
     update postrider.outbox_event o
     set state = 'pending', attempts = 0, sent_at = null, next_attempt_at = null, updated_at = now() where o.id = event;
     update postrider.outbox_shard s set low_water = least(s.low_water, event - 1), epoch = -abs(s.epoch)
@@ -117,5 +160,5 @@ end $$;
 comment on function postrider.outbox_redrive(bigint) is
 'Puts a dead-lettered event that halts its key back in its place: it is sent next, and the key goes on when it is acknowledged. Waits a second at most for whoever has the event''s shard in work.';
 
-revoke all on function postrider.outbox_operate(bigint), postrider.outbox_release(bigint),
+revoke all on function postrider.outbox_operate(bigint), postrider.outbox_release(bigint), postrider.outbox_release_keys(bigint[]),
     postrider.outbox_skip(bigint, text), postrider.outbox_redrive(bigint) from public;

@@ -245,9 +245,17 @@ comment on function postrider.task_follow_steps(uuid, boolean, jsonb) is
 
 create function postrider.evaluate_task(p_task_uuid uuid) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    v_before text;
+    v_after  text;
 begin
     perform postrider.task_lock(p_task_uuid, null);
-    return postrider.task_follow_steps(p_task_uuid, false);
+    v_before := (select k.state from postrider.tasker_tasks k where k.task_uuid = p_task_uuid);
+    v_after := postrider.task_follow_steps(p_task_uuid, false);
+    if v_after <> v_before then
+        perform postrider.access_owe(p_service => true);
+    end if;
+    return v_after;
 end $$;
 comment on function postrider.evaluate_task(uuid) is
 'Takes a task where its steps lead it and returns the state it has then. Changes of steps do this by themselves; who takes a new task calls it to begin. A task in a failed state stays there until somebody acts on its steps. P0002 for an unknown task.';
@@ -443,6 +451,7 @@ begin
         v_step.results := coalesce(p_results, v_step.results);
         v_step.next_retry_at := null;
     end case;
+    perform postrider.access_owe();
     perform postrider.step_set(v_step, v_status, v_why);
     perform postrider.task_follow_steps(p_task_uuid, p_action <> 'cancel',
         jsonb_strip_nulls(jsonb_build_object('reason', format('step %s: %s', v_step.step_name, p_action), 'actor', p_actor, 'notes', p_notes)));
@@ -478,6 +487,7 @@ begin
             t.cancelled_state, postrider.task_machine_allows(t.state_machine_id, t.state)),
             hint = 'Move it first to a state from which that is allowed: postrider task transition.';
     end if;
+    perform postrider.access_owe(p_service => true);
     perform postrider.steps_set(p_task_uuid, array(
         select s.workflow_step_uuid from postrider.tasker_workflow_steps s
          where s.task_uuid = p_task_uuid and s.status not in ('complete', 'resolved_manually', 'cancelled')), 'cancelled', false,

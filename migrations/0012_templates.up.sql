@@ -267,6 +267,7 @@ begin
     select * into v_template from postrider.tasker_named_tasks t
     where t.task_namespace_uuid = v_namespace_uuid and t.name = v_name and t.version = v_version for no key update;
     if not found then
+        perform postrider.access_owe();
         v_id := case when v_machine is null then postrider.template_builtin() else postrider.template_store_machine(v_own, v_machine) end;
         insert into postrider.tasker_named_tasks (task_namespace_uuid, name, version, description, configuration, state_machine_id)
         values (v_namespace_uuid, v_name, v_version, p_configuration->>'description', p_configuration, v_id)
@@ -289,6 +290,7 @@ begin
     end if;
     if v_id <> v_template.state_machine_id or v_template.configuration <> p_configuration
        or v_template.description is distinct from p_configuration->>'description' then
+        perform postrider.access_owe();
         update postrider.tasker_named_tasks t
         set configuration = p_configuration, description = p_configuration->>'description', state_machine_id = v_id, updated_at = clock_timestamp()
         where t.named_task_uuid = v_template.named_task_uuid;
@@ -327,6 +329,7 @@ begin
                 'States of a template of its own are known once it was applied: postrider template apply.');
         end if;
     end if;
+    perform postrider.access_owe();
     insert into postrider.tasker_task_namespaces as n (name, lifecycle, description)
     values (p_name, coalesce(p_lifecycle, '{}'), p_description)
     on conflict (name) do update

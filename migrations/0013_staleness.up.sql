@@ -350,7 +350,8 @@ begin
           select case when i.letter_id <> all (t.dead_letters) then i.letter_id end as letter_id
             from (select case when d.letter then format('task:%s:%s:%s', t.task_uuid, t.sort_key, d.reason) end as letter_id) i offset 0) w;
 
-    if not p_dry_run then
+    if not p_dry_run and cardinality(v_stale) > 0 then
+        perform postrider.access_owe();
         if p_emit_events is not false then
             insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers)
             select i.event_id, 'task', i.topic, convert_to(i.task_uuid::text, 'UTF8'),

@@ -261,6 +261,7 @@ begin
                              coalesce(nullif(array_to_string(t.retryable_states, ', '), ''), 'no state')),
             hint = 'To go on with single steps: postrider task step.';
     end if;
+    perform postrider.access_owe();
     perform postrider.steps_set(p_task_uuid, array(
         select s.workflow_step_uuid from postrider.tasker_workflow_steps s
          where s.task_uuid = p_task_uuid and s.status not in ('complete', 'resolved_manually')
@@ -340,6 +341,7 @@ begin
                 when t.retryable then 'Its investigation was closed. One more can be opened once it has moved: postrider task retry, or an action on one of its steps.'
                 else 'Its investigation was closed. One more can be opened once it has moved: postrider task step, or postrider task transition.' end;
     end if;
+    perform postrider.access_owe();
     if t.target is not null and t.target <> t.state and v_kind <> 'failed' then
         perform postrider.task_move(p_task_uuid, t.target, jsonb_build_object(
             'actor', p_actor, 'reason', 'manual_dlq', 'error_reason', v_reason,

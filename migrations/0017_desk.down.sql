@@ -5,11 +5,11 @@ drop function postrider.outbox_amend(text, boolean, bytea, jsonb);
 drop function postrider.outbox_resend(text[], uuid[], text[], jsonb[], boolean, bytea, text);
 drop table postrider.access_answer;
 drop trigger dlq_entry_owes on postrider.dlq_entry;
-drop trigger dlq_replay_owes on postrider.dlq_replay;
 drop function postrider.access_owe_change();
 drop table postrider.access_due;
 drop function postrider.access_settle();
-drop function postrider.access_owe();
+create or replace function postrider.access_owe(p_service boolean default false) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as 'begin end';
 drop table postrider.access_audit;
 drop function postrider.access_audit_keep();
 drop table postrider.access_key;

@@ -290,19 +290,24 @@ create table postrider.access_due (
 comment on table postrider.access_due is 'Transactions that owe the audit log a row. Each goes before its transaction is committed, so nobody else ever sees one.';
 comment on column postrider.access_due.transaction_id is 'The transaction, as access_audit has it.';
 
-create function postrider.access_owe() returns void
+create or replace function postrider.access_owe(p_service boolean default false) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    taken name := nullif(current_setting('role'), 'none'); -- that was taken on; not the one of this function
+    taken name := coalesce(nullif(current_setting('role'), 'none'), session_user); -- the role that was taken on; not the one of this function
 begin
+    -- What services do they may do. A login is one of a service where it may take steps of tasks, which operators may not;
+    -- and where it may not write to the audit log, so that nobody gave it the rights of an operator.
+    if p_service and (has_function_privilege(session_user, 'postrider.start_step(uuid, text)', 'execute')
+                      or has_function_privilege(taken, 'postrider.start_step(uuid, text)', 'execute')
+                      or not (has_any_column_privilege(session_user, 'postrider.access_audit', 'insert')
+                              or has_any_column_privilege(taken, 'postrider.access_audit', 'insert'))) then
+        return;
+    end if;
     -- Not of the owner and of serve, which may write the tables as they like anyway.
-    if not has_table_privilege(session_user, 'postrider.dlq_entry', 'delete')
-       and not coalesce(has_table_privilege(taken, 'postrider.dlq_entry', 'delete'), false) then
+    if not has_table_privilege(session_user, 'postrider.dlq_entry', 'delete') and not has_table_privilege(taken, 'postrider.dlq_entry', 'delete') then
         insert into postrider.access_due (transaction_id) values (default) on conflict do nothing;
     end if;
 end $$;
-comment on function postrider.access_owe() is
-'Demands of the transaction, where it is one of somebody with the rights of an operator, that it has written to the audit log when it is committed. The functions by which people change things call it.';
 
 create function postrider.access_settle() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -327,10 +332,7 @@ begin
     return null;
 end $$;
 comment on function postrider.access_owe_change() is 'access_owe, for tables that operators write themselves.';
-revoke all on function postrider.access_owe(), postrider.access_settle(), postrider.access_owe_change() from public;
-create trigger dlq_replay_owes before insert on postrider.dlq_replay
-for each statement execute function postrider.access_owe_change();
-comment on trigger dlq_replay_owes on postrider.dlq_replay is 'A redrive is in the audit log.';
+revoke all on function postrider.access_settle(), postrider.access_owe_change() from public;
 create trigger dlq_entry_owes before update on postrider.dlq_entry
 for each statement execute function postrider.access_owe_change();
 comment on trigger dlq_entry_owes on postrider.dlq_entry is 'Operators lock investigations, which takes the right to change a column: who uses it for that is in the audit log.';
@@ -557,7 +559,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
     select w.place, e.state::text, e.episode
     from unnest(p_ids, p_event_ids) with ordinality w(id, event_id, place)
-    join postrider.outbox_event e on e.id = w.id and e.event_id = w.event_id
+    join postrider.outbox_event e on e.id = any (array[w.id]) and e.event_id = w.event_id
 $$;
 comment on function postrider.outbox_standing(bigint[], uuid[]) is
 'How events stand that were given up before: place in the arrays, state, and how often they were given up. Events that are gone are left out: those that had been published, or that no investigation needs.';

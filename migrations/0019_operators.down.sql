@@ -11,4 +11,5 @@ drop function postrider.dlq_lock_group(uuid);
 drop function postrider.dlq_resolve_group(uuid, timestamptz, integer, text, text, text);
 drop function postrider.dlq_purge_entries(uuid[]);
 drop function postrider.dlq_change_entry(uuid, text, text, text, jsonb, text, text);
+drop function postrider.dlq_note_redrives(uuid, text, uuid[], text[], bigint[], uuid[], boolean[], integer[], text[], boolean[]);
 drop function postrider.dlq_under_way(uuid[]);

@@ -1,7 +1,6 @@
 package migrations_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,7 +25,7 @@ func columnsOf(t *testing.T, conn *pgx.Conn, table string) []string {
 }
 
 // TestOperatorsWriteNoTables: nothing of what people decide at the desk can be written by SQL of their own, but what
-// redrives note, and what locks take. The functions that they are given are the only way.
+// locks take. The functions that they are given are the only way.
 func TestOperatorsWriteNoTables(t *testing.T) {
 	t.Parallel()
 	conn := withRoles(t)
@@ -39,7 +38,7 @@ func TestOperatorsWriteNoTables(t *testing.T) {
 			}
 		}
 		refused = append(refused, `delete from postrider.`+table, `truncate postrider.`+table)
-		if table != "dlq_replay" && table != "access_audit" {
+		if table != "access_audit" {
 			refused = append(refused, `insert into postrider.`+table+` default values`)
 		}
 		if table != "dlq_entry" {
@@ -51,140 +50,6 @@ func TestOperatorsWriteNoTables(t *testing.T) {
 	refuse(t, conn, "postrider_operator", refused...)
 	refuse(t, conn, "postrider_writer", `select postrider.dlq_purge_entries('{}')`, `select postrider.dlq_change_entry(gen_random_uuid(), null, 'x', null, null, null, null)`,
 		`select postrider.dlq_lock_group(gen_random_uuid())`, `select postrider.access_revoke_key('x')`, `select postrider.detectors_resume()`)
-}
-
-// atDesk is a database with one of everything that operators change, an operator's own login, and the owner.
-type atDesk struct {
-	*testing.T
-	owner, operator *pgx.Conn
-}
-
-const (
-	anEntry     = `'0192aaaa-0000-7000-8000-000000000001'`
-	anOperation = `'0192aaaa-0000-7000-8000-000000000002'`
-	noGroup     = `'00000000-0000-0000-0000-000000000000'`
-)
-
-func newAtDesk(t *testing.T) *atDesk {
-	t.Helper()
-	db := pgtest.New(t)
-	owner := db.Conn(t)
-	if err := migrations.ApplyRoles(t.Context(), owner); err != nil {
-		t.Fatal(err)
-	}
-	address, _ := db.Login(t, "postrider_operator")
-	pgtest.Exec(t, owner, `
-		insert into postrider.dlq_entry (dlq_entry_uuid, subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot)
-		values (`+anEntry+`, 'event', 's', 'failed', 'undeliverable', now(), now(), '{}');
-		insert into postrider.dlq_letter (letter_id, dlq_entry_uuid, dialect, dlq_topic, dlq_partition, dlq_offset, origin_topic, origin_partition, origin_offset, key_kind, payload_kind)
-		values ('l', `+anEntry+`, 'share_group', 'd', 0, 0, 'o', 0, 0, 'tombstone', 'tombstone');
-		insert into postrider.dlq_operation (dlq_operation_uuid, kind, name, actor, state, scope, came_back, delivered)
-		values (`+anOperation+`, 'redrive', 'n', 'ann', 'running', '{}', 3, 2);
-		insert into postrider.access_key (access_key_id, secret_hash, name, scopes, created_by) values ('k', sha256('x'), 'n', '{read}', 'me')`)
-	return &atDesk{t, owner, (&pgtest.DB{Name: db.Name, URL: address}).Conn(t)}
-}
-
-// digest is all that the database has, but for the audit log.
-func (d *atDesk) digest() string {
-	d.Helper()
-	var sums []string
-	for _, table := range pgtest.Column[string](d, d.owner, `select relname::text from pg_class where relnamespace = 'postrider'::regnamespace and relkind = 'r' and relname <> 'access_audit' order by 1`) {
-		sums = append(sums, table+" "+pgtest.Value[string](d, d.owner, `select coalesce(md5(string_agg(t::text, '|' order by t::text)), '') from postrider.`+table+` t`))
-	}
-	return strings.Join(sums, "\n")
-}
-
-// change runs a statement of the operator in a transaction with others, and commits it.
-func (d *atDesk) change(statements ...string) error {
-	d.Helper()
-	return pgx.BeginFunc(d.Context(), d.operator, func(tx pgx.Tx) error {
-		for _, sql := range statements {
-			if _, err := tx.Exec(d.Context(), sql); err != nil {
-				return fmt.Errorf("%s: %w", sql, err)
-			}
-		}
-		return nil
-	})
-}
-
-const audited = `insert into postrider.access_audit (actor, action, target_type) values ('ann', 'x', 'y')`
-
-// TestNothingIsChangedPastTheAuditLog: what an operator's own SQL changes at the desk is committed with a row of the
-// audit log, before or after the change, and otherwise not at all.
-func TestNothingIsChangedPastTheAuditLog(t *testing.T) {
-	t.Parallel()
-	for name, sql := range map[string]string{
-		"note":             `select postrider.dlq_change_entry(` + anEntry + `, null, 'seen', null, null, null, 'ann')`,
-		"close":            `select postrider.dlq_change_entry(` + anEntry + `, 'cancelled', null, null, null, null, 'ann')`,
-		"purge":            `select postrider.dlq_purge_entries(array[` + anEntry + `]::uuid[])`,
-		"resolve a group":  `select postrider.dlq_resolve_group(` + noGroup + `, now(), 10, 'cancelled', 'known', 'ann')`,
-		"change a group":   `select postrider.dlq_change_group(` + noGroup + `, 'seen', 'ann', 'ongoing', null)`,
-		"complete":         `select postrider.dlq_complete_letter('l', 'deleted', null, null, null, null, '{"original": 1}', null)`,
-		"send again":       `select postrider.outbox_resend(array['l'], array[gen_random_uuid()], array['t'], array['[]'::jsonb], true, 'forged')`,
-		"insert":           `select postrider.dlq_insert_operation('purge', 'm', '', 'ann', '{}', '{}')`,
-		"pause":            `select postrider.dlq_command_operation(` + anOperation + `, 'paused', false)`,
-		"abort":            `select postrider.dlq_command_operation(` + anOperation + `, 'aborted', true)`,
-		"revoke a key":     `select postrider.access_revoke_key('k')`,
-		"pause detectors":  `select postrider.detectors_pause('ann', 'storm', 0)`,
-		"touch":            `update postrider.dlq_entry set updated_at = now()`,
-		"note a redrive":   `insert into postrider.dlq_replay (replay_id, dlq_entry_uuid, generation, outbox_id, event_id, target, actor) values ('r', ` + anEntry + `, 1, 1, gen_random_uuid(), 't', 'ann')`,
-		"within a section": `do $$ begin perform postrider.dlq_purge_entries(array[` + anEntry + `]::uuid[]); exception when division_by_zero then null; end $$`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := newAtDesk(t)
-			before := d.digest()
-			for _, way := range [][]string{{sql}, {`set constraints all deferred`, sql}, {sql, `savepoint s`, audited, `rollback to s`}} {
-				var refused *pgconn.PgError
-				if err := d.change(way...); !errors.As(err, &refused) || refused.Code != insufficientPrivilege || !strings.Contains(refused.Message, "is not in the audit log") {
-					t.Errorf("%q: %v", way, err)
-				}
-			}
-			var refused *pgconn.PgError
-			if err := d.change(`set constraints all immediate`, sql, audited); !errors.As(err, &refused) || refused.Code != insufficientPrivilege {
-				t.Errorf("asked at once: %v", err)
-			}
-			if after := d.digest(); after != before {
-				t.Errorf("it was changed past the audit log:\n%s\nbecame\n%s", before, after)
-			}
-			if err := d.change(sql, audited); err != nil {
-				t.Error(err)
-			}
-			if after := d.digest(); after == before {
-				t.Error("it changed nothing")
-			}
-			if n := pgtest.Value[int](t, d.owner, `select count(*) from postrider.access_due`); n != 0 {
-				t.Errorf("%d debts are left", n)
-			}
-		})
-	}
-}
-
-// TestTheRowMayComeFirst, and the next transaction needs its own.
-func TestTheRowMayComeFirst(t *testing.T) {
-	t.Parallel()
-	d := newAtDesk(t)
-	note := `select postrider.dlq_change_entry(` + anEntry + `, null, 'seen', null, null, null, 'ann')`
-	if err := d.change(audited, `set constraints all immediate`, note, note); err != nil {
-		t.Error(err)
-	}
-	if err := d.change(note); err == nil {
-		t.Error("the row of another transaction counted")
-	}
-	// What changes nothing owes nothing.
-	for _, sql := range []string{
-		`select postrider.detectors_resume()`,
-		`select postrider.dlq_resolve_group(gen_random_uuid(), now(), 10, 'cancelled', '', 'ann')`,
-		`select postrider.dlq_complete_letter('none', 'deleted', null, null, null, null, '{}', null)`,
-		`select * from postrider.dlq_lock_group(` + noGroup + `)`,
-		`select * from postrider.dlq_lock_operation(` + anOperation + `)`,
-	} {
-		if err := d.change(sql); err != nil {
-			t.Errorf("%s: %v", sql, err)
-		}
-	}
-	// The owner and serve write the tables as they like.
-	pgtest.Exec(t, d.owner, note)
 }
 
 // TestWhatTheFunctionsRefuse: the rules of the desk hold for who calls them by hand, too.
@@ -245,6 +110,66 @@ func TestWhatTheFunctionsRefuse(t *testing.T) {
 	}
 }
 
+// sending sends the letter of the investigation again, and noting notes it as a redrive, or something else.
+const sending = `postrider.outbox_resend(array['l'], array[gen_random_uuid()], array['t'], array['[]'::jsonb], true, 'forged')`
+
+func noting(from, id, event, entry, letter string) string {
+	return `with sent as materialized (select * from ` + from + `)
+		select postrider.dlq_note_redrives(null, 'ann', array[` + entry + `]::uuid[], array[` + letter + `], array[` + id + `], array[` + event + `], array[false], array[0], array['t'], array[true]) from sent s`
+}
+
+// TestOnlyRealRedrivesAreNoted: what is noted as a redrive is a message that was sent again, of the investigation that it
+// is noted for, once.
+func TestOnlyRealRedrivesAreNoted(t *testing.T) {
+	t.Parallel()
+	d := newAtDesk(t)
+	pgtest.Exec(t, d.owner, `insert into postrider.dlq_entry (dlq_entry_uuid, subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot)
+		values (`+anotherEntry+`, 'event', 's2', 'failed', 'undeliverable', now(), now(), '{}');
+		insert into postrider.dlq_letter (letter_id, dlq_entry_uuid, dialect, dlq_topic, dlq_partition, dlq_offset, key_kind, payload_kind)
+		values ('m', `+anotherEntry+`, 'unknown', 'd', 0, 1, 'tombstone', 'tombstone');
+		insert into postrider.outbox_event (topic) values ('t')`)
+	refused := func(what, sql string) {
+		t.Helper()
+		before := d.digest()
+		var pg *pgconn.PgError
+		if err := d.change(audited, sql); !errors.As(err, &pg) || pg.Code != "55000" || pg.Hint == "" {
+			t.Errorf("%s: %v", what, err)
+		}
+		if d.digest() != before {
+			t.Errorf("%s: something is noted", what)
+		}
+	}
+	right := noting(sending, `s.id`, `s.event_id`, anEntry, `'l'`)
+	for what, sql := range map[string]string{
+		"nothing was sent":         noting(`generate_series(1, 1) s(id)`, `1::bigint`, `gen_random_uuid()`, anEntry, `'l'`),
+		"something else was sent":  noting(`postrider.outbox_event`, `s.id`, `s.event_id`, anEntry, `'l'`),
+		"of another investigation": noting(sending, `s.id`, `s.event_id`, anotherEntry, `'m'`),
+		"of another letter":        noting(sending, `s.id`, `s.event_id`, anEntry, `'m'`),
+		"by another event id":      noting(sending, `s.id`, `gen_random_uuid()`, anEntry, `'l'`),
+		"of none":                  noting(sending, `s.id`, `s.event_id`, `null`, `'l'`),
+		"not put back":             strings.Replace(right, `array[false]`, `array[true]`, 1),
+		"one of two":               strings.NewReplacer(`array[`+anEntry+`]`, `array[`+anEntry+`, `+anotherEntry+`]`, `array[s.event_id]`, `array[s.event_id, gen_random_uuid()]`).Replace(right),
+	} {
+		refused(what, sql)
+	}
+	if err := d.change(audited, right); err != nil {
+		t.Fatal(err)
+	}
+	refused("sent twice", right)
+	refused("noted twice", noting(`(select outbox_id as id, event_id from postrider.dlq_replay) r`, `s.id`, `s.event_id`, anEntry, `'l'`))
+	pgtest.Exec(t, d.owner, `update postrider.dlq_replay set outcome = 'delivered', finished_at = now()`)
+	refused("noted again", noting(`(select outbox_id as id, event_id from postrider.dlq_replay) r`, `s.id`, `s.event_id`, anEntry, `'l'`))
+	if err := d.change(audited, right); err != nil {
+		t.Fatal(err)
+	}
+	const want = "1 ann t/2 ann t"
+	if got := pgtest.Value[string](t, d.owner, `select string_agg(generation || ' ' || actor || ' ' || target, '/' order by generation) from postrider.dlq_replay where replay_id = dlq_entry_uuid || ':' || generation and edited`); got != want {
+		t.Errorf("noted are %q, want %q", got, want)
+	}
+	pgtest.Exec(t, d.owner, `update postrider.dlq_replay set outcome = 'delivered', finished_at = now(); update postrider.dlq_entry set resolution_status = 'cancelled', resolution_timestamp = now()`)
+	refused("closed", right)
+}
+
 // TestFunctionsOfOperatorsAreSafe: each runs with the owner's rights, so it finds nothing by the caller's search path, and
 // is nobody's by default.
 func TestFunctionsOfOperatorsAreSafe(t *testing.T) {
@@ -271,23 +196,5 @@ func TestFunctionsOfOperatorsAreSafe(t *testing.T) {
 	}
 	if n < 30 {
 		t.Errorf("only %d functions", n)
-	}
-}
-
-// TestServeOwesNothing: what serve writes by itself, such as that a redrive was delivered, is not held up.
-func TestServeOwesNothing(t *testing.T) {
-	t.Parallel()
-	db := pgtest.New(t)
-	if err := migrations.ApplyRoles(t.Context(), db.Conn(t)); err != nil {
-		t.Fatal(err)
-	}
-	address, _ := db.Login(t, "postrider_relay")
-	relay, err := pgx.Connect(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = relay.Close(context.WithoutCancel(t.Context())) }()
-	for _, sql := range []string{`update postrider.dlq_entry set updated_at = now()`, `select postrider.dlq_purge_entries('{}')`, `select postrider.detectors_pause('x', 'y', 5)`} {
-		pgtest.Exec(t, relay, sql)
 	}
 }

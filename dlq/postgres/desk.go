@@ -176,7 +176,7 @@ func (d *Desk) purge(ctx context.Context, p dlq.Purge, entries []uuid.UUID) (don
 func lockPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge, entries []uuid.UUID) ([]uuid.UUID, error) {
 	const doing = "find investigations to purge"
 	if len(p.Entries) > 0 {
-		return lockEntries(ctx, tx, distinctIDs(entries))
+		return lockEntries(ctx, tx, purgeLock, distinctIDs(entries))
 	}
 	rows, err := tx.Query(ctx, purgeOld, entries, p.OlderThan, pattern(p.Reason))
 	if err != nil {

@@ -24,10 +24,40 @@ func enqueue(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveReques
 			fresh = append(fresh, w)
 		}
 	}
-	if len(fresh) == 0 {
-		return nil
+	for _, portion := range portions(fresh, statementBytes, (*wanted).size) {
+		if err := enqueueByHalves(ctx, tx, portion, req); err != nil {
+			return err
+		}
 	}
-	return enqueueByHalves(ctx, tx, fresh, req)
+	return nil
+}
+
+// size is about how much of the server a message takes; nothing where it is not sent.
+func (w *wanted) size() int {
+	if w.skip != "" {
+		return 0
+	}
+	return 1024 + int(w.bytes)
+}
+
+const (
+	// operationBytes bounds what an operation sends in one transaction, which has its investigations locked until all of
+	// that is in the log: a thousand messages of the largest size would never be written within the time that a call has.
+	operationBytes = 4 * statementBytes
+
+	// later is why an operation leaves something for its next batch. Nobody is told: it still waits.
+	later dlq.SkipReason = "later"
+)
+
+// putOff leaves for later what is beyond operationBytes, in the order in which messages were written.
+func putOff(ws []*wanted) {
+	for i, portion := range portions(ws, operationBytes, (*wanted).size) {
+		for _, w := range portion {
+			if i > 0 {
+				w.skip = later
+			}
+		}
+	}
 }
 
 // enqueueByHalves writes new events in their order. What the outbox refuses for what is in it is found by halves: all but

@@ -242,7 +242,7 @@ func countReplays(ctx context.Context, tx pgx.Tx, done []ended) error {
 func (r *Redriver) resolveDelivered(ctx context.Context, tx pgx.Tx, delivered []ended) error {
 	slices.SortFunc(delivered, func(a, b ended) int { return cmp.Compare(a.Replay, b.Replay) })
 	// Locked first: a collector that adds a letter holds the investigation until the letter can be seen.
-	if _, err := lockEntries(ctx, tx, column(delivered, func(e ended) uuid.UUID { return e.Entry })); err != nil {
+	if _, err := lockEntries(ctx, tx, redriveLock, column(delivered, func(e ended) uuid.UUID { return e.Entry })); err != nil {
 		return err
 	}
 	again, err := diedAgain(ctx, tx, column(delivered, func(e ended) string { return e.Replay }))

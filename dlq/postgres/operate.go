@@ -131,8 +131,9 @@ func (r *Redriver) treat(ctx context.Context, tx pgx.Tx, o *operation) (batch, e
 	if len(items) == 0 { // whatever the count says
 		return awaited(o), nil
 	}
-	b := batch{state: o.State, pause: lasts(o.Options.Rate, len(items))}
-	return b, r.treatItems(ctx, tx, o, items, &b)
+	b := batch{state: o.State}
+	err = r.treatItems(ctx, tx, o, items, &b)
+	return b, err
 }
 
 // awaited is what becomes of an operation whose items all were treated: it ends when all that was sent has.
@@ -165,6 +166,7 @@ type item struct {
 	Place         int64
 	Entry         uuid.UUID
 	state, reason string // empty as long as it waits
+	soon          bool   // it waits for nothing but the next batch
 }
 
 func (i *item) done()                   { i.state, i.reason = "done", "" }
@@ -187,7 +189,11 @@ func nextItems(ctx context.Context, tx pgx.Tx, id uuid.UUID, limit int) ([]*item
 
 // treatItems treats items and notes what became of each. Those whose investigation was purged are left alone.
 func (r *Redriver) treatItems(ctx context.Context, tx pgx.Tx, o *operation, items []*item, b *batch) error {
-	there, err := lockEntries(ctx, tx, column(items, func(i *item) uuid.UUID { return i.Entry }))
+	lock := redriveLock
+	if o.Kind == dlq.OpPurge {
+		lock = purgeLock
+	}
+	there, err := lockEntries(ctx, tx, lock, column(items, func(i *item) uuid.UUID { return i.Entry }))
 	if err != nil {
 		return err
 	}
@@ -211,13 +217,13 @@ func (r *Redriver) treatItems(ctx context.Context, tx pgx.Tx, o *operation, item
 }
 
 func (r *Redriver) redriveItems(ctx context.Context, tx pgx.Tx, o *operation, there []uuid.UUID, byEntry map[uuid.UUID]*item) error {
-	ws, err := r.redrive(ctx, tx, dlq.RedriveRequest{Entries: there, Target: o.Options.Target, MaxHops: o.Options.MaxHops, Repair: o.Options.Repair(), Operation: o.UUID, Actor: o.Actor})
+	ws, err := r.redrive(ctx, tx, dlq.RedriveRequest{Entries: there, Target: o.Options.Target, MaxHops: o.Options.MaxHops, Repair: o.Options.Repair(), Operation: o.UUID, Actor: o.Actor}, putOff)
 	for _, w := range ws {
 		switch i := byEntry[w.entry]; w.skip {
 		case "":
 			i.done()
-		case dlq.Busy: // it stays where it is, and is looked at again
-			i.state, i.reason = "", ""
+		case dlq.Busy, later: // it stays where it is, and is looked at again
+			i.state, i.reason, i.soon = "", "", w.skip == later
 		case dlq.Refused:
 			i.fail(w.skip)
 		default:
@@ -266,6 +272,7 @@ func (r *Redriver) purgeItems(ctx context.Context, tx pgx.Tx, o *operation, ther
 func (r *Redriver) noteItems(ctx context.Context, tx pgx.Tx, o *operation, items []*item, b *batch) error {
 	var treated []*item
 	waits := false // one before does, and is next
+	left := 0
 	for _, i := range items {
 		switch i.state {
 		case "done":
@@ -275,8 +282,11 @@ func (r *Redriver) noteItems(ctx context.Context, tx pgx.Tx, o *operation, items
 		case "failed":
 			b.failed++
 		default:
-			b.pause = max(b.pause, operationPause)
-			waits = true
+			if waits = true; i.soon {
+				left++
+			} else {
+				b.pause = operationPause
+			}
 			continue
 		}
 		treated = append(treated, i)
@@ -284,6 +294,7 @@ func (r *Redriver) noteItems(ctx context.Context, tx pgx.Tx, o *operation, items
 			b.through = i.Place
 		}
 	}
+	b.pause = max(b.pause, lasts(o.Options.Rate, len(items)-left))
 	if len(treated) == 0 {
 		return nil
 	}

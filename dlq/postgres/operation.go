@@ -214,13 +214,24 @@ func (r *Redriver) ListOperations(ctx context.Context, open bool, after uuid.UUI
 }
 
 // Items implements dlq.Operations.
-func (r *Redriver) Items(ctx context.Context, id uuid.UUID, state string, after int64, limit int) ([]dlq.Item, error) {
-	// Planned anew for the state: a plan for all of them would walk past what was treated.
-	rows, err := r.pool.Query(ctx, operationItems, pgx.QueryExecModeExec, id, after, state, limit)
-	if err != nil {
-		return nil, translate("list the items of an operation", err)
+func (r *Redriver) Items(ctx context.Context, id uuid.UUID, state string, after int64, limit int) (items []dlq.Item, err error) {
+	const doing = "list the items of an operation"
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	query, args := operationItems, []any{id, after, limit, state}
+	if state == "waiting" { // these have an index, whose order is not that of the others
+		query, args = operationItemsWaiting, args[:3]
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[dlq.Item])
+	// Planned anew for the state: a plan for all of them would walk past what was treated.
+	err = pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{BeginQuery: beginRead}, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		items, err = pgx.CollectRows(rows, pgx.RowToStructByPos[dlq.Item])
+		return err
+	})
+	return items, translate(doing, err)
 }
 
 // Command implements dlq.Operations.

@@ -32,7 +32,7 @@ func TestAGroupLeavesWhatIsOnItsWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := lockEntries(t.Context(), tx, entries[4:]); err != nil {
+	if _, err := lockEntries(t.Context(), tx, redriveLock, entries[4:]); err != nil {
 		t.Fatal(err)
 	}
 	type result struct {
@@ -175,21 +175,9 @@ func TestRareItemsAreFound(t *testing.T) {
 		if err != nil || !slices.Equal(column(items, func(i dlq.Item) int64 { return i.Place }), want) {
 			t.Errorf("%s: %+v, %v", state, items, err)
 		}
-		tx, err := r.subject.pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		plan := explainAs(t, r, beginRead, []any{operationItems, o.UUID, 0, 50, state})
+		if !strings.Contains(plan, "dlq_operation_item_left") {
+			t.Errorf("%s:\n%s", state, plan)
 		}
-		rows, err := tx.Query(t.Context(), "explain "+operationItems, pgx.QueryExecModeExec, o.UUID, 0, state, 50)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(strings.Join(plan, "\n"), "dlq_operation_item_left") {
-			t.Errorf("%s:\n%s", state, strings.Join(plan, "\n"))
-		}
-		_ = tx.Rollback(t.Context())
 	}
 }

@@ -88,7 +88,7 @@ func (d *Desk) Complete(ctx context.Context, letters []dlq.Letter, actor string)
 	}
 	return d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		ids := column(letters, func(l dlq.Letter) uuid.UUID { return l.EntryUUID })
-		if _, err := lockEntries(ctx, tx, ids); err != nil {
+		if _, err := lockEntries(ctx, tx, redriveLock, ids); err != nil {
 			return err
 		}
 		states := map[dlq.OriginalState]int{}

@@ -59,6 +59,9 @@ var entrySucceed string
 //go:embed queries/redrive_lock.sql
 var redriveLock string
 
+//go:embed queries/purge_lock.sql
+var purgeLock string
+
 //go:embed queries/redrive_read.sql
 var redriveRead string
 
@@ -166,6 +169,9 @@ var operationAdvance string
 
 //go:embed queries/operation_items.sql
 var operationItems string
+
+//go:embed queries/operation_items_waiting.sql
+var operationItemsWaiting string
 
 //go:embed queries/entry_change.sql
 var entryChange string

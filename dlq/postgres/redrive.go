@@ -85,11 +85,10 @@ func NewRedriver(cfg RedriverConfig) (*Redriver, error) {
 
 // wanted is an investigation whose message is to be sent again.
 type wanted struct {
-	entry      uuid.UUID
-	subject    dlq.SubjectType
-	status     dlq.Status
-	generation int32
-	underWay   bool
+	entry    uuid.UUID
+	subject  dlq.SubjectType
+	status   dlq.Status
+	underWay bool
 
 	letter          *string
 	event           *uuid.UUID
@@ -105,6 +104,7 @@ type wanted struct {
 	hops            int
 	unreadable      bool   // some of its headers cannot be read
 	readable        string // the others, as dlq_letter has them; empty where the letter refers to them
+	bytes           int64  // of the message, about
 
 	// What becomes of it.
 	target   string
@@ -126,14 +126,14 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 	var span redriveSpan
 	ctx = span.begin(ctx, r.tracer, len(req.Entries), req.Target, req.Operation)
 	err := transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
-		locked, err := lockEntries(ctx, tx, req.Entries)
+		locked, err := lockEntries(ctx, tx, redriveLock, req.Entries)
 		if err != nil {
 			return err
 		}
 		if err := allThere(req.Entries, locked); err != nil {
 			return err
 		}
-		ws, err := r.redrive(ctx, tx, req)
+		ws, err := r.redrive(ctx, tx, req, func([]*wanted) {}) // all, or none
 		if err != nil {
 			return err
 		}
@@ -161,8 +161,8 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 }
 
 // redrive sends messages again in a transaction of the caller, who has locked the investigations and writes the audit
-// log.
-func (r *Redriver) redrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest) ([]*wanted, error) {
+// log. bound may leave some for later.
+func (r *Redriver) redrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest, bound func([]*wanted)) ([]*wanted, error) {
 	ws, err := readWanted(ctx, tx, req.Entries)
 	if err != nil {
 		return nil, err
@@ -173,6 +173,7 @@ func (r *Redriver) redrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveReques
 			return nil, err
 		}
 	}
+	bound(ws)
 	if err := look(ctx, tx, ws, req); err != nil {
 		return nil, err
 	}
@@ -185,9 +186,9 @@ func (r *Redriver) redrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveReques
 	return ws, note(ctx, tx, going(ws), req)
 }
 
-// lockEntries locks investigations, and returns those that are there.
-func lockEntries(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]uuid.UUID, error) {
-	rows, err := tx.Query(ctx, redriveLock, ids)
+// lockEntries locks investigations with redriveLock, or purgeLock where they are to go, and returns those that are there.
+func lockEntries(ctx context.Context, tx pgx.Tx, lock string, ids []uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := tx.Query(ctx, lock, ids)
 	if err != nil {
 		return nil, translate("lock investigations", err)
 	}
@@ -204,9 +205,9 @@ func readWanted(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]*wanted, err
 	}
 	ws, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*wanted, error) {
 		w := &wanted{}
-		return w, row.Scan(&w.entry, &w.subject, &w.status, &w.generation, &w.underWay, &w.letter, &w.event, &w.episode,
+		return w, row.Scan(&w.entry, &w.subject, &w.status, &w.underWay, &w.letter, &w.event, &w.episode,
 			&w.outboxID, &w.topic, &w.partition, &w.offset, &w.letterTopic, &w.letterPartition, &w.letterOffset, &w.retryTopic, &w.hops,
-			&w.unreadable, &w.readable)
+			&w.unreadable, &w.readable, &w.bytes)
 	})
 	if err != nil {
 		return nil, translate("read investigations", err)
@@ -360,15 +361,15 @@ func note(ctx context.Context, tx pgx.Tx, sent []*wanted, req dlq.RedriveRequest
 	if len(sent) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, redriveNote, nullUUID(req.Operation), column(sent, func(w *wanted) bool { return w.edited(req) }), req.Actor,
+	_, err := tx.Exec(ctx, redriveNote, nullUUID(req.Operation), req.Actor,
 		column(sent, func(w *wanted) uuid.UUID { return w.entry }),
-		column(sent, func(w *wanted) int32 { return w.generation + 1 }),
 		column(sent, func(w *wanted) string { return *w.letter }),
 		column(sent, func(w *wanted) int64 { return w.newID }),
 		column(sent, func(w *wanted) uuid.UUID { return w.newEvent }),
 		column(sent, func(w *wanted) bool { return w.inPlace }),
 		column(sent, func(w *wanted) int32 { return w.episode }),
-		column(sent, func(w *wanted) string { return w.target }))
+		column(sent, func(w *wanted) string { return w.target }),
+		column(sent, func(w *wanted) bool { return w.edited(req) }))
 	return translate("note redrives", err)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/dlq/dlqtest"
+	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/outbox"
 )
 
@@ -38,9 +39,10 @@ func TestPlansAfterABulkLoad(t *testing.T) {
 	}
 	texts := func(s string) []string { return slices.Repeat([]string{s}, len(entries)) }
 	replays := column(entries, func(id uuid.UUID) string { return id.String() + ":1" })
-	one := make([]int32, len(entries))
 	for name, query := range map[string][]any{
 		"lock":    {redriveLock, entries},
+		"to go":   {purgeLock, entries},
+		"forget":  {redriveForget, replays},
 		"read":    {redriveRead, entries, outbox.HeaderRetryTopic, outbox.HeaderInvalidHeaders},
 		"events":  {haltingOf, entries},
 		"close":   {entryClose, entries, "cancelled", texts(""), "a"},
@@ -49,8 +51,6 @@ func TestPlansAfterABulkLoad(t *testing.T) {
 		"succeed": {entrySucceed, entries, entries},
 		"open":    {redriveOpen, int64(100), "", 1000},
 		"end":     {redriveEnd, replays, texts("gone")},
-		"note": {redriveNote, nullUUID(operation), make([]bool, len(entries)), "a", entries, one, texts("l"), make([]int64, len(entries)), entries,
-			make([]bool, len(entries)), one, texts("orders")},
 		"again":   {redriveDiedAgain, replays},
 		"points":  {letterPointing, entries, true},
 		"next":    {letterPointingNext, 500},
@@ -70,12 +70,69 @@ func TestPlansAfterABulkLoad(t *testing.T) {
 // explain returns the plan of a query in a transaction as redrives have it.
 func explain(t *testing.T, r *redriving, query []any) string {
 	t.Helper()
-	tx, err := r.subject.pool.BeginTx(t.Context(), pgx.TxOptions{BeginQuery: steady})
+	return explainAs(t, r, steady, query)
+}
+
+// explainAs returns the plan of a query in a transaction that begins so.
+func explainAs(t *testing.T, r *redriving, begin string, query []any) string {
+	t.Helper()
+	tx, err := r.subject.pool.BeginTx(t.Context(), pgx.TxOptions{BeginQuery: begin})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(t.Context()) }()
 	return explained(t, tx, query[0].(string), query[1:]...)
+}
+
+// TestWaitingItemsAreReadAlongTheirIndex: whatever an operation has treated, and however large it is, those of its items
+// that wait are found without a walk over the others, whatever statistics know.
+func TestWaitingItemsAreReadAlongTheirIndex(t *testing.T) {
+	t.Parallel()
+	for name, analysed := range map[string]string{"never": "", "while it was empty": "before", "with what is in it": "after"} {
+		t.Run("analysed "+name, func(t *testing.T) {
+			t.Parallel()
+			r := newRedriving(t)
+			if analysed == "before" {
+				mustExec(t, r.subject.pool, `analyze`)
+			}
+			type sample struct {
+				id      uuid.UUID
+				waiting []int64
+			}
+			var all []sample
+			for _, c := range []struct {
+				items, through int
+				waits          string // which of those behind it
+			}{{12, 0, "true"}, {3000, 2990, "true"}, {20000, 0, "true"}, {20000, 19990, "true"}, {20000, 5000, "i % 1000 = 7"}, {20000, 20000, "true"}} {
+				o := sample{id: uuid.New()}
+				mustExec(t, r.subject.pool, `insert into postrider.dlq_operation (dlq_operation_uuid, kind, name, actor, state, scope, items, treated_through) values ($1, 'redrive', $2, 'a', 'running', '{}', $3, $4)`,
+					o.id, o.id.String(), c.items, c.through)
+				mustExec(t, r.subject.pool, `insert into postrider.dlq_operation_item (dlq_operation_uuid, item, dlq_entry_uuid, state)
+					select $1, i, gen_random_uuid(), case when i > $3 and `+c.waits+` then 'waiting' else 'done' end from generate_series(1, $2::int) i`, o.id, c.items, c.through)
+				o.waiting = pgtest.Column[int64](t, r.subject.pool, `select item from postrider.dlq_operation_item where dlq_operation_uuid = $1 and state = 'waiting' order by item limit 5`, o.id)
+				all = append(all, o)
+			}
+			if analysed == "after" {
+				mustExec(t, r.subject.pool, `vacuum (analyze) postrider.dlq_operation_item, postrider.dlq_operation`)
+			}
+			for i, o := range all {
+				plan := explainAs(t, r, beginRead, []any{operationItemsWaiting, o.id, 0, 5})
+				if !strings.Contains(plan, "dlq_operation_item_waiting") || strings.Contains(plan, "Sort") || !strings.Contains(plan, "(item + 0) >") {
+					t.Errorf("operation %d:\n%s", i, plan)
+				}
+				items, err := r.Items(t.Context(), o.id, "waiting", 0, 5)
+				if err != nil || !slices.Equal(column(items, func(i dlq.Item) int64 { return i.Place }), o.waiting) {
+					t.Errorf("operation %d: %+v, %v; want %v", i, items, err, o.waiting)
+				}
+				if len(o.waiting) < 5 {
+					continue
+				}
+				if items, err = r.Items(t.Context(), o.id, "waiting", o.waiting[1], 2); err != nil || len(items) != 2 || items[0].Place != o.waiting[2] || items[0].State != "waiting" {
+					t.Errorf("operation %d, behind the second: %+v, %v", i, items, err)
+				}
+			}
+		})
+	}
 }
 
 // TestManyChangesAtOnceAreCheap: what counts the changes of a statement compares them by a hash, though everything else

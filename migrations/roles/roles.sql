@@ -66,7 +66,7 @@ grant select, insert, update on postrider.dlq_entry, postrider.dlq_letter to pos
 grant select, insert on postrider.dlq_group to postrider_relay;
 grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_generate_v7(),
     postrider.dlq_event_closed(uuid, integer), postrider.outbox_add_partitions(integer),
-    postrider.outbox_drop_partition(interval, boolean), postrider.outbox_release(bigint), postrider.outbox_skip(bigint, text),
+    postrider.outbox_drop_partition(interval, boolean), postrider.outbox_release(bigint), postrider.outbox_release_keys(bigint[]), postrider.outbox_skip(bigint, text),
     postrider.outbox_redrive(bigint) to postrider_relay;
 -- Figures for metrics.
 grant select on sequence postrider.tasker_tasks_discovered to postrider_relay;
@@ -93,14 +93,16 @@ grant insert (actor, key_id, action, target_type, target_id, request_id, details
 grant insert, update, delete on postrider.access_answer to postrider_relay;
 grant update, delete on postrider.dlq_entry to postrider_relay;
 grant insert, update on postrider.dlq_group to postrider_relay;
-grant insert, update, delete on postrider.dlq_operation, postrider.dlq_operation_item, postrider.dlq_replay to postrider_relay;
+grant insert, update, delete on postrider.dlq_operation, postrider.dlq_operation_item to postrider_relay;
+grant update, delete on postrider.dlq_replay to postrider_relay;
 grant execute on function postrider.outbox_resend(text[], uuid[], text[], jsonb[], boolean, bytea, text), postrider.outbox_amend(text, boolean, bytea, jsonb),
     postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb), postrider.outbox_standing(bigint[], uuid[]), postrider.outbox_look(bigint, uuid), postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text),
     postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text), postrider.step_action(uuid, uuid, text, text, text, jsonb),
     postrider.cancel_task(uuid, text, text), postrider.retry_task(uuid, text), postrider.dead_letter_task(uuid, text, text),
     postrider.archive_on_read(uuid, interval), postrider.task_snapshot(uuid, boolean) to postrider_relay;
 -- As people do it by hand.
-grant execute on function postrider.dlq_change_entry(uuid, text, text, text, jsonb, text, text), postrider.dlq_purge_entries(uuid[]),
+grant execute on function postrider.dlq_note_redrives(uuid, text, uuid[], text[], bigint[], uuid[], boolean[], integer[], text[], boolean[]),
+    postrider.dlq_change_entry(uuid, text, text, text, jsonb, text, text), postrider.dlq_purge_entries(uuid[]),
     postrider.dlq_resolve_group(uuid, timestamptz, integer, text, text, text), postrider.dlq_lock_group(uuid),
     postrider.dlq_change_group(uuid, text, text, text, timestamptz), postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb),
     postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid, text, text, text, text, text, text, text, timestamptz, timestamptz, text),
@@ -113,7 +115,7 @@ grant select on all tables in schema postrider to postrider_operator;
 grant execute on function postrider.outbox_look(bigint, uuid), postrider.dlq_group_state(text, timestamptz, timestamptz, bigint) to postrider_operator;
 -- What `postrider outbox release`, `skip` and `redrive` do: functions with the owner's rights, which know when
 -- each is allowed and take the locks that it needs. Nothing else of an event, a hold or a shard is theirs to change.
-grant execute on function postrider.outbox_release(bigint), postrider.outbox_skip(bigint, text), postrider.outbox_redrive(bigint)
+grant execute on function postrider.outbox_release(bigint), postrider.outbox_release_keys(bigint[]), postrider.outbox_skip(bigint, text), postrider.outbox_redrive(bigint)
     to postrider_operator;
 -- `postrider template apply` and `postrider template namespace`.
 grant execute on function postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text) to postrider_operator;
@@ -139,11 +141,10 @@ grant execute on function postrider.detectors_pause(text, text, double precision
 -- messages enter the outbox by a function, which takes letters of pending investigations only, marks what it sends with
 -- the investigation's id, and takes another payload where a message is edited. `postrider dlq fetch` completes letters by
 -- a function that fills in what is missing. Every change is written to the audit log, which is only added to, or is not
--- committed (access_owe). Redrives are noted without a function, and locking a row takes the right to update one of its
--- columns.
+-- committed (access_owe). Locking a row takes the right to update one of its columns.
 grant update (updated_at) on postrider.dlq_entry to postrider_operator;
-grant insert on postrider.dlq_replay to postrider_operator;
-grant execute on function postrider.dlq_change_entry(uuid, text, text, text, jsonb, text, text), postrider.dlq_purge_entries(uuid[]),
+grant execute on function postrider.dlq_note_redrives(uuid, text, uuid[], text[], bigint[], uuid[], boolean[], integer[], text[], boolean[]),
+    postrider.dlq_change_entry(uuid, text, text, text, jsonb, text, text), postrider.dlq_purge_entries(uuid[]),
     postrider.dlq_resolve_group(uuid, timestamptz, integer, text, text, text), postrider.dlq_lock_group(uuid),
     postrider.dlq_change_group(uuid, text, text, text, timestamptz), postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb),
     postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid, text, text, text, text, text, text, text, timestamptz, timestamptz, text),

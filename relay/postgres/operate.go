@@ -12,7 +12,9 @@ import (
 )
 
 // What people may do by hand the database does itself, in functions with the owner's rights: so their role
-// needs no right to change events, holds or shards.
+// needs no right to change events, holds or shards. What a login with the rights of postrider_operator changes is only
+// committed with a row of postrider.access_audit: for those are ReleaseIn, SkipIn and RedriveIn, in a transaction that
+// writes it.
 
 // Errors of what somebody asks for by hand. Those returned wrap one of these.
 var (

@@ -46,6 +46,26 @@ func (c *commands) completeEntries(cmd *cobra.Command, args []string, _ string) 
 	})
 }
 
+// completeGroups offers the groups seen last, or those in a state.
+func (c *commands) completeGroups(state dlq.GroupState) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return c.completing(cmd, func(ctx context.Context, d *app.Desk) []string {
+			page, err := d.Desk.ListGroups(ctx, dlq.GroupSearch{State: state, Limit: 50})
+			if err != nil {
+				return nil
+			}
+			offered := make([]string, len(page.Groups))
+			for i, g := range page.Groups {
+				offered[i] = g.UUID.String() + "\t" + string(g.State) + " " + visible(shorten(g.Title, maxCell))
+			}
+			return offered
+		})
+	}
+}
+
 // completeOperations offers those that have not ended.
 func (c *commands) completeOperations(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -159,11 +158,8 @@ func (c *commands) dlqGroups() *cobra.Command {
 			return c.withDesk(cmd.Context(), atDesk{}, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
 				if len(ids) == 1 {
 					g, err := d.Desk.ShowGroup(ctx, ids[0])
-					if errors.Is(err, dlq.ErrNotFound) {
-						return fmt.Errorf("%w; %s shows them", err, listsGroups)
-					}
 					if err != nil {
-						return err
+						return noGroup(err)
 					}
 					view := groupDetailView{viewGroup(g.Group), append([]string{}, g.Why...), given(g.Recommended), g.Statuses}
 					return out.print(c.stdout, view, func(w io.Writer) error { return showGroup(w, g) })
@@ -236,29 +232,33 @@ func groupRemedy(g dlq.GroupDetail) string {
 	return fmt.Sprintf("All of them are closed (%s). There is nothing left to do; when it happens again, the group regresses.", strings.Join(closed, ", "))
 }
 
-func showGroup(w io.Writer, g dlq.GroupDetail) error {
+// groupFields are what is known of a group alone.
+func groupFields(g dlq.Group) [][2]string {
 	muted := moment(g.MutedUntil)
 	if g.State == dlq.GroupMuted && g.MutedUntil.IsZero() {
 		muted = "somebody ends it"
 	}
+	return [][2]string{
+		{"Group", g.UUID.String()},
+		{"Title", g.Title},
+		{"State", string(g.State)},
+		{"Muted until", muted},
+		{"Topic", g.Topic},
+		{"Pending", fmt.Sprintf("%d of %d", g.Pending, g.Total)},
+		{"Letters", count(g.Occurrences)},
+		{"First seen", moment(g.FirstSeenAt)},
+		{"Last seen", moment(g.LastSeenAt)},
+		{"Assignee", g.Assignee},
+		{"Note", g.Note},
+	}
+}
+
+func showGroup(w io.Writer, g dlq.GroupDetail) error {
 	last := ""
 	if g.Recommended != uuid.Nil {
 		last = "postrider dlq show " + g.Recommended.String()
 	}
-	if err := fields(w,
-		[2]string{"Group", g.UUID.String()},
-		[2]string{"Title", g.Title},
-		[2]string{"State", string(g.State)},
-		[2]string{"Muted until", muted},
-		[2]string{"Topic", g.Topic},
-		[2]string{"Pending", fmt.Sprintf("%d of %d", g.Pending, g.Total)},
-		[2]string{"Letters", count(g.Occurrences)},
-		[2]string{"First seen", moment(g.FirstSeenAt)},
-		[2]string{"Last seen", moment(g.LastSeenAt)},
-		[2]string{"Assignee", g.Assignee},
-		[2]string{"Note", g.Note},
-		[2]string{"Look at", last},
-	); err != nil {
+	if err := fields(w, append(groupFields(g.Group), [2]string{"Look at", last})...); err != nil {
 		return err
 	}
 	fmt.Fprintln(w, "\nThey are in one group because:")

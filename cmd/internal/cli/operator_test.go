@@ -78,6 +78,31 @@ func TestOperatorsCommands(t *testing.T) {
 	}
 }
 
+// TestOperatorsLetKeysGo: closing an investigation, or removing it, lets the key go that its event halts, with the rights of
+// postrider_operator.
+func TestOperatorsLetKeysGo(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"dlq resolve", "dlq purge --release-keys --yes"} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			db, conn := held(t)
+			store, err := postgres.NewStore(postgres.Config{Pool: db.Pool(t)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			entry := record(t, store, 1, []byte("k"), []byte("payload"))
+			pgtest.Exec(t, conn, `update postrider.dlq_letter set outbox_id = 1, event_id = (select event_id from postrider.outbox_event where id = 1)`)
+			r := postrider(t, []string{"DATABASE_URL=" + asRole(t, db, "postrider_operator")}, append(strings.Fields(command), entry)...)
+			if r.code != ExitOK {
+				t.Fatalf("exit code %d, %s%s", r.code, r.stdout, r.stderr)
+			}
+			if got := ask(t, conn, `select string_agg(concat_ws(' ', hold_id, draining), ', ' order by hold_id) from postrider.outbox_hold where scope = 'key'`); got != "1 t" {
+				t.Errorf("the holds on keys: %s", got)
+			}
+		})
+	}
+}
+
 // TestRightsThatAreMissing: each command names the role that it needs, and no other.
 func TestRightsThatAreMissing(t *testing.T) {
 	t.Parallel()

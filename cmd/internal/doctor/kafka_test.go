@@ -1,19 +1,26 @@
 package doctor
 
 import (
+	"context"
 	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
+	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 	"github.com/postrider/postrider/relay/postgres/pooler"
@@ -203,5 +210,67 @@ func TestRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.examine(t, nil).want(t, "state", "collector", OK, "1 collectors, 0 dead letters wait")
+	})
+}
+
+// TestCollectedTopics: collectors that were started with other settings leave topics unread that dead letters go to, by a
+// rule, of tasks, or of others; each is named.
+func TestCollectedTopics(t *testing.T) {
+	t.Parallel()
+	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+		s := newSubject(t, pgtest.New(t), b)
+		byRule, ofTasks, named, chosen := b.Topic(t, 1, nil), b.Topic(t, 1, nil), b.Topic(t, 1, nil), b.Topic(t, 1, nil)
+		file := filepath.Join(t.TempDir(), "postrider.yaml")
+		if err := os.WriteFile(file, []byte("topics:\n- {match: orders.*, dlq_topic: "+byRule+"}\n- {match: bills.*, dlq_topic: not-there}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.flags["collector.topics"], s.flags["collector.patterns"] = named, regexp.QuoteMeta(chosen)
+		s.exec(t, `update postrider.tasker_settings set dlq_topic = $1`, ofTasks)
+		examine := func() Report {
+			t.Helper()
+			settings, err := config.Load(config.Sources{File: file, Flags: s.flags})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s.examine(t, func(c *Config) { c.Settings = settings })
+		}
+		unread := func(r Report) (said []string) {
+			for _, f := range r.Findings {
+				if _, names, found := strings.Cut(f.Says, "nobody of the group "+s.flags["dlq.group"]+" reads: "); found && f.Group == "state" && f.Check == "collector" {
+					said = append(said, names)
+				}
+			}
+			return said
+		}
+		if said := unread(examine()); len(said) > 0 { // then it is said that none runs
+			t.Errorf("without a collector: %q", said)
+		}
+		admin := kadm.NewClient(b.Client(t))
+		all := []string{s.flags["dlq.topic"], byRule, ofTasks, named, chosen}
+		for _, leave := range [][]string{{byRule}, {ofTasks}, {named, chosen}, {}} {
+			group := b.Client(t, kgo.ConsumerGroup(s.flags["dlq.group"]), kgo.DisableAutoCommit(), kgo.FetchMaxWait(100*time.Millisecond), kgo.MetadataMinAge(100*time.Millisecond),
+				kgo.ConsumeTopics(slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(leave, name) })...))
+			for {
+				described, err := admin.DescribeGroups(t.Context(), s.flags["dlq.group"])
+				if err == nil && described[s.flags["dlq.group"]].State == "Stable" {
+					break
+				}
+				poll, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				_ = group.PollFetches(poll)
+				stop()
+			}
+			r := examine()
+			for _, name := range all {
+				if want := slices.Contains(leave, name); strings.Contains(strings.Join(unread(r), ""), name) != want {
+					t.Errorf("%q are not read, and of %s it says %q", leave, name, unread(r))
+				}
+			}
+			if len(leave) > 0 {
+				r.want(t, "state", "collector", Warning, leave[0], "becomes no investigation", "collector.patterns")
+			} else {
+				r.want(t, "state", "collector", OK, "1 collectors")
+			}
+			group.Close()
+		}
 	})
 }

@@ -41,6 +41,9 @@ var clockQuery string
 //go:embed queries/topics.sql
 var topicsQuery string
 
+//go:embed queries/letters_topic.sql
+var lettersTopicQuery string
+
 //go:embed queries/detector.sql
 var detectorQuery string
 

@@ -91,7 +91,15 @@ func checkCollector(ctx context.Context, p *patient) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return judgeCollector(group, lag, len(described.Members), p.limits), nil
+	found := judgeCollector(group, lag, len(described.Members), p.limits)
+	if described.State != "Stable" { // nobody is there, or they are just sharing the topics out
+		return found, nil
+	}
+	there, err := letterTopicsThere(ctx, p)
+	if err != nil {
+		return found, err
+	}
+	return append(found, judgeCollected(group, there, described.JoinTopics())...), nil
 }
 
 func judgeCollector(group string, lag int64, members int, l limits) []result {

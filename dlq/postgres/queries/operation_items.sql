@@ -1,5 +1,5 @@
--- Items of an operation behind place $2; in state $3, where one is given.
+-- Items of an operation behind place $2; in state $4, where one is given.
 select item, dlq_entry_uuid, state, coalesce(reason, '')
 from postrider.dlq_operation_item
-where dlq_operation_uuid = $1::uuid and item > $2::bigint and ($3::text = '' or state = $3)
-order by item limit $4::bigint
+where dlq_operation_uuid = $1::uuid and item > $2::bigint and ($4::text = '' or state = $4)
+order by item limit $3::bigint

@@ -1,7 +1,7 @@
 -- The newest letter and the newest redrive of each, and what of its message is where. A redrive is under way until it
 -- ended, and, where it was given up again, until its letter is here: from then on there is something to send. Only the
 -- newest can be under way. Each is looked up by its key, with a limit that keeps it from becoming a join.
-select e.dlq_entry_uuid, e.subject_type, e.resolution_status::text, coalesce(r.generation, 0),
+select e.dlq_entry_uuid, e.subject_type, e.resolution_status::text,
        r.generation is not null
        and (r.outcome is null or r.outcome = 'came_back'
             and (select true from postrider.dlq_letter b where b.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1) limit 1) is null),
@@ -11,7 +11,8 @@ select e.dlq_entry_uuid, e.subject_type, e.resolution_status::text, coalesce(r.g
            coalesce(l.retry_topic, (select coalesce(h.pair->>1, '') from jsonb_array_elements(l.headers) h(pair) where lower(h.pair->>0) = $2 limit 1)) end,
        coalesce(l.hops, 0),
        coalesce(l.unreadable, false),
-       coalesce(case when l.unreadable and l.key_kind <> 'reference' then l.headers::text end, '')
+       coalesce(case when l.unreadable and l.key_kind <> 'reference' then l.headers::text end, ''),
+       coalesce(l.bytes, 0)
 from unnest($1::uuid[]) as w(id)
 cross join lateral (
     select e.dlq_entry_uuid, e.subject_type, e.resolution_status from postrider.dlq_entry e where e.dlq_entry_uuid = w.id limit 1) e
@@ -21,6 +22,8 @@ left join lateral (
 left join lateral (
     select l.letter_id, l.event_id, l.episode, l.outbox_id, l.origin_topic, l.origin_partition, l.origin_offset, l.dlq_topic, l.dlq_partition,
            l.dlq_offset, l.consumer_group, l.retry_topic, l.headers, l.hops, l.key_kind,
+           -- As long as they are, though not read for it.
+           coalesce(octet_length(l.payload), l.payload_bytes, 0) + coalesce(octet_length(l.key), 0) + pg_column_size(l.headers) as bytes,
            -- $3 is the header under which a letter has what cannot be read of its event's. Few have it as any text.
            l.dialect = 'postrider' and l.headers @> jsonb_build_array(jsonb_build_array($3::text))
            and (select true from jsonb_array_elements(l.headers) h(pair) where h.pair->>0 = $3::text limit 1) as unreadable

@@ -23,7 +23,8 @@ type DB interface {
 // Ledger is the ledger on a database. On a pool each call is a transaction of its own; on a transaction of the
 // caller, what it does becomes true when that commits, together with whatever else is done there. Errors wrap
 // ledger.ErrNotFound, ErrInvalid, ErrRefused or ErrExists where the ledger refuses; like every error of the
-// database they end the transaction they happen in.
+// database they end the transaction they happen in. Services have the rights of postrider_writer; what a login with those of
+// postrider_operator alone changes is only committed together with a row of postrider.access_audit.
 type Ledger struct{ db DB }
 
 // On returns the ledger on a database, which stays the caller's.
