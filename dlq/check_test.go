@@ -144,7 +144,8 @@ func TestChangesAsked(t *testing.T) {
 	t.Parallel()
 	all(t, "change",
 		check{Change{Actor: "x", Status: ptr(Cancelled), Notes: ptr("n"), Metadata: json.RawMessage(`{"a":1}`)}.Check(), ""},
-		check{Change{Actor: "x", Metadata: json.RawMessage(`null`)}.Check(), ""},
+		check{Change{Actor: "x", Metadata: json.RawMessage(`{}`)}.Check(), ""},
+		check{Change{Actor: "x", Metadata: json.RawMessage(`null`)}.Check(), "metadata"},
 		check{Change{Notes: ptr("n")}.Check(), "nobody"},
 		check{Change{Actor: "x"}.Check(), "nothing"},
 		check{Change{Actor: "x", Status: ptr(Status("open"))}.Check(), "open"},

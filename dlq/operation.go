@@ -225,8 +225,8 @@ type Plan struct {
 	Bytes int64 `json:"bytes"`
 	// Topics counts them by where they were bound for or came from.
 	Topics map[string]int64 `json:"topics"`
-	// Keys is how many keys they are of. Where a topic goes on after its last attempt, later events of these
-	// keys may have gone before: each message sent again comes after them.
+	// Keys is how many keys they are of, without those that halt theirs. Where a topic goes on after its last attempt, later
+	// events of these keys may have gone before: each message sent again comes after them.
 	Keys int64 `json:"keys"`
 	// Redriven is how many were redriven before.
 	Redriven int64 `json:"redriven"`
@@ -251,7 +251,8 @@ type Operation struct {
 	Plan    Plan
 	// Items are in its scope; Done, Skipped and Failed of them were treated.
 	Items, Done, Skipped, Failed int64
-	// Delivered and CameBack of those done have ended.
+	// Delivered and CameBack of those done have ended: their topic acknowledged them, or they came back dead. That is what
+	// the relay gave up again, and what a consumer group did whose letter was here when the delivery was seen.
 	Delivered, CameBack int64
 	// Error is why it halted.
 	Error string

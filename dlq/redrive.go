@@ -239,7 +239,8 @@ type Redriver interface {
 	Follow(ctx context.Context, limit int, resolve bool) (Followed, error)
 }
 
-// Followed counts redrives that ended.
+// Followed counts redrives that ended. CameBack are those that the relay gave up again, and those of which a consumer
+// group's letter was here already when it was seen that their topic had acknowledged them.
 type Followed struct {
 	Delivered, CameBack int
 	// More says that the call had no more time while most of what it looked at had ended.

@@ -28,7 +28,7 @@ type Change struct {
 	Status *Status
 	// Notes and ResolvedBy may be changed at any time. ResolvedBy defaults to Actor when Status closes it.
 	Notes, ResolvedBy *string
-	// Metadata replaces what is there: a JSON object, or JSON null.
+	// Metadata replaces what is there: a JSON object; an empty one takes it away.
 	Metadata json.RawMessage
 	// Assignee is who looks at it; empty is nobody.
 	Assignee *string
@@ -52,7 +52,7 @@ func (c Change) Check() error {
 		return fmt.Errorf("%w: resolution_status %q is not known; it is one of %v", ErrRequest, *c.Status, Statuses())
 	case c.Status == nil && c.Notes == nil && c.ResolvedBy == nil && c.Metadata == nil && c.Assignee == nil:
 		return fmt.Errorf("%w: nothing is to be changed", ErrRequest)
-	case c.Metadata != nil && (len(c.Metadata) > MaxMetadata || !objectOrNull(c.Metadata)):
+	case c.Metadata != nil && (len(c.Metadata) > MaxMetadata || !isObject(c.Metadata)):
 		return fmt.Errorf("%w: metadata must be a JSON object of at most %d bytes, without NUL characters", ErrRequest, MaxMetadata)
 	}
 	for _, text := range []struct {
@@ -67,13 +67,13 @@ func (c Change) Check() error {
 	return nil
 }
 
-func objectOrNull(raw json.RawMessage) bool {
+func isObject(raw json.RawMessage) bool {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
 		return false
 	}
 	_, object := v.(map[string]any)
-	return (object || v == nil) && storableJSON(raw)
+	return object && storableJSON(raw)
 }
 
 // MaxPurge is how many investigations a Purge removes at most; more is the work of an operation.

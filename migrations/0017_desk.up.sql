@@ -93,7 +93,7 @@ comment on column postrider.dlq_operation.items is 'Investigations in its scope.
 comment on column postrider.dlq_operation.done is 'Those that it has treated.';
 comment on column postrider.dlq_operation.skipped is 'Those that it left alone, each with its reason.';
 comment on column postrider.dlq_operation.failed is 'Those that it could not treat.';
-comment on column postrider.dlq_operation.came_back is 'Redriven ones that died again.';
+comment on column postrider.dlq_operation.came_back is 'Redriven ones that died again: given up by the relay, or by a consumer group whose letter was here when their delivery was seen.';
 comment on column postrider.dlq_operation.delivered is 'Redriven ones that their topic acknowledged.';
 comment on column postrider.dlq_operation.error is 'Why it halted, or why its last batch failed, which is made again.';
 comment on column postrider.dlq_operation.next_at is 'When its next items are due, by its rate.';
@@ -270,6 +270,8 @@ create index access_audit_target on postrider.access_audit (target_type, target_
 comment on index postrider.access_audit_target is 'What was done to one thing.';
 create index access_audit_target_id on postrider.access_audit (target_id, at, access_audit_id) where target_id is not null;
 comment on index postrider.access_audit_target_id is 'The same, where only its id is asked for.';
+create index access_audit_entries on postrider.access_audit using gin ((details -> 'entries') jsonb_path_ops) where details ? 'entries';
+comment on index postrider.access_audit_entries is 'What was done to one investigation among others.';
 create function postrider.access_audit_keep() returns trigger language plpgsql as $$
 begin
     raise exception using errcode = '42501', message = 'postrider: the audit log is only added to';
@@ -343,6 +345,9 @@ create table postrider.access_answer (
     request_hash    bytea not null,
     status          integer,
     body            bytea,
+    changed_action  text,
+    changed_target_id text,
+    changed_request_id text,
     created_at      timestamptz not null default now(),
     primary key (access_key_id, idempotency_key)
 );
@@ -352,7 +357,10 @@ comment on column postrider.access_answer.idempotency_key is 'The Idempotency-Ke
 comment on column postrider.access_answer.request_hash is 'SHA-256 of method, path and body: the same key with another request is refused.';
 comment on column postrider.access_answer.status is 'Status of the answer; null while the first one is in work.';
 comment on column postrider.access_answer.body is 'Body of the answer.';
-comment on column postrider.access_answer.created_at is 'When; kept for a time that is set.';
+comment on column postrider.access_answer.changed_action is 'What it did, as the audit log has it, written in the transaction that does it; null until then. Once it is here the request is never made again.';
+comment on column postrider.access_answer.changed_target_id is 'What it was done to, as the audit log has it.';
+comment on column postrider.access_answer.changed_request_id is 'The request id under which the audit log has it.';
+comment on column postrider.access_answer.created_at is 'When it was claimed, which tells one who claims it from another; kept for a time that is set.';
 create index access_answer_age on postrider.access_answer (created_at);
 comment on index postrider.access_answer_age is 'Which are old enough to go.';
 

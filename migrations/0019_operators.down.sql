@@ -3,7 +3,7 @@ drop function postrider.detectors_pause(text, text, double precision);
 drop function postrider.access_revoke_key(text);
 drop function postrider.dlq_command_operation(uuid, text, boolean);
 drop function postrider.dlq_lock_operation(uuid);
-drop function postrider.dlq_plan_operation(uuid, bigint);
+drop function postrider.dlq_plan_operation(uuid, bigint[]);
 drop function postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid, text, text, text, text, text, text, text, timestamptz, timestamptz, text);
 drop function postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb);
 drop function postrider.dlq_change_group(uuid, text, text, text, timestamptz);

@@ -97,13 +97,13 @@ begin
         resolution_timestamp = case when p_status is not null then now() else e.resolution_timestamp end,
         resolution_notes = coalesce(p_notes, e.resolution_notes),
         resolved_by = coalesce(p_resolved_by, case when p_status is not null then p_actor end, e.resolved_by),
-        metadata = case when p_metadata is null then e.metadata else nullif(p_metadata, 'null') end,
+        metadata = case when coalesce(p_metadata, 'null') = 'null' then e.metadata else nullif(p_metadata, '{}') end,
         assignee = case when p_assignee is null then e.assignee else nullif(p_assignee, '') end,
         updated_at = now()
     where e.dlq_entry_uuid = p_entry;
 end $$;
 comment on function postrider.dlq_change_entry(uuid, text, text, text, jsonb, text, text) is
-'Writes into an investigation, and closes it where a status is given: a pending one of which no redrive is on its way. What is null stays; metadata of JSON null and an empty assignee take away what is there. The keys that its events halt are the caller''s to release.';
+'Writes into an investigation, and closes it where a status is given: a pending one of which no redrive is on its way. What is null stays, metadata of JSON null, too; an empty object as metadata and an empty assignee take away what is there. The keys that its events halt are the caller''s to release.';
 
 create function postrider.dlq_purge_entries(p_entries uuid[]) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
@@ -238,23 +238,26 @@ end $$;
 comment on function postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid, text, text, text, text, text, text, text, timestamptz, timestamptz, text) is
 'Writes the scope of an operation that the same transaction planned, and returns how many investigations that are: those named, as they are, or those of a status, opened until a time, that fit. An empty text and a null select nothing away.';
 
-create function postrider.dlq_plan_operation(p_operation uuid, p_halting bigint) returns void
+create function postrider.dlq_plan_operation(p_operation uuid, p_halting bigint[]) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan as $$
 begin
-    with scope as (
-        select e.*, l.key, l.dialect, l.headers, l.payload_bytes, l.outbox_id, coalesce(l.origin_topic, e.topic, '') as origin,
+    with halting as (
+        select distinct h.id from unnest(p_halting) h(id)
+    ), scope as (
+        select e.*, l.key, l.dialect, l.headers, l.payload_bytes, h.id is not null as in_place, coalesce(l.origin_topic, e.topic, '') as origin,
                exists (select from postrider.dlq_replay r where r.dlq_entry_uuid = e.dlq_entry_uuid) as redriven
         from postrider.dlq_operation_item i
         join postrider.dlq_entry e on e.dlq_entry_uuid = i.dlq_entry_uuid
         left join lateral (
             select l.* from postrider.dlq_letter l where l.dlq_entry_uuid = e.dlq_entry_uuid
             order by coalesce(l.episode, 0) desc, l.recorded_at desc limit 1) l on true
+        left join halting h on h.id = l.outbox_id
         where i.dlq_operation_uuid = p_operation
     ), counted as (
         -- Of all items: one whose investigation was purged since is treated, too, and skipped.
         select (select count(*) from postrider.dlq_operation_item i where i.dlq_operation_uuid = p_operation) as items, coalesce(sum(payload_bytes), 0)::bigint as bytes,
-               count(distinct (origin, key)) filter (where key is not null) as keys,
+               count(distinct (origin, key)) filter (where key is not null and not in_place) as keys, -- in its place nothing is overtaken
                count(*) filter (where redriven) as redriven, count(*) filter (where subject_type = 'task') as tasks,
                count(*) filter (where dialect = 'postrider' and jsonb_path_exists(headers, 'strict $[*] ? (@[0] == "postrider-invalid-headers")')) as unreadable
         from scope
@@ -264,15 +267,15 @@ begin
     update postrider.dlq_operation p
     set items = c.items,
         plan = jsonb_build_object('items', c.items, 'bytes', c.bytes, 'keys', c.keys, 'redriven', c.redriven, 'tasks', c.tasks,
-                                  'topics', t.topics, 'halting', p_halting, 'unreadable_headers', c.unreadable)
+                                  'topics', t.topics, 'halting', (select count(*) from halting), 'unreadable_headers', c.unreadable)
     from counted c, topics t where p.dlq_operation_uuid = p_operation and p.state = 'planned' and p.created_at = now();
     if not found then
         raise exception using errcode = '55000', message = format('postrider: operation %s cannot be planned', coalesce(p_operation::text, 'null')),
             detail = 'only the transaction that wrote it does';
     end if;
 end $$;
-comment on function postrider.dlq_plan_operation(uuid, bigint) is
-'Notes what an operation that the same transaction planned would do to its scope; the second argument is how many of it halt their key.';
+comment on function postrider.dlq_plan_operation(uuid, bigint[]) is
+'Notes what an operation that the same transaction planned would do to its scope; the second argument are the ids of its outbox events that halt their key and go back to their place.';
 
 create function postrider.dlq_lock_operation(p_operation uuid) returns setof postrider.dlq_operation
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -346,5 +349,5 @@ revoke all on function postrider.dlq_under_way(uuid[]),
     postrider.dlq_purge_entries(uuid[]), postrider.dlq_resolve_group(uuid, timestamptz, integer, text, text, text), postrider.dlq_lock_group(uuid),
     postrider.dlq_change_group(uuid, text, text, text, timestamptz), postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb),
     postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid, text, text, text, text, text, text, text, timestamptz, timestamptz, text),
-    postrider.dlq_plan_operation(uuid, bigint), postrider.dlq_lock_operation(uuid), postrider.dlq_command_operation(uuid, text, boolean),
+    postrider.dlq_plan_operation(uuid, bigint[]), postrider.dlq_lock_operation(uuid), postrider.dlq_command_operation(uuid, text, boolean),
     postrider.access_revoke_key(text), postrider.detectors_pause(text, text, double precision), postrider.detectors_resume() from public;

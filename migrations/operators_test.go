@@ -83,7 +83,7 @@ func TestWhatTheFunctionsRefuse(t *testing.T) {
 	}
 	code(entry(anEntry, `'manually_resolved'`), "55000")
 
-	for _, sql := range []string{freeze, `select postrider.dlq_plan_operation(` + anOperation + `, 0)`, `select postrider.dlq_plan_operation(` + nobody + `, 0)`,
+	for _, sql := range []string{freeze, `select postrider.dlq_plan_operation(` + anOperation + `, '{}')`, `select postrider.dlq_plan_operation(` + nobody + `, '{}')`,
 		`select postrider.dlq_command_operation(` + anOperation + `, 'running', false)`, `select postrider.dlq_command_operation(` + anOperation + `, 'completed', false)`,
 		`select postrider.dlq_command_operation(` + nobody + `, 'aborted', false)`} {
 		code(sql, "55000")
@@ -95,7 +95,7 @@ func TestWhatTheFunctionsRefuse(t *testing.T) {
 		if err := tx.QueryRow(t.Context(), `select dlq_operation_uuid::text from postrider.dlq_insert_operation('purge', 'all', '', 'ann', '{}', '{}')`).Scan(&id); err != nil {
 			return err
 		}
-		for _, sql := range []string{strings.ReplaceAll(freeze, anOperation, "'"+id+"'"), `select postrider.dlq_plan_operation('` + id + `', 0)`, audited} {
+		for _, sql := range []string{strings.ReplaceAll(freeze, anOperation, "'"+id+"'"), `select postrider.dlq_plan_operation('` + id + `', '{}')`, audited} {
 			if _, err := tx.Exec(t.Context(), sql); err != nil {
 				return fmt.Errorf("%s: %w", sql, err)
 			}

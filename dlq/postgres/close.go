@@ -122,8 +122,9 @@ func findOrigins(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 }
 
 // succeed lets investigations of what was redriven and died again name the ones that they come from. Where the relay
-// gave it up it closes those, which are locked. What was sent as a new event halts no key by the old.
-func succeed(ctx context.Context, tx pgx.Tx, opened []*candidate) error {
+// gave it up it closes those, which are locked, and the audit log says so, if there is one. What was sent as a new event
+// halts no key by the old.
+func succeed(ctx context.Context, tx pgx.Tx, audit Auditor, opened []*candidate) error {
 	opened = slices.DeleteFunc(opened, func(c *candidate) bool { return c.origin.entry == uuid.Nil })
 	if len(opened) == 0 {
 		return nil
@@ -136,14 +137,18 @@ func succeed(ctx context.Context, tx pgx.Tx, opened []*candidate) error {
 	if len(opened) == 0 {
 		return nil
 	}
-	_, err := closePending(ctx, tx, closing{
+	closed, err := closePending(ctx, tx, closing{
 		entries: column(opened, of),
 		notes: column(opened, func(c *candidate) string {
 			return "its redrive was given up again: investigation " + c.entry.String() + " goes on"
 		}),
 		status: dlq.Cancelled, by: "postrider",
 	})
-	return err
+	if err != nil || len(closed) == 0 || audit == nil {
+		return err
+	}
+	return audit.Audit(ctx, tx, "postrider", "dlq.resolve", "entry", "", map[string]any{
+		"entries": closed, "after": dlq.Cancelled, "because": "redriven, and given up again: another investigation goes on"})
 }
 
 // maxReplayID is the length of the longest replay id; see dlq_replay.

@@ -45,7 +45,7 @@ func TestOnlyLegalChanges(t *testing.T) {
 		}
 	}
 	closed := e.ResolvedAt
-	e, err = d.Change(t.Context(), entry, dlq.Change{Status: ref(dlq.PermanentlyFailed), Notes: ref("known fault"), ResolvedBy: ref("carl"), Metadata: json.RawMessage(`null`), Actor: "ada"})
+	e, err = d.Change(t.Context(), entry, dlq.Change{Status: ref(dlq.PermanentlyFailed), Notes: ref("known fault"), ResolvedBy: ref("carl"), Metadata: json.RawMessage(`{}`), Actor: "ada"})
 	if err != nil || e.ResolutionNotes != "known fault" || e.ResolvedBy != "carl" || e.Metadata != nil || !e.ResolvedAt.Equal(closed) {
 		t.Errorf("%+v, %v", e, err)
 	}

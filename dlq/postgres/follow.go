@@ -148,18 +148,31 @@ func (r *Redriver) followSome(ctx context.Context, limit int, resolve bool) (f d
 		if err != nil || len(done) == 0 {
 			return err
 		}
+		again, err := diedAgain(ctx, tx, column(done, func(e ended) string { return e.Replay }))
+		if err != nil {
+			return err
+		}
+		arrived := slices.DeleteFunc(slices.Clone(done), func(e ended) bool { return e.Outcome != "delivered" })
+		for i := range done {
+			if _, died := again[done[i].Replay]; died {
+				done[i].Outcome = "came_back"
+			}
+			if done[i].Outcome == "delivered" {
+				f.Delivered++
+			} else {
+				f.CameBack++
+			}
+		}
 		if err := countReplays(ctx, tx, done); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, redriveForget, column(done, func(e ended) string { return e.Replay })); err != nil {
 			return translate("remove redrives of what was purged", err)
 		}
-		delivered := slices.DeleteFunc(slices.Clone(done), func(e ended) bool { return e.Outcome != "delivered" })
-		f.Delivered, f.CameBack = len(delivered), len(done)-len(delivered)
-		if !resolve || len(delivered) == 0 {
+		if !resolve || len(arrived) == 0 {
 			return nil
 		}
-		return r.resolveDelivered(ctx, tx, delivered)
+		return r.resolveDelivered(ctx, tx, arrived)
 	})
 	if err != nil {
 		return dlq.Followed{}, 0, err
@@ -237,8 +250,9 @@ func countReplays(ctx context.Context, tx pgx.Tx, done []ended) error {
 	return translate("count redrives of operations", err)
 }
 
-// resolveDelivered closes, by rule, the investigations of messages that arrived. Not those of which the consumer group
-// gave the message up again by now: its letter was added to the investigation, and would be closed over.
+// resolveDelivered closes, by rule, the investigations of messages that arrived. Not those to which the letter of a
+// consumer group that gave the message up again was added by now: it would be closed over. Where such a letter opened
+// another investigation the work goes on there.
 func (r *Redriver) resolveDelivered(ctx context.Context, tx pgx.Tx, delivered []ended) error {
 	slices.SortFunc(delivered, func(a, b ended) int { return cmp.Compare(a.Replay, b.Replay) })
 	// Locked first: a collector that adds a letter holds the investigation until the letter can be seen.
@@ -249,7 +263,7 @@ func (r *Redriver) resolveDelivered(ctx context.Context, tx pgx.Tx, delivered []
 	if err != nil {
 		return err
 	}
-	delivered = slices.DeleteFunc(delivered, func(e ended) bool { return slices.Contains(again, e.Replay) })
+	delivered = slices.DeleteFunc(delivered, func(e ended) bool { return again[e.Replay] })
 	if len(delivered) == 0 {
 		return nil
 	}
@@ -264,13 +278,17 @@ func (r *Redriver) resolveDelivered(ctx context.Context, tx pgx.Tx, delivered []
 	return r.audit.Audit(ctx, tx, "postrider", "dlq.resolve", "entry", "", map[string]any{"entries": closed, "because": "redriven, and delivered"})
 }
 
-// diedAgain returns those of the redrives whose message came back as a letter of the same investigation.
-func diedAgain(ctx context.Context, tx pgx.Tx, replays []string) ([]string, error) {
+// diedAgain returns those of the redrives whose message a consumer group gave up again, as far as its letter is here:
+// true where that is one of the same investigation, false where it opened another.
+func diedAgain(ctx context.Context, tx pgx.Tx, replays []string) (map[string]bool, error) {
 	const doing = "look for letters of what was redriven"
 	rows, err := tx.Query(ctx, redriveDiedAgain, replays)
 	if err != nil {
 		return nil, translate(doing, err)
 	}
-	again, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	again := map[string]bool{}
+	var replay string
+	var same bool
+	_, err = pgx.ForEachRow(rows, []any{&replay, &same}, func() error { again[replay] = same; return nil })
 	return again, translate(doing, err)
 }

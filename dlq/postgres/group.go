@@ -248,6 +248,6 @@ func (d *Desk) ResolveGroup(ctx context.Context, id uuid.UUID, r dlq.GroupResolu
 			return nil
 		}
 		return d.audit.Audit(ctx, tx, r.Actor, "group.resolve", "group", id.String(), map[string]any{
-			"closed": done.Closed, "left": done.Left, "status": r.Status, "until": done.Until.UTC().Format(time.RFC3339Nano)})
+			"closed": done.Closed, "entries": closed, "left": done.Left, "status": r.Status, "until": done.Until.UTC().Format(time.RFC3339Nano)})
 	})
 }

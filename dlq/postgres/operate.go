@@ -27,6 +27,8 @@ const (
 	operationRetry = 2 * time.Second
 	// operationPause is how long an operation waits where only time can help.
 	operationPause = 500 * time.Millisecond
+	// postponeLimit bounds the noting of a batch that failed.
+	postponeLimit = 5 * time.Second
 )
 
 // batch is what a step does with an operation.
@@ -45,10 +47,10 @@ type batch struct {
 func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	found, treated := uuid.Nil, 0
+	found, treated := dlq.Operation{}, 0
 	var span redriveSpan
 	err := transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
-		found, treated, span.redriveOutcome = uuid.Nil, 0, redriveOutcome{}
+		found, treated, span.redriveOutcome = dlq.Operation{}, 0, redriveOutcome{}
 		rows, err := tx.Query(ctx, operationDue)
 		if err != nil {
 			return translate("look for operations", err)
@@ -57,7 +59,7 @@ func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
-		found = o.UUID // known even of one whose options cannot be read, which must not stop the others
+		found = o.Operation // known even of one whose options cannot be read, which must not stop the others
 		if err != nil {
 			return translate("look for operations", err)
 		}
@@ -72,20 +74,24 @@ func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 	})
 	span.end(err)
 	switch {
-	case err != nil && found != uuid.Nil:
+	case err != nil && found.UUID != uuid.Nil:
 		return 0, 0, errors.Join(err, r.postpone(ctx, found, err))
 	case err != nil:
 		return 0, 0, err
-	case found != uuid.Nil:
+	case found.UUID != uuid.Nil:
 		return treated, 0, nil
 	}
 	next, err := r.next(ctx)
 	return 0, next, err
 }
 
-// postpone lets the other operations have their turn, and says in this one what went wrong.
-func (r *Redriver) postpone(ctx context.Context, id uuid.UUID, why error) error {
-	_, err := r.pool.Exec(ctx, operationPostpone, id, operationRetry.Microseconds(), strings.ToValidUTF8("failed for now: "+why.Error(), "?"))
+// postpone lets the other operations have their turn, and says in this one what went wrong. It has a time of its own:
+// that of the batch may be what ran out. The server may need a moment to see that the batch is over; who goes on with the
+// operation meanwhile treats something, and then there is nothing to postpone.
+func (r *Redriver) postpone(ctx context.Context, o dlq.Operation, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), postponeLimit)
+	defer cancel()
+	_, err := r.pool.Exec(ctx, operationPostpone, o.UUID, operationRetry.Microseconds(), strings.ToValidUTF8("failed for now: "+why.Error(), "?"), o.Done+o.Skipped+o.Failed)
 	return translate("postpone an operation", err)
 }
 
@@ -268,7 +274,7 @@ func (r *Redriver) purgeItems(ctx context.Context, tx pgx.Tx, o *operation, ther
 	return err
 }
 
-// noteItems notes what became of items, and writes the audit log: not each of them, which the operation's items say.
+// noteItems notes what became of items, and writes the audit log: a row for all of them.
 func (r *Redriver) noteItems(ctx context.Context, tx pgx.Tx, o *operation, items []*item, b *batch) error {
 	var treated []*item
 	waits := false // one before does, and is next
@@ -306,7 +312,11 @@ func (r *Redriver) noteItems(ctx context.Context, tx pgx.Tx, o *operation, items
 		return translate("note the items of an operation", err)
 	}
 	action := map[dlq.OperationKind]string{dlq.OpRedrive: "dlq.requeue", dlq.OpResolve: "dlq.resolve", dlq.OpPurge: "dlq.purge"}[o.Kind]
-	return r.audit.Audit(ctx, tx, o.Actor, action, "operation", o.UUID.String(), map[string]any{
+	details := map[string]any{
 		"done": b.done, "skipped": b.skipped, "failed": b.failed, "items": [2]int64{treated[0].Place, treated[len(treated)-1].Place},
-		"target": o.Options.Target, "status": o.Options.Status, "release_keys": o.Options.ReleaseKeys})
+		"target": o.Options.Target, "status": o.Options.Status, "release_keys": o.Options.ReleaseKeys}
+	if o.Kind == dlq.OpResolve { // of those that were sent the redrives say by which operation; of those that are gone nothing is asked
+		details["entries"] = column(slices.DeleteFunc(treated, func(i *item) bool { return i.state != "done" }), func(i *item) uuid.UUID { return i.Entry })
+	}
+	return r.audit.Audit(ctx, tx, o.Actor, action, "operation", o.UUID.String(), details)
 }

@@ -164,21 +164,21 @@ func targetIsElsewhere(ctx context.Context, tx pgx.Tx, id uuid.UUID, target stri
 	return toItsDeadLetters(target, n, entry)
 }
 
-// halting counts the events in the scope that halt their key.
-func (r *Redriver) halting(ctx context.Context, tx pgx.Tx, id uuid.UUID, n dlq.NewOperation) (int, error) {
+// halting are the events in the scope that halt their key, and go back to their place.
+func (r *Redriver) halting(ctx context.Context, tx pgx.Tx, id uuid.UUID, n dlq.NewOperation) ([]int64, error) {
 	if n.Kind != dlq.OpRedrive || n.Options.Target != "" {
-		return 0, nil
+		return []int64{}, nil
 	}
 	rows, err := tx.Query(ctx, operationEvents, id)
 	if err != nil {
-		return 0, translate("read the events of an operation", err)
+		return nil, translate("read the events of an operation", err)
 	}
 	events, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil {
-		return 0, translate("read the events of an operation", err)
+		return nil, translate("read the events of an operation", err)
 	}
 	halting, _, err := r.keeper.Halting(ctx, tx, events)
-	return len(halting), err
+	return halting, err
 }
 
 // Operation implements dlq.Operations.
@@ -207,10 +207,18 @@ func (r *Redriver) ListOperations(ctx context.Context, open bool, after uuid.UUI
 	if err != nil {
 		return nil, translate("list operations", err)
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (dlq.Operation, error) {
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (dlq.Operation, error) {
 		o, err := scanOperation(row)
 		return r.redactor.Operation(o.Operation), err
 	})
+	if err != nil || len(found) > 0 || after == uuid.Nil {
+		return found, err
+	}
+	// Behind one that is not there any more nobody knows what comes; the end of the list would be a wrong answer.
+	if _, err := oneOperation(ctx, r.pool, operationGet, after); errors.Is(err, dlq.ErrNotFound) {
+		return nil, fmt.Errorf("%w: the list goes on after operation %s, which is not there, or not any more; begin at its first page", dlq.ErrRequest, after)
+	}
+	return nil, nil
 }
 
 // Items implements dlq.Operations.

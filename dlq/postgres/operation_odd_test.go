@@ -1,10 +1,14 @@
 package postgres
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/postrider/postrider/dlq"
+	relaypostgres "github.com/postrider/postrider/relay/postgres"
 )
 
 // TestACountThatIsWrongEndsNoOperationEarly, and makes none go on for ever: the items themselves say what is left.
@@ -66,5 +70,68 @@ func TestAnOperationThatCannotBeReadStopsNoOther(t *testing.T) {
 	}
 	if treated != 3 || failed == nil {
 		t.Errorf("%d were treated, %v", treated, failed)
+	}
+}
+
+// TestABatchThatRunsOutOfTimeStopsNoOther: somebody holds an investigation of it for long. It says so, and the others
+// have their turn.
+func TestABatchThatRunsOutOfTimeStopsNoOther(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	entries := r.many(2)
+	first, second := r.plan(dlq.Scope{Entries: entries[:1]}, dlq.OperationOptions{}), r.plan(dlq.Scope{Entries: entries[1:]}, dlq.OperationOptions{})
+	r.command(first.UUID, dlq.Start)
+	lock, err := r.subject.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := lock.Exec(t.Context(), `select from postrider.dlq_entry where dlq_entry_uuid = $1 for update`, entries[0]); err != nil {
+		t.Fatal(err)
+	}
+	hasty, err := NewRedriver(RedriverConfig{Pool: r.subject.pool, Auditor: r.audit, Keeper: keeper{relaypostgres.NewStore(r.subject.pool, relaypostgres.StoreOptions{})}, Timeout: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err := hasty.Step(t.Context()); n != 0 || !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%d, %v", n, err)
+	}
+	if o := r.operation(first.UUID); o.State != dlq.Running || !strings.HasPrefix(o.Error, "failed for now: ") {
+		t.Errorf("%+v", o)
+	}
+	if r.count(`select count(*) from postrider.dlq_operation where next_at > created_at and dlq_operation_uuid = $1`, first.UUID) != 1 {
+		t.Error("it was not postponed")
+	}
+	r.command(second.UUID, dlq.Start)
+	if n, _, err := r.Step(t.Context()); n != 1 || err != nil {
+		t.Errorf("the other one: %d, %v", n, err)
+	}
+	if err := lock.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := r.step(); n != 1 {
+		t.Errorf("afterwards %d", n)
+	}
+	if o := r.operation(first.UUID); o.Done != 1 || o.Error != "" {
+		t.Errorf("afterwards: %+v", o)
+	}
+}
+
+// TestThePlanCountsKeysOfWhichSomethingIsOvertaken: what halts its key goes back to its place.
+func TestThePlanCountsKeysOfWhichSomethingIsOvertaken(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	r.die(7, nil) // of key-0
+	r.die(3, nil)
+	r.halt(7)
+	if p := r.plan(all, dlq.OperationOptions{}).Plan; p.Items != 2 || p.Halting != 1 || p.Keys != 1 {
+		t.Errorf("%+v", p)
+	}
+	r.die(14, nil) // of key-0, too, and not what halts it
+	if p := r.plan(all, dlq.OperationOptions{}).Plan; p.Items != 3 || p.Halting != 1 || p.Keys != 2 {
+		t.Errorf("with another of the same key: %+v", p)
+	}
+	if p := r.plan(all, dlq.OperationOptions{Target: "elsewhere"}).Plan; p.Halting != 0 || p.Keys != 2 {
+		t.Errorf("to another topic: %+v", p)
 	}
 }

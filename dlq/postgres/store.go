@@ -26,14 +26,18 @@ type Config struct {
 	Timeout time.Duration
 	// Redactor hides parts of messages in snapshots. Defaults to none.
 	Redactor *dlq.Redactor
+	// Auditor writes into the audit log which investigations are closed because another goes on. Defaults to none; then the
+	// closed ones say it alone.
+	Auditor Auditor
 }
 
 // Store keeps letters and investigations. It is safe for concurrent use, by any number of processes.
 type Store struct {
 	pool    *pgxpool.Pool
 	timeout time.Duration
-	// redactor may be nil.
+	// redactor and audit may be nil.
 	redactor *dlq.Redactor
+	audit    Auditor
 }
 
 var (
@@ -51,7 +55,7 @@ func NewStore(cfg Config) (*Store, error) {
 	case cfg.Timeout == 0:
 		cfg.Timeout = DefaultTimeout
 	}
-	return &Store{pool: cfg.Pool, timeout: cfg.Timeout, redactor: cfg.Redactor}, nil
+	return &Store{pool: cfg.Pool, timeout: cfg.Timeout, redactor: cfg.Redactor, audit: cfg.Auditor}, nil
 }
 
 // errRace says that another collector recorded a letter, or opened an investigation, between our looking for it and
@@ -124,7 +128,7 @@ func (s *Store) recordIn(ctx context.Context, tx pgx.Tx, letters []*dlq.Letter) 
 	if err := insert(ctx, tx, letters, cs); err != nil {
 		return recorded, err
 	}
-	if err := succeed(ctx, tx, opened(cs)); err != nil {
+	if err := succeed(ctx, tx, s.audit, opened(cs)); err != nil {
 		return recorded, err
 	}
 	recorded.New, recorded.Opened = len(letters), len(opened(cs))

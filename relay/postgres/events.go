@@ -15,14 +15,28 @@ import (
 
 var (
 	listEvents     = query("list_events")
+	findGivenUp    = query("find_given_up")
 	readEventBytes = query("read_event_bytes")
 )
 
 // eventWalk is how many events are looked at for one page.
 const eventWalk = 20_000
 
-// Events lists events, the newest first.
+// Events lists events, the newest first. One event that was given up is found at once; any other by looking through all
+// that are newer, page by page.
 func (s *Store) Events(ctx context.Context, f relay.EventFilter) (relay.EventPage, error) {
+	if f.EventID != uuid.Nil && f.Before == 0 {
+		var id int64
+		switch err := s.pool.QueryRow(ctx, findGivenUp, f.EventID).Scan(&id); {
+		case err == nil:
+			f.Before, f.Limit = id+1, 1
+			page, err := s.events(ctx, f, &id)
+			page.Next = 0 // there is no other
+			return page, err
+		case !errors.Is(err, pgx.ErrNoRows):
+			return relay.EventPage{}, fmt.Errorf("list events: %w", err)
+		}
+	}
 	if f.Before == 0 {
 		f.Before = math.MaxInt64
 	}

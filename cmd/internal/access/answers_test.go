@@ -1,10 +1,14 @@
 package access_test
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/cmd/internal/access"
 )
@@ -13,49 +17,57 @@ func TestARepeatedRequestGetsTheFirstAnswer(t *testing.T) {
 	t.Parallel()
 	s, _, ctx := desk(t)
 	request := []byte("POST /v1/dlq/requeue {}")
-	if a, err := s.Begin(ctx, "k1", request); a != nil || err != nil {
+	c, a, err := s.Begin(ctx, "k1", request)
+	if a != nil || err != nil {
 		t.Fatal(a, err)
 	}
-	if _, err := s.Begin(ctx, "k1", request); !errors.Is(err, access.ErrInWork) {
+	if _, _, err := s.Begin(ctx, "k1", request); !errors.Is(err, access.ErrInWork) {
 		t.Errorf("while the first is in work: %v", err)
 	}
-	if err := s.End(ctx, "k1", access.Answer{Status: 201, Body: []byte("made")}); err != nil {
+	if err := s.End(ctx, c, access.Answer{Status: 201, Body: []byte("made")}); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := s.Begin(ctx, "k1", request); err != nil || a == nil || a.Status != 201 || string(a.Body) != "made" {
+	if _, a, err := s.Begin(ctx, "k1", request); err != nil || a == nil || a.Status != 201 || string(a.Body) != "made" {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if _, err := s.Begin(ctx, "k1", []byte("another")); !errors.Is(err, access.ErrOtherRequest) {
+	if _, _, err := s.Begin(ctx, "k1", []byte("another")); !errors.Is(err, access.ErrOtherRequest) {
 		t.Errorf("another request: %v", err)
 	}
 	other := access.WithActor(ctx, access.Actor{Name: "bob", KeyID: "bobskey"})
-	if a, err := s.Begin(other, "k1", request); a != nil || err != nil {
+	c, a, err = s.Begin(other, "k1", request)
+	if a != nil || err != nil {
 		t.Errorf("somebody else's key is another one: %v, %v", a, err)
 	}
-	if err := s.Forget(other, "k1"); err != nil {
+	if err := s.Forget(other, c); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := s.Begin(other, "k1", request); a != nil || err != nil {
+	if _, a, err := s.Begin(other, "k1", request); a != nil || err != nil {
 		t.Errorf("after it was given up: %v, %v", a, err)
+	}
+}
+
+// age makes all claims as old as those that are taken over.
+func age(t *testing.T, ctx context.Context, pool *pgxpool.Pool) {
+	t.Helper()
+	if _, err := pool.Exec(ctx, `update postrider.access_answer set created_at = created_at - $1::bigint * interval '1 microsecond' - interval '1 second'`,
+		access.AnswerPatience.Microseconds()); err != nil {
+		t.Fatal(err)
 	}
 }
 
 func TestARequestLostWithItsProcessCanBeMadeAgain(t *testing.T) {
 	t.Parallel()
 	s, pool, ctx := desk(t)
-	if _, err := s.Begin(ctx, "k", []byte("r")); err != nil {
+	if _, _, err := s.Begin(ctx, "k", []byte("r")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pool.Exec(ctx, `update postrider.access_answer set created_at = now() - $1::bigint * interval '1 microsecond' - interval '1 second'`,
-		access.AnswerPatience.Microseconds()); err != nil {
-		t.Fatal(err)
-	}
+	age(t, ctx, pool)
 	var mu sync.Mutex
 	first := 0
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if a, err := s.Begin(ctx, "k", []byte("r")); err == nil && a == nil {
+			if _, a, err := s.Begin(ctx, "k", []byte("r")); err == nil && a == nil {
 				mu.Lock()
 				first++
 				mu.Unlock()
@@ -70,11 +82,111 @@ func TestARequestLostWithItsProcessCanBeMadeAgain(t *testing.T) {
 	}
 }
 
+// TestWhatChangedSomethingIsNeverMadeAgain: neither after an error nor after the death of its process.
+func TestWhatChangedSomethingIsNeverMadeAgain(t *testing.T) {
+	t.Parallel()
+	s, pool, ctx := desk(t)
+	c, _, err := s.Begin(ctx, "k", []byte("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Look(access.WithClaim(ctx, c), "task.create", "task", "t-1", struct{}{}); err != nil {
+		t.Fatal(err)
+	}
+	lost := func() *access.LostError {
+		t.Helper()
+		_, a, err := s.Begin(ctx, "k", []byte("r"))
+		found, is := errors.AsType[*access.LostError](err)
+		if !is || a != nil {
+			t.Fatalf("%v, %v", a, err)
+		}
+		return found
+	}
+	if got := lost(); got.Action != "task.create" || got.TargetID != "t-1" || got.RequestID != "r-1" || !strings.Contains(got.Error(), "task.create t-1") {
+		t.Errorf("%+v", got)
+	}
+	if err := s.Forget(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	lost()
+	if _, _, err := s.Begin(ctx, "k", []byte("another")); !errors.Is(err, access.ErrOtherRequest) {
+		t.Errorf("another request: %v", err)
+	}
+	age(t, ctx, pool)
+	found := lost()
+	if err := s.End(ctx, found.Claim, access.Answer{Status: 201, Body: []byte("made")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, a, err := s.Begin(ctx, "k", []byte("r")); err != nil || a == nil || a.Status != 201 {
+		t.Errorf("once its answer is known: %+v, %v", a, err)
+	}
+}
+
+// TestForgettingWaitsForACommitOnItsWay: whoever asked has an error, and the server is still at it.
+func TestForgettingWaitsForACommitOnItsWay(t *testing.T) {
+	t.Parallel()
+	for _, commits := range []bool{true, false} {
+		s, pool, ctx := desk(t)
+		c, _, err := s.Begin(ctx, "k", []byte("r"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx, err := pool.Begin(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Audit(access.WithClaim(ctx, c), tx, "dlq.purge", "entry", "", struct{}{}); err != nil {
+			t.Fatal(err)
+		}
+		forgotten := make(chan error, 1)
+		go func() { forgotten <- s.Forget(ctx, c) }()
+		for waiting := false; !waiting; {
+			if err := pool.QueryRow(ctx, `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`).Scan(&waiting); err != nil {
+				t.Fatal(err)
+			}
+		}
+		end := tx.Rollback
+		if commits {
+			end = tx.Commit
+		}
+		if err := errors.Join(end(ctx), <-forgotten); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.Begin(ctx, "k", []byte("r")); (err != nil) != commits {
+			t.Errorf("committed %v, and then %v", commits, err)
+		}
+	}
+}
+
+// TestWhoWasTakenOverChangesNothing: a process that was stopped for longer than the patience goes on.
+func TestWhoWasTakenOverChangesNothing(t *testing.T) {
+	t.Parallel()
+	s, pool, ctx := desk(t)
+	first, _, err := s.Begin(ctx, "k", []byte("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	age(t, ctx, pool)
+	second, _, err := s.Begin(ctx, "k", []byte("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Look(access.WithClaim(ctx, first), "task.create", "task", "t-1", struct{}{}); err == nil {
+		t.Error("the first changed something")
+	}
+	if err := errors.Join(s.End(ctx, first, access.Answer{Status: 200}), s.Forget(ctx, first)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Look(access.WithClaim(ctx, second), "task.create", "task", "t-2", struct{}{}); err != nil {
+		t.Errorf("the second: %v", err)
+	}
+}
+
 func TestOldAnswersGo(t *testing.T) {
 	t.Parallel()
 	s, pool, ctx := desk(t)
 	for _, k := range []string{"old", "new"} {
-		if _, err := s.Begin(ctx, k, []byte("r")); err != nil {
+		if _, _, err := s.Begin(ctx, k, []byte("r")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,7 +196,7 @@ func TestOldAnswersGo(t *testing.T) {
 	if n, err := s.PurgeAnswers(ctx, time.Hour); n != 1 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	if _, err := s.Begin(ctx, "new", []byte("r")); !errors.Is(err, access.ErrInWork) {
+	if _, _, err := s.Begin(ctx, "new", []byte("r")); !errors.Is(err, access.ErrInWork) {
 		t.Errorf("the new one went, too: %v", err)
 	}
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // Audit writes, in the transaction of a change, that the actor of ctx made it. What it changes must not be
-// committed when this fails. details are JSON: before and after, or counts; never payloads or secrets.
+// committed when this fails. details are JSON: before and after, or counts; never payloads or secrets. Under an
+// Idempotency-Key (WithClaim) the same transaction notes there that something was changed.
 func (s *Store) Audit(ctx context.Context, tx pgx.Tx, action, targetType, targetID string, details any) error {
 	a := ActorOf(ctx)
 	if a.Name == "" {
@@ -23,7 +24,7 @@ func (s *Store) Audit(ctx context.Context, tx pgx.Tx, action, targetType, target
 	if _, err := tx.Exec(ctx, auditInsert, a.Name, a.KeyID, action, targetType, targetID, a.RequestID, text); err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
-	return nil
+	return s.note(ctx, tx, action, targetID)
 }
 
 // Look writes that the actor of ctx was shown something that is guarded, before it is shown.
@@ -66,7 +67,18 @@ func (s *Store) History(ctx context.Context, f DoneFilter) ([]Done, error) {
 		f.Limit = 100
 	}
 	// Planned anew for what is asked: a plan for all questions would walk.
-	rows, err := s.pool.Query(ctx, auditList, pgx.QueryExecModeExec, f.Actor, f.Action, f.TargetType, f.TargetID, orNull(f.From), orNull(f.To), f.Before, f.Limit)
+	return s.done(ctx, auditList, pgx.QueryExecModeExec, f.Actor, f.Action, f.TargetType, f.TargetID, orNull(f.From), orNull(f.To), f.Before, f.Limit)
+}
+
+// EntryHistory returns what was done to an investigation, newest first, 100 at most: to it alone, to it among others (their
+// rows name all as entries in their details, of which it shows this one and how many there were), and with the operations
+// given, which have sent its message.
+func (s *Store) EntryHistory(ctx context.Context, entry string, operations []string) ([]Done, error) {
+	return s.done(ctx, auditEntry, pgx.QueryExecModeExec, entry, operations)
+}
+
+func (s *Store) done(ctx context.Context, query string, args ...any) ([]Done, error) {
+	rows, err := s.pool.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}

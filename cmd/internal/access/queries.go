@@ -23,11 +23,17 @@ var auditInsert string
 //go:embed queries/audit_list.sql
 var auditList string
 
+//go:embed queries/audit_entry.sql
+var auditEntry string
+
 //go:embed queries/answer_begin.sql
 var answerBegin string
 
 //go:embed queries/answer_find.sql
 var answerFind string
+
+//go:embed queries/answer_changed.sql
+var answerChanged string
 
 //go:embed queries/answer_end.sql
 var answerEnd string

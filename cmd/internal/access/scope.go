@@ -12,7 +12,7 @@ type Scope string
 const (
 	// Read shows investigations, tasks and the outbox, without payloads.
 	Read Scope = "read"
-	// ReadPayload shows keys, payloads and headers as they are, unredacted. Each look is audited.
+	// ReadPayload shows keys, payloads and headers, and what tasks carry, as they are, unredacted. Each look is audited.
 	ReadPayload Scope = "read:payload"
 	// Resolve closes investigations, and treats tasks and their steps.
 	Resolve Scope = "resolve"

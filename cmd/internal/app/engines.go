@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/dlq"
 	dlqkafka "github.com/postrider/postrider/dlq/kafka"
@@ -94,7 +95,7 @@ func (a *App) makeCollector(context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: a.service, Redactor: redactor})
+	store, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: a.service, Redactor: redactor, Auditor: Auditor{access.NewStore(a.service)}})
 	if err != nil {
 		return err
 	}

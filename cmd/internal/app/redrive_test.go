@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -67,8 +68,13 @@ func TestFromDeadLetterToResolved(t *testing.T) {
 			t.Errorf("%d records, the last has %v", len(records), last.Headers)
 		}
 		done, err := access.NewStore(r.pool).History(t.Context(), access.DoneFilter{})
-		if err != nil || len(done) != 3 || done[0].Action != "dlq.resolve" || done[0].Actor != "postrider" || done[1].Action != "dlq.requeue" || done[1].Actor != "ada" {
-			t.Errorf("the audit log: %+v, %v", done, err)
+		var said []string // the newest first
+		for _, one := range done {
+			said = append(said, one.Action+" by "+one.Actor)
+		}
+		// The collector closed the first when the relay had given it up again.
+		if err != nil || !slices.Equal(said, []string{"dlq.resolve by postrider", "dlq.requeue by ada", "dlq.resolve by postrider", "dlq.requeue by ada"}) {
+			t.Errorf("the audit log: %q, %v", said, err)
 		}
 	})
 }

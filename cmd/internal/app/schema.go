@@ -14,6 +14,11 @@ import (
 	"github.com/postrider/postrider/migrations/pgserver"
 )
 
+// CheckDatabase says what is wrong with a database that this binary cannot work on: its server, or its schema.
+func CheckDatabase(ctx context.Context, database config.Database, log *slog.Logger) error {
+	return prepareDatabase(ctx, database, false, log)
+}
+
 // prepareDatabase proves that the database is one that Postrider can work on in these roles, and migrates it
 // where it is asked to.
 func prepareDatabase(ctx context.Context, database config.Database, migrate bool, log *slog.Logger, roles ...Role) error {

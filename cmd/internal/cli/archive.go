@@ -31,6 +31,7 @@ func (c *commands) archive() *cobra.Command {
 
 func (c *commands) archiveRun() *cobra.Command {
 	var out output
+	var at atDesk
 	var dry bool
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -48,28 +49,34 @@ every archive.archive_interval_hours.`,
 			if err != nil {
 				return err
 			}
-			pool, err := app.OpenPool(cmd.Context(), cfg.Database, 2)
-			if err != nil {
-				return err
-			}
-			defer pool.Close()
 			policies := app.ArchivePolicies(cfg.Archive)
-			got, err := ledger.Archive(cmd.Context(), ledgerpostgres.NewArchive(pool), ledger.ArchiveOptions{
-				RetentionDays: cfg.Archive.RetentionDays, BatchSize: cfg.Archive.ArchiveBatchSize, Policies: &policies, DryRun: dry,
-			})
-			if err == nil || got.Tasks > 0 { // what was moved stays moved
-				view := struct {
-					DryRun bool `json:"dry_run"`
-					ledger.Archived
-				}{dry, got}
-				if printErr := out.print(c.stdout, view, func(w io.Writer) error { return archivedTable(w, got, dry) }); err == nil {
-					err = printErr
+			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+				run := func() (ledger.Archived, error) {
+					return ledger.Archive(ctx, d.Archive, ledger.ArchiveOptions{
+						RetentionDays: cfg.Archive.RetentionDays, BatchSize: cfg.Archive.ArchiveBatchSize, Policies: &policies, DryRun: dry,
+					})
 				}
-			}
-			return explain(err, grant("postrider_operator"))
+				var got ledger.Archived
+				if dry {
+					got, err = run()
+				} else {
+					got, err = told(ctx, d, "archive.run", "task", run)
+				}
+				if err == nil || got.Tasks > 0 { // what was moved stays moved
+					view := struct {
+						DryRun bool `json:"dry_run"`
+						ledger.Archived
+					}{dry, got}
+					if printErr := out.print(c.stdout, view, func(w io.Writer) error { return archivedTable(w, got, dry) }); err == nil {
+						err = printErr
+					}
+				}
+				return err
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", true, "only count; --dry-run=false archives")
+	c.actor(cmd, &at)
 	out.bind(cmd)
 	c.settings.bindAll(cmd.Flags(), nil)
 	return cmd

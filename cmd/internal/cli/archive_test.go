@@ -40,6 +40,11 @@ func TestArchiveCommands(t *testing.T) {
 	table := succeed(t, db, "archive", "run", "--dry-run=false")
 	contains(t, table, "KIND", "ARCHIVED", "tasks           2", "complete      1", "error         1", "steps           4")
 
+	if told := pgtest.Value[string](t, pool, `select coalesce(string_agg((details->>'stage') || coalesce(' ' || (details->'result'->>'tasks_archived'), ''), ', ' order by access_audit_id), '')
+		from postrider.access_audit where action = 'archive.run' and target_type = 'task' and actor like 'cli:%'`); told != "begun, ended 2" {
+		t.Errorf("the audit log says %q", told)
+	}
+
 	list := succeed(t, db, "archive", "list")
 	contains(t, list, complete.String(), failed.String(), "default/task@1.0.0", "error")
 	if strings.Contains(list, cancelled.String()) {

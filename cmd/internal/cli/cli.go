@@ -112,6 +112,9 @@ output says what was left alone, and why.`,
 			if err := checkText(cmd, args); err != nil {
 				return err
 			}
+			if err := checkSelecting(cmd); err != nil {
+				return err
+			}
 			c.begun = true
 			return nil
 		},

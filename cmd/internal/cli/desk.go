@@ -93,6 +93,20 @@ func asked(err error) error {
 	return err
 }
 
+// told does what is not one transaction, with a row of the audit log before it and one with what came of it behind it.
+// Without the first nothing is done.
+func told[T any](ctx context.Context, d *app.Desk, action, kind string, do func() (T, error)) (done T, err error) {
+	if err := d.Access.Look(ctx, action, kind, "", map[string]any{"stage": "begun"}); err != nil {
+		return done, err
+	}
+	done, err = do()
+	details := map[string]any{"stage": "ended", "result": done}
+	if err != nil {
+		details["failed"] = true
+	}
+	return done, errors.Join(err, d.Access.Look(context.WithoutCancel(ctx), action, kind, "", details))
+}
+
 // identities reads the ids of arguments, each once.
 func identities(what, list string, args []string) ([]uuid.UUID, error) {
 	ids := make([]uuid.UUID, 0, len(args))

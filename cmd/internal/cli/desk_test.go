@@ -311,6 +311,10 @@ func TestOutcome(t *testing.T) {
 	}{
 		{dlq.Operation{State: dlq.Completed, Done: 5}, false, false},
 		{dlq.Operation{State: dlq.Completed, Done: 5, CameBack: 1}, true, true},
+		{dlq.Operation{State: dlq.Completed, Kind: dlq.OpRedrive, Done: 5, Delivered: 5}, false, false},
+		{dlq.Operation{State: dlq.Completed, Kind: dlq.OpRedrive, Done: 5}, true, true},
+		{dlq.Operation{State: dlq.Completed, Kind: dlq.OpRedrive, Done: 5, Delivered: 4}, true, true},
+		{dlq.Operation{State: dlq.Completed, Kind: dlq.OpResolve, Done: 5}, false, false},
 		{dlq.Operation{State: dlq.Completed, Failed: 1}, true, true},
 		{dlq.Operation{State: dlq.Halted, Error: "too many"}, false, true},
 		{dlq.Operation{State: dlq.Paused}, false, true},

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/app"
@@ -71,10 +70,8 @@ or with --ascending the oldest. Those that are listed fit all filters given.`,
 			if err != nil {
 				return err
 			}
-			if group != "" {
-				if which.filter.Group, err = uuid.Parse(group); err != nil {
-					return usagef("--group is %q; it must be the id of a group", shorten(group, 80))
-				}
+			if which.filter.Group, err = identity("group", "a group", group); err != nil {
+				return err
 			}
 			if err := which.read(); err != nil {
 				return err

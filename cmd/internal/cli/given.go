@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -36,6 +37,35 @@ func checkText(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return nil
+}
+
+// selecting are the flags that say which are meant. One that is given and empty is refused: whoever's script has no value
+// for it must not get, or treat, everything.
+var selecting = []string{"topic", "reason", "code", "text", "from", "to", "since", "until", "status", "where-status", "subject-type", "subject-id", "group",
+	"older-than", "state", "event", "task", "cause", "namespace", "name", "template-version", "by", "action", "target-type", "target-id", "final-state",
+	"before", "after", "offsets", "letter"}
+
+// checkSelecting refuses such flags that are empty.
+func checkSelecting(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		selects := slices.Contains(selecting, f.Name) || f.Name == "assignee" && cmd.Flags().Lookup("code") != nil // beside other filters
+		if err == nil && selects && f.Value.String() == "" {
+			err = usagef("--%s is given and empty; leave it out, or say what it must be: %s", f.Name, purpose(f))
+		}
+	})
+	return err
+}
+
+// identity reads a flag that is the id of one thing; it is uuid.Nil where the flag is not given, and only there.
+func identity(flag, of, text string) (uuid.UUID, error) {
+	if text == "" {
+		return uuid.Nil, nil
+	}
+	id, err := uuid.Parse(text)
+	if err != nil || id == uuid.Nil {
+		return uuid.Nil, usagef("--%s is %q; it must be the id of %s", flag, shorten(text, 80), of)
+	}
+	return id, nil
 }
 
 // isText reports whether a column of the type text holds it.

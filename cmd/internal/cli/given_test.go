@@ -132,3 +132,46 @@ func TestTwoOperationsOfOneName(t *testing.T) {
 		t.Errorf("%s operations have the name, want 2", got)
 	}
 }
+
+// TestWhatSelectsSaysWhich: a flag that says which are meant and is empty is refused before a database is asked; all
+// that say in their help that they select are known, in every command.
+func TestWhatSelectsSaysWhich(t *testing.T) {
+	t.Parallel()
+	const nowhere = "DATABASE_URL=postgres://u:s3ntinel@127.0.0.1:1/d"
+	tried := 0
+	var walk func(cmd *cobra.Command, path []string)
+	walk = func(cmd *cobra.Command, path []string) {
+		for _, sub := range cmd.Commands() {
+			if sub.Name() != "help" && sub.Name() != "completion" {
+				walk(sub, append(slices.Clone(path), sub.Name()))
+			}
+		}
+		if cmd.HasSubCommands() || !cmd.Runnable() {
+			return
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			help := purpose(f)
+			selects := strings.HasPrefix(help, "only ") || strings.HasPrefix(help, "the pending ones") || strings.HasPrefix(help, "those ") || strings.Contains(help, ": only ")
+			if f.Value.Type() != "string" || !selects {
+				return
+			}
+			tried++
+			given := append(slices.Clone(path), "--"+f.Name+"=")
+			if r := postrider(t, []string{nowhere}, given...); r.code != ExitUsage || !strings.Contains(r.stderr, "--"+f.Name+" is given and empty") {
+				t.Errorf("%q: exit code %d, %s%s", given, r.code, r.stdout, r.stderr)
+			}
+		})
+	}
+	walk((&commands{}).root(), nil)
+	if tried < 40 {
+		t.Errorf("only %d flags were tried", tried)
+	}
+	for _, args := range [][]string{
+		{"op", "plan", "--name", "n", "--topic", "orders", "--group", uuid.Nil.String()}, {"dlq", "list", "--group", uuid.Nil.String()},
+		{"outbox", "list", "--event", uuid.Nil.String()}, {"outbox", "list", "--task", uuid.Nil.String()},
+	} {
+		if r := postrider(t, []string{nowhere}, args...); r.code != ExitUsage || !strings.Contains(r.stderr, uuid.Nil.String()) {
+			t.Errorf("%q: exit code %d, %s", args, r.code, r.stderr)
+		}
+	}
+}

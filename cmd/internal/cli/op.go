@@ -97,10 +97,8 @@ Messages of which some headers cannot be read are left alone, unless --header or
 			if n.Scope.Entries, err = out.entries(args); err != nil {
 				return err
 			}
-			if group != "" {
-				if n.Scope.Group, err = uuid.Parse(group); err != nil {
-					return usagef("--group is %q; it must be the id of a group", shorten(group, 80))
-				}
+			if n.Scope.Group, err = identity("group", "a group", group); err != nil {
+				return err
 			}
 			if err := which.read(); err != nil {
 				return err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -28,8 +29,9 @@ func (c *commands) opStart() *cobra.Command {
 		Short: "Begin an operation that was planned; with --wait watch it to its end",
 		Long: `Begin an operation that was planned. The work is done by postrider serve; where it was given --roles, one process
 must have the role operator (postrider serve --roles operator), or nothing happens. With --wait the progress is shown on
-standard error until it ends; leaving then leaves it running. Exit codes with --wait: 0 completed, 1 it was halted,
-paused or aborted, 3 completed, and some were left alone or came back dead.`,
+standard error until it ends; leaving then leaves it running. Exit codes with --wait: 0 completed, and what was sent has
+arrived; 1 it was halted, paused or aborted; 3 completed, and some were left alone, came back dead, or had not ended
+when it stopped waiting for them.`,
 		Args:              exactly("ID"),
 		ValidArgsFunction: c.completeOperations,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -68,7 +70,7 @@ func outcome(o dlq.Operation) error {
 	switch {
 	case o.State != dlq.Completed:
 		return fmt.Errorf("operation %s is %s: %s", o.UUID, o.State, orReason(o))
-	case o.Skipped+o.Failed+o.CameBack > 0:
+	case o.Skipped+o.Failed+o.CameBack > 0, o.Kind == dlq.OpRedrive && o.Delivered+o.CameBack < o.Done:
 		return &spokenError{errPartly}
 	}
 	return nil
@@ -81,19 +83,35 @@ func orReason(o dlq.Operation) string {
 	return "postrider op resume goes on, unless it was aborted"
 }
 
-const watchPause = 500 * time.Millisecond
+const (
+	watchPause = 500 * time.Millisecond
+	// lookLimit bounds one look, and watchPatience for how long looks may fail one after the other: the operation goes on
+	// meanwhile, and a database that is restarted is back by then.
+	lookLimit     = 10 * time.Second
+	watchPatience = 2 * time.Minute
+)
 
 // watch looks at an operation until nobody works on it any more.
 func watch(ctx context.Context, ops dlq.Operations, id uuid.UUID, b *bar, pause time.Duration) (dlq.Operation, error) {
+	seen := time.Now()
 	for {
-		o, err := ops.Operation(ctx, id)
-		if err != nil {
-			return o, err
-		}
-		b.show(o)
-		if o.State.Ended() || o.State == dlq.Halted || o.State == dlq.Paused {
+		look, cancel := context.WithTimeout(ctx, lookLimit)
+		o, err := ops.Operation(look, id)
+		cancel()
+		switch {
+		case err == nil:
+			seen = time.Now()
+			b.show(o)
+			if o.State.Ended() || o.State == dlq.Halted || o.State == dlq.Paused {
+				b.end()
+				return o, nil
+			}
+		case ctx.Err() != nil: // said below
+		case errors.Is(err, dlq.ErrNotFound), time.Since(seen) > watchPatience:
 			b.end()
-			return o, nil
+			return o, fmt.Errorf("the operation cannot be looked at; postrider op show %s tries again: %w", id, err)
+		default:
+			b.draw("the operation cannot be looked at now, and is tried again: "+visible(err.Error()), 0, 1)
 		}
 		select {
 		case <-ctx.Done():

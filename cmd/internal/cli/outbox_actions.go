@@ -83,6 +83,7 @@ func actionTable(w io.Writer, r relay.ActionResult) error {
 
 func (c *commands) outboxCleanup() *cobra.Command {
 	var out output
+	var at atDesk
 	var o relay.CleanupOptions
 	cmd := &cobra.Command{
 		Use:   "cleanup",
@@ -105,16 +106,28 @@ first.`,
 			if err != nil {
 				return err
 			}
-			got, err := app.Cleanup(cmd.Context(), cfg, log, o)
-			if got.Action != "" {
-				if printErr := out.print(c.stdout, got, func(w io.Writer) error { return cleanupTable(w, got) }); err == nil {
-					err = printErr
+			clean := func(ctx context.Context) (relay.CleanupResult, error) { return app.Cleanup(ctx, cfg, log, o) }
+			shown := func(got relay.CleanupResult, err error) error {
+				if got.Action != "" {
+					if printErr := out.print(c.stdout, got, func(w io.Writer) error { return cleanupTable(w, got) }); err == nil {
+						err = printErr
+					}
 				}
+				return err
 			}
-			return explain(err, grant("postrider_relay"))
+			if o.DryRun {
+				return explain(shown(clean(cmd.Context())), grant("postrider_relay"))
+			}
+			if err := app.CheckDatabase(cmd.Context(), cfg.Database, log); err != nil {
+				return explain(err, grant("postrider_relay"))
+			}
+			return c.withDesk(cmd.Context(), at, grant("postrider_relay"), func(ctx context.Context, d *app.Desk, _ string) error {
+				return shown(told(ctx, d, "outbox.cleanup", "outbox", func() (relay.CleanupResult, error) { return clean(ctx) }))
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "count what would be removed, and remove nothing")
+	c.actor(cmd, &at)
 	out.bind(cmd)
 	c.settings.bindAll(cmd.Flags(), nil)
 	return cmd

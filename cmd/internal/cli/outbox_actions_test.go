@@ -77,6 +77,11 @@ func TestOutboxActions(t *testing.T) {
 	if r := clean("--outbox-retention-days", "0"); r.DryRun || r.Published != 0 {
 		t.Errorf("cleanup again: %+v", r)
 	}
+	var told string
+	if err := conn.QueryRow(t.Context(), `select string_agg((details->>'stage') || coalesce(' ' || (details->'result'->>'published'), ''), ', ' order by access_audit_id)
+		from postrider.access_audit where action = 'outbox.cleanup' and actor like 'cli:%'`).Scan(&told); err != nil || told != "begun, ended 11, begun, ended 0" {
+		t.Errorf("the audit log says %q, %v", told, err)
+	}
 	var left string
 	if err := conn.QueryRow(t.Context(), `select string_agg(state::text, ' ') from postrider.outbox_event`).Scan(&left); err != nil || left != "dead_lettered" {
 		t.Errorf("left are %s, %v", left, err)

@@ -50,7 +50,7 @@ func (c *commands) outboxList() *cobra.Command {
 				if id.given == "" {
 					continue
 				}
-				if *id.to, err = uuid.Parse(id.given); err != nil {
+				if *id.to, err = uuid.Parse(id.given); err != nil || *id.to == uuid.Nil {
 					return usagef("--%s is %q; it must be a uuid", id.flag, shorten(id.given, 80))
 				}
 			}

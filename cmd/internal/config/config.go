@@ -207,7 +207,7 @@ type DLQ struct {
 	ResolveOnDelivery bool `key:"resolve_on_delivery" default:"true" help:"close the investigations of redriven messages that are delivered"`
 	// RedactPaths name values in JSON payloads and in tasks that snapshots do not show: $.card.number,
 	// $.items[*].pan, $..password at any depth. The letters keep them. Defaults to "".
-	RedactPaths []string `key:"redact_paths" default:"" check:"redact_path" help:"JSON paths of values that investigations do not show, separated by commas"`
+	RedactPaths []string `key:"redact_paths" default:"" check:"redact_path" help:"JSON paths of values that investigations and tasks do not show, separated by commas"`
 	// RedactHeaders name headers that are not shown; * stands for any characters. Defaults to "".
 	RedactHeaders []string `key:"redact_headers" default:"" check:"redact_header" help:"headers that investigations do not show, separated by commas"`
 	// OperationRetentionDays is how long operations stay after they ended. Redrives stay as long as their
@@ -241,7 +241,8 @@ type HTTP struct {
 	Address string `key:"address" default:"127.0.0.1:8080" check:"listen" help:"where to serve health, metrics and the API; also --http"`
 	// API serves the operations of the desk, to holders of keys. Defaults to true.
 	API bool `key:"api" default:"true" help:"serve the API of the desk, to holders of keys"`
-	// RequestTimeout bounds each operation of the API. In milliseconds. Defaults to 20000.
+	// RequestTimeout bounds each operation of the API, but for planning an operation, which may take two minutes. In
+	// milliseconds. Defaults to 20000.
 	RequestTimeout time.Duration `key:"request_timeout_ms" default:"20000" min:"100" max:"60000" help:"longest that an operation of the API may take, in milliseconds"`
 	// MaxBodyBytes is the largest body of a request. Defaults to 1048576.
 	MaxBodyBytes int `key:"max_body_bytes" default:"1048576" min:"1024" max:"67108864" help:"largest body of a request, in bytes"`

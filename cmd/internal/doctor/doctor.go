@@ -121,7 +121,10 @@ const (
 	theServer
 	theSchema
 	theBrokers
-	theSchemaAndBrokers
+	// theList is what the brokers say of the topics; theTopics is that, and one of them at least.
+	theList
+	theTopics
+	theSchemaAndList
 )
 
 // check looks at one thing. An error says that it could not be looked at.
@@ -140,7 +143,11 @@ type patient struct {
 	// schemaReady: the tables and functions of this binary are there.
 	schemaReady bool
 	brokers     kadm.BrokerDetails
-	topics      topics
+	// answering are the ids of those brokers that do.
+	answering []int32
+	// listRead: topics is what the brokers say of them.
+	listRead bool
+	topics   topics
 }
 
 // checks are all that there are, in the order in which they are made and shown.
@@ -164,17 +171,17 @@ func checks() []check {
 		{"kafka", "idempotent producer", theBrokers, checkProducer},
 		{"kafka", "message size", theBrokers, checkBrokerSize},
 		{"topics", "list", theBrokers, findTopics},
-		{"topics", "existence", theBrokers, checkExistence},
-		{"topics", "leaders", theBrokers, checkLeaders},
-		{"topics", "replication", theBrokers, checkReplication},
-		{"topics", "message size", theBrokers, checkTopicSize},
-		{"topics", "dead letters", theBrokers, checkLetterTopics},
-		{"topics", "rights", theBrokers, checkTopicRights},
+		{"topics", "existence", theList, checkExistence},
+		{"topics", "leaders", theTopics, checkLeaders},
+		{"topics", "replication", theTopics, checkReplication},
+		{"topics", "message size", theTopics, checkTopicSize},
+		{"topics", "dead letters", theTopics, checkLetterTopics},
+		{"topics", "rights", theList, checkTopicRights},
 		{"clock", "database", theServer, checkClock},
-		{"clock", "records", theBrokers, checkRecordTimes},
+		{"clock", "records", theTopics, checkRecordTimes},
 		{"state", "backlog", theSchema, checkBacklog},
 		{"state", "holds", theSchema, checkHolds},
-		{"state", "collector", theSchemaAndBrokers, checkCollector},
+		{"state", "collector", theSchemaAndList, checkCollector},
 		{"state", "detector", theSchema, checkDetector},
 		{"state", "operations", theSchema, checkOperations},
 		{"state", "investigations", theSchema, checkInvestigations},
@@ -214,7 +221,8 @@ func (r *Report) add(f Finding) {
 
 // make makes one check, if what it needs is there.
 func (p *patient) make(ctx context.Context, c check) []result {
-	schema := c.needs == theSchema || c.needs == theSchemaAndBrokers
+	schema := c.needs == theSchema || c.needs == theSchemaAndList
+	list := c.needs == theList || c.needs == theTopics || c.needs == theSchemaAndList
 	switch {
 	case p.Pre && (schema || c.group == "schema"):
 		return nil
@@ -222,8 +230,12 @@ func (p *patient) make(ctx context.Context, c check) []result {
 		return skip("", "the database cannot be asked")
 	case schema && !p.schemaReady:
 		return skip("", "the schema is not that of this binary")
-	case (c.needs == theBrokers || c.needs == theSchemaAndBrokers) && !p.brokersReached:
+	case (c.needs == theBrokers || list) && !p.brokersReached:
 		return skip("", "no broker answers")
+	case list && !p.listRead:
+		return skip("", "the list of topics could not be read")
+	case c.needs == theTopics && len(p.topics.there()) == 0:
+		return skip("", "there is no topic to look at")
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.limits.check)
 	defer cancel()

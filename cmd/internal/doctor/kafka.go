@@ -67,6 +67,8 @@ func checkBrokers(ctx context.Context, p *patient) ([]result, error) {
 		cancel()
 		if err != nil {
 			silent = append(silent, fmt.Sprintf("%d at %s:%d (%v)", b.NodeID, b.Host, b.Port, err))
+		} else {
+			p.answering = append(p.answering, b.NodeID)
 		}
 	}
 	switch {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -67,9 +68,9 @@ func findTopics(ctx context.Context, p *patient) ([]result, error) {
 	}
 	var err error
 	if t.details, err = p.describeTopics(ctx, t.names()); err != nil {
-		return problem, err
+		return append(problem, fail("look at the logs of the brokers, and at the network to each of them; what rests on the list is not checked", "%v", err)...), nil
 	}
-	p.topics = t
+	p.topics, p.listRead = t, true
 	if there := t.there(); len(there) > 0 {
 		configs, err := p.admin.DescribeTopicConfigs(ctx, there...)
 		if err != nil {
@@ -89,8 +90,11 @@ func findTopics(ctx context.Context, p *patient) ([]result, error) {
 	return append(problem, well("%d topics of %s are looked at", len(t.names()), from)...), nil
 }
 
-// describeTopics asks one broker, past what the client remembers: a topic that this client may not see would be
-// remembered, and fail every later question about any other.
+// oneBroker bounds a question that another broker can answer as well.
+const oneBroker = 3 * time.Second
+
+// describeTopics asks past what the client remembers: a topic that this client may not see would be remembered, and fail
+// every later question about any other.
 func (p *patient) describeTopics(ctx context.Context, names []string) (kadm.TopicDetails, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.IncludeTopicAuthorizedOperations = true
@@ -99,12 +103,12 @@ func (p *patient) describeTopics(ctx context.Context, names []string) (kadm.Topi
 		t.Topic = &name
 		req.Topics = append(req.Topics, t)
 	}
-	answer, err := p.Kafka.Broker(int(p.brokers[0].NodeID)).RetriableRequest(ctx, req)
+	answer, err := p.anyMetadata(ctx, req)
 	if err != nil {
 		return nil, err
 	}
 	details := kadm.TopicDetails{}
-	for _, t := range answer.(*kmsg.MetadataResponse).Topics {
+	for _, t := range answer.Topics {
 		if t.Topic == nil {
 			continue
 		}
@@ -115,6 +119,28 @@ func (p *patient) describeTopics(ctx context.Context, names []string) (kadm.Topi
 		details[d.Topic] = d
 	}
 	return details, nil
+}
+
+// anyMetadata asks one broker after the other, until one says; twice, because a connection may have been closed since it
+// was used.
+func (p *patient) anyMetadata(ctx context.Context, req *kmsg.MetadataRequest) (*kmsg.MetadataResponse, error) {
+	var failed []string
+	for range 2 {
+		failed = nil
+		for _, id := range p.answering {
+			ctx, cancel := context.WithTimeout(ctx, oneBroker)
+			answer, err := p.Kafka.Broker(int(id)).Request(ctx, req)
+			cancel()
+			if err == nil {
+				return answer.(*kmsg.MetadataResponse), nil
+			}
+			failed = append(failed, fmt.Sprintf("broker %d: %v", id, err))
+		}
+	}
+	if len(failed) == 0 {
+		failed = []string{"not one answers"}
+	}
+	return nil, fmt.Errorf("no broker says which topics there are: %s", strings.Join(failed, "; "))
 }
 
 func checkExistence(_ context.Context, p *patient) ([]result, error) {
@@ -156,9 +182,12 @@ func checkExistence(_ context.Context, p *patient) ([]result, error) {
 }
 
 func checkLeaders(_ context.Context, p *patient) ([]result, error) {
-	var leaderless, short []string
+	var leaderless, short, unknown []string
 	for _, name := range p.topics.there() {
 		least, known := p.topics.setting(name, "min.insync.replicas")
+		if !known {
+			unknown = append(unknown, name)
+		}
 		for _, partition := range p.topics.details[name].Partitions.Sorted() {
 			where := fmt.Sprintf("%s/%d", name, partition.Partition)
 			if partition.Leader < 0 {
@@ -176,26 +205,36 @@ func checkLeaders(_ context.Context, p *patient) ([]result, error) {
 		out = append(out, fail("start the brokers that hold their other replicas, or lower min.insync.replicas of the topics",
 			"partitions with fewer replicas in sync than min.insync.replicas take nothing: %s", shorten(short))...)
 	}
+	if len(unknown) > 0 {
+		out = append(out, leastUnknown(unknown)...)
+	}
 	if len(out) == 0 {
 		out = well("every partition has a leader and enough replicas in sync")
 	}
 	return out, nil
 }
 
+// leastUnknown says that of topics it is not known how many replicas must be in sync.
+func leastUnknown(topics []string) []result {
+	return skip("grant DescribeConfigs on them to this client", "min.insync.replicas is not shown: %s", shorten(topics))
+}
+
 func checkReplication(_ context.Context, p *patient) ([]result, error) {
 	if len(p.brokers) < 2 {
 		return well("there is one broker, so nothing is replicated"), nil
 	}
-	var single, one, unmovable []string
+	var single, one, unmovable, unknown []string
 	for _, name := range p.topics.there() {
 		replicas := p.topics.details[name].Partitions.NumReplicas()
 		least, known := p.topics.setting(name, "min.insync.replicas")
 		switch {
 		case replicas < 2:
 			single = append(single, name)
-		case known && least < 2:
+		case !known:
+			unknown = append(unknown, name)
+		case least < 2:
 			one = append(one, name)
-		case known && int(least) >= replicas:
+		case int(least) >= replicas:
 			unmovable = append(unmovable, name)
 		}
 	}
@@ -208,6 +247,9 @@ func checkReplication(_ context.Context, p *patient) ([]result, error) {
 	}
 	if len(unmovable) > 0 {
 		out = append(out, warn("set min.insync.replicas below the number of replicas", "topics that take nothing as soon as any of their brokers is restarted: %s", shorten(unmovable))...)
+	}
+	if len(unknown) > 0 {
+		out = append(out, leastUnknown(unknown)...)
 	}
 	if len(out) == 0 {
 		out = well("an acknowledged event is on two disks at least")
@@ -252,10 +294,12 @@ const shortestRetention = 24 * 60 * 60 * 1000 // milliseconds
 
 func checkLetterTopics(_ context.Context, p *patient) ([]result, error) {
 	var out []result
+	var unknown []string
 	for _, name := range p.topics.letters {
-		values, there := p.topics.configs[name]
-		if !there {
-			continue // it is missing, or not shown, and that is reported
+		values := p.topics.configs[name]
+		if len(values) == 0 { // it is missing, or not shown
+			unknown = append(unknown, name)
+			continue
 		}
 		if policy := values["cleanup.policy"]; policy != "" && policy != "delete" {
 			out = append(out, fail(fmt.Sprintf("set cleanup.policy of %s to delete", name),
@@ -266,6 +310,9 @@ func checkLetterTopics(_ context.Context, p *patient) ([]result, error) {
 				"%s keeps letters for %d minutes: a collector that is away for longer misses some", name, ms/60_000)...)
 		}
 	}
+	if len(unknown) > 0 {
+		out = append(out, skip("create them, or grant DescribeConfigs on them to this client", "the settings of dead-letter topics are not shown: %s", shorten(unknown))...)
+	}
 	if len(out) == 0 {
 		out = well("they keep letters until they are collected")
 	}
@@ -273,11 +320,13 @@ func checkLetterTopics(_ context.Context, p *patient) ([]result, error) {
 }
 
 func checkTopicRights(ctx context.Context, p *patient) ([]result, error) {
-	var write, read []string
-	for _, name := range p.topics.there() {
-		allowed := p.topics.details[name].AuthorizedOperations
-		if len(allowed) == 0 {
-			continue // brokers before 2.3 do not say
+	var write, read, unknown []string
+	for _, name := range p.topics.names() {
+		detail := p.topics.details[name]
+		allowed := detail.AuthorizedOperations
+		if detail.Err != nil || len(detail.Partitions) == 0 || len(allowed) == 0 { // missing, not to be seen, or these brokers do not say
+			unknown = append(unknown, name)
+			continue
 		}
 		if !may(allowed, kadm.OpWrite) {
 			write = append(write, name)
@@ -300,6 +349,9 @@ func checkTopicRights(ctx context.Context, p *patient) ([]result, error) {
 		out = append(out, fail("grant Read on the group to this client", "this client may not use the consumer group %s of the collector", group)...)
 	case err != nil:
 		return out, err
+	}
+	if len(unknown) > 0 {
+		out = append(out, skip("create them, or grant Describe on them to this client", "the brokers do not say what this client may do with: %s", shorten(unknown))...)
 	}
 	if len(out) == 0 {
 		out = well("this client may write to every topic, and collect dead letters")
@@ -341,11 +393,7 @@ func may(allowed []kadm.ACLOperation, wanted kadm.ACLOperation) bool {
 }
 
 func checkRecordTimes(ctx context.Context, p *patient) ([]result, error) {
-	there := p.topics.there()
-	if len(there) == 0 {
-		return skip("", "there is no topic to look at"), nil
-	}
-	listed, err := p.admin.ListMaxTimestampOffsets(ctx, there...)
+	listed, err := p.admin.ListMaxTimestampOffsets(ctx, p.topics.there()...)
 	if err != nil {
 		return nil, err
 	}

@@ -23,9 +23,9 @@ import (
 // Keys tells who a token belongs to, and keeps answers for repeated requests.
 type Keys interface {
 	Authenticate(ctx context.Context, token string) (access.Key, error)
-	Begin(ctx context.Context, key string, request []byte) (*access.Answer, error)
-	End(ctx context.Context, key string, a access.Answer) error
-	Forget(ctx context.Context, key string) error
+	Begin(ctx context.Context, key string, request []byte) (access.Claim, *access.Answer, error)
+	End(ctx context.Context, c access.Claim, a access.Answer) error
+	Forget(ctx context.Context, c access.Claim) error
 }
 
 // APIConfig is what an API is made of.
@@ -36,7 +36,7 @@ type APIConfig struct {
 	Keys Keys
 	// MaxBody is the largest body, in bytes. Defaults to 1 MiB.
 	MaxBody int64
-	// Timeout bounds each operation. Defaults to 25s.
+	// Timeout bounds each operation whose route has no longer limit. Defaults to 25s.
 	Timeout time.Duration
 	// Requests limits how often each key may ask. Defaults to no limit.
 	Requests *access.Limiter
@@ -55,6 +55,9 @@ type API struct {
 	mux *http.ServeMux
 	log *slog.Logger
 }
+
+// answerTime is how long an answer may take to be read, where the operation's limit is longer than usual.
+const answerTime = 20 * time.Second
 
 // prefixes are the path styles; both serve the same.
 var prefixes = []string{"/v1", "/api/v1"}
@@ -139,7 +142,8 @@ func requestID(r *http.Request) string {
 func (a *API) operation(route Route, prefix string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		ctx, cancel := context.WithTimeout(r.Context(), a.cfg.Timeout)
+		limit := max(a.cfg.Timeout, route.Limit)
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
 		actor, err := a.authenticate(ctx, w, r)
 		if err == nil {
@@ -155,6 +159,15 @@ func (a *API) operation(route Route, prefix string) http.Handler {
 		if err != nil {
 			a.write(w, r, nil, badBody(err), began)
 			return
+		}
+		if route.changes() {
+			// What was begun is carried out and its answer kept, also when who asked goes away meanwhile: cut off in the middle,
+			// nobody would know what became of it.
+			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), limit)
+			defer cancel()
+		}
+		if limit > a.cfg.Timeout { // the server's own limits are made for the others
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit + answerTime)) // in memory there is none
 		}
 		req := &Request{Request: r.WithContext(ctx), Actor: actor, Prefix: prefix, Body: body}
 		key := r.Header.Get("Idempotency-Key")
@@ -181,8 +194,9 @@ func (a *API) authenticate(ctx context.Context, w http.ResponseWriter, r *http.R
 		return actor, nil
 	}
 	token := r.Header.Get("X-API-Key")
-	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && token == "" {
-		token = bearer
+	// The scheme's name is written in any case (RFC 9110, 11.1).
+	if scheme, bearer, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && token == "" && strings.EqualFold(scheme, "Bearer") {
+		token = strings.TrimLeft(bearer, " ")
 	}
 	if token == "" {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="postrider"`)
@@ -241,21 +255,29 @@ func (a *API) run(ctx context.Context, route Route, req *Request) (data any, err
 	return route.Handle(ctx, req)
 }
 
-// once runs an operation once per Idempotency-Key. Only what was done is kept: a refusal takes its transaction back, so
-// there is nothing that asking again could do twice, and the reason may be gone by then. (Stripe keeps no refusals of
-// parameters, keys and rates either; it does keep those that an operation comes to, and sends them again when they are
-// long untrue.)
+// keepLimit bounds what is noted about an answer when its request has ended.
+const keepLimit = 10 * time.Second
+
+// once runs an operation once per Idempotency-Key. Only what was done is kept. After a refusal or an error the key may be
+// used again, unless something was committed under it: that is noted in the transaction of the change itself
+// (access.Store.Audit), so it holds whatever became of the answer, the connections and this process. (Stripe keeps no
+// refusals of parameters, keys and rates either; it does keep those that an operation comes to, and sends them again when
+// they are long untrue.)
 func (a *API) once(ctx context.Context, w http.ResponseWriter, req *Request, route Route, key string, began time.Time) {
 	if len(key) > 255 || strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) {
 		a.write(w, req.Request, nil, refuse(Validation, "the Idempotency-Key must be 1 to 255 printable ASCII characters"), began)
 		return
 	}
-	known, err := a.cfg.Keys.Begin(ctx, key, bytes.Join([][]byte{[]byte(req.Method), []byte(req.URL.Path), []byte(req.URL.RawQuery), req.Body}, []byte{0}))
+	claim, known, err := a.cfg.Keys.Begin(ctx, key, bytes.Join([][]byte{[]byte(req.Method), []byte(req.URL.Path), []byte(req.URL.RawQuery), req.Body}, []byte{0}))
+	lost, isLost := errors.AsType[*access.LostError](err)
 	switch {
+	case isLost && route.Recall != nil:
+		claim, err = lost.Claim, nil
+		route.Handle = func(ctx context.Context, r *Request) (any, error) { return route.Recall(ctx, r, lost) }
+	case isLost, errors.Is(err, access.ErrInWork):
+		err = refuse(Conflict, "%s", err)
 	case errors.Is(err, access.ErrOtherRequest):
 		err = refuse(IdempotencyMismatch, "%s", err)
-	case errors.Is(err, access.ErrInWork):
-		err = refuse(Conflict, "%s", err)
 	case err == nil && known != nil:
 		w.Header().Set("Idempotency-Replayed", "true")
 		a.send(w, req.Request, known.Status, known.Body, began)
@@ -265,13 +287,14 @@ func (a *API) once(ctx context.Context, w http.ResponseWriter, req *Request, rou
 		a.write(w, req.Request, nil, err, began)
 		return
 	}
-	data, err := a.run(ctx, route, req)
+	data, err := a.run(access.WithClaim(ctx, claim), route, req)
 	status, body := a.answer(w, req.Request, data, err)
-	keep := context.WithoutCancel(ctx)
+	keep, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepLimit)
+	defer cancel()
 	if status >= http.StatusBadRequest {
-		err = a.cfg.Keys.Forget(keep, key)
+		err = a.cfg.Keys.Forget(keep, claim)
 	} else {
-		err = a.cfg.Keys.End(keep, key, access.Answer{Status: status, Body: body})
+		err = a.cfg.Keys.End(keep, claim, access.Answer{Status: status, Body: body})
 	}
 	if err != nil {
 		a.log.Warn("the answer to a request with an Idempotency-Key was not kept", "request_id", req.Actor.RequestID, "err", err)
@@ -322,7 +345,7 @@ func (a *API) tell(r *http.Request, err error, id string) error {
 		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		told = refuse(Unavailable, "this took longer than %v; ask for less, or try again", a.cfg.Timeout)
+		told = refuse(Unavailable, "this took longer than it may; ask for less, or try again")
 	}
 	if !errors.Is(err, context.Canceled) { // the client went away
 		a.log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "request_id", id, "err", err)

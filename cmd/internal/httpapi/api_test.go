@@ -169,8 +169,10 @@ func TestBothPathStyles(t *testing.T) {
 		if r := d.ask("GET", prefix+"/things?n=7", "", "X-API-Key", key); r.Status != 200 || string(r.Data) != `{"n":7}` {
 			t.Errorf("%+v", r)
 		}
-		if r := d.ask("GET", prefix+"/things", "", "Authorization", "Bearer "+key); r.Status != 200 || string(r.Data) != `{"n":5}` {
-			t.Errorf("%+v", r)
+		for _, scheme := range []string{"Bearer ", "bearer ", "BEARER  "} {
+			if r := d.ask("GET", prefix+"/things", "", "Authorization", scheme+key); r.Status != 200 || string(r.Data) != `{"n":5}` {
+				t.Errorf("%q: %+v", scheme, r)
+			}
 		}
 		const id = "018f0000-0000-7000-8000-000000000001"
 		if r := d.ask("GET", prefix+"/things/"+id, "", "X-API-Key", key); r.Status != 301 || r.Header.Get("Location") != prefix+"/archive/things/"+id {
@@ -191,6 +193,7 @@ func TestWhoMayNot(t *testing.T) {
 		"no key":        {nil, 401, Unauthenticated},
 		"a wrong key":   {[]string{"X-API-Key", "pr_nobody"}, 401, Unauthenticated},
 		"another way":   {[]string{"Authorization", "Basic " + read}, 401, Unauthenticated},
+		"no way":        {[]string{"Authorization", "Bearer"}, 401, Unauthenticated},
 		"another scope": {[]string{"X-API-Key", read}, 403, Forbidden},
 	} {
 		r := d.ask("POST", "/v1/things", `{}`, c.headers...)
@@ -380,5 +383,46 @@ func TestRefusalsAreNotKept(t *testing.T) {
 		if r := ask(`{}`); r.Status != 201 || r.Header.Get("Idempotency-Replayed") != "true" {
 			t.Errorf("after %d, once more: %+v", c.status, r)
 		}
+	}
+}
+
+// TestALongRouteHasItsTime: what may take longer than the others has a context that lasts, and a connection that still
+// takes its answer then.
+func TestALongRouteHasItsTime(t *testing.T) {
+	t.Parallel()
+	d := newFrame(t, nil)
+	left := func(ctx context.Context, _ *Request) (any, error) {
+		end, _ := ctx.Deadline()
+		return time.Until(end) > time.Minute, nil
+	}
+	api, err := NewAPI(APIConfig{Keys: d.keys, Routes: []Route{
+		{Method: "POST", Path: "/short", Scope: access.Read, Handle: left}, {Method: "POST", Path: "/long", Scope: access.Read, Handle: left, Limit: time.Hour},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(api)
+	server.Config.WriteTimeout = time.Nanosecond // over before any answer
+	server.Start()
+	defer server.Close()
+	ask := func(path string) (string, error) {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/v1"+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-API-Key", d.key(access.Read))
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return "", err
+		}
+		defer resp.Body.Close()
+		raw, err := io.ReadAll(resp.Body)
+		return string(raw), err
+	}
+	if raw, err := ask("/short"); err == nil {
+		t.Errorf("the server's limit does not count: %s", raw)
+	}
+	if raw, err := ask("/long"); err != nil || !strings.Contains(raw, `"data":true`) {
+		t.Errorf("%s, %v", raw, err)
 	}
 }

@@ -66,7 +66,8 @@ type errorBody struct {
 	RequestID string `json:"request_id,omitempty"`
 }
 
-// encode makes the body of an answer. HTML characters stay as they are: the answer is JSON, and says so.
+// encode makes the body of an answer. Characters that HTML gives a meaning are escaped as JSON can: whoever puts an answer
+// into a page by mistake shows text.
 func encode(e envelope) (body []byte, err error) {
 	err = jsontime.Encode(e, func(v any) error {
 		body, err = json.Marshal(v)

@@ -38,7 +38,7 @@ func (s *Services) listArchive(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := list[ledger.ArchivedTask]{Items: notNull(tasks)}
+	out := list[ledger.ArchivedTask]{Items: hidden(s.hideArchivedTask, notNull(tasks))}
 	if len(tasks) > size {
 		out.Items = tasks[:size]
 		last := tasks[size-1]
@@ -73,7 +73,9 @@ func (s *Services) archivedTask(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Archive.Task(ctx, id)
+	t, err := s.Archive.Task(ctx, id)
+	s.hideArchivedTask(&t)
+	return t, err
 }
 
 func (s *Services) archivedStep(ctx context.Context, r *Request) (any, error) {
@@ -85,7 +87,9 @@ func (s *Services) archivedStep(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Archive.Step(ctx, id, step)
+	found, err := s.Archive.Step(ctx, id, step)
+	s.hideArchivedStep(&found)
+	return found, err
 }
 
 func ofArchived[T any](ctx context.Context, r *Request, read func(context.Context, uuid.UUID) ([]T, error)) (any, error) {
@@ -98,13 +102,13 @@ func ofArchived[T any](ctx context.Context, r *Request, read func(context.Contex
 }
 
 func (s *Services) archivedSteps(ctx context.Context, r *Request) (any, error) {
-	return ofArchived(ctx, r, s.Archive.Steps)
+	return ofArchived(ctx, r, hiding(s.hideArchivedStep, s.Archive.Steps))
 }
 
 func (s *Services) archivedTransitions(ctx context.Context, r *Request) (any, error) {
-	return ofArchived(ctx, r, s.Archive.Transitions)
+	return ofArchived(ctx, r, hiding(s.hideArchivedTransition, s.Archive.Transitions))
 }
 
 func (s *Services) archivedStepTransitions(ctx context.Context, r *Request) (any, error) {
-	return ofArchived(ctx, r, s.Archive.StepTransitions)
+	return ofArchived(ctx, r, hiding(s.hideArchivedStepTransition, s.Archive.StepTransitions))
 }

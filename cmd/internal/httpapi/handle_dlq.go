@@ -112,7 +112,13 @@ func (s *Services) getEntry(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.Access.History(ctx, access.DoneFilter{TargetType: "entry", TargetID: d.UUID.String()})
+	operations := []string{}
+	for _, p := range d.Replays {
+		if p.Operation != uuid.Nil {
+			operations = append(operations, p.Operation.String())
+		}
+	}
+	done, err := s.Access.EntryHistory(ctx, d.UUID.String(), operations)
 	return viewDetail(d, done), err
 }
 
@@ -138,7 +144,7 @@ func (s *Services) changeEntry(ctx context.Context, r *Request) (any, error) {
 	if b.Alias != nil {
 		b.Notes = b.Alias
 	}
-	e, err := s.Desk.Change(ctx, id, dlq.Change{Status: b.Status, Notes: b.Notes, ResolvedBy: b.ResolvedBy, Metadata: b.Metadata, Assignee: b.Assignee, Actor: r.Actor.Name})
+	e, err := s.Desk.Change(ctx, id, dlq.Change{Status: b.Status, Notes: b.Notes, ResolvedBy: b.ResolvedBy, Metadata: unlessNull(b.Metadata), Assignee: b.Assignee, Actor: r.Actor.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -257,6 +263,9 @@ func (s *Services) purgeEntries(ctx context.Context, r *Request) (any, error) {
 		ReleaseKeys bool     `json:"release_keys"`
 	}
 	if err := r.body(&b); err != nil {
+		return nil, err
+	}
+	if err := r.saysWhich("reason"); err != nil {
 		return nil, err
 	}
 	if (b.IDs != nil) == (b.OlderThan != nil) {

@@ -150,8 +150,11 @@ func (s *Services) planOperation(ctx context.Context, r *Request) (any, error) {
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}
+	err := r.saysWhich("scope.group", "scope.filter")
+	if err != nil {
+		return nil, err
+	}
 	n := dlq.NewOperation{Kind: b.Kind, Name: b.Name, Reason: b.Reason, Actor: r.Actor.Name, Options: b.Options}
-	var err error
 	if b.Scope.IDs != nil {
 		if n.Scope.Entries, err = entryIDs(b.Scope.IDs, maxOperationIDs); err != nil {
 			return nil, err

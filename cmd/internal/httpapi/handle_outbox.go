@@ -143,6 +143,9 @@ func (s *Services) purgeDelivered(ctx context.Context, r *Request) (any, error) 
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}
+	if err := r.saysWhich("from"); err != nil {
+		return nil, err
+	}
 	at, ok := parseTime(b.OlderThan, false)
 	if !ok {
 		return nil, refuse(Validation, "older_than is %q; it must be a date (2026-01-31) or a time (2026-01-31T08:00:00Z)", shown(b.OlderThan))

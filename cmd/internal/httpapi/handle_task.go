@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/relay/ledger"
 )
 
@@ -41,7 +42,7 @@ func (s *Services) listTasks(ctx context.Context, r *Request) (any, error) {
 		PageSize int           `json:"page_size"`
 		More     bool          `json:"more"`
 		Next     *uuid.UUID    `json:"next"`
-	}{notNull(tasks), p.Page, p.Size, more, nil}
+	}{hidden(s.hideTask, notNull(tasks)), p.Page, p.Size, more, nil}
 	if more {
 		out.Next = &tasks[len(tasks)-1].UUID
 	}
@@ -77,7 +78,20 @@ func (s *Services) createTask(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.Tasks.Ledger().Task(ctx, id)
+	t, err := s.shownTask(ctx, id)
+	return Created{t}, err
+}
+
+// createdTask answers for a task that was created under an Idempotency-Key when the answer was lost.
+func (s *Services) createdTask(ctx context.Context, _ *Request, lost *access.LostError) (any, error) {
+	id, err := uuid.Parse(lost.TargetID)
+	if err != nil {
+		return nil, refuse(Conflict, "%s", lost)
+	}
+	t, err := s.shownTask(ctx, id)
+	if errors.Is(err, ledger.ErrNotFound) { // archived since
+		return nil, refuse(Conflict, "%s", lost)
+	}
 	return Created{t}, err
 }
 
@@ -113,7 +127,7 @@ func (s *Services) getTask(ctx context.Context, r *Request) (any, error) {
 	if _, err := l.ArchiveOnRead(ctx, id); err != nil && !errors.Is(err, ledger.ErrNotFound) {
 		return nil, err
 	}
-	t, err := l.Task(ctx, id)
+	t, err := s.shownTask(ctx, id)
 	if err != nil {
 		return s.elsewhere(ctx, id, "", err)
 	}
@@ -137,15 +151,15 @@ func ofTask[T any](ctx context.Context, s *Services, r *Request, rest string, re
 }
 
 func (s *Services) taskSteps(ctx context.Context, r *Request) (any, error) {
-	return ofTask(ctx, s, r, "/workflow_steps", s.Tasks.Ledger().Steps)
+	return ofTask(ctx, s, r, "/workflow_steps", hiding(s.hideStep, s.Tasks.Ledger().Steps))
 }
 
 func (s *Services) taskTransitions(ctx context.Context, r *Request) (any, error) {
-	return ofTask(ctx, s, r, "/transitions", s.Tasks.Ledger().Transitions)
+	return ofTask(ctx, s, r, "/transitions", hiding(s.hideTransition, s.Tasks.Ledger().Transitions))
 }
 
 func (s *Services) taskStepTransitions(ctx context.Context, r *Request) (any, error) {
-	return ofTask(ctx, s, r, "/step_transitions", s.Tasks.Ledger().StepTransitions)
+	return ofTask(ctx, s, r, "/step_transitions", hiding(s.hideStepTransition, s.Tasks.Ledger().StepTransitions))
 }
 
 func (s *Services) taskStep(ctx context.Context, r *Request) (any, error) {
@@ -170,6 +184,7 @@ func (s *Services) step(ctx context.Context, id, step uuid.UUID) (any, error) {
 	}
 	for _, one := range steps {
 		if one.UUID == step {
+			s.hideStep(&one)
 			return one, nil
 		}
 	}
@@ -202,7 +217,7 @@ func (s *Services) actOnStep(ctx context.Context, r *Request) (any, error) {
 	if _, err := s.Tasks.ActOnStep(ctx, id, step, a); err != nil {
 		return nil, err
 	}
-	t, err := s.Tasks.Ledger().Task(ctx, id)
+	t, err := s.shownTask(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +259,7 @@ func (s *Services) cancelTask(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.Tasks.Ledger().Task(ctx, id)
+	t, err := s.shownTask(ctx, id)
 	return struct {
 		Cancelled bool        `json:"cancelled"`
 		Task      ledger.Task `json:"task"`

@@ -116,8 +116,8 @@ func TestEveryParameterAndField(t *testing.T) {
 			wg.Go(func() {
 				for _, q := range part {
 					status, err := r.throw(t.Context(), q.method, q.path, q.body, nil)
-					if err != nil {
-						t.Errorf("%s %s %.300s: %v", q.method, q.path, q.body, err)
+					if err != nil || status == 0 {
+						t.Errorf("%s %s %.300s: %d, %v", q.method, q.path, q.body, status, err)
 					}
 					mu.Lock()
 					statuses[status]++

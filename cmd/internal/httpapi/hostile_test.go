@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -22,8 +23,14 @@ var nasty = []string{
 	strings.Repeat("a", 1025), nowhere, "2026-01-01", "0000-00-00", "9999-12-31T23:59:59Z", "-infinity", "1/0", "$1", "pending", "created_at",
 }
 
+// isHeader reports whether a client may send a value of a header: no control characters but tabs.
+func isHeader(v string) bool {
+	return !strings.ContainsFunc(v, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
+}
+
 // throw sends a request of the fuzzer's and says what is wrong with the answer. Whatever is sent, the server has an
-// answer in an envelope, and it is never its own fault.
+// answer in an envelope, and it is never its own fault; a connection that it cuts is no answer. The status is 0 only
+// where no request can be made of what is thrown.
 func (r *rig) throw(ctx context.Context, method, path, body string, headers map[string]string) (status int, err error) {
 	target := r.URL + "/v1" + path
 	req, err := http.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
@@ -33,11 +40,14 @@ func (r *rig) throw(ctx context.Context, method, path, body string, headers map[
 	req.Header.Set("X-API-Key", r.keys["admin"])
 	req.Header.Set("Content-Type", "application/json")
 	for name, v := range headers {
+		if !isHeader(v) {
+			return 0, nil // it would be refused before it is sent
+		}
 		req.Header[name] = []string{v}
 	}
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
-		return 0, nil // refused before it was sent: a header that cannot be
+		return 0, fmt.Errorf("there is no answer: %w", err)
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
@@ -58,6 +68,20 @@ func (r *rig) throw(ctx context.Context, method, path, body string, headers map[
 		return resp.StatusCode, fmt.Errorf("%d in the words of the driver: %s", resp.StatusCode, raw)
 	}
 	return resp.StatusCode, nil
+}
+
+// TestACutConnectionIsNoAnswer: the fuzzer sees a server that falls over.
+func TestACutConnectionIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer server.Close()
+	r := &rig{Server: server, t: t}
+	if status, err := r.throw(t.Context(), "POST", "/dlq/purge", "{}", nil); status != 0 || err == nil {
+		t.Errorf("%d, %v", status, err)
+	}
+	if status, err := r.throw(t.Context(), "POST", "/dlq/purge", "{}", map[string]string{"Idempotency-Key": "a\nb"}); status != 0 || err != nil {
+		t.Errorf("a header that cannot be sent: %d, %v", status, err)
+	}
 }
 
 // mutate makes a request of an operation of which parts are nasty.

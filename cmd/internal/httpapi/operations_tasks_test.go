@@ -39,7 +39,7 @@ func (r *rig) driveTasks() {
 	r.ask("GET", "/tasks/"+id, "").is(200)
 	gone := r.archived()
 	step := r.steps(id)["a"]
-	for _, rest := range []string{"", "/workflow_steps", "/transitions", "/step_transitions", "/workflow_steps/" + step} {
+	for _, rest := range []string{"", "/payload", "/workflow_steps", "/transitions", "/step_transitions", "/workflow_steps/" + step} {
 		r.ask("GET", "/tasks/"+id+rest, "").is(200)
 		r.ask("GET", "/tasks/x"+rest, "").is(400)
 		r.ask("GET", "/tasks/"+nowhere+rest, "").is(404)
@@ -98,7 +98,7 @@ func (r *rig) driveArchive() {
 	for _, query := range []string{"final_state=x", "name=x", "after=x", "limit=1000000"} {
 		r.ask("GET", "/archive/tasks?"+query, "").is(400)
 	}
-	for _, rest := range []string{"", "/workflow_steps", "/workflow_steps/" + step, "/transitions", "/step_transitions"} {
+	for _, rest := range []string{"", "/payload", "/workflow_steps", "/workflow_steps/" + step, "/transitions", "/step_transitions"} {
 		r.ask("GET", "/archive/tasks/"+one+rest, "").is(200)
 		r.ask("GET", "/archive/tasks/"+nowhere+rest, "").is(404)
 		r.ask("GET", "/archive/tasks/x"+rest, "").is(400)

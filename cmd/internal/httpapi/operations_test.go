@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -124,6 +125,15 @@ func (r *rig) driveInvestigations() {
 	if patched.at("success") != true || patched.text("dlq_entry_uuid") != id || patched.text("entry", "resolution_notes") != "Fixed it" || patched.text("entry", "resolved_by") != "ops@example.com" {
 		t.Errorf("%s", patched.Raw)
 	}
+	for _, c := range []struct{ body, left string }{
+		{`{"metadata": null, "notes": "looked again"}`, `{"ticket":"X-1"}`}, {`{"metadata": {}}`, `null`}, {`{"metadata": {"ticket": "X-2"}}`, `{"ticket":"X-2"}`},
+	} {
+		r.ask("PATCH", "/dlq/"+id, c.body).is(200)
+		if left, _ := json.Marshal(r.ask("GET", "/dlq/"+id, "").at("metadata")); string(left) != c.left {
+			t.Errorf("after %s it is %s, want %s", c.body, left, c.left)
+		}
+	}
+	r.ask("PATCH", "/dlq/"+id, `{"metadata": null}`).is(400).says("nothing is to be changed")
 	r.ask("PATCH", "/dlq/"+id, `{"resolution_status": "cancelled"}`).is(409).says("manually_resolved")
 	r.ask("PATCH", "/dlq/"+id, `{"resolution_status": "pending"}`).is(409)
 	r.ask("PATCH", "/dlq/"+id, `{"resolution_notes": "more"}`).is(200)
@@ -305,6 +315,7 @@ func (r *rig) driveOperations() {
 		t.Errorf("%d operations page after page, %d at once", len(paged), len(whole))
 	}
 	r.ask("GET", "/operations?after=x", "").is(400).says("uuid")
+	r.ask("GET", "/operations?after="+nowhere, "").is(400).says(nowhere, "not any more")
 	r.ask("GET", "/operations?open=maybe", "").is(400)
 	r.ask("GET", "/operations/"+id, "").is(200)
 	r.ask("GET", "/operations/"+nowhere, "").is(404).says("operation " + nowhere + ": not found")
@@ -345,7 +356,7 @@ func (r *rig) begun(method, path, body string) string {
 	}
 	key := "begun " + uuid.NewString()
 	ctx := access.WithActor(r.t.Context(), access.Actor{KeyID: strings.Split(r.keys[access.Admin], "_")[1]})
-	if known, err := r.desk.Access.Begin(ctx, key, []byte(strings.Join([]string{method, target.Path, target.RawQuery, body}, "\x00"))); err != nil || known != nil {
+	if _, known, err := r.desk.Access.Begin(ctx, key, []byte(strings.Join([]string{method, target.Path, target.RawQuery, body}, "\x00"))); err != nil || known != nil {
 		r.t.Fatal(known, err)
 	}
 	return key
@@ -376,7 +387,12 @@ func (r *rig) driveWhatAllRefuse() {
 	}
 	// Who asks too often, a server that takes too long, and one that fails.
 	r.behind(func(c *httpapi.APIConfig) { c.Requests = access.NewLimiter(0.0001, 1) }, http.StatusTooManyRequests)
-	r.behind(func(c *httpapi.APIConfig) { c.Timeout = time.Nanosecond }, http.StatusServiceUnavailable)
+	r.behind(func(c *httpapi.APIConfig) {
+		c.Timeout = time.Nanosecond
+		for i := range c.Routes { // and none has longer
+			c.Routes[i].Limit = 0
+		}
+	}, http.StatusServiceUnavailable)
 	r.behind(func(c *httpapi.APIConfig) { c.Keys = failing{c.Keys} }, http.StatusInternalServerError)
 }
 

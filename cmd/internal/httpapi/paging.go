@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/postrider/postrider/dlq"
 )
 
 // page is which part of a list is asked for: by page and page_size, or by limit and offset.
@@ -13,7 +15,7 @@ type page struct {
 }
 
 // maxOffset bounds how far a list may be paged through by numbers; past it, after goes on for ever.
-const maxOffset = 1_000_000
+const maxOffset = dlq.MaxOffset
 
 // page reads page and page_size, or limit and offset.
 func (s *Services) page(r *Request) (p page, err error) {

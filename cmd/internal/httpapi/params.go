@@ -22,7 +22,8 @@ import (
 // maxParameter is the longest value of a query parameter, in bytes.
 const maxParameter = 1024
 
-// text returns a query parameter, or "" where it is absent. Each may be given once.
+// text returns a query parameter, or "" where it is absent. Each may be given once. One that is there and empty is refused:
+// whoever has no value for a filter must not be answered as if they wanted none.
 func (r *Request) text(name string) (string, error) {
 	if r.query == nil {
 		var err error
@@ -38,6 +39,8 @@ func (r *Request) text(name string) (string, error) {
 		return "", nil
 	case len(values) > 1:
 		return "", refuse(Validation, "parameter %s is given %d times; give it once", name, len(values))
+	case values[0] == "":
+		return "", refuse(Validation, "parameter %s is there and empty; leave it out, or say what it must be", name)
 	case len(values[0]) > maxParameter:
 		return "", refuse(Validation, "parameter %s has %d bytes; at most %d are taken", name, len(values[0]), maxParameter)
 	case !utf8.ValidString(values[0]) || strings.ContainsRune(values[0], 0):
@@ -282,13 +285,62 @@ func (r *Request) bare(name string) (uuid.UUID, error) {
 	return id, r.optional(&struct{}{})
 }
 
-// uuid returns a parameter that is a uuid; uuid.Nil where it is absent.
+// uuid returns a parameter that is a uuid; uuid.Nil where it is absent, and only there.
 func (r *Request) uuid(name string) (uuid.UUID, error) {
 	text, err := r.text(name)
 	if err != nil || text == "" {
 		return uuid.Nil, err
 	}
-	return parseID("parameter "+name, text)
+	id, err := parseID("parameter "+name, text)
+	if err == nil && id == uuid.Nil {
+		err = refuse(Validation, "parameter %s is the uuid that stands for none; leave it out, or say what it must be", name)
+	}
+	return id, err
+}
+
+// member returns a member of an object as decode finds it: in large or small letters.
+func member(object map[string]any, name string) (value any, there bool) {
+	for key, value := range object {
+		if strings.EqualFold(key, name) {
+			return value, true
+		}
+	}
+	return nil, false
+}
+
+// saysWhich refuses fields of the body that select what is treated and say nothing, being null, empty or the uuid that
+// stands for none: whoever has no value there must not treat everything. A path leads to a field, or to an object of such
+// fields. It is asked after decode, so the body is an object.
+func (r *Request) saysWhich(paths ...string) error {
+	var whole map[string]any
+	if err := json.Unmarshal(r.Body, &whole); err != nil {
+		return nil // no object: decode has said so
+	}
+	for _, path := range paths {
+		names := strings.Split(path, ".")
+		within, last := whole, names[len(names)-1]
+		for _, name := range names[:len(names)-1] {
+			inner, _ := member(within, name)
+			within, _ = inner.(map[string]any)
+		}
+		field, there := member(within, last)
+		if !there {
+			continue
+		}
+		fields := map[string]any{path: field}
+		if object, is := field.(map[string]any); is {
+			clear(fields)
+			for name, value := range object {
+				fields[path+"."+name] = value
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			if value := fields[name]; value == nil || value == "" || value == uuid.Nil.String() {
+				return refuse(Validation, "field %s of the body is there and says nothing; leave it out, or say what it must be", shown(name))
+			}
+		}
+	}
+	return nil
 }
 
 // body is decode, of an operation that has no parameters.

@@ -37,13 +37,19 @@ type rig struct {
 
 func newRig(t testing.TB, flags map[string]string) *rig {
 	t.Helper()
+	return newRigBehind(t, flags, func(url string) string { return url })
+}
+
+// newRigBehind is newRig, with the API on the other side of something: through returns the URL that it connects to.
+func newRigBehind(t testing.TB, flags map[string]string, through func(url string) string) *rig {
+	t.Helper()
 	db := pgtest.New(t)
 	r := &rig{t: t, spec: readSpec(t), pool: db.Pool(t), keys: map[access.Scope]string{}, seen: map[string]map[int]bool{}}
 	if err := migrations.ApplyRoles(t.Context(), db.Conn(t)); err != nil {
 		t.Fatal(err)
 	}
 	r.exec(`select setval('postrider.outbox_event_id_seq', 1000000)`) // what tests number themselves comes before
-	served, err := pgxpool.New(t.Context(), db.As("postrider_relay"))
+	served, err := pgxpool.New(t.Context(), through(db.As("postrider_relay")))
 	if err != nil {
 		t.Fatal(err)
 	}

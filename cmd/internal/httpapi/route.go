@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
 )
@@ -18,6 +19,11 @@ type Route struct {
 	Cost int
 	// Handle does it. Required.
 	Handle func(context.Context, *Request) (any, error)
+	// Limit is how long it may take where that is longer than others may. Defaults to APIConfig.Timeout.
+	Limit time.Duration
+	// Recall answers a request whose Idempotency-Key was carried out before, by what that did; the answer was lost.
+	// Defaults to none: such a request is told that it was carried out.
+	Recall func(context.Context, *Request, *access.LostError) (any, error)
 }
 
 // changes reports whether the operation may change something: then a repeated Idempotency-Key is answered from

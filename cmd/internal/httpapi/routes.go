@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
+	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
 )
@@ -9,10 +11,18 @@ import (
 // redriveCost is what calls count that make many others work: messages are sent, or rows removed.
 const redriveCost = 25
 
+// planLimit is how long planning an operation may take: that looks at everything in its scope.
+const planLimit = 2*time.Minute + 5*time.Second
+
 // Routes are all operations of the API with the scope that each needs. A test compares them with openapi.yaml.
 func (s *Services) Routes() []Route {
 	const get, post, patch, del = http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
-	return []Route{
+	rows := []struct {
+		method, path string
+		scope        access.Scope
+		cost         int
+		handle       func(context.Context, *Request) (any, error)
+	}{
 		{get, "/status", access.Read, 1, s.status},
 
 		{get, "/dlq", access.Read, 1, s.listEntries},
@@ -41,6 +51,7 @@ func (s *Services) Routes() []Route {
 		{get, "/tasks", access.Read, 1, s.listTasks},
 		{post, "/tasks", access.Resolve, 1, s.createTask},
 		{get, "/tasks/{id}", access.Read, 1, s.getTask},
+		{get, "/tasks/{id}/payload", access.ReadPayload, 1, s.revealTask},
 		{get, "/tasks/{id}/workflow_steps", access.Read, 1, s.taskSteps},
 		{get, "/tasks/{id}/workflow_steps/{step}", access.Read, 1, s.taskStep},
 		{patch, "/tasks/{id}/workflow_steps/{step}", access.Resolve, 1, s.actOnStep},
@@ -53,6 +64,7 @@ func (s *Services) Routes() []Route {
 		{get, "/archive/tasks", access.Read, 1, s.listArchive},
 		{get, "/archive/statistics", access.Read, 1, s.archiveStatistics},
 		{get, "/archive/tasks/{id}", access.Read, 1, s.archivedTask},
+		{get, "/archive/tasks/{id}/payload", access.ReadPayload, 1, s.revealArchivedTask},
 		{get, "/archive/tasks/{id}/workflow_steps", access.Read, 1, s.archivedSteps},
 		{get, "/archive/tasks/{id}/workflow_steps/{step}", access.Read, 1, s.archivedStep},
 		{get, "/archive/tasks/{id}/transitions", access.Read, 1, s.archivedTransitions},
@@ -76,4 +88,15 @@ func (s *Services) Routes() []Route {
 		{del, "/keys/{id}", access.Admin, 1, s.revokeKey},
 		{get, "/audit", access.Admin, 1, s.listAudit},
 	}
+	routes := make([]Route, len(rows))
+	for i, r := range rows {
+		routes[i] = Route{Method: r.method, Path: r.path, Scope: r.scope, Cost: r.cost, Handle: r.handle}
+		switch r.method + " " + r.path {
+		case "POST /operations":
+			routes[i].Limit = planLimit
+		case "POST /tasks":
+			routes[i].Recall = s.createdTask
+		}
+	}
+	return routes
 }

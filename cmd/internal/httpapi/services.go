@@ -18,10 +18,11 @@ type Access interface {
 	List(ctx context.Context) ([]access.Key, error)
 	Revoke(ctx context.Context, id string) (access.Key, error)
 	History(ctx context.Context, f access.DoneFilter) ([]access.Done, error)
+	EntryHistory(ctx context.Context, entry string, operations []string) ([]access.Done, error)
 	Look(ctx context.Context, action, targetType, targetID string, details any) error
 }
 
-// ServicesConfig is what Services are made of. Everything but the bounds, Fetcher and Logger is required.
+// ServicesConfig is what Services are made of. Everything but the bounds, Redactor, Fetcher and Logger is required.
 type ServicesConfig struct {
 	// Browser, Groups, Revealer, Desk, Redriver and Operations are about dead letters. Required.
 	Browser    dlq.Browser
@@ -34,6 +35,8 @@ type ServicesConfig struct {
 	Tasks   *desk.Tasks
 	Archive ledger.ArchiveReader
 	Outbox  *desk.Outbox
+	// Redactor hides parts of tasks. Defaults to none, which hides nothing.
+	Redactor *dlq.Redactor
 	// Fetcher asks for the records that letters point to. Defaults to none; asking is then unavailable.
 	Fetcher *dlq.Fetcher
 	// Access knows keys and the audit log. Required.

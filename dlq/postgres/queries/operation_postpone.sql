@@ -1,6 +1,5 @@
--- A batch failed and is made again later. An operation that somebody else has in hand needs nothing.
-update postrider.dlq_operation p
+-- A batch failed and is made again later. An operation with which somebody else went on meanwhile, of which more than $4 items
+-- are treated, needs nothing.
+update postrider.dlq_operation
 set next_at = clock_timestamp() + $2::bigint * interval '1 microsecond', error = $3, updated_at = now()
-from (select o.dlq_operation_uuid from postrider.dlq_operation o
-      where o.dlq_operation_uuid = $1 and o.state in ('canary', 'running') for update skip locked) o
-where p.dlq_operation_uuid = o.dlq_operation_uuid
+where dlq_operation_uuid = $1 and state in ('canary', 'running') and done + skipped + failed = $4::bigint

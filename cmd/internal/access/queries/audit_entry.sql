@@ -1,0 +1,16 @@
+-- What was done to the investigation $1: to it alone, to it among others, and with the operations $2, the newest first. Of
+-- a row about many it shows how many they were and not the others. Gathered before it is sorted: whoever walks by time
+-- until enough are found reads the whole log for one that is not in it.
+with found as materialized (
+    select access_audit_id from postrider.access_audit where target_type = 'entry' and target_id = $1
+    union
+    select access_audit_id from postrider.access_audit where details ? 'entries' and details -> 'entries' @> jsonb_build_array($1::text)
+    union
+    select access_audit_id from postrider.access_audit where target_type = 'operation' and target_id = any ($2::text[]) and action like 'operation.%'
+)
+select a.access_audit_id, a.at, a.actor, coalesce(a.key_id, ''), a.action, a.target_type, coalesce(a.target_id, ''), coalesce(a.request_id, ''),
+       case when jsonb_typeof(a.details -> 'entries') = 'array' then (a.details - 'entries') || jsonb_build_object('entries', jsonb_build_array($1::text), 'entries_in_all', jsonb_array_length(a.details -> 'entries'))
+            else a.details end,
+       a.session_user_name
+from found f join postrider.access_audit a using (access_audit_id)
+order by a.at desc, a.access_audit_id desc limit 100

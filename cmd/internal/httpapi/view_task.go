@@ -1,0 +1,81 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/relay/ledger"
+)
+
+// What people put into tasks is shown as the rules of redaction say, in their investigations and here alike: the context,
+// what steps take and give, and metadata. Whole they are shown by revealTask.
+
+// hide hides in a value what a rule names, from its own root or from that of what has it as the member name.
+func (s *Services) hide(name string, value *json.RawMessage) {
+	if s.Redactor == nil || len(*value) == 0 {
+		return
+	}
+	whole := json.RawMessage(`{"` + name + `":` + string(*value) + `}`)
+	var shown map[string]json.RawMessage
+	if json.Unmarshal(s.Redactor.JSON(whole, name), &shown) != nil { // it could not be searched
+		shown = map[string]json.RawMessage{name: json.RawMessage(`"` + dlq.Redacted + `"`)}
+	}
+	*value = shown[name]
+}
+
+func (s *Services) hideTask(t *ledger.Task) {
+	s.hide("context", &t.Context)
+	s.hide("metadata", &t.Metadata)
+}
+
+func (s *Services) hideStep(t *ledger.Step) {
+	s.hide("inputs", &t.Inputs)
+	s.hide("results", &t.Results)
+}
+
+func (s *Services) hideTransition(t *ledger.Transition)         { s.hide("metadata", &t.Metadata) }
+func (s *Services) hideStepTransition(t *ledger.StepTransition) { s.hide("metadata", &t.Metadata) }
+
+func (s *Services) hideArchivedTask(t *ledger.ArchivedTask) {
+	s.hide("context", &t.Context)
+	s.hide("metadata", &t.Metadata)
+}
+
+func (s *Services) hideArchivedStep(t *ledger.ArchivedStep) {
+	s.hide("inputs", &t.Inputs)
+	s.hide("results", &t.Results)
+}
+
+func (s *Services) hideArchivedTransition(t *ledger.ArchivedTransition) {
+	s.hide("metadata", &t.Metadata)
+}
+
+func (s *Services) hideArchivedStepTransition(t *ledger.ArchivedStepTransition) {
+	s.hide("metadata", &t.Metadata)
+}
+
+// hidden is what was read, each as it may be shown.
+func hidden[T any](hide func(*T), all []T) []T {
+	for i := range all {
+		hide(&all[i])
+	}
+	return all
+}
+
+// hiding reads what a task has, as it may be shown.
+func hiding[T any](hide func(*T), read func(context.Context, uuid.UUID) ([]T, error)) func(context.Context, uuid.UUID) ([]T, error) {
+	return func(ctx context.Context, id uuid.UUID) ([]T, error) {
+		all, err := read(ctx, id)
+		return hidden(hide, all), err
+	}
+}
+
+// shownTask reads a task as it may be shown.
+func (s *Services) shownTask(ctx context.Context, id uuid.UUID) (ledger.Task, error) {
+	t, err := s.Tasks.Ledger().Task(ctx, id)
+	s.hideTask(&t)
+	return t, err
+}
