@@ -35,7 +35,7 @@ func eventPlans() map[string]plan {
 		"claim_letters":      {"'{orders,bills}'::text[], 16", "outbox_event_exhausted"},
 		"letter_topics":      {"", "outbox_event_exhausted"},
 		"postpone_letters":   {ids(n) + ", 1", "outbox_event_pkey"},
-		"park_crowd":         {"5::smallint, 100, 'orders', '\\x61'::bytea, 20000", "outbox_event_claim outbox_event_pkey"},
+		"park_crowd":         {"5::smallint, 100, 'orders', '\\x61'::bytea, 20000, 50000, 100", "outbox_event_claim outbox_event_pkey"},
 		"count_attempt":      {"7", "outbox_event_pkey"},
 		"settle_published":   {ids(n), "outbox_event_pkey"},
 		"settle_deleted":     {ids(n), "outbox_event_pkey"},
@@ -210,7 +210,7 @@ func TestPlansWithMisleadingStatistics(t *testing.T) {
 		"claim_events": {"1000, 67108", "outbox_event_claim"},
 		"raise_water":  {"7", "outbox_event_claim"},
 		"find_sunken":  {"", "outbox_event_claim"},
-		"park_crowd":   {"5::smallint, 100, 'orders', '\\x61'::bytea, 20000", "outbox_event_claim outbox_event_pkey"},
+		"park_crowd":   {"5::smallint, 100, 'orders', '\\x61'::bytea, 20000, 50000, 100", "outbox_event_claim outbox_event_pkey"},
 	} {
 		wantPlan(f, name, q.args, q.uses)
 	}
