@@ -107,7 +107,7 @@ func NewDesk(pool *pgxpool.Pool, c config.Config) (*Desk, error) {
 	d.Desk, errs[1] = dlqpostgres.NewDesk(cfg)
 	d.Store, errs[2] = dlqpostgres.NewStore(dlqpostgres.Config{Pool: pool, Redactor: redactor})
 	d.Tasks, errs[3] = desk.NewTasks(desk.Config{Pool: pool, Auditor: d.Auditor})
-	d.Outbox, errs[4] = desk.NewOutbox(desk.Config{Pool: pool, Auditor: d.Auditor})
+	d.Outbox, errs[4] = desk.NewOutbox(desk.Config{Pool: pool, Auditor: d.Auditor, LetterTopic: c.DLQTopicOf})
 	return d, errors.Join(errs[:]...)
 }
 
