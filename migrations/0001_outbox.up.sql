@@ -121,7 +121,7 @@ create table postrider.outbox_hold (
     scope         text not null check (scope in ('key', 'topic', 'dead_letter')),
     topic         text not null,
     key           bytea,
-    cause         text not null check (cause in ('retry', 'infrastructure', 'route', 'record')),
+    cause         text not null check (cause in ('retry', 'infrastructure', 'route')),
     error_code    text,
     error         text,
     event_id      uuid,
@@ -137,7 +137,7 @@ comment on column postrider.outbox_hold.hold_id is 'Identity, referred to by out
 comment on column postrider.outbox_hold.scope is 'key: one key of a topic. topic: a whole topic. dead_letter: exhausted events bound for this dead-letter topic.';
 comment on column postrider.outbox_hold.topic is 'The topic that is held, or that the held key belongs to.';
 comment on column postrider.outbox_hold.key is 'The held key; null for the other scopes.';
-comment on column postrider.outbox_hold.cause is 'retry: a failed event waits for its next attempt. infrastructure: brokers, leaders or replicas away. route: topic missing or not authorised. record: the dead letter itself was refused.';
+comment on column postrider.outbox_hold.cause is 'retry: a failed event waits for its next attempt. infrastructure: brokers, leaders or replicas away. route: topic missing or not authorised.';
 comment on column postrider.outbox_hold.error_code is 'Code of the failure that caused or last renewed the hold.';
 comment on column postrider.outbox_hold.error is 'Its message.';
 comment on column postrider.outbox_hold.event_id is 'The event whose failure caused the hold.';

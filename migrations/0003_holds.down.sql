@@ -57,12 +57,12 @@ alter table postrider.outbox_hold
     drop column partition,
     drop column partitions,
     add constraint outbox_hold_scope_check check (scope in ('key', 'topic', 'dead_letter')),
-    add constraint outbox_hold_cause_check check (cause in ('retry', 'infrastructure', 'route', 'record')),
+    add constraint outbox_hold_cause_check check (cause in ('retry', 'infrastructure', 'route')),
     add constraint outbox_hold_key_named check ((scope = 'key') = (key is not null));
 create unique index outbox_hold_subject on postrider.outbox_hold (topic, scope, coalesce(sha256(key), ''::bytea));
 comment on index postrider.outbox_hold_subject is 'One hold per key, topic or dead-letter topic. Hashed, because a key may be longer than an index entry can be.';
 comment on table postrider.outbox_hold is
 'What cannot go to Kafka now: a key (an event of it waits for its retry), a topic (it is missing, refused or its brokers are away), or the dead letters bound for a dead-letter topic. Events met under a hold are parked and come back in order when it ends.';
 comment on column postrider.outbox_hold.scope is 'key: one key of a topic. topic: a whole topic. dead_letter: exhausted events bound for this dead-letter topic.';
-comment on column postrider.outbox_hold.cause is 'retry: a failed event waits for its next attempt. infrastructure: brokers, leaders or replicas away. route: topic missing or not authorised. record: the dead letter itself was refused.';
+comment on column postrider.outbox_hold.cause is 'retry: a failed event waits for its next attempt. infrastructure: brokers, leaders or replicas away. route: topic missing or not authorised.';
 comment on column postrider.outbox_hold.next_probe_at is 'When the next event is let through to see whether the cause is gone.';

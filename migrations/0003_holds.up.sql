@@ -9,7 +9,7 @@ alter table postrider.outbox_hold
     drop constraint outbox_hold_key_named,
     add constraint outbox_hold_scope_check check (scope in ('key', 'partition', 'topic', 'dead_letter')),
     add constraint outbox_hold_cause_check check (cause in
-        ('retry', 'infrastructure', 'route', 'record', 'halted', 'redrive', 'crowded', 'storm', 'commit_order')),
+        ('retry', 'infrastructure', 'route', 'halted', 'redrive', 'crowded', 'storm', 'commit_order')),
     add constraint outbox_hold_subject_named check (
         (scope = 'key') = (key is not null)
         and (scope = 'partition') = (partition is not null) and (scope = 'partition') = (partitions is not null)
@@ -19,7 +19,7 @@ comment on table postrider.outbox_hold is
 comment on column postrider.outbox_hold.scope is 'key: one key of a topic. partition: one partition of a topic. topic: a whole topic. dead_letter: exhausted events bound for this dead-letter topic.';
 comment on column postrider.outbox_hold.partition is 'The held partition; null for the other scopes.';
 comment on column postrider.outbox_hold.partitions is 'How many partitions the topic had then: keys belong to the held partition by this number, so that none changes sides while it is held.';
-comment on column postrider.outbox_hold.cause is 'retry: a failed event waits for its next attempt. infrastructure: brokers, leaders or replicas away. route: topic missing or not authorised. record: the dead letter itself was refused. halted: an event was given up and its key waits for somebody. redrive: that event is on its way again. crowded: the key has so many events waiting that they would keep the others of its shard waiting. storm: too many events of the topic were given up. commit_order: a transaction is open that may still commit earlier events.';
+comment on column postrider.outbox_hold.cause is 'retry: a failed event waits for its next attempt. infrastructure: brokers, leaders or replicas away. route: topic missing or not authorised. halted: an event was given up and its key waits for somebody. redrive: that event is on its way again. crowded: the key has so many events waiting that they would keep the others of its shard waiting. storm: too many events of the topic were given up. commit_order: a transaction is open that may still commit earlier events.';
 comment on column postrider.outbox_hold.next_probe_at is 'When the next event is let through to see whether the cause is gone; infinity waits for somebody.';
 
 drop index postrider.outbox_hold_subject;

@@ -5,6 +5,7 @@ drop function postrider.outbox_add_partitions(integer);
 drop function postrider.outbox_partition_convert(bigint);
 drop function postrider.outbox_partition_prepare(bigint);
 drop function postrider.outbox_create_partition(bigint, bigint);
+drop function postrider.outbox_hand_over_partition(text);
 drop table postrider.outbox_partition;
 alter table postrider.outbox_idempotency_key reset (
     autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold,

@@ -78,6 +78,26 @@ comment on column postrider.outbox_partition.from_id is 'Its first id; null for 
 comment on column postrider.outbox_partition.to_id is 'The first id after it.';
 comment on column postrider.outbox_partition.settled_at is 'Since when nothing in it is known to wait, and nothing can be added to it; null until then. Retention counts from here.';
 
+create function postrider.outbox_hand_over_partition(part text) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    step text;
+begin
+    for step in
+        select format('alter table postrider.%I owner to %I', part, r.rolname)
+        from pg_class t join pg_roles r on r.oid = t.relowner join pg_class p on p.relowner <> t.relowner
+        where t.oid = 'postrider.outbox_event'::regclass and p.oid = format('postrider.%I', part)::regclass
+        union all
+        select format('grant select on postrider.%I to %s', part, coalesce((select quote_ident(r.rolname) from pg_roles r where r.oid = a.grantee), 'public'))
+        from pg_class t, aclexplode(t.relacl) a
+        where t.oid = 'postrider.outbox_event'::regclass and a.privilege_type = 'SELECT' and a.grantee <> t.relowner
+    loop
+        execute step;
+    end loop;
+end $$;
+comment on function postrider.outbox_hand_over_partition(text) is
+'Gives a new partition to the owner of outbox_event, whose rights outbox_drop_partition has, and lets read it whoever may read outbox_event: the purge of published events reads the default partition by its name. Everything else goes through outbox_event. For the functions here.';
+
 create function postrider.outbox_create_partition(from_id bigint, to_id bigint) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -97,6 +117,7 @@ begin
     -- Attached rather than created as a partition: that would lock the whole outbox, this only the default
     -- partition and what nobody knows yet.
     execute format('alter table postrider.outbox_event attach partition postrider.%I for values from (%s) to (%s)', part, from_id, to_id);
+    perform postrider.outbox_hand_over_partition(part);
     insert into postrider.outbox_partition (name, from_id, to_id) values (part, from_id, to_id);
 end $$;
 comment on function postrider.outbox_create_partition(bigint, bigint) is
@@ -228,7 +249,6 @@ begin
     comment on table postrider.outbox_event_p0 is 'Events from before outbox_event was partitioned; see outbox_partition.';
     insert into postrider.outbox_partition (name, from_id, to_id) values ('outbox_event_p0', null, bound);
     create table postrider.outbox_event_default partition of postrider.outbox_event default;
-    execute format('alter table postrider.outbox_event_default owner to %s', owner);
     comment on table postrider.outbox_event_default is
         'Events for which there was no partition in time, so that no writer ever fails for want of one, and dead-lettered events that outlive their partition.';
     if options is not null then
@@ -237,6 +257,7 @@ begin
     foreach step in array coalesce(later, '{}') loop
         execute step;
     end loop;
+    perform postrider.outbox_hand_over_partition('outbox_event_default');
     execute 'create or replace view postrider.v_outbox_event as ' || view_def;
     perform postrider.outbox_create_partition(bound, bound + partition_rows);
     perform postrider.outbox_create_partition(bound + partition_rows, bound + 2 * partition_rows);
@@ -359,6 +380,6 @@ end $$;
 comment on function postrider.outbox_drop_partition(interval, boolean) is
 'Drops the oldest partition of outbox_event of which nothing has waited for as long as is given, and returns 1; 0 when there is none. Dead-lettered events of it are kept, in the default partition. A dry run changes nothing and counts the partitions. Waits half a second for its lock at most.';
 
-revoke all on function postrider.outbox_create_partition(bigint, bigint), postrider.outbox_partition_prepare(bigint),
+revoke all on function postrider.outbox_hand_over_partition(text), postrider.outbox_create_partition(bigint, bigint), postrider.outbox_partition_prepare(bigint),
     postrider.outbox_partition_convert(bigint), postrider.outbox_add_partitions(integer),
     postrider.outbox_partition_settled(text), postrider.outbox_drop_partition(interval, boolean) from public;

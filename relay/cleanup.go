@@ -49,8 +49,8 @@ func (c *CleanupResult) add(kind PurgeKind, rows int) {
 
 // Cleanup does at once what running relays do little by little: it walks over all rows that retention may
 // remove, from the beginning, in small steps and without the rests between them. Running relays may purge
-// at the same time; what they remove is not counted. A cleanup that fails midway returns what it did until
-// then.
+// at the same time; what they remove is not counted. Where one kind of rows cannot be cleaned up the others are all
+// the same; what was done is returned beside the error.
 func (r *Relay) Cleanup(ctx context.Context, o CleanupOptions) (CleanupResult, error) {
 	if o.TracerProvider == nil {
 		o.TracerProvider = r.cfg.TracerProvider
@@ -84,15 +84,18 @@ func Cleanup(ctx context.Context, store Purger, keep Retention, o CleanupOptions
 	if err := keep.Validate(); err != nil {
 		return result, fmt.Errorf("%s: %w", ActionCleanup, err)
 	}
+	var errs []error
 	for _, kind := range PurgeKinds() {
 		limits := PurgeLimits{Kind: kind, Keep: keep.of(kind), Rows: purgeRows, Restart: !o.DryRun, DryRun: o.DryRun}
 		if err := cleanUp(ctx, store, limits, &result); err != nil {
-			result.DurationMS = milliseconds(began)
-			return result, fmt.Errorf("%s: purge %s rows: %w", ActionCleanup, kind, err)
+			errs = append(errs, fmt.Errorf("%s: purge %s rows: %w", ActionCleanup, kind, err))
+			if ctx.Err() != nil {
+				break // nothing can be done about the others
+			}
 		}
 	}
 	result.DurationMS = milliseconds(began)
-	return result, nil
+	return result, errors.Join(errs...)
 }
 
 // cleanUp walks over the rows of one kind.
@@ -103,6 +106,8 @@ func cleanUp(ctx context.Context, store Purger, limits PurgeLimits, result *Clea
 			return err
 		}
 		got, err := store.Purge(ctx, limits)
+		result.add(limits.Kind, got.Rows)
+		result.Partitions += got.Partitions
 		switch {
 		case err != nil:
 			return err
@@ -112,8 +117,6 @@ func cleanUp(ctx context.Context, store Purger, limits PurgeLimits, result *Clea
 			sleep(ctx, 20*time.Millisecond)
 			continue
 		}
-		result.add(limits.Kind, got.Rows)
-		result.Partitions += got.Partitions
 		if !got.More {
 			return nil
 		}

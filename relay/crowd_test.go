@@ -104,7 +104,7 @@ func TestShardsAreLookedAtNowAndThen(t *testing.T) {
 		if !c.due(3) || c.due(3) {
 			t.Error("a shard is looked at once")
 		}
-		if c.again(3); !c.due(3) || c.due(3) {
+		if c.note([]Crowd{{Shard: 3, Parked: 1}}); !c.due(3) || c.due(3) {
 			t.Error("a shard whose last look parked something is looked at once more, at once")
 		}
 		if !c.due(4) {
@@ -118,6 +118,54 @@ func TestShardsAreLookedAtNowAndThen(t *testing.T) {
 		if !c.due(3) {
 			t.Error("the pause is over")
 		}
+	})
+}
+
+// TestLooksGoOnWhereTheyEnded: a look that found one key alone as far as it reached is followed by another from there,
+// at once, until the end of what waits. Then what was read is believed for as long as reading it may take a share of
+// the time, and the next look begins at the batch.
+func TestLooksGoOnWhereTheyEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var c crowds
+		begins := func(when string, look Crowd, want int64) {
+			t.Helper()
+			looks := []Crowd{look}
+			if c.recall(looks); looks[0].Beyond != want {
+				t.Errorf("%s: a look begins at %d, want %d", when, looks[0].Beyond, want)
+			}
+		}
+		note := func(l Crowd, again bool) {
+			t.Helper()
+			l.Shard, l.Topic, l.Key, l.After = 3, "t", []byte("h"), 10
+			c.due(3)
+			if c.note([]Crowd{l}); c.due(3) != again {
+				t.Errorf("%+v: is it looked at again at once: %v", l, !again)
+			}
+		}
+		h := Crowd{Shard: 3, Topic: "t", Key: []byte("h"), After: 10}
+		begins("at first", h, 0)
+		note(Crowd{Alone: 100_010, Looked: 100_000, More: true}, true)
+		begins("after a look to the end of its reach", h, 100_010)
+		begins("for another key", Crowd{Shard: 3, Topic: "t", Key: []byte("i")}, 0)
+		begins("for another topic", Crowd{Shard: 3, Topic: "u", Key: []byte("h")}, 0)
+		begins("in another shard", Crowd{Shard: 4, Topic: "t", Key: []byte("h")}, 0)
+		note(Crowd{Alone: 150_000, Looked: 50_000}, false)
+		begins("after a look to the end", h, 150_000)
+		time.Sleep(crowdPause)
+		note(Crowd{Alone: 150_900, Looked: 900}, false)
+		begins("after a look at what came since", h, 150_900)
+		time.Sleep(7*crowdPause - 1)
+		begins("as long as what was read costs", h, 150_900)
+		time.Sleep(1)
+		begins("after that", h, 0)
+		note(Crowd{Alone: 120_000, Parked: 20_000}, true)
+		begins("when others were found", h, 120_000)
+		note(Crowd{Alone: 120_000, Parked: 20_000}, true)
+		note(Crowd{Alone: 130_000, Looked: 10_000}, false)
+		begins("when these are gone", h, 130_000)
+		time.Sleep(crowdPause)
+		begins("and when that is known for too long", h, 0)
 	})
 }
 

@@ -93,7 +93,9 @@ func (w *worker) runOnce(ctx context.Context) (moved int, err error) {
 	r.metrics.count(outcomes)
 	settling, cancel := context.WithTimeout(work, settleTimeout)
 	defer cancel()
-	err = claim.Settle(pass.settle(settling), p.settlement())
+	s := p.settlement()
+	r.crowds.recall(s.Crowds)
+	err = claim.Settle(pass.settle(settling), s)
 	pass.settled(len(batch.Events), len(p.out.Delivered), p.out.Failed(), 0, err)
 	if err != nil {
 		// Unknown outcome: the rows are settled, or they are claimed again and need not be sent again.
@@ -102,11 +104,7 @@ func (w *worker) runOnce(ctx context.Context) (moved int, err error) {
 	}
 	r.metrics.unsent(p.out.Exhausted[:unsent])
 	r.metrics.settled(actionPublish, len(batch.Events))
-	for i := range p.out.Crowds {
-		if c := &p.out.Crowds[i]; c.Parked > 0 {
-			r.crowds.again(c.Shard)
-		}
-	}
+	r.crowds.note(p.out.Crowds)
 	r.follow(&p.out)
 	w.log(p)
 	return p.moved(), nil

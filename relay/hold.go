@@ -32,8 +32,6 @@ const (
 	CauseInfrastructure Cause = "infrastructure"
 	// CauseRoute: the topic is missing or refused.
 	CauseRoute Cause = "route"
-	// CauseRecord: the dead letter itself was refused.
-	CauseRecord Cause = "record"
 	// CauseHalted: an event was given up, and its key waits for somebody (PolicyHaltKey).
 	CauseHalted Cause = "halted"
 	// CauseRedrive: the event that halted the key is on its way again.
@@ -48,7 +46,7 @@ const (
 
 // Causes returns every cause.
 func Causes() []Cause {
-	return []Cause{CauseRetry, CauseInfrastructure, CauseRoute, CauseRecord, CauseHalted, CauseRedrive, CauseCrowded, CauseStorm, CauseCommitOrder}
+	return []Cause{CauseRetry, CauseInfrastructure, CauseRoute, CauseHalted, CauseRedrive, CauseCrowded, CauseStorm, CauseCommitOrder}
 }
 
 // Forever is a probe that nobody makes: the hold waits for somebody to end it.
@@ -204,15 +202,25 @@ type HoldChange struct {
 }
 
 // Crowd asks for a look behind the end of a batch: when events of other keys of the shard wait behind
-// those of this key, these are parked and come back little by little.
+// those of this key, these are parked and come back little by little. Claim.Settle writes what it found.
 type Crowd struct {
 	Shard int16
 	Topic string
 	Key   []byte
 	// After is the last id of the batch in this shard.
 	After int64
-	// Parked is how many events were parked; Claim.Settle says it.
+	// Beyond is up to where an earlier look found events of this key alone, so that this one goes on from there; 0
+	// begins behind After.
+	Beyond int64
+
+	// Parked is how many events were parked.
 	Parked int64
+	// Alone is up to where no event of another key was found.
+	Alone int64
+	// Looked is at how many events the look was that found none; 0 when it found one.
+	Looked int64
+	// More says that a look that found none did not come to the end of what waits.
+	More bool
 }
 
 // Settlement is everything a cycle decided about its batch.

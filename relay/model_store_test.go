@@ -205,15 +205,25 @@ func (m *modelStore) parkCrowd(c *Crowd) {
 	}
 	var crowd []*modelEvent
 	others := false
-	for _, e := range m.events {
+	from := max(c.After, c.Beyond)
+	c.Alone, c.Looked = from, 0
+	for _, e := range m.events { // in the order of ids
 		if e.Shard != c.Shard || e.ID <= c.After || e.state != outbox.Pending || m.open[e.ID] {
 			continue
 		}
-		if e.Topic == c.Topic && e.HasKey() && string(e.Key) == string(c.Key) && e.ID > through && (e.came || e.delayed <= m.now) {
+		own := e.Topic == c.Topic && e.HasKey() && string(e.Key) == string(c.Key)
+		if own && e.ID > through && (e.came || e.delayed <= m.now) {
 			crowd = append(crowd, e)
-		} else {
+		}
+		if !own && e.ID > from {
 			others = true
 		}
+		if e.ID > from && !others {
+			c.Alone, c.Looked = e.ID, c.Looked+1
+		}
+	}
+	if others {
+		c.Looked = 0
 	}
 	if !others || len(crowd) == 0 {
 		return

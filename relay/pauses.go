@@ -8,9 +8,13 @@ import "time"
 func LongestPauses(retry time.Duration) map[Cause]time.Duration {
 	return map[Cause]time.Duration{
 		CauseRetry: retry, CauseInfrastructure: infrastructureProbeCap, CauseRoute: routeProbeCap, CauseStorm: stormProbeCap,
-		CauseRecord: letterPause, CauseCrowded: 0, CauseCommitOrder: 0,
+		CauseCrowded: 0, CauseCommitOrder: 0,
 	}
 }
+
+// LongestLetterPause is how long a dead letter that its topic refused waits, until it is offered again. A store takes a
+// letter that is to wait longer for one that the clock was put back under.
+const LongestLetterPause = letterPause
 
 // LongestSilence returns for how long a relay with this PublishTimeout may work on a claim without a word to
 // the session that holds it: it marks the batch, waits for the acknowledgements, and asks whether any broker

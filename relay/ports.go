@@ -74,7 +74,7 @@ type Claim interface {
 	// even if it kills this process. It returns the new number.
 	CountAttempt(ctx context.Context, id int64) (int, error)
 	// Settle writes the outcome and commits. After an error the outcome is unknown: what the database
-	// says at the next claim is the truth. It writes Crowd.Parked.
+	// says at the next claim is the truth. It writes what its Crowds found.
 	Settle(ctx context.Context, s *Settlement) error
 	// Abandon gives the shards back with nothing changed: what CountAttempt counted is taken back, and what is
 	// known of workers that died over these events stays known.

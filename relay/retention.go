@@ -28,7 +28,8 @@ func PurgeKinds() []PurgeKind {
 type Purger interface {
 	// Purge takes one step of the walk over the rows of a kind, in a transaction of its own: it looks at
 	// some and removes those that have been there long enough. Any number of processes may call it; one
-	// at a time works, and the others are told that it is busy.
+	// at a time works, and the others are told that it is busy. What was done in spite of an error is in
+	// Purged beside it.
 	Purge(ctx context.Context, limits PurgeLimits) (Purged, error)
 }
 
@@ -131,16 +132,16 @@ func (r *Relay) purge(ctx context.Context) (int, error) {
 		if got.Rows > 0 {
 			r.tracing.note(ctx, began, figures{action: actionPurge, batch: purgeRows, processed: got.Rows, succeeded: got.Rows}, err)
 		}
-		if err != nil {
-			// The other kinds are not to wait for this one.
-			errs = append(errs, fmt.Errorf("purge %s rows: %w", kind, err))
-			continue
-		}
 		r.metrics.purged.WithLabelValues(string(kind)).Add(float64(got.Rows))
 		r.metrics.settled(actionPurge, got.Rows)
 		if got.Partitions > 0 {
 			r.metrics.partitionsDropped.Add(float64(got.Partitions))
 			r.cfg.Logger.Info("partitions of old events dropped", "partitions", got.Partitions)
+		}
+		if err != nil {
+			// The other kinds are not to wait for this one.
+			errs = append(errs, fmt.Errorf("purge %s rows: %w", kind, err))
+			continue
 		}
 		if got.More {
 			more++

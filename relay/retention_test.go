@@ -122,6 +122,41 @@ func TestRetentionOfOneKindFails(t *testing.T) {
 	}
 }
 
+// TestRetentionCountsWhatWasDone: also of a step that failed midway, by a relay and by hand.
+func TestRetentionCountsWhatWasDone(t *testing.T) {
+	t.Parallel()
+	failing := &fakeStore{purge: func(_ context.Context, l PurgeLimits) (Purged, error) {
+		if l.Kind != PurgePublished {
+			return Purged{Rows: 1}, nil
+		}
+		return Purged{Rows: 3, Partitions: 2}, errTest
+	}}
+	for name, clean := range map[string]func(*Relay) error{
+		"a relay": func(r *Relay) error { _, err := r.purge(t.Context()); return err },
+		"by hand": func(r *Relay) error {
+			got, err := r.Cleanup(t.Context(), CleanupOptions{})
+			if got.Published != 3 || got.Partitions != 2 || got.DeadLettered != 1 || got.IdempotencyKeys != 1 {
+				t.Errorf("by hand: %+v", got)
+			}
+			return err
+		},
+	} {
+		reg := prometheus.NewRegistry()
+		r := testRelay(t, func(c *Config) { c.Store, c.Registerer = failing, reg })
+		if err := clean(r); !errors.Is(err, errTest) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := testutil.ToFloat64(r.metrics.partitionsDropped); n != 2 {
+			t.Errorf("%s: %v partitions are counted", name, n)
+		}
+		for kind, want := range map[PurgeKind]float64{PurgePublished: 3, PurgeDeadLettered: 1, PurgeIdempotencyKeys: 1} {
+			if n := testutil.ToFloat64(r.metrics.purged.WithLabelValues(string(kind))); n != want {
+				t.Errorf("%s: %v %s rows are counted, want %v", name, n, kind, want)
+			}
+		}
+	}
+}
+
 func TestBacklogGauges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -18,13 +18,16 @@ const (
 	PolicyHaltKey Policy = "halt_key"
 )
 
+// DefaultDLQTopic is the dead-letter topic where nobody says another.
+const DefaultDLQTopic = "postrider.dlq"
+
 // TopicSettings are the rules for the events of one topic.
 type TopicSettings struct {
 	// Retry is the policy for events that fail by their own fault. Defaults to outbox.DefaultRetryPolicy.
 	Retry outbox.RetryPolicy
 	// AfterLastAttempt decides about the key of an event that was given up. Defaults to PolicyContinue.
 	AfterLastAttempt Policy
-	// DLQTopic is the dead-letter topic. Defaults to "postrider.dlq".
+	// DLQTopic is the dead-letter topic. Defaults to DefaultDLQTopic.
 	DLQTopic string
 	// MaxMessageBytes is the largest record to send, in bytes; it should be the topic's max.message.bytes.
 	// Defaults to 0, the publisher's limit; a larger value changes nothing.
@@ -56,7 +59,7 @@ func (s TopicSettings) withDefaults() TopicSettings {
 		s.AfterLastAttempt = PolicyContinue
 	}
 	if s.DLQTopic == "" {
-		s.DLQTopic = "postrider.dlq"
+		s.DLQTopic = DefaultDLQTopic
 	}
 	if s.StormEvents == 0 {
 		s.StormEvents = 100

@@ -17,6 +17,8 @@ const (
 	CodeUnreachable = "BROKER_UNREACHABLE"
 	// CodeClientClosed: the relay is stopping.
 	CodeClientClosed = "CLIENT_CLOSED"
+	// CodePartitionsChanged: partitions were added to the topic, and the client did not know of them.
+	CodePartitionsChanged = "PARTITIONS_CHANGED"
 )
 
 // errLookup is the error of records whose topic the client could not look up in time.
@@ -41,8 +43,11 @@ func classify(err error) (relay.Class, string) {
 	}
 	var ke *kerr.Error
 	if !errors.As(err, &ke) {
-		if errors.Is(err, kgo.ErrClientClosed) {
+		switch {
+		case errors.Is(err, kgo.ErrClientClosed):
 			return relay.Infrastructure, CodeClientClosed
+		case errors.Is(err, errMoved):
+			return relay.Infrastructure, CodePartitionsChanged
 		}
 		return relay.Infrastructure, CodeUnreachable
 	}

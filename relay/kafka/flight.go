@@ -30,6 +30,7 @@ const rememberFor = 10 * time.Minute
 
 // batch collects the outcomes of records in the client.
 type batch struct {
+	number int64
 	// empty is closed when every outcome is known and the client no longer flushes. Only then can it be
 	// used again: a client that flushes sends records as they come.
 	empty chan struct{}
@@ -67,6 +68,8 @@ type place struct {
 	// partition, of partitions, is where the record goes; partitions is 0 until that is known. They are
 	// written before the record is settled, and read after.
 	partition, partitions int32
+	// moved says that it may go nowhere, because the client has the wrong number of partitions.
+	moved bool
 }
 
 // placeKey is what a place is asked for with.

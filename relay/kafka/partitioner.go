@@ -30,15 +30,44 @@ type topicPartitioner struct {
 	topic string
 	batch *batch // whose records without a key go to pick
 	pick  int
+	view  view
+}
+
+// view is by which number of partitions the records of a batch are put, and whether they may be.
+type view struct {
+	batch   int64 // its number: the client may keep this for long
+	n       int
+	changes int64 // of Publisher.sizes when it was asked
+	ok      bool
+}
+
+// current reports whether the records of a batch may be put among n partitions. It is never more than one number: of a
+// key whose records went to two partitions the later ones could arrive without the earlier ones.
+func (t *topicPartitioner) current(b *batch, n int) bool {
+	v, changes := &t.view, t.p.sizes.changes.Load()
+	switch {
+	case v.batch != b.number || v.n == 0:
+		*v = view{b.number, n, changes, t.p.maySend(t.topic, n)}
+	case v.n != n:
+		v.ok = false
+	case v.changes != changes:
+		v.changes, v.ok = changes, v.ok && t.p.maySend(t.topic, n)
+	}
+	return v.ok
 }
 
 // RequiresConsistency implements kgo.TopicPartitioner: the choice is always among all partitions, so that
 // it is a partition's number.
 func (*topicPartitioner) RequiresConsistency(*kgo.Record) bool { return true }
 
-// Partition implements kgo.TopicPartitioner, and tells the record's place what it chose.
+// Partition implements kgo.TopicPartitioner, and tells the record's place what it chose. A negative number fails the
+// record.
 func (t *topicPartitioner) Partition(r *kgo.Record, n int) int {
 	at, ours := placeOf(r)
+	if ours && !t.current(at.b, n) {
+		at.moved = true
+		return -1
+	}
 	pick := 0
 	switch {
 	case r.Key != nil:

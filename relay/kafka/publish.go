@@ -143,6 +143,7 @@ func (p *Publisher) producer(ctx context.Context) (*kgo.Client, error) {
 // the outcomes until ctx ends.
 func (p *Publisher) produce(ctx context.Context, c *kgo.Client, ms []relay.Message, send []int) *batch {
 	b := newBatch(len(send))
+	b.number = p.batches.Add(1)
 	records := make([]kgo.Record, len(send))
 	places := make([]place, len(send))
 	for n, i := range send {
@@ -161,8 +162,11 @@ func (p *Publisher) produce(ctx context.Context, c *kgo.Client, ms []relay.Messa
 		c.Produce(r.Context, r, func(_ *kgo.Record, err error) {
 			// One record without an answer keeps them all in memory, and the client is done with this one.
 			r.Key, r.Value, r.Headers = nil, nil, nil
+			if at, ok := r.Context.(*place); ok && at.moved {
+				err = errMoved
+			}
 			if err != nil {
-				p.note(c, err)
+				p.note(c, r.Topic, err)
 			}
 			if f := b.resolve(n, err); f != nil {
 				p.stuck.remove(f.topic, f.partition)

@@ -77,6 +77,8 @@ type Publisher struct {
 	pruned     time.Time    // when those kept for too long were last looked for
 	flights    atomic.Int64 // len(pending), read without the lock
 	stuck      stuck
+	sizes      sizes
+	batches    atomic.Int64
 
 	inUse sync.WaitGroup // clients taken and not given back
 }
@@ -117,7 +119,8 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 		kgo.MaxBufferedRecords(1 << 30), // a batch is bounded by its claim; ErrMaxBuffered would break order
 		kgo.ManualFlushing(),
 		kgo.MetadataMinAge(250 * time.Millisecond), // the default makes every leader change cost 5 s
-		kgo.UnknownTopicRetries(1),                 // each takes 250 ms, and the rest of a batch waits
+		kgo.MetadataMaxAge(metadataMaxAge),
+		kgo.UnknownTopicRetries(1), // each takes 250 ms, and the rest of a batch waits
 		kgo.RecordPartitioner(partitioner{p}),
 		kgo.DisableClientMetrics(), // pushing them to a broker that is away would hold up Close
 		kgo.WithHooks(&p.last, queueHook{}),
@@ -239,10 +242,11 @@ func (p *Publisher) retire(c *kgo.Client) {
 // way out, because it then numbers that topic's records from 0 again, under the same producer id, and
 // the broker takes them for copies of the first ones: acknowledged, never written. A recreated topic
 // fails for ever in every client that knew it before, so all of them are done with.
-func (p *Publisher) note(c *kgo.Client, err error) {
+func (p *Publisher) note(c *kgo.Client, topic string, err error) {
 	if class, _ := classify(err); class != relay.Route {
 		return
 	}
+	p.sizes.forget(topic)
 	p.retire(c)
 	if errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.InconsistentTopicID) {
 		p.mu.Lock()

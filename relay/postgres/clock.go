@@ -90,7 +90,7 @@ func (s *Store) pullIn(ctx context.Context, grace time.Duration) error {
 	}
 	ahead := micros(s.longestRetry + clockSlack)
 	if c.back || !c.looked || c.letters {
-		letters := relay.LongestPauses(s.longestRetry)[relay.CauseRecord] + clockSlack
+		letters := relay.LongestLetterPause + clockSlack
 		var pulled int
 		far := c.far
 		err := s.inOneRoundTrip(ctx, func(b *pgx.Batch) {

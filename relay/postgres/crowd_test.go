@@ -3,6 +3,7 @@ package postgres
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -52,6 +53,39 @@ func TestCrowdOfNobodyElse(t *testing.T) {
 	if f.holds() != 0 {
 		t.Error("a key that keeps nobody waiting is held")
 	}
+}
+
+// TestCrowdOfManyThousands: those who wait behind more events of one key than a look reads are found by the next looks,
+// which go on where the last one ended; and nothing is parked as long as there is nobody.
+func TestCrowdOfManyThousands(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const hot = crowdReach + 20_000
+	f.exec(`insert into postrider.outbox_event (topic, key) select 't', 'h' from generate_series(1, $1::int)`, hot)
+	look := func(beyond int64, want relay.Crowd) {
+		t.Helper()
+		c := f.claimBy(f.store, relay.Limits{Events: 10})
+		ids := claimed(c)
+		s := &relay.Settlement{Delivered: ids, Crowds: []relay.Crowd{{Shard: shardOf("t", "h"), Topic: "t", Key: []byte("h"), After: slices.Max(ids), Beyond: beyond}}}
+		f.settle(c, s)
+		got := s.Crowds[0]
+		if want.Looked == 0 { // it is from the batch on
+			want.Alone = max(want.Alone, got.After)
+		}
+		if got.Parked != want.Parked || got.Alone != want.Alone || got.Looked != want.Looked || got.More != want.More {
+			t.Errorf("a look beyond %d, behind %d: parked %d, alone to %d, looked at %d, more %v, want %d, %d, %d, %v", beyond, got.After,
+				got.Parked, got.Alone, got.Looked, got.More, want.Parked, want.Alone, want.Looked, want.More)
+		}
+		if n := f.holds(); (n > 0) != (want.Parked > 0) {
+			t.Errorf("%d holds after parking %d", n, want.Parked)
+		}
+	}
+	first := int64(10 + crowdReach)
+	look(0, relay.Crowd{Alone: first, Looked: crowdReach, More: true})
+	look(first, relay.Crowd{Alone: hot, Looked: hot - first})
+	look(hot, relay.Crowd{Alone: hot})
+	f.insert(neighbour("h"))
+	look(hot, relay.Crowd{Alone: hot, Parked: crowdLook})
 }
 
 // TestCrowdStepsAsideAndComesBackInTurns: the others of its shard go first; what came back last must be
@@ -143,6 +177,19 @@ func TestCrowdLeavesDelayedEvents(t *testing.T) {
 	f.exec(`update postrider.outbox_event set next_attempt_at = now() where id = 4`)
 	f.crowded(2)
 	f.wantStates("1:published 2:published 3:pending 4:parked 5:parked 6:pending")
+}
+
+// TestCrowdOfDelayedEvents: they are no others.
+func TestCrowdOfDelayedEvents(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.insert("h", "h", "h", "h", "h")
+	f.exec(`update postrider.outbox_event set available_at = now() + interval '1 hour' where id = 3`)
+	f.crowded(2)
+	f.wantStates("1:published 2:published 3:pending 4:pending 5:pending")
+	if f.holds() != 0 {
+		t.Error("a key that keeps nobody waiting is held")
+	}
 }
 
 // TestCrowdBesideOtherTopics: events of another topic in its shard are others.

@@ -74,7 +74,7 @@ func TestReleaseOfEveryCause(t *testing.T) {
 		t.Errorf("a hold that is not there: %v", err)
 	}
 	for cause, want := range map[relay.Cause]string{
-		relay.CauseRetry: "due", relay.CauseInfrastructure: "due", relay.CauseRoute: "due", relay.CauseRecord: "due",
+		relay.CauseRetry: "due", relay.CauseInfrastructure: "due", relay.CauseRoute: "due",
 		relay.CauseHalted: "draining due", relay.CauseRedrive: "draining due", relay.CauseStorm: "draining due",
 	} {
 		f.exec(`delete from postrider.outbox_hold`)

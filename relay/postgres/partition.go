@@ -13,7 +13,8 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// findInDefault is findPublished for a partitioned table: the other partitions are dropped as a whole.
+// findInDefault is findPublished for a partitioned table: the other partitions are dropped as a whole. It is the only
+// statement that names a partition, and takes a right of its own to read it (outbox_hand_over_partition).
 var findInDefault = strings.Replace(findPublished, "from postrider.outbox_event e", "from postrider.outbox_event_default e", 1)
 
 // isPartitioned reports whether outbox_event is partitioned. It is asked each time: that may change while
@@ -27,29 +28,31 @@ func (s *Store) isPartitioned(ctx context.Context) (yes bool, err error) {
 
 // rotate adds the partitions that writers will need, and drops the oldest one when its time has come. It
 // returns how many were dropped, or in a dry run would be. Each is a transaction of its own, which gives up
-// after half a second when it does not get its locks: writers wait as long as it does.
+// after half a second when it does not get its locks: writers wait as long as it does. That one cannot be done
+// does not keep the other from being done.
 func (s *Store) rotate(ctx context.Context, l relay.PurgeLimits) (dropped int, err error) {
 	if l.DryRun {
 		err = s.pool.QueryRow(ctx, dropPartition, micros(l.Keep), true).Scan(&dropped)
 		return dropped, err
 	}
-	err = s.inTurn(ctx, func(tx pgx.Tx) error {
+	add := s.inTurn(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, addPartitions)
 		return err
 	})
-	if err != nil && !errors.Is(err, errBusy) {
-		return 0, fmt.Errorf("add partitions: %w", err)
-	}
-	err = s.inTurn(ctx, func(tx pgx.Tx) error {
+	drop := s.inTurn(ctx, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, dropPartition, micros(l.Keep), false).Scan(&dropped)
 	})
-	switch {
-	case errors.Is(err, errBusy):
-		return 0, nil
-	case err != nil:
-		return 0, fmt.Errorf("drop a partition: %w", err)
+	if drop != nil {
+		dropped = 0
 	}
-	return dropped, nil
+	var errs []error
+	if add != nil && !errors.Is(add, errBusy) {
+		errs = append(errs, fmt.Errorf("add partitions: %w", add))
+	}
+	if drop != nil && !errors.Is(drop, errBusy) {
+		errs = append(errs, fmt.Errorf("drop a partition: %w", drop))
+	}
+	return dropped, errors.Join(errs...)
 }
 
 // PartitionOptions say how to partition the outbox.

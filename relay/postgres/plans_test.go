@@ -41,7 +41,7 @@ func eventPlans() map[string]plan {
 		"claim_letters":      {"'{orders,bills}'::text[], 16", "outbox_event_exhausted"},
 		"letter_topics":      {"", "outbox_event_exhausted"},
 		"postpone_letters":   {ids(n) + ", 1", "outbox_event_pkey"},
-		"park_crowd":         {"5::smallint, 100, 'orders', '\\x61'::bytea, 20000", "outbox_event_claim outbox_event_pkey"},
+		"park_crowd":         {"5::smallint, 100, 'orders', '\\x61'::bytea, 20000, 50000, 100", "outbox_event_claim outbox_event_pkey"},
 		"count_attempt":      {"7", "outbox_event_pkey"},
 		"settle_published":   {ids(n), "outbox_event_pkey"},
 		"settle_deleted":     {ids(n), "outbox_event_pkey"},
@@ -217,7 +217,7 @@ func TestPlansWithMisleadingStatistics(t *testing.T) {
 		"raise_water":  {"7" + someMarks, "outbox_event_claim"},
 		"find_sunken":  {someMarks[2:], "outbox_event_claim"},
 		"know_water":   {"7" + someMarks, "outbox_event_claim"},
-		"park_crowd":   {"5::smallint, 100, 'orders', '\\x61'::bytea, 20000", "outbox_event_claim outbox_event_pkey"},
+		"park_crowd":   {"5::smallint, 100, 'orders', '\\x61'::bytea, 20000, 50000, 100", "outbox_event_claim outbox_event_pkey"},
 	} {
 		wantPlan(f, name, q.args, q.uses)
 	}

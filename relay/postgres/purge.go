@@ -46,15 +46,14 @@ func (s *Store) Purge(ctx context.Context, l relay.PurgeLimits) (relay.Purged, e
 		return s.purge(ctx, l, look)
 	}
 	dropped := 0
+	var rotation error
 	if !l.DryRun || l.From == "" { // a dry run counts them once
-		if dropped, err = s.rotate(ctx, l); err != nil {
-			return relay.Purged{}, err
-		}
+		dropped, rotation = s.rotate(ctx, l)
 	}
 	got, err := s.purge(ctx, l, lookAtDefault)
 	got.Partitions = dropped
 	got.More = got.More || dropped > 0 && !l.DryRun
-	return got, err
+	return got, errors.Join(rotation, err)
 }
 
 // purge takes a step of a walk.

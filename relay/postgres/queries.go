@@ -95,6 +95,7 @@ var (
 	purgeKeys            = query("purge_idempotency_keys")
 	readBacklog          = query("read_backlog")
 	countHolds           = query("count_holds")
+	countLetters         = query("count_letters")
 	isPartitioned        = query("is_partitioned")
 	addPartitions        = query("add_partitions")
 	dropPartition        = query("drop_partition")

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/relay"
 )
@@ -41,9 +40,10 @@ func (c *claim) Settle(ctx context.Context, s *relay.Settlement) (err error) {
 	queueParked(b, s, holds)
 	for i := range s.Crowds {
 		w := &s.Crowds[i]
-		b.Queue(parkCrowd, w.Shard, w.After, w.Topic, w.Key, crowdLook).Exec(func(tag pgconn.CommandTag) error {
-			w.Parked = tag.RowsAffected()
-			return nil
+		b.Queue(parkCrowd, w.Shard, w.After, w.Topic, w.Key, crowdLook, crowdReach, max(w.After, w.Beyond)).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(&w.Parked, &w.Alone, &w.Looked)
+			w.More = w.Looked == crowdReach
+			return err
 		})
 	}
 	if len(s.Proven) > 0 {
@@ -158,8 +158,12 @@ func queueScheduled(b *pgx.Batch, ss []relay.Schedule) {
 	b.Queue(settleScheduled, f.ids, f.attempts, f.classes, f.codes, f.errors, waits)
 }
 
-// crowdLook is how many events are looked at for a crowd, and how many of it are parked at most at once.
-const crowdLook = 20000
+const (
+	// crowdReach is how many events are looked at for others that a crowd keeps waiting: reading is cheap.
+	crowdReach = 50_000
+	// crowdLook is how many events are looked at for those of a crowd, and how many of it are parked at most at once.
+	crowdLook = 20_000
+)
 
 // queueParked parks events, and makes holds known in the shards where they have none to park yet.
 func queueParked(b *pgx.Batch, s *relay.Settlement, holds []int64) {

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -42,6 +44,23 @@ type HoldPlace struct {
 	ID     int64
 }
 
+// String is the place as text, which ParseHoldPlace reads.
+func (p HoldPlace) String() string {
+	return p.HeldAt.UTC().Format(time.RFC3339Nano) + "_" + strconv.FormatInt(p.ID, 10)
+}
+
+// ParseHoldPlace reads what String wrote.
+func ParseHoldPlace(s string) (p HoldPlace, err error) {
+	at, id, _ := strings.Cut(s, "_")
+	if p.HeldAt, err = time.Parse(time.RFC3339Nano, at); err == nil {
+		p.ID, err = strconv.ParseInt(id, 10, 64)
+	}
+	if err != nil || p.HeldAt.Year() < 1 || p.HeldAt.Year() > 9999 {
+		return HoldPlace{}, fmt.Errorf("%q is no place in the list of holds: it must be a time, an underscore and the number of a hold", s)
+	}
+	return p, nil
+}
+
 // Holds lists what is held, oldest first.
 func (s *Store) Holds(ctx context.Context, f HoldFilter) ([]relay.HoldStatus, error) {
 	if f.Limit <= 0 {
@@ -78,8 +97,46 @@ func (s *Store) Holds(ctx context.Context, f HoldFilter) ([]relay.HoldStatus, er
 		h.ErrorCategory = outbox.CategoryOf(string(h.Cause), h.ErrorCode)
 		return h, err
 	})
+	if err == nil {
+		err = s.countLetters(ctx, holds)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list holds: %w", err)
 	}
 	return holds, nil
 }
+
+// countLetters counts what is behind holds of dead-letter topics. Which event goes to which of them the settings say, and
+// not the database.
+func (s *Store) countLetters(ctx context.Context, holds []relay.HoldStatus) error {
+	behind := map[string]int64{}
+	for _, h := range holds {
+		if h.Scope == relay.ScopeDeadLetter {
+			behind[h.Topic] = 0
+		}
+	}
+	if len(behind) == 0 {
+		return nil
+	}
+	rows, err := s.pool.Query(ctx, countLetters)
+	if err != nil {
+		return err
+	}
+	var topic string
+	var n int64
+	if _, err := pgx.ForEachRow(rows, []any{&topic, &n}, func() error {
+		behind[s.letterTopic(topic)] += n
+		return nil
+	}); err != nil {
+		return err
+	}
+	for i := range holds {
+		if h := &holds[i]; h.Scope == relay.ScopeDeadLetter {
+			h.Parked = min(behind[h.Topic], holdCountLimit)
+		}
+	}
+	return nil
+}
+
+// holdCountLimit is up to where the events behind a hold are counted.
+const holdCountLimit = 100_001

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/postgres/pooler"
 )
 
@@ -88,6 +89,9 @@ type StoreOptions struct {
 	// that waits for a retry further ahead than that, and a minute more, is tried at once: the database's clock
 	// was put back. Defaults to 48h.
 	LongestRetry time.Duration
+	// LetterTopic is the dead-letter topic of a topic's events, to count those behind a hold of one. Defaults to
+	// relay.DefaultDLQTopic for every topic.
+	LetterTopic func(topic string) string
 }
 
 // Store implements relay.Store on PostgreSQL.
@@ -104,6 +108,7 @@ type Store struct {
 	rotation      rotation
 	clock         clock
 	longestRetry  time.Duration
+	letterTopic   func(topic string) string
 	settleQuery   string
 	settleDense   string
 	renewed       atomic.Int64 // when judge last gave the connections up, in Unix nanoseconds
@@ -113,9 +118,12 @@ type Store struct {
 // NewStore returns a store on a pool that NewPool opened.
 func NewStore(pool *pgxpool.Pool, o StoreOptions) *Store {
 	s := &Store{pool: sessions{pool}, settleQuery: settlePublished, settleDense: settleDensePublished,
-		processPrefix: processOf, longestRetry: o.LongestRetry}
+		processPrefix: processOf, longestRetry: o.LongestRetry, letterTopic: o.LetterTopic}
 	if s.longestRetry == 0 {
 		s.longestRetry = defaultLongestRetry
+	}
+	if s.letterTopic == nil {
+		s.letterTopic = func(string) string { return relay.DefaultDLQTopic }
 	}
 	if o.DeletePublished {
 		s.settleQuery, s.settleDense = settleDeleted, settleDenseDeleted

@@ -21,13 +21,13 @@
 //	                                     kafka.TestSmallRecordsTooLargeTogether kafka.TestTooLargeAmongOthers
 //	10  records and batches refused      relaytest.TestFault10RecordRefused relaytest.TestFault10CompressionRefused kafka.TestEveryError
 //	11  topics missing, changed, remade  relaytest.TestFault11PartitionsAdded relaytest.TestFault11TopicRecreated kafka.TestRecreatedTopic
-//	                                     kafka.TestMissingTopic
+//	                                     kafka.TestMissingTopic kafka.TestKeysMoveOnce kafka.TestInUseWhenKeysMove
 //	12  rights, logins, certificates     relaytest.TestFault12NotAllowed relaytest.TestFault12LoginRefused
 //	                                     relaytest.TestFault12CertificateExpired
 //	13  producer ids lost and fenced     kafka.TestEveryError kafka.TestStorm kafka.TestProducerIDRefused
 //	14  slow and silent                  relaytest.TestFaultsStayWhereTheyAre relaytest.TestFault44Partitions relaytest.TestFault14SlowBroker kafka.TestTooManyWait
 //	15  replies lost, half-open          relaytest.TestFault15RepliesLost kafka.TestStorm kafka.TestShortSilence
-//	16  retention and compaction         kafka.TestNullKeyInACompactedTopic postgres.TestSettleDelivered
+//	16  retention and compaction         kafka.TestNullKeyInACompactedTopic postgres.TestSettleDelivered app.TestSentAgain
 //	PostgreSQL
 //	17  restart, failover, standby       relaytest.TestFault17Restart relaytest.TestFault17Failover relaytest.TestFault17SettlementLost
 //	                                     app.TestDatabaseRestarts
@@ -65,4 +65,5 @@
 //	42  clocks that differ               relaytest.TestFault42ClocksDiffer relaytest.TestFault42NoTimesOfTheRelay
 //	43  events that arrive old           relaytest.TestFault24LongTransaction
 //	44  partitions, slow links           relaytest.TestFault44Partitions relaytest.TestFault44OneRelayCutOff relaytest.TestFault44SlowLink
+//	                                     relaytest.TestFault44NamesAway
 package relaytest

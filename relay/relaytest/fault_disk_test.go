@@ -7,28 +7,29 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/postrider/postrider/relay/logtest"
 )
 
 // diskBytes is how large the disk of TestFault21FullDisk is: room for its events, and little else.
 const diskBytes = 8 << 20
 
-// smallDisk mounts a file system of its own that belongs to the owner of the server's data, or says that this
-// cannot be done here.
-func smallDisk(s *server) (dir string, ok bool) {
+// smallDisk mounts a file system of its own that belongs to the owner of the server's data. Where that cannot be done
+// the test ends; TestFault21DiskFull has the same error from a trigger.
+func smallDisk(s *server) (dir string) {
 	s.Helper()
 	if os.Geteuid() != 0 {
-		s.Log("not run on a full disk: mounting one needs root; TestFault21DiskFull has the same error from a trigger")
-		return "", false
+		logtest.NotTested(s.TB, "a disk that is really full: mounting one needs root")
 	}
 	dir = serverDir(s.TB)
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d,mode=0700", diskBytes), "tmpfs", dir).CombinedOutput(); err != nil {
-		s.Logf("not run on a full disk: mounting one is not allowed here (%v, %s); TestFault21DiskFull has the same error from a trigger", err, out)
-		return "", false
+		logtest.NotTested(s.TB, fmt.Sprintf("a disk that is really full: mounting one is not allowed here (%v, %s)", err, strings.TrimSpace(string(out))))
 	}
 	s.Cleanup(func() {
 		_ = s.Stop(context.Background()) // it has files there
@@ -44,7 +45,7 @@ func smallDisk(s *server) (dir string, ok bool) {
 	if err := os.Chown(dir, int(st.Uid), int(st.Gid)); err != nil {
 		s.Fatal(err)
 	}
-	return dir, true
+	return dir
 }
 
 // TestFault21FullDisk: the disk of the outbox is really full. Writers hear it, the relay says it and what to do;
@@ -52,10 +53,7 @@ func smallDisk(s *server) (dir string, ok bool) {
 func TestFault21FullDisk(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, nil)
-	dir, ok := smallDisk(s)
-	if !ok {
-		return
-	}
+	dir := smallDisk(s)
 	r := onServer(t, s)
 	r.exec(`create tablespace small location '` + dir + `'`)
 	r.exec(`alter table postrider.outbox_event set tablespace small`)

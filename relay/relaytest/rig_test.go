@@ -73,6 +73,7 @@ type running struct {
 type options struct {
 	url     string            // of the database; defaults to the proxy's
 	session map[string]string // settings of the relay's sessions
+	connect func(*pgx.ConnConfig)
 	store   postgres.StoreOptions
 	kafka   func(*kafka.Config)
 	topic   func(*relay.TopicSettings) // of every topic
@@ -92,7 +93,7 @@ func (r *rig) engineWith(dlq string, o options) (engine *relay.Relay, metrics *p
 	if o.url == "" {
 		o.url = r.proxy.URL()
 	}
-	pool := r.sessions(context.Background(), o.url, o.session)
+	pool := r.sessions(context.Background(), o.url, o.session, o.connect)
 	k := kafka.Config{Brokers: r.broker.Addrs, MaxMessageBytes: maxMessageBytes, Logger: log}
 	if o.kafka != nil {
 		o.kafka(&k)
@@ -146,14 +147,14 @@ func (r *rig) startWith(dlq string, o options) *running {
 	return e
 }
 
-// sessions opens a pool as a relay has it, with some settings of its own.
-func (r *rig) sessions(ctx context.Context, url string, settings map[string]string) *pgxpool.Pool {
+// sessions opens a pool as a relay has it, with some settings and ways to connect of its own.
+func (r *rig) sessions(ctx context.Context, url string, settings map[string]string, connect func(*pgx.ConnConfig)) *pgxpool.Pool {
 	r.Helper()
 	pool, err := postgres.NewPool(ctx, url, postgres.Options{})
 	if err != nil {
 		r.Fatal(err)
 	}
-	if len(settings) == 0 {
+	if len(settings) == 0 && connect == nil {
 		return pool
 	}
 	cfg := pool.Config()
@@ -163,6 +164,9 @@ func (r *rig) sessions(ctx context.Context, url string, settings map[string]stri
 		err := before(ctx, c)
 		for name, value := range settings {
 			c.RuntimeParams[name] = value
+		}
+		if connect != nil {
+			connect(c)
 		}
 		return err
 	}
@@ -224,6 +228,20 @@ func (r *rig) until(within time.Duration, condition string, args ...any) {
 		}
 		if ok {
 			return
+		}
+	}
+}
+
+// untilTrue waits for something that is no row.
+func (r *rig) untilTrue(what string, is func() bool) {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+	defer cancel()
+	for !is() {
+		select {
+		case <-ctx.Done():
+			r.Fatalf("%s did not come true\n%s", what, r.states())
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }

@@ -114,7 +114,7 @@ func NewTracedDesk(pool *pgxpool.Pool, c config.Config, p trace.TracerProvider) 
 	d.Desk, errs[1] = dlqpostgres.NewDesk(cfg)
 	d.Store, errs[2] = dlqpostgres.NewStore(dlqpostgres.Config{Pool: pool, Redactor: redactor, Auditor: d.Auditor})
 	d.Tasks, errs[3] = desk.NewTasks(desk.Config{Pool: pool, Auditor: d.Auditor})
-	d.Outbox, errs[4] = desk.NewOutbox(desk.Config{Pool: pool, Auditor: d.Auditor})
+	d.Outbox, errs[4] = desk.NewOutbox(desk.Config{Pool: pool, Auditor: d.Auditor, LetterTopic: c.DLQTopicOf})
 	return d, errors.Join(errs[:]...)
 }
 

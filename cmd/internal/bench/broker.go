@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
 )
@@ -117,6 +119,7 @@ func serveKfake(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: leaderlessTopic, Partitions: []int32{0}, Err: kerr.LeaderNotAvailable, Count: -1})
 	fmt.Println(strings.Join(c.ListenAddrs(), ","))
 	<-ctx.Done()
 	return nil
@@ -150,14 +153,14 @@ func (b *broker) deleteTopic(topic string) {
 	_, _ = b.admin.DeleteTopic(ctx, topic) // what stays is only in the way
 }
 
-// produced is how many records the topic has been given, by the broker's own account.
-func (b *broker) produced(ctx context.Context, topic string) (int64, error) {
-	offsets, err := b.admin.ListEndOffsets(ctx, topic)
+// produced is how many records the topics have been given, by the broker's own account.
+func (b *broker) produced(ctx context.Context, topics ...string) (int64, error) {
+	offsets, err := b.admin.ListEndOffsets(ctx, topics...)
 	if err == nil {
 		err = offsets.Error()
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read the end of topic %s: %w", topic, err)
+		return 0, fmt.Errorf("read the end of %s: %w", strings.Join(topics, ", "), err)
 	}
 	var n int64
 	offsets.Each(func(o kadm.ListedOffset) { n += o.Offset })

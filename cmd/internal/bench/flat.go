@@ -111,11 +111,11 @@ func (r *rig) flatOnce(ctx context.Context, b *broker, s *flatSide) (sample flat
 	m := meter{r, b, []*child{c}}
 	working, cancel := alive(ctx, c)
 	defer cancel()
-	begin, err := m.passed(working, topic, int64(r.o.flatWarm))
+	begin, err := m.passed(working, int64(r.o.flatWarm), topic)
 	if err != nil {
 		return sample, because(working, err)
 	}
-	end, err := m.passed(working, topic, min(begin.events+int64(r.o.flatWindow), int64(s.pending)))
+	end, err := m.passed(working, min(begin.events+int64(r.o.flatWindow), int64(s.pending)), topic)
 	if err != nil {
 		return sample, because(working, err)
 	}
@@ -139,12 +139,12 @@ type moment struct {
 	cpu    cpu
 }
 
-// passed waits until the topic has this many records.
-func (m meter) passed(ctx context.Context, topic string, events int64) (moment, error) {
+// passed waits until the topics have this many records.
+func (m meter) passed(ctx context.Context, events int64, topics ...string) (moment, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, drainLimit, fmt.Errorf("%d events did not pass within %v", events, drainLimit))
 	defer cancel()
 	for {
-		n, err := m.b.produced(ctx, topic)
+		n, err := m.b.produced(ctx, topics...)
 		if err != nil {
 			return moment{}, err
 		}

@@ -10,6 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// besideSnapshotRate is what must be left of the rate when somebody's snapshot is opened, and when it has ended;
+// besideSnapshotP99 is how many times as long the slowest of a hundred events may take.
+const besideSnapshotRate, besideSnapshotP99 = 0.98, 1.5
+
 // hourSample is what a checkpoint of a long run saw since the one before.
 type hourSample struct {
 	at         time.Duration
@@ -88,13 +92,20 @@ func (r *rig) hourOnce(ctx context.Context, b *broker, run hourRun, t *table) (e
 	if err := errors.Join(writing, holding, err); err != nil {
 		return err
 	}
-	for _, s := range samples {
-		t.add(b, fmt.Sprintf("%s, %v", run.name, s.at), side.text(),
-			cell{Name: "events/s", Runs: []float64{s.rate}}, cell{Name: "p50 ms", Runs: []float64{s.p50}}, cell{Name: "p99 ms", Runs: []float64{s.p99}},
-			cell{Name: "table MiB", Runs: []float64{s.table}}, cell{Name: "indexes MiB", Runs: []float64{s.indexes}},
-			cell{Name: "dead rows", Runs: []float64{s.dead}}, cell{Name: "live rows", Runs: []float64{s.live}},
-			cell{Name: "CPU s per 100k: relay", Runs: []float64{s.cost.side}}, cell{Name: "PostgreSQL", Runs: []float64{s.cost.database}},
-			cell{Name: "broker", Runs: []float64{s.cost.broker}})
+	for i, s := range samples {
+		cells := []cell{
+			{Name: "events/s", Runs: []float64{s.rate}}, {Name: "p50 ms", Runs: []float64{s.p50}}, {Name: "p99 ms", Runs: []float64{s.p99}},
+			{Name: "table MiB", Runs: []float64{s.table}}, {Name: "indexes MiB", Runs: []float64{s.indexes}},
+			{Name: "dead rows", Runs: []float64{s.dead}}, {Name: "live rows", Runs: []float64{s.live}},
+			{Name: "CPU s per 100k: relay", Runs: []float64{s.cost.side}}, {Name: "PostgreSQL", Runs: []float64{s.cost.database}},
+			{Name: "broker", Runs: []float64{s.cost.broker}},
+		}
+		if run.held > 0 && i > 0 {
+			before := samples[i-1]
+			cells = append(cells, cell{"events/s, of the line before", []float64{s.rate / before.rate}, atLeast(besideSnapshotRate)},
+				cell{"p99, of the line before", []float64{s.p99 / before.p99}, atMost(besideSnapshotP99)})
+		}
+		t.add(b, fmt.Sprintf("%s, %v", run.name, s.at), side.text(), cells...)
 	}
 	return l.complete(ctx)
 }

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
+
+	"github.com/postrider/postrider/cmd/internal/app"
 )
 
 // idleLimit is the share of a core that a process may use while nothing happens, in percent.
@@ -14,7 +17,7 @@ const calmDown = 2 * time.Second
 // dlqTopic is the dead-letter topic of the bench: nothing ever comes to it.
 const dlqTopic = "postrider.dlq"
 
-// idle lets a whole process (relay, collector, HTTP) stand by, and PostgreSQL alone beside it for comparison.
+// idle lets a whole process, with all of its roles, stand by, and PostgreSQL alone beside it for comparison.
 func idle(ctx context.Context, r *rig, b *broker, t *table) error {
 	d, err := r.newDatabase(ctx, "bench_idle", true)
 	if err != nil {
@@ -32,7 +35,7 @@ func idle(ctx context.Context, r *rig, b *broker, t *table) error {
 			return err
 		}
 		without = append(without, share)
-		c, err := r.startRelay(b, d.url, relaySide{days: 30, roles: "relay,collector,archiver,http"}, "idle")
+		c, err := r.startRelay(b, d.url, relaySide{days: 30, roles: everyRole()}, "idle")
 		if err == nil {
 			if err = c.start(); err == nil {
 				share, err = r.idleOnce(ctx, b, c)
@@ -56,6 +59,15 @@ func idle(ctx context.Context, r *rig, b *broker, t *table) error {
 	t.add(b, "nothing connected", "", cell{Name: "PostgreSQL", Runs: pick(without, database)}, cell{Name: "broker", Runs: pick(without, brokers)})
 	t.note("CPU time over %v with empty tables and no writers, %v after the start.", r.o.idleDuration, calmDown)
 	return nil
+}
+
+// everyRole is what serve runs by default.
+func everyRole() string {
+	var names []string
+	for _, role := range app.Roles() {
+		names = append(names, string(role))
+	}
+	return strings.Join(names, ",")
 }
 
 // idleOnce measures the CPU time of all parts, in percent of a core, while nothing is asked of them.

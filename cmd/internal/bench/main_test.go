@@ -77,7 +77,7 @@ func playPeer(ctx context.Context) error {
 // tiny are sizes at which every scenario takes seconds.
 var tiny = []string{"-brokers", "kfake", "-runs", "1", "-events", "800", "-batches", "200", "-workers", "1,2", "-duration", "400ms",
 	"-rate", "200", "-slow-duration", "600ms", "-clients", "4", "-flat-warm", "1000", "-flat-window", "6000", "-flat-pending", "12000",
-	"-flat-published", "2000", "-flat-parked", "500", "-flat-failed-keys", "50", "-idle-duration", "500ms", "-peer-events", "300",
+	"-flat-published", "2000", "-flat-parked", "500", "-flat-failed-keys", "50", "-faults-events", "30000", "-idle-duration", "500ms", "-peer-events", "300",
 	"-stale-healthy", "1000,2000", "-stale-tasks", "150", "-stale-detectors", "2", "-archive-tasks", "600", "-view-tasks", "1000",
 	"-redrive-entries", "1200", "-redrive-rated", "300",
 	"-desk-entries", "4000", "-desk-rate", "100", "-desk-duration", "500ms", "-desk-asks", "2",
@@ -94,6 +94,7 @@ var figures = map[string]struct {
 	"latency":   {len(latencyCases(&options{}, true, hasDoorbell())), []string{"p50 ms", "p99 ms", "writers late p99 ms"}},
 	"writers":   {5, []string{"transactions/s", "PostgreSQL"}},
 	"flat":      {5, []string{"events/s", "PostgreSQL"}},
+	"faults":    {2, []string{"events/s of healthy topics", "PostgreSQL"}},
 	"memory":    {3, []string{"peak MiB (VmHWM)", "largest sample MiB (RSS)"}},
 	"idle":      {2, []string{"PostgreSQL"}},
 	"telemetry": {3, []string{"events/s", "PostgreSQL"}},

@@ -20,6 +20,7 @@ type options struct {
 	rate, slowRate, clients                           int
 	flatWarm, flatWindow                              int
 	flatPending, flatPublished, flatParked, flatHolds int
+	faultsEvents                                      int
 	peerEvents                                        int
 	peerLimit                                         time.Duration
 	peersBinary, hourPart                             string
@@ -64,6 +65,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.flatPublished, "flat-published", 5_000_000, "flat: kept published rows")
 	f.IntVar(&o.flatParked, "flat-parked", 200_000, "flat: parked events")
 	f.IntVar(&o.flatHolds, "flat-failed-keys", 2000, "flat: failed keys that hold the parked events")
+	f.IntVar(&o.faultsEvents, "faults-events", 500_000, "faults: events in the backlog, of all topics")
 	f.DurationVar(&o.idleDuration, "idle-duration", 30*time.Second, "idle: length of one run")
 	f.IntVar(&o.peerEvents, "peer-events", 100_000, "peers: events in the backlog")
 	f.DurationVar(&o.peerLimit, "peer-limit", time.Minute, "peers: longest run; what passed until then counts")
@@ -120,7 +122,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 var quick = map[string]string{
 	"events": "50000", "batches": "1000,5000", "workers": "2", "duration": "5s", "slow-duration": "10s",
 	"flat-warm": "10000", "flat-window": "40000", "flat-pending": "200000", "flat-published": "300000",
-	"flat-parked": "20000", "flat-failed-keys": "200", "idle-duration": "5s", "peer-events": "5000",
+	"flat-parked": "20000", "flat-failed-keys": "200", "faults-events": "100000", "idle-duration": "5s", "peer-events": "5000",
 	"peer-limit": "15s", "hour-duration": "60s", "stale-healthy": "20000,100000", "stale-tasks": "2000",
 	"archive-tasks": "5000", "view-tasks": "50000", "redrive-entries": "10000", "redrive-rated": "3000",
 	"desk-entries": "50000", "desk-duration": "5s", "desk-asks": "10",
@@ -173,7 +175,7 @@ func (o *options) validate() error {
 	for name, n := range map[string]int{
 		"runs": o.runs, "events": o.events, "keys": o.keys, "rate": o.rate, "slow-rate": o.slowRate, "clients": o.clients,
 		"flat-warm": o.flatWarm, "flat-window": o.flatWindow, "flat-published": o.flatPublished, "flat-parked": o.flatParked,
-		"flat-failed-keys": o.flatHolds, "peer-events": o.peerEvents, "hour-rate": o.hourRate,
+		"flat-failed-keys": o.flatHolds, "faults-events": o.faultsEvents, "peer-events": o.peerEvents, "hour-rate": o.hourRate,
 		"archive-tasks": o.archiveTasks, "view-tasks": o.viewTasks, "redrive-entries": o.redriveEntries, "redrive-rated": o.redriveRated,
 		"desk-entries": o.deskEntries, "desk-rate": o.deskRate, "desk-asks": o.deskAsks, "desk-duration": int(o.deskDuration),
 		"letters":  o.letters,

@@ -24,7 +24,7 @@ func (s scenario) brokers(o *options) []string {
 }
 
 // order is the order of a full run: short before long.
-var order = []string{"drain", "workers", "latency", "writers", "flat", "memory", "idle", "telemetry", "consumer", "stale", "archive", "redrive", "collector", "desk", "peers", "hour"}
+var order = []string{"drain", "workers", "latency", "writers", "flat", "faults", "memory", "idle", "telemetry", "consumer", "stale", "archive", "redrive", "collector", "desk", "peers", "hour"}
 
 var scenarios = map[string]scenario{
 	"drain":     {title: "Draining a backlog, beside the floor", run: drain},
@@ -32,6 +32,7 @@ var scenarios = map[string]scenario{
 	"latency":   {title: "From commit to acknowledged", run: latency},
 	"writers":   {title: "What writers pay", oneBroker: true, run: writers},
 	"flat":      {title: "Cost per event as the tables grow", oneBroker: true, run: flat},
+	"faults":    {title: "Beside a partition without a leader and a missing topic", oneBroker: true, run: faults},
 	"memory":    {title: "Memory at full speed", run: memory},
 	"idle":      {title: "A process with nothing to do", run: idle},
 	"telemetry": {title: "Draining with metrics and traces, and without", run: telemetry},

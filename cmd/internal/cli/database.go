@@ -11,8 +11,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/relay/postgres"
 )
 
 // withDatabase runs do on one connection.
@@ -35,6 +37,18 @@ func (c *commands) withDatabase(ctx context.Context, do func(*pgx.Conn) error) e
 
 // withPool runs do on a small pool, for the stores that want one.
 func (c *commands) withPool(ctx context.Context, do func(*pgxpool.Pool) error) error {
+	return c.withSettings(ctx, func(pool *pgxpool.Pool, _ config.Config) error { return do(pool) })
+}
+
+// withOutbox runs do on the outbox, as somebody who looks at it.
+func (c *commands) withOutbox(ctx context.Context, do func(*postgres.Store) error) error {
+	return c.withSettings(ctx, func(pool *pgxpool.Pool, cfg config.Config) error {
+		return do(postgres.NewStore(pool, postgres.StoreOptions{LetterTopic: cfg.DLQTopicOf}))
+	})
+}
+
+// withSettings is withPool for what also depends on other settings.
+func (c *commands) withSettings(ctx context.Context, do func(*pgxpool.Pool, config.Config) error) error {
 	cfg, err := c.load(nil, "database.url")
 	if err != nil {
 		return err
@@ -44,7 +58,7 @@ func (c *commands) withPool(ctx context.Context, do func(*pgxpool.Pool) error) e
 		return err
 	}
 	defer pool.Close()
-	return explain(do(pool), grant("postrider_operator"))
+	return explain(do(pool, cfg), grant("postrider_operator"))
 }
 
 // grant says what to do where the rights of a role are missing.

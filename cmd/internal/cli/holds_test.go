@@ -3,6 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -57,7 +61,11 @@ func TestOutboxHolds(t *testing.T) {
 	for args, want := range map[string]string{
 		"--topic orders": "1", "--cause storm": "3", "--limit 1": "1", "--topic bills --cause infrastructure": "2",
 	} {
-		shown := strings.Split(strings.TrimSpace(succeed(t, db, append([]string{"outbox", "holds"}, strings.Fields(args)...)...)), "\n")
+		table, _, more := strings.Cut(succeed(t, db, append([]string{"outbox", "holds"}, strings.Fields(args)...)...), "There are more: ")
+		shown := strings.Split(strings.TrimSpace(table), "\n")
+		if more != (args == "--limit 1") {
+			t.Errorf("%s says that there are more: %v", args, more)
+		}
 		if len(shown) != 2 || !strings.HasPrefix(shown[1], want+" ") {
 			t.Errorf("%s lists\n%s", args, strings.Join(shown, "\n"))
 		}
@@ -79,6 +87,99 @@ func TestOutboxHolds(t *testing.T) {
 	}
 	if got := succeed(t, db, "outbox", "holds", "-o", "json", "--topic", "nothing"); strings.TrimSpace(got) != "[]" {
 		t.Errorf("no holds are %q", got)
+	}
+}
+
+// TestOutboxHoldsPageByPage: a list that ends before the holds do says so, and how to go on.
+func TestOutboxHoldsPageByPage(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	conn := db.Conn(t)
+	pgtest.Exec(t, conn, `insert into postrider.outbox_hold (scope, topic, cause, held_at, next_probe_at)
+		select 'topic', 't' || i, 'route', now() - (i / 3) * interval '1 minute', now() from generate_series(1, 130) i`)
+	want := pgtest.Column[int64](t, conn, `select hold_id from postrider.outbox_hold order by held_at, hold_id`)
+	var got []int64
+	args, pages := []string{"outbox", "holds", "--limit", "40"}, 0
+	for {
+		pages++
+		table := succeed(t, db, args...)
+		for line := range strings.Lines(table) {
+			number, _, _ := strings.Cut(line, " ")
+			if id, err := strconv.ParseInt(number, 10, 64); err == nil {
+				got = append(got, id)
+			}
+		}
+		_, place, more := strings.Cut(table, "There are more: --after ")
+		if !more {
+			break
+		}
+		args = append(args[:4:4], "--after", strings.TrimSpace(place))
+	}
+	if pages != 4 || !slices.Equal(got, want) {
+		t.Errorf("%d pages have %d holds, want 4 with the %d there are, in order: %v", pages, len(got), len(want), got)
+	}
+	if page := decode[[]relay.HoldStatus](t, succeed(t, db, append(args, "-o", "json")...)); len(page) != 10 || page[9].ID != want[129] {
+		t.Errorf("the last page as JSON has %d holds", len(page))
+	}
+	contains(t, succeed(t, db, "outbox", "holds", "--limit", "130"), "HOLD")
+	if table := succeed(t, db, "outbox", "holds", "--limit", "130"); strings.Contains(table, "There are more") {
+		t.Errorf("a full list says that there are more:\n%s", table)
+	}
+	status := succeed(t, db, "outbox", "status")
+	contains(t, status, "130 holds, of which the 100 oldest are:", "The others: postrider outbox holds --after ")
+	_, place, _ := strings.Cut(status, "--after ")
+	if rest := decode[[]relay.HoldStatus](t, succeed(t, db, "outbox", "holds", "-o", "json", "--after", strings.TrimSpace(place))); len(rest) != 30 || rest[0].ID != want[100] {
+		t.Errorf("behind those of status are %d holds", len(rest))
+	}
+}
+
+// TestOutboxHoldsThatDrain: what waits for transactions or takes turns does not come back at once, and nobody can have it
+// do so.
+func TestOutboxHoldsThatDrain(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	pgtest.Exec(t, db.Conn(t), `insert into postrider.outbox_hold (scope, topic, key, cause, next_probe_at, draining) values
+		('topic', 'orders', null, 'commit_order', now(), true), ('key', 'bills', 'hot', 'crowded', now(), true), ('topic', 'stock', null, 'route', now(), true)`)
+	table := succeed(t, db, "outbox", "holds")
+	contains(t, table, "older transactions", "its turns")
+	if strings.Count(table, "comes back") != 1 {
+		t.Errorf("the hold of the route alone comes back:\n%s", table)
+	}
+	contains(t, succeed(t, db, "outbox", "release", "1"), "Hold 1 (topic of orders, commit_order) cannot be released", "transactions")
+	contains(t, succeed(t, db, "outbox", "release", "2"), "Hold 2 (key of bills, crowded) needs no release", "in turns")
+	contains(t, succeed(t, db, "outbox", "release", "3"), "Hold 3 (topic of stock, route) is released", "comes back in order")
+}
+
+// TestOutboxHoldsOfDeadLetterTopics: each shows the events that go to it by the settings, and no others.
+func TestOutboxHoldsOfDeadLetterTopics(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	conn := db.Conn(t)
+	pgtest.Exec(t, conn, `insert into postrider.outbox_hold (scope, topic, cause, next_probe_at, held_at) values
+		('dead_letter', 'postrider.dlq', 'route', now(), now() - interval '3 minutes'), ('dead_letter', 'dead.bills', 'route', now(), now() - interval '2 minutes'),
+		('dead_letter', 'dead.nothing', 'route', now(), now())`)
+	pgtest.Exec(t, conn, `insert into postrider.outbox_event (topic, state, episode, updated_at)
+		select t, 'exhausted', 1, now() from unnest(array['orders', 'stock', 'bills', 'bills', 'orders', 'orders', 'bills.eu']) t`)
+	file := filepath.Join(t.TempDir(), "postrider.yaml")
+	if err := os.WriteFile(file, []byte("topics:\n  - match: bills*\n    dlq_topic: dead.bills\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	behind := func(holds []relay.HoldStatus) string {
+		var all []string
+		for _, h := range holds {
+			all = append(all, fmt.Sprint(h.Topic, " ", h.Parked))
+		}
+		return strings.Join(all, ", ")
+	}
+	const want = "postrider.dlq 4, dead.bills 3, dead.nothing 0"
+	if got := behind(decode[[]relay.HoldStatus](t, succeed(t, db, "outbox", "holds", "-o", "json", "--config", file))); got != want {
+		t.Errorf("behind the holds are %s, want %s", got, want)
+	}
+	if got := behind(decode[relay.Status](t, succeed(t, db, "outbox", "status", "-o", "json", "--config", file)).Holds); got != want {
+		t.Errorf("status has behind the holds %s, want %s", got, want)
+	}
+	if got := behind(decode[[]relay.HoldStatus](t, succeed(t, db, "outbox", "holds", "-o", "json"))); got != "postrider.dlq 7, dead.bills 0, dead.nothing 0" {
+		t.Errorf("without a file behind the holds are %s", got)
 	}
 }
 
@@ -148,7 +249,8 @@ func TestOutboxByHandFails(t *testing.T) {
 		"skip 2":                      {nowhere, ExitUsage, []string{"--reason"}},
 		"skip 2 --reason=":            {nowhere, ExitUsage, []string{"--reason"}},
 		"holds now":                   {nowhere, ExitUsage, []string{`takes no arguments, but was given "now"`}},
-		"holds --limit 0":             {nowhere, ExitUsage, []string{"--limit is 0"}},
+		"holds --limit 0":             {nowhere, ExitUsage, []string{"--limit is 0", "from 1 to 10000"}},
+		"holds --after 7":             {nowhere, ExitUsage, []string{"--after", `"7" is no place`}},
 		"holds --cause halt":          {nowhere, ExitUsage, []string{`--cause is "halt"`, "halted", "commit_order"}},
 		"holds -o xml":                {nowhere, ExitUsage, []string{`-o is "xml"`}},
 		"hold":                        {nowhere, ExitUsage, []string{`no command "hold"`, "holds, list, partition, process, purge, redrive, release, retry, skip"}},

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/relay"
@@ -35,8 +34,8 @@ func (c *commands) outboxStatus() *cobra.Command {
 			if err := out.check(); err != nil {
 				return err
 			}
-			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
-				status, err := postgres.NewStore(pool, postgres.StoreOptions{}).Status(cmd.Context())
+			return c.withOutbox(cmd.Context(), func(store *postgres.Store) error {
+				status, err := store.Status(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -76,6 +75,15 @@ func outboxTable(w io.Writer, s relay.Status) error {
 		}
 		return nil
 	}
-	fmt.Fprintf(w, "\n%d holds, the oldest first:\n", s.HoldCount)
-	return holdTable(w, s.Holds)
+	shown := int64(len(s.Holds))
+	if s.HoldCount <= shown {
+		fmt.Fprintf(w, "\n%d holds, the oldest first:\n", shown)
+		return holdTable(w, s.Holds)
+	}
+	fmt.Fprintf(w, "\n%d holds, of which the %d oldest are:\n", s.HoldCount, shown)
+	if err := holdTable(w, s.Holds); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "The others: postrider outbox holds --after %s\n", placeOf(s.Holds[shown-1]))
+	return err
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/app"
@@ -20,35 +19,56 @@ import (
 func (c *commands) outboxHolds() *cobra.Command {
 	var out output
 	var filter postgres.HoldFilter
+	var after string
 	cmd := &cobra.Command{
 		Use:   "holds",
 		Short: "List what is held, why, and until when",
 		Long: `List what is held, oldest first: keys, partitions and topics whose events cannot go now, and dead-letter
 topics that take nothing. Events met under a hold are parked and come back in order when it ends; most
 holds end by themselves when their cause is gone. A halted key waits for somebody: put its event back in
-its place with "outbox redrive", or let the others go without it with "outbox release".`,
+its place with "outbox redrive", or let the others go without it with "outbox release".
+
+Where there are more than --limit, --after goes on behind the last one: HELD_AT_ID, its held_at, an underscore and its
+id, which stand below the table and in the JSON.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
 				return err
 			}
 			switch {
-			case filter.Limit < 1:
-				return usagef("--limit is %d; it must be at least 1", filter.Limit)
+			case filter.Limit < 1 || filter.Limit > maxHolds:
+				return usagef("--limit is %d; it must be from 1 to %d", filter.Limit, maxHolds)
 			case filter.Cause != "" && !slices.Contains(relay.Causes(), filter.Cause):
 				return usagef("--cause is %q; it must be one of %s", filter.Cause, join(relay.Causes()))
 			}
-			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
-				holds, err := postgres.NewStore(pool, postgres.StoreOptions{}).Holds(cmd.Context(), filter)
+			if after != "" {
+				place, err := postgres.ParseHoldPlace(after)
+				if err != nil {
+					return usagef("--after: %v", err)
+				}
+				filter.After = &place
+			}
+			return c.withOutbox(cmd.Context(), func(store *postgres.Store) error {
+				limit := filter.Limit
+				filter.Limit++ // to see whether there are more
+				holds, err := store.Holds(cmd.Context(), filter)
 				if err != nil {
 					return err
 				}
+				more := len(holds) > limit
+				if more {
+					holds = holds[:limit]
+				}
 				return out.print(c.stdout, holds, func(w io.Writer) error {
-					if len(holds) == 0 {
+					if len(holds) == 0 && after == "" {
 						fmt.Fprintln(w, "Nothing is held.")
 						return nil
 					}
-					return holdTable(w, holds)
+					if err := holdTable(w, holds); err != nil || !more {
+						return err
+					}
+					_, err := fmt.Fprintf(w, "There are more: --after %s\n", placeOf(holds[limit-1]))
+					return err
 				})
 			})
 		},
@@ -56,8 +76,16 @@ its place with "outbox redrive", or let the others go without it with "outbox re
 	cmd.Flags().StringVar(&filter.Topic, "topic", "", "only holds of this `topic`")
 	cmd.Flags().StringVar((*string)(&filter.Cause), "cause", "", "only holds of this `cause`, such as halted, route or infrastructure")
 	cmd.Flags().IntVar(&filter.Limit, "limit", 100, "list at most so `many`")
+	cmd.Flags().StringVar(&after, "after", "", "list those behind this `place`")
 	out.bind(cmd)
 	return cmd
+}
+
+// maxHolds bounds a list: each hold counts what is behind it.
+const maxHolds = 10_000
+
+func placeOf(h relay.HoldStatus) postgres.HoldPlace {
+	return postgres.HoldPlace{HeldAt: h.HeldAt, ID: h.ID}
 }
 
 // holdTable lists holds for people.
@@ -87,6 +115,10 @@ func holdTable(w io.Writer, holds []relay.HoldStatus) error {
 // next says what a hold waits for.
 func next(h relay.HoldStatus) string {
 	switch {
+	case h.Cause == relay.CauseCommitOrder: // it and crowds drain from the start
+		return "older transactions"
+	case h.Cause == relay.CauseCrowded:
+		return "its turns"
 	case h.Draining:
 		return "comes back"
 	case h.Cause == relay.CauseRedrive:
@@ -115,17 +147,26 @@ that halted the key stays dead-lettered. Any other hold is probed at once instea
 				if err != nil {
 					return unknown(err, holdsAreIn)
 				}
-				if r.Draining {
-					fmt.Fprintf(c.stdout, "Hold %d (%s of %s, %s) is released: what waited comes back in order.\n", id, r.Scope, visible(r.Topic), r.Cause)
-				} else {
-					fmt.Fprintf(c.stdout, "Hold %d (%s of %s, %s) is probed now.\n", id, r.Scope, visible(r.Topic), r.Cause)
-				}
-				return nil
+				_, err = fmt.Fprintf(c.stdout, "Hold %d (%s of %s, %s) %s.\n", id, r.Scope, visible(r.Topic), r.Cause, released(r))
+				return err
 			})
 		},
 	}
 	c.actor(cmd, &at)
 	return cmd
+}
+
+// released says what came of releasing a hold.
+func released(r postgres.Released) string {
+	switch {
+	case r.Cause == relay.CauseCommitOrder:
+		return "cannot be released: its events come back by themselves when the transactions that may commit earlier ones have ended"
+	case r.Cause == relay.CauseCrowded:
+		return "needs no release: its events come back by themselves, in turns with the others of its shard"
+	case r.Draining:
+		return "is released: what waited comes back in order"
+	}
+	return "is probed now"
 }
 
 func (c *commands) outboxSkip() *cobra.Command {

@@ -170,6 +170,9 @@ func (c Config) RulesFor(topic string) []TopicRule {
 	return slices.DeleteFunc(slices.Clone(c.Topics), func(r TopicRule) bool { return !fits(r.match, topic) })
 }
 
+// DLQTopicOf returns the dead-letter topic of a topic's events.
+func (c Config) DLQTopicOf(topic string) string { return c.TopicSettings(topic).DLQTopic }
+
 // DLQTopics returns every dead-letter topic that an event may go to, each once: that of dlq.topic first,
 // then those of the rules.
 func (c Config) DLQTopics() []string {

@@ -30,6 +30,8 @@ type Config struct {
 	Auditor Auditor
 	// Timeout bounds each change. Defaults to 30s.
 	Timeout time.Duration
+	// LetterTopic is that of relay/postgres.StoreOptions, for Outbox.
+	LetterTopic func(topic string) string
 }
 
 func (c Config) check() (Config, error) {

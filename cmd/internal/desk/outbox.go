@@ -25,7 +25,7 @@ func NewOutbox(cfg Config) (*Outbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Outbox{cfg, postgres.NewStore(cfg.Pool, postgres.StoreOptions{})}, nil
+	return &Outbox{cfg, postgres.NewStore(cfg.Pool, postgres.StoreOptions{LetterTopic: cfg.LetterTopic})}, nil
 }
 
 // Store reads the outbox.

@@ -125,13 +125,16 @@ func (a *actor) kill() {
 }
 
 // dieAt has the process kill itself at a step of its cycle, or kills it when the step does not come in
-// time. It reports which.
+// time. It reports which. One that was dead already, or ended by itself meanwhile, did not die at its step.
 func (a *actor) dieAt(step string, patience time.Duration) bool {
-	_, stdin, dead := a.now(true)
-	_, _ = io.WriteString(stdin, step+"\n")
+	cmd, stdin, dead := a.now(true)
+	if _, err := io.WriteString(stdin, step+"\n"); err != nil {
+		<-dead // nobody reads
+		return false
+	}
 	select {
 	case <-dead:
-		return true
+		return killed(cmd.ProcessState)
 	case <-time.After(patience):
 		a.kill()
 		return false

@@ -56,8 +56,7 @@ func (s *stage) processFaults(rng *rand.Rand, relay int, step string) []fault {
 	other := rng.IntN(relays)
 	return []fault{
 		{"kill -9 of a relay at a step", []string{nthProcess(relay)}, func() error {
-			s.actors[relay].dieAt(step, 2*time.Second)
-			return nil
+			return s.dieAt(s.actors[relay], step)
 		}},
 		{"kill -9 of both relays", []string{nthProcess(0), nthProcess(1)}, func() error {
 			s.actors[0].kill()
@@ -72,6 +71,22 @@ func (s *stage) processFaults(rng *rand.Rand, relay int, step string) []fault {
 			return nil
 		}},
 	}
+}
+
+// dieAt has a relay die at a step of its cycle, and notes that it did. It has as many lives for it as outlast any fault
+// that is played at the same time.
+func (s *stage) dieAt(a *actor, step string) error {
+	const lives, patience = 3, 20 * time.Second
+	for range lives {
+		if a.dieAt(step, patience) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.diedAt[step]++
+			return nil
+		}
+		rest(2 * restartPause)
+	}
+	return fmt.Errorf("%s came to the step %q in none of %d lives", a.name, step, lives)
 }
 
 // stopAndGoOn freezes a process for a time.

@@ -215,6 +215,7 @@ func (n *nemesis) report(h history.History, v history.Verdict, drained bool, too
 	_ = table.Flush()
 	fmt.Fprintf(&out, "writes: ok %d, fail %d, unknown %d (of which %d had committed); acknowledged by a topic that was deleted: %d\n",
 		total.ok, total.fail, total.unknown, became, v.Destroyed)
+	fmt.Fprintf(&out, "relays that died at a step: %v\n", n.diedAt)
 	fmt.Fprintf(&out, "%s\n", v)
 	fmt.Fprintf(&out, "the slowest event was under way for %v outside of faults and aftermaths\n", v.Slowest.Round(time.Millisecond))
 	result := "kept every promise"

@@ -70,9 +70,9 @@ func run(t *testing.T, binary string, args []string, url string, b *kafkatest.Br
 }
 
 // victim starts a relay that kills itself at the step, once that time has passed; no step, no death.
-func victim(t *testing.T, binary, url string, b *kafkatest.Broker, dlq, step string, after time.Duration) *process {
+func victim(t *testing.T, binary, url string, b *kafkatest.Broker, dlq, step string, after time.Duration, env ...string) *process {
 	t.Helper()
-	env := []string{"VICTIM_DLQ=" + dlq}
+	env = append(env, "VICTIM_DLQ="+dlq)
 	if step != "" {
 		env = append(env, "VICTIM_STEP="+step, fmt.Sprintf("VICTIM_AFTER_MS=%d", after.Milliseconds()))
 	}
@@ -91,6 +91,12 @@ func (p *process) killed(ctx context.Context, within time.Duration) bool {
 	_ = p.cmd.Process.Kill()
 	<-p.done
 	return false
+}
+
+// killed reports whether a process ended as kill -9 ends one, as a victim does at its step.
+func killed(ended *os.ProcessState) bool {
+	status, ok := ended.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
 // stop ends the process as an operator would; it must exit cleanly.

@@ -28,7 +28,7 @@ func TestServeKilled(t *testing.T) {
 			return run(t, binary, []string{"serve", "--http", "127.0.0.1:0"}, db.URL, b, "DLQ_TOPIC="+dlq, "DLQ_GROUP="+dlq+".collector", "LOG_LEVEL=info")
 		}
 		kills := 0
-		w.runUnder(t, duration(t, 5*time.Second), 600*time.Millisecond, 1200*time.Millisecond, func(writing context.Context, pause time.Duration) {
+		w.runUnder(t, duration(t, 5*time.Second), 600*time.Millisecond, 1200*time.Millisecond, func() bool { return kills > 0 }, func(writing context.Context, pause time.Duration) {
 			p := start()
 			if p.killed(writing, pause) {
 				t.Fatalf("serve ended by itself:\n%s", p.log)

@@ -47,6 +47,7 @@ type stage struct {
 	commits             []*pgproxy.Proxy
 	writersCommits      *pgproxy.Proxy
 	actors              []*actor
+	diedAt              map[string]int // how often a relay died at each step
 	stop                func()
 
 	topics    topics
@@ -74,7 +75,7 @@ const strictLimit = 10_000
 // newStage starts everything but the relays.
 func newStage(t *testing.T, real bool, p pace) *stage {
 	t.Helper()
-	s := &stage{t: t, pace: p, folder: t.TempDir()}
+	s := &stage{t: t, pace: p, folder: t.TempDir(), diedAt: map[string]int{}}
 	for range relays + 1 {
 		pg := s.link()
 		s.pgLinks = append(s.pgLinks, pg)

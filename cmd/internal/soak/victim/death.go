@@ -15,6 +15,23 @@ type death struct {
 	mu    sync.Mutex
 	step  string
 	after time.Time
+	rest  time.Duration // from the first settlement on, as long as after is not known
+}
+
+// chooseAfterWork says at which step to die, a time after something was settled.
+func (d *death) chooseAfterWork(step string, rest time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.step, d.rest = step, rest
+}
+
+// settled notes that something was.
+func (d *death) settled() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.after.IsZero() && d.rest > 0 {
+		d.after = time.Now().Add(d.rest)
+	}
 }
 
 // choose says at which step to die, from now on or after a time.
@@ -96,6 +113,9 @@ func (c *dyingClaim) Settle(ctx context.Context, s *relay.Settlement) error {
 	c.d.at("acknowledged")
 	c.d.during("settling")
 	err := c.Claim.Settle(ctx, s)
+	if err == nil {
+		c.d.settled()
+	}
 	c.d.at("settled")
 	return err
 }

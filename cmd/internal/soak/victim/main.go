@@ -53,7 +53,11 @@ func run(ctx context.Context) error {
 	}
 	defer publisher.Close()
 	d := &death{}
-	if after := milliseconds("VICTIM_AFTER_MS"); after > 0 {
+	switch after := milliseconds("VICTIM_AFTER_MS"); {
+	case after == 0:
+	case os.Getenv("VICTIM_AFTER_WORK") != "":
+		d.chooseAfterWork(os.Getenv("VICTIM_STEP"), after)
+	default:
 		d.choose(os.Getenv("VICTIM_STEP"), time.Now().Add(after))
 	}
 	if os.Getenv("VICTIM_CONTROL") != "" {

@@ -16,6 +16,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
+
+	"github.com/postrider/postrider/relay/logtest"
 )
 
 // starterEnv turns this test binary into a process that starts a broker in the
@@ -41,18 +43,16 @@ func starter(dir string) int {
 	return 0
 }
 
-// available reports whether this machine can run a broker from jars, and says
-// why not.
-func available(t *testing.T, err error) bool {
+// available ends a test where this machine cannot run a broker from jars, and
+// says why not.
+func available(t *testing.T, err error) {
 	t.Helper()
 	if errors.Is(err, ErrUnavailable) {
-		t.Logf("not run against a real broker: %v", err)
-		return false
+		logtest.NotTested(t, err.Error())
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return true
 }
 
 func testContext(t *testing.T) context.Context {
@@ -102,9 +102,7 @@ func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	ctx, dir, topic := testContext(t), t.TempDir(), "t"
 	b, err := Start(ctx, Options{Dir: dir, Log: testLog{t}})
-	if !available(t, err) {
-		return
-	}
+	available(t, err)
 	t.Cleanup(func() { _ = b.Close() })
 	addr := b.Addr()
 	client, err := kgo.NewClient(kgo.SeedBrokers(addr))
@@ -189,12 +187,10 @@ func frozen(b *Broker) error {
 func TestDiesWithItsParent(t *testing.T) {
 	t.Parallel()
 	if !childDiesWithParent {
-		t.Log("this system has no parent-death signal: nothing to test")
-		return
+		logtest.NotTested(t, "the end of a broker with its parent: this system has no parent-death signal")
 	}
-	if _, err := findJava(t.Context()); !available(t, err) {
-		return
-	}
+	_, err := findJava(t.Context())
+	available(t, err)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
