@@ -197,6 +197,9 @@ var searchGroups string
 //go:embed queries/search_groups_count.sql
 var searchGroupsCount string
 
+//go:embed queries/search_kinds.sql
+var searchKinds string
+
 //go:embed queries/search_firsts.sql
 var searchFirsts string
 

@@ -21,7 +21,7 @@ var queries = map[string]string{
 	"entry_known.sql": entryKnown, "group_hold.sql": groupHold, "entry_copy.sql": entryCopy, "letter_copy.sql": letterCopy,
 	"entry_many.sql": entryMany, "entry_newest.sql": entryNewest, "entry_events.sql": entryEvents, "entry_get.sql": entryGet, "letter_list.sql": letterList,
 	"search_range.sql": searchRange, "search_range_count.sql": searchRangeCount, "search_pairs.sql": searchPairs, "search_total.sql": searchTotal,
-	"search_groups.sql": searchGroups, "search_firsts.sql": searchFirsts, "search_groups_count.sql": searchGroupsCount, "search_status.sql": searchStatus, "search_status_count.sql": searchStatusCount,
+	"search_groups.sql": searchGroups, "search_firsts.sql": searchFirsts, "search_kinds.sql": searchKinds, "search_groups_count.sql": searchGroupsCount, "search_status.sql": searchStatus, "search_status_count.sql": searchStatusCount,
 	"search_walk.sql": searchWalk, "search_gather.sql": searchGather, "search_sift.sql": searchSift, "search_hours.sql": searchHours,
 	"search_likely.sql": searchLikely, "search_edge.sql": searchEdge, "search_window.sql": searchWindow,
 	"replay_list.sql": replayList, "group_list.sql": groupList, "group_total.sql": groupTotal, "group_get.sql": groupGet,

@@ -101,6 +101,16 @@ func (s *search) timed() bool { return s.from.Valid || s.to.Valid }
 // groups lists what is told by groups: it merges the first of each.
 func (s *search) groups(ctx context.Context) error {
 	f := &s.Filter
+	if f.Group == uuid.Nil && f.Topic == "" && f.ErrorCode == "" { // nearly all groups may have it
+		var counters int64
+		err := s.tx.QueryRow(ctx, searchKinds, f.Status, f.Reason, f.Subject.Type).Scan(&s.total, &counters)
+		if s.exact = !s.timed(); err != nil {
+			return err
+		}
+		if counters > int64(s.pairs) {
+			return s.sieve(ctx)
+		}
+	}
 	ids, statuses, err := s.locate(ctx)
 	if err != nil || len(ids) == 0 {
 		return err
