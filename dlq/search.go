@@ -25,6 +25,10 @@ const MaxOffset = 100_000
 // ExactTotal is up to how many investigations are counted one by one where no counter has their number.
 const ExactTotal = 10_000
 
+// MaxSkim is how many investigations a search looks at, in their order, for a text in which no three letters or digits
+// stand in a row: the index of messages is of such.
+const MaxSkim = 10_000
+
 // Search asks for one page of a list of investigations.
 type Search struct {
 	// Filter selects, and says how many to return and to pass over.
@@ -87,6 +91,9 @@ type Page struct {
 	TotalExact bool
 	// Next goes into Search.After for the page that follows; empty on the last.
 	Next string
+	// Incomplete says that the search ended after MaxSkim investigations, before the page was full: there may be others
+	// behind Next. What was found is right and in its order.
+	Incomplete bool
 }
 
 // ReplayState says where the newest redrive of an investigation stands.

@@ -113,14 +113,15 @@ func (d *Desk) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, error) {
 	var all dlq.Purged
 	for range purgePages {
 		var page dlq.Page
+		var ids []uuid.UUID
 		err := d.look(ctx, "find investigations to purge", func(ctx context.Context, tx pgx.Tx) (err error) {
-			page, err = find(ctx, tx, q, d.bounds)
+			page, ids, err = find(ctx, tx, q, d.bounds.whole())
 			return err
 		})
 		if err != nil {
 			return all, err
 		}
-		done, err := d.purge(ctx, p, column(page.Entries, func(e dlq.Entry) uuid.UUID { return e.UUID }))
+		done, err := d.purge(ctx, p, ids)
 		if err != nil {
 			return all, err
 		}

@@ -47,26 +47,23 @@ func (d *Desk) ListGroups(ctx context.Context, q dlq.GroupSearch) (dlq.GroupPage
 	where := []any{q.State, q.Topic, q.ErrorCode, q.Assignee, pattern(q.Text)}
 	var page dlq.GroupPage
 	return page, d.look(ctx, "list groups", func(ctx context.Context, tx pgx.Tx) error {
-		if err := tx.QueryRow(ctx, groupTotal, where...).Scan(&page.Total); err != nil {
-			return err
-		}
-		rows, err := tx.Query(ctx, (&search{Search: dlq.Search{Ascending: q.Ascending}}).directed(groupList),
-			append(where, q.OrderBy, place, after, q.Limit+1)...)
-		if err != nil {
-			return err
-		}
 		var places []int64
-		page.Groups, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (dlq.Group, error) {
+		b := &pgx.Batch{}
+		queueValue(b, &page.Total, groupTotal, where...)
+		queueRows(b, &page.Groups, func(row pgx.CollectableRow) (dlq.Group, error) {
 			var place int64
 			g, err := scanGroup(row, &place)
 			places = append(places, place)
 			return g, err
-		})
-		if err == nil && len(page.Groups) > q.Limit {
+		}, (&search{Search: dlq.Search{Ascending: q.Ascending}}).directed(groupList), with(where, q.OrderBy, place, after, q.Limit+1)...)
+		if err := send(ctx, tx, b); err != nil {
+			return err
+		}
+		if len(page.Groups) > q.Limit {
 			page.Groups = page.Groups[:q.Limit]
 			page.Next = groupCursor(q, places[q.Limit-1], page.Groups[q.Limit-1].UUID)
 		}
-		return err
+		return nil
 	})
 }
 
@@ -97,45 +94,32 @@ func parseGroupCursor(q dlq.GroupSearch) (place pgtype.Int8, id pgtype.UUID, err
 // ShowGroup implements dlq.Groups.
 func (d *Desk) ShowGroup(ctx context.Context, id uuid.UUID) (dlq.GroupDetail, error) {
 	var detail dlq.GroupDetail
-	return detail, d.look(ctx, fmt.Sprintf("group %s", id), func(ctx context.Context, tx pgx.Tx) (err error) {
-		if detail.Group, err = oneGroup(ctx, tx, id); err != nil {
-			return err
-		}
-		detail.Why = detail.Parts.Explain()
+	return detail, d.look(ctx, fmt.Sprintf("group %s", id), func(ctx context.Context, tx pgx.Tx) error {
+		var one []dlq.Group
 		var recommended pgtype.UUID
-		if err := tx.QueryRow(ctx, groupRecommend, id).Scan(&recommended); err != nil {
+		detail.Statuses = map[dlq.Status]int64{}
+		b := &pgx.Batch{}
+		queueRows(b, &one, func(row pgx.CollectableRow) (dlq.Group, error) { return scanGroup(row) }, groupGet, id)
+		queueValue(b, &recommended, groupRecommend, id)
+		b.Queue(groupStatuses, id).Query(func(rows pgx.Rows) error {
+			var status dlq.Status
+			var n int64
+			_, err := pgx.ForEachRow(rows, []any{&status, &n}, func() error { detail.Statuses[status] = n; return nil })
+			return err
+		})
+		queueRows(b, &detail.Hours, pgx.RowToStructByPos[dlq.HourCount], groupHours, id, dlq.GroupHours)
+		queueRows(b, &detail.Partitions, pgx.RowToStructByPos[dlq.PartitionCount], groupPartitions, id, dlq.GroupSample)
+		queueRows(b, &detail.Related, pgx.RowTo[uuid.UUID], groupRelated, id, dlq.GroupRelated)
+		if err := send(ctx, tx, b); err != nil {
 			return err
 		}
-		detail.Recommended, detail.Statuses = recommended.Bytes, map[dlq.Status]int64{}
-		rows, err := tx.Query(ctx, groupStatuses, id)
-		if err != nil {
-			return err
+		if len(one) == 0 {
+			return fmt.Errorf("group %s: %w", id, dlq.ErrNotFound)
 		}
-		var status dlq.Status
-		var n int64
-		if _, err = pgx.ForEachRow(rows, []any{&status, &n}, func() error { detail.Statuses[status] = n; return nil }); err != nil {
-			return err
-		}
-		if detail.Hours, err = collect[dlq.HourCount](ctx, tx, groupHours, id, dlq.GroupHours); err != nil {
-			return err
-		}
-		if detail.Partitions, err = collect[dlq.PartitionCount](ctx, tx, groupPartitions, id, dlq.GroupSample); err != nil {
-			return err
-		}
-		if rows, err = tx.Query(ctx, groupRelated, id, dlq.GroupRelated); err != nil {
-			return err
-		}
-		detail.Related, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-		return err
+		detail.Group, detail.Recommended = one[0], recommended.Bytes
+		detail.Why = detail.Parts.Explain()
+		return nil
 	})
-}
-
-func collect[T any](ctx context.Context, tx pgx.Tx, query string, args ...any) ([]T, error) {
-	rows, err := tx.Query(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[T])
 }
 
 func oneGroup(ctx context.Context, tx pgx.Tx, id uuid.UUID) (dlq.Group, error) {

@@ -212,6 +212,12 @@ var searchGroups string
 //go:embed queries/search_groups_count.sql
 var searchGroupsCount string
 
+//go:embed queries/search_kinds.sql
+var searchKinds string
+
+//go:embed queries/search_firsts.sql
+var searchFirsts string
+
 //go:embed queries/search_status.sql
 var searchStatus string
 
@@ -278,11 +284,8 @@ var groupPartitions string
 //go:embed queries/group_related.sql
 var groupRelated string
 
-//go:embed queries/stats_words.sql
-var statsWords string
-
-//go:embed queries/stats_codes.sql
-var statsCodes string
+//go:embed queries/stats_groups.sql
+var statsGroups string
 
 //go:embed queries/stats_reasons.sql
 var statsReasons string

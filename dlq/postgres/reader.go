@@ -23,9 +23,16 @@ func (s *Store) List(ctx context.Context, f dlq.Filter) ([]dlq.Entry, int, error
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var page dlq.Page
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: beginRead}, func(tx pgx.Tx) (err error) {
-		page, err = find(ctx, tx, q, usualBounds)
-		return err
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: beginRead}, func(tx pgx.Tx) error {
+		var ids []uuid.UUID
+		var err error
+		if page, ids, err = find(ctx, tx, q, usualBounds.whole()); err != nil || len(ids) == 0 {
+			return err
+		}
+		b := &pgx.Batch{}
+		b.Queue(known)
+		queueRows(b, &page.Entries, scanEntry, entryMany, ids)
+		return send(ctx, tx, b)
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", doing, err)

@@ -2,9 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/base64"
-	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,9 +25,17 @@ type bounds struct {
 	merge int
 	// exactly is how many are counted one by one.
 	exactly int
+	// skim is how many are looked at for a text that the index of messages cannot find; 0 is all.
+	skim int
 }
 
-var usualBounds = bounds{walk: 5_000, pairs: 800, merge: 100_000, exactly: dlq.ExactTotal}
+var usualBounds = bounds{walk: 5_000, pairs: 800, merge: 100_000, exactly: dlq.ExactTotal, skim: dlq.MaxSkim}
+
+// whole are the same bounds for those who need all that there is, and cannot go on where a page stopped.
+func (b bounds) whole() bounds {
+	b.skim = 0
+	return b
+}
 
 // found is an investigation of a page, and the time by which it is ordered.
 type found struct {
@@ -52,6 +57,8 @@ type search struct {
 	exact bool
 	// among are the groups that have all that is asked for, where these are known and few.
 	among []uuid.UUID
+	// end is the last that was looked at, where the page is not full and there are others behind.
+	end *found
 }
 
 // run finds the page, with one investigation more if there is a next, and the total.
@@ -63,25 +70,29 @@ func (s *search) run(ctx context.Context) error {
 	if f.Reason != "" || f.Subject.Type != "" || f.Group != uuid.Nil || f.Topic != "" || f.ErrorCode != "" {
 		return s.groups(ctx)
 	}
-	if err := s.tx.QueryRow(ctx, searchTotal, f.Status).Scan(&s.total); err != nil {
-		return err
+	b := &pgx.Batch{}
+	var n int64
+	if !s.WithoutTotal {
+		queueValue(b, &s.total, searchTotal, f.Status)
+		s.exact = !s.timed()
 	}
-	s.exact = !s.timed()
 	switch {
 	case f.Status == "":
-		err := s.read(ctx, searchRange, s.from, s.to, s.at, s.id, f.Limit+1, f.Offset)
-		if err != nil {
+		s.queuePage(b, searchRange, s.from, s.to, s.at, s.id, f.Limit+1, f.Offset)
+		s.queueCount(b, &n, searchRangeCount, s.from, s.to)
+	case s.OrderBy == dlq.ByUpdated:
+		if err := send(ctx, s.tx, b); err != nil {
 			return err
 		}
-		return s.count(ctx, nil, searchRangeCount, s.from, s.to)
-	case s.OrderBy == dlq.ByUpdated:
 		return s.sieve(ctx)
+	default:
+		s.queuePage(b, searchStatus, f.Status, s.from, s.to, s.at, s.id, f.Limit+1, f.Offset)
+		s.queueCount(b, &n, searchStatusCount, f.Status, s.from, s.to)
 	}
-	err := s.read(ctx, searchStatus, f.Status, s.from, s.to, s.at, s.id, f.Limit+1, f.Offset)
-	if err != nil {
+	if err := send(ctx, s.tx, b); err != nil {
 		return err
 	}
-	return s.count(ctx, nil, searchStatusCount, f.Status, s.from, s.to)
+	return s.counted(ctx, n, nil)
 }
 
 // timed reports whether the search is bounded in time, which the counters are not.
@@ -90,53 +101,112 @@ func (s *search) timed() bool { return s.from.Valid || s.to.Valid }
 // groups lists what is told by groups: it merges the first of each.
 func (s *search) groups(ctx context.Context) error {
 	f := &s.Filter
-	rows, err := s.tx.Query(ctx, searchPairs, f.Status, f.Reason, f.Subject.Type, nullUUID(f.Group), f.Topic, f.ErrorCode, s.pairs+1)
-	if err != nil {
+	if f.Group == uuid.Nil && f.Topic == "" && f.ErrorCode == "" { // nearly all groups may have it
+		var counters int64
+		err := s.tx.QueryRow(ctx, searchKinds, f.Status, f.Reason, f.Subject.Type).Scan(&s.total, &counters)
+		if s.exact = !s.timed(); err != nil {
+			return err
+		}
+		if counters > int64(s.pairs) {
+			return s.sieve(ctx)
+		}
+	}
+	ids, statuses, err := s.locate(ctx)
+	if err != nil || len(ids) == 0 {
 		return err
 	}
-	var ids []uuid.UUID
-	var statuses []string
+	most := f.Limit + 1 + f.Offset
+	if s.OrderBy == dlq.ByUpdated || len(ids) > s.pairs || min(len(ids), most)*most > s.merge {
+		return s.sieve(ctx)
+	}
+	merged, each := ids, statuses
+	if len(ids) > most {
+		if merged, each, err = s.firsts(ctx, ids, statuses); err != nil {
+			return err
+		}
+	}
+	b := &pgx.Batch{}
+	s.queueMerged(b, merged, each)
+	var n int64
+	s.queueCount(b, &n, searchGroupsCount, ids, statuses, s.from, s.to, f.Reason, f.Subject.Type)
+	if err := send(ctx, s.tx, b); err != nil {
+		return err
+	}
+	return s.counted(ctx, n, ids)
+}
+
+// locate returns the groups and statuses in which all is that is asked for, but for its message and its time, and sets
+// the total to how many these have.
+func (s *search) locate(ctx context.Context) (ids []uuid.UUID, statuses []string, err error) {
+	f := &s.Filter
+	rows, err := s.tx.Query(ctx, searchPairs, f.Status, f.Reason, f.Subject.Type, nullUUID(f.Group), f.Topic, f.ErrorCode, s.pairs+1)
+	if err != nil {
+		return nil, nil, err
+	}
+	ids = []uuid.UUID{}
 	var id uuid.UUID
 	var status string
 	_, err = pgx.ForEachRow(rows, []any{&id, &status, &s.total}, func() error {
 		ids, statuses = append(ids, id), append(statuses, status)
 		return nil
 	})
-	if s.exact = !s.timed() || len(ids) == 0; err != nil || len(ids) == 0 {
-		return err
-	}
+	s.exact = !s.timed() || len(ids) == 0
 	if len(ids) <= s.pairs {
 		s.among = ids
 	}
-	if s.OrderBy == dlq.ByUpdated || len(ids) > s.pairs || len(ids)*(f.Limit+1+f.Offset) > s.merge {
-		return s.sieve(ctx)
-	}
-	if err := s.merged(ctx, ids, statuses); err != nil {
-		return err
-	}
-	return s.count(ctx, ids, searchGroupsCount, ids, statuses, s.from, s.to, f.Reason, f.Subject.Type)
+	return ids, statuses, err
 }
 
-// merged reads the page by merging the first of each group and status. The order of the index of groups is what makes
-// this fast; the planner may think too little of how many fit.
-func (s *search) merged(ctx context.Context, ids []uuid.UUID, statuses []string) error {
+// firsts returns those of the groups and statuses whose first investigations are the first of all. Nothing else can
+// be on the page: whatever is, has at most as many before it as the page has places, and the first of its group is one
+// of them or itself.
+func (s *search) firsts(ctx context.Context, ids []uuid.UUID, statuses []string) (first []uuid.UUID, each []string, err error) {
 	f := &s.Filter
-	if _, err := s.tx.Exec(ctx, "set local enable_bitmapscan = off; set local enable_sort = off"); err != nil {
+	b := &pgx.Batch{}
+	b.Queue(alongIndex)
+	b.Queue(s.directed(searchFirsts), ids, statuses, s.from, s.to, f.Reason, f.Subject.Type, s.at, s.id, f.Limit+1+f.Offset).Query(func(rows pgx.Rows) error {
+		var id uuid.UUID
+		var status string
+		_, err := pgx.ForEachRow(rows, []any{&id, &status}, func() error {
+			first, each = append(first, id), append(each, status)
+			return nil
+		})
 		return err
-	}
-	return s.read(ctx, searchGroups, ids, statuses, s.from, s.to, f.Reason, f.Subject.Type, s.at, s.id, f.Limit+1, f.Offset)
+	})
+	return first, each, send(ctx, s.tx, b)
 }
 
-// count sets the total of a search that is bounded in time, by counting up to a bound; beyond it the hours tell
-// about how many there are.
-func (s *search) count(ctx context.Context, groups []uuid.UUID, query string, args ...any) error {
+// Which plans the planner may choose, for what follows in the transaction.
+const (
+	// alongIndex reads along an index and stops when it has enough; the planner may think too little of how many fit.
+	alongIndex = "select set_config('enable_indexscan', 'on', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)"
+	// gathering finds all that an index tells, and sorts it.
+	gathering = "select set_config('enable_indexscan', 'off', true), set_config('enable_bitmapscan', 'on', true), set_config('enable_sort', 'on', true)"
+)
+
+// queueMerged queues what reads the page by merging the first of each group and status.
+func (s *search) queueMerged(b *pgx.Batch, ids []uuid.UUID, statuses []string) {
+	f := &s.Filter
+	b.Queue(alongIndex)
+	s.queuePage(b, searchGroups, ids, statuses, s.from, s.to, f.Reason, f.Subject.Type, s.at, s.id, f.Limit+1, f.Offset)
+}
+
+// queueCount queues what counts up to a bound, where the counters do not have the total and somebody wants it.
+func (s *search) queueCount(b *pgx.Batch, n *int64, query string, args ...any) {
+	if !s.exact && !s.WithoutTotal {
+		queueValue(b, n, query, append(args, s.exactly+1)...)
+	}
+}
+
+// counted sets the total to what queueCount's query counted; beyond its bound the hours tell about how many there are,
+// of all, or of the groups, if some are given.
+func (s *search) counted(ctx context.Context, n int64, groups []uuid.UUID) error {
 	if s.exact || s.WithoutTotal {
 		return nil
 	}
 	most := s.total
-	err := s.tx.QueryRow(ctx, query, append(args, s.exactly+1)...).Scan(&s.total)
-	if s.exact = s.total <= int64(s.exactly); s.exact || err != nil {
-		return err
+	if s.total, s.exact = n, n <= int64(s.exactly); s.exact {
+		return nil
 	}
 	hours, err := s.hours(ctx, groups)
 	s.total = max(s.total, min(hours, most))
@@ -148,111 +218,34 @@ func (s *search) hours(ctx context.Context, groups []uuid.UUID) (n int64, err er
 	return n, s.tx.QueryRow(ctx, searchHours, s.from, s.to, groups).Scan(&n)
 }
 
-// opened is about how many were opened in the time of the search.
-func (s *search) opened(ctx context.Context) (n int64, err error) {
+// queueOpened queues what says about how many were opened in the time of the search.
+func (s *search) queueOpened(b *pgx.Batch, n *int64) {
 	if s.timed() {
-		return s.hours(ctx, nil)
+		queueValue(b, n, searchHours, s.from, s.to, []uuid.UUID(nil))
+		return
 	}
-	return n, s.tx.QueryRow(ctx, searchTotal, "").Scan(&n)
+	queueValue(b, n, searchTotal, "")
 }
 
-// sieve lists what no index has in its order. Where many fit, some of the first do. Where few fit, an index finds
-// them all. Where many fit and none of the first does, the whole order is read until the page is full.
-func (s *search) sieve(ctx context.Context) error {
-	f := &s.Filter
-	args := []any{f.Status, f.Reason, f.Subject.Type, f.Subject.ID, nullUUID(f.Group), f.Topic, f.ErrorCode, f.Assignee, pattern(f.Message),
-		s.from, s.to, s.at, s.id, f.Limit + 1, f.Offset}
-	walk := s.walk
-	if f.Message != "" {
-		walk = max(walk/5, 1)
-	}
-	var page []found
-	full := false
-	if f.Subject.ID == "" && f.Assignee == "" && f.Offset < walk { // of these there are few, and an index has them
-		looked, fitting, err := s.bounded(ctx, searchWalk, append(args, walk)...)
-		if err != nil {
-			return err
-		}
-		page, full = s.page, looked < int64(walk) || fitting > int64(f.Offset+f.Limit)
-		if looked < int64(walk) && s.After == "" { // these are all
-			s.total, s.exact = fitting, true
-		}
-		if full && (s.exact || s.WithoutTotal) {
+// queuePage queues a query that returns the page.
+func (s *search) queuePage(b *pgx.Batch, query string, args ...any) {
+	queueRows(b, &s.page, pgx.RowToStructByPos[found], s.directed(query), args...)
+}
+
+// queueBounded queues a query that returns the page and counts what it looked at, and what of that fits.
+func (s *search) queueBounded(b *pgx.Batch, looked, fitting *int64, query string, args ...any) {
+	b.Queue(s.directed(query), args...).Query(func(rows pgx.Rows) error {
+		s.page = nil
+		var id *uuid.UUID
+		var at *time.Time
+		_, err := pgx.ForEachRow(rows, []any{looked, fitting, &id, &at}, func() error {
+			if id != nil {
+				s.page = append(s.page, found{*id, *at})
+			}
 			return nil
-		}
-		if !s.exact {
-			all, err := s.opened(ctx)
-			if err != nil {
-				return err
-			}
-			if s.total = all * fitting / max(looked, 1); full && s.total > 2*int64(s.exactly) {
-				return nil
-			}
-		}
-		if !full {
-			if found, err := s.window(ctx, args); err != nil || found {
-				return err
-			}
-		}
-	}
-	n, err := s.gather(ctx, args)
-	if err != nil {
+		})
 		return err
-	}
-	if !s.exact {
-		s.total, s.exact = max(s.total, n), n <= int64(s.exactly)
-		if s.exact {
-			s.total = n
-		}
-	}
-	switch {
-	case full:
-		s.page = page
-	case n > int64(s.exactly):
-		_, err = s.tx.Exec(ctx, "set local enable_indexscan = on; set local enable_bitmapscan = off; set local enable_sort = off")
-		if err == nil {
-			err = s.read(ctx, searchSift, args...)
-		}
-	}
-	return err
-}
-
-// gather finds what fits by what tells it and not by its order, which the planner would like for its limit. It
-// returns how many there are, and sets the page if these are no more than bounds.exactly.
-func (s *search) gather(ctx context.Context, args []any) (int64, error) {
-	if _, err := s.tx.Exec(ctx, "set local enable_indexscan = off; set local enable_bitmapscan = on; set local enable_sort = on"); err != nil {
-		return 0, err
-	}
-	n, _, err := s.bounded(ctx, searchGather, append(args, s.exactly+1, s.among)...)
-	return n, err
-}
-
-// read reads the page by a query that returns it.
-func (s *search) read(ctx context.Context, query string, args ...any) error {
-	rows, err := s.tx.Query(ctx, s.directed(query), args...)
-	if err != nil {
-		return err
-	}
-	s.page, err = pgx.CollectRows(rows, pgx.RowToStructByPos[found])
-	return err
-}
-
-// bounded reads the page by a query that also counts what it looked at, and what of that fits.
-func (s *search) bounded(ctx context.Context, query string, args ...any) (looked, fitting int64, err error) {
-	rows, err := s.tx.Query(ctx, s.directed(query), args...)
-	if err != nil {
-		return 0, 0, err
-	}
-	s.page = nil
-	var id *uuid.UUID
-	var at *time.Time
-	_, err = pgx.ForEachRow(rows, []any{&looked, &fitting, &id, &at}, func() error {
-		if id != nil {
-			s.page = append(s.page, found{*id, *at})
-		}
-		return nil
 	})
-	return looked, fitting, err
 }
 
 // directed gives a query, which lists the newest by created_at first, the order and the direction of the search.
@@ -272,31 +265,4 @@ func pattern(part string) string {
 		return ""
 	}
 	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(part) + "%"
-}
-
-// cursor names the place behind an investigation in the order of a search.
-func cursor(s dlq.Search, f found) string {
-	text := fmt.Sprintf("%s %t %d %s", s.OrderBy, s.Ascending, f.At.UnixMicro(), f.ID)
-	return base64.RawURLEncoding.EncodeToString([]byte(text))
-}
-
-// parseCursor reads a cursor of the order of a search.
-func parseCursor(s dlq.Search) (f found, err error) {
-	raw, err := base64.RawURLEncoding.DecodeString(s.After)
-	if err != nil {
-		return f, fmt.Errorf("%w: after is not what an answer named as next", dlq.ErrRequest)
-	}
-	parts := strings.Split(string(raw), " ")
-	if len(parts) != 4 {
-		return f, fmt.Errorf("%w: after is not what an answer named as next", dlq.ErrRequest)
-	}
-	if parts[0] != string(s.OrderBy) || parts[1] != strconv.FormatBool(s.Ascending) {
-		return f, fmt.Errorf("%w: after is of a list in another order; give the order that it was of", dlq.ErrRequest)
-	}
-	micros, err := strconv.ParseInt(parts[2], 10, 64)
-	id, err2 := uuid.Parse(parts[3])
-	if f = (found{id, time.UnixMicro(micros).UTC()}); err != nil || err2 != nil || f.At.Year() < 1 || f.At.Year() > 9999 {
-		return f, fmt.Errorf("%w: after is not what an answer named as next", dlq.ErrRequest)
-	}
-	return f, nil
 }

@@ -118,7 +118,7 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 	for n := range 120 {
 		d := r.desk()
 		// Bounds so low that each way comes to its end and the next one has its turn.
-		d.bounds = []bounds{usualBounds, {walk: 20, pairs: 4, merge: 60, exactly: 10}, {walk: 1000, pairs: 100, merge: 10_000, exactly: 30}, {walk: 5, pairs: 1, merge: 5, exactly: 2}}[random.IntN(4)]
+		d.bounds = []bounds{usualBounds, {walk: 20, pairs: 4, merge: 60, exactly: 10, skim: 30}, {walk: 1000, pairs: 100, merge: 10_000, exactly: 30, skim: 100}, {walk: 5, pairs: 1, merge: 5, exactly: 2}}[random.IntN(4)]
 		q := dlq.Search{OrderBy: []dlq.OrderBy{"", dlq.ByCreated, dlq.ByUpdated}[random.IntN(3)], Ascending: random.IntN(2) == 0}
 		f := &q.Filter
 		f.Limit = 1 + random.IntN(60)
@@ -140,6 +140,8 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 			}
 		})
 		want := answer(q, all)
+		// Only what no index has may end before its page is full.
+		mayEnd := d.bounds.skim > 0 && unindexed(f.Message) && f.Subject.ID == "" && f.Assignee == ""
 		what := fmt.Sprintf("search %d: %+v with %+v", n, q, d.bounds)
 		var got []uuid.UUID
 		for first := true; ; first = false {
@@ -162,7 +164,7 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 			if q.After = page.Next; q.After == "" {
 				break
 			}
-			if len(page.Entries) != f.Limit {
+			if len(page.Entries) != f.Limit && !(mayEnd && page.Incomplete && len(page.Entries) < f.Limit) {
 				t.Fatalf("%s: a page of %d that is not the last", what, len(page.Entries))
 			}
 		}
@@ -176,6 +178,9 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 		}
 		rest := want[min(f.Offset, len(want)):]
 		rest = rest[:min(f.Limit, len(rest))]
+		if page.Incomplete && mayEnd && page.Next != "" { // it has the first of them
+			rest = rest[:min(len(page.Entries), len(rest))]
+		}
 		if !slices.EqualFunc(page.Entries, rest, func(e dlq.Entry, id uuid.UUID) bool { return e.UUID == id }) {
 			t.Fatalf("%s: %d behind %d, want %d", what, len(page.Entries), f.Offset, len(rest))
 		}

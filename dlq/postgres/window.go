@@ -24,24 +24,28 @@ func (s *search) window(ctx context.Context, args []any) (bool, error) {
 	if f.Message == "" || f.Subject.ID != "" || f.Assignee != "" || s.OrderBy != dlq.ByCreated {
 		return false, nil
 	}
-	ids, statuses, likely, fitting, err := s.likely(ctx)
-	if err != nil || likely <= int64(s.exactly) || len(ids)*(f.Limit+1+f.Offset) > s.merge {
+	b := &pgx.Batch{}
+	var g guess
+	s.queueLikely(b, &g)
+	var near time.Time
+	var indexed bool
+	s.queueEdge(b, &near, &indexed)
+	if err := send(ctx, s.tx, b); err != nil || !indexed || g.all <= int64(s.exactly) || len(g.ids)*(f.Limit+1+f.Offset) > s.merge {
 		return false, err
 	}
-	near, indexed, err := s.edge(ctx)
-	if err != nil || !indexed {
-		return false, err
-	}
-	if err := s.merged(ctx, ids, statuses); err != nil || len(s.page) <= f.Limit {
+	b = &pgx.Batch{}
+	s.queueMerged(b, g.ids, g.statuses)
+	if err := send(ctx, s.tx, b); err != nil || len(s.page) <= f.Limit {
 		return false, err
 	}
 	if !s.exact {
 		if s.timed() {
-			if fitting, err = s.hours(ctx, ids); err != nil {
+			var err error
+			if g.fitting, err = s.hours(ctx, g.ids); err != nil {
 				return false, err
 			}
 		}
-		s.total = max(s.total, fitting)
+		s.total = max(s.total, g.fitting)
 	}
 	far := s.page[f.Limit].At
 	from, to := far, near
@@ -51,53 +55,62 @@ func (s *search) window(ctx context.Context, args []any) (bool, error) {
 	if to.Before(from) {
 		return false, nil
 	}
-	if _, err := s.tx.Exec(ctx, "set local enable_bitmapscan = on; set local enable_sort = on; set local enable_indexscan = off"); err != nil {
-		return false, err
-	}
-	narrow := append([]any(nil), args...)
+	narrow := with(args, s.exactly+1, eras(from, to))
 	narrow[9], narrow[10] = from, to
-	n, _, err := s.bounded(ctx, searchWindow, append(narrow, s.exactly+1, eras(from, to))...)
-	if err != nil {
+	b = &pgx.Batch{}
+	b.Queue(gathering)
+	var n int64
+	s.queueBounded(b, &n, &n, searchWindow, narrow...)
+	if err := send(ctx, s.tx, b); err != nil {
 		return false, err
 	}
 	s.total = max(s.total, n)
 	return n <= int64(s.exactly) && len(s.page) > f.Limit, nil
 }
 
-// likely returns the groups and statuses in which what a search asks for is likely to be, how many investigations
-// these groups have, and how many of these have what else is asked for.
-func (s *search) likely(ctx context.Context) (ids []uuid.UUID, statuses []string, all, fitting int64, err error) {
-	f := &s.Filter
-	rows, err := s.tx.Query(ctx, searchLikely, f.Status, f.Reason, f.Subject.Type, nullUUID(f.Group), f.Topic, f.ErrorCode, pattern(f.Message), likelyPairs)
-	if err != nil {
-		return nil, nil, 0, 0, err
-	}
-	var id uuid.UUID
-	var status string
-	_, err = pgx.ForEachRow(rows, []any{&id, &status, &all, &fitting}, func() error {
-		ids, statuses = append(ids, id), append(statuses, status)
-		return nil
-	})
-	return ids, statuses, all, fitting, err
+// guess is what groups say of a text.
+type guess struct {
+	// ids and statuses are the groups and statuses in which what a search asks for is likely to be.
+	ids      []uuid.UUID
+	statuses []string
+	// all is how many investigations these groups have, fitting how many of these have what else is asked for.
+	all, fitting int64
 }
 
-// edge returns where the order of a search begins, and whether the index of messages is there.
-func (s *search) edge(ctx context.Context) (at time.Time, indexed bool, err error) {
-	err = s.tx.QueryRow(ctx, s.directed(searchEdge)).Scan(&at, &indexed)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return at, false, nil
-	}
-	bound := s.to
-	if s.Ascending {
-		bound = s.from
-	}
-	if bound.Valid && bound.Time.Before(at) != s.Ascending {
-		at = bound.Time
-	}
-	if s.at.Valid && s.at.Time.Before(at) != s.Ascending {
-		at = s.at.Time
-	}
-	return at, indexed, err
+// queueLikely queues what asks the groups.
+func (s *search) queueLikely(b *pgx.Batch, g *guess) {
+	f := &s.Filter
+	b.Queue(searchLikely, f.Status, f.Reason, f.Subject.Type, nullUUID(f.Group), f.Topic, f.ErrorCode, pattern(f.Message), likelyPairs).Query(func(rows pgx.Rows) error {
+		var id uuid.UUID
+		var status string
+		_, err := pgx.ForEachRow(rows, []any{&id, &status, &g.all, &g.fitting}, func() error {
+			g.ids, g.statuses = append(g.ids, id), append(g.statuses, status)
+			return nil
+		})
+		return err
+	})
+}
+
+// queueEdge queues what tells where the order of the search begins, and whether the index of messages is there.
+func (s *search) queueEdge(b *pgx.Batch, at *time.Time, indexed *bool) {
+	b.Queue(s.directed(searchEdge)).QueryRow(func(row pgx.Row) error {
+		if err := row.Scan(at, indexed); errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		bound := s.to
+		if s.Ascending {
+			bound = s.from
+		}
+		if bound.Valid && bound.Time.Before(*at) != s.Ascending {
+			*at = bound.Time
+		}
+		if s.at.Valid && s.at.Time.Before(*at) != s.Ascending {
+			*at = s.at.Time
+		}
+		return nil
+	})
 }
 
 // eraBits: an era of each level has 64 of the level before; those of the first are 64 seconds long. The index

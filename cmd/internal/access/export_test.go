@@ -20,3 +20,13 @@ func (l *Limiter) Remembered() int {
 	defer l.mu.Unlock()
 	return len(l.clients)
 }
+
+// Outlive lets the time go by for which keys are remembered.
+func Outlive(s *Store) {
+	s.working.mu.Lock()
+	defer s.working.mu.Unlock()
+	for id, k := range s.working.keys {
+		k.until = k.until.Add(-Remembered)
+		s.working.keys[id] = k
+	}
+}

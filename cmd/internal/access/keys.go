@@ -71,7 +71,8 @@ func (n NewKey) check() error {
 
 // Store keeps keys, the audit log and answers. It is safe for concurrent use.
 type Store struct {
-	pool *pgxpool.Pool
+	pool    *pgxpool.Pool
+	working working
 }
 
 // NewStore returns a store on the pool, which stays the caller's.
@@ -123,6 +124,7 @@ func (s *Store) Revoke(ctx context.Context, id string) (k Key, err error) {
 		}
 		return s.Audit(ctx, tx, "key.revoke", "key", id, map[string]any{"name": k.Name})
 	})
+	s.working.forget(id) // also after an error: the commit may have been
 	return k, err
 }
 
@@ -133,6 +135,10 @@ func (s *Store) Authenticate(ctx context.Context, token string) (Key, error) {
 	if err != nil {
 		return Key{}, errors.Join(ErrUnknownKey, err)
 	}
+	return s.authenticate(ctx, id, hash)
+}
+
+func (s *Store) authenticate(ctx context.Context, id string, hash secretHash) (Key, error) {
 	var stored []byte
 	var works, noted bool
 	rows, err := s.pool.Query(ctx, keyFind, id)

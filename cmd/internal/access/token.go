@@ -27,8 +27,11 @@ var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadd
 // errToken says nothing more, because it may be shown to anybody.
 var errToken = errors.New("this is not an API key: pr_, 16 letters and digits, an underscore and 51 more")
 
+// secretHash is what is kept of a secret.
+type secretHash = [sha256.Size]byte
+
 // newToken returns a new token, the id in it and the hash of its secret.
-func newToken() (token, id string, hash [sha256.Size]byte) {
+func newToken() (token, id string, hash secretHash) {
 	var random [idBytes + secretBytes]byte
 	_, _ = rand.Read(random[:]) // never fails; see its documentation
 	id = idEncoding.EncodeToString(random[:idBytes])
@@ -38,7 +41,7 @@ func newToken() (token, id string, hash [sha256.Size]byte) {
 }
 
 // parseToken returns the id and the hash of the secret.
-func parseToken(token string) (id string, hash [sha256.Size]byte, err error) {
+func parseToken(token string) (id string, hash secretHash, err error) {
 	idLetters := idEncoding.EncodedLen(idBytes)
 	if len(token) != len(tokenPrefix)+idLetters+1+secretLetters+checksumDigits || !strings.HasPrefix(token, tokenPrefix) {
 		return "", hash, errToken

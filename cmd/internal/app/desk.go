@@ -140,7 +140,7 @@ func (d *Desk) API(c config.Config, log *slog.Logger) (*httpapi.API, error) {
 	}
 	failures := access.NewLimiter(float64(c.HTTP.FailedLoginsPerMinute)/60, c.HTTP.FailedLoginsPerMinute)
 	return httpapi.NewAPI(httpapi.APIConfig{
-		Routes: services.Routes(), Keys: d.Access, MaxBody: int64(c.HTTP.MaxBodyBytes), Timeout: c.HTTP.RequestTimeout,
+		Routes: services.Routes(), Keys: access.Recently{Store: d.Access}, MaxBody: int64(c.HTTP.MaxBodyBytes), Timeout: c.HTTP.RequestTimeout,
 		Requests: access.NewLimiter(float64(c.HTTP.RequestsPerSecond), c.HTTP.RequestBurst), Failures: failures,
 		Describe: httpapi.Describe, Logger: log,
 	})

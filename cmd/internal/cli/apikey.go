@@ -130,7 +130,8 @@ func (c *commands) apikeyRevoke() *cobra.Command {
 	var at atDesk
 	cmd := &cobra.Command{
 		Use:   "revoke ID",
-		Short: "End a key at once",
+		Short: "End a key",
+		Long:  "End a key. A server that took it a moment ago takes it for up to " + access.Remembered.String() + " more.",
 		Args:  exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {

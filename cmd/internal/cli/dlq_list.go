@@ -52,6 +52,8 @@ type listView struct {
 	Entries    []entryView `json:"entries"`
 	// Next is the --after of the next page; null on the last.
 	Next *string `json:"next"`
+	// Incomplete says that not all was looked at before the page was full: there may be others behind Next.
+	Incomplete bool `json:"incomplete"`
 }
 
 func (c *commands) dlqList() *cobra.Command {
@@ -63,7 +65,10 @@ func (c *commands) dlqList() *cobra.Command {
 		Use:   "list",
 		Short: "List investigations, the newest first or the oldest",
 		Long: `List investigations by when they were opened, or by when they last changed (--order-by updated_at): the newest first,
-or with --ascending the oldest. Those that are listed fit all filters given.`,
+or with --ascending the oldest. Those that are listed fit all filters given.
+
+A --text without three letters or digits in a row is looked for in 10000 investigations at a time. Where these do not
+fill the list, it says so, and --after goes on.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := out.check()
@@ -85,7 +90,7 @@ or with --ascending the oldest. Those that are listed fit all filters given.`,
 				if err != nil {
 					return err
 				}
-				view := listView{Total: page.Total, TotalExact: page.TotalExact, Entries: make([]entryView, len(page.Entries)), Next: given(page.Next)}
+				view := listView{Total: page.Total, TotalExact: page.TotalExact, Entries: make([]entryView, len(page.Entries)), Next: given(page.Next), Incomplete: page.Incomplete}
 				for i, e := range page.Entries {
 					view.Entries[i] = viewEntry(e)
 				}
@@ -147,7 +152,7 @@ func join[T ~string](values []T) string {
 }
 
 func entryTable(w io.Writer, page dlq.Page, s dlq.Search) error {
-	if page.Total == 0 && len(page.Entries) == 0 {
+	if page.Total == 0 && len(page.Entries) == 0 && !page.Incomplete {
 		_, err := fmt.Fprintln(w, "There are no such investigations.")
 		return err
 	}
@@ -169,6 +174,8 @@ func entryTable(w io.Writer, page dlq.Page, s dlq.Search) error {
 	}
 	var below string
 	switch next := visible(page.Next); {
+	case page.Incomplete:
+		below = fmt.Sprintf("%d in the %d that were looked at; a --text with three letters or digits in a row is looked for in all. On with: --after %s\n", n, dlq.MaxSkim, next)
 	case n == 0 && s.After == "":
 		below = fmt.Sprintf("None beyond the first %d; there are %s in all.\n", s.Filter.Offset, total)
 	case s.After != "" && next == "":

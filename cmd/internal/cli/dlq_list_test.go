@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/migrations/pgtest"
 )
 
@@ -82,5 +84,22 @@ func TestListByHand(t *testing.T) {
 		"--status open": "--status is", "--reason x": "--reason is", "--limit 0": "--limit is 0",
 	} {
 		d.run(ExitUsage, "dlq list "+flags, want)
+	}
+}
+
+// TestAListThatIsNotCompleteSaysSo: nothing found among those that were looked at is not nothing at all.
+func TestAListThatIsNotCompleteSaysSo(t *testing.T) {
+	t.Parallel()
+	for name, page := range map[string]dlq.Page{
+		"none": {Incomplete: true, Next: "here"},
+		"one":  {Incomplete: true, Next: "here", Entries: []dlq.Entry{{ErrorMessage: "in NL"}}, Total: 5},
+	} {
+		var shown bytes.Buffer
+		if err := entryTable(&shown, page, dlq.Search{Filter: dlq.Filter{Message: "NL", Limit: 25}, After: map[string]string{"one": "there"}[name]}); err != nil {
+			t.Fatal(err)
+		}
+		if out := shown.String(); !strings.Contains(out, "in the 10000 that were looked at") || !strings.Contains(out, "--after here") || strings.Contains(out, "There are no such") {
+			t.Errorf("%s: %s", name, out)
+		}
 	}
 }

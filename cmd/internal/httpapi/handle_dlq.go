@@ -93,7 +93,8 @@ func (s *Services) listEntries(ctx context.Context, r *Request) (any, error) {
 		Total      int64       `json:"total"`
 		TotalExact bool        `json:"total_exact"`
 		Next       *string     `json:"next"`
-	}{items, p.Page, p.Size, found.Total, found.TotalExact, given(found.Next)}, nil
+		Incomplete bool        `json:"incomplete"`
+	}{items, p.Page, p.Size, found.Total, found.TotalExact, given(found.Next), found.Incomplete}, nil
 }
 
 // getEntry finds an investigation by its own id, or the newest one by its task's.
@@ -297,7 +298,7 @@ func (s *Services) dlqStats(ctx context.Context, r *Request) (any, error) {
 	if err := r.unread(); err != nil {
 		return nil, err
 	}
-	st, err := s.Browser.Stats(ctx)
+	st, err := s.stats.get(ctx, s.Browser.Stats)
 	if err != nil {
 		return nil, err
 	}

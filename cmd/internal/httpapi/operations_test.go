@@ -59,7 +59,7 @@ func (r *rig) driveInvestigations() {
 	if item["id"] != id || item["entity"] != "event" || item["reason"] != "invalid_record" || item["message"] != "refused for the test" || item["retry_count"] != 5.0 {
 		t.Errorf("%v", item)
 	}
-	if first.at("page") != 1.0 || first.at("page_size") != 1.0 || first.at("total") != 1.0 || first.at("total_exact") != true {
+	if first.at("page") != 1.0 || first.at("page_size") != 1.0 || first.at("total") != 1.0 || first.at("total_exact") != true || first.at("incomplete") != false {
 		t.Errorf("%s", first.Raw)
 	}
 	second := r.die(2)

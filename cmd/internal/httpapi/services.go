@@ -56,7 +56,8 @@ type ServicesConfig struct {
 // Services are the operations of the API.
 type Services struct {
 	ServicesConfig
-	log *slog.Logger
+	log   *slog.Logger
+	stats recent[dlq.Stats]
 }
 
 // NewServices checks the configuration.
@@ -81,7 +82,7 @@ func NewServices(cfg ServicesConfig) (*Services, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Services{cfg, cfg.Logger.With("component", "desk")}, nil
+	return &Services{ServicesConfig: cfg, log: cfg.Logger.With("component", "desk")}, nil
 }
 
 // say writes the log event of an operation.

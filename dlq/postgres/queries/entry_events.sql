@@ -1,7 +1,9 @@
--- The event of the newest letter of each of these investigations, for those about events.
+-- The event of the newest letter of each of these investigations, for those that are about events and pending.
 select e.dlq_entry_uuid, l.outbox_id
 from unnest($1::uuid[]) as w (id)
-join postrider.dlq_entry e on e.dlq_entry_uuid = w.id and e.subject_type = 'event'
+cross join lateral (
+    select e.dlq_entry_uuid from postrider.dlq_entry e
+    where e.dlq_entry_uuid = w.id and e.subject_type || '' = 'event' and e.resolution_status::text = 'pending' limit 1) e
 cross join lateral (
     select l.outbox_id from postrider.dlq_letter l where l.dlq_entry_uuid = e.dlq_entry_uuid
     order by coalesce(l.episode, 0) desc, l.recorded_at desc limit 1) l

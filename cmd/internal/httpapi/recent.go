@@ -1,0 +1,62 @@
+package httpapi
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// recentAge is how old an answer may be that others get, too.
+const recentAge = time.Second
+
+// recent is an answer that many ask for: one asks for all who want it within recentAge. Its zero value is ready. What it
+// holds is shared, and is not to be changed.
+type recent[T any] struct {
+	mu     sync.Mutex
+	value  T
+	began  time.Time     // when value was asked for; zero for never
+	asking chan struct{} // closed when who asks now has an answer, or an error; nil when nobody asks
+}
+
+// get returns an answer that was asked for at most recentAge ago, or asks. A failure is for who asked alone: the next one
+// asks again, for it may have been a request that was given up.
+func (r *recent[T]) get(ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
+	for {
+		r.mu.Lock()
+		if !r.began.IsZero() && time.Since(r.began) < recentAge {
+			defer r.mu.Unlock()
+			return r.value, nil
+		}
+		asked := r.asking
+		if asked == nil {
+			r.asking = make(chan struct{})
+			r.mu.Unlock()
+			return r.renew(ctx, ask)
+		}
+		r.mu.Unlock()
+		select {
+		case <-asked:
+		case <-ctx.Done():
+			var none T
+			return none, ctx.Err()
+		}
+	}
+}
+
+// renew asks, and keeps the answer.
+func (r *recent[T]) renew(ctx context.Context, ask func(context.Context) (T, error)) (value T, err error) {
+	began := time.Now()
+	done := false
+	defer func() { // also where ask panics
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if done && err == nil {
+			r.value, r.began = value, began
+		}
+		close(r.asking)
+		r.asking = nil
+	}()
+	value, err = ask(ctx)
+	done = true
+	return value, err
+}

@@ -1,0 +1,17 @@
+-- Of groups, each with one status, those whose first investigations are the first of all, by the index of groups as in
+-- search_groups.sql.
+select k.id, k.status::text
+from unnest($1::uuid[], $2::postrider.dlq_resolution_status[]) as k (id, status)
+cross join lateral (
+    select e.dlq_entry_uuid, e.created_at
+    from postrider.dlq_entry e
+    where e.dlq_group_uuid = k.id and e.resolution_status = k.status
+          and ($3::timestamptz is null or (e.created_at at time zone 'UTC') >= ($3 at time zone 'UTC'))
+          and ($4::timestamptz is null or (e.created_at at time zone 'UTC') <= ($4 at time zone 'UTC'))
+          and ($5::text = '' or e.dlq_reason::text = $5)
+          and ($6::text = '' or e.subject_type || '' = $6)
+          and ($7::timestamptz is null or (e.created_at at time zone 'UTC', e.dlq_entry_uuid) </*way*/ ($7 at time zone 'UTC', $8::uuid))
+    order by (e.created_at at time zone 'UTC') desc/*way*/, e.dlq_entry_uuid desc/*way*/
+    limit 1) p
+order by p.created_at desc/*way*/, p.dlq_entry_uuid desc/*way*/
+limit $9
