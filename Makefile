@@ -5,9 +5,10 @@ BIN        := bin/postrider
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.3.0
 SOAK_SECONDS ?= 300
+IMAGE ?= postrider
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test verify soak bench chart vuln sbom clean setup
+.PHONY: help build run test verify soak bench chart image vuln sbom clean setup
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -44,6 +45,9 @@ chart: ## renew the Helm chart's copy of the alerts, and pack it into bin
 	cp deploy/prometheus/postrider.rules.yml deploy/helm/postrider/files/
 	@mkdir -p bin
 	cd deploy/helm/check && go tool helm package ../postrider --destination ../../../bin
+
+image: ## build the image $(IMAGE) with Docker; VERSION= is what it calls itself
+	docker build -f deploy/Dockerfile --build-arg VERSION=$(VERSION) -t $(IMAGE) .
 
 vuln: build ## known weaknesses that our code can reach, from the Go vulnerability database
 	@GOBIN="$(CURDIR)/bin" go install $(GOVULNCHECK) || { echo "vuln: NOTHING WAS CHECKED: govulncheck could not be fetched or built; it needs a Go module proxy once"; exit 1; }

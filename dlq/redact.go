@@ -21,14 +21,18 @@ type RedactionRules struct {
 	// Paths name values in JSON payloads, and in the snapshots and contexts of tasks: $.card.number,
 	// $.items[*].pan, $..password for any depth, ["a.b"] for names with dots. Defaults to none.
 	Paths []string
-	// Headers name headers, in large or small letters; * stands for any characters. Defaults to none.
+	// Headers name headers, in large or small letters; * stands for any characters. Defaults to none; the settings of
+	// the program have those that usually carry credentials.
 	Headers []string
 }
 
 // Redactor applies rules. Nil is one without rules.
 type Redactor struct {
-	paths   [][]step
-	headers []string
+	paths [][]step
+	// names are headers named whole, in small letters. patterns are the others, without slashes, of which * would stop;
+	// most installations have none, and a collector asks about every header of every letter.
+	names    map[string]bool
+	patterns []string
 }
 
 // step is one part of a path.
@@ -54,9 +58,16 @@ func NewRedactor(r RedactionRules) (*Redactor, error) {
 		if _, err := path.Match(name, ""); err != nil || name == "" {
 			return nil, fmt.Errorf("redaction of header %q: it is no name, and no pattern with *", name)
 		}
-		all.headers = append(all.headers, name)
+		if !strings.ContainsAny(name, `*?[\`) {
+			if all.names == nil {
+				all.names = map[string]bool{}
+			}
+			all.names[name] = true
+			continue
+		}
+		all.patterns = append(all.patterns, slashless(name))
 	}
-	if len(all.paths)+len(all.headers) == 0 {
+	if len(all.paths) == 0 && !all.hasHeaders() {
 		return nil, nil
 	}
 	return &all, nil
@@ -138,7 +149,7 @@ func (s *step) bracket(text string) (rest string, err error) {
 
 // Headers returns the headers with the values hidden that a rule names.
 func (r *Redactor) Headers(hs []outbox.Header) []outbox.Header {
-	if r == nil || len(r.headers) == 0 {
+	if !r.hasHeaders() {
 		return hs
 	}
 	out := make([]outbox.Header, len(hs))
@@ -153,7 +164,7 @@ func (r *Redactor) Headers(hs []outbox.Header) []outbox.Header {
 // Operation returns an operation as it may be shown: with the headers hidden that a rule names among those that its
 // messages are given. They are sent as they were given.
 func (r *Redactor) Operation(o Operation) Operation {
-	if r == nil || len(r.headers) == 0 || len(o.Options.Headers) == 0 {
+	if !r.hasHeaders() || len(o.Options.Headers) == 0 {
 		return o
 	}
 	shown := make([][]string, len(o.Options.Headers))
@@ -169,7 +180,7 @@ func (r *Redactor) Operation(o Operation) Operation {
 // hidesHeader reports whether the value of a header is hidden: by a rule that names it, or, of what an event's row has
 // as headers, one that names any of those; also when that cannot be told.
 func (r *Redactor) hidesHeader(h outbox.Header) bool {
-	if r.hides(h.Name) || h.Name != outbox.HeaderInvalidHeaders || len(r.headers) == 0 {
+	if h.Name != outbox.HeaderInvalidHeaders || !r.hasHeaders() || r.hides(h.Name) {
 		return r.hides(h.Name)
 	}
 	var object map[string]json.RawMessage
@@ -187,14 +198,23 @@ func (r *Redactor) hidesHeader(h outbox.Header) bool {
 }
 
 func (r *Redactor) hides(header string) bool {
-	header = strings.ReplaceAll(strings.ToLower(header), "/", "\x00") // of which * would stop
-	for _, pattern := range r.headers {
-		if hidden, _ := path.Match(strings.ReplaceAll(pattern, "/", "\x00"), header); hidden {
+	header = strings.ToLower(header)
+	if r.names[header] {
+		return true
+	}
+	for _, pattern := range r.patterns {
+		if hidden, _ := path.Match(pattern, slashless(header)); hidden {
 			return true
 		}
 	}
 	return false
 }
+
+// slashless has another character for each slash, at which * would stop.
+func slashless(text string) string { return strings.ReplaceAll(text, "/", "\x00") }
+
+// hasHeaders reports whether there are rules about headers.
+func (r *Redactor) hasHeaders() bool { return r != nil && len(r.names)+len(r.patterns) > 0 }
 
 // hasPaths reports whether there are rules about values.
 func (r *Redactor) hasPaths() bool { return r != nil && len(r.paths) > 0 }

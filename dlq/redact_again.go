@@ -20,7 +20,7 @@ func (r *Redactor) Again(of SubjectType, stored json.RawMessage) json.RawMessage
 		return marshal(Redacted)
 	}
 	changed := r.payloadAgain(members)
-	if raw, there := members["headers"]; there && len(r.headers) > 0 {
+	if raw, there := members["headers"]; there && r.hasHeaders() {
 		hs, err := outbox.ParseHeaders(raw)
 		hidden := marshal(Redacted)
 		if err == nil {

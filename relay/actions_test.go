@@ -179,6 +179,29 @@ func TestCleanupWalksToTheEnd(t *testing.T) {
 	}
 }
 
+// A cleanup with a bound removes no more, and says that there may be more; a dry run with the same bound counts the same.
+func TestCleanupIsBounded(t *testing.T) {
+	t.Parallel()
+	for most, want := range map[int]CleanupResult{
+		1:    {Published: 1, More: true},
+		1000: {Published: 1000, More: true},
+		1500: {Published: 1500, More: true},
+		2500: {Published: 2500, More: true}, // of the other kinds nobody has looked
+		3000: {Published: 2500, DeadLettered: 500, More: true},
+		4000: {Published: 2500, DeadLettered: 1000},
+		0:    {Published: 2500, DeadLettered: 1000},
+	} {
+		for _, dry := range []bool{false, true} {
+			store := &fakeStore{purge: newStock(2500, 1000, 0).purge}
+			got, err := Cleanup(t.Context(), store, Retention{}, CleanupOptions{DryRun: dry, MaxRows: most})
+			want.Action, want.DryRun, got.DurationMS = ActionCleanup, dry, 0
+			if err != nil || got != want {
+				t.Errorf("at most %d, dry %v: %+v, %v, want %+v", most, dry, got, err, want)
+			}
+		}
+	}
+}
+
 func TestCleanupWaitsForOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

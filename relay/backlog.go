@@ -33,7 +33,7 @@ type Backlog struct {
 	// Parked wait for a hold, Scheduled for their time, Exhausted for the dead-letter topic.
 	Parked, Scheduled, Exhausted int64
 	// OldestDue is the age of the oldest event that should have gone by now, parked, retried and exhausted
-	// ones included; 0 when there is none.
+	// ones included, but not those behind halted keys, which wait for somebody; 0 when there is none.
 	OldestDue time.Duration
 }
 
@@ -96,7 +96,7 @@ func newBacklogGauges() backlogGauges {
 		due: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_backlog_due_events",
 			Help: fmt.Sprintf("Pending events that are not delayed, among the first %d pending ones.", backlogLimit)}),
 		oldestDue: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_oldest_due_seconds",
-			Help: "Age of the oldest event that should have gone by now, parked, retried and exhausted ones included; 0 when there is none."}),
+			Help: "Age of the oldest event that should have gone by now, parked, retried and exhausted ones included, but not those behind halted keys, which wait for somebody; 0 when there is none."}),
 		readAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_backlog_read_timestamp_seconds",
 			Help: "When the backlog was last read; the other backlog metrics are as old."}),
 	}

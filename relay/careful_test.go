@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	dto "github.com/prometheus/client_model/go"
+
 	"github.com/postrider/postrider/relay/outbox"
 )
 
@@ -116,6 +118,10 @@ func TestCarefulCycle(t *testing.T) {
 			}
 			if got := describe(c.claim.settled); got != c.want {
 				t.Errorf("settlement:\n%s\nwant:\n%s", got, c.want)
+			}
+			var seconds dto.Metric
+			if err := r.metrics.publishSeconds.Write(&seconds); err != nil || seconds.GetHistogram().GetSampleCount() != uint64(len(c.sent)) {
+				t.Errorf("the time of %d events is noted, want %d: %v", seconds.GetHistogram().GetSampleCount(), len(c.sent), err)
 			}
 		})
 	}

@@ -17,6 +17,9 @@ const busyLimit = 30 * time.Second
 type CleanupOptions struct {
 	// DryRun counts what would be removed, and removes nothing. Defaults to false.
 	DryRun bool
+	// MaxRows is about how many rows are removed, or counted, at most, those of all kinds together; partitions that are
+	// dropped are none. Defaults to 0, all of them.
+	MaxRows int
 	// TracerProvider receives a span of the cleanup. Defaults to none, for Relay.Cleanup to that of the relay.
 	TracerProvider trace.TracerProvider
 	// Logger receives a line about the cleanup. Defaults to none, for Relay.Cleanup to what Config.LogActions says.
@@ -34,7 +37,12 @@ type CleanupResult struct {
 	// Partitions were dropped with all their events, which are not among Published.
 	Partitions int     `json:"partitions"`
 	DurationMS float64 `json:"duration_ms"`
+	// More says that MaxRows ended it, and that there may be further rows.
+	More bool `json:"more,omitempty"`
 }
+
+// rows are those of all kinds.
+func (c *CleanupResult) rows() int { return c.Published + c.DeadLettered + c.IdempotencyKeys }
 
 func (c *CleanupResult) add(kind PurgeKind, rows int) {
 	switch kind {
@@ -87,7 +95,7 @@ func Cleanup(ctx context.Context, store Purger, keep Retention, o CleanupOptions
 	var errs []error
 	for _, kind := range PurgeKinds() {
 		limits := PurgeLimits{Kind: kind, Keep: keep.of(kind), Rows: purgeRows, Restart: !o.DryRun, DryRun: o.DryRun}
-		if err := cleanUp(ctx, store, limits, &result); err != nil {
+		if err := cleanUp(ctx, store, limits, o.MaxRows, &result); err != nil {
 			errs = append(errs, fmt.Errorf("%s: purge %s rows: %w", ActionCleanup, kind, err))
 			if ctx.Err() != nil {
 				break // nothing can be done about the others
@@ -98,12 +106,18 @@ func Cleanup(ctx context.Context, store Purger, keep Retention, o CleanupOptions
 	return result, errors.Join(errs...)
 }
 
-// cleanUp walks over the rows of one kind.
-func cleanUp(ctx context.Context, store Purger, limits PurgeLimits, result *CleanupResult) error {
+// cleanUp walks over the rows of one kind, until there are none or those of all kinds are most, where that is not 0.
+func cleanUp(ctx context.Context, store Purger, limits PurgeLimits, most int, result *CleanupResult) error {
 	free := time.Now()
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if left := most - result.rows(); most > 0 && left <= 0 {
+			result.More = true
+			return nil
+		} else if most > 0 {
+			limits.Rows = min(left, purgeRows) // it removes no more than it looks at
 		}
 		got, err := store.Purge(ctx, limits)
 		result.add(limits.Kind, got.Rows)

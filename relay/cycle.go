@@ -153,8 +153,10 @@ func (w *worker) publishCarefully(ctx context.Context, claim Claim, p *plan, i i
 		return outcomes, nil
 	}
 	sending := pass.publish(p.messages[i : i+1])
+	start := time.Now()
 	outcomes[i] = w.relay.cfg.Publisher.Publish(bounded, p.messages[i:i+1])[0]
 	sending.end(outcomes[i : i+1])
+	w.relay.metrics.published(time.Since(start), p.messages[i:i+1])
 	if c := outcomes[i].Class; c != Record && c != Permanent {
 		// It was counted in case it killed. It did not, and did not fail by its own fault either: kept, the
 		// counts of an outage would add up to a death sentence.

@@ -23,7 +23,7 @@ type Status struct {
 	Exhausted    int64 `json:"exhausted"`
 	DeadLettered int64 `json:"dead_lettered"`
 	// OldestDueSeconds is the age of the oldest event that should have gone by now, parked, retried and
-	// exhausted ones included; 0 when there is none.
+	// exhausted ones included, but not those behind halted keys, which wait for somebody; 0 when there is none.
 	OldestDueSeconds float64 `json:"oldest_due_seconds"`
 	// HoldCount is the number of holds; Holds are the oldest of them.
 	HoldCount int64        `json:"hold_count"`

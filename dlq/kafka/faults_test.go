@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -90,6 +91,56 @@ func TestRetentionOvertakesReading(t *testing.T) {
 		}
 		if _, err := NewSource(Config{Brokers: b.Addrs, Topics: []string{topic}, Registerer: registry}); err == nil {
 			t.Error("a registry takes the metric of a second source")
+		}
+	})
+}
+
+// TestRetentionEmptiesTheTopic deletes all letters before they were read: no record comes that shows it, and the lag is 0.
+// Only the member that has the partition counts it, once.
+func TestRetentionEmptiesTheTopic(t *testing.T) {
+	t.Parallel()
+	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+		topic := b.Topic(t, 1, nil)
+		produce(t, b, numbered(topic, 0, 10)...)
+		first := newSource(t, b, func(c *Config) { c.MaxRecords = 3 }, topic)
+		read(t, first, 3)
+		if _, err := first.Lag(within(t, patience)); err != nil || testutil.ToFloat64(first.missed) != 0 {
+			t.Errorf("before anything was deleted: %v missed, %v", testutil.ToFloat64(first.missed), err)
+		}
+		first.Close()
+		gone := kadm.Offsets{}
+		gone.AddOffset(topic, 0, 10, -1)
+		if deleted, err := b.Admin(t).DeleteRecords(within(t, patience), gone); err != nil || deleted.Error() != nil {
+			t.Fatal(err, deleted.Error())
+		}
+		second := newSource(t, b, nil, topic)
+		ctx, stop := context.WithCancel(within(t, patience))
+		polled := make(chan struct{})
+		go func() { // joins the group
+			defer close(polled)
+			for ctx.Err() == nil {
+				_, _ = second.Poll(ctx)
+			}
+		}()
+		for testutil.ToFloat64(second.missed) == 0 {
+			if lag, err := second.Lag(ctx); ctx.Err() != nil {
+				t.Fatalf("nothing is counted: lag %v, %v", lag, err)
+			}
+		}
+		if lag, err := second.Lag(ctx); err != nil || lag[topic] != 0 {
+			t.Errorf("lag %v, %v", lag, err)
+		}
+		if missed := testutil.ToFloat64(second.missed); missed != 7 {
+			t.Errorf("%v missed, want 7", missed)
+		}
+		stop()
+		<-polled
+		produce(t, b, numbered(topic, 0, 1)...)
+		if got, errs := read(t, second, 1); len(errs) > 0 || got[0].Offset != 10 {
+			t.Errorf("read %v, errors %v", offsets(got), errs)
+		}
+		if missed := testutil.ToFloat64(second.missed); missed != 7 {
+			t.Errorf("%v missed after a letter came, want 7", missed)
 		}
 	})
 }

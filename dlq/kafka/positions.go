@@ -64,11 +64,28 @@ func (p *positions) read(topic string, f *kgo.FetchPartition) (missed int64, err
 	next, known := p.next[at]
 	first, last := f.Records[0].Offset, f.Records[len(f.Records)-1].Offset
 	p.next[at] = last + 1
-	start := min(f.LogStartOffset, first)
+	return unread(at, next, known, min(f.LogStartOffset, first))
+}
+
+// begins takes note of where a partition begins now, and returns what read does. What it returned once neither of them
+// returns again.
+func (p *positions) begins(topic string, id int32, start int64) (missed int64, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := partition{topic, id}
+	next, known := p.next[at]
+	if missed, err = unread(at, next, known, start); err != nil {
+		p.next[at] = start
+	}
+	return missed, err
+}
+
+// unread is how many offsets from the next on are before the start.
+func unread(at partition, next int64, known bool, start int64) (missed int64, err error) {
 	if !known || next < 0 || start <= next {
 		return 0, nil
 	}
-	return start - next, fmt.Errorf("topic %s, partition %d: offsets %d to %d were deleted before they were read", topic, f.Partition, next, start-1)
+	return start - next, fmt.Errorf("topic %s, partition %d: offsets %d to %d were deleted before they were read", at.topic, at.id, next, start-1)
 }
 
 // committed takes note of a commit.

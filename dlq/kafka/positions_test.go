@@ -52,6 +52,35 @@ func TestPositionsMissed(t *testing.T) {
 	}
 }
 
+// TestPositionsOfEmptied: a partition that was emptied has no record that shows it. What is counted then is not counted
+// again when records come.
+func TestPositionsOfEmptied(t *testing.T) {
+	t.Parallel()
+	p := newPositions()
+	begins := func(start, want int64) {
+		t.Helper()
+		if missed, err := p.begins("t", 0, start); missed != want || (err != nil) != (want > 0) {
+			t.Errorf("begins at %d: %d, %v, want %d", start, missed, err, want)
+		}
+	}
+	begins(9, 0) // nothing is known of where reading stands
+	assign(t, p, "t", 3)
+	begins(0, 0)
+	begins(3, 0)
+	begins(8, 5)
+	begins(8, 0)
+	if missed, err := p.read("t", fetched(8, 8)); missed != 0 || err != nil {
+		t.Errorf("a record after it: %d, %v", missed, err)
+	}
+	begins(9, 0) // retention behind reading
+	if missed, err := p.read("t", fetched(12, 12)); missed != 3 || err == nil {
+		t.Errorf("retention ahead of reading: %d, %v", missed, err)
+	}
+	p.recreate("t")
+	assign(t, p, "t", 3)
+	begins(5, 0)
+}
+
 // TestPositionsRecreated is about a commit of the old topic's offset that landed on the new topic.
 func TestPositionsRecreated(t *testing.T) {
 	t.Parallel()

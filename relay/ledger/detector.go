@@ -121,7 +121,7 @@ func NewDetector(cfg DetectorConfig) (*Detector, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Detector{cfg: cfg, metrics: newDetectorMetrics(cfg.Registerer)}, nil
+	return &Detector{cfg: cfg, metrics: newDetectorMetrics(cfg.Registerer, cfg.Interval)}, nil
 }
 
 // Run makes a pass at once and then one after each interval, until ctx ends, and returns nil. A pass that
@@ -142,6 +142,7 @@ func (d *Detector) Run(ctx context.Context) error {
 			d.cfg.Logger.Error("detection failed", "err", err, "error_type", string(typeOf(err)), "stale", pass.Stale, "retry_in", pause.String())
 		default:
 			failing.Reset()
+			d.metrics.lastPass.SetToCurrentTime()
 		}
 		rest(ctx, pause)
 	}

@@ -2,9 +2,15 @@ package ledger
 
 import (
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/postrider/postrider/relay/task"
 )
+
+// staleReasons are those of the dead letters that detection writes.
+var staleReasons = []string{"staleness_timeout", "worker_unavailable"}
 
 // detectorMetrics are the detector's own; a nil registerer keeps them to itself.
 type detectorMetrics struct {
@@ -16,6 +22,8 @@ type detectorMetrics struct {
 	near       *prometheus.GaugeVec
 	paused     prometheus.Gauge
 	selfStops  prometheus.Counter
+	// lastPass is 0 before the first; interval is that of the configuration. Both are for the alert that passes are missing.
+	lastPass, interval prometheus.Gauge
 
 	states, templates *bounded
 }
@@ -23,7 +31,9 @@ type detectorMetrics struct {
 // actionDryRun is the action of what a dry run found, which the next finds again.
 const actionDryRun = "dry_run"
 
-func newDetectorMetrics(reg prometheus.Registerer) *detectorMetrics {
+// newDetectorMetrics makes them. The series of the built-in machine and actions exist from the start: of one that is born
+// with its first value a rate sees nothing of the first burst.
+func newDetectorMetrics(reg prometheus.Registerer, every time.Duration) *detectorMetrics {
 	m := &detectorMetrics{
 		detected: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_tasks_detected_stale_total",
 			Help: "Tasks found to be stale, by the state they were in and what was done: move_to_dlq, transition_to_error, manual_review, flag; dry_run changes nothing and counts them in each pass."},
@@ -43,13 +53,31 @@ func newDetectorMetrics(reg prometheus.Registerer) *detectorMetrics {
 			Help: "1 while an operator, or a detector that was too slow, has paused detection; otherwise 0."}),
 		selfStops: prometheus.NewCounter(prometheus.CounterOpts{Name: "postrider_staleness_detection_self_stops_total",
 			Help: "Times this process paused detection because its batches took longer than staleness.latency_limit_ms."}),
+		lastPass: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_staleness_last_pass_timestamp_seconds",
+			Help: "When this process last made a pass without an error, or found detection paused; 0 before the first."}),
+		interval: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_staleness_detection_interval_seconds",
+			Help: "The setting staleness.detection_interval_seconds: the pause between two passes."}),
 		states: newBounded(64), templates: newBounded(100),
+	}
+	m.interval.Set(every.Seconds())
+	for _, s := range task.Builtin().States {
+		if !s.Kind.Live() {
+			continue
+		}
+		state := m.states.label(s.Name)
+		m.detected.WithLabelValues(state, actionDryRun)
+		for _, a := range []StaleAction{StaleMovedToDLQ, StaleMoved, StaleReview, StaleFlagged} {
+			m.detected.WithLabelValues(state, string(a))
+		}
+		for _, reason := range staleReasons {
+			m.letters.WithLabelValues(reason, state)
+		}
 	}
 	for _, t := range []ErrorType{ErrorDatabase, ErrorTimeout, ErrorConfiguration} {
 		m.errors.WithLabelValues(string(t))
 	}
 	if reg != nil {
-		reg.MustRegister(m.detected, m.letters, m.errors, m.untilStale, m.duration, m.near, m.paused, m.selfStops)
+		reg.MustRegister(m.detected, m.letters, m.errors, m.untilStale, m.duration, m.near, m.paused, m.selfStops, m.lastPass, m.interval)
 	}
 	return m
 }

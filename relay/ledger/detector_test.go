@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -142,12 +143,6 @@ func TestPassRepeatsItsBatch(t *testing.T) {
 			t.Errorf("%d passes are logged, want the one that found something:\n%s", n, text)
 		}
 		if err := testutil.GatherAndCompare(reg, strings.NewReader(`
-			# HELP postrider_tasks_detected_stale_total Tasks found to be stale, by the state they were in and what was done: move_to_dlq, transition_to_error, manual_review, flag; dry_run changes nothing and counts them in each pass.
-			# TYPE postrider_tasks_detected_stale_total counter
-			postrider_tasks_detected_stale_total{action="move_to_dlq",state="steps_in_process"} 250
-			# HELP postrider_tasks_moved_to_dlq_total Stale tasks whose dead letter was enqueued, by reason and the state they were in.
-			# TYPE postrider_tasks_moved_to_dlq_total counter
-			postrider_tasks_moved_to_dlq_total{original_state="steps_in_process",reason="staleness_timeout"} 250
 			# HELP postrider_tasks_near_stale Tasks past staleness.warn_percent of the threshold of their state, or of their lifetime, after the last pass. Of each template and state no more than 1000 are counted.
 			# TYPE postrider_tasks_near_stale gauge
 			postrider_tasks_near_stale{kind="lifetime"} 2
@@ -160,9 +155,21 @@ func TestPassRepeatsItsBatch(t *testing.T) {
 			# HELP postrider_staleness_detection_paused 1 while an operator, or a detector that was too slow, has paused detection; otherwise 0.
 			# TYPE postrider_staleness_detection_paused gauge
 			postrider_staleness_detection_paused 0
-			`), "postrider_tasks_detected_stale_total", "postrider_tasks_moved_to_dlq_total", "postrider_tasks_near_stale",
-			"postrider_staleness_detection_errors_total", "postrider_staleness_detection_paused"); err != nil {
+			# HELP postrider_staleness_detection_interval_seconds The setting staleness.detection_interval_seconds: the pause between two passes.
+			# TYPE postrider_staleness_detection_interval_seconds gauge
+			postrider_staleness_detection_interval_seconds 300
+			`), "postrider_tasks_near_stale", "postrider_staleness_detection_interval_seconds", "postrider_staleness_detection_errors_total", "postrider_staleness_detection_paused"); err != nil {
 			t.Error(err)
+		}
+		if got := testutil.ToFloat64(d.metrics.detected.WithLabelValues("steps_in_process", "move_to_dlq")); got != 250 {
+			t.Errorf("%v are counted", got)
+		}
+		if got := testutil.ToFloat64(d.metrics.letters.WithLabelValues("staleness_timeout", "steps_in_process")); got != 250 {
+			t.Errorf("%v letters are counted", got)
+		}
+		// After ten minutes of this clock, which begins at the year 2000.
+		if last, began := testutil.ToFloat64(d.metrics.lastPass), float64(time.Now().Unix()); last != began-60 {
+			t.Errorf("the last pass was %v s ago, want 60", began-last)
 		}
 		for _, name := range []string{"postrider_staleness_detection_duration_seconds", "postrider_task_time_until_stale_seconds"} {
 			if n, err := testutil.GatherAndCount(reg, name); n != 1 || err != nil {
@@ -179,7 +186,7 @@ func TestDryPassMakesOneBatch(t *testing.T) {
 		s := newFakeDetectorStore(250)
 		detection := DefaultDetection()
 		detection.DryRun = true
-		d, reg, _ := detector(t, DetectorConfig{Store: s, Detection: detection})
+		d, _, _ := detector(t, DetectorConfig{Store: s, Detection: detection})
 		runFor(t, d, 6*time.Minute)
 		if s.calls != 2 || s.stale != 250 || s.passes[0].Stale != 100 || s.passes[0].Moved+s.passes[0].Letters != 0 || !s.passes[0].DryRun {
 			t.Errorf("%d calls, passes %+v", s.calls, s.passes)
@@ -187,8 +194,8 @@ func TestDryPassMakesOneBatch(t *testing.T) {
 		if got := testutil.ToFloat64(d.metrics.detected.WithLabelValues("steps_in_process", "dry_run")); got != 200 {
 			t.Errorf("%v counted", got)
 		}
-		if n, err := testutil.GatherAndCount(reg, "postrider_tasks_moved_to_dlq_total"); n != 0 || err != nil {
-			t.Errorf("letters are counted: %d, %v", n, err)
+		if got := testutil.ToFloat64(d.metrics.letters.WithLabelValues("staleness_timeout", "steps_in_process")); got != 0 {
+			t.Errorf("%v letters are counted", got)
 		}
 	})
 }
@@ -354,17 +361,60 @@ func TestDetectorConfigIsChecked(t *testing.T) {
 // Labels that people choose have a limit.
 func TestLabelsAreBounded(t *testing.T) {
 	t.Parallel()
-	m := newDetectorMetrics(nil)
+	m := newDetectorMetrics(nil, time.Minute)
 	for i := range 500 {
 		m.found(StaleTask{NamespaceName: "ns", TaskName: fmt.Sprintf("t%d", i), CurrentState: fmt.Sprintf("s%d", i), ActionTaken: StaleMovedToDLQ, MovedToDLQ: true, DLQReason: "staleness_timeout"}, false)
 	}
-	if n := testutil.CollectAndCount(m.detected); n != 65 {
-		t.Errorf("%d series by state, want 64 and other", n)
+	if n := testutil.CollectAndCount(m.detected); n != 8*5+56+1 {
+		t.Errorf("%d series by state, want five of each of the eight built-in ones, 56 others and other", n)
 	}
 	if n := testutil.CollectAndCount(m.untilStale); n != 101 {
 		t.Errorf("%d series by template, want 100 and other", n)
 	}
-	if got := testutil.ToFloat64(m.detected.WithLabelValues("other", "move_to_dlq")); got != 436 {
+	if got := testutil.ToFloat64(m.detected.WithLabelValues("other", "move_to_dlq")); got != 444 {
 		t.Errorf("%v tasks are in other states", got)
 	}
+}
+
+// The series of the built-in states are there before anything is found, with 0: a rate over one that is born with its
+// first value does not see it. No pass was made yet.
+func TestDetectorSeriesExistFromTheStart(t *testing.T) {
+	t.Parallel()
+	_, reg, _ := detector(t, DetectorConfig{Store: newFakeDetectorStore(0)})
+	for name, want := range map[string]int{"postrider_tasks_detected_stale_total": 8 * 5, "postrider_tasks_moved_to_dlq_total": 8 * 2, "postrider_staleness_last_pass_timestamp_seconds": 1} {
+		if n, err := testutil.GatherAndCount(reg, name); n != want || err != nil {
+			t.Errorf("%s has %d series, want %d: %v", name, n, want, err)
+		}
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if c := m.GetCounter(); c != nil && c.GetValue() != 0 || f.GetName() == "postrider_staleness_last_pass_timestamp_seconds" && m.GetGauge().GetValue() != 0 {
+				t.Errorf("%s is %v at the start", f.GetName(), m)
+			}
+		}
+	}
+}
+
+// A pass that fails is none; one that finds detection paused is.
+func TestLastPass(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeDetectorStore(0)
+		s.errs = slices.Repeat([]error{errors.New("no")}, 1000)
+		d, _, _ := detector(t, DetectorConfig{Store: s})
+		runFor(t, d, 6*time.Minute)
+		if at := testutil.ToFloat64(d.metrics.lastPass); at != 0 {
+			t.Errorf("a pass that failed was at %v", at)
+		}
+		s.status.Paused = true
+		began := time.Now()
+		runFor(t, d, time.Minute)
+		if at := testutil.ToFloat64(d.metrics.lastPass); at != float64(began.Unix()) {
+			t.Errorf("the pass that found detection paused was at %v, want %v", at, began.Unix())
+		}
+	})
 }

@@ -61,3 +61,43 @@ func TestOldestDue(t *testing.T) {
 		})
 	}
 }
+
+// What waits behind a halted key waits for somebody and is not late, however many such keys there are; once it is let go
+// it is. Behind other holds it is late all the time.
+func TestEventsBehindHaltedKeysAreNotLate(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.aged(3*time.Hour, "parked")
+	f.exec(`insert into postrider.outbox_hold_shard (hold_id, shard) select distinct hold_id, shard from postrider.outbox_event where hold_id is not null`)
+	halt := func(cause string, draining bool) {
+		t.Helper()
+		f.exec(`update postrider.outbox_hold set scope = 'key', topic = 't', key = 'k', cause = $1, draining = $2, next_probe_at = 'infinity'`, cause, draining)
+	}
+	oldest := func(what string, hours time.Duration) {
+		t.Helper()
+		// A limit of one passes over halted keys, too.
+		for _, limit := range []int{1, 1000} {
+			got := f.backlog(limit).OldestDue
+			if got < hours*time.Hour || got > hours*time.Hour+10*time.Minute {
+				t.Errorf("%s, with a limit of %d: the oldest due event is %v old, want %d h", what, limit, got, hours)
+			}
+		}
+		st, err := f.store.Status(t.Context())
+		if got := time.Duration(st.OldestDueSeconds) * time.Second; err != nil || got < hours*time.Hour || got > hours*time.Hour+10*time.Minute {
+			t.Errorf("%s: the status says %v, want %d h: %v", what, got, hours, err)
+		}
+	}
+	oldest("behind a topic", 3)
+	halt("redrive", false)
+	oldest("behind a key on its way", 3)
+	halt("halted", false)
+	oldest("behind a halted key", 0)
+	if b := f.backlog(1000); b.Parked != 1 {
+		t.Errorf("it is not counted: %+v", b)
+	}
+	f.aged(time.Hour, "parked")
+	f.exec(`insert into postrider.outbox_hold_shard (hold_id, shard) select distinct hold_id, shard from postrider.outbox_event e where hold_id is not null on conflict do nothing`)
+	oldest("behind a halted key, and another behind a topic", 1)
+	f.exec(`update postrider.outbox_hold set draining = true where cause = 'halted'`)
+	oldest("let go", 3)
+}

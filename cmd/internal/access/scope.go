@@ -10,9 +10,11 @@ import (
 type Scope string
 
 const (
-	// Read shows investigations, tasks and the outbox, without payloads.
+	// Read shows investigations, tasks and the outbox: of messages what the rules of redaction leave, which without rules
+	// for payloads is all of them, and to agents (postrider mcp) nothing of what they carried.
 	Read Scope = "read"
-	// ReadPayload shows keys, payloads and headers, and what tasks carry, as they are, unredacted. Each look is audited.
+	// ReadPayload shows keys, payloads and headers, and what tasks carry, as they are, unredacted, and to agents what
+	// redaction leaves. Each look is audited.
 	ReadPayload Scope = "read:payload"
 	// Resolve closes investigations, and treats tasks and their steps.
 	Resolve Scope = "resolve"

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,8 +14,10 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/kafkaauth"
 	"github.com/postrider/postrider/cmd/internal/obs"
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
@@ -34,7 +37,7 @@ func putFile(t *testing.T, path string, content []byte) string {
 	return path
 }
 
-// The real Apache Kafka asks for a certificate and a login by SCRAM: an event goes to its topic, and one that does not
+// The real Apache Kafka asks for a certificate and a login, by each mechanism: under SCRAM-SHA-512 an event goes to its topic, and one that does not
 // fit comes back as an investigation. Then certificate, authority of the client and password are other ones, and
 // clients that begin then use them.
 func TestAppOnABrokerWithTLSAndALogin(t *testing.T) {
@@ -49,7 +52,12 @@ func TestAppOnABrokerWithTLSAndALogin(t *testing.T) {
 		Config: map[string]string{
 			secure + "ssl.keystore.type": "PEM", secure + "ssl.keystore.location": putFile(t, filepath.Join(dir, "broker.pem"), append(key, cert...)),
 			secure + "ssl.truststore.type": "PEM", secure + "ssl.truststore.location": ca, secure + "ssl.client.auth": "required",
-			secure + "sasl.enabled.mechanisms": "SCRAM-SHA-512", secure + "scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+			secure + "sasl.enabled.mechanisms":        "SCRAM-SHA-512,SCRAM-SHA-256,PLAIN,OAUTHBEARER",
+			secure + "scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+			secure + "scram-sha-256.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+			secure + "plain.sasl.jaas.config":         `org.apache.kafka.common.security.plain.PlainLoginModule required user_relay="` + plainPassword + `";`,
+			// Without a handler of its own the broker believes tokens that nobody signed, until they expire.
+			secure + "oauthbearer.sasl.jaas.config": `org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";`,
 		}})
 	open := &kafkatest.Broker{Kind: kafkatest.KindJars, Version: own.Version(), Addrs: []string{own.Addr()}} // past TLS, for the test's own looks
 	password := func(to string) {
@@ -71,6 +79,7 @@ func TestAppOnABrokerWithTLSAndALogin(t *testing.T) {
 	c.Kafka.TLSCertFile, c.Kafka.TLSKeyFile = putFile(t, filepath.Join(dir, "cert.pem"), cert), putFile(t, filepath.Join(dir, "key.pem"), key)
 	c.Kafka.SASLMechanism, c.Kafka.SASLUsername = "scram-sha-512", "relay"
 	c.Kafka.SASLPasswordFile = putFile(t, filepath.Join(dir, "password"), []byte(first+"\n"))
+	otherLogins(t, c.Kafka, open)
 	var log logtest.Buffer
 	logger, err := obs.NewLogger(&log, "debug", "json")
 	if err != nil {
@@ -116,6 +125,68 @@ func TestAppOnABrokerWithTLSAndALogin(t *testing.T) {
 	for _, secret := range []string{first, second} {
 		if strings.Contains(log.String(), secret) {
 			t.Error("a password is in the log")
+		}
+	}
+}
+
+// plainPassword is what the broker's own settings say for PLAIN.
+const plainPassword = "plain-and-simple"
+
+// otherLogins looks at the other mechanisms on the same broker: each lets in who has the secret, who then writes a record
+// and reads it back, and nobody else. A token is a file that somebody else renews.
+func otherLogins(t *testing.T, c config.Kafka, open *kafkatest.Broker) {
+	t.Helper()
+	scram := rand.Text()
+	changed, err := open.Admin(t).AlterUserSCRAMs(t.Context(), nil, []kadm.UpsertSCRAM{{User: "relay", Mechanism: kadm.ScramSha256, Iterations: 4096, Password: scram}})
+	if err != nil || changed["relay"].Err != nil {
+		t.Fatal(err, changed)
+	}
+	open.CreateTopic(t, "logins", 1, nil)
+	token := func(expires time.Duration) string {
+		now := time.Now()
+		claims := fmt.Sprintf(`{"sub":"relay","iat":%d,"exp":%d}`, now.Add(-time.Hour).Unix(), now.Add(expires).Unix())
+		return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "."
+	}
+	file := filepath.Join(t.TempDir(), "secret")
+	use := func(mechanism, secret string) error {
+		t.Helper()
+		putFile(t, file, []byte(secret+"\n"))
+		c.SASLMechanism, c.SASLPasswordFile, c.SASLTokenFile = mechanism, file, ""
+		if mechanism == "oauthbearer" {
+			c.SASLUsername, c.SASLPasswordFile, c.SASLTokenFile = "", "", file
+		}
+		opts, err := kafkaauth.Options(c, 5*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(c.Brokers...), kgo.RetryTimeout(time.Second), kgo.RequestRetries(1))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		if err := client.Ping(ctx); err != nil {
+			return err
+		}
+		return client.ProduceSync(ctx, &kgo.Record{Topic: "logins", Value: []byte(mechanism)}).FirstErr()
+	}
+	written := []string{}
+	for _, login := range []struct{ mechanism, right, wrong string }{
+		{"plain", plainPassword, "plain-and-wrong"}, {"scram-sha-256", scram, rand.Text()}, {"oauthbearer", token(time.Hour), token(-time.Minute)},
+	} {
+		if err := use(login.mechanism, login.wrong); err == nil || strings.Contains(err.Error(), login.wrong) {
+			t.Errorf("%s, with a wrong secret: %v", login.mechanism, err)
+		}
+		if err := use(login.mechanism, login.right); err != nil {
+			t.Errorf("%s: %v", login.mechanism, err)
+			continue
+		}
+		written = append(written, login.mechanism)
+	}
+	for i, r := range open.ReadAll(t, "logins", len(written)) {
+		if string(r.Value) != written[i] {
+			t.Errorf("record %d is of %s, want %s", i, r.Value, written[i])
 		}
 	}
 }

@@ -89,6 +89,7 @@ func NewAgents(ctx context.Context, o Options, token string, listen bool) (_ *Ag
 		return nil, err
 	}
 	a.lifecycle.add(closing("database connections", pool.Close))
+	obs.NewPools(o.Registry).Add("desk", pool)
 	desk, err := NewTracedDesk(pool, c, o.TracerProvider)
 	if err != nil {
 		return nil, err
@@ -102,13 +103,14 @@ func NewAgents(ctx context.Context, o Options, token string, listen bool) (_ *Ag
 		AllowWrites: c.MCP.AllowWrites, ConfirmTTL: c.MCP.ConfirmTTL, AllowedOrigins: c.MCP.AllowedOrigins,
 		Timeout: c.HTTP.RequestTimeout, MaxBody: int64(c.HTTP.MaxBodyBytes),
 		Calls:   access.NewLimiter(float64(c.HTTP.RequestsPerSecond), c.HTTP.RequestBurst),
-		Version: obs.ReadBuild().Version, Logger: o.Logger,
+		Version: obs.ReadBuild().Version, Logger: o.Logger, Registerer: o.Registry,
 	})
 	if err != nil || !listen {
 		return a, err
 	}
 	a.http, err = httpapi.New(httpapi.Config{
-		Address: c.MCP.Address, Metrics: o.Registry, Logger: o.Logger, Timeout: c.HTTP.RequestTimeout, MaxBody: int64(c.HTTP.MaxBodyBytes),
+		Address: c.MCP.Address, Metrics: o.Registry, Registerer: o.Registry, Logger: o.Logger,
+		Timeout: max(c.HTTP.RequestTimeout, mcp.DefaultActionTimeout), MaxBody: int64(c.HTTP.MaxBodyBytes),
 		Checks: []httpapi.Check{{Name: "database", Run: pool.Ping, Remedy: databaseRemedy}}, MCP: a.server.Handler(),
 	})
 	if err != nil {
@@ -135,6 +137,10 @@ func (a *Agents) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 func (a *Agents) Run(ctx context.Context) error {
 	failed := make(chan error, 1)
 	go func() { failed <- a.http.Serve() }()
+	watching, end := context.WithCancel(ctx)
+	watched := make(chan error, 1)
+	go func() { watched <- keepReady(watching, a.http) }()
+	defer func() { end(); <-watched }()
 	select {
 	case err := <-failed:
 		return errors.Join(err, a.Stop(context.WithoutCancel(ctx)))

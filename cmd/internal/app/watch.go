@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/postrider/postrider/cmd/internal/httpapi"
 	"github.com/postrider/postrider/cmd/internal/obs"
 	"github.com/postrider/postrider/dlq"
 	dlqkafka "github.com/postrider/postrider/dlq/kafka"
@@ -58,17 +59,20 @@ func (a *App) watchReadiness(context.Context) error {
 	if a.http == nil {
 		return nil
 	}
-	a.parts = append(a.parts, part{name: "watch over readiness", limit: 3 * time.Second, run: func(ctx context.Context) error {
-		tick := time.NewTicker(readinessPause)
-		defer tick.Stop()
-		for {
-			a.http.CheckReadiness(ctx)
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-tick.C:
-			}
-		}
-	}})
+	a.parts = append(a.parts, part{name: "watch over readiness", limit: 3 * time.Second, run: func(ctx context.Context) error { return keepReady(ctx, a.http) }})
 	return nil
+}
+
+// keepReady looks until ctx ends, and returns nil.
+func keepReady(ctx context.Context, server *httpapi.Server) error {
+	tick := time.NewTicker(readinessPause)
+	defer tick.Stop()
+	for {
+		server.CheckReadiness(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }

@@ -27,7 +27,9 @@ with a preview first, and acts when that is confirmed.
 
 On standard input and output, where the client starts this program, the key is in ` + mcpKey + ` or in a
 file (--api-key-file); logs go to standard error. With --transport http it listens on mcp.address, under
-/mcp, and each request brings its key as Authorization: Bearer. postrider apikey create makes keys.
+/mcp, with /livez, /readyz and /metrics beside it, and each request brings its key as Authorization:
+Bearer. A confirmation belongs to the process that made the preview. postrider apikey create makes keys;
+what messages carried is shown to those with the scope read:payload.
 
 The user of database.url needs postrider_relay. Brokers are asked only to publish.`,
 		Args: exactly(),

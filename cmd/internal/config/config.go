@@ -206,10 +206,14 @@ type DLQ struct {
 	// from it is delivered. Defaults to true.
 	ResolveOnDelivery bool `key:"resolve_on_delivery" default:"true" help:"close the investigations of redriven messages that are delivered"`
 	// RedactPaths name values in JSON payloads and in tasks that snapshots do not show: $.card.number,
-	// $.items[*].pan, $..password at any depth. The letters keep them. Defaults to "".
+	// $.items[*].pan, $..password at any depth. The letters keep them. Without any, whoever may read an investigation
+	// sees the payload; agents do not, see the package mcp. Defaults to "".
 	RedactPaths []string `key:"redact_paths" default:"" check:"redact_path" help:"JSON paths of values that investigations and tasks do not show, separated by commas"`
-	// RedactHeaders name headers that are not shown; * stands for any characters. Defaults to "".
-	RedactHeaders []string `key:"redact_headers" default:"" check:"redact_header" help:"headers that investigations do not show, separated by commas"`
+	// RedactHeaders name headers that are not shown, in large or small letters; * stands for any characters. The names
+	// given take the place of the default, which has those that usually carry credentials; an empty list shows all.
+	// Defaults to
+	// "authorization,proxy-authorization,cookie,set-cookie,x-api-key,api-key,x-auth-token,x-access-token,x-csrf-token,x-amz-security-token".
+	RedactHeaders []string `key:"redact_headers" default:"authorization,proxy-authorization,cookie,set-cookie,x-api-key,api-key,x-auth-token,x-access-token,x-csrf-token,x-amz-security-token" check:"redact_header" help:"headers that investigations do not show, separated by commas; by default those that usually carry credentials"`
 	// OperationRetentionDays is how long operations stay after they ended. Redrives stay as long as their
 	// investigation. In days. Defaults to 90.
 	OperationRetentionDays int `key:"operation_retention_days" default:"90" min:"1" max:"36500" help:"days that operations stay after they ended"`

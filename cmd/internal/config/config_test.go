@@ -38,6 +38,8 @@ func TestDefaults(t *testing.T) {
 			RetentionDays: 30, DeadLetterRetentionDays: 90, IdempotencyRetentionDays: 30, PublishTimeout: 10 * time.Second, AfterLastAttempt: "continue", StormEvents: 100, StormWindow: time.Minute, Doorbell: true},
 		DLQ: DLQ{Topic: "postrider.dlq", Group: "postrider-collector", Enabled: true, AutoDLQOnStaleness: true, IncludeFullTaskSnapshot: true, MaxPendingAge: 168 * time.Hour,
 			ReasonStalenessTimeout: true, ReasonMaxRetriesExceeded: true, ReasonWorkerUnavailable: true, ReasonDependencyCycleDetected: true,
+			RedactHeaders: []string{"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "api-key", "x-auth-token", "x-access-token",
+				"x-csrf-token", "x-amz-security-token"},
 			ResolveOnDelivery: true, OperationRetentionDays: 90, PageSizeDefault: 25, PageSizeMax: 100, RequeueLimit: 500, PurgeLimit: 1000},
 		Tasks: Tasks{LifecycleTopic: "postrider.lifecycle"},
 		Staleness: Staleness{Enabled: true, DetectionInterval: 5 * time.Minute, BatchSize: 100, WaitingForDependenciesMinutes: 60, WaitingForRetryMinutes: 30,

@@ -136,3 +136,39 @@ func TestRedactionReachesTheAPI(t *testing.T) {
 		t.Errorf("%d messages were sent as they were, want 1", n)
 	}
 }
+
+// TestCredentialsAreHiddenByDefault: with the settings as they come, headers that usually carry credentials are not
+// shown, and all others are; an empty list shows all.
+func TestCredentialsAreHiddenByDefault(t *testing.T) {
+	t.Parallel()
+	names := []string{"Authorization", "proxy-authorization", "Cookie", "Set-Cookie", "X-API-Key", "api-key", "x-auth-token", "x-access-token", "x-csrf-token", "X-Amz-Security-Token"}
+	for name, c := range map[string]struct {
+		flags map[string]string
+		shown bool
+	}{
+		"by default":    {nil, false},
+		"an empty list": {map[string]string{"dlq.redact_headers": ""}, true},
+	} {
+		r := newRig(t, c.flags)
+		l := r.dead(1, func(l *dlq.Letter) {
+			l.Payload, l.Headers = []byte(`{"order": 17}`), append(slices.Clone(l.Headers), header("shop", "berlin"))
+			for _, secret := range names {
+				l.Headers = append(l.Headers, header(secret, "s3cret"))
+			}
+		})
+		if _, err := r.desk.Store.RecordLetters(t.Context(), []dlq.Letter{l}); err != nil {
+			t.Fatal(err)
+		}
+		id := value[uuid.UUID](r, `select dlq_entry_uuid from postrider.dlq_letter where letter_id = $1`, l.ID).String()
+		detail := r.ask("GET", "/dlq/"+id, "", "X-API-Key", r.keys["read"]).is(200)
+		text := strings.ReplaceAll(detail.Raw, `, `, `,`)
+		if strings.Contains(text, "s3cret") != c.shown || !strings.Contains(text, `["shop","berlin"]`) || detail.at("snapshot", "payload", "order") != 17.0 {
+			t.Errorf("%s: %s", name, text)
+		}
+		for _, secret := range names {
+			if hidden := strings.Count(text, `["`+secret+`","[redacted]"]`); (hidden == 0) != c.shown {
+				t.Errorf("%s: %s is hidden %d times", name, secret, hidden)
+			}
+		}
+	}
+}

@@ -6,6 +6,9 @@
 // scope. It is previewed first, and done only when the preview is confirmed, once, soon, by the same key and with the
 // same arguments. And it is in the audit log before it begins.
 //
+// A key without the scope read:payload sees nothing of what messages carried; see withhold. One with it sees what the
+// rules of redaction leave, and each look is in the audit log.
+//
 // Texts that came out of messages may be written for the agent that reads them. So they stand between two lines with
 // a mark that is drawn anew for each answer; see fence.
 package mcp

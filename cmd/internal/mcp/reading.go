@@ -66,10 +66,8 @@ func (s *Server) addReading() {
 		"Lists investigations, the newest first, without their messages. dlq_show has one whole.",
 		func(ctx context.Context, in listInput) (json.RawMessage, error) { return s.get(ctx, "/dlq", in) })
 	read(s, "dlq_show", "Show one investigation",
-		"Shows an investigation by its dlq_entry_uuid, or the newest of a task by task_uuid: the error, the message as far as redaction lets it be seen, letters, redrives and who did what. Long texts are cut.",
-		func(ctx context.Context, in idInput) (json.RawMessage, error) {
-			return s.getOne(ctx, "/dlq/", in.ID)
-		})
+		"Shows an investigation by its dlq_entry_uuid, or the newest of a task by task_uuid: the error, letters, redrives and who did what; and, to keys with the scope read:payload, the message as far as redaction lets it be seen, which is in the audit log. Long texts are cut.",
+		s.show)
 	read(s, "dlq_why", "Why something is a dead letter",
 		"Explains a group by its group_uuid, or that of an investigation by its dlq_entry_uuid: what its members have in common, since when and where they come from, and which to look at first.",
 		s.why)
@@ -81,11 +79,14 @@ func read[In any](s *Server, name, title, description string, get func(context.C
 	sdk.AddTool(s.sdk, &sdk.Tool{
 		Name: name, Title: title, Description: description + " " + fenceRule,
 		Annotations: &sdk.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &no},
-	}, call(s, name, func(ctx context.Context, in In) (*sdk.CallToolResult, any, error) {
+	}, call(s, name, s.cfg.Timeout, askLess[In], func(ctx context.Context, in In) (*sdk.CallToolResult, any, error) {
 		if err := s.take(ctx, 1); err != nil {
 			return nil, nil, err
 		}
 		data, err := get(ctx, in)
+		if err == nil {
+			data, err = withhold(ctx, data)
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -93,6 +94,9 @@ func read[In any](s *Server, name, title, description string, get func(context.C
 		return result, nil, err
 	}))
 }
+
+// askLess is the hint of tools that read.
+func askLess[In any](In) string { return "ask for less, or try again" }
 
 // take counts a call of the actor's, as so many.
 func (s *Server) take(ctx context.Context, cost int) error {
@@ -126,6 +130,21 @@ func (s *Server) getOne(ctx context.Context, path, id string) (json.RawMessage, 
 		return nil, refuse(httpapi.Validation, "id must be a uuid, as the lists show them")
 	}
 	return s.cfg.API.Get(ctx, path+parsed.String(), nil)
+}
+
+// show shows an investigation. Who is shown its message is in the audit log before.
+func (s *Server) show(ctx context.Context, in idInput) (json.RawMessage, error) {
+	entry, err := s.getOne(ctx, "/dlq/", in.ID)
+	if err != nil || !access.ActorOf(ctx).May(access.ReadPayload) {
+		return entry, err
+	}
+	var of struct {
+		ID string `json:"dlq_entry_uuid"`
+	}
+	if err := json.Unmarshal(entry, &of); err != nil {
+		return nil, err
+	}
+	return entry, s.cfg.Access.Look(ctx, "payload.show", "entry", of.ID, map[string]any{"via": "mcp"})
 }
 
 // why shows a group, or the one that an investigation belongs to.

@@ -74,13 +74,18 @@ func value[T any](r *rig, sql string, args ...any) T {
 	return pgtest.Value[T](r.t, r.pool, sql, args...)
 }
 
+// byDefault in the place of a value leaves a setting at its default.
+const byDefault = "\x00"
+
 // config are the settings of a server of the rig.
 func (r *rig) config(flags map[string]string) config.Config {
 	r.t.Helper()
 	all := map[string]string{"database.url": r.url, "kafka.brokers": strings.Join(r.broker.Addrs, ","), "mcp.address": "127.0.0.1:0",
 		"mcp.allow_writes": "true", "http.requests_per_second": "0", "http.failed_logins_per_minute": "0", "dlq.redact_paths": "$.card", "dlq.redact_headers": "authorization"}
 	for k, v := range flags {
-		all[k] = v
+		if all[k] = v; v == byDefault {
+			delete(all, k)
+		}
 	}
 	c, err := config.Load(config.Sources{Flags: all})
 	if err != nil {

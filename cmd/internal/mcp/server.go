@@ -5,12 +5,14 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
@@ -55,8 +57,11 @@ type Config struct {
 	AllowWrites bool
 	// ConfirmTTL is how long a preview may be confirmed. Defaults to 2 minutes.
 	ConfirmTTL time.Duration
-	// Timeout bounds each call of a tool. Defaults to 25s.
+	// Timeout bounds each call of a tool that reads. Defaults to 25s.
 	Timeout time.Duration
+	// ActionTimeout bounds each call of outbox_sync: its look and what it does. Many clients wait for a minute. Defaults to
+	// 50s, and to Timeout if that is longer.
+	ActionTimeout time.Duration
 	// MaxBody is the largest message of a client, in bytes. Defaults to 1 MiB.
 	MaxBody int64
 	// AllowedOrigins are web pages that may call over HTTP, as browsers send them. Defaults to none.
@@ -67,6 +72,8 @@ type Config struct {
 	Version string
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
+	// Registerer receives the metrics postrider_mcp_*. Defaults to none.
+	Registerer prometheus.Registerer
 }
 
 // Server serves tools.
@@ -75,7 +82,11 @@ type Server struct {
 	sdk      *sdk.Server
 	previews *previews
 	log      *slog.Logger
+	metrics  *metrics
 }
+
+// DefaultActionTimeout is the default of Config.ActionTimeout.
+const DefaultActionTimeout = 50 * time.Second
 
 const instructions = `Postrider carries events from a PostgreSQL outbox to Kafka; what could not be delivered is a dead letter with an investigation.
 To triage: dlq_stats for the size of it, dlq_groups for causes, dlq_why for one cause, dlq_show for one investigation.
@@ -93,6 +104,9 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 25 * time.Second
 	}
+	if cfg.ActionTimeout == 0 {
+		cfg.ActionTimeout = max(DefaultActionTimeout, cfg.Timeout)
+	}
 	if cfg.MaxBody == 0 {
 		cfg.MaxBody = 1 << 20
 	}
@@ -105,7 +119,11 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, previews: newPreviews(cfg.ConfirmTTL, time.Now), log: cfg.Logger.With("component", "mcp")}
+	m, err := newMetrics(cfg.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("mcp: register metrics: %w", err)
+	}
+	s := &Server{cfg: cfg, previews: newPreviews(cfg.ConfirmTTL, time.Now), log: cfg.Logger.With("component", "mcp"), metrics: m}
 	s.sdk = sdk.NewServer(&sdk.Implementation{Name: "postrider", Title: "Postrider", Version: cfg.Version}, &sdk.ServerOptions{
 		Instructions: instructions,
 		// What clients may be told in log messages they are told in answers.
@@ -116,12 +134,13 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// call is what every call of a tool has in common: who calls, within what time, what is logged, and what is told of
-// errors.
-func call[In any](s *Server, tool string, do func(context.Context, In) (*sdk.CallToolResult, any, error)) sdk.ToolHandlerFor[In, any] {
+// call is what every call of a tool has in common: who calls, within what time, what is counted and logged, and what is
+// told of errors.
+func call[In any](s *Server, tool string, within time.Duration, hint func(In) string, do func(context.Context, In) (*sdk.CallToolResult, any, error)) sdk.ToolHandlerFor[In, any] {
+	s.metrics.know(tool)
 	return func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
 		began := time.Now()
-		ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+		ctx, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
 		actor, err := s.actor(ctx)
 		var result *sdk.CallToolResult
@@ -131,8 +150,13 @@ func call[In any](s *Server, tool string, do func(context.Context, In) (*sdk.Cal
 		}
 		s.log.Info("tool call", "tool", tool, "actor", actor.Name, "key_id", actor.KeyID, "request_id", actor.RequestID,
 			"duration_ms", float64(time.Since(began).Microseconds())/1000, "failed", err != nil)
+		var told error
 		if err != nil {
-			return nil, nil, s.tell(err, actor.RequestID)
+			told = s.tell(err, actor.RequestID, within, hint(in))
+		}
+		s.metrics.called(tool, time.Since(began), told, result)
+		if told != nil {
+			return nil, nil, told
 		}
 		return result, out, nil
 	}
@@ -154,15 +178,15 @@ func (s *Server) actor(ctx context.Context) (access.Actor, error) {
 	return access.Actor{Name: k.Name, KeyID: k.ID, RequestID: id, Scopes: k.Scopes}, err
 }
 
-// tell turns an error into what the client is told, and logs what it is not.
-func (s *Server) tell(err error, id string) error {
+// tell turns an error into what the client is told, and logs what it is not. within and hint are for what took too long.
+func (s *Server) tell(err error, id string, within time.Duration, hint string) error {
 	var told *httpapi.Error
 	switch {
 	case errors.As(err, &told):
 	case errors.Is(err, relay.ErrNoBrokers):
 		told = refuse(httpapi.Unavailable, "%s", relay.ErrNoBrokers)
 	case errors.Is(err, context.DeadlineExceeded):
-		told = refuse(httpapi.Unavailable, "this took longer than %v; ask for less, or try again", s.cfg.Timeout)
+		told = refuse(httpapi.Unavailable, "this took longer than %v; %s", within, hint)
 	default:
 		told = httpapi.Describe(err)
 	}
@@ -172,5 +196,5 @@ func (s *Server) tell(err error, id string) error {
 	if told.Code == httpapi.Internal || told.Code == httpapi.Unavailable {
 		s.log.Error("a tool failed", "request_id", id, "err", err)
 	}
-	return errors.New(visible(told.Error()))
+	return &httpapi.Error{Code: told.Code, Message: visible(told.Message), Details: told.Details}
 }

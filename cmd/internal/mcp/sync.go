@@ -18,7 +18,7 @@ import (
 // actionDLQStats is the action of outbox_sync that only counts.
 const actionDLQStats = relay.ActionDLQStats
 
-// defaultLimit and maxLimit bound how many events one call works on.
+// defaultLimit and maxLimit bound how many events one call works on, maxLimit also how many rows one cleanup removes.
 const (
 	defaultLimit = 1000
 	maxLimit     = 100_000
@@ -53,12 +53,12 @@ var syncSchema = json.RawMessage(fmt.Sprintf(`{
   "additionalProperties": false
 }`, maxLimit, defaultLimit))
 
-const syncDescription = `Works on the outbox, or counts its dead letters. action is one of:
+var syncDescription = fmt.Sprintf(`Works on the outbox, or counts its dead letters. action is one of:
 dlqStats: open investigations as {size, oldestAgeMs, byErrorCode, recentSampleIds}; changes nothing, needs the scope read.
 processPending: publish events that are pending, at most limit, and send dead letters that are due; needs redrive.
 processRetries: bring back failed and delayed events whose time has come, and publish them, at most limit; needs redrive.
-cleanup: remove what retention allows to go, by status; needs purge. It cannot be undone.
-All but dlqStats answer first with a preview, a confirm and when that expires, and do nothing; they act when called again with the same arguments and that confirm, once. The server must allow writes.`
+cleanup: remove what retention allows to go, by status, about %d rows at most: more says that there may be further ones, for another call; needs purge. It cannot be undone.
+All but dlqStats answer first with a preview, a confirm and when that expires, and do nothing; they act when called again with the same arguments and that confirm, once. The server must allow writes.`, maxLimit)
 
 // addSync registers outbox_sync under both of its names.
 func (s *Server) addSync() {
@@ -71,7 +71,7 @@ func (s *Server) addSync() {
 		sdk.AddTool(s.sdk, &sdk.Tool{
 			Name: name, Title: "Outbox actions", Description: description, InputSchema: syncSchema,
 			Annotations: &sdk.ToolAnnotations{Title: "Outbox actions", DestructiveHint: &destructive, OpenWorldHint: &no},
-		}, call(s, name, s.sync))
+		}, call(s, name, s.cfg.ActionTimeout, hintOf, s.sync))
 	}
 }
 
@@ -151,7 +151,7 @@ func (s *Server) offer(ctx context.Context, q asked, shown preview, idle bool) o
 func (s *Server) preview(ctx context.Context, q asked) (p preview, idle bool, err error) {
 	p.Action = q.action
 	if q.action == relay.ActionCleanup {
-		r, err := s.cfg.Actions.Cleanup(ctx, relay.CleanupOptions{DryRun: true})
+		r, err := s.cfg.Actions.Cleanup(ctx, relay.CleanupOptions{DryRun: true, MaxRows: maxLimit})
 		p.Cleanup = &r
 		return p, r.Published+r.DeadLettered+r.IdempotencyKeys+r.Partitions == 0, err
 	}
@@ -197,10 +197,20 @@ func (s *Server) confirm(ctx context.Context, q asked, token string) (*sdk.CallT
 		s.log.Error("the end of an action is not in the audit log", "action", q.action, "request_id", access.ActorOf(ctx).RequestID, "err", noteErr)
 	}
 	if err != nil {
-		return failed(done, s.tell(err, access.ActorOf(ctx).RequestID))
+		return failed(done, s.tell(err, access.ActorOf(ctx).RequestID, s.cfg.ActionTimeout, hints[q.action]))
 	}
 	return nil, done, nil
 }
+
+// hints say what to do where a preview or an action took too long. What was done stays done.
+var hints = map[relay.Action]string{
+	actionDLQStats:             "try again",
+	relay.ActionProcessPending: "call again with a smaller limit",
+	relay.ActionProcessRetries: "call again with a smaller limit",
+	relay.ActionCleanup:        "call again, or let whoever runs the server use postrider outbox cleanup, which takes as long as it needs",
+}
+
+func hintOf(in syncInput) string { return hints[in.Action] }
 
 // failed is an answer that says what was done before it failed.
 func failed(done any, err error) (*sdk.CallToolResult, any, error) {
@@ -227,7 +237,7 @@ func (s *Server) act(ctx context.Context, q asked) (any, error) {
 	case relay.ActionProcessRetries:
 		return s.cfg.Actions.ProcessRetries(ctx, relay.ActionOptions{Limit: q.limit})
 	default:
-		return s.cfg.Actions.Cleanup(ctx, relay.CleanupOptions{})
+		return s.cfg.Actions.Cleanup(ctx, relay.CleanupOptions{MaxRows: maxLimit})
 	}
 }
 

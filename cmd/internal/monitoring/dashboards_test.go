@@ -116,6 +116,34 @@ func TestDashboardsAreWhole(t *testing.T) {
 	}
 }
 
+var (
+	extreme   = regexp.MustCompile(`\b(?:max|min)\s*(?:by\s*\(([^)]*)\))?\s*\(`)
+	ofALabel  = regexp.MustCompile(`\bpostrider[_:][a-z0-9_:]+(\{[^}]*\})?`)
+	chosenJob = `job=~"$job"`
+)
+
+// A dashboard shows the installations that are chosen, and none of them hides another: what is the greatest is that of an
+// installation or a process. Consumers are jobs of services, which nobody chooses.
+func TestDashboardsTellInstallationsApart(t *testing.T) {
+	t.Parallel()
+	for file, d := range dashboards(t) {
+		for _, p := range d.Panels {
+			for _, target := range p.Targets {
+				for _, e := range extreme.FindAllStringSubmatch(target.Expr, -1) {
+					if labels := strings.Split(strings.ReplaceAll(e[1], " ", ""), ","); !slices.Contains(labels, "job") && !slices.Contains(labels, "instance") {
+						t.Errorf("%s, %s: %q takes one of several installations: %s", file, p.Title, e[0], target.Expr)
+					}
+				}
+				for _, s := range ofALabel.FindAllStringSubmatch(target.Expr, -1) {
+					if !strings.Contains(s[1], chosenJob) && !strings.HasPrefix(s[0], "postrider_consumer_") {
+						t.Errorf("%s, %s: %s is of all installations, whichever is chosen", file, p.Title, s[0])
+					}
+				}
+			}
+		}
+	}
+}
+
 // The queries are ones that Prometheus understands.
 func TestQueriesAreValid(t *testing.T) {
 	t.Parallel()
@@ -140,10 +168,16 @@ func TestQueriesAreValid(t *testing.T) {
 func TestComposeProvisionsDashboards(t *testing.T) {
 	t.Parallel()
 	var compose struct {
-		Services map[string]struct{ Volumes []string }
+		Services map[string]struct{ Volumes, Command []string }
 	}
 	if err := yaml.Unmarshal([]byte(readFile(t, deploy("..", "compose.yaml"))), &compose); err != nil {
 		t.Fatal(err)
+	}
+	// A command takes the place of the image's own, which names these two.
+	for _, want := range []string{"--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/prometheus", keepExemplars} {
+		if command := compose.Services["prometheus"].Command; !slices.Contains(command, want) {
+			t.Errorf("Prometheus is started with %q, without %s", command, want)
+		}
 	}
 	mounted := map[string]string{}
 	for _, name := range []string{"prometheus", "grafana"} {

@@ -11,11 +11,13 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/obs"
 	"github.com/postrider/postrider/consumer"
+	"github.com/postrider/postrider/consumer/inbox"
 	"github.com/postrider/postrider/consumer/kafka"
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
@@ -68,8 +70,9 @@ func find(all map[string]metric, name string) (metric, bool) {
 	return up, name == "up"
 }
 
-// ofTheLibrary are the metrics that no process of ours shows, but services that use the library consumer.
-func ofTheLibrary(t *testing.T) map[string]metric {
+// ofTheLibrary are the metrics that no process of ours shows, but services that use the library consumer, with or without
+// its inbox.
+func ofTheLibrary(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	client, err := kafka.NewClient(kafka.Config{Brokers: []string{"127.0.0.1:9"}}) // neither connects to anything before it runs
 	if err != nil {
@@ -80,7 +83,8 @@ func ofTheLibrary(t *testing.T) map[string]metric {
 	if _, err := consumer.New(consumer.Config{Client: client, Group: "g", Topics: []string{"t"}, Registerer: reg}, nothing); err != nil {
 		t.Fatal(err)
 	}
-	return catalogue(t, reg)
+	inbox.NewMetrics(reg)
+	return reg
 }
 
 var (
@@ -148,11 +152,18 @@ func TestComplaints(t *testing.T) {
 	}
 }
 
-// startApp runs a whole process in this one, and returns its registry and address.
-func startApp(t *testing.T) (*prometheus.Registry, string) {
+// traceID is the trace of the events that tests write, which is recorded.
+const traceID = "0af7651916cd43dd8448eb211c80319c"
+
+const writeTraced = `insert into postrider.outbox_event (topic, key, payload, headers)
+	values ('orders', 'k', '{}', '[["traceparent", "00-` + traceID + `-b7ad6b7169203331-01"]]')`
+
+// startApp runs a whole process in this one, and returns its database, registry and address.
+func startApp(t *testing.T) (*pgtest.DB, *prometheus.Registry, string) {
 	t.Helper()
 	db, broker := pgtest.New(t), kafkatest.Kfake(t)
 	broker.CreateTopic(t, "postrider.dlq", 1, nil)
+	broker.CreateTopic(t, "orders", 1, nil)
 	c, err := config.Load(config.Sources{Flags: map[string]string{
 		"database.url": db.URL, "kafka.brokers": strings.Join(broker.Addrs, ","), "http.address": "127.0.0.1:0",
 	}})
@@ -172,16 +183,17 @@ func startApp(t *testing.T) (*prometheus.Registry, string) {
 		}
 		<-ended
 	})
-	return reg, a.Addr()
+	return db, reg, a.Addr()
 }
 
 // Every metric says what it is, every metric that an alert or a dashboard names is there with the labels that they use,
 // and what is served passes Prometheus's own lint.
 func TestMetricsAreThere(t *testing.T) {
 	t.Parallel()
-	reg, address := startApp(t)
+	db, reg, address := startApp(t)
 	all := catalogue(t, reg)
-	maps.Copy(all, ofTheLibrary(t))
+	library := ofTheLibrary(t)
+	maps.Copy(all, catalogue(t, library))
 	own := 0
 	for name, m := range all {
 		if m.help == "" {
@@ -210,13 +222,25 @@ func TestMetricsAreThere(t *testing.T) {
 			t.Errorf("%s: %s", q, c)
 		}
 	}
+	if problems, err := testutil.GatherAndLint(library); err != nil || len(problems) > 0 {
+		t.Errorf("of the library: %v, %v", problems, err)
+	}
+	if n, err := testutil.GatherAndCount(library, "postrider_inbox_messages_total"); n == 0 || err != nil {
+		t.Errorf("the inbox shows %d series, %v", n, err)
+	}
 	text := scrape(t, address, "text/plain")
 	if out, err := promtool(t, text, "check", "metrics"); err != nil {
 		t.Errorf("promtool check metrics: %v\n%s", err, out)
 	}
-	if openMetrics := scrape(t, address, "application/openmetrics-text; version=1.0.0"); !strings.HasSuffix(openMetrics, "# EOF\n") {
-		t.Error("OpenMetrics, in which exemplars are, is not served to those who ask for it")
+	// In OpenMetrics, for those who ask for it, the time to publish leads to the trace of an event.
+	if _, err := db.Conn(t).Exec(t.Context(), writeTraced); err != nil {
+		t.Fatal(err)
 	}
+	exemplar := regexp.MustCompile(`(?m)^postrider_outbox_publish_seconds_bucket\{le="[^"]+"\} \d+ # \{trace_id="` + traceID + `"\} `)
+	eventually(t, "an exemplar", func() (bool, string) {
+		openMetrics := scrape(t, address, "application/openmetrics-text; version=1.0.0")
+		return exemplar.MatchString(openMetrics) && strings.HasSuffix(openMetrics, "# EOF\n"), openMetrics
+	})
 	for _, line := range strings.Split(text, "\n") {
 		if name, _, _ := strings.Cut(line, "{"); line != "" && line[0] != '#' {
 			name, _, _ = strings.Cut(name, " ")

@@ -228,6 +228,44 @@ func TestMigration(t *testing.T) {
 	}
 }
 
+// The hook has no settings file, so a file with the password of the database must be named to it, and be there. It is that
+// of serve's login, and no other login's.
+func TestMigrationHasThePasswordFile(t *testing.T) {
+	t.Parallel()
+	const files = `
+config: {kafka: {brokers: [kafka:9092]}, database: {url: "postgres://relay@db/app", password_file: /etc/postrider/login/password}}
+secretFiles: [{secret: login, mountPath: /etc/postrider/login}, {secret: owner, mountPath: /etc/postrider/owner}]
+`
+	for name, c := range map[string]struct{ values, want string }{
+		"none":                   {enough, ""},
+		"that of serve":          {files, "/etc/postrider/login/password"},
+		"another login":          {files + "migration: {database: {existingSecret: owner-login}}", ""},
+		"another login's":        {files + "migration: {database: {existingSecret: owner-login, passwordFile: /etc/postrider/owner/pw}}", "/etc/postrider/owner/pw"},
+		"another of serve":       {files + "migration: {database: {passwordFile: /etc/postrider/owner/pw}}", "/etc/postrider/owner/pw"},
+		"both of its containers": {files + "migration: {roles: true}", "/etc/postrider/login/password"},
+	} {
+		p := render(t, c.values).jobs["r-postrider-migrate"].Spec.Template.Spec
+		for _, container := range append(p.InitContainers, p.Containers...) {
+			got := ""
+			for _, e := range container.Env {
+				if e.Name == "DATABASE_PASSWORD_FILE" {
+					got = e.Value
+				}
+			}
+			if got != c.want {
+				t.Errorf("%s: %s gets the file %q, want %q", name, container.Name, got, c.want)
+			}
+			mounted := slices.ContainsFunc(container.VolumeMounts, func(m core.VolumeMount) bool { return m.ReadOnly && strings.HasPrefix(c.want, m.MountPath+"/") })
+			if c.want != "" && !mounted {
+				t.Errorf("%s: nothing is mounted where %s is: %+v", name, c.want, container.VolumeMounts)
+			}
+		}
+	}
+	if _, errs, err := run(t, enough+"migration: {database: {passwordFile: password}}", "template", "r", chart); err == nil || !strings.Contains(errs, "passwordFile") {
+		t.Errorf("a file that is no path is not refused: %v\n%s", err, errs)
+	}
+}
+
 func TestLoginsAndFiles(t *testing.T) {
 	t.Parallel()
 	for name, d := range render(t, everything).deployments {

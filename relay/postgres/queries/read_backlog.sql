@@ -24,9 +24,14 @@ with shard as materialized (
     select count(*) as events from (
         select from postrider.outbox_event e where e.state = 'parked' limit $1::int) p
 ), first_parked as (
-    -- Holds from the oldest on: their numbers grow.
+    -- Holds from the oldest on: their numbers grow. What waits behind a halted key waits for somebody, for as long as it
+    -- takes, and is not late; so many halted keys are passed over that they do not hide the others.
     select min(p.since) as since
-    from (select hs.hold_id, hs.shard from postrider.outbox_hold_shard hs order by hs.hold_id, hs.shard limit $1::int) hs
+    from (select hs.hold_id, hs.shard
+          from (select h.hold_id, h.cause, h.draining from postrider.outbox_hold h order by h.hold_id limit 10 * $1::int) h
+          cross join lateral (select hs.hold_id, hs.shard from postrider.outbox_hold_shard hs where hs.hold_id = h.hold_id order by hs.shard) hs
+          where h.cause <> 'halted' or h.draining
+          order by h.hold_id, hs.shard limit $1::int) hs
     cross join lateral (
         select greatest(e.available_at, e.created_at) as since from postrider.outbox_event e
         where e.hold_id = hs.hold_id and e.shard = hs.shard and e.state = 'parked' order by e.id + 0 limit 1) p

@@ -15,7 +15,8 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{/* The database's address and password, from a dict of root and login. A Secret has them, or the settings the address. */}}
+{{/* The database's address and password, from a dict of root and login. A Secret has them, or the settings the address;
+passwordFile is for those who have no settings file. */}}
 {{- define "postrider.databaseEnv" -}}
 {{- $settings := default dict .root.Values.config.database -}}
 {{- if and .login.existingSecret .login.urlKey }}
@@ -36,6 +37,10 @@ capabilities:
     secretKeyRef:
       name: {{ .login.existingSecret }}
       key: {{ .login.passwordKey }}
+{{- end }}
+{{- with .passwordFile }}
+- name: DATABASE_PASSWORD_FILE
+  value: {{ . | quote }}
 {{- end }}
 {{- with .root.Values.extraEnv }}
 {{ toYaml . }}
