@@ -189,7 +189,7 @@ func (r *Redactor) hidesHeader(h outbox.Header) bool {
 	}
 	var pairs [][]json.RawMessage
 	if json.Unmarshal(h.Value, &pairs) != nil {
-		return true
+		return r.mayName(string(h.Value))
 	}
 	return slices.ContainsFunc(pairs, func(pair []json.RawMessage) bool {
 		var name string
@@ -204,6 +204,21 @@ func (r *Redactor) hides(header string) bool {
 	}
 	for _, pattern := range r.patterns {
 		if hidden, _ := path.Match(pattern, slashless(header)); hidden {
+			return true
+		}
+	}
+	return false
+}
+
+// mayName reports whether a text that is no JSON may have a header in it that is hidden. It has none for certain where
+// all rules are names, none of these is in it, and nothing in it is escaped.
+func (r *Redactor) mayName(text string) bool {
+	text = strings.ToLower(text)
+	if len(r.patterns) > 0 || strings.Contains(text, `\`) {
+		return true
+	}
+	for name := range r.names {
+		if strings.Contains(text, name) {
 			return true
 		}
 	}

@@ -134,3 +134,22 @@ func TestRedactInvalidHeaders(t *testing.T) {
 		t.Error("without rules for headers they are hidden")
 	}
 }
+
+// What cannot be read is hidden unless no rule can mean anything in it.
+func TestRedactHeadersThatAreNoJSON(t *testing.T) {
+	t.Parallel()
+	for text, c := range map[string]struct {
+		rules  []string
+		hidden bool
+	}{
+		`{"tenant": "acme", "x": "`:              {[]string{"authorization", "cookie"}, false},
+		`{"Authorization": "s3cr3t", "x": "`:     {[]string{"authorization", "cookie"}, true},
+		`{"\u0061uthorization": "s3cr3t", "x": `: {[]string{"authorization", "cookie"}, true},
+		`{"tenant": "s3cr3t", "x": "`:            {[]string{"authorization", "t*t"}, true},
+	} {
+		l := Letter{Headers: []outbox.Header{{Name: outbox.HeaderInvalidHeaders, Value: []byte(text)}}}
+		if got := string(redactor(t, nil, c.rules).Headers(l.Headers)[0].Value); (got == Redacted) != c.hidden {
+			t.Errorf("%s is shown as %s under %v", text, got, c.rules)
+		}
+	}
+}
