@@ -34,8 +34,10 @@ type claim struct {
 	counted int64
 	dense   denseClaim
 	known   *knownMarks
-	ofKeys  bool  // holds of keys are asked for by the keys that were found
-	final   int64 // no event up to this id can be committed any more; known before the claim's snapshot
+	at      server // at the beginning, all that is known is of it
+	ordered server // what is final for commit order is of it
+	ofKeys  bool   // holds of keys are asked for by the keys that were found
+	final   int64  // no event up to this id can be committed any more; known before the claim's snapshot
 }
 
 // Claim implements relay.Store. Locking and reading are two statements in one round trip: the second
@@ -47,10 +49,11 @@ func (s *Store) Claim(ctx context.Context, limits relay.Limits) (_ relay.Claim, 
 			return nil, fmt.Errorf("look how far the low-water marks may rise: %w", err)
 		}
 	}
-	c := &claim{store: s, worker: limits.Worker, known: s.water.known(), final: s.water.final.Load()}
+	c := &claim{store: s, worker: limits.Worker, at: s.water.where()}
+	c.known, c.final = s.water.known(), s.water.final.Load()
 	if limits.CommitOrder {
 		// Before the claim's snapshot, which then sees all that is final.
-		c.batch.Final, c.batch.FenceAge, err = s.order.final(ctx, s.pool)
+		c.batch.Final, c.ordered, c.batch.FenceAge, err = s.order.final(ctx, s.pool)
 		if c.batch.Standstill = s.order.standstill(); err != nil {
 			return nil, err
 		}
@@ -121,13 +124,15 @@ func (c *claim) scan(res pgx.BatchResults, begins int, limits relay.Limits) (f *
 	}
 	var shards string
 	var locked int
-	var started time.Time
-	if err := res.QueryRow().Scan(&shards, &locked, &c.dense.low, &c.batch.Now, &started); err != nil {
+	var here server
+	if err := res.QueryRow().Scan(&shards, &locked, &c.dense.low, &c.batch.Now, &here.started, &here.file); err != nil {
 		return f, fmt.Errorf("lock shards: %w", err)
 	}
-	if !c.known.holds(started) {
-		c.store.water.marks.CompareAndSwap(c.known, nil)
+	if !c.store.water.isAt(here) || c.at != (server{}) && c.at != here {
 		return f, errAnotherServer
+	}
+	if c.ordered != here {
+		c.batch.Final = 0
 	}
 	c.batch.PerShard = max(limits.Events/max(locked, 1), 1)
 	c.dense.locked = locked

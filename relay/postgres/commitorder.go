@@ -26,15 +26,17 @@ type commitOrder struct {
 	holders []string
 	// why is why there can be no fence, since the same time.
 	why relay.Standstill
+	at  server // where last is from
 }
 
-// final returns the id up to which everything is final, and for how long a newer one has been waited for.
-func (o *commitOrder) final(ctx context.Context, pool sessions) (through int64, waiting time.Duration, err error) {
+// final returns the id up to which everything is final, on which server, and for how long a newer one has been waited
+// for.
+func (o *commitOrder) final(ctx context.Context, pool sessions) (through int64, of server, waiting time.Duration, err error) {
 	if o.advance.TryLock() { // one at a time; the others take what is known
 		err = o.move(ctx, pool)
 		o.advance.Unlock()
 		if err != nil {
-			return 0, 0, fmt.Errorf("look at the transactions on the outbox: %w", err)
+			return 0, server{}, 0, fmt.Errorf("look at the transactions on the outbox: %w", err)
 		}
 	}
 	o.mu.Lock()
@@ -42,7 +44,7 @@ func (o *commitOrder) final(ctx context.Context, pool sessions) (through int64, 
 	if o.open || o.why.Code != "" {
 		waiting = time.Since(o.since)
 	}
-	return o.through, waiting, nil
+	return o.through, o.at, waiting, nil
 }
 
 // standstill is why nothing becomes final.
@@ -56,29 +58,35 @@ func (o *commitOrder) standstill() relay.Standstill {
 func (o *commitOrder) move(ctx context.Context, pool sessions) error {
 	if o.open {
 		var closed bool
-		if err := pool.QueryRow(ctx, fenceClosed, o.holders).Scan(&closed); err != nil || !closed {
+		var here server
+		if err := pool.QueryRow(ctx, fenceClosed, o.holders).Scan(&closed, &here.started, &here.file); err != nil || !closed && here == o.at {
 			return err
 		}
 		o.mu.Lock()
-		o.through, o.open = o.last, false
+		if o.open = false; here == o.at {
+			o.through = o.last
+		} else {
+			o.through = 0
+		}
 		o.mu.Unlock()
 	}
 	// In this order: whoever drew an id up to the last one is among the holders, or has ended.
 	var last int64
 	var why string
 	var holders []string
+	var here server
 	b := &pgx.Batch{}
 	b.Queue(readLastID).QueryRow(func(row pgx.Row) error { return row.Scan(&last, &why) })
-	b.Queue(openFence).QueryRow(func(row pgx.Row) error { return row.Scan(&holders) })
+	b.Queue(openFence).QueryRow(func(row pgx.Row) error { return row.Scan(&holders, &here.started, &here.file) })
 	if err := pool.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.last, o.holders = last, holders
-	if last < o.through {
-		o.through = 0 // a restore rewound the ids: nothing is known of those drawn since
+	if last < o.through || here != o.at {
+		o.through = 0 // a restore rewound the ids, or the server is another: nothing is known of those drawn since
 	}
+	o.last, o.holders, o.at = last, holders, here
 	if stood := o.why.Code != ""; why != "" {
 		if o.why = standstill(why); !stood {
 			o.since = time.Now()

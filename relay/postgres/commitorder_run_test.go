@@ -162,14 +162,14 @@ func TestFenceAgeGrowsWhileSomebodyIsOpen(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.insert("a")
-	if _, age, err := f.store.order.final(t.Context(), f.store.pool); err != nil || age != 0 {
+	if _, _, age, err := f.store.order.final(t.Context(), f.store.pool); err != nil || age != 0 {
 		t.Errorf("nobody is open: %v, %v", age, err)
 	}
 	w := f.begin()
 	w.writes("t", "a", "2")
 	var last time.Duration
 	for range 3 {
-		_, age, err := f.store.order.final(t.Context(), f.store.pool)
+		_, _, age, err := f.store.order.final(t.Context(), f.store.pool)
 		if err != nil || age <= last {
 			t.Errorf("the age is %v after %v, %v", age, last, err)
 		}
@@ -181,7 +181,7 @@ func TestFenceAgeGrowsWhileSomebodyIsOpen(t *testing.T) {
 	}
 	c.Abandon()
 	w.commit()
-	if _, age, err := f.store.order.final(t.Context(), f.store.pool); err != nil || age != 0 {
+	if _, _, age, err := f.store.order.final(t.Context(), f.store.pool); err != nil || age != 0 {
 		t.Errorf("nobody is open any more: %v, %v", age, err)
 	}
 }

@@ -45,7 +45,7 @@ func (f *fixture) final(s *Store) (through int64) {
 	f.Helper()
 	for range 2 {
 		var err error
-		if through, _, err = s.order.final(f.Context(), sessions{f.relay}); err != nil {
+		if through, _, _, err = s.order.final(f.Context(), sessions{f.relay}); err != nil {
 			f.Fatal(err)
 		}
 	}

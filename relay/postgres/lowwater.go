@@ -28,9 +28,10 @@ const (
 	// raiseAfter is how many ids a mark must be behind to be worth a write.
 	raiseAfter = 2000
 	// sinkEvery is how often pending events below their mark are looked for. It walks over everything that is there,
-	// dead or not, so it rests sinkRest times as long as it took, if that is longer.
-	sinkEvery = time.Minute
-	sinkRest  = 100
+	// dead or not, so it rests sinkRest times as long as it took, if that is longer, and sinkRarely at most.
+	sinkEvery  = time.Minute
+	sinkRest   = 100
+	sinkRarely = 10 * time.Minute
 )
 
 // water is a store's progress with the marks.
@@ -50,6 +51,10 @@ type water struct {
 	marks atomic.Pointer[knownMarks]
 	next  *knownMarks // not yet on the disk
 	blind bool        // the server does not say what is
+	// place guards which server all this is about; moved says that it is another than at the last look.
+	place sync.Mutex
+	at    server
+	moved atomic.Bool
 }
 
 // raiseMarks raises the low-water marks as far as it can be known that nothing below is left, now and
@@ -59,7 +64,8 @@ func (s *Store) raiseMarks(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	if now.Sub(w.swept) >= max(sinkEvery, w.sweeping*sinkRest) {
+	s.settleIn()
+	if now.Sub(w.swept) >= min(max(sinkEvery, w.sweeping*sinkRest), sinkRarely) {
 		w.swept = now
 		if err := s.liftSunken(ctx); err != nil {
 			return fmt.Errorf("look for events below the low-water marks: %w", err)
@@ -105,19 +111,23 @@ func (s *Store) hurryMarks(ctx context.Context) error {
 func (s *Store) lookAtWater(ctx context.Context, now time.Time) error {
 	w := &s.water
 	w.looked = now
+	s.settleIn()
 	if err := s.believe(ctx); err != nil {
 		return err
 	}
 	if w.open {
 		var closed bool
-		if err := s.ask(ctx, now, fenceClosed, []any{w.holders}, &closed); err != nil {
+		var here server
+		if err := s.ask(ctx, now, fenceClosed, []any{w.holders}, &closed, &here.started, &here.file); err != nil {
 			return fmt.Errorf("look at the transactions on the outbox: %w", err)
 		}
-		if !closed {
+		if w.isAt(here) && !closed {
 			return nil
 		}
-		if err := s.closeWater(ctx); err != nil {
-			return err
+		if s.settleIn(); w.open {
+			if err := s.closeWater(ctx, here); err != nil {
+				return err
+			}
 		}
 	}
 	defer func() {
@@ -137,13 +147,18 @@ func (s *Store) lookAtWater(ctx context.Context, now time.Time) error {
 	if w.why = standstill(why); why != "" {
 		return nil
 	}
-	if err := s.pool.QueryRow(ctx, openFence).Scan(&w.holders); err != nil {
+	var here server
+	if err := s.pool.QueryRow(ctx, openFence).Scan(&w.holders, &here.started, &here.file); err != nil {
 		return fmt.Errorf("look at the transactions on the outbox: %w", err)
+	}
+	if !w.isAt(here) { // the newest id was that of the one before
+		s.settleIn()
+		return nil
 	}
 	if w.open, w.since = true, now; len(w.holders) > 0 || w.last < w.final.Load()+raiseAfter {
 		return nil
 	}
-	return s.closeWater(ctx) // nobody to wait for
+	return s.closeWater(ctx, here) // nobody to wait for
 }
 
 // ask reads one row, and in the same round trip what is known of markers. Call it with water.mu held.
@@ -154,15 +169,26 @@ func (s *Store) ask(ctx context.Context, now time.Time, query string, args []any
 	return s.pool.Send(ctx, b)
 }
 
-// closeWater goes on where the fence stands: every id up to the last is final. Call it with water.mu held.
-func (s *Store) closeWater(ctx context.Context) error {
+// settleIn begins anew where the server is another. Call it with water.mu held.
+func (s *Store) settleIn() {
+	w := &s.water
+	if !w.moved.Swap(false) {
+		return
+	}
+	w.open, w.last, w.next, w.blind, w.swept, w.sweeping = false, 0, nil, false, time.Time{}, 0
+}
+
+// closeWater goes on where the fence stands on a server: every id up to the last is final. Call it with water.mu held.
+func (s *Store) closeWater(ctx context.Context, here server) error {
 	w := &s.water
 	w.open = false
-	w.final.Store(w.last)
+	if !w.while(here, func() { w.final.Store(w.last) }) {
+		return nil
+	}
 	if err := s.know(ctx, w.last); err != nil {
 		return err
 	}
-	if err := s.raiseTo(ctx, w.last); err != nil {
+	if err := s.raiseTo(ctx, w.last, here); err != nil {
 		return fmt.Errorf("raise the low-water marks: %w", err)
 	}
 	return s.believe(ctx)
@@ -175,13 +201,18 @@ func (w *water) standstill() relay.Standstill {
 	return w.why
 }
 
-func (s *Store) raiseTo(ctx context.Context, id int64) error {
+// raiseTo raises the marks of shards that nobody has, up to an id that is final on a server.
+func (s *Store) raiseTo(ctx context.Context, id int64, of server) error {
 	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		var locked string
-		if err := tx.QueryRow(ctx, lockLagging, id, raiseAfter, s.water.blind).Scan(&locked); err != nil || locked == "{}" {
+		var here server
+		if err := tx.QueryRow(ctx, lockLagging, id, raiseAfter, s.water.blind).Scan(&locked, &here.started, &here.file); err != nil {
 			return err
 		}
 		known := s.water.known()
+		if locked == "{}" || here != of || known != nothingKnown && known.of != here {
+			return nil
+		}
 		_, err := tx.Exec(ctx, raiseWater, id, known.epochs, known.marks)
 		return err
 	})

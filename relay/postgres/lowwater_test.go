@@ -14,7 +14,7 @@ func (f *fixture) raise() {
 			f.Fatal(err)
 		}
 	}
-	f.believed()
+	f.believed(f.store.water.final.Load())
 }
 
 // many writes n events of null keys, which spread over all shards, and settles them.

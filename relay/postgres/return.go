@@ -135,7 +135,7 @@ func (t *turn) look(ctx context.Context) error {
 	if inCommitOrder {
 		// Asked here, before their events are read, and not taken from the claims: these ask only while a topic is
 		// in commit order by the settings, and what was parked before must come back afterwards too.
-		if t.final, _, err = s.order.final(ctx, s.pool); err != nil {
+		if t.final, _, _, err = s.order.final(ctx, s.pool); err != nil {
 			return err
 		}
 	}
@@ -231,6 +231,7 @@ func (t *turn) serve(ctx context.Context, shards []int16, patience time.Duration
 	var scheduled, parked int
 	var ended int64
 	var probed []int64
+	known := t.store.water.known()
 	limit := max(t.limit*shardsAtOnce/max(len(shards), shardsAtOnce), 1)
 	err := t.store.inOneRoundTrip(ctx, func(b *pgx.Batch) {
 		if patience > 0 {
@@ -242,7 +243,7 @@ func (t *turn) serve(ctx context.Context, shards []int16, patience time.Duration
 		if len(holds) == 0 {
 			return
 		}
-		b.Queue(returnParked, holds, limit, t.final, micros(t.grace), crowdTurn).QueryRow(func(row pgx.Row) error {
+		b.Queue(returnParked, holds, limit, t.final, micros(t.grace), crowdTurn, known.epochs, known.marks).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&parked, &probed, nil)
 		})
 		b.Queue(lockEmptied)

@@ -4,6 +4,7 @@
 -- a crowded key, in turns, up to $5: the next ones when the last ones are sent.
 -- A hold that somebody else changes right now is left to them. Whoever parks behind it in another shard does
 -- not matter; before it ends, they do: see lock_emptied_holds.
+-- $6 and $7 are $3 and $4 of lock_shards.
 -- One event more than comes back is looked at, to know whether a hold has nothing left in a shard; then it
 -- leaves the shard. Says how many came back and which holds were probed, and leaves in a setting of the
 -- transaction which holds left a shard.
@@ -25,8 +26,10 @@ with due as materialized (
                 when s.cause <> 'crowded' then s.share
                 when (select true from postrider.outbox_event e
                       where e.shard = s.shard and e.state = 'pending' and e.id <= s.returned_through
-                        and e.id > (select m.low_water from postrider.outbox_shard m where m.shard = s.shard)
-                        and e.id + 0 > (select m.low_water from postrider.outbox_shard m where m.shard = s.shard)
+                        and e.id > (select case when m.epoch = ($6::bigint[])[m.shard + 1] then greatest(m.low_water, ($7::bigint[])[m.shard + 1]) else m.low_water end
+                                     from postrider.outbox_shard m where m.shard = s.shard)
+                        and e.id + 0 > (select case when m.epoch = ($6::bigint[])[m.shard + 1] then greatest(m.low_water, ($7::bigint[])[m.shard + 1]) else m.low_water end
+                                     from postrider.outbox_shard m where m.shard = s.shard)
                       order by e.id + 0 limit 1) then 0
                 else least(s.share, $5::bigint) end as share
     from shared s where s.draining or s.nth = 1
