@@ -222,7 +222,11 @@ func (a *deskAsker) check(ctx context.Context, q deskQuestion, random *rand.Rand
 
 // purge removes investigations older than a time, those with a part of their message if it is given.
 func (a *deskAsker) purge(ctx context.Context, than time.Time, reason string) error {
-	body, err := json.Marshal(map[string]any{"older_than": than.UTC().Format(time.RFC3339), "reason": reason})
+	request := map[string]any{"older_than": than.UTC().Format(time.RFC3339)}
+	if reason != "" {
+		request["reason"] = reason
+	}
+	body, err := json.Marshal(request)
 	if err == nil {
 		_, err = a.do(ctx, http.MethodPost, "/dlq/purge", body)
 	}
