@@ -117,7 +117,7 @@ func traceOf(s sent) string {
 func figuresOf(s sdktrace.ReadOnlySpan) map[string]string {
 	all := map[string]string{}
 	for _, a := range s.Attributes() {
-		all[string(a.Key)] = a.Value.Emit()
+		all[string(a.Key)] = a.Value.String()
 	}
 	return all
 }

@@ -403,6 +403,10 @@ func (failing) Authenticate(context.Context, string) (access.Key, error) {
 	return access.Key{}, errors.New("secret of the server")
 }
 
+func (f failing) AuthenticateNow(ctx context.Context, token string) (access.Key, error) {
+	return f.Authenticate(ctx, token)
+}
+
 // behind asks every operation of a server that is changed so that it answers with a status.
 func (r *rig) behind(change func(*httpapi.APIConfig), status int) {
 	r.t.Helper()
