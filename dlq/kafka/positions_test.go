@@ -76,6 +76,11 @@ func TestPositionsOfEmptied(t *testing.T) {
 	if missed, err := p.read("t", fetched(12, 12)); missed != 3 || err == nil {
 		t.Errorf("retention ahead of reading: %d, %v", missed, err)
 	}
+	begins(50, 37)
+	if missed, err := p.read("t", fetched(13, 50)); missed != 0 || err != nil {
+		t.Errorf("what was fetched before it was deleted: %d, %v", missed, err)
+	}
+	begins(50, 0) // it is not counted once more
 	p.recreate("t")
 	assign(t, p, "t", 3)
 	begins(5, 0)

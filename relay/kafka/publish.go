@@ -162,7 +162,7 @@ func (p *Publisher) produce(ctx context.Context, c *kgo.Client, ms []relay.Messa
 		c.Produce(r.Context, r, func(_ *kgo.Record, err error) {
 			// One record without an answer keeps them all in memory, and the client is done with this one.
 			r.Key, r.Value, r.Headers = nil, nil, nil
-			if at, ok := r.Context.(*place); ok && at.moved {
+			if places[n].moved { // not by the record: a hook may have wrapped its context
 				err = errMoved
 			}
 			if err != nil {

@@ -27,9 +27,9 @@ type between struct {
 
 const fewPartitions, manyPartitions = 2, 10
 
-func newBetween(t *testing.T) *between {
+func newBetween(t *testing.T, options ...kgo.Opt) *between {
 	b := kafkatest.Virtual(t)
-	x := &between{T: t, b: b, p: newPublisher(t, b, nil), topic: b.Topic(t, fewPartitions, nil), keys: keys(20)}
+	x := &between{T: t, b: b, p: newPublisher(t, b, func(c *Config) { c.Options = append(c.Options, options...) }), topic: b.Topic(t, fewPartitions, nil), keys: keys(20)}
 	var clients [2]*kgo.Client
 	for i := range clients {
 		clients[i] = x.taken()
@@ -130,8 +130,14 @@ func TestKeysMoveOnce(t *testing.T) {
 // topic, and what else is in its batch goes out.
 func TestInUseWhenKeysMove(t *testing.T) {
 	t.Parallel()
+	for name, hooks := range map[string][]kgo.Opt{"alone": nil, "with a hook that wraps contexts": {kgo.WithHooks(around{})}} {
+		t.Run(name, func(t *testing.T) { inUseWhenKeysMove(t, hooks) })
+	}
+}
+
+func inUseWhenKeysMove(t *testing.T, hooks []kgo.Opt) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBetween(t)
+		x := newBetween(t, hooks...)
 		other := x.b.Topic(t, 1, nil)
 		x.p.mu.Lock()
 		x.p.idle = slices.DeleteFunc(x.p.idle, func(c *kgo.Client) bool { return c == x.not })

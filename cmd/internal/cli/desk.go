@@ -44,14 +44,19 @@ func (c *commands) user() string {
 // withDesk runs do with the services of the desk, in the name of the database's user. rights says how to get those
 // that are missing.
 func (c *commands) withDesk(ctx context.Context, at atDesk, rights string, do func(ctx context.Context, d *app.Desk, actor string) error) error {
+	return c.withDeskOf(ctx, at, rights, false, do)
+}
+
+// withTracedDesk is withDesk for what makes spans.
+func (c *commands) withTracedDesk(ctx context.Context, at atDesk, rights string, do func(ctx context.Context, d *app.Desk, actor string) error) error {
+	return c.withDeskOf(ctx, at, rights, true, do)
+}
+
+func (c *commands) withDeskOf(ctx context.Context, at atDesk, rights string, traced bool, do func(ctx context.Context, d *app.Desk, actor string) error) error {
 	if strings.ContainsFunc(at.person, func(r rune) bool { return r < ' ' || r == 0x7f }) || len(at.person) > 100 || !isText(at.person) {
 		return usagef("the name of who does it (--actor) must be at most 100 bytes of UTF-8 text on one line")
 	}
 	cfg, err := c.load(nil, "database.url")
-	if err != nil {
-		return err
-	}
-	log, err := obs.NewLogger(c.stderr, cfg.Log.Level, cfg.Log.Format)
 	if err != nil {
 		return err
 	}
@@ -60,11 +65,19 @@ func (c *commands) withDesk(ctx context.Context, at atDesk, rights string, do fu
 		return err
 	}
 	defer pool.Close()
-	spans, stop, err := app.Trace(ctx, cfg.Tracing, log)
-	if err != nil {
-		return err
+	var spans trace.TracerProvider
+	if traced {
+		log, err := obs.NewLogger(c.stderr, cfg.Log.Level, cfg.Log.Format)
+		if err != nil {
+			return err
+		}
+		provider, stop, err := app.Trace(ctx, cfg.Tracing, log)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		spans = provider
 	}
-	defer stop()
 	return explain(inNameOf(ctx, pool, cfg, spans, at, do), rights)
 }
 
@@ -93,6 +106,9 @@ func asked(err error) error {
 	return err
 }
 
+// toldLimit is how long the row behind it may take.
+const toldLimit = 10 * time.Second
+
 // told does what is not one transaction, with a row of the audit log before it and one with what came of it behind it.
 // Without the first nothing is done.
 func told[T any](ctx context.Context, d *app.Desk, action, kind string, do func() (T, error)) (done T, err error) {
@@ -104,7 +120,9 @@ func told[T any](ctx context.Context, d *app.Desk, action, kind string, do func(
 	if err != nil {
 		details["failed"] = true
 	}
-	return done, errors.Join(err, d.Access.Look(context.WithoutCancel(ctx), action, kind, "", details))
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), toldLimit)
+	defer cancel()
+	return done, errors.Join(err, d.Access.Look(ending, action, kind, "", details))
 }
 
 // identities reads the ids of arguments, each once.

@@ -197,7 +197,7 @@ them see op plan --header.`,
 			if hops < 1 || hops > dlq.MaxMaxHops {
 				return usagef("--max-hops is %d; it must be 1 to %d", hops, dlq.MaxMaxHops)
 			}
-			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+			return c.withTracedDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
 				if done, err := c.askBrokers(d); err == nil {
 					defer done()
 				} // otherwise what letters only point to is not asked for, and the output says what is missing

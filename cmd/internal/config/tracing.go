@@ -12,7 +12,7 @@ import (
 // set-up reads as every other program does.
 type Tracing struct {
 	// Enabled sends spans to an OpenTelemetry collector: of events whose writers gave them the traceparent of a recorded
-	// trace, and of batches. OTEL_SDK_DISABLED=true switches it off again. Defaults to false.
+	// trace, of batches, of actions of the outbox, redrives and replays. OTEL_SDK_DISABLED=true switches it off again. Defaults to false.
 	Enabled bool `key:"enabled" default:"false" help:"send spans to an OpenTelemetry collector"`
 	// Endpoint is where the collector takes OTLP over HTTP, such as http://otel:4318; /v1/traces is added where it has no
 	// path. Without it OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT or http://localhost:4318 count.

@@ -57,6 +57,9 @@ func (s *Server) addReading() {
 			if err != nil {
 				return nil, err
 			}
+			if status, err = withoutKeys(status); err != nil {
+				return nil, err
+			}
 			return json.Marshal(map[string]json.RawMessage{"dlq": letters, "status": status})
 		})
 	read(s, "dlq_groups", "Causes of dead letters",

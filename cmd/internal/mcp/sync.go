@@ -128,6 +128,9 @@ func (s *Server) admit(ctx context.Context, in syncInput) error {
 	return nil
 }
 
+// noteLimit is how long the row of the audit log behind an action may take.
+const noteLimit = 10 * time.Second
+
 // offered is the answer of a call without confirm.
 type offered struct {
 	Preview preview `json:"preview"`
@@ -193,7 +196,9 @@ func (s *Server) confirm(ctx context.Context, q asked, token string) (*sdk.CallT
 		details["failed"] = true
 	}
 	// That it began is noted; that it ended must not hide what it did.
-	if noteErr := s.note(context.WithoutCancel(ctx), q, details); noteErr != nil {
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)
+	defer cancel()
+	if noteErr := s.note(ending, q, details); noteErr != nil {
 		s.log.Error("the end of an action is not in the audit log", "action", q.action, "request_id", access.ActorOf(ctx).RequestID, "err", noteErr)
 	}
 	if err != nil {
