@@ -135,7 +135,7 @@ func (c *commands) outboxRelease() *cobra.Command {
 		Use:   "release HOLD",
 		Short: "End the wait of a hold, by its number",
 		Long: `End the wait of a hold. Behind a halted key or a stopped storm everything comes back, in order; the event
-that halted the key stays dead-lettered. Any other hold is probed at once instead of at its time.`,
+that halted the key stays dead-lettered, and a storm stops its topic again when as many events are given up once more. Any other hold is probed at once instead of at its time.`,
 		Args: exactly("HOLD"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := number("HOLD", args[0], holdsAreIn)
@@ -163,6 +163,8 @@ func released(r postgres.Released) string {
 		return "cannot be released: its events come back by themselves when the transactions that may commit earlier ones have ended"
 	case r.Cause == relay.CauseCrowded:
 		return "needs no release: its events come back by themselves, in turns with the others of its shard"
+	case r.Cause == relay.CauseStorm:
+		return "is released: what waited goes in order, until as many as outbox.storm_events are given up again within the window; with storm_events 0 for the topic all of them are"
 	case r.Draining:
 		return "is released: what waited comes back in order"
 	}
