@@ -135,7 +135,8 @@ func (c *commands) outboxRelease() *cobra.Command {
 		Use:   "release HOLD",
 		Short: "End the wait of a hold, by its number",
 		Long: `End the wait of a hold. Behind a halted key or a stopped storm everything comes back, in order; the event
-that halted the key stays dead-lettered, and a storm stops its topic again when as many events are given up once more. Any other hold is probed at once instead of at its time.`,
+that halted the key stays dead-lettered, and a storm stops its topic again when as many events are given up once more.
+Any other hold is probed at once instead of at its time.`,
 		Args: exactly("HOLD"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := number("HOLD", args[0], holdsAreIn)
