@@ -15,6 +15,12 @@ const (
 	CodeInvalidHeaders = "INVALID_HEADERS"
 	// CodeInvalidTopic: the stored topic is not a Kafka topic name.
 	CodeInvalidTopic = "INVALID_TOPIC"
+	// CodeReservedTopic: a service wrote to a topic that is Postrider's own.
+	CodeReservedTopic = "RESERVED_TOPIC"
+	// CodeWithheld: it was not sent, because an earlier one did not go.
+	CodeWithheld = "WITHHELD"
+	// CodeSkipped: somebody gave it up.
+	CodeSkipped = outbox.CodeSkipped
 	// CodeWorkerKilled: the event was in flight, alone, whenever its worker died.
 	CodeWorkerKilled = "WORKER_KILLED"
 )

@@ -18,6 +18,8 @@ const (
 	ScopePartition Scope = "partition"
 	// ScopeTopic holds a whole topic.
 	ScopeTopic Scope = "topic"
+	// ScopeFailure is a circuit breaker: it keeps the events of a topic that fail with one code.
+	ScopeFailure Scope = "failure"
 	// ScopeDeadLetter holds the exhausted events bound for a dead-letter topic.
 	ScopeDeadLetter Scope = "dead_letter"
 )
@@ -69,6 +71,28 @@ type Hold struct {
 	Draining bool
 	// Through has, per shard with parked events, the id up to which events were let through.
 	Through map[int16]int64
+
+	// Code is of ScopeFailure: events that fail with it are parked.
+	Code string
+	// ErrorCode and Error are those of the failure that it comes from.
+	ErrorCode, Error string
+	// EventID is the event whose failure it comes from.
+	EventID uuid.UUID
+	// through is up to which id parked events were let through.
+	through int64
+	// unsettled counts events that are to be parked here by receipts that are not written yet, and parks all that ever were.
+	unsettled, parks int
+	// busy says that events of it are in hand, and closing that nothing more is to be parked behind it: it is about to end.
+	busy, closing bool
+	// kept says that events were tried again and are behind the hold again.
+	kept bool
+	// answered says that what somebody asked is done with its next change.
+	answered bool
+	// probeIn is how long until the next probe, when the hold was written last; fresh says that it is not written yet.
+	probeIn time.Duration
+	fresh   bool
+	// since is when it was put in place, by the clock of this process.
+	since time.Time
 }
 
 // parkedIn reports whether events of a shard are parked under the hold.
@@ -180,6 +204,9 @@ func (hs *Holds) eachPartition(e *outbox.Event, partition func(key []byte, n int
 
 // HoldChange puts a hold in place or renews it.
 type HoldChange struct {
+	// ID is that of the hold, and New that it is not in place yet.
+	ID    int64
+	New   bool
 	Scope Scope
 	Topic string
 	Key   []byte
@@ -188,6 +215,10 @@ type HoldChange struct {
 	Cause                 Cause
 	Code                  string
 	Error                 string
+	// FailureCode is what a circuit breaker keeps.
+	FailureCode string
+	// Answered says that what somebody asked is done with it.
+	Answered bool
 	// EventID is the event whose failure it comes from.
 	EventID uuid.UUID
 	// Probes counts failed probes, this failure included in a renewed hold.

@@ -18,6 +18,8 @@ type metrics struct {
 	batch          prometheus.Histogram
 	inFlight       prometheus.Gauge
 	brokersAway    prometheus.Gauge
+	leading        prometheus.Gauge
+	careful        prometheus.Gauge
 	publishSeconds prometheus.Histogram
 	purged         *prometheus.CounterVec
 	backlog        backlogGauges
@@ -46,6 +48,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Events handed to the broker whose batch is not settled yet."}),
 		brokersAway: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_brokers_away",
 			Help: "1 while this relay reaches no broker and publishes nothing, otherwise 0."}),
+		leading: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_leading",
+			Help: "1 while this relay leads the outbox, 0 while it stands by."}),
+		careful: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_careful",
+			Help: "1 while this relay sends smaller batches because relays died over the events at the position, otherwise 0."}),
 		publishSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "postrider_outbox_publish_seconds",
 			Help: "Time from handing a batch to the broker to its last acknowledgement.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16)}),
 		purged: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_outbox_purged_total",
@@ -68,7 +74,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.processed, m.failures)
-		reg.MustRegister(m.outcomes, m.errors, m.storeErrors, m.deadLettered, m.batch, m.inFlight, m.brokersAway, m.publishSeconds, m.purged, m.partitionsDropped)
+		reg.MustRegister(m.outcomes, m.errors, m.storeErrors, m.deadLettered, m.batch, m.inFlight, m.brokersAway, m.leading, m.careful, m.publishSeconds, m.purged, m.partitionsDropped)
 		m.backlog.register(reg)
 	}
 	return m

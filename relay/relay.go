@@ -21,6 +21,11 @@ import (
 type Config struct {
 	// Store is the database. Required.
 	Store Store
+	// Log is the database.
+	Log Log
+	// OwnTopic says what a topic is for that Postrider itself writes, such as dead letters; empty for all others.
+	// Services may not write to those. Defaults to none.
+	OwnTopic func(topic string) string
 	// Publisher is the broker. Required.
 	Publisher Publisher
 	// Worker names this relay to operators. New appends a random part, so that a relay that was
@@ -73,11 +78,17 @@ func (c Config) withDefaults() Config {
 		c.Worker = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 	c.Worker += ":" + uuid.NewString()[:8]
+	if c.Log != nil {
+		c.Store = logStore{c.Log}
+	}
 	if c.Workers == 0 {
 		c.Workers = 4
 	}
 	if c.BatchSize == 0 {
 		c.BatchSize = 1000
+		if c.Log != nil {
+			c.BatchSize = 5000
+		}
 	}
 	if c.TopicSettings == nil {
 		c.TopicSettings = func(string) TopicSettings { return TopicSettings{} }
@@ -134,10 +145,12 @@ type Relay struct {
 	idle    *idle
 	brokers brokers
 	rules   rules
-	inWork  inWork
-	crowds  crowds
-	topics  sync.Map    // *TopicSettings by topic
-	ordered atomic.Bool // a topic was met that is in commit order
+	// logRules are those of the log.
+	logRules logRules
+	inWork   inWork
+	crowds   crowds
+	topics   sync.Map    // *TopicSettings by topic
+	ordered  atomic.Bool // a topic was met that is in commit order
 	// reminder is the returning loop's.
 	reminder reminder
 	// The two background loops have little to do and pause longer.
@@ -157,6 +170,11 @@ func New(cfg Config) (*Relay, error) {
 		letters: newIdle(20*time.Millisecond, lettersPause, 0), returning: newReturning()}
 	r.rules = rules{settings: r.settings, check: cfg.Publisher.Check, partition: cfg.Publisher.Partition, storms: newStorms(),
 		crowd: r.crowds.due}
+	own := cfg.OwnTopic
+	if own == nil {
+		own = func(string) string { return "" }
+	}
+	r.logRules = logRules{settings: r.settings, check: cfg.Publisher.Check, partition: cfg.Publisher.Partition, own: own, breakers: newBreakers()}
 	return r, nil
 }
 
@@ -187,6 +205,15 @@ func (r *Relay) Run(ctx context.Context) error {
 	if r.cfg.Doorbell != nil {
 		wg.Go(func() { r.cfg.Doorbell.Listen(ctx) })
 	}
+	if r.cfg.Log != nil {
+		wg.Go(func() { r.runLeader(ctx) })
+		wg.Go(func() { r.loop(ctx, "dead_letter", r.sendLetters, r.letters) })
+		wg.Go(func() { r.loop(ctx, "retention", r.purge, newIdle(time.Second, time.Minute, 0)) })
+		wg.Go(func() { r.loop(ctx, "backlog", r.readBacklog, newIdle(backlogEvery, backlogEvery, 0)) })
+		wg.Wait()
+		r.cfg.Logger.Info("relay stopped")
+		return nil
+	}
 	for n := range r.cfg.Workers {
 		w := &worker{relay: r, id: fmt.Sprintf("%s/%d", r.cfg.Worker, n)}
 		wg.Go(func() { r.loop(ctx, "publish", w.runOnce, r.idle) })
@@ -199,3 +226,10 @@ func (r *Relay) Run(ctx context.Context) error {
 	r.cfg.Logger.Info("relay stopped")
 	return nil
 }
+
+// logStore gives a Log to what is the same for both.
+type logStore struct{ Log }
+
+func (logStore) Claim(context.Context, Limits) (Claim, error) { return nil, nil }
+
+func (logStore) Return(context.Context, int, time.Duration) (Returned, error) { return Returned{}, nil }

@@ -67,6 +67,8 @@ type Event struct {
 	LastErrorClass, LastErrorCode, LastError string
 	// TaskUUID is the linked task, or uuid.Nil.
 	TaskUUID uuid.UUID
+	// OfTask says that Postrider itself wrote it about a task (kind task).
+	OfTask bool
 }
 
 // HasKey reports whether the event has a key and therefore an order.

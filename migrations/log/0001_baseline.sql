@@ -1,0 +1,296 @@
+-- The outbox's room: the log that writers append to, the receipts that say how far it was read, the exceptions
+-- that did not simply go, and the holds that keep keys, partitions and topics back.
+
+-- Domains and not CHECKs: PostgreSQL parses the text of a table's CHECKs for every statement, 8 to 10 microseconds
+-- each; the rules of a domain it keeps per session. Their names are what writers meet.
+
+create domain postrider.outbox_topic as text
+    -- Not {1,249}: a bounded repeat makes the expression twenty times as slow.
+    constraint outbox_event_topic_valid check (value ~ '^[a-zA-Z0-9._-]+$' and octet_length(value) <= 249 and value <> '.' and value <> '..')
+    constraint outbox_event_topic_not_internal check (left(value, 2) <> '__');
+comment on domain postrider.outbox_topic is 'A Kafka topic: 1 to 249 letters, digits, dots, underscores and hyphens, neither "." nor "..". Names beginning with two underscores are Kafka''s own and are refused.';
+
+create domain postrider.outbox_headers as jsonb
+    constraint outbox_event_headers_shape check (value = '{}'::jsonb or jsonb_typeof(value) in ('object', 'array'))
+    constraint outbox_event_headers_names check (value = '{}'::jsonb
+        or not jsonb_path_exists(value, 'strict $.keyvalue() ? (@.key like_regex "[\\x01-\\x1f\\x7f]")', '{}', true)
+           and not jsonb_path_exists(value, 'strict $[*][0] ? (@ like_regex "[\\x01-\\x1f\\x7f]")', '{}', true));
+comment on domain postrider.outbox_headers is 'Kafka headers: an object {name: value}, or an array of [name, value] pairs where order or repeats matter. A value is a string, {"base64": "…"} for bytes, or null. Names have no control characters: a consumer that bridges to HTTP would be made to send headers of somebody else''s.';
+
+create domain postrider.outbox_payload as bytea
+    constraint outbox_event_payload_size check (octet_length(value) <= 16777216);
+comment on domain postrider.outbox_payload is 'Kafka value, exact bytes. 16 MiB at most, unless outbox_set_max_payload_bytes changed it.';
+
+create domain postrider.outbox_available_at as timestamptz
+    constraint outbox_event_available_at_range check (value >= '0001-01-01 00:00:00+00' and value < '9999-12-31 00:00:00+00');
+comment on domain postrider.outbox_available_at is 'From the year 0001 to 9999-12-30. An event that is never to go is not written: infinity would be an event that waits for ever and that nobody looks for. Other years RFC 3339 cannot say, and so no JSON.';
+
+create domain postrider.outbox_kind as text constraint outbox_event_kind_valid check (value in ('event', 'task'));
+comment on domain postrider.outbox_kind is 'What the payload is about: event, a writer''s own; task, what Postrider itself writes about a task, which alone may go to Postrider''s own topics.';
+
+create domain postrider.outbox_max_attempts as integer constraint outbox_event_max_attempts_positive check (value > 0);
+comment on domain postrider.outbox_max_attempts is 'Attempts before an event is given up, at least 1.';
+
+create table postrider.outbox_event (
+    id              bigint generated always as identity primary key,
+    -- A UUID of version 7, so that the BRIN index below finds it.
+    event_id        uuid not null default encode(set_byte(
+                        overlay(uuid_send(gen_random_uuid()) placing substring(int8send((extract(epoch from clock_timestamp()) * 1000)::bigint) from 3) from 1 for 6),
+                        6, 112 + (random() * 15)::integer), 'hex')::uuid,
+    created_at      timestamptz not null default clock_timestamp(),
+    available_at    postrider.outbox_available_at,
+    max_attempts    postrider.outbox_max_attempts,
+    task_uuid       uuid,
+    topic           postrider.outbox_topic not null,
+    key             bytea,
+    payload         postrider.outbox_payload,
+    headers         postrider.outbox_headers not null default '{}',
+    kind            postrider.outbox_kind not null default 'event',
+    idempotency_key text
+);
+comment on table postrider.outbox_event is
+'The log: events that services wrote in their own transactions, in the order of their ids. Rows are inserted and, when nobody needs them any more, deleted; nothing updates them. How far the log was read stands in outbox_receipt, what did not simply go in outbox_exception, and the whole as people want to see it in v_outbox_event.';
+comment on column postrider.outbox_event.id is 'Insertion order; per topic and key, events reach Kafka in the order of id. Drawn by the database alone: a row with an id below the position would never be read.';
+comment on column postrider.outbox_event.event_id is 'The identity of the event, sent as the Kafka header postrider-event-id with every copy. A UUID of version 7: it begins with the time.';
+comment on column postrider.outbox_event.created_at is 'When the row was inserted (not when its transaction began).';
+comment on column postrider.outbox_event.available_at is 'Not before this time; null is at once. Undelayed later events of the key may overtake a delayed one.';
+comment on column postrider.outbox_event.max_attempts is 'Attempts before the event is given up; null takes the relay''s setting.';
+comment on column postrider.outbox_event.task_uuid is 'The task this event belongs to, if any.';
+comment on column postrider.outbox_event.topic is 'Kafka topic.';
+comment on column postrider.outbox_event.key is 'Kafka key, exact bytes. Null means no key, and no order.';
+comment on column postrider.outbox_event.payload is 'Kafka value, exact bytes. Null is a tombstone and differs from an empty value.';
+comment on column postrider.outbox_event.headers is 'Kafka headers; see the domain outbox_headers.';
+comment on column postrider.outbox_event.kind is 'event or task; see the domain outbox_kind.';
+comment on column postrider.outbox_event.idempotency_key is 'The key under which outbox_publish accepted the event; the table outbox_idempotency_key is what enforces it. Of a task''s dead letter its letter_id.';
+
+-- An append-only table is vacuumed for its visibility map and frozen once: in small pieces.
+alter table postrider.outbox_event set (
+    autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 50000,
+    autovacuum_vacuum_insert_scale_factor = 0.0, autovacuum_vacuum_insert_threshold = 200000,
+    autovacuum_analyze_scale_factor = 0.0, autovacuum_analyze_threshold = 1000000,
+    autovacuum_freeze_min_age = 1000000);
+
+create index outbox_event_find on postrider.outbox_event using brin (event_id, task_uuid uuid_bloom_ops) with (pages_per_range = 64, autosummarize = on);
+comment on index postrider.outbox_event_find is 'Finds events by event_id, which grows with time, and by task_uuid. A BRIN index costs an insert next to nothing: it says in which pages to look.';
+
+create table postrider.outbox_receipt (
+    number    bigint primary key,
+    term      bigint not null,
+    position  bigint not null,
+    first_id  bigint,
+    events    int8multirange not null default '{}',
+    forgotten int8multirange not null default '{}',
+    gaps      int8multirange,
+    trying    bigint,
+    note      text constraint outbox_receipt_note check (note in ('began', 'ended', 'trying', 'moved')),
+    worker    text,
+    nonce     bigint,
+    at        timestamptz not null default clock_timestamp()
+);
+comment on table postrider.outbox_receipt is
+'What each settled batch leaves behind. Rows are only inserted; the newest says how far the log was read. Its number is one more than the last: of two relays that believe to lead, one cannot write it.';
+comment on column postrider.outbox_receipt.number is 'One more than that of the receipt before.';
+comment on column postrider.outbox_receipt.term is 'The leadership in which it was written. A relay that begins to lead writes a receipt of a new term first.';
+comment on column postrider.outbox_receipt.position is 'The highest id disposed of: whatever is at or below it was acknowledged by its topic, has an exception, or is in a gap.';
+comment on column postrider.outbox_receipt.first_id is 'The lowest id in events; null when there is none.';
+comment on column postrider.outbox_receipt.events is 'The ids disposed of: acknowledged by their topics, or made exceptions in the same transaction.';
+comment on column postrider.outbox_receipt.forgotten is 'Gaps that nobody can fill any more: their transactions rolled back.';
+comment on column postrider.outbox_receipt.gaps is 'The gaps after this receipt: ids below the position that were not visible and may still be committed. Null where there were many and nothing but the changes is written: then they follow from the newest receipt that has them and what came after; see outbox_progress.';
+comment on column postrider.outbox_receipt.trying is 'The event that is tried alone next, because relays died while it was among those on their way.';
+comment on column postrider.outbox_receipt.note is 'began: the first of a term. ended: its leader handed over. trying: see there. moved: the position was moved by hand. Null: a batch was settled.';
+comment on column postrider.outbox_receipt.worker is 'Who leads; on the first receipt of a term.';
+comment on column postrider.outbox_receipt.nonce is 'The advisory lock by which the leader''s session shows that it lives; on the first receipt of a term.';
+comment on column postrider.outbox_receipt.at is 'When it was written: of its events, when they were acknowledged.';
+create index outbox_receipt_position on postrider.outbox_receipt (position);
+comment on index postrider.outbox_receipt_position is 'Finds the receipt of an event.';
+create index outbox_receipt_began on postrider.outbox_receipt (number) where note is not null;
+comment on index postrider.outbox_receipt_began is 'Finds who leads, and how the last terms ended.';
+alter table postrider.outbox_receipt set (
+    autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 20000,
+    autovacuum_vacuum_insert_scale_factor = 0.0, autovacuum_vacuum_insert_threshold = 200000,
+    autovacuum_analyze_scale_factor = 0.0, autovacuum_analyze_threshold = 200000);
+insert into postrider.outbox_receipt (number, term, position, gaps) values (0, 0, 0, '{}');
+
+create table postrider.outbox_hold (
+    hold_id       bigint generated always as identity primary key,
+    scope         text not null constraint outbox_hold_scope_check check (scope in ('key', 'partition', 'topic', 'failure', 'dead_letter')),
+    topic         text not null,
+    key           bytea,
+    partition     integer,
+    partitions    integer,
+    code          text,
+    cause         text not null constraint outbox_hold_cause_check check (cause in ('retry', 'infrastructure', 'route', 'halted', 'redrive', 'storm')),
+    error_code    text,
+    error         text,
+    event_id      uuid,
+    held_at       timestamptz not null default now(),
+    next_probe_at timestamptz not null,
+    probes        integer not null default 0,
+    draining      boolean not null default false,
+    asked         text constraint outbox_hold_asked check (asked in ('release', 'give_up')),
+    constraint outbox_hold_subject_named check (
+        (scope = 'key') = (key is not null) and (scope = 'failure') = (code is not null)
+        and (scope = 'partition') = (partition is not null) and (scope = 'partition') = (partitions is not null)
+        and coalesce(partition between 0 and partitions - 1, true))
+);
+comment on table postrider.outbox_hold is
+'What cannot go to Kafka now: a key (an event of it waits for its retry, or was given up and halts the key), a partition (its leader or replicas are away), a topic (it is missing or refused), what fails in one way (a circuit breaker), or the dead letters bound for a dead-letter topic. Events met under a hold are parked and come back in order when it ends. The relay that leads alone inserts and deletes holds of events; people ask, by functions.';
+comment on column postrider.outbox_hold.hold_id is 'Identity, referred to by outbox_exception.hold_id.';
+comment on column postrider.outbox_hold.scope is 'key: one key of a topic. partition: one partition of a topic. topic: a whole topic. failure: a circuit breaker, events of a topic that fail with one code; everything else of the topic goes. dead_letter: exhausted events bound for this dead-letter topic.';
+comment on column postrider.outbox_hold.topic is 'The topic that is held, or that the key, the partition or the failing events belong to.';
+comment on column postrider.outbox_hold.key is 'The held key; null for the other scopes.';
+comment on column postrider.outbox_hold.partition is 'The held partition; null for the other scopes.';
+comment on column postrider.outbox_hold.partitions is 'How many partitions the topic had then: keys belong to the held partition by this number, so that none changes sides while it is held.';
+comment on column postrider.outbox_hold.code is 'The code of the failures that a circuit breaker keeps; null for the other scopes.';
+comment on column postrider.outbox_hold.cause is 'retry: a failed event waits for its next attempt. infrastructure: brokers, leaders or replicas away. route: topic missing or not authorised. halted: an event was given up and its key waits for somebody. redrive: that event is on its way again. storm: too many events failed in one way, the circuit breaker is open.';
+comment on column postrider.outbox_hold.error_code is 'Code of the failure that caused or last renewed the hold.';
+comment on column postrider.outbox_hold.error is 'Its message.';
+comment on column postrider.outbox_hold.event_id is 'The event whose failure caused the hold.';
+comment on column postrider.outbox_hold.held_at is 'Since when, with this cause.';
+comment on column postrider.outbox_hold.next_probe_at is 'When the next event is let through to see whether the cause is gone; infinity waits for somebody.';
+comment on column postrider.outbox_hold.probes is 'How often probing failed; the pause between probes grows with it.';
+comment on column postrider.outbox_hold.draining is 'The cause is gone: parked events are coming back in order.';
+comment on column postrider.outbox_hold.asked is 'What somebody asked for and the leader has not done yet: release, all that waits comes back; give_up, all that waits is given up.';
+create unique index outbox_hold_subject on postrider.outbox_hold
+    (topic, scope, coalesce(sha256(key), ''::bytea), coalesce(partition, -1), coalesce(partitions, -1), coalesce(code, ''));
+comment on index postrider.outbox_hold_subject is 'One hold per key, partition, topic, circuit breaker or dead-letter topic. Keys are hashed, because one may be longer than an index entry can be.';
+create index outbox_hold_asked on postrider.outbox_hold (hold_id) where asked is not null;
+comment on index postrider.outbox_hold_asked is 'What the leader is asked to do.';
+create index outbox_hold_event on postrider.outbox_hold (event_id) where cause in ('halted', 'redrive');
+comment on index postrider.outbox_hold_event is 'The key that an event halts.';
+alter table postrider.outbox_hold set (vacuum_truncate = off,
+    autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000,
+    autovacuum_analyze_scale_factor = 0.0, autovacuum_analyze_threshold = 10000);
+
+create type postrider.outbox_exception_state as enum ('scheduled', 'parked', 'exhausted', 'dead_lettered', 'skip_asked');
+comment on type postrider.outbox_exception_state is
+'Why an event did not simply go: scheduled (waits for next_attempt_at), parked (waits for its hold), exhausted (given up, on its way to the dead-letter topic, never again to its own unless it is put back in its place), dead_lettered (acknowledged by the dead-letter topic), skip_asked (is to be given up when the leader reaches it).';
+
+create table postrider.outbox_exception (
+    id               bigint primary key,
+    state            postrider.outbox_exception_state not null,
+    hold_id          bigint references postrider.outbox_hold,
+    sending_since    timestamptz,
+    attempts         integer not null default 0,
+    max_attempts     integer,
+    episode          integer not null default 0,
+    next_attempt_at  timestamptz,
+    sent_at          timestamptz,
+    first_error_at   timestamptz,
+    last_error_at    timestamptz,
+    last_error_class text,
+    last_error_code  text,
+    last_error       text,
+    noted_at         timestamptz not null default clock_timestamp(),
+    updated_at       timestamptz not null default clock_timestamp(),
+    closed_at        timestamptz,
+    -- Its own copy.
+    copied           boolean not null default false,
+    event_id         uuid not null,
+    topic            text not null,
+    kind             text,
+    key              bytea,
+    payload          bytea,
+    headers          jsonb,
+    task_uuid        uuid,
+    idempotency_key  text,
+    created_at       timestamptz,
+    constraint outbox_exception_consistent check (
+        (state = 'parked') = (hold_id is not null) and (state <> 'scheduled' or next_attempt_at is not null)
+        and (state not in ('exhausted', 'dead_lettered') or copied))
+);
+comment on table postrider.outbox_exception is
+'Events that did not simply go, by outbox_event.id: what waits for a time or a hold, and what was given up. An event at or below the position that has no row here, and is in no gap, was acknowledged by its topic.';
+comment on column postrider.outbox_exception.id is 'outbox_event.id.';
+comment on column postrider.outbox_exception.state is 'See the type outbox_exception_state.';
+comment on column postrider.outbox_exception.hold_id is 'The hold that keeps a parked event back.';
+comment on column postrider.outbox_exception.sending_since is 'Since when the leader has it in hand; null while it waits. People leave it alone meanwhile.';
+comment on column postrider.outbox_exception.attempts is 'Failed attempts that were the event''s own fault; outages spend none.';
+comment on column postrider.outbox_exception.max_attempts is 'Attempts before it is given up, as they counted when it last failed; null for one that never failed.';
+comment on column postrider.outbox_exception.episode is 'How many times this event was given up; with event_id it names a dead letter.';
+comment on column postrider.outbox_exception.next_attempt_at is 'When a scheduled event is tried, or an exhausted one is offered to the dead-letter topic again.';
+comment on column postrider.outbox_exception.sent_at is 'When the dead-letter topic acknowledged it.';
+comment on column postrider.outbox_exception.first_error_at is 'When the first attempt failed.';
+comment on column postrider.outbox_exception.last_error_at is 'When the last attempt failed.';
+comment on column postrider.outbox_exception.last_error_class is 'Class of the last failure: record (tried again until the attempts are spent), permanent (can never be delivered as it is), or, of an event that was given up because it could not be sent for too long, infrastructure (brokers, leaders or replicas away) or route (topic missing or not authorised).';
+comment on column postrider.outbox_exception.last_error_code is 'Code of the last failure, for example MESSAGE_TOO_LARGE.';
+comment on column postrider.outbox_exception.last_error is 'Message of the last failure.';
+comment on column postrider.outbox_exception.noted_at is 'When it became an exception.';
+comment on column postrider.outbox_exception.updated_at is 'When the relay or an operator last changed it.';
+comment on column postrider.outbox_exception.closed_at is 'When the desk said that nobody needs it any more: its investigation is closed. Null until then.';
+comment on column postrider.outbox_exception.copied is 'Whether kind, key, payload, headers and what follows are copied here: of what was given up, and of what is older than the log keeps. Otherwise they stand in outbox_event.';
+comment on column postrider.outbox_exception.event_id is 'outbox_event.event_id.';
+comment on column postrider.outbox_exception.topic is 'outbox_event.topic.';
+comment on column postrider.outbox_exception.kind is 'outbox_event.kind, where copied.';
+comment on column postrider.outbox_exception.key is 'outbox_event.key, where copied, or as somebody edited it for a redrive.';
+comment on column postrider.outbox_exception.payload is 'outbox_event.payload, where copied, or as somebody edited it for a redrive.';
+comment on column postrider.outbox_exception.headers is 'outbox_event.headers, where copied, or as somebody edited them for a redrive.';
+comment on column postrider.outbox_exception.task_uuid is 'outbox_event.task_uuid, where copied.';
+comment on column postrider.outbox_exception.idempotency_key is 'outbox_event.idempotency_key, where copied.';
+comment on column postrider.outbox_exception.created_at is 'outbox_event.created_at, where copied.';
+create index outbox_exception_parked on postrider.outbox_exception (hold_id, id) where state = 'parked';
+comment on index postrider.outbox_exception_parked is 'What waits behind a hold, in the order in which it comes back.';
+create index outbox_exception_scheduled on postrider.outbox_exception (next_attempt_at, id) where state = 'scheduled';
+comment on index postrider.outbox_exception_scheduled is 'What waits for a time.';
+create index outbox_exception_exhausted on postrider.outbox_exception (topic, (coalesce(next_attempt_at, '-infinity'::timestamptz)), id) where state = 'exhausted';
+comment on index postrider.outbox_exception_exhausted is 'What is on its way to the dead-letter topics, by topic and by when it may go.';
+create index outbox_exception_skip_asked on postrider.outbox_exception (id) where state = 'skip_asked';
+comment on index postrider.outbox_exception_skip_asked is 'What is to be given up when the leader reaches it.';
+create index outbox_exception_sending on postrider.outbox_exception (id) where sending_since is not null;
+comment on index postrider.outbox_exception_sending is 'What the leader has in hand.';
+create index outbox_exception_event on postrider.outbox_exception (event_id);
+comment on index postrider.outbox_exception_event is 'Finds the event behind a dead letter.';
+create index outbox_exception_task on postrider.outbox_exception (task_uuid) where task_uuid is not null;
+comment on index postrider.outbox_exception_task is 'Finds what was given up of a task.';
+create index outbox_exception_closed on postrider.outbox_exception (closed_at) where closed_at is not null;
+comment on index postrider.outbox_exception_closed is 'What retention may remove.';
+alter table postrider.outbox_exception set (vacuum_truncate = off,
+    autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000,
+    autovacuum_analyze_scale_factor = 0.0, autovacuum_analyze_threshold = 20000);
+
+create table postrider.outbox_idempotency_key (
+    topic           text not null,
+    idempotency_key text not null,
+    event_id        uuid not null,
+    created_at      timestamptz not null default now(),
+    primary key (topic, idempotency_key)
+);
+comment on table postrider.outbox_idempotency_key is
+'Keys under which outbox_publish accepted an event. They have a retention of their own, so that deleting events does not forget them.';
+comment on column postrider.outbox_idempotency_key.topic is 'Keys are unique per topic.';
+comment on column postrider.outbox_idempotency_key.idempotency_key is 'What the writer called it: 1 to 512 bytes.';
+comment on column postrider.outbox_idempotency_key.event_id is 'The event that was accepted first, which repeated calls return.';
+comment on column postrider.outbox_idempotency_key.created_at is 'When the key was first used; retention counts from here.';
+create index outbox_idempotency_key_age on postrider.outbox_idempotency_key using brin (created_at) with (pages_per_range = 16);
+comment on index postrider.outbox_idempotency_key_age is 'Finds old keys for retention.';
+alter table postrider.outbox_idempotency_key set (
+    autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 100000,
+    autovacuum_vacuum_insert_scale_factor = 0.0, autovacuum_vacuum_insert_threshold = 1000000);
+
+create table postrider.outbox_retention (
+    kind text primary key constraint outbox_retention_kind check (kind in ('published', 'dead_lettered', 'idempotency_key', 'receipts')),
+    stopped_at timestamptz,
+    reason text
+);
+comment on table postrider.outbox_retention is
+'One row per kind of row that goes when nobody needs it any more. Who removes some holds the row''s lock for one step, so only one does at a time, and a crash gives it back.';
+comment on column postrider.outbox_retention.kind is 'published: events of the log. dead_lettered: exceptions whose investigation is closed. idempotency_key: keys of outbox_publish. receipts: small receipts behind are merged.';
+comment on column postrider.outbox_retention.stopped_at is 'Since when nothing is removed any more, because the rows of the log did not agree with the receipts; null while all is well.';
+comment on column postrider.outbox_retention.reason is 'What did not agree.';
+insert into postrider.outbox_retention (kind) values ('published'), ('dead_lettered'), ('idempotency_key'), ('receipts');
+
+create table postrider.outbox_own_topic (
+    topic text primary key,
+    use   text not null
+);
+comment on table postrider.outbox_own_topic is
+'The topics that Postrider itself writes: dead-letter topics, lifecycle events, retry topics. What a service writes to one of them is refused by the functions, and given up by the relay. serve writes what its settings say.';
+comment on column postrider.outbox_own_topic.topic is 'The topic.';
+comment on column postrider.outbox_own_topic.use is 'What it is for.';
+insert into postrider.outbox_own_topic values ('postrider.dlq', 'dead letters'), ('postrider.lifecycle', 'lifecycle events');
+
+-- A sequence, because its value belongs to no transaction: arming is seen at once by everybody, waits for
+-- nobody, keeps nobody waiting and leaves no dead row, and reading it is one call of a built-in function.
+create sequence postrider.outbox_doorbell as bigint minvalue -9223372036854775807 start with 1;
+comment on sequence postrider.outbox_doorbell is
+'Whether inserts into outbox_event notify. A positive value is the time, in milliseconds since 1970, until which an idle relay wants to be woken; a negative one, without its sign, is when a busy relay ended that. Never drawn from, only set.';

@@ -1,0 +1,154 @@
+package relay
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// holdBook has the holds of a term. The leader alone puts holds in place and ends them, so what it knows is what there
+// is, and what the receipts that are not written yet will make of it. It is used by the sender of the log and by those
+// that look after holds, each for as long as it decides about a batch.
+type holdBook struct {
+	mu         sync.Mutex
+	changed    *sync.Cond // a hold ended, or is not about to end any more
+	bySubject  map[subject]*Hold
+	byID       map[int64]*Hold
+	partitions map[string][]*Hold // by topic
+	keys       int
+	now        func() time.Time
+}
+
+func newHoldBook(holds []Hold) *holdBook {
+	b := &holdBook{bySubject: map[subject]*Hold{}, byID: map[int64]*Hold{}, partitions: map[string][]*Hold{}, now: time.Now}
+	b.changed = sync.NewCond(&b.mu)
+	for i := range holds {
+		h := holds[i]
+		h.since = b.now().Add(-h.Age)
+		b.add(&h)
+	}
+	return b
+}
+
+// subject is what the hold is about.
+func (h *Hold) subject() subject {
+	if h.Scope == ScopeFailure {
+		return failureSubject(h.Topic, h.Code)
+	}
+	return subject{h.Scope, h.Topic, string(h.Key), h.Partition, h.Partitions}
+}
+
+func failureSubject(topic, code string) subject {
+	return subject{scope: ScopeFailure, topic: topic, key: code}
+}
+
+func (b *holdBook) add(h *Hold) {
+	b.bySubject[h.subject()], b.byID[h.ID] = h, h
+	switch h.Scope {
+	case ScopeKey:
+		b.keys++
+	case ScopePartition:
+		b.partitions[h.Topic] = append(b.partitions[h.Topic], h)
+	}
+}
+
+// end takes a hold out of the book. Nothing may be parked behind it.
+func (b *holdBook) end(h *Hold) {
+	delete(b.bySubject, h.subject())
+	delete(b.byID, h.ID)
+	switch h.Scope {
+	case ScopeKey:
+		b.keys--
+	case ScopePartition:
+		b.partitions[h.Topic] = slices.DeleteFunc(b.partitions[h.Topic], func(other *Hold) bool { return other == h })
+		if len(b.partitions[h.Topic]) == 0 {
+			delete(b.partitions, h.Topic)
+		}
+	}
+	h.closing = false
+	b.changed.Broadcast()
+}
+
+// reopen says that a hold does not end after all.
+func (b *holdBook) reopen(h *Hold) {
+	if h.closing {
+		h.closing = false
+		b.changed.Broadcast()
+	}
+}
+
+func (b *holdBook) key(topic string, key []byte) *Hold {
+	if key == nil || b.keys == 0 {
+		return nil
+	}
+	return b.bySubject[keySubject(topic, key)]
+}
+
+func (b *holdBook) topic(topic string) *Hold { return b.bySubject[topicSubject(topic)] }
+
+func (b *holdBook) failure(topic, code string) *Hold { return b.bySubject[failureSubject(topic, code)] }
+
+func (b *holdBook) partition(topic string, n, of int32) *Hold {
+	return b.bySubject[subject{scope: ScopePartition, topic: topic, partition: n, partitions: of}]
+}
+
+// each calls f with the holds that bear on an event, until it returns false: that of its key first, because an event
+// that waits for its key would be a probe of its topic that cannot go. While a topic that grew has holds from before, a
+// key is in one partition by the old number of them and in one by the new. An event without a key goes to any partition.
+func (b *holdBook) each(e *outbox.Event, partition func(key []byte, n int32) int32, f func(*Hold) bool) {
+	if len(b.bySubject) == 0 {
+		return
+	}
+	if h := b.key(e.Topic, e.Key); h != nil && !f(h) {
+		return
+	}
+	if !b.eachPartition(e, partition, f) {
+		return
+	}
+	if h := b.topic(e.Topic); h != nil {
+		f(h)
+	}
+}
+
+// eachPartition calls f with the holds of an event's partition, and reports whether all of them returned true.
+func (b *holdBook) eachPartition(e *outbox.Event, partition func(key []byte, n int32) int32, f func(*Hold) bool) bool {
+	if e.Key == nil {
+		return true
+	}
+	for _, h := range b.partitions[e.Topic] {
+		if partition(e.Key, h.Partitions) == h.Partition && !f(h) {
+			return false
+		}
+	}
+	return true
+}
+
+// lets reports whether an event may go under the hold: it was let through with those before it, or the key waits for it.
+func (h *Hold) lets(e *outbox.Event) bool {
+	return e.ID <= h.through || h.Scope == ScopeKey && h.EventID == e.EventID
+}
+
+// awaits returns the hold that an event must wait for, or nil when it may go. from is the hold that it came from.
+func (b *holdBook) awaits(e *outbox.Event, from *Hold, partition func(key []byte, n int32) int32) (waits *Hold) {
+	b.each(e, partition, func(h *Hold) bool {
+		if h != from && !h.lets(e) {
+			waits = h
+		}
+		return waits == nil
+	})
+	return waits
+}
+
+// settled notes that receipts were written that park events behind these holds.
+func (b *holdBook) settled(parked []*Hold) {
+	if len(parked) == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, h := range parked {
+		h.unsettled--
+	}
+}

@@ -1,0 +1,210 @@
+package relay
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// settle decides about event i, which was sent.
+func (p *logPlan) settle(i int, e *outbox.Event, o *Outcome) {
+	switch o.Class {
+	case Delivered:
+		p.receipt.Sent++
+		if p.taken {
+			p.receipt.Gone = append(p.receipt.Gone, e.ID)
+		}
+		p.proveAll(i, e)
+	case Permanent:
+		p.proveRoute(e)
+		p.giveUpEvent(i, e, failure(e, o))
+	case Record:
+		p.proveRoute(e)
+		p.retry(i, e, o)
+	case Infrastructure, Route:
+		p.unreachable(i, e, o)
+	case Withheld:
+		p.follow(i, e)
+	}
+}
+
+// proveAll notes that an event got through under the holds that bear on it.
+func (p *logPlan) proveAll(i int, e *outbox.Event) {
+	if h := p.source(i); h != nil {
+		p.proven[h] = true
+	}
+	p.book.each(e, p.partition, func(h *Hold) bool {
+		if h.Scope != ScopeKey || h.lets(e) { // it may have been on its way when its key was halted
+			p.proven[h] = true
+		}
+		return true
+	})
+}
+
+// proveRoute notes that the event's topic and partition took a record, even if not this one.
+func (p *logPlan) proveRoute(e *outbox.Event) {
+	if h := p.book.topic(e.Topic); h != nil {
+		p.proven[h] = true
+	}
+	p.provePartition(e)
+}
+
+func (p *logPlan) provePartition(e *outbox.Event) {
+	p.book.eachPartition(e, p.partition, func(h *Hold) bool {
+		p.proven[h] = true
+		return true
+	})
+}
+
+// giveUpEvent ends the attempts for an event, unless so many fail in this way that a circuit breaker keeps them.
+func (p *logPlan) giveUpEvent(i int, e *outbox.Event, f Failure) {
+	s := p.settings(e.Topic)
+	if p.giveUp || f.Code == CodeSkipped {
+		p.exhaust(i, e, f)
+		return
+	}
+	open := p.book.failure(e.Topic, f.Code)
+	again := open != nil && p.source(i) == open // it was tried again, and it is not better
+	tooMany := p.breakers.failed(e.Topic, f.Code, s)
+	switch {
+	case s.StormEvents < 0 || !again && !tooMany && open == nil:
+		p.exhaust(i, e, f)
+		return
+	case again && open.Draining: // all of them are tried: who ends that says when the next is
+		open.kept = true
+	case open == nil || again:
+		probes := 1
+		if open != nil {
+			probes = open.Probes + 1
+		}
+		open = p.hold(Hold{Scope: ScopeFailure, Topic: e.Topic, Code: f.Code, Cause: CauseStorm, ErrorCode: f.Code, EventID: e.EventID, Probes: probes,
+			probeIn: probePause(stormProbeBase, stormProbeCap, probes),
+			Error:   fmt.Sprintf("more than %d events of this topic failed like this within %v; the last one: %s", s.StormEvents, s.StormWindow, f.Error)})
+	}
+	p.parkAnew(e, open, &f)
+	p.keyAfter(e, f)
+}
+
+// exhaust sends an event to the dead letters, and says what becomes of its key.
+func (p *logPlan) exhaust(i int, e *outbox.Event, f Failure) {
+	x := p.exception(e, outbox.Exhausted, &f)
+	p.receipt.Exceptions = append(p.receipt.Exceptions, x)
+	p.givenUp = append(p.givenUp, x)
+	if _, asked := p.skips[e.ID]; asked {
+		p.receipt.Skipped = append(p.receipt.Skipped, e.ID)
+	}
+	p.keyAfter(e, f)
+}
+
+// keyAfter says what becomes of the key of an event that does not go any more.
+func (p *logPlan) keyAfter(e *outbox.Event, f Failure) {
+	if !e.HasKey() {
+		return
+	}
+	if p.settings(e.Topic).AfterLastAttempt == PolicyHaltKey {
+		p.behind[keySubject(e.Topic, e.Key)] = p.hold(Hold{Scope: ScopeKey, Topic: e.Topic, Key: e.Key, Cause: CauseHalted,
+			ErrorCode: f.Code, Error: f.Error, EventID: e.EventID, probeIn: Forever})
+		return
+	}
+	p.behind[keySubject(e.Topic, e.Key)] = afterGivenUp
+	if h := p.book.key(e.Topic, e.Key); h != nil && h.lets(e) {
+		p.proven[h] = true
+	}
+}
+
+// retry spends an attempt: the event is given up, or waits for its next attempt with its key behind it.
+func (p *logPlan) retry(i int, e *outbox.Event, o *Outcome) {
+	f := failure(e, o)
+	policy := p.settings(e.Topic).Retry
+	if policy.Exhausted(f.Attempts, e.MaxAttempts) {
+		p.giveUpEvent(i, e, f)
+		return
+	}
+	delay := policy.Delay(f.Attempts, p.random())
+	if !e.HasKey() {
+		p.schedule(e, delay, &f)
+		return
+	}
+	h := p.hold(Hold{Scope: ScopeKey, Topic: e.Topic, Key: e.Key, Cause: CauseRetry,
+		ErrorCode: o.Code, Error: o.Message, EventID: e.EventID, Probes: f.Attempts, probeIn: delay})
+	p.parkAnew(e, h, &f)
+}
+
+// unreachable holds the partition or the topic of an event that could not be sent for no fault of its
+// own, unless the topic's settings say that it has waited long enough.
+func (p *logPlan) unreachable(i int, e *outbox.Event, o *Outcome) {
+	s := p.settings(e.Topic)
+	topic := p.book.topic(e.Topic)
+	if kept := p.keptFor(e); s.MaxAge > 0 && kept >= s.MaxAge {
+		p.condemn(i, e, topic, Outcome{Class: o.Class, Code: CodeTooOld,
+			Message: fmt.Sprintf("not sent for %v (max_age): %s: %s", kept.Round(time.Second), o.Code, o.Message)})
+		return
+	}
+	switch {
+	case o.Class == Route && s.RouteDeadLetterAfter > 0 && topic != nil && topic.Cause == CauseRoute && p.age(topic) >= s.RouteDeadLetterAfter:
+		p.condemn(i, e, topic, *o)
+	case o.Class == Route:
+		p.holdTopic(e, topic, o, CauseRoute, routeProbeBase, routeProbeCap)
+	case o.Partitions == 0:
+		p.holdTopic(e, topic, o, CauseInfrastructure, infrastructureProbeBase, infrastructureProbeCap)
+	case !e.HasKey():
+		p.proveTopic(topic) // it is the partition's fault
+		p.schedule(e, elsewhere, nil)
+	default:
+		p.proveTopic(topic)
+		probes := 1
+		if h := p.book.partition(e.Topic, o.Partition, o.Partitions); h != nil {
+			probes = h.Probes + 1
+		}
+		h := p.hold(Hold{Scope: ScopePartition, Topic: e.Topic, Partition: o.Partition, Partitions: o.Partitions,
+			Cause: CauseInfrastructure, ErrorCode: o.Code, Error: o.Message, EventID: e.EventID, Probes: probes,
+			probeIn: probePause(infrastructureProbeBase, infrastructureProbeCap, probes)})
+		p.parkAnew(e, h, nil)
+	}
+}
+
+func (p *logPlan) proveTopic(h *Hold) {
+	if h != nil {
+		p.proven[h] = true
+	}
+}
+
+func (p *logPlan) age(h *Hold) time.Duration { return p.book.now().Sub(h.since) }
+
+// keptFor is how long outages have kept an event: for as long as its topic or partition has been held for
+// one, and at most since it was written. An old event that meets the first failure of an outage, because the
+// relay was stopped for long or its key was halted, has not been kept by it yet.
+func (p *logPlan) keptFor(e *outbox.Event) time.Duration {
+	var held time.Duration
+	longest := func(h *Hold) bool {
+		if h.Cause == CauseInfrastructure || h.Cause == CauseRoute {
+			held = max(held, p.age(h))
+		}
+		return true
+	}
+	p.book.each(e, p.partition, longest)
+	if !e.HasKey() { // it has tried any of them
+		for _, h := range p.book.partitions[e.Topic] {
+			longest(h)
+		}
+	}
+	return min(held, p.now.Sub(e.CreatedAt))
+}
+
+// condemn gives up an event for what is not its fault, and lets the next one behind the hold come.
+func (p *logPlan) condemn(i int, e *outbox.Event, topic *Hold, o Outcome) {
+	p.proveTopic(topic)
+	p.provePartition(e)
+	p.exhaust(i, e, failure(e, &o))
+}
+
+func (p *logPlan) holdTopic(e *outbox.Event, known *Hold, o *Outcome, cause Cause, base, limit time.Duration) {
+	probes := 1
+	if known != nil {
+		probes = known.Probes + 1
+	}
+	h := p.hold(Hold{Scope: ScopeTopic, Topic: e.Topic, Cause: cause, ErrorCode: o.Code, Error: o.Message, EventID: e.EventID,
+		Probes: probes, probeIn: probePause(base, limit, probes)})
+	p.parkAnew(e, h, nil)
+}

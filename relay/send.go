@@ -1,0 +1,165 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+// send sends one batch after the other, until there are no more.
+func (t *term) send(ctx context.Context) error {
+	for b := range t.batches {
+		if ctx.Err() != nil {
+			continue // the reader ends when its batches are taken
+		}
+		s, err := t.sendBatch(ctx, b)
+		if err != nil {
+			return ended(ctx, err)
+		}
+		t.submit(ctx, s)
+	}
+	return nil
+}
+
+// sendBatch sends a batch and decides about each of its events.
+func (t *term) sendBatch(ctx context.Context, b *logBatch) (*settlement, error) {
+	var p *logPlan
+	var outcomes []Outcome
+	var receipt *Receipt
+	pass := t.tracing.pass(ctx, actionPublish, "batch", b.began, b.readBefore, len(b.Events))
+	ctx = pass.in(ctx)
+	for {
+		if err := t.awaitSure(ctx); err != nil {
+			return nil, err
+		}
+		p = t.plan(ctx, b.Events, nil, false, b.Skips, b.Now)
+		if err := t.tryAlone(ctx, p); err != nil {
+			return nil, err
+		}
+		outcomes = t.publish(ctx, p, t.cfg.PublishTimeout, pass)
+		err := t.lost(ctx, outcomes)
+		t.book.mu.Lock()
+		if err == nil {
+			receipt, err = p.conclude(outcomes)
+			t.book.mu.Unlock()
+			if err != nil {
+				return nil, err
+			}
+			break
+		}
+		p.undo()
+		t.book.mu.Unlock()
+		t.awaitBrokers(ctx, err)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	if len(b.Events) > 0 {
+		t.metrics.batch.Observe(float64(len(b.Events)))
+	}
+	t.metrics.count(outcomes)
+	receipt.Position, receipt.Forgotten, receipt.Gaps = b.position, b.forgotten, b.gaps
+	ids := make([]int64, len(b.Events))
+	for i := range b.Events {
+		ids[i] = b.Events[i].ID
+	}
+	receipt.Events = RangesOf(ids)
+	return &settlement{receipt: receipt, parked: p.parked, plan: p, pass: pass, sent: func() []Message { return delivered(p.messages, outcomes) }}, nil
+}
+
+// plan decides what to send of a batch.
+func (t *term) plan(ctx context.Context, events []outbox.Event, from []*Hold, giveUp bool, skips map[int64]string, now time.Time) *logPlan {
+	t.book.mu.Lock()
+	defer t.book.mu.Unlock()
+	r := t.logRules
+	r.holdID = func() (int64, error) { return t.holdIDs.take(ctx) }
+	return newLogPlan(planInput{events: events, from: from, giveUp: giveUp, skips: skips, now: now, ctx: ctx}, t.book, r)
+}
+
+// publish sends the messages of a plan and waits for what becomes of them.
+func (t *term) publish(ctx context.Context, p *logPlan, within time.Duration, pass *pass) []Outcome {
+	if len(p.messages) == 0 {
+		return nil
+	}
+	t.metrics.inFlight.Add(float64(len(p.messages)))
+	defer t.metrics.inFlight.Sub(float64(len(p.messages)))
+	bounded, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	sending := pass.publish(p.messages)
+	began := time.Now()
+	outcomes := t.cfg.Publisher.Publish(bounded, p.messages)
+	sending.end(outcomes)
+	t.metrics.published(time.Since(began), p.messages)
+	return outcomes
+}
+
+// awaitSure waits until the session that leads is known to live.
+func (t *term) awaitSure(ctx context.Context) error {
+	for !t.leader.Sure() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		sleep(ctx, 5*time.Millisecond)
+	}
+	return nil
+}
+
+// tryAlone writes down that an event is tried alone, where relays died over it: the one that kills is found and given
+// up, and no other is charged. A broker must answer first, or an outage would charge whoever is first.
+func (t *term) tryAlone(ctx context.Context, p *logPlan) error {
+	if t.careful.Load() != 1 || len(p.events) != 1 || len(p.messages) != 1 || p.events[0].ID > t.carefulTo {
+		return nil
+	}
+	e := &p.events[0]
+	tried := 0
+	if t.began.Trying == e.ID {
+		tried = t.began.Tried
+	}
+	if tried > 0 && t.settings(e.Topic).Retry.Exhausted(tried, e.MaxAttempts) {
+		p.messages, p.places = nil, nil
+		p.fates = []fate{{kind: fateUnsendable, why: &Outcome{Class: Permanent, Code: CodeWorkerKilled,
+			Message: fmt.Sprintf("the relay died each of the %d times this event was in flight", tried)}}}
+		return nil
+	}
+	for {
+		err := t.ping(ctx)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		t.awaitBrokers(ctx, err)
+	}
+	t.cfg.Logger.Warn("relays died over this event or its neighbours, trying it alone", "id", e.ID, "topic", e.Topic,
+		"deaths", t.began.Deaths, "attempt", tried+1)
+	return t.settleNow(ctx, &settlement{receipt: &Receipt{Trying: e.ID}})
+}
+
+// note says in the log what a batch that did not simply go has come to.
+func (t *term) note(p *logPlan) {
+	log := t.cfg.Logger
+	var traces map[int64]string
+	if len(p.givenUp) > 0 {
+		traces = p.traces()
+		t.letters.busy(1)
+	}
+	for i := range p.givenUp {
+		x := &p.givenUp[i]
+		log := log
+		if id := traces[x.ID]; id != "" {
+			log = log.With("trace_id", id)
+		}
+		log.Warn("event given up", "id", x.ID, "attempts", x.Attempts, "error_code", x.Failure.Code, "err", x.Failure.Error)
+	}
+	for i := range p.receipt.Holds {
+		h := &p.receipt.Holds[i]
+		if h.Draining {
+			continue
+		}
+		log.Warn("held", "scope", string(h.Scope), "topic", h.Topic, "cause", string(h.Cause),
+			"error_code", h.Code, "err", h.Error, "probes", h.Probes, "next_probe_in", h.ProbeIn.String())
+	}
+}

@@ -1,0 +1,333 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/postrider/postrider/relay/outbox"
+)
+
+const (
+	// tendPause is the longest pause before holds are looked at again: people ask things of them.
+	tendPause = 250 * time.Millisecond
+	// dueAtOnce is how many holds are looked after at once, and how many events of keys are tried together.
+	dueAtOnce = 500
+	// probeWithin is how long a probe may be without an answer. It is then with the client, and asked for again.
+	probeWithin = 2 * time.Second
+	// skipsEvery is how often what was asked of events that the position has passed is looked at.
+	skipsEvery = time.Second
+)
+
+// tendHolds looks after what did not simply go: it lets probes through holds that are due, brings back what waits behind
+// those whose cause is gone, and sends what waited for a time. Each wide hold is looked after by itself, because one whose
+// partition is away takes its time; those of keys go together. No hold is looked after twice at once.
+func (t *term) tendHolds(reading, work context.Context) error {
+	var tending sync.WaitGroup
+	defer tending.Wait()
+	failed := make(chan error, 1)
+	begin := func(holds []*Hold, giveUp bool) {
+		tending.Go(func() {
+			if err := t.tend(work, reading, holds, giveUp); err != nil {
+				select {
+				case failed <- err:
+				default:
+				}
+			}
+		})
+	}
+	var skips time.Time
+	var scheduled sync.Mutex
+	if err := t.openBreakers(work); err != nil {
+		return ended(work, err)
+	}
+	for reading.Err() == nil && work.Err() == nil {
+		if t.brokers.away() {
+			t.brokers.wait(reading)
+			continue
+		}
+		due, next, err := t.leader.DueHolds(work, dueAtOnce)
+		if err != nil {
+			return ended(work, fmt.Errorf("look for holds that are due: %w", err))
+		}
+		var keys []*Hold
+		for _, d := range due {
+			h, giveUp := t.begin(d)
+			switch {
+			case h == nil:
+			case h.Scope == ScopeKey && !giveUp:
+				keys = append(keys, h)
+			default:
+				begin([]*Hold{h}, giveUp)
+			}
+		}
+		if len(keys) > 0 {
+			begin(keys, false)
+		}
+		if scheduled.TryLock() {
+			tending.Go(func() {
+				defer scheduled.Unlock()
+				if err := t.sendScheduled(work, reading); err != nil {
+					select {
+					case failed <- err:
+					default:
+					}
+				}
+			})
+		}
+		if time.Since(skips) > skipsEvery {
+			skips = time.Now()
+			if err := t.leader.ResolveSkips(work); err != nil {
+				return ended(work, fmt.Errorf("look at what is to be skipped: %w", err))
+			}
+		}
+		pause := time.NewTimer(min(max(next, time.Millisecond), tendPause))
+		select {
+		case <-reading.Done():
+		case <-work.Done():
+		case err = <-failed:
+		case <-t.holdWake:
+		case <-pause.C:
+		}
+		pause.Stop()
+		if err != nil {
+			return ended(work, err)
+		}
+	}
+	tending.Wait()
+	select {
+	case err := <-failed:
+		return ended(work, err)
+	default:
+		return nil
+	}
+}
+
+// openBreakers lets everything come back that circuit breakers keep of topics that have none any more.
+func (t *term) openBreakers(ctx context.Context) error {
+	t.book.mu.Lock()
+	receipt := &Receipt{}
+	for _, h := range t.book.byID {
+		if h.Scope == ScopeFailure && t.settings(h.Topic).StormEvents < 0 && !h.Draining {
+			h.Draining = true
+			receipt.Holds = append(receipt.Holds, h.asChange())
+		}
+	}
+	t.book.mu.Unlock()
+	if len(receipt.Holds) == 0 {
+		return nil
+	}
+	return t.settleNow(ctx, &settlement{receipt: receipt})
+}
+
+// begin takes a hold in hand that is due, and says whether all that waits behind it is to be given up; nil when there is
+// nothing to do, or somebody is at it.
+func (t *term) begin(d DueHold) (h *Hold, giveUp bool) {
+	t.book.mu.Lock()
+	defer t.book.mu.Unlock()
+	h = t.book.byID[d.ID]
+	switch {
+	case h == nil || h.busy:
+		return nil, false // it is about to go, or its receipt is not written yet
+	case d.Asked == AskedGiveUp:
+		giveUp = true
+	case d.Asked == AskedRelease:
+		h.Draining, h.through, h.kept, h.answered = true, 0, false, true
+	case !h.Draining && !d.Probe:
+		return nil, false
+	}
+	h.busy = true
+	return h, giveUp
+}
+
+// tend looks after holds until none of them has more to give for now.
+func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) error {
+	all := holds
+	defer func() {
+		t.book.mu.Lock()
+		for _, h := range all {
+			h.busy = false
+			t.book.reopen(h)
+		}
+		t.book.mu.Unlock()
+	}()
+	for len(holds) > 0 && reading.Err() == nil && ctx.Err() == nil {
+		was := t.stand(holds)
+		taken, err := t.leader.Take(ctx, t.taking(holds, giveUp))
+		if err != nil {
+			return fmt.Errorf("take what waits behind holds: %w", err)
+		}
+		found := map[int64]int64{}
+		for i := range taken {
+			found[taken[i].Hold] = max(found[taken[i].Hold], taken[i].Event.ID)
+		}
+		ends, more := t.endEmpty(holds, was, found, giveUp)
+		if len(ends.Ended)+len(ends.Holds) > 0 {
+			if err := t.settleNow(ctx, &settlement{receipt: ends}); err != nil {
+				return err
+			}
+		}
+		if len(taken) == 0 {
+			if holds = more; len(holds) > 0 {
+				sleep(ctx, 2*time.Millisecond) // what is to be parked behind them is being written
+			}
+			continue
+		}
+		again, err := t.sendTaken(ctx, taken, giveUp, t.within(holds))
+		if err != nil {
+			return err
+		}
+		holds = append(again, more...)
+	}
+	return ended(ctx, context.Cause(ctx))
+}
+
+// standing is how a hold stood before it was looked behind it.
+type standing struct{ parks, unsettled int }
+
+func (t *term) stand(holds []*Hold) []standing {
+	t.book.mu.Lock()
+	defer t.book.mu.Unlock()
+	was := make([]standing, len(holds))
+	for i, h := range holds {
+		was[i] = standing{h.parks, h.unsettled}
+	}
+	return was
+}
+
+// taking is what is to be taken from holds: one event as a probe, or as much as fits where they drain.
+func (t *term) taking(holds []*Hold, giveUp bool) Taking {
+	t.book.mu.Lock()
+	defer t.book.mu.Unlock()
+	taking := Taking{Bytes: batchBytes}
+	share := max(1, t.cfg.BatchSize/len(holds))
+	for _, h := range holds {
+		th := TakingHold{ID: h.ID, Events: 1}
+		if h.Draining || giveUp {
+			th.Events = share
+		}
+		if h.Draining && !giveUp {
+			th.After = h.through
+		}
+		taking.Holds = append(taking.Holds, th)
+	}
+	return taking
+}
+
+func (t *term) within(holds []*Hold) time.Duration {
+	t.book.mu.Lock()
+	defer t.book.mu.Unlock()
+	for _, h := range holds {
+		if h.Draining {
+			return t.cfg.PublishTimeout
+		}
+	}
+	return min(probeWithin, t.cfg.PublishTimeout)
+}
+
+// endEmpty ends the holds behind which nothing was found, and nothing is to be parked since. One that drains and behind
+// which something is still to be parked keeps the log from parking more, and is looked at again: more. found has the last
+// id that was taken, by hold; up to that its events pass.
+func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, giveUp bool) (ends *Receipt, more []*Hold) {
+	t.book.mu.Lock()
+	defer t.book.mu.Unlock()
+	ends = &Receipt{}
+	for i, h := range holds {
+		if last := found[h.ID]; last > 0 {
+			h.through = max(h.through, last)
+			continue
+		}
+		switch {
+		case h.kept && !giveUp:
+			// What was tried again is behind it again.
+			h.kept, h.Draining, h.through = false, false, 0
+			h.probeIn = probePause(stormProbeBase, stormProbeCap, h.Probes)
+			ends.Holds = append(ends.Holds, h.asChange())
+			t.book.reopen(h)
+		case h.parks == was[i].parks && was[i].unsettled == 0:
+			t.book.end(h)
+			ends.Ended = append(ends.Ended, h.ID)
+		case h.Draining || giveUp:
+			h.closing = true
+			more = append(more, h)
+		}
+	}
+	return ends, more
+}
+
+// sendTaken sends events that were taken and decides about them. It returns the holds that drain and may have more.
+func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within time.Duration) ([]*Hold, error) {
+	began := time.Now()
+	events := make([]outbox.Event, len(taken))
+	from := make([]*Hold, len(taken))
+	t.book.mu.Lock()
+	for i := range taken {
+		events[i], from[i] = taken[i].Event, t.book.byID[taken[i].Hold]
+	}
+	t.book.mu.Unlock()
+	pass := t.tracing.pass(ctx, actionReturn, actionReturn, began, time.Now(), len(taken))
+	if err := t.awaitSure(ctx); err != nil {
+		return nil, err
+	}
+	p := t.plan(ctx, events, from, giveUp, nil, time.Now())
+	outcomes := t.publish(pass.in(ctx), p, within, pass)
+	lost := t.lost(ctx, outcomes)
+	t.book.mu.Lock()
+	var receipt *Receipt
+	var err error
+	if lost != nil {
+		p.undo()
+		p.parked = nil
+		receipt = &Receipt{}
+		for i := range events {
+			receipt.Putback = append(receipt.Putback, events[i].ID)
+		}
+	} else {
+		receipt, err = p.conclude(outcomes)
+	}
+	t.book.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if lost == nil {
+		t.metrics.count(outcomes)
+	}
+	s := &settlement{receipt: receipt, parked: p.parked, plan: p, pass: pass, sent: func() []Message { return delivered(p.messages, outcomes) }}
+	if err := t.settleNow(ctx, s); err != nil {
+		return nil, err
+	}
+	t.metrics.settled(actionReturn, len(events))
+	if lost != nil {
+		t.awaitBrokers(ctx, lost)
+		return nil, nil
+	}
+	t.book.mu.Lock()
+	defer t.book.mu.Unlock()
+	var again []*Hold
+	seen := map[*Hold]bool{nil: true}
+	for _, h := range from {
+		if !seen[h] && (h.Draining || giveUp) && t.book.byID[h.ID] == h {
+			again = append(again, h)
+		}
+		seen[h] = true
+	}
+	return again, nil
+}
+
+// sendScheduled sends what waited for a time that has come.
+func (t *term) sendScheduled(ctx, reading context.Context) error {
+	for reading.Err() == nil && ctx.Err() == nil {
+		taken, err := t.leader.Take(ctx, Taking{Scheduled: t.cfg.BatchSize, Bytes: batchBytes})
+		if err != nil {
+			return fmt.Errorf("take what is due: %w", err)
+		}
+		if len(taken) == 0 {
+			return nil
+		}
+		if _, err := t.sendTaken(ctx, taken, false, t.cfg.PublishTimeout); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,317 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// standbyPause is how often a standby tries to lead: how long a takeover takes.
+const standbyPause = 200 * time.Millisecond
+
+// manyGaps is up to how many gaps each receipt has them all; with more, one receipt of gapsEvery does.
+const (
+	manyGaps  = 200
+	gapsEvery = 500
+)
+
+// settleAtOnce is how many receipts are written in one transaction at most.
+const settleAtOnce = 16
+
+// runLeader leads whenever no other relay does, until ctx ends.
+func (r *Relay) runLeader(ctx context.Context) {
+	standby := newIdle(standbyPause, standbyPause, 0)
+	r.loop(ctx, "lead", func(bounded context.Context) (int, error) {
+		l, err := r.cfg.Log.Lead(bounded, r.cfg.Worker)
+		if err != nil {
+			return 0, fmt.Errorf("try to lead: %w", err)
+		}
+		if l == nil {
+			return 0, nil
+		}
+		t := newTerm(r, l)
+		return 1, t.run(ctx)
+	}, standby)
+}
+
+// term is one leadership at work: a reader, a sender and a settler, one behind the other, and what looks after holds.
+// What one of them cannot do ends the term: everything that was read and not settled is thrown away, and the next term
+// begins where the newest receipt is.
+type term struct {
+	*Relay
+	leader Leadership
+	began  Began
+	gaps   gapTracker
+	book   *holdBook
+
+	// position is how far the log was read. waitsForLook says that events in commit order wait for a look.
+	position     int64
+	waitsForLook bool
+	batches      chan *logBatch
+	receipts     chan *settlement
+	// careful is the largest batch while relays die; 0 is no limit. It ends when the position passes carefulTo.
+	careful   atomic.Int64
+	carefulTo int64
+	holdWake  chan struct{}
+	holdIDs   holdIDs
+}
+
+// logBatch is a page on its way to the sender.
+type logBatch struct {
+	Page
+	position          int64
+	forgotten, gaps   Ranges
+	began, readBefore time.Time
+}
+
+// settlement is a receipt on its way to the settler.
+type settlement struct {
+	receipt *Receipt
+	parked  []*Hold
+	plan    *logPlan
+	pass    *pass
+	// sent are the messages that were acknowledged: not to be sent again if the receipt cannot be written.
+	sent func() []Message
+	done chan struct{} // closed when it is written; nil where nobody waits
+}
+
+func newTerm(r *Relay, l Leadership) *term {
+	b := l.Began()
+	t := &term{Relay: r, leader: l, began: b, position: b.Position, book: newHoldBook(b.Holds),
+		batches: make(chan *logBatch), receipts: make(chan *settlement, settleAtOnce), holdWake: make(chan struct{}, 1)}
+	t.gaps.restore(b.Gaps)
+	t.holdIDs.draw = l.HoldIDs
+	if b.Deaths >= carefulAfter {
+		t.careful.Store(max(1, int64(r.cfg.BatchSize)>>(2*(b.Deaths-carefulAfter+1))))
+		t.carefulTo = b.Position + int64(r.cfg.BatchSize)
+	}
+	return t
+}
+
+// errHandOver ends a term whose relay is told to stop.
+var errHandOver = errors.New("the relay stops")
+
+// run works until ctx ends, which is no error, or something fails.
+func (t *term) run(ctx context.Context) error {
+	t.cfg.Logger.Info("leading", "term", t.began.Term, "position", t.began.Position, "gaps", t.began.Gaps.Len(), "holds", len(t.began.Holds))
+	t.metrics.leading.Set(1)
+	defer t.metrics.leading.Set(0)
+	if c := t.careful.Load(); c > 0 {
+		t.metrics.careful.Set(1)
+		t.cfg.Logger.Warn("relays died while these events were on their way: smaller batches find the one that kills, if one does",
+			"deaths", t.began.Deaths, "batch_size", c, "position", t.began.Position)
+	}
+	defer t.metrics.careful.Set(0)
+	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	fail := func(err error) {
+		if err != nil {
+			stop(err)
+		}
+	}
+	var readers, workers sync.WaitGroup
+	settled := make(chan struct{})
+	workers.Go(func() {
+		select {
+		case <-t.leader.Lost():
+			fail(fmt.Errorf("%w: its session is gone", ErrNotLeading))
+		case <-work.Done():
+		}
+	})
+	// What reads stops first; what was read is sent and settled.
+	reading, stopReading := context.WithCancel(work)
+	defer stopReading()
+	workers.Go(func() {
+		select {
+		case <-ctx.Done():
+			stopReading()
+		case <-work.Done():
+		}
+		t.book.mu.Lock()
+		t.book.changed.Broadcast()
+		t.book.mu.Unlock()
+	})
+	readers.Go(func() {
+		defer close(t.batches)
+		fail(t.read(reading))
+	})
+	readers.Go(func() { fail(t.send(work)) })
+	readers.Go(func() { fail(t.tendHolds(reading, work)) })
+	go func() {
+		defer close(settled)
+		fail(t.settle(work))
+	}()
+	readers.Wait()
+	close(t.receipts)
+	<-settled
+	err := context.Cause(work)
+	stop(errHandOver)
+	workers.Wait()
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	if err != nil {
+		cancel() // only let go
+	}
+	t.leader.End(ending)
+	if err != nil && !errors.Is(err, errHandOver) {
+		return err
+	}
+	return nil
+}
+
+// settle writes receipts in order, all that are there in one transaction.
+func (t *term) settle(ctx context.Context) (err error) {
+	var failed []*settlement
+	defer func() {
+		// Whatever comes is not written any more. What was acknowledged is not sent again from here.
+		for s := range t.receipts {
+			failed = append(failed, s)
+		}
+		for _, s := range failed {
+			if s.sent != nil {
+				t.cfg.Publisher.Remember(s.sent())
+			}
+		}
+	}()
+	for s := range t.receipts {
+		if ctx.Err() != nil {
+			failed = append(failed, s)
+			return nil
+		}
+		group := []*settlement{s}
+		for more := true; more && len(group) < settleAtOnce; {
+			select {
+			case next, open := <-t.receipts:
+				if more = open; open {
+					group = append(group, next)
+				}
+			default:
+				more = false
+			}
+		}
+		if err := t.settleGroup(ctx, group); err != nil {
+			failed = append(failed, group...)
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *term) settleGroup(ctx context.Context, group []*settlement) error {
+	bounded, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	rs := make([]*Receipt, len(group))
+	for i, s := range group {
+		rs[i] = s.receipt
+		bounded = s.pass.settle(bounded)
+	}
+	err := t.leader.Settle(bounded, rs)
+	for _, s := range group {
+		t.settledOne(s, err)
+	}
+	if err != nil {
+		return fmt.Errorf("settle %d receipts: %w", len(group), err)
+	}
+	return nil
+}
+
+func (t *term) settledOne(s *settlement, err error) {
+	r := s.receipt
+	failed := 0
+	for i := range r.Exceptions {
+		if r.Exceptions[i].Failure.Class != "" {
+			failed++
+		}
+	}
+	processed := r.Sent + len(r.Exceptions)
+	s.pass.settled(processed, r.Sent, failed, 0, err)
+	s.pass.close(err)
+	if err != nil {
+		return
+	}
+	t.book.settled(s.parked)
+	t.metrics.settled(actionPublish, processed)
+	t.progress(s)
+	if s.plan != nil && len(r.Holds)+len(r.Exceptions) > 0 {
+		t.note(s.plan)
+		t.wakeHolds()
+	}
+	if s.done != nil {
+		close(s.done)
+	}
+}
+
+// progress ends the careful mode once all that may have killed is behind.
+func (t *term) progress(s *settlement) {
+	if t.careful.Load() > 0 && s.receipt.Position >= t.carefulTo {
+		t.careful.Store(0)
+		t.metrics.careful.Set(0)
+		t.cfg.Logger.Info("no event killed the relay: batches have their full size again", "position", s.receipt.Position)
+	}
+}
+
+func (t *term) wakeHolds() {
+	select {
+	case t.holdWake <- struct{}{}:
+	default:
+	}
+}
+
+// submit hands a receipt to the settler. It reports whether the settler took it.
+func (t *term) submit(ctx context.Context, s *settlement) bool {
+	select {
+	case t.receipts <- s:
+		return true
+	case <-ctx.Done():
+		if s.sent != nil {
+			t.cfg.Publisher.Remember(s.sent())
+		}
+		return false
+	}
+}
+
+// settleNow hands a receipt to the settler and waits until it is written.
+func (t *term) settleNow(ctx context.Context, s *settlement) error {
+	s.done = make(chan struct{})
+	if t.submit(ctx, s) {
+		select {
+		case <-s.done:
+			return nil
+		case <-ctx.Done():
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// holdIDs gives out ids for holds. They are drawn in blocks, each larger than the one before: where many holds are put in
+// place, many more are.
+type holdIDs struct {
+	draw func(ctx context.Context, n int) ([]int64, error)
+	ids  []int64
+	next int
+}
+
+const (
+	firstHoldIDs = 4
+	mostHoldIDs  = 4096
+)
+
+// take is used under the lock of the hold book.
+func (h *holdIDs) take(ctx context.Context) (int64, error) {
+	if len(h.ids) == 0 {
+		h.next = min(max(2*h.next, firstHoldIDs), mostHoldIDs)
+		bounded, cancel := context.WithTimeout(ctx, settleTimeout)
+		defer cancel()
+		ids, err := h.draw(bounded, h.next)
+		if err != nil {
+			return 0, fmt.Errorf("draw ids for holds: %w", err)
+		}
+		h.ids = ids
+	}
+	id := h.ids[0]
+	h.ids = h.ids[1:]
+	return id, nil
+}
