@@ -126,8 +126,8 @@ type Receipt struct {
 	Skipped []int64
 }
 
-// plain reports whether a receipt only moves the position.
-func (r *Receipt) plain() bool {
+// Plain reports whether a receipt only moves the position.
+func (r *Receipt) Plain() bool {
 	return len(r.Holds)+len(r.Ended)+len(r.Exceptions)+len(r.Gone)+len(r.Putback)+len(r.Skipped) == 0 && r.Trying == 0
 }
 

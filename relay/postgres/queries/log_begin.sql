@@ -1,0 +1,9 @@
+-- Where a term begins: the newest receipt, what follows from it, and how the last terms ended.
+select p.number, p.term, p.position, p.gaps::text,
+       coalesce((select jsonb_agg(jsonb_build_object('term', r.term, 'position', r.position, 'worker', r.worker,
+                     'ended', exists (select from postrider.outbox_receipt e where e.note = 'ended' and e.term = r.term and e.number >= r.number)) order by r.number desc)
+                 from (select * from postrider.outbox_receipt r where r.note = 'began' order by r.number desc limit 40) r), '[]')::text,
+       coalesce((select jsonb_agg(r.trying order by r.number desc)
+                 from (select r.trying, r.number from postrider.outbox_receipt r where r.note = 'trying' order by r.number desc limit 100) r), '[]')::text,
+       coalesce(pg_catalog.pg_sequence_last_value(pg_catalog.pg_get_serial_sequence('postrider.outbox_event', 'id')::regclass), 0)
+from postrider.outbox_progress p

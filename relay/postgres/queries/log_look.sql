@@ -1,0 +1,10 @@
+-- Who may still commit an id up to the newest, which the statement before this one has read: an insert locks the table
+-- before it draws an id, and keeps the lock to its end. The smallest transaction id of each is its own, the others are
+-- its subtransactions'.
+select l.virtualtransaction, coalesce(min(x.transactionid::text::bigint), 0), l.virtualtransaction like '-1/%'
+from pg_catalog.pg_locks l
+left join pg_catalog.pg_locks x on x.locktype = 'transactionid' and x.virtualtransaction = l.virtualtransaction and x.mode = 'ExclusiveLock'
+where l.locktype = 'relation' and l.relation = 'postrider.outbox_event'::regclass
+  and l.database = (select oid from pg_catalog.pg_database where datname = current_database())
+  and l.mode in ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+group by l.virtualtransaction

@@ -1,0 +1,15 @@
+-- What was asked of events that the position has passed: those that wait are given up, the others have gone, or are on
+-- their way to the dead letters. Rows of others are passed over.
+with due as materialized (
+    select s.id, s.reason from postrider.outbox_skip_request s, postrider.outbox_progress p
+    where s.id <= p.position and not s.id <@ p.gaps order by s.id limit 100 for update of s skip locked
+), waiting as materialized (
+    select x.id, d.reason from due d join postrider.outbox_exception x on x.id = d.id
+    where x.state in ('parked', 'scheduled') and x.sending_since is null for update of x skip locked
+), given_up as (
+    select w.id, postrider.outbox_exhaust(w.id, w.reason) from waiting w
+), away as (
+    delete from postrider.outbox_skip_request s using due d
+    where s.id = d.id and not exists (select from postrider.outbox_exception x where x.id = d.id and x.sending_since is not null)
+)
+select count(*) from given_up
