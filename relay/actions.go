@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/postrider/postrider/relay/outbox"
 )
 
 // Action names one of the actions that can be called by hand.
@@ -56,41 +58,26 @@ type ActionResult struct {
 	Scheduled int `json:"scheduled"`
 	Parked    int `json:"parked"`
 	// Returned came back to be tried again.
-	Returned   int     `json:"returned"`
+	Returned int `json:"returned"`
+	// Elsewhere says that another relay leads the outbox, which does all this by itself.
+	Elsewhere  bool    `json:"elsewhere,omitempty"`
 	DurationMS float64 `json:"duration_ms"`
 }
 
-// ProcessPending publishes what is pending, with the relay's workers, until nothing is left that is free or
-// the limit is reached, and sends the dead letters that are due. It may run beside relays that run: what
-// these have claimed it leaves to them. The relay itself need not run.
+// ProcessPending publishes what is pending until nothing is left that is free or the limit is reached, and sends the dead
+// letters that are due. The relay itself need not run. Where another relay leads the log is its, and the result names it.
 func (r *Relay) ProcessPending(ctx context.Context, o ActionOptions) (ActionResult, error) {
-	return r.act(ctx, ActionProcessPending, o, func(ctx context.Context, a *Relay, _ *tally) error {
-		return a.drain(ctx)
+	return r.act(ctx, ActionProcessPending, o, func(ctx context.Context, a *Relay, t *tally) error {
+		return a.leadOnce(ctx, t, true)
 	})
 }
 
-// ProcessRetries brings back what is due to be tried again, which are failed and delayed events whose time
-// has come and a probe for each hold that is due, and publishes it, until nothing comes back, or nothing
-// that came back got any further, or the limit is reached. Pending events of the same shards go with it,
-// because their order is kept; with nothing to bring back it publishes nothing. It sends the dead letters
-// that are due.
+// ProcessRetries sends what is due to be tried again, which are failed and delayed events whose time has come and a probe
+// for each hold that is due, with what comes back behind it, until nothing more comes back or the limit is reached. Each
+// hold is probed once. It sends the dead letters that are due. Where another relay leads it is its, and the result names it.
 func (r *Relay) ProcessRetries(ctx context.Context, o ActionOptions) (ActionResult, error) {
 	return r.act(ctx, ActionProcessRetries, o, func(ctx context.Context, a *Relay, t *tally) error {
-		for ctx.Err() == nil && t.open() {
-			before := t.progress()
-			n, err := a.returnHeld(ctx)
-			if err != nil || n == 0 {
-				return err
-			}
-			if err := a.drain(ctx); err != nil {
-				return err
-			}
-			if t.progress() == before {
-				// A topic that is still away would be probed for ever.
-				return nil
-			}
-		}
-		return nil
+		return a.leadOnce(ctx, t, false)
 	})
 }
 
@@ -134,23 +121,29 @@ func (r *Relay) act(ctx context.Context, action Action, o ActionOptions, do func
 	return t.result, nil
 }
 
-// drain runs every worker until it finds nothing.
-func (r *Relay) drain(ctx context.Context) error {
-	errs := make([]error, r.cfg.Workers)
-	var wg sync.WaitGroup
-	for n := range r.cfg.Workers {
-		w := &worker{relay: r, id: fmt.Sprintf("%s/%d", r.cfg.Worker, n)}
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				if found, err := w.runOnce(ctx); err != nil || found == 0 {
-					errs[n] = err
-					return
-				}
-			}
-		})
+// leadOnce leads until there is nothing more to do: with all of the log, or with what waits beside it alone.
+func (r *Relay) leadOnce(ctx context.Context, t *tally, log bool) error {
+	l, err := r.cfg.Store.Lead(ctx, r.cfg.Worker)
+	if err != nil {
+		return fmt.Errorf("try to lead: %w", err)
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	if l == nil {
+		t.mu.Lock()
+		t.result.Elsewhere = true
+		t.mu.Unlock()
+		return nil
+	}
+	term := newTerm(r, l)
+	term.once = &onceOnly{tally: t, log: log, probed: map[int64]bool{}}
+	return term.run(ctx)
+}
+
+// onceOnly makes a term end when there is nothing more to do.
+type onceOnly struct {
+	*tally
+	log    bool           // it reads the log
+	probed map[int64]bool // holds
+	read   atomic.Bool    // nothing more is to be read
 }
 
 // barrenLetters is how many claims of letters in a row may deliver none before an action leaves the rest to the
@@ -187,14 +180,13 @@ func (p hasty) Ping(ctx context.Context) error {
 	return err
 }
 
-// tally is a store that counts what is settled, and claims no more than what is left of a limit.
+// tally counts what is settled, and takes no more than what is left of a limit.
 type tally struct {
 	Store
 	letterClaims atomic.Int64 // that were not empty
 
 	mu      sync.Mutex
 	result  ActionResult
-	ended   int // holds
 	bounded bool
 	left    int
 }
@@ -215,47 +207,32 @@ func (t *tally) reserve(n int) int {
 func (t *tally) restore(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.left += n
-}
-
-// open reports whether anything is left of the limit.
-func (t *tally) open() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return !t.bounded || t.left > 0
-}
-
-// progress grows whenever something gets further that was due.
-func (t *tally) progress() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.result.Succeeded + t.result.Exhausted + t.ended
-}
-
-// Claim implements Store.
-func (t *tally) Claim(ctx context.Context, l Limits) (Claim, error) {
-	l.Events = t.reserve(l.Events)
-	if l.Events == 0 {
-		return nil, nil
+	if t.bounded {
+		t.left += n
 	}
-	l.Shards = min(l.Shards, l.Events) // each shard gives one event at least
-	c, err := t.Store.Claim(ctx, l)
-	if err != nil || c == nil {
-		t.restore(l.Events)
-		return nil, err
-	}
-	t.restore(l.Events - len(c.Batch().Events))
-	return tallied{c, t}, nil
 }
 
-// Return implements Store.
-func (t *tally) Return(ctx context.Context, limit int, grace time.Duration) (Returned, error) {
-	got, err := t.Store.Return(ctx, limit, grace)
+// count notes a receipt that was written, and how many exceptions came back for it.
+func (t *tally) count(r *Receipt, returned int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.result.Returned += got.Events
-	t.ended += got.Holds
-	return got, err
+	t.result.Processed += r.Sent + len(r.Exceptions)
+	t.result.Succeeded += r.Sent
+	t.result.Returned += returned
+	for i := range r.Exceptions {
+		x := &r.Exceptions[i]
+		if x.Failure.Class != "" {
+			t.result.Failed++
+		}
+		switch x.State {
+		case outbox.Exhausted:
+			t.result.Exhausted++
+		case outbox.Scheduled:
+			t.result.Scheduled++
+		case outbox.Parked:
+			t.result.Parked++
+		}
+	}
 }
 
 // ClaimLetters implements Store.
@@ -266,27 +243,6 @@ func (t *tally) ClaimLetters(ctx context.Context, letterTopic func(string) strin
 	}
 	t.letterClaims.Add(1)
 	return talliedLetters{c, t}, nil
-}
-
-type tallied struct {
-	Claim
-	tally *tally
-}
-
-func (c tallied) Settle(ctx context.Context, s *Settlement) error {
-	if err := c.Claim.Settle(ctx, s); err != nil {
-		return err
-	}
-	t := c.tally
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.result.Processed += len(c.Batch().Events)
-	t.result.Succeeded += len(s.Delivered)
-	t.result.Failed += s.Failed()
-	t.result.Exhausted += len(s.Exhausted)
-	t.result.Scheduled += len(s.Scheduled)
-	t.result.Parked += len(s.Parked)
-	return nil
 }
 
 type talliedLetters struct {

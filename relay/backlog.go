@@ -53,9 +53,9 @@ type held struct {
 // usualHolds are the holds that there may be; they are 0 from the start, so that alerts see them come.
 func usualHolds() []held {
 	return []held{
-		{ScopeKey, CauseRetry}, {ScopeKey, CauseHalted}, {ScopeKey, CauseRedrive}, {ScopeKey, CauseCrowded},
+		{ScopeKey, CauseRetry}, {ScopeKey, CauseHalted}, {ScopeKey, CauseRedrive},
 		{ScopePartition, CauseInfrastructure},
-		{ScopeTopic, CauseInfrastructure}, {ScopeTopic, CauseRoute}, {ScopeTopic, CauseStorm}, {ScopeTopic, CauseCommitOrder},
+		{ScopeTopic, CauseInfrastructure}, {ScopeTopic, CauseRoute}, {ScopeFailure, CauseStorm},
 		{ScopeDeadLetter, CauseInfrastructure}, {ScopeDeadLetter, CauseRoute},
 	}
 }
@@ -88,7 +88,7 @@ func newBacklogGauges() backlogGauges {
 		pending: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_pending",
 			Help: "Events that wait to be published, whatever for: pending, parked and scheduled ones together, each counted as in postrider_outbox_backlog_events."}),
 		holds: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "postrider_outbox_holds",
-			Help: fmt.Sprintf("What cannot go now, by scope (key, partition, topic, dead_letter) and cause; up to %d of a kind are counted.", backlogLimit)},
+			Help: fmt.Sprintf("What cannot go now, by scope (key, partition, topic, failure, dead_letter) and cause; up to %d of a kind are counted.", backlogLimit)},
 			[]string{"scope", "cause"}),
 		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "postrider_outbox_oldest_hold_seconds",
 			Help: "For how long the oldest of these holds has been there; 0 when there is none."}, []string{"scope", "cause"}),

@@ -34,8 +34,6 @@ type CleanupResult struct {
 	Published       int `json:"published"`
 	DeadLettered    int `json:"dead_lettered"`
 	IdempotencyKeys int `json:"idempotency_keys"`
-	// Partitions were dropped with all their events, which are not among Published.
-	Partitions int     `json:"partitions"`
 	DurationMS float64 `json:"duration_ms"`
 	// More says that MaxRows ended it, and that there may be further rows.
 	More bool `json:"more,omitempty"`
@@ -71,7 +69,6 @@ func (r *Relay) Cleanup(ctx context.Context, o CleanupOptions) (CleanupResult, e
 		r.metrics.purged.WithLabelValues(string(PurgePublished)).Add(float64(got.Published))
 		r.metrics.purged.WithLabelValues(string(PurgeDeadLettered)).Add(float64(got.DeadLettered))
 		r.metrics.purged.WithLabelValues(string(PurgeIdempotencyKeys)).Add(float64(got.IdempotencyKeys))
-		r.metrics.partitionsDropped.Add(float64(got.Partitions))
 		r.metrics.settled(actionPurge, got.Published+got.DeadLettered+got.IdempotencyKeys)
 	}
 	return got, err
@@ -86,7 +83,7 @@ func Cleanup(ctx context.Context, store Purger, keep Retention, o CleanupOptions
 		rows := result.Published + result.DeadLettered + result.IdempotencyKeys
 		end(ActionResult{BatchSize: purgeRows, Processed: rows, Succeeded: rows}, err, slog.Bool("dry_run", o.DryRun),
 			slog.Int("published", result.Published), slog.Int("dead_lettered", result.DeadLettered),
-			slog.Int("idempotency_keys", result.IdempotencyKeys), slog.Int("partitions", result.Partitions))
+			slog.Int("idempotency_keys", result.IdempotencyKeys))
 	}()
 	keep = keep.withDefaults()
 	if err := keep.Validate(); err != nil {
@@ -94,7 +91,7 @@ func Cleanup(ctx context.Context, store Purger, keep Retention, o CleanupOptions
 	}
 	var errs []error
 	for _, kind := range PurgeKinds() {
-		limits := PurgeLimits{Kind: kind, Keep: keep.of(kind), Rows: purgeRows, Restart: !o.DryRun, DryRun: o.DryRun}
+		limits := PurgeLimits{Kind: kind, Keep: keep.of(kind), Rows: purgeRows, DryRun: o.DryRun}
 		if err := cleanUp(ctx, store, limits, o.MaxRows, &result); err != nil {
 			errs = append(errs, fmt.Errorf("%s: purge %s rows: %w", ActionCleanup, kind, err))
 			if ctx.Err() != nil {
@@ -121,7 +118,6 @@ func cleanUp(ctx context.Context, store Purger, limits PurgeLimits, most int, re
 		}
 		got, err := store.Purge(ctx, limits)
 		result.add(limits.Kind, got.Rows)
-		result.Partitions += got.Partitions
 		switch {
 		case err != nil:
 			return err
@@ -134,6 +130,6 @@ func cleanUp(ctx context.Context, store Purger, limits PurgeLimits, most int, re
 		if !got.More {
 			return nil
 		}
-		limits.Restart, limits.From, free = false, got.Next, time.Now()
+		free = time.Now()
 	}
 }

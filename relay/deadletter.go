@@ -15,6 +15,30 @@ const letterBatch = 32
 // can be left out.
 const letterPause = time.Minute
 
+// LetterClaim is a set of exhausted events that are locked until Settle or Abandon.
+type LetterClaim interface {
+	Events() []outbox.Event
+	// Settle writes what became of the letters and commits.
+	Settle(ctx context.Context, s *LetterSettlement) error
+	// Abandon gives the events back with nothing changed.
+	Abandon()
+}
+
+// LetterSettlement is what became of a claim of letters.
+type LetterSettlement struct {
+	// Delivered are ids that their dead-letter topic acknowledged.
+	Delivered []int64
+	// Postponed are ids whose letter was refused by its own fault; they are offered again after PostponeFor.
+	Postponed   []int64
+	PostponeFor time.Duration
+	// Holds are put on dead-letter topics that take nothing; those of Lifted end.
+	Holds  []HoldChange
+	Lifted []string
+}
+
+// lettersPause is the longest pause before exhausted events are looked for that another relay left.
+const lettersPause = 250 * time.Millisecond
+
 // sendLetters is the second step of dead-lettering: it publishes exhausted events to their dead-letter
 // topics and settles them. When a topic cannot take them they stay exhausted, and a hold says why.
 func (r *Relay) sendLetters(ctx context.Context) (sent int, err error) {

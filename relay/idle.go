@@ -28,9 +28,6 @@ type idle struct {
 	due   time.Time // the next look, while there is little to do
 	until time.Time // when the pause of whoever polls ends
 	armed bool      // at the last poll
-	// resting says that nothing is due before rested.
-	resting bool
-	rested  time.Time
 }
 
 // little is fewer events than are worth looking again at once, where looks are min apart.
@@ -54,7 +51,7 @@ func (i *idle) withBell(d Doorbell, slow time.Duration) *idle {
 // smaller batches, each of which costs the same.
 func (i *idle) busy(n int) {
 	i.mu.Lock()
-	i.last, i.resting = time.Now(), false
+	i.last = time.Now()
 	if !i.bell.armed() {
 		i.pause = i.min
 		if time.Until(i.until) > i.min {
@@ -171,9 +168,6 @@ func (i *idle) next(armed bool) time.Duration {
 	// The pause grows with the time that nothing came, so an event that was written before writers rang and
 	// committed long after waits no longer than a part of that.
 	i.pause = min(d*3/2+time.Microsecond, limit)
-	if i.resting {
-		d = i.untilRested()
-	}
 	i.until = time.Now().Add(d)
 	return d
 }

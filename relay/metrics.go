@@ -24,7 +24,7 @@ type metrics struct {
 	purged         *prometheus.CounterVec
 	backlog        backlogGauges
 
-	partitionsDropped prometheus.Counter
+	miscounted prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -57,8 +57,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		purged: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_outbox_purged_total",
 			Help: "Rows removed because nobody needs them any more, by kind: published and dead_lettered events, idempotency keys."}, []string{"kind"}),
 		backlog: newBacklogGauges(),
-		partitionsDropped: prometheus.NewCounter(prometheus.CounterOpts{Name: "postrider_outbox_partitions_dropped_total",
-			Help: "Partitions of the outbox dropped because all their events are settled and old enough."}),
+		miscounted: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_retention_stopped",
+			Help: "1 when the rows of the log did not agree with the receipts, so that retention has stopped, otherwise 0."}),
 	}
 	for _, k := range PurgeKinds() {
 		m.purged.WithLabelValues(string(k))
@@ -66,7 +66,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for _, c := range []Class{Delivered, Infrastructure, Route, Record, Permanent, Withheld} {
 		m.outcomes.WithLabelValues(string(c))
 	}
-	for _, l := range []string{"publish", "dead_letter", "return", "retention", "backlog"} {
+	for _, l := range []string{"lead", "dead_letter", "retention", "backlog"} {
 		m.errors.WithLabelValues(l)
 	}
 	for _, a := range []string{actionPublish, actionDeadLetter, actionReturn, actionPurge} {
@@ -74,7 +74,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.processed, m.failures)
-		reg.MustRegister(m.outcomes, m.errors, m.storeErrors, m.deadLettered, m.batch, m.inFlight, m.brokersAway, m.leading, m.careful, m.publishSeconds, m.purged, m.partitionsDropped)
+		reg.MustRegister(m.outcomes, m.errors, m.storeErrors, m.deadLettered, m.batch, m.inFlight, m.brokersAway, m.leading, m.careful, m.publishSeconds, m.purged, m.miscounted)
 		m.backlog.register(reg)
 	}
 	return m

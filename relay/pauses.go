@@ -8,7 +8,6 @@ import "time"
 func LongestPauses(retry time.Duration) map[Cause]time.Duration {
 	return map[Cause]time.Duration{
 		CauseRetry: retry, CauseInfrastructure: infrastructureProbeCap, CauseRoute: routeProbeCap, CauseStorm: stormProbeCap,
-		CauseCrowded: 0, CauseCommitOrder: 0,
 	}
 }
 

@@ -1,10 +1,17 @@
 package relay
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/relay/tracecontext"
 )
 
 // rules are what a plan decides by, beside its batch.
@@ -16,215 +23,351 @@ type rules struct {
 	check func(m *Message, limit int) *Outcome
 	// partition says on which of n partitions a key is.
 	partition func(key []byte, n int32) int32
-	storms    *storms
-	// crowd says whether a shard may be looked at for a crowd now.
-	crowd  func(shard int16) bool
-	random func() float64
+	// own says what a topic is for that Postrider itself writes; empty for all others.
+	own      func(topic string) string
+	breakers *breakers
+	random   func() float64
+	// holdID returns an id for a hold that is to be put in place.
+	holdID func() (int64, error)
 }
 
-// plan turns one batch into messages to send and, with their outcomes, into a settlement. It decides
-// and does nothing: every rule about what happens to an event is in the files plan*.go.
+// plan decides about one batch: before it is sent, what is sent of it; after it was sent, what becomes of each event,
+// in the order of ids. It decides and does nothing: every rule about what happens to an event is in the files plan*.go.
 type plan struct {
 	rules
-	batch  *Batch
+	book   *holdBook
+	ctx    context.Context
+	events []outbox.Event
+	// from are the holds that taken events came from, nil for a scheduled one. Of a batch of the log it is empty.
+	from  []*Hold
+	taken bool
+	now   time.Time
+	// skips are the reasons for which people asked to give up events, by id. giveUp says that all are to be given up.
+	skips  map[int64]string
+	giveUp bool
 	encode *encoder
 
-	// messages are what to send; events[i] is the index in batch.Events of messages[i].
+	// messages are what to send; places[i] is the index in events of messages[i].
 	messages []Message
-	events   []int
-	out      Settlement
+	places   []int
+	// fates say of each event what was decided before sending; nil where all are sent.
+	fates []fate
 
-	// renewed finds the hold changes of this settlement by what they hold.
-	renewed map[subject]int
+	receipt Receipt
+	// left are the ids that are not simply gone; of a batch of the log they are exceptions now.
+	changes map[subject]int // places in receipt.Holds
 	// behind says where the later events of a key must wait, once an earlier one did not go.
-	behind map[subject]place
-	// sending are the keys that have a message, of topics that halt keys.
-	sending map[subject]bool
-	proven  map[int64]bool
+	behind map[subject]*Hold
+	// parked are the holds behind which events are parked by the receipt, once for each.
+	parked  []*Hold
+	proven  map[*Hold]bool
+	givenUp []Exception
+	// err is why a decision could not be made; then nothing comes of the plan.
+	err error
 }
 
-// place is where an event waits: a hold that exists (id), one of this settlement (index), or where it
-// is: pending, until the next claim.
-type place struct {
-	id      int64
-	index   int
-	pending bool
+// fate is what was decided about an event before anything was sent.
+type fate struct {
+	kind fateKind
+	hold *Hold    // of waits
+	why  *Outcome // of unsendable
 }
 
-// newPlan sorts the events of a batch into those to send and those that wait or are given up unsent.
-func newPlan(b *Batch, r rules) *plan {
+type fateKind byte
+
+const (
+	fateSends      fateKind = iota
+	fateDelayed             // waits for its own time
+	fateWaits               // behind a hold
+	fateFollows             // an earlier one of its key in the batch does not go
+	fateUnsendable          // can never go as it is
+)
+
+// after is where later events of a key wait for one that is given up in the same batch: they go when that is written
+// down. A crash in between would let it out after them.
+var afterGivenUp = &Hold{}
+
+// planInput is a batch to decide about.
+type planInput struct {
+	ctx    context.Context // ends the wait for holds that are about to end
+	events []outbox.Event
+	// from are the holds that taken events came from, nil for a scheduled one. Of a batch of the log it is nil.
+	from   []*Hold
+	giveUp bool
+	skips  map[int64]string
+	now    time.Time
+}
+
+// newPlan decides what is sent of a batch. Call it with book.mu held; a batch of the log waits for holds that are about
+// to end.
+func newPlan(in planInput, book *holdBook, r rules) *plan {
 	if r.random == nil {
 		r.random = rand.Float64
 	}
-	p := &plan{rules: r, batch: b, encode: newEncoder(len(b.Events)),
-		messages: make([]Message, 0, len(b.Events)), events: make([]int, 0, len(b.Events)),
-		renewed: map[subject]int{}, behind: map[subject]place{}, proven: map[int64]bool{}}
-	for i := range b.Events {
-		p.sort(i)
+	events := in.events
+	p := &plan{rules: r, book: book, events: events, from: in.from, taken: in.from != nil, skips: in.skips, now: in.now, giveUp: in.giveUp,
+		ctx: in.ctx, encode: newEncoder(len(events)), messages: make([]Message, 0, len(events)), places: make([]int, 0, len(events))}
+	var blocked map[subject]bool
+	for i := range events {
+		f := p.sort(i, blocked)
+		if f.kind == fateSends {
+			continue
+		}
+		if p.fates == nil {
+			p.fates = make([]fate, len(events))
+		}
+		p.fates[i] = f
+		if e := &events[i]; e.HasKey() && f.kind != fateDelayed {
+			if blocked == nil {
+				blocked = map[subject]bool{}
+			}
+			blocked[keySubject(e.Topic, e.Key)] = true
+		}
 	}
-	// What is parked so far comes after what is sent. From here on it is about what follows a message that did
-	// not go: an earlier event must not be put behind a later one, which may wait elsewhere.
-	p.behind, p.sending = map[subject]place{}, nil
-	p.lookForCrowds()
 	return p
 }
 
-// sort decides about event i before anything is sent. Parked events are the probes of their hold, so an
-// event is parked only when it can go as soon as the hold ends. A probe that cannot would prove nothing,
-// and everything behind it would wait for the next one. Where a key halts at an event that is given up,
-// its turn must come first.
-func (p *plan) sort(i int) {
-	e := &p.batch.Events[i]
+func (p *plan) source(i int) *Hold {
+	if i < len(p.from) {
+		return p.from[i]
+	}
+	return nil
+}
+
+// sort decides about event i before anything is sent.
+func (p *plan) sort(i int, blocked map[subject]bool) fate {
+	e := &p.events[i]
 	if e.Delayed {
-		p.out.Scheduled = append(p.out.Scheduled, Schedule{ID: e.ID})
-		return
+		return fate{kind: fateDelayed}
 	}
-	if len(p.behind) > 0 && e.HasKey() {
-		if at, ok := p.behind[keySubject(e.Topic, e.Key)]; ok && at.id == 0 {
-			p.park(e, at, nil)
-			return
-		}
+	if p.giveUp {
+		return fate{kind: fateUnsendable, why: givenUpByHand(e)}
 	}
-	s := p.settings(e.Topic)
-	hold := p.batch.Holds.WaitsFor(e, p.partition)
-	waits := hold != nil || s.CommitOrder && e.ID > p.batch.Final
-	if waits && s.AfterLastAttempt == PolicyHaltKey {
-		p.wait(e, hold)
-		return
+	if blocked != nil && e.HasKey() && blocked[keySubject(e.Topic, e.Key)] {
+		return fate{kind: fateFollows}
+	}
+	if h := p.waitsFor(e, p.source(i)); h != nil {
+		p.count(h)
+		return fate{kind: fateWaits, hold: h}
+	}
+	if reason, asked := p.skips[e.ID]; asked {
+		return fate{kind: fateUnsendable, why: &Outcome{Class: Permanent, Code: CodeSkipped, Message: "skipped by hand: " + reason}}
+	}
+	if use := p.own(e.Topic); use != "" && !e.OfTask {
+		return fate{kind: fateUnsendable, why: &Outcome{Class: Permanent, Code: CodeReservedTopic,
+			Message: fmt.Sprintf("the topic %s is Postrider's own, for %s: services write to topics of theirs", e.Topic, use)}}
 	}
 	m, o := p.encode.message(e)
 	if o == nil {
-		o = p.check(&m, s.MaxMessageBytes)
+		o = p.check(&m, p.settings(e.Topic).MaxMessageBytes)
 	}
-	switch {
-	case o != nil && e.HasKey() && p.sending[keySubject(e.Topic, e.Key)]:
-		p.park(e, place{pending: true}, nil) // it halts its key when the earlier ones have arrived
-	case o != nil:
-		p.giveUp(e, failure(e, o))
-	case waits:
-		p.wait(e, hold)
-	default:
-		if s.AfterLastAttempt == PolicyHaltKey && e.HasKey() {
-			if p.sending == nil {
-				p.sending = map[subject]bool{}
-			}
-			p.sending[keySubject(e.Topic, e.Key)] = true
+	if o != nil {
+		return fate{kind: fateUnsendable, why: o}
+	}
+	p.messages = append(p.messages, m)
+	p.places = append(p.places, i)
+	return fate{}
+}
+
+// waitsFor returns the hold that keeps an event back. It waits while that is about to end.
+func (p *plan) waitsFor(e *outbox.Event, from *Hold) *Hold {
+	for {
+		h := p.book.awaits(e, from, p.partition)
+		// One behind which it parks already ends only after this batch is written.
+		if h == nil || !h.closing || p.taken || p.ctx.Err() != nil || slices.Contains(p.parked, h) {
+			return h
 		}
-		p.messages = append(p.messages, m)
-		p.events = append(p.events, i)
+		p.book.changed.Wait()
 	}
 }
 
-// fencePatience is how long events of a topic in commit order wait where they are, for a transaction that
-// may commit earlier ones, before they are parked out of the others' way.
-const fencePatience = 500 * time.Millisecond
-
-// wait keeps an event back: behind a hold or, when there is none, until no transaction can commit an
-// earlier event of its topic.
-func (p *plan) wait(e *outbox.Event, hold *Hold) {
-	if hold != nil {
-		p.park(e, place{id: hold.ID}, nil)
-		return
-	}
-	known := p.batch.Holds.topic(e.Topic)
-	switch {
-	case p.batch.FenceAge < fencePatience:
-		p.park(e, place{pending: true}, nil)
-	case known == nil:
-		why := p.batch.Standstill
-		if why.Code == "" {
-			why = Standstill{"OPEN_TRANSACTION", "a transaction that wrote to the outbox is open and may commit earlier events"}
-		}
-		i := p.hold(HoldChange{Scope: ScopeTopic, Topic: e.Topic, Cause: CauseCommitOrder, EventID: e.EventID, Draining: true,
-			Code: why.Code, Error: why.Error})
-		p.park(e, place{index: i}, nil)
-	case known.Cause == CauseCommitOrder && !known.parkedIn(e.Shard):
-		// It drains, but has nothing in this shard yet: here, too, the others need not wait.
-		p.park(e, place{id: known.ID}, nil)
-	default: // just let through, or another hold is about to end
-		p.park(e, place{pending: true}, nil)
-	}
+// count notes that an event will be parked behind a hold, so that it cannot end before.
+func (p *plan) count(h *Hold) {
+	h.unsettled++
+	h.parks++
+	p.parked = append(p.parked, h)
 }
 
-// carefulAfter is how many deaths of its worker make a batch be tried one event at a time.
-const carefulAfter = 3
-
-// suspect returns the index of the first message up to the last one that was in flight when workers died,
-// once they died often enough for that to be no accident; otherwise -1. It is the one with the smallest
-// id, so it overtakes none of its key.
-func (p *plan) suspect() int {
-	b, found := p.batch, -1
-	if b.Crashes < carefulAfter {
-		return -1
+// undo takes back what the plan has noted, when nothing comes of it. Call it with book.mu held.
+func (p *plan) undo() {
+	for _, h := range p.parked {
+		h.unsettled--
 	}
-	for i, n := range p.events {
-		id := b.Events[n].ID
-		if id <= b.SuspectLast && (found < 0 || id < b.Events[p.events[found]].ID) {
-			found = i
+	p.parked = nil
+}
+
+// conclude decides what becomes of every event, in the order of ids, and returns the receipt. outcomes are those of the
+// messages. Call it with book.mu held.
+func (p *plan) conclude(outcomes []Outcome) (*Receipt, error) {
+	if p.fates == nil && !p.taken && len(p.book.bySubject) == 0 && allDelivered(outcomes) {
+		p.receipt.Sent = len(p.events)
+		return &p.receipt, nil
+	}
+	p.changes, p.behind, p.proven = map[subject]int{}, map[subject]*Hold{}, map[*Hold]bool{}
+	next := 0 // of messages
+	for i := range p.events {
+		e := &p.events[i]
+		var f fate
+		if p.fates != nil {
+			f = p.fates[i]
+		}
+		switch f.kind {
+		case fateSends:
+			p.settle(i, e, &outcomes[next])
+			next++
+		case fateDelayed:
+			p.schedule(e, 0, nil)
+		case fateWaits:
+			p.park(e, f.hold, nil)
+		case fateFollows:
+			p.follow(i, e)
+		case fateUnsendable:
+			p.giveUpEvent(i, e, failure(e, f.why))
 		}
 	}
-	return found
-}
-
-// park makes an event wait, and the later ones of its key with it.
-func (p *plan) park(e *outbox.Event, at place, f *Failure) {
-	if !at.pending {
-		p.out.Parked = append(p.out.Parked, Park{ID: e.ID, Shard: e.Shard, HoldID: at.id, Hold: at.index, Failure: f})
-	}
-	if e.HasKey() {
-		p.behind[keySubject(e.Topic, e.Key)] = at
-	}
-}
-
-// hold adds a hold change once per subject and returns its index. A fault takes the place of a wait for commit
-// order, which nobody would see otherwise: it has a cause, and probes.
-func (p *plan) hold(c HoldChange) int {
-	s := subject{c.Scope, c.Topic, string(c.Key), c.Partition, c.Partitions}
-	if i, ok := p.renewed[s]; ok {
-		if p.out.Holds[i].Cause == CauseCommitOrder && c.Cause != CauseCommitOrder {
-			p.out.Holds[i] = c
+	for h := range p.proven {
+		if _, renewed := p.changes[h.subject()]; !renewed && !h.Draining {
+			h.Draining = true
+			p.change(h)
 		}
-		return i
 	}
-	p.out.Holds = append(p.out.Holds, c)
-	p.renewed[s] = len(p.out.Holds) - 1
-	return len(p.out.Holds) - 1
+	return &p.receipt, p.err
 }
 
-// prove notes that something got through under a hold. It returns true, so that the next one is proven too.
-func (p *plan) prove(h *Hold) bool {
-	if !h.Draining {
-		p.proven[h.ID] = true
+func allDelivered(outcomes []Outcome) bool {
+	for i := range outcomes {
+		if outcomes[i].Class != Delivered {
+			return false
+		}
 	}
 	return true
 }
 
-// settlement is what to write. A hold that was both proven and renewed in one batch stays held: its
-// newest outcome is a failure.
-func (p *plan) settlement() *Settlement {
-	for id := range p.proven {
-		if !p.renewedID(id) {
-			p.out.Proven = append(p.out.Proven, id)
+func givenUpByHand(e *outbox.Event) *Outcome {
+	o := &Outcome{Class: Permanent, Code: e.LastErrorCode, Message: e.LastError}
+	if o.Code == "" {
+		o.Code, o.Message = CodeSkipped, "given up by hand, with all that waited with it"
+	}
+	return o
+}
+
+// asChange is the hold as it is to be written.
+func (h *Hold) asChange() HoldChange {
+	c := HoldChange{ID: h.ID, New: h.fresh, Answered: h.answered, Scope: h.Scope, Topic: h.Topic, Key: h.Key, Partition: h.Partition,
+		Partitions: h.Partitions, FailureCode: h.Code, Cause: h.Cause, Code: h.ErrorCode, Error: h.Error, EventID: h.EventID,
+		Probes: h.Probes, ProbeIn: h.probeIn, Draining: h.Draining}
+	h.fresh, h.answered = false, false
+	return c
+}
+
+// change writes a hold as it is now.
+func (p *plan) change(h *Hold) {
+	c, s := h.asChange(), h.subject()
+	if i, ok := p.changes[s]; ok {
+		old := &p.receipt.Holds[i]
+		c.New, c.Answered = old.New || c.New, old.Answered || c.Answered
+		*old = c
+		return
+	}
+	p.receipt.Holds = append(p.receipt.Holds, c)
+	p.changes[s] = len(p.receipt.Holds) - 1
+}
+
+// hold puts a hold in place, or renews it, once per subject and batch.
+func (p *plan) hold(want Hold) *Hold {
+	s := want.subject()
+	h := p.book.bySubject[s]
+	if h == nil {
+		id, err := p.holdID()
+		p.err = errors.Join(p.err, err)
+		h = &want
+		h.ID, h.since, h.fresh = id, p.book.now(), true
+		p.book.add(h)
+	} else if _, renewed := p.changes[s]; renewed {
+		return h
+	} else {
+		if h.Cause != want.Cause {
+			h.since = p.book.now()
+		}
+		h.Cause, h.ErrorCode, h.Error, h.EventID = want.Cause, want.ErrorCode, want.Error, want.EventID
+		h.Probes, h.probeIn, h.Draining, h.through = want.Probes, want.probeIn, want.Draining, 0
+		p.book.reopen(h)
+	}
+	p.change(h)
+	return h
+}
+
+// park makes an event wait behind a hold, and the later ones of its key with it.
+func (p *plan) park(e *outbox.Event, h *Hold, f *Failure) {
+	x := p.exception(e, outbox.Parked, f)
+	x.Hold = h.ID
+	p.receipt.Exceptions = append(p.receipt.Exceptions, x)
+	if e.HasKey() {
+		p.behind[keySubject(e.Topic, e.Key)] = h
+	}
+}
+
+// parkAnew is park, behind a hold that was not counted before.
+func (p *plan) parkAnew(e *outbox.Event, h *Hold, f *Failure) {
+	p.count(h)
+	p.park(e, h, f)
+}
+
+// schedule makes an event wait for a time; of 0, for its own.
+func (p *plan) schedule(e *outbox.Event, in time.Duration, f *Failure) {
+	x := p.exception(e, outbox.Scheduled, f)
+	x.In = in
+	p.receipt.Exceptions = append(p.receipt.Exceptions, x)
+}
+
+func (p *plan) exception(e *outbox.Event, state outbox.State, f *Failure) Exception {
+	x := Exception{ID: e.ID, EventID: e.EventID, Topic: e.Topic, State: state, Attempts: e.Attempts, TaskUUID: e.TaskUUID}
+	if f != nil {
+		x.Failure, x.Attempts = *f, f.Attempts
+		x.MaxAttempts = e.MaxAttempts
+		if x.MaxAttempts == 0 {
+			x.MaxAttempts = p.settings(e.Topic).Retry.MaxAttempts
 		}
 	}
-	return &p.out
+	return x
 }
 
-func (p *plan) renewedID(id int64) bool {
-	for s := range p.renewed {
-		if h := p.batch.Holds.bySubject[s]; h != nil && h.ID == id {
-			return true
+// follow parks an event of which an earlier one of its key did not go.
+func (p *plan) follow(i int, e *outbox.Event) {
+	var h *Hold
+	if e.HasKey() {
+		h = p.behind[keySubject(e.Topic, e.Key)]
+	}
+	if h == afterGivenUp {
+		h = p.hold(Hold{Scope: ScopeKey, Topic: e.Topic, Key: e.Key, Cause: CauseRetry, ErrorCode: CodeWithheld,
+			Error: "an earlier event of the key was given up in the same batch", Draining: true})
+	}
+	if h == nil {
+		if s, ok := p.changes[topicSubject(e.Topic)]; ok {
+			h = p.book.byID[p.receipt.Holds[s].ID]
 		}
 	}
-	return false
+	switch {
+	case h != nil:
+		p.parkAnew(e, h, nil)
+	case p.taken:
+		p.receipt.Putback = append(p.receipt.Putback, e.ID)
+	case e.HasKey():
+		h = p.hold(Hold{Scope: ScopeKey, Topic: e.Topic, Key: e.Key, Cause: CauseRetry, ErrorCode: CodeWithheld,
+			Error: "it was not sent, because time ran out or an earlier record of its partition has no answer yet", EventID: uuid.Nil, probeIn: elsewhere})
+		p.parkAnew(e, h, nil)
+	default:
+		p.schedule(e, elsewhere, nil)
+	}
 }
 
-// done counts the events that this plan does anything with; the others stay where they are.
-func (p *plan) done() int {
-	return len(p.messages) + len(p.out.Exhausted) + len(p.out.Scheduled) + len(p.out.Parked)
-}
-
-// moved counts the events that the settlement moves on.
-func (p *plan) moved() int {
-	return len(p.out.Delivered) + len(p.out.Exhausted) + len(p.out.Scheduled) + len(p.out.Parked)
+// traces returns the traces that the messages of a batch are of, by the ids of their events.
+func (p *plan) traces() map[int64]string {
+	out := map[int64]string{}
+	for i := range p.messages {
+		if id := tracecontext.ID(p.messages[i].Headers); id != "" {
+			out[p.events[p.places[i]].ID] = id
+		}
+	}
+	return out
 }

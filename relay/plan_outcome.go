@@ -24,149 +24,170 @@ const elsewhere = time.Second
 // CodeTooOld: the event was given up because of its topic's MaxAge.
 const CodeTooOld = outbox.CodeMaxAgeExceeded
 
-// settle records the outcome of message i.
-func (p *plan) settle(i int, o *Outcome) {
-	e := &p.batch.Events[p.events[i]]
+// settle decides about event i, which was sent.
+func (p *plan) settle(i int, e *outbox.Event, o *Outcome) {
 	switch o.Class {
 	case Delivered:
-		p.out.Delivered = append(p.out.Delivered, e.ID)
-		p.storms.delivered(e.Topic)
-		p.batch.Holds.each(e, p.partition, p.prove)
+		p.receipt.Sent++
+		if p.taken {
+			p.receipt.Gone = append(p.receipt.Gone, e.ID)
+		}
+		p.proveAll(i, e)
 	case Permanent:
 		p.proveRoute(e)
-		p.giveUp(e, failure(e, o))
+		p.giveUpEvent(i, e, failure(e, o))
 	case Record:
 		p.proveRoute(e)
-		p.retry(e, o)
+		p.retry(i, e, o)
 	case Infrastructure, Route:
-		p.unreachable(e, o)
+		p.unreachable(i, e, o)
 	case Withheld:
-		p.withheld(e)
+		p.follow(i, e)
 	}
 }
 
-// withheld parks an event behind what kept it back, if that is known; otherwise it stays pending and is
-// claimed again.
-func (p *plan) withheld(e *outbox.Event) {
-	if at, ok := p.behind[keySubject(e.Topic, e.Key)]; ok && e.HasKey() {
-		p.park(e, at, nil)
-	} else if i, ok := p.renewed[topicSubject(e.Topic)]; ok {
-		p.park(e, place{index: i}, nil)
+// proveAll notes that an event got through under the holds that bear on it.
+func (p *plan) proveAll(i int, e *outbox.Event) {
+	if h := p.source(i); h != nil {
+		p.proven[h] = true
 	}
-}
-
-// proveRoute notes that the event's topic and partition took a record, even if not this one. A storm does
-// not end with a record that was refused.
-func (p *plan) proveRoute(e *outbox.Event) {
-	p.proveTopic(p.batch.Holds.topic(e.Topic))
-	p.batch.Holds.eachPartition(e, p.partition, p.prove)
-}
-
-func (p *plan) proveTopic(h *Hold) {
-	if h != nil && h.Cause != CauseStorm {
-		p.prove(h)
-	}
-}
-
-// giveUp ends the attempts for an event. During a storm its topic is held instead, but for one probe at a
-// time: of those that came back together, too, only the first is given up.
-func (p *plan) giveUp(e *outbox.Event, f Failure) {
-	s := p.settings(e.Topic)
-	tooMany := p.storms.exhausted(e.Topic, s)
-	h := p.batch.Holds.topic(e.Topic)
-	stormy := h != nil && h.Cause == CauseStorm
-	switch {
-	case stormy && h.passes(e.Shard, e.ID):
-		if i, again := p.renewed[topicSubject(e.Topic)]; again {
-			p.park(e, place{index: i}, &f)
-			return
+	p.book.each(e, p.partition, func(h *Hold) bool {
+		if h.Scope != ScopeKey || h.lets(e) { // it may have been on its way when its key was halted
+			p.proven[h] = true
 		}
-		p.holdStorm(e, &f, s, h.Probes+1)
-	case stormy:
-		p.park(e, place{id: h.ID}, &f)
-		return
-	case tooMany:
-		p.park(e, place{index: p.holdStorm(e, &f, s, 1)}, &f)
-		return
-	}
-	p.exhaust(e, f)
+		return true
+	})
 }
 
-func (p *plan) holdStorm(e *outbox.Event, f *Failure, s *TopicSettings, probes int) int {
-	return p.hold(HoldChange{Scope: ScopeTopic, Topic: e.Topic, Cause: CauseStorm, Code: f.Code, EventID: e.EventID, Probes: probes,
-		ProbeIn: probePause(stormProbeBase, stormProbeCap, probes),
-		Error:   fmt.Sprintf("more events of this topic were given up than delivered within %v; the last one: %s", s.StormWindow, f.Error)})
+// proveRoute notes that the event's topic and partition took a record, even if not this one.
+func (p *plan) proveRoute(e *outbox.Event) {
+	if h := p.book.topic(e.Topic); h != nil {
+		p.proven[h] = true
+	}
+	p.provePartition(e)
+}
+
+func (p *plan) provePartition(e *outbox.Event) {
+	p.book.eachPartition(e, p.partition, func(h *Hold) bool {
+		p.proven[h] = true
+		return true
+	})
+}
+
+// giveUpEvent ends the attempts for an event, unless so many fail in this way that a circuit breaker keeps them.
+func (p *plan) giveUpEvent(i int, e *outbox.Event, f Failure) {
+	s := p.settings(e.Topic)
+	if p.giveUp || f.Code == CodeSkipped {
+		p.exhaust(i, e, f)
+		return
+	}
+	open := p.book.failure(e.Topic, f.Code)
+	again := open != nil && p.source(i) == open // it was tried again, and it is not better
+	tooMany := p.breakers.failed(e.Topic, f.Code, s)
+	switch {
+	case s.StormEvents < 0 || !again && !tooMany && open == nil:
+		p.exhaust(i, e, f)
+		return
+	case again && open.Draining: // all of them are tried: who ends that says when the next is
+		open.kept = true
+	case open == nil || again:
+		probes := 1
+		if open != nil {
+			probes = open.Probes + 1
+		}
+		open = p.hold(Hold{Scope: ScopeFailure, Topic: e.Topic, Code: f.Code, Cause: CauseStorm, ErrorCode: f.Code, EventID: e.EventID, Probes: probes,
+			probeIn: probePause(stormProbeBase, stormProbeCap, probes),
+			Error:   fmt.Sprintf("more than %d events of this topic failed like this within %v; the last one: %s", s.StormEvents, s.StormWindow, f.Error)})
+	}
+	p.parkAnew(e, open, &f)
+	p.keyAfter(e, f)
 }
 
 // exhaust sends an event to the dead letters, and says what becomes of its key.
-func (p *plan) exhaust(e *outbox.Event, f Failure) {
-	p.out.Exhausted = append(p.out.Exhausted, f)
+func (p *plan) exhaust(i int, e *outbox.Event, f Failure) {
+	x := p.exception(e, outbox.Exhausted, &f)
+	p.receipt.Exceptions = append(p.receipt.Exceptions, x)
+	p.givenUp = append(p.givenUp, x)
+	if _, asked := p.skips[e.ID]; asked {
+		p.receipt.Skipped = append(p.receipt.Skipped, e.ID)
+	}
+	p.keyAfter(e, f)
+}
+
+// keyAfter says what becomes of the key of an event that does not go any more.
+func (p *plan) keyAfter(e *outbox.Event, f Failure) {
 	if !e.HasKey() {
 		return
 	}
 	if p.settings(e.Topic).AfterLastAttempt == PolicyHaltKey {
-		i := p.hold(HoldChange{Scope: ScopeKey, Topic: e.Topic, Key: e.Key, Cause: CauseHalted, Code: f.Code, Error: f.Error,
-			EventID: e.EventID, ProbeIn: Forever, Anchor: true, Shard: e.Shard})
-		p.behind[keySubject(e.Topic, e.Key)] = place{index: i}
+		p.behind[keySubject(e.Topic, e.Key)] = p.hold(Hold{Scope: ScopeKey, Topic: e.Topic, Key: e.Key, Cause: CauseHalted,
+			ErrorCode: f.Code, Error: f.Error, EventID: e.EventID, probeIn: Forever})
 		return
 	}
-	// The later ones go once this one is committed as exhausted: a crash in between would let it out after them.
-	p.behind[keySubject(e.Topic, e.Key)] = place{pending: true}
-	if h := p.batch.Holds.key(e.Topic, e.Key); h != nil && h.passes(e.Shard, e.ID) {
-		p.prove(h)
+	p.behind[keySubject(e.Topic, e.Key)] = afterGivenUp
+	if h := p.book.key(e.Topic, e.Key); h != nil && h.lets(e) {
+		p.proven[h] = true
 	}
 }
 
 // retry spends an attempt: the event is given up, or waits for its next attempt with its key behind it.
-func (p *plan) retry(e *outbox.Event, o *Outcome) {
+func (p *plan) retry(i int, e *outbox.Event, o *Outcome) {
 	f := failure(e, o)
 	policy := p.settings(e.Topic).Retry
 	if policy.Exhausted(f.Attempts, e.MaxAttempts) {
-		p.giveUp(e, f)
+		p.giveUpEvent(i, e, f)
 		return
 	}
 	delay := policy.Delay(f.Attempts, p.random())
 	if !e.HasKey() {
-		p.out.Scheduled = append(p.out.Scheduled, Schedule{ID: e.ID, In: delay, Failure: &f})
+		p.schedule(e, delay, &f)
 		return
 	}
-	i := p.hold(HoldChange{Scope: ScopeKey, Topic: e.Topic, Key: e.Key, Cause: CauseRetry,
-		Code: o.Code, Error: o.Message, EventID: e.EventID, Probes: f.Attempts, ProbeIn: delay})
-	p.park(e, place{index: i}, &f)
+	h := p.hold(Hold{Scope: ScopeKey, Topic: e.Topic, Key: e.Key, Cause: CauseRetry,
+		ErrorCode: o.Code, Error: o.Message, EventID: e.EventID, Probes: f.Attempts, probeIn: delay})
+	p.parkAnew(e, h, &f)
 }
 
 // unreachable holds the partition or the topic of an event that could not be sent for no fault of its
 // own, unless the topic's settings say that it has waited long enough.
-func (p *plan) unreachable(e *outbox.Event, o *Outcome) {
+func (p *plan) unreachable(i int, e *outbox.Event, o *Outcome) {
 	s := p.settings(e.Topic)
-	topic := p.batch.Holds.topic(e.Topic)
+	topic := p.book.topic(e.Topic)
 	if kept := p.keptFor(e); s.MaxAge > 0 && kept >= s.MaxAge {
-		p.condemn(e, topic, Outcome{Class: o.Class, Code: CodeTooOld,
+		p.condemn(i, e, topic, Outcome{Class: o.Class, Code: CodeTooOld,
 			Message: fmt.Sprintf("not sent for %v (max_age): %s: %s", kept.Round(time.Second), o.Code, o.Message)})
 		return
 	}
 	switch {
-	case o.Class == Route && s.RouteDeadLetterAfter > 0 && topic != nil && topic.Cause == CauseRoute && topic.Age >= s.RouteDeadLetterAfter:
-		p.condemn(e, topic, *o)
+	case o.Class == Route && s.RouteDeadLetterAfter > 0 && topic != nil && topic.Cause == CauseRoute && p.age(topic) >= s.RouteDeadLetterAfter:
+		p.condemn(i, e, topic, *o)
 	case o.Class == Route:
 		p.holdTopic(e, topic, o, CauseRoute, routeProbeBase, routeProbeCap)
 	case o.Partitions == 0:
 		p.holdTopic(e, topic, o, CauseInfrastructure, infrastructureProbeBase, infrastructureProbeCap)
 	case !e.HasKey():
 		p.proveTopic(topic) // it is the partition's fault
-		p.out.Scheduled = append(p.out.Scheduled, Schedule{ID: e.ID, In: elsewhere})
+		p.schedule(e, elsewhere, nil)
 	default:
 		p.proveTopic(topic)
 		probes := 1
-		if h := p.batch.Holds.bySubject[subject{scope: ScopePartition, topic: e.Topic, partition: o.Partition, partitions: o.Partitions}]; h != nil {
+		if h := p.book.partition(e.Topic, o.Partition, o.Partitions); h != nil {
 			probes = h.Probes + 1
 		}
-		i := p.hold(HoldChange{Scope: ScopePartition, Topic: e.Topic, Partition: o.Partition, Partitions: o.Partitions,
-			Cause: CauseInfrastructure, Code: o.Code, Error: o.Message, EventID: e.EventID, Probes: probes,
-			ProbeIn: probePause(infrastructureProbeBase, infrastructureProbeCap, probes)})
-		p.park(e, place{index: i}, nil)
+		h := p.hold(Hold{Scope: ScopePartition, Topic: e.Topic, Partition: o.Partition, Partitions: o.Partitions,
+			Cause: CauseInfrastructure, ErrorCode: o.Code, Error: o.Message, EventID: e.EventID, Probes: probes,
+			probeIn: probePause(infrastructureProbeBase, infrastructureProbeCap, probes)})
+		p.parkAnew(e, h, nil)
 	}
 }
+
+func (p *plan) proveTopic(h *Hold) {
+	if h != nil {
+		p.proven[h] = true
+	}
+}
+
+func (p *plan) age(h *Hold) time.Duration { return p.book.now().Sub(h.since) }
 
 // keptFor is how long outages have kept an event: for as long as its topic or partition has been held for
 // one, and at most since it was written. An old event that meets the first failure of an outage, because the
@@ -175,27 +196,24 @@ func (p *plan) keptFor(e *outbox.Event) time.Duration {
 	var held time.Duration
 	longest := func(h *Hold) bool {
 		if h.Cause == CauseInfrastructure || h.Cause == CauseRoute {
-			held = max(held, h.Age)
+			held = max(held, p.age(h))
 		}
 		return true
 	}
-	p.batch.Holds.each(e, p.partition, longest)
+	p.book.each(e, p.partition, longest)
 	if !e.HasKey() { // it has tried any of them
-		for _, h := range p.batch.Holds.partitions[e.Topic] {
+		for _, h := range p.book.partitions[e.Topic] {
 			longest(h)
 		}
 	}
-	if e.CreatedAt.IsZero() {
-		return 0 // met for the first time
-	}
-	return min(held, p.batch.Now.Sub(e.CreatedAt))
+	return min(held, p.now.Sub(e.CreatedAt))
 }
 
 // condemn gives up an event for what is not its fault, and lets the next one behind the hold come.
-func (p *plan) condemn(e *outbox.Event, topic *Hold, o Outcome) {
+func (p *plan) condemn(i int, e *outbox.Event, topic *Hold, o Outcome) {
 	p.proveTopic(topic)
-	p.batch.Holds.eachPartition(e, p.partition, p.prove)
-	p.exhaust(e, failure(e, &o))
+	p.provePartition(e)
+	p.exhaust(i, e, failure(e, &o))
 }
 
 func (p *plan) holdTopic(e *outbox.Event, known *Hold, o *Outcome, cause Cause, base, limit time.Duration) {
@@ -203,9 +221,9 @@ func (p *plan) holdTopic(e *outbox.Event, known *Hold, o *Outcome, cause Cause, 
 	if known != nil {
 		probes = known.Probes + 1
 	}
-	i := p.hold(HoldChange{Scope: ScopeTopic, Topic: e.Topic, Cause: cause,
-		Code: o.Code, Error: o.Message, EventID: e.EventID, Probes: probes, ProbeIn: probePause(base, limit, probes)})
-	p.park(e, place{index: i}, nil)
+	h := p.hold(Hold{Scope: ScopeTopic, Topic: e.Topic, Cause: cause, ErrorCode: o.Code, Error: o.Message, EventID: e.EventID,
+		Probes: probes, probeIn: probePause(base, limit, probes)})
+	p.parkAnew(e, h, nil)
 }
 
 func failure(e *outbox.Event, o *Outcome) Failure {

@@ -19,6 +19,12 @@ const (
 
 // read reads the log ahead of what is sent, until ctx ends.
 func (t *term) read(ctx context.Context) error {
+	if t.once != nil {
+		defer t.once.read.Store(true)
+		if !t.once.log {
+			return nil
+		}
+	}
 	looks := lookClock{pause: lookSoon}
 	unwritten := 0 // receipts since the last with all gaps
 	for ctx.Err() == nil {
@@ -29,6 +35,9 @@ func (t *term) read(ctx context.Context) error {
 		page, q, err := t.readPage(ctx)
 		if err != nil {
 			return ended(ctx, err)
+		}
+		if t.once != nil && len(page.Events) == 0 {
+			return nil
 		}
 		b := t.take(page, q)
 		b.began, b.readBefore = began, time.Now()
@@ -77,6 +86,11 @@ func (t *term) readPage(ctx context.Context) (Page, question, error) {
 	if c := int(t.careful.Load()); c > 0 && t.position < t.carefulTo {
 		events = min(events, c)
 	}
+	if t.once != nil {
+		if events = t.once.reserve(events); events == 0 {
+			return Page{}, question{}, nil
+		}
+	}
 	for {
 		q := t.gaps.ask()
 		page, err := t.leader.Read(bounded, Question{Gaps: q.ranges, Position: t.position, Through: math.MaxInt64, Events: events, Bytes: batchBytes})
@@ -84,6 +98,9 @@ func (t *term) readPage(ctx context.Context) (Page, question, error) {
 			return Page{}, q, fmt.Errorf("read the log: %w", err)
 		}
 		if t.gaps.believe(q, page.Snapshot) {
+			if t.once != nil {
+				t.once.restore(events - min(events, len(page.Events)))
+			}
 			return page, q, nil
 		}
 	}

@@ -13,16 +13,12 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/postrider/postrider/relay/outbox"
 )
 
 // Config is what a Relay is made of.
 type Config struct {
 	// Store is the database. Required.
 	Store Store
-	// Log is the database.
-	Log Log
 	// OwnTopic says what a topic is for that Postrider itself writes, such as dead letters; empty for all others.
 	// Services may not write to those. Defaults to none.
 	OwnTopic func(topic string) string
@@ -31,9 +27,7 @@ type Config struct {
 	// Worker names this relay to operators. New appends a random part, so that a relay that was
 	// restarted under the same name is not taken for the one that died. Defaults to host:pid.
 	Worker string
-	// Workers is how many batches are in work at once at most. Defaults to 4.
-	Workers int
-	// BatchSize is the most events in one batch. Defaults to 1000.
+	// BatchSize is the most events in one batch. Defaults to 5000.
 	BatchSize int
 	// TopicSettings returns the rules for a topic; it is called once for each topic that is met. Defaults
 	// to the zero TopicSettings for all, which stands for their defaults.
@@ -78,17 +72,8 @@ func (c Config) withDefaults() Config {
 		c.Worker = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 	c.Worker += ":" + uuid.NewString()[:8]
-	if c.Log != nil {
-		c.Store = logStore{c.Log}
-	}
-	if c.Workers == 0 {
-		c.Workers = 4
-	}
 	if c.BatchSize == 0 {
-		c.BatchSize = 1000
-		if c.Log != nil {
-			c.BatchSize = 5000
-		}
+		c.BatchSize = 5000
 	}
 	if c.TopicSettings == nil {
 		c.TopicSettings = func(string) TopicSettings { return TopicSettings{} }
@@ -119,8 +104,6 @@ func (c Config) validate() error {
 		return errors.New("relay: Store is required")
 	case c.Publisher == nil:
 		return errors.New("relay: Publisher is required")
-	case c.Workers < 1 || c.Workers > outbox.Shards:
-		return fmt.Errorf("relay: Workers is %d, it must be between 1 and %d", c.Workers, outbox.Shards)
 	case c.BatchSize < 1:
 		return fmt.Errorf("relay: BatchSize is %d, it must be positive", c.BatchSize)
 	case c.PublishTimeout < 0:
@@ -145,16 +128,12 @@ type Relay struct {
 	idle    *idle
 	brokers brokers
 	rules   rules
-	// logRules are those of the log.
-	logRules logRules
-	inWork   inWork
-	crowds   crowds
-	topics   sync.Map    // *TopicSettings by topic
-	ordered  atomic.Bool // a topic was met that is in commit order
-	// reminder is the returning loop's.
+	topics  sync.Map    // *TopicSettings by topic
+	ordered atomic.Bool // a topic was met that is in commit order
+	// reminder is the reader's.
 	reminder reminder
-	// The two background loops have little to do and pause longer.
-	letters, returning *idle
+	// letters has little to do and pauses longer.
+	letters *idle
 }
 
 // New checks the configuration and returns a relay that does nothing until Run.
@@ -167,14 +146,12 @@ func New(cfg Config) (*Relay, error) {
 	watchDoorbell(cfg.Registerer, cfg.Doorbell)
 	r := &Relay{given: given, cfg: cfg, metrics: newMetrics(cfg.Registerer), tracing: newTracing(cfg.TracerProvider),
 		idle:    newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2).withBell(cfg.Doorbell, cfg.IdlePollRung),
-		letters: newIdle(20*time.Millisecond, lettersPause, 0), returning: newReturning()}
-	r.rules = rules{settings: r.settings, check: cfg.Publisher.Check, partition: cfg.Publisher.Partition, storms: newStorms(),
-		crowd: r.crowds.due}
+		letters: newIdle(20*time.Millisecond, lettersPause, 0)}
 	own := cfg.OwnTopic
 	if own == nil {
 		own = func(string) string { return "" }
 	}
-	r.logRules = logRules{settings: r.settings, check: cfg.Publisher.Check, partition: cfg.Publisher.Partition, own: own, breakers: newBreakers()}
+	r.rules = rules{settings: r.settings, check: cfg.Publisher.Check, partition: cfg.Publisher.Partition, own: own, breakers: newBreakers()}
 	return r, nil
 }
 
@@ -200,36 +177,16 @@ func (r *Relay) settings(topic string) *TopicSettings {
 // Run works until ctx ends. Then it claims nothing more, finishes the batches in hand within
 // PublishTimeout and the time to settle them, and returns nil.
 func (r *Relay) Run(ctx context.Context) error {
-	r.cfg.Logger.Info("relay started", "workers", r.cfg.Workers, "batch_size", r.cfg.BatchSize)
+	r.cfg.Logger.Info("relay started", "batch_size", r.cfg.BatchSize)
 	var wg sync.WaitGroup
 	if r.cfg.Doorbell != nil {
 		wg.Go(func() { r.cfg.Doorbell.Listen(ctx) })
 	}
-	if r.cfg.Log != nil {
-		wg.Go(func() { r.runLeader(ctx) })
-		wg.Go(func() { r.loop(ctx, "dead_letter", r.sendLetters, r.letters) })
-		wg.Go(func() { r.loop(ctx, "retention", r.purge, newIdle(time.Second, time.Minute, 0)) })
-		wg.Go(func() { r.loop(ctx, "backlog", r.readBacklog, newIdle(backlogEvery, backlogEvery, 0)) })
-		wg.Wait()
-		r.cfg.Logger.Info("relay stopped")
-		return nil
-	}
-	for n := range r.cfg.Workers {
-		w := &worker{relay: r, id: fmt.Sprintf("%s/%d", r.cfg.Worker, n)}
-		wg.Go(func() { r.loop(ctx, "publish", w.runOnce, r.idle) })
-	}
+	wg.Go(func() { r.runLeader(ctx) })
 	wg.Go(func() { r.loop(ctx, "dead_letter", r.sendLetters, r.letters) })
-	wg.Go(func() { r.loop(ctx, "return", r.returnHeld, r.returning) })
 	wg.Go(func() { r.loop(ctx, "retention", r.purge, newIdle(time.Second, time.Minute, 0)) })
 	wg.Go(func() { r.loop(ctx, "backlog", r.readBacklog, newIdle(backlogEvery, backlogEvery, 0)) })
 	wg.Wait()
 	r.cfg.Logger.Info("relay stopped")
 	return nil
 }
-
-// logStore gives a Log to what is the same for both.
-type logStore struct{ Log }
-
-func (logStore) Claim(context.Context, Limits) (Claim, error) { return nil, nil }
-
-func (logStore) Return(context.Context, int, time.Duration) (Returned, error) { return Returned{}, nil }

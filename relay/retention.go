@@ -26,8 +26,7 @@ func PurgeKinds() []PurgeKind {
 
 // Purger removes rows that nobody needs any more.
 type Purger interface {
-	// Purge takes one step of the walk over the rows of a kind, in a transaction of its own: it looks at
-	// some and removes those that have been there long enough. Any number of processes may call it; one
+	// Purge removes some rows of a kind that have been there long enough, in a transaction of its own. Any number of processes may call it; one
 	// at a time works, and the others are told that it is busy. What was done in spite of an error is in
 	// Purged beside it.
 	Purge(ctx context.Context, limits PurgeLimits) (Purged, error)
@@ -40,37 +39,30 @@ type PurgeLimits struct {
 	Keep time.Duration
 	// Rows is about how many rows to look at.
 	Rows int
-	// Restart begins the walk anew. Otherwise it goes on where it stood, and begins anew a day after it
-	// last began, for the rows that had to stay then.
-	Restart bool
-	// DryRun counts what would be removed and leaves the walk where it is: it looks from From on, which
-	// is the Next of the step before, or empty for the beginning.
+	// DryRun counts what would be removed, and removes nothing.
 	DryRun bool
-	From   string
 }
 
 // Purged is what one step of a purge did.
 type Purged struct {
-	// Rows is how many were removed one by one, or would have been.
+	// Rows is how many were removed, or would have been.
 	Rows int
-	// Partitions is how many partitions were dropped as a whole, or would have been; 0 for a table that
-	// has none.
-	Partitions int
-	// More says that the walk has not come to its end; Next is where it goes on.
+	// More says that there is more to remove.
 	More bool
-	Next string
-	// Busy says that somebody else is at it, so nothing was done.
+	// Busy says that another session is at it, so nothing was done.
 	Busy bool
 }
 
+// ErrMiscounted is wrapped by the error of a purge whose rows do not agree with the receipts: the log may have events that
+// were passed over. Nothing more is removed until somebody has looked.
+var ErrMiscounted = errors.New("the log does not agree with its receipts, retention has stopped")
+
 // Retention says how long rows stay that nobody waits for.
 type Retention struct {
-	// Published is how long events stay at least after their topics acknowledged them, unless the Store
-	// deletes them when it settles them. Defaults to 720h, 30 days.
+	// Published is how long events stay at least after their topics acknowledged them. Defaults to 720h, 30 days.
 	Published time.Duration
-	// DeadLettered is how long events stay at least after the dead-letter topic acknowledged them; they
-	// also stay until their dead letter is recorded and no investigation of them is pending. Defaults to
-	// 2160h, 90 days.
+	// DeadLettered is how long dead-lettered events stay at least after their investigation was closed. Defaults to 2160h,
+	// 90 days.
 	DeadLettered time.Duration
 	// IdempotencyKeys is how long a key is known at least after its first use. Defaults to 720h, 30 days.
 	IdempotencyKeys time.Duration
@@ -134,9 +126,8 @@ func (r *Relay) purge(ctx context.Context) (int, error) {
 		}
 		r.metrics.purged.WithLabelValues(string(kind)).Add(float64(got.Rows))
 		r.metrics.settled(actionPurge, got.Rows)
-		if got.Partitions > 0 {
-			r.metrics.partitionsDropped.Add(float64(got.Partitions))
-			r.cfg.Logger.Info("partitions of old events dropped", "partitions", got.Partitions)
+		if errors.Is(err, ErrMiscounted) {
+			r.metrics.miscounted.Set(1)
 		}
 		if err != nil {
 			// The other kinds are not to wait for this one.

@@ -25,7 +25,7 @@ func (t *term) send(ctx context.Context) error {
 
 // sendBatch sends a batch and decides about each of its events.
 func (t *term) sendBatch(ctx context.Context, b *logBatch) (*settlement, error) {
-	var p *logPlan
+	var p *plan
 	var outcomes []Outcome
 	var receipt *Receipt
 	pass := t.tracing.pass(ctx, actionPublish, "batch", b.began, b.readBefore, len(b.Events))
@@ -70,16 +70,16 @@ func (t *term) sendBatch(ctx context.Context, b *logBatch) (*settlement, error) 
 }
 
 // plan decides what to send of a batch.
-func (t *term) plan(ctx context.Context, events []outbox.Event, from []*Hold, giveUp bool, skips map[int64]string, now time.Time) *logPlan {
+func (t *term) plan(ctx context.Context, events []outbox.Event, from []*Hold, giveUp bool, skips map[int64]string, now time.Time) *plan {
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()
-	r := t.logRules
+	r := t.rules
 	r.holdID = func() (int64, error) { return t.holdIDs.take(ctx) }
-	return newLogPlan(planInput{events: events, from: from, giveUp: giveUp, skips: skips, now: now, ctx: ctx}, t.book, r)
+	return newPlan(planInput{events: events, from: from, giveUp: giveUp, skips: skips, now: now, ctx: ctx}, t.book, r)
 }
 
 // publish sends the messages of a plan and waits for what becomes of them.
-func (t *term) publish(ctx context.Context, p *logPlan, within time.Duration, pass *pass) []Outcome {
+func (t *term) publish(ctx context.Context, p *plan, within time.Duration, pass *pass) []Outcome {
 	if len(p.messages) == 0 {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (t *term) awaitSure(ctx context.Context) error {
 
 // tryAlone writes down that an event is tried alone, where relays died over it: the one that kills is found and given
 // up, and no other is charged. A broker must answer first, or an outage would charge whoever is first.
-func (t *term) tryAlone(ctx context.Context, p *logPlan) error {
+func (t *term) tryAlone(ctx context.Context, p *plan) error {
 	if t.careful.Load() != 1 || len(p.events) != 1 || len(p.messages) != 1 || p.events[0].ID > t.carefulTo {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (t *term) tryAlone(ctx context.Context, p *logPlan) error {
 }
 
 // note says in the log what a batch that did not simply go has come to.
-func (t *term) note(p *logPlan) {
+func (t *term) note(p *plan) {
 	log := t.cfg.Logger
 	var traces map[int64]string
 	if len(p.givenUp) > 0 {
@@ -162,4 +162,15 @@ func (t *term) note(p *logPlan) {
 		log.Warn("held", "scope", string(h.Scope), "topic", h.Topic, "cause", string(h.Cause),
 			"error_code", h.Code, "err", h.Error, "probes", h.Probes, "next_probe_in", h.ProbeIn.String())
 	}
+}
+
+// delivered picks the messages that the broker acknowledged.
+func delivered(ms []Message, outcomes []Outcome) []Message {
+	var out []Message
+	for i := range outcomes {
+		if outcomes[i].Class == Delivered {
+			out = append(out, ms[i])
+		}
+	}
+	return out
 }

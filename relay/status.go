@@ -39,8 +39,10 @@ type HoldStatus struct {
 	// Partition is that of a partition hold, of Partitions that the topic had then.
 	Partition  *int32 `json:"partition,omitempty"`
 	Partitions *int32 `json:"partitions,omitempty"`
-	Cause      Cause  `json:"cause"`
-	ErrorCode  string `json:"error_code"`
+	// Code is of a circuit breaker: what the events fail with that it keeps.
+	FailureCode string `json:"failure_code,omitempty"`
+	Cause       Cause  `json:"cause"`
+	ErrorCode   string `json:"error_code"`
 	// ErrorCategory is told from Cause and ErrorCode by outbox.CategoryOf.
 	ErrorCategory outbox.Category `json:"error_category,omitempty"`
 	Error         string          `json:"error"`

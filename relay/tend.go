@@ -53,6 +53,9 @@ func (t *term) tendHolds(reading, work context.Context) error {
 		}
 		var keys []*Hold
 		for _, d := range due {
+			if t.once != nil && !t.once.first(d.ID) {
+				continue
+			}
 			h, giveUp := t.begin(d)
 			switch {
 			case h == nil:
@@ -75,6 +78,13 @@ func (t *term) tendHolds(reading, work context.Context) error {
 					}
 				}
 			})
+		}
+		if t.once != nil && t.once.read.Load() && len(keys) == 0 {
+			tending.Wait()
+			if again, _, err := t.leader.DueHolds(work, dueAtOnce); err != nil || !t.once.anyNew(again) {
+				break
+			}
+			continue
 		}
 		if time.Since(skips) > skipsEvery {
 			skips = time.Now()
@@ -154,9 +164,13 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 	}()
 	for len(holds) > 0 && reading.Err() == nil && ctx.Err() == nil {
 		was := t.stand(holds)
-		taken, err := t.leader.Take(ctx, t.taking(holds, giveUp))
+		taken, cut, err := t.takeWithin(ctx, t.taking(holds, giveUp))
 		if err != nil {
 			return fmt.Errorf("take what waits behind holds: %w", err)
+		}
+		if cut { // an action has had enough: what is left behind the holds was not looked at
+			_, err := t.sendTaken(ctx, taken, giveUp, t.within(holds))
+			return err
 		}
 		found := map[int64]int64{}
 		for i := range taken {
@@ -258,6 +272,9 @@ func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, gi
 
 // sendTaken sends events that were taken and decides about them. It returns the holds that drain and may have more.
 func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within time.Duration) ([]*Hold, error) {
+	if len(taken) == 0 {
+		return nil, nil
+	}
 	began := time.Now()
 	events := make([]outbox.Event, len(taken))
 	from := make([]*Hold, len(taken))
@@ -293,7 +310,7 @@ func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within
 	if lost == nil {
 		t.metrics.count(outcomes)
 	}
-	s := &settlement{receipt: receipt, parked: p.parked, plan: p, pass: pass, sent: func() []Message { return delivered(p.messages, outcomes) }}
+	s := &settlement{receipt: receipt, parked: p.parked, plan: p, pass: pass, returned: len(events), sent: func() []Message { return delivered(p.messages, outcomes) }}
 	if err := t.settleNow(ctx, s); err != nil {
 		return nil, err
 	}
@@ -318,7 +335,7 @@ func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within
 // sendScheduled sends what waited for a time that has come.
 func (t *term) sendScheduled(ctx, reading context.Context) error {
 	for reading.Err() == nil && ctx.Err() == nil {
-		taken, err := t.leader.Take(ctx, Taking{Scheduled: t.cfg.BatchSize, Bytes: batchBytes})
+		taken, _, err := t.takeWithin(ctx, Taking{Scheduled: t.cfg.BatchSize, Bytes: batchBytes})
 		if err != nil {
 			return fmt.Errorf("take what is due: %w", err)
 		}
@@ -330,4 +347,49 @@ func (t *term) sendScheduled(ctx, reading context.Context) error {
 		}
 	}
 	return nil
+}
+
+// takeWithin takes no more than what is left of a limit; cut says that this was less than asked for.
+func (t *term) takeWithin(ctx context.Context, taking Taking) (taken []Taken, cut bool, err error) {
+	if t.once == nil {
+		taken, err = t.leader.Take(ctx, taking)
+		return taken, false, err
+	}
+	want := taking.Scheduled
+	for _, h := range taking.Holds {
+		want += h.Events
+	}
+	got := t.once.reserve(want)
+	if left := got; left < want {
+		cut = true
+		taking.Scheduled = min(taking.Scheduled, left)
+		left -= taking.Scheduled
+		for i := range taking.Holds {
+			taking.Holds[i].Events = min(taking.Holds[i].Events, left)
+			left -= taking.Holds[i].Events
+		}
+	}
+	if got == 0 {
+		return nil, true, nil
+	}
+	taken, err = t.leader.Take(ctx, taking)
+	t.once.restore(got - len(taken))
+	return taken, cut, err
+}
+
+// first notes that a hold is probed, and reports whether it was not before.
+func (o *onceOnly) first(id int64) bool {
+	was := o.probed[id]
+	o.probed[id] = true
+	return !was
+}
+
+// anyNew reports whether a hold is due that was not probed before.
+func (o *onceOnly) anyNew(due []DueHold) bool {
+	for _, d := range due {
+		if !o.probed[d.ID] {
+			return true
+		}
+	}
+	return false
 }

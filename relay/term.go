@@ -18,6 +18,15 @@ const (
 	gapsEvery = 500
 )
 
+// batchBytes bounds the keys and payloads of one batch, and with it the memory of a relay.
+const batchBytes = 64 << 20
+
+// settleTimeout bounds each write, also after the relay was told to stop.
+const settleTimeout = 10 * time.Second
+
+// carefulAfter is how many deaths over the same events make batches smaller.
+const carefulAfter = 3
+
 // settleAtOnce is how many receipts are written in one transaction at most.
 const settleAtOnce = 16
 
@@ -25,7 +34,7 @@ const settleAtOnce = 16
 func (r *Relay) runLeader(ctx context.Context) {
 	standby := newIdle(standbyPause, standbyPause, 0)
 	r.loop(ctx, "lead", func(bounded context.Context) (int, error) {
-		l, err := r.cfg.Log.Lead(bounded, r.cfg.Worker)
+		l, err := r.cfg.Store.Lead(bounded, r.cfg.Worker)
 		if err != nil {
 			return 0, fmt.Errorf("try to lead: %w", err)
 		}
@@ -57,6 +66,8 @@ type term struct {
 	carefulTo int64
 	holdWake  chan struct{}
 	holdIDs   holdIDs
+	// once ends the term when there is nothing more to do; nil for one that goes on.
+	once *onceOnly
 }
 
 // logBatch is a page on its way to the sender.
@@ -71,8 +82,10 @@ type logBatch struct {
 type settlement struct {
 	receipt *Receipt
 	parked  []*Hold
-	plan    *logPlan
+	plan    *plan
 	pass    *pass
+	// returned is how many exceptions it is about.
+	returned int
 	// sent are the messages that were acknowledged: not to be sent again if the receipt cannot be written.
 	sent func() []Message
 	done chan struct{} // closed when it is written; nil where nobody waits
@@ -233,6 +246,9 @@ func (t *term) settledOne(s *settlement, err error) {
 		return
 	}
 	t.book.settled(s.parked)
+	if t.once != nil {
+		t.once.count(r, s.returned)
+	}
 	t.metrics.settled(actionPublish, processed)
 	t.progress(s)
 	if s.plan != nil && len(r.Holds)+len(r.Exceptions) > 0 {

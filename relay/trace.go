@@ -11,14 +11,3 @@ func sampledTrace(ms []Message) string {
 	}
 	return ""
 }
-
-// traces returns the traces that the messages of a batch are of, by the ids of their events.
-func (p *plan) traces() map[int64]string {
-	out := map[int64]string{}
-	for i := range p.messages {
-		if id := tracecontext.ID(p.messages[i].Headers); id != "" {
-			out[p.batch.Events[p.events[i]].ID] = id
-		}
-	}
-	return out
-}

@@ -105,6 +105,8 @@ comment on column postrider.outbox_receipt.nonce is 'The advisory lock by which 
 comment on column postrider.outbox_receipt.at is 'When it was written: of its events, when they were acknowledged.';
 create index outbox_receipt_position on postrider.outbox_receipt (position);
 comment on index postrider.outbox_receipt_position is 'Finds the receipt of an event.';
+create index outbox_receipt_first on postrider.outbox_receipt (first_id) where first_id is not null;
+comment on index postrider.outbox_receipt_first is 'Finds the receipts that have ids of a range, for retention.';
 create index outbox_receipt_began on postrider.outbox_receipt (number) where note is not null;
 comment on index postrider.outbox_receipt_began is 'Finds who leads, and how the last terms ended.';
 create index outbox_receipt_returned on postrider.outbox_receipt using gist (returned) where returned is not null;
@@ -278,23 +280,23 @@ comment on column postrider.outbox_idempotency_key.topic is 'Keys are unique per
 comment on column postrider.outbox_idempotency_key.idempotency_key is 'What the writer called it: 1 to 512 bytes.';
 comment on column postrider.outbox_idempotency_key.event_id is 'The event that was accepted first, which repeated calls return.';
 comment on column postrider.outbox_idempotency_key.created_at is 'When the key was first used; retention counts from here.';
-create index outbox_idempotency_key_age on postrider.outbox_idempotency_key using brin (created_at) with (pages_per_range = 16);
-comment on index postrider.outbox_idempotency_key_age is 'Finds old keys for retention.';
 alter table postrider.outbox_idempotency_key set (
     autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 100000,
     autovacuum_vacuum_insert_scale_factor = 0.0, autovacuum_vacuum_insert_threshold = 1000000);
 
 create table postrider.outbox_retention (
-    kind text primary key constraint outbox_retention_kind check (kind in ('published', 'dead_lettered', 'idempotency_key', 'receipts')),
+    kind       text primary key constraint outbox_retention_kind check (kind in ('published', 'dead_lettered', 'idempotency_key', 'receipt')),
+    position   bigint not null default 0,
     stopped_at timestamptz,
-    reason text
+    reason     text
 );
 comment on table postrider.outbox_retention is
 'One row per kind of row that goes when nobody needs it any more. Who removes some holds the row''s lock for one step, so only one does at a time, and a crash gives it back.';
-comment on column postrider.outbox_retention.kind is 'published: events of the log. dead_lettered: exceptions whose investigation is closed. idempotency_key: keys of outbox_publish. receipts: small receipts behind are merged.';
+comment on column postrider.outbox_retention.kind is 'published: events of the log. dead_lettered: exceptions whose investigation is closed. idempotency_key: keys of outbox_publish. receipt: small receipts that are merged.';
+comment on column postrider.outbox_retention.position is 'How far it came: the last id that was removed (published), the block of the table where the next step begins (idempotency_key), the last receipt that was looked at (receipt).';
 comment on column postrider.outbox_retention.stopped_at is 'Since when nothing is removed any more, because the rows of the log did not agree with the receipts; null while all is well.';
 comment on column postrider.outbox_retention.reason is 'What did not agree.';
-insert into postrider.outbox_retention (kind) values ('published'), ('dead_lettered'), ('idempotency_key'), ('receipts');
+insert into postrider.outbox_retention (kind) values ('published'), ('dead_lettered'), ('idempotency_key'), ('receipt');
 
 create table postrider.outbox_own_topic (
     topic text primary key,

@@ -8,10 +8,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// Shards is the number of units of order and parallelism. An event's shard is computed by the
-// database (outbox_event.shard), so that writers in any language agree.
-const Shards = 64
-
 // DefaultMaxPayloadBytes is the writer-side payload limit of a fresh schema, in bytes (16 MiB); the
 // database's own limit is what postrider.outbox_max_payload_bytes() returns.
 const DefaultMaxPayloadBytes = 16 << 20
@@ -23,7 +19,7 @@ const MaxIdempotencyKeyBytes = 512
 type State string
 
 const (
-	// Pending events may be claimed.
+	// Pending events are before the relay.
 	Pending State = "pending"
 	// Scheduled events wait for their time.
 	Scheduled State = "scheduled"
@@ -48,16 +44,13 @@ type Event struct {
 	Key, Payload []byte
 	// Headers is the stored JSON; ParseHeaders reads it.
 	Headers []byte
-	State   State
-	// Shard is 0 to Shards-1.
-	Shard int16
 	// Attempts counts failed attempts that were the event's own fault.
 	Attempts int
 	// MaxAttempts is the event's own limit; 0 takes the relay's.
 	MaxAttempts int
 	// Episode counts how often the event was given up.
 	Episode int
-	// CreatedAt is when it was inserted; zero for an event of a claim that nothing was done with before.
+	// CreatedAt is when it was inserted.
 	CreatedAt time.Time
 	// Delayed says, by the database's clock, that the writer's available_at has not come yet.
 	Delayed bool

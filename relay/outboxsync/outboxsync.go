@@ -61,11 +61,7 @@ func Open(ctx context.Context, cfg Config) (_ *Outbox, err error) {
 		return nil, errors.New("outboxsync: DatabaseURL is required")
 	}
 	if cfg.Database.MaxConns == 0 {
-		workers := cfg.Relay.Workers
-		if workers == 0 {
-			workers = 4
-		}
-		cfg.Database.MaxConns = int32(2*workers + 4)
+		cfg.Database.MaxConns = 12
 	}
 	if cfg.Database.PublishTimeout == 0 {
 		cfg.Database.PublishTimeout = cfg.Relay.PublishTimeout

@@ -13,8 +13,7 @@ import (
 func (s *Store) Backlog(ctx context.Context, limit int) (relay.Backlog, error) {
 	var b relay.Backlog
 	var oldest float64
-	known := s.water.known()
-	if err := s.pool.QueryRow(ctx, readBacklog, limit, known.epochs, known.marks).Scan(&b.Pending, &b.Due, &b.Parked, &b.Scheduled, &b.Exhausted, &oldest); err != nil {
+	if err := s.pool.QueryRow(ctx, readBacklog, limit).Scan(&b.Pending, &b.Due, &b.Parked, &b.Scheduled, &b.Exhausted, &oldest); err != nil {
 		return b, err
 	}
 	b.OldestDue = time.Duration(oldest * float64(time.Second))

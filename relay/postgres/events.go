@@ -15,19 +15,19 @@ import (
 
 var (
 	listEvents     = query("list_events")
-	findGivenUp    = query("find_given_up")
+	findEvent      = query("find_event")
 	readEventBytes = query("read_event_bytes")
 )
 
 // eventWalk is how many events are looked at for one page.
 const eventWalk = 20_000
 
-// Events lists events, the newest first. One event that was given up is found at once; any other by looking through all
-// that are newer, page by page.
+// Events lists events, the newest first. One event is found at once; those of a task by looking through the log, page by
+// page.
 func (s *Store) Events(ctx context.Context, f relay.EventFilter) (relay.EventPage, error) {
 	if f.EventID != uuid.Nil && f.Before == 0 {
 		var id int64
-		switch err := s.pool.QueryRow(ctx, findGivenUp, f.EventID).Scan(&id); {
+		switch err := s.pool.QueryRow(ctx, findEvent, f.EventID).Scan(&id); {
 		case err == nil:
 			f.Before, f.Limit = id+1, 1
 			page, err := s.events(ctx, f, &id)

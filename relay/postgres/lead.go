@@ -46,23 +46,9 @@ var (
 	logFree    = query("log_free")
 )
 
-// Log implements relay.Log on PostgreSQL.
-type Log struct {
-	*Store
-	idle time.Duration // how long the session of a leader may be silent
-}
-
-// NewLog returns a log on a pool that NewPool opened.
-func NewLog(pool *pgxpool.Pool, o StoreOptions, idleLimit time.Duration) *Log {
-	if idleLimit == 0 {
-		idleLimit = IdleInTransactionLimit(defaultPublishTimeout)
-	}
-	return &Log{Store: NewStore(pool, o), idle: idleLimit}
-}
-
 // leadership implements relay.Leadership.
 type leadership struct {
-	log    *Log
+	log    *Store
 	worker string
 	nonce  int64
 	began  relay.Began
@@ -78,22 +64,22 @@ type leadership struct {
 	stopped  chan struct{}
 }
 
-// Lead implements relay.Log.
-func (l *Log) Lead(ctx context.Context, worker string) (_ relay.Leadership, err error) {
-	defer l.judge(&err, false)
+// Lead implements relay.Store.
+func (s *Store) Lead(ctx context.Context, worker string) (_ relay.Leadership, err error) {
+	defer s.judge(&err, false)
 	bounded, cancel := context.WithTimeout(ctx, leadTimeout)
 	defer cancel()
-	conn, err := l.pool.Acquire(bounded)
+	conn, err := s.pool.Acquire(bounded)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
 	nonce := rand.Int64()
-	leads, err := l.tryLocks(bounded, conn.Conn(), nonce)
+	leads, err := s.tryLocks(bounded, conn.Conn(), nonce)
 	if err != nil || !leads {
 		endLead(conn)
 		return nil, err
 	}
-	d := &leadership{log: l, worker: worker, nonce: nonce, start: time.Now(), lost: make(chan struct{}), stopped: make(chan struct{})}
+	d := &leadership{log: s, worker: worker, nonce: nonce, start: time.Now(), lost: make(chan struct{}), stopped: make(chan struct{})}
 	if err := d.begin(bounded); err != nil {
 		endLead(conn)
 		return nil, fmt.Errorf("begin a term: %w", err)
@@ -105,10 +91,10 @@ func (l *Log) Lead(ctx context.Context, worker string) (_ relay.Leadership, err 
 }
 
 // tryLocks begins a transaction that leads, if no other does.
-func (l *Log) tryLocks(ctx context.Context, conn *pgx.Conn, nonce int64) (leads bool, err error) {
+func (s *Store) tryLocks(ctx context.Context, conn *pgx.Conn, nonce int64) (leads bool, err error) {
 	b := &pgx.Batch{}
 	begins := queueBegin(b, conn)
-	b.Queue("select set_config('idle_in_transaction_session_timeout', $1, true)", milliseconds(l.idle))
+	b.Queue("select set_config('idle_in_transaction_session_timeout', $1, true)", milliseconds(s.silence))
 	b.Queue("select pg_try_advisory_xact_lock($1, $2)", lockClass, lockGate)
 	b.Queue("savepoint alone")
 	b.Queue("select pg_try_advisory_xact_lock($1, $2)", lockClass, lockLeader)
@@ -157,7 +143,7 @@ func endLead(conn *pgxpool.Conn) {
 func (d *leadership) keep(ctx context.Context, conn *pgxpool.Conn) {
 	defer close(d.stopped)
 	d.answered.Store(int64(time.Since(d.start)))
-	every := min(d.log.idle/3, time.Second)
+	every := min(d.log.silence/3, time.Second)
 	old := time.Now().Add(renewEach)
 	for {
 		t := time.NewTimer(every)
@@ -169,7 +155,7 @@ func (d *leadership) keep(ctx context.Context, conn *pgxpool.Conn) {
 		case <-t.C:
 		}
 		asked := time.Since(d.start)
-		bounded, cancel := context.WithTimeout(ctx, d.log.idle/2)
+		bounded, cancel := context.WithTimeout(ctx, d.log.silence/2)
 		_, err := conn.Exec(bounded, "select 1")
 		if err == nil {
 			d.answered.Store(int64(asked))
@@ -199,7 +185,7 @@ func (d *leadership) renew(ctx context.Context) *pgxpool.Conn {
 	}
 	b := &pgx.Batch{}
 	begins := queueBegin(b, conn.Conn())
-	b.Queue("select set_config('idle_in_transaction_session_timeout', $1, true)", milliseconds(d.log.idle))
+	b.Queue("select set_config('idle_in_transaction_session_timeout', $1, true)", milliseconds(d.log.silence))
 	res := conn.SendBatch(ctx, b)
 	err = errors.Join(begun(res, begins+1), res.Close())
 	if err == nil {
@@ -324,7 +310,7 @@ func (d *leadership) Sure() bool {
 	case <-d.lost:
 		return false
 	default:
-		return time.Since(d.start)-time.Duration(d.answered.Load()) < d.log.idle/2
+		return time.Since(d.start)-time.Duration(d.answered.Load()) < d.log.silence/2
 	}
 }
 

@@ -19,7 +19,7 @@ var (
 // DueHolds implements relay.Leadership.
 func (d *leadership) DueHolds(ctx context.Context, limit int) (due []relay.DueHold, next time.Duration, err error) {
 	defer d.log.judge(&err, false)
-	rows, err := d.log.pool.Query(ctx, logDueHolds, limit)
+	rows, err := d.log.pool.Query(ctx, logDueHolds, limit, micros(d.log.longestRetry+time.Minute))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -46,7 +46,7 @@ func (d *leadership) Take(ctx context.Context, t relay.Taking) (taken []relay.Ta
 	}
 	b := &pgx.Batch{}
 	b.Queue("select postrider.outbox_assert_leader($1)", d.nonce)
-	b.Queue(logTake, holds, after, events, t.Scheduled, t.Bytes).Query(func(rows pgx.Rows) error {
+	b.Queue(logTake, holds, after, events, t.Scheduled, t.Bytes, micros(d.log.longestRetry+time.Minute)).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			x, err := scanTaken(rows)
 			if err != nil {

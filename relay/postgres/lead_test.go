@@ -30,7 +30,7 @@ func TestLogCarries(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer publisher.Close()
-	r, err := relay.New(relay.Config{Log: NewLog(relayPool, StoreOptions{}, 0), Publisher: publisher})
+	r, err := relay.New(relay.Config{Store: NewStore(relayPool, StoreOptions{}), Publisher: publisher})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,16 +10,34 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// letterClaim is a transaction that holds the row locks of exhausted events. Dead letters have no
-// order to keep, so they need no shard.
+// letterClaim is a transaction that holds the row locks of exhausted events. Dead letters have no order to keep, so any
+// relay may send them.
 type letterClaim struct {
-	claim
+	store  *Store
+	conn   *pgxpool.Conn
 	events []outbox.Event
+}
+
+// rollback ends the transaction, if it is not ended, and gives the connection back.
+func (c *letterClaim) rollback() {
+	if c.conn == nil {
+		return
+	}
+	if c.conn.Conn().PgConn().TxStatus() != 'I' {
+		ctx, cancel := context.WithTimeout(context.Background(), abandonTimeout)
+		defer cancel()
+		if _, err := c.conn.Exec(ctx, "rollback"); err != nil {
+			_ = c.conn.Conn().Close(ctx)
+		}
+	}
+	c.conn.Release()
+	c.conn = nil
 }
 
 // ClaimLetters implements relay.Store.
@@ -41,10 +59,10 @@ func (s *Store) ClaimLetters(ctx context.Context, letterTopic func(string) strin
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
-	c := &letterClaim{claim: claim{store: s, conn: conn}}
+	c := &letterClaim{store: s, conn: conn}
 	b := &pgx.Batch{}
 	begins := queueBegin(b, conn.Conn())
-	b.Queue(claimLetters, topics, max(limit/len(topics), 1))
+	b.Queue(claimLetters, topics, max(limit/len(topics), 1), micros(relay.LongestLetterPause+time.Minute))
 	res := conn.SendBatch(ctx, b)
 	if err = begun(res, begins); err == nil {
 		var rows pgx.Rows
@@ -61,7 +79,7 @@ func (s *Store) ClaimLetters(ctx context.Context, letterTopic func(string) strin
 
 // letterTopics returns the topics that have exhausted events to send and whose dead-letter topic is not held.
 func (s *Store) letterTopics(ctx context.Context, letterTopic func(string) string) ([]string, error) {
-	rows, err := s.pool.Query(ctx, letterTopics)
+	rows, err := s.pool.Query(ctx, letterTopics, micros(relay.LongestLetterPause+time.Minute))
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +113,8 @@ func (c *letterClaim) Settle(ctx context.Context, s *relay.LetterSettlement) (er
 		b.Queue(postponeLetters, s.Postponed, micros(s.PostponeFor))
 	}
 	if len(s.Holds) > 0 {
-		b.Queue(upsertHolds, holdArgs(s.Holds)...)
+		put, _ := holdColumns(s.Holds)
+		b.Queue(upsertHolds, put.args()[1:]...)
 	}
 	if len(s.Lifted) > 0 {
 		b.Queue(liftLetterHolds, s.Lifted)
@@ -115,8 +134,8 @@ func scanEvents(rows pgx.Rows) ([]outbox.Event, error) {
 		var e outbox.Event
 		var first, last *time.Time
 		var task *uuid.UUID
-		if err := rows.Scan(&e.ID, &e.EventID, &e.Topic, &e.Key, &e.Payload, &e.Headers, &e.State, &e.Shard, &e.Attempts,
-			&e.MaxAttempts, &e.Episode, &e.CreatedAt, &e.Delayed, &first, &last,
+		if err := rows.Scan(&e.ID, &e.EventID, &e.Topic, &e.Key, &e.Payload, &e.Headers, &e.Attempts,
+			&e.MaxAttempts, &e.Episode, &e.CreatedAt, &first, &last,
 			&e.LastErrorClass, &e.LastErrorCode, &e.LastError, &task); err != nil {
 			return nil, err
 		}

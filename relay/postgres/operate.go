@@ -12,7 +12,7 @@ import (
 )
 
 // What people may do by hand the database does itself, in functions with the owner's rights: so their role
-// needs no right to change events, holds or shards. What a login with the rights of postrider_operator changes is only
+// needs no right to change exceptions or holds. What a login with the rights of postrider_operator changes is only
 // committed with a row of postrider.access_audit: for those are ReleaseIn, SkipIn and RedriveIn, in a transaction that
 // writes it.
 
@@ -63,13 +63,48 @@ func (s *Store) Redrive(ctx context.Context, id int64) error {
 	return s.onEvent(ctx, id, redriveEvent)
 }
 
-// onEvent runs one of the functions that treat an event under the lock of its shard.
+// GaveUp says what a hold was whose events somebody gave up.
+type GaveUp struct {
+	Scope relay.Scope `json:"scope"`
+	Topic string      `json:"topic"`
+	Cause relay.Cause `json:"cause"`
+	// Events is how many waited behind it.
+	Events int64 `json:"events"`
+}
+
+// GiveUp gives up all that a circuit breaker keeps, or that waits for a topic: each event becomes a dead letter.
+func (s *Store) GiveUp(ctx context.Context, holdID int64) (GaveUp, error) {
+	return giveUp(ctx, s.pool, holdID)
+}
+
+func giveUp(ctx context.Context, db querier, holdID int64) (g GaveUp, err error) {
+	err = db.QueryRow(ctx, giveUpHold, holdID).Scan(&g.Scope, &g.Topic, &g.Cause, &g.Events)
+	var pg *pgconn.PgError
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return g, fmt.Errorf("hold %d: %w: it may have ended by itself", holdID, ErrNotFound)
+	case errors.As(err, &pg) && pg.Code == "55000":
+		return g, fmt.Errorf("hold %d: %w: %s", holdID, ErrRefused, pg.Detail)
+	}
+	return g, err
+}
+
+// onEvent runs one of the functions that treat an event.
 func (s *Store) onEvent(ctx context.Context, id int64, query string, args ...any) error {
-	err := s.inTurn(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, query, append([]any{id}, args...)...)
-		return err
-	})
-	return refusal(id, err)
+	_, err := s.pool.Exec(ctx, query, append([]any{id}, args...)...)
+	return refusal(id, asBusy(err))
+}
+
+// errBusy: another session held a lock for longer than it was waited for.
+var errBusy = errors.New("locked by another session")
+
+// asBusy is errBusy for an error that says so.
+func asBusy(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "55P03" { // lock_not_available
+		return errBusy
+	}
+	return err
 }
 
 // refusal makes an error of one of the functions what people are told.
@@ -77,7 +112,7 @@ func refusal(id int64, err error) error {
 	var pg *pgconn.PgError
 	switch {
 	case errors.Is(err, errBusy):
-		return fmt.Errorf("event %d: %w: its shard is in work, try again", id, ErrRefused)
+		return fmt.Errorf("event %d: %w: the relay has it in hand, try again", id, ErrRefused)
 	case !errors.As(err, &pg):
 		return err
 	case pg.Code == "P0002": // no_data_found
@@ -111,7 +146,7 @@ func (s *Store) Halting(ctx context.Context, tx pgx.Tx, ids []int64) (halting, b
 	return halting, behind, err
 }
 
-// PutBack is Redrive in the transaction of the caller. Where the relay keeps the shard for more than a second,
+// PutBack is Redrive in the transaction of the caller. Where the relay has it in hand for more than a second,
 // and where the key was released meanwhile, the error wraps ErrBusy, and the transaction is as it was.
 func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, id int64) error {
 	err := asBusy(pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint

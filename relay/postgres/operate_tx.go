@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/relay"
 )
@@ -39,34 +38,25 @@ func onEventIn(ctx context.Context, tx pgx.Tx, id int64, query string, args ...a
 	})))
 }
 
-// PurgeDeliveredIn removes, in the transaction of the caller, published events that have been there long enough,
-// whatever retention says: of l it takes Keep, Rows and From. The table's walk is locked meanwhile, so that one
-// purge works at a time, but left where it is. Partitions are emptied, not dropped: that is for retention.
-func (s *Store) PurgeDeliveredIn(ctx context.Context, tx pgx.Tx, l relay.PurgeLimits) (relay.Purged, error) {
-	l.Kind = relay.PurgePublished
-	var position *string
-	var stale bool
-	switch err := tx.QueryRow(ctx, lockPurge, string(l.Kind)).Scan(&position, &stale); {
-	case errors.Is(err, pgx.ErrNoRows):
-		return relay.Purged{Busy: true}, nil
-	case err != nil:
-		return relay.Purged{}, err
-	}
-	found, err := look(ctx, tx, l, l.From)
-	if err != nil || found.rows == 0 {
-		return relay.Purged{More: found.more, Next: found.next}, err
-	}
-	var n int64
+// GiveUpIn is GiveUp in the transaction of the caller.
+func (s *Store) GiveUpIn(ctx context.Context, tx pgx.Tx, holdID int64) (g GaveUp, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "set local lock_timeout = '1s'"); err != nil {
-			return err
-		}
-		n, err = found.remove(ctx, tx)
+		g, err = giveUp(ctx, tx, holdID)
 		return err
 	})
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "55P03" { // lock_not_available
+	return g, err
+}
+
+// PurgeDeliveredIn removes, in the transaction of the caller, events that were acknowledged long enough ago, whatever
+// retention says: of l it takes Keep and Rows.
+func (s *Store) PurgeDeliveredIn(ctx context.Context, tx pgx.Tx, l relay.PurgeLimits) (got relay.Purged, err error) {
+	l.Kind = relay.PurgePublished
+	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+		got, err = purge(ctx, tx, l)
+		return err
+	})
+	if errors.Is(asBusy(err), errBusy) {
 		return relay.Purged{Busy: true}, nil
 	}
-	return relay.Purged{Rows: int(n), More: found.more, Next: found.next}, err
+	return got, err
 }

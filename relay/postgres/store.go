@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +18,7 @@ import (
 
 // Options are the settings of a pool for the relay.
 type Options struct {
-	// MaxConns is the largest number of connections; each worker uses two. Defaults to 12.
+	// MaxConns is the largest number of connections. Defaults to 12; a relay that leads uses up to eight.
 	MaxConns int32
 	// ApplicationName is what pg_stat_activity shows. Defaults to "postrider".
 	ApplicationName string
@@ -27,11 +26,10 @@ type Options struct {
 	// pooler.Auto.
 	Pooler pooler.Mode
 	// PublishTimeout is that of the relay which uses the pool. The database ends a transaction whose relay is
-	// silent for longer than IdleInTransactionLimit of it, with the locks of its shards: that of a relay that
-	// is stopped, hangs, or lives behind a network that swallows everything. A session whose machine is gone,
-	// without a word or a reset, ends after about PublishTimeout, by TCP keepalives; behind a pooler that is for
-	// the pooler to do. What remains: until then the shards of such a relay's batches, at most all 64, stand
-	// still. A relay whose process ends frees them at once. Defaults to 10s.
+	// silent for longer than IdleInTransactionLimit of it: so a relay that is stopped, hangs, or lives behind a network that
+	// swallows everything leads no longer than that. A session whose machine is gone, without a word or a reset, ends after
+	// about PublishTimeout, by TCP keepalives; behind a pooler that is for the pooler to do. A relay whose process ends makes
+	// way at once. Defaults to 10s.
 	PublishTimeout time.Duration
 	// Password returns the password, and is asked for each connection, so that it can change, as may the files that
 	// the URL names. Defaults to nil, the password of the URL.
@@ -82,9 +80,9 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 
 // StoreOptions are the settings of a Store.
 type StoreOptions struct {
-	// DeletePublished removes an event when its topic has acknowledged it, instead of marking it
-	// published. Defaults to false.
-	DeletePublished bool
+	// PublishTimeout is that of Options: the session of a leader may be silent for IdleInTransactionLimit of it, and no
+	// longer. Defaults to 10s.
+	PublishTimeout time.Duration
 	// LongestRetry is the longest delay that any topic's retry policy sets, jitter included. An event or a key
 	// that waits for a retry further ahead than that, and a minute more, is tried at once: the database's clock
 	// was put back. Defaults to 48h.
@@ -94,48 +92,39 @@ type StoreOptions struct {
 	LetterTopic func(topic string) string
 }
 
+// defaultLongestRetry is StoreOptions'.
+const defaultLongestRetry = 48 * time.Hour
+
 // Store implements relay.Store on PostgreSQL.
 type Store struct {
-	pool          sessions
-	water         water
-	markers       markers
-	order         commitOrder
-	lately        atomic.Int64 // events of the last claim, for the size of the next
-	begun         atomic.Bool  // a large claim was made
-	lastClaimed   atomic.Int64 // about the newest id of the last large claim
-	dense         dense
-	held          heldKeys
-	rotation      rotation
-	clock         clock
-	longestRetry  time.Duration
-	letterTopic   func(topic string) string
-	settleQuery   string
-	settleDense   string
-	renewed       atomic.Int64 // when judge last gave the connections up, in Unix nanoseconds
-	processPrefix func(worker string) string
+	pool         sessions
+	silence      time.Duration // how long the session of a leader may be silent
+	longestRetry time.Duration
+	letterTopic  func(topic string) string
+	renewed      atomic.Int64 // when judge last gave the connections up, in Unix nanoseconds
 }
 
 // NewStore returns a store on a pool that NewPool opened.
 func NewStore(pool *pgxpool.Pool, o StoreOptions) *Store {
-	s := &Store{pool: sessions{pool}, settleQuery: settlePublished, settleDense: settleDensePublished,
-		processPrefix: processOf, longestRetry: o.LongestRetry, letterTopic: o.LetterTopic}
+	if o.PublishTimeout == 0 {
+		o.PublishTimeout = defaultPublishTimeout
+	}
+	s := &Store{pool: sessions{pool}, silence: IdleInTransactionLimit(o.PublishTimeout), longestRetry: o.LongestRetry, letterTopic: o.LetterTopic}
 	if s.longestRetry == 0 {
 		s.longestRetry = defaultLongestRetry
 	}
 	if s.letterTopic == nil {
 		s.letterTopic = func(string) string { return relay.DefaultDLQTopic }
 	}
-	if o.DeletePublished {
-		s.settleQuery, s.settleDense = settleDeleted, settleDenseDeleted
-	}
 	return s
 }
 
-// processOf is the part of a worker id that all workers of one relay share: what stands before the
-// last slash.
-func processOf(worker string) string {
-	if i := strings.LastIndexByte(worker, '/'); i >= 0 {
-		return worker[:i+1]
-	}
-	return worker
+// querier is a pool or a transaction.
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
+
+// abandonTimeout bounds giving a connection back.
+const abandonTimeout = 5 * time.Second
+
+func micros(d time.Duration) int64 { return d.Microseconds() }

@@ -1,9 +1,9 @@
--- How many holds there are by scope and cause, and the age of the oldest of them in seconds. Topics and partitions,
+-- How many holds there are by scope and cause, and the age of the oldest of them in seconds. Topics, partitions and circuit breakers,
 -- what waits for a probe and what waits for somebody are counted apart, up to $1 each, so that many of one kind hide
 -- none of the others.
 with wide as (
     select h.scope, h.cause, h.held_at from postrider.outbox_hold h
-    where h.scope in ('topic', 'partition') limit $1::int
+    where h.scope in ('topic', 'partition', 'failure') limit $1::int
 ), due as (
     select h.scope, h.cause, h.held_at from postrider.outbox_hold h
     where h.next_probe_at < 'infinity' order by h.next_probe_at limit $1::int

@@ -2,9 +2,9 @@
 -- the relay has yet to settle halts its key, too. Where no key is halted nothing is read.
 select e.id, h.event_id = e.event_id is true
 from unnest($1::bigint[]) as w(id)
-join postrider.outbox_event e on e.id = any (array[w.id]) and e.state::text in ('exhausted', 'dead_lettered')
+join postrider.outbox_exception e on e.id = any (array[w.id]) and e.state in ('exhausted', 'dead_lettered')
 join postrider.outbox_hold h on h.topic = e.topic and h.scope = 'key' and coalesce(sha256(h.key), ''::bytea) = sha256(e.key)
-    and coalesce(h.partition, -1) = -1 and coalesce(h.partitions, -1) = -1
-where h.cause = 'halted' and not h.draining
+    and coalesce(h.partition, -1) = -1 and coalesce(h.partitions, -1) = -1 and coalesce(h.code, '') = ''
+where h.cause = 'halted' and not h.draining and h.asked is null
   and (select exists (select from postrider.outbox_hold any_hold where any_hold.cause = 'halted' and not any_hold.draining))
 order by e.id

@@ -1,9 +1,12 @@
 -- The $7 newest events before id $1 that the filter selects, of the $8 before it, and how far that was. So a page
 -- costs the same whatever is filtered, and however wrong the statistics are.
 with walked as materialized (
-    select e.id from postrider.outbox_event e where e.id < $1::bigint order by e.id desc limit $8::int
+    (select e.id from postrider.outbox_event e where e.id < $1::bigint order by e.id desc limit $8::int)
+    union
+    (select x.id from postrider.outbox_exception x where x.id < $1::bigint order by x.id desc limit $8::int)
+    order by id desc limit $8::int
 ), found as (
-    select v.id, v.event_id, v.kind, v.topic, v.key, v.status, v.state::text, v.attempts, v.max_attempts, v.episode,
+    select v.id, v.event_id, v.kind, v.topic, v.key, v.status, v.state, v.attempts, v.max_attempts, v.episode,
            v.last_error_class, v.last_error_code, v.last_error, v.created_at, v.available_at, v.next_attempt_at, v.sent_at,
            v.first_error_at, v.last_error_at, v.updated_at, v.idempotency_key, v.task_uuid, v.hold_id, v.payload_bytes::bigint,
            v.locked_by, v.locked_at

@@ -1,19 +1,22 @@
--- Each count reads one partial index; published rows are not touched.
-select (select count(*) from postrider.outbox_event where state = 'pending'),
-       (select count(*) from postrider.outbox_event where state = 'pending' and available_at <= clock_timestamp()),
-       (select count(*) from postrider.outbox_event where state = 'pending' and attempts > 0)
-         + (select count(*) from postrider.outbox_event where state = 'parked' and attempts > 0)
-         + (select count(*) from postrider.outbox_event where state = 'scheduled' and attempts > 0),
-       (select count(*) from postrider.outbox_event where state = 'parked'),
-       (select count(*) from postrider.outbox_event where state = 'scheduled'),
-       (select count(*) from postrider.outbox_event where state = 'exhausted'),
-       (select count(*) from postrider.outbox_event where state = 'dead_lettered'),
+-- Each count reads one index; events that were acknowledged are not touched.
+select (select count(*) from postrider.outbox_event e where e.id > p.position) + g.events,
+       (select count(*) from postrider.outbox_event e where e.id > p.position and coalesce(e.available_at, '-infinity') <= clock_timestamp()) + g.events,
+       (select count(*) from postrider.outbox_exception x where x.state in ('parked', 'scheduled') and x.attempts > 0),
+       (select count(*) from postrider.outbox_exception x where x.state = 'parked'),
+       (select count(*) from postrider.outbox_exception x where x.state = 'scheduled'),
+       (select count(*) from postrider.outbox_exception x where x.state = 'exhausted'),
+       (select count(*) from postrider.outbox_exception x where x.state = 'dead_lettered'),
        coalesce(extract(epoch from clock_timestamp() - least(
-           (select min(greatest(available_at, created_at)) from postrider.outbox_event where state = 'pending' and available_at <= clock_timestamp()),
+           (select e.created_at from postrider.outbox_event e where e.id > p.position and e.available_at is null order by e.id limit 1),
+           g.oldest,
            -- What waits behind a halted key waits for somebody, and is not late.
-           (select min(greatest(e.available_at, e.created_at)) from postrider.outbox_event e where e.state = 'parked' and e.available_at <= clock_timestamp()
-               and not exists (select from postrider.outbox_hold h where h.hold_id = e.hold_id and h.cause = 'halted' and not h.draining)),
-           (select min(greatest(available_at, created_at)) from postrider.outbox_event where state = 'scheduled' and available_at <= clock_timestamp()),
-           (select min(greatest(available_at, created_at)) from postrider.outbox_event where state = 'exhausted'))), 0)::float8,
-       (select coalesce(sum(events), 0)::bigint from postrider.outbox_batch),
+           (select min(coalesce(x.created_at, e.created_at)) from postrider.outbox_exception x left join postrider.outbox_event e on e.id = x.id
+             where x.state = 'parked' and not exists (select from postrider.outbox_hold h where h.hold_id = x.hold_id and h.cause = 'halted' and not h.draining)),
+           (select min(x.next_attempt_at) from postrider.outbox_exception x where x.state = 'scheduled' and x.next_attempt_at <= clock_timestamp()),
+           (select min(x.created_at) from postrider.outbox_exception x where x.state = 'exhausted'))), 0)::float8,
+       (select count(*) from postrider.outbox_exception x where x.sending_since is not null),
        (select count(*) from postrider.outbox_hold)
+from postrider.outbox_progress p
+cross join lateral (
+    select count(e.id) as events, min(e.created_at) as oldest
+    from unnest(p.gaps) gap join postrider.outbox_event e on e.id >= lower(gap) and e.id < upper(gap)) g

@@ -1,1 +1,0 @@
-select postrider.outbox_add_partitions()

@@ -1,1 +1,0 @@
-select postrider.outbox_drop_partition($1::bigint * interval '1 microsecond', $2)

@@ -1,0 +1,1 @@
+select g.scope, g.topic, g.cause, g.events from postrider.outbox_give_up($1) g

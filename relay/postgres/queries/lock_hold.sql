@@ -1,1 +1,0 @@
-select hold_id from postrider.outbox_hold where hold_id = $1 for update

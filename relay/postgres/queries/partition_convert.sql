@@ -1,1 +1,0 @@
-select postrider.outbox_partition_convert($1)

@@ -1,1 +1,0 @@
-alter table postrider.outbox_event drop constraint if exists outbox_event_partition_bound

@@ -1,1 +1,0 @@
-select postrider.outbox_partition_prepare($1)

@@ -1,2 +1,0 @@
--- Keys and payloads that claim_events left out.
-select e.id, e.key, e.payload from unnest($1::bigint[]) as d(id) join postrider.outbox_event e on e.id = any (array[d.id])

@@ -1,1 +1,0 @@
-delete from postrider.outbox_batch where batch_id = $1
