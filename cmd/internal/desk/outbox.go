@@ -77,8 +77,6 @@ type PurgeDelivered struct {
 	OlderThan time.Time
 	// Rows is how many to look at in this call, 1 to 100000. Defaults to 10000.
 	Rows int
-	// From is where to go on: the Next of the call before. Defaults to the oldest.
-	From string
 }
 
 // Purge removes delivered events that are older, whatever retention says, among the next ones that it looks at.
@@ -92,11 +90,8 @@ func (o *Outbox) Purge(ctx context.Context, actor string, p PurgeDelivered) (don
 	case p.Rows == 0:
 		p.Rows = 10_000
 	}
-	if _, err := strconv.ParseInt(p.From, 10, 64); p.From != "" && err != nil {
-		return done, fmt.Errorf("%w: from must be the next of an earlier answer", ErrRequest)
-	}
 	err = o.change(ctx, actor, "outbox.purge", "event", 0, func(ctx context.Context, tx pgx.Tx) (map[string]any, error) {
-		done, err = o.store.PurgeDeliveredIn(ctx, tx, relay.PurgeLimits{Keep: min(keep, 200*365*relay.Day), Rows: p.Rows, From: p.From})
+		done, err = o.store.PurgeDeliveredIn(ctx, tx, relay.PurgeLimits{Keep: min(keep, 200*365*relay.Day), Rows: p.Rows})
 		if err == nil && done.Busy {
 			err = ErrBusy
 		}

@@ -74,14 +74,14 @@ type dyingStore struct {
 	d *death
 }
 
-func (s *dyingStore) Claim(ctx context.Context, l relay.Limits) (relay.Claim, error) {
-	s.d.during("claiming")
-	c, err := s.Store.Claim(ctx, l)
-	if c == nil {
+func (s *dyingStore) Lead(ctx context.Context, worker string) (relay.Leadership, error) {
+	s.d.during("leading")
+	l, err := s.Store.Lead(ctx, worker)
+	if l == nil {
 		return nil, err
 	}
-	s.d.at("claimed")
-	return &dyingClaim{c, s.d}, err
+	s.d.at("led")
+	return &dyingLeadership{l, s.d}, err
 }
 
 func (s *dyingStore) ClaimLetters(ctx context.Context, letterTopic func(string) string, limit int) (relay.LetterClaim, error) {
@@ -93,31 +93,38 @@ func (s *dyingStore) ClaimLetters(ctx context.Context, letterTopic func(string) 
 	return &dyingLetters{c, s.d}, err
 }
 
-func (s *dyingStore) Return(ctx context.Context, limit int, grace time.Duration) (relay.Returned, error) {
-	s.d.during("returning")
-	return s.Store.Return(ctx, limit, grace)
-}
-
-type dyingClaim struct {
-	relay.Claim
+type dyingLeadership struct {
+	relay.Leadership
 	d *death
 }
 
-func (c *dyingClaim) Mark(ctx context.Context) error {
-	err := c.Claim.Mark(ctx)
-	c.d.at("marked")
+func (l *dyingLeadership) Read(ctx context.Context, q relay.Question) (relay.Page, error) {
+	l.d.during("reading")
+	page, err := l.Leadership.Read(ctx, q)
+	if len(page.Events) > 0 {
+		l.d.at("read")
+	}
+	return page, err
+}
+
+func (l *dyingLeadership) Settle(ctx context.Context, rs []*relay.Receipt) error {
+	l.d.at("acknowledged")
+	l.d.during("settling")
+	err := l.Leadership.Settle(ctx, rs)
+	if err == nil {
+		l.d.settled()
+	}
+	l.d.at("settled")
 	return err
 }
 
-func (c *dyingClaim) Settle(ctx context.Context, s *relay.Settlement) error {
-	c.d.at("acknowledged")
-	c.d.during("settling")
-	err := c.Claim.Settle(ctx, s)
-	if err == nil {
-		c.d.settled()
+func (l *dyingLeadership) Take(ctx context.Context, t relay.Taking) ([]relay.Taken, error) {
+	l.d.during("taking")
+	taken, err := l.Leadership.Take(ctx, t)
+	if len(taken) > 0 {
+		l.d.at("taken")
 	}
-	c.d.at("settled")
-	return err
+	return taken, err
 }
 
 type dyingLetters struct {
