@@ -75,7 +75,7 @@ grant execute on function postrider.archive_completed_tasks(integer, integer, bo
     postrider.refresh_dashboards(integer, integer, integer, integer, interval) to postrider_relay;
 
 -- Giving up an event moves the task that it belongs to, at once or soon after.
-grant execute on function postrider.task_events_dead_lettered(bigint[]), postrider.task_events_catch_up(integer) to postrider_relay;
+grant execute on function postrider.outbox_tell_tasks(bigint[]), postrider.task_events_catch_up(integer) to postrider_relay;
 -- The detector of stale tasks. What serve writes for the functions of the ledger when it starts, and what detectors
 -- note and pause.
 grant execute on function
@@ -129,7 +129,7 @@ grant execute on function postrider.retry_task(uuid, text), postrider.dead_lette
 -- They archive by hand, and look at dashboards.
 grant execute on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid),
     postrider.refresh_dashboards(integer, integer, integer, integer, interval),
-    postrider.task_staleness_now(integer, integer, integer, integer), postrider.dlq_retry_numbers() to postrider_operator;
+    postrider.task_staleness_now(integer, integer, integer, integer), postrider.dlq_retry_numbers(), postrider.dlq_retry_figures() to postrider_operator;
 
 -- `postrider task detect-stale` and `postrider task detector pause` and `resume`.
 grant execute on function

@@ -48,7 +48,6 @@ func eventPlans() map[string]plan {
 		"settle_letters":     {ids(n), "outbox_event_pkey"},
 		"settle_exhausted":   {ids(n) + ", " + failures, "outbox_event_pkey"},
 		"settle_scheduled":   {ids(n) + ", " + failures + ", " + array(n, "1", "bigint"), "outbox_event_pkey"},
-		"move_tasks":         {ids(n), "outbox_event_pkey"},
 		"park_events":        {ids(n) + ", " + array(n, "1", "bigint") + ", " + failures, "outbox_event_pkey"},
 		"return_parked":      {ids(500) + ", 1000, 99999, 1, 250" + someMarks, "outbox_event_parked outbox_event_claim outbox_event_pkey"},
 		"return_scheduled":   {"1000", "outbox_event_scheduled outbox_event_pkey"},

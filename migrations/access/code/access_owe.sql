@@ -5,14 +5,14 @@ declare
 begin
     -- What services do they may do. A login is one of a service where it may take steps of tasks, which operators may not;
     -- and where it may not write to the audit log, so that nobody gave it the rights of an operator.
-    if p_service and (has_function_privilege(session_user, 'postrider.start_step(uuid, text)', 'execute')
-                      or has_function_privilege(taken, 'postrider.start_step(uuid, text)', 'execute')
+    if p_service and (has_function_privilege(session_user, to_regprocedure('postrider.start_step(uuid, text)'), 'execute')
+                      or has_function_privilege(taken, to_regprocedure('postrider.start_step(uuid, text)'), 'execute')
                       or not (has_any_column_privilege(session_user, 'postrider.access_audit', 'insert')
                               or has_any_column_privilege(taken, 'postrider.access_audit', 'insert'))) then
         return;
     end if;
-    -- Not of the owner and of serve, which may write the tables as they like anyway.
-    if not has_table_privilege(session_user, 'postrider.dlq_entry', 'delete') and not has_table_privilege(taken, 'postrider.dlq_entry', 'delete') then
+    -- Not of the owner and of serve, which may write the tables as they like anyway. They alone keep answers.
+    if not has_table_privilege(session_user, 'postrider.access_answer', 'delete') and not has_table_privilege(taken, 'postrider.access_answer', 'delete') then
         insert into postrider.access_due (transaction_id) values (default) on conflict do nothing;
     end if;
 end $$;

@@ -10,15 +10,14 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set j
         from postrider.dlq_entry e
     )
     select e.dlq_reason,
-           count(*) filter (where r.replay_id is not null or l.episode > 1 or t.retry_count > 0 or a.retry_count > 0
+           count(*) filter (where r.replay_id is not null or l.episode > 1 or t.retry_count > 0
                or e.event_id is not null and e.resolution_status = 'pending' and not exists (
                    select from postrider.outbox_event o where o.event_id = e.event_id and o.state in ('exhausted', 'dead_lettered'))),
-           avg(coalesce(l.attempts, t.retry_count, a.retry_count))::double precision
+           avg(coalesce(l.attempts, t.retry_count))::double precision
     from entries e
     left join letters l on l.dlq_entry_uuid = e.dlq_entry_uuid
     left join postrider.dlq_replay r on r.dlq_entry_uuid = e.dlq_entry_uuid and r.generation = 1
-    left join postrider.tasker_tasks t on t.task_uuid = e.task_uuid
-    left join postrider.tasker_tasks_archive a on a.task_uuid = e.task_uuid
+    left join postrider.task_retry_counts(array(select n.task_uuid from entries n where n.task_uuid is not null)) t on t.task_uuid = e.task_uuid
     group by e.dlq_reason
 $$;
 comment on function postrider.dlq_retry_numbers() is

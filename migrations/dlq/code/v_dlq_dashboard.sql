@@ -1,14 +1,11 @@
 -- Counted rather than counting: with a million investigations that took half a second.
 create or replace view postrider.v_dlq_dashboard as
 with summary as materialized (
-    select s.as_of, s.content from postrider.dashboard_summary s
-    where s.name = 'dlq' and s.as_of > statement_timestamp() - interval '5 minutes' and s.as_of <= statement_timestamp()
+    select f.as_of, f.content from postrider.dlq_retry_figures() f
 ), numbers as (
-    select r.dlq_reason, r.requeued, r.avg_retries, s.as_of
+    select r.dlq_reason, r.requeued, r.avg_retries
     from summary s
     cross join lateral jsonb_to_recordset(s.content) as r(dlq_reason postrider.dlq_reason, requeued bigint, avg_retries double precision)
-    union all
-    select n.dlq_reason, n.requeued, n.avg_retries, statement_timestamp() from postrider.dlq_retry_numbers() n where not exists (select from summary)
 ), counted as (
     select c.dlq_reason, sum(c.entries)::bigint as total_entries,
            coalesce(sum(c.entries) filter (where c.resolution_status = 'pending'), 0)::bigint as pending,
@@ -22,7 +19,7 @@ select c.dlq_reason, c.total_entries, c.pending, coalesce(n.requeued, 0) as requ
        (select e.dlq_timestamp from postrider.dlq_entry e where e.dlq_reason = c.dlq_reason order by e.dlq_reason, e.dlq_timestamp limit 1) as oldest_entry,
        (select e.dlq_timestamp from postrider.dlq_entry e where e.dlq_reason = c.dlq_reason order by e.dlq_reason desc, e.dlq_timestamp desc limit 1) as newest_entry,
        c.manually_resolved, c.cancelled,
-       coalesce(n.as_of, (select s.as_of from summary s), statement_timestamp()) as retries_as_of
+       (select s.as_of from summary s) as retries_as_of
 from counted c
 left join numbers n on n.dlq_reason = c.dlq_reason
 order by c.dlq_reason;

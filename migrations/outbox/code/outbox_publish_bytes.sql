@@ -6,6 +6,7 @@ returns uuid language plpgsql volatile security definer set search_path = pg_cat
 declare
     new_id   uuid;
     known_id uuid;
+    attempts integer;
 begin
     if topic is null or topic !~ '^[a-zA-Z0-9._-]+$' or octet_length(topic) > 249 or topic in ('.', '..') then
         raise exception using errcode = '22023',
@@ -45,9 +46,12 @@ begin
             end if;
         end loop;
     end if;
+    -- Where there are tasks, the task says after how many attempts its events are given up.
+    if task_uuid is not null and to_regprocedure('postrider.task_max_attempts(uuid)') is not null then
+        attempts := postrider.task_max_attempts(task_uuid);
+    end if;
     insert into postrider.outbox_event (event_id, topic, key, payload, headers, max_attempts, available_at, task_uuid, idempotency_key)
-        values (new_id, topic, key, payload, headers, case when task_uuid is not null then postrider.task_max_attempts(task_uuid) end,
-                coalesce(available_at, now()), task_uuid, idempotency_key);
+        values (new_id, topic, key, payload, headers, attempts, coalesce(available_at, now()), task_uuid, idempotency_key);
     return new_id;
 end $$;
 comment on function postrider.outbox_publish_bytes(text, bytea, bytea, jsonb, text, timestamptz, uuid) is

@@ -18,7 +18,7 @@ begin
         first_error_at = coalesce(o.first_error_at, statement_timestamp()), last_error_at = statement_timestamp(),
         last_error_class = 'permanent', last_error_code = 'SKIPPED', last_error = 'skipped by hand: ' || reason
     where o.id = event;
-    perform postrider.task_events_dead_lettered(array[event]);
+    perform postrider.outbox_tell_tasks(array[event]);
     -- The next one of the key need not wait for the retry of this one; where the key waited for this one alone,
     -- all of it goes on.
     if e.about and e.cause = 'redrive' then

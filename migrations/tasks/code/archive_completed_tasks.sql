@@ -70,7 +70,7 @@ begin
                                   when 'error' then p_archive_failed else p_archive_completed end
            -- Somebody who acts on the steps of a failed task has not left it alone, though it does not go on yet.
            and (f.failed is not true or w.updated_at < v_cutoff)
-           and postrider.dlq_task_closed(w.task_uuid, w.dead_letters)
+           and postrider.task_letters_closed(w.task_uuid, w.dead_letters)
          limit p_batch_size
     )
     select array_agg(f.task_uuid order by f.state_entered_at, f.task_uuid),
@@ -106,12 +106,11 @@ begin
         v_tasks := coalesce(v_tasks, '{}');
 
         -- As task_event does for one.
-        insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers)
-        select e.event_id, 'task', e.topic, convert_to(e.task_uuid::text, 'UTF8'),
-               convert_to(jsonb_build_object('task_uuid', e.task_uuid, 'namespace_name', e.namespace, 'task_name', e.template, 'version', e.version,
+        perform postrider.outbox_insert(array_agg(e.event_id), array_agg('task'::text), array_agg(e.topic), array_agg(convert_to(e.task_uuid::text, 'UTF8')),
+               array_agg(convert_to(jsonb_build_object('task_uuid', e.task_uuid, 'namespace_name', e.namespace, 'task_name', e.template, 'version', e.version,
                    'occurred_at', v_began, 'from_state', e.state, 'to_state', e.state, 'sort_key', e.sort_key, 'actor', null,
-                   'reason', 'ended longer ago than the retention', 'metadata', null, 'final_state', e.final_state, 'archived_at', v_began)::text, 'UTF8'),
-               postrider.task_event_headers(e.event_id, 'postrider.task.archived.v1', e.namespace, e.template, e.task_uuid, v_began)
+                   'reason', 'ended longer ago than the retention', 'metadata', null, 'final_state', e.final_state, 'archived_at', v_began)::text, 'UTF8')),
+               array_agg(postrider.task_event_headers(e.event_id, 'postrider.task.archived.v1', e.namespace, e.template, e.task_uuid, v_began)))
         from (select gen_random_uuid() as event_id, t.task_uuid, t.state, t.sort_key, i.final_state, s.name as namespace, n.name as template, n.version,
                      coalesce(n.configuration->'events'->>'topic', g.lifecycle_topic) as topic
               from unnest(v_tasks, v_finals) i(task_uuid, final_state)
@@ -144,6 +143,9 @@ begin
             (task_transition_uuid, task_uuid, from_state, to_state, metadata, sort_key, most_recent, created_at, archived_at)
         select task_transition_uuid, task_uuid, from_state, to_state, metadata, sort_key, most_recent, created_at, v_began from gone;
         get diagnostics transitions_archived = row_count;
+
+        perform from postrider.tasker_letter l join unnest(v_tasks) i(task_uuid) on l.task_uuid = i.task_uuid order by l.letter_id for update of l;
+        delete from postrider.tasker_letter l using unnest(v_tasks) i(task_uuid) where l.task_uuid = i.task_uuid;
 
         with gone as (
             delete from postrider.tasker_tasks t using unnest(v_tasks, v_finals) i(task_uuid, final_state) where t.task_uuid = i.task_uuid

@@ -12,7 +12,7 @@ begin
       join postrider.tasker_named_tasks n using (named_task_uuid)
       join postrider.tasker_state_machines m using (state_machine_id)
      where k.task_uuid = p_task_uuid and k.state = coalesce(m.dead_letter_state, m.failed_state) and m.archived_state is not null
-       and k.updated_at < now() - p_archive_after and postrider.dlq_task_closed(k.task_uuid, k.dead_letters);
+       and k.updated_at < now() - p_archive_after and postrider.task_letters_closed(k.task_uuid, k.dead_letters);
     if not found then
         return false;
     end if;
@@ -20,7 +20,7 @@ begin
       join postrider.tasker_named_tasks n using (named_task_uuid)
       join postrider.tasker_state_machines m using (state_machine_id)
      where k.task_uuid = p_task_uuid and k.state = coalesce(m.dead_letter_state, m.failed_state) and k.updated_at < now() - p_archive_after
-       and postrider.dlq_task_closed(k.task_uuid, k.dead_letters)
+       and postrider.task_letters_closed(k.task_uuid, k.dead_letters)
        for update of k skip locked;
     if not found then
         return false;

@@ -31,18 +31,20 @@ begin
             message = format('postrider: task %s has ended, it is %s: there is nothing to dead-letter', p_task_uuid, t.state),
             hint = 'What came of it is in its history: postrider task transitions.';
     end if;
-    select d.dlq_entry_uuid into v_pending from postrider.dlq_entry d
-     where d.subject_type = 'task' and d.subject_id = p_task_uuid::text and d.resolution_status = 'pending';
+    -- Letters of its events have investigations of their own.
+    select l.entry_uuid into v_pending from postrider.tasker_letter l
+     where l.task_uuid = p_task_uuid and l.letter_id not like 'event:%' and l.entry_uuid is not null and l.closed_at is null
+     limit 1;
     if found then
         raise exception using errcode = '55000',
             message = format('postrider: task %s has a pending investigation already, %s', p_task_uuid, v_pending),
             hint = 'Go on with that one, or close it first.';
     end if;
-    -- What is written and not yet recorded becomes an investigation of the task within seconds; that of an event is the
-    -- event's. Of one by hand in this stay more is said below.
-    if exists (select from postrider.tasker_tasks k cross join unnest(k.dead_letters) w(letter_id)
-                where k.task_uuid = p_task_uuid and w.letter_id like 'task:%' and w.letter_id <> v_letter_id
-                  and not exists (select from postrider.dlq_letter l where l.letter_id = w.letter_id)) then
+    -- What is written and not yet recorded becomes an investigation of the task within seconds. Of one by hand in this stay
+    -- more is said below.
+    if exists (select from postrider.tasker_letter l
+                where l.task_uuid = p_task_uuid and l.letter_id not like 'event:%' and l.letter_id <> v_letter_id
+                  and l.entry_uuid is null and l.closed_at is null) then
         raise exception using errcode = '55000',
             message = format('postrider: task %s has a dead letter on its way already, which the collector has not recorded yet', p_task_uuid),
             hint = 'Its investigation will be in postrider dlq list. If it does not come, see postrider outbox status and whether a collector runs.';
@@ -53,7 +55,7 @@ begin
         raise exception using errcode = '55000',
             message = format('postrider: task %s was dead-lettered by hand before, since it is %s', p_task_uuid, t.state),
             hint = case
-                when not exists (select from postrider.dlq_letter l where l.letter_id = v_letter_id)
+                when exists (select from postrider.tasker_letter l where l.letter_id = v_letter_id and l.closed_at is null)
                     then 'Its letter is on its way, and will be in postrider dlq list. If it does not come, see postrider outbox status and whether a collector runs.'
                 when t.retryable then 'Its investigation was closed. One more can be opened once it has moved: postrider task retry, or an action on one of its steps.'
                 else 'Its investigation was closed. One more can be opened once it has moved: postrider task step, or postrider task transition.' end;

@@ -184,13 +184,12 @@ begin
     if not p_dry_run and cardinality(v_stale) > 0 then
         perform postrider.access_owe();
         if p_emit_events is not false then
-            insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers)
-            select i.event_id, 'task', i.topic, convert_to(i.task_uuid::text, 'UTF8'),
-                   convert_to(json_build_object('task_uuid', i.task_uuid, 'namespace_name', i.namespace_name, 'task_name', i.task_name,
+            perform postrider.outbox_insert(array_agg(i.event_id), array_agg('task'::text), array_agg(i.topic), array_agg(convert_to(i.task_uuid::text, 'UTF8')),
+                   array_agg(convert_to(json_build_object('task_uuid', i.task_uuid, 'namespace_name', i.namespace_name, 'task_name', i.task_name,
                        'version', i.version, 'occurred_at', v_now, 'from_state', i.state, 'to_state', i.to_state, 'sort_key', i.sort_key,
-                       'actor', i.metadata->'actor', 'reason', i.metadata->'reason', 'metadata', i.metadata)::text, 'UTF8'),
-                   postrider.task_event_headers(i.event_id, 'postrider.task.' || v_settings.event_channel || '.v1',
-                                                i.namespace_name, i.task_name, i.task_uuid, v_now)
+                       'actor', i.metadata->'actor', 'reason', i.metadata->'reason', 'metadata', i.metadata)::text, 'UTF8')),
+                   array_agg(postrider.task_event_headers(i.event_id, 'postrider.task.' || v_settings.event_channel || '.v1',
+                                                          i.namespace_name, i.task_name, i.task_uuid, v_now)))
             from (select c.*, gen_random_uuid() as event_id from unnest(v_stale) c offset 0) i;
         end if;
 
@@ -212,22 +211,24 @@ begin
                dead_letters = case when c.letter_id is null then t.dead_letters else array_append(t.dead_letters, c.letter_id) end
         from unnest(v_stale) c
         where not c.moves and t.task_uuid = c.task_uuid;
-        insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers)
-        select i.event_id, 'task', i.topic, convert_to(i.task_uuid::text, 'UTF8'),
-               convert_to(json_build_object('task_uuid', i.task_uuid, 'namespace_name', i.namespace_name, 'task_name', i.task_name,
+        perform postrider.outbox_insert(array_agg(i.event_id), array_agg('task'::text), array_agg(i.topic), array_agg(convert_to(i.task_uuid::text, 'UTF8')),
+               array_agg(convert_to(json_build_object('task_uuid', i.task_uuid, 'namespace_name', i.namespace_name, 'task_name', i.task_name,
                    'version', i.version, 'occurred_at', v_now, 'from_state', i.state, 'to_state', i.to_state, 'sort_key', i.sort_key + 1,
-                   'actor', i.metadata->'actor', 'reason', i.metadata->'reason', 'metadata', i.metadata)::text, 'UTF8'),
-               postrider.task_event_headers(i.event_id, 'postrider.task.transitioned.v1', i.namespace_name, i.task_name, i.task_uuid, v_now)
+                   'actor', i.metadata->'actor', 'reason', i.metadata->'reason', 'metadata', i.metadata)::text, 'UTF8')),
+               array_agg(postrider.task_event_headers(i.event_id, 'postrider.task.transitioned.v1', i.namespace_name, i.task_name, i.task_uuid, v_now)))
         from (select c.*, gen_random_uuid() as event_id from unnest(v_stale) c where c.moves offset 0) i;
 
         -- As task_dead_letter does for one.
         if exists (select from unnest(v_stale) c where c.letter_id is not null) then
-            insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers, idempotency_key)
-            select c.letter_event_id, 'task', v_settings.dlq_topic, convert_to(c.task_uuid::text, 'UTF8'),
-                   case when octet_length(p.payload) <= v_limit then p.payload
-                        else postrider.task_letter_payload(convert_from(p.payload, 'UTF8')::jsonb, v_limit) end,
-                   postrider.task_letter_headers(c.letter_event_id, c.letter_id, c.namespace_name, c.task_name, c.task_uuid, v_now),
-                   c.letter_id
+            insert into postrider.tasker_letter (letter_id, task_uuid)
+            select c.letter_id, c.task_uuid from unnest(v_stale) c where c.letter_id is not null
+            on conflict do nothing;
+            perform postrider.outbox_insert(array_agg(c.letter_event_id), array_agg('task'::text), array_agg(v_settings.dlq_topic),
+                   array_agg(convert_to(c.task_uuid::text, 'UTF8')),
+                   array_agg(case when octet_length(p.payload) <= v_limit then p.payload
+                                  else postrider.task_letter_payload(convert_from(p.payload, 'UTF8')::jsonb, v_limit) end),
+                   array_agg(postrider.task_letter_headers(c.letter_event_id, c.letter_id, c.namespace_name, c.task_name, c.task_uuid, v_now)),
+                   null, null, array_agg(c.letter_id))
             from unnest(v_stale) c
             join postrider.tasker_tasks t on t.task_uuid = c.task_uuid
             join postrider.tasker_named_tasks n on n.named_task_uuid = t.named_task_uuid

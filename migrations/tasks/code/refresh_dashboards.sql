@@ -17,7 +17,10 @@ begin
     update postrider.dashboard_summary set as_of = v_began, content = v_content,
         took_ms = (extract(epoch from clock_timestamp() - v_began) * 1000)::integer where name = 'staleness';
     v_began := clock_timestamp();
-    select coalesce(jsonb_agg(to_jsonb(n)), '[]') into v_content from postrider.dlq_retry_numbers() n;
+    v_content := '[]';
+    if to_regprocedure('postrider.dlq_retry_numbers()') is not null then -- where there is a desk
+        select coalesce(jsonb_agg(to_jsonb(n)), '[]') into v_content from postrider.dlq_retry_numbers() n;
+    end if;
     update postrider.dashboard_summary set as_of = v_began, content = v_content,
         took_ms = (extract(epoch from clock_timestamp() - v_began) * 1000)::integer where name = 'dlq';
     return true;

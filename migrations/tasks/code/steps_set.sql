@@ -1,7 +1,11 @@
 create or replace function postrider.steps_set(p_task_uuid uuid, p_steps uuid[], p_status text, p_anew boolean, p_metadata jsonb) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
-    v_now timestamptz := clock_timestamp();
+    v_now      timestamptz := clock_timestamp();
+    v_ids      uuid[];
+    v_topics   text[];
+    v_payloads bytea[];
+    v_headers  jsonb[];
 begin
     with step as materialized (
         select s.workflow_step_uuid, s.step_name, s.position, s.status, case when p_anew then 0 else s.retry_count end as retry_count
@@ -17,21 +21,23 @@ begin
         insert into postrider.tasker_workflow_step_transitions (task_uuid, workflow_step_uuid, from_status, to_status, metadata, created_at)
         select p_task_uuid, c.workflow_step_uuid, c.status, p_status, p_metadata, v_now from step c order by c.position
     )
-    insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers)
-    select e.event_id, 'task', t.topic, convert_to(p_task_uuid::text, 'UTF8'),
-           convert_to(jsonb_build_object('task_uuid', p_task_uuid, 'namespace_name', t.namespace, 'task_name', t.template, 'version', t.version,
+    select array_agg(e.event_id order by e.position), array_agg(t.topic order by e.position),
+           array_agg(convert_to(jsonb_build_object('task_uuid', p_task_uuid, 'namespace_name', t.namespace, 'task_name', t.template, 'version', t.version,
                'workflow_step_uuid', e.workflow_step_uuid, 'step_name', e.step_name, 'from_status', e.status, 'to_status', p_status,
                'retry_count', e.retry_count, 'occurred_at', v_now, 'actor', coalesce(p_metadata->>'actor', p_metadata->>'worker'),
-               'reason', p_metadata->>'reason', 'metadata', p_metadata)::text, 'UTF8'),
-           postrider.task_event_headers(e.event_id, 'postrider.task.step_transitioned.v1', t.namespace, t.template, p_task_uuid, v_now)
+               'reason', p_metadata->>'reason', 'metadata', p_metadata)::text, 'UTF8') order by e.position),
+           array_agg(postrider.task_event_headers(e.event_id, 'postrider.task.step_transitioned.v1', t.namespace, t.template, p_task_uuid, v_now)
+                     order by e.position)
+      into v_ids, v_topics, v_payloads, v_headers
       from (select c.*, gen_random_uuid() as event_id from step c offset 0) e
       cross join (select n.name as template, n.version, ns.name as namespace, coalesce(n.configuration->'events'->>'topic', g.lifecycle_topic) as topic
                     from postrider.tasker_tasks k
                     join postrider.tasker_named_tasks n using (named_task_uuid)
                     join postrider.tasker_task_namespaces ns using (task_namespace_uuid)
                     join postrider.tasker_settings g on g.only_row
-                   where k.task_uuid = p_task_uuid) t
-     order by e.position;
+                   where k.task_uuid = p_task_uuid) t;
+    perform postrider.outbox_insert(v_ids, array_fill('task'::text, array[coalesce(cardinality(v_ids), 0)]), v_topics,
+        array_fill(convert_to(p_task_uuid::text, 'UTF8'), array[coalesce(cardinality(v_ids), 0)]), v_payloads, v_headers);
     update postrider.tasker_tasks k
        set updated_at = v_now, ready_at = postrider.task_ready_at(p_task_uuid, st.kind)
       from postrider.tasker_named_tasks n

@@ -20,12 +20,13 @@ begin
     if not found then
         raise exception using errcode = 'P0002', message = format('postrider: there is no task %s', coalesce(p_task_uuid::text, 'null'));
     end if;
-    -- The task itself says which letters were written of it, and not outbox_idempotency_key: keys are forgotten, are of one
-    -- topic, and a writer may have used the same.
+    -- The task itself says which letters were written of it, and not the outbox's idempotency keys: those are forgotten, are
+    -- of one topic, and a writer may have used the same.
     if v_letter = any (t.dead_letters) then
         return null;
     end if;
     update postrider.tasker_tasks k set dead_letters = k.dead_letters || v_letter where k.task_uuid = p_task_uuid;
+    insert into postrider.tasker_letter (letter_id, task_uuid) values (v_letter, p_task_uuid) on conflict do nothing;
     v_body := jsonb_build_object('letter_id', v_letter, 'task_uuid', p_task_uuid, 'namespace_name', t.namespace, 'task_name', t.template,
         'version', t.version, 'dlq_reason', p_reason, 'original_state', p_original_state, 'dead_lettered_at', v_now,
         'error_code', left(p_error_code, 200), 'error_message', left(p_error_message, 10000), 'metadata', p_metadata,
@@ -34,9 +35,8 @@ begin
     if octet_length(v_payload) > v_limit then
         v_payload := postrider.task_letter_payload(v_body, v_limit);
     end if;
-    insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers, idempotency_key)
-    values (v_id, 'task', t.dlq_topic, convert_to(p_task_uuid::text, 'UTF8'), v_payload,
-            postrider.task_letter_headers(v_id, v_letter, t.namespace, t.template, p_task_uuid, v_now), v_letter);
+    perform postrider.outbox_insert(array[v_id], array['task'], array[t.dlq_topic], array[convert_to(p_task_uuid::text, 'UTF8')], array[v_payload],
+        array[postrider.task_letter_headers(v_id, v_letter, t.namespace, t.template, p_task_uuid, v_now)], null, null, array[v_letter]);
     return v_id;
 end $$;
 comment on function postrider.task_dead_letter(uuid, postrider.dlq_reason, text, integer, text, text, jsonb) is

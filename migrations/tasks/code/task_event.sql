@@ -29,10 +29,10 @@ begin
     if octet_length(v_payload) > v_limit then
         v_payload := convert_to(postrider.task_event_cut(v_data, v_limit)::text, 'UTF8');
     end if;
-    insert into postrider.outbox_event (event_id, kind, topic, key, payload, headers)
-    values (v_id, 'task', coalesce(t.topic, t.lifecycle_topic), convert_to(p_task_uuid::text, 'UTF8'), v_payload,
-            postrider.task_event_headers(v_id, 'postrider.task.' || p_type || '.v1', t.namespace, t.template, p_task_uuid,
-                                         (v_data->>'occurred_at')::timestamptz));
+    perform postrider.outbox_insert(array[v_id], array['task'], array[coalesce(t.topic, t.lifecycle_topic)],
+        array[convert_to(p_task_uuid::text, 'UTF8')], array[v_payload],
+        array[postrider.task_event_headers(v_id, 'postrider.task.' || p_type || '.v1', t.namespace, t.template, p_task_uuid,
+                                           (v_data->>'occurred_at')::timestamptz)]);
     return v_id;
 end $$;
 comment on function postrider.task_event(uuid, text, jsonb) is

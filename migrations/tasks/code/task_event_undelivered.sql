@@ -52,6 +52,8 @@ begin
         -- The event's dead letter is why the task is here: it is not archived before somebody has closed its investigation.
         update postrider.tasker_tasks k set dead_letters = k.dead_letters || format('event:%s:%s', p_event_id, p_episode)
          where k.task_uuid = p_task_uuid;
+        insert into postrider.tasker_letter (letter_id, task_uuid) values (format('event:%s:%s', p_event_id, p_episode), p_task_uuid)
+            on conflict do nothing;
         outcome := 'moved';
         detail := format('from %s to %s', t.state, t.target);
     end if;

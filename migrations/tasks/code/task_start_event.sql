@@ -26,11 +26,10 @@ begin
     if octet_length(v_payload) > v_limit then
         v_payload := convert_to(postrider.task_event_cut(v_data, v_limit)::text, 'UTF8');
     end if;
-    insert into postrider.outbox_event (event_id, topic, key, payload, headers, max_attempts, task_uuid)
-    values (v_id, t.start_event->>'topic', convert_to(p_task_uuid::text, 'UTF8'), v_payload,
-            postrider.task_event_headers(v_id, coalesce(t.start_event->>'type', 'postrider.task.start.v1'), t.namespace, t.template,
-                                         p_task_uuid, clock_timestamp()),
-            case when jsonb_typeof(t.max_retries) = 'number' then greatest((t.max_retries #>> '{}')::numeric::integer, 1) end, p_task_uuid);
+    perform postrider.outbox_insert(array[v_id], null, array[t.start_event->>'topic'], array[convert_to(p_task_uuid::text, 'UTF8')], array[v_payload],
+        array[postrider.task_event_headers(v_id, coalesce(t.start_event->>'type', 'postrider.task.start.v1'), t.namespace, t.template,
+                                           p_task_uuid, clock_timestamp())],
+        array[case when jsonb_typeof(t.max_retries) = 'number' then greatest((t.max_retries #>> '{}')::numeric::integer, 1) end], array[p_task_uuid]);
     return v_id;
 end $$;
 comment on function postrider.task_start_event(uuid) is
