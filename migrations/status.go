@@ -26,11 +26,12 @@ func (r *Runner) Validate(ctx context.Context) error {
 	var missing, newer []string
 	for i := range r.rooms {
 		room := &r.rooms[i]
-		for _, m := range room.Migrations[h.newest(room.Name):] {
+		lacks := room.Migrations[h.newest(room.Name):]
+		for _, m := range lacks {
 			missing = append(missing, m.String())
 		}
 		switch {
-		case !room.differs(h):
+		case len(lacks) > 0, !room.differs(h): // code comes with the last migration
 		case h.replaced(room.Name, room.Checksum):
 			newer = append(newer, fmt.Sprintf("%s (since %s)", room.Name, h.codeOf(room.Name).AppliedAt.UTC().Format(time.DateTime)))
 		default:
