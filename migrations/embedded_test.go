@@ -1,8 +1,6 @@
 package migrations_test
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -10,45 +8,77 @@ import (
 	"github.com/postrider/postrider/migrations/pgtest"
 )
 
-// TestEmbeddedRoundTrip goes up one version at a time, down the same way, and up at once: each
-// version must look the same whichever way it was reached.
-func TestEmbeddedRoundTrip(t *testing.T) {
-	t.Parallel()
+// embedded are the rooms of the binary.
+func embedded(t *testing.T) []migrations.Room {
+	t.Helper()
 	all, err := migrations.All()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) == 0 {
-		t.Fatal("no migration is embedded")
-	}
+	return all
+}
+
+// TestEmbeddedAgain: going up twice, and applying the code again, leaves the same database, with the rights that
+// somebody gave.
+func TestEmbeddedAgain(t *testing.T) {
+	t.Parallel()
 	conn := pgtest.NewEmpty(t).Conn(t)
-	r := migrations.New(conn, all)
-	to := func(version int) {
-		t.Helper()
-		do(t, func(ctx context.Context) ([]migrations.Applied, error) { return r.To(ctx, version) })
+	r := migrations.New(conn, embedded(t))
+	do(t, r.Up)
+	if err := r.Validate(t.Context()); err != nil {
+		t.Error(err)
 	}
-	at := make([][]string, len(all)+1)
-	at[0] = catalog(t, conn)
-	for v := 1; v <= len(all); v++ {
-		to(v)
-		at[v] = catalog(t, conn)
-		if slices.Equal(at[v], at[v-1]) {
-			t.Errorf("%s changes nothing in the catalog", all[v-1])
+	execute(t, conn, "grant select on postrider.v_outbox_event to public; grant execute on function postrider.outbox_skip(bigint, text) to pg_monitor with grant option")
+	once := catalog(t, conn)
+	if got := do(t, r.Up); len(got) != 0 {
+		t.Errorf("a second Up ran %v", got)
+	}
+	sameCatalog(t, "after going up twice", catalog(t, conn), once)
+	for range 2 {
+		if got := do(t, r.UpAgain); !slices.Equal(got, []int{0, 0, 0, 0}) {
+			t.Errorf("the code again ran %v", got)
 		}
+		sameCatalog(t, "after the code was applied again", catalog(t, conn), once)
 	}
 	if err := r.Validate(t.Context()); err != nil {
 		t.Error(err)
 	}
-	for v := len(all) - 1; v >= 0; v-- {
-		to(v)
-		sameCatalog(t, fmt.Sprintf("%s does not take back all that its other half did", all[v].File(migrations.Down)), catalog(t, conn), at[v])
+}
+
+// TestEmbeddedRoomByRoom: each room needs only those before it.
+func TestEmbeddedRoomByRoom(t *testing.T) {
+	t.Parallel()
+	conn, whole := pgtest.NewEmpty(t).Conn(t), pgtest.NewEmpty(t).Conn(t)
+	do(t, migrations.New(whole, embedded(t)).Up)
+	var names []string
+	for _, name := range migrations.RoomNames() {
+		names = append(names, name)
+		rooms, err := migrations.Rooms(names...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(t, migrations.New(conn, rooms).UpAgain)
 	}
-	if got := do(t, r.Up); len(got) != len(all) {
-		t.Errorf("Up from 0 ran %v", got)
-	}
-	sameCatalog(t, "the second way up differs from the first", catalog(t, conn), at[len(all)])
-	to(0)
-	sameCatalog(t, "the second way down differs from the empty database", catalog(t, conn), at[0])
+	sameCatalog(t, "room by room differs from all at once", catalog(t, conn), catalog(t, whole))
+}
+
+// TestEmbeddedBodies: the body of every function is one that PostgreSQL accepts, now that all is there.
+func TestEmbeddedBodies(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.New(t).Conn(t)
+	execute(t, conn, `do $$
+		declare f record;
+		begin
+			for f in select p.oid::regprocedure as name, pg_get_functiondef(p.oid) as definition from pg_proc p
+			         where p.pronamespace = 'postrider'::regnamespace
+			           and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e') loop
+				begin
+					execute f.definition;
+				exception when others then
+					raise exception '%: %', f.name, sqlerrm;
+				end;
+			end loop;
+		end $$`)
 }
 
 // TestEmbeddedIsCommented: every type, table, view, function, trigger and index of ours says what it is for.

@@ -11,29 +11,31 @@ import (
 
 // What Validate and the Runner's methods find wrong with a database; match with errors.Is.
 var (
-	// ErrBehind: migrations of this binary are not applied. `postrider migrate up` applies them.
+	// ErrBehind: migrations of this binary are not applied, or its code is not. `postrider migrate up` applies them.
 	ErrBehind = errors.New("the database schema is behind this binary")
-	// ErrAhead: the database has migrations that this binary does not know.
+	// ErrAhead: the database has migrations that this binary does not know, or code that took the
+	// place of this binary's.
 	ErrAhead = errors.New("the database schema is ahead of this binary")
 	// ErrChanged: a migration was edited after it was applied, or the history was.
 	ErrChanged = errors.New("the database schema was made by other migrations than this binary has")
 )
 
-// ApplyError reports the migration that failed and the place in its file. The migration left
-// nothing behind, unless Unknown is set. Err is a *pgconn.PgError when the server refused it.
+// ApplyError reports the file that failed and the place in it. Its transaction left nothing behind,
+// unless Unknown is set. Err is a *pgconn.PgError when the server refused it.
 type ApplyError struct {
-	Version   int
-	Name      string
-	Direction Direction
-	// File is the migration's file and Line the line in it that the server objects to; Line is
-	// 0 when no statement failed (the connection broke, or the commit did).
+	Room string
+	// Version is 0 for the room's code, and Name then that of the function, view or trigger.
+	Version int
+	Name    string
+	// File is the path of the file and Line the line in it that the server objects to; Line is
+	// 0 when no statement of it failed (the connection broke, or the commit did).
 	File string
 	Line int
 	// Statement is the failing statement, Excerpt the lines around the place, numbered.
 	Statement string
 	Excerpt   string
-	// Unknown says that the connection was lost during the commit: the migration is applied
-	// completely or not at all, and only the history table knows.
+	// Unknown says that the connection was lost during the commit: the step is applied
+	// completely or not at all, and only the history tables know.
 	Unknown bool
 	// Hint says what to do, when there is something to say.
 	Hint string
@@ -77,15 +79,38 @@ func (e *ApplyError) Error() string {
 	return b.String()
 }
 
+// source is what an error is about: a file, or the code of a room as a whole.
+type source struct {
+	room    string
+	version int
+	name    string
+	file    string
+	sql     string
+}
+
+func (m *Migration) source() source { return source{m.Room, m.Version, m.Name, m.File(), m.SQL} }
+
+// codeSource is a file of the room's code, or all of it for one without a name.
+func (room *Room) codeSource(f CodeFile) source {
+	if f.Name == "" {
+		return source{room: room.Name, name: codeFolder, file: room.Name + "/" + codeFolder}
+	}
+	return source{room: f.Room, name: f.Name, file: f.File(), sql: f.SQL}
+}
+
 // newApplyError finds the place of an error. completed is the number of statements that the
 // server finished before it.
-func newApplyError(m Migration, d Direction, completed int, err error) *ApplyError {
-	e := &ApplyError{Version: m.Version, Name: m.Name, Direction: d, File: m.File(d), Err: err}
+func newApplyError(of source, completed int, err error) *ApplyError {
+	e := &ApplyError{Room: of.room, Version: of.version, Name: of.name, File: of.file, Err: err}
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return e
 	}
-	sql := m.sql(d)
+	sql := of.sql
+	if sql == "" { // what goes for the new code: the server's place is in the runner's own SQL
+		e.Hint = hint(pg.Code)
+		return e
+	}
 	statements := splitStatements(sql)
 	if pg.Position > 0 {
 		var column int
@@ -114,6 +139,8 @@ func hint(code string) string {
 		return "migrate as the role that owns the schema postrider, or as one that may create it"
 	case "40P01": // deadlock_detected
 		return "the migration met running transactions in another order; run it again"
+	case "2BP01": // dependent_objects_still_exist
+		return "something that is not Postrider's needs a function or a view that is made anew; drop it, migrate, and create it again"
 	}
 	return ""
 }

@@ -17,12 +17,9 @@ import (
 )
 
 // failing is a good first migration and a second with the given SQL.
-func failing(t *testing.T, up string) []migrations.Migration {
+func failing(t *testing.T, up string) []migrations.Room {
 	t.Helper()
-	return load(t, map[string]string{
-		"0001_base.up.sql": "create table base (id int primary key);", "0001_base.down.sql": "drop table base;",
-		"0002_bad.up.sql": up, "0002_bad.down.sql": "select 1;",
-	})
+	return load(t, map[string]string{"a/0001_base.sql": "create table base (id int primary key);", "a/0002_bad.sql": up})
 }
 
 func TestFailureNamesTheStatement(t *testing.T) {
@@ -37,7 +34,7 @@ func TestFailureNamesTheStatement(t *testing.T) {
 		"position of a name": {
 			up:   "-- ünïcode before\ncreate table made (id int);\n\nselect id,\n       missing\nfrom base;\n",
 			line: 5, code: "42703", statement: "select id,\n       missing\nfrom base",
-			want: []string{"0002_bad.up.sql failed at line 5", `column "missing" does not exist`, "       missing\n       |        ^", "SQLSTATE 42703"},
+			want: []string{"a/0002_bad.sql failed at line 5", `column "missing" does not exist`, "       missing\n       |        ^", "SQLSTATE 42703"},
 		},
 		"syntax error": {
 			up:   "create table made (id int);\ncreate tabel x ();",
@@ -68,7 +65,7 @@ func TestFailureNamesTheStatement(t *testing.T) {
 			if !errors.As(err, &failed) || !errors.As(err, &pg) {
 				t.Fatalf("not an ApplyError of a PgError: %v", err)
 			}
-			if failed.Version != 2 || failed.Name != "bad" || failed.Direction != migrations.Up || failed.Line != test.line || failed.Unknown || pg.Code != test.code {
+			if failed.Room != "a" || failed.Version != 2 || failed.Name != "bad" || failed.Line != test.line || failed.Unknown || pg.Code != test.code {
 				t.Errorf("%+v", failed)
 			}
 			if !strings.HasPrefix(failed.Statement, test.statement) {
@@ -96,7 +93,7 @@ func TestFailureAtCommit(t *testing.T) {
 		"create table made (id int references base deferrable initially deferred);\ninsert into made values (1);"))
 	_, err := r.Up(t.Context())
 	var failed *migrations.ApplyError
-	if !errors.As(err, &failed) || failed.Unknown || !strings.Contains(err.Error(), "0002_bad.up.sql failed: ") {
+	if !errors.As(err, &failed) || failed.Unknown || !strings.Contains(err.Error(), "a/0002_bad.sql failed: ") {
 		t.Fatalf("%v", err)
 	}
 	if v := version(t, r); v != 1 || exists(t, conn, "postrider.made") {
@@ -104,20 +101,23 @@ func TestFailureAtCommit(t *testing.T) {
 	}
 }
 
-// TestFailureGoingDown: a way back that fails keeps the migration and its history row.
-func TestFailureGoingDown(t *testing.T) {
+// TestFailureInCode: a file of the code that fails is named with its line, and takes the migration with it that is in
+// its transaction.
+func TestFailureInCode(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.NewEmpty(t).Conn(t)
 	r := migrations.New(conn, load(t, map[string]string{
-		"0001_base.up.sql": "create table base (id int);", "0001_base.down.sql": "drop table base;\ndrop table nothing;",
+		"a/0001_base.sql": "create table base (id int);", "a/code/fine.sql": "create view fine as select 1 as one;",
+		"a/code/wrong.sql": "-- a view\ncreate view wrong as\nselect missing from base;",
 	}))
-	do(t, r.Up)
-	_, err := r.Down(t.Context(), 1)
-	if err == nil || !strings.Contains(err.Error(), "0001_base.down.sql failed at line 2") {
+	_, err := r.Up(t.Context())
+	var failed *migrations.ApplyError
+	if !errors.As(err, &failed) || failed.Room != "a" || failed.Version != 0 || failed.Name != "wrong" || failed.Line != 3 ||
+		!strings.Contains(err.Error(), "a/code/wrong.sql failed at line 3") {
 		t.Errorf("%v", err)
 	}
-	if v := version(t, r); v != 1 || !exists(t, conn, "postrider.base") {
-		t.Errorf("version %d after a failed way back", v)
+	if version(t, r) != 0 || exists(t, conn, "postrider.base") {
+		t.Error("the migration of a transaction whose code failed is there")
 	}
 }
 
@@ -126,7 +126,7 @@ func TestLockTimeout(t *testing.T) {
 	db := pgtest.NewEmpty(t)
 	busy, conn := db.Conn(t), db.Conn(t)
 	r := migrations.New(conn, failing(t, "alter table base add column more int;"), migrations.WithLockTimeout(time.Millisecond))
-	do(t, func(ctx context.Context) ([]migrations.Applied, error) { return r.To(ctx, 1) })
+	do(t, migrations.New(conn, load(t, map[string]string{"a/0001_base.sql": "create table base (id int primary key);"})).Up)
 	execute(t, busy, "begin; lock table postrider.base in access share mode")
 	_, err := r.Up(t.Context())
 	var failed *migrations.ApplyError

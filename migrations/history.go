@@ -5,44 +5,82 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// The SQL of the history table.
+// The SQL of the history tables.
 var (
 	//go:embed history/create.sql
 	historyCreate string
-	//go:embed history/drop.sql
-	historyDrop string
 	//go:embed history/exists.sql
 	historyExists string
 	//go:embed history/list.sql
 	historyList string
+	//go:embed history/list_code.sql
+	historyListCode string
 	//go:embed history/insert.sql
 	historyInsert string
-	//go:embed history/delete.sql
-	historyDelete string
 )
 
 // applied is a row of the history table.
 type applied struct {
+	Room      string
 	Version   int
 	Name      string
 	Checksum  string
 	AppliedAt time.Time
 }
 
-// history reads what the database says was applied, in order: nothing when the table is absent.
-func (r *Runner) history(ctx context.Context) ([]applied, error) {
-	var exists bool
-	if err := r.conn.QueryRow(ctx, historyExists).Scan(&exists); err != nil {
+// appliedCode is a row about code: that of a room as it is, or as it was.
+type appliedCode struct {
+	Room       string
+	Checksum   string
+	Files      map[string]string
+	AppliedAt  time.Time
+	ReplacedAt *time.Time
+}
+
+// history is what a database says was applied.
+type history struct {
+	made       bool // the tables are there
+	migrations map[string][]applied
+	code       map[string][]appliedCode
+}
+
+// newest is the version of a room.
+func (h *history) newest(room string) int { return len(h.migrations[room]) }
+
+// codeOf is the code that a room has now; nil where it has none.
+func (h *history) codeOf(room string) *appliedCode {
+	for i, row := range h.code[room] {
+		if row.ReplacedAt == nil {
+			return &h.code[room][i]
+		}
+	}
+	return nil
+}
+
+// replaced says whether the database had this code of a room, and has newer one.
+func (h *history) replaced(room, checksum string) bool {
+	return slices.ContainsFunc(h.code[room], func(row appliedCode) bool { return row.Checksum == checksum && row.ReplacedAt != nil })
+}
+
+// history reads what the database says was applied: nothing when the tables are absent.
+func (r *Runner) history(ctx context.Context) (*history, error) {
+	h := &history{migrations: map[string][]applied{}, code: map[string][]appliedCode{}}
+	var byRooms bool
+	if err := r.conn.QueryRow(ctx, historyExists).Scan(&h.made, &byRooms); err != nil {
 		return nil, fmt.Errorf("migrations: look for postrider.schema_migration: %w", err)
 	}
-	if !exists {
-		return nil, nil
+	if !h.made {
+		return h, nil
+	}
+	if !byRooms {
+		return nil, fmt.Errorf("migrations: %w: postrider.schema_migration is of a version before the first release, from which no way leads here; drop the schema postrider and migrate anew", ErrChanged)
 	}
 	rows, err := r.conn.Query(ctx, historyList)
 	if err != nil {
@@ -52,32 +90,55 @@ func (r *Runner) history(ctx context.Context) ([]applied, error) {
 	if err != nil {
 		return nil, fmt.Errorf("migrations: read postrider.schema_migration: %w", err)
 	}
-	return list, nil
+	for _, row := range list {
+		h.migrations[row.Room] = append(h.migrations[row.Room], row)
+	}
+	if rows, err = r.conn.Query(ctx, historyListCode); err != nil {
+		return nil, fmt.Errorf("migrations: read postrider.schema_code: %w", err)
+	}
+	code, err := pgx.CollectRows(rows, pgx.RowToStructByPos[appliedCode])
+	if err != nil {
+		return nil, fmt.Errorf("migrations: read postrider.schema_code: %w", err)
+	}
+	for _, row := range code {
+		h.code[row.Room] = append(h.code[row.Room], row)
+	}
+	return h, nil
 }
 
-// newest is the highest version that the runner knows.
-func (r *Runner) newest() int { return len(r.migrations) }
-
-// compare says what stands between the history and the runner's migrations, apart from
-// migrations that are merely not applied yet.
-func (r *Runner) compare(history []applied) error {
+// compare says what stands between the history and the runner's files, apart from what is merely not applied yet.
+// Code that differs is no such thing: the runner puts its own in its place.
+func (r *Runner) compare(h *history) error {
 	var changed, unknown []string
-	for i, row := range history {
-		if row.Version != i+1 {
-			changed = append(changed, fmt.Sprintf("version %d is recorded without version %d before it", row.Version, i+1))
-			break
+	known := map[string]bool{}
+	for i := range r.rooms {
+		room := &r.rooms[i]
+		known[room.Name] = true
+		for i, row := range h.migrations[room.Name] {
+			if row.Version != i+1 {
+				changed = append(changed, fmt.Sprintf("%s has version %d recorded without version %d before it", room.Name, row.Version, i+1))
+				break
+			}
+			if row.Version > len(room.Migrations) {
+				unknown = append(unknown, row.migration().String())
+				continue
+			}
+			m := room.Migrations[i]
+			switch {
+			case m.Name != row.Name:
+				changed = append(changed, fmt.Sprintf("version %d of %s was applied as %q, this binary has it as %q", row.Version, room.Name, row.Name, m.Name))
+			case m.Checksum != row.Checksum:
+				changed = append(changed, fmt.Sprintf("%s was edited after it was applied on %s (checksum then %.12s, now %.12s)",
+					m.File(), row.AppliedAt.UTC().Format(time.DateTime), row.Checksum, m.Checksum))
+			}
 		}
-		if row.Version > r.newest() {
-			unknown = append(unknown, Migration{Version: row.Version, Name: row.Name}.String())
+	}
+	for _, room := range sortedKeys(h.migrations) {
+		if known[room] {
 			continue
 		}
-		m := r.migrations[i]
-		switch {
-		case m.Name != row.Name:
-			changed = append(changed, fmt.Sprintf("version %d was applied as %q, this binary has it as %q", row.Version, row.Name, m.Name))
-		case m.Checksum != row.Checksum:
-			changed = append(changed, fmt.Sprintf("%s was edited after it was applied on %s (checksum then %.12s, now %.12s)",
-				m.File(Up), row.AppliedAt.UTC().Format(time.DateTime), row.Checksum, m.Checksum))
+		for _, row := range h.migrations[room] {
+			unknown = append(unknown, row.migration().String())
 		}
 	}
 	var problems []error
@@ -86,86 +147,31 @@ func (r *Runner) compare(history []applied) error {
 			ErrChanged, strings.Join(changed, "; ")))
 	}
 	if len(unknown) > 0 {
-		problems = append(problems, fmt.Errorf("migrations: %w: it has %s and this binary ends at version %d; run a binary that is at least as new, or take them back with the binary that applied them",
-			ErrAhead, strings.Join(unknown, ", "), r.newest()))
+		problems = append(problems, fmt.Errorf("migrations: %w: it has %s and this binary ends at %s; run a binary that is at least as new, or restore a backup from before",
+			ErrAhead, strings.Join(unknown, ", "), r.ends()))
 	}
 	return errors.Join(problems...)
 }
 
-// Validate reports whether the database is exactly at the newest version, made by the very
-// migrations of this binary. It changes nothing, takes no lock and needs no more than SELECT
-// on the history table, so that every service can call it when it starts. The error matches
-// ErrBehind, ErrAhead or ErrChanged.
-func (r *Runner) Validate(ctx context.Context) error {
-	if r.newest() == 0 {
-		return errors.New("migrations: validate: the runner was given no migrations")
-	}
-	history, err := r.history(ctx)
-	if err != nil {
-		return err
-	}
-	if err := r.compare(history); err != nil {
-		return err
-	}
-	if len(history) == r.newest() {
-		return nil
-	}
-	var missing []string
-	for _, m := range r.migrations[len(history):] {
-		missing = append(missing, m.String())
-	}
-	return fmt.Errorf("migrations: %w: it is at version %d of %d and lacks %s; run `postrider migrate up`",
-		ErrBehind, len(history), r.newest(), strings.Join(missing, ", "))
+// migration is the file that a row tells of, as far as it does.
+func (row applied) migration() Migration {
+	return Migration{Room: row.Room, Version: row.Version, Name: row.Name}
 }
 
-// State says how a migration of the binary and a row of the history agree.
-type State string
-
-// The states of a migration.
-const (
-	StateApplied State = "applied"
-	StatePending State = "pending"
-	// StateChanged: applied, but from a file that differs from the one in this binary.
-	StateChanged State = "changed"
-	// StateUnknown: applied, and not in this binary.
-	StateUnknown State = "unknown"
-)
-
-// StatusRow is one migration in Status.
-type StatusRow struct {
-	Version int
-	Name    string
-	State   State
-	// AppliedAt is zero for a pending migration.
-	AppliedAt time.Time
+// ends lists where the rooms of the runner end.
+func (r *Runner) ends() string {
+	ends := make([]string, len(r.rooms))
+	for i, room := range r.rooms {
+		ends[i] = fmt.Sprintf("%s/%04d", room.Name, len(room.Migrations))
+	}
+	return strings.Join(ends, ", ")
 }
 
-// Status lists every migration that the binary or the database knows, in order. A database
-// that disagrees with the binary is shown, not refused.
-func (r *Runner) Status(ctx context.Context) ([]StatusRow, error) {
-	history, err := r.history(ctx)
-	if err != nil {
-		return nil, err
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
 	}
-	rows := make([]StatusRow, 0, max(len(history), r.newest()))
-	byVersion := make(map[int]applied, len(history))
-	for _, row := range history {
-		byVersion[row.Version] = row
-	}
-	for _, m := range r.migrations {
-		row := StatusRow{Version: m.Version, Name: m.Name, State: StatePending}
-		if was, ok := byVersion[m.Version]; ok {
-			row.State, row.AppliedAt = StateApplied, was.AppliedAt
-			if was.Name != m.Name || was.Checksum != m.Checksum {
-				row.State = StateChanged
-			}
-		}
-		rows = append(rows, row)
-	}
-	for _, was := range history {
-		if was.Version > r.newest() {
-			rows = append(rows, StatusRow{Version: was.Version, Name: was.Name, State: StateUnknown, AppliedAt: was.AppliedAt})
-		}
-	}
-	return rows, nil
+	slices.Sort(keys)
+	return keys
 }

@@ -3,6 +3,8 @@ package migrations_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -23,23 +25,29 @@ func files(content map[string]string) fstest.MapFS {
 	return fsys
 }
 
-// load is migrations.Load where it must succeed.
-func load(t *testing.T, content map[string]string) []migrations.Migration {
+// load is migrations.Load of the rooms of some files, in the order of their names, where it must succeed.
+func load(t *testing.T, content map[string]string) []migrations.Room {
 	t.Helper()
-	all, err := migrations.Load(files(content))
+	var rooms []string
+	for name := range content {
+		if room, _, ok := strings.Cut(name, "/"); ok && !slices.Contains(rooms, room) {
+			rooms = append(rooms, room)
+		}
+	}
+	slices.Sort(rooms)
+	all, err := migrations.Load(files(content), rooms...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
 
-// tables makes n migrations, each of which creates and drops one table.
-func tables(t *testing.T, n int) []migrations.Migration {
+// tables makes a room of n migrations, each of which creates one table.
+func tables(t *testing.T, n int) []migrations.Room {
 	t.Helper()
 	content := map[string]string{}
 	for v := 1; v <= n; v++ {
-		content[fmt.Sprintf("%04d_t%d.up.sql", v, v)] = fmt.Sprintf("create table t%d (id int primary key);", v)
-		content[fmt.Sprintf("%04d_t%d.down.sql", v, v)] = fmt.Sprintf("drop table t%d;", v)
+		content[fmt.Sprintf("a/%04d_t%d.sql", v, v)] = fmt.Sprintf("create table t%d (id int primary key);", v)
 	}
 	return load(t, content)
 }

@@ -1,14 +1,23 @@
-// Package migrations holds Postrider's database schema as numbered SQL files, embedded in the
-// binary, and the Runner that brings a database from one version to another.
+// Package migrations holds Postrider's database schema as SQL files, embedded in the binary, and
+// the Runner that brings a database to it.
 //
-// A migration is a pair of files, NNNN_name.up.sql and NNNN_name.down.sql, numbered from 0001
-// without a gap. Each runs in one transaction together with its row in the history table
-// postrider.schema_migration, under an advisory lock, so that any number of processes may
-// migrate at the same time and each migration is applied once or not at all. A migration that
-// was applied is never edited: its checksum is in the history, and a difference is an error.
+// The schema has rooms: access, outbox, tasks and dlq, in this order, each of which needs only
+// those before it. A room is a folder with two kinds of files:
 //
-// Inside a migration unqualified names belong to the schema postrider (search_path is
-// "postrider, public"), whatever the role's own settings say.
+//   - ROOM/NNNN_name.sql, numbered from 0001 without a gap, makes and changes what holds data:
+//     tables, types, indexes, sequences. 0001_baseline.sql is the room as it first was. A file that
+//     was applied is never edited: its checksum is in the history, and a difference is an error.
+//   - ROOM/code/NAME.sql holds one function (all that have the name), view or trigger with its
+//     comment and rights. The code of a room is edited in place and applied as a whole whenever it
+//     is not what the database has; what it no longer has is dropped. What somebody granted stays.
+//
+// Each numbered file runs in one transaction together with its row in the history table
+// postrider.schema_migration, and the last one of a room together with the room's code, under an
+// advisory lock: any number of processes may migrate at the same time, and each file is applied
+// once or not at all.
+//
+// In these files unqualified names belong to the schema postrider (search_path is "postrider,
+// public"), whatever the role's own settings say.
 package migrations
 
 import (
@@ -25,142 +34,89 @@ import (
 	"strings"
 )
 
-//go:embed *.sql
+//go:embed access outbox tasks dlq
 var embedded embed.FS
 
-// Migration is one step of the schema, read from its two files.
-type Migration struct {
-	// Version is the number in the file names, from 1.
-	Version int
-	// Name is the rest of the file names: "outbox" for 0001_outbox.up.sql.
+// RoomNames are the rooms of the schema, each of which needs only those before it.
+func RoomNames() []string { return []string{"access", "outbox", "tasks", "dlq"} }
+
+// Room is a part of the schema: the files of one folder.
+type Room struct {
+	// Name is the name of the folder.
 	Name string
-	// Up is the SQL that brings the schema from Version-1 to Version.
-	Up string
-	// Down is the SQL that takes Up back.
-	Down string
-	// Checksum is the SHA-256 of Up in hex, with line ends as LF. Down is left out: correcting
-	// a way back changes nothing for a database that went forward.
+	// Migrations are the numbered files, in order.
+	Migrations []Migration
+	// Code are the functions, views and triggers, in an order in which they can be created.
+	Code []CodeFile
+	// Checksum is the SHA-256 of names and content of Code in hex, with line ends as LF; empty
+	// without code.
 	Checksum string
 }
 
-// String returns the number and name as the files have them, such as "0001_outbox".
-func (m Migration) String() string { return fmt.Sprintf("%04d_%s", m.Version, m.Name) }
-
-// File returns the name of the file that holds the SQL of a direction.
-func (m Migration) File(d Direction) string { return fmt.Sprintf("%s.%s.sql", m, d) }
-
-func (m Migration) sql(d Direction) string {
-	if d == Down {
-		return m.Down
-	}
-	return m.Up
+// Migration is one numbered file of a room.
+type Migration struct {
+	Room string
+	// Version is the number in the file's name, from 1.
+	Version int
+	// Name is the rest of it: "baseline" for 0001_baseline.sql.
+	Name string
+	SQL  string
+	// Checksum is the SHA-256 of SQL in hex, with line ends as LF.
+	Checksum string
 }
 
-// Direction says whether a migration is applied or taken back.
-type Direction string
+// String returns room, number and name, such as "outbox/0001_baseline".
+func (m Migration) String() string { return fmt.Sprintf("%s/%04d_%s", m.Room, m.Version, m.Name) }
 
-// The two directions, spelled as in the file names.
-const (
-	Up   Direction = "up"
-	Down Direction = "down"
-)
+// File returns the path of the file.
+func (m Migration) File() string { return m.String() + ".sql" }
 
-// All returns the migrations embedded in this binary, in order.
-func All() ([]Migration, error) { return Load(embedded) }
+// All returns the rooms embedded in this binary, in order.
+func All() ([]Room, error) { return Load(embedded, RoomNames()...) }
 
-var fileName = regexp.MustCompile(`^(\d{4})_([a-z0-9]+(?:_[a-z0-9]+)*)\.(up|down)\.sql$`)
-
-// Load reads the migrations in the root of fsys, in order. Files that do not end in .sql and
-// folders are left alone. Everything that could make two databases differ is an error that
-// names the file: a .sql file with another name than NNNN_name.up.sql or NNNN_name.down.sql, a
-// gap in the numbers, two migrations with one number, half a pair, a file without a statement,
-// and a file that controls the transaction it runs in. All problems are reported together.
-// An fsys without any .sql file gives no migrations and no error.
-func Load(fsys fs.FS) ([]Migration, error) {
-	entries, err := fs.ReadDir(fsys, ".")
-	if err != nil {
-		return nil, fmt.Errorf("migrations: list the files: %w", err)
-	}
-	l := loader{files: map[int]map[Direction]string{}, byVersion: map[int]*Migration{}}
-	for _, entry := range entries {
-		if entry.IsDir() || path.Ext(entry.Name()) != ".sql" {
-			continue
+// Rooms returns some of the rooms embedded in this binary, in the order of RoomNames: for a database
+// or a test that has only these. Whoever takes one takes those that it needs.
+func Rooms(names ...string) ([]Room, error) {
+	var wanted []string
+	for _, name := range RoomNames() {
+		if slices.Contains(names, name) {
+			wanted = append(wanted, name)
 		}
-		raw, err := fs.ReadFile(fsys, entry.Name())
-		if err != nil {
-			return nil, fmt.Errorf("migrations: read %s: %w", entry.Name(), err)
+	}
+	for _, name := range names {
+		if !slices.Contains(wanted, name) {
+			return nil, fmt.Errorf("migrations: there is no room %q; there are %s", name, strings.Join(RoomNames(), ", "))
 		}
-		l.add(entry.Name(), strings.ReplaceAll(string(raw), "\r\n", "\n"))
 	}
-	return l.finish()
+	return Load(embedded, wanted...)
 }
 
-// loader collects files into migrations, and every problem on the way.
-type loader struct {
-	files     map[int]map[Direction]string // which file gave which half
-	byVersion map[int]*Migration
-	problems  []error
-}
+var fileName = regexp.MustCompile(`^(\d{4})_([a-z0-9]+(?:_[a-z0-9]+)*)\.sql$`)
 
-func (l *loader) problem(format string, args ...any) {
-	l.problems = append(l.problems, fmt.Errorf("migrations: "+format, args...))
-}
-
-func (l *loader) add(file, sql string) {
-	parts := fileName.FindStringSubmatch(file)
-	if parts == nil {
-		l.problem("%s: the name must be NNNN_name.up.sql or NNNN_name.down.sql, with four digits and a name of a-z, 0-9 and single underscores", file)
-		return
-	}
-	version, _ := strconv.Atoi(parts[1]) // four digits, by the expression
-	name, direction := parts[2], Direction(parts[3])
-	if version == 0 {
-		l.problem("%s: numbers start at 0001; version 0 is the empty database", file)
-		return
-	}
-	if err := checkStatements(sql); err != nil {
-		l.problem("%s: %w", file, err)
-	}
-	m, known := l.byVersion[version]
-	if !known {
-		m = &Migration{Version: version, Name: name}
-		l.byVersion[version] = m
-		l.files[version] = map[Direction]string{}
-	}
-	if m.Name != name {
-		l.problem("%s: the number %04d is taken by %s; two migrations cannot share one", file, version, m)
-		return
-	}
-	l.files[version][direction] = file
-	if direction == Down {
-		m.Down = sql
-		return
-	}
-	sum := sha256.Sum256([]byte(sql))
-	m.Up, m.Checksum = sql, hex.EncodeToString(sum[:])
-}
-
-func (l *loader) finish() ([]Migration, error) {
-	versions := make([]int, 0, len(l.byVersion))
-	for v := range l.byVersion {
-		versions = append(versions, v)
-	}
-	slices.Sort(versions)
-	all := make([]Migration, 0, len(versions))
-	previous := 0
-	for _, v := range versions {
-		m := l.byVersion[v]
-		for _, d := range []Direction{Up, Down} {
-			if l.files[v][d] == "" {
-				other := m.File(opposite(d))
-				l.problem("%s: its other half %s is missing; every migration has both", other, m.File(d))
+// Load reads rooms from the folders of fsys with these names, in the given order. Files that do not
+// end in .sql, and folders but code, are left alone. Everything that could make two databases differ
+// is an error that names the file: a .sql file with another name than NNNN_name.sql or, under code,
+// name.sql; a gap in the numbers; two files with one number; a file without a statement, or one that
+// controls the transaction it runs in. All problems are reported together.
+func Load(fsys fs.FS, rooms ...string) ([]Room, error) {
+	var l loader
+	all := make([]Room, 0, len(rooms))
+	for _, name := range rooms {
+		room := Room{Name: name}
+		for _, file := range l.read(fsys, name) {
+			l.migration(&room, file)
+		}
+		if len(room.Migrations) == 0 && len(l.problems) == 0 {
+			l.problem("%s: the room has no file; it begins with %s/0001_baseline.sql", name, name)
+		}
+		var code []CodeFile
+		if _, err := fs.Stat(fsys, path.Join(name, codeFolder)); err == nil {
+			for _, file := range l.read(fsys, path.Join(name, codeFolder)) {
+				code = append(code, l.code(name, file))
 			}
 		}
-		if v != previous+1 {
-			l.problem("%s: %04d is missing before it; the numbers have no gaps", m.File(Up), previous+1)
-		}
-		previous = v
-		all = append(all, *m)
+		room.Code, room.Checksum = arrange(code), checksum(code)
+		all = append(all, room)
 	}
 	if len(l.problems) > 0 {
 		return nil, errors.Join(l.problems...)
@@ -168,9 +124,69 @@ func (l *loader) finish() ([]Migration, error) {
 	return all, nil
 }
 
-func opposite(d Direction) Direction {
-	if d == Up {
-		return Down
+// loader collects every problem on the way.
+type loader struct{ problems []error }
+
+func (l *loader) problem(format string, args ...any) {
+	l.problems = append(l.problems, fmt.Errorf("migrations: "+format, args...))
+}
+
+// sqlFile is a file as it was read: its path, the last part of that, and its text with line ends as LF.
+type sqlFile struct{ path, name, text string }
+
+// read returns the .sql files of a folder in the order of their names, and checks what every one must keep to.
+func (l *loader) read(fsys fs.FS, folder string) []sqlFile {
+	entries, err := fs.ReadDir(fsys, folder)
+	if err != nil {
+		l.problem("list the files of %s: %w", folder, err)
+		return nil
 	}
-	return Up
+	var files []sqlFile
+	for _, entry := range entries {
+		if entry.IsDir() || path.Ext(entry.Name()) != ".sql" {
+			continue
+		}
+		file := sqlFile{path: path.Join(folder, entry.Name()), name: entry.Name()}
+		raw, err := fs.ReadFile(fsys, file.path)
+		if err != nil {
+			l.problem("read %s: %w", file.path, err)
+			continue
+		}
+		file.text = strings.ReplaceAll(string(raw), "\r\n", "\n")
+		if err := checkStatements(file.text); err != nil {
+			l.problem("%s: %w", file.path, err)
+		}
+		files = append(files, file)
+	}
+	return files
+}
+
+// migration adds a numbered file to its room.
+func (l *loader) migration(room *Room, file sqlFile) {
+	parts := fileName.FindStringSubmatch(file.name)
+	if parts == nil {
+		l.problem("%s: the name must be NNNN_name.sql, with four digits and a name of a-z, 0-9 and single underscores", file.path)
+		return
+	}
+	version, _ := strconv.Atoi(parts[1]) // four digits, by the expression
+	previous := 0
+	if n := len(room.Migrations); n > 0 {
+		previous = room.Migrations[n-1].Version
+	}
+	switch {
+	case version == 0:
+		l.problem("%s: numbers start at 0001", file.path)
+		return
+	case version == previous:
+		l.problem("%s: the number %04d is taken by %s; two files cannot share one", file.path, version, room.Migrations[len(room.Migrations)-1].File())
+		return
+	case version != previous+1:
+		l.problem("%s: %04d is missing before it; the numbers have no gaps", file.path, previous+1)
+	}
+	room.Migrations = append(room.Migrations, Migration{Room: room.Name, Version: version, Name: parts[2], SQL: file.text, Checksum: hash(file.text)})
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }

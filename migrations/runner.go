@@ -2,6 +2,8 @@ package migrations
 
 import (
 	"context"
+	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,15 +12,24 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Runner brings one database from version to version. It is used from one goroutine at a time,
+// The SQL that puts a room's code in the place of what is there.
+var (
+	//go:embed history/drop_code.sql
+	codeDrop string
+	//go:embed history/record_code.sql
+	codeRecord string
+)
+
+// Runner brings one database to the schema of its rooms. It is used from one goroutine at a time,
 // as its connection is; several runners, also in several processes, may work on one database
 // and wait for each other.
 type Runner struct {
 	conn        *pgx.Conn
-	migrations  []Migration
+	rooms       []Room
 	lockTimeout time.Duration
 	waiting     func(holder string)
 	waited      bool
+	keepNewer   bool
 }
 
 // Option changes a Runner.
@@ -34,86 +45,72 @@ func WithLockTimeout(d time.Duration) Option { return func(r *Runner) { r.lockTi
 // a line in the log. Defaults to nothing.
 func WithWaiting(f func(holder string)) Option { return func(r *Runner) { r.waiting = f } }
 
+// WithNewerCodeKept leaves the code of a room alone that took the place of this runner's: for a
+// process that migrates when it starts, which may be an old one that starts again in the middle of
+// an upgrade. Validate says so then (ErrAhead). By default Up puts its own back.
+func WithNewerCodeKept() Option { return func(r *Runner) { r.keepNewer = true } }
+
 // New makes a Runner over a connection, which stays the caller's to close. Through a pooler in
 // transaction mode it must be one that prepares no statements, such as with
-// pgx.QueryExecModeCacheDescribe. The migrations are those of All or Load.
-func New(conn *pgx.Conn, migrations []Migration, opts ...Option) *Runner {
-	r := &Runner{conn: conn, migrations: migrations, lockTimeout: 5 * time.Second, waiting: func(string) {}}
+// pgx.QueryExecModeCacheDescribe. The rooms are those of All, Rooms or Load.
+func New(conn *pgx.Conn, rooms []Room, opts ...Option) *Runner {
+	r := &Runner{conn: conn, rooms: rooms, lockTimeout: 5 * time.Second, waiting: func(string) {}}
 	for _, opt := range opts {
 		opt(r)
 	}
 	return r
 }
 
-// Applied is one migration that a call ran.
+// Applied is one migration, or the code of one room, that a call ran.
 type Applied struct {
-	Version   int
-	Name      string
-	Direction Direction
-	Duration  time.Duration
+	Room string
+	// Version is 0 for the room's code.
+	Version  int
+	Name     string
+	Duration time.Duration
 }
 
-// Up applies every migration that the database lacks. It returns what it applied, also when a
-// later one failed: each is a transaction of its own and stays. A database that is ahead, or
-// that was made by other migrations, is refused before anything is changed (ErrAhead,
-// ErrChanged); a failing migration gives an *ApplyError.
-func (r *Runner) Up(ctx context.Context) ([]Applied, error) {
-	return r.run(ctx, func(int) (int, error) { return r.newest(), nil })
+// Up applies every migration that the database lacks, and the code of each room that is another. It
+// returns what it applied, also when a later step failed: each is a transaction of its own and
+// stays. A database that is ahead, or that was made by other migrations, is refused before anything
+// is changed (ErrAhead, ErrChanged); a failing file gives an *ApplyError.
+func (r *Runner) Up(ctx context.Context) ([]Applied, error) { return r.run(ctx, false) }
+
+// UpAgain is Up that applies the code of every room, also where the database has it already: it takes
+// back what somebody changed by hand.
+func (r *Runner) UpAgain(ctx context.Context) ([]Applied, error) { return r.run(ctx, true) }
+
+// step is one transaction: a migration, the code of a room, or the last migration of a room and its code.
+type step struct {
+	room      *Room
+	migration *Migration
+	withCode  bool // false for a migration that others follow
+	code      []CodeFile
 }
 
-// To goes to a version, up or down; 0 is the empty database. It refuses and reports as Up does.
-func (r *Runner) To(ctx context.Context, version int) ([]Applied, error) {
-	if err := r.checkVersion(version); err != nil {
-		return nil, err
-	}
-	return r.run(ctx, func(int) (int, error) { return version, nil })
-}
-
-// Down takes the last steps migrations back. More steps than there are applied migrations is an
-// error, and nothing is changed.
-func (r *Runner) Down(ctx context.Context, steps int) ([]Applied, error) {
-	if steps < 1 {
-		return nil, fmt.Errorf("migrations: down: %d steps asked for; give 1 or more", steps)
-	}
-	return r.run(ctx, func(current int) (int, error) {
-		if steps > current {
-			return 0, fmt.Errorf("migrations: down: %d steps asked for, but the database is at version %d", steps, current)
-		}
-		return current - steps, nil
-	})
-}
-
-func (r *Runner) checkVersion(version int) error {
-	if version < 0 || version > r.newest() {
-		return fmt.Errorf("migrations: version %d does not exist; this binary has 0 to %d", version, r.newest())
-	}
-	return nil
-}
-
-// run asks for the version to go to and goes there, one transaction at a time. Each has the lock and
-// reads and checks the history again: between two, another migrator may have done a part of the way.
-func (r *Runner) run(ctx context.Context, target func(current int) (int, error)) (done []Applied, err error) {
+// run makes one step after the other. Each has the lock and reads and checks the history again: between two,
+// another migrator may have done a part of the way.
+func (r *Runner) run(ctx context.Context, again bool) (done []Applied, err error) {
 	r.waited = false
-	at, to := 0, -1
+	anew := map[string]bool{}
+	for _, room := range r.rooms {
+		anew[room.Name] = again
+	}
 	for {
-		var did *Applied
-		did, at, to, err = r.turn(ctx, at, to, target)
-		if err != nil {
+		did, err := r.turn(ctx, anew)
+		if err != nil || len(did) == 0 {
 			return done, err
 		}
-		if did == nil {
-			return done, nil
-		}
-		done = append(done, *did)
+		done = append(done, did...)
 	}
 }
 
-// turn makes one step from where the database is towards to; -1 asks target first. It returns the step, nil
-// when there is none to make, and where that leads. at is where the last turn led.
-func (r *Runner) turn(ctx context.Context, at, to int, target func(int) (int, error)) (*Applied, int, int, error) {
+// turn makes the next step and returns what it applied, nothing where there is none to make. anew says of which rooms
+// the code is to be applied whatever the database has.
+func (r *Runner) turn(ctx context.Context, anew map[string]bool) ([]Applied, error) {
 	tx, err := r.begin(ctx)
 	if err != nil {
-		return nil, at, to, err
+		return nil, err
 	}
 	open := true
 	defer func() {
@@ -121,108 +118,124 @@ func (r *Runner) turn(ctx context.Context, at, to int, target func(int) (int, er
 			r.rollback(ctx, tx)
 		}
 	}()
-	history, err := r.history(ctx)
+	h, err := r.history(ctx)
 	if err != nil {
-		return nil, at, to, err
+		return nil, err
 	}
-	if err := r.compare(history); err != nil {
-		return nil, at, to, err
+	if err := r.compare(h); err != nil {
+		return nil, err
 	}
-	current := len(history)
-	if to < 0 {
-		if to, err = target(current); err != nil {
-			return nil, at, to, err
-		}
-		at = current
+	s := r.next(h, anew)
+	if s == nil {
+		return nil, nil
 	}
-	if (current-at)*(to-at) < 0 {
-		return nil, at, to, fmt.Errorf("migrations: on the way from version %d to %d another migrator took the database to %d; make them agree, then run it again", at, to, current)
-	}
-	way := r.steps(current, to)
-	if len(way) == 0 || (to-at)*(to-current) < 0 {
-		return nil, current, to, nil // there, or past it by somebody else's doing
-	}
-	s := way[0]
-	began := time.Now()
-	if err := r.applyIn(ctx, tx, s); err != nil {
-		return nil, at, to, err
+	did, err := r.applyIn(ctx, tx, h, s)
+	if err != nil {
+		return nil, err
 	}
 	open = false
 	if err := r.commit(ctx, tx, s); err != nil {
-		return nil, at, to, err
+		return nil, err
 	}
-	if s.direction == Up {
-		current++
-	} else {
-		current--
+	if s.withCode {
+		anew[s.room.Name] = false
 	}
-	return &Applied{Version: s.Version, Name: s.Name, Direction: s.direction, Duration: time.Since(began)}, current, to, nil
+	return did, nil
 }
 
-// step is one migration in one direction.
-type step struct {
-	Migration
-	direction Direction
+// next is the first step that a database with this history lacks; nil where it has all.
+func (r *Runner) next(h *history, anew map[string]bool) *step {
+	for i := range r.rooms {
+		room := &r.rooms[i]
+		there := h.newest(room.Name)
+		s := &step{room: room}
+		if there < len(room.Migrations) {
+			s.migration = &room.Migrations[there]
+		}
+		last := there+1 >= len(room.Migrations)
+		due := s.migration != nil || anew[room.Name] || room.differs(h) && !(r.keepNewer && h.replaced(room.Name, room.Checksum))
+		if last && due && len(room.Code) > 0 {
+			var files map[string]string
+			if was := h.codeOf(room.Name); was != nil && !anew[room.Name] {
+				files = was.Files
+			}
+			s.withCode, s.code = true, room.wanted(files)
+		}
+		if s.migration != nil || s.withCode {
+			return s
+		}
+	}
+	return nil
 }
 
-// steps is the way from one version to another.
-func (r *Runner) steps(from, to int) []step {
-	var way []step
-	for v := from; v < to; v++ {
-		way = append(way, step{r.migrations[v], Up})
+// settings fixes for one transaction what would otherwise depend on the role that migrates, and says what is applied.
+// Bodies of functions are looked at when they are called: what they name may come in a later file, or in a later room.
+func (r *Runner) settings(s *step) string {
+	files := []byte("{}")
+	if s.withCode {
+		files, _ = json.Marshal(s.room.files()) // names and hex: nothing that could fail, and no quote
 	}
-	for v := from; v > to; v-- {
-		way = append(way, step{r.migrations[v-1], Down})
-	}
-	return way
-}
-
-// settings fixes for one transaction what would otherwise depend on the role that migrates.
-func (r *Runner) settings() string {
-	return fmt.Sprintf("set local lock_timeout = %d;\nset local statement_timeout = 0;\nset local search_path = postrider, public;",
-		r.lockTimeout.Milliseconds())
+	return fmt.Sprintf(`set local lock_timeout = %d;
+set local statement_timeout = 0;
+set local search_path = postrider, public;
+set local check_function_bodies = off;
+set local postrider.room = '%s';
+set local postrider.code = '%s';
+set local postrider.code_checksum = '%s';`, r.lockTimeout.Milliseconds(), s.room.Name, files, s.room.Checksum)
 }
 
 // commit commits a step.
-func (r *Runner) commit(ctx context.Context, tx pgx.Tx, s step) error {
+func (r *Runner) commit(ctx context.Context, tx pgx.Tx, s *step) error {
 	err := tx.Commit(ctx)
 	if err == nil {
 		return nil
 	}
-	failed := newApplyError(s.Migration, s.direction, len(splitStatements(s.sql(s.direction))), err)
+	of := s.room.codeSource(CodeFile{})
+	if s.migration != nil {
+		of = s.migration.source()
+	}
+	failed := newApplyError(of, len(splitStatements(of.sql)), err)
 	var refused *pgconn.PgError
 	failed.Unknown = !errors.As(err, &refused) && !errors.Is(err, pgx.ErrTxCommitRollback)
 	return failed
 }
 
 // applyIn runs one step and its change of the history.
-func (r *Runner) applyIn(ctx context.Context, tx pgx.Tx, s step) error {
-	if _, err := r.script(ctx, r.settings()); err != nil {
-		return fmt.Errorf("migrations: prepare the transaction of %s: %w", s.File(s.direction), err)
+func (r *Runner) applyIn(ctx context.Context, tx pgx.Tx, h *history, s *step) (did []Applied, err error) {
+	began := time.Now()
+	if _, err := r.script(ctx, r.settings(s)); err != nil {
+		return nil, fmt.Errorf("migrations: prepare the transaction for %s: %w", s.room.Name, err)
 	}
-	if s.direction == Up && s.Version == 1 {
+	if !h.made {
 		if _, err := r.script(ctx, historyCreate); err != nil {
-			return fmt.Errorf("migrations: create the schema postrider and its history table: %w", err)
+			return nil, fmt.Errorf("migrations: create the schema postrider and its history tables: %w", err)
 		}
 	}
-	if completed, err := r.script(ctx, s.sql(s.direction)); err != nil {
-		return newApplyError(s.Migration, s.direction, completed, err)
+	if _, err := r.script(ctx, codeDrop); err != nil {
+		return nil, newApplyError(s.room.codeSource(CodeFile{}), 0, err)
 	}
-	if s.direction == Up {
-		if _, err := tx.Exec(ctx, historyInsert, s.Version, s.Name, s.Checksum); err != nil {
-			return fmt.Errorf("migrations: record %s in postrider.schema_migration: %w", s, err)
+	if m := s.migration; m != nil {
+		if completed, err := r.script(ctx, m.SQL); err != nil {
+			return nil, newApplyError(m.source(), completed, err)
 		}
-		return nil
+		if _, err := tx.Exec(ctx, historyInsert, m.Room, m.Version, m.Name, m.Checksum); err != nil {
+			return nil, fmt.Errorf("migrations: record %s in postrider.schema_migration: %w", m, err)
+		}
+		did = append(did, Applied{Room: m.Room, Version: m.Version, Name: m.Name, Duration: time.Since(began)})
+		began = time.Now()
 	}
-	if _, err := tx.Exec(ctx, historyDelete, s.Version); err != nil {
-		return fmt.Errorf("migrations: remove %s from postrider.schema_migration: %w", s, err)
+	if !s.withCode {
+		return did, nil
 	}
-	if s.Version == 1 {
-		if _, err := r.script(ctx, historyDrop); err != nil {
-			return fmt.Errorf("migrations: drop postrider.schema_migration and the schema: %w", err)
+	for _, f := range s.code {
+		if completed, err := r.script(ctx, f.SQL); err != nil {
+			return nil, newApplyError(s.room.codeSource(f), completed, err)
 		}
 	}
-	return nil
+	if _, err := r.script(ctx, codeRecord); err != nil {
+		return nil, fmt.Errorf("migrations: record the code of %s in postrider.schema_code: %w", s.room.Name, err)
+	}
+	return append(did, Applied{Room: s.room.Name, Name: codeFolder, Duration: time.Since(began)}), nil
 }
 
 // script sends SQL of any number of statements in one message of the simple protocol, as the

@@ -8,13 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/postrider/postrider/migrations"
 	"github.com/postrider/postrider/migrations/pgtest"
 )
 
-func TestUpToDownStatus(t *testing.T) {
+func TestUpAndStatus(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.NewEmpty(t).Conn(t)
 	r := migrations.New(conn, tables(t, 3))
@@ -23,9 +21,9 @@ func TestUpToDownStatus(t *testing.T) {
 	if rows, err := r.Status(ctx); err != nil || len(rows) != 3 || rows[0].State != migrations.StatePending {
 		t.Fatalf("status of an empty database: %v, %v", rows, err)
 	}
-	done, err := r.To(ctx, 1)
-	if err != nil || len(done) != 1 || done[0].Version != 1 || done[0].Name != "t1" || done[0].Direction != migrations.Up {
-		t.Fatalf("To 1: %+v, %v", done, err)
+	done, err := migrations.New(conn, tables(t, 1)).Up(ctx)
+	if err != nil || len(done) != 1 || done[0].Room != "a" || done[0].Version != 1 || done[0].Name != "t1" {
+		t.Fatalf("Up of one: %+v, %v", done, err)
 	}
 	if got := do(t, r.Up); !slices.Equal(got, []int{2, 3}) {
 		t.Errorf("Up ran %v", got)
@@ -39,28 +37,6 @@ func TestUpToDownStatus(t *testing.T) {
 	rows, err := r.Status(ctx)
 	if err != nil || len(rows) != 3 || rows[2].State != migrations.StateApplied || rows[2].AppliedAt.IsZero() {
 		t.Errorf("status: %+v, %v", rows, err)
-	}
-	down := func(steps int) func(context.Context) ([]migrations.Applied, error) {
-		return func(ctx context.Context) ([]migrations.Applied, error) { return r.Down(ctx, steps) }
-	}
-	if got := do(t, down(2)); !slices.Equal(got, []int{3, 2}) {
-		t.Errorf("Down 2 ran %v", got)
-	}
-	if !exists(t, conn, "postrider.t1") || exists(t, conn, "postrider.t2") {
-		t.Error("Down 2 of 3 left other tables than t1")
-	}
-	for name, refused := range map[string]func() error{
-		"Down 2 of 1 is refused": func() error { _, err := r.Down(ctx, 2); return err },
-		"Down 0":                 func() error { _, err := r.Down(ctx, 0); return err },
-		"To 4 of 3":              func() error { _, err := r.To(ctx, 4); return err },
-		"To -1":                  func() error { _, err := r.To(ctx, -1); return err },
-	} {
-		if err := refused(); err == nil {
-			t.Errorf("%s gave no error", name)
-		}
-	}
-	if v := version(t, r); v != 1 {
-		t.Errorf("a refused call moved the database to version %d", v)
 	}
 }
 
@@ -90,7 +66,7 @@ func TestConcurrentMigratorsApplyOnce(t *testing.T) {
 			times[a.Version]++
 		}
 	}
-	for v := 1; v <= len(all); v++ {
+	for v := 1; v <= 4; v++ {
 		if times[v] != 1 {
 			t.Errorf("version %d was applied %d times", v, times[v])
 		}
@@ -132,17 +108,18 @@ func TestDatabaseThatDisagrees(t *testing.T) {
 		kind   error
 		want   []string
 	}{
-		"behind":      {"select 1", migrations.ErrBehind, []string{"version 2 of 3", "0003_t3", "postrider migrate up"}},
-		"ahead":       {"insert into postrider.schema_migration values (3, 't3', (select 'x')), (4, 'later', 'x')", migrations.ErrAhead, []string{"0004_later", "ends at version 3"}},
-		"edited":      {"update postrider.schema_migration set checksum = 'abc' where version = 2", migrations.ErrChanged, []string{"0002_t2.up.sql", "edited after it was applied", "abc"}},
+		"behind":      {"select 1", migrations.ErrBehind, []string{"lacks a/0003_t3", "postrider migrate up"}},
+		"ahead":       {"insert into postrider.schema_migration values ('a', 3, 't3', (select 'x')), ('a', 4, 'later', 'x')", migrations.ErrAhead, []string{"a/0004_later", "ends at a/0003"}},
+		"a new room":  {"insert into postrider.schema_migration values ('attic', 1, 'baseline', 'x')", migrations.ErrAhead, []string{"attic/0001_baseline", "ends at a/0003"}},
+		"edited":      {"update postrider.schema_migration set checksum = 'abc' where version = 2", migrations.ErrChanged, []string{"a/0002_t2.sql", "edited after it was applied", "abc"}},
 		"renamed":     {"update postrider.schema_migration set name = 'old' where version = 1", migrations.ErrChanged, []string{`"old"`, `"t1"`}},
-		"with a hole": {"delete from postrider.schema_migration where version = 1", migrations.ErrChanged, []string{"version 2 is recorded without version 1"}},
+		"with a hole": {"delete from postrider.schema_migration where version = 1", migrations.ErrChanged, []string{"version 2 recorded without version 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := pgtest.NewEmpty(t).Conn(t)
 			r := migrations.New(conn, tables(t, 3))
-			do(t, func(ctx context.Context) ([]migrations.Applied, error) { return r.To(ctx, 2) })
+			do(t, migrations.New(conn, tables(t, 2)).Up)
 			execute(t, conn, test.change)
 
 			err := r.Validate(t.Context())
@@ -161,8 +138,8 @@ func TestDatabaseThatDisagrees(t *testing.T) {
 			if _, err := r.Up(t.Context()); !errors.Is(err, test.kind) {
 				t.Errorf("Up: %v", err)
 			}
-			if _, err := r.Down(t.Context(), 1); !errors.Is(err, test.kind) {
-				t.Errorf("Down: %v", err)
+			if _, err := r.PendingSQL(t.Context()); !errors.Is(err, test.kind) {
+				t.Errorf("PendingSQL: %v", err)
 			}
 			sameCatalog(t, "a refused migration changed the database", catalog(t, conn), before)
 			if _, err := r.Status(t.Context()); err != nil {
@@ -175,10 +152,9 @@ func TestDatabaseThatDisagrees(t *testing.T) {
 func TestStatusShowsChangedAndUnknown(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.NewEmpty(t).Conn(t)
-	three := tables(t, 3)
-	do(t, migrations.New(conn, three).Up)
+	do(t, migrations.New(conn, tables(t, 3)).Up)
 	execute(t, conn, "update postrider.schema_migration set checksum = 'x' where version = 1")
-	rows, err := migrations.New(conn, three[:2]).Status(t.Context())
+	rows, err := migrations.New(conn, tables(t, 2)).Status(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +171,7 @@ func TestValidateWithoutAnything(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.NewEmpty(t).Conn(t)
 	if err := migrations.New(conn, nil).Validate(t.Context()); err == nil {
-		t.Error("Validate of no migrations gave no error")
+		t.Error("Validate of no rooms gave no error")
 	}
 	err := migrations.New(conn, tables(t, 1)).Validate(t.Context())
 	if !errors.Is(err, migrations.ErrBehind) || !strings.Contains(err.Error(), "postrider migrate up") {
@@ -203,17 +179,38 @@ func TestValidateWithoutAnything(t *testing.T) {
 	}
 }
 
+// TestHistoryOfBefore: a database of the time before rooms is refused by name.
+func TestHistoryOfBefore(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.NewEmpty(t).Conn(t)
+	execute(t, conn, "create schema postrider; create table postrider.schema_migration (version int, name text, checksum text, applied_at timestamptz)")
+	if _, err := migrations.New(conn, tables(t, 1)).Up(t.Context()); !errors.Is(err, migrations.ErrChanged) || !strings.Contains(err.Error(), "drop the schema") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestSQLDoesWhatTheRunnerDoes runs the scripts and compares with the runner.
 func TestSQLDoesWhatTheRunnerDoes(t *testing.T) {
 	t.Parallel()
-	all := tables(t, 2)
 	byHand, byRunner := pgtest.NewEmpty(t).Conn(t), pgtest.NewEmpty(t).Conn(t)
-	empty := catalog(t, byHand)
-	r := migrations.New(byHand, all)
+	content := map[string]string{
+		"a/0001_t1.sql": "create table t1 (id int primary key)", "a/code/f.sql": "create function f() returns int language sql as 'select 1'",
+		"b/0001_t2.sql": "create table t2 (id int primary key);", "b/code/v.sql": "create view v as select id, postrider.f() as f from t2; -- all",
+	}
+	one := load(t, content)
+	content["b/0002_change.sql"] = "alter table t2 alter column id type bigint;"
+	two := load(t, content)
 
-	execute(t, byHand, script(t, r, 0, 2))
-	do(t, migrations.New(byRunner, all).Up)
-	sameCatalog(t, "the script up differs from Up", catalog(t, byHand), catalog(t, byRunner))
+	do(t, migrations.New(byRunner, one).Up)
+	do(t, migrations.New(byRunner, two).Up)
+	execute(t, byHand, migrations.New(nil, one).SQL())
+	r := migrations.New(byHand, two)
+	script, err := r.PendingSQL(t.Context())
+	if err != nil || strings.Contains(script, "a/0001_t1") || strings.Contains(script, "a/code") {
+		t.Fatalf("%v:\n%s", err, script)
+	}
+	execute(t, byHand, script)
+	sameCatalog(t, "the script differs from Up", catalog(t, byHand), catalog(t, byRunner))
 	if err := r.Validate(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -221,64 +218,29 @@ func TestSQLDoesWhatTheRunnerDoes(t *testing.T) {
 	if err := byHand.QueryRow(t.Context(), "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()").Scan(&locks); err != nil || locks != 0 {
 		t.Errorf("the script leaves %d advisory locks, %v", locks, err)
 	}
-	execute(t, byHand, script(t, r, 2, 1))
-	if v := version(t, r); v != 1 {
-		t.Errorf("the script 2 to 1 leads to %d", v)
-	}
-	execute(t, byHand, script(t, r, 1, 0))
-	sameCatalog(t, "the script down leaves something", catalog(t, byHand), empty)
-
-	if text := script(t, r, 1, 1); strings.Contains(text, ";") {
-		t.Errorf("a script that goes nowhere has statements:\n%s", text)
-	}
-	if _, err := r.SQL(0, 3); err == nil {
-		t.Error("a script to a version that does not exist gave no error")
+	if script, err := r.PendingSQL(t.Context()); err != nil || strings.Contains(script, ";") {
+		t.Errorf("a script that has nothing to do has statements (%v):\n%s", err, script)
 	}
 }
 
-func script(t *testing.T, r *migrations.Runner, from, to int) string {
-	t.Helper()
-	text, err := r.SQL(from, to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
-// TestSchemaWithOtherOwnerOrContent: version 0 leaves what is not ours.
-func TestSchemaThatIsNotOnlyOurs(t *testing.T) {
+// TestSchemaOfAnotherOwner: a schema that an administrator made is used as it is.
+func TestSchemaOfAnotherOwner(t *testing.T) {
 	t.Parallel()
-	for name, prepare := range map[string]func(*testing.T, *pgx.Conn){
-		"other objects": func(t *testing.T, conn *pgx.Conn) {
-			execute(t, conn, "create schema postrider; create table postrider.theirs (id int)")
-		},
-		"other owner": func(t *testing.T, conn *pgx.Conn) {
-			role := "migrator_of_" + conn.Config().Database[len(conn.Config().Database)-12:]
-			execute(t, conn, fmt.Sprintf(`create schema postrider; create role %[1]s;
-				grant usage, create on schema postrider to %[1]s; set role %[1]s`, role))
-			t.Cleanup(func() {
-				_, err := conn.PgConn().Exec(context.Background(), fmt.Sprintf("reset role; drop owned by %[1]s cascade; drop role %[1]s", role)).ReadAll()
-				if err != nil {
-					t.Error(err)
-				}
-			})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			conn := pgtest.NewEmpty(t).Conn(t)
-			prepare(t, conn)
-			r := migrations.New(conn, tables(t, 2))
-			for range 2 {
-				do(t, r.Up)
-				do(t, func(ctx context.Context) ([]migrations.Applied, error) { return r.To(ctx, 0) })
-				if v := version(t, r); v != 0 {
-					t.Errorf("version %d after To 0", v)
-				}
-				if !exists(t, conn, "postrider.schema_migration") || exists(t, conn, "postrider.t1") {
-					t.Error("of a schema that is kept, the empty history stays and nothing else of ours")
-				}
-			}
-		})
+	conn := pgtest.NewEmpty(t).Conn(t)
+	role := "migrator_of_" + conn.Config().Database[len(conn.Config().Database)-12:]
+	execute(t, conn, fmt.Sprintf(`create schema postrider; create role %[1]s;
+		grant usage, create on schema postrider to %[1]s; set role %[1]s`, role))
+	t.Cleanup(func() {
+		_, err := conn.PgConn().Exec(context.Background(), fmt.Sprintf("reset role; drop owned by %[1]s cascade; drop role %[1]s", role)).ReadAll()
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	r := migrations.New(conn, tables(t, 2))
+	if got := do(t, r.Up); len(got) != 2 {
+		t.Errorf("Up ran %v", got)
+	}
+	if err := r.Validate(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

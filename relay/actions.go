@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/postrider/postrider/relay/outbox"
 )
 
 // Action names one of the actions that can be called by hand.
@@ -216,23 +214,14 @@ func (t *tally) restore(n int) {
 func (t *tally) count(r *Receipt, returned int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.result.Processed += r.Sent + len(r.Exceptions)
+	c := r.Counts()
+	t.result.Processed += c.Processed
 	t.result.Succeeded += r.Sent
 	t.result.Returned += returned
-	for i := range r.Exceptions {
-		x := &r.Exceptions[i]
-		if x.Failure.Class != "" {
-			t.result.Failed++
-		}
-		switch x.State {
-		case outbox.Exhausted:
-			t.result.Exhausted++
-		case outbox.Scheduled:
-			t.result.Scheduled++
-		case outbox.Parked:
-			t.result.Parked++
-		}
-	}
+	t.result.Failed += c.Failed
+	t.result.Exhausted += c.Exhausted
+	t.result.Scheduled += c.Scheduled
+	t.result.Parked += c.Parked
 }
 
 // ClaimLetters implements Store.

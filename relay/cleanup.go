@@ -31,10 +31,10 @@ type CleanupResult struct {
 	Action Action `json:"action"`
 	DryRun bool   `json:"dry_run"`
 	// Published and DeadLettered are events, by the state they were in.
-	Published       int `json:"published"`
-	DeadLettered    int `json:"dead_lettered"`
-	IdempotencyKeys int `json:"idempotency_keys"`
-	DurationMS float64 `json:"duration_ms"`
+	Published       int     `json:"published"`
+	DeadLettered    int     `json:"dead_lettered"`
+	IdempotencyKeys int     `json:"idempotency_keys"`
+	DurationMS      float64 `json:"duration_ms"`
 	// More says that MaxRows ended it, and that there may be further rows.
 	More bool `json:"more,omitempty"`
 }

@@ -29,6 +29,9 @@ type Config struct {
 	Worker string
 	// BatchSize is the most events in one batch. Defaults to 5000.
 	BatchSize int
+	// Dispatches is how many batches are at the brokers at once at most: one of the log, and those of what comes back
+	// behind holds. Defaults to 16.
+	Dispatches int
 	// TopicSettings returns the rules for a topic; it is called once for each topic that is met. Defaults
 	// to the zero TopicSettings for all, which stands for their defaults.
 	TopicSettings func(topic string) TopicSettings
@@ -75,6 +78,9 @@ func (c Config) withDefaults() Config {
 	if c.BatchSize == 0 {
 		c.BatchSize = 5000
 	}
+	if c.Dispatches == 0 {
+		c.Dispatches = 16
+	}
 	if c.TopicSettings == nil {
 		c.TopicSettings = func(string) TopicSettings { return TopicSettings{} }
 	}
@@ -104,6 +110,8 @@ func (c Config) validate() error {
 		return errors.New("relay: Store is required")
 	case c.Publisher == nil:
 		return errors.New("relay: Publisher is required")
+	case c.Dispatches < 1:
+		return fmt.Errorf("relay: Dispatches is %d, it must be positive", c.Dispatches)
 	case c.BatchSize < 1:
 		return fmt.Errorf("relay: BatchSize is %d, it must be positive", c.BatchSize)
 	case c.PublishTimeout < 0:

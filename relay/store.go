@@ -131,6 +131,29 @@ func (r *Receipt) Plain() bool {
 	return len(r.Holds)+len(r.Ended)+len(r.Exceptions)+len(r.Gone)+len(r.Putback)+len(r.Skipped) == 0 && r.Trying == 0
 }
 
+// Counts is what a receipt comes to.
+type Counts struct{ Processed, Failed, Exhausted, Scheduled, Parked int }
+
+// Counts counts the events of a receipt. Failed are those that failed now by their own fault, or were given up.
+func (r *Receipt) Counts() (c Counts) {
+	c.Processed = r.Sent + len(r.Exceptions)
+	for i := range r.Exceptions {
+		x := &r.Exceptions[i]
+		if x.Failure.Class != "" {
+			c.Failed++
+		}
+		switch x.State {
+		case outbox.Exhausted:
+			c.Exhausted++
+		case outbox.Scheduled:
+			c.Scheduled++
+		case outbox.Parked:
+			c.Parked++
+		}
+	}
+	return c
+}
+
 // Exception is an event that does not simply go.
 type Exception struct {
 	ID      int64

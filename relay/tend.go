@@ -284,6 +284,12 @@ func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within
 	}
 	t.book.mu.Unlock()
 	pass := t.tracing.pass(ctx, actionReturn, actionReturn, began, time.Now(), len(taken))
+	select {
+	case t.dispatches <- struct{}{}:
+		defer func() { <-t.dispatches }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	if err := t.awaitSure(ctx); err != nil {
 		return nil, err
 	}

@@ -65,7 +65,9 @@ type term struct {
 	careful   atomic.Int64
 	carefulTo int64
 	holdWake  chan struct{}
-	holdIDs   holdIDs
+	// dispatches has a value for each batch that is on its way from behind holds.
+	dispatches chan struct{}
+	holdIDs    holdIDs
 	// once ends the term when there is nothing more to do; nil for one that goes on.
 	once *onceOnly
 }
@@ -96,6 +98,7 @@ func newTerm(r *Relay, l Leadership) *term {
 	t := &term{Relay: r, leader: l, began: b, position: b.Position, book: newHoldBook(b.Holds),
 		batches: make(chan *logBatch), receipts: make(chan *settlement, settleAtOnce), holdWake: make(chan struct{}, 1)}
 	t.gaps.restore(b.Gaps)
+	t.dispatches = make(chan struct{}, r.cfg.Dispatches)
 	t.holdIDs.draw = l.HoldIDs
 	if b.Deaths >= carefulAfter {
 		t.careful.Store(max(1, int64(r.cfg.BatchSize)>>(2*(b.Deaths-carefulAfter+1))))
@@ -233,14 +236,8 @@ func (t *term) settleGroup(ctx context.Context, group []*settlement) error {
 
 func (t *term) settledOne(s *settlement, err error) {
 	r := s.receipt
-	failed := 0
-	for i := range r.Exceptions {
-		if r.Exceptions[i].Failure.Class != "" {
-			failed++
-		}
-	}
-	processed := r.Sent + len(r.Exceptions)
-	s.pass.settled(processed, r.Sent, failed, 0, err)
+	c := r.Counts()
+	s.pass.settled(c.Processed, r.Sent, c.Failed, 0, err)
 	s.pass.close(err)
 	if err != nil {
 		return
@@ -249,7 +246,7 @@ func (t *term) settledOne(s *settlement, err error) {
 	if t.once != nil {
 		t.once.count(r, s.returned)
 	}
-	t.metrics.settled(actionPublish, processed)
+	t.metrics.settled(actionPublish, c.Processed)
 	t.progress(s)
 	if s.plan != nil && len(r.Holds)+len(r.Exceptions) > 0 {
 		t.note(s.plan)

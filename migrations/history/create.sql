@@ -11,20 +11,49 @@ end
 $$;
 
 create table if not exists postrider.schema_migration (
+    room       text        not null,
     version    integer     not null,
     name       text        not null,
     checksum   text        not null,
     applied_at timestamptz not null default now(),
-    constraint schema_migration_pkey primary key (version),
+    constraint schema_migration_pkey primary key (room, version),
     constraint schema_migration_version_positive check (version > 0)
 );
 comment on table postrider.schema_migration is
 'One row per applied migration. Written only by the migration runner, in the transaction of the migration.';
+comment on column postrider.schema_migration.room is
+'The room of the schema, from the folder of the file: access, outbox, tasks or dlq.';
 comment on column postrider.schema_migration.version is
-'Number of the migration. The applied versions are 1 to n without a gap.';
+'Number of the migration. The applied versions of a room are 1 to n without a gap.';
 comment on column postrider.schema_migration.name is
 'Name of the migration, from its file name.';
 comment on column postrider.schema_migration.checksum is
-'SHA-256 of the up file as it was applied (hex, line ends as LF). A different file under the same version is refused.';
+'SHA-256 of the file as it was applied (hex, line ends as LF). A different file under the same version is refused.';
 comment on column postrider.schema_migration.applied_at is
 'Start of the transaction that applied the migration.';
+
+create table if not exists postrider.schema_code (
+    room        text        not null,
+    checksum    text        not null,
+    files       jsonb       not null,
+    grants      jsonb       not null default '[]',
+    applied_at  timestamptz not null default now(),
+    replaced_at timestamptz,
+    constraint schema_code_pkey primary key (room, checksum)
+);
+comment on table postrider.schema_code is
+'The code of each room (its functions, views and triggers) that was ever applied. Written only by the migration runner, in the transaction that applies it.';
+comment on column postrider.schema_code.room is
+'The room of the schema.';
+comment on column postrider.schema_code.checksum is
+'SHA-256 of all files of the code (hex). Other code takes its place when the schema is migrated.';
+comment on column postrider.schema_code.files is
+'Its functions, views and triggers by their names, each with the SHA-256 of its file (hex): what goes before other code comes, and which triggers need not be made again.';
+comment on column postrider.schema_code.grants is
+'Rights that others had on what was dropped in favour of the code to come, which they get again; empty between migrations.';
+comment on column postrider.schema_code.applied_at is
+'Start of the transaction that last applied it.';
+comment on column postrider.schema_code.replaced_at is
+'When other code took its place; null for what is there now. A binary whose code was replaced is older than the database.';
+create unique index if not exists schema_code_current on postrider.schema_code (room) where replaced_at is null;
+comment on index postrider.schema_code_current is 'One code per room at a time.';

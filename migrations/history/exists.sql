@@ -1,1 +1,3 @@
-select to_regclass('postrider.schema_migration') is not null;
+-- Whether there is a history, and whether it is one by rooms: that of versions before the first release was not.
+select to_regclass('postrider.schema_migration') is not null,
+       exists (select from pg_attribute where attrelid = to_regclass('postrider.schema_migration') and attname = 'room' and not attisdropped);

@@ -1,3 +1,3 @@
-select version, name, checksum, applied_at
+select room, version, name, checksum, applied_at
 from postrider.schema_migration
-order by version;
+order by room, version;

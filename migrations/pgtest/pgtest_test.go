@@ -111,11 +111,11 @@ func TestWithDatabase(t *testing.T) {
 }
 
 // other makes migrations that no other test has, so that their template is not there yet.
-func other(t *testing.T, up string) []migrations.Migration {
+func other(t *testing.T, up string) []migrations.Room {
 	t.Helper()
-	return []migrations.Migration{{
-		Version: 1, Name: "other", Up: up + " -- " + databaseName(t.Name()), Down: "select 1;", Checksum: "x",
-	}}
+	return []migrations.Room{{Name: "other", Migrations: []migrations.Migration{{
+		Room: "other", Version: 1, Name: "other", SQL: up + " -- " + databaseName(t.Name()), Checksum: "x",
+	}}}}
 }
 
 // TestTemplateOfManyProcesses: each has its own memory of the template, all share the server.
@@ -180,13 +180,10 @@ func TestTemplateThatCannotBeMigrated(t *testing.T) {
 	t.Parallel()
 	s, all := testServer(t), other(t, "create table made (id nonsense);")
 	_, err := s.ensureTemplate(t.Context(), all)
-	if err == nil || !strings.Contains(err.Error(), "nonsense") || !strings.Contains(err.Error(), "0001_other.up.sql") {
+	if err == nil || !strings.Contains(err.Error(), "nonsense") || !strings.Contains(err.Error(), "other/0001_other.sql") {
 		t.Errorf("%v", err)
 	}
-	name, _, err := identify(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	name, _ := identify(all)
 	if left := databases(t, s, name); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}

@@ -45,11 +45,8 @@ func (s *server) migratedTemplate(ctx context.Context) (string, error) {
 // that other versions of the schema have other templates. Processes that want the same one at
 // the same time wait for each other on an advisory lock of the maintenance database; a
 // template that was left half made is made again.
-func (s *server) ensureTemplate(ctx context.Context, all []migrations.Migration) (string, error) {
-	name, lock, err := identify(all)
-	if err != nil {
-		return "", err
-	}
+func (s *server) ensureTemplate(ctx context.Context, all []migrations.Room) (string, error) {
+	name, lock := identify(all)
 	conn, err := pgx.Connect(ctx, s.url)
 	if err != nil {
 		return "", fmt.Errorf("pgtest: connect to PostgreSQL (%s): %w", s.origin, err)
@@ -87,16 +84,12 @@ func (s *server) ensureTemplate(ctx context.Context, all []migrations.Migration)
 
 // identify derives the name of a template, and the key of the lock for making it, from all that
 // decides what is in it.
-func identify(all []migrations.Migration) (name string, lock int64, err error) {
-	script, err := migrations.New(nil, all).SQL(0, len(all))
-	if err != nil {
-		return "", 0, err
-	}
-	sum := sha256.Sum256([]byte(sortOrder + script))
-	return "postrider_template_" + hex.EncodeToString(sum[:8]), int64(binary.BigEndian.Uint64(sum[:8])), nil
+func identify(all []migrations.Room) (name string, lock int64) {
+	sum := sha256.Sum256([]byte(sortOrder + migrations.New(nil, all).SQL()))
+	return "postrider_template_" + hex.EncodeToString(sum[:8]), int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-func (s *server) migrate(ctx context.Context, name string, all []migrations.Migration) error {
+func (s *server) migrate(ctx context.Context, name string, all []migrations.Room) error {
 	address, err := withDatabase(s.url, name)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ revoke all on schema postrider from postrider_writer, postrider_relay, postrider
 grant usage on schema postrider to postrider_writer, postrider_relay, postrider_operator;
 
 -- Writers: the functions, which run with the owner's rights, and a plain insert of the columns that
--- are theirs to say. State, attempts and identity are not, and nothing can be read back.
+-- are theirs to say. The id and the identity are not, and nothing can be read back.
 grant execute on function postrider.outbox_publish(text, text, jsonb, jsonb, text, timestamptz, uuid) to postrider_writer;
 grant execute on function postrider.outbox_publish_bytes(text, text, bytea, jsonb, text, timestamptz, uuid) to postrider_writer;
 grant execute on function postrider.outbox_publish_bytes(text, bytea, bytea, jsonb, text, timestamptz, uuid) to postrider_writer;
@@ -55,18 +55,25 @@ grant execute on function postrider.create_task(text, text, jsonb, text, integer
 -- Relay and collector: they change what they carry and record what they meet. Into the outbox they insert nothing
 -- themselves: lifecycle events, letters of tasks and redrives are written by functions, which know what may be written.
 -- Locking a row takes the right to update its table.
-grant select on postrider.schema_migration, postrider.v_outbox_event, postrider.outbox_partition to postrider_relay;
-grant select, update on postrider.outbox_shard, postrider.outbox_purge to postrider_relay;
-grant select on sequence postrider.outbox_event_id_seq, postrider.outbox_batch_batch_id_seq to postrider_relay;
+grant select on postrider.schema_migration, postrider.v_outbox_event, postrider.outbox_progress to postrider_relay;
+-- The log is read, and deleted by the functions of retention alone.
+grant select on postrider.outbox_event to postrider_relay;
+grant select on sequence postrider.outbox_event_id_seq to postrider_relay;
+grant select, usage on sequence postrider.outbox_hold_hold_id_seq to postrider_relay;
 grant select, update on sequence postrider.outbox_doorbell to postrider_relay;
-grant select, update, delete on postrider.outbox_event to postrider_relay;
-grant select, insert, update, delete on postrider.outbox_hold, postrider.outbox_hold_shard, postrider.outbox_batch to postrider_relay;
-grant select, delete on postrider.outbox_idempotency_key to postrider_relay;
+grant select, insert on postrider.outbox_receipt to postrider_relay;
+grant select, insert, update, delete on postrider.outbox_hold, postrider.outbox_exception to postrider_relay;
+grant select, update, delete on postrider.outbox_skip_request to postrider_relay;
+grant select, update on postrider.outbox_retention to postrider_relay;
+grant select, insert, update, delete on postrider.outbox_own_topic to postrider_relay;
+grant execute on function postrider.outbox_assert_leader(bigint), postrider.outbox_exhaust(bigint, text), postrider.outbox_event_id(),
+    postrider.outbox_purge_events(interval, integer, boolean), postrider.outbox_purge_exceptions(interval, integer, boolean),
+    postrider.outbox_purge_keys(interval, integer, boolean), postrider.outbox_merge_receipts(interval, integer),
+    postrider.outbox_close(bigint[], uuid[], integer[]), postrider.outbox_give_up(bigint) to postrider_relay;
 grant select, insert, update on postrider.dlq_entry, postrider.dlq_letter to postrider_relay;
 grant select, insert on postrider.dlq_group to postrider_relay;
 grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_generate_v7(),
-    postrider.dlq_event_closed(uuid, integer), postrider.outbox_add_partitions(integer),
-    postrider.outbox_drop_partition(interval, boolean), postrider.outbox_release(bigint), postrider.outbox_release_keys(bigint[]), postrider.outbox_skip(bigint, text),
+    postrider.outbox_release(bigint), postrider.outbox_release_keys(bigint[]), postrider.outbox_skip(bigint, text),
     postrider.outbox_redrive(bigint) to postrider_relay;
 -- Figures for metrics.
 grant select on sequence postrider.tasker_tasks_discovered to postrider_relay;
@@ -75,7 +82,7 @@ grant execute on function postrider.archive_completed_tasks(integer, integer, bo
     postrider.refresh_dashboards(integer, integer, integer, integer, interval) to postrider_relay;
 
 -- Giving up an event moves the task that it belongs to, at once or soon after.
-grant execute on function postrider.task_events_dead_lettered(bigint[]), postrider.task_events_catch_up(integer) to postrider_relay;
+grant execute on function postrider.outbox_tell_tasks(bigint[]), postrider.task_events_catch_up(integer) to postrider_relay;
 -- The detector of stale tasks. What serve writes for the functions of the ledger when it starts, and what detectors
 -- note and pause.
 grant execute on function
@@ -114,9 +121,9 @@ grant execute on function postrider.dlq_note_redrives(uuid, text, uuid[], text[]
 grant select on all tables in schema postrider to postrider_operator;
 grant execute on function postrider.outbox_look(bigint, uuid), postrider.dlq_group_state(text, timestamptz, timestamptz, bigint) to postrider_operator;
 -- What `postrider outbox release`, `skip` and `redrive` do: functions with the owner's rights, which know when
--- each is allowed and take the locks that it needs. Nothing else of an event, a hold or a shard is theirs to change.
-grant execute on function postrider.outbox_release(bigint), postrider.outbox_release_keys(bigint[]), postrider.outbox_skip(bigint, text), postrider.outbox_redrive(bigint)
-    to postrider_operator;
+-- each is allowed and take the locks that it needs. Nothing else of an event or a hold is theirs to change.
+grant execute on function postrider.outbox_release(bigint), postrider.outbox_release_keys(bigint[]), postrider.outbox_skip(bigint, text), postrider.outbox_redrive(bigint),
+    postrider.outbox_give_up(bigint) to postrider_operator;
 -- `postrider template apply` and `postrider template namespace`.
 grant execute on function postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text) to postrider_operator;
 -- The ledger: they see all of it, create and cancel tasks, and act on steps.
@@ -129,7 +136,7 @@ grant execute on function postrider.retry_task(uuid, text), postrider.dead_lette
 -- They archive by hand, and look at dashboards.
 grant execute on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid),
     postrider.refresh_dashboards(integer, integer, integer, integer, interval),
-    postrider.task_staleness_now(integer, integer, integer, integer), postrider.dlq_retry_numbers() to postrider_operator;
+    postrider.task_staleness_now(integer, integer, integer, integer), postrider.dlq_retry_numbers(), postrider.dlq_retry_figures() to postrider_operator;
 
 -- `postrider task detect-stale` and `postrider task detector pause` and `resume`.
 grant execute on function

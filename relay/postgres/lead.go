@@ -54,7 +54,6 @@ type leadership struct {
 	began  relay.Began
 
 	number, position int64 // of the newest receipt; the settler's alone
-	tasks            bool  // the tasks' room is there
 
 	answered atomic.Int64 // when the session answered last, in nanoseconds of the monotonic clock since start
 	start    time.Time
@@ -217,9 +216,6 @@ func (d *leadership) begin(ctx context.Context) error {
 		return err
 	}
 	if err := d.deaths(terms, tried); err != nil {
-		return err
-	}
-	if err := d.log.pool.QueryRow(ctx, "select to_regprocedure('postrider.task_events_dead_lettered(jsonb)') is not null").Scan(&d.tasks); err != nil {
 		return err
 	}
 	began.Number, began.Term = began.Number+1, began.Term+1

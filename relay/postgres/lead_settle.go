@@ -36,7 +36,7 @@ func (d *leadership) Settle(ctx context.Context, rs []*relay.Receipt) (err error
 	b.Queue("select postrider.outbox_assert_leader($1)", d.nonce)
 	number, position := d.number+1, max(d.position, m.Position)
 	b.Queue(logReceipt, d.receiptArgs(number, position, m)...)
-	queueExceptions(b, m, d.tasks)
+	queueExceptions(b, m)
 	if err := d.log.pool.Send(ctx, b); err != nil {
 		return notLeading(err)
 	}
@@ -102,7 +102,7 @@ func merged(rs []*relay.Receipt) *relay.Receipt {
 }
 
 // queueExceptions queues what did not simply go, in the order in which each needs the one before.
-func queueExceptions(b *pgx.Batch, r *relay.Receipt, tasks bool) {
+func queueExceptions(b *pgx.Batch, r *relay.Receipt) {
 	if len(r.Holds) > 0 {
 		put, change := holdColumns(r.Holds)
 		if len(put.id) > 0 {
@@ -115,7 +115,7 @@ func queueExceptions(b *pgx.Batch, r *relay.Receipt, tasks bool) {
 	if len(r.Exceptions) > 0 {
 		x, exhausted := exceptionColumns(r.Exceptions)
 		b.Queue(logExceptions, x...)
-		if tasks && len(exhausted) > 0 {
+		if len(exhausted) > 0 {
 			b.Queue(logTasksMove, exhausted)
 		}
 	}

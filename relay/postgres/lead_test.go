@@ -16,7 +16,8 @@ import (
 )
 
 func TestLogCarries(t *testing.T) {
-	db, pool := newLogDB(t)
+	db := pgtest.New(t)
+	pool := db.Pool(t)
 	broker := kafkatest.Kfake(t)
 	addr := broker.Addrs
 	broker.CreateTopic(t, "t", 3, nil)

@@ -15,29 +15,37 @@ type actionLog struct {
 	log *slog.Logger
 }
 
-// Claim begins a publishing pass.
-func (a actionLog) Claim(ctx context.Context, limits relay.Limits) (relay.Claim, error) {
-	began := time.Now()
-	claim, err := a.Store.Claim(ctx, limits)
-	if claim == nil || err != nil {
+// Lead begins a term, whose passes are those of the log, and of what comes back.
+func (a actionLog) Lead(ctx context.Context, worker string) (relay.Leadership, error) {
+	l, err := a.Store.Lead(ctx, worker)
+	if l == nil || err != nil {
 		return nil, err
 	}
-	return loggedClaim{claim, a.log.With("action", "publish", "worker", limits.Worker), began}, nil
+	return loggedLeadership{l, a.log.With("worker", worker)}, nil
 }
 
-type loggedClaim struct {
-	relay.Claim
-	log   *slog.Logger
-	began time.Time
+type loggedLeadership struct {
+	relay.Leadership
+	log *slog.Logger
 }
 
-// Settle ends the pass.
-func (c loggedClaim) Settle(ctx context.Context, s *relay.Settlement) error {
-	events := len(c.Batch().Events)
-	err := c.Claim.Settle(ctx, s)
-	relay.LogAction(ctx, c.log, c.began, err, slog.Int("batch_size", events), slog.Int("processed", events),
-		slog.Int("succeeded", len(s.Delivered)), slog.Int("failed", s.Failed()), slog.Int("exhausted", len(s.Exhausted)),
-		slog.Int("scheduled", len(s.Scheduled)), slog.Int("parked", len(s.Parked)))
+// Settle ends passes.
+func (l loggedLeadership) Settle(ctx context.Context, rs []*relay.Receipt) error {
+	began := time.Now()
+	err := l.Leadership.Settle(ctx, rs)
+	for _, r := range rs {
+		c := r.Counts()
+		if c.Processed == 0 {
+			continue
+		}
+		action := "publish"
+		if r.Position == 0 {
+			action = "return"
+		}
+		relay.LogAction(ctx, l.log.With("action", action), began, err, slog.Int("batch_size", c.Processed), slog.Int("processed", c.Processed),
+			slog.Int("succeeded", r.Sent), slog.Int("failed", c.Failed), slog.Int("exhausted", c.Exhausted),
+			slog.Int("scheduled", c.Scheduled), slog.Int("parked", c.Parked))
+	}
 	return err
 }
 
@@ -64,16 +72,6 @@ func (c loggedLetters) Settle(ctx context.Context, s *relay.LetterSettlement) er
 	relay.LogAction(ctx, c.log, c.began, err, slog.Int("batch_size", events), slog.Int("processed", events),
 		slog.Int("dead_lettered", len(s.Delivered)), slog.Int("failed", events-len(s.Delivered)))
 	return err
-}
-
-// Return is a pass of its own.
-func (a actionLog) Return(ctx context.Context, limit int, grace time.Duration) (relay.Returned, error) {
-	began := time.Now()
-	returned, err := a.Store.Return(ctx, limit, grace)
-	if returned.Events > 0 || returned.Holds > 0 {
-		relay.LogAction(ctx, a.log.With("action", "return"), began, err, slog.Int("processed", returned.Events), slog.Int("holds_ended", returned.Holds))
-	}
-	return returned, err
 }
 
 // Purge is a pass of its own.

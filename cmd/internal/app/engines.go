@@ -16,16 +16,17 @@ import (
 	"github.com/postrider/postrider/relay/postgres/pooler"
 )
 
-// relayConnections is how many the relay may open. Each worker holds one for its claim and needs a second
-// one to mark its batch, so fewer would make workers wait for each other.
-func relayConnections(c config.Config) int32 { return int32(2*c.Outbox.Workers + 4) }
+// relayConnections is how many the relay may open: a leader uses one to lead and for a moment a second one to go on
+// leading, one each to read, to settle and to look after holds, which may be many at once, one for letters and one for the
+// backlog and retention.
+const relayConnections = 10
 
 // doorbellConnections is the one that listens for writers, outside of all pools.
 const doorbellConnections = 1
 
 // Connections is how many database connections a process with all roles opens at most.
 func Connections(c config.Config) int {
-	n := int(relayConnections(c)) + serviceConnections + deskConnections
+	n := relayConnections + serviceConnections + deskConnections
 	if c.Outbox.Doorbell {
 		n += doorbellConnections
 	}
@@ -35,7 +36,7 @@ func Connections(c config.Config) int {
 // relayPool are the settings of the relay's connections.
 func relayPool(c config.Config) postgres.Options {
 	return postgres.Options{
-		MaxConns: relayConnections(c), Pooler: pooler.Mode(c.Database.Pooler), PublishTimeout: c.Outbox.PublishTimeout,
+		MaxConns: relayConnections, Pooler: pooler.Mode(c.Database.Pooler), PublishTimeout: c.Outbox.PublishTimeout,
 		Password: passwords(c.Database),
 	}
 }
@@ -58,13 +59,13 @@ func (a *App) makeRelay(ctx context.Context) error {
 	}
 	a.lifecycle.add(closing("relay's database connections", pool.Close))
 	a.watched.pools.Add("relay", pool)
-	var store relay.Store = postgres.NewStore(pool, postgres.StoreOptions{DeletePublished: c.Outbox.RetentionDays == 0, LongestRetry: c.LongestRetry()})
+	var store relay.Store = postgres.NewStore(pool, postgres.StoreOptions{PublishTimeout: c.Outbox.PublishTimeout, LongestRetry: c.LongestRetry()})
 	if c.Outbox.Log {
 		store = actionLog{store, a.options.Logger.With("component", "relay")}
 	}
 	engine, err := relay.New(relay.Config{
 		Store: store, Publisher: a.publisher, Doorbell: a.doorbell(pool),
-		Workers: c.Outbox.Workers, BatchSize: c.Outbox.BatchSize,
+		BatchSize: c.Outbox.BatchSize,
 		TopicSettings: c.TopicSettings, CommitOrder: c.UsesCommitOrder(),
 		PublishTimeout: c.Outbox.PublishTimeout, Retention: Retention(c.Outbox),
 		Logger: a.options.Logger, LogActions: c.Outbox.Log, Registerer: a.options.Registry, TracerProvider: a.options.TracerProvider,

@@ -36,7 +36,7 @@ func TestNewRefuses(t *testing.T) {
 		"nobody listens":    {database: fmt.Sprintf("postgres://u:%s@127.0.0.1:%d/d", password, freePort(t)), want: []string{"cannot be reached", "check that PostgreSQL runs there"}},
 		"wrong password":    {database: wrongPassword.String(), want: []string{"cannot be reached", "check user and password"}},
 		"unknown database":  {database: strings.Replace(migrated, "/postrider_test", "/nowhere", 1), want: []string{"cannot be reached", "create the database"}},
-		"without schema":    {database: empty, want: []string{"lacks 0001_outbox", "postrider migrate up", "--migrate"}},
+		"without schema":    {database: empty, want: []string{"lacks access/0001_baseline, outbox/0001_baseline", "postrider migrate up", "--migrate"}},
 		"address in use":    {adjust: func(c *config.Config) { c.HTTP.Address = taken.Addr().String() }, want: []string{taken.Addr().String(), "another http.address"}},
 		"bad configuration": {adjust: func(c *config.Config) { c.Kafka.Compression = "brotli" }, want: []string{"brotli"}},
 	} {
@@ -79,8 +79,8 @@ func TestMigrateAtStart(t *testing.T) {
 	conn := db.Conn(t)
 	waitRow(t, conn, "migrated", `select to_regclass('postrider.outbox_event') is not null`)
 	// A newer release migrated this database; old processes go on.
-	if _, err := conn.Exec(t.Context(), `insert into postrider.schema_migration (version, name, checksum)
-		select max(version) + 1, 'future', 'x' from postrider.schema_migration`); err != nil {
+	if _, err := conn.Exec(t.Context(), `insert into postrider.schema_migration (room, version, name, checksum)
+		select 'outbox', max(version) + 1, 'future', 'x' from postrider.schema_migration where room = 'outbox'`); err != nil {
 		t.Fatal(err)
 	}
 	for _, migrate := range []bool{false, true} {

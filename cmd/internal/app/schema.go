@@ -40,11 +40,11 @@ func prepareDatabase(ctx context.Context, database config.Database, migrate bool
 	}
 	runner := migrations.New(conn, all, migrations.WithWaiting(func(holder string) {
 		log.Info("waiting for another migration to end", "holder", holder)
-	}))
+	}), migrations.WithNewerCodeKept())
 	if migrate {
 		applied, err := runner.Up(ctx)
 		for _, m := range applied {
-			log.Info("migrated", "version", m.Version, "name", m.Name, "took", m.Duration.String())
+			log.Info("migrated", "room", m.Room, "version", m.Version, "name", m.Name, "took", m.Duration.String())
 		}
 		if err != nil && !errors.Is(err, migrations.ErrAhead) {
 			return fmt.Errorf("migrate the database: %w", err)

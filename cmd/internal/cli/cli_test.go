@@ -86,8 +86,6 @@ func TestExitCodes(t *testing.T) {
 		"bad output":           {args: []string{"outbox", "status", "-o", "xml", "--database-url", nowhere}, code: ExitUsage, stderr: []string{`-o is "xml"`}},
 		"bad status":           {args: []string{"dlq", "list", "--status", "open", "--database-url", nowhere}, code: ExitUsage, stderr: []string{`--status is "open"`, "pending"}},
 		"bad limit":            {args: []string{"dlq", "list", "--limit", "0", "--database-url", nowhere}, code: ExitUsage, stderr: []string{"--limit is 0"}},
-		"down without steps":   {args: []string{"migrate", "down", "--database-url", nowhere}, code: ExitUsage, stderr: []string{"--steps or --to"}},
-		"bad script":           {args: []string{"migrate", "sql", "--to", "9999"}, code: ExitUsage, stderr: []string{"9999"}},
 		"dev with a database":  {args: []string{"dev", "--database-url", nowhere}, code: ExitUsage, stderr: []string{"leave --database-url out"}},
 		"unreachable":          {args: []string{"outbox", "status", "--database-url", nowhere}, code: ExitFailure, stderr: []string{"postgres://u:xxxxx@127.0.0.1:1/d cannot be reached", "check that PostgreSQL runs there"}},
 		"unreachable, migrate": {args: []string{"migrate", "up", "--database-url", nowhere}, code: ExitFailure, stderr: []string{"cannot be reached"}},

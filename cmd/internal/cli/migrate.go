@@ -16,11 +16,11 @@ import (
 func (c *commands) migrate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the database schema to a version, or look at it",
+		Short: "Bring the database schema to this binary's version, or look at it",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  c.group,
 	}
-	cmd.AddCommand(c.migrateUp(), c.migrateDown(), c.migrateStatus(), c.migrateValidate(), c.migrateSQL(), c.migrateRoles())
+	cmd.AddCommand(c.migrateUp(), c.migrateStatus(), c.migrateValidate(), c.migrateSQL(), c.migrateRoles())
 	return cmd
 }
 
@@ -37,23 +37,27 @@ func (c *commands) withRunner(ctx context.Context, do func(*migrations.Runner) e
 	})
 }
 
-// appliedView is a migration that was run just now.
+// appliedView is a migration that was run just now, or the code of a room, which has no version.
 type appliedView struct {
-	Version   int     `json:"version"`
-	Name      string  `json:"name"`
-	Direction string  `json:"direction"`
-	Seconds   float64 `json:"seconds"`
+	Room    string  `json:"room"`
+	Version int     `json:"version,omitempty"`
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
 }
 
 // printApplied says what was run, also when a later migration failed.
 func (c *commands) printApplied(out output, applied []migrations.Applied, failure error) error {
 	views := make([]appliedView, len(applied))
 	for i, a := range applied {
-		views[i] = appliedView{a.Version, a.Name, string(a.Direction), a.Duration.Seconds()}
+		views[i] = appliedView{a.Room, a.Version, a.Name, a.Duration.Seconds()}
 	}
 	if err := out.print(c.stdout, views, func(w io.Writer) error {
 		for _, a := range applied {
-			fmt.Fprintf(w, "%-4s  %04d_%s  %v\n", a.Direction, a.Version, a.Name, a.Duration.Round(time.Millisecond))
+			name := a.Name
+			if a.Version > 0 {
+				name = fmt.Sprintf("%04d_%s", a.Version, a.Name)
+			}
+			fmt.Fprintf(w, "applied  %s/%s  %v\n", a.Room, name, a.Duration.Round(time.Millisecond))
 		}
 		if len(applied) == 0 && failure == nil {
 			fmt.Fprintln(w, "nothing to do: the schema is at that version already")
@@ -67,93 +71,34 @@ func (c *commands) printApplied(out output, applied []migrations.Applied, failur
 
 func (c *commands) migrateUp() *cobra.Command {
 	var out output
-	to := -1
+	var again bool
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Apply the migrations that the database lacks",
+		Short: "Apply the migrations that the database lacks, and the functions, views and triggers of this binary",
 		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
 				return err
 			}
 			return c.withRunner(cmd.Context(), func(r *migrations.Runner) error {
-				if !cmd.Flags().Changed("to") {
-					applied, err := r.Up(cmd.Context())
-					return c.printApplied(out, applied, err)
+				up := r.Up
+				if again {
+					up = r.UpAgain
 				}
-				if err := direction(cmd.Context(), r, to, migrations.Up); err != nil {
-					return err
-				}
-				applied, err := r.To(cmd.Context(), to)
+				applied, err := up(cmd.Context())
 				return c.printApplied(out, applied, err)
 			})
 		},
 	}
-	cmd.Flags().IntVar(&to, "to", -1, "stop at this `version` (default: the newest)")
+	cmd.Flags().BoolVar(&again, "code", false, "apply functions, views and triggers also where they are the same: takes back what was changed by hand")
 	out.bind(cmd)
 	return cmd
 }
 
-func (c *commands) migrateDown() *cobra.Command {
-	var out output
-	var steps, to int
-	cmd := &cobra.Command{
-		Use:   "down",
-		Short: "Take migrations back, and with them the tables and all that is in them",
-		Long: `Takes migrations back. Tables go with everything in them, events that wait for Kafka included.
-Because of that it must be told how far: --steps or --to.`,
-		Args: exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
-			bySteps, byVersion := cmd.Flags().Changed("steps"), cmd.Flags().Changed("to")
-			if bySteps == byVersion {
-				return usagef("say how far to go down, with either --steps or --to; the tables of the migrations taken back go with all that is in them")
-			}
-			if bySteps && steps < 1 {
-				return usagef("--steps is %d; it must be 1 or more", steps)
-			}
-			return c.withRunner(cmd.Context(), func(r *migrations.Runner) error {
-				if bySteps {
-					applied, err := r.Down(cmd.Context(), steps)
-					return c.printApplied(out, applied, err)
-				}
-				if err := direction(cmd.Context(), r, to, migrations.Down); err != nil {
-					return err
-				}
-				applied, err := r.To(cmd.Context(), to)
-				return c.printApplied(out, applied, err)
-			})
-		},
-	}
-	cmd.Flags().IntVar(&steps, "steps", 0, "how many `migrations` to take back")
-	cmd.Flags().IntVar(&to, "to", 0, "go down to this `version`; 0 is the empty database")
-	out.bind(cmd)
-	return cmd
-}
-
-// direction refuses a target that lies the other way: `up` never removes a table.
-func direction(ctx context.Context, r *migrations.Runner, to int, d migrations.Direction) error {
-	rows, err := r.Status(ctx)
-	if err != nil {
-		return err
-	}
-	current := 0
-	for _, row := range rows {
-		if row.State != migrations.StatePending {
-			current = row.Version
-		}
-	}
-	if d == migrations.Up && to < current || d == migrations.Down && to > current {
-		return usagef("the database is at version %d, so version %d is not %s", current, to, d)
-	}
-	return nil
-}
-
-// statusView is one migration in the status.
+// statusView is one migration in the status, or the code of a room, which has no version.
 type statusView struct {
-	Version   int        `json:"version"`
+	Room      string     `json:"room"`
+	Version   int        `json:"version,omitempty"`
 	Name      string     `json:"name"`
 	State     string     `json:"state"`
 	AppliedAt *time.Time `json:"applied_at"`
@@ -176,14 +121,18 @@ func (c *commands) migrateStatus() *cobra.Command {
 				}
 				views, cells := make([]statusView, len(rows)), make([][]string, len(rows))
 				for i, row := range rows {
-					views[i] = statusView{Version: row.Version, Name: row.Name, State: string(row.State)}
+					views[i] = statusView{Room: row.Room, Version: row.Version, Name: row.Name, State: string(row.State)}
 					if !row.AppliedAt.IsZero() {
 						views[i].AppliedAt = &rows[i].AppliedAt
 					}
-					cells[i] = []string{strconv.Itoa(row.Version), row.Name, string(row.State), moment(row.AppliedAt)}
+					version := ""
+					if row.Version > 0 {
+						version = strconv.Itoa(row.Version)
+					}
+					cells[i] = []string{row.Room, version, row.Name, string(row.State), moment(row.AppliedAt)}
 				}
 				return out.print(c.stdout, views, func(w io.Writer) error {
-					return grid(w, []string{"VERSION", "NAME", "STATE", "APPLIED AT"}, cells)
+					return grid(w, []string{"ROOM", "VERSION", "NAME", "STATE", "APPLIED AT"}, cells)
 				})
 			})
 		},

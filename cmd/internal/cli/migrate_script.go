@@ -13,29 +13,33 @@ import (
 // The commands that print SQL, for those who review or run it themselves.
 
 func (c *commands) migrateSQL() *cobra.Command {
-	var from, to int
+	var pending bool
 	cmd := &cobra.Command{
 		Use:   "sql",
 		Short: "Print what migrating would run, as a script for psql",
-		Args:  exactly(),
+		Long: `Prints what migrating an empty database would run, without asking any; with --pending what
+postrider migrate up would run in the database as it is.`,
+		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if pending {
+				return c.withRunner(cmd.Context(), func(r *migrations.Runner) error {
+					script, err := r.PendingSQL(cmd.Context())
+					if err != nil {
+						return err
+					}
+					_, err = io.WriteString(c.stdout, script)
+					return err
+				})
+			}
 			all, err := migrations.All()
 			if err != nil {
 				return err
 			}
-			if !cmd.Flags().Changed("to") {
-				to = len(all)
-			}
-			script, err := migrations.New(nil, all).SQL(from, to)
-			if err != nil {
-				return &usageError{err}
-			}
-			_, err = io.WriteString(c.stdout, script)
+			_, err = io.WriteString(c.stdout, migrations.New(nil, all).SQL())
 			return err
 		},
 	}
-	cmd.Flags().IntVar(&from, "from", 0, "the `version` that the database is at; 0 is empty")
-	cmd.Flags().IntVar(&to, "to", 0, "the `version` to go to (default: the newest)")
+	cmd.Flags().BoolVar(&pending, "pending", false, "ask the database what it lacks, and print that")
 	return cmd
 }
 

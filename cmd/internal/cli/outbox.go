@@ -20,7 +20,7 @@ func (c *commands) outbox() *cobra.Command {
 		RunE:  c.group,
 	}
 	cmd.AddCommand(c.outboxStatus(), c.outboxList(), c.outboxHolds(), c.outboxRelease(), c.outboxSkip(), c.outboxRedrive(),
-		c.outboxProcess(), c.outboxRetry(), c.outboxCleanup(), c.outboxStats(), c.outboxPurge(), c.outboxPartition())
+		c.outboxProcess(), c.outboxRetry(), c.outboxCleanup(), c.outboxStats(), c.outboxPurge())
 	return cmd
 }
 

@@ -143,8 +143,5 @@ func cleanupTable(w io.Writer, r relay.CleanupResult) error {
 		{"dead-lettered events", strconv.Itoa(r.DeadLettered)},
 		{"idempotency keys", strconv.Itoa(r.IdempotencyKeys)},
 	}
-	if r.Partitions > 0 {
-		rows = append(rows, []string{"whole partitions", strconv.Itoa(r.Partitions)})
-	}
 	return grid(w, []string{"KIND", head}, rows)
 }

@@ -115,10 +115,6 @@ func holdTable(w io.Writer, holds []relay.HoldStatus) error {
 // next says what a hold waits for.
 func next(h relay.HoldStatus) string {
 	switch {
-	case h.Cause == relay.CauseCommitOrder: // it and crowds drain from the start
-		return "older transactions"
-	case h.Cause == relay.CauseCrowded:
-		return "its turns"
 	case h.Draining:
 		return "comes back"
 	case h.Cause == relay.CauseRedrive:
@@ -134,9 +130,9 @@ func (c *commands) outboxRelease() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release HOLD",
 		Short: "End the wait of a hold, by its number",
-		Long: `End the wait of a hold. Behind a halted key or a stopped storm everything comes back, in order; the event
-that halted the key stays dead-lettered, and a storm stops its topic again when as many events are given up once more.
-Any other hold is probed at once instead of at its time.`,
+		Long: `End the wait of a hold. Behind a halted key everything comes back, in order; the event that halted the key
+stays dead-lettered. A circuit breaker has all that it keeps tried once more. Any other hold is probed at once instead of
+at its time.`,
 		Args: exactly("HOLD"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := number("HOLD", args[0], holdsAreIn)
@@ -160,12 +156,8 @@ Any other hold is probed at once instead of at its time.`,
 // released says what came of releasing a hold.
 func released(r postgres.Released) string {
 	switch {
-	case r.Cause == relay.CauseCommitOrder:
-		return "cannot be released: its events come back by themselves when the transactions that may commit earlier ones have ended"
-	case r.Cause == relay.CauseCrowded:
-		return "needs no release: its events come back by themselves, in turns with the others of its shard"
 	case r.Cause == relay.CauseStorm:
-		return "is released: what waited goes in order, until as many as outbox.storm_events are given up again within the window; with storm_events 0 for the topic all of them are"
+		return "is released: all that it keeps is tried once more; what fails again stays with it"
 	case r.Draining:
 		return "is released: what waited comes back in order"
 	}

@@ -159,7 +159,6 @@ outbox cleanup removes.`,
 						}
 						return err
 					}
-					ask.From = done.Next
 				}
 			})
 		},

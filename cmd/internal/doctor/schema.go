@@ -43,7 +43,16 @@ func checkSchema(ctx context.Context, p *patient) ([]result, error) {
 		return nil, err
 	}
 	p.schemaReady = true
-	return well("version %d, the newest of this binary", all[len(all)-1].Version), nil
+	return well("all of this binary's: %s", newest(all)), nil
+}
+
+// newest names the last migration of each room.
+func newest(rooms []migrations.Room) string {
+	names := make([]string, len(rooms))
+	for i, room := range rooms {
+		names[i] = room.Migrations[len(room.Migrations)-1].String()
+	}
+	return strings.Join(names, ", ")
 }
 
 // mayUse is true as well where there is no schema yet.

@@ -138,29 +138,22 @@ func (s *Services) purgeDelivered(ctx context.Context, r *Request) (any, error) 
 	var b struct {
 		OlderThan string `json:"older_than"`
 		Limit     int    `json:"limit"`
-		From      string `json:"from"`
 	}
 	if err := r.body(&b); err != nil {
-		return nil, err
-	}
-	if err := r.saysWhich("from"); err != nil {
 		return nil, err
 	}
 	at, ok := parseTime(b.OlderThan, false)
 	if !ok {
 		return nil, refuse(Validation, "older_than is %q; it must be a date (2026-01-31) or a time (2026-01-31T08:00:00Z)", shown(b.OlderThan))
 	}
-	done, err := s.Outbox.Purge(ctx, r.Actor.Name, desk.PurgeDelivered{OlderThan: at, Rows: b.Limit, From: b.From})
+	done, err := s.Outbox.Purge(ctx, r.Actor.Name, desk.PurgeDelivered{OlderThan: at, Rows: b.Limit})
 	if err != nil {
 		return nil, err
 	}
 	answer := struct {
-		Purged int     `json:"purged"`
-		Next   *string `json:"next"`
-	}{Purged: done.Rows}
-	if done.More {
-		answer.Next = &done.Next
-	}
+		Purged int  `json:"purged"`
+		More   bool `json:"more"`
+	}{done.Rows, done.More}
 	return answer, nil
 }
 

@@ -47,7 +47,7 @@ func (p preview) covers(now preview) bool {
 	}
 	old, fresh := p.Cleanup, now.Cleanup
 	return fresh.Published <= old.Published && fresh.DeadLettered <= old.DeadLettered &&
-		fresh.IdempotencyKeys <= old.IdempotencyKeys && fresh.Partitions <= old.Partitions
+		fresh.IdempotencyKeys <= old.IdempotencyKeys
 }
 
 // asked is what was called for. A confirmation must ask for the same.

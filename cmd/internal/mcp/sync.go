@@ -156,7 +156,7 @@ func (s *Server) preview(ctx context.Context, q asked) (p preview, idle bool, er
 	if q.action == relay.ActionCleanup {
 		r, err := s.cfg.Actions.Cleanup(ctx, relay.CleanupOptions{DryRun: true, MaxRows: maxLimit})
 		p.Cleanup = &r
-		return p, r.Published+r.DeadLettered+r.IdempotencyKeys+r.Partitions == 0, err
+		return p, r.Published+r.DeadLettered+r.IdempotencyKeys == 0, err
 	}
 	st, err := s.cfg.Actions.Status(ctx)
 	if err != nil {

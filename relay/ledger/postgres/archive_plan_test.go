@@ -1,12 +1,10 @@
 package postgres_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/migrations"
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
 )
 
@@ -69,45 +67,5 @@ func TestArchiveReadsAlongIndexes(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestArchiveComesBackDown: taking the migration back loses no task.
-func TestArchiveComesBackDown(t *testing.T) {
-	t.Parallel()
-	r := newArchiveRig(t)
-	for n := range 3 {
-		id := ledgertest.Create(t, r.pool, ledgertest.New{})
-		r.work(id, n)
-		ledgertest.Age(t, r.pool, id, 40*day)
-	}
-	before := map[string]map[string]string{}
-	for table, id := range tables {
-		before[table] = r.rowsOf(table, id)
-	}
-	r.run()
-	all, err := migrations.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	to := 0
-	for _, m := range all {
-		if m.Name == "archive" {
-			to = m.Version - 1
-		}
-	}
-	if _, err := migrations.New(r.db.Conn(t), all).To(context.WithoutCancel(t.Context()), to); err != nil {
-		t.Fatal(err)
-	}
-	for table, id := range tables {
-		after := r.rowsOf(table, id)
-		if len(after) == 0 || len(after) != len(before[table]) {
-			t.Errorf("%s: %d rows, want %d", table, len(after), len(before[table]))
-		}
-		for key, row := range before[table] {
-			if after[key] != row {
-				t.Errorf("before: %s\nafter:  %s", row, after[key])
-			}
-		}
 	}
 }

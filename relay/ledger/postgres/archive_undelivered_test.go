@@ -22,7 +22,7 @@ func (r *archiveRig) undelivered(ago time.Duration) (task, event uuid.UUID, lett
 	task, event = ledgertest.Create(r, r.pool, ledgertest.New{Name: "document"}), uuid.New()
 	r.exec(`insert into postrider.outbox_event (event_id, topic, payload, task_uuid, state, attempts, episode, last_error_class, last_error_code, updated_at)
 		values ($1, 'documents', '{}', $2, 'exhausted', 3, 1, 'record', 'X', now())`, event, task)
-	if n := one[int](r, `select postrider.task_events_dead_lettered(array(select id from postrider.outbox_event where event_id = $1))`, event); n != 1 {
+	if n := one[int](r, `select postrider.outbox_tell_tasks(array(select id from postrider.outbox_event where event_id = $1))`, event); n != 1 {
 		r.Fatalf("%d tasks were moved", n)
 	}
 	ledgertest.Age(r, r.pool, task, ago)

@@ -36,8 +36,8 @@ func TestPlansOfTheRoadLast(t *testing.T) {
 		exec(`select postrider.outbox_publish_bytes('documents', ''::bytea, '{}'::bytea, task_uuid => $1)`, task)
 		exec(`with e as (insert into postrider.outbox_event (topic, payload, task_uuid, state, attempts, episode, last_error_class, last_error_code, updated_at)
 			values ('documents', '{}', $1, 'exhausted', 3, 1, 'record', 'X', now()) returning id)
-			select postrider.task_events_dead_lettered(array_agg(id)) from e`, task)
-		exec(`select postrider.task_events_dead_lettered(array(select id from postrider.outbox_event where task_uuid = $1 and state = 'exhausted'))`, task)
+			select postrider.outbox_tell_tasks(array_agg(id)) from e`, task)
+		exec(`select postrider.outbox_tell_tasks(array(select id from postrider.outbox_event where task_uuid = $1 and state = 'exhausted'))`, task)
 		if _, err := l.ArchiveOnRead(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,7 @@ func TestNoGivenUpEventIsForgotten(t *testing.T) {
 						values ('documents', '{}', $1, 'exhausted', 3, 1, 'record', 'X', now()) returning id`, task).Scan(&id); err != nil {
 						return err
 					}
-					_, err := tx.Exec(ctx, `select postrider.task_events_dead_lettered($1)`, []int64{id})
+					_, err := tx.Exec(ctx, `select postrider.outbox_tell_tasks($1)`, []int64{id})
 					return err
 				})
 				if err != nil {

@@ -56,7 +56,7 @@ func TestRetryUnderWay(t *testing.T) {
 		conn := r.db.Conn(t)
 		go func() {
 			var moved int
-			err := conn.QueryRow(t.Context(), `select postrider.task_events_dead_lettered($1)`, []int64{old}).Scan(&moved)
+			err := conn.QueryRow(t.Context(), `select postrider.outbox_tell_tasks($1)`, []int64{old}).Scan(&moved)
 			if err == nil && moved != 0 {
 				err = fmt.Errorf("%d tasks were moved", moved)
 			}

@@ -252,6 +252,8 @@ func TestDeadLetterByHandRefuses(t *testing.T) {
 	ledgertest.Put(t, r.pool, task, "uploaded")
 	entry := scalar[uuid.UUID](r, `insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot)
 		values ('task', $1, 'x', 'manual_dlq', now(), now(), '{}') returning dlq_entry_uuid`, task.String())
+	r.exec(`insert into postrider.dlq_letter (letter_id, dlq_entry_uuid, dialect, dlq_topic, dlq_partition, dlq_offset, key_kind, payload_kind)
+		values ('task:' || $1 || ':1:staleness_timeout', $2, 'postrider', 'd', 0, 1, 'inline', 'inline')`, task.String(), entry)
 	_, err = r.DeadLetter(t.Context(), task, "x", "")
 	refused(t, err, ledger.ErrRefused, "has a pending investigation already, "+entry.String())
 	r.wantState(task, "uploaded")

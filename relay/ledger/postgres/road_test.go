@@ -78,7 +78,7 @@ func (r *road) givenUp(task uuid.UUID, class, code string) int64 {
 // tell tells the tasks of events, and returns how many were moved.
 func (r *road) tell(ids ...int64) int {
 	r.Helper()
-	return scalar[int](r, `select postrider.task_events_dead_lettered($1)`, ids)
+	return scalar[int](r, `select postrider.outbox_tell_tasks($1)`, ids)
 }
 
 type note struct{ Outcome, Detail string }
@@ -289,7 +289,7 @@ func TestGivenUpWithTheTransaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), `select postrider.task_events_dead_lettered($1)`, []int64{id}); err != nil {
+	if _, err := tx.Exec(t.Context(), `select postrider.outbox_tell_tasks($1)`, []int64{id}); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -355,7 +355,7 @@ func TestLockedTable(t *testing.T) {
 	}
 	defer func() { _ = tx.Rollback(ctx) }()
 	var moved int
-	if err := tx.QueryRow(ctx, `select postrider.task_events_dead_lettered($1)`, []int64{id}).Scan(&moved); err != nil || moved != 0 {
+	if err := tx.QueryRow(ctx, `select postrider.outbox_tell_tasks($1)`, []int64{id}).Scan(&moved); err != nil || moved != 0 {
 		t.Fatalf("moved %d, %v", moved, err)
 	}
 	if err := tx.Commit(ctx); err != nil {

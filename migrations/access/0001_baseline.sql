@@ -1,0 +1,94 @@
+-- Who may do what at the desk, and what was done.
+
+create table postrider.access_key (
+    access_key_id  text primary key,
+    secret_hash    bytea not null check (octet_length(secret_hash) = 32),
+    name           text not null,
+    scopes         text[] not null,
+    created_by     text not null,
+    created_at     timestamptz not null default now(),
+    expires_at     timestamptz,
+    last_used_at   timestamptz,
+    revoked_at     timestamptz
+);
+comment on table postrider.access_key is 'API keys: the public id and a SHA-256 of the secret, which is shown once and kept nowhere.';
+comment on column postrider.access_key.access_key_id is 'The part of the key that names it.';
+comment on column postrider.access_key.secret_hash is 'SHA-256 of the secret part. The secret has 256 random bits, so a slow hash would add nothing.';
+comment on column postrider.access_key.name is 'Whose it is or what for.';
+comment on column postrider.access_key.scopes is 'What it may do: read, read:payload, resolve, redrive, purge, admin.';
+comment on column postrider.access_key.created_by is 'Who made it.';
+comment on column postrider.access_key.created_at is 'When.';
+comment on column postrider.access_key.expires_at is 'Until when it works; null is for good.';
+comment on column postrider.access_key.last_used_at is 'When it was last used, to the minute.';
+comment on column postrider.access_key.revoked_at is 'Since when it works no more.';
+
+create table postrider.access_audit (
+    access_audit_id bigint generated always as identity primary key,
+    at          timestamptz not null default clock_timestamp(),
+    actor       text not null,
+    key_id      text,
+    action      text not null,
+    target_type text not null,
+    target_id   text,
+    request_id  text,
+    details     jsonb not null default '{}',
+    session_user_name text not null default session_user,
+    transaction_id xid8 not null default pg_current_xact_id()
+);
+comment on table postrider.access_audit is 'What was changed by whom, written in the transaction of the change. Rows are added and never changed. The roles may say what was done and by whom, and not when, by which login and in which transaction: those are the defaults, which nobody else may set.';
+comment on column postrider.access_audit.access_audit_id is 'Order of writing.';
+comment on column postrider.access_audit.at is 'When, by the clock of the database.';
+comment on column postrider.access_audit.actor is 'Who: the name of the API key, or the database user of a command.';
+comment on column postrider.access_audit.key_id is 'The API key, if one was used.';
+comment on column postrider.access_audit.action is 'What, for example dlq.requeue.';
+comment on column postrider.access_audit.target_type is 'On what kind of thing: entry, group, operation, event, task, key, payload …';
+comment on column postrider.access_audit.target_id is 'On which.';
+comment on column postrider.access_audit.request_id is 'The request, as in the log and the answer.';
+comment on column postrider.access_audit.details is 'Before and after, or counts; never payloads or secrets.';
+comment on column postrider.access_audit.session_user_name is 'The login of the database that wrote the row: that of postrider serve for what came by the API. actor is what that login said.';
+comment on column postrider.access_audit.transaction_id is 'The transaction that made the change.';
+create index access_audit_at on postrider.access_audit (at, access_audit_id);
+comment on index postrider.access_audit_at is 'What was done when.';
+create index access_audit_actor on postrider.access_audit (actor, at, access_audit_id);
+comment on index postrider.access_audit_actor is 'What somebody did.';
+create index access_audit_action on postrider.access_audit (action, at, access_audit_id);
+comment on index postrider.access_audit_action is 'When a thing of one kind was done.';
+create index access_audit_target on postrider.access_audit (target_type, target_id, at, access_audit_id);
+comment on index postrider.access_audit_target is 'What was done to one thing.';
+create index access_audit_target_id on postrider.access_audit (target_id, at, access_audit_id) where target_id is not null;
+comment on index postrider.access_audit_target_id is 'The same, where only its id is asked for.';
+create index access_audit_entries on postrider.access_audit using gin ((details -> 'entries') jsonb_path_ops) where details ? 'entries';
+comment on index postrider.access_audit_entries is 'What was done to one investigation among others.';
+create index access_audit_login on postrider.access_audit (split_part(actor, ' (', 1), at, access_audit_id) where actor like 'cli:%';
+comment on index postrider.access_audit_login is 'What was done with one login of the database, whoever used it.';
+
+create table postrider.access_due (
+    transaction_id xid8 primary key default pg_current_xact_id()
+);
+comment on table postrider.access_due is 'Transactions that owe the audit log a row. Each goes before its transaction is committed, so nobody else ever sees one.';
+comment on column postrider.access_due.transaction_id is 'The transaction, as access_audit has it.';
+
+create table postrider.access_answer (
+    access_key_id   text not null,
+    idempotency_key text not null check (octet_length(idempotency_key) between 1 and 255),
+    request_hash    bytea not null,
+    status          integer,
+    body            bytea,
+    changed_action  text,
+    changed_target_id text,
+    changed_request_id text,
+    created_at      timestamptz not null default now(),
+    primary key (access_key_id, idempotency_key)
+);
+comment on table postrider.access_answer is 'Answers to changing requests that had an Idempotency-Key, so that a repeated one changes nothing and gets the same answer.';
+comment on column postrider.access_answer.access_key_id is 'Who asked.';
+comment on column postrider.access_answer.idempotency_key is 'The Idempotency-Key of the request.';
+comment on column postrider.access_answer.request_hash is 'SHA-256 of method, path and body: the same key with another request is refused.';
+comment on column postrider.access_answer.status is 'Status of the answer; null while the first one is in work.';
+comment on column postrider.access_answer.body is 'Body of the answer.';
+comment on column postrider.access_answer.changed_action is 'What it did, as the audit log has it, written in the transaction that does it; null until then. Once it is here the request is never made again.';
+comment on column postrider.access_answer.changed_target_id is 'What it was done to, as the audit log has it.';
+comment on column postrider.access_answer.changed_request_id is 'The request id under which the audit log has it.';
+comment on column postrider.access_answer.created_at is 'When it was claimed, which tells one who claims it from another; kept for a time that is set.';
+create index access_answer_age on postrider.access_answer (created_at);
+comment on index postrider.access_answer_age is 'Which are old enough to go.';

@@ -1,0 +1,9 @@
+create or replace function postrider.access_revoke_key(p_key text) returns setof postrider.access_key
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform postrider.access_owe();
+    return query
+    update postrider.access_key k set revoked_at = coalesce(k.revoked_at, now()) where k.access_key_id = p_key returning k.*;
+end $$;
+comment on function postrider.access_revoke_key(text) is 'Ends an API key, and returns it; one that was revoked before stays as it was. Nothing is returned where there is no such key.';
+revoke all on function postrider.access_revoke_key(text) from public;

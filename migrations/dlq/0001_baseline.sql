@@ -1,0 +1,390 @@
+-- Dead letters as they arrived, the investigations that people work on, their groups, and the redrives and operations
+-- by which they are treated.
+create type postrider.dlq_resolution_status as enum (
+    'pending', 'manually_resolved', 'permanently_failed', 'cancelled');
+comment on type postrider.dlq_resolution_status is
+'Where an investigation stands: pending (open), manually_resolved (the cause was fixed), permanently_failed (cannot be fixed), cancelled (no longer needed, for example a false alarm).';
+
+-- A row that counts is written often: without an index on what changes it is written in place.
+create table postrider.dlq_group (
+    dlq_group_uuid      uuid primary key default postrider.uuid_generate_v7(),
+    fingerprint         text not null unique check (octet_length(fingerprint) <= 128),
+    fingerprint_version integer not null,
+    parts               jsonb not null check (jsonb_typeof(parts) = 'object'),
+    title               text not null,
+    topic               text,
+    state               text not null default 'new' check (state in ('new', 'ongoing', 'regressed', 'resolved', 'muted')),
+    muted_until         timestamptz,
+    total               bigint not null default 0,
+    pending             bigint not null default 0,
+    first_seen_at       timestamptz not null,
+    last_seen_at        timestamptz not null,
+    resolved_through    timestamptz,
+    last_entry_uuid     uuid,
+    note                text,
+    updated_at          timestamptz not null default now(),
+    entries             bigint not null default 0,
+    occurrences         bigint not null default 0,
+    error_code          text,
+    word                text not null default 'unknown',
+    assignee            text,
+    created_at          timestamptz not null default now()
+) with (fillfactor = 50);
+comment on table postrider.dlq_group is
+'Investigations of the same cause: those whose fingerprint is the same. The fingerprint is a hash of parts, which say why an investigation is here.';
+comment on column postrider.dlq_group.dlq_group_uuid is 'Identity.';
+comment on column postrider.dlq_group.fingerprint is 'Version, a colon and the hash of the parts.';
+comment on column postrider.dlq_group.fingerprint_version is 'Which rule made it; a new rule makes new groups and leaves the old ones. 0: of what was there before groups.';
+comment on column postrider.dlq_group.parts is 'What the hash is of: error_code, error_class, message (normalised), topic, template.';
+comment on column postrider.dlq_group.title is 'One line for people.';
+comment on column postrider.dlq_group.topic is 'The topic that the messages were bound for or came from.';
+comment on column postrider.dlq_group.state is 'new (since the first one, until somebody acts or a day has passed), ongoing, regressed (came back after all were closed), resolved (none pending), muted (until muted_until, or for good).';
+comment on column postrider.dlq_group.muted_until is 'When a muted group becomes ongoing again; null is never.';
+comment on column postrider.dlq_group.total is 'Investigations that it ever had.';
+comment on column postrider.dlq_group.pending is 'Those that are open.';
+comment on column postrider.dlq_group.first_seen_at is 'When the first of its letters failed.';
+comment on column postrider.dlq_group.last_seen_at is 'When the newest one did.';
+comment on column postrider.dlq_group.resolved_through is 'Letters that failed until then do not make a resolved group regressed: they were on their way when it was resolved.';
+comment on column postrider.dlq_group.last_entry_uuid is 'Its newest investigation.';
+comment on column postrider.dlq_group.note is 'What people wrote about it.';
+comment on column postrider.dlq_group.updated_at is 'When it last changed.';
+comment on column postrider.dlq_group.entries is 'Investigations that were not purged.';
+comment on column postrider.dlq_group.occurrences is 'Dead letters of these.';
+comment on column postrider.dlq_group.error_code is 'Their error code.';
+comment on column postrider.dlq_group.word is 'The reason in one word: the error code in small letters, or the first word of the message.';
+comment on column postrider.dlq_group.assignee is 'Who looks at it.';
+comment on column postrider.dlq_group.created_at is 'When it was first seen here.';
+create index dlq_group_topic on postrider.dlq_group (topic);
+comment on index postrider.dlq_group_topic is 'The groups of a topic.';
+create index dlq_group_code on postrider.dlq_group (error_code);
+comment on index postrider.dlq_group_code is 'The groups of an error code.';
+-- What says no group belongs here, so that nothing is uncounted.
+insert into postrider.dlq_group (dlq_group_uuid, fingerprint, fingerprint_version, parts, title, first_seen_at, last_seen_at, state)
+values ('00000000-0000-0000-0000-000000000000', '0:none', 0, '{}', 'in no group', now(), now(), 'resolved');
+
+create table postrider.dlq_entry (
+    dlq_entry_uuid       uuid primary key default postrider.uuid_generate_v7(),
+    subject_type         text not null check (subject_type in ('event', 'task', 'record')),
+    subject_id           text not null check (octet_length(subject_id) <= 1024),
+    original_state       text not null,
+    dlq_reason           postrider.dlq_reason not null,
+    dlq_timestamp        timestamptz not null,
+    resolution_status    postrider.dlq_resolution_status not null default 'pending',
+    resolution_timestamp timestamptz,
+    resolution_notes     text,
+    resolved_by          text,
+    topic                text,
+    error_code           text,
+    error_message        text,
+    occurrences          integer not null default 1,
+    last_occurred_at     timestamptz not null,
+    predecessor_uuid     uuid references postrider.dlq_entry on delete set null,
+    snapshot             jsonb not null,
+    metadata             jsonb,
+    created_at           timestamptz not null default now(),
+    updated_at           timestamptz not null default now(),
+    -- The triggers see to it that a group exists: a foreign key would lock the group's row for each investigation.
+    dlq_group_uuid       uuid not null default '00000000-0000-0000-0000-000000000000',
+    attempts             integer,
+    assignee             text,
+    constraint dlq_entry_resolution_timed check ((resolution_status = 'pending') = (resolution_timestamp is null))
+);
+comment on table postrider.dlq_entry is
+'Investigations: why something could not be delivered or got stuck, and what was done about it. A subject may have many over time, at most one pending. A closed one is never re-opened; the next names it as predecessor.';
+comment on column postrider.dlq_entry.dlq_entry_uuid is 'Identity, a version 7 uuid.';
+comment on column postrider.dlq_entry.subject_type is 'event: an event of our outbox. task: a task of the ledger. record: a record that a consumer could not handle.';
+comment on column postrider.dlq_entry.subject_id is 'Event id, task uuid, or topic/partition/offset and group of a record.';
+comment on column postrider.dlq_entry.original_state is 'State of the subject when it was dead-lettered.';
+comment on column postrider.dlq_entry.dlq_reason is 'See the type dlq_reason.';
+comment on column postrider.dlq_entry.dlq_timestamp is 'When the subject was dead-lettered.';
+comment on column postrider.dlq_entry.resolution_status is 'See the type dlq_resolution_status.';
+comment on column postrider.dlq_entry.resolution_timestamp is 'When the investigation was closed; null while pending.';
+comment on column postrider.dlq_entry.resolution_notes is 'What the operator found and did.';
+comment on column postrider.dlq_entry.resolved_by is 'Who closed it.';
+comment on column postrider.dlq_entry.topic is 'The topic that the message was bound for or came from.';
+comment on column postrider.dlq_entry.error_code is 'Code of the failure.';
+comment on column postrider.dlq_entry.error_message is 'Message of the failure.';
+comment on column postrider.dlq_entry.occurrences is 'How many dead letters of this subject arrived while the investigation was pending.';
+comment on column postrider.dlq_entry.last_occurred_at is 'When the newest of them failed.';
+comment on column postrider.dlq_entry.predecessor_uuid is 'The investigation of the same subject that was closed before this one opened.';
+comment on column postrider.dlq_entry.snapshot is 'The subject as it was when it was dead-lettered.';
+comment on column postrider.dlq_entry.metadata is 'Free for tags, tickets and tools.';
+comment on column postrider.dlq_entry.created_at is 'When the investigation was opened.';
+comment on column postrider.dlq_entry.updated_at is 'When it last changed. A redrive is a row of dlq_replay and no change of this one, which would renew its entries in every index.';
+comment on column postrider.dlq_entry.dlq_group_uuid is 'Its group. All zeroes: in no group.';
+comment on column postrider.dlq_entry.attempts is 'Attempts of its newest letter (retry_count of the API).';
+comment on column postrider.dlq_entry.assignee is 'Who looks at it.';
+
+-- What is counted or passed over is read from the index alone where vacuum has been, so it comes for every hundredth
+-- that is new, and empties the list of messages that wait to be indexed.
+alter table postrider.dlq_entry set (autovacuum_vacuum_insert_scale_factor = 0.01);
+create unique index dlq_entry_one_pending on postrider.dlq_entry (subject_type, subject_id) where resolution_status = 'pending';
+comment on index postrider.dlq_entry_one_pending is 'At most one pending investigation per subject.';
+create index dlq_entry_subject on postrider.dlq_entry (subject_type, subject_id, created_at);
+comment on index postrider.dlq_entry_subject is 'The history of a subject.';
+create index dlq_entry_created on postrider.dlq_entry (created_at, dlq_entry_uuid);
+comment on index postrider.dlq_entry_created is 'Listing by age.';
+create index dlq_entry_updated on postrider.dlq_entry (updated_at, dlq_entry_uuid);
+comment on index postrider.dlq_entry_updated is 'Listing by the time of the last change.';
+-- The expression keeps these two apart from dlq_entry_created: an order by created_at could also be read from that
+-- one, and would be, to find what all is older than a million others. With the column itself beside it, counting and
+-- passing over read the index alone.
+create index dlq_entry_group on postrider.dlq_entry (dlq_group_uuid, resolution_status, (created_at at time zone 'UTC'), dlq_entry_uuid) include (created_at);
+comment on index postrider.dlq_entry_group is 'The investigations of a group.';
+create index dlq_entry_status on postrider.dlq_entry (resolution_status, (created_at at time zone 'UTC'), dlq_entry_uuid) include (created_at);
+comment on index postrider.dlq_entry_status is 'Listing by status, newest first.';
+create index dlq_entry_predecessor on postrider.dlq_entry (predecessor_uuid) where predecessor_uuid is not null;
+comment on index postrider.dlq_entry_predecessor is 'What came after an investigation, for the foreign key.';
+create index dlq_entry_assignee on postrider.dlq_entry (assignee, created_at, dlq_entry_uuid) where assignee is not null;
+comment on index postrider.dlq_entry_assignee is 'What somebody looks at.';
+create index dlq_entry_dashboard on postrider.dlq_entry (dlq_reason, dlq_timestamp);
+comment on index postrider.dlq_entry_dashboard is 'The first and the last of each reason.';
+
+create table postrider.dlq_letter (
+    letter_id        text primary key check (octet_length(letter_id) <= 1024),
+    dlq_entry_uuid   uuid references postrider.dlq_entry on delete set null,
+    dialect          text not null,
+    dlq_topic        text not null,
+    dlq_partition    integer not null,
+    dlq_offset       bigint not null,
+    dlq_record_at    timestamptz,
+    origin_topic     text,
+    origin_partition integer,
+    origin_offset    bigint,
+    consumer_group   text,
+    event_id         uuid,
+    episode          integer,
+    outbox_id        bigint,
+    key              bytea,
+    key_kind         text not null check (key_kind in ('inline', 'tombstone', 'reference')),
+    payload          bytea,
+    payload_kind     text not null check (payload_kind in ('inline', 'tombstone', 'reference')),
+    payload_bytes    bigint,
+    headers          jsonb not null default '[]',
+    error_class      text,
+    error_code       text,
+    error_message    text,
+    attempts         integer,
+    first_failed_at  timestamptz,
+    last_failed_at   timestamptz,
+    recorded_at      timestamptz not null default now(),
+    retry_topic      text,
+    original_record  text,
+    hops             integer not null default 0 check (hops >= 0)
+);
+comment on table postrider.dlq_letter is
+'Dead letters, each recorded once however often it arrives. The id stays when the investigation is purged, so that a late copy opens nothing.';
+comment on column postrider.dlq_letter.letter_id is 'Permanent identity: event id and episode for our own letters; topic, partition, offset and group for others.';
+comment on column postrider.dlq_letter.dlq_entry_uuid is 'The investigation it belongs to; null after that was purged.';
+comment on column postrider.dlq_letter.dialect is 'Who wrote it, told by the headers: postrider, spring, spring_retry, connect, streams, share_group, cloud_stream, smallrye, wolverine, karafka, or unknown.';
+comment on column postrider.dlq_letter.dlq_topic is 'The dead-letter topic it was read from.';
+comment on column postrider.dlq_letter.dlq_partition is 'Its partition there.';
+comment on column postrider.dlq_letter.dlq_offset is 'Its offset there.';
+comment on column postrider.dlq_letter.dlq_record_at is 'Timestamp of the record.';
+comment on column postrider.dlq_letter.origin_topic is 'The topic that the message was bound for or came from.';
+comment on column postrider.dlq_letter.origin_partition is 'Its partition there, where it had one.';
+comment on column postrider.dlq_letter.origin_offset is 'Its offset there, where it had one.';
+comment on column postrider.dlq_letter.consumer_group is 'The consumer group that failed, for consumers'' letters.';
+comment on column postrider.dlq_letter.event_id is 'The outbox event, for our own letters.';
+comment on column postrider.dlq_letter.episode is 'How many times that event had been given up.';
+comment on column postrider.dlq_letter.outbox_id is 'outbox_event.id of that event.';
+comment on column postrider.dlq_letter.key is 'Key of the message, exact bytes.';
+comment on column postrider.dlq_letter.key_kind is 'inline, tombstone (the message has no key), or reference (left out with the headers because the letter would not fit; see payload_kind).';
+comment on column postrider.dlq_letter.payload is 'Value of the message, exact bytes; null for a tombstone or a reference.';
+comment on column postrider.dlq_letter.payload_kind is 'inline, tombstone (the value is null), or reference: the value is elsewhere, in outbox_event under outbox_id, in the record that the letter points to, or, for a letter that the database refused, in the record of the dead-letter topic.';
+comment on column postrider.dlq_letter.payload_bytes is 'Size of the value in bytes; null for a tombstone.';
+comment on column postrider.dlq_letter.headers is 'Headers of the message without those of the dialect, as [name, value] pairs; all of them for an unknown one. Where some of an event''s cannot be read, the last is postrider-invalid-headers: all of them as the event has them, as text.';
+comment on column postrider.dlq_letter.error_class is 'Class of the failure.';
+comment on column postrider.dlq_letter.error_code is 'Code of the failure.';
+comment on column postrider.dlq_letter.error_message is 'Message of the failure.';
+comment on column postrider.dlq_letter.attempts is 'Attempts before it was given up.';
+comment on column postrider.dlq_letter.first_failed_at is 'When the first attempt failed.';
+comment on column postrider.dlq_letter.last_failed_at is 'When the last attempt failed.';
+comment on column postrider.dlq_letter.recorded_at is 'When the collector stored it.';
+comment on column postrider.dlq_letter.retry_topic is 'The topic from which the consumer group that failed, and no other, reads what is to be tried again.';
+comment on column postrider.dlq_letter.original_record is 'Of a letter that had neither key nor value and points to a record: what became of asking for that. fetched: key, payload and headers are the record''s. deleted, compacted, marker, absent, other_record, no_topic: it is not there. no_leader, refused, unanswered: it may be asked for again. Null where nobody asked.';
+comment on column postrider.dlq_letter.hops is 'How often the message was sent again after it had died, as its header postrider-hops said.';
+create index dlq_letter_entry on postrider.dlq_letter (dlq_entry_uuid);
+comment on index postrider.dlq_letter_entry is 'The letters of an investigation.';
+-- The dead letter of a task that could not be delivered is recorded under its own id, and its investigation
+-- is the task's.
+create index dlq_letter_of_task on postrider.dlq_letter (event_id, episode) where episode is not null and letter_id like 'task:%';
+comment on index postrider.dlq_letter_of_task is 'Letters about tasks that arrived as dead letters of an outbox event, by that event.';
+create index dlq_letter_away on postrider.dlq_letter (dlq_entry_uuid) where original_record in ('no_leader', 'refused', 'unanswered');
+comment on index postrider.dlq_letter_away is 'Letters that point to records which could not be asked for yet.';
+
+create table postrider.dlq_operation (
+    dlq_operation_uuid uuid primary key default postrider.uuid_generate_v7(),
+    kind          text not null check (kind in ('redrive', 'resolve', 'purge')),
+    name          text not null,
+    actor         text not null,
+    state         text not null check (state in ('planned', 'canary', 'running', 'paused', 'halted', 'aborted', 'completed')),
+    scope         jsonb not null,
+    options       jsonb not null default '{}',
+    plan          jsonb not null default '{}',
+    reason        text,
+    items         bigint not null default 0,
+    done          bigint not null default 0,
+    skipped       bigint not null default 0,
+    failed        bigint not null default 0,
+    came_back     bigint not null default 0,
+    delivered     bigint not null default 0,
+    error         text,
+    next_at       timestamptz,
+    created_at    timestamptz not null default now(),
+    started_at    timestamptz,
+    treated_at    timestamptz,
+    treated_through bigint not null default 0,
+    finished_at   timestamptz,
+    updated_at    timestamptz not null default now()
+);
+comment on table postrider.dlq_operation is 'Redrives, resolutions and purges of many investigations at once. The scope is frozen when it is planned. Those that ended are removed after dlq.operation_retention_days.';
+comment on column postrider.dlq_operation.dlq_operation_uuid is 'Identity.';
+comment on column postrider.dlq_operation.kind is 'redrive, resolve or purge.';
+comment on column postrider.dlq_operation.name is 'Given by who started it, for example the incident. Those that have not ended have different ones.';
+comment on column postrider.dlq_operation.actor is 'Who started it.';
+comment on column postrider.dlq_operation.state is 'planned (not begun), canary (the first few are out, the rest waits for them), running, paused (by somebody), halted (too many came back dead), aborted, completed.';
+comment on column postrider.dlq_operation.scope is 'What was asked for: ids, a filter or a group, and the cut-off time.';
+comment on column postrider.dlq_operation.options is 'target, rate (a second), canary (how many), halt_ratio, edits.';
+comment on column postrider.dlq_operation.plan is 'What it would do when it was planned: how many, bytes, topics, keys whose order is affected, already redriven.';
+comment on column postrider.dlq_operation.reason is 'Why, in the words of who started it.';
+comment on column postrider.dlq_operation.items is 'Investigations in its scope.';
+comment on column postrider.dlq_operation.done is 'Those that it has treated.';
+comment on column postrider.dlq_operation.skipped is 'Those that it left alone, each with its reason.';
+comment on column postrider.dlq_operation.failed is 'Those that it could not treat.';
+comment on column postrider.dlq_operation.came_back is 'Redriven ones that died again: given up by the relay, or by a consumer group whose letter was here when their delivery was seen.';
+comment on column postrider.dlq_operation.delivered is 'Redriven ones that their topic acknowledged.';
+comment on column postrider.dlq_operation.error is 'Why it halted, or why its last batch failed, which is made again.';
+comment on column postrider.dlq_operation.next_at is 'When its next items are due, by its rate.';
+comment on column postrider.dlq_operation.created_at is 'When it was planned.';
+comment on column postrider.dlq_operation.started_at is 'When it began.';
+comment on column postrider.dlq_operation.treated_at is 'When its last item was treated; what was redriven may still be on its way.';
+comment on column postrider.dlq_operation.treated_through is 'All items up to this place were treated: what is next is looked for behind it, and not among those.';
+comment on column postrider.dlq_operation.finished_at is 'When it ended.';
+comment on column postrider.dlq_operation.updated_at is 'When it last changed.';
+create index dlq_operation_open on postrider.dlq_operation (created_at) where state in ('canary', 'running', 'paused', 'halted', 'planned');
+comment on index postrider.dlq_operation_open is 'Operations that have not ended.';
+create unique index dlq_operation_name on postrider.dlq_operation (name) where state in ('canary', 'running', 'paused', 'halted', 'planned');
+comment on index postrider.dlq_operation_name is 'Operations that have not ended have different names, so that a name says which one is meant.';
+
+create table postrider.dlq_operation_item (
+    dlq_operation_uuid uuid not null references postrider.dlq_operation on delete cascade,
+    item               bigint not null,
+    dlq_entry_uuid     uuid not null,
+    state              text not null default 'waiting' check (state in ('waiting', 'done', 'skipped', 'failed')),
+    reason             text,
+    primary key (dlq_operation_uuid, item)
+);
+comment on table postrider.dlq_operation_item is 'The frozen scope of an operation, in the order in which it is treated: that of the outbox per key.';
+comment on column postrider.dlq_operation_item.dlq_operation_uuid is 'The operation.';
+comment on column postrider.dlq_operation_item.item is 'Place, from 1.';
+comment on column postrider.dlq_operation_item.dlq_entry_uuid is 'The investigation; it may be gone by now.';
+comment on column postrider.dlq_operation_item.state is 'waiting, done, skipped or failed.';
+comment on column postrider.dlq_operation_item.reason is 'Why it was skipped or failed, for example already_queued.';
+-- By item + 0, which the primary key has not: a walk along that would pass all that were treated.
+create index dlq_operation_item_waiting on postrider.dlq_operation_item (dlq_operation_uuid, (item + 0)) where state = 'waiting';
+comment on index postrider.dlq_operation_item_waiting is 'What an operation has yet to treat, in order.';
+create index dlq_operation_item_left on postrider.dlq_operation_item (dlq_operation_uuid, state, item) where state in ('skipped', 'failed');
+comment on index postrider.dlq_operation_item_left is 'The few that an operation left alone, among many that it treated.';
+
+create table postrider.dlq_replay (
+    replay_id          text primary key check (octet_length(replay_id) <= 128),
+    dlq_entry_uuid     uuid not null,
+    generation         integer not null,
+    dlq_operation_uuid uuid references postrider.dlq_operation on delete set null,
+    letter_id          text,
+    outbox_id          bigint not null,
+    event_id           uuid not null,
+    in_place           boolean not null default false,
+    target             text not null,
+    edited             boolean not null default false,
+    actor              text not null,
+    episode            integer not null default 0,
+    outcome            text check (outcome in ('delivered', 'came_back')),
+    created_at         timestamptz not null default now(),
+    finished_at        timestamptz,
+    unique (dlq_entry_uuid, generation)
+);
+comment on table postrider.dlq_replay is 'Redrives: a dead letter''s message sent again. At most one per investigation is on its way. They go with their investigation.';
+comment on column postrider.dlq_replay.replay_id is 'Investigation and generation; sent as the header replay_id, so that consumers know a repeated one.';
+comment on column postrider.dlq_replay.dlq_entry_uuid is 'The investigation.';
+comment on column postrider.dlq_replay.generation is 'Which redrive of it this is, from 1.';
+comment on column postrider.dlq_replay.dlq_operation_uuid is 'The operation that made it, if any.';
+comment on column postrider.dlq_replay.letter_id is 'The letter that was sent again.';
+comment on column postrider.dlq_replay.outbox_id is 'outbox_event.id of the row that carries it.';
+comment on column postrider.dlq_replay.event_id is 'Its event id; a new one, unless the same row was put back.';
+comment on column postrider.dlq_replay.in_place is 'Whether the same row was put back (halt_key).';
+comment on column postrider.dlq_replay.target is 'The topic that it goes to.';
+comment on column postrider.dlq_replay.edited is 'Whether headers or payload were changed.';
+comment on column postrider.dlq_replay.actor is 'Who asked for it.';
+comment on column postrider.dlq_replay.episode is 'How many times that row had been given up when it was sent again.';
+comment on column postrider.dlq_replay.outcome is 'Null while it is on its way; then delivered, or came_back (given up again).';
+comment on column postrider.dlq_replay.created_at is 'When.';
+comment on column postrider.dlq_replay.finished_at is 'When its outcome was seen.';
+-- In words that no query uses: a partial index that was empty when statistics were taken looks like one page to read, and
+-- any query with its condition may walk all of it.
+create unique index dlq_replay_one_open on postrider.dlq_replay (dlq_entry_uuid) where coalesce(outcome, '') = '';
+comment on index postrider.dlq_replay_one_open is 'At most one redrive of an investigation is on its way.';
+create index dlq_replay_open on postrider.dlq_replay (outbox_id, replay_id) where outcome is null;
+comment on index postrider.dlq_replay_open is 'Redrives whose outcome is looked for.';
+create index dlq_replay_event on postrider.dlq_replay (event_id);
+comment on index postrider.dlq_replay_event is 'Which redrive a dead letter came from.';
+create index dlq_replay_operation on postrider.dlq_replay (dlq_operation_uuid) where dlq_operation_uuid is not null;
+comment on index postrider.dlq_replay_operation is 'The redrives of an operation.';
+
+create table postrider.dlq_count (
+    dlq_group_uuid    uuid not null references postrider.dlq_group on delete cascade,
+    dlq_reason        postrider.dlq_reason not null,
+    subject_type      text not null,
+    resolution_status postrider.dlq_resolution_status not null,
+    entries           bigint not null,
+    primary key (dlq_group_uuid, dlq_reason, subject_type, resolution_status)
+) with (fillfactor = 50);
+comment on table postrider.dlq_count is 'How many investigations there are. Kept by triggers on dlq_entry; dlq_recount() makes it anew.';
+comment on column postrider.dlq_count.dlq_group_uuid is 'Of which group.';
+comment on column postrider.dlq_count.dlq_reason is 'With which reason.';
+comment on column postrider.dlq_count.subject_type is 'About what.';
+comment on column postrider.dlq_count.resolution_status is 'And where they stand.';
+comment on column postrider.dlq_count.entries is 'How many.';
+
+create table postrider.dlq_hour (
+    dlq_group_uuid uuid not null references postrider.dlq_group on delete cascade,
+    hour           timestamptz not null,
+    opened         bigint not null,
+    primary key (dlq_group_uuid, hour)
+) with (fillfactor = 50);
+comment on table postrider.dlq_hour is 'How many of the investigations were opened in which hour. Kept by triggers on dlq_entry; dlq_recount() makes it anew.';
+comment on column postrider.dlq_hour.dlq_group_uuid is 'Of which group.';
+comment on column postrider.dlq_hour.hour is 'The beginning of the hour, in UTC.';
+comment on column postrider.dlq_hour.opened is 'How many.';
+create index dlq_hour_hour on postrider.dlq_hour (hour);
+comment on index postrider.dlq_hour_hour is 'What was opened lately.';
+
+create type postrider.dlq_delta as (
+    dlq_group_uuid uuid, dlq_reason postrider.dlq_reason, subject_type text, resolution_status postrider.dlq_resolution_status,
+    hour timestamptz, opened bigint, entries bigint, occurrences bigint, first_seen timestamptz, last_seen timestamptz, newest uuid);
+comment on type postrider.dlq_delta is 'By how much a statement changed what is counted of investigations.';
+
+-- Here and not among the code, because this calls it. Where it finds no extension, an administrator may call it later.
+create function postrider.dlq_index_messages() returns boolean
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    space text;
+begin
+    create extension if not exists pg_trgm with schema postrider;
+    select n.nspname into space from pg_extension x join pg_namespace n on n.oid = x.extnamespace where x.extname = 'pg_trgm';
+    -- The eras of a row are three numbers: those of about a minute, an hour and three days in which it was opened.
+    execute format($index$create index if not exists dlq_entry_message on postrider.dlq_entry using gin (error_message %I.gin_trgm_ops,
+        (array[floor(extract(epoch from created_at at time zone 'UTC') / 64)::bigint * 4,
+               floor(extract(epoch from created_at at time zone 'UTC') / 4096)::bigint * 4 + 1,
+               floor(extract(epoch from created_at at time zone 'UTC') / 262144)::bigint * 4 + 2]))$index$, space);
+    comment on index postrider.dlq_entry_message is 'Investigations by a part of their message, all or those opened in some eras.';
+    return true;
+exception when insufficient_privilege or undefined_file or feature_not_supported or invalid_parameter_value or undefined_object then
+    raise notice 'postrider: no index of error messages (%); ask the administrator for the extension pg_trgm, then run select postrider.dlq_index_messages()', sqlerrm;
+    return false;
+end $$;
+comment on function postrider.dlq_index_messages() is
+'Makes the index by which investigations are found by a part of their message, with the extension pg_trgm. False where that is missing or forbidden; finding is slower then.';
+revoke all on function postrider.dlq_index_messages() from public;
+select postrider.dlq_index_messages();

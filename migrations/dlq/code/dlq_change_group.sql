@@ -1,0 +1,13 @@
+create or replace function postrider.dlq_change_group(p_group uuid, p_note text, p_assignee text, p_state text, p_muted_until timestamptz) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform postrider.access_owe();
+    update postrider.dlq_group g
+    set note = case when p_note is null then g.note else nullif(p_note, '') end,
+        assignee = case when p_assignee is null then g.assignee else nullif(p_assignee, '') end,
+        state = p_state, muted_until = p_muted_until, updated_at = now()
+    where g.dlq_group_uuid = p_group;
+end $$;
+comment on function postrider.dlq_change_group(uuid, text, text, text, timestamptz) is
+'Writes about a group. What is null of note and assignee stays, what is empty is taken away. The counters are the triggers''.';
+revoke all on function postrider.dlq_change_group(uuid, text, text, text, timestamptz) from public;

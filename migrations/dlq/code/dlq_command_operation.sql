@@ -1,0 +1,22 @@
+create or replace function postrider.dlq_command_operation(p_operation uuid, p_state text, p_forgive boolean) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform postrider.access_owe();
+    update postrider.dlq_operation o
+    set state = p_state, updated_at = now(), next_at = null,
+        started_at = case when p_state in ('running', 'canary') then coalesce(o.started_at, now()) else o.started_at end,
+        finished_at = case when p_state = 'aborted' then coalesce(o.finished_at, now()) else o.finished_at end,
+        options = case when p_forgive then o.options || jsonb_build_object('forgiven', o.came_back, 'forgiven_delivered', o.delivered) else o.options end,
+        error = case when p_state in ('running', 'canary') then null else o.error end
+    where o.dlq_operation_uuid = p_operation
+      and (p_state in ('running', 'canary') and o.state in ('planned', 'paused', 'halted')
+           or p_state = 'paused' and o.state in ('running', 'canary')
+           or p_state = 'aborted' and o.state not in ('completed', 'aborted'));
+    if not found then
+        raise exception using errcode = '55000', message = format('postrider: operation %s cannot become %s', coalesce(p_operation::text, 'null'), coalesce(p_state, 'null')),
+            hint = 'postrider op show says how it stands.';
+    end if;
+end $$;
+comment on function postrider.dlq_command_operation(uuid, text, boolean) is
+'Gives an operation the state that somebody wants: running or canary (of one that is planned, paused or halted), paused (of one that runs), aborted (of one that has not ended). With p_forgive what made it halt is not counted again.';
+revoke all on function postrider.dlq_command_operation(uuid, text, boolean) from public;

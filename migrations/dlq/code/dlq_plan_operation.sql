@@ -1,0 +1,39 @@
+create or replace function postrider.dlq_plan_operation(p_operation uuid, p_halting bigint[]) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan as $$
+begin
+    with halting as (
+        select distinct h.id from unnest(p_halting) h(id)
+    ), scope as (
+        select e.*, l.key, l.dialect, l.headers, l.payload_bytes, h.id is not null as in_place, coalesce(l.origin_topic, e.topic, '') as origin,
+               exists (select from postrider.dlq_replay r where r.dlq_entry_uuid = e.dlq_entry_uuid) as redriven
+        from postrider.dlq_operation_item i
+        join postrider.dlq_entry e on e.dlq_entry_uuid = i.dlq_entry_uuid
+        left join lateral (
+            select l.* from postrider.dlq_letter l where l.dlq_entry_uuid = e.dlq_entry_uuid
+            order by coalesce(l.episode, 0) desc, l.recorded_at desc limit 1) l on true
+        left join halting h on h.id = l.outbox_id
+        where i.dlq_operation_uuid = p_operation
+    ), counted as (
+        -- Of all items: one whose investigation was purged since is treated, too, and skipped.
+        select (select count(*) from postrider.dlq_operation_item i where i.dlq_operation_uuid = p_operation) as items, coalesce(sum(payload_bytes), 0)::bigint as bytes,
+               count(distinct (origin, key)) filter (where key is not null and not in_place) as keys, -- in its place nothing is overtaken
+               count(*) filter (where redriven) as redriven, count(*) filter (where subject_type = 'task') as tasks,
+               count(*) filter (where dialect = 'postrider' and jsonb_path_exists(headers, 'strict $[*] ? (@[0] == "postrider-invalid-headers")')) as unreadable
+        from scope
+    ), topics as (
+        select coalesce(jsonb_object_agg(origin, n), '{}') as topics from (select origin, count(*) as n from scope group by origin) t
+    )
+    update postrider.dlq_operation p
+    set items = c.items,
+        plan = jsonb_build_object('items', c.items, 'bytes', c.bytes, 'keys', c.keys, 'redriven', c.redriven, 'tasks', c.tasks,
+                                  'topics', t.topics, 'halting', (select count(*) from halting), 'unreadable_headers', c.unreadable)
+    from counted c, topics t where p.dlq_operation_uuid = p_operation and p.state = 'planned' and p.created_at = now();
+    if not found then
+        raise exception using errcode = '55000', message = format('postrider: operation %s cannot be planned', coalesce(p_operation::text, 'null')),
+            detail = 'only the transaction that wrote it does';
+    end if;
+end $$;
+comment on function postrider.dlq_plan_operation(uuid, bigint[]) is
+'Notes what an operation that the same transaction planned would do to its scope; the second argument are the ids of its outbox events that halt their key and go back to their place.';
+revoke all on function postrider.dlq_plan_operation(uuid, bigint[]) from public;

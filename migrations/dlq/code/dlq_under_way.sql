@@ -1,0 +1,18 @@
+-- What people change at the desk, by functions with the owner's rights, so that nobody who operates needs the right to
+-- write investigations, groups, operations or keys in any other way. They know what may be changed when, and a
+-- transaction of an operator that calls one owes the audit log a row (access_owe).
+create or replace function postrider.dlq_under_way(p_entries uuid[]) returns setof uuid
+language sql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+    select w.id
+    from unnest(p_entries) as w(id)
+    cross join lateral (
+        select r.outcome, r.event_id, r.episode from postrider.dlq_replay r
+        where r.dlq_entry_uuid = w.id order by r.generation desc limit 1) r
+    where r.outcome is null
+       or r.outcome = 'came_back'
+          and not exists (select from postrider.dlq_letter b where b.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1))
+$$;
+comment on function postrider.dlq_under_way(uuid[]) is
+'Those of the investigations of which a redrive is on its way: its event has not ended, or was given up again and the letter of that has not arrived.';
+revoke all on function postrider.dlq_under_way(uuid[]) from public;

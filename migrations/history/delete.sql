@@ -1,1 +1,0 @@
-delete from postrider.schema_migration where version = $1;

@@ -1,0 +1,70 @@
+create or replace function postrider.outbox_purge_events(p_keep interval, p_rows integer, p_dry_run boolean default false,
+    out removed bigint, out more boolean, out busy boolean, out stopped text)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set lock_timeout = '1s' as $$
+declare
+    k         postrider.outbox_retention;
+    v_cutoff  timestamptz := clock_timestamp() - p_keep;
+    v_through bigint;
+    v_gap     bigint;
+    v_counted bigint;
+begin
+    removed := 0;
+    more := false;
+    busy := false;
+    select * into k from postrider.outbox_retention r where r.kind = 'published' for update skip locked;
+    if not found then
+        busy := true;
+        return;
+    end if;
+    stopped := k.reason;
+    if stopped is not null then
+        return;
+    end if;
+    -- Receipts are in the order of time, and those behind are gone: the last of the first that are old enough.
+    select max(o.position) into v_through
+    from (select r.position, r.at from postrider.outbox_receipt r where r.position > k.position order by r.position, r.number limit 1000) o
+    where o.at <= v_cutoff;
+    select min(lower(g)) into v_gap from postrider.outbox_progress p, unnest(p.gaps) g;
+    v_through := least(v_through, v_gap - 1, (select p.position from postrider.outbox_progress p));
+    more := v_through > k.position + p_rows;
+    v_through := least(v_through, k.position + p_rows);
+    if v_through is null or v_through <= k.position then
+        return;
+    end if;
+    if p_dry_run then
+        select count(*) into removed from postrider.outbox_event e where e.id > k.position and e.id <= v_through;
+        more := false;
+        return;
+    end if;
+    -- One that was committed late went later than those around it.
+    if exists (select from postrider.outbox_receipt r where r.first_id <= v_through and r.position > k.position and r.at > v_cutoff
+                 and not isempty(r.events * int8multirange(int8range(k.position + 1, v_through + 1)))) then
+        more := false;
+        return;
+    end if;
+    -- What is not finished keeps its content.
+    update postrider.outbox_exception x
+    set copied = true, kind = e.kind, key = e.key, payload = e.payload, headers = e.headers, task_uuid = e.task_uuid,
+        idempotency_key = e.idempotency_key, created_at = e.created_at
+    from postrider.outbox_event e
+    where x.id > k.position and x.id <= v_through and e.id = x.id and not x.copied;
+    delete from postrider.outbox_event e where e.id > k.position and e.id <= v_through;
+    get diagnostics removed = row_count;
+    select coalesce(sum(upper(i) - lower(i)), 0) into v_counted
+    from postrider.outbox_receipt r, unnest(r.events * int8multirange(int8range(k.position + 1, v_through + 1))) i
+    where r.first_id <= v_through and r.position > k.position;
+    if removed <> v_counted then
+        raise exception using errcode = 'PR002',
+            message = format('postrider: the log has %s rows with ids %s to %s, and the receipts say that %s were read', removed, k.position + 1, v_through, v_counted),
+            hint = 'Nothing was removed. Look for rows that were inserted with ids of their own, restored, or deleted by hand: docs/RUNBOOK.md, "Retention has stopped".';
+    end if;
+    update postrider.outbox_retention r set position = v_through where r.kind = 'published';
+    -- The last that has all gaps, and what came after, say what the gaps are.
+    delete from postrider.outbox_receipt r
+    where r.position <= v_through and r.number < (select max(b.number) from postrider.outbox_receipt b where b.gaps is not null)
+      and r.number < (select min(b.number) from (select b.number from postrider.outbox_receipt b where b.note is not null order by b.number desc limit 50) b);
+end $$;
+comment on function postrider.outbox_purge_events(interval, integer, boolean) is
+'Removes events that were acknowledged at least as long ago as is given, from the beginning of the log, up to about p_rows ids, with their receipts. Nothing above the position, and nothing at or behind a gap. Events that are not finished leave their content in outbox_exception. The rows are counted against the receipts: a difference is PR002, and nothing is removed; it would be an event that was passed over. busy: another session is at it.';
+revoke all on function postrider.outbox_purge_events(interval, integer, boolean) from public;

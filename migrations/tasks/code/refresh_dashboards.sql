@@ -1,0 +1,30 @@
+create or replace function postrider.refresh_dashboards(
+    p_waiting_deps_threshold_minutes integer default 60, p_waiting_retry_threshold_minutes integer default 30,
+    p_steps_in_process_threshold_minutes integer default 30, p_task_max_lifetime_hours integer default 24, p_min_age interval default '0')
+returns boolean language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_began   timestamptz := clock_timestamp();
+    v_content jsonb;
+begin
+    -- Others who are at it need no help. Who reads is kept waiting by nobody. What is of a time to come was counted by a
+    -- clock that was ahead.
+    if (select count(*) from (select from postrider.dashboard_summary s where s.as_of <= v_began - p_min_age or s.as_of > v_began for update skip locked) l) < 2 then
+        return false;
+    end if;
+    select coalesce(jsonb_agg(to_jsonb(n)), '[]') into v_content
+    from postrider.task_staleness_now(p_waiting_deps_threshold_minutes, p_waiting_retry_threshold_minutes, p_steps_in_process_threshold_minutes,
+                                      p_task_max_lifetime_hours) n;
+    update postrider.dashboard_summary set as_of = v_began, content = v_content,
+        took_ms = (extract(epoch from clock_timestamp() - v_began) * 1000)::integer where name = 'staleness';
+    v_began := clock_timestamp();
+    v_content := '[]';
+    if to_regprocedure('postrider.dlq_retry_numbers()') is not null then -- where there is a desk
+        select coalesce(jsonb_agg(to_jsonb(n)), '[]') into v_content from postrider.dlq_retry_numbers() n;
+    end if;
+    update postrider.dashboard_summary set as_of = v_began, content = v_content,
+        took_ms = (extract(epoch from clock_timestamp() - v_began) * 1000)::integer where name = 'dlq';
+    return true;
+end $$;
+comment on function postrider.refresh_dashboards(integer, integer, integer, integer, interval) is
+'Renews the summaries behind v_task_staleness_monitoring and v_dlq_dashboard, with the defaults of thresholds given. False, and nothing is done, if they are younger than p_min_age or somebody is renewing them.';
+revoke all on function postrider.refresh_dashboards(integer, integer, integer, integer, interval) from public;

@@ -1,0 +1,57 @@
+create or replace function postrider.step_action(p_task_uuid uuid, p_step_uuid uuid, p_action text, p_notes text default null, p_actor text default null, p_results jsonb default null)
+returns text language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    v_step   postrider.tasker_workflow_steps;
+    v_status text;
+    v_why    jsonb;
+begin
+    if p_action is null or p_action not in ('retry', 'reset_retry_count', 'cancel', 'complete_manually') then
+        raise exception using errcode = '22023',
+            message = format('postrider: there is no step action %s; there are retry, reset_retry_count, cancel, complete_manually', coalesce(p_action, 'null'));
+    end if;
+    perform postrider.task_check_who(p_actor, p_notes);
+    perform postrider.task_lock(p_task_uuid, p_action || ' a step');
+    select s.* into v_step from postrider.tasker_workflow_steps s where s.workflow_step_uuid = p_step_uuid and s.task_uuid = p_task_uuid;
+    if not found then
+        raise exception using errcode = 'P0002', message = format('postrider: task %s has no step %s', p_task_uuid, coalesce(p_step_uuid::text, 'null')),
+            hint = 'Its steps: postrider task steps.';
+    end if;
+    v_why := jsonb_strip_nulls(jsonb_build_object('action', p_action, 'actor', p_actor, 'notes', p_notes, 'reason', coalesce(p_notes, p_action)));
+    case p_action
+    when 'retry' then
+        if v_step.status not in ('pending', 'waiting_for_retry', 'error', 'cancelled') then
+            perform postrider.step_refuse(v_step, 'retry', 'pending, waiting_for_retry, error or cancelled');
+        end if;
+        v_status := 'enqueued';
+        v_step.next_retry_at := null;
+    when 'reset_retry_count' then
+        if v_step.status in ('complete', 'resolved_manually', 'cancelled') then
+            perform postrider.step_refuse(v_step, 'reset the retries of', 'pending, enqueued, in_progress, waiting_for_retry or error');
+        end if;
+        v_status := case when v_step.status in ('waiting_for_retry', 'error') then 'pending' else v_step.status end;
+        v_step.retry_count := 0;
+        v_step.next_retry_at := null;
+    when 'cancel' then
+        if v_step.status in ('complete', 'resolved_manually', 'cancelled') then
+            perform postrider.step_refuse(v_step, 'cancel', 'pending, enqueued, in_progress, waiting_for_retry or error');
+        end if;
+        v_status := 'cancelled';
+        v_step.next_retry_at := null;
+    when 'complete_manually' then
+        if v_step.status in ('complete', 'resolved_manually') then
+            perform postrider.step_refuse(v_step, 'complete by hand', 'not done yet');
+        end if;
+        v_status := 'resolved_manually';
+        perform postrider.task_check_json(p_results, 'the result of a step');
+        v_step.results := coalesce(p_results, v_step.results);
+        v_step.next_retry_at := null;
+    end case;
+    perform postrider.access_owe();
+    perform postrider.step_set(v_step, v_status, v_why);
+    perform postrider.task_follow_steps(p_task_uuid, p_action <> 'cancel',
+        jsonb_strip_nulls(jsonb_build_object('reason', format('step %s: %s', v_step.step_name, p_action), 'actor', p_actor, 'notes', p_notes)));
+    return v_status;
+end $$;
+comment on function postrider.step_action(uuid, uuid, text, text, text, jsonb) is
+'For people: retry (give it to a worker now, whatever it waits for), reset_retry_count (as if it had never failed; a failed one is pending again), cancel, complete_manually (somebody did it by hand, with results if there are any). The task follows: out of a failed state too when it can go on. Returns the step''s new status; 55000 where its status or the task''s state forbids it, 22023 for an unknown action, an actor of more than 256 bytes and notes of more than 4096; P0002 for an unknown task or step.';
+revoke all on function postrider.step_action(uuid, uuid, text, text, text, jsonb) from public;
