@@ -39,6 +39,10 @@ func (t *term) sendBatch(ctx context.Context, b *logBatch) (*settlement, error) 
 			return nil, err
 		}
 		outcomes = t.publish(ctx, p, t.cfg.PublishTimeout, pass)
+		if ctx.Err() != nil { // the term is over
+			t.cfg.Publisher.Remember(delivered(p.messages, outcomes))
+			return nil, context.Cause(ctx)
+		}
 		err := t.lost(ctx, outcomes)
 		t.book.mu.Lock()
 		if err == nil {

@@ -295,6 +295,10 @@ func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within
 	}
 	p := t.plan(ctx, events, from, giveUp, nil, time.Now())
 	outcomes := t.publish(pass.in(ctx), p, within, pass)
+	if ctx.Err() != nil { // the term is over
+		t.cfg.Publisher.Remember(delivered(p.messages, outcomes))
+		return nil, context.Cause(ctx)
+	}
 	lost := t.lost(ctx, outcomes)
 	t.book.mu.Lock()
 	var receipt *Receipt

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func TestLogCarries(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer publisher.Close()
-	r, err := relay.New(relay.Config{Store: NewStore(relayPool, StoreOptions{}), Publisher: publisher})
+	r, err := relay.New(relay.Config{Store: NewStore(relayPool, StoreOptions{}), Publisher: publisher, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,18 +6,18 @@ select e.id, e.event_id, e.topic, e.key, e.payload, coalesce(e.headers, '{}'), e
        coalesce(e.last_error, ''), e.task_uuid
 from unnest($1::text[]) t(topic)
 cross join lateral (
-    (select * from postrider.outbox_exception e
+    select * from (select * from postrider.outbox_exception e
     where e.state = 'exhausted' and e.topic = t.topic
       and coalesce(e.next_attempt_at, '-infinity'::timestamptz) <= (select clock_timestamp())
     order by coalesce(e.next_attempt_at, '-infinity'::timestamptz), e.id
     limit $2
-    for update of e skip locked)
+    for update of e skip locked) due
     union all
-    (select * from postrider.outbox_exception e
+    select * from (select * from postrider.outbox_exception e
     where e.state = 'exhausted' and e.topic = t.topic
       and coalesce(e.next_attempt_at, '-infinity'::timestamptz) > (select clock_timestamp()) + $3::bigint * interval '1 microsecond'
     order by coalesce(e.next_attempt_at, '-infinity'::timestamptz), e.id
     limit $2
-    for update of e skip locked)
+    for update of e skip locked) due
 ) e
 limit $2 * cardinality($1::text[])

@@ -5,13 +5,13 @@ with waiting as (
     cross join lateral (select x.id from postrider.outbox_exception x where x.hold_id = h.hold_id and x.id > h.behind and x.state = 'parked' and x.sending_since is null
                         order by x.id limit h.events for update skip locked) x
     union all
-    (select x.id from postrider.outbox_exception x where x.state = 'scheduled' and x.next_attempt_at <= (select clock_timestamp()) and x.sending_since is null
-     order by x.next_attempt_at, x.id limit $4::int for update skip locked)
+    select s.id from (select x.id from postrider.outbox_exception x where x.state = 'scheduled' and x.next_attempt_at <= (select clock_timestamp()) and x.sending_since is null
+     order by x.next_attempt_at, x.id limit $4::int for update skip locked) s
     union all
     -- One that failed and is to wait for longer than $6 microseconds is due: the clock was put back.
-    (select x.id from postrider.outbox_exception x
+    select s.id from (select x.id from postrider.outbox_exception x
      where x.state = 'scheduled' and x.next_attempt_at > (select clock_timestamp()) + $6::bigint * interval '1 microsecond' and x.attempts > 0 and x.sending_since is null
-     order by x.next_attempt_at, x.id limit $4::int for update skip locked)
+     order by x.next_attempt_at, x.id limit $4::int for update skip locked) s
 ), sized as (
     select w.id, sum(coalesce(octet_length(x.payload), octet_length(e.payload), 0) + coalesce(octet_length(x.key), octet_length(e.key), 0)) over (order by w.id)
                  - coalesce(octet_length(x.payload), octet_length(e.payload), 0) as before
