@@ -11,22 +11,6 @@ import (
 	"unicode/utf8"
 )
 
-// target is what a figure must be.
-type target struct {
-	Op    string  `json:"op"` // ">=" or "<="
-	Value float64 `json:"value"`
-}
-
-func atLeast(v float64) *target { return &target{">=", v} }
-func atMost(v float64) *target  { return &target{"<=", v} }
-
-func (t *target) met(v float64) bool {
-	if t.Op == ">=" {
-		return v >= t.Value
-	}
-	return v <= t.Value
-}
-
 // cell is one figure of a row: what each run measured, and what the median must be, if anything.
 type cell struct {
 	Name   string
@@ -111,7 +95,13 @@ type table struct {
 	Notes    []string `json:"notes,omitempty"`
 }
 
+// add adds a case with its figures; those that must reach something get their targets.
 func (t *table) add(b *broker, name, settings string, cells ...cell) {
+	for i := range cells {
+		if cells[i].Target == nil {
+			cells[i].Target = targetOf(t.Scenario, b.kind, name, settings, cells[i].Name)
+		}
+	}
 	t.Rows = append(t.Rows, row{Broker: b.name, Case: name, Settings: settings, Cells: cells})
 }
 
@@ -119,15 +109,6 @@ func (t *table) add(b *broker, name, settings string, cells ...cell) {
 func (t *table) note(format string, args ...any) {
 	if n := fmt.Sprintf(format, args...); !slices.Contains(t.Notes, n) {
 		t.Notes = append(t.Notes, n)
-	}
-}
-
-// costs are the cells of CPU seconds per 100,000 events.
-func costs(samples []cpu, side string) []cell {
-	return []cell{
-		{Name: "CPU s per 100k: " + side, Runs: pick(samples, func(c cpu) float64 { return c.side })},
-		{Name: "PostgreSQL", Runs: pick(samples, func(c cpu) float64 { return c.database })},
-		{Name: "broker", Runs: pick(samples, func(c cpu) float64 { return c.broker })},
 	}
 }
 
