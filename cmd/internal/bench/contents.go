@@ -105,8 +105,8 @@ func contentCells(runs []contents) []cell {
 		return pick(runs, func(c contents) float64 { return float64(of(c)) })
 	}
 	return []cell{
-		{Name: "copies", Runs: count(func(c contents) int { return c.copies })},
-		{Name: "missing", Runs: count(func(c contents) int { return c.missing })},
-		{Name: "out of order", Runs: count(func(c contents) int { return c.disorder })},
+		{Name: "copies", Runs: count(func(c contents) int { return c.copies }), Whole: true},
+		{Name: "missing", Runs: count(func(c contents) int { return c.missing }), Whole: true},
+		{Name: "out of order", Runs: count(func(c contents) int { return c.disorder }), Whole: true},
 	}
 }

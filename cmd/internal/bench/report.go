@@ -16,6 +16,7 @@ type cell struct {
 	Name   string
 	Runs   []float64
 	Target *target
+	Whole  bool // counts, shown without digits after the point
 }
 
 // MarshalJSON adds what the tables show. What is not a number, because nothing happened, is null.
@@ -48,17 +49,21 @@ func number(v float64) *float64 {
 
 // text is the median, the range of the runs, and the verdict.
 func (c cell) text() string {
+	show := figure
+	if c.Whole {
+		show = func(v float64) string { return fmt.Sprintf("%.0f", v) }
+	}
 	m := median(c.Runs)
-	s := figure(m)
+	s := show(m)
 	if len(c.Runs) > 1 {
-		s += fmt.Sprintf(" (%s–%s)", figure(slices.Min(c.Runs)), figure(slices.Max(c.Runs)))
+		s += fmt.Sprintf(" (%s–%s)", show(slices.Min(c.Runs)), show(slices.Max(c.Runs)))
 	}
 	if c.Target != nil {
 		verdict := "met"
 		if !c.Target.met(m) {
 			verdict = "missed"
 		}
-		s += fmt.Sprintf(", %s %s: %s", map[string]string{">=": "≥", "<=": "≤"}[c.Target.Op], figure(c.Target.Value), verdict)
+		s += fmt.Sprintf(", %s %s: %s", map[string]string{">=": "≥", "<=": "≤"}[c.Target.Op], show(c.Target.Value), verdict)
 	}
 	return s
 }

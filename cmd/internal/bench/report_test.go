@@ -25,6 +25,7 @@ func TestCellText(t *testing.T) {
 		{cell{Runs: []float64{0}}, "0.00"},
 		{cell{Runs: []float64{math.NaN()}}, "–"},
 		{cell{Runs: []float64{-12.34}}, "-12.3"},
+		{cell{Runs: []float64{0, 3, 12}, Target: atMost(0), Whole: true}, "3 (0–12), ≤ 0: missed"},
 	} {
 		if got := c.cell.text(); got != c.want {
 			t.Errorf("%v: %q, want %q", c.cell, got, c.want)
