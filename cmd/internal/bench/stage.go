@@ -81,8 +81,7 @@ const everyTime = 5 * time.Millisecond
 const drainLimit = 10 * time.Minute
 
 // delivered waits until the topics, by default the stage's, have so many records, or until limit has passed. Kafka's end
-// offsets are asked, and neither the side nor its tables. It returns how many there are, and when a tenth and nine tenths
-// of what came since the first look were there.
+// offsets are asked, and neither the side nor its tables.
 func (s *stage) delivered(ctx context.Context, events int64, limit time.Duration, topics ...string) (p progress, err error) {
 	ctx, cancel := alive(ctx, s.processes()...)
 	defer cancel()
@@ -109,9 +108,9 @@ func (s *stage) delivered(ctx context.Context, events int64, limit time.Duration
 
 // progress is how far topics are, and when they had come some of the way.
 type progress struct {
-	events       int64
-	tenth, ninth time.Time // the tenth and the ninetieth percent of the way
-	between      int64     // events that came between these
+	events           int64
+	tenth, ninetieth time.Time // percent of the way
+	between          int64     // events that came between these
 }
 
 func (p *progress) reached(start, end int64) {
@@ -119,17 +118,17 @@ func (p *progress) reached(start, end int64) {
 	if p.tenth.IsZero() && done >= 10*(end-start) {
 		p.tenth, p.between = now, -p.events
 	}
-	if !p.tenth.IsZero() && p.ninth.IsZero() && done >= 90*(end-start) {
-		p.ninth, p.between = now, p.between+p.events
+	if !p.tenth.IsZero() && p.ninetieth.IsZero() && done >= 90*(end-start) {
+		p.ninetieth, p.between = now, p.between+p.events
 	}
 }
 
 // middle is the rate between the two, in events a second; not a number where they were met at one look.
 func (p *progress) middle() float64 {
-	if p.ninth.IsZero() || !p.ninth.After(p.tenth) {
+	if p.ninetieth.IsZero() || !p.ninetieth.After(p.tenth) {
 		return notANumber
 	}
-	return float64(p.between) / p.ninth.Sub(p.tenth).Seconds()
+	return float64(p.between) / p.ninetieth.Sub(p.tenth).Seconds()
 }
 
 // allDelivered is delivered for everything.

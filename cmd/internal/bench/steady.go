@@ -141,7 +141,7 @@ func (r *rig) steadyOnce(ctx context.Context, b *broker, c steadyCase) (sample s
 		}
 	}
 	name, settings := c.title()
-	r.say("steady, %s, %s: commit p50 %.2f ms, event p50 %.2f ms, p99 %.2f ms", name, settings, sample.commit50, sample.p50, sample.p99)
+	r.say("steady, %s, %s: commit p50 %s ms, event p50 %s ms, p99 %s ms", name, settings, figure(sample.commit50), figure(sample.p50), figure(sample.p99))
 	sample.contents, err = l.contents(ctx, warm+n)
 	return sample, err
 }

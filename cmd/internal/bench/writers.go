@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -26,9 +27,12 @@ type writersSample struct {
 // Postrider's table costs by itself and beside the relay comes first.
 func (r *rig) writersSides(b *broker) []side {
 	out := r.carriers(b, "postrider")
-	byFunction := newPostrider(nil)
-	byFunction.table = published
-	out = append(out, byFunction, alone{ours}, alone{published}, alone{bare}, alone{polled}, alone{captured}, alone{removed})
+	if slices.Contains(r.o.sides, "postrider") {
+		byFunction := newPostrider(nil)
+		byFunction.table = published
+		out = append(out, byFunction)
+	}
+	out = append(out, alone{ours}, alone{published}, alone{bare}, alone{polled}, alone{captured}, alone{removed})
 	return append(out, r.carriers(b, "logical", "poller", "debezium-tuned")...)
 }
 

@@ -87,7 +87,7 @@ func (c Connector) connector() ([]string, error) {
 	lines := []string{
 		"name=" + c.Name, "connector.class=io.debezium.connector.postgresql.PostgresConnector", "tasks.max=1",
 		"database.hostname=" + u.Hostname(), "database.port=" + port,
-		"database.user=" + u.User.Username(), "database.password=" + strings.ReplaceAll(password, `\`, `\\`),
+		"database.user=" + strings.ReplaceAll(u.User.Username(), `\`, `\\`), "database.password=" + strings.ReplaceAll(password, `\`, `\\`),
 		"database.dbname=" + strings.TrimPrefix(u.Path, "/"),
 		"topic.prefix=" + c.Name, "plugin.name=pgoutput", "slot.name=" + c.Name,
 		"publication.name=" + c.Publication, "publication.autocreate.mode=disabled",
