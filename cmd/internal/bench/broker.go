@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ const partitions = 6
 
 // broker is where everything is produced to.
 type broker struct {
+	kind          string // as -brokers has it
 	name, address string
 	pid           int
 	stop          func() error
@@ -29,7 +31,8 @@ type broker struct {
 	admin         *kadm.Client
 }
 
-func startBroker(ctx context.Context, kind string) (*broker, error) {
+// startBroker starts a broker with its files below dir, by default the system's place for such.
+func startBroker(ctx context.Context, kind, dir string) (*broker, error) {
 	var b *broker
 	switch kind {
 	case "kfake":
@@ -41,13 +44,19 @@ func startBroker(ctx context.Context, kind string) (*broker, error) {
 		if err != nil {
 			return nil, err
 		}
-		b = &broker{name: "kfake", address: address, pid: c.pid(), stop: c.stop}
+		b = &broker{kind: kind, name: "kfake", address: address, pid: c.pid(), stop: c.stop}
 	case "kafka":
-		k, err := kafkajars.Start(ctx, kafkajars.Options{Heap: "1g"})
+		files, err := os.MkdirTemp(dir, "postrider-bench-")
 		if err != nil {
 			return nil, err
 		}
-		b = &broker{name: "Apache Kafka " + k.Version(), address: k.Addr(), pid: k.PID(), stop: k.Close}
+		k, err := kafkajars.Start(ctx, kafkajars.Options{Heap: "1g", Dir: files})
+		if err != nil {
+			return nil, errors.Join(err, os.RemoveAll(files))
+		}
+		b = &broker{kind: kind, name: "Apache Kafka " + k.Version(), address: k.Addr(), pid: k.PID(), stop: func() error {
+			return errors.Join(k.Close(), os.RemoveAll(files))
+		}}
 	default:
 		return nil, fmt.Errorf("broker %q is neither kfake nor kafka", kind)
 	}

@@ -25,7 +25,7 @@ type child struct {
 	cmd   *exec.Cmd
 	stdin io.Writer
 	said  chan string   // lines of stdout, closed when the child has ended its output
-	gone  chan struct{} // closed then too
+	over  chan struct{} // closed then too
 	once  sync.Once
 	ended error
 }
@@ -54,9 +54,9 @@ func startChild(cmd *exec.Cmd, name string, env ...string) (*child, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	c := &child{name: name, cmd: cmd, stdin: stdin, said: make(chan string, 16), gone: make(chan struct{})}
+	c := &child{name: name, cmd: cmd, stdin: stdin, said: make(chan string, 16), over: make(chan struct{})}
 	go func() {
-		defer close(c.gone)
+		defer close(c.over)
 		defer close(c.said)
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
 			c.said <- lines.Text()
@@ -83,6 +83,10 @@ func (c *child) start() error {
 
 func (c *child) pid() int { return c.cmd.Process.Pid }
 
+func (c *child) String() string { return c.name }
+
+func (c *child) gone() <-chan struct{} { return c.over }
+
 // wait returns how the child ended.
 func (c *child) wait() error {
 	c.once.Do(func() {
@@ -96,6 +100,7 @@ func (c *child) wait() error {
 // stop asks the child to end and waits for it, and kills it when that takes too long. Stopping twice does
 // nothing.
 func (c *child) stop() error {
+	_ = thaw(c)
 	_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may have ended just now
 	killed := time.AfterFunc(stopLimit, func() { _ = c.cmd.Process.Kill() })
 	err := c.wait()
@@ -108,14 +113,23 @@ func (c *child) stop() error {
 	return nil
 }
 
-// alive returns a context that ends when one of the children does, so that nothing waits for a dead one.
-func alive(ctx context.Context, children ...*child) (context.Context, context.CancelFunc) {
+// kill ends the child at once, as a crash would.
+func (c *child) kill() error {
+	if err := c.cmd.Process.Kill(); err != nil {
+		return fmt.Errorf("kill %s: %w", c.name, err)
+	}
+	_ = c.wait() // it was killed
+	return nil
+}
+
+// alive returns a context that ends when one of the processes does, so that nothing waits for a dead one.
+func alive(ctx context.Context, processes ...process) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	for _, c := range children {
+	for _, p := range processes {
 		go func() {
 			select {
-			case <-c.gone:
-				cancel(fmt.Errorf("%s ended before it was asked to", c.name))
+			case <-p.gone():
+				cancel(fmt.Errorf("%v ended before it was asked to", p))
 			case <-ctx.Done():
 			}
 		}()
@@ -129,15 +143,6 @@ func because(ctx context.Context, err error) error {
 		return fmt.Errorf("%w (%w)", cause, err)
 	}
 	return err
-}
-
-// stopAll stops children and joins what went wrong.
-func stopAll(children []*child) error {
-	var errs []error
-	for _, c := range children {
-		errs = append(errs, c.stop())
-	}
-	return errors.Join(errs...)
 }
 
 // ready waits until the child has said so; one that ends instead is an error.

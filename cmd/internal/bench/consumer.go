@@ -58,10 +58,10 @@ func consume(ctx context.Context, r *rig, b *broker, t *table) error {
 		return err
 	}
 	t.add(b, "poll loop", "the client alone", cell{Name: "records/s", Runs: rates[0]})
-	t.add(b, "no-op handler", "in order of offset", cell{Name: "records/s", Runs: rates[1]}, cell{"of poll loop", paired(rates[1], rates[0]), atLeast(0.8)})
+	t.add(b, "no-op handler", "in order of offset", cell{Name: "records/s", Runs: rates[1]}, cell{Name: "of poll loop", Runs: paired(rates[1], rates[0])})
 	t.add(b, fmt.Sprintf("handler of %v", consumerSlow), "in order of offset", cell{Name: "records/s", Runs: rates[2]})
 	t.add(b, fmt.Sprintf("handler of %v", consumerSlow), fmt.Sprintf("in order of keys, %d at once", consumerAtOnce),
-		cell{Name: "records/s", Runs: rates[3]}, cell{"times in order of offset", paired(rates[3], rates[2]), atLeast(20)})
+		cell{Name: "records/s", Runs: rates[3]}, cell{Name: "times in order of offset", Runs: paired(rates[3], rates[2])})
 	t.note("%d records of %d bytes, from the first that is handled until the last is committed; both sides commit once a second. The slow handler has %d records in order of offset and %d in order of keys.",
 		r.o.consumerRecords, consumerPayload, sides[2].Records, sides[3].Records)
 	return nil

@@ -11,17 +11,21 @@ import (
 // ticksPerSecond is USER_HZ, which Linux fixes at 100 for what it shows in /proc.
 const ticksPerSecond = 100
 
-// cpu is CPU seconds, of the relays (or the floor, or a peer), of PostgreSQL and of the broker.
-type cpu struct{ side, database, broker float64 }
+// cpu is CPU seconds: of the side's process, of all of PostgreSQL, of its backends that serve the writers among it, and of
+// the broker.
+type cpu struct{ side, database, writers, broker float64 }
+
+// rest is PostgreSQL without the writers' backends.
+func (c cpu) rest() float64 { return c.database - c.writers }
 
 func (c cpu) minus(o cpu) cpu {
-	return cpu{c.side - o.side, c.database - o.database, c.broker - o.broker}
+	return cpu{c.side - o.side, c.database - o.database, c.writers - o.writers, c.broker - o.broker}
 }
 
 // per100k scales to 100,000 events.
 func (c cpu) per100k(events int64) cpu {
 	f := 100_000 / float64(events)
-	return cpu{c.side * f, c.database * f, c.broker * f}
+	return cpu{c.side * f, c.database * f, c.writers * f, c.broker * f}
 }
 
 // cpuSeconds is the CPU time of a process so far, and of all below it when tree is set; children that

@@ -2,26 +2,22 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
-// drainSide is one way to empty a backlog.
-type drainSide struct {
-	name   string
-	floor  bool
-	relays int // defaults to 1
-	relaySide
-	traced  bool // some of the events have a recorded trace
-	scraped bool // its metrics are read while it works; it must serve them
-}
+// notANumber stands for what was not measured.
+var notANumber = math.NaN()
 
 // drainSample is one emptied backlog.
 type drainSample struct {
-	rate         float64 // events a second
-	cost         cpu     // per 100,000 events
-	peakMemory   float64 // of one relay, MiB
-	sampleMemory float64
+	rate, middle         float64 // events a second: from the word to the last, and from the tenth to the ninetieth percent
+	cost                 cpu     // per 100,000 events
+	peakMemory, resident float64 // MiB
+	contents
+	part bool // time was up before the backlog was empty
 }
 
 func rates(samples []drainSample) []float64 {
@@ -32,162 +28,99 @@ func drainCosts(samples []drainSample) []cpu {
 	return pick(samples, func(s drainSample) cpu { return s.cost })
 }
 
-// drain finds the best settings of each side with one run each, and then lets the sides take turns at theirs:
-// the runs that were searched do not count, or luck would.
+// drain lets all sides empty a backlog, Postrider as it comes.
 func drain(ctx context.Context, r *rig, b *broker, t *table) error {
-	d, err := r.newDatabase(ctx, "bench_drain", true)
+	sides := r.carriers(b)
+	all, err := turns(r, sides, func(s side) (drainSample, error) { return r.drainOnce(ctx, b, s, nil) })
 	if err != nil {
 		return err
 	}
-	defer d.drop()
-	sides := []drainSide{
-		{name: "floor", floor: true},
-		{name: "relay, deletes"},
-		{name: "relay, marks", relaySide: relaySide{days: 30}},
-	}
-	for i := range sides {
-		if err := r.search(ctx, b, d, &sides[i]); err != nil {
-			return err
-		}
-	}
-	all, err := r.takeTurns(ctx, b, d, sides)
-	if err != nil {
-		return err
-	}
-	floor := rates(all[0])
+	floor := nth(sides, floorSide.name)
 	for i, s := range sides {
 		cells := []cell{{Name: "events/s", Runs: rates(all[i])}}
-		switch s.name {
-		case "relay, deletes":
-			cells = append(cells, cell{"of floor", paired(rates(all[i]), floor), atLeast(0.60)})
-		case "relay, marks":
-			cells = append(cells, cell{"of floor", paired(rates(all[i]), floor), atLeast(0.45)})
+		if floor >= 0 && i != floor {
+			cells = append(cells, cell{Name: "of floor", Runs: paired(rates(all[i]), rates(all[floor]))})
 		}
-		t.add(b, s.name, s.text(), append(cells, costs(drainCosts(all[i]), "side")...)...)
-	}
-	t.note("%d waiting events. Each side at the best of batch sizes %v and workers %v, found by one run each that does not count.",
-		r.o.events, r.o.batches, r.o.workers)
-	return nil
-}
-
-// search sets the side to its best batch size and number of workers.
-func (r *rig) search(ctx context.Context, b *broker, d *database, s *drainSide) error {
-	best, batch, workers := 0.0, 0, 0
-	for _, s.batch = range r.o.batches {
-		for _, s.workers = range r.o.workers {
-			sample, err := r.drainOnce(ctx, b, d, *s)
-			if err != nil {
-				return err
-			}
-			if sample.rate > best {
-				best, batch, workers = sample.rate, s.batch, s.workers
+		cells = append(cells, cell{Name: "10 % to 90 %", Runs: pick(all[i], func(s drainSample) float64 { return s.middle })})
+		cells = append(append(cells, costs(drainCosts(all[i]), "side")...),
+			cell{Name: "peak MiB", Runs: pick(all[i], func(s drainSample) float64 { return s.peakMemory })})
+		name, settings := s.title()
+		t.add(b, name, settings, append(cells, contentCells(pick(all[i], func(s drainSample) contents { return s.contents }))...)...)
+		for _, sample := range all[i] {
+			if sample.part {
+				t.note("%s, %s: what passed in %v; what is missing was not waited for.", name, settings, r.o.peerLimit)
 			}
 		}
 	}
-	s.batch, s.workers = batch, workers
+	t.note("%d waiting events (%d for watermill and river). Each process has sent %d events before (a Java machine %d, watermill and river %d), is frozen while the backlog is written, vacuum and a checkpoint are done, and then goes on: that starts the clock, and the topic's last record ends it.",
+		r.o.events, r.o.peerEvents, r.warming(warmEvents), r.warming(warmJavaEvents), r.warming(peer{}.warming()))
+	t.note("Only Postrider retries, holds keys, partitions and topics back, and dead-letters. The floor loses events that commit late. Watermill's producer waits for the leader alone (acks=1), tuned it runs eight forwarders, a key always in the same. River is a job queue: a job sends one event, no order is kept; its documentation's 100 workers, tuned 2000.")
 	return nil
 }
 
-// text names the settings; a floor neither deletes nor marks.
-func (s drainSide) text() string {
-	if s.floor {
-		return fmt.Sprintf("batch %d, %d workers", s.batch, s.workers)
-	}
-	return s.relaySide.text()
-}
+// warming bounds the events that warm a side up by the option.
+func (r *rig) warming(n int) int { return min(n, r.o.warm) }
 
-// takeTurns drains with each side, in turns.
-func (r *rig) takeTurns(ctx context.Context, b *broker, d *database, sides []drainSide) ([][]drainSample, error) {
-	return inTurns(r.o.runs, sides, func(s drainSide) (drainSample, error) { return r.drainOnce(ctx, b, d, s) })
-}
-
-// drainOnce loads a backlog and lets one side empty it. The clock runs from the word until nothing waits,
-// and so includes opening the connections.
-func (r *rig) drainOnce(ctx context.Context, b *broker, d *database, s drainSide) (sample drainSample, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%s, %s: %w", s.name, s.text(), err)
-		}
-	}()
-	topic, err := b.newTopic(ctx, nil)
+// drainOnce loads a backlog and lets a side that has run before empty it. beside is done meanwhile, if given: it is
+// started with the clock, and what it returns ends it.
+func (r *rig) drainOnce(ctx context.Context, b *broker, s side, beside func(context.Context, process) (func() error, error)) (sample drainSample, err error) {
+	st, err := r.newStage(ctx, b, s, nil)
 	if err != nil {
 		return sample, err
 	}
-	defer b.deleteTopic(topic)
-	if err := d.empty(ctx); err != nil {
-		return sample, err
-	}
-	if err := d.fill(ctx, topic, r.o.events); err != nil {
-		return sample, err
-	}
-	if s.traced {
-		if err := d.trace(ctx, sampledOneIn); err != nil {
+	defer func() { err = errors.Join(err, st.close()) }()
+	events, limit := r.o.events, drainLimit
+	if slow(s) {
+		events, limit = r.o.peerEvents, r.o.peerLimit
+		if err := s.load(ctx, st, 0, 0); err != nil { // its tables are there before it works
 			return sample, err
 		}
 	}
-	children, err := r.startDrain(ctx, b, d, s)
-	defer func() { _ = stopAll(children) }() // stopped below where all went well
-	if err != nil {
+	if err := st.run(ctx); err != nil {
 		return sample, err
 	}
-	m := meter{r, b, children}
+	warm := r.warming(s.warming())
+	if err := st.warm(ctx, warm); err != nil {
+		return sample, err
+	}
+	if err := freeze(st.proc); err != nil {
+		return sample, err
+	}
+	if err := s.load(ctx, st, warm, events); err != nil {
+		return sample, err
+	}
+	if err := st.d.tidy(ctx); err != nil {
+		return sample, err
+	}
+	m := meter{rig: r, b: b, sides: st.processes()}
 	before, start := m.now(), time.Now()
-	for _, c := range children {
-		if err := c.start(); err != nil {
+	if err := thaw(st.proc); err != nil {
+		return sample, err
+	}
+	end := func() error { return nil }
+	if beside != nil {
+		if end, err = beside(ctx, st.proc); err != nil {
 			return sample, err
 		}
 	}
-	stopScraping := func() error { return nil }
-	if s.scraped {
-		if stopScraping, err = scrapeChild(ctx, children[0]); err != nil {
-			return sample, err
-		}
-	}
-	memory := watchMemory(children[0].pid())
-	if s.floor {
-		_, err = children[0].line()
-	} else {
-		working, cancel := alive(ctx, children...)
-		err = because(working, d.drained(working, b, topic, int64(r.o.events)))
-		cancel()
-	}
+	p, err := st.delivered(ctx, int64(warm+events), limit)
 	took, after := time.Since(start), m.now()
-	sample.sampleMemory, sample.peakMemory = memory.stop()
-	if scrapeErr := stopScraping(); err == nil {
-		err = scrapeErr
-	}
-	if err != nil {
+	if err := errors.Join(err, end()); err != nil {
 		return sample, err
 	}
-	sample.rate, sample.cost = float64(r.o.events)/took.Seconds(), after.minus(before).per100k(int64(r.o.events))
-	if err := stopAll(children); err != nil {
+	n := p.events - int64(warm)
+	if sample.part = n < int64(events); n <= 0 || sample.part && !slow(s) {
+		return sample, fmt.Errorf("%d of %d events were delivered within %v", n, events, limit)
+	}
+	sample.rate, sample.middle, sample.cost = float64(n)/took.Seconds(), p.middle(), after.minus(before).per100k(n)
+	if sample.resident, sample.peakMemory, err = memoryOf(st.proc.pid()); err != nil {
 		return sample, err
 	}
-	r.say("%s (%s): %.0f events/s", s.name, s.text(), sample.rate)
-	return sample, exactly(ctx, b, topic, int64(r.o.events))
-}
-
-// startDrain starts the side's processes. Those that run are returned with an error too.
-func (r *rig) startDrain(ctx context.Context, b *broker, d *database, s drainSide) (children []*child, err error) {
-	if s.floor {
-		first, last, err := d.idRange(ctx)
-		if err != nil {
-			return nil, err
-		}
-		c, err := startFloor(floorWork{Database: d.url, Broker: b.address, Workers: s.workers, Batch: s.batch, First: first, Last: last})
-		if c != nil {
-			children = append(children, c)
-		}
-		return children, err
+	if err := st.stop(); err != nil {
+		return sample, err
 	}
-	for range max(1, s.relays) {
-		c, err := r.startRelay(b, d.url, s.relaySide, "drain")
-		if c != nil {
-			children = append(children, c)
-		}
-		if err != nil {
-			return children, err
-		}
-	}
-	return children, nil
+	name, settings := s.title()
+	r.say("drain, %s, %s: %.0f events/s", name, settings, sample.rate)
+	sample.contents, err = b.contents(ctx, warm+events, loaded, st.topic)
+	return sample, err
 }

@@ -10,10 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// besideSnapshotRate is what must be left of the rate when somebody's snapshot is opened, and when it has ended;
-// besideSnapshotP99 is how many times as long the slowest of a hundred events may take.
-const besideSnapshotRate, besideSnapshotP99 = 0.98, 1.5
-
 // hourSample is what a checkpoint of a long run saw since the one before.
 type hourSample struct {
 	at         time.Duration
@@ -54,37 +50,31 @@ type hourRun struct {
 }
 
 func (r *rig) hourOnce(ctx context.Context, b *broker, run hourRun, t *table) (err error) {
-	d, err := r.newDatabase(ctx, "bench_hour", true)
-	if err != nil {
-		return err
-	}
-	defer d.drop()
 	// Long enough for the consumer, short enough for the disk and for a broker in memory.
 	bytes, segment := "134217728", "33554432"
-	side := relaySide{days: r.o.hourDays}
-	events := int(run.long.Seconds() * float64(r.o.hourRate))
-	l, err := r.startLoad(ctx, b, d, side, r.o.hourRate, events, map[string]*string{"retention.bytes": &bytes, "segment.bytes": &segment})
-	defer func() { err = errors.Join(err, l.stop()) }()
+	events, warm := int(run.long.Seconds()*float64(r.o.hourRate)), r.warming(warmLoad)
+	l, err := r.startLoad(ctx, b, newPostrider(nil), loadSize{warm: warm, events: events}, map[string]*string{"retention.bytes": &bytes, "segment.bytes": &segment})
+	defer func() { err = errors.Join(err, l.end()) }()
 	if err != nil {
 		return err
 	}
 	start := time.Now()
-	working, cancel := alive(ctx, l.relay)
+	working, cancel := alive(ctx, l.proc)
 	defer cancel()
 	var all sync.WaitGroup
 	var writing, holding error
 	// The first that fails ends the others: an hour is long.
 	all.Go(func() {
-		if writing = because(working, l.write(working)); writing != nil {
+		if writing = l.write(working, warm, events, r.o.hourRate); writing != nil {
 			cancel()
 		}
 	})
 	all.Go(func() {
-		if holding = because(working, holdSnapshot(working, d.url, start.Add(run.from), run.held)); holding != nil {
+		if holding = because(working, holdSnapshot(working, l.d.url, start.Add(run.from), run.held)); holding != nil {
 			cancel()
 		}
 	})
-	samples, err := r.checkpoints(working, meter{r, b, []*child{l.relay}}, d, l, start, run.marks)
+	samples, err := r.checkpoints(working, l, start, run.marks)
 	if err != nil {
 		cancel()
 	}
@@ -97,22 +87,22 @@ func (r *rig) hourOnce(ctx context.Context, b *broker, run hourRun, t *table) (e
 			{Name: "events/s", Runs: []float64{s.rate}}, {Name: "p50 ms", Runs: []float64{s.p50}}, {Name: "p99 ms", Runs: []float64{s.p99}},
 			{Name: "table MiB", Runs: []float64{s.table}}, {Name: "indexes MiB", Runs: []float64{s.indexes}},
 			{Name: "dead rows", Runs: []float64{s.dead}}, {Name: "live rows", Runs: []float64{s.live}},
-			{Name: "CPU s per 100k: relay", Runs: []float64{s.cost.side}}, {Name: "PostgreSQL", Runs: []float64{s.cost.database}},
-			{Name: "broker", Runs: []float64{s.cost.broker}},
 		}
+		cells = append(cells, writtenCosts([]cpu{s.cost})...)
 		if run.held > 0 && i > 0 {
 			before := samples[i-1]
-			cells = append(cells, cell{"events/s, of the line before", []float64{s.rate / before.rate}, atLeast(besideSnapshotRate)},
-				cell{"p99, of the line before", []float64{s.p99 / before.p99}, atMost(besideSnapshotP99)})
+			cells = append(cells, cell{Name: "events/s, of the line before", Runs: []float64{s.rate / before.rate}},
+				cell{Name: "p99, of the line before", Runs: []float64{s.p99 / before.p99}})
 		}
-		t.add(b, fmt.Sprintf("%s, %v", run.name, s.at), side.text(), cells...)
+		t.add(b, fmt.Sprintf("%s, %v", run.name, s.at), "defaults", cells...)
 	}
-	return l.complete(ctx)
+	return l.complete(ctx, warm+events)
 }
 
 // checkpoints looks at the run at these times.
-func (r *rig) checkpoints(ctx context.Context, m meter, d *database, l *load, start time.Time, marks []time.Duration) ([]hourSample, error) {
+func (r *rig) checkpoints(ctx context.Context, l *load, start time.Time, marks []time.Duration) ([]hourSample, error) {
 	var samples []hourSample
+	m := l.meter()
 	cost, arrived, at := m.now(), l.arrivals.matched.Load(), start
 	for _, mark := range marks {
 		if err := pause(ctx, time.Until(start.Add(mark))); err != nil {
@@ -122,7 +112,7 @@ func (r *rig) checkpoints(ctx context.Context, m meter, d *database, l *load, st
 		h := l.arrivals.latency.take()
 		s := hourSample{at: mark, rate: float64(n-arrived) / now.Sub(at).Seconds(), p50: h.quantile(0.5), p99: h.quantile(0.99),
 			cost: spent.minus(cost).per100k(max(1, n-arrived))}
-		if err := d.conn.QueryRow(ctx, `select pg_table_size('postrider.outbox_event') / 1048576.0, pg_indexes_size('postrider.outbox_event') / 1048576.0,
+		if err := l.d.conn.QueryRow(ctx, `select pg_table_size('postrider.outbox_event') / 1048576.0, pg_indexes_size('postrider.outbox_event') / 1048576.0,
 				n_dead_tup, n_live_tup from pg_stat_user_tables where relid = 'postrider.outbox_event'::regclass`).Scan(&s.table, &s.indexes, &s.dead, &s.live); err != nil {
 			return nil, fmt.Errorf("read the size of the outbox: %w", err)
 		}

@@ -2,19 +2,13 @@ package main
 
 import (
 	"context"
-	"strings"
 	"time"
-
-	"github.com/postrider/postrider/cmd/internal/app"
 )
-
-// idleLimit is the share of a core that a process may use while nothing happens, in percent.
-const idleLimit = 2
 
 // calmDown is how long a process has after its start until it counts as idle.
 const calmDown = 2 * time.Second
 
-// dlqTopic is the dead-letter topic of the bench: nothing ever comes to it.
+// dlqTopic is the product's dead-letter topic: nothing ever comes to it here.
 const dlqTopic = "postrider.dlq"
 
 // idle lets a whole process, with all of its roles, stand by, and PostgreSQL alone beside it for comparison.
@@ -35,7 +29,7 @@ func idle(ctx context.Context, r *rig, b *broker, t *table) error {
 			return err
 		}
 		without = append(without, share)
-		c, err := r.startRelay(b, d.url, relaySide{days: 30, roles: everyRole()}, "idle")
+		c, err := r.startServe(b, d.url, nil, everyRole())
 		if err == nil {
 			if err = c.start(); err == nil {
 				share, err = r.idleOnce(ctx, b, c)
@@ -53,21 +47,12 @@ func idle(ctx context.Context, r *rig, b *broker, t *table) error {
 		r.say("idle: relay %.2f %%, PostgreSQL %.2f %%, broker %.2f %% of a core", share.side, share.database, share.broker)
 	}
 	database, brokers := func(c cpu) float64 { return c.database }, func(c cpu) float64 { return c.broker }
-	t.add(b, "postrider serve", "defaults, all roles",
-		cell{"process, % of a core", pick(with, func(c cpu) float64 { return c.side }), atMost(idleLimit)},
+	t.add(b, postriderName, "defaults, all roles",
+		cell{Name: "process, % of a core", Runs: pick(with, func(c cpu) float64 { return c.side })},
 		cell{Name: "PostgreSQL", Runs: pick(with, database)}, cell{Name: "broker", Runs: pick(with, brokers)})
 	t.add(b, "nothing connected", "", cell{Name: "PostgreSQL", Runs: pick(without, database)}, cell{Name: "broker", Runs: pick(without, brokers)})
 	t.note("CPU time over %v with empty tables and no writers, %v after the start.", r.o.idleDuration, calmDown)
 	return nil
-}
-
-// everyRole is what serve runs by default.
-func everyRole() string {
-	var names []string
-	for _, role := range app.Roles() {
-		names = append(names, string(role))
-	}
-	return strings.Join(names, ",")
 }
 
 // idleOnce measures the CPU time of all parts, in percent of a core, while nothing is asked of them.
@@ -84,5 +69,5 @@ func (r *rig) idleOnce(ctx context.Context, b *broker, c *child) (cpu, error) {
 		return cpu{}, err
 	}
 	spent, seconds := m.now().minus(before), time.Since(start).Seconds()
-	return cpu{100 * spent.side / seconds, 100 * spent.database / seconds, 100 * spent.broker / seconds}, nil
+	return cpu{side: 100 * spent.side / seconds, database: 100 * spent.database / seconds, broker: 100 * spent.broker / seconds}, nil
 }

@@ -8,33 +8,29 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// warmUp is how many events pass, at warmRate a second, before those that count: by then connections are open,
-// statements parsed and the topic known.
-const warmUp, warmRate = 200, 1000
+// warmRate is how many events a second warm a side up that is measured under a load.
+const warmRate = 2000
 
-// load is a relay at work between writers that keep a schedule and a consumer.
+// load is a side at work between writers that keep a schedule and a consumer.
 type load struct {
-	b        *broker
-	url      string
-	topic    string
-	events   int
-	relay    *child
-	schedule schedule
+	*stage
+	clients  *clients
 	arrivals *arrivals
+	own      int // events that it writes itself; behind them are those that others write
 	client   *kgo.Client
 	cancel   context.CancelFunc
 	consumed chan error
 }
 
-// startLoad starts the relay and the consumer and sends the first events through. configs are the topic's. A
-// load is returned with an error too and must be stopped.
-func (r *rig) startLoad(ctx context.Context, b *broker, d *database, s relaySide, rate, events int, configs map[string]*string) (*load, error) {
-	l := &load{b: b, url: d.url, events: events, arrivals: newArrivals(warmUp + events), consumed: make(chan error, 1)}
-	if err := d.empty(ctx); err != nil {
-		return l, err
-	}
-	var err error
-	if l.topic, err = b.newTopic(ctx, configs); err != nil {
+// loadSize says how many events a load has: those that warm up, those that count, and others to its topic that the load
+// does not write itself.
+type loadSize struct{ warm, events, extra int }
+
+// startLoad starts the side and the consumer and sends the first events through. configs are the topic's. A load is
+// returned with an error too and must be stopped.
+func (r *rig) startLoad(ctx context.Context, b *broker, s side, size loadSize, configs map[string]*string) (l *load, err error) {
+	l = &load{own: size.warm + size.events, arrivals: newArrivals(size.warm+size.events, size.extra), consumed: make(chan error, 1)}
+	if l.stage, err = r.newStage(ctx, b, s, configs); err != nil {
 		return l, err
 	}
 	if l.client, err = b.consumer(l.topic); err != nil {
@@ -43,35 +39,69 @@ func (r *rig) startLoad(ctx context.Context, b *broker, d *database, s relaySide
 	consuming, cancel := context.WithCancel(ctx)
 	l.cancel = cancel
 	go func() { l.consumed <- l.arrivals.consume(consuming, l.client) }()
-	if l.relay, err = r.startRelay(b, d.url, s, "load"); err != nil {
+	if err := l.run(ctx); err != nil {
 		return l, err
 	}
-	if err := l.relay.start(); err != nil {
+	if l.clients, err = l.connect(ctx, r.o.clients, l.arrivals.writes); err != nil {
 		return l, err
 	}
-	l.schedule = schedule{topic: l.topic, rate: warmRate, clients: r.o.clients, keys: r.o.keys, payload: r.o.payload}
-	if err := l.schedule.run(ctx, l.url, warmUp, l.arrivals.committed); err != nil {
+	if err := l.write(ctx, 0, size.warm, warmRate); err != nil {
 		return l, fmt.Errorf("warm up: %w", err)
 	}
-	if err := l.arrivals.all(ctx, warmUp); err != nil {
-		return l, fmt.Errorf("warm up: %w", err)
+	if l.proc != nil {
+		if err := l.arrivals.all(ctx, size.warm); err != nil {
+			return l, fmt.Errorf("warm up: %w", err)
+		}
 	}
 	l.arrivals.latency.take()
-	l.schedule.late.take()
-	l.schedule.first, l.schedule.rate = warmUp, rate
+	l.clients.commit.take()
+	l.clients.late.take()
 	return l, nil
 }
 
-// write keeps the schedule to its end.
-func (l *load) write(ctx context.Context) error {
-	return l.schedule.run(ctx, l.url, l.events, l.arrivals.committed)
+// write keeps a schedule of n events from a number on.
+func (l *load) write(ctx context.Context, first, n, rate int) error {
+	working, cancel := alive(ctx, l.processes()...)
+	defer cancel()
+	return because(working, l.clients.schedule(working, func(seq int) event { return l.o.event(l.topic, seq) }, first, n, rate, l.arrivals.committed))
 }
 
-// complete waits until everything that was written has arrived.
-func (l *load) complete(ctx context.Context) error { return l.arrivals.all(ctx, warmUp+l.events) }
+// complete waits until everything that was written has arrived, if anything carries it.
+func (l *load) complete(ctx context.Context, events int) error {
+	if l.proc == nil {
+		return nil
+	}
+	working, cancel := alive(ctx, l.processes()...)
+	defer cancel()
+	return because(working, l.arrivals.all(working, events))
+}
 
-// stop ends the consumer and the relay.
-func (l *load) stop() error {
+// contents reads the topic when the side has ended.
+func (l *load) contents(ctx context.Context, events int) (contents, error) {
+	if l.proc == nil {
+		return contents{}, nil
+	}
+	if err := l.stage.stop(); err != nil {
+		return contents{}, err
+	}
+	return l.b.contents(ctx, events, l.written, l.topic)
+}
+
+// written is the history of its events; those of others were inserted by their numbers, and have keys of their own.
+func (l *load) written(seq int) (began, done int64) {
+	if seq >= l.own {
+		return loaded(seq)
+	}
+	return l.arrivals.writes.times(seq)
+}
+
+// meter reads the time of all that takes part, the writers' backends apart.
+func (l *load) meter() meter {
+	return meter{rig: l.rig, b: l.b, sides: l.processes(), writers: l.clients.backends()}
+}
+
+// end ends the consumer and the side.
+func (l *load) end() error {
 	var errs []error
 	if l.cancel != nil {
 		l.cancel()
@@ -80,11 +110,11 @@ func (l *load) stop() error {
 	if l.client != nil {
 		l.client.Close()
 	}
-	if l.relay != nil {
-		errs = append(errs, l.relay.stop())
+	if l.clients != nil {
+		l.clients.close()
 	}
-	if l.topic != "" {
-		l.b.deleteTopic(l.topic)
+	if l.stage != nil {
+		errs = append(errs, l.close())
 	}
 	return errors.Join(errs...)
 }

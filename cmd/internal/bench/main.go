@@ -1,9 +1,10 @@
-// Command bench measures the whole product: how fast a backlog drains beside its floor, how long an event
-// takes from commit to the broker, what stays flat as the tables grow, what writers pay, what an idle relay
-// costs, and how two other outboxes do with the same rows. BENCHMARKS.md says how each figure is taken.
+// Command bench measures the whole product beside what people would have instead: a reader and producer without any
+// bookkeeping, a day's poller, logical decoding, Debezium, and other outboxes. It asks how fast a backlog drains, how long
+// an event takes from commit to the broker, what writers pay, what stays flat as the tables grow, how long a takeover takes,
+// what one hot key costs the others. BENCHMARKS.md says how each figure is taken.
 //
-// The relay, the floor, the peers, PostgreSQL and the broker each run in processes of their own. The sides of
-// a comparison take turns, and only ratios within one run of this command mean anything.
+// Every side, PostgreSQL and the broker run in processes of their own. The sides of a comparison take turns, and only
+// ratios within one run of this command mean anything. What is measured of Postrider is its defaults.
 package main
 
 import (
@@ -14,6 +15,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"github.com/postrider/postrider/cmd/internal/bench/baseline"
 )
 
 func main() { os.Exit(start()) }
@@ -49,7 +52,11 @@ func runChild(ctx context.Context, role string) error {
 	case "child-serve":
 		return serve(ctx, gate)
 	case "child-floor":
-		return runFloor(ctx, gate)
+		return runBaseline(ctx, gate, baseline.Floor)
+	case "child-poller":
+		return runBaseline(ctx, gate, baseline.Poller)
+	case "child-logical":
+		return runBaseline(ctx, gate, baseline.Logical)
 	case "child-consume":
 		return runMember(ctx, gate)
 	}
@@ -84,7 +91,7 @@ func (r *rig) measure(ctx context.Context, name string) (table, error) {
 	t := table{Scenario: name, Title: s.title}
 	for _, kind := range s.brokers(r.o) {
 		r.say("%s on %s", name, kind)
-		b, err := startBroker(ctx, kind)
+		b, err := startBroker(ctx, kind, r.o.kafkaDir)
 		if err != nil {
 			return t, err
 		}

@@ -13,63 +13,84 @@ import (
 
 // options say what to measure. Every field is a flag; see parse for what it means.
 type options struct {
-	scenarios, brokers                                []string
-	runs, events, keys, payload                       int
-	batches, workers                                  []int
-	duration, slowDuration, idleDuration              time.Duration
-	rate, slowRate, clients                           int
-	flatWarm, flatWindow                              int
-	flatPending, flatPublished, flatParked, flatHolds int
-	faultsEvents                                      int
-	peerEvents                                        int
-	peerLimit                                         time.Duration
-	peersBinary, hourPart                             string
-	hourDuration                                      time.Duration
-	hourRate, hourDays                                int
-	staleHealthy                                      []int
-	staleTasks, staleDetectors                        int
-	archivePause                                      time.Duration
-	archiveTasks, viewTasks                           int
-	redriveEntries, redriveRated                      int
-	deskEntries, deskRate, deskAsks                   int
-	deskDuration                                      time.Duration
-	consumerRecords, consumerSlowRecords              int
-	letters                                           int
-	json, markdown, profile                           string
-	quick                                             bool
+	scenarios, brokers                     []string
+	runs, events, keys, payload            int
+	warm                                   int
+	sides                                  []string
+	postrider                              []map[string]string
+	everySide                              bool
+	postgresDir, kafkaDir                  string
+	inserts, insertRounds                  int
+	takeovers                              int
+	takeoverCalm                           time.Duration
+	hotEvents, burstEvents                 int
+	duration, slowDuration, idleDuration   time.Duration
+	rate, slowRate, clients                int
+	flatWarm, flatWindow                   int
+	flatPending, flatPublished, flatParked int
+	faultsEvents                           int
+	peerEvents                             int
+	peerLimit                              time.Duration
+	peersBinary, hourPart                  string
+	hourDuration                           time.Duration
+	hourRate                               int
+	staleHealthy                           []int
+	staleTasks, staleDetectors             int
+	archivePause                           time.Duration
+	archiveTasks, viewTasks                int
+	redriveEntries, redriveRated           int
+	deskEntries, deskRate, deskAsks        int
+	deskDuration                           time.Duration
+	consumerRecords, consumerSlowRecords   int
+	letters                                int
+	json, markdown, profile                string
+	quick                                  bool
 }
 
 // parse reads the flags. With -quick the sizes are small ones, and flags given beside it still win.
 func parse(args []string, stderr io.Writer) (*options, error) {
-	o := &options{batches: []int{1000, 2000, 5000, 10_000}, workers: []int{1, 2, 4}, staleHealthy: []int{100_000, 1_000_000, 5_000_000}}
+	o := &options{staleHealthy: []int{100_000, 1_000_000, 5_000_000}}
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	var chosen, brokers string
+	var chosen, brokers, sides string
 	f.StringVar(&chosen, "scenario", strings.Join(allScenarios(), ","), "which scenarios to run: any of "+strings.Join(scenarioNames(), ", "))
-	f.StringVar(&brokers, "brokers", "kfake,kafka", "which brokers: kfake (in a process of its own), kafka (the official broker, from its jars)")
+	f.StringVar(&brokers, "brokers", "kafka,kfake", "which brokers: kafka (the official broker, from its jars), kfake (in a process of its own); scenarios about the database use the first")
 	f.IntVar(&o.runs, "runs", 3, "runs of each side, in turn; the medians count")
 	f.BoolVar(&o.quick, "quick", false, "small sizes, to see whether everything works; the figures mean little")
 	f.IntVar(&o.events, "events", 500_000, "events in a backlog")
-	f.IntVar(&o.keys, "keys", 500, "distinct keys")
-	f.IntVar(&o.payload, "payload", 300, "bytes of a payload, at least 16")
-	f.Func("batches", "batch sizes to search, with commas (default 1000,2000,5000,10000)", numbers(&o.batches))
-	f.Func("workers", "numbers of workers to search, with commas (default 1,2,4)", numbers(&o.workers))
-	f.DurationVar(&o.duration, "duration", 20*time.Second, "latency, writers: length of one run")
-	f.IntVar(&o.rate, "rate", 2000, "latency: transactions a second")
-	f.IntVar(&o.slowRate, "slow-rate", 5, "latency: transactions a second of the slow case")
-	f.DurationVar(&o.slowDuration, "slow-duration", time.Minute, "latency: length of one run of the slow case")
-	f.IntVar(&o.clients, "clients", 32, "latency, hour, desk: connections that keep the schedule")
+	f.IntVar(&o.keys, "keys", 1000, "distinct keys")
+	f.IntVar(&o.payload, "payload", 300, fmt.Sprintf("bytes of a payload, at least %d", minPayload))
+	f.StringVar(&sides, "sides", strings.Join(choiceNames(), ","), "which sides to measure; Debezium needs Java 17 and, once, Maven")
+	f.BoolVar(&o.everySide, "every-side", false, "measure Debezium, watermill and river on kfake too")
+	f.Func("postrider", "one more side: Postrider with `settings` beside its defaults, such as outbox.batch_size=5000,kafka.compression=lz4; may be given again", func(list string) error {
+		settings, err := settingsOf(list)
+		o.postrider = append(o.postrider, settings)
+		return err
+	})
+	f.IntVar(&o.warm, "warm", 300_000, "most events that a side sends before it is measured; a Java machine needs 300000, others take fewer")
+	f.StringVar(&o.postgresDir, "postgres-dir", "", "a `folder` for PostgreSQL's files (default: the system's for temporary ones)")
+	f.StringVar(&o.kafkaDir, "kafka-dir", "", "a `folder` for Kafka's files (default: the system's for temporary ones)")
+	f.DurationVar(&o.duration, "duration", 20*time.Second, "steady, writers, hotkey, burst: length of one run")
+	f.IntVar(&o.rate, "rate", 2000, "steady, takeover, hotkey, burst: transactions a second")
+	f.IntVar(&o.slowRate, "slow-rate", 5, "steady: transactions a second of the quiet case")
+	f.DurationVar(&o.slowDuration, "slow-duration", time.Minute, "steady: length of one run of the quiet case")
+	f.IntVar(&o.clients, "clients", 32, "steady, takeover, hotkey, burst, hour, desk: connections that keep the schedule")
+	f.IntVar(&o.inserts, "inserts", 20_000, "inserts: events of a round")
+	f.IntVar(&o.insertRounds, "insert-rounds", 7, "inserts: rounds")
+	f.IntVar(&o.takeovers, "takeovers", 10, "takeover: how often the relay that works is killed")
+	f.DurationVar(&o.takeoverCalm, "takeover-calm", 2*time.Second, "takeover: time under load before a kill; after it twice as much")
+	f.IntVar(&o.hotEvents, "hot-events", 100_000, "hotkey: events of the hot key")
+	f.IntVar(&o.burstEvents, "burst-events", 500_000, "burst: events of the topic")
 	f.IntVar(&o.flatWarm, "flat-warm", 20_000, "flat: events that pass before the window")
 	f.IntVar(&o.flatWindow, "flat-window", 100_000, "flat: events in the window that is measured")
 	f.IntVar(&o.flatPending, "flat-pending", 1_000_000, "flat: pending events of the large case")
 	f.IntVar(&o.flatPublished, "flat-published", 5_000_000, "flat: kept published rows")
 	f.IntVar(&o.flatParked, "flat-parked", 200_000, "flat: parked events")
-	f.IntVar(&o.flatHolds, "flat-failed-keys", 2000, "flat: failed keys that hold the parked events")
 	f.IntVar(&o.faultsEvents, "faults-events", 500_000, "faults: events in the backlog, of all topics")
 	f.DurationVar(&o.idleDuration, "idle-duration", 30*time.Second, "idle: length of one run")
-	f.IntVar(&o.peerEvents, "peer-events", 100_000, "peers: events in the backlog")
-	f.DurationVar(&o.peerLimit, "peer-limit", time.Minute, "peers: longest run; what passed until then counts")
-	f.StringVar(&o.peersBinary, "peers-binary", "", "peers: a `program` built from cmd/internal/bench/peers (default: build it)")
+	f.IntVar(&o.peerEvents, "peer-events", 100_000, "drain: events in the backlog of watermill and river")
+	f.DurationVar(&o.peerLimit, "peer-limit", time.Minute, "drain: longest run of theirs; what passed until then counts")
+	f.StringVar(&o.peersBinary, "peers-binary", "", "drain: a `program` built from cmd/internal/bench/peers (default: build it)")
 	f.DurationVar(&o.hourDuration, "hour-duration", time.Hour, "hour: length of the steady run; the one beside a snapshot takes a third of it, 20 minutes at most")
 	f.IntVar(&o.consumerRecords, "consumer-records", 1_000_000, "consumer: records to consume")
 	f.IntVar(&o.consumerSlowRecords, "consumer-slow-records", 4000, "consumer: records for the slow handler in order of offset; 20 times as many in order of keys")
@@ -80,7 +101,6 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	})
 	f.IntVar(&o.hourRate, "hour-rate", 5000, "hour: events a second")
 	f.StringVar(&o.hourPart, "hour-part", "", "hour: steady or snapshot, for one of the two alone")
-	f.IntVar(&o.hourDays, "hour-days", 0, "hour: outbox.retention_days; 0 deletes published events")
 	f.Func("stale-healthy", "stale: numbers of healthy tasks, with commas (default 100000,1000000,5000000)", numbers(&o.staleHealthy))
 	f.IntVar(&o.staleTasks, "stale-tasks", 10_000, "stale: stale tasks among them")
 	f.IntVar(&o.staleDetectors, "stale-detectors", 4, "stale: detectors at once")
@@ -115,14 +135,19 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 			}
 		}
 	}
+	var err error
+	if o.sides, err = sidesOf(sides); err != nil {
+		return nil, err
+	}
 	return o, o.validate()
 }
 
 // quick are the sizes of -quick.
 var quick = map[string]string{
-	"events": "50000", "batches": "1000,5000", "workers": "2", "duration": "5s", "slow-duration": "10s",
+	"events": "50000", "warm": "30000", "duration": "5s", "slow-duration": "10s", "inserts": "5000", "insert-rounds": "3",
+	"takeovers": "3", "takeover-calm": "1s", "hot-events": "20000", "burst-events": "50000",
 	"flat-warm": "10000", "flat-window": "40000", "flat-pending": "200000", "flat-published": "300000",
-	"flat-parked": "20000", "flat-failed-keys": "200", "faults-events": "100000", "idle-duration": "5s", "peer-events": "5000",
+	"flat-parked": "20000", "faults-events": "100000", "idle-duration": "5s", "peer-events": "5000",
 	"peer-limit": "15s", "hour-duration": "60s", "stale-healthy": "20000,100000", "stale-tasks": "2000",
 	"archive-tasks": "5000", "view-tasks": "50000", "redrive-entries": "10000", "redrive-rated": "3000",
 	"desk-entries": "50000", "desk-duration": "5s", "desk-asks": "10",
@@ -175,7 +200,8 @@ func (o *options) validate() error {
 	for name, n := range map[string]int{
 		"runs": o.runs, "events": o.events, "keys": o.keys, "rate": o.rate, "slow-rate": o.slowRate, "clients": o.clients,
 		"flat-warm": o.flatWarm, "flat-window": o.flatWindow, "flat-published": o.flatPublished, "flat-parked": o.flatParked,
-		"flat-failed-keys": o.flatHolds, "faults-events": o.faultsEvents, "peer-events": o.peerEvents, "hour-rate": o.hourRate,
+		"warm": o.warm, "inserts": o.inserts, "insert-rounds": o.insertRounds, "takeovers": o.takeovers, "takeover-calm": int(o.takeoverCalm),
+		"hot-events": o.hotEvents, "burst-events": o.burstEvents, "faults-events": o.faultsEvents, "peer-events": o.peerEvents, "hour-rate": o.hourRate,
 		"archive-tasks": o.archiveTasks, "view-tasks": o.viewTasks, "redrive-entries": o.redriveEntries, "redrive-rated": o.redriveRated,
 		"desk-entries": o.deskEntries, "desk-rate": o.deskRate, "desk-asks": o.deskAsks, "desk-duration": int(o.deskDuration),
 		"letters":  o.letters,
@@ -189,20 +215,16 @@ func (o *options) validate() error {
 		}
 	}
 	switch {
-	case o.payload < seqBytes:
-		return fmt.Errorf("-payload is %d, it must be at least %d", o.payload, seqBytes)
+	case o.payload < minPayload:
+		return fmt.Errorf("-payload is %d, it must be at least %d", o.payload, minPayload)
 	case o.archivePause < 0:
 		return fmt.Errorf("-archive-pause is %v, it must not be negative", o.archivePause)
 	case !slices.Contains([]string{"", "steady", "snapshot"}, o.hourPart):
 		return fmt.Errorf("-hour-part is %q, it must be steady or snapshot", o.hourPart)
-	case o.hourDays < 0:
-		return fmt.Errorf("-hour-days is %d, it must not be negative", o.hourDays)
 	case o.flatPending < o.smallBacklog():
 		return fmt.Errorf("-flat-pending is %d, it must be at least %d: -flat-warm, -flat-window and half a window more", o.flatPending, o.smallBacklog())
 	case o.consumerRecords < slowInKeys*o.consumerSlowRecords:
 		return fmt.Errorf("-consumer-records is %d, it must be at least %d times -consumer-slow-records", o.consumerRecords, slowInKeys)
-	case o.flatHolds > o.flatParked:
-		return fmt.Errorf("-flat-failed-keys is %d, more than the %d parked events", o.flatHolds, o.flatParked)
 	}
 	return nil
 }

@@ -11,27 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// target is what a figure must be.
-type target struct {
-	Op    string  `json:"op"` // ">=" or "<="
-	Value float64 `json:"value"`
-}
-
-func atLeast(v float64) *target { return &target{">=", v} }
-func atMost(v float64) *target  { return &target{"<=", v} }
-
-func (t *target) met(v float64) bool {
-	if t.Op == ">=" {
-		return v >= t.Value
-	}
-	return v <= t.Value
-}
-
 // cell is one figure of a row: what each run measured, and what the median must be, if anything.
 type cell struct {
 	Name   string
 	Runs   []float64
 	Target *target
+	Whole  bool // counts, shown without digits after the point
 }
 
 // MarshalJSON adds what the tables show. What is not a number, because nothing happened, is null.
@@ -64,17 +49,21 @@ func number(v float64) *float64 {
 
 // text is the median, the range of the runs, and the verdict.
 func (c cell) text() string {
+	show := figure
+	if c.Whole {
+		show = func(v float64) string { return fmt.Sprintf("%.0f", v) }
+	}
 	m := median(c.Runs)
-	s := figure(m)
+	s := show(m)
 	if len(c.Runs) > 1 {
-		s += fmt.Sprintf(" (%s–%s)", figure(slices.Min(c.Runs)), figure(slices.Max(c.Runs)))
+		s += fmt.Sprintf(" (%s–%s)", show(slices.Min(c.Runs)), show(slices.Max(c.Runs)))
 	}
 	if c.Target != nil {
 		verdict := "met"
 		if !c.Target.met(m) {
 			verdict = "missed"
 		}
-		s += fmt.Sprintf(", %s %s: %s", map[string]string{">=": "≥", "<=": "≤"}[c.Target.Op], figure(c.Target.Value), verdict)
+		s += fmt.Sprintf(", %s %s: %s", map[string]string{">=": "≥", "<=": "≤"}[c.Target.Op], show(c.Target.Value), verdict)
 	}
 	return s
 }
@@ -111,7 +100,13 @@ type table struct {
 	Notes    []string `json:"notes,omitempty"`
 }
 
+// add adds a case with its figures; those that must reach something get their targets.
 func (t *table) add(b *broker, name, settings string, cells ...cell) {
+	for i := range cells {
+		if cells[i].Target == nil {
+			cells[i].Target = targetOf(t.Scenario, b.kind, name, settings, cells[i].Name)
+		}
+	}
 	t.Rows = append(t.Rows, row{Broker: b.name, Case: name, Settings: settings, Cells: cells})
 }
 
@@ -119,15 +114,6 @@ func (t *table) add(b *broker, name, settings string, cells ...cell) {
 func (t *table) note(format string, args ...any) {
 	if n := fmt.Sprintf(format, args...); !slices.Contains(t.Notes, n) {
 		t.Notes = append(t.Notes, n)
-	}
-}
-
-// costs are the cells of CPU seconds per 100,000 events.
-func costs(samples []cpu, side string) []cell {
-	return []cell{
-		{Name: "CPU s per 100k: " + side, Runs: pick(samples, func(c cpu) float64 { return c.side })},
-		{Name: "PostgreSQL", Runs: pick(samples, func(c cpu) float64 { return c.database })},
-		{Name: "broker", Runs: pick(samples, func(c cpu) float64 { return c.broker })},
 	}
 }
 

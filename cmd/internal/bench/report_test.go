@@ -25,6 +25,7 @@ func TestCellText(t *testing.T) {
 		{cell{Runs: []float64{0}}, "0.00"},
 		{cell{Runs: []float64{math.NaN()}}, "–"},
 		{cell{Runs: []float64{-12.34}}, "-12.3"},
+		{cell{Runs: []float64{0, 3, 12}, Target: atMost(0), Whole: true}, "3 (0–12), ≤ 0: missed"},
 	} {
 		if got := c.cell.text(); got != c.want {
 			t.Errorf("%v: %q, want %q", c.cell, got, c.want)
@@ -45,7 +46,7 @@ func sampleTable() table {
 	tab := table{Scenario: "drain", Title: "Draining"}
 	b := &broker{name: "kfake"}
 	tab.add(b, "floor", "batch 1", cell{Name: "events/s", Runs: []float64{10, 30, 20}}, cell{Name: "CPU", Runs: []float64{1}})
-	tab.add(b, "relay", "batch 2", cell{Name: "events/s", Runs: []float64{5, 6, 7}}, cell{"of floor", []float64{0.3}, atLeast(0.6)}, cell{Name: "CPU", Runs: []float64{2}})
+	tab.add(b, "relay", "batch 2", cell{Name: "events/s", Runs: []float64{5, 6, 7}}, cell{Name: "of floor", Runs: []float64{0.3}, Target: atLeast(0.6)}, cell{Name: "CPU", Runs: []float64{2}})
 	tab.note("a %s", "remark")
 	tab.note("a %s", "remark")
 	return tab

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,7 +29,9 @@ type rig struct {
 	mu         sync.Mutex
 	admin      *pgx.Conn // to the maintenance database; for one at a time
 	postmaster int
-	profiles   int
+	profiles   atomic.Int64
+	stages     atomic.Int64
+	peers      peersProgram
 }
 
 // newRig runs a PostgreSQL that keeps its promises (fsync and synchronous_commit on), migrated.
@@ -44,9 +47,11 @@ func newRig(ctx context.Context, o *options, log io.Writer) (_ *rig, err error) 
 			return nil, fmt.Errorf("-profile: %w", err)
 		}
 	}
-	r.server, err = pgserver.Start(ctx, pgserver.Options{Database: template, Settings: map[string]string{
+	r.server, err = pgserver.Start(ctx, pgserver.Options{Database: template, TempDir: o.postgresDir, Settings: map[string]string{
 		"fsync": "on", "synchronous_commit": "on", "shared_buffers": "1GB", "max_wal_size": "8GB",
 		"checkpoint_timeout": "30min", "max_connections": "200",
+		// For the sides that read the log; all sides' writers pay the little that it adds.
+		"wal_level": "logical", "max_wal_senders": "20", "max_replication_slots": "20",
 	}})
 	if err != nil {
 		return nil, err
@@ -89,6 +94,7 @@ func (r *rig) close() {
 	if r.server != nil {
 		errs = append(errs, r.server.Stop(ctx))
 	}
+	r.peers.remove()
 	if err := errors.Join(errs...); err != nil {
 		r.say("stop PostgreSQL: %v", err)
 	}
@@ -101,9 +107,9 @@ func (r *rig) say(format string, args ...any) {
 
 // facts describe the machine and what ran on it.
 func (r *rig) facts() string {
-	facts := fmt.Sprintf("%s; %d cores (%s), PostgreSQL %s, %s, %s; %d keys, %d bytes of payload; medians of %d (least–most)",
-		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), processor(), r.server.Version(), versions(), runtime.Version(),
-		r.o.keys, r.o.payload, r.o.runs)
+	facts := fmt.Sprintf("%s; %d cores (%s), PostgreSQL %s (wal_level logical, fsync on) with its files on %s, %s with its files on %s, %s; %d keys, %d bytes of payload, nothing compressed; medians of %d (least–most)",
+		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), processor(), r.server.Version(), filesystem(r.o.postgresDir), versions(),
+		filesystem(r.o.kafkaDir), runtime.Version(), r.o.keys, r.o.payload, r.o.runs)
 	if r.o.quick {
 		facts += "; **-quick: small sizes, the figures mean little**"
 	}
@@ -159,6 +165,9 @@ func (r *rig) newDatabase(ctx context.Context, name string, migrated bool) (*dat
 	return d, nil
 }
 
+// dropTries is how often a database is dropped until that is given up.
+const dropTries = 50
+
 // drop removes the database and its files.
 func (d *database) drop() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -166,7 +175,18 @@ func (d *database) drop() {
 	if d.conn != nil {
 		_ = d.conn.Close(ctx)
 	}
-	if err := d.rig.administer(ctx, "drop database if exists "+pgx.Identifier{d.name}.Sanitize()+" with (force)"); err != nil {
+	var err error
+	for range dropTries {
+		// A replication slot that somebody still reads keeps the database; others go with it.
+		err = d.rig.administer(ctx, "select pg_terminate_backend(active_pid) from pg_replication_slots where active_pid is not null and database = '"+d.name+"'")
+		if err == nil {
+			err = d.rig.administer(ctx, "drop database if exists "+pgx.Identifier{d.name}.Sanitize()+" with (force)")
+		}
+		if err == nil || pause(ctx, 100*time.Millisecond) != nil {
+			break
+		}
+	}
+	if err != nil {
 		d.rig.say("drop database %s: %v", d.name, err)
 	}
 }
@@ -210,20 +230,4 @@ func (d *database) bulk(ctx context.Context, load func() error, tables ...string
 		}
 	}
 	return d.exec(ctx, "reset session_replication_role", "reset maintenance_work_mem")
-}
-
-// meter reads the CPU time of everything that takes part.
-type meter struct {
-	rig   *rig
-	b     *broker
-	sides []*child
-}
-
-func (m meter) now() cpu {
-	var c cpu
-	for _, s := range m.sides {
-		c.side += cpuSeconds(s.pid(), false)
-	}
-	c.database, c.broker = cpuSeconds(m.rig.postmaster, true), cpuSeconds(m.b.pid, true)
-	return c
 }

@@ -24,13 +24,16 @@ func (s scenario) brokers(o *options) []string {
 }
 
 // order is the order of a full run: short before long.
-var order = []string{"drain", "workers", "latency", "writers", "flat", "faults", "memory", "idle", "telemetry", "consumer", "stale", "archive", "redrive", "collector", "desk", "peers", "hour"}
+var order = []string{"drain", "writers", "inserts", "steady", "takeover", "hotkey", "burst", "flat", "faults", "memory", "idle", "telemetry", "consumer", "stale", "archive", "redrive", "collector", "desk", "hour"}
 
 var scenarios = map[string]scenario{
-	"drain":     {title: "Draining a backlog, beside the floor", run: drain},
-	"workers":   {title: "Draining a backlog with more workers", run: workers},
-	"latency":   {title: "From commit to acknowledged", run: latency},
-	"writers":   {title: "What writers pay", oneBroker: true, run: writers},
+	"drain":     {title: "Draining a backlog", run: drain},
+	"writers":   {title: "What writers pay, flat out", oneBroker: true, run: writers},
+	"inserts":   {title: "What an insert costs a backend", oneBroker: true, run: inserts},
+	"steady":    {title: "A steady load: commits, events and what they cost", run: steady},
+	"takeover":  {title: "A relay is killed, another takes over", run: takeover},
+	"hotkey":    {title: "Others' events beside a hot key", run: hotKey},
+	"burst":     {title: "Others' events beside a burst of one topic", run: burst},
 	"flat":      {title: "Cost per event as the tables grow", oneBroker: true, run: flat},
 	"faults":    {title: "Beside a partition without a leader and a missing topic", oneBroker: true, run: faults},
 	"memory":    {title: "Memory at full speed", run: memory},
@@ -40,7 +43,6 @@ var scenarios = map[string]scenario{
 	"archive":   {title: "Archiving tasks, and views over many of them", oneBroker: true, run: archive},
 	"redrive":   {title: "Redriving many investigations", oneBroker: true, run: redrive},
 	"desk":      {title: "The desk with many investigations", oneBroker: true, run: desk},
-	"peers":     {title: "Other outboxes, the same rows", run: peers},
 	"hour":      {title: "A steady load for a long time", alone: true, run: hour},
 	"consumer":  {title: "The consumer library, beside a poll loop", run: consume},
 	"collector": {title: "Dead letters to investigations", run: collector},

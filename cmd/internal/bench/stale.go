@@ -16,10 +16,6 @@ import (
 )
 
 const (
-	// staleLimit is how long all passes over the stale tasks may take together, in seconds.
-	staleLimit = 2
-	// emptyLimit is how long a pass that finds nothing may take, in milliseconds.
-	emptyLimit = 20
 	// emptyPasses are made in each run; their median counts.
 	emptyPasses = 25
 	// staleTemplates are the templates of the tasks, each with tasks in four states.
@@ -69,21 +65,21 @@ func stale(ctx context.Context, r *rig, b *broker, t *table) error {
 	}
 	settings := fmt.Sprintf("batches of %d, 2 at once", ledger.DefaultDetection().BatchSize)
 	for i, s := range sides {
-		cells := []cell{{"pass ms", s.empty, atMost(emptyLimit)}, {Name: "first of a connection ms", Runs: s.cold}}
+		cells := []cell{{Name: "pass ms", Runs: s.empty}, {Name: "first of a connection ms", Runs: s.cold}}
 		if i > 0 {
-			cells = append(cells, cell{"pass, of the smallest", paired(s.empty, sides[0].empty), atMost(flatLimit)})
+			cells = append(cells, cell{Name: "pass, of the smallest", Runs: paired(s.empty, sides[0].empty)})
 		}
 		t.add(b, fmt.Sprintf("%d healthy, none stale", s.healthy), settings, cells...)
 	}
 	for i, s := range sides {
-		cells := []cell{{"all passes s", s.one, atMost(staleLimit)}, {Name: "longest batch ms", Runs: s.longest}}
+		cells := []cell{{Name: "all passes s", Runs: s.one}, {Name: "longest batch ms", Runs: s.longest}}
 		if i > 0 {
-			cells = append(cells, cell{"passes, of the smallest", paired(s.one, sides[0].one), atMost(flatLimit)})
+			cells = append(cells, cell{Name: "passes, of the smallest", Runs: paired(s.one, sides[0].one)})
 		}
 		t.add(b, fmt.Sprintf("%d healthy, %d stale", s.healthy, r.o.staleTasks), settings, cells...)
 		if len(s.many) > 0 {
 			t.add(b, fmt.Sprintf("%d healthy, %d stale, %d detectors", s.healthy, r.o.staleTasks, r.o.staleDetectors), settings,
-				cell{Name: "all passes s", Runs: s.many}, cell{"throughput, of one", paired(s.one, s.many), atLeast(1)})
+				cell{Name: "all passes s", Runs: s.many}, cell{Name: "throughput, of one", Runs: paired(s.one, s.many)})
 		}
 	}
 	t.note("Tasks are of %d templates, each with tasks in four states. A stale task has 4 steps and 3 transitions; it is moved to error, its dead letter has all that, and two lifecycle events are written. Nothing is analysed.", staleTemplates)

@@ -34,9 +34,12 @@ func TestPaired(t *testing.T) {
 
 func TestPer100k(t *testing.T) {
 	t.Parallel()
-	got := cpu{3, 5, 7}.minus(cpu{1, 2, 3}).per100k(50_000)
-	if want := (cpu{4, 6, 8}); got != want {
+	got := cpu{side: 3, database: 5, writers: 3, broker: 7}.minus(cpu{side: 1, database: 2, writers: 1, broker: 3}).per100k(50_000)
+	if want := (cpu{side: 4, database: 6, writers: 4, broker: 8}); got != want {
 		t.Errorf("got %v, want %v", got, want)
+	}
+	if got.rest() != 2 {
+		t.Errorf("%v s beside the writers, want 2", got.rest())
 	}
 }
 

@@ -6,56 +6,67 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
 )
 
-// sampledOneIn is of how many events one has a writer whose trace is recorded.
-const sampledOneIn = 100
-
 // scrapeEvery is how often metrics are scraped.
 const scrapeEvery = time.Second
+
+// telemetrySide is a relay with its metrics served.
+type telemetrySide struct {
+	postrider
+	name string
+	seen bool // its metrics are read while it works
+}
+
+func (s telemetrySide) title() (name, settings string) { return s.name, "defaults else" }
 
 // telemetry drains the same backlog without telemetry, with metrics that are scraped and spans that are exported, and with
 // the spans of the clients as well, for information: whoever asks for those wants to see, and pays.
 func telemetry(ctx context.Context, r *rig, b *broker, t *table) error {
-	d, err := r.newDatabase(ctx, "bench_telemetry", true)
-	if err != nil {
-		return err
-	}
-	defer d.drop()
 	sink, err := newSpanSink()
 	if err != nil {
 		return err
 	}
 	defer sink.close()
-	batch, workers := r.o.batches[0], r.o.workers[len(r.o.workers)-1]
-	side := relaySide{batch: batch, workers: workers, roles: "relay,http"}
-	with := side
-	with.spans = sink.url
-	clients := with
-	clients.plugins = true
-	sides := []drainSide{{name: "off", relaySide: side, traced: true}, {name: "metrics and traces", relaySide: with, traced: true, scraped: true},
-		{name: "spans of statements and records, too", relaySide: clients, traced: true, scraped: true}}
-	bounds := []*target{nil, atLeast(0.95), nil}
-	all, err := r.takeTurns(ctx, b, d, sides)
+	exported := func(plugins bool) map[string]string {
+		clients := strconv.FormatBool(plugins)
+		return map[string]string{"tracing.enabled": "true", "tracing.endpoint": sink.url, "tracing.sample_percent": "100",
+			"tracing.database": clients, "tracing.kafka_client": clients}
+	}
+	withHeaders := ours
+	withHeaders.headers = "headers"
+	served := func(changed map[string]string) postrider {
+		return postrider{alone: alone{withHeaders}, changed: changed, roles: "relay,http"}
+	}
+	sides := []side{telemetrySide{served(nil), "off", false}, telemetrySide{served(exported(false)), "metrics and traces", true},
+		telemetrySide{served(exported(true)), "spans of statements and records, too", true}}
+	all, err := turns(r, sides, func(s side) (drainSample, error) {
+		var beside func(context.Context, process) (func() error, error)
+		if s.(telemetrySide).seen {
+			beside = scrapeChild
+		}
+		return r.drainOnce(ctx, b, s, beside)
+	})
 	if err != nil {
 		return err
 	}
-	off := rates(all[0])
 	for i, s := range sides {
 		cells := []cell{{Name: "events/s", Runs: rates(all[i])}}
 		if i > 0 {
-			cells = append(cells, cell{"of off", paired(rates(all[i]), off), bounds[i]})
+			cells = append(cells, cell{Name: "of off", Runs: paired(rates(all[i]), rates(all[0]))})
 		}
-		t.add(b, s.name, s.text(), append(cells, costs(drainCosts(all[i]), "relay")...)...)
+		name, settings := s.title()
+		t.add(b, name, settings, append(cells, costs(drainCosts(all[i]), "relay")...)...)
 	}
 	requests, bytes := sink.requests.Load(), sink.bytes.Load()
 	if requests == 0 {
 		return fmt.Errorf("no spans arrived")
 	}
 	t.note("%d waiting events, of which one in %d has a recorded trace. Spans of those and of each batch; metrics are scraped once a second. %d requests with %d bytes of spans arrived in all.",
-		r.o.events, sampledOneIn, requests, bytes)
+		r.o.events, tracedOneIn, requests, bytes)
 	return nil
 }
 
@@ -84,8 +95,8 @@ func newSpanSink() (*spanSink, error) {
 func (s *spanSink) close() { _ = s.server.Close() }
 
 // scrapeChild reads the metrics of a child that serves them until it is stopped; then it says what went wrong.
-func scrapeChild(ctx context.Context, c *child) (stop func() error, err error) {
-	address, err := c.line()
+func scrapeChild(ctx context.Context, p process) (stop func() error, err error) {
+	address, err := p.(*child).line()
 	if err != nil {
 		return nil, err
 	}

@@ -2,221 +2,137 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
+	"slices"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // writerClients write one row each, one transaction after the other.
 const writerClients = 8
 
-// writersSide is a state of the table and a relay, or none.
-type writersSide struct {
-	name     string
-	prepare  func(*database, context.Context) error
-	relay    *relaySide
-	versus   int     // the side it is compared with, -1 for none
-	share    float64 // of that one it must reach
-	database *database
-}
+// writersWarm is how long they write before that counts, at most.
+const writersWarm = 2 * time.Second
 
 // writersSample is one run.
 type writersSample struct {
-	rate, left float64 // transactions a second; events that still waited when the writers stopped
-	cost       cpu
+	rate   float64 // transactions a second
+	behind float64 // events that still waited when the writers stopped
+	wal    float64 // bytes an event, until all were delivered
+	cost   cpu
+	contents
 }
 
-// writers compares the transactions that the same clients manage with and without what the outbox adds.
-func writers(ctx context.Context, r *rig, b *broker, t *table) error {
-	sides, err := writersSides(ctx, r)
-	defer func() {
-		for _, s := range sides {
-			if s.database != nil {
-				s.database.drop()
-			}
-		}
-	}()
-	if err != nil {
-		return err
+// writersSides are the tables alone, the really bare one first among them, and beside what carries their events. What
+// Postrider's table costs by itself and beside the relay comes first.
+func (r *rig) writersSides(b *broker) []side {
+	out := r.carriers(b, "postrider")
+	if slices.Contains(r.o.sides, "postrider") {
+		byFunction := newPostrider(nil)
+		byFunction.table = published
+		out = append(out, byFunction)
 	}
-	samples, err := inTurns(r.o.runs, sides, func(s writersSide) (writersSample, error) {
-		sample, err := r.writersOnce(ctx, b, s)
-		return sample, about(s.name, err)
-	})
+	out = append(out, alone{ours}, alone{published}, alone{bare}, alone{polled}, alone{captured}, alone{removed})
+	return append(out, r.carriers(b, "logical", "poller", "debezium-tuned")...)
+}
+
+// writers compares the transactions that the same clients manage with and without what an outbox adds.
+func writers(ctx context.Context, r *rig, b *broker, t *table) error {
+	sides := r.writersSides(b)
+	all, err := turns(r, sides, func(s side) (writersSample, error) { return r.writersOnce(ctx, b, s) })
 	if err != nil {
 		return err
 	}
 	rate := func(s writersSample) float64 { return s.rate }
+	base := nth(sides, bare.name)
 	for i, s := range sides {
-		cells := []cell{{Name: "transactions/s", Runs: pick(samples[i], rate)}}
-		if s.versus >= 0 {
-			cells = append(cells, cell{"share of " + sides[s.versus].name, paired(pick(samples[i], rate), pick(samples[s.versus], rate)), atLeast(s.share)})
+		of := func(f func(writersSample) float64) []float64 { return pick(all[i], f) }
+		cells := []cell{{Name: "commits/s", Runs: of(rate)}}
+		if i != base {
+			cells = append(cells, cell{Name: "of a bare table", Runs: paired(of(rate), pick(all[base], rate))})
 		}
-		settings := "relay stopped"
-		if s.relay != nil {
-			settings = s.relay.text()
-			cells = append(cells, cell{Name: "waiting at the end", Runs: pick(samples[i], func(s writersSample) float64 { return s.left })})
+		cells = append(cells, writtenCosts(pick(all[i], func(s writersSample) cpu { return s.cost }))...)
+		cells = append(cells, cell{Name: "WAL bytes an event", Runs: of(func(s writersSample) float64 { return s.wal })})
+		name, settings := s.title()
+		if _, nobody := s.(alone); !nobody {
+			name += ", " + s.outbox().name
+			cells = append(cells, cell{Name: "waiting at the end", Runs: of(func(s writersSample) float64 { return s.behind })})
+			counts := contentCells(pick(all[i], func(s writersSample) contents { return s.contents }))
+			cells = append(cells, counts...)
 		}
-		t.add(b, s.name, settings, append(cells, costs(pick(samples[i], func(s writersSample) cpu { return s.cost }), "relay")...)...)
+		t.add(b, name, settings, cells...)
 	}
-	t.note("%d clients, each on a connection of its own, write one row a transaction for %v. PostgreSQL's CPU includes theirs.", writerClients, r.o.duration)
+	t.note("%d clients, each on a connection of its own, write one row a transaction for %v, on the same cores as everything else. The bare table has an id, a topic, a key and a payload and its primary key, and nothing runs. WAL is the writer's insert and, until all was delivered, what the side adds.", writerClients, r.o.duration)
 	return nil
 }
 
-// writersSides prepares a database for each side.
-func writersSides(ctx context.Context, r *rig) ([]writersSide, error) {
-	asIs := func(*database, context.Context) error { return nil }
-	sides := []writersSide{
-		{name: "the bare table", prepare: (*database).strip, versus: -1},
-		{name: "relay that deletes", prepare: asIs, relay: &relaySide{}, share: 0.95},
-		{name: "relay that marks", prepare: asIs, relay: &relaySide{days: 30}, share: 0.88},
-		{name: "indexes alone", prepare: (*database).dropTriggers, versus: -1},
-		{name: "indexes and triggers", prepare: asIs, versus: 3, share: 0.97},
-	}
-	for i := range sides {
-		d, err := r.newDatabase(ctx, fmt.Sprintf("bench_writers_%d", i), true)
-		if err != nil {
-			return sides, err
-		}
-		sides[i].database = d
-		if err := sides[i].prepare(d, ctx); err != nil {
-			return sides, fmt.Errorf("%s: %w", sides[i].name, err)
-		}
-	}
-	return sides, nil
-}
-
-// strip leaves of the table what its owner would have made without a relay: rows and a primary key.
-func (d *database) strip(ctx context.Context) error {
-	indexes, err := d.names(ctx, `select indexrelid::regclass::text from pg_index
-		where indrelid = 'postrider.outbox_event'::regclass and not indisprimary`)
-	if err != nil {
-		return err
-	}
-	for _, name := range indexes {
-		if err := d.exec(ctx, "drop index "+name); err != nil {
-			return err
-		}
-	}
-	return d.dropTriggers(ctx)
-}
-
-func (d *database) dropTriggers(ctx context.Context) error {
-	triggers, err := d.triggers(ctx)
-	if err != nil {
-		return err
-	}
-	for _, name := range triggers {
-		if err := d.exec(ctx, "drop trigger "+name+" on postrider.outbox_event"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d *database) triggers(ctx context.Context) ([]string, error) {
-	return d.names(ctx, "select quote_ident(tgname) from pg_trigger where tgrelid = 'postrider.outbox_event'::regclass and not tgisinternal")
-}
-
-func (d *database) names(ctx context.Context, sql string) ([]string, error) {
-	rows, err := d.conn.Query(ctx, sql)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
-}
-
-func (r *rig) writersOnce(ctx context.Context, b *broker, s writersSide) (sample writersSample, err error) {
-	d := s.database
-	topic, err := b.newTopic(ctx, nil)
+func (r *rig) writersOnce(ctx context.Context, b *broker, s side) (sample writersSample, err error) {
+	st, err := r.newStage(ctx, b, s, nil)
 	if err != nil {
 		return sample, err
 	}
-	defer b.deleteTopic(topic)
-	if err := d.empty(ctx); err != nil {
+	defer func() { err = errors.Join(err, st.close()) }()
+	if err := st.run(ctx); err != nil {
 		return sample, err
 	}
-	if err := d.tidy(ctx); err != nil {
-		return sample, err
-	}
-	m := meter{rig: r, b: b}
-	if s.relay != nil {
-		c, err := r.startRelay(b, d.url, *s.relay, "writers")
-		if c != nil {
-			defer func() { _ = c.stop() }() // stopped below where all went well
-		}
-		if err != nil {
-			return sample, err
-		}
-		if err := c.start(); err != nil {
-			return sample, err
-		}
-		m.sides = []*child{c}
-	}
-	before := m.now()
-	written, took, err := r.writeFlatOut(ctx, d.url, topic)
+	w := newWrites()
+	c, err := st.connect(ctx, writerClients, w)
 	if err != nil {
 		return sample, err
 	}
-	after := m.now()
-	sample.rate, sample.cost = float64(written)/took.Seconds(), after.minus(before).per100k(written)
-	r.say("writers, %s: %.0f transactions/s", s.name, sample.rate)
-	if s.relay == nil {
-		return sample, d.empty(ctx)
-	}
-	done, err := b.produced(ctx, topic)
-	if err != nil {
-		return sample, err
-	}
-	sample.left = float64(written - done)
-	working, cancel := alive(ctx, m.sides...)
+	defer c.close()
+	working, cancel := alive(ctx, st.processes()...)
 	defer cancel()
-	if err := d.drained(working, b, topic, written); err != nil {
+	of := func(seq int) event { return r.o.event(st.topic, seq) }
+	warm, _, err := c.flatOut(working, of, 0, min(writersWarm, r.o.duration))
+	if err != nil {
 		return sample, because(working, err)
 	}
-	if err := stopAll(m.sides); err != nil {
-		return sample, err
-	}
-	if err := exactly(ctx, b, topic, written); err != nil {
-		return sample, err
-	}
-	return sample, d.empty(ctx) // or autovacuum would come while another side is measured
-}
-
-// writeFlatOut lets the clients write as fast as they can, and returns how many rows there are.
-func (r *rig) writeFlatOut(ctx context.Context, url, topic string) (written int64, took time.Duration, err error) {
-	conns := make([]*pgx.Conn, writerClients)
-	defer func() {
-		for _, c := range conns {
-			if c != nil {
-				_ = c.Close(context.WithoutCancel(ctx))
-			}
-		}
-	}()
-	for i := range conns {
-		if conns[i], err = pgx.Connect(ctx, url); err != nil {
-			return 0, 0, err
+	if st.proc != nil {
+		if err := st.allDelivered(ctx, warm); err != nil {
+			return sample, fmt.Errorf("warm up: %w", err)
 		}
 	}
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	errs := make(chan error, writerClients)
-	start := time.Now()
-	for _, c := range conns {
-		wg.Go(func() {
-			for time.Since(start) < r.o.duration {
-				seq := int(next.Add(1)) - 1
-				if _, err := c.Exec(ctx, insertEvent, topic, fmt.Appendf(nil, "key-%d", seq%r.o.keys), body(seq, r.o.payload)); err != nil {
-					errs <- fmt.Errorf("write event %d: %w", seq, err)
-					return
-				}
-			}
-		})
+	if err := st.d.exec(ctx, "checkpoint"); err != nil {
+		return sample, err
 	}
-	wg.Wait()
-	close(errs)
-	return next.Load(), time.Since(start), <-errs
+	wal, err := st.d.logged(ctx)
+	if err != nil {
+		return sample, err
+	}
+	m := meter{rig: r, b: b, sides: st.processes(), writers: c.backends()}
+	before := m.now()
+	n, took, err := c.flatOut(working, of, int(warm), r.o.duration)
+	if err != nil {
+		return sample, because(working, err)
+	}
+	sample.rate, sample.cost = float64(n)/took.Seconds(), m.now().minus(before).per100k(n)
+	if st.proc != nil {
+		p, err := b.produced(ctx, st.topic)
+		if err != nil {
+			return sample, err
+		}
+		sample.behind = float64(warm + n - p)
+		if err := st.allDelivered(ctx, warm+n); err != nil {
+			return sample, err
+		}
+		if err := pause(ctx, calm); err != nil { // what is done after the last event is part of the log
+			return sample, err
+		}
+	}
+	end, err := st.d.logged(ctx)
+	if err != nil {
+		return sample, err
+	}
+	sample.wal = float64(end-wal) / float64(n)
+	name, settings := s.title()
+	r.say("writers, %s, %s: %.0f commits/s", name, settings, sample.rate)
+	if st.proc == nil {
+		return sample, nil
+	}
+	if err := st.stop(); err != nil {
+		return sample, err
+	}
+	sample.contents, err = b.contents(ctx, int(warm+n), w.times, st.topic)
+	return sample, err
 }

@@ -1,5 +1,5 @@
-// Command peers runs another outbox over a backlog of its own, for cmd/internal/bench: it makes the tables,
-// loads the rows, says "ready", waits for a line on stdin, and works until stdin ends or it is told to stop.
+// Command peers runs another outbox, for cmd/internal/bench. `peers load` makes the tables that are not there and writes
+// events into them. `peers work` says "ready", waits for a line on stdin, and works until stdin ends or it is told to stop.
 //
 // It is a module of its own, so that what it needs is none of the product's business.
 package main
@@ -10,10 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -33,31 +33,36 @@ func start() int {
 
 // task is what a peer is given.
 type task struct {
-	pool                  *pgxpool.Pool
-	broker, topic         string
-	events, keys, payload int
-	tuned                 bool
+	pool          *pgxpool.Pool
+	broker, topic string
+	first, events int // numbers of the events to load
+	keys, payload int
+	tuned         bool
 }
 
 // peer is an outbox.
 type peer interface {
-	// prepare makes the tables and loads the rows.
-	prepare(ctx context.Context) error
+	// load makes the tables where they are missing and writes the events into them.
+	load(ctx context.Context) error
 	// work forwards them until ctx ends.
 	work(ctx context.Context) error
 }
 
+const usage = "usage: peers load|work watermill|river default|tuned, with PEER_DATABASE, PEER_BROKER, PEER_TOPIC, PEER_KEYS and PEER_PAYLOAD set, and to load PEER_FIRST and PEER_EVENTS"
+
 func run(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout io.Writer) error {
-	if len(args) != 2 || (args[1] != "default" && args[1] != "tuned") {
-		return errors.New("usage: peers watermill|river default|tuned, with PEER_DATABASE, PEER_BROKER, PEER_TOPIC, PEER_EVENTS, PEER_KEYS and PEER_PAYLOAD set")
+	if len(args) != 3 || (args[0] != "load" && args[0] != "work") || (args[2] != "default" && args[2] != "tuned") {
+		return errors.New(usage)
 	}
-	t := &task{broker: env("PEER_BROKER"), topic: env("PEER_TOPIC"), tuned: args[1] == "tuned"}
-	for name, into := range map[string]*int{"PEER_EVENTS": &t.events, "PEER_KEYS": &t.keys, "PEER_PAYLOAD": &t.payload} {
-		n, err := strconv.Atoi(env(name))
-		if err != nil || n < 1 {
-			return fmt.Errorf("%s is %q, it must be a positive number", name, env(name))
+	t := &task{broker: env("PEER_BROKER"), topic: env("PEER_TOPIC"), tuned: args[2] == "tuned"}
+	numbers := []number{{"PEER_KEYS", 1, &t.keys}, {"PEER_PAYLOAD", minPayload, &t.payload}}
+	if args[0] == "load" {
+		numbers = append(numbers, number{"PEER_FIRST", 0, &t.first}, number{"PEER_EVENTS", 0, &t.events})
+	}
+	for _, n := range numbers {
+		if err := n.read(env); err != nil {
+			return err
 		}
-		*into = n
 	}
 	cfg, err := pgxpool.ParseConfig(env("PEER_DATABASE"))
 	if err != nil {
@@ -69,16 +74,19 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 	}
 	defer t.pool.Close()
 	var p peer
-	switch args[0] {
+	switch args[1] {
 	case "watermill":
 		p = newWatermill(t)
 	case "river":
 		p = newRiver(t)
 	default:
-		return fmt.Errorf("%q is none of watermill, river", args[0])
+		return fmt.Errorf("%q is none of watermill, river", args[1])
 	}
-	if err := p.prepare(ctx); err != nil {
-		return fmt.Errorf("prepare %s: %w", args[0], err)
+	if args[0] == "load" {
+		if err := p.load(ctx); err != nil {
+			return fmt.Errorf("load events into %s: %w", args[1], err)
+		}
+		return nil
 	}
 	_, _ = fmt.Fprintln(stdout, "ready")
 	in := bufio.NewReader(stdin)
@@ -94,10 +102,41 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 	return p.work(ctx)
 }
 
+// number is one that the environment gives.
+type number struct {
+	name  string
+	least int
+	into  *int
+}
+
+func (n number) read(env func(string) string) error {
+	v, err := strconv.Atoi(env(n.name))
+	if err != nil || v < n.least {
+		return fmt.Errorf("%s is %q, it must be a number, at least %d", n.name, env(n.name), n.least)
+	}
+	*n.into = v
+	return nil
+}
+
 func (t *task) key(n int) string { return fmt.Sprintf("key-%d", n%t.keys) }
 
-// body is the payload of event n: its number, and filling.
+// minPayload is the size of a payload without filling.
+const minPayload = 35
+
+// body is the payload of event n, of the shape that the bench's own have: JSON with the number, and filling.
 func (t *task) body(n int) []byte {
-	number := fmt.Sprintf("%016d", n)
-	return []byte((number + strings.Repeat("x", max(0, t.payload-len(number))))[:max(t.payload, 1)])
+	const end = `"}`
+	head := fmt.Sprintf(`{"seq":"%016d","pad":"`, n)
+	return []byte(head + filling[n*7919%(len(filling)-t.payload):][:t.payload-len(head)-len(end)] + end)
 }
+
+// filling is text that compresses no better than identifiers do.
+var filling = func() string {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	random := rand.New(rand.NewPCG(1, 2))
+	text := make([]byte, 1<<20)
+	for i := range text {
+		text[i] = letters[random.IntN(len(letters))]
+	}
+	return string(text)
+}()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
 	"strings"
 	"testing"
@@ -9,18 +10,21 @@ import (
 func TestMistakesAreNamed(t *testing.T) {
 	t.Parallel()
 	good := map[string]string{"PEER_DATABASE": "postgres://localhost:1/none", "PEER_BROKER": "localhost:1", "PEER_TOPIC": "t",
-		"PEER_EVENTS": "1", "PEER_KEYS": "1", "PEER_PAYLOAD": "1"}
+		"PEER_FIRST": "0", "PEER_EVENTS": "1", "PEER_KEYS": "1", "PEER_PAYLOAD": "300"}
 	for _, c := range []struct {
 		args       []string
 		name, text string
 		want       string
 	}{
 		{nil, "", "", "usage"},
-		{[]string{"river", "fast"}, "", "", "usage"},
-		{[]string{"debezium", "tuned"}, "", "", `"debezium"`},
-		{[]string{"river", "tuned"}, "PEER_EVENTS", "none", "PEER_EVENTS"},
-		{[]string{"river", "tuned"}, "PEER_KEYS", "0", "PEER_KEYS"},
-		{[]string{"river", "tuned"}, "PEER_DATABASE", "nowhere:1", "PEER_DATABASE"},
+		{[]string{"work", "river", "fast"}, "", "", "usage"},
+		{[]string{"river", "tuned"}, "", "", "usage"},
+		{[]string{"work", "debezium", "tuned"}, "", "", `"debezium"`},
+		{[]string{"load", "river", "tuned"}, "PEER_EVENTS", "none", "PEER_EVENTS"},
+		{[]string{"load", "river", "tuned"}, "PEER_FIRST", "-1", "PEER_FIRST"},
+		{[]string{"work", "river", "tuned"}, "PEER_KEYS", "0", "PEER_KEYS"},
+		{[]string{"work", "river", "tuned"}, "PEER_PAYLOAD", "20", "PEER_PAYLOAD"},
+		{[]string{"work", "river", "tuned"}, "PEER_DATABASE", "nowhere:1", "PEER_DATABASE"},
 	} {
 		env := func(name string) string {
 			if name == c.name {
@@ -37,8 +41,13 @@ func TestMistakesAreNamed(t *testing.T) {
 func TestBody(t *testing.T) {
 	t.Parallel()
 	p := &task{payload: 300, keys: 7}
-	if got := string(p.body(12)); len(got) != 300 || !strings.HasPrefix(got, "0000000000000012xxx") {
-		t.Errorf("%d bytes: %.30q", len(got), got)
+	got := p.body(12)
+	if len(got) != 300 || !json.Valid(got) || !strings.HasPrefix(string(got), `{"seq":"0000000000000012","pad":"`) {
+		t.Errorf("%d bytes: %.40q", len(got), got)
+	}
+	p.payload = minPayload
+	if got := string(p.body(7)); got != `{"seq":"0000000000000007","pad":""}` {
+		t.Errorf("the smallest: %q", got)
 	}
 	if got := p.key(15); got != "key-1" {
 		t.Errorf("key %q", got)

@@ -41,7 +41,7 @@ func newRiver(t *task) *riverPeer { return &riverPeer{t} }
 // insertAtOnce is how many jobs are inserted with one copy.
 const insertAtOnce = 5000
 
-func (p *riverPeer) prepare(ctx context.Context) error {
+func (p *riverPeer) load(ctx context.Context) error {
 	migrator, err := rivermigrate.New(riverpgxv5.New(p.pool), nil)
 	if err != nil {
 		return err
@@ -53,9 +53,10 @@ func (p *riverPeer) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for from := 0; from < p.events; from += insertAtOnce {
+	end := p.first + p.events
+	for from := p.first; from < end; from += insertAtOnce {
 		var jobs []river.InsertManyParams
-		for n := from; n < min(from+insertAtOnce, p.events); n++ {
+		for n := from; n < min(from+insertAtOnce, end); n++ {
 			jobs = append(jobs, river.InsertManyParams{Args: publish{p.topic, p.key(n), p.body(n)}})
 		}
 		if _, err := client.InsertManyFast(ctx, jobs); err != nil {

@@ -40,9 +40,9 @@ func newWatermill(t *task) *watermillPeer {
 
 func lane(n int) string { return fmt.Sprintf("outbox_%d", n) }
 
-// prepare writes each message in a transaction of its own, as services do: the subscriber's query is about
+// load writes each message in a transaction of its own, as services do: the subscriber's query is about
 // transaction ids, and one large transaction would be another case. None waits for the disk.
-func (p *watermillPeer) prepare(ctx context.Context) error {
+func (p *watermillPeer) load(ctx context.Context) error {
 	sub, err := p.subscriber()
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (p *watermillPeer) prepare(ctx context.Context) error {
 	for n := range writers {
 		writers[n] = forwarder.NewPublisher(out, forwarder.PublisherConfig{ForwarderTopic: lane(n)})
 	}
-	for n := range p.events {
+	for n := p.first; n < p.first+p.events; n++ {
 		m := message.NewMessage(watermill.NewUUID(), p.body(n))
 		m.Metadata.Set(keyHeader, p.key(n))
 		m.SetContext(ctx)

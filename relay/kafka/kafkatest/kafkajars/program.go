@@ -34,3 +34,6 @@ func (p *Program) Output() string { return p.proc.tail.String() }
 
 // Stop ends the program in order, and waits; when ctx ends first, it kills it.
 func (p *Program) Stop(ctx context.Context) error { return p.proc.terminate(ctx) }
+
+// PID is the process id of the program.
+func (p *Program) PID() int { return p.proc.pid }

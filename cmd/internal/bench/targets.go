@@ -1,0 +1,136 @@
+package main
+
+import "strings"
+
+// target is what a figure must be.
+type target struct {
+	Op    string  `json:"op"` // ">=" or "<="
+	Value float64 `json:"value"`
+}
+
+func atLeast(v float64) *target { return &target{">=", v} }
+func atMost(v float64) *target  { return &target{"<=", v} }
+
+func (t *target) met(v float64) bool {
+	if t.Op == ">=" {
+		return v >= t.Value
+	}
+	return v <= t.Value
+}
+
+// bound is what the median of a figure must be.
+type bound struct {
+	scenario string
+	broker   string // kind of the broker; any where it is empty
+	row      string // the case; with a star for anything
+	settings string // those of the case, in the same way; any where it is empty
+	figure   string
+	target   *target
+}
+
+// What several tables ask for.
+const (
+	once     = 0.0 // copies, missing, out of order
+	noSlower = 1.2 // of what it costs in a small table
+	viewMs   = 100 // a view that people look at
+	memory30 = 100 // MiB of a relay, whatever it does
+)
+
+// targets are all that is asked of the figures, the first that fits counting. Postrider is judged by its defaults. Where the
+// source of a number is not the sentence behind it, it is what was reached and must not be lost.
+var targets = []bound{
+	// A reader and producer takes 0.24 s of two processors for 100,000 events, what an append-only log adds 0.06: three
+	// quarters of the floor on two cores, less what retries, holds and dead letters need.
+	{"drain", "", postriderName, "defaults", "of floor", atLeast(0.60)},
+	{"drain", "", postriderName, "defaults", "PostgreSQL", atMost(0.20)},
+	{"drain", "", postriderName, "defaults", "peak MiB", atMost(memory30)},
+	{"drain", "", postriderName + "*", "", "copies", atMost(once)},
+	{"drain", "", postriderName + "*", "", "missing", atMost(once)},
+	{"drain", "", postriderName + "*", "", "out of order", atMost(once)},
+
+	// Columns that every outbox needs, and nothing else.
+	{"writers", "", ours.name, "nothing running", "of a bare table", atLeast(0.90)},
+	{"writers", "", published.name, "nothing running", "of a bare table", atLeast(0.80)},
+	{"writers", "", postriderName + ", " + ours.name, "defaults", "of a bare table", atLeast(0.75)},
+	{"writers", "", postriderName + "*", "", "copies", atMost(once)},
+	{"writers", "", postriderName + "*", "", "missing", atMost(once)},
+	{"writers", "", postriderName + "*", "", "out of order", atMost(once)},
+	{"inserts", "", ours.name, "", "least, of a bare table's", atMost(2)},
+	{"inserts", "", published.name, "", "least, of a bare table's", atMost(4)},
+
+	// A tenth above what commits take with nothing running, and latencies that nobody waits for.
+	{"steady", "kfake", postriderName + ", quiet*", "defaults", "event p50 ms", atMost(3)},
+	{"steady", "kafka", postriderName + ", quiet*", "defaults", "event p50 ms", atMost(3)},
+	{"steady", "", postriderName + ", quiet*", "defaults", "event p99 ms", atMost(10)},
+	{"steady", "kfake", postriderName + ",*", "defaults", "event p50 ms", atMost(2)},
+	{"steady", "kfake", postriderName + ",*", "defaults", "event p99 ms", atMost(6)},
+	{"steady", "kafka", postriderName + ",*", "defaults", "event p50 ms", atMost(5)},
+	{"steady", "kafka", postriderName + ",*", "defaults", "event p99 ms", atMost(25)},
+	{"steady", "", postriderName + ",*", "defaults", "commit p50, of a bare table's", atMost(1.1)},
+	{"steady", "", postriderName + ", quiet*", "", "PostgreSQL beside them", nil}, // a hundred events: what it takes while idle
+	{"steady", "", postriderName + ",*", "defaults", "PostgreSQL beside them", atMost(8)},
+	{"steady", "", postriderName + ",*", "", "copies", atMost(once)},
+	{"steady", "", postriderName + ",*", "", "missing", atMost(once)},
+	{"steady", "", postriderName + ",*", "", "out of order", atMost(once)},
+
+	{"takeover", "", postriderName, "", "takeover ms", atMost(1000)},
+	{"takeover", "", postriderName, "", "missing", atMost(once)},
+	{"takeover", "", postriderName, "", "out of order", atMost(once)},
+	// Others wait no longer than it takes to read past the rest, at two thirds of what a drain reaches.
+	{"hotkey", "", postriderName + ", beside*", "defaults", "others' longest ms", atMost(1000)},
+	{"hotkey", "", postriderName + "*", "", "copies", atMost(once)},
+	{"hotkey", "", postriderName + "*", "", "missing", atMost(once)},
+	{"hotkey", "", postriderName + "*", "", "out of order", atMost(once)},
+	{"burst", "", postriderName + ", beside*", "defaults", "others' longest ms", atMost(5000)},
+	{"burst", "", postriderName + "*", "", "copies", atMost(once)},
+	{"burst", "", postriderName + "*", "", "missing", atMost(once)},
+	{"burst", "", postriderName + "*", "", "out of order", atMost(once)},
+
+	{"flat", "", "*", "", "time, of small", atMost(noSlower)},
+	{"flat", "", "*", "", "CPU of relay and PostgreSQL, of small", atMost(noSlower)},
+	{"faults", "", "*", "", "of all well", atLeast(0.9)},
+	{"memory", "", "*", "", "peak MiB (VmHWM)", atMost(memory30)},
+	{"idle", "", "*", "", "process, % of a core", atMost(2)},
+	{"telemetry", "", "metrics and traces", "", "of off", atLeast(0.95)},
+	{"hour", "", "beside a snapshot*", "", "events/s, of the line before", atLeast(0.98)},
+	{"hour", "", "beside a snapshot*", "", "p99, of the line before", atMost(1.5)},
+
+	{"consumer", "", "*", "", "of poll loop", atLeast(0.8)},
+	{"consumer", "", "*", "", "times in order of offset", atLeast(20)},
+	{"stale", "", "*", "", "pass ms", atMost(20)},
+	{"stale", "", "*", "", "pass, of the smallest", atMost(noSlower)},
+	{"stale", "", "* detectors", "", "all passes s", nil},
+	{"stale", "", "*", "", "all passes s", atMost(2)},
+	{"stale", "", "*", "", "passes, of the smallest", atMost(noSlower)},
+	{"stale", "", "*", "", "throughput, of one", atLeast(1)},
+	{"archive", "", "nothing archived", "", "others' longest wait ms", nil},
+	{"archive", "", "*", "", "others' longest wait ms", atMost(50)},
+	{"archive", "", "v_archive_statistics", "", "ms", atMost(viewMs)},
+	{"archive", "", "v_*", "summary of at most 5 minutes", "ms", atMost(viewMs)},
+	{"redrive", "", "*", "no rate", "investigations/s", atLeast(5000)},
+	{"redrive", "", "*", "", "off the rate %", atMost(5)},
+	{"collector", "", "*", "", "letters/s", atLeast(10_000)},
+	{"desk", "", "the mix", "", "p95 ms", atMost(20)},
+	{"desk", "", "the mix", "", "p99 ms", atMost(50)},
+	{"desk", "", "*", "alone, *", "p95 ms", atMost(100)},
+	{"desk", "", "v_dlq_dashboard", "", "longest ms", atMost(viewMs)},
+}
+
+// targetOf is what a figure must be, nil where nothing is asked.
+func targetOf(scenario, broker, row, settings, figure string) *target {
+	for _, b := range targets {
+		if b.scenario == scenario && b.figure == figure && (b.broker == "" || b.broker == broker) && fits(b.row, row) && (b.settings == "" || fits(b.settings, settings)) {
+			return b.target
+		}
+	}
+	return nil
+}
+
+// fits compares a text with a pattern, of which one star stands for anything.
+func fits(pattern, text string) bool {
+	begin, end, open := strings.Cut(pattern, "*")
+	if !open {
+		return pattern == text
+	}
+	return len(text) >= len(begin)+len(end) && strings.HasPrefix(text, begin) && strings.HasSuffix(text, end)
+}
