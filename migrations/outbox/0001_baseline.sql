@@ -1,5 +1,7 @@
 -- The outbox: events waiting for Kafka, the shards that keep their order, and the holds that keep out of the way what
--- cannot go now.
+-- cannot go now. What people do to what waits they do by functions alone, so that nobody who operates needs the right to
+-- change events, holds or shards in any other way.
+
 create type postrider.outbox_state as enum (
     'pending', 'scheduled', 'parked', 'exhausted', 'published', 'dead_lettered');
 comment on type postrider.outbox_state is

@@ -1,6 +1,3 @@
--- What people may do to what waits, by functions alone, so that nobody who operates needs the right to change
--- events, holds or shards in any other way.
-
 -- Columns, and not a row of the table: that would make the type of the table one that its functions need, and
 -- keep the table that was there before outbox_event was partitioned from being dropped.
 create or replace function postrider.outbox_operate(event bigint, out shard smallint, out state postrider.outbox_state, out event_id uuid,
