@@ -79,6 +79,7 @@ type Publisher struct {
 	stuck      stuck
 	sizes      sizes
 	batches    atomic.Int64
+	delivered  atomic.Pointer[[]relay.Outcome] // see allDelivered
 
 	inUse sync.WaitGroup // clients taken and not given back
 }
@@ -118,6 +119,7 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 		kgo.BrokerMaxWriteBytes(int32(max(100<<20, cfg.MaxMessageBytes+requestOverhead))),
 		kgo.MaxBufferedRecords(1 << 30), // a batch is bounded by its claim; ErrMaxBuffered would break order
 		kgo.ManualFlushing(),
+		kgo.ProducerLinger(0), // the default of 10 ms would only keep timers that nothing waits for
 		kgo.MetadataMinAge(250 * time.Millisecond), // the default makes every leader change cost 5 s
 		kgo.MetadataMaxAge(metadataMaxAge),
 		kgo.UnknownTopicRetries(1), // each takes 250 ms, and the rest of a batch waits
@@ -275,6 +277,9 @@ func (p *Publisher) Check(m *relay.Message, limit int) *relay.Outcome {
 	setting := "the topic's max_message_bytes"
 	if limit <= 0 || limit >= p.cfg.MaxMessageBytes {
 		limit, setting = p.cfg.MaxMessageBytes, "kafka max_message_bytes"
+	}
+	if surelyFits(m, limit) {
+		return nil
 	}
 	n := encodedSize(m)
 	if n <= limit {
