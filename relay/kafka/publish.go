@@ -144,6 +144,7 @@ func (p *Publisher) sendOn(ctx context.Context, ms []relay.Message, send []int, 
 		}
 		return out
 	}
+	p.rested(ctx, c)
 	b := p.produce(ctx, c, ms, send)
 	if out == nil && b.delivered() {
 		p.release(c, b)
