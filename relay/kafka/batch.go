@@ -195,16 +195,3 @@ func (b *batch) failures() map[string]error {
 // strip takes out of a record what is no longer needed of it: one without an answer keeps them all in memory, and the
 // client is done with this one.
 func strip(r *kgo.Record) { r.Key, r.Value, r.Headers = nil, nil, nil }
-
-// stripAnswered takes their content out of the records that had their outcome before the wait ended.
-func (b *batch) stripAnswered(ms []relay.Message, send []int) {
-	first := 0
-	for n, i := range send {
-		last := first + len(ms[i].Headers)
-		if b.places[n].answer.Load() == answered {
-			strip(&b.records[n])
-			clear(b.headers[first:last])
-		}
-		first = last
-	}
-}

@@ -13,11 +13,11 @@ import (
 // read takes the outcomes of a batch. A record without one stays in the client, as a flight. It reports
 // whether the client is empty.
 func (p *Publisher) read(b *batch, ms []relay.Message, send []int, out []relay.Outcome) (complete bool) {
-	if complete = b.complete(); !complete {
-		b.stripAnswered(ms, send)
-	}
+	complete = b.complete()
+	headers := b.headers
 	for n, i := range send {
-		at := &b.places[n]
+		at, own := &b.places[n], headers[:len(ms[i].Headers)]
+		headers = headers[len(own):]
 		if err := b.early[ms[i].Topic]; err != nil {
 			out[i] = p.notSent(err)
 		} else if f := p.late(b, n); f != nil {
@@ -26,6 +26,10 @@ func (p *Publisher) read(b *batch, ms []relay.Message, send []int, out []relay.O
 		} else {
 			out[i] = p.outcome(at.err)
 			out[i].Partition, out[i].Partitions = at.partition, at.partitions
+			if !complete {
+				strip(&b.records[n])
+				clear(own)
+			}
 		}
 	}
 	return complete

@@ -19,7 +19,7 @@ const lookupTimeout = 3 * time.Second
 func (p *Publisher) produce(ctx context.Context, c *kgo.Client, ms []relay.Message, send []int) *batch {
 	b := p.buffer(c, ms, send)
 	p.flush(ctx, c, b)
-	await(ctx, b)
+	await(ctx, c, b)
 	return b
 }
 
@@ -80,7 +80,7 @@ const patience = time.Second
 
 // await returns when every outcome is known, the wait has gone on for too long, or ctx ended. It looks four times
 // in each patience, so that what it adds to it is at most a quarter.
-func await(ctx context.Context, b *batch) {
+func await(ctx context.Context, c *kgo.Client, b *batch) {
 	const looks = 4
 	look := time.NewTicker(patience / looks)
 	defer look.Stop()
@@ -99,6 +99,15 @@ func await(ctx context.Context, b *batch) {
 			if quiet++; n > 0 && quiet >= looks {
 				return
 			}
+			nudge(c)
 		}
 	}
+}
+
+// nudge makes a client that flushes look again for what it has to send. Of a topic that it has just looked up it queues
+// the records a moment before a flush finds the queues: what is told to go in between would stay there for ever.
+func nudge(c *kgo.Client) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = c.Flush(ctx)
 }

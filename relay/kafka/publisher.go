@@ -110,7 +110,8 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 		kgo.BrokerMaxWriteBytes(int32(max(100<<20, cfg.MaxMessageBytes+requestOverhead))),
 		kgo.MaxBufferedRecords(1 << 30), // a batch is bounded by its claim; ErrMaxBuffered would break order
 		kgo.ManualFlushing(),
-		kgo.ProducerLinger(0),                      // the default of 10 ms would only keep timers that nothing waits for
+		// A flush does not wait for this. It ends, sooner than nudge does, what nudge is for.
+		kgo.ProducerLinger(10 * time.Millisecond),
 		kgo.MetadataMinAge(250 * time.Millisecond), // the default makes every leader change cost 5 s
 		kgo.MetadataMaxAge(metadataMaxAge),
 		kgo.UnknownTopicRetries(1), // each takes 250 ms, and the rest of a batch waits
