@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/relay"
@@ -15,8 +16,13 @@ import (
 // flushes find these only after the last. The first queue's linger is over by then.
 func TestFlushBeforeTheQueuesAreFound(t *testing.T) {
 	t.Parallel()
-	b := kafkatest.Kfake(t)
+	b := kafkatest.Kfake(t, kfake.NumBrokers(2)) // a broker's loop sends what is in all of its queues
 	topic := b.Topic(t, 2, nil)
+	for p := range int32(2) {
+		if err := b.Cluster.MoveTopicPartition(topic, p, p); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var h pause
 	p := newPublisher(t, b, func(c *Config) { c.Options = append(c.Options, kgo.WithHooks(&h)) })
 	key := func(partition int32) string {
