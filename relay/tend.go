@@ -320,7 +320,7 @@ func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within
 	if lost == nil {
 		t.metrics.count(outcomes)
 	}
-	s := &settlement{receipt: receipt, parked: p.parked, plan: p, pass: pass, returned: len(events), sent: func() []Message { return delivered(p.messages, outcomes) }}
+	s := &settlement{receipt: receipt, parked: p.parked, keys: p.keys, plan: p, pass: pass, returned: len(events), sent: func() []Message { return delivered(p.messages, outcomes) }}
 	if err := t.settleNow(ctx, s); err != nil {
 		return nil, err
 	}

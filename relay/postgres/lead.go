@@ -54,6 +54,7 @@ type leadership struct {
 	began  relay.Began
 
 	number, position int64 // of the newest receipt; the settler's alone
+	lastRead         int   // events that the last read had; the reader's alone
 
 	answered atomic.Int64 // when the session answered last, in nanoseconds of the monotonic clock since start
 	start    time.Time
