@@ -1,9 +1,17 @@
 -- Puts exceptions in hand: parked ones of the holds $1, from behind $2, $3 of each at most, and $4 scheduled ones that are
--- due; of all these as many as have $5 bytes together, one at least. Who has locked a row keeps it.
-with waiting as (
-    select x.id from unnest($1::bigint[], $2::bigint[], $3::int[]) as h(hold_id, behind, events)
+-- due; of all these as many as have $5 bytes together, one at least. A row that another session has locked stays with it, and
+-- so does what is parked behind the same hold after it: it must not be passed.
+with parked as materialized (
+    select h.hold_id, x.id from unnest($1::bigint[], $2::bigint[], $3::int[]) as h(hold_id, behind, events)
     cross join lateral (select x.id from postrider.outbox_exception x where x.hold_id = h.hold_id and x.id > h.behind and x.state = 'parked' and x.sending_since is null
-                        order by x.id limit h.events for update skip locked) x
+                        order by x.id limit h.events) x
+), free as materialized (
+    select x.hold_id, x.id from postrider.outbox_exception x
+    where x.id = any (array(select p.id from parked p)) and x.state = 'parked' and x.sending_since is null for update skip locked
+), locked as (
+    select p.hold_id, min(p.id) as first from parked p where not exists (select from free f where f.id = p.id) group by p.hold_id
+), waiting as (
+    select f.id from free f left join locked l on l.hold_id = f.hold_id where l.first is null or f.id < l.first
     union all
     select s.id from (select x.id from postrider.outbox_exception x where x.state = 'scheduled' and x.next_attempt_at <= (select clock_timestamp()) and x.sending_since is null
      order by x.next_attempt_at, x.id limit $4::int for update skip locked) s
@@ -18,7 +26,7 @@ with waiting as (
     from waiting w join postrider.outbox_exception x on x.id = w.id left join postrider.outbox_event e on e.id = w.id
 ), taken as (
     update postrider.outbox_exception x set sending_since = clock_timestamp()
-    from sized s where x.id = s.id and (s.before < $5::bigint or s.id = (select min(m.id) from sized m))
+    from sized s where x.id = any (array[s.id]) and (s.before < $5::bigint or s.id = (select min(m.id) from sized m))
     returning x.*
 )
 select t.id, t.event_id, t.topic, case when t.copied then t.key else e.key end, case when t.copied then t.payload else e.payload end,
