@@ -207,6 +207,7 @@ type TakingHold struct {
 // Taken is an exception in hand.
 type Taken struct {
 	Event outbox.Event
-	// Hold is the one that kept it; 0 for a scheduled event.
+	// Hold is the one that kept it; 0 for a scheduled event. One without an event says that others of the hold were asked
+	// for and not taken: another session has them, or they did not fit.
 	Hold int64
 }

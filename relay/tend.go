@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -169,14 +170,20 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 			return fmt.Errorf("take what waits behind holds: %w", err)
 		}
 		if cut { // an action has had enough: what is left behind the holds was not looked at
-			_, err := t.sendTaken(ctx, taken, giveUp, t.within(holds))
+			_, err := t.sendTaken(ctx, inHand(taken), giveUp, t.within(holds))
 			return err
 		}
 		found := map[int64]int64{}
+		left := map[int64]bool{}
 		for i := range taken {
-			found[taken[i].Hold] = max(found[taken[i].Hold], taken[i].Event.ID)
+			if taken[i].Event.ID == 0 {
+				left[taken[i].Hold] = true
+			} else {
+				found[taken[i].Hold] = max(found[taken[i].Hold], taken[i].Event.ID)
+			}
 		}
-		ends, more := t.endEmpty(holds, was, found, giveUp)
+		taken = inHand(taken)
+		ends, more := t.endEmpty(holds, was, found, left, giveUp)
 		if len(ends.Ended)+len(ends.Holds) > 0 {
 			if err := t.settleNow(ctx, &settlement{receipt: ends}); err != nil {
 				return err
@@ -195,6 +202,11 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 		holds = append(again, more...)
 	}
 	return ended(ctx, context.Cause(ctx))
+}
+
+// inHand leaves out what says only that something was not taken.
+func inHand(taken []Taken) []Taken {
+	return slices.DeleteFunc(taken, func(x Taken) bool { return x.Event.ID == 0 })
 }
 
 // standing is how a hold stood before it was looked behind it.
@@ -242,8 +254,8 @@ func (t *term) within(holds []*Hold) time.Duration {
 
 // endEmpty ends the holds behind which nothing was found, and nothing is to be parked since. One that drains and behind
 // which something is still to be parked keeps the log from parking more, and is looked at again: more. found has the last
-// id that was taken, by hold; up to that its events pass.
-func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, giveUp bool) (ends *Receipt, more []*Hold) {
+// id that was taken, by hold; up to that its events pass. left are holds behind which something was found and not taken.
+func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, left map[int64]bool, giveUp bool) (ends *Receipt, more []*Hold) {
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()
 	ends = &Receipt{}
@@ -253,6 +265,8 @@ func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, gi
 			continue
 		}
 		switch {
+		case left[h.ID]: // it is looked at again soon
+			t.book.reopen(h)
 		case h.kept && !giveUp:
 			// What was tried again is behind it again.
 			h.kept, h.Draining, h.through = false, false, 0

@@ -29,9 +29,14 @@ with parked as materialized (
     from sized s where x.id = any (array[s.id]) and (s.before < $5::bigint or s.id = (select min(m.id) from sized m))
     returning x.*
 )
+-- Holds with events that were not taken have a row without an event.
+select 0::bigint, '00000000-0000-0000-0000-000000000000'::uuid, '', null::bytea, null::bytea, '{}'::jsonb, 0, 0, 0, clock_timestamp(), null::timestamptz, null::timestamptz,
+       '', '', '', null::uuid, false, p.hold_id
+from parked p where not exists (select from taken t where t.id = p.id) group by p.hold_id
+union all
 select t.id, t.event_id, t.topic, case when t.copied then t.key else e.key end, case when t.copied then t.payload else e.payload end,
        coalesce(case when t.copied then t.headers else e.headers end, '{}'), t.attempts, coalesce(t.max_attempts, e.max_attempts, 0)::int, t.episode,
        coalesce(t.created_at, e.created_at), t.first_error_at, t.last_error_at, coalesce(t.last_error_class, ''), coalesce(t.last_error_code, ''),
        coalesce(t.last_error, ''), coalesce(t.task_uuid, e.task_uuid), coalesce(t.kind, e.kind) = 'task', coalesce(t.hold_id, 0)
 from taken t left join postrider.outbox_event e on e.id = t.id
-order by t.id
+order by 1
