@@ -17,6 +17,8 @@ const (
 	dueAtOnce = 500
 	// probeWithin is how long a probe may be without an answer. It is then with the client, and asked for again.
 	probeWithin = 2 * time.Second
+	// scheduledEvery is how often scheduled events are looked for although none is due: the clock may have been put back.
+	scheduledEvery = 10 * time.Second
 	// skipsEvery is how often what was asked of events that the position has passed is looked at.
 	skipsEvery = time.Second
 )
@@ -38,7 +40,7 @@ func (t *term) tendHolds(reading, work context.Context) error {
 			}
 		})
 	}
-	var skips time.Time
+	var skips, looked time.Time
 	var scheduled sync.Mutex
 	if err := t.openBreakers(work); err != nil {
 		return ended(work, err)
@@ -69,7 +71,8 @@ func (t *term) tendHolds(reading, work context.Context) error {
 		if len(keys) > 0 {
 			begin(keys, false)
 		}
-		if scheduled.TryLock() {
+		if (next <= 0 || t.once != nil || time.Since(looked) > scheduledEvery) && scheduled.TryLock() {
+			looked = time.Now()
 			tending.Go(func() {
 				defer scheduled.Unlock()
 				if err := t.sendScheduled(work, reading); err != nil {
