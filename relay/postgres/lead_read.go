@@ -63,6 +63,9 @@ func (d *leadership) Read(ctx context.Context, q relay.Question) (page relay.Pag
 	if err := found.scan(rows); err != nil {
 		return page, err
 	}
+	if found.drawn >= 0 && found.drawn < q.Position {
+		return page, rewound(found.drawn, q.Position)
+	}
 	if page, err = found.page(); err != nil {
 		return page, err
 	}
@@ -83,6 +86,7 @@ func (d *leadership) Read(ctx context.Context, q relay.Question) (page relay.Pag
 type logRows struct {
 	q        *relay.Question
 	snapshot string
+	drawn    int64 // the newest id that was drawn; -1 where that is not known
 	skips    []byte
 	now      time.Time
 	events   []outbox.Event
@@ -111,6 +115,7 @@ func (f *logRows) scan(rows pgx.Rows) error {
 			first = false
 			f.snapshot, f.now = string(v[readTopic]), timeOf(v[readCreatedAt])
 			f.skips = append(f.skips, v[readPayload]...)
+			f.drawn = int64(binary.BigEndian.Uint64(v[readAbout]))
 			continue
 		}
 		id, about := int64(binary.BigEndian.Uint64(v[readID])), int64(binary.BigEndian.Uint64(v[readAbout]))
