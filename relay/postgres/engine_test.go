@@ -3,12 +3,14 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/relay/logtest"
 	"github.com/postrider/postrider/relay/outbox"
 )
 
@@ -92,8 +94,29 @@ func (b *memory) arrived(topic string, keys ...string) string {
 // run lets a relay of its own work on the database until the test ends or stop is called.
 func (f *fixture) run(b *memory, settings func(topic string) relay.TopicSettings, change func(*relay.Config)) (stop func()) {
 	f.Helper()
+	stop, _ = f.start(b, settings, change)
+	return stop
+}
+
+// runLogged is run, and returns what the relay says.
+func (f *fixture) runLogged(b *memory, settings func(topic string) relay.TopicSettings, change func(*relay.Config)) *said {
+	f.Helper()
+	_, log := f.start(b, settings, change)
+	return log
+}
+
+// said is what a relay said.
+type said struct{ logtest.Buffer }
+
+// Count counts the lines of a level.
+func (s *said) Count(level string) int { return strings.Count(s.String(), "level="+level) }
+
+func (f *fixture) start(b *memory, settings func(topic string) relay.TopicSettings, change func(*relay.Config)) (stop func(), log *said) {
+	f.Helper()
+	log = &said{}
 	store, pool := f.open(Options{ApplicationName: "engine"}, StoreOptions{})
-	c := relay.Config{Store: store, Publisher: b, BatchSize: 256, TopicSettings: settings, PublishTimeout: time.Second}
+	c := relay.Config{Store: store, Publisher: b, BatchSize: 256, TopicSettings: settings, PublishTimeout: time.Second,
+		Logger: slog.New(slog.NewTextHandler(log, nil))}
 	if change != nil {
 		change(&c)
 	}
@@ -115,7 +138,12 @@ func (f *fixture) run(b *memory, settings func(topic string) relay.TopicSettings
 		pool.Close()
 	})
 	f.Cleanup(stop)
-	return stop
+	f.Cleanup(func() {
+		if f.Failed() {
+			f.Logf("the relay said:\n%s", log)
+		}
+	})
+	return stop, log
 }
 
 // writes inserts events with these values, in one transaction.
