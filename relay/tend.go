@@ -3,7 +3,6 @@ package relay
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +18,8 @@ const (
 	probeWithin = 2 * time.Second
 	// scheduledEvery is how often scheduled events are looked for although none is due: the clock may have been put back.
 	scheduledEvery = 10 * time.Second
+	// leftPause is when holds are looked at again of which others have the first event in hand.
+	leftPause = 20 * time.Millisecond
 	// skipsEvery is how often what was asked of events that the position has passed is looked at.
 	skipsEvery = time.Second
 )
@@ -168,24 +169,18 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 	}()
 	for len(holds) > 0 && reading.Err() == nil && ctx.Err() == nil {
 		was := t.stand(holds)
-		taken, cut, err := t.takeWithin(ctx, t.taking(holds, giveUp))
+		taken, left, cut, err := t.takeWithin(ctx, t.taking(holds, giveUp))
 		if err != nil {
 			return fmt.Errorf("take what waits behind holds: %w", err)
 		}
 		if cut { // an action has had enough: what is left behind the holds was not looked at
-			_, err := t.sendTaken(ctx, inHand(taken), giveUp, t.within(holds))
+			_, err := t.sendTaken(ctx, taken, giveUp, t.within(holds))
 			return err
 		}
 		found := map[int64]int64{}
-		left := map[int64]bool{}
 		for i := range taken {
-			if taken[i].Event.ID == 0 {
-				left[taken[i].Hold] = true
-			} else {
-				found[taken[i].Hold] = max(found[taken[i].Hold], taken[i].Event.ID)
-			}
+			found[taken[i].Hold] = max(found[taken[i].Hold], taken[i].Event.ID)
 		}
-		taken = inHand(taken)
 		ends, more := t.endEmpty(holds, was, found, left, giveUp)
 		if len(ends.Ended)+len(ends.Holds) > 0 {
 			if err := t.settleNow(ctx, &settlement{receipt: ends}); err != nil {
@@ -193,7 +188,9 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 			}
 		}
 		if len(taken) == 0 {
-			if holds = more; len(holds) > 0 {
+			if holds = more; len(left) > 0 {
+				sleep(ctx, leftPause)
+			} else if len(holds) > 0 {
 				sleep(ctx, 2*time.Millisecond) // what is to be parked behind them is being written
 			}
 			continue
@@ -205,11 +202,6 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 		holds = append(again, more...)
 	}
 	return ended(ctx, context.Cause(ctx))
-}
-
-// inHand leaves out what says only that something was not taken.
-func inHand(taken []Taken) []Taken {
-	return slices.DeleteFunc(taken, func(x Taken) bool { return x.Event.ID == 0 })
 }
 
 // standing is how a hold stood before it was looked behind it.
@@ -257,7 +249,8 @@ func (t *term) within(holds []*Hold) time.Duration {
 
 // endEmpty ends the holds behind which nothing was found, and nothing is to be parked since. One that drains and behind
 // which something is still to be parked keeps the log from parking more, and is looked at again: more. found has the last
-// id that was taken, by hold; up to that its events pass. left are holds behind which something was found and not taken.
+// id that was taken, by hold; up to that its events pass. left are holds that have events of which none could be taken;
+// they are looked at again, too.
 func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, left map[int64]bool, giveUp bool) (ends *Receipt, more []*Hold) {
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()
@@ -268,8 +261,10 @@ func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, le
 			continue
 		}
 		switch {
-		case left[h.ID]: // it is looked at again soon
-			t.book.reopen(h)
+		case left[h.ID]:
+			if t.once == nil {
+				more = append(more, h)
+			}
 		case h.kept && !giveUp:
 			// What was tried again is behind it again.
 			h.kept, h.Draining, h.through = false, false, 0
@@ -362,7 +357,7 @@ func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within
 // sendScheduled sends what waited for a time that has come.
 func (t *term) sendScheduled(ctx, reading context.Context) error {
 	for reading.Err() == nil && ctx.Err() == nil {
-		taken, _, err := t.takeWithin(ctx, Taking{Scheduled: t.cfg.BatchSize, Bytes: batchBytes})
+		taken, _, _, err := t.takeWithin(ctx, Taking{Scheduled: t.cfg.BatchSize, Bytes: batchBytes})
 		if err != nil {
 			return fmt.Errorf("take what is due: %w", err)
 		}
@@ -376,32 +371,44 @@ func (t *term) sendScheduled(ctx, reading context.Context) error {
 	return nil
 }
 
-// takeWithin takes no more than what is left of a limit; cut says that this was less than asked for.
-func (t *term) takeWithin(ctx context.Context, taking Taking) (taken []Taken, cut bool, err error) {
-	if t.once == nil {
-		taken, err = t.leader.Take(ctx, taking)
-		return taken, false, err
-	}
-	want := taking.Scheduled
-	for _, h := range taking.Holds {
-		want += h.Events
-	}
-	got := t.once.reserve(want)
-	if left := got; left < want {
-		cut = true
-		taking.Scheduled = min(taking.Scheduled, left)
-		left -= taking.Scheduled
-		for i := range taking.Holds {
-			taking.Holds[i].Events = min(taking.Holds[i].Events, left)
-			left -= taking.Holds[i].Events
+// takeWithin takes no more than what is left of a limit; cut says that this was less than asked for. left are holds that
+// have events of which none could be taken now.
+func (t *term) takeWithin(ctx context.Context, taking Taking) (taken []Taken, left map[int64]bool, cut bool, err error) {
+	got := 0
+	if t.once != nil {
+		want := taking.Scheduled
+		for _, h := range taking.Holds {
+			want += h.Events
+		}
+		got = t.once.reserve(want)
+		if free := got; free < want {
+			cut = true
+			taking.Scheduled = min(taking.Scheduled, free)
+			free -= taking.Scheduled
+			for i := range taking.Holds {
+				taking.Holds[i].Events = min(taking.Holds[i].Events, free)
+				free -= taking.Holds[i].Events
+			}
+		}
+		if got == 0 {
+			return nil, nil, true, nil
 		}
 	}
-	if got == 0 {
-		return nil, true, nil
+	all, err := t.leader.Take(ctx, taking)
+	for i := range all {
+		if !all[i].Left {
+			taken = append(taken, all[i])
+			continue
+		}
+		if left == nil {
+			left = map[int64]bool{}
+		}
+		left[all[i].Hold] = true
 	}
-	taken, err = t.leader.Take(ctx, taking)
-	t.once.restore(got - len(taken))
-	return taken, cut, err
+	if t.once != nil {
+		t.once.restore(got - len(taken))
+	}
+	return taken, left, cut, err
 }
 
 // first notes that a hold is probed, and reports whether it was not before.

@@ -63,6 +63,9 @@ func (d *leadership) Read(ctx context.Context, q relay.Question) (page relay.Pag
 		return page, err
 	}
 	d.lastRead = len(found.events)
+	if found.drawn >= 0 && found.drawn < q.Position {
+		return page, rewound(found.drawn, q.Position)
+	}
 	if page, err = found.page(); err != nil {
 		return page, err
 	}
@@ -84,6 +87,7 @@ type logRows struct {
 	q        *relay.Question
 	expected int // events, as many as the last read had
 	snapshot string
+	drawn    int64 // the newest id that was drawn; -1 where that is not known
 	skips    []byte
 	now      time.Time
 	events   []outbox.Event
@@ -111,8 +115,9 @@ func (f *logRows) scan(rows pgx.Rows) error {
 		v := rows.RawValues()
 		if first {
 			first = false
-			f.snapshot, f.now = string(v[readTopic]), time.UnixMicro(int64(binary.BigEndian.Uint64(v[readAbout])))
+			f.snapshot, f.now = string(v[readTopic]), time.UnixMicro(int64(binary.BigEndian.Uint64(v[readID])))
 			f.skips = append(f.skips, v[readPayload]...)
+			f.drawn = int64(binary.BigEndian.Uint64(v[readAbout]))
 			continue
 		}
 		id, about := int64(binary.BigEndian.Uint64(v[readID])), int64(binary.BigEndian.Uint64(v[readAbout]))

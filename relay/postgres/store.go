@@ -100,6 +100,7 @@ const defaultLongestRetry = 48 * time.Hour
 type Store struct {
 	pool         sessions
 	silence      time.Duration // how long the session of a leader may be silent
+	renewEach    time.Duration // how old its transaction becomes
 	longestRetry time.Duration
 	letterTopic  func(topic string) string
 	renewed      atomic.Int64 // when judge last gave the connections up, in Unix nanoseconds
@@ -110,7 +111,7 @@ func NewStore(pool *pgxpool.Pool, o StoreOptions) *Store {
 	if o.LeaderSilence == 0 {
 		o.LeaderSilence = 10 * time.Second
 	}
-	s := &Store{pool: sessions{pool}, silence: o.LeaderSilence, longestRetry: o.LongestRetry, letterTopic: o.LetterTopic}
+	s := &Store{pool: sessions{pool}, silence: o.LeaderSilence, renewEach: renewEach, longestRetry: o.LongestRetry, letterTopic: o.LetterTopic}
 	if s.longestRetry == 0 {
 		s.longestRetry = defaultLongestRetry
 	}

@@ -1,10 +1,14 @@
 -- One statement, and so one snapshot, for the gaps and for what lies behind the position: with two, an event that was
 -- committed between them would be sent before an earlier one of its key. The first row says what the statement saw.
 -- $1, $2 gaps; $3 position; $4 events of each part at most; $5 the size from which a payload is read later; $6 through.
--- The first row's about is the time. Of the others: bit 0 delayed, bit 1 details, bit 2 of a task; above these the size where key or payload are large; most have 0.
-select 0::bigint as id, null::uuid as event_id, pg_catalog.pg_current_snapshot()::text as topic, null::bytea as key,
+-- The first row says what the statement saw: id is the time, about the newest id that was drawn, -1 where that is not known.
+-- about of the others: bit 0 delayed, bit 1 details, bit 2 of a task; above these the size where key or payload are large;
+-- most have 0.
+select (extract(epoch from clock_timestamp()) * 1000000)::bigint as id, null::uuid as event_id, pg_catalog.pg_current_snapshot()::text as topic,
+       null::bytea as key,
        convert_to((select jsonb_object_agg(s.id, s.reason)::text from postrider.outbox_skip_request s), 'UTF8') as payload, null::jsonb as headers,
-       (extract(epoch from clock_timestamp()) * 1000000)::bigint as about
+       case when pg_catalog.has_sequence_privilege(pg_catalog.to_regclass('postrider.outbox_event_id_seq'), 'usage, select')
+            then coalesce(pg_catalog.pg_sequence_last_value(pg_catalog.to_regclass('postrider.outbox_event_id_seq')), 0) else -1 end as about
 union all
 (select e.id, e.event_id, e.topic::text, case when octet_length(e.key) < $5::int then e.key end, case when octet_length(e.payload) < $5::int then e.payload::bytea end,
         e.headers::jsonb,
