@@ -52,17 +52,3 @@ func MustGiveUp(t testing.TB, s Session, task uuid.UUID, class, code string) (id
 	}
 	return id, event
 }
-
-// Delay makes an event that the log has before it one that waits for a time, as the relay that leads does after a
-// failure.
-func Delay(t testing.TB, s Session, id int64) {
-	t.Helper()
-	_, err := s.Exec(t.Context(), `
-		insert into postrider.outbox_exception (id, state, attempts, max_attempts, next_attempt_at, first_error_at, last_error_at, last_error_class,
-			last_error_code, event_id, topic)
-		select e.id, 'scheduled', 1, 3, clock_timestamp() + interval '1 hour', clock_timestamp(), clock_timestamp(), 'record', 'X', e.event_id, e.topic
-		from postrider.outbox_event e where e.id = $1`, id)
-	if err != nil {
-		t.Fatalf("delay event %d: %v", id, err)
-	}
-}

@@ -10,6 +10,7 @@ import (
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
 	"github.com/postrider/postrider/relay/ledger/postgres"
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
 // caughtUp catches up until nothing waits, and counts what became of all.
@@ -130,7 +131,7 @@ func TestSkippedEventOfAnEarlierBeginning(t *testing.T) {
 	}
 	skip := func(event int64) {
 		t.Helper()
-		ledgertest.Delay(t, r.pool, event)
+		outboxtest.Settle(t, r.pool, outboxtest.Scheduled, event)
 		r.exec(`select postrider.outbox_skip($1, 'there is a newer one')`, event)
 	}
 	retried := func() uuid.UUID {

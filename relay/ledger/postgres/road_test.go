@@ -16,6 +16,7 @@ import (
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
 	"github.com/postrider/postrider/relay/ledger/postgres"
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
 // road is a database with the pipeline of nine states and a template of the built-in machine.
@@ -423,7 +424,7 @@ func TestOnlyGivenUpEventsMoveTheirTask(t *testing.T) {
 	if moved := r.tell(pending); moved != 0 {
 		t.Errorf("a pending event moved %d tasks", moved)
 	}
-	ledgertest.Delay(t, r.pool, pending)
+	outboxtest.Settle(t, r.pool, outboxtest.Scheduled, pending)
 	if moved := r.tell(pending); moved != 0 {
 		t.Errorf("an event that waits for its next attempt moved %d tasks", moved)
 	}
