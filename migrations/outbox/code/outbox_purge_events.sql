@@ -23,18 +23,20 @@ begin
     end if;
     -- Receipts are in the order of time, and those behind are gone: the last of the first that are old enough.
     select max(o.position) into v_through
-    from (select r.position, r.at from postrider.outbox_receipt r where r.position > k.position order by r.position, r.number limit 1000) o
+    from (select r.position, r.at from postrider.outbox_receipt r where r.position > k.position order by r.position, r.number limit case when not p_dry_run then 1000 end) o
     where o.at <= v_cutoff;
+    if v_through is null then
+        return;
+    end if;
     select min(lower(g)) into v_gap from postrider.outbox_progress p, unnest(p.gaps) g;
     v_through := least(v_through, v_gap - 1, (select p.position from postrider.outbox_progress p));
     more := v_through > k.position + p_rows;
     v_through := least(v_through, k.position + p_rows);
-    if v_through is null or v_through <= k.position then
+    if v_through <= k.position then
         return;
     end if;
     if p_dry_run then
         select count(*) into removed from postrider.outbox_event e where e.id > k.position and e.id <= v_through;
-        more := false;
         return;
     end if;
     -- One that was committed late went later than those around it.
