@@ -63,9 +63,13 @@ func (a *App) makeRelay(ctx context.Context) error {
 	if c.Outbox.Log {
 		store = actionLog{store, a.options.Logger.With("component", "relay")}
 	}
+	own := c.OwnTopics()
+	if err := a.writeOwnTopics(ctx, pool, own); err != nil {
+		return err
+	}
 	engine, err := relay.New(relay.Config{
-		Store: store, Publisher: a.publisher, Doorbell: a.doorbell(pool),
-		BatchSize: c.Outbox.BatchSize,
+		Store: store, Publisher: a.publisher, Doorbell: a.doorbell(pool), OwnTopic: func(topic string) string { return own[topic] },
+		BatchSize: c.Outbox.BatchSize, Dispatches: c.Outbox.Dispatches,
 		TopicSettings: c.TopicSettings, CommitOrder: c.UsesCommitOrder(),
 		PublishTimeout: c.Outbox.PublishTimeout, Retention: Retention(c.Outbox),
 		Logger: a.options.Logger, LogActions: c.Outbox.Log, Registerer: a.options.Registry, TracerProvider: a.options.TracerProvider,
