@@ -33,10 +33,13 @@ func Connections(c config.Config) int {
 	return n
 }
 
+// relayName is what pg_stat_activity calls the relay's sessions; postrider doctor looks for it.
+const relayName = "postrider relay"
+
 // relayPool are the settings of the relay's connections.
 func relayPool(c config.Config) postgres.Options {
 	return postgres.Options{
-		MaxConns: relayConnections, Pooler: pooler.Mode(c.Database.Pooler), PublishTimeout: c.Outbox.PublishTimeout,
+		MaxConns: relayConnections, ApplicationName: relayName, Pooler: pooler.Mode(c.Database.Pooler), PublishTimeout: c.Outbox.PublishTimeout,
 		Password: passwords(c.Database),
 	}
 }
