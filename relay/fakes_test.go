@@ -1,32 +1,30 @@
 package relay
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
+	"github.com/postrider/postrider/relay/logtest"
 	"github.com/postrider/postrider/relay/outbox"
 )
 
 // fakeStore is a database that does what its functions say; what has no function has nothing to do.
 type fakeStore struct {
-	claim   func(context.Context, Limits) (Claim, error)
+	lead    func(context.Context, string) (Leadership, error)
 	letters func(context.Context, func(string) string, int) (LetterClaim, error)
-	back    func(context.Context, int, time.Duration) (Returned, error)
 	purge   func(context.Context, PurgeLimits) (Purged, error)
 	backlog func(context.Context, int) (Backlog, error)
 	holds   func(context.Context, int) ([]HoldCount, error)
 }
 
-func (s *fakeStore) Claim(ctx context.Context, l Limits) (Claim, error) {
-	if s.claim == nil {
+func (s *fakeStore) Lead(ctx context.Context, worker string) (Leadership, error) {
+	if s.lead == nil {
 		return nil, nil
 	}
-	return s.claim(ctx, l)
+	return s.lead(ctx, worker)
 }
 
 func (s *fakeStore) ClaimLetters(ctx context.Context, letterTopic func(string) string, limit int) (LetterClaim, error) {
@@ -34,13 +32,6 @@ func (s *fakeStore) ClaimLetters(ctx context.Context, letterTopic func(string) s
 		return nil, nil
 	}
 	return s.letters(ctx, letterTopic, limit)
-}
-
-func (s *fakeStore) Return(ctx context.Context, limit int, grace time.Duration) (Returned, error) {
-	if s.back == nil {
-		return Returned{}, nil
-	}
-	return s.back(ctx, limit, grace)
 }
 
 func (s *fakeStore) Purge(ctx context.Context, l PurgeLimits) (Purged, error) {
@@ -63,51 +54,6 @@ func (s *fakeStore) CountHolds(ctx context.Context, limit int) ([]HoldCount, err
 	}
 	return s.holds(ctx, limit)
 }
-
-// claimOf is a store whose every claim is c.
-func claimOf(c Claim) *fakeStore {
-	return &fakeStore{claim: func(context.Context, Limits) (Claim, error) { return c, nil }}
-}
-
-// fakeClaim records what is done with it and fails where it is told to.
-type fakeClaim struct {
-	batch                        Batch
-	markErr, countErr, settleErr error
-	attempts                     map[int64]int // of events, as counted so far
-	marked, abandoned            int
-	counted                      []int64
-	parks                        int64 // what each look for a crowd parks
-	settled                      *Settlement
-	settleCtx, markCtx, countCtx context.Context
-}
-
-func (c *fakeClaim) Batch() *Batch { return &c.batch }
-
-func (c *fakeClaim) Mark(ctx context.Context) error {
-	c.marked++
-	c.markCtx = ctx
-	return c.markErr
-}
-
-func (c *fakeClaim) CountAttempt(ctx context.Context, id int64) (int, error) {
-	c.countCtx = ctx
-	if c.countErr != nil {
-		return 0, c.countErr
-	}
-	c.counted = append(c.counted, id)
-	c.attempts[id]++
-	return c.attempts[id], nil
-}
-
-func (c *fakeClaim) Settle(ctx context.Context, s *Settlement) error {
-	c.settled, c.settleCtx = s, ctx
-	for i := range s.Crowds {
-		s.Crowds[i].Parked = c.parks
-	}
-	return c.settleErr
-}
-
-func (c *fakeClaim) Abandon() { c.abandoned++ }
 
 // fakeLetters is a claim of exhausted events.
 type fakeLetters struct {
@@ -168,7 +114,25 @@ func (p *fakePublisher) Publish(ctx context.Context, ms []Message) []Outcome {
 	return out
 }
 
-func (p *fakePublisher) Remember(ms []Message) { p.remembered = append(p.remembered, ms...) }
+func (p *fakePublisher) Remember(ms []Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.remembered = append(p.remembered, ms...)
+}
+
+// arrived are the ids of all events that were sent, in order.
+func (p *fakePublisher) arrived() (ids []int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, ms := range p.sent {
+		for i := range ms {
+			if !ms[i].ID.Letter {
+				ids = append(ids, idsOf(ms[i:i+1])...)
+			}
+		}
+	}
+	return ids
+}
 
 // idsOf are the ids that the test events' ids stand for.
 func idsOf(ms []Message) []int64 {
@@ -183,7 +147,7 @@ var errTest = errors.New("the cable is out")
 
 // capturedLog returns a logger and what was logged with it.
 func capturedLog() (*slog.Logger, func() string) {
-	var buf bytes.Buffer
+	var buf logtest.Buffer
 	return slog.New(slog.NewTextHandler(&buf, nil)), buf.String
 }
 
