@@ -43,7 +43,7 @@ func TestPlanHoldsPartitions(t *testing.T) {
 		"the topic fails, with an existing hold of any cause": {rules: r, events: events(keyed(1, "a")), from: []int64{8},
 			holds: []Hold{topic(Hold{Cause: CauseRoute, Probes: 2, through: 1}), part(Hold{through: 1})}, sent: []int64{1}, outcomes: outcomes(Infrastructure),
 			want: lines("hold 8 on topic t: infrastructure infrastructure, failed 3, probe in 1s", "parked 1 behind 8")},
-		"a key's hold comes first": {rules: r, events: events(keyed(1, "a")), holds: []Hold{onKey(7, "a", Hold{}), part(Hold{})}, want: "parked 1 behind 7"},
+		"a key's hold comes first":           {rules: r, events: events(keyed(1, "a")), holds: []Hold{onKey(7, "a", Hold{}), part(Hold{})}, want: "parked 1 behind 7"},
 		"the partition's before the topic's": {rules: r, events: events(keyed(1, "a")), holds: []Hold{topic(Hold{}), part(Hold{})}, want: "parked 1 behind 9"},
 		"delivered: all of them are proven": {rules: r, events: events(keyed(1, "a")), from: []int64{7},
 			holds: []Hold{onKey(7, "a", Hold{through: 1}), part(Hold{through: 1}), topic(Hold{through: 1})}, sent: []int64{1}, outcomes: []Outcome{ok},
