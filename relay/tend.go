@@ -13,6 +13,10 @@ import (
 const (
 	// tendPause is the longest pause before holds are looked at again: people ask things of them.
 	tendPause = 250 * time.Millisecond
+	// tendSoon is the shortest: holds whose events are at the broker are due all the while.
+	tendSoon = 20 * time.Millisecond
+	// putBackPause is how long what was taken and not tried rests: an earlier record has no answer yet.
+	putBackPause = 250 * time.Millisecond
 	// dueAtOnce is how many holds are looked after at once, and how many events of keys are tried together.
 	dueAtOnce = 500
 	// probeWithin is how long a probe may be without an answer. It is then with the client, and asked for again.
@@ -97,7 +101,7 @@ func (t *term) tendHolds(reading, work context.Context) error {
 				return ended(work, fmt.Errorf("look at what is to be skipped: %w", err))
 			}
 		}
-		pause := time.NewTimer(min(max(next, time.Millisecond), tendPause))
+		pause := time.NewTimer(min(max(next, tendSoon), tendPause))
 		select {
 		case <-reading.Done():
 		case <-work.Done():
@@ -296,10 +300,11 @@ func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, giveUp boo
 	}()
 	select {
 	case t.dispatches <- struct{}{}:
-		defer func() { <-t.dispatches }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+	sent := sync.OnceFunc(func() { <-t.dispatches })
+	defer sent()
 	if err := t.awaitSure(ctx); err != nil {
 		return nil, err
 	}
@@ -310,6 +315,7 @@ func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, giveUp boo
 		return nil, context.Cause(ctx)
 	}
 	lost := t.lost(ctx, outcomes)
+	sent()
 	t.book.mu.Lock()
 	var receipt *Receipt
 	if lost != nil {
@@ -339,6 +345,9 @@ func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, giveUp boo
 	if lost != nil {
 		t.awaitBrokers(reading, lost)
 		return nil, nil
+	}
+	if len(receipt.Putback) > 0 {
+		sleep(reading, putBackPause)
 	}
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()
