@@ -158,7 +158,7 @@ func (t *term) run(ctx context.Context) error {
 	readers.Go(func() { fail(t.tendHolds(reading, work)) })
 	go func() {
 		defer close(settled)
-		fail(t.settle(work))
+		t.settle(work, fail)
 	}()
 	readers.Wait()
 	close(t.receipts)
@@ -178,24 +178,26 @@ func (t *term) run(ctx context.Context) error {
 	return nil
 }
 
-// settle writes receipts in order, all that are there in one transaction.
-func (t *term) settle(ctx context.Context) (err error) {
-	var failed []*settlement
-	defer func() {
-		// Whatever comes is not written any more. What was acknowledged is not sent again from here.
-		for s := range t.receipts {
-			failed = append(failed, s)
+// settle writes receipts in order until one cannot be written, and says so at once: the others must hear it to stop.
+// What comes then is not written any more, and what was acknowledged of it is not sent again from here.
+func (t *term) settle(ctx context.Context, fail func(error)) {
+	failed, err := t.settleAll(ctx)
+	fail(err)
+	for s := range t.receipts {
+		failed = append(failed, s)
+	}
+	for _, s := range failed {
+		if s.sent != nil {
+			t.cfg.Publisher.Remember(s.sent())
 		}
-		for _, s := range failed {
-			if s.sent != nil {
-				t.cfg.Publisher.Remember(s.sent())
-			}
-		}
-	}()
+	}
+}
+
+// settleAll writes receipts in order, all that are there in one transaction. It returns those that it did not write.
+func (t *term) settleAll(ctx context.Context) (failed []*settlement, err error) {
 	for s := range t.receipts {
 		if ctx.Err() != nil {
-			failed = append(failed, s)
-			return nil
+			return []*settlement{s}, nil
 		}
 		group := []*settlement{s}
 		for more := true; more && len(group) < settleAtOnce; {
@@ -209,11 +211,10 @@ func (t *term) settle(ctx context.Context) (err error) {
 			}
 		}
 		if err := t.settleGroup(ctx, group); err != nil {
-			failed = append(failed, group...)
-			return err
+			return group, err
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 func (t *term) settleGroup(ctx context.Context, group []*settlement) error {
