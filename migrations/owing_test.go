@@ -11,6 +11,7 @@ import (
 
 	"github.com/postrider/postrider/migrations"
 	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
 // atDesk is a database with one of everything that operators change, an operator's own login, and the owner.
@@ -48,11 +49,11 @@ func newAtDesk(t *testing.T) *atDesk {
 		insert into postrider.outbox_event (topic, key, payload) values ('orders', 'k', 'dead'), ('orders', 'k', 'waits'), ('orders', 'other', 'waits');
 		insert into postrider.outbox_hold (scope, topic, key, cause, event_id, next_probe_at)
 		select 'key', topic, key, 'halted', event_id, 'infinity' from postrider.outbox_event where id = 1;
-		insert into postrider.outbox_hold_shard select 1, shard from postrider.outbox_event where id = 1;
-		update postrider.outbox_event set state = 'dead_lettered', episode = 1, attempts = 3, updated_at = now() where id = 1;
+		insert into postrider.outbox_hold (scope, topic, code, cause, next_probe_at) values ('failure', 'orders', 'MESSAGE_TOO_LARGE', 'storm', 'infinity');
 		select postrider.apply_template('`+aTemplate+`');
 		select postrider.create_task('ns', 'order', p_task_uuid => `+aTask+`), postrider.create_task('ns', 'order', p_task_uuid => `+aFailedTask+`);
 		select postrider.task_move(`+aFailedTask+`, 'error')`)
+	outboxtest.Settle(t, owner, outboxtest.DeadLettered, 1)
 	d := &atDesk{t, db, owner, nil}
 	d.operator = d.login("postrider_operator")
 	return d
@@ -101,6 +102,7 @@ func TestNothingIsChangedPastTheAuditLog(t *testing.T) {
 		"revoke a key":     `select postrider.access_revoke_key('k')`,
 		"pause detectors":  `select postrider.detectors_pause('ann', 'storm', 0)`,
 		"release":          `select postrider.outbox_release(1)`,
+		"give up":          `select postrider.outbox_give_up(2)`,
 		"release keys":     `select postrider.outbox_release_keys(array[1])`,
 		"skip":             `select postrider.outbox_skip(3, 'why')`,
 		"put back":         `select postrider.outbox_redrive(1)`,
@@ -169,6 +171,7 @@ func TestTheRowMayComeFirst(t *testing.T) {
 		`select postrider.dlq_note_redrives(null, 'ann', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')`,
 		`select * from postrider.dlq_lock_operation(` + anOperation + `)`,
 		`select postrider.outbox_release(99)`,
+		`select postrider.outbox_give_up(99)`,
 		`select postrider.outbox_release_keys('{2, 3}')`,
 		`select postrider.transition_task_state_atomic(` + aTask + `, 'initializing', 'enqueuing_steps')`,
 		`select postrider.evaluate_task(` + aFailedTask + `)`,
@@ -195,7 +198,7 @@ func TestServeOwesNothing(t *testing.T) {
 	d := newAtDesk(t)
 	d.operator = d.login("postrider_relay")
 	for _, sql := range []string{`update postrider.dlq_entry set updated_at = now()`, `select postrider.dlq_purge_entries('{}')`, `select postrider.detectors_pause('x', 'y', 5)`,
-		`select postrider.outbox_release_keys('{1}')`, `select postrider.outbox_skip(3, 'why')`, `select postrider.create_task('ns', 'order')`,
+		`select postrider.outbox_release_keys('{1}')`, `select postrider.outbox_skip(3, 'why')`, `select postrider.outbox_give_up(2)`, `select postrider.create_task('ns', 'order')`,
 		`select postrider.retry_task(` + aFailedTask + `)`, `select postrider.detect_and_transition_stale_tasks(false, p_task_max_lifetime_hours => 0)`,
 		`select postrider.apply_namespace('ns', '{}')`} {
 		before := d.digest()

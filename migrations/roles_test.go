@@ -83,16 +83,19 @@ func TestWriterMayOnlyWrite(t *testing.T) {
 		`select * from postrider.v_outbox_event`,
 		`insert into postrider.outbox_event (topic) values ('t') returning id`,
 		`update postrider.outbox_event set payload = 'x'`,
-		`update postrider.outbox_event set state = 'published'`,
 		`delete from postrider.outbox_event`,
 		`truncate postrider.outbox_event`,
-		`insert into postrider.outbox_event (topic, state) values ('t', 'published')`,
-		`insert into postrider.outbox_event (topic, attempts) values ('t', 1)`,
+		`insert into postrider.outbox_event (topic, max_attempts) values ('t', 1)`,
+		`insert into postrider.outbox_event (topic, created_at) values ('t', now())`,
 		`insert into postrider.outbox_event (topic, event_id) values ('t', gen_random_uuid())`,
 		`insert into postrider.outbox_event (topic, kind) values ('t', 'task')`,
 		`insert into postrider.outbox_event (topic, idempotency_key) values ('t', 'k')`,
 		`insert into postrider.outbox_event (id, topic) overriding system value values (1, 't')`,
-		`select * from postrider.outbox_shard for update`,
+		`select nextval('postrider.outbox_event_id_seq')`,
+		`select setval('postrider.outbox_event_id_seq', 1)`,
+		`select * from postrider.outbox_progress`,
+		`insert into postrider.outbox_receipt (number, term, position) values (1, 1, 1)`,
+		`insert into postrider.outbox_skip_request (id, reason) values (1, 'why')`,
 		`insert into postrider.outbox_hold (scope, topic, cause, next_probe_at) values ('topic', 't', 'route', now())`,
 		`select * from postrider.outbox_idempotency_key`,
 		`select * from postrider.dlq_entry`,
@@ -101,6 +104,8 @@ func TestWriterMayOnlyWrite(t *testing.T) {
 		`select postrider.outbox_skip(1, 'why')`,
 		`select postrider.outbox_redrive(1)`,
 		`select postrider.outbox_release(1)`,
+		`select postrider.outbox_give_up(1)`,
+		`select postrider.outbox_close('{1}', array[gen_random_uuid()], '{1}')`,
 		`select * from postrider.schema_migration`,
 		`create table postrider.mine (id int)`)
 }
@@ -109,17 +114,31 @@ func TestRelayMayNotWriteEvents(t *testing.T) {
 	t.Parallel()
 	conn := withRoles(t)
 	allow(t, conn, "postrider_relay",
-		`select * from postrider.outbox_shard for update skip locked`,
-		`update postrider.outbox_event set state = 'published'`,
-		`delete from postrider.outbox_event where state = 'published'`,
+		`insert into postrider.outbox_receipt (number, term, position) values (1, 1, 1)`,
+		`select * from postrider.outbox_exception for update skip locked`,
+		`insert into postrider.outbox_exception (id, state, next_attempt_at, event_id, topic) values (1, 'scheduled', now(), gen_random_uuid(), 't')`,
+		`update postrider.outbox_exception set attempts = 1`,
+		`delete from postrider.outbox_exception`,
+		`delete from postrider.outbox_skip_request`,
 		`insert into postrider.outbox_hold (scope, topic, cause, next_probe_at) values ('topic', 't', 'route', now())`,
-		`update postrider.outbox_purge set position = '1'`,
-		`delete from postrider.outbox_idempotency_key`,
-		`select postrider.dlq_event_closed(gen_random_uuid(), 1)`,
+		`update postrider.outbox_retention set reason = 'x'`,
+		`select postrider.outbox_purge_events('1 day', 10)`,
+		`select postrider.outbox_purge_keys('1 day', 10)`,
+		`select postrider.outbox_standing('{1}', array[gen_random_uuid()])`,
 		`select count(*) from postrider.schema_migration`)
 	refuse(t, conn, "postrider_relay",
-		`insert into postrider.outbox_purge (kind) values ('x')`,
+		`insert into postrider.outbox_retention (kind) values ('x')`,
 		`insert into postrider.outbox_event (topic) values ('t')`,
+		`update postrider.outbox_event set payload = 'x'`,
+		`delete from postrider.outbox_event`,
+		`delete from postrider.outbox_idempotency_key`,
+		`update postrider.outbox_receipt set position = 1`,
+		`delete from postrider.outbox_receipt`,
+		`insert into postrider.outbox_skip_request (id, reason) values (1, 'why')`,
+		`select setval('postrider.outbox_event_id_seq', 1)`,
+		`select postrider.outbox_insert(array[gen_random_uuid()], null, '{t}', null, null, null)`,
+		`select postrider.outbox_edit(1, gen_random_uuid(), true, 'x', null)`,
+		`select postrider.outbox_close('{1}', array[gen_random_uuid()], '{1}')`,
 		`select postrider.outbox_publish('t', 'k', '{}'::jsonb)`,
 		`select postrider.outbox_set_max_payload_bytes(1)`,
 		`delete from postrider.dlq_letter`,
@@ -178,31 +197,23 @@ func TestOperatorTreatsWhatWaits(t *testing.T) {
 		t.Errorf("sending what is no letter: %q", code)
 	}
 	var refused []string
-	for _, column := range []string{"state = 'published'", "state = 'exhausted'", "state = 'pending'", "hold_id = null", "attempts = 0", "episode = 1",
-		"sent_at = now()", "next_attempt_at = null", "last_error = ''", "updated_at = now()", "topic = 't'", "key = 'x'", "payload = 'x'", "headers = '{}'", "event_id = gen_random_uuid()", "kind = 'task'",
-		"max_attempts = 1", "created_at = now()", "available_at = now()", "task_uuid = null", "idempotency_key = 'x'"} {
-		refused = append(refused, `update postrider.outbox_event set `+column)
+	for _, table := range []string{"outbox_event", "outbox_exception", "outbox_hold", "outbox_receipt", "outbox_skip_request", "outbox_retention", "outbox_own_topic",
+		"outbox_idempotency_key"} {
+		for _, column := range columnsOf(t, conn, table) {
+			refused = append(refused, `update postrider.`+table+` set `+column+` = default`)
+		}
+		refused = append(refused, `select from postrider.`+table+` for update`, `insert into postrider.`+table+` default values`)
 	}
-	for _, column := range []string{"cause = 'retry'", "next_probe_at = now()", "draining = true", "topic = 't'", "key = 'x'", "scope = 'topic'", "error = ''", "error_code = ''", "held_at = now()", "probes = 0", "event_id = null", "partition = 1"} {
-		refused = append(refused, `update postrider.outbox_hold set `+column)
-	}
-	for _, table := range []string{"outbox_event", "outbox_hold", "outbox_hold_shard", "outbox_shard", "outbox_batch", "outbox_idempotency_key", "dlq_letter", "schema_migration"} {
+	for _, table := range []string{"outbox_event", "outbox_exception", "outbox_hold", "outbox_receipt", "outbox_skip_request", "outbox_retention", "outbox_own_topic",
+		"outbox_idempotency_key", "dlq_letter", "schema_migration"} {
 		refused = append(refused, `delete from postrider.`+table, `truncate postrider.`+table)
 	}
 	refused = append(refused,
-		`select shard from postrider.outbox_shard where shard = 3 for update`,
-		`select hold_id from postrider.outbox_hold for update`,
-		`select id from postrider.outbox_event for update`,
-		`update postrider.outbox_shard set low_water = 0`,
-		`insert into postrider.outbox_hold_shard (hold_id, shard, returned_through) values (1, 3, 1)`,
-		`update postrider.outbox_hold_shard set returned_through = 0`,
-		`select postrider.outbox_operate(1)`,
-		`insert into postrider.outbox_hold (scope, topic, cause, next_probe_at) values ('topic', 't', 'route', now())`,
-		`update postrider.outbox_hold_shard set shard = 4`,
-		`update postrider.outbox_shard set shard = 70`,
-		`insert into postrider.outbox_shard (shard) values (64)`,
-		`update postrider.outbox_batch set crashes = 0`,
-		`insert into postrider.outbox_batch (worker, shards, first_id, last_id, events) values ('w', '{}', 1, 1, 1)`,
+		`select postrider.outbox_exhaust(1, 'x')`,
+		`select postrider.outbox_edit(1, gen_random_uuid(), true, 'x', null)`,
+		`select postrider.outbox_insert(array[gen_random_uuid()], null, '{t}', null, null, null)`,
+		`select postrider.outbox_close('{1}', array[gen_random_uuid()], '{1}')`,
+		`select postrider.outbox_purge_events('1 day', 10)`,
 		`select setval('postrider.outbox_event_id_seq', 1)`,
 		`select postrider.outbox_set_max_payload_bytes(1)`)
 	refuse(t, conn, "postrider_operator", refused...)

@@ -19,7 +19,7 @@ type Publisher interface {
 	// It returns one outcome per message. Once a message of a topic and key was not delivered for a
 	// reason that may pass, later ones of that key are withheld. A message whose outcome is still
 	// unknown is remembered: publishing it again sends nothing and returns that outcome, or that it is
-	// still unknown.
+	// still unknown. The caller does not change what it returns: batches that simply went share it.
 	Publish(ctx context.Context, ms []Message) []Outcome
 	// Ping returns nil when any broker answers.
 	Ping(ctx context.Context) error

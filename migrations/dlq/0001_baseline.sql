@@ -1,5 +1,8 @@
 -- Dead letters as they arrived, the investigations that people work on, their groups, and the redrives and operations
--- by which they are treated.
+-- by which they are treated. What people change they change by functions with the owner's rights, so that nobody who
+-- operates needs the right to write investigations, groups or operations in any other way. These know what may be changed
+-- when, and a transaction of an operator that calls one owes the audit log a row (access_owe).
+
 create type postrider.dlq_resolution_status as enum (
     'pending', 'manually_resolved', 'permanently_failed', 'cancelled');
 comment on type postrider.dlq_resolution_status is

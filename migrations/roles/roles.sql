@@ -69,7 +69,7 @@ grant select, insert, update, delete on postrider.outbox_own_topic to postrider_
 grant execute on function postrider.outbox_assert_leader(bigint), postrider.outbox_exhaust(bigint, text), postrider.outbox_event_id(),
     postrider.outbox_purge_events(interval, integer, boolean), postrider.outbox_purge_exceptions(interval, integer, boolean),
     postrider.outbox_purge_keys(interval, integer, boolean), postrider.outbox_merge_receipts(interval, integer),
-    postrider.outbox_close(bigint[], uuid[], integer[]), postrider.outbox_give_up(bigint) to postrider_relay;
+    postrider.outbox_give_up(bigint) to postrider_relay;
 grant select, insert, update on postrider.dlq_entry, postrider.dlq_letter to postrider_relay;
 grant select, insert on postrider.dlq_group to postrider_relay;
 grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_generate_v7(),

@@ -1,5 +1,10 @@
 -- The ledger: long-running work that services register here, its steps, its states as data, and their history.
--- State changes only through functions.
+-- State changes only through functions. One of them moves a task (task_move), everything else goes through it. What
+-- changes a step or a state takes the row lock of the task first, and writes its event into the outbox in the same
+-- transaction, so that the events of a task have their ids in the order in which it changed.
+--
+-- A session keeps its plans, and one that was made while a table was small would read the whole of it for ever: so
+-- functions that look at tables do it without sequential scans, and without compiling what these would cost.
 
 -- Here and not among the code: defaults of tables need it, also of those of the rooms behind.
 create function postrider.uuid_generate_v7() returns uuid
@@ -184,10 +189,6 @@ comment on column postrider.tasker_tasks.resumed_at is 'When it last left a fail
 comment on column postrider.tasker_tasks.created_at is 'When it was created.';
 comment on column postrider.tasker_tasks.updated_at is 'When it, or one of its steps, last changed.';
 comment on column postrider.tasker_tasks.completed_at is 'When it came to a terminal state.';
-
--- Stale tasks: those that are too long in a live state, or too old. They are found along the indexes of
--- tasker_tasks, each with the threshold of its own template, and a whole batch is moved, told of and
--- dead-lettered by a few statements.
 
 -- Tasks change often and are analysed and vacuumed by count rather than by share: what is dead at the front of
 -- an index is what the detector walks over.

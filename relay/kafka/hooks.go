@@ -38,8 +38,6 @@ type queueHook struct{}
 // OnProduceRecordPartitioned implements kgo.HookProduceRecordPartitioned.
 func (queueHook) OnProduceRecordPartitioned(r *kgo.Record, _ int32) {
 	if at, ok := placeOf(r); ok {
-		at.b.mu.Lock()
-		at.b.settle(at.n)
-		at.b.mu.Unlock()
+		at.settle()
 	}
 }

@@ -12,10 +12,11 @@ import (
 
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/relay/outbox"
 )
 
-// TestOneSilentRecordKeepsNoOthers: a record without an answer stays in the client, perhaps for long. The payloads of
-// those that went with it are free as soon as they have an outcome.
+// TestOneSilentRecordKeepsNoOthers: a record without an answer stays in the client, perhaps for long. The payloads and
+// headers of those that went with it are free as soon as they have an outcome.
 func TestOneSilentRecordKeepsNoOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -23,12 +24,15 @@ func TestOneSilentRecordKeepsNoOthers(t *testing.T) {
 		landing, silent := b.Topic(t, 1, nil), b.Topic(t, 1, nil)
 		p := newPublisher(t, b, nil)
 		fault(b, kmsg.Produce, silent, kerr.NotLeaderForPartition, 0)
-		var payloads []weak.Pointer[byte]
+		var payloads, headers []weak.Pointer[byte]
 		func() {
 			ms := append(messages(silent, 1, "k"), messages(landing, 20, "k")...)
 			for i := range ms {
 				ms[i].Value = bytes.Repeat([]byte{byte(i)}, 10_000)
 				payloads = append(payloads, weak.Make(&ms[i].Value[0]))
+				value := bytes.Repeat([]byte{byte(i)}, 1000)
+				ms[i].Headers = []outbox.Header{{Name: "h", Value: value}}
+				headers = append(headers, weak.Make(&value[0]))
 			}
 			wantAll(t, publish(t, p, ms...), relay.Delivered, 0)
 		}()
@@ -36,6 +40,9 @@ func TestOneSilentRecordKeepsNoOthers(t *testing.T) {
 		for i, v := range payloads[1:] {
 			if v.Value() != nil {
 				t.Errorf("the payload of message %d is still in memory", i+1)
+			}
+			if headers[i+1].Value() != nil {
+				t.Errorf("the header of message %d is still in memory", i+1)
 			}
 		}
 		if payloads[0].Value() == nil {

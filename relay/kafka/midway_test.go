@@ -145,7 +145,7 @@ func TestWholeBeforeSent(t *testing.T) {
 			}}
 			wantAll(t, publishFor(t, p, time.Hour, part...), relay.Delivered)
 			if during != before {
-				t.Errorf("%d requests before the batch was whole", during-before)
+				t.Errorf("batch %d: %d requests before the batch was whole", batch, during-before)
 			}
 		}
 		wantTopic(t, b, topic, ms...)

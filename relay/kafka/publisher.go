@@ -6,22 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/kafka/kgolog"
 )
-
-// maxClients bounds the producers of one Publisher that wait for partitions that are away. Each batch has
-// one to itself. When there are more, the one that waited longest is closed: its records go out anew when
-// their events are claimed again, before any later one of their keys.
-const maxClients = 32
 
 // DefaultMaxMessageBytes is Kafka's own default of max.message.bytes.
 const DefaultMaxMessageBytes = 1048588
@@ -71,7 +64,8 @@ type Publisher struct {
 	idle       []*kgo.Client
 	left       []*kgo.Client       // in use only because records are without an answer, longest first
 	all        map[*kgo.Client]int // by client the generation that it belongs to
-	generation int                 // clients of other generations are not used again
+	met        map[*kgo.Client]*met
+	generation int // clients of other generations are not used again
 	closed     bool
 	pending    map[relay.MessageID]*flight
 	pruned     time.Time    // when those kept for too long were last looked for
@@ -79,12 +73,10 @@ type Publisher struct {
 	stuck      stuck
 	sizes      sizes
 	batches    atomic.Int64
+	delivered  atomic.Pointer[[]relay.Outcome] // see allDelivered
 
 	inUse sync.WaitGroup // clients taken and not given back
 }
-
-// retired is the generation of clients that are closed once they are given back.
-const retired = -1
 
 // NewPublisher checks the configuration. It does not connect.
 func NewPublisher(cfg Config) (*Publisher, error) {
@@ -108,7 +100,7 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Publisher{cfg: cfg, all: map[*kgo.Client]int{}, pending: map[relay.MessageID]*flight{}}
+	p := &Publisher{cfg: cfg, all: map[*kgo.Client]int{}, met: map[*kgo.Client]*met{}, pending: map[relay.MessageID]*flight{}}
 	p.opts = append([]kgo.Opt{
 		kgo.SeedBrokers(cfg.Brokers...),
 		kgo.ClientID(cfg.ClientID),
@@ -118,6 +110,8 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 		kgo.BrokerMaxWriteBytes(int32(max(100<<20, cfg.MaxMessageBytes+requestOverhead))),
 		kgo.MaxBufferedRecords(1 << 30), // a batch is bounded by its claim; ErrMaxBuffered would break order
 		kgo.ManualFlushing(),
+		// A flush does not wait for this. It ends, sooner than nudge does, what nudge is for.
+		kgo.ProducerLinger(10 * time.Millisecond),
 		kgo.MetadataMinAge(250 * time.Millisecond), // the default makes every leader change cost 5 s
 		kgo.MetadataMaxAge(metadataMaxAge),
 		kgo.UnknownTopicRetries(1), // each takes 250 ms, and the rest of a batch waits
@@ -157,104 +151,6 @@ func compression(name string) ([]kgo.CompressionCodec, error) {
 	return nil, fmt.Errorf("kafka: compression %q is not one of none, gzip, snappy, lz4, zstd", name)
 }
 
-func (p *Publisher) newClient() (*kgo.Client, error) {
-	c, err := kgo.NewClient(p.opts...)
-	if err != nil {
-		return nil, fmt.Errorf("kafka: %w", err)
-	}
-	p.all[c] = p.generation
-	return c, nil
-}
-
-// take gives the caller a client of its own, for giveBack when it is empty again.
-func (p *Publisher) take() (*kgo.Client, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil, kgo.ErrClientClosed
-	}
-	for n := len(p.idle) - 1; n >= 0; n-- {
-		if c := p.idle[n]; p.all[c] == p.generation {
-			p.idle = slices.Delete(p.idle, n, n+1)
-			p.inUse.Add(1)
-			return c, nil
-		}
-	}
-	c, err := p.newClient()
-	if err == nil {
-		p.inUse.Add(1)
-	}
-	return c, err
-}
-
-// leave notes that a client is in use only because records are without an answer.
-func (p *Publisher) leave(c *kgo.Client) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return
-	}
-	p.left = append(p.left, c)
-	if len(p.left) <= maxClients {
-		return
-	}
-	oldest := p.left[0]
-	p.left = p.left[1:]
-	delete(p.all, oldest)
-	p.cfg.Logger.Warn("too many producers wait for partitions that are away, the one that waited longest is closed", "limit", maxClients)
-	go oldest.Close()
-}
-
-// giveBack makes the client free for others, or closes it if it is not to be used again, together with
-// idle ones of which the same became known.
-func (p *Publisher) giveBack(c *kgo.Client) {
-	defer p.inUse.Done()
-	var worn []*kgo.Client
-	p.mu.Lock()
-	p.left = slices.DeleteFunc(p.left, func(l *kgo.Client) bool { return l == c })
-	if _, known := p.all[c]; known && !p.closed {
-		p.idle = slices.DeleteFunc(append(p.idle, c), func(c *kgo.Client) bool {
-			if p.all[c] == p.generation {
-				return false
-			}
-			delete(p.all, c)
-			worn = append(worn, c)
-			return true
-		})
-	}
-	p.mu.Unlock()
-	for _, c := range worn {
-		c.Close()
-	}
-}
-
-// retire sees to it that the client is not used again after this.
-func (p *Publisher) retire(c *kgo.Client) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, known := p.all[c]; known && !p.closed {
-		p.all[c] = retired
-	}
-}
-
-// note looks at an error of a client for what it says about the client. One that met a topic it could
-// not send to is done with: it would go on asking for that topic, and to make it forget the topic is no
-// way out, because it then numbers that topic's records from 0 again, under the same producer id, and
-// the broker takes them for copies of the first ones: acknowledged, never written. A recreated topic
-// fails for ever in every client that knew it before, so all of them are done with.
-func (p *Publisher) note(c *kgo.Client, topic string, err error) {
-	if class, _ := classify(err); class != relay.Route {
-		return
-	}
-	p.sizes.forget(topic)
-	p.retire(c)
-	if errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.InconsistentTopicID) {
-		p.mu.Lock()
-		p.generation++
-		p.mu.Unlock()
-	}
-}
-
 // Close ends all clients and waits for calls that use one. Records without an acknowledgement stay
 // unsettled.
 func (p *Publisher) Close() {
@@ -275,6 +171,9 @@ func (p *Publisher) Check(m *relay.Message, limit int) *relay.Outcome {
 	setting := "the topic's max_message_bytes"
 	if limit <= 0 || limit >= p.cfg.MaxMessageBytes {
 		limit, setting = p.cfg.MaxMessageBytes, "kafka max_message_bytes"
+	}
+	if surelyFits(m, limit) {
+		return nil
 	}
 	n := encodedSize(m)
 	if n <= limit {

@@ -23,6 +23,16 @@ func encodedSize(m *relay.Message) int {
 	return batchOverhead + varint(n) + n
 }
 
+// surelyFits reports whether encodedSize is at most limit, without counting exactly: no length takes more than ten bytes.
+func surelyFits(m *relay.Message, limit int) bool {
+	const length = 10
+	n := batchOverhead + 3 + 4*length + len(m.Key) + len(m.Value)
+	for i := range m.Headers {
+		n += 2*length + len(m.Headers[i].Name) + len(m.Headers[i].Value)
+	}
+	return n <= limit
+}
+
 func sized(n int, null bool) int {
 	if null {
 		return 1 // length -1

@@ -73,7 +73,7 @@ func checkRights(ctx context.Context, conn *pgx.Conn, roles []Role) error {
 		table, right := "", ""
 		switch role {
 		case Relay:
-			table, right = "postrider.outbox_shard", "update"
+			table, right = "postrider.outbox_receipt", "insert"
 		case Collector:
 			table, right = "postrider.dlq_letter", "insert"
 		default:

@@ -37,6 +37,7 @@ var rooms = []struct {
 	{"relay/outboxsync", []string{"relay", "relay/kafka", "relay/postgres", "dlq", "dlq/postgres"}, []string{"github.com/jackc/pgx"}},
 	{"relay/task", []string{"relay/outbox"}, nil},
 	{"relay/relaytest", []string{"relay", "relay/outbox", "relay/postgres", "relay/kafka", "relay/history"}, nil},
+	{"relay/postgres/outboxtest", []string{"migrations/pgtest"}, []string{"github.com/jackc/pgx"}},
 	{"relay/postgres/pgproxy", nil, []string{"github.com/jackc/pgx"}},
 	{"relay/postgres/pooler/pgbouncer", []string{"relay/logtest"}, []string{"github.com/jackc/pgx"}},
 	{"relay/postgres", []string{"relay", "relay/outbox"}, []string{"github.com/jackc/pgx"}},

@@ -18,8 +18,10 @@ begin
                         and (r.generation is null or r.outcome = 'delivered'
                              or r.outcome = 'came_back' and (select true from postrider.dlq_letter b
                                    where b.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1) limit 1))
-                        and case when w.in_place then l.outbox_id = o.id and l.event_id = o.event_id and o.state = 'pending' and o.updated_at = now()
-                                 else o.headers @> jsonb_build_array(jsonb_build_array('replay_id', n.replay_id)) end, false) as sent
+                        and case when w.in_place then l.outbox_id = w.outbox_id and l.event_id = w.event_id
+                                      and (select true from postrider.outbox_returning(w.outbox_id, w.event_id))
+                                 else (select c.headers from postrider.outbox_content(w.outbox_id, w.event_id) c)
+                                      @> jsonb_build_array(jsonb_build_array('replay_id', n.replay_id)) end, false) as sent
         from unnest(p_entries, p_letter_ids, p_outbox_ids, p_event_ids, p_in_place, p_episodes, p_targets, p_edited)
             as w(entry, letter_id, outbox_id, event_id, in_place, episode, target, edited)
         left join lateral (
@@ -29,9 +31,6 @@ begin
             from postrider.dlq_replay r where r.dlq_entry_uuid = w.entry order by r.generation desc limit 1) r on true
         left join lateral (
             select l.dlq_entry_uuid, l.outbox_id, l.event_id from postrider.dlq_letter l where l.letter_id = w.letter_id limit 1) l on true
-        left join lateral (
-            select o.id, o.event_id, o.state, o.updated_at, o.headers
-            from postrider.outbox_event o where o.id = w.outbox_id and o.event_id = w.event_id limit 1) o on true
         cross join lateral (
             select coalesce(r.generation, 0) + 1 as generation, w.entry::text || ':' || (coalesce(r.generation, 0) + 1) as replay_id) n
     ), noted as (

@@ -3,7 +3,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set enab
 declare
     told record;
 begin
-    -- Of ours alone, and these name the event or the task that they are of. What is about no task tasks pass over.
+    -- Those of consumers are about no task. Of those of events tasks know which are of one.
     select array_agg(a.letter_id) as letters, array_agg(a.event_id) as events, array_agg(a.episode) as episodes,
            array_agg(case when e.subject_type = 'task' and e.subject_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then e.subject_id::uuid end) as tasks,
            array_agg(a.dlq_entry_uuid) as entries, array_agg(coalesce(e.resolution_status = 'pending', false)) as pending
@@ -11,7 +11,7 @@ begin
     from added a
     left join lateral (
         select e.subject_type, e.subject_id, e.resolution_status from postrider.dlq_entry e where e.dlq_entry_uuid = a.dlq_entry_uuid limit 1) e on true
-    where a.letter_id like 'event:%' or a.letter_id like 'task:%';
+    where a.letter_id like 'event:%' or a.letter_id like 'task:%' or e.subject_type = 'task';
     if told.letters is not null then
         perform postrider.task_letters_recorded(told.letters, told.events, told.episodes, told.tasks, told.entries, told.pending);
     end if;

@@ -1,6 +1,3 @@
--- What people change at the desk, by functions with the owner's rights, so that nobody who operates needs the right to
--- write investigations, groups, operations or keys in any other way. They know what may be changed when, and a
--- transaction of an operator that calls one owes the audit log a row (access_owe).
 create or replace function postrider.dlq_under_way(p_entries uuid[]) returns setof uuid
 language sql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$

@@ -14,9 +14,7 @@ begin
       and (select r.outcome is null from postrider.dlq_replay r
            where r.dlq_entry_uuid = e.dlq_entry_uuid order by r.generation desc limit 1) is not true;
     -- This transaction put it back: nobody else can have it in work, and nothing was sent of it.
-    select e.id, e.episode, e.headers::text as headers into was from postrider.outbox_event e
-    where letter.outbox_id is not null and e.id = letter.outbox_id and e.event_id = letter.event_id
-      and e.state = 'pending' and e.updated_at = now();
+    select e.episode, e.headers::text as headers into was from postrider.outbox_returning(letter.outbox_id, letter.event_id) e;
     if not found then
         raise exception using errcode = '55000', message = format('postrider: the event of letter %s cannot be changed', p_letter_id),
             detail = 'only the event of a pending investigation can be, in the transaction that puts it back in its place';
@@ -30,9 +28,7 @@ begin
         return -1;
     end if;
     perform postrider.access_owe();
-    update postrider.outbox_event e
-    set payload = case when p_edited then p_payload else e.payload end, headers = coalesce(p_headers, e.headers)
-    where e.id = was.id;
+    perform postrider.outbox_edit(letter.outbox_id, letter.event_id, p_edited, p_payload, p_headers);
     return 1;
 end $$;
 comment on function postrider.outbox_amend(text, boolean, bytea, jsonb) is

@@ -23,7 +23,7 @@ begin
                    case when e.resolution_status is distinct from 'pending' or r.generation is not null and r.outcome is null
                              or r.outcome = 'came_back' and (select true from postrider.dlq_letter b
                                     where b.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1) limit 1) is null then -2
-                        when (l.key_kind = 'reference' or l.payload_kind = 'reference' and not p_edited) and o.id is null then 0
+                        when (l.key_kind = 'reference' or l.payload_kind = 'reference' and not p_edited) and o.kind is null then 0
                         when octet_length(p.payload) > most then -1 end as refusal,
                    coalesce(o.kind, 'event') as kind, o.task_uuid, o.max_attempts, p.payload, l.hops,
                    case l.key_kind when 'reference' then o.key else l.key end as key,
@@ -48,20 +48,16 @@ begin
             left join lateral (
                 select r.generation, r.outcome, r.event_id, r.episode
                 from postrider.dlq_replay r where r.dlq_entry_uuid = e.dlq_entry_uuid order by r.generation desc limit 1) r on true
-            left join lateral (
-                select o.id, o.kind, o.key, o.payload, o.headers, o.task_uuid, o.max_attempts
-                from postrider.outbox_event o where o.id = l.outbox_id and o.event_id = l.event_id limit 1) o on true
+            left join lateral postrider.outbox_content(l.outbox_id, l.event_id) o on true
             cross join lateral (
                 select case when p_edited then p_payload when l.payload_kind = 'reference' then o.payload else l.payload end as payload) p
-        ), fresh as (
-            insert into postrider.outbox_event as n (event_id, kind, topic, key, payload, headers, task_uuid, max_attempts)
-            select g.event_id, g.kind, g.topic, g.key, g.payload,
+        ), fresh as materialized (
+            select g.place, g.event_id, g.kind, g.topic, g.key, g.payload, g.task_uuid, g.max_attempts,
                    h.pairs
                    || jsonb_build_array(jsonb_build_array('replay_of', g.replay_of), jsonb_build_array('replay_id', g.replay_id))
                    || g.replay_origin
                    || jsonb_build_array(jsonb_build_array('postrider-hops', (g.hops + 1)::text))
-                   || case when t.parent is null then '[]' else jsonb_build_array(jsonb_build_array('replay_traceparent', t.parent)) end,
-                   g.task_uuid, g.max_attempts
+                   || case when t.parent is null then '[]' else jsonb_build_array(jsonb_build_array('replay_traceparent', t.parent)) end as headers
             from given g
             cross join lateral (
                 select case when jsonb_typeof(g.headers) = 'object'
@@ -97,12 +93,22 @@ begin
                                        (select encode(sha256(uuid_send(g.event_id)), 'hex') as ids) s
                                   where x.pair->>0 <> 'tracestate') end as pairs offset 0) h -- it says something about the old one
             where g.refusal is null
-            order by g.place
-            returning n.event_id, n.id
+        ), listed as materialized (
+            select array_agg(f.event_id order by f.place) as event_ids, array_agg(f.kind order by f.place) as kinds,
+                   array_agg(f.topic order by f.place) as topics, array_agg(f.key order by f.place) as keys,
+                   array_agg(f.payload order by f.place) as payloads, array_agg(f.headers order by f.place) as headers,
+                   array_agg(f.max_attempts order by f.place) as max_attempts, array_agg(f.task_uuid order by f.place) as task_uuids
+            from fresh f
+        ), written as materialized (
+            select a.event_ids[n.place::integer] as event_id, n.id
+            from listed a
+            cross join lateral postrider.outbox_insert(a.event_ids, a.kinds, a.topics, a.keys, a.payloads, a.headers, a.max_attempts, a.task_uuids)
+                with ordinality as n(id, place)
+            where a.event_ids is not null
         )
         select g.event_id, g.refusal::bigint, case g.refusal when -2 then coalesce(g.letter_id, 'null') end from given g where g.refusal is not null
         union all
-        select f.event_id, f.id, null from fresh f
+        select n.event_id, n.id, null from written n
     loop
         if refused is not null then
             raise exception using errcode = '55000', message = format('postrider: letter %s has no pending investigation, or a redrive of that is on its way', refused),

@@ -1,14 +1,20 @@
 create or replace function postrider.outbox_close(p_ids bigint[], p_event_ids uuid[], p_episodes integer[]) returns integer
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
     closed integer;
 begin
-    update postrider.outbox_exception x set closed_at = clock_timestamp()
-    from unnest(p_ids, p_event_ids, p_episodes) as c(id, event_id, episode)
-    where x.id = any (array[c.id]) and x.event_id = c.event_id and x.episode = c.episode and x.state = 'dead_lettered' and x.closed_at is null;
+    -- Also one whose letter the relay has yet to settle: the letter may be here before that.
+    with open as materialized (
+        select x.id from unnest(p_ids, p_event_ids, p_episodes) as c(id, event_id, episode)
+        join postrider.outbox_exception x on x.id = c.id
+        where x.event_id = c.event_id and x.episode = c.episode and x.state in ('exhausted', 'dead_lettered') and x.closed_at is null
+        order by x.id for update of x
+    )
+    update postrider.outbox_exception x set closed_at = clock_timestamp() from open o where x.id = o.id;
     get diagnostics closed = row_count;
     return closed;
 end $$;
 comment on function postrider.outbox_close(bigint[], uuid[], integer[]) is
-'The desk says which dead-lettered events nobody needs any more: their investigation is closed. Retention may remove them from now on. One that was given up again since is left alone. Returns how many were closed.';
+'The desk says which events that were given up nobody needs any more: their investigation is closed. Retention may remove them from now on, once their dead-letter topic has acknowledged them. One that was given up again since is left alone. Returns how many were closed.';
 revoke all on function postrider.outbox_close(bigint[], uuid[], integer[]) from public;

@@ -5,11 +5,17 @@ declare
     x       postrider.outbox_exception;
     h       postrider.outbox_hold;
     halting bigint;
+    v_state text;
     why     text;
 begin
     select * into x from postrider.outbox_exception o where o.id = event for update;
     if not found then
-        raise exception using errcode = 'P0002', message = format('postrider: there is no event %s that was given up', coalesce(event::text, 'null')),
+        select v.state into v_state from postrider.v_outbox_event v where v.id = event;
+        if found then
+            raise exception using errcode = '55000', message = format('postrider: event %s cannot be put back', event),
+                detail = format('it is %s, only a dead-lettered one can be put back', v_state);
+        end if;
+        raise exception using errcode = 'P0002', message = format('postrider: there is no event %s', coalesce(event::text, 'null')),
             hint = 'Events are named by outbox_event.id.';
     end if;
     select * into h from postrider.outbox_hold o

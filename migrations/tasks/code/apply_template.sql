@@ -1,3 +1,5 @@
+-- Templates come in through this function alone. The command checks a template thoroughly and says what to do about each
+-- mistake; what is checked here again is what would break other functions.
 create or replace function postrider.apply_template(p_configuration jsonb, p_machine jsonb default null) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare

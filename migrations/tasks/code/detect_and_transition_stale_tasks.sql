@@ -1,3 +1,6 @@
+-- Stale tasks: those that are too long in a live state, or too old. They are found along the indexes of
+-- tasker_tasks, each with the threshold of its own template, and a whole batch is moved, told of and
+-- dead-lettered by a few statements.
 create or replace function postrider.detect_and_transition_stale_tasks(
     p_dry_run boolean default true,
     p_batch_size integer default 100,

@@ -1,3 +1,5 @@
+-- Without settings of its own, so that it is inlined, and a query that has enough rows looks for no more of them. Who
+-- calls it switches off the plans that tempt the planner.
 create or replace function postrider.lifecycle_lifetimes(p_share double precision, p_task_max_lifetime_hours integer, p_after uuid default null, p_until uuid default null)
 returns table (named_task_uuid uuid, lifetime interval)
 language sql stable as $$

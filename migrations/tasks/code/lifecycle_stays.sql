@@ -1,3 +1,5 @@
+-- Without settings of its own, so that it is inlined, and a query that has enough rows looks for no more of them. Who
+-- calls it switches off the plans that tempt the planner.
 create or replace function postrider.lifecycle_stays(
     p_share double precision, p_waiting_deps_threshold_minutes integer, p_waiting_retry_threshold_minutes integer,
     p_steps_in_process_threshold_minutes integer, p_after uuid default null, p_until uuid default null)

@@ -1,5 +1,5 @@
--- The next three are without settings of their own, so that they are inlined, and a query that has enough rows
--- looks for no more of them. Who calls them switches off the plans that tempt the planner.
+-- Without settings of its own, so that it is inlined, and a query that has enough rows looks for no more of them. Who
+-- calls it switches off the plans that tempt the planner.
 create or replace function postrider.lifecycle_templates(p_after uuid default null, p_until uuid default null)
 returns table (named_task_uuid uuid, template jsonb, namespace jsonb)
 language sql stable as $$

@@ -1,3 +1,4 @@
+-- By the part of JSON Schema that templates may use.
 create or replace function postrider.task_check_input(p_schema jsonb, p_value jsonb) returns void
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,3 +1,4 @@
+-- By the rules and in the words of package relay/task.
 create or replace function postrider.task_check_steps(p_steps jsonb) returns void
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,5 +1,3 @@
--- What a task is made of is checked: its steps, by the rules and in the words of package relay/task, and its context,
--- by the part of JSON Schema that templates may use.
 create or replace function postrider.task_cycle(p_steps jsonb) returns text[]
 language plpgsql immutable
 -- Hash joins: a loop over the pairs of steps would be quick to begin, and slow to end where there is no cycle.

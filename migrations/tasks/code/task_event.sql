@@ -1,9 +1,3 @@
--- How the ledger's tasks change: one function moves a task, everything else goes through it. Each change
--- writes its event into the outbox in the same transaction, under the task's row lock, so that the events of
--- a task have their ids in the order in which it changed.
---
--- A session keeps its plans, and one that was made while a table was small would read the whole of it for ever:
--- so functions that look at tables do it without sequential scans, and without compiling what these would cost.
 create or replace function postrider.task_event(p_task_uuid uuid, p_type text, p_data jsonb) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare

@@ -1,4 +1,4 @@
--- These two are inlined as well.
+-- Without settings of its own, so that it is inlined; so every name is written with its schema.
 create or replace function postrider.task_is_fresh(p_task postrider.tasker_tasks, p_now timestamptz, p_stays jsonb, p_began_since timestamptz) returns boolean
 language sql stable as $$
     select coalesce(p_task.live, false) and coalesce(p_task.resumed_at, p_task.created_at) operator(pg_catalog.>=) p_began_since

@@ -1,4 +1,3 @@
--- Steps, and how they lead their task. Every function here takes the row lock of the task first.
 create or replace function postrider.task_lock(p_task_uuid uuid, p_what text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare

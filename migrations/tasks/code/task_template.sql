@@ -1,4 +1,3 @@
--- Creating tasks, and finding those that somebody should work on.
 create or replace function postrider.task_template(p_namespace text, p_name text, p_version text default null) returns uuid
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare

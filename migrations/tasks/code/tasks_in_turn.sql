@@ -1,3 +1,4 @@
+-- Without settings of its own, so that it is inlined; so every name is written with its schema.
 create or replace function postrider.tasks_in_turn(p_named_task_uuid uuid, p_priority integer, p_newest_first boolean, p_after timestamptz, p_until timestamptz,
     p_now timestamptz, p_stays jsonb, p_began_since timestamptz, p_limit integer)
 returns table(task_uuid uuid, state text, created_at timestamptz)

@@ -1,5 +1,3 @@
--- Templates come in through one function. The command checks a template thoroughly and says what to do about
--- each mistake; what is checked here again is what would break other functions.
 create or replace function postrider.template_refuse(p_what text, p_hint text default null) returns void
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 begin

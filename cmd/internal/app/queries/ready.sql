@@ -2,7 +2,7 @@
 -- postrider_relay has; they are asked without touching a row.
 select pg_is_in_recovery(), coalesce((
     select string_agg(w.privilege || ' on ' || w.name, ', ' order by w.name, w.privilege)
-    from (values ('postrider.outbox_event', 'select'), ('postrider.outbox_event', 'update'), ('postrider.outbox_shard', 'update'),
+    from (values ('postrider.outbox_event', 'select'), ('postrider.outbox_receipt', 'insert'), ('postrider.outbox_exception', 'update'),
                  ('postrider.outbox_hold', 'insert'), ('postrider.dlq_entry', 'insert'), ('postrider.dlq_letter', 'insert'),
                  ('postrider.tasker_tasks', 'select')) w(name, privilege)
     where not has_table_privilege(w.name, w.privilege)), '')

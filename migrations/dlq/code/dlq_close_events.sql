@@ -1,0 +1,39 @@
+create or replace function postrider.dlq_close_events(p_entries uuid[], p_removed uuid default null) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+declare
+    told record;
+begin
+    with about as materialized (
+        select distinct l.outbox_id, l.event_id, l.episode
+        from unnest(p_entries) as w(id)
+        cross join lateral (
+            select l.letter_id, l.outbox_id, l.event_id, l.episode from postrider.dlq_letter l where l.dlq_entry_uuid = w.id offset 0) l
+        -- Of ours alone.
+        where (l.letter_id like 'event:%' or l.letter_id like 'task:%') and num_nulls(l.outbox_id, l.event_id, l.episode) = 0
+    ), needed as materialized (
+        select a.event_id from about a
+        cross join lateral (
+            select true from postrider.dlq_entry e
+            where e.subject_type = 'event' and e.subject_id = a.event_id::text and e.resolution_status = 'pending' and e.dlq_entry_uuid is distinct from p_removed
+            limit 1) e
+        union all
+        select a.event_id from about a
+        cross join lateral (
+            select l.dlq_entry_uuid from postrider.dlq_letter l where l.letter_id = 'event:' || a.event_id || ':' || a.episode
+            union all
+            select l.dlq_entry_uuid from postrider.dlq_letter l where l.event_id = a.event_id and l.episode = a.episode and l.letter_id like 'task:%') l
+        cross join lateral (
+            select true from postrider.dlq_entry e
+            where e.dlq_entry_uuid = l.dlq_entry_uuid and e.resolution_status::text = 'pending' and e.dlq_entry_uuid is distinct from p_removed
+            limit 1) e
+    )
+    select array_agg(a.outbox_id) as ids, array_agg(a.event_id) as events, array_agg(a.episode) as episodes into told
+    from about a where a.event_id not in (select n.event_id from needed n);
+    if told.ids is not null then
+        perform postrider.outbox_close(told.ids, told.events, told.episodes);
+    end if;
+end $$;
+comment on function postrider.dlq_close_events(uuid[], uuid) is
+'Internal. Tells the outbox of which events nobody works on a dead letter any more: those of the letters of these investigations, where no other investigation of the event is pending. p_removed is one that is pending and about to go.';
+revoke all on function postrider.dlq_close_events(uuid[], uuid) from public;
