@@ -155,12 +155,18 @@ func TestFault20Deadlock(t *testing.T) {
 	late := topic + "-late"
 	l.topics = append(l.topics, late)
 	l.write(late, 1, 1)
-	e := r.startWith(dlq, options{session: map[string]string{"deadlock_timeout": "500ms"}})
+	hesitate := &hesitation{} // so that the event is in hand for a while
+	hesitate.pause.Store(int64(300 * time.Millisecond))
+	e := r.startWith(dlq, options{session: map[string]string{"deadlock_timeout": "500ms"}, engine: func(c *relay.Config) {
+		hesitate.Publisher = c.Publisher
+		c.Publisher = hesitate
+	}})
 	r.until(time.Minute, `exists (select from postrider.outbox_hold where topic = $1)`, late)
 	collisions := 0
 	for round := 0; round < 40 && collisions == 0; round++ {
 		// The exception first and then its hold; the relay changes the hold first, and then the exception.
 		r.exec(`update postrider.outbox_hold set next_probe_at = now()`)
+		r.until(time.Minute, `exists (select from postrider.outbox_exception where sending_since is not null)`)
 		err := pgx.BeginFunc(t.Context(), r.pool, func(tx pgx.Tx) error {
 			for _, sql := range []string{
 				`set local deadlock_timeout = '10s'`, // the other one notices
@@ -170,7 +176,7 @@ func TestFault20Deadlock(t *testing.T) {
 					return err
 				}
 			}
-			if _, err := tx.Exec(t.Context(), `select pg_sleep(0.2)`); err != nil {
+			if _, err := tx.Exec(t.Context(), `select pg_sleep(1)`); err != nil {
 				return err
 			}
 			_, err := tx.Exec(t.Context(), `select from postrider.outbox_hold for update`)
