@@ -397,31 +397,24 @@ func (t *term) sendScheduled(ctx, reading context.Context) error {
 	return nil
 }
 
-// takeWithin takes no more than what is left of a limit; cut says that this was less than asked for.
+// takeWithin takes no more than what is left of a limit; cut says that there may be more for which that was too little.
 func (t *term) takeWithin(ctx context.Context, taking Taking) (taken []Taken, cut bool, err error) {
-	if t.once == nil {
-		taken, err = t.leader.Take(ctx, taking)
-		return taken, false, err
-	}
 	want := taking.Scheduled
 	for _, h := range taking.Holds {
 		want += h.Events
 	}
-	got := t.once.reserve(want)
-	if left := got; left < want {
-		cut = true
-		taking.Scheduled = min(taking.Scheduled, left)
-		left -= taking.Scheduled
+	cut = true
+	err = t.once.within(want, func(most int) (used int, err error) {
+		left := most - min(taking.Scheduled, most)
+		taking.Scheduled = min(taking.Scheduled, most)
 		for i := range taking.Holds {
 			taking.Holds[i].Events = min(taking.Holds[i].Events, left)
 			left -= taking.Holds[i].Events
 		}
-	}
-	if got == 0 {
-		return nil, true, nil
-	}
-	taken, err = t.leader.Take(ctx, taking)
-	t.once.restore(got - len(taken))
+		taken, err = t.leader.Take(ctx, taking)
+		cut = most < want && (len(taken) == most || len(taking.Holds) > 1)
+		return len(taken), err
+	})
 	return taken, cut, err
 }
 
