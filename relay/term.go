@@ -165,7 +165,7 @@ func (t *term) run(ctx context.Context) error {
 		defer close(t.batches)
 		fail(t.read(reading))
 	})
-	readers.Go(func() { fail(t.send(work)) })
+	readers.Go(func() { fail(t.send(work, reading)) })
 	readers.Go(func() { fail(t.tendHolds(reading, work)) })
 	go func() {
 		defer close(settled)
@@ -189,43 +189,40 @@ func (t *term) run(ctx context.Context) error {
 	return nil
 }
 
-// settle writes receipts in order until one cannot be written, and says so at once: the others must hear it to stop.
-// What comes then is not written any more, and what was acknowledged of it is not sent again from here.
+// settle writes receipts in order, those that are there in one transaction. One that cannot be written ends the term at
+// once, and none after it is written.
 func (t *term) settle(ctx context.Context, fail func(error)) {
-	failed, err := t.settleAll(ctx)
-	fail(err)
 	for s := range t.receipts {
-		failed = append(failed, s)
-	}
-	for _, s := range failed {
-		if s.sent != nil {
-			t.cfg.Publisher.Remember(s.sent())
-		}
-	}
-}
-
-// settleAll writes receipts in order, all that are there in one transaction. It returns those that it did not write.
-func (t *term) settleAll(ctx context.Context) (failed []*settlement, err error) {
-	for s := range t.receipts {
-		if ctx.Err() != nil {
-			return []*settlement{s}, nil
-		}
 		group := []*settlement{s}
-		for more := true; more && len(group) < settleAtOnce; {
+		// A hold that goes makes room for the next one of its subject: not in one transaction, which puts holds in place first.
+		for more := len(s.receipt.Ended) == 0; more && len(group) < settleAtOnce; {
 			select {
 			case next, open := <-t.receipts:
-				if more = open; open {
+				if more = open && len(next.receipt.Ended) == 0; open {
 					group = append(group, next)
 				}
 			default:
 				more = false
 			}
 		}
-		if err := t.settleGroup(ctx, group); err != nil {
-			return group, err
+		if ctx.Err() == nil {
+			err := t.settleGroup(ctx, group)
+			if err == nil {
+				continue
+			}
+			fail(err)
+		} else {
+			for _, s := range group {
+				s.pass.close(context.Cause(ctx))
+			}
+		}
+		// What was acknowledged is not sent again from here.
+		for _, s := range group {
+			if s.sent != nil {
+				t.cfg.Publisher.Remember(s.sent())
+			}
 		}
 	}
-	return nil, nil
 }
 
 func (t *term) settleGroup(ctx context.Context, group []*settlement) error {
@@ -291,6 +288,7 @@ func (t *term) submit(ctx context.Context, s *settlement) bool {
 	case t.receipts <- s:
 		return true
 	case <-ctx.Done():
+		s.pass.close(context.Cause(ctx))
 		if s.sent != nil {
 			t.cfg.Publisher.Remember(s.sent())
 		}

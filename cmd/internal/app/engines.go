@@ -65,8 +65,8 @@ func (a *App) makeRelay(ctx context.Context) error {
 	}
 	engine, err := relay.New(relay.Config{
 		Store: store, Publisher: a.publisher, Doorbell: a.doorbell(pool),
-		BatchSize: c.Outbox.BatchSize,
-		TopicSettings: c.TopicSettings, CommitOrder: c.UsesCommitOrder(),
+		BatchSize:      c.Outbox.BatchSize,
+		TopicSettings:  c.TopicSettings,
 		PublishTimeout: c.Outbox.PublishTimeout, Retention: Retention(c.Outbox),
 		Logger: a.options.Logger, LogActions: c.Outbox.Log, Registerer: a.options.Registry, TracerProvider: a.options.TracerProvider,
 	})
