@@ -410,24 +410,34 @@ func (t *term) sendScheduled(ctx, reading context.Context) error {
 }
 
 // takeWithin takes no more than what is left of a limit; cut says that there may be more for which that was too little.
-func (t *term) takeWithin(ctx context.Context, taking Taking) (taken []Taken, cut bool, err error) {
+func (t *term) takeWithin(ctx context.Context, taking Taking) (taken []Taken, left map[int64]bool, cut bool, err error) {
 	want := taking.Scheduled
 	for _, h := range taking.Holds {
 		want += h.Events
 	}
 	cut = true
 	err = t.once.within(want, func(most int) (used int, err error) {
-		left := most - min(taking.Scheduled, most)
+		free := most - min(taking.Scheduled, most)
 		taking.Scheduled = min(taking.Scheduled, most)
 		for i := range taking.Holds {
-			taking.Holds[i].Events = min(taking.Holds[i].Events, left)
-			left -= taking.Holds[i].Events
+			taking.Holds[i].Events = min(taking.Holds[i].Events, free)
+			free -= taking.Holds[i].Events
 		}
-		taken, err = t.leader.Take(ctx, taking)
+		all, err := t.leader.Take(ctx, taking)
+		for i := range all {
+			if !all[i].Left {
+				taken = append(taken, all[i])
+				continue
+			}
+			if left == nil {
+				left = map[int64]bool{}
+			}
+			left[all[i].Hold] = true
+		}
 		cut = most < want && (len(taken) == most || len(taking.Holds) > 1)
 		return len(taken), err
 	})
-	return taken, cut, err
+	return taken, left, cut, err
 }
 
 // first notes that a hold is probed, and reports whether it was not before.
