@@ -92,7 +92,7 @@ func ended(ctx context.Context, err error) error {
 
 // readEvents is how many events to read at once.
 func (t *term) readEvents() int {
-	if c := int(t.careful.Load()); c > 0 && t.position < t.carefulTo {
+	if c := int(t.careful.Load()); c > 0 {
 		return min(t.cfg.BatchSize, c)
 	}
 	return t.cfg.BatchSize

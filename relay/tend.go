@@ -342,6 +342,7 @@ func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, giveUp boo
 	}
 	t.book.mu.Unlock()
 	if err != nil {
+		t.cfg.Publisher.Remember(delivered(p.messages, outcomes))
 		return nil, err
 	}
 	if lost == nil {
