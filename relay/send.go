@@ -70,7 +70,7 @@ func (t *term) sendBatch(ctx context.Context, b *logBatch) (*settlement, error) 
 		ids[i] = b.Events[i].ID
 	}
 	receipt.Events = RangesOf(ids)
-	return &settlement{receipt: receipt, parked: p.parked, plan: p, pass: pass, sent: func() []Message { return delivered(p.messages, outcomes) }}, nil
+	return &settlement{receipt: receipt, parked: p.parked, keys: p.keys, plan: p, pass: pass, sent: func() []Message { return delivered(p.messages, outcomes) }}, nil
 }
 
 // plan decides what to send of a batch.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,9 @@ const (
 	manyGaps  = 200
 	gapsEvery = 500
 )
+
+// longTerm is how long a term must have worked so that its end is a failure of its own and not one more of the same.
+const longTerm = 5 * time.Second
 
 // batchBytes bounds the keys and payloads of one batch, and with it the memory of a relay.
 const batchBytes = 64 << 20
@@ -34,6 +38,7 @@ const settleAtOnce = 16
 func (r *Relay) runLeader(ctx context.Context) {
 	standby := newIdle(standbyPause, standbyPause, 0)
 	r.loop(ctx, "lead", func(bounded context.Context) (int, error) {
+		began := time.Now()
 		l, err := r.cfg.Store.Lead(bounded, r.cfg.Worker)
 		if err != nil {
 			return 0, fmt.Errorf("try to lead: %w", err)
@@ -41,8 +46,14 @@ func (r *Relay) runLeader(ctx context.Context) {
 		if l == nil {
 			return 0, nil
 		}
-		t := newTerm(r, l)
-		return 1, t.run(ctx)
+		err = newTerm(r, l).run(ctx)
+		if err != nil && time.Since(began) > longTerm {
+			// It worked: what ended it is no reason to wait longer each time.
+			r.metrics.failed("lead", err)
+			r.cfg.Logger.Error("the term ended", append([]any{"err", err}, storeFields(err)...)...)
+			return 1, nil
+		}
+		return 1, err
 	}, standby)
 }
 
@@ -84,6 +95,7 @@ type logBatch struct {
 type settlement struct {
 	receipt *Receipt
 	parked  []*Hold
+	keys    []subject
 	plan    *plan
 	pass    *pass
 	// returned is how many exceptions it is about.
@@ -112,7 +124,11 @@ var errHandOver = errors.New("the relay stops")
 
 // run works until ctx ends, which is no error, or something fails.
 func (t *term) run(ctx context.Context) error {
-	t.cfg.Logger.Info("leading", "term", t.began.Term, "position", t.began.Position, "gaps", t.began.Gaps.Len(), "holds", len(t.began.Holds))
+	level := slog.LevelInfo
+	if t.once != nil { // an action says what it did
+		level = slog.LevelDebug
+	}
+	t.cfg.Logger.Log(ctx, level, "leading", "term", t.began.Term, "position", t.began.Position, "gaps", t.began.Gaps.Len(), "holds", len(t.began.Holds))
 	t.metrics.leading.Set(1)
 	defer t.metrics.leading.Set(0)
 	if c := t.careful.Load(); c > 0 {
@@ -242,7 +258,7 @@ func (t *term) settledOne(s *settlement, err error) {
 	if err != nil {
 		return
 	}
-	t.book.settled(s.parked)
+	t.book.settled(s.parked, s.keys)
 	if t.once != nil {
 		t.once.count(r, s.returned)
 	}

@@ -57,6 +57,15 @@ func (o *Outbox) Release(ctx context.Context, actor string, hold int64) (r postg
 	return r, err
 }
 
+// GiveUp gives up all that a circuit breaker keeps, or that waits for a topic; see postgres.Store.GiveUp.
+func (o *Outbox) GiveUp(ctx context.Context, actor string, hold int64) (g postgres.GaveUp, err error) {
+	err = o.change(ctx, actor, "outbox.give_up", "hold", hold, func(ctx context.Context, tx pgx.Tx) (map[string]any, error) {
+		g, err = o.store.GiveUpIn(ctx, tx, hold)
+		return map[string]any{"scope": g.Scope, "topic": g.Topic, "cause": g.Cause, "events": g.Events}, err
+	})
+	return g, err
+}
+
 // Skip gives up an event that waits: it becomes a dead letter with the reason.
 func (o *Outbox) Skip(ctx context.Context, actor string, event int64, reason string) error {
 	return o.change(ctx, actor, "outbox.skip", "event", event, func(ctx context.Context, tx pgx.Tx) (map[string]any, error) {

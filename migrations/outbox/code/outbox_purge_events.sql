@@ -6,7 +6,9 @@ declare
     k         postrider.outbox_retention;
     v_cutoff  timestamptz := clock_timestamp() - p_keep;
     v_through bigint;
+    v_full    boolean; -- there may be more receipts that are old enough
     v_gap     bigint;
+    v_last    bigint;
     v_counted bigint;
 begin
     removed := 0;
@@ -22,19 +24,23 @@ begin
         return;
     end if;
     -- Receipts are in the order of time, and those behind are gone: the last of the first that are old enough.
-    select max(o.position) into v_through
-    from (select r.position, r.at from postrider.outbox_receipt r where r.position > k.position order by r.position, r.number limit 1000) o
-    where o.at <= v_cutoff;
-    select min(lower(g)) into v_gap from postrider.outbox_progress p, unnest(p.gaps) g;
-    v_through := least(v_through, v_gap - 1, (select p.position from postrider.outbox_progress p));
-    more := v_through > k.position + p_rows;
-    v_through := least(v_through, k.position + p_rows);
-    if v_through is null or v_through <= k.position then
+    select max(o.position) filter (where o.at <= v_cutoff), not p_dry_run and count(*) = 1000 and bool_and(o.at <= v_cutoff) into v_through, v_full
+    from (select r.position, r.at from postrider.outbox_receipt r where r.position > k.position order by r.position, r.number limit case when not p_dry_run then 1000 end) o;
+    if v_through is null then
         return;
     end if;
+    select min(lower(g)) into v_gap from postrider.outbox_progress p, unnest(p.gaps) g;
+    v_through := least(v_through, v_gap - 1, (select p.position from postrider.outbox_progress p));
+    if v_through <= k.position then
+        return;
+    end if;
+    -- Rows and not ids: whoever restored a database, or set the sequence forward, has ids far apart.
+    select max(o.id) into v_last
+    from (select e.id from postrider.outbox_event e where e.id > k.position and e.id <= v_through order by e.id limit p_rows) o having count(*) >= p_rows;
+    more := v_full or coalesce(v_last < v_through, false);
+    v_through := coalesce(v_last, v_through);
     if p_dry_run then
         select count(*) into removed from postrider.outbox_event e where e.id > k.position and e.id <= v_through;
-        more := false;
         return;
     end if;
     -- One that was committed late went later than those around it.
@@ -66,5 +72,5 @@ begin
       and r.number < (select min(b.number) from (select b.number from postrider.outbox_receipt b where b.note is not null order by b.number desc limit 50) b);
 end $$;
 comment on function postrider.outbox_purge_events(interval, integer, boolean) is
-'Removes events that were acknowledged at least as long ago as is given, from the beginning of the log, up to about p_rows ids, with their receipts. Nothing above the position, and nothing at or behind a gap. Events that are not finished leave their content in outbox_exception. The rows are counted against the receipts: a difference is PR002, and nothing is removed; it would be an event that was passed over. busy: another session is at it.';
+'Removes events that were acknowledged at least as long ago as is given, from the beginning of the log, up to p_rows of them, with their receipts. Nothing above the position, and nothing at or behind a gap. Events that are not finished leave their content in outbox_exception. The rows are counted against the receipts: a difference is PR002, and nothing is removed; it would be an event that was passed over. busy: another session is at it.';
 revoke all on function postrider.outbox_purge_events(interval, integer, boolean) from public;
