@@ -18,6 +18,7 @@ type holdBook struct {
 	byID       map[int64]*Hold
 	partitions map[string][]*Hold // by topic
 	keys       int
+	looks      int64 // for holds that are due
 	now        func() time.Time
 }
 
@@ -141,14 +142,40 @@ func (b *holdBook) awaits(e *outbox.Event, from *Hold, partition func(key []byte
 	return waits
 }
 
-// settled notes that receipts were written that park events behind these holds.
-func (b *holdBook) settled(parked []*Hold) {
-	if len(parked) == 0 {
+// look begins a look for holds that are due, and returns its number.
+func (b *holdBook) look() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.looks++
+	return b.looks
+}
+
+// stale reports whether a look may have seen a hold as it was before it was changed last.
+func (h *Hold) stale(look int64) bool { return h.writing > 0 || h.written >= look }
+
+// writing notes that holds are changed by a receipt that is to be written.
+func (b *holdBook) writing(changes []HoldChange) {
+	for i := range changes {
+		if h := b.byID[changes[i].ID]; h != nil {
+			h.writing++
+		}
+	}
+}
+
+// settled notes that receipts were written that park events behind holds and change holds.
+func (b *holdBook) settled(parked []*Hold, changes []HoldChange) {
+	if len(parked)+len(changes) == 0 {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, h := range parked {
 		h.unsettled--
+	}
+	for i := range changes {
+		if h := b.byID[changes[i].ID]; h != nil {
+			h.writing--
+			h.written = b.looks
+		}
 	}
 }

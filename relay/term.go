@@ -242,7 +242,11 @@ func (t *term) settledOne(s *settlement, err error) {
 	if err != nil {
 		return
 	}
-	t.book.settled(s.parked)
+	var changes []HoldChange
+	if s.plan != nil {
+		changes = s.plan.receipt.Holds
+	}
+	t.book.settled(s.parked, changes)
 	if t.once != nil {
 		t.once.count(r, s.returned)
 	}
