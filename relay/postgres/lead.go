@@ -125,6 +125,12 @@ func share(ctx context.Context, conn *pgx.Conn, nonce int64) error {
 	if err == nil && !(leader && session) {
 		err = relay.ErrNotLeading
 	}
+	return errors.Join(err, ping(ctx, conn))
+}
+
+// ping asks whether the session lives, as text: that leaves no portal behind, and so no snapshot.
+func ping(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, "select 1", pgx.QueryExecModeSimpleProtocol)
 	return err
 }
 
@@ -156,7 +162,7 @@ func (d *leadership) keep(ctx context.Context, conn *pgxpool.Conn) {
 		}
 		asked := time.Since(d.start)
 		bounded, cancel := context.WithTimeout(ctx, d.log.silence/2)
-		_, err := conn.Exec(bounded, "select 1")
+		err := ping(bounded, conn.Conn())
 		if err == nil {
 			d.answered.Store(int64(asked))
 			if time.Now().After(old) {
@@ -271,10 +277,12 @@ func (d *leadership) deaths(terms, tried string) error {
 	}
 	next, reached := d.worker, d.began.Position
 	for _, t := range list {
-		if t.Ended || t.Worker == next || reached-t.Position >= deathProgress {
+		if t.Ended || reached-t.Position >= deathProgress {
 			break
 		}
-		d.began.Deaths++
+		if t.Worker != next {
+			d.began.Deaths++
+		}
 		next, reached = t.Worker, t.Position
 	}
 	for _, id := range alone {
