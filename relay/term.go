@@ -254,7 +254,11 @@ func (t *term) settledOne(s *settlement, err error) {
 	if err != nil {
 		return
 	}
-	t.book.settled(s.parked, s.keys)
+	var changes []HoldChange
+	if s.plan != nil {
+		changes = s.plan.receipt.Holds
+	}
+	t.book.settled(s.parked, s.keys, changes)
 	if t.once != nil {
 		t.once.count(r, s.returned)
 	}
