@@ -18,11 +18,15 @@ type holdBook struct {
 	byID       map[int64]*Hold
 	partitions map[string][]*Hold // by topic
 	keys       int
-	now        func() time.Time
+	// givenUp counts, by key, the events that were given up by receipts that are not written yet. Later events of the key
+	// wait for that: after a crash in between, the event would be read again, and might go after them.
+	givenUp map[subject]int
+	now     func() time.Time
 }
 
 func newHoldBook(holds []Hold) *holdBook {
-	b := &holdBook{bySubject: map[subject]*Hold{}, byID: map[int64]*Hold{}, partitions: map[string][]*Hold{}, now: time.Now}
+	b := &holdBook{bySubject: map[subject]*Hold{}, byID: map[int64]*Hold{}, partitions: map[string][]*Hold{},
+		givenUp: map[subject]int{}, now: time.Now}
 	b.changed = sync.NewCond(&b.mu)
 	for i := range holds {
 		h := holds[i]
@@ -141,14 +145,22 @@ func (b *holdBook) awaits(e *outbox.Event, from *Hold, partition func(key []byte
 	return waits
 }
 
-// settled notes that receipts were written that park events behind these holds.
-func (b *holdBook) settled(parked []*Hold) {
-	if len(parked) == 0 {
+// settled notes that a receipt was written that parks events behind these holds, and gives up events of these keys.
+func (b *holdBook) settled(parked []*Hold, keys []subject) {
+	if len(parked)+len(keys) == 0 {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, h := range parked {
 		h.unsettled--
+	}
+	for _, k := range keys {
+		if b.givenUp[k]--; b.givenUp[k] <= 0 {
+			delete(b.givenUp, k)
+		}
+	}
+	if len(keys) > 0 {
+		b.changed.Broadcast()
 	}
 }

@@ -62,6 +62,8 @@ type plan struct {
 	parked  []*Hold
 	proven  map[*Hold]bool
 	givenUp []Exception
+	// keys are those of events that do not go any more, once for each.
+	keys []subject
 	// err is why a decision could not be made; then nothing comes of the plan.
 	err error
 }
@@ -169,9 +171,14 @@ func (p *plan) sort(i int, blocked map[subject]bool) fate {
 	return fate{}
 }
 
-// waitsFor returns the hold that keeps an event back. It waits while that is about to end.
+// waitsFor returns the hold that keeps an event back. It waits while that is about to end, and until it is written down that
+// an earlier event of the key was given up.
 func (p *plan) waitsFor(e *outbox.Event, from *Hold) *Hold {
 	for {
+		if len(p.book.givenUp) > 0 && e.HasKey() && p.book.givenUp[keySubject(e.Topic, e.Key)] > 0 && p.ctx.Err() == nil {
+			p.book.changed.Wait()
+			continue
+		}
 		h := p.book.awaits(e, from, p.partition)
 		// One behind which it parks already ends only after this batch is written.
 		if h == nil || !h.closing || p.taken || p.ctx.Err() != nil || slices.Contains(p.parked, h) {

@@ -124,7 +124,10 @@ func (p *plan) keyAfter(e *outbox.Event, f Failure) {
 			ErrorCode: f.Code, Error: f.Error, EventID: e.EventID, probeIn: Forever})
 		return
 	}
-	p.behind[keySubject(e.Topic, e.Key)] = afterGivenUp
+	key := keySubject(e.Topic, e.Key)
+	p.behind[key] = afterGivenUp
+	p.book.givenUp[key]++
+	p.keys = append(p.keys, key)
 	if h := p.book.key(e.Topic, e.Key); h != nil && h.lets(e) {
 		p.proven[h] = true
 	}

@@ -61,7 +61,7 @@ func (t *term) read(ctx context.Context) error {
 				continue
 			}
 		}
-		if page.More && len(page.Events) > 0 { // they wait for a look
+		if t.waitsForLook {
 			sleep(ctx, lookInOrder)
 			continue
 		}

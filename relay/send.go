@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/postrider/postrider/relay/outbox"
 )
 
@@ -67,10 +69,13 @@ func (t *term) sendBatch(ctx context.Context, b *logBatch) (*settlement, error) 
 	receipt.Position, receipt.Forgotten, receipt.Gaps = b.position, b.forgotten, b.gaps
 	ids := make([]int64, len(b.Events))
 	for i := range b.Events {
-		ids[i] = b.Events[i].ID
+		e := &b.Events[i]
+		if ids[i] = e.ID; e.TaskUUID != uuid.Nil {
+			receipt.Tasks = append(receipt.Tasks, TaskEvent{e.ID, e.TaskUUID})
+		}
 	}
 	receipt.Events = RangesOf(ids)
-	return &settlement{receipt: receipt, parked: p.parked, plan: p, pass: pass, sent: func() []Message { return delivered(p.messages, outcomes) }}, nil
+	return &settlement{receipt: receipt, parked: p.parked, keys: p.keys, plan: p, pass: pass, sent: func() []Message { return delivered(p.messages, outcomes) }}, nil
 }
 
 // plan decides what to send of a batch.

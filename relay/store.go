@@ -47,7 +47,8 @@ type Leadership interface {
 	// of each, and how long nothing more is due, as far as the database knows.
 	DueHolds(ctx context.Context, limit int) ([]DueHold, time.Duration, error)
 	// Take puts parked events of holds, and scheduled events that are due, in hand: people leave them alone until a
-	// receipt says what became of them. What is in hand of others is passed over.
+	// receipt says what became of them. Scheduled events that others have in hand are passed over; of a hold nothing
+	// behind such an event is taken.
 	Take(ctx context.Context, t Taking) ([]Taken, error)
 	// HoldIDs returns n ids for holds that are to be put in place.
 	HoldIDs(ctx context.Context, n int) ([]int64, error)
@@ -122,6 +123,8 @@ type Receipt struct {
 	Exceptions []Exception
 	Gone       []int64
 	Putback    []int64
+	// Tasks are the events of tasks among Events, by which they are found later.
+	Tasks []TaskEvent
 	// Skipped are events of Page.Skips that are given up here.
 	Skipped []int64
 }
@@ -129,6 +132,12 @@ type Receipt struct {
 // Plain reports whether a receipt only moves the position.
 func (r *Receipt) Plain() bool {
 	return len(r.Holds)+len(r.Ended)+len(r.Exceptions)+len(r.Gone)+len(r.Putback)+len(r.Skipped) == 0 && r.Trying == 0
+}
+
+// TaskEvent is an event of a task.
+type TaskEvent struct {
+	ID       int64
+	TaskUUID uuid.UUID
 }
 
 // Counts is what a receipt comes to.
@@ -207,6 +216,10 @@ type TakingHold struct {
 // Taken is an exception in hand.
 type Taken struct {
 	Event outbox.Event
-	// Hold is the one that kept it; 0 for a scheduled event.
+	// Hold is the one that kept it; 0 for a scheduled event. One without an event says that others of the hold were asked
+	// for and not taken: another session has them, or they did not fit.
 	Hold int64
+	// Left says that there is no event: the hold has some and none could be taken now, because others have the first one
+	// in hand or for the bytes.
+	Left bool
 }

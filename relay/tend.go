@@ -16,6 +16,10 @@ const (
 	dueAtOnce = 500
 	// probeWithin is how long a probe may be without an answer. It is then with the client, and asked for again.
 	probeWithin = 2 * time.Second
+	// scheduledEvery is how often scheduled events are looked for although none is due: the clock may have been put back.
+	scheduledEvery = 10 * time.Second
+	// leftPause is when holds are looked at again of which others have the first event in hand.
+	leftPause = 20 * time.Millisecond
 	// skipsEvery is how often what was asked of events that the position has passed is looked at.
 	skipsEvery = time.Second
 )
@@ -37,7 +41,7 @@ func (t *term) tendHolds(reading, work context.Context) error {
 			}
 		})
 	}
-	var skips time.Time
+	var skips, looked time.Time
 	var scheduled sync.Mutex
 	if err := t.openBreakers(work); err != nil {
 		return ended(work, err)
@@ -68,7 +72,8 @@ func (t *term) tendHolds(reading, work context.Context) error {
 		if len(keys) > 0 {
 			begin(keys, false)
 		}
-		if scheduled.TryLock() {
+		if (next <= 0 || t.once != nil || time.Since(looked) > scheduledEvery) && scheduled.TryLock() {
+			looked = time.Now()
 			tending.Go(func() {
 				defer scheduled.Unlock()
 				if err := t.sendScheduled(work, reading); err != nil {
@@ -164,7 +169,7 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 	}()
 	for len(holds) > 0 && reading.Err() == nil && ctx.Err() == nil {
 		was := t.stand(holds)
-		taken, cut, err := t.takeWithin(ctx, t.taking(holds, giveUp))
+		taken, left, cut, err := t.takeWithin(ctx, t.taking(holds, giveUp))
 		if err != nil {
 			return fmt.Errorf("take what waits behind holds: %w", err)
 		}
@@ -176,14 +181,16 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 		for i := range taken {
 			found[taken[i].Hold] = max(found[taken[i].Hold], taken[i].Event.ID)
 		}
-		ends, more := t.endEmpty(holds, was, found, giveUp)
+		ends, more := t.endEmpty(holds, was, found, left, giveUp)
 		if len(ends.Ended)+len(ends.Holds) > 0 {
 			if err := t.settleNow(ctx, &settlement{receipt: ends}); err != nil {
 				return err
 			}
 		}
 		if len(taken) == 0 {
-			if holds = more; len(holds) > 0 {
+			if holds = more; len(left) > 0 {
+				sleep(ctx, leftPause)
+			} else if len(holds) > 0 {
 				sleep(ctx, 2*time.Millisecond) // what is to be parked behind them is being written
 			}
 			continue
@@ -242,8 +249,9 @@ func (t *term) within(holds []*Hold) time.Duration {
 
 // endEmpty ends the holds behind which nothing was found, and nothing is to be parked since. One that drains and behind
 // which something is still to be parked keeps the log from parking more, and is looked at again: more. found has the last
-// id that was taken, by hold; up to that its events pass.
-func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, giveUp bool) (ends *Receipt, more []*Hold) {
+// id that was taken, by hold; up to that its events pass. left are holds that have events of which none could be taken;
+// they are looked at again, too.
+func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, left map[int64]bool, giveUp bool) (ends *Receipt, more []*Hold) {
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()
 	ends = &Receipt{}
@@ -253,6 +261,10 @@ func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, gi
 			continue
 		}
 		switch {
+		case left[h.ID]:
+			if t.once == nil {
+				more = append(more, h)
+			}
 		case h.kept && !giveUp:
 			// What was tried again is behind it again.
 			h.kept, h.Draining, h.through = false, false, 0
@@ -320,7 +332,7 @@ func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within
 	if lost == nil {
 		t.metrics.count(outcomes)
 	}
-	s := &settlement{receipt: receipt, parked: p.parked, plan: p, pass: pass, returned: len(events), sent: func() []Message { return delivered(p.messages, outcomes) }}
+	s := &settlement{receipt: receipt, parked: p.parked, keys: p.keys, plan: p, pass: pass, returned: len(events), sent: func() []Message { return delivered(p.messages, outcomes) }}
 	if err := t.settleNow(ctx, s); err != nil {
 		return nil, err
 	}
@@ -345,7 +357,7 @@ func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within
 // sendScheduled sends what waited for a time that has come.
 func (t *term) sendScheduled(ctx, reading context.Context) error {
 	for reading.Err() == nil && ctx.Err() == nil {
-		taken, _, err := t.takeWithin(ctx, Taking{Scheduled: t.cfg.BatchSize, Bytes: batchBytes})
+		taken, _, _, err := t.takeWithin(ctx, Taking{Scheduled: t.cfg.BatchSize, Bytes: batchBytes})
 		if err != nil {
 			return fmt.Errorf("take what is due: %w", err)
 		}
@@ -359,32 +371,44 @@ func (t *term) sendScheduled(ctx, reading context.Context) error {
 	return nil
 }
 
-// takeWithin takes no more than what is left of a limit; cut says that this was less than asked for.
-func (t *term) takeWithin(ctx context.Context, taking Taking) (taken []Taken, cut bool, err error) {
-	if t.once == nil {
-		taken, err = t.leader.Take(ctx, taking)
-		return taken, false, err
-	}
-	want := taking.Scheduled
-	for _, h := range taking.Holds {
-		want += h.Events
-	}
-	got := t.once.reserve(want)
-	if left := got; left < want {
-		cut = true
-		taking.Scheduled = min(taking.Scheduled, left)
-		left -= taking.Scheduled
-		for i := range taking.Holds {
-			taking.Holds[i].Events = min(taking.Holds[i].Events, left)
-			left -= taking.Holds[i].Events
+// takeWithin takes no more than what is left of a limit; cut says that this was less than asked for. left are holds that
+// have events of which none could be taken now.
+func (t *term) takeWithin(ctx context.Context, taking Taking) (taken []Taken, left map[int64]bool, cut bool, err error) {
+	got := 0
+	if t.once != nil {
+		want := taking.Scheduled
+		for _, h := range taking.Holds {
+			want += h.Events
+		}
+		got = t.once.reserve(want)
+		if free := got; free < want {
+			cut = true
+			taking.Scheduled = min(taking.Scheduled, free)
+			free -= taking.Scheduled
+			for i := range taking.Holds {
+				taking.Holds[i].Events = min(taking.Holds[i].Events, free)
+				free -= taking.Holds[i].Events
+			}
+		}
+		if got == 0 {
+			return nil, nil, true, nil
 		}
 	}
-	if got == 0 {
-		return nil, true, nil
+	all, err := t.leader.Take(ctx, taking)
+	for i := range all {
+		if !all[i].Left {
+			taken = append(taken, all[i])
+			continue
+		}
+		if left == nil {
+			left = map[int64]bool{}
+		}
+		left[all[i].Hold] = true
 	}
-	taken, err = t.leader.Take(ctx, taking)
-	t.once.restore(got - len(taken))
-	return taken, cut, err
+	if t.once != nil {
+		t.once.restore(got - len(taken))
+	}
+	return taken, left, cut, err
 }
 
 // first notes that a hold is probed, and reports whether it was not before.

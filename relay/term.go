@@ -19,6 +19,9 @@ const (
 	gapsEvery = 500
 )
 
+// longTerm is how long a term must have worked so that its end is a failure of its own and not one more of the same.
+const longTerm = 5 * time.Second
+
 // batchBytes bounds the keys and payloads of one batch, and with it the memory of a relay.
 const batchBytes = 64 << 20
 
@@ -35,6 +38,7 @@ const settleAtOnce = 16
 func (r *Relay) runLeader(ctx context.Context) {
 	standby := newIdle(standbyPause, standbyPause, 0)
 	r.loop(ctx, "lead", func(bounded context.Context) (int, error) {
+		began := time.Now()
 		l, err := r.cfg.Store.Lead(bounded, r.cfg.Worker)
 		if err != nil {
 			return 0, fmt.Errorf("try to lead: %w", err)
@@ -42,8 +46,14 @@ func (r *Relay) runLeader(ctx context.Context) {
 		if l == nil {
 			return 0, nil
 		}
-		t := newTerm(r, l)
-		return 1, t.run(ctx)
+		err = newTerm(r, l).run(ctx)
+		if err != nil && time.Since(began) > longTerm {
+			// It worked: what ended it is no reason to wait longer each time.
+			r.metrics.failed("lead", err)
+			r.cfg.Logger.Error("the term ended", append([]any{"err", err}, storeFields(err)...)...)
+			return 1, nil
+		}
+		return 1, err
 	}, standby)
 }
 
@@ -85,6 +95,7 @@ type logBatch struct {
 type settlement struct {
 	receipt *Receipt
 	parked  []*Hold
+	keys    []subject
 	plan    *plan
 	pass    *pass
 	// returned is how many exceptions it is about.
@@ -247,7 +258,7 @@ func (t *term) settledOne(s *settlement, err error) {
 	if err != nil {
 		return
 	}
-	t.book.settled(s.parked)
+	t.book.settled(s.parked, s.keys)
 	if t.once != nil {
 		t.once.count(r, s.returned)
 	}

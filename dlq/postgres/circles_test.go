@@ -49,7 +49,7 @@ func TestNobodyWaitsInACircleWithWhoOpensASuccessor(t *testing.T) {
 		}},
 		"delivered": {func(r *redriving, entry uuid.UUID) {
 			r.redrive(entry)
-			mustExec(r.t, r.subject.pool, `delete from postrider.outbox_event where id > 1000`)
+			r.deliverAndForget(1)
 		}, func(ctx context.Context, r *redriving, _, _ uuid.UUID) error {
 			_, err := r.Follow(ctx, 10, true)
 			return err
@@ -138,7 +138,7 @@ func TestARedriveEndsWhileItsInvestigationGoes(t *testing.T) {
 			t.Parallel()
 			r := newRedriving(t)
 			r.redrive(r.die(1, nil))
-			mustExec(t, r.subject.pool, `delete from postrider.outbox_event where id > 1000`)
+			r.deliverAndForget(1)
 			tx, err := r.subject.pool.BeginTx(t.Context(), pgx.TxOptions{BeginQuery: steady})
 			if err != nil {
 				t.Fatal(err)

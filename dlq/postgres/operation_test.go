@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
 // many makes n investigations of events 0 to n-1.
@@ -68,14 +69,13 @@ func (r *redriving) operation(id uuid.UUID) dlq.Operation {
 // deliver makes the relay's part of those sent after the n-th, and follows them.
 func (r *redriving) deliver(n int) {
 	r.t.Helper()
-	mustExec(r.t, r.subject.pool, `delete from postrider.outbox_event where id in (select id from postrider.outbox_event where id > 1000 and state = 'pending' order by id limit $1)`, n)
+	r.deliverAndForget(n)
 	r.follow()
 }
 
 func (r *redriving) dieAgain(n int) {
 	r.t.Helper()
-	mustExec(r.t, r.subject.pool, `update postrider.outbox_event set state = 'exhausted', episode = 1, updated_at = now()
-		where id in (select id from postrider.outbox_event where id > 1000 and state = 'pending' order by id limit $1)`, n)
+	r.settleSent(outboxtest.Exhausted, n)
 	r.follow()
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/dlq/dlqtest"
 	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
 // halt makes event n halt its key, as the relay does.
@@ -23,12 +24,12 @@ func (r *redriving) halt(n int) {
 }
 
 // holdOf reports whether the hold about event n lets go of what waits behind it.
-func (r *redriving) holdOf(n int) (draining bool) {
+func (r *redriving) holdOf(n int) (lets bool) {
 	r.t.Helper()
-	if err := r.subject.pool.QueryRow(r.t.Context(), `select draining from postrider.outbox_hold where event_id = $1`, dlqtest.EventID(n)).Scan(&draining); err != nil {
+	if err := r.subject.pool.QueryRow(r.t.Context(), `select asked = 'release' is true from postrider.outbox_hold where event_id = $1`, dlqtest.EventID(n)).Scan(&lets); err != nil {
 		r.t.Fatal(err)
 	}
-	return draining
+	return lets
 }
 
 func (r *redriving) skipped(entry uuid.UUID) dlq.SkipReason {
@@ -75,12 +76,12 @@ func TestInPlaceAndDiedAgain(t *testing.T) {
 	entry := r.die(7, nil)
 	r.halt(7)
 	r.redrive(entry)
-	giveUp := func(state string, episode int) {
+	giveUp := func(state string) {
 		t.Helper()
-		mustExec(t, r.subject.pool, `update postrider.outbox_event set state = $2::postrider.outbox_state, episode = $3, updated_at = now() where event_id = $1`, dlqtest.EventID(7), state, episode)
+		r.settle(state, 7)
 		mustExec(t, r.subject.pool, `update postrider.outbox_hold set cause = 'halted', next_probe_at = 'infinity'`)
 	}
-	giveUp("exhausted", 2)
+	giveUp(outboxtest.Exhausted)
 	if f, err := r.Follow(t.Context(), 10, true); err != nil || f != (dlq.Followed{CameBack: 1}) {
 		t.Fatalf("%+v, %v", f, err)
 	}
@@ -93,14 +94,14 @@ func TestInPlaceAndDiedAgain(t *testing.T) {
 	if why := r.skipped(entry); why != dlq.Busy {
 		t.Errorf("before the relay has settled the letter: %s", why)
 	}
-	giveUp("dead_lettered", 2)
+	giveUp(outboxtest.DeadLettered)
 	if done := r.redrive(entry); len(done.Entries) != 1 || len(r.sent()) != 0 {
 		t.Fatalf("%+v, %d new events", done, len(r.sent()))
 	}
 	if f, err := r.Follow(t.Context(), 10, true); err != nil || f != (dlq.Followed{}) {
 		t.Errorf("the second one is on its way: %+v, %v", f, err)
 	}
-	mustExec(t, r.subject.pool, `update postrider.outbox_event set state = 'published', updated_at = now() where event_id = $1`, dlqtest.EventID(7))
+	r.settle(outboxtest.Published, 7)
 	if f, err := r.Follow(t.Context(), 10, true); err != nil || f != (dlq.Followed{Delivered: 1}) {
 		t.Errorf("%+v, %v", f, err)
 	}
@@ -117,7 +118,7 @@ func TestTheRowSaysWhichEpisode(t *testing.T) {
 	r := newRedriving(t)
 	entry := r.die(7, nil)
 	r.halt(7)
-	mustExec(t, r.subject.pool, `update postrider.outbox_event set episode = 3, updated_at = now() where event_id = $1`, dlqtest.EventID(7))
+	mustExec(t, r.subject.pool, `update postrider.outbox_exception set episode = 3, updated_at = now() where event_id = $1`, dlqtest.EventID(7))
 	r.redrive(entry)
 	if f, err := r.Follow(t.Context(), 10, true); err != nil || f != (dlq.Followed{}) {
 		t.Errorf("it is on its way: %+v, %v", f, err)
@@ -127,14 +128,18 @@ func TestTheRowSaysWhichEpisode(t *testing.T) {
 func TestWhatWasPutBackByHand(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	for n, c := range map[int]struct {
-		state string
-		want  dlq.SkipReason
-	}{1: {"pending", dlq.AlreadyQueued}, 2: {"published", dlq.Arrived}} {
+	for n, want := range []dlq.SkipReason{dlq.AlreadyQueued, dlq.AlreadyQueued, dlq.Arrived} {
 		entry := r.die(n, nil)
-		mustExec(t, r.subject.pool, `update postrider.outbox_event set state = $2::postrider.outbox_state, updated_at = now() where event_id = $1`, dlqtest.EventID(n), c.state)
-		if why := r.skipped(entry); why != c.want {
-			t.Errorf("%s: %s", c.state, why)
+		r.halt(n)
+		mustExec(t, r.subject.pool, `select postrider.outbox_redrive($1)`, outboxID(n))
+		switch n {
+		case 1: // it failed once more
+			r.settle(outboxtest.Scheduled, n)
+		case 2:
+			r.settle(outboxtest.Published, n)
+		}
+		if why := r.skipped(entry); why != want {
+			t.Errorf("%d: %s, want %s", n, why, want)
 		}
 	}
 	if len(r.sent()) != 0 {
@@ -212,6 +217,9 @@ func TestGoneAfterItDiedAgain(t *testing.T) {
 	r.command(o.UUID, dlq.Start)
 	r.step()
 	r.record(letterOf(r.sent()[0], 50))
+	outboxtest.Settle(t, r.subject.pool, outboxtest.DeadLettered, r.sent()[0].ID)
+	mustExec(t, r.subject.pool, `delete from postrider.outbox_exception where id > 1000`)
+	r.deliverAndForget(1)
 	mustExec(t, r.subject.pool, `delete from postrider.outbox_event where id > 1000`)
 	r.follow()
 	if o = r.operation(o.UUID); o.CameBack != 1 || o.Delivered != 1 {
@@ -251,7 +259,7 @@ func TestOneThatTheOutboxRefuses(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
 	entries := r.many(5)
-	mustExec(t, r.subject.pool, `alter table postrider.outbox_event add constraint picky check (payload <> '{"n":2}' or updated_at is not null)`)
+	mustExec(t, r.subject.pool, `alter table postrider.outbox_event add constraint picky check (payload <> '{"n":2}' or id <= 1000)`)
 	o := r.plan(dlq.Scope{Entries: entries}, dlq.OperationOptions{})
 	r.command(o.UUID, dlq.Start)
 	r.step()
@@ -358,8 +366,9 @@ func TestManyFollowAtOnce(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}
-	mustExec(t, r.subject.pool, `update postrider.outbox_event set state = 'published', updated_at = now() where id > 1000 and id % 2 = 0`)
-	mustExec(t, r.subject.pool, `update postrider.outbox_event set state = 'exhausted', episode = 1, updated_at = now() where id > 1000 and id % 2 = 1`)
+	for rest, state := range []string{outboxtest.Published, outboxtest.Exhausted} {
+		outboxtest.SettleAll(t, r.subject.pool, state, `select id from postrider.outbox_event where id > 1000 and id % 2 = $1`, rest)
+	}
 	var mu sync.Mutex
 	var all dlq.Followed
 	var wg sync.WaitGroup

@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/dlq/dlqtest"
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
 // TestPlansAfterABulkLoad: the tables were analysed while they were empty, and then filled. What runs for each batch
@@ -149,31 +149,32 @@ func TestManyChangesAtOnceAreCheap(t *testing.T) {
 	}
 }
 
-// TestRedriveFromAPartitionedOutbox: a letter's event in the first partition, one that was moved to the default one, and
-// a new event in a later one.
-func TestRedriveFromAPartitionedOutbox(t *testing.T) {
+// TestRedriveOfWhatTheLogHasNoMore: retention took the rows of the log, and the exceptions have their own copies.
+func TestRedriveOfWhatTheLogHasNoMore(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	refer := func(l *dlq.Letter) { l.Payload, l.PayloadKind = nil, dlq.Reference }
-	first, moved, halting := r.die(1, refer), r.die(2, refer), r.die(7, nil)
-	r.halt(7)
-	for _, sql := range []string{
-		`select postrider.outbox_partition_prepare(10)`,
-		`alter table postrider.outbox_event validate constraint outbox_event_partition_bound`,
-		`select postrider.outbox_partition_convert(1000)`,
-	} {
-		mustExec(t, r.subject.pool, sql)
+	refer := func(l *dlq.Letter) {
+		l.Key, l.KeyKind, l.Payload, l.PayloadKind, l.Headers = nil, dlq.Reference, nil, dlq.Reference, nil
 	}
-	mustExec(t, r.subject.pool, `with old as (delete from postrider.outbox_event where event_id = $1 returning topic, key, payload, headers)
-		insert into postrider.outbox_event (id, event_id, topic, key, payload, headers, state, episode, updated_at, sent_at)
-		overriding system value select 900000, $1, topic, key, payload, headers, 'dead_lettered', 1, now(), now() from old`, dlqtest.EventID(2))
-	mustExec(t, r.subject.pool, `update postrider.dlq_letter set outbox_id = 900000 where event_id = $1`, dlqtest.EventID(2))
-	done := r.redrive(first, moved, halting)
-	if len(done.Entries) != 3 {
+	first, halting := r.die(1, refer), r.die(7, nil)
+	r.halt(7)
+	mustExec(t, r.subject.pool, `update postrider.outbox_receipt set at = now() - interval '1 day'`)
+	if n := r.count(`select removed from postrider.outbox_purge_events('1 hour', 1000000)`); n != 2 {
+		t.Fatalf("retention took %d", n)
+	}
+	if done := r.redrive(first, halting); len(done.Entries) != 2 {
 		t.Fatalf("%+v", done)
 	}
-	mustExec(t, r.subject.pool, `update postrider.outbox_event set state = 'published', sent_at = now(), updated_at = now() where state = 'pending'`)
-	if f, err := r.Follow(t.Context(), 10, true); err != nil || f != (dlq.Followed{Delivered: 3}) {
+	out := r.sent()
+	if len(out) != 1 || string(out[0].Key) != "key-1" || string(out[0].Payload) != `{"n":1}` || out[0].Headers[0] != [2]string{"trace", "x"} {
+		t.Errorf("%+v", out)
+	}
+	if f, err := r.Follow(t.Context(), 10, true); err != nil || f != (dlq.Followed{}) {
+		t.Errorf("on their way: %+v, %v", f, err)
+	}
+	r.settleSent(outboxtest.Published, 1)
+	r.settle(outboxtest.Published, 7)
+	if f, err := r.Follow(t.Context(), 10, true); err != nil || f != (dlq.Followed{Delivered: 2}) {
 		t.Errorf("%+v, %v", f, err)
 	}
 }

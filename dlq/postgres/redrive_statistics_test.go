@@ -39,8 +39,10 @@ func (r *redriving) fill(from, n int, over bool) (operation uuid.UUID) {
 		`insert into postrider.dlq_entry (dlq_entry_uuid, subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, topic, snapshot, last_occurred_at, resolution_status, resolution_timestamp)
 			select {entry}, 'event', i::text, 'failed', 'max_retries_exceeded', now(), 'orders', '{}', now(),
 				(case when g.over then 'manually_resolved' else 'pending' end)::postrider.dlq_resolution_status, case when g.over then now() end from given g`,
-		`insert into postrider.outbox_event (id, event_id, topic, key, payload, state, episode, sent_at, updated_at) overriding system value
-			select i, {event}, 'orders', convert_to('key-' || i % 100, 'UTF8'), 'x', 'dead_lettered', 1, now(), now() from given g`,
+		`insert into postrider.outbox_event (id, event_id, topic, key, payload) overriding system value
+			select i, {event}, 'orders', convert_to('key-' || i % 100, 'UTF8'), 'x' from given g`,
+		`insert into postrider.outbox_exception (id, event_id, topic, state, episode, sent_at, copied, kind, key, payload, headers, created_at)
+			select i, {event}, 'orders', 'dead_lettered', 1, now(), true, 'event', convert_to('key-' || i % 100, 'UTF8'), 'x', '{}', now() from given g`,
 		`insert into postrider.dlq_letter (letter_id, dlq_entry_uuid, dialect, dlq_topic, dlq_partition, dlq_offset, key_kind, payload, payload_kind, headers, event_id, episode, outbox_id, origin_topic)
 			select 'event:' || {event} || ':1', {entry}, 'postrider', 'd', 0, i, 'tombstone', 'x', 'inline', '[["trace", "x"]]', {event}, 1, i, 'orders' from given g`,
 		`insert into postrider.dlq_operation (dlq_operation_uuid, kind, name, actor, state, scope, items)

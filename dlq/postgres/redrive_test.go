@@ -17,6 +17,7 @@ import (
 	"github.com/postrider/postrider/dlq/dlqtest"
 	"github.com/postrider/postrider/relay/outbox"
 	relaypostgres "github.com/postrider/postrider/relay/postgres"
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
 // auditor remembers what it was told, and refuses when it is told to.
@@ -68,9 +69,10 @@ func newRedriving(t *testing.T) *redriving {
 func (r *redriving) die(n int, change func(*dlq.Letter)) uuid.UUID {
 	r.t.Helper()
 	l := dlqtest.Letters(dlqtest.Event(n, 1))[0]
-	mustExec(r.t, r.subject.pool, `insert into postrider.outbox_event (id, event_id, topic, key, payload, headers, state, episode, updated_at, sent_at)
-		overriding system value values ($1, $2, $3, $4, $5, '[["trace", "x"]]', 'dead_lettered', 1, now(), now())`,
+	mustExec(r.t, r.subject.pool, `insert into postrider.outbox_event (id, event_id, topic, key, payload, headers)
+		overriding system value values ($1, $2, $3, $4, $5, '[["trace", "x"]]')`,
 		*l.OutboxID, l.EventID, l.OriginTopic, l.Key, l.Payload)
+	r.settle(outboxtest.DeadLettered, n)
 	if change != nil {
 		change(&l)
 	}
@@ -186,7 +188,8 @@ func TestRedriveOfWhatTheLetterRefersTo(t *testing.T) {
 		l.Key, l.KeyKind, l.Payload, l.PayloadKind, l.Headers = nil, dlq.Reference, nil, dlq.Reference, nil
 	}
 	there, gone := r.die(1, refer), r.die(2, refer)
-	mustExec(t, r.subject.pool, `delete from postrider.outbox_event where event_id = $1`, dlqtest.EventID(2))
+	mustExec(t, r.subject.pool, `delete from postrider.outbox_event where id = $1`, outboxID(2))
+	mustExec(t, r.subject.pool, `delete from postrider.outbox_exception where id = $1`, outboxID(2))
 	done := r.redrive(there, gone)
 	if !slices.Equal(done.Entries, []uuid.UUID{there}) || !slices.Equal(done.Skipped, []dlq.Skip{{Entry: gone, Reason: dlq.PayloadGone}}) {
 		t.Fatalf("%+v", done)
@@ -334,9 +337,17 @@ func (r *redriving) status(entry uuid.UUID) (dlq.Status, string) {
 
 func TestADeliveredRedriveClosesItsInvestigation(t *testing.T) {
 	t.Parallel()
-	for name, settle := range map[string]string{
-		"marked":  `update postrider.outbox_event set state = 'published', updated_at = now() where id > 1000`,
-		"deleted": `delete from postrider.outbox_event where id > 1000`,
+	for name, settle := range map[string]func(*redriving){
+		"delivered":       func(r *redriving) { r.settleSent(outboxtest.Published, 2) },
+		"taken since":     func(r *redriving) { r.deliverAndForget(2) },
+		"after it waited": func(r *redriving) { r.settleSent(outboxtest.Scheduled, 2); r.settleAll(outboxtest.Published) },
+		"from a gap": func(r *redriving) {
+			r.gap()
+			if f, err := r.Follow(r.t.Context(), 1, true); err != nil || f != (dlq.Followed{}) {
+				r.t.Errorf("in a gap: %+v, %v", f, err)
+			}
+			r.settleSent(outboxtest.Published, 2)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -346,7 +357,7 @@ func TestADeliveredRedriveClosesItsInvestigation(t *testing.T) {
 			if f, err := r.Follow(t.Context(), 1, true); err != nil || f != (dlq.Followed{}) {
 				t.Fatalf("before it was sent: %+v, %v", f, err)
 			}
-			mustExec(t, r.subject.pool, settle)
+			settle(r)
 			if f, err := r.Follow(t.Context(), 1, true); err != nil || f.Delivered != 2 {
 				t.Fatalf("%+v, %v", f, err)
 			}
@@ -370,7 +381,7 @@ func TestResolvingByRuleCanBeSwitchedOff(t *testing.T) {
 	r := newRedriving(t)
 	entry := r.die(1, nil)
 	r.redrive(entry)
-	mustExec(t, r.subject.pool, `delete from postrider.outbox_event where id > 1000`)
+	r.deliverAndForget(1)
 	if f, err := r.Follow(t.Context(), 10, false); err != nil || f.Delivered != 1 {
 		t.Fatalf("%+v, %v", f, err)
 	}
@@ -391,7 +402,7 @@ func TestARedriveThatDiesAgainHasASuccessor(t *testing.T) {
 	first := r.die(1, nil)
 	r.redrive(first)
 	e := r.sent()[0]
-	mustExec(t, r.subject.pool, `update postrider.outbox_event set state = 'dead_lettered', episode = 1, updated_at = now(), sent_at = now() where id = $1`, e.ID)
+	outboxtest.Settle(t, r.subject.pool, outboxtest.DeadLettered, e.ID)
 	if f, err := r.Follow(t.Context(), 10, true); err != nil || f.CameBack != 1 || f.Delivered != 0 {
 		t.Fatalf("%+v, %v", f, err)
 	}
@@ -432,16 +443,16 @@ func TestAnEventThatHaltsItsKeyGoesBackToItsPlace(t *testing.T) {
 		t.Errorf("a new event was sent, too: %+v", r.sent())
 	}
 	var state, cause string
-	if err := r.subject.pool.QueryRow(t.Context(), `select e.state::text, h.cause from postrider.outbox_event e, postrider.outbox_hold h where e.event_id = $1`, dlqtest.EventID(7)).Scan(&state, &cause); err != nil {
+	if err := r.subject.pool.QueryRow(t.Context(), `select e.state::text, h.cause from postrider.outbox_exception e join postrider.outbox_hold h using (hold_id) where e.event_id = $1`, dlqtest.EventID(7)).Scan(&state, &cause); err != nil {
 		t.Fatal(err)
 	}
-	if state != "pending" || cause != "redrive" {
+	if state != "parked" || cause != "redrive" {
 		t.Errorf("the event is %s, its hold waits for %s", state, cause)
 	}
 	if f, err := r.Follow(t.Context(), 10, true); err != nil || f != (dlq.Followed{}) {
 		t.Errorf("while it waits: %+v, %v", f, err)
 	}
-	mustExec(t, r.subject.pool, `update postrider.outbox_event set state = 'published', updated_at = now() where event_id = $1`, dlqtest.EventID(7))
+	r.settle(outboxtest.Published, 7)
 	if f, err := r.Follow(t.Context(), 10, true); err != nil || f.Delivered != 1 {
 		t.Errorf("%+v, %v", f, err)
 	}
@@ -460,7 +471,7 @@ func TestAKeyInWorkIsLeftForLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = claim.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := claim.Exec(t.Context(), `select from postrider.outbox_shard where shard = (select shard from postrider.outbox_event where event_id = $1) for update`, dlqtest.EventID(7)); err != nil {
+	if _, err := claim.Exec(t.Context(), `select from postrider.outbox_exception where event_id = $1 for update`, dlqtest.EventID(7)); err != nil {
 		t.Fatal(err)
 	}
 	done := r.redrive(halting, other)

@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/dlq/dlqtest"
 	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
 // rawHeaders are headers of an event of which one cannot be read.
@@ -26,7 +28,7 @@ func unreadable(l *dlq.Letter) {
 func (r *redriving) dieUnreadable(n int) uuid.UUID {
 	r.t.Helper()
 	entry := r.die(n, unreadable)
-	mustExec(r.t, r.subject.pool, `update postrider.outbox_event set headers = $2 where event_id = $1`, dlqtest.EventID(n), rawHeaders)
+	mustExec(r.t, r.subject.pool, `update postrider.outbox_exception set headers = $2 where event_id = $1`, dlqtest.EventID(n), rawHeaders)
 	return entry
 }
 
@@ -157,10 +159,10 @@ func TestAnOperationRepairsHeaders(t *testing.T) {
 	}
 }
 
-// row is event n of the outbox.
+// row is the exception of event n.
 func (r *redriving) row(n int) (state, headers string, payload []byte) {
 	r.t.Helper()
-	if err := r.subject.pool.QueryRow(r.t.Context(), `select state, headers::text, payload from postrider.outbox_event where event_id = $1`, dlqtest.EventID(n)).Scan(&state, &headers, &payload); err != nil {
+	if err := r.subject.pool.QueryRow(r.t.Context(), `select state::text, headers::text, payload from postrider.outbox_exception where event_id = $1`, dlqtest.EventID(n)).Scan(&state, &headers, &payload); err != nil {
 		r.t.Fatal(err)
 	}
 	return state, headers, payload
@@ -184,13 +186,13 @@ func TestAKeyIsRepairedInItsPlace(t *testing.T) {
 	} {
 		r := newRedriving(t)
 		entry := r.die(7, c.change)
-		mustExec(t, r.subject.pool, `update postrider.outbox_event set headers = $2 where event_id = $1`, dlqtest.EventID(7), c.raw)
+		mustExec(t, r.subject.pool, `update postrider.outbox_exception set headers = $2 where event_id = $1`, dlqtest.EventID(7), c.raw)
 		r.halt(7)
 		c.req.Entries = []uuid.UUID{entry}
 		if done := r.redriveAs(c.req); len(done.Entries) != 1 || len(r.sent()) != 0 {
 			t.Fatalf("%s: %+v, %d new events", name, done, len(r.sent()))
 		}
-		if state, headers, payload := r.row(7); state != "pending" || headers != c.headers || string(payload) != c.payload || (payload == nil) != (name == "tombstone") {
+		if state, headers, payload := r.row(7); state != "parked" || headers != c.headers || string(payload) != c.payload || (payload == nil) != (name == "tombstone") {
 			t.Errorf("%s: %s, %s, %q", name, state, headers, payload)
 		}
 		if n := r.count(`select count(*) from postrider.dlq_replay where in_place and edited`); n != 1 {
@@ -221,8 +223,8 @@ func TestTheOnlyCopyIsNotReplaced(t *testing.T) {
 		"headers elsewhere": {func(l *dlq.Letter) { l.Key, l.KeyKind, l.Headers = nil, dlq.Reference, nil }, ``, headers, dlq.OnlyCopy},
 		"headers cut": {func(l *dlq.Letter) {
 			l.Headers = []outbox.Header{{Name: outbox.HeaderInvalidHeaders, Value: []byte(`{"a": 1, "b`)}}
-		}, `update postrider.outbox_event set headers = '{"a": 1, "b": 2}'`, headers, dlq.OnlyCopy},
-		"another episode": {nil, `update postrider.outbox_event set episode = 2`, payload, dlq.OnlyCopy},
+		}, `update postrider.outbox_exception set headers = '{"a": 1, "b": 2}'`, headers, dlq.OnlyCopy},
+		"another episode": {nil, `update postrider.outbox_exception set episode = 2`, payload, dlq.OnlyCopy},
 		"too large":       {nil, `select postrider.outbox_set_max_payload_bytes(1024)`, dlq.RedriveRequest{Edit: &dlq.Edit{Payload: make([]byte, 1025)}}, dlq.PayloadTooLarge},
 	} {
 		r := newRedriving(t)
@@ -248,16 +250,42 @@ func TestOnlyWhatWasPutBackIsAmended(t *testing.T) {
 	r := newRedriving(t)
 	r.die(1, nil)
 	letter := fmt.Sprintf("event:%s:1", dlqtest.EventID(1))
-	for _, state := range []string{"dead_lettered", "pending", "published"} {
-		mustExec(t, r.subject.pool, `update postrider.outbox_event set state = $1::postrider.outbox_state, updated_at = now() - interval '1 second'`, state)
-		if _, err := r.subject.pool.Exec(t.Context(), `select postrider.outbox_amend($1, true, 'x', null)`, letter); err == nil || !strings.Contains(err.Error(), "55000") {
-			t.Errorf("%s: %v", state, err)
+	amend := func(first string) error {
+		return pgx.BeginFunc(t.Context(), r.subject.pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), first); err != nil {
+				t.Fatal(err)
+			}
+			_, err := tx.Exec(t.Context(), `select postrider.outbox_amend($1, true, 'x', null)`, letter)
+			return err
+		})
+	}
+	putBack := fmt.Sprintf(`select postrider.outbox_redrive(%d)`, outboxID(1))
+	refused := func(what, first string) {
+		t.Helper()
+		if err := amend(first); err == nil || !strings.Contains(err.Error(), "55000") {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
+	refused("dead-lettered", `select`)
+	refused("that failed and waits", `update postrider.outbox_exception set state = 'scheduled', next_attempt_at = now(), updated_at = now()`)
+	r.halt(1)
+	mustExec(t, r.subject.pool, putBack)
+	refused("put back by another transaction", `select`)
+	refused("in hand", `update postrider.outbox_exception set sending_since = now(), updated_at = now()`)
+	r.settle(outboxtest.Published, 1)
+	refused("delivered", `select`)
+	r.die(2, nil)
+	letter = fmt.Sprintf("event:%s:1", dlqtest.EventID(2))
+	r.halt(2)
+	putBack = fmt.Sprintf(`select postrider.outbox_redrive(%d)`, outboxID(2))
 	mustExec(t, r.subject.pool, `update postrider.dlq_entry set resolution_status = 'cancelled', resolution_timestamp = now()`)
-	if _, err := r.subject.pool.Exec(t.Context(), `with e as (update postrider.outbox_event set state = 'pending', updated_at = now())
-		select postrider.outbox_amend($1, true, 'x', null)`, letter); err == nil {
-		t.Error("of a closed investigation")
+	refused("of a closed investigation", putBack)
+	mustExec(t, r.subject.pool, `update postrider.dlq_entry set resolution_status = 'pending', resolution_timestamp = null`)
+	if err := amend(putBack); err != nil {
+		t.Error(err)
+	}
+	if _, _, payload := r.row(2); string(payload) != "x" {
+		t.Errorf("the payload is %q", payload)
 	}
 }
 

@@ -70,6 +70,10 @@ func TestWhatALetterRefersToIsRevealed(t *testing.T) {
 		t.Errorf("%+v, %v", l, err)
 	}
 	mustExec(t, r.subject.pool, `delete from postrider.outbox_event`)
+	if l, err = d.Reveal(t.Context(), dlq.RevealRequest{Entry: entry, Actor: "ada"}); err != nil || string(l.Payload) != `{"n":5}` || string(l.Key) != "key-5" {
+		t.Errorf("from the copy: %+v, %v", l, err)
+	}
+	mustExec(t, r.subject.pool, `delete from postrider.outbox_exception`)
 	if l, err = d.Reveal(t.Context(), dlq.RevealRequest{Entry: entry, Actor: "ada"}); err != nil || l.PayloadKind != dlq.Reference || l.Payload != nil {
 		t.Errorf("%+v, %v", l, err)
 	}

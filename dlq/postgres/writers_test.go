@@ -18,6 +18,7 @@ import (
 	"github.com/postrider/postrider/dlq/dlqtest"
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
 // script is a source that returns one poll after the other.
@@ -192,7 +193,7 @@ func TestWhoClosesWhatItComesFromDoesNotDeadlock(t *testing.T) {
 		if done := r.redrive(entries...); len(done.Entries) != 2*size {
 			t.Fatalf("%+v", done)
 		}
-		mustExec(t, r.subject.pool, `update postrider.outbox_event set state = 'dead_lettered', episode = 1, updated_at = now(), sent_at = now() where state = 'pending'`)
+		r.settleSent(outboxtest.DeadLettered, 2*size)
 		var letters [2][]dlq.Letter
 		came := map[uuid.UUID]uuid.UUID{} // from which investigation an event came
 		for _, e := range r.sent()[round*2*size:] {

@@ -14,14 +14,14 @@ import (
 
 // Message is what a writer enqueues.
 type Message struct {
-	// Topic is the Kafka topic. Required.
+	// Topic is the Kafka topic. Required. Names beginning with "__" are Kafka's own and are refused.
 	Topic string
 	// Key orders events: those of one topic and key are published in the order they were enqueued, as
 	// long as their transactions serialise on the key. nil means no key and no order; empty is a key.
 	Key []byte
 	// Payload is the record's value, exact bytes. nil is a tombstone; empty is an empty value.
 	Payload []byte
-	// Headers are sent in this order. Names beginning with "postrider-" are refused.
+	// Headers are sent in this order. Names beginning with "postrider-", and those with control characters, are refused.
 	Headers []Header
 	// IdempotencyKey makes a repeated Enqueue return the first event's id and write nothing. UTF-8
 	// without NUL, at most MaxIdempotencyKeyBytes. Optional.
@@ -66,11 +66,14 @@ func (m Message) args() ([]any, error) {
 	if err := ValidTopic(m.Topic); err != nil {
 		return nil, err
 	}
+	if strings.HasPrefix(m.Topic, "__") {
+		return nil, fmt.Errorf("%w: topic %q: names beginning with __ are Kafka's own", ErrInvalid, m.Topic)
+	}
 	for _, h := range m.Headers {
-		switch {
-		case h.Name == "":
-			return nil, fmt.Errorf("%w: a header has an empty name", ErrInvalid)
-		case Reserved(h.Name):
+		if err := ValidHeaderName(h.Name); err != nil {
+			return nil, err
+		}
+		if Reserved(h.Name) {
 			return nil, fmt.Errorf("%w: header %q: names beginning with %s are the relay's own", ErrInvalid, h.Name, HeaderPrefix)
 		}
 	}

@@ -54,22 +54,21 @@ func TestFunctionsRefuse(t *testing.T) {
 	pool := pgtest.New(t).Pool(t)
 	long := strings.Repeat("x", 513)
 	for call, mention := range map[string]string{
-		`outbox_publish(null, 'k', '1')`:                                             "topic null is not a Kafka topic name",
-		`outbox_publish('a b', 'k', '1')`:                                            "topic 'a b' is not",
-		`outbox_publish('t', 'k', '1', '7')`:                                         "must be an object or an array",
-		`outbox_publish('t', 'k', '1', 'null')`:                                      "must be an object or an array",
-		`outbox_publish('t', 'k', '1', '{"postrider-x":"1"}')`:                       "'postrider-x'",
-		`outbox_publish('t', 'k', '1', '{"POSTRIDER-x":"1"}')`:                       "'POSTRIDER-x'",
-		`outbox_publish('t', 'k', '1', '{"":"1"}')`:                                  "empty name",
-		`outbox_publish('t', 'k', '1', '{"a":1}')`:                                   "value of 'a' is a number",
-		`outbox_publish('t', 'k', '1', '{"a":{"base64":"?"}}')`:                      "not valid base64",
-		`outbox_publish('t', 'k', '1', '{"a":{"base64":"","b":1}}')`:                 "value of 'a' must be",
-		`outbox_publish('t', 'k', '1', '[["a","1","2"]]')`:                           "pair [name, value]",
-		`outbox_publish('t', 'k', '1', '[7]')`:                                       "pair [name, value]",
-		`outbox_publish('t', 'k', '1', '{}', null, 'infinity')`:                      "available_at is infinity",
-		`outbox_publish('t', 'k', '1', '{}', '')`:                                    "idempotency_key is 0 bytes",
-		`outbox_publish('t', 'k', '1', '{}', '` + long + `')`:                        "idempotency_key is 513 bytes",
-		`outbox_publish_bytes('t', 'k'::text, decode(repeat('00', 16777217),'hex'))`: "payload is 16777217 bytes, the limit is 16777216",
+		`outbox_publish('t', 'k', '1', '7')`:                          "must be an object or an array",
+		`outbox_publish('t', 'k', '1', 'null')`:                       "must be an object or an array",
+		`outbox_publish('t', 'k', '1', '{"postrider-x":"1"}')`:        "'postrider-x'",
+		`outbox_publish('t', 'k', '1', '{"POSTRIDER-x":"1"}')`:        "'POSTRIDER-x'",
+		`outbox_publish('t', 'k', '1', '{"postrider-hops":"1"}')`:     "'postrider-hops'",
+		`outbox_publish('t', 'k', '1', '{"a\r\nb":"1"}')`:             `the name "a\r\nb" with a control character`,
+		`outbox_publish('t', 'k', '1', '[["a","1"],["\u007f","1"]]')`: "with a control character",
+		`outbox_publish('t', 'k', '1', '{"":"1"}')`:                   "empty name",
+		`outbox_publish('t', 'k', '1', '{"a":1}')`:                    "value of 'a' is a number",
+		`outbox_publish('t', 'k', '1', '{"a":{"base64":"?"}}')`:       "not valid base64",
+		`outbox_publish('t', 'k', '1', '{"a":{"base64":"","b":1}}')`:  "value of 'a' must be",
+		`outbox_publish('t', 'k', '1', '[["a","1","2"]]')`:            "pair [name, value]",
+		`outbox_publish('t', 'k', '1', '[7]')`:                        "pair [name, value]",
+		`outbox_publish('t', 'k', '1', '{}', '')`:                     "idempotency_key is 0 bytes",
+		`outbox_publish('t', 'k', '1', '{}', '` + long + `')`:         "idempotency_key is 513 bytes",
 	} {
 		var id string
 		err := pool.QueryRow(t.Context(), "select postrider."+call+"::text").Scan(&id)
@@ -77,6 +76,23 @@ func TestFunctionsRefuse(t *testing.T) {
 		if !errors.As(err, &pg) || pg.Code != "22023" || !strings.HasPrefix(pg.Message, "postrider: ") || !strings.Contains(pg.Message, mention) {
 			t.Errorf("%.80s: %v, want 22023 and a mention of %s", call, err, mention)
 		}
+	}
+	for call, constraint := range map[string]string{
+		`outbox_publish('a b', 'k', '1')`:                                            "outbox_event_topic_valid",
+		`outbox_publish('__consumer_offsets', 'k', '1')`:                             "outbox_event_topic_not_internal",
+		`outbox_publish('t', 'k', '1', '{}', null, 'infinity')`:                      "outbox_event_available_at_range",
+		`outbox_publish_bytes('t', 'k'::text, decode(repeat('00', 16777217),'hex'))`: "outbox_event_payload_size",
+	} {
+		_, err := pool.Exec(t.Context(), "select postrider."+call)
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "23514" || pg.ConstraintName != constraint {
+			t.Errorf("%.80s: %v, want %s", call, err, constraint)
+		}
+	}
+	_, err := pool.Exec(t.Context(), `select postrider.outbox_publish(null, 'k', '1')`)
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != "23502" || pg.ColumnName != "topic" {
+		t.Errorf("no topic: %v", err)
 	}
 	if all := rows(t, pool); len(all) != 0 {
 		t.Errorf("%d events were written", len(all))
@@ -127,8 +143,9 @@ func TestLoweredPayloadLimitLeavesWaitingEventsAlone(t *testing.T) {
 	for _, sql := range []string{
 		`select postrider.outbox_publish_bytes('t', null::bytea, '\x01020304')`,
 		`select postrider.outbox_set_max_payload_bytes(3)`,
-		`update postrider.outbox_event set attempts = attempts + 1, updated_at = now()`,
-		`update postrider.outbox_event set state = 'published', updated_at = now()`,
+		`insert into postrider.outbox_exception (id, state, copied, event_id, topic, payload)
+			select id, 'exhausted', true, event_id, topic, case when id > 0 then payload end from postrider.outbox_event`,
+		`delete from postrider.outbox_event`,
 	} {
 		if _, err := pool.Exec(t.Context(), sql); err != nil {
 			t.Errorf("%s: %v", sql, err)

@@ -19,7 +19,7 @@ const (
 	HeaderEventID = "postrider-event-id"
 	// HeaderHops is on messages that were sent again after they died, by a replay or from the desk: how often that was,
 	// so that one that comes back dead each time is left alone in the end. Who writes a dead letter keeps it. It is the
-	// one header of ours that a row of the outbox may have.
+	// one header of ours that a row of the outbox may have, as a decimal number from 0 up.
 	HeaderHops = "postrider-hops"
 
 	// The rest is on dead letters and, as far as they need it, on records in retry topics of a consumer group. A letter
@@ -102,8 +102,8 @@ type Header struct {
 
 // ParseHeaders reads the JSON of outbox_event.headers: an object {name: value}, or an array of
 // [name, value] pairs where order or repeats matter; a value is a string, {"base64": "…"} or null.
-// The order of the result is the array's, or the order in which the object is written. An empty
-// input is no headers. Errors wrap ErrInvalid and name the header.
+// Names are as ValidHeaderName says, and HeaderHops is a number. The order of the result is the array's, or the order in
+// which the object is written. An empty input is no headers. Errors wrap ErrInvalid and name the header.
 func ParseHeaders(raw []byte) ([]Header, error) {
 	hs, err := ReadableHeaders(raw)
 	if err != nil {
@@ -191,9 +191,20 @@ func readPairs(raw []byte) ([]Header, error) {
 var withoutSpace = strings.NewReplacer(" ", "", "\t", "", "\n", "", "\r", "")
 
 func parseHeader(name string, raw json.RawMessage) (Header, error) {
-	if name == "" {
-		return Header{}, fmt.Errorf("%w: a header has an empty name", ErrInvalid)
+	if err := ValidHeaderName(name); err != nil {
+		return Header{}, err
 	}
+	h, err := parseValue(name, raw)
+	if err != nil || name != HeaderHops {
+		return h, err
+	}
+	if _, number := hops(h); !number {
+		return h, fmt.Errorf("%w: header %q is %.40q, not a number from 0 up", ErrInvalid, name, h.Value)
+	}
+	return h, nil
+}
+
+func parseValue(name string, raw json.RawMessage) (Header, error) {
 	h := Header{Name: name}
 	switch raw[0] {
 	case '"':
@@ -254,11 +265,30 @@ func Hops(hs []Header) int {
 		if h.Name != HeaderHops {
 			continue
 		}
-		if n, err := strconv.ParseInt(string(h.Value), 10, 32); err == nil {
-			most = max(most, int(n))
+		if n, number := hops(h); number {
+			most = max(most, n)
 		}
 	}
 	return most
+}
+
+func hops(h Header) (n int, number bool) {
+	u, err := strconv.ParseUint(string(h.Value), 10, 31) // which takes no sign
+	return int(u), err == nil
+}
+
+// ValidHeaderName returns an error wrapping ErrInvalid for an empty name and for one with control characters: a consumer
+// that bridges to HTTP would be made to send headers of somebody else's.
+func ValidHeaderName(name string) error {
+	if name == "" {
+		return fmt.Errorf("%w: a header has an empty name", ErrInvalid)
+	}
+	for i := range len(name) {
+		if name[i] < ' ' || name[i] == 0x7f {
+			return fmt.Errorf("%w: header %q: its name has a control character", ErrInvalid, name)
+		}
+	}
+	return nil
 }
 
 // Reserved reports whether a header name belongs to Postrider; case does not matter.

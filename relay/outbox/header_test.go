@@ -23,6 +23,8 @@ func TestParseHeaders(t *testing.T) {
 		"base64":                       {`{"a":{"base64":"AAH/"}}`, []Header{{"a", []byte{0, 1, 255}}}},
 		"base64 wrapped by PostgreSQL": {`[["a",{"base64":"AAH/\nAAH/"}]]`, []Header{{"a", []byte{0, 1, 255, 0, 1, 255}}}},
 		"null is not empty":            {`[["a",null],["b",""]]`, []Header{{"a", nil}, {"b", []byte{}}}},
+		"hops":                         {`[["postrider-hops","0"],["postrider-hops","12"]]`, []Header{{"postrider-hops", []byte("0")}, {"postrider-hops", []byte("12")}}},
+		"space in a name":              {`{" a b ":"1"}`, []Header{{" a b ", []byte("1")}}},
 		"unicode name":                 {`{"grüße":"ß"}`, []Header{{"grüße", []byte("ß")}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,28 +43,40 @@ func TestParseHeaders(t *testing.T) {
 func TestParseHeadersRefuses(t *testing.T) {
 	t.Parallel()
 	for in, mention := range map[string]string{
-		`"a"`:                           "must be a JSON object or an array",
-		`7`:                             "must be a JSON object or an array",
-		`{"a":1}`:                       `header "a" must be a string`,
-		`{"a":true}`:                    `header "a"`,
-		`{"a":["b"]}`:                   `header "a"`,
-		`{"a":{"base64":7}}`:            `header "a"`,
-		`{"a":{"base64":"AA==","x":1}}`: `header "a"`,
-		`{"a":{}}`:                      `header "a"`,
-		`{"a":{"base64":"@"}}`:          "not valid base64",
-		`{"":"x"}`:                      "empty name",
-		`[["","x"]]`:                    "empty name",
-		`[1]`:                           "pairs",
-		`[["a"]]`:                       "element 0 is not a pair",
-		`[["a","b"],["a","b","c"]]`:     "element 1 is not a pair",
-		`[[1,"b"]]`:                     "element 0 is not a pair",
-		`[[null,"b"]]`:                  "element 0 is not a pair",
-		`[["a",1]]`:                     `header "a"`,
-		`{"a":"b"`:                      "not JSON",
-		`{"a"`:                          "not JSON",
-		`{"a":}`:                        "not JSON",
-		`{`:                             "not JSON",
-		`{"a":"b",`:                     "not JSON",
+		`"a"`:                             "must be a JSON object or an array",
+		`7`:                               "must be a JSON object or an array",
+		`{"a":1}`:                         `header "a" must be a string`,
+		`{"a":true}`:                      `header "a"`,
+		`{"a":["b"]}`:                     `header "a"`,
+		`{"a":{"base64":7}}`:              `header "a"`,
+		`{"a":{"base64":"AA==","x":1}}`:   `header "a"`,
+		`{"a":{}}`:                        `header "a"`,
+		`{"a":{"base64":"@"}}`:            "not valid base64",
+		`{"":"x"}`:                        "empty name",
+		`[["","x"]]`:                      "empty name",
+		`[1]`:                             "pairs",
+		`[["a"]]`:                         "element 0 is not a pair",
+		`[["a","b"],["a","b","c"]]`:       "element 1 is not a pair",
+		`[[1,"b"]]`:                       "element 0 is not a pair",
+		`[[null,"b"]]`:                    "element 0 is not a pair",
+		`[["a",1]]`:                       `header "a"`,
+		`{"a\r\nSet-Cookie: b":"c"}`:      `"a\r\nSet-Cookie: b": its name has a control character`,
+		`[["a","1"],["\t","2"]]`:          `"\t": its name has a control character`,
+		`{"a\u0000":"b"}`:                 "control character",
+		`{"a\u001f":"b"}`:                 "control character",
+		`{"a\u007f":"b"}`:                 "control character",
+		`{"postrider-hops":"-5"}`:         `"-5", not a number from 0 up`,
+		`{"postrider-hops":"+5"}`:         "not a number from 0 up",
+		`{"postrider-hops":"1 "}`:         "not a number from 0 up",
+		`{"postrider-hops":""}`:           "not a number from 0 up",
+		`{"postrider-hops":null}`:         "not a number from 0 up",
+		`{"postrider-hops":7}`:            `header "postrider-hops" must be a string`,
+		`{"postrider-hops":"2147483648"}`: "not a number from 0 up",
+		`{"a":"b"`:                        "not JSON",
+		`{"a"`:                            "not JSON",
+		`{"a":}`:                          "not JSON",
+		`{`:                               "not JSON",
+		`{"a":"b",`:                       "not JSON",
 	} {
 		_, err := ParseHeaders([]byte(in))
 		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), mention) {
@@ -75,7 +89,7 @@ func TestHeadersSurviveMarshalling(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		hs := rapid.SliceOf(rapid.Custom(func(t *rapid.T) Header {
-			h := Header{Name: rapid.StringMatching(`[^\x00]{1,20}`).Draw(t, "name")}
+			h := Header{Name: rapid.StringMatching(`[^\x00-\x1f\x7f]{1,20}`).Draw(t, "name")}
 			if rapid.Bool().Draw(t, "has value") {
 				h.Value = rapid.SliceOf(rapid.Byte()).Draw(t, "value")
 			}
@@ -89,6 +103,21 @@ func TestHeadersSurviveMarshalling(t *testing.T) {
 			t.Fatalf("got %q, want %q", got, hs)
 		}
 	})
+}
+
+// TestReadableHeaders: what is wrong with one header keeps the others.
+func TestReadableHeaders(t *testing.T) {
+	t.Parallel()
+	want := []Header{{"a", []byte("1")}, {"b", nil}}
+	for _, in := range []string{
+		`{"a":"1","x\ny":"2","b":null}`, `[["a","1"],["\u007f","2"],["b",null]]`, `[["postrider-hops","-5"],["a","1"],["b",null]]`,
+		`{"a":"1","b":null,"":"2"}`, `[["a","1"],["b",null],["c",7]]`,
+	} {
+		got, err := ReadableHeaders([]byte(in))
+		if !errors.Is(err, ErrInvalid) || !sameHeaders(got, want) {
+			t.Errorf("%s: %q, %v", in, got, err)
+		}
+	}
 }
 
 func FuzzParseHeaders(f *testing.F) {

@@ -9,7 +9,7 @@ import (
 // TestHops: the largest number counts, and what is none counts for nothing.
 func TestHops(t *testing.T) {
 	t.Parallel()
-	for want, values := range map[int][]string{0: {}, 2: {"2"}, 3: {"1", "3", "2"}, 1: {"1", "x", "", "99999999999999999999", "-4"}} {
+	for want, values := range map[int][]string{0: {}, 2: {"2"}, 3: {"1", "3", "2"}, 1: {"1", "x", "", "99999999999999999999", "-4", "+7"}} {
 		hs := []outbox.Header{{Name: "other", Value: []byte("9")}}
 		for _, v := range values {
 			hs = append(hs, outbox.Header{Name: outbox.HeaderHops, Value: []byte(v)})

@@ -26,6 +26,7 @@ const (
 	lockClass  = 0x506F7374 // "Post"
 	lockGate   = 1
 	lockLeader = 2
+	lockTerm   = 3 // shared by the transactions of a term, see outbox_assert_leader
 )
 
 const (
@@ -54,6 +55,7 @@ type leadership struct {
 	began  relay.Began
 
 	number, position int64 // of the newest receipt; the settler's alone
+	lastRead         int   // events that the last read had; the reader's alone
 
 	answered atomic.Int64 // when the session answered last, in nanoseconds of the monotonic clock since start
 	start    time.Time
@@ -142,8 +144,8 @@ func endLead(conn *pgxpool.Conn) {
 func (d *leadership) keep(ctx context.Context, conn *pgxpool.Conn) {
 	defer close(d.stopped)
 	d.answered.Store(int64(time.Since(d.start)))
-	every := min(d.log.silence/3, time.Second)
-	old := time.Now().Add(renewEach)
+	every := min(d.log.silence/3, d.log.renewEach, time.Second)
+	old := time.Now().Add(d.log.renewEach)
 	for {
 		t := time.NewTimer(every)
 		select {
@@ -159,7 +161,7 @@ func (d *leadership) keep(ctx context.Context, conn *pgxpool.Conn) {
 		if err == nil {
 			d.answered.Store(int64(asked))
 			if time.Now().After(old) {
-				old = time.Now().Add(renewEach)
+				old = time.Now().Add(d.log.renewEach)
 				if next := d.renew(bounded); next != nil {
 					endLead(conn)
 					conn = next
@@ -208,9 +210,7 @@ func (d *leadership) begin(ctx context.Context) error {
 		return err
 	}
 	if drawn < began.Position {
-		return fmt.Errorf("%w: the ids of outbox_event stand at %d, below the position %d, so new events would never be read: "+
-			"after a restore or a TRUNCATE … RESTART IDENTITY run `select setval(pg_get_serial_sequence('postrider.outbox_event', 'id'), %d)`",
-			ErrRewound, drawn, began.Position, began.Position)
+		return rewound(drawn, began.Position)
 	}
 	if began.Gaps, err = parseRanges(gaps); err != nil {
 		return err
@@ -220,6 +220,8 @@ func (d *leadership) begin(ctx context.Context) error {
 	}
 	began.Number, began.Term = began.Number+1, began.Term+1
 	b := &pgx.Batch{}
+	// What the term before has begun to write ends first, and behind it nothing of that term is written.
+	b.Queue("select pg_advisory_xact_lock($1, $2)", lockClass, lockTerm)
 	b.Queue("select postrider.outbox_assert_leader($1)", d.nonce)
 	b.Queue(logReceipt, began.Number, began.Term, began.Position, nil, "{}", "{}", rangesText(began.Gaps), nil, nil, "began", d.worker, d.nonce)
 	b.Queue(logFree)
@@ -238,6 +240,12 @@ func (d *leadership) begin(ctx context.Context) error {
 
 // ErrRewound: the ids of the log stand below its position.
 var ErrRewound = errors.New("the log was rewound")
+
+func rewound(drawn, position int64) error {
+	return fmt.Errorf("%w: the ids of outbox_event stand at %d, below the position %d, so new events would never be read: "+
+		"after a restore or a TRUNCATE … RESTART IDENTITY run `select setval(pg_get_serial_sequence('postrider.outbox_event', 'id'), %d)`",
+		ErrRewound, drawn, position, position)
+}
 
 func scanHold(row pgx.CollectableRow) (h relay.Hold, err error) {
 	var age int64

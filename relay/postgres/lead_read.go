@@ -38,7 +38,6 @@ const (
 	readKey
 	readPayload
 	readHeaders
-	readCreatedAt
 	readAbout
 )
 
@@ -59,9 +58,13 @@ func (d *leadership) Read(ctx context.Context, q relay.Question) (page relay.Pag
 	if err != nil {
 		return page, err
 	}
-	found := logRows{q: &q}
+	found := logRows{q: &q, expected: d.lastRead}
 	if err := found.scan(rows); err != nil {
 		return page, err
+	}
+	d.lastRead = len(found.events)
+	if found.drawn >= 0 && found.drawn < q.Position {
+		return page, rewound(found.drawn, q.Position)
 	}
 	if page, err = found.page(); err != nil {
 		return page, err
@@ -82,7 +85,9 @@ func (d *leadership) Read(ctx context.Context, q relay.Question) (page relay.Pag
 // logRows are the rows of one read.
 type logRows struct {
 	q        *relay.Question
+	expected int // events, as many as the last read had
 	snapshot string
+	drawn    int64 // the newest id that was drawn; -1 where that is not known
 	skips    []byte
 	now      time.Time
 	events   []outbox.Event
@@ -92,11 +97,12 @@ type logRows struct {
 	filled   int
 }
 
-// microsecond of PostgreSQL's epoch.
-var epoch2000 = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-
-func timeOf(raw []byte) time.Time {
-	return epoch2000.Add(time.Duration(int64(binary.BigEndian.Uint64(raw))) * time.Microsecond)
+// createdAt is when an event was written, as its id says: a UUID of version 7 begins with that, in milliseconds.
+func createdAt(id uuid.UUID) time.Time {
+	if id.Version() != 7 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16))
 }
 
 func (f *logRows) scan(rows pgx.Rows) error {
@@ -109,8 +115,9 @@ func (f *logRows) scan(rows pgx.Rows) error {
 		v := rows.RawValues()
 		if first {
 			first = false
-			f.snapshot, f.now = string(v[readTopic]), timeOf(v[readCreatedAt])
+			f.snapshot, f.now = string(v[readTopic]), time.UnixMicro(int64(binary.BigEndian.Uint64(v[readID])))
 			f.skips = append(f.skips, v[readPayload]...)
+			f.drawn = int64(binary.BigEndian.Uint64(v[readAbout]))
 			continue
 		}
 		id, about := int64(binary.BigEndian.Uint64(v[readID])), int64(binary.BigEndian.Uint64(v[readAbout]))
@@ -118,11 +125,17 @@ func (f *logRows) scan(rows pgx.Rows) error {
 			topic = string(v[readTopic])
 		}
 		if f.events == nil {
-			f.events, f.sizes = make([]outbox.Event, 0, min(f.q.Events, 512)), make([]int64, 0, min(f.q.Events, 512))
+			n := min(f.q.Events, max(f.expected*5/4, 64))
+			f.events, f.sizes = make([]outbox.Event, 0, n), make([]int64, 0, n)
 		}
-		f.events = append(f.events, outbox.Event{ID: id, EventID: uuid.UUID(v[readEventID]), Topic: topic, Key: bytes.keep(v[readKey]),
-			Payload: bytes.keep(v[readPayload]), Headers: bytes.keep(v[readHeaders]), CreatedAt: timeOf(v[readCreatedAt]),
-			Delayed: about&aboutDelayed != 0, OfTask: about&aboutTask != 0})
+		f.events = append(f.events, outbox.Event{})
+		e := &f.events[len(f.events)-1]
+		e.ID, e.EventID, e.Topic = id, uuid.UUID(v[readEventID]), topic
+		e.Key, e.Payload, e.CreatedAt = bytes.keep(v[readKey]), bytes.keep(v[readPayload]), createdAt(e.EventID)
+		e.Delayed, e.OfTask = about&aboutDelayed != 0, about&aboutTask != 0
+		if h := v[readHeaders]; len(h) > 2 { // most have none: {}
+			e.Headers = bytes.keep(h)
+		}
 		f.sizes = append(f.sizes, about/aboutSize)
 		if about&aboutDetails != 0 {
 			f.details[id] = true

@@ -77,6 +77,7 @@ func scanTaken(row pgx.Row) (x relay.Taken, err error) {
 	if task != nil {
 		e.TaskUUID = *task
 	}
+	x.Left = e.ID == 0
 	return x, err
 }
 

@@ -113,7 +113,11 @@ func (c *letterClaim) Settle(ctx context.Context, s *relay.LetterSettlement) (er
 		b.Queue(postponeLetters, s.Postponed, micros(s.PostponeFor))
 	}
 	if len(s.Holds) > 0 {
-		put, _ := holdColumns(s.Holds)
+		holds := slices.Clone(s.Holds)
+		for i := range holds {
+			holds[i].New = true // or it is renewed
+		}
+		put, _ := holdColumns(holds)
 		b.Queue(upsertHolds, put.args()[1:]...)
 	}
 	if len(s.Lifted) > 0 {

@@ -3,8 +3,10 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/relay"
 )
@@ -55,8 +57,12 @@ func (s *Store) PurgeDeliveredIn(ctx context.Context, tx pgx.Tx, l relay.PurgeLi
 		got, err = purge(ctx, tx, l)
 		return err
 	})
-	if errors.Is(asBusy(err), errBusy) {
+	var pg *pgconn.PgError
+	switch {
+	case errors.Is(asBusy(err), errBusy):
 		return relay.Purged{Busy: true}, nil
+	case errors.As(err, &pg) && pg.Code == codeMiscounted:
+		return relay.Purged{}, fmt.Errorf("%w: %w; %s", relay.ErrMiscounted, err, pg.Hint)
 	}
 	return got, err
 }

@@ -80,9 +80,10 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 
 // StoreOptions are the settings of a Store.
 type StoreOptions struct {
-	// PublishTimeout is that of Options: the session of a leader may be silent for IdleInTransactionLimit of it, and no
-	// longer. Defaults to 10s.
-	PublishTimeout time.Duration
+	// LeaderSilence is how long the session of a leader may be silent before the database ends it, so that another relay
+	// leads: of one that is frozen or cut off. It asks a third of it apart, once a second at least, and sends nothing once it
+	// had no answer for half of it. Defaults to 10s.
+	LeaderSilence time.Duration
 	// LongestRetry is the longest delay that any topic's retry policy sets, jitter included. An event or a key
 	// that waits for a retry further ahead than that, and a minute more, is tried at once: the database's clock
 	// was put back. Defaults to 48h.
@@ -99,6 +100,7 @@ const defaultLongestRetry = 48 * time.Hour
 type Store struct {
 	pool         sessions
 	silence      time.Duration // how long the session of a leader may be silent
+	renewEach    time.Duration // how old its transaction becomes
 	longestRetry time.Duration
 	letterTopic  func(topic string) string
 	renewed      atomic.Int64 // when judge last gave the connections up, in Unix nanoseconds
@@ -106,10 +108,10 @@ type Store struct {
 
 // NewStore returns a store on a pool that NewPool opened.
 func NewStore(pool *pgxpool.Pool, o StoreOptions) *Store {
-	if o.PublishTimeout == 0 {
-		o.PublishTimeout = defaultPublishTimeout
+	if o.LeaderSilence == 0 {
+		o.LeaderSilence = 10 * time.Second
 	}
-	s := &Store{pool: sessions{pool}, silence: IdleInTransactionLimit(o.PublishTimeout), longestRetry: o.LongestRetry, letterTopic: o.LetterTopic}
+	s := &Store{pool: sessions{pool}, silence: o.LeaderSilence, renewEach: renewEach, longestRetry: o.LongestRetry, letterTopic: o.LetterTopic}
 	if s.longestRetry == 0 {
 		s.longestRetry = defaultLongestRetry
 	}

@@ -62,7 +62,7 @@ func (a *App) makeRelay(ctx context.Context) error {
 	}
 	a.lifecycle.add(closing("relay's database connections", pool.Close))
 	a.watched.pools.Add("relay", pool)
-	var store relay.Store = postgres.NewStore(pool, postgres.StoreOptions{PublishTimeout: c.Outbox.PublishTimeout, LongestRetry: c.LongestRetry()})
+	var store relay.Store = postgres.NewStore(pool, postgres.StoreOptions{LongestRetry: c.LongestRetry()})
 	if c.Outbox.Log {
 		store = actionLog{store, a.options.Logger.With("component", "relay")}
 	}

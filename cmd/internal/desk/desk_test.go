@@ -19,6 +19,7 @@ import (
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
 	"github.com/postrider/postrider/relay/postgres"
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 	"github.com/postrider/postrider/relay/task"
 )
 
@@ -56,9 +57,10 @@ func newRig(t *testing.T) *rig {
 	ledgertest.Apply(t, pool, ledgertest.Template{Configuration: `{"steps": [{"name": "a", "handler": "h"}, {"name": "b", "dependencies": ["a"]}]}`})
 	r.exec(`insert into postrider.outbox_event (topic, key, payload) values ('orders', 'k', 'dead'), ('orders', 'k', 'waits'), ('orders', 'other', 'waits'), ('orders', 'third', 'sent');
 		insert into postrider.outbox_hold (scope, topic, key, cause, event_id, next_probe_at) select 'key', topic, key, 'halted', event_id, 'infinity' from postrider.outbox_event where id = 1;
-		insert into postrider.outbox_hold_shard select 1, shard from postrider.outbox_event where id = 1;
-		update postrider.outbox_event set state = 'dead_lettered', episode = 1, attempts = 3, updated_at = now() where id = 1;
-		update postrider.outbox_event set state = 'published', updated_at = now(), sent_at = now() - interval '2 hours', created_at = now() - interval '3 hours' where id = 4`)
+		insert into postrider.outbox_hold (scope, topic, code, cause, next_probe_at) values ('failure', 'orders', 'MESSAGE_TOO_LARGE', 'storm', now() + interval '1 hour')`)
+	outboxtest.Settle(t, pool, outboxtest.DeadLettered, 1)
+	outboxtest.Settle(t, pool, outboxtest.Published, 4)
+	r.exec(`update postrider.outbox_receipt set at = now() - interval '2 hours'`)
 	return r
 }
 
@@ -207,6 +209,13 @@ func changes() []change {
 			_, err := r.outbox.Release(ctx, "ann", 77)
 			return err
 		}},
+		{name: "give up", do: func(ctx context.Context, r *rig, actor string, _ uuid.UUID) error {
+			_, err := r.outbox.GiveUp(ctx, actor, 2)
+			return err
+		}, action: "outbox.give_up", target: "hold 2", wrong: func(ctx context.Context, r *rig) error {
+			_, err := r.outbox.GiveUp(ctx, "ann", 1) // of a key
+			return err
+		}},
 		{name: "skip", do: func(ctx context.Context, r *rig, actor string, _ uuid.UUID) error {
 			return r.outbox.Skip(ctx, actor, 3, "ticket")
 		},
@@ -328,13 +337,19 @@ func TestBoundsOfAPurge(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	hour := time.Now().Add(-time.Hour)
-	for name, p := range map[string]desk.PurgeDelivered{"no time": {}, "rows": {OlderThan: hour, Rows: 100_001}, "negative": {OlderThan: hour, Rows: -1}, "from": {OlderThan: hour, From: "x"}} {
+	for name, p := range map[string]desk.PurgeDelivered{"no time": {}, "rows": {OlderThan: hour, Rows: 100_001}, "negative": {OlderThan: hour, Rows: -1}} {
 		if _, err := r.outbox.Purge(t.Context(), "ann", p); !errors.Is(err, desk.ErrRequest) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if _, err := r.outbox.Release(t.Context(), "ann", 77); !errors.Is(err, postgres.ErrNotFound) {
 		t.Errorf("an unknown hold: %v", err)
+	}
+	if _, err := r.outbox.GiveUp(t.Context(), "ann", 77); !errors.Is(err, postgres.ErrNotFound) {
+		t.Errorf("an unknown hold is given up: %v", err)
+	}
+	if _, err := r.outbox.GiveUp(t.Context(), "ann", 1); !errors.Is(err, postgres.ErrRefused) {
+		t.Errorf("a key is given up: %v", err)
 	}
 	if err := r.outbox.Skip(t.Context(), "ann", 4, "it was sent"); !errors.Is(err, postgres.ErrRefused) {
 		t.Errorf("what was sent: %v", err)

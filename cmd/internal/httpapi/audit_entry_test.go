@@ -10,6 +10,7 @@ import (
 
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/dlq/dlqtest"
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
 // TestTheAuditOfAnInvestigation: whoever did something to it, alone or among others, by an operation or a group, by rule
@@ -47,14 +48,14 @@ func TestTheAuditOfAnInvestigation(t *testing.T) {
 	}
 	ask("PATCH", "/dlq/"+ids[0], `{"notes": "alone"}`)
 	ask("POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q, %q]}`, ids[0], ids[1]))
-	r.exec(`update postrider.outbox_event set state = 'published', sent_at = now(), updated_at = now() where state = 'pending'`)
+	outboxtest.SettleAll(t, r.pool, outboxtest.Published, outboxtest.Pending, 0)
 	follow()
 	operation("redrive", ids[2], ids[3])
 	operation("resolve", ids[4], ids[5])
 	// Given up again: the collector closes the first, because another goes on.
 	ask("POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q]}`, ids[6]))
 	event := value[uuid.UUID](r, `select event_id from postrider.dlq_replay where dlq_entry_uuid = $1`, ids[6])
-	r.exec(`update postrider.outbox_event set state = 'exhausted', episode = 1, updated_at = now() where event_id = $1`, event)
+	outboxtest.SettleAll(t, r.pool, outboxtest.Exhausted, `select id from postrider.outbox_event where event_id = $1`, event)
 	follow()
 	again := dlqtest.Letters(dlqtest.Event(77, 1))[0]
 	again.ID, again.EventID, again.Subject.ID, again.OutboxID = "event:"+event.String()+":1", event, event.String(), nil

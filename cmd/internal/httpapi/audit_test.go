@@ -48,10 +48,10 @@ func (r *rig) changing() map[string][3]string {
 	_, _, hold := r.halted(4)
 	task, failed := r.task(""), r.task("error")
 	r.delivered()
-	r.exec(`update postrider.outbox_event set created_at = now() - interval '2 hours', updated_at = now()`)
 	waits := r.pending()
 	key := r.ask("POST", "/keys", `{"name": "x", "scopes": ["read"]}`).is(201).text("id")
 	hourAgo := time.Now().Add(-30 * time.Minute).Format(time.RFC3339)
+	r.anHourAgo()
 	return map[string][3]string{
 		"requeue":            {"POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q]}`, entry)},
 		"purgeEntries":       {"POST", "/dlq/purge", fmt.Sprintf(`{"ids": [%q]}`, purged)},
@@ -78,6 +78,7 @@ func (r *rig) changing() map[string][3]string {
 		"skipEvent":          {"POST", "/outbox/" + waits + "/skip", `{"reason": "x"}`},
 		"redriveEvent":       {"POST", "/outbox/" + event + "/redrive", ""},
 		"releaseHold":        {"POST", "/holds/" + hold + "/release", ""},
+		"giveUpHold":         {"POST", "/holds/" + r.breaker("TEST") + "/give-up", ""},
 		"createKey":          {"POST", "/keys", `{"name": "y", "scopes": ["read"]}`},
 		"revokeKey":          {"DELETE", "/keys/" + key, ""},
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/desk"
 	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/postgres"
 	"github.com/postrider/postrider/relay/task"
@@ -34,6 +35,7 @@ var refusals = []struct {
 	{ledger.ErrExists, Conflict},
 	{postgres.ErrNotFound, NotFound},
 	{postgres.ErrRefused, Conflict},
+	{relay.ErrMiscounted, Conflict},
 	{access.ErrNotFound, NotFound},
 	{access.ErrInvalid, Validation},
 	{desk.ErrRequest, Validation},

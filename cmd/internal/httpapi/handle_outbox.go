@@ -217,6 +217,17 @@ func (s *Services) releaseHold(ctx context.Context, r *Request) (any, error) {
 	return s.Outbox.Release(ctx, r.Actor.Name, id)
 }
 
+func (s *Services) giveUpHold(ctx context.Context, r *Request) (any, error) {
+	id, err := r.event()
+	if err == nil {
+		err = r.optional(&struct{}{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.Outbox.GiveUp(ctx, r.Actor.Name, id)
+}
+
 func (s *Services) status(ctx context.Context, r *Request) (any, error) {
 	if err := r.unread(); err != nil {
 		return nil, err

@@ -29,7 +29,6 @@ func TestAnAnswerLostBehindItsCommit(t *testing.T) {
 	}
 	r.delivered()
 	r.delivered()
-	r.exec(`update postrider.outbox_event set created_at = now() - interval '2 hours', updated_at = now()`)
 	group := value[string](r, `select min(dlq_group_uuid::text) from postrider.dlq_entry`)
 	failed := r.task("error")
 	for n, c := range []struct {
@@ -40,10 +39,10 @@ func TestAnAnswerLostBehindItsCommit(t *testing.T) {
 	}{
 		{"POST", "/tasks", oneTask, "create_task", `select count(*) from postrider.tasker_tasks`, true},
 		{"POST", "/dlq/purge", `{"older_than": "2099-01-01"}`, "dlq_purge_entries", `select count(*) from postrider.dlq_entry`, false},
-		{"POST", "/outbox/purge", `{"older_than": "` + time.Now().Add(-time.Minute).UTC().Format(time.RFC3339) + `", "limit": 6}`, "outbox_event",
-			`select count(*) from postrider.outbox_event where state = 'published'`, false},
+		{"POST", "/outbox/purge", `{"older_than": "` + time.Now().Add(-time.Minute).UTC().Format(time.RFC3339) + `", "limit": 6}`, "outbox_purge_events",
+			`select count(*) from postrider.v_outbox_event where state = 'published'`, false},
 		{"POST", "/groups/" + group + "/resolve", `{}`, "access_audit", `select count(*) from postrider.dlq_entry where resolution_status = 'pending'`, false},
-		{"POST", "/tasks/" + failed + "/retry", "", "task", `select count(*) from postrider.outbox_event where state = 'pending'`, false},
+		{"POST", "/tasks/" + failed + "/retry", "", "task", `select count(*) from postrider.v_outbox_event where state = 'pending'`, false},
 	} {
 		key := []string{"Idempotency-Key", fmt.Sprintf("cut %d", n)}
 		before := value[int](r, c.count)

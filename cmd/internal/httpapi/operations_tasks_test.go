@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
 func (r *rig) driveTasks() {
@@ -163,6 +166,20 @@ func (r *rig) driveOutbox() {
 	if got := r.ask("GET", "/outbox/"+id+"/payload", "").is(200); got.at("payload", "value", "a") != 1.0 {
 		t.Errorf("%s", got.Raw)
 	}
+	number, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// One that the log still has before it is given up when the leader reaches it.
+	for range 2 {
+		if got := r.ask("POST", "/outbox/"+id+"/skip", `{"reason": "no use"}`).is(200); got.text("status") != "pending" {
+			t.Errorf("%s", got.Raw)
+		}
+	}
+	if n := value[int](r, `select count(*) from postrider.outbox_skip_request where id = $1 and reason = 'no use'`, number); n != 1 {
+		t.Errorf("it was asked for %d times", n)
+	}
+	outboxtest.Settle(t, r.pool, outboxtest.Scheduled, number)
 	if got := r.ask("POST", "/outbox/"+id+"/skip", `{"reason": "no use"}`).is(200); got.text("status") != "failed" || got.text("last_error_message") == "" {
 		t.Errorf("%s", got.Raw)
 	}
@@ -183,10 +200,11 @@ func (r *rig) driveOutbox() {
 	for _, query := range []string{"cause=x", "after=x", "after=2026-01-01T00:00:00Z_x", "after=_1"} {
 		r.ask("GET", "/holds?"+query, "").is(400)
 	}
-	if got := r.ask("POST", "/outbox/"+event+"/redrive", "").is(200); got.text("status") != "pending" {
+	if got := r.ask("POST", "/outbox/"+event+"/redrive", "").is(200); got.text("status") != "pending" || got.text("state") != "parked" {
 		t.Errorf("%s", got.Raw)
 	}
 	r.ask("POST", "/outbox/"+event+"/redrive", "").is(409)
+	r.ask("POST", "/outbox/"+r.pending()+"/redrive", "").is(409).says("it is pending")
 	r.ask("POST", "/outbox/999999999/redrive", "").is(404)
 	r.ask("POST", "/outbox/x/redrive", "").is(400)
 	_, _, hold = r.halted(52)
@@ -197,9 +215,32 @@ func (r *rig) driveOutbox() {
 	r.ask("POST", "/holds/x/release", "").is(400)
 	r.busy("POST", "/holds/"+hold+"/release", "")
 
+	for _, prefix := range []string{"/v1", "/api/v1"} {
+		code := "CODE_OF_" + strings.ToUpper(strings.Trim(strings.ReplaceAll(prefix, "/", "_"), "_"))
+		breaker := r.breaker(code)
+		holds := r.ask("GET", "/holds?cause=storm", "").is(200).at("items").([]any)
+		if !slices.ContainsFunc(holds, func(h any) bool {
+			m := h.(map[string]any)
+			return fmt.Sprint(m["id"]) == breaker && m["scope"] == "failure" && m["failure_code"] == code && m["parked"] == 1.0
+		}) {
+			t.Errorf("%v, want %s", holds, breaker)
+		}
+		got := r.askAt(prefix, "POST", "/holds/"+breaker+"/give-up", "").is(200)
+		if got.text("scope") != "failure" || got.text("topic") != "orders" || got.text("cause") != "storm" || got.at("events") != 1.0 {
+			t.Errorf("%s", got.Raw)
+		}
+		if asked := value[string](r, `select asked from postrider.outbox_hold where hold_id = $1::bigint`, breaker); asked != "give_up" {
+			t.Errorf("%s is asked", asked)
+		}
+		r.busy("POST", "/holds/"+breaker+"/give-up", "")
+	}
+	r.ask("POST", "/holds/"+hold+"/give-up", "").is(409).says("key")
+	r.ask("POST", "/holds/999999999/give-up", "").is(404)
+	r.ask("POST", "/holds/x/give-up", "").is(400)
+
+	outboxtest.SettleAll(t, r.pool, outboxtest.Published, outboxtest.Pending, 0)
 	r.delivered()
-	r.exec(`update postrider.outbox_event set created_at = now() - interval '2 hours', updated_at = now()`)
-	if got := r.ask("POST", "/outbox/purge", `{"older_than": "`+time.Now().Add(-30*time.Minute).Format(time.RFC3339)+`", "limit": 100000}`).is(200); got.at("purged").(float64) < 1 || got.at("next") != nil {
+	if got := r.ask("POST", "/outbox/purge", `{"older_than": "`+time.Now().Add(-30*time.Minute).Format(time.RFC3339)+`", "limit": 100000}`).is(200); got.at("purged").(float64) < 1 || got.at("more") != false {
 		t.Errorf("%s", got.Raw)
 	}
 	for _, body := range []string{`{}`, `{"older_than": "2099-01-01"}`, `{"older_than": "2026-01-01", "limit": -1}`, `{"older_than": "2026-01-01", "from": "x"}`} {
@@ -209,13 +250,17 @@ func (r *rig) driveOutbox() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), `select from postrider.outbox_purge where kind = 'published' for update`); err != nil {
+	if _, err := tx.Exec(t.Context(), `select from postrider.outbox_retention where kind = 'published' for update`); err != nil {
 		t.Fatal(err)
 	}
 	r.ask("POST", "/outbox/purge", `{"older_than": "2026-01-01"}`).is(409)
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	// A row that nobody read: the log does not agree with its receipts.
+	lost := r.delivered()
+	r.exec(`update postrider.outbox_receipt set events = '{}', first_id = null where events @> $1::bigint`, lost)
+	r.ask("POST", "/outbox/purge", `{"older_than": "`+time.Now().Add(-30*time.Minute).Format(time.RFC3339)+`"}`).is(409).says("does not agree with its receipts")
 }
 
 func (r *rig) driveAccess() {

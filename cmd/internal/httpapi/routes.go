@@ -82,6 +82,7 @@ func (s *Services) Routes() []Route {
 		{post, "/outbox/{id}/redrive", access.Redrive, redriveCost, s.redriveEvent},
 		{get, "/holds", access.Read, 1, s.listHolds},
 		{post, "/holds/{id}/release", access.Resolve, 1, s.releaseHold},
+		{post, "/holds/{id}/give-up", access.Resolve, 1, s.giveUpHold},
 
 		{get, "/keys", access.Admin, 1, s.listKeys},
 		{post, "/keys", access.Admin, 1, s.createKey},

@@ -12,6 +12,7 @@ import (
 	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
 	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
 const threeSteps = `{"steps": [{"name": "a", "handler": "h"}, {"name": "b", "dependencies": ["a"]}, {"name": "c", "dependencies": ["b"]}]}`
@@ -37,9 +38,10 @@ func (r *rig) dead(n int, change func(*dlq.Letter)) dlq.Letter {
 	}
 	id := int64(1000 + n)
 	l.OutboxID = &id
-	r.exec(`insert into postrider.outbox_event (id, event_id, topic, key, payload, headers, state, episode, updated_at, sent_at)
-		overriding system value values ($1, $2, $3, $4, $5, '[["trace", "x"]]', 'dead_lettered', 1, now(), now())`,
+	r.exec(`insert into postrider.outbox_event (id, event_id, topic, key, payload, headers)
+		overriding system value values ($1, $2, $3, $4, $5, '[["trace", "x"]]')`,
 		id, l.EventID, l.OriginTopic, l.Key, l.Payload)
+	outboxtest.Settle(r.t, r.pool, outboxtest.DeadLettered, id)
 	return l
 }
 
@@ -85,8 +87,33 @@ func (r *rig) pending() string {
 func (r *rig) delivered() string {
 	r.t.Helper()
 	id := r.pending()
-	r.exec(`update postrider.outbox_event set state = 'published', updated_at = now(), sent_at = now() - interval '1 hour', created_at = now() - interval '2 hours' where id = $1`, id)
+	number, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	outboxtest.Settle(r.t, r.pool, outboxtest.Published, number)
+	r.anHourAgo()
 	return id
+}
+
+// anHourAgo makes all that was settled as old.
+func (r *rig) anHourAgo() {
+	r.t.Helper()
+	r.exec(`update postrider.outbox_receipt set at = now() - interval '1 hour'`)
+}
+
+// breaker is the number of the hold of a circuit breaker with one event behind it.
+func (r *rig) breaker(code string) string {
+	r.t.Helper()
+	id := value[int64](r, `insert into postrider.outbox_hold (scope, topic, code, cause, error_code, next_probe_at)
+		values ('failure', 'orders', $1, 'storm', $1, now() + interval '1 hour') returning hold_id`, code)
+	number, err := strconv.ParseInt(r.pending(), 10, 64)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	outboxtest.Settle(r.t, r.pool, outboxtest.Scheduled, number)
+	r.exec(`update postrider.outbox_exception set state = 'parked', hold_id = $1, next_attempt_at = null where id = $2`, id, number)
+	return strconv.FormatInt(id, 10)
 }
 
 // task is a task, in a state.

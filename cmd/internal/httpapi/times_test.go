@@ -12,7 +12,7 @@ func TestListsSurviveOddTimes(t *testing.T) {
 	r := newRig(t, nil)
 	r.furnish()
 	r.exec(`alter table postrider.tasker_tasks drop constraint tasker_tasks_times`)
-	r.exec(`alter table postrider.outbox_event drop constraint outbox_event_available_at_range`)
+	r.exec(`alter domain postrider.outbox_available_at drop constraint outbox_event_available_at_range`)
 	late, early := r.task(""), r.task("")
 	r.exec(`update postrider.tasker_tasks set created_at = '20000-01-01' where task_uuid = $1`, late)
 	r.exec(`update postrider.tasker_tasks set state_entered_at = '4713-01-01 BC' where task_uuid = $1`, early)

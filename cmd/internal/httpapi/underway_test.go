@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"encoding/hex"
 	"fmt"
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 	"strings"
 	"testing"
 )
@@ -40,7 +41,7 @@ func TestWhatIsOnItsWayIsNotClosed(t *testing.T) {
 		}
 	}
 	// It arrives, and is closed by that.
-	r.exec(`update postrider.outbox_event set state = 'published', sent_at = now(), updated_at = now() where state = 'pending'`)
+	outboxtest.SettleAll(t, r.pool, outboxtest.Published, outboxtest.Pending, 0)
 	if f, err := r.desk.Redriver.Follow(t.Context(), 10, true); err != nil || f.Delivered != 1 {
 		t.Fatalf("%+v, %v", f, err)
 	}

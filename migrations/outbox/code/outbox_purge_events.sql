@@ -7,6 +7,7 @@ declare
     v_cutoff  timestamptz := clock_timestamp() - p_keep;
     v_through bigint;
     v_gap     bigint;
+    v_last    bigint;
     v_counted bigint;
 begin
     removed := 0;
@@ -30,15 +31,18 @@ begin
     end if;
     select min(lower(g)) into v_gap from postrider.outbox_progress p, unnest(p.gaps) g;
     v_through := least(v_through, v_gap - 1, (select p.position from postrider.outbox_progress p));
-    more := v_through > k.position + p_rows;
-    v_through := least(v_through, k.position + p_rows);
-    if v_through <= k.position then
+    if v_through is null or v_through <= k.position then
         return;
     end if;
     if p_dry_run then
         select count(*) into removed from postrider.outbox_event e where e.id > k.position and e.id <= v_through;
         return;
     end if;
+    -- Rows and not ids: after a restore, or a sequence that was set forward, ids are far apart.
+    select max(o.id) into v_last
+    from (select e.id from postrider.outbox_event e where e.id > k.position and e.id <= v_through order by e.id limit p_rows) o having count(*) >= p_rows;
+    more := coalesce(v_last < v_through, false);
+    v_through := coalesce(v_last, v_through);
     -- One that was committed late went later than those around it.
     if exists (select from postrider.outbox_receipt r where r.first_id <= v_through and r.position > k.position and r.at > v_cutoff
                  and not isempty(r.events * int8multirange(int8range(k.position + 1, v_through + 1)))) then
@@ -51,6 +55,10 @@ begin
         idempotency_key = e.idempotency_key, created_at = e.created_at
     from postrider.outbox_event e
     where x.id > k.position and x.id <= v_through and e.id = x.id and not x.copied;
+    delete from postrider.outbox_task_event t
+    using postrider.outbox_event e
+    where e.id > k.position and e.id <= v_through and e.task_uuid is not null and t.task_uuid = e.task_uuid and t.id = e.id
+      and not exists (select from postrider.outbox_exception x where x.id = e.id);
     delete from postrider.outbox_event e where e.id > k.position and e.id <= v_through;
     get diagnostics removed = row_count;
     select coalesce(sum(upper(i) - lower(i)), 0) into v_counted
@@ -68,5 +76,5 @@ begin
       and r.number < (select min(b.number) from (select b.number from postrider.outbox_receipt b where b.note is not null order by b.number desc limit 50) b);
 end $$;
 comment on function postrider.outbox_purge_events(interval, integer, boolean) is
-'Removes events that were acknowledged at least as long ago as is given, from the beginning of the log, up to about p_rows ids, with their receipts. Nothing above the position, and nothing at or behind a gap. Events that are not finished leave their content in outbox_exception. The rows are counted against the receipts: a difference is PR002, and nothing is removed; it would be an event that was passed over. busy: another session is at it.';
+'Removes events that were acknowledged at least as long ago as is given, from the beginning of the log, up to p_rows of them, with their receipts. Nothing above the position, and nothing at or behind a gap. Events that are not finished leave their content in outbox_exception. The rows are counted against the receipts: a difference is PR002, and nothing is removed; it would be an event that was passed over. busy: another session is at it.';
 revoke all on function postrider.outbox_purge_events(interval, integer, boolean) from public;

@@ -1,7 +1,6 @@
--- Events of a task are given up after as many attempts as its template allows. In plpgsql, which keeps the plan; whoever
--- asks has switched sequential scans off.
+-- In plpgsql, which keeps the plan. The setting is paid for by events of tasks alone.
 create or replace function postrider.task_max_attempts(p_task_uuid uuid) returns integer
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 begin
     return (select greatest((n.configuration->>'max_retries')::numeric::integer, 1)
               from postrider.tasker_tasks k join postrider.tasker_named_tasks n using (named_task_uuid)

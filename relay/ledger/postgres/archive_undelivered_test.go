@@ -19,10 +19,9 @@ import (
 // of the event's letter.
 func (r *archiveRig) undelivered(ago time.Duration) (task, event uuid.UUID, letter string) {
 	r.Helper()
-	task, event = ledgertest.Create(r, r.pool, ledgertest.New{Name: "document"}), uuid.New()
-	r.exec(`insert into postrider.outbox_event (event_id, topic, payload, task_uuid, state, attempts, episode, last_error_class, last_error_code, updated_at)
-		values ($1, 'documents', '{}', $2, 'exhausted', 3, 1, 'record', 'X', now())`, event, task)
-	if n := one[int](r, `select postrider.outbox_tell_tasks(array(select id from postrider.outbox_event where event_id = $1))`, event); n != 1 {
+	task = ledgertest.Create(r, r.pool, ledgertest.New{Name: "document"})
+	id, event := ledgertest.MustGiveUp(r, r.pool, task, "record", "X")
+	if n := one[int](r, `select postrider.outbox_tell_tasks($1)`, []int64{id}); n != 1 {
 		r.Fatalf("%d tasks were moved", n)
 	}
 	ledgertest.Age(r, r.pool, task, ago)

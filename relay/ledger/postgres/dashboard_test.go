@@ -202,8 +202,9 @@ func TestDLQDashboard(t *testing.T) {
 	events := make([]uuid.UUID, 3)
 	for i := range events {
 		events[i] = uuid.New()
-		r.exec(`insert into postrider.outbox_event (event_id, topic, state) values ($1, 't', $2::postrider.outbox_state)`, events[i],
-			map[bool]string{true: "pending", false: "dead_lettered"}[i == 2])
+		if i < 2 {
+			r.exec(`insert into postrider.outbox_exception (id, state, copied, event_id, topic) values ($1, 'dead_lettered', true, $2, 't')`, i+1, events[i])
+		}
 		for episode := range map[bool]int{true: 2, false: 1}[i == 0] {
 			r.exec(`insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot)
 				values ('event', $1, 'exhausted', 'max_retries_exceeded', now() - $2::int * interval '1 hour', now(), '{}') on conflict do nothing`, events[i].String(), i)

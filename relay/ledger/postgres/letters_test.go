@@ -65,9 +65,8 @@ func TestDeskTellsBeforeTheTaskMoves(t *testing.T) {
 	r := newArchiveRig(t)
 	ledgertest.AddMachine(t, r.pool, ledgertest.Protocol())
 	ledgertest.Apply(t, r.pool, ledgertest.Template{Name: "document", Machine: "protocol"})
-	task, event := ledgertest.Create(t, r.pool, ledgertest.New{Name: "document"}), uuid.New()
-	r.exec(`insert into postrider.outbox_event (event_id, topic, payload, task_uuid, state, attempts, episode, updated_at)
-		values ($1, 'documents', '{}', $2, 'exhausted', 3, 1, now())`, event, task)
+	task := ledgertest.Create(t, r.pool, ledgertest.New{Name: "document"})
+	id, event := ledgertest.MustGiveUp(t, r.pool, task, "record", "X")
 	held, err := r.pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +75,7 @@ func TestDeskTellsBeforeTheTaskMoves(t *testing.T) {
 	if _, err := held.Exec(t.Context(), `select from postrider.tasker_tasks where task_uuid = $1 for update`, task); err != nil {
 		t.Fatal(err)
 	}
-	if n := one[int](r, `select postrider.outbox_tell_tasks(array(select id from postrider.outbox_event where event_id = $1))`, event); n != 0 {
+	if n := one[int](r, `select postrider.outbox_tell_tasks($1)`, []int64{id}); n != 0 {
 		t.Fatalf("%d tasks were moved", n)
 	}
 	entry := one[uuid.UUID](r, `insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot)

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/relay/ledger/ledgertest"
 	"github.com/postrider/postrider/relay/ledger/postgres"
 )
 
@@ -34,10 +35,10 @@ func TestPlansOfTheRoadLast(t *testing.T) {
 			t.Fatal(err)
 		}
 		exec(`select postrider.outbox_publish_bytes('documents', ''::bytea, '{}'::bytea, task_uuid => $1)`, task)
-		exec(`with e as (insert into postrider.outbox_event (topic, payload, task_uuid, state, attempts, episode, last_error_class, last_error_code, updated_at)
-			values ('documents', '{}', $1, 'exhausted', 3, 1, 'record', 'X', now()) returning id)
-			select postrider.outbox_tell_tasks(array_agg(id)) from e`, task)
-		exec(`select postrider.outbox_tell_tasks(array(select id from postrider.outbox_event where task_uuid = $1 and state = 'exhausted'))`, task)
+		event, _ := ledgertest.MustGiveUp(t, tx, task, "record", "X")
+		for range 2 {
+			exec(`select postrider.outbox_tell_tasks($1)`, []int64{event})
+		}
 		if _, err := l.ArchiveOnRead(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/relay/ledger/ledgertest"
 	"github.com/postrider/postrider/relay/ledger/postgres"
 )
 
@@ -33,12 +34,11 @@ func TestNoGivenUpEventIsForgotten(t *testing.T) {
 			for range rounds {
 				task := all[rand.IntN(tasks)]
 				err := pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
-					var id int64
-					if err := tx.QueryRow(ctx, `insert into postrider.outbox_event (topic, payload, task_uuid, state, attempts, episode, last_error_class, last_error_code, updated_at)
-						values ('documents', '{}', $1, 'exhausted', 3, 1, 'record', 'X', now()) returning id`, task).Scan(&id); err != nil {
+					id, _, err := ledgertest.GiveUp(ctx, tx, task, "record", "X")
+					if err != nil {
 						return err
 					}
-					_, err := tx.Exec(ctx, `select postrider.outbox_tell_tasks($1)`, []int64{id})
+					_, err = tx.Exec(ctx, `select postrider.outbox_tell_tasks($1)`, []int64{id})
 					return err
 				})
 				if err != nil {
@@ -109,10 +109,10 @@ func TestNoGivenUpEventIsForgotten(t *testing.T) {
 			break
 		}
 	}
-	if n := scalar[int](r, `select count(*) from postrider.outbox_event where topic = 'documents' and state = 'exhausted'`); n != relays*rounds {
+	if n := scalar[int](r, `select count(*) from postrider.outbox_exception where topic = 'documents' and state = 'exhausted'`); n != relays*rounds {
 		t.Errorf("%d events were given up, want %d", n, relays*rounds)
 	}
-	if n := scalar[int](r, `select count(*) from postrider.outbox_event e
+	if n := scalar[int](r, `select count(*) from postrider.outbox_exception e
 		where e.topic = 'documents' and e.state = 'exhausted' and 1 <>
 		      (select count(*) from postrider.tasker_task_transitions r where r.task_uuid = e.task_uuid and r.metadata->>'event_id' = e.event_id::text)
 		    + (select count(*) from postrider.tasker_undelivered_events u where u.event_id = e.event_id and u.outcome = 'refused')`); n != 0 {

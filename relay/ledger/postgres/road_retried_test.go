@@ -10,6 +10,7 @@ import (
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
 	"github.com/postrider/postrider/relay/ledger/postgres"
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
 // caughtUp catches up until nothing waits, and counts what became of all.
@@ -130,6 +131,7 @@ func TestSkippedEventOfAnEarlierBeginning(t *testing.T) {
 	}
 	skip := func(event int64) {
 		t.Helper()
+		outboxtest.Settle(t, r.pool, outboxtest.Scheduled, event)
 		r.exec(`select postrider.outbox_skip($1, 'there is a newer one')`, event)
 	}
 	retried := func() uuid.UUID {
@@ -151,6 +153,21 @@ func TestSkippedEventOfAnEarlierBeginning(t *testing.T) {
 	skip(events[1])
 	r.wantState(task, "dead_letter")
 
+	// What was asked of an event that the log still has before it is done by the relay that leads.
+	task = retried()
+	events = starts(task)
+	for _, event := range events {
+		r.exec(`select postrider.outbox_skip($1, 'there is a newer one')`, event)
+		r.wantState(task, "uploaded")
+	}
+	for i, want := range []string{"uploaded", "dead_letter"} {
+		if err := ledgertest.Exhaust(t.Context(), r.pool, events[i], "permanent", "SKIPPED"); err != nil {
+			t.Fatal(err)
+		}
+		r.tell(events[i])
+		r.wantState(task, want)
+	}
+
 	// While somebody has it in hand, too.
 	task = retried()
 	events = starts(task)
@@ -166,8 +183,9 @@ func TestSkippedEventOfAnEarlierBeginning(t *testing.T) {
 	// Attempts that were spent are no decision of anybody's: then it moves, from whatever state that is no end.
 	task = retried()
 	events = starts(task)
-	r.exec(`update postrider.outbox_event set state = 'exhausted', episode = 1, attempts = 3, last_error_class = 'record', last_error_code = 'X', updated_at = now()
-		where id = $1`, events[0])
+	if err := ledgertest.Exhaust(t.Context(), r.pool, events[0], "record", "X"); err != nil {
+		t.Fatal(err)
+	}
 	if n := r.tell(events[0]); n != 1 {
 		t.Errorf("%d moved", n)
 	}

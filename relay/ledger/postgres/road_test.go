@@ -16,6 +16,7 @@ import (
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
 	"github.com/postrider/postrider/relay/ledger/postgres"
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
 // road is a database with the pipeline of nine states and a template of the built-in machine.
@@ -71,8 +72,8 @@ func scalar[T any](r *road, sql string, args ...any) T {
 // givenUp writes an event of a task and gives it up, as a settle would, short of telling the task.
 func (r *road) givenUp(task uuid.UUID, class, code string) int64 {
 	r.Helper()
-	return scalar[int64](r, `insert into postrider.outbox_event (topic, key, payload, task_uuid, state, attempts, episode, last_error_class, last_error_code, last_error, updated_at)
-		values ('documents', 'k', '{}', $1, 'exhausted', 3, 1, $2, $3, 'the broker refused it', now()) returning id`, task, class, code)
+	id, _ := ledgertest.MustGiveUp(r, r.pool, task, class, code)
+	return id
 }
 
 // tell tells the tasks of events, and returns how many were moved.
@@ -259,7 +260,9 @@ func TestTaskThatCannotMove(t *testing.T) {
 	again := r.givenUp(dead, "record", "X")
 	r.tell(again)
 	r.tell(again)
-	r.exec(`update postrider.outbox_event set episode = 2, updated_at = now() where id = $1`, again)
+	if err := ledgertest.Exhaust(t.Context(), r.pool, again, "record", "X"); err != nil {
+		t.Fatal(err)
+	}
 	r.tell(again)
 	if got := len(r.notes()); got != 7 {
 		t.Errorf("%d notes, want 7", got)
@@ -420,6 +423,10 @@ func TestOnlyGivenUpEventsMoveTheirTask(t *testing.T) {
 	pending := scalar[int64](r, `insert into postrider.outbox_event (topic, payload, task_uuid) values ('documents', '{}', $1) returning id`, task)
 	if moved := r.tell(pending); moved != 0 {
 		t.Errorf("a pending event moved %d tasks", moved)
+	}
+	outboxtest.Settle(t, r.pool, outboxtest.Scheduled, pending)
+	if moved := r.tell(pending); moved != 0 {
+		t.Errorf("an event that waits for its next attempt moved %d tasks", moved)
 	}
 	r.wantNotes()
 	r.wantState(task, "extracting")

@@ -20,7 +20,8 @@ func TestWritersKeysAreNoLetters(t *testing.T) {
 	f.template("review", `{"staleness_action": "manual_review"}`)
 	moved, stays, byHand := f.stuck("x", "steps_in_process", time.Hour), f.stuck("review", "steps_in_process", time.Hour), f.stuck("x", "pending", time.Minute)
 	for id, letter := range map[uuid.UUID]string{moved: "2:staleness_timeout", stays: "2:staleness_timeout", byHand: "1:manual_dlq"} {
-		f.exec(`select postrider.outbox_publish('postrider.dlq', 'k', '{}', idempotency_key => format('task:%s:%s', $1::uuid, $2::text))`, id, letter)
+		f.exec(`insert into postrider.outbox_idempotency_key (topic, idempotency_key, event_id)
+			values ('postrider.dlq', format('task:%s:%s', $1::uuid, $2::text), gen_random_uuid())`, id, letter)
 	}
 	found := f.detect(ledger.DefaultDetection())
 	for id, want := range map[uuid.UUID]ledger.StaleAction{moved: ledger.StaleMovedToDLQ, stays: ledger.StaleReview} {

@@ -12,6 +12,6 @@ from (
 ) d join postrider.outbox_hold h on h.hold_id = d.hold_id
 union all
 select 0, false, '', coalesce((extract(epoch from least(
-    (select min(h.next_probe_at) from postrider.outbox_hold h where h.next_probe_at > (select clock_timestamp()) and h.scope <> 'dead_letter'),
+    (select min(h.next_probe_at) from postrider.outbox_hold h where h.next_probe_at > (select clock_timestamp()) and h.next_probe_at < 'infinity' and h.scope <> 'dead_letter'),
     (select min(x.next_attempt_at) from postrider.outbox_exception x where x.state = 'scheduled')) - clock_timestamp()) * 1000000)::bigint, 3600000000)
 where not exists (select from postrider.outbox_hold h where h.next_probe_at <= (select clock_timestamp()) and h.scope <> 'dead_letter')

@@ -1,25 +1,33 @@
 -- One statement, and so one snapshot, for the gaps and for what lies behind the position: with two, an event that was
 -- committed between them would be sent before an earlier one of its key. The first row says what the statement saw.
 -- $1, $2 gaps; $3 position; $4 events of each part at most; $5 the size from which a payload is read later; $6 through.
--- about: bit 0 delayed, bit 1 details, bit 2 of a task; above these the size where key or payload are large.
-select 0::bigint as id, null::uuid as event_id, pg_catalog.pg_current_snapshot()::text as topic, null::bytea as key,
+-- The first row says what the statement saw: id is the time, about the newest id that was drawn, -1 where that is not known.
+-- about of the others: bit 0 delayed, bit 1 details, bit 2 of a task; above these the size where key or payload are large;
+-- most have 0.
+select (extract(epoch from clock_timestamp()) * 1000000)::bigint as id, null::uuid as event_id, pg_catalog.pg_current_snapshot()::text as topic,
+       null::bytea as key,
        convert_to((select jsonb_object_agg(s.id, s.reason)::text from postrider.outbox_skip_request s), 'UTF8') as payload, null::jsonb as headers,
-       clock_timestamp() as created_at, 0::bigint as about
+       case when pg_catalog.has_sequence_privilege(pg_catalog.to_regclass('postrider.outbox_event_id_seq'), 'usage, select')
+            then coalesce(pg_catalog.pg_sequence_last_value(pg_catalog.to_regclass('postrider.outbox_event_id_seq')), 0) else -1 end as about
 union all
-(select e.id, e.event_id, e.topic, case when octet_length(e.key) < $5::int then e.key end, case when octet_length(e.payload) < $5::int then e.payload end,
-        e.headers, e.created_at,
-        case when e.available_at > clock_timestamp() then 1 else 0 end + case when e.max_attempts is not null or e.task_uuid is not null then 2 else 0 end
-        + case when e.kind = 'task' then 4 else 0 end
-        + case when octet_length(e.key) >= $5::int or octet_length(e.payload) >= $5::int
-               then 8 * (coalesce(octet_length(e.key), 0)::bigint + coalesce(octet_length(e.payload), 0)) else 0 end
+(select e.id, e.event_id, e.topic::text, case when octet_length(e.key) < $5::int then e.key end, case when octet_length(e.payload) < $5::int then e.payload::bytea end,
+        e.headers::jsonb,
+        case when e.available_at is null and e.max_attempts is null and e.task_uuid is null and e.kind = 'event'
+                  and octet_length(e.payload) < $5::int and octet_length(e.key) < $5::int then 0::bigint
+             else case when e.available_at > clock_timestamp() then 1 else 0 end + case when e.max_attempts is not null or e.task_uuid is not null then 2 else 0 end
+                  + case when e.kind = 'task' then 4 else 0 end
+                  + case when octet_length(e.key) >= $5::int or octet_length(e.payload) >= $5::int
+                         then 8 * (coalesce(octet_length(e.key), 0)::bigint + coalesce(octet_length(e.payload), 0)) else 0 end end
  from unnest($1::bigint[], $2::bigint[]) with ordinality as g(lowest, highest, place)
  cross join lateral (select * from postrider.outbox_event o where o.id between g.lowest and g.highest order by o.id limit $4::int) e
  limit $4::int)
 union all
-(select e.id, e.event_id, e.topic, case when octet_length(e.key) < $5::int then e.key end, case when octet_length(e.payload) < $5::int then e.payload end,
-        e.headers, e.created_at,
-        case when e.available_at > clock_timestamp() then 1 else 0 end + case when e.max_attempts is not null or e.task_uuid is not null then 2 else 0 end
-        + case when e.kind = 'task' then 4 else 0 end
-        + case when octet_length(e.key) >= $5::int or octet_length(e.payload) >= $5::int
-               then 8 * (coalesce(octet_length(e.key), 0)::bigint + coalesce(octet_length(e.payload), 0)) else 0 end
+(select e.id, e.event_id, e.topic::text, case when octet_length(e.key) < $5::int then e.key end, case when octet_length(e.payload) < $5::int then e.payload::bytea end,
+        e.headers::jsonb,
+        case when e.available_at is null and e.max_attempts is null and e.task_uuid is null and e.kind = 'event'
+                  and octet_length(e.payload) < $5::int and octet_length(e.key) < $5::int then 0::bigint
+             else case when e.available_at > clock_timestamp() then 1 else 0 end + case when e.max_attempts is not null or e.task_uuid is not null then 2 else 0 end
+                  + case when e.kind = 'task' then 4 else 0 end
+                  + case when octet_length(e.key) >= $5::int or octet_length(e.payload) >= $5::int
+                         then 8 * (coalesce(octet_length(e.key), 0)::bigint + coalesce(octet_length(e.payload), 0)) else 0 end end
  from postrider.outbox_event e where e.id > $3::bigint and e.id <= $6::bigint order by e.id limit $4::int)

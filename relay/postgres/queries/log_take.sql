@@ -1,9 +1,21 @@
 -- Puts exceptions in hand: parked ones of the holds $1, from behind $2, $3 of each at most, and $4 scheduled ones that are
--- due; of all these as many as have $5 bytes together, one at least. Who has locked a row keeps it.
-with waiting as (
-    select x.id from unnest($1::bigint[], $2::bigint[], $3::int[]) as h(hold_id, behind, events)
+-- due; of all these as many as have $5 bytes together, one at least. Who has locked a row keeps it; of a hold nothing
+-- behind such a row is taken, because its transaction may leave the event where it is. A row without an id names
+-- a hold that has events of which none was taken.
+with asked as (
+    select * from unnest($1::bigint[], $2::bigint[], $3::int[]) as h(hold_id, behind, events)
+), wanted as materialized (
+    select h.hold_id, x.id from asked h
+    cross join lateral (select x.id from postrider.outbox_exception x where x.hold_id = h.hold_id and x.id > h.behind and x.state = 'parked' and x.sending_since is null
+                        order by x.id limit h.events) x
+), locked as materialized (
+    select h.hold_id, x.id from asked h
     cross join lateral (select x.id from postrider.outbox_exception x where x.hold_id = h.hold_id and x.id > h.behind and x.state = 'parked' and x.sending_since is null
                         order by x.id limit h.events for update skip locked) x
+), first_of_others as materialized (
+    select w.hold_id, min(w.id) as id from wanted w where w.id <> all (array(select l.id from locked l)) group by w.hold_id
+), waiting as (
+    select l.id from locked l left join first_of_others o on o.hold_id = l.hold_id where o.id is null or l.id < o.id
     union all
     select s.id from (select x.id from postrider.outbox_exception x where x.state = 'scheduled' and x.next_attempt_at <= (select clock_timestamp()) and x.sending_since is null
      order by x.next_attempt_at, x.id limit $4::int for update skip locked) s
@@ -13,9 +25,9 @@ with waiting as (
      where x.state = 'scheduled' and x.next_attempt_at > (select clock_timestamp()) + $6::bigint * interval '1 microsecond' and x.attempts > 0 and x.sending_since is null
      order by x.next_attempt_at, x.id limit $4::int for update skip locked) s
 ), sized as (
-    select w.id, sum(coalesce(octet_length(x.payload), octet_length(e.payload), 0) + coalesce(octet_length(x.key), octet_length(e.key), 0)) over (order by w.id)
-                 - coalesce(octet_length(x.payload), octet_length(e.payload), 0) as before
+    select w.id, sum(s.bytes) over (order by w.id) - s.bytes as before
     from waiting w join postrider.outbox_exception x on x.id = w.id left join postrider.outbox_event e on e.id = w.id
+    cross join lateral (select coalesce(octet_length(x.payload), octet_length(e.payload), 0) + coalesce(octet_length(x.key), octet_length(e.key), 0) as bytes) s
 ), taken as (
     update postrider.outbox_exception x set sending_since = clock_timestamp()
     from sized s where x.id = s.id and (s.before < $5::bigint or s.id = (select min(m.id) from sized m))
@@ -26,4 +38,7 @@ select t.id, t.event_id, t.topic, case when t.copied then t.key else e.key end, 
        coalesce(t.created_at, e.created_at), t.first_error_at, t.last_error_at, coalesce(t.last_error_class, ''), coalesce(t.last_error_code, ''),
        coalesce(t.last_error, ''), coalesce(t.task_uuid, e.task_uuid), coalesce(t.kind, e.kind) = 'task', coalesce(t.hold_id, 0)
 from taken t left join postrider.outbox_event e on e.id = t.id
-order by t.id
+union all
+select 0, '00000000-0000-0000-0000-000000000000', '', null, null, '{}', 0, 0, 0, '2000-01-01', null, null, '', '', '', null, false, w.hold_id
+from wanted w group by w.hold_id having not w.hold_id = any (array(select t.hold_id from taken t where t.hold_id is not null))
+order by 1

@@ -64,7 +64,7 @@ func run(ctx context.Context) error {
 		go obey(d)
 	}
 	r, err := relay.New(relay.Config{
-		Store:     &dyingStore{postgres.NewStore(pool, postgres.StoreOptions{PublishTimeout: milliseconds("VICTIM_PUBLISH_TIMEOUT_MS")}), d},
+		Store:     &dyingStore{postgres.NewStore(pool, postgres.StoreOptions{LeaderSilence: milliseconds("VICTIM_LEADER_SILENCE_MS")}), d},
 		Publisher: &dyingPublisher{publisher, d}, Logger: log, BatchSize: 500,
 		TopicSettings:  relay.ForAll(relay.TopicSettings{DLQTopic: os.Getenv("VICTIM_DLQ")}),
 		PublishTimeout: milliseconds("VICTIM_PUBLISH_TIMEOUT_MS"),
