@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,7 +18,10 @@ func (t *term) send(ctx context.Context) error {
 			continue // the reader ends when its batches are taken
 		}
 		s, err := t.sendBatch(ctx, b)
-		if err != nil {
+		switch {
+		case errors.Is(err, errHandOver):
+			return nil // the reader has ended, too
+		case err != nil:
 			return ended(ctx, err)
 		}
 		t.submit(ctx, s)
@@ -57,9 +61,8 @@ func (t *term) sendBatch(ctx context.Context, b *logBatch) (*settlement, error) 
 		}
 		p.undo()
 		t.book.mu.Unlock()
-		t.awaitBrokers(ctx, err)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+		if err := t.outlast(ctx, err); err != nil {
+			return nil, err
 		}
 	}
 	if len(b.Events) > 0 {
@@ -115,6 +118,19 @@ func (t *term) awaitSure(ctx context.Context) error {
 	return nil
 }
 
+// outlast waits until a broker answers again. A relay that is told to stop does not: what it has in hand nobody took, and
+// whoever leads next reads it again.
+func (t *term) outlast(ctx context.Context, away error) error {
+	t.awaitBrokers(t.reading, away)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case t.reading.Err() != nil:
+		return errHandOver
+	}
+	return nil
+}
+
 // tryAlone writes down that an event is tried alone, where relays died over it: the one that kills is found and given
 // up, and no other is charged. A broker must answer first, or an outage would charge whoever is first.
 func (t *term) tryAlone(ctx context.Context, p *plan) error {
@@ -137,10 +153,9 @@ func (t *term) tryAlone(ctx context.Context, p *plan) error {
 		if err == nil {
 			break
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err := t.outlast(ctx, err); err != nil {
+			return err
 		}
-		t.awaitBrokers(ctx, err)
 	}
 	t.cfg.Logger.Warn("relays died over this event or its neighbours, trying it alone", "id", e.ID, "topic", e.Topic,
 		"deaths", t.began.Deaths, "attempt", tried+1)

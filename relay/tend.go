@@ -338,7 +338,7 @@ func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within
 	}
 	t.metrics.settled(actionReturn, len(events))
 	if lost != nil {
-		t.awaitBrokers(ctx, lost)
+		t.awaitBrokers(t.reading, lost)
 		return nil, nil
 	}
 	t.book.mu.Lock()

@@ -76,6 +76,8 @@ type term struct {
 	careful   atomic.Int64
 	carefulTo int64
 	holdWake  chan struct{}
+	// reading ends when the relay is told to stop, or the term is over.
+	reading context.Context
 	// dispatches has a value for each batch that is on its way from behind holds.
 	dispatches chan struct{}
 	holdIDs    holdIDs
@@ -156,6 +158,7 @@ func (t *term) run(ctx context.Context) error {
 	// What reads stops first; what was read is sent and settled.
 	reading, stopReading := context.WithCancel(work)
 	defer stopReading()
+	t.reading = reading
 	workers.Go(func() {
 		select {
 		case <-ctx.Done():
