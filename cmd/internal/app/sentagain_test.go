@@ -30,7 +30,9 @@ func TestSentAgain(t *testing.T) {
 		broker.CreateTopic(t, topic, 1, nil)
 	}
 	conn := db.Conn(t)
-	stop := serveUntil(t, settings(t, db.URL, broker.Addrs...))
+	c := settings(t, db.URL, broker.Addrs...)
+	c.Outbox.RetentionDays = 36500 // the receipts below are as old as the page
+	stop := serveUntil(t, c)
 	pgtest.Exec(t, conn, `insert into postrider.outbox_event (topic, key, payload, headers) select case n % 4 when 3 then 'stock' else 'orders' end, (n % 2)::text::bytea,
 		case when n <> 5 then n::text::bytea end, '{"a": "b"}' from generate_series(1, 12) n`)
 	waitRow(t, conn, "all are published", `select count(*) = 12 from postrider.v_outbox_event where state = 'published'`)
@@ -51,8 +53,8 @@ func TestSentAgain(t *testing.T) {
 	}
 	broker.CreateTopic(t, "orders", 1, nil)
 	pgtest.Exec(t, conn, statement)
-	stop = serveUntil(t, settings(t, db.URL, broker.Addrs...))
-	waitRow(t, conn, "all are published again", `select count(*) = 12 from postrider.v_outbox_event where state = 'published'`)
+	stop = serveUntil(t, c)
+	waitRow(t, conn, "all are published again", `select (select count(*) from postrider.outbox_receipt where returned is not null) > 0 and count(*) = 12 from postrider.v_outbox_event where state = 'published'`)
 	stop()
 	var again []string
 	for _, r := range broker.ReadAll(t, "orders", 8) {
