@@ -126,8 +126,11 @@ func (r *Relay) purge(ctx context.Context) (int, error) {
 		}
 		r.metrics.purged.WithLabelValues(string(kind)).Add(float64(got.Rows))
 		r.metrics.settled(actionPurge, got.Rows)
-		if errors.Is(err, ErrMiscounted) {
+		switch {
+		case errors.Is(err, ErrMiscounted):
 			r.metrics.miscounted.Set(1)
+		case kind == PurgePublished && err == nil && !got.Busy:
+			r.metrics.miscounted.Set(0)
 		}
 		if err != nil {
 			// The other kinds are not to wait for this one.

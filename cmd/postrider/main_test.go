@@ -221,7 +221,7 @@ func TestDevDemo(t *testing.T) {
 	if conn, err = pgx.Connect(ctx, p.database); err != nil {
 		t.Fatal(err)
 	}
-	awaitRow(ctx, t, conn, `select state::text from postrider.outbox_event where event_id = $1::uuid and state = 'published'`, own)
+	awaitRow(ctx, t, conn, `select state::text from postrider.v_outbox_event where event_id = $1::uuid and state = 'published'`, own)
 	awaitRow(ctx, t, conn, `select dlq_entry_uuid::text from postrider.dlq_entry where subject_id = $1`, large)
 	conn.Close(ctx)
 	p.find(ctx, "demo.orders", isOwn)

@@ -227,11 +227,11 @@ func TestRecordsAreAsTheCatalogueSays(t *testing.T) {
 		delete(missing, "taskArchived")
 	}
 	run(t, Options{Config: settings(t, db.URL, broker.Addrs...)})
-	waitRow(t, db.Conn(t), "all is sent", `select not exists (select from postrider.outbox_event where state not in ('published', 'dead_lettered'))`)
+	waitRow(t, db.Conn(t), "all is sent", `select not exists (select from postrider.v_outbox_event where state not in ('published', 'dead_lettered'))`)
 	seen := 0
 	for _, topic := range topics {
 		var n int
-		if err := pool.QueryRow(t.Context(), `select count(*) from postrider.outbox_event where topic = $1 and state = 'published'
+		if err := pool.QueryRow(t.Context(), `select count(*) from postrider.v_outbox_event where topic = $1 and state = 'published'
 			or $1 = 'postrider.dlq' and state = 'dead_lettered'`, topic).Scan(&n); err != nil {
 			t.Fatal(err)
 		}

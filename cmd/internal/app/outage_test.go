@@ -42,7 +42,7 @@ func TestStopUnderLoad(t *testing.T) {
 		go func() { ended <- a.Run(context.Background()) }()
 		before := left
 		eventually(t, "progress", func() (bool, string) {
-			if err := conn.QueryRow(t.Context(), `select count(*) from postrider.outbox_event where state <> 'published'`).Scan(&left); err != nil {
+			if err := conn.QueryRow(t.Context(), `select count(*) from postrider.v_outbox_event where state <> 'published'`).Scan(&left); err != nil {
 				t.Fatal(err)
 			}
 			return left < before, fmt.Sprint(left, " left")
@@ -52,7 +52,7 @@ func TestStopUnderLoad(t *testing.T) {
 				t.Errorf("stop %d: %v", stops, err)
 			}
 		} else { // enough of it
-			waitRow(t, conn, "the rest", `select count(*) = 0 from postrider.outbox_event where state <> 'published'`)
+			waitRow(t, conn, "the rest", `select count(*) = 0 from postrider.v_outbox_event where state <> 'published'`)
 			left = 0
 			if err := a.Stop(t.Context()); err != nil {
 				t.Error(err)
@@ -86,7 +86,7 @@ func TestStopWithoutBrokers(t *testing.T) {
 	c.Outbox.PublishTimeout = time.Second
 	a := run(t, Options{Config: c})
 	enqueue(t, conn, outbox.Message{Topic: "orders", Payload: []byte("first")})
-	waitRow(t, conn, "sent", `select count(*) = 0 from postrider.outbox_event where state <> 'published'`)
+	waitRow(t, conn, "sent", `select count(*) = 0 from postrider.v_outbox_event where state <> 'published'`)
 	broker.Cluster.Close()
 	enqueue(t, conn, outbox.Message{Topic: "orders", Payload: []byte("second")})
 	eventually(t, "the relay waits for brokers", func() (bool, string) {
@@ -104,7 +104,7 @@ func TestStopWithoutBrokers(t *testing.T) {
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("stopping took %v", took)
 	}
-	waitRow(t, conn, "the event stays, no attempt is spent", `select count(*) = 1 from postrider.outbox_event where state <> 'published' and attempts = 0`)
+	waitRow(t, conn, "the event stays, no attempt is spent", `select count(*) = 1 from postrider.v_outbox_event where state <> 'published' and attempts = 0`)
 }
 
 // A restart of the database is an outage like any other: the process goes on and becomes ready again.

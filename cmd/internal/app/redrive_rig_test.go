@@ -181,8 +181,8 @@ func (r *redriveRig) dead(n int) {
 		letters = append(letters, l)
 		ids, events, keys, payloads = append(ids, *l.OutboxID), append(events, l.EventID), append(keys, l.Key), append(payloads, l.Payload)
 	}
-	_, err := r.pool.Exec(r.t.Context(), `insert into postrider.outbox_event (id, event_id, topic, key, payload, state, episode, updated_at, sent_at)
-		overriding system value select w.id, w.event_id, $5, w.key, w.payload, 'dead_lettered', 1, now(), now()
+	_, err := r.pool.Exec(r.t.Context(), `insert into postrider.outbox_exception (id, event_id, topic, key, payload, headers, kind, created_at, state, episode, copied, sent_at)
+		select w.id, w.event_id, $5, w.key, w.payload, '{}', 'event', now(), 'dead_lettered', 1, true, now()
 		from unnest($1::bigint[], $2::uuid[], $3::bytea[], $4::bytea[]) as w(id, event_id, key, payload)`, ids, events, keys, payloads, r.topic)
 	r.must(err)
 	_, err = r.pool.Exec(r.t.Context(), `select setval('postrider.outbox_event_id_seq', $1)`, n+1000)

@@ -68,7 +68,7 @@ func TestAfterARestore(t *testing.T) {
 	stands := func(d *pgtest.DB, published, entries, letters int) {
 		t.Helper()
 		waitRow(t, d.Conn(t), fmt.Sprintf("%d published, %d investigations of %d letters", published, entries, letters), fmt.Sprintf(
-			`select (select count(*) from postrider.outbox_event where state = 'published') = %d and (select count(*) from postrider.dlq_entry) = %d and (select count(*) from postrider.dlq_letter) = %d`,
+			`select (select count(*) from postrider.v_outbox_event where state = 'published') = %d and (select count(*) from postrider.dlq_entry) = %d and (select count(*) from postrider.dlq_letter) = %d`,
 			published, entries, letters))
 	}
 	do := func(sql string) {

@@ -133,7 +133,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	if err := a.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if shown["spans"] = exported.String(); !strings.Contains(shown["spans"], "settle_published") {
+	if shown["spans"] = exported.String(); !strings.Contains(shown["spans"], "log_receipt") {
 		t.Error("no spans of statements were exported")
 	}
 	shown["log"], shown["settings"] = log.String(), fmt.Sprintf("%v %+v %#v %v", c, c, c, c.Settings())

@@ -30,10 +30,12 @@ func TestSentAgain(t *testing.T) {
 		broker.CreateTopic(t, topic, 1, nil)
 	}
 	conn := db.Conn(t)
-	stop := serveUntil(t, settings(t, db.URL, broker.Addrs...))
+	c := settings(t, db.URL, broker.Addrs...)
+	c.Outbox.RetentionDays = 36500 // the receipts below are as old as the page
+	stop := serveUntil(t, c)
 	pgtest.Exec(t, conn, `insert into postrider.outbox_event (topic, key, payload, headers) select case n % 4 when 3 then 'stock' else 'orders' end, (n % 2)::text::bytea,
 		case when n <> 5 then n::text::bytea end, '{"a": "b"}' from generate_series(1, 12) n`)
-	waitRow(t, conn, "all are published", `select count(*) = 12 from postrider.outbox_event where state = 'published'`)
+	waitRow(t, conn, "all are published", `select count(*) = 12 from postrider.v_outbox_event where state = 'published'`)
 	stop()
 	sent := map[string]string{} // id by id
 	for _, r := range broker.ReadAll(t, "orders", 9) {
@@ -43,15 +45,16 @@ func TestSentAgain(t *testing.T) {
 			}
 		}
 	}
-	pgtest.Exec(t, conn, `update postrider.outbox_event set sent_at = '2026-01-31 11:59:59+00', updated_at = now() where payload = '2'`)
-	pgtest.Exec(t, conn, `update postrider.outbox_event set sent_at = '2026-01-31 12:00:00+00', updated_at = now() where payload is distinct from '2'`)
+	pgtest.Exec(t, conn, `delete from postrider.outbox_receipt where number > 0`)
+	pgtest.Exec(t, conn, `insert into postrider.outbox_receipt (number, term, position, first_id, events, gaps, at) values
+		(1, 1, 1, 1, '{[1,2)}', '{}', '2026-01-31 12:00:00+00'), (2, 1, 2, 2, '{[2,3)}', '{}', '2026-01-31 11:59:59+00'), (3, 1, 12, 3, '{[3,13)}', '{}', '2026-01-31 12:00:00+00')`)
 	if err := broker.Cluster.DeleteTopic("orders"); err != nil {
 		t.Fatal(err)
 	}
 	broker.CreateTopic(t, "orders", 1, nil)
 	pgtest.Exec(t, conn, statement)
-	stop = serveUntil(t, settings(t, db.URL, broker.Addrs...))
-	waitRow(t, conn, "all are published again", `select count(*) = 12 from postrider.outbox_event where state = 'published'`)
+	stop = serveUntil(t, c)
+	waitRow(t, conn, "all are published again", `select (select count(*) from postrider.outbox_receipt where returned is not null) > 0 and count(*) = 12 from postrider.v_outbox_event where state = 'published'`)
 	stop()
 	var again []string
 	for _, r := range broker.ReadAll(t, "orders", 8) {

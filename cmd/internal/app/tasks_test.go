@@ -80,14 +80,14 @@ func TestTaskLettersBecomeInvestigations(t *testing.T) {
 		t.Errorf("entry %+v, letter %+v", entry, letters[0])
 	}
 	waitRow(t, db.Conn(t), "the row that has the payload stays", fmt.Sprintf(`select state = 'dead_lettered' and octet_length(payload) > 100000
-		and not postrider.dlq_event_closed(event_id, episode) from postrider.outbox_event where id = %d`, *letters[0].OutboxID))
+		and closed_at is null from postrider.outbox_exception where id = %d`, *letters[0].OutboxID))
 
 	// A letter that arrives again opens nothing.
 	if _, err := pool.Exec(t.Context(), `insert into postrider.outbox_event (kind, topic, key, payload, headers)
 		select kind, topic, key, payload, headers from postrider.outbox_event where topic = 'postrider.dlq' and key = convert_to($1::uuid::text, 'UTF8')`, small); err != nil {
 		t.Fatal(err)
 	}
-	waitRow(t, db.Conn(t), "sent again", `select count(*) = 2 from postrider.outbox_event where topic = 'postrider.dlq' and state = 'published'`)
+	waitRow(t, db.Conn(t), "sent again", `select count(*) = 2 from postrider.v_outbox_event where topic = 'postrider.dlq' and state = 'published'`)
 	after := ledgertest.Create(t, pool, ledgertest.New{})
 	if _, err := l.DeadLetter(t.Context(), after, "later", ""); err != nil {
 		t.Fatal(err)

@@ -84,7 +84,10 @@ func (r *rig) redriveOnce(ctx context.Context) (s redriveSample, err error) {
 		return s, err
 	}
 	s.speed = float64(r.o.redriveEntries) / took
-	if err := d.exec(ctx, `update postrider.outbox_event set state = 'published', sent_at = now(), updated_at = now() where state = 'pending'`); err != nil {
+	// A relay's receipt, for all that was redriven so far.
+	if err := d.exec(ctx, `insert into postrider.outbox_receipt (number, term, position, first_id, events, gaps)
+		select p.number + 1, p.term, max(e.id), min(e.id), range_agg(int8range(e.id, e.id + 1)), '{}'
+		from postrider.outbox_progress p join postrider.outbox_event e on e.id > p.position group by p.number, p.term`); err != nil {
 		return s, err
 	}
 	began := time.Now()
@@ -149,9 +152,8 @@ func (d *database) loadDead(ctx context.Context, topic string, from, n int) erro
 	_, err := d.conn.Exec(ctx, `with fresh as materialized (
 			select i, gen_random_uuid() as event_id, convert_to('key-' || i % 1000, 'UTF8') as key from generate_series($2::bigint + 1, $2 + $3) i
 		), events as (
-			insert into postrider.outbox_event (id, event_id, topic, key, payload, headers, state, episode, attempts, sent_at, updated_at)
-			overriding system value
-			select i, event_id, $1, key, decode(repeat('61', $4), 'hex'), '[["trace", "x"]]', 'dead_lettered', 1, 5, now(), now() from fresh order by i
+			insert into postrider.outbox_exception (id, event_id, topic, kind, key, payload, headers, created_at, copied, state, episode, attempts, sent_at)
+			select i, event_id, $1, 'event', key, decode(repeat('61', $4), 'hex'), '[["trace", "x"]]', now(), true, 'dead_lettered', 1, 5, now() from fresh order by i
 		), entries as (
 			insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, topic, error_code, error_message, snapshot, occurrences, last_occurred_at, dlq_timestamp, dlq_group_uuid)
 			select 'event', event_id::text, 'failed', 'max_retries_exceeded', $1, 'INVALID_RECORD', 'refused by the broker', '{"payload": "x"}', 1, now(), now(),

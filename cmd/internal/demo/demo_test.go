@@ -87,8 +87,10 @@ func TestTally(t *testing.T) {
 	expect("nothing yet", Numbers{})
 	exec(`insert into postrider.outbox_event (topic) select 'demo' from generate_series(1, 3000)`)
 	expect("written", Numbers{Written: 3000, Waiting: 3000})
-	exec(`update postrider.outbox_event set state = 'published' where topic = 'demo' and id % 10 <> 0`)
-	exec(`update postrider.outbox_event set state = 'dead_lettered' where topic = 'demo' and id % 10 = 0 and id < 2000`)
+	exec(`insert into postrider.outbox_receipt (number, term, position, first_id, events, gaps) values (1, 1, 3010, 1, '{[1,3011)}', '{}')`)
+	exec(`insert into postrider.outbox_exception (id, event_id, topic, state, copied, next_attempt_at)
+		select id, event_id, topic, case when id < 2000 then 'dead_lettered' else 'scheduled' end::postrider.outbox_exception_state, id < 2000, now()
+		from postrider.outbox_event where topic = 'demo' and id % 10 = 0`)
 	first, err := counter.runOnce(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +103,7 @@ func TestTally(t *testing.T) {
 	}
 	first.Rate = 0
 	expect("the same again", first)
-	exec(`update postrider.outbox_event set state = 'published' where topic = 'demo' and state = 'pending'`)
+	exec(`delete from postrider.outbox_exception where state = 'scheduled'`)
 	expect("all settled", Numbers{Written: 3000, Published: 3000 - first.DeadLettered, DeadLettered: first.DeadLettered})
 	exec(`insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot)
 		values ('task', 'a', 'x', 'manual_dlq', now(), now(), '{}'), ('event', 'b', 'x', 'undeliverable', now(), now(), '{}')`)

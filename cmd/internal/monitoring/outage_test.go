@@ -223,7 +223,7 @@ func TestBrokerOutageIsSeen(t *testing.T) {
 		t.Helper()
 		eventually(t, "events are published", func() (bool, string) {
 			var got int
-			if err := conn.QueryRow(t.Context(), `select count(*) from postrider.outbox_event where state = 'published'`).Scan(&got); err != nil {
+			if err := conn.QueryRow(t.Context(), `select count(*) from postrider.v_outbox_event where state = 'published'`).Scan(&got); err != nil {
 				t.Fatal(err)
 			}
 			return got == n, fmt.Sprintf("%d of %d", got, n)

@@ -3,7 +3,7 @@
 -- its id early may commit late.
 with e as materialized (
     select id, state in ('published', 'dead_lettered') as settled, state = 'published' as published, state = 'dead_lettered' as dead
-    from postrider.outbox_event where id > $1
+    from postrider.v_outbox_event where id > $1
 ), edge as (
     select greatest($1, least(min(id) filter (where not settled) - 1, max(id) - 1000)) as through from e
 )
