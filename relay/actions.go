@@ -141,7 +141,7 @@ type onceOnly struct {
 	*tally
 	log    bool           // it reads the log
 	probed map[int64]bool // holds
-	read   atomic.Bool    // nothing more is to be read
+	read   atomic.Bool    // nothing more comes from the log
 }
 
 // barrenLetters is how many claims of letters in a row may deliver none before an action leaves the rest to the

@@ -17,7 +17,7 @@ import (
 func givenUp() outbox.Event {
 	e := keyed(7, "k")
 	e.Payload, e.Headers = []byte("payload"), []byte(`[["b","2"],["a",null],["b","3"]]`)
-	e.Topic, e.State, e.Attempts, e.Episode = "orders", outbox.Exhausted, 5, 2
+	e.Topic, e.Attempts, e.Episode = "orders", 5, 2
 	e.CreatedAt = time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600))
 	e.FirstErrorAt, e.LastErrorAt = e.CreatedAt.Add(time.Second), e.CreatedAt.Add(time.Minute)
 	e.LastErrorClass, e.LastErrorCode, e.LastError = string(Record), "POLICY_VIOLATION", "no"

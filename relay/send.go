@@ -2,40 +2,57 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// send sends one batch after the other, until there are no more.
-func (t *term) send(ctx context.Context) error {
+// send sends one batch after the other, until there are no more. When reading ends while no broker answers, what was read
+// is left to the next term.
+func (t *term) send(ctx, reading context.Context) error {
+	if t.once != nil {
+		defer t.once.read.Store(true)
+	}
 	for b := range t.batches {
-		if ctx.Err() != nil {
-			continue // the reader ends when its batches are taken
+		s, err := t.sendBatch(ctx, reading, b)
+		switch {
+		case errors.Is(err, errHandOver) || ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		case t.once == nil:
+			t.submit(ctx, s)
+		default: // what it leaves behind holds is looked at, too
+			if err := t.settleNow(ctx, s); err != nil {
+				return ended(ctx, err)
+			}
 		}
-		s, err := t.sendBatch(ctx, b)
-		if err != nil {
-			return ended(ctx, err)
-		}
-		t.submit(ctx, s)
 	}
 	return nil
 }
 
 // sendBatch sends a batch and decides about each of its events.
-func (t *term) sendBatch(ctx context.Context, b *logBatch) (*settlement, error) {
+func (t *term) sendBatch(ctx, reading context.Context, b *logBatch) (s *settlement, err error) {
 	var p *plan
 	var outcomes []Outcome
 	var receipt *Receipt
 	pass := t.tracing.pass(ctx, actionPublish, "batch", b.began, b.readBefore, len(b.Events))
+	defer func() {
+		if err != nil {
+			pass.close(err)
+		}
+	}()
 	ctx = pass.in(ctx)
 	for {
 		if err := t.awaitSure(ctx); err != nil {
 			return nil, err
 		}
 		p = t.plan(ctx, b.Events, nil, false, b.Skips, b.Now)
-		if err := t.tryAlone(ctx, p); err != nil {
+		if err := t.tryAlone(ctx, reading, p); err != nil {
 			return nil, err
 		}
 		outcomes = t.publish(ctx, p, t.cfg.PublishTimeout, pass)
@@ -43,9 +60,9 @@ func (t *term) sendBatch(ctx context.Context, b *logBatch) (*settlement, error) 
 			t.cfg.Publisher.Remember(delivered(p.messages, outcomes))
 			return nil, context.Cause(ctx)
 		}
-		err := t.lost(ctx, outcomes)
+		lost := t.lost(ctx, outcomes)
 		t.book.mu.Lock()
-		if err == nil {
+		if lost == nil {
 			receipt, err = p.conclude(outcomes)
 			t.book.mu.Unlock()
 			if err != nil {
@@ -55,9 +72,8 @@ func (t *term) sendBatch(ctx context.Context, b *logBatch) (*settlement, error) 
 		}
 		p.undo()
 		t.book.mu.Unlock()
-		t.awaitBrokers(ctx, err)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+		if t.awaitBrokers(reading, lost); reading.Err() != nil {
+			return nil, errHandOver
 		}
 	}
 	if len(b.Events) > 0 {
@@ -67,7 +83,10 @@ func (t *term) sendBatch(ctx context.Context, b *logBatch) (*settlement, error) 
 	receipt.Position, receipt.Forgotten, receipt.Gaps = b.position, b.forgotten, b.gaps
 	ids := make([]int64, len(b.Events))
 	for i := range b.Events {
-		ids[i] = b.Events[i].ID
+		e := &b.Events[i]
+		if ids[i] = e.ID; e.TaskUUID != uuid.Nil {
+			receipt.Tasks = append(receipt.Tasks, TaskEvent{e.ID, e.TaskUUID})
+		}
 	}
 	receipt.Events = RangesOf(ids)
 	return &settlement{receipt: receipt, parked: p.parked, keys: p.keys, plan: p, pass: pass, sent: func() []Message { return delivered(p.messages, outcomes) }}, nil
@@ -112,7 +131,7 @@ func (t *term) awaitSure(ctx context.Context) error {
 
 // tryAlone writes down that an event is tried alone, where relays died over it: the one that kills is found and given
 // up, and no other is charged. A broker must answer first, or an outage would charge whoever is first.
-func (t *term) tryAlone(ctx context.Context, p *plan) error {
+func (t *term) tryAlone(ctx, reading context.Context, p *plan) error {
 	if t.careful.Load() != 1 || len(p.events) != 1 || len(p.messages) != 1 || p.events[0].ID > t.carefulTo {
 		return nil
 	}
@@ -132,10 +151,9 @@ func (t *term) tryAlone(ctx context.Context, p *plan) error {
 		if err == nil {
 			break
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if t.awaitBrokers(reading, err); reading.Err() != nil {
+			return errHandOver
 		}
-		t.awaitBrokers(ctx, err)
 	}
 	t.cfg.Logger.Warn("relays died over this event or its neighbours, trying it alone", "id", e.ID, "topic", e.Topic,
 		"deaths", t.began.Deaths, "attempt", tried+1)

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,10 @@ import (
 const (
 	// tendPause is the longest pause before holds are looked at again: people ask things of them.
 	tendPause = 250 * time.Millisecond
+	// tendSoon is the shortest: holds whose events are at the broker are due all the while.
+	tendSoon = 20 * time.Millisecond
+	// putBackPause is how long what was taken and not tried rests: an earlier record has no answer yet.
+	putBackPause = 250 * time.Millisecond
 	// dueAtOnce is how many holds are looked after at once, and how many events of keys are tried together.
 	dueAtOnce = 500
 	// probeWithin is how long a probe may be without an answer. It is then with the client, and asked for again.
@@ -86,7 +91,11 @@ func (t *term) tendHolds(reading, work context.Context) error {
 		}
 		if t.once != nil && t.once.read.Load() && len(keys) == 0 {
 			tending.Wait()
-			if again, _, err := t.leader.DueHolds(work, dueAtOnce); err != nil || !t.once.anyNew(again) {
+			again, _, err := t.leader.DueHolds(work, dueAtOnce)
+			if err != nil {
+				return ended(work, fmt.Errorf("look for holds that are due: %w", err))
+			}
+			if !t.once.anyNew(again) {
 				break
 			}
 			continue
@@ -97,7 +106,7 @@ func (t *term) tendHolds(reading, work context.Context) error {
 				return ended(work, fmt.Errorf("look at what is to be skipped: %w", err))
 			}
 		}
-		pause := time.NewTimer(min(max(next, time.Millisecond), tendPause))
+		pause := time.NewTimer(min(max(next, tendSoon), tendPause))
 		select {
 		case <-reading.Done():
 		case <-work.Done():
@@ -174,7 +183,7 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 			return fmt.Errorf("take what waits behind holds: %w", err)
 		}
 		if cut { // an action has had enough: what is left behind the holds was not looked at
-			_, err := t.sendTaken(ctx, taken, giveUp, t.within(holds))
+			_, err := t.sendTaken(ctx, reading, taken, giveUp, t.within(holds))
 			return err
 		}
 		found := map[int64]int64{}
@@ -195,7 +204,7 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 			}
 			continue
 		}
-		again, err := t.sendTaken(ctx, taken, giveUp, t.within(holds))
+		again, err := t.sendTaken(ctx, reading, taken, giveUp, t.within(holds))
 		if err != nil {
 			return err
 		}
@@ -282,12 +291,12 @@ func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, le
 	return ends, more
 }
 
-// sendTaken sends events that were taken and decides about them. It returns the holds that drain and may have more.
-func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within time.Duration) ([]*Hold, error) {
+// sendTaken sends events that were taken and decides about them. It returns the holds that drain and may have more at once.
+func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, giveUp bool, within time.Duration) (again []*Hold, err error) {
 	if len(taken) == 0 {
 		return nil, nil
 	}
-	began := time.Now()
+	began, submitted := time.Now(), false
 	events := make([]outbox.Event, len(taken))
 	from := make([]*Hold, len(taken))
 	t.book.mu.Lock()
@@ -296,12 +305,18 @@ func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within
 	}
 	t.book.mu.Unlock()
 	pass := t.tracing.pass(ctx, actionReturn, actionReturn, began, time.Now(), len(taken))
+	defer func() {
+		if err != nil && !submitted {
+			pass.close(err)
+		}
+	}()
 	select {
 	case t.dispatches <- struct{}{}:
-		defer func() { <-t.dispatches }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+	sent := sync.OnceFunc(func() { <-t.dispatches })
+	defer sent()
 	if err := t.awaitSure(ctx); err != nil {
 		return nil, err
 	}
@@ -312,9 +327,9 @@ func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within
 		return nil, context.Cause(ctx)
 	}
 	lost := t.lost(ctx, outcomes)
+	sent()
 	t.book.mu.Lock()
 	var receipt *Receipt
-	var err error
 	if lost != nil {
 		p.undo()
 		p.parked = nil
@@ -333,25 +348,48 @@ func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within
 		t.metrics.count(outcomes)
 	}
 	s := &settlement{receipt: receipt, parked: p.parked, keys: p.keys, plan: p, pass: pass, returned: len(events), sent: func() []Message { return delivered(p.messages, outcomes) }}
+	submitted = true
 	if err := t.settleNow(ctx, s); err != nil {
 		return nil, err
 	}
 	t.metrics.settled(actionReturn, len(events))
+	back := t.putBack(taken, from, receipt.Putback)
 	if lost != nil {
-		t.awaitBrokers(ctx, lost)
+		t.awaitBrokers(reading, lost)
 		return nil, nil
+	}
+	if len(receipt.Putback) > 0 {
+		sleep(reading, putBackPause)
 	}
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()
-	var again []*Hold
 	seen := map[*Hold]bool{nil: true}
 	for _, h := range from {
-		if !seen[h] && (h.Draining || giveUp) && t.book.byID[h.ID] == h {
+		if !seen[h] && !back[h] && (h.Draining || giveUp) && t.book.byID[h.ID] == h {
 			again = append(again, h)
 		}
 		seen[h] = true
 	}
 	return again, nil
+}
+
+// putBack has holds give out again from the first event that was put back behind them, and returns these holds. ids are
+// ascending.
+func (t *term) putBack(taken []Taken, from []*Hold, ids []int64) map[*Hold]bool {
+	if len(ids) == 0 {
+		return nil
+	}
+	t.book.mu.Lock()
+	defer t.book.mu.Unlock()
+	holds := map[*Hold]bool{}
+	for i := range taken {
+		h, id := from[i], taken[i].Event.ID
+		if _, back := slices.BinarySearch(ids, id); back && h != nil {
+			h.through = min(h.through, id-1)
+			holds[h] = true
+		}
+	}
+	return holds
 }
 
 // sendScheduled sends what waited for a time that has come.
@@ -364,7 +402,7 @@ func (t *term) sendScheduled(ctx, reading context.Context) error {
 		if len(taken) == 0 {
 			return nil
 		}
-		if _, err := t.sendTaken(ctx, taken, false, t.cfg.PublishTimeout); err != nil {
+		if _, err := t.sendTaken(ctx, reading, taken, false, t.cfg.PublishTimeout); err != nil {
 			return err
 		}
 	}

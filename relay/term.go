@@ -170,11 +170,11 @@ func (t *term) run(ctx context.Context) error {
 		defer close(t.batches)
 		fail(t.read(reading))
 	})
-	readers.Go(func() { fail(t.send(work)) })
+	readers.Go(func() { fail(t.send(work, reading)) })
 	readers.Go(func() { fail(t.tendHolds(reading, work)) })
 	go func() {
 		defer close(settled)
-		fail(t.settle(work))
+		t.settle(work, fail)
 	}()
 	readers.Wait()
 	close(t.receipts)
@@ -194,42 +194,40 @@ func (t *term) run(ctx context.Context) error {
 	return nil
 }
 
-// settle writes receipts in order, all that are there in one transaction.
-func (t *term) settle(ctx context.Context) (err error) {
-	var failed []*settlement
-	defer func() {
-		// Whatever comes is not written any more. What was acknowledged is not sent again from here.
-		for s := range t.receipts {
-			failed = append(failed, s)
-		}
-		for _, s := range failed {
-			if s.sent != nil {
-				t.cfg.Publisher.Remember(s.sent())
-			}
-		}
-	}()
+// settle writes receipts in order, those that are there in one transaction. One that cannot be written ends the term at
+// once, and none after it is written.
+func (t *term) settle(ctx context.Context, fail func(error)) {
 	for s := range t.receipts {
-		if ctx.Err() != nil {
-			failed = append(failed, s)
-			return nil
-		}
 		group := []*settlement{s}
-		for more := true; more && len(group) < settleAtOnce; {
+		// A hold that goes makes room for the next one of its subject: not in one transaction, which puts holds in place first.
+		for more := len(s.receipt.Ended) == 0; more && len(group) < settleAtOnce; {
 			select {
 			case next, open := <-t.receipts:
-				if more = open; open {
+				if more = open && len(next.receipt.Ended) == 0; open {
 					group = append(group, next)
 				}
 			default:
 				more = false
 			}
 		}
-		if err := t.settleGroup(ctx, group); err != nil {
-			failed = append(failed, group...)
-			return err
+		if ctx.Err() == nil {
+			err := t.settleGroup(ctx, group)
+			if err == nil {
+				continue
+			}
+			fail(err)
+		} else {
+			for _, s := range group {
+				s.pass.close(context.Cause(ctx))
+			}
+		}
+		// What was acknowledged is not sent again from here.
+		for _, s := range group {
+			if s.sent != nil {
+				t.cfg.Publisher.Remember(s.sent())
+			}
 		}
 	}
-	return nil
 }
 
 func (t *term) settleGroup(ctx context.Context, group []*settlement) error {
@@ -295,6 +293,7 @@ func (t *term) submit(ctx context.Context, s *settlement) bool {
 	case t.receipts <- s:
 		return true
 	case <-ctx.Done():
+		s.pass.close(context.Cause(ctx))
 		if s.sent != nil {
 			t.cfg.Publisher.Remember(s.sent())
 		}

@@ -34,7 +34,7 @@ begin
     if v_through <= k.position then
         return;
     end if;
-    -- Rows and not ids: whoever restored a database, or set the sequence forward, has ids far apart.
+    -- Rows and not ids: after a restore, or a sequence that was set forward, ids are far apart.
     select max(o.id) into v_last
     from (select e.id from postrider.outbox_event e where e.id > k.position and e.id <= v_through order by e.id limit p_rows) o having count(*) >= p_rows;
     more := v_full or coalesce(v_last < v_through, false);
@@ -55,6 +55,10 @@ begin
         idempotency_key = e.idempotency_key, created_at = e.created_at
     from postrider.outbox_event e
     where x.id > k.position and x.id <= v_through and e.id = x.id and not x.copied;
+    delete from postrider.outbox_task_event t
+    using postrider.outbox_event e
+    where e.id > k.position and e.id <= v_through and e.task_uuid is not null and t.task_uuid = e.task_uuid and t.id = e.id
+      and not exists (select from postrider.outbox_exception x where x.id = e.id);
     delete from postrider.outbox_event e where e.id > k.position and e.id <= v_through;
     get diagnostics removed = row_count;
     select coalesce(sum(upper(i) - lower(i)), 0) into v_counted
