@@ -17,6 +17,7 @@ import (
 func (l *memoryLead) Settle(ctx context.Context, rs []*Receipt) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.settling = ctx
 	if err := cmp.Or(ctx.Err(), l.failing("settle")); err != nil {
 		return err
 	}

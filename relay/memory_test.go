@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,28 +12,29 @@ import (
 
 // memory is an outbox in memory: what the database does, with what it checks. Its time is that of the test.
 type memory struct {
-	mu                         sync.Mutex
-	lastID, nextHold           int64
-	nextXID                    uint64
-	transactions               int
-	rows                       map[int64]*memoryRow
-	open                       map[*memoryTx]bool
-	unknown                    Standstill
-	position                   int64
-	number, term               int64
-	gaps                       Ranges // after the newest receipt
-	events, forgotten          Ranges // of all receipts
-	terms                      []memoryTerm
-	tried                      []int64
-	holds                      map[int64]*memoryHold
-	exceptions                 map[int64]*memoryException
-	skips                      map[int64]string
-	leader                     *memoryLead
-	leads                      []*memoryLead
-	receipts                   []Receipt
-	purge                      func(PurgeLimits) (Purged, error)
-	letterClaims               int
-	reads, looks, dues, bigAsk int
+	mu                 sync.Mutex
+	lastID, nextHold   int64
+	nextXID            uint64
+	transactions       int
+	rows               map[int64]*memoryRow
+	open               map[*memoryTx]bool
+	unknown            Standstill
+	position           int64
+	number, term       int64
+	gaps               Ranges // after the newest receipt
+	events, forgotten  Ranges // of all receipts
+	terms              []memoryTerm
+	tried              []int64
+	holds              map[int64]*memoryHold
+	exceptions         map[int64]*memoryException
+	skips              map[int64]string
+	leader             *memoryLead
+	leads              []*memoryLead
+	receipts           []Receipt
+	purge              func(PurgeLimits) (Purged, error)
+	letterClaims       int
+	reads, looks, dues int
+	settling           context.Context // of the last settlement
 
 	// fail is asked before each call; what it returns is the error of it. unanswered is asked after a settlement.
 	fail       func(call string) error

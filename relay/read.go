@@ -31,16 +31,21 @@ func (t *term) read(ctx context.Context) error {
 			return ended(ctx, err)
 		}
 		began := time.Now()
-		page, q, most, err := t.readPage(ctx)
+		var page Page
+		var b *logBatch
+		err := t.once.within(t.readEvents(), func(most int) (used int, err error) {
+			var q question
+			if page, q, err = t.readPage(ctx, most); err != nil {
+				return 0, err
+			}
+			b = t.take(page, q, most)
+			return len(b.Events), nil
+		})
 		if err != nil {
 			return ended(ctx, err)
 		}
 		if t.once != nil && len(page.Events) == 0 {
 			return nil
-		}
-		b := t.take(page, q, most)
-		if t.once != nil {
-			t.once.restore(most - len(b.Events))
 		}
 		b.began, b.readBefore = began, time.Now()
 		if n := len(b.Events); n > 0 || len(b.forgotten) > 0 {
@@ -85,27 +90,26 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// readPage reads until what was read can be believed. most is how many events of it may go.
-func (t *term) readPage(ctx context.Context) (_ Page, _ question, most int, err error) {
+// readEvents is how many events to read at once.
+func (t *term) readEvents() int {
+	if c := int(t.careful.Load()); c > 0 {
+		return min(t.cfg.BatchSize, c)
+	}
+	return t.cfg.BatchSize
+}
+
+// readPage reads until what was read can be believed.
+func (t *term) readPage(ctx context.Context, events int) (Page, question, error) {
 	bounded, cancel := context.WithTimeout(ctx, cycleTimeout)
 	defer cancel()
-	events := t.cfg.BatchSize
-	if c := int(t.careful.Load()); c > 0 && t.position < t.carefulTo {
-		events = min(events, c)
-	}
-	if t.once != nil {
-		if events = t.once.reserve(events); events == 0 {
-			return Page{}, question{}, 0, nil
-		}
-	}
 	for {
 		q := t.gaps.ask()
 		page, err := t.leader.Read(bounded, Question{Gaps: q.ranges, Position: t.position, Through: math.MaxInt64, Events: events, Bytes: batchBytes})
 		if err != nil {
-			return Page{}, q, 0, fmt.Errorf("read the log: %w", err)
+			return Page{}, q, fmt.Errorf("read the log: %w", err)
 		}
 		if t.gaps.believe(q, page.Snapshot) {
-			return page, q, events, nil
+			return page, q, nil
 		}
 	}
 }

@@ -24,9 +24,9 @@ func (t *term) send(ctx, reading context.Context) error {
 			return nil
 		case err != nil:
 			return err
-		case t.once == nil:
+		case t.once == nil && t.careful.Load() == 0:
 			t.submit(ctx, s)
-		default: // what it leaves behind holds is looked at, too
+		default: // what it leaves behind holds is looked at, too; and a relay that dies over the next batch died over that alone
 			if err := t.settleNow(ctx, s); err != nil {
 				return ended(ctx, err)
 			}
@@ -66,6 +66,7 @@ func (t *term) sendBatch(ctx, reading context.Context, b *logBatch) (s *settleme
 			receipt, err = p.conclude(outcomes)
 			t.book.mu.Unlock()
 			if err != nil {
+				t.cfg.Publisher.Remember(delivered(p.messages, outcomes))
 				return nil, err
 			}
 			break
@@ -132,7 +133,7 @@ func (t *term) awaitSure(ctx context.Context) error {
 // tryAlone writes down that an event is tried alone, where relays died over it: the one that kills is found and given
 // up, and no other is charged. A broker must answer first, or an outage would charge whoever is first.
 func (t *term) tryAlone(ctx, reading context.Context, p *plan) error {
-	if t.careful.Load() != 1 || len(p.events) != 1 || len(p.messages) != 1 || p.events[0].ID > t.carefulTo {
+	if t.careful.Load() != 1 || len(p.events) != 1 || len(p.messages) != 1 {
 		return nil
 	}
 	e := &p.events[0]

@@ -342,6 +342,7 @@ func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, giveUp boo
 	}
 	t.book.mu.Unlock()
 	if err != nil {
+		t.cfg.Publisher.Remember(delivered(p.messages, outcomes))
 		return nil, err
 	}
 	if lost == nil {
@@ -409,43 +410,34 @@ func (t *term) sendScheduled(ctx, reading context.Context) error {
 	return nil
 }
 
-// takeWithin takes no more than what is left of a limit; cut says that this was less than asked for. left are holds that
-// have events of which none could be taken now.
+// takeWithin takes no more than what is left of a limit; cut says that there may be more for which that was too little.
 func (t *term) takeWithin(ctx context.Context, taking Taking) (taken []Taken, left map[int64]bool, cut bool, err error) {
-	got := 0
-	if t.once != nil {
-		want := taking.Scheduled
-		for _, h := range taking.Holds {
-			want += h.Events
+	want := taking.Scheduled
+	for _, h := range taking.Holds {
+		want += h.Events
+	}
+	cut = true
+	err = t.once.within(want, func(most int) (used int, err error) {
+		free := most - min(taking.Scheduled, most)
+		taking.Scheduled = min(taking.Scheduled, most)
+		for i := range taking.Holds {
+			taking.Holds[i].Events = min(taking.Holds[i].Events, free)
+			free -= taking.Holds[i].Events
 		}
-		got = t.once.reserve(want)
-		if free := got; free < want {
-			cut = true
-			taking.Scheduled = min(taking.Scheduled, free)
-			free -= taking.Scheduled
-			for i := range taking.Holds {
-				taking.Holds[i].Events = min(taking.Holds[i].Events, free)
-				free -= taking.Holds[i].Events
+		all, err := t.leader.Take(ctx, taking)
+		for i := range all {
+			if !all[i].Left {
+				taken = append(taken, all[i])
+				continue
 			}
+			if left == nil {
+				left = map[int64]bool{}
+			}
+			left[all[i].Hold] = true
 		}
-		if got == 0 {
-			return nil, nil, true, nil
-		}
-	}
-	all, err := t.leader.Take(ctx, taking)
-	for i := range all {
-		if !all[i].Left {
-			taken = append(taken, all[i])
-			continue
-		}
-		if left == nil {
-			left = map[int64]bool{}
-		}
-		left[all[i].Hold] = true
-	}
-	if t.once != nil {
-		t.once.restore(got - len(taken))
-	}
+		cut = most < want && (len(taken) == most || len(taking.Holds) > 1)
+		return len(taken), err
+	})
 	return taken, left, cut, err
 }
 

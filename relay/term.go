@@ -72,10 +72,9 @@ type term struct {
 	waitsForLook bool
 	batches      chan *logBatch
 	receipts     chan *settlement
-	// careful is the largest batch while relays die; 0 is no limit. It ends when the position passes carefulTo.
-	careful   atomic.Int64
-	carefulTo int64
-	holdWake  chan struct{}
+	// careful is the largest batch while relays die; 0 is no limit. It doubles with each batch that is written down.
+	careful  atomic.Int64
+	holdWake chan struct{}
 	// dispatches has a value for each batch that is on its way from behind holds.
 	dispatches chan struct{}
 	holdIDs    holdIDs
@@ -114,7 +113,6 @@ func newTerm(r *Relay, l Leadership) *term {
 	t.holdIDs.draw = l.HoldIDs
 	if b.Deaths >= carefulAfter {
 		t.careful.Store(max(1, int64(r.cfg.BatchSize)>>(2*(b.Deaths-carefulAfter+1))))
-		t.carefulTo = b.Position + int64(r.cfg.BatchSize)
 	}
 	return t
 }
@@ -271,13 +269,19 @@ func (t *term) settledOne(s *settlement, err error) {
 	}
 }
 
-// progress ends the careful mode once all that may have killed is behind.
+// progress doubles the batches of a careful term, because what was written down has killed nobody: so the batch that
+// kills next begins at least half as near to the event that does it, and where there is none, batches are soon full.
 func (t *term) progress(s *settlement) {
-	if t.careful.Load() > 0 && s.receipt.Position >= t.carefulTo {
-		t.careful.Store(0)
+	c := t.careful.Load()
+	if c == 0 || len(s.receipt.Events) == 0 {
+		return
+	}
+	if c *= 2; c >= int64(t.cfg.BatchSize) {
+		c = 0
 		t.metrics.careful.Set(0)
 		t.cfg.Logger.Info("no event killed the relay: batches have their full size again", "position", s.receipt.Position)
 	}
+	t.careful.Store(c)
 }
 
 func (t *term) wakeHolds() {

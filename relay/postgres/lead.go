@@ -259,7 +259,7 @@ func scanHold(row pgx.CollectableRow) (h relay.Hold, err error) {
 }
 
 // deaths counts the terms before this one that ended without handing over and got no further than a batch, one after the
-// other. One whose worker began the next term is no death: the process lives.
+// other. One whose worker began a later term is no death: the process lived on.
 func (d *leadership) deaths(terms, tried string) error {
 	var list []struct {
 		Term, Position int64
@@ -270,16 +270,18 @@ func (d *leadership) deaths(terms, tried string) error {
 	if err := errors.Join(json.Unmarshal([]byte(terms), &list), json.Unmarshal([]byte(tried), &alone)); err != nil {
 		return fmt.Errorf("read the last terms: %w", err)
 	}
-	next, reached := d.worker, d.began.Position
+	lived, reached := map[string]bool{d.worker: true}, d.began.Position
 	for _, t := range list {
-		if t.Ended || t.Worker == next || reached-t.Position >= deathProgress {
+		if t.Ended || reached-t.Position >= deathProgress {
 			break
 		}
-		d.began.Deaths++
-		next, reached = t.Worker, t.Position
+		if !lived[t.Worker] {
+			d.began.Deaths++
+		}
+		lived[t.Worker], reached = true, t.Position
 	}
 	for _, id := range alone {
-		if d.began.Trying == 0 && id > d.began.Position {
+		if d.began.Trying == 0 && (id > d.began.Position || d.began.Gaps.Contains(id)) {
 			d.began.Trying = id
 		}
 		if id != d.began.Trying {

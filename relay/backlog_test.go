@@ -1,0 +1,62 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// Every hold that there may be has a gauge from the start; what ends becomes 0, and what nobody thought of is shown.
+func TestHoldGauges(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	var counts []HoldCount
+	var failure error
+	r := testRelay(t, func(c *Config) {
+		c.Registerer = reg
+		c.Store = &fakeStore{
+			backlog: func(context.Context, int) (Backlog, error) {
+				return Backlog{Pending: 3, Parked: 2, Scheduled: 1, Exhausted: 9}, nil
+			},
+			holds: func(_ context.Context, limit int) ([]HoldCount, error) {
+				if limit != backlogLimit {
+					t.Errorf("the limit is %d", limit)
+				}
+				return counts, failure
+			},
+		}
+	})
+	value := func(v *prometheus.GaugeVec, scope Scope, cause Cause) float64 {
+		return testutil.ToFloat64(v.WithLabelValues(string(scope), string(cause)))
+	}
+	g := r.metrics.backlog
+	if n := testutil.CollectAndCount(g.holds); n != len(usualHolds()) {
+		t.Errorf("%d kinds of holds at the start", n)
+	}
+	counts = []HoldCount{{ScopeKey, CauseHalted, 4, time.Hour}, {ScopeKey, "new", 1, time.Second}}
+	if _, err := r.readBacklog(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, age := value(g.holds, ScopeKey, CauseHalted), value(g.held, ScopeKey, CauseHalted); n != 4 || age != 3600 {
+		t.Errorf("halted keys: %v for %v s", n, age)
+	}
+	if got := testutil.ToFloat64(g.pending); got != 6 {
+		t.Errorf("%v events are pending, want 6", got)
+	}
+	counts = nil
+	if _, err := r.readBacklog(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if value(g.holds, ScopeKey, CauseHalted) != 0 || value(g.holds, ScopeKey, "new") != 0 || value(g.held, ScopeKey, CauseHalted) != 0 {
+		t.Error("holds that ended are still shown")
+	}
+	readAt := testutil.ToFloat64(g.readAt)
+	failure = errTest
+	if _, err := r.readBacklog(t.Context()); !errors.Is(err, errTest) || testutil.ToFloat64(g.readAt) != readAt {
+		t.Errorf("a failure gives %v, and the figures claim to be of %v", err, testutil.ToFloat64(g.readAt))
+	}
+}
