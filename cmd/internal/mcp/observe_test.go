@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
 func scrape(t *testing.T, endpoint string) string {
@@ -71,8 +72,9 @@ func TestCleanupIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	// Settled for long, with no relay that purges meanwhile.
-	r.exec(`insert into postrider.outbox_event (topic, payload, state, created_at, updated_at, sent_at)
-		select $1, 'v', 'published', now() - interval '40 days', now() - interval '40 days', now() - interval '40 days' from generate_series(1, 101000)`, r.topic)
+	r.exec(`insert into postrider.outbox_event (topic, payload, created_at) select $1, 'v', now() - interval '40 days' from generate_series(1, 101000)`, r.topic)
+	outboxtest.SettleAll(t, r.pool, outboxtest.Published, outboxtest.Pending, 0)
+	r.exec(`update postrider.outbox_receipt set at = now() - interval '40 days'`)
 	a := r.agent(r.serve(nil), access.Purge)
 	for _, want := range []struct {
 		rows int

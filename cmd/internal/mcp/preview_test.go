@@ -65,17 +65,16 @@ func TestPreviewsAreBounded(t *testing.T) {
 func TestCovers(t *testing.T) {
 	t.Parallel()
 	of := func(r relay.CleanupResult) preview { return preview{Cleanup: &r} }
-	shown := relay.CleanupResult{Published: 2, DeadLettered: 2, IdempotencyKeys: 2, Partitions: 2, DurationMS: 1}
+	shown := relay.CleanupResult{Published: 2, DeadLettered: 2, IdempotencyKeys: 2, DurationMS: 1}
 	for name, c := range map[string]struct {
 		now  relay.CleanupResult
 		want bool
 	}{
-		"the same":          {relay.CleanupResult{Published: 2, DeadLettered: 2, IdempotencyKeys: 2, Partitions: 2, DurationMS: 9}, true},
+		"the same":          {relay.CleanupResult{Published: 2, DeadLettered: 2, IdempotencyKeys: 2, DurationMS: 9}, true},
 		"less":              {relay.CleanupResult{Published: 1}, true},
 		"more published":    {relay.CleanupResult{Published: 3}, false},
 		"more dead letters": {relay.CleanupResult{DeadLettered: 3}, false},
 		"more keys":         {relay.CleanupResult{IdempotencyKeys: 3}, false},
-		"more partitions":   {relay.CleanupResult{Partitions: 3}, false},
 	} {
 		if got := of(shown).covers(of(c.now)); got != c.want {
 			t.Errorf("%s: %v", name, got)

@@ -15,6 +15,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/logtest"
+	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
 // offer is the answer to a call without confirm.
@@ -38,7 +39,7 @@ func (a agent) preview(action string, pairs ...any) offer {
 
 func (r *rig) states() string {
 	r.t.Helper()
-	return value[string](r, `select coalesce(string_agg(state || ':' || n, ' ' order by state), '') from (select state::text, count(*) as n from postrider.outbox_event group by 1) s`)
+	return value[string](r, `select coalesce(string_agg(state || ':' || n, ' ' order by state), '') from (select state::text, count(*) as n from postrider.v_outbox_event group by 1) s`)
 }
 
 // Each action is previewed, changes nothing before it is confirmed, does what it said, and is in the audit log.
@@ -49,7 +50,8 @@ func TestActions(t *testing.T) {
 	r.exec(`insert into postrider.outbox_event (topic, key, payload, headers) values ($1, 'bad', 'v', '{"a": 1}')`, r.topic)
 	r.exec(`insert into postrider.outbox_event (topic, payload, available_at) values ($1, 'later', now() + interval '1 hour')`, r.topic)
 	const before = "pending:11 scheduled:1"
-	r.exec(`update postrider.outbox_event set state = 'scheduled', next_attempt_at = available_at, updated_at = now() where payload = 'later'`)
+	outboxtest.SettleAll(t, r.pool, outboxtest.Scheduled, `select id from postrider.outbox_event where payload = 'later'`)
+	r.exec(`update postrider.outbox_exception set next_attempt_at = now() + interval '1 hour', attempts = 0`)
 	endpoint := r.serve(nil)
 	sender, cleaner := r.agent(endpoint, access.Redrive), r.agent(endpoint, access.Purge)
 
@@ -88,7 +90,7 @@ func TestActions(t *testing.T) {
 	if p.Preview.Outbox["scheduled"] != 1 {
 		t.Errorf("preview %+v", p)
 	}
-	r.exec(`update postrider.outbox_event set next_attempt_at = now(), updated_at = now() where state = 'scheduled'`)
+	r.exec(`update postrider.outbox_exception set next_attempt_at = now() where state = 'scheduled'`)
 	result, _ = sender.ask("outbox_sync", args("action", "processRetries", "limit", 5, "confirm", p.Confirm))
 	if got := structured[relay.ActionResult](t, result); got.Returned != 1 || got.Succeeded != 1 {
 		t.Errorf("processRetries: %+v", got)
@@ -99,8 +101,11 @@ func TestActions(t *testing.T) {
 	}
 	age := func(n int) {
 		t.Helper()
-		r.exec(`update postrider.outbox_event set created_at = created_at - interval '31 days', sent_at = sent_at - interval '31 days', updated_at = now()
-			where id in (select id from postrider.outbox_event where state = 'published' and sent_at > now() - interval '1 day' order by id limit $1)`, n)
+		// A receipt of each event, those of the first n old.
+		r.exec(`delete from postrider.outbox_receipt where number > 0`)
+		r.exec(`insert into postrider.outbox_receipt (number, term, position, first_id, events, gaps, at)
+			select e.place, 1, e.id, e.id, int8multirange(int8range(e.id, e.id, '[]')), '{}', case when e.place <= $1 then now() - interval '31 days' else now() end
+			from (select e.id, row_number() over (order by e.id) as place from postrider.outbox_event e) e`, n)
 	}
 	age(2)
 	p = cleaner.preview("cleanup")
@@ -108,20 +113,20 @@ func TestActions(t *testing.T) {
 		t.Fatalf("preview %+v", p)
 	}
 	// By now more would go than was shown: it is shown again, and nothing is done.
-	age(3)
+	age(5)
 	result, _ = cleaner.ask("outbox_sync", args("action", "cleanup", "confirm", p.Confirm))
 	again := structured[offer](t, result)
 	if again.Preview.WouldRemove == nil || again.Preview.WouldRemove.Published != 5 || again.Confirm == "" || again.Confirm == p.Confirm {
 		t.Fatalf("more than was shown: %+v", again)
 	}
-	if n := value[int](r, `select count(*) from postrider.outbox_event where state = 'published'`); n != 11 {
+	if n := value[int](r, `select count(*) from postrider.v_outbox_event where state = 'published'`); n != 11 {
 		t.Errorf("%d are left, want 11", n)
 	}
 	result, _ = cleaner.ask("outbox_sync", args("action", "cleanup", "confirm", again.Confirm))
 	if got := structured[relay.CleanupResult](t, result); got.DryRun || got.Published != 5 {
 		t.Errorf("cleanup: %+v", got)
 	}
-	if n := value[int](r, `select count(*) from postrider.outbox_event where state = 'published'`); n != 6 {
+	if n := value[int](r, `select count(*) from postrider.v_outbox_event where state = 'published'`); n != 6 {
 		t.Errorf("%d are left, want 6", n)
 	}
 
@@ -238,7 +243,7 @@ func TestActionsReport(t *testing.T) {
 	for _, action := range []string{"processPending", "processRetries"} {
 		if action == "processRetries" {
 			r.exec(`insert into postrider.outbox_event (topic, payload, available_at) values ($1, 'later', now() + interval '1 hour')`, r.topic)
-			r.exec(`update postrider.outbox_event set state = 'scheduled', next_attempt_at = now(), updated_at = now() where payload = 'later'`)
+			outboxtest.SettleAll(t, r.pool, outboxtest.Scheduled, `select id from postrider.outbox_event where payload = 'later'`)
 		}
 		sender.ask("outbox_sync", args("action", action, "confirm", sender.preview(action).Confirm))
 	}
