@@ -71,6 +71,8 @@ type Hold struct {
 	EventID uuid.UUID
 	// through is up to which id parked events were let through.
 	through int64
+	// lowest is the lowest id that was to be parked here since a look behind it found all that there was; 0 for none.
+	lowest int64
 	// unsettled counts events that are to be parked here by receipts that are not written yet, and parks all that ever were.
 	unsettled, parks int
 	// writing counts changes that are not written yet, and written is the last look for holds that are due that may have

@@ -149,7 +149,7 @@ func (p *plan) sort(i int, blocked map[subject]bool) fate {
 		return fate{kind: fateFollows}
 	}
 	if h := p.waitsFor(e, p.source(i)); h != nil {
-		p.count(h)
+		p.count(i, h)
 		return fate{kind: fateWaits, hold: h}
 	}
 	if reason, asked := p.skips[e.ID]; asked {
@@ -188,11 +188,21 @@ func (p *plan) waitsFor(e *outbox.Event, from *Hold) *Hold {
 	}
 }
 
-// count notes that an event will be parked behind a hold, so that it cannot end before.
-func (p *plan) count(h *Hold) {
+// count notes that event i will be parked behind a hold, so that it cannot end before, and that what the hold lets through
+// begins with it again: an older event than those that were let through comes late, from a gap, its time or another hold.
+// One that came from this hold is behind it again, and not to be tried again with those.
+func (p *plan) count(i int, h *Hold) {
 	h.unsettled++
 	h.parks++
 	p.parked = append(p.parked, h)
+	if p.source(i) == h {
+		return
+	}
+	id := p.events[i].ID
+	h.through = min(h.through, id-1)
+	if h.lowest == 0 || id < h.lowest {
+		h.lowest = id
+	}
 }
 
 // undo takes back what the plan has noted, when nothing comes of it. Call it with book.mu held.
@@ -330,9 +340,9 @@ func (p *plan) park(e *outbox.Event, h *Hold, f *Failure) {
 }
 
 // parkAnew is park, behind a hold that was not counted before.
-func (p *plan) parkAnew(e *outbox.Event, h *Hold, f *Failure) {
-	p.count(h)
-	p.park(e, h, f)
+func (p *plan) parkAnew(i int, h *Hold, f *Failure) {
+	p.count(i, h)
+	p.park(&p.events[i], h, f)
 }
 
 // schedule makes an event wait for a time; of 0, for its own.
@@ -371,13 +381,13 @@ func (p *plan) follow(i int, e *outbox.Event) {
 	}
 	switch {
 	case h != nil:
-		p.parkAnew(e, h, nil)
+		p.parkAnew(i, h, nil)
 	case p.taken:
 		p.receipt.Putback = append(p.receipt.Putback, e.ID)
 	case e.HasKey():
 		h = p.hold(Hold{Scope: ScopeKey, Topic: e.Topic, Key: e.Key, Cause: CauseRetry, ErrorCode: CodeWithheld,
 			Error: "it was not sent, because time ran out or an earlier record of its partition has no answer yet", EventID: uuid.Nil, probeIn: elsewhere})
-		p.parkAnew(e, h, nil)
+		p.parkAnew(i, h, nil)
 	default:
 		p.schedule(e, elsewhere, nil)
 	}

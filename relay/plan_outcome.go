@@ -99,7 +99,7 @@ func (p *plan) giveUpEvent(i int, e *outbox.Event, f Failure) {
 			probeIn: probePause(stormProbeBase, stormProbeCap, probes),
 			Error:   fmt.Sprintf("more than %d events of this topic failed like this within %v; the last one: %s", s.StormEvents, s.StormWindow, f.Error)})
 	}
-	p.parkAnew(e, open, &f)
+	p.parkAnew(i, open, &f)
 	p.keyAfter(e, f)
 }
 
@@ -148,7 +148,7 @@ func (p *plan) retry(i int, e *outbox.Event, o *Outcome) {
 	}
 	h := p.hold(Hold{Scope: ScopeKey, Topic: e.Topic, Key: e.Key, Cause: CauseRetry,
 		ErrorCode: o.Code, Error: o.Message, EventID: e.EventID, Probes: f.Attempts, probeIn: delay})
-	p.parkAnew(e, h, &f)
+	p.parkAnew(i, h, &f)
 }
 
 // unreachable holds the partition or the topic of an event that could not be sent for no fault of its
@@ -165,9 +165,9 @@ func (p *plan) unreachable(i int, e *outbox.Event, o *Outcome) {
 	case o.Class == Route && s.RouteDeadLetterAfter > 0 && topic != nil && topic.Cause == CauseRoute && p.age(topic) >= s.RouteDeadLetterAfter:
 		p.condemn(i, e, topic, *o)
 	case o.Class == Route:
-		p.holdTopic(e, topic, o, CauseRoute, routeProbeBase, routeProbeCap)
+		p.holdTopic(i, e, topic, o, CauseRoute, routeProbeBase, routeProbeCap)
 	case o.Partitions == 0:
-		p.holdTopic(e, topic, o, CauseInfrastructure, infrastructureProbeBase, infrastructureProbeCap)
+		p.holdTopic(i, e, topic, o, CauseInfrastructure, infrastructureProbeBase, infrastructureProbeCap)
 	case !e.HasKey():
 		p.proveTopic(topic) // it is the partition's fault
 		p.schedule(e, elsewhere, nil)
@@ -180,7 +180,7 @@ func (p *plan) unreachable(i int, e *outbox.Event, o *Outcome) {
 		h := p.hold(Hold{Scope: ScopePartition, Topic: e.Topic, Partition: o.Partition, Partitions: o.Partitions,
 			Cause: CauseInfrastructure, ErrorCode: o.Code, Error: o.Message, EventID: e.EventID, Probes: probes,
 			probeIn: probePause(infrastructureProbeBase, infrastructureProbeCap, probes)})
-		p.parkAnew(e, h, nil)
+		p.parkAnew(i, h, nil)
 	}
 }
 
@@ -219,14 +219,14 @@ func (p *plan) condemn(i int, e *outbox.Event, topic *Hold, o Outcome) {
 	p.exhaust(i, e, failure(e, &o))
 }
 
-func (p *plan) holdTopic(e *outbox.Event, known *Hold, o *Outcome, cause Cause, base, limit time.Duration) {
+func (p *plan) holdTopic(i int, e *outbox.Event, known *Hold, o *Outcome, cause Cause, base, limit time.Duration) {
 	probes := 1
 	if known != nil {
 		probes = known.Probes + 1
 	}
 	h := p.hold(Hold{Scope: ScopeTopic, Topic: e.Topic, Cause: cause, ErrorCode: o.Code, Error: o.Message, EventID: e.EventID,
 		Probes: probes, probeIn: probePause(base, limit, probes)})
-	p.parkAnew(e, h, nil)
+	p.parkAnew(i, h, nil)
 }
 
 func failure(e *outbox.Event, o *Outcome) Failure {

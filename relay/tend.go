@@ -273,7 +273,12 @@ func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, le
 	ends = &Receipt{}
 	for i, h := range holds {
 		if last := found[h.ID]; last > 0 {
-			h.through = max(h.through, last)
+			if h.parks == was[i].parks && was[i].unsettled == 0 {
+				h.lowest = 0 // it was there to be found
+			}
+			if h.through = max(h.through, last); h.lowest > 0 {
+				h.through = min(h.through, h.lowest-1)
+			}
 			continue
 		}
 		switch {
