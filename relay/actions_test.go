@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +28,11 @@ func TestCleanupWalksToTheEnd(t *testing.T) {
 		if want := (CleanupResult{Action: ActionCleanup, DryRun: dry, Published: 2500, DeadLettered: 1000}); err != nil || got != want {
 			t.Errorf("%+v, %v, want %+v", got, err, want)
 		}
-		if asked[0] != (PurgeLimits{Kind: PurgePublished, Keep: time.Hour, Rows: purgeRows, DryRun: dry}) || asked[1] != asked[0] {
+		rows := purgeRows
+		if dry { // what stays would be counted again
+			rows = math.MaxInt32
+		}
+		if asked[0] != (PurgeLimits{Kind: PurgePublished, Keep: time.Hour, Rows: rows, DryRun: dry}) || !dry && asked[1] != asked[0] {
 			t.Errorf("it asked for %+v and %+v", asked[0], asked[1])
 		}
 	}
