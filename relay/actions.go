@@ -141,7 +141,7 @@ type onceOnly struct {
 	*tally
 	log    bool           // it reads the log
 	probed map[int64]bool // holds
-	read   atomic.Bool    // nothing more is to be read
+	read   atomic.Bool    // nothing more comes from the log
 }
 
 // barrenLetters is how many claims of letters in a row may deliver none before an action leaves the rest to the
@@ -183,31 +183,29 @@ type tally struct {
 	Store
 	letterClaims atomic.Int64 // that were not empty
 
-	mu      sync.Mutex
-	result  ActionResult
 	bounded bool
+	taking  sync.Mutex // while events are taken off left
 	left    int
+
+	mu     sync.Mutex
+	result ActionResult
 }
 
-// reserve takes up to n of what is left.
-func (t *tally) reserve(n int) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.bounded {
-		return n
+// within calls f with up to n of what is left, unless that is nothing, and takes off what f has used. One at a time: what
+// another takes and does not use is there for the next. A nil action has no limit.
+func (o *onceOnly) within(n int, f func(n int) (used int, err error)) error {
+	if o == nil || !o.bounded {
+		_, err := f(n)
+		return err
 	}
-	n = min(n, t.left)
-	t.left -= n
-	return n
-}
-
-// restore gives back what was reserved and not used.
-func (t *tally) restore(n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.bounded {
-		t.left += n
+	o.taking.Lock()
+	defer o.taking.Unlock()
+	if n = min(n, o.left); n == 0 {
+		return nil
 	}
+	used, err := f(n)
+	o.left -= used
+	return err
 }
 
 // count notes a receipt that was written, and how many exceptions came back for it.

@@ -2,9 +2,8 @@ package relay
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,117 +17,171 @@ func infrastructure(context.Context, Message) Outcome {
 	return Outcome{Class: Infrastructure, Code: "X"}
 }
 
-// TestLostBrokersHoldNothing: a relay that reaches no broker gives its claim back before it waits, puts no hold in
-// place, and goes on when a broker answers. Ten minutes are longer than a cycle may last: nothing is claimed
-// meanwhile, the gauge stays, and the reminders come further and further apart.
+// TestLostBrokersHoldNothing: a relay that reaches no broker puts no hold in place and settles nothing, and goes on when
+// one answers. Ten minutes are longer than a cycle may last: the gauge stays, and the reminders come further and further
+// apart.
 func TestLostBrokersHoldNothing(t *testing.T) {
-	t.Parallel()
-	const outage = 10 * time.Minute
-	for name, letters := range map[string]bool{"publish": false, "dead_letter": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { testLostBrokers(t, outage, letters) })
-		})
-	}
-}
-
-func testLostBrokers(t *testing.T, outage time.Duration, letters bool) {
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	c := &fakeClaim{batch: Batch{Events: []outbox.Event{keyed(1, "a")}}}
-	l := &fakeLetters{events: []outbox.Event{keyed(1, "a")}}
-	claims, abandoned := 0, func() int { return c.abandoned + l.abandoned }
-	claim := func() {
-		if claims++; claims > 1 {
-			stop() // the brokers are back
-		}
-	}
-	store := &fakeStore{
-		claim:   func(context.Context, Limits) (Claim, error) { claim(); return c, nil },
-		letters: func(context.Context, func(string) string, int) (LetterClaim, error) { claim(); return l, nil },
-	}
-	pub := &fakePublisher{}
-	log, text := capturedLog()
-	r := testRelay(t, func(cfg *Config) { cfg.Store, cfg.Publisher, cfg.Logger = store, pub, log })
-	start := time.Now()
-	away := func() bool { return time.Since(start) <= outage }
-	pub.outcome = func(ctx context.Context, m Message) Outcome {
-		if away() {
-			return infrastructure(ctx, m)
-		}
-		return Outcome{Class: Delivered}
-	}
-	pub.ping = func() error {
-		if !away() {
-			return nil
-		}
-		if time.Since(start) > 0 && (abandoned() != 1 || claims != 1 || testutil.ToFloat64(r.metrics.brokersAway) != 1) {
-			t.Errorf("after %v: %d claims, %d given back, the gauge is %v", time.Since(start), claims, abandoned(), testutil.ToFloat64(r.metrics.brokersAway))
-		}
-		return errors.New("connection refused")
-	}
-	once := (&worker{relay: r, id: "w/0"}).runOnce
-	if letters {
-		once = r.sendLetters
-	}
-	r.loop(ctx, "test", once, newIdle(2*time.Millisecond, 50*time.Millisecond, 1))
-	if claims != 2 || abandoned() != 1 || (c.settled == nil) == (l.settled == 0) {
-		t.Errorf("%d claims, %d given back, settled %v and %d", claims, abandoned(), c.settled, l.settled)
-	}
-	if took := time.Since(start); took < outage || took > outage+5*time.Second {
-		t.Errorf("it went on after %v", took)
-	}
-	if testutil.ToFloat64(r.metrics.brokersAway) != 0 {
-		t.Error("the gauge stays after the outage")
-	}
-	// 10 s, 20 s, 40 s … after the one before, with 5 minutes at most.
-	for line, want := range map[string]int{"no broker answers: nothing": 1, "still no broker answers": 5, "brokers answer again": 1, "cycle failed": 0} {
-		if n := strings.Count(text(), line); n != want {
-			t.Errorf("%q is in the log %d times, want %d", line, n, want)
-		}
-	}
-}
-
-// TestOtherWorkersWaitForLostBrokers instead of claiming what they cannot send either.
-func TestOtherWorkersWaitForLostBrokers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		claims := 0
+	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
+		const outage = 10 * time.Minute
+		log, logged := capturedLog()
 		start := time.Now()
-		pub := &fakePublisher{outcome: infrastructure, ping: func() error {
-			if time.Since(start) < time.Minute {
+		away := func() bool { return time.Since(start) <= outage }
+		pub.outcome = func(ctx context.Context, msg Message) Outcome {
+			if away() {
+				return infrastructure(ctx, msg)
+			}
+			return Outcome{Class: Delivered}
+		}
+		pub.ping = func() error {
+			if away() {
 				return errTest
 			}
 			return nil
-		}}
-		ctx, stop := context.WithCancel(t.Context())
-		store := &fakeStore{claim: func(context.Context, Limits) (Claim, error) {
-			if claims++; claims > 1 {
-				stop()
-				if time.Since(start) < time.Minute {
-					t.Errorf("it claims after %v", time.Since(start))
-				}
-			}
-			return &fakeClaim{batch: Batch{Events: []outbox.Event{keyed(1, "a")}}}, nil
-		}}
-		w, r := cycleOf(t, store, pub)
-		var wg sync.WaitGroup
-		run := func(w *worker) {
-			wg.Go(func() { r.loop(ctx, "publish", w.runOnce, newIdle(2*time.Millisecond, 50*time.Millisecond, 1)) })
-			synctest.Wait()
 		}
-		run(w)
-		run(&worker{relay: r, id: "w/1"})
-		wg.Wait()
+		m.write(keyed(0, "a"), keyed(0, "b"), with(keyed(0, "c"), unencodable))
+		x := run(t, m, pub, func(c *Config) { c.Logger = log })
+		for away() {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if away() && (testutil.ToFloat64(x.metrics.brokersAway) != 1 || len(m.receipts)+len(m.holds) > 0) {
+				t.Fatalf("after %v: the gauge is %v; %d receipts, %d holds", time.Since(start), testutil.ToFloat64(x.metrics.brokersAway), len(m.receipts), len(m.holds))
+			}
+		}
+		x.done()
+		if took := time.Since(start); took > outage+5*time.Second {
+			t.Errorf("it went on after %v", took)
+		}
+		if testutil.ToFloat64(x.metrics.brokersAway) != 0 {
+			t.Error("the gauge stays after the outage")
+		}
+		if got := pub.arrived(); !slices.Equal(got, []int64{1, 2, 1, 2}) || m.term != 1 {
+			t.Errorf("sent %v in %d terms", got, m.term)
+		}
+		// 10 s, 20 s, 40 s … after the one before, with 5 minutes at most.
+		for line, want := range map[string]int{"no broker answers: nothing": 1, "still no broker answers": 5, "brokers answer again": 1, "cycle failed": 0} {
+			if n := strings.Count(logged(), line); n != want {
+				t.Errorf("%q is in the log %d times, want %d", line, n, want)
+			}
+		}
+	})
+}
+
+// TestLostBrokersPutBack: what waits behind a hold, or for its time, stays as it is while no broker answers, and goes when
+// one does.
+func TestLostBrokersPutBack(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
+		phase := "topic away"
+		pub.outcome = func(ctx context.Context, msg Message) Outcome {
+			if phase == "back" {
+				return Outcome{Class: Delivered}
+			}
+			return infrastructure(ctx, msg)
+		}
+		pub.ping = func() error {
+			if phase == "brokers away" {
+				return errTest
+			}
+			return nil
+		}
+		x := run(t, m, pub, nil)
+		late := m.begin()
+		late.insert(late.draw(), unkeyed(0), 30*time.Second)
+		late.end(true)
+		m.write(keyed(0, "a"), keyed(0, "a"), keyed(0, "b"))
+		until(t, "they wait", func() bool { return m.state(4) == outbox.Parked && m.state(1) == outbox.Scheduled })
+		phase = "brokers away"
+		until(t, "no broker answers", func() bool { return testutil.ToFloat64(x.metrics.brokersAway) == 1 })
+		written := len(m.receipts)
+		time.Sleep(5 * time.Minute)
+		if n := len(m.receipts); n > written+2 {
+			t.Errorf("%d receipts were written meanwhile", n-written)
+		}
+		phase = "back"
+		x.done()
+		if got := m.waiting(); got != 0 || len(m.holds) > 0 {
+			until(t, "the hold ends", func() bool { return len(m.holds) == 0 })
+		}
+	})
+}
+
+// TestLettersWaitForLostBrokers: a claim that cannot be sent is given back, and nothing is claimed meanwhile.
+func TestLettersWaitForLostBrokers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const outage = 10 * time.Minute
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		l := &fakeLetters{events: []outbox.Event{keyed(1, "a")}}
+		claims := 0
+		store := &fakeStore{letters: func(context.Context, func(string) string, int) (LetterClaim, error) {
+			if claims++; claims > 1 {
+				stop() // the brokers are back
+			}
+			return l, nil
+		}}
+		start := time.Now()
+		away := func() bool { return time.Since(start) <= outage }
+		pub := &fakePublisher{}
+		r := testRelay(t, func(cfg *Config) { cfg.Store, cfg.Publisher = store, pub })
+		pub.outcome = func(ctx context.Context, m Message) Outcome {
+			if away() {
+				return infrastructure(ctx, m)
+			}
+			return Outcome{Class: Delivered}
+		}
+		pub.ping = func() error {
+			if !away() {
+				return nil
+			}
+			if time.Since(start) > 0 && (l.abandoned != 1 || claims != 1 || testutil.ToFloat64(r.metrics.brokersAway) != 1) {
+				t.Errorf("after %v: %d claims, %d given back", time.Since(start), claims, l.abandoned)
+			}
+			return errTest
+		}
+		r.loop(ctx, "test", r.sendLetters, newIdle(2*time.Millisecond, 50*time.Millisecond, 1))
+		if took := time.Since(start); claims != 2 || l.abandoned != 1 || l.settled != 1 || took < outage || took > outage+5*time.Second {
+			t.Errorf("%d claims, %d given back, settled %d times, after %v", claims, l.abandoned, l.settled, took)
+		}
+	})
+}
+
+// TestOthersWaitForLostBrokers: who finds the brokers lost already waits with those who ask.
+func TestOthersWaitForLostBrokers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		r := testRelay(t, func(c *Config) {
+			c.Publisher = &fakePublisher{ping: func() error {
+				if time.Since(start) < time.Minute {
+					return errTest
+				}
+				return nil
+			}}
+		})
+		asks := make(chan struct{})
+		go func() { defer close(asks); r.awaitBrokers(t.Context(), errTest) }()
+		synctest.Wait()
+		if _, err := r.sendLetters(t.Context()); err == nil || err.Error() != "no broker answers" {
+			t.Errorf("sendLetters() = %v", err)
+		}
+		r.endure(t.Context(), &brokersLost{})
+		r.awaitBrokers(t.Context(), errTest)
+		if waited := time.Since(start); waited < time.Minute || waited > time.Minute+10*time.Second {
+			t.Errorf("they waited for %v", waited)
+		}
+		<-asks
+		if got := (&brokersLost{errTest}).Error(); !strings.Contains(got, errTest.Error()) {
+			t.Errorf("it says %q", got)
+		}
 	})
 }
 
 // TestDeadTopicIsNotALostBroker: brokers that answer leave the fault with the topic.
 func TestDeadTopicIsNotALostBroker(t *testing.T) {
-	t.Parallel()
-	c := &fakeClaim{batch: Batch{Events: []outbox.Event{keyed(1, "a")}}}
-	w, _ := cycleOf(t, claimOf(c), &fakePublisher{outcome: infrastructure})
-	if _, err := w.runOnce(t.Context()); err != nil || c.settled == nil || len(c.settled.Holds) != 1 {
-		t.Errorf("%v; settled %+v", err, c.settled)
-	}
+	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
+		pub.outcome = infrastructure
+		run(t, m, pub, nil)
+		m.write(keyed(0, "a"))
+		until(t, "the topic is held", func() bool { return len(m.heldBy(CauseInfrastructure)) == 1 })
+	})
 }

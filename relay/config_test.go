@@ -22,8 +22,8 @@ func TestConfigDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := r.cfg
-	if c.Workers != 4 || c.BatchSize != 1000 || *r.settings("t") != (TopicSettings{}).withDefaults() {
-		t.Errorf("workers %d, batch size %d, settings %+v", c.Workers, c.BatchSize, r.settings("t"))
+	if c.Dispatches != 16 || c.BatchSize != 5000 || *r.settings("t") != (TopicSettings{}).withDefaults() {
+		t.Errorf("dispatches %d, batch size %d, settings %+v", c.Dispatches, c.BatchSize, r.settings("t"))
 	}
 	if c.PublishTimeout != 10*time.Second || c.IdlePollMin != 2*time.Millisecond || c.IdlePollMax != 50*time.Millisecond {
 		t.Errorf("publish timeout %v, idle polls %v to %v", c.PublishTimeout, c.IdlePollMin, c.IdlePollMax)
@@ -49,14 +49,14 @@ func TestConfigKeepsWhatIsSet(t *testing.T) {
 	var out bytes.Buffer
 	reg := prometheus.NewRegistry()
 	r, err := New(Config{
-		Store: &fakeStore{}, Publisher: &fakePublisher{}, Worker: "relay-1", Workers: 64, BatchSize: 1,
+		Store: &fakeStore{}, Publisher: &fakePublisher{}, Worker: "relay-1", Dispatches: 64, BatchSize: 1,
 		TopicSettings: ForAll(TopicSettings{DLQTopic: "dead"}), PublishTimeout: 1,
 		IdlePollMin: 3, IdlePollMax: 3, Logger: slog.New(slog.NewTextHandler(&out, nil)), Registerer: reg,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := r.cfg; c.Workers != 64 || c.BatchSize != 1 || r.settings("t").DLQTopic != "dead" ||
+	if c := r.cfg; c.Dispatches != 64 || c.BatchSize != 1 || r.settings("t").DLQTopic != "dead" ||
 		c.PublishTimeout != 1 || c.IdlePollMin != 3 || c.IdlePollMax != 3 || !strings.HasPrefix(c.Worker, "relay-1:") {
 		t.Errorf("%+v", c)
 	}
@@ -64,7 +64,7 @@ func TestConfigKeepsWhatIsSet(t *testing.T) {
 	if got := out.String(); !strings.Contains(got, "component=relay worker="+r.cfg.Worker) {
 		t.Errorf("the log does not say who speaks: %s", got)
 	}
-	if families, err := reg.Gather(); err != nil || len(families) != 18 {
+	if families, err := reg.Gather(); err != nil || len(families) != 20 {
 		t.Errorf("%d metrics are registered, %v", len(families), err)
 	}
 }
@@ -91,8 +91,7 @@ func TestConfigValidation(t *testing.T) {
 	for mention, change := range map[string]func(*Config){
 		"Store is required":                       func(c *Config) { c.Store = nil },
 		"Publisher is required":                   func(c *Config) { c.Publisher = nil },
-		"Workers is -1":                           func(c *Config) { c.Workers = -1 },
-		"Workers is 65":                           func(c *Config) { c.Workers = 65 },
+		"Dispatches is -1":                        func(c *Config) { c.Dispatches = -1 },
 		"BatchSize is -1":                         func(c *Config) { c.BatchSize = -1 },
 		"PublishTimeout is -1ns":                  func(c *Config) { c.PublishTimeout = -1 },
 		"IdlePollMin is -1ns":                     func(c *Config) { c.IdlePollMin = -1 },

@@ -27,7 +27,7 @@ func letterStore(c *fakeLetters) *fakeStore {
 // dead is an exhausted event with a payload of this many bytes.
 func dead(id int64, payload int) outbox.Event {
 	return with(keyed(id, fmt.Sprint(id)), func(e *outbox.Event) {
-		e.State, e.Payload, e.Episode = outbox.Exhausted, make([]byte, payload), 1
+		e.Payload, e.Episode = make([]byte, payload), 1
 	})
 }
 

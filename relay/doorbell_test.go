@@ -11,8 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-
-	"github.com/postrider/postrider/relay/outbox"
 )
 
 // fakeDoorbell is one whose writers and connection are played by a test.
@@ -94,14 +92,14 @@ func (d *fakeDoorbell) ring() {
 	}
 }
 
-// listening is workers that share an idle with a doorbell, in a bubble.
-func listening(t *testing.T, d *fakeDoorbell, workers int) (*poller, *idle) {
+// listening is one that waits with a doorbell, in a bubble.
+func listening(t *testing.T, d *fakeDoorbell) (*poller, *idle) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	i := newIdle(2*time.Millisecond, 50*time.Millisecond, 1).withBell(d, 500*time.Millisecond)
 	p := &poller{}
-	p.run(ctx, i, workers)
+	p.run(ctx, i)
 	return p, i
 }
 
@@ -112,13 +110,13 @@ func TestRingWakesAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeDoorbell()
-		p, _ := listening(t, d, 3)
+		p, _ := listening(t, d)
 		time.Sleep(5 * time.Second)
 		for range 20 {
 			time.Sleep(73 * time.Millisecond)
 			synctest.Wait()
 			if n := p.looksIn(soon, d.write); n != 1 {
-				t.Fatalf("%d workers looked after a ring, want 1", n)
+				t.Fatalf("%d looks after a ring, want 1", n)
 			}
 		}
 	})
@@ -128,7 +126,7 @@ func TestIdleRelayLooksSeldomWhileWritersRing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeDoorbell()
-		p, _ := listening(t, d, 4)
+		p, _ := listening(t, d)
 		time.Sleep(5 * time.Second)
 		// Two a second, and one after each time that writers were asked again.
 		if n := p.looksIn(20*time.Second, func() {}); n < 40 || n > 46 {
@@ -146,7 +144,7 @@ func TestLookAfterArming(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeDoorbell()
-		p, i := listening(t, d, 1)
+		p, i := listening(t, d)
 		time.Sleep(time.Second)
 		d.set(func() { d.until, d.armings = time.Time{}, nil }) // a burst ended it
 		i.busy(1)
@@ -178,7 +176,7 @@ func TestLostRing(t *testing.T) {
 	for _, late := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond, time.Second, 7 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			d := newFakeDoorbell()
-			p, i := listening(t, d, 2)
+			p, i := listening(t, d)
 			i.busy(1)
 			for len(d.asked()) == 0 {
 				time.Sleep(time.Millisecond)
@@ -220,7 +218,7 @@ func TestPollingWithoutADoorbell(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newFakeDoorbell()
 				c.play(d)
-				p, _ := listening(t, d, 4)
+				p, _ := listening(t, d)
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
 				if n := p.count(); n < c.atLeast || n > c.atMost {
@@ -253,13 +251,13 @@ func TestBusyRelayDoesNotArm(t *testing.T) {
 	})
 }
 
-// TestBurstEndsRinging: when writers are told to stop, whoever slept long polls fast, even if the cycle that the
-// ring woke ended before that was known.
+// TestBurstEndsRinging: when writers are told to stop, the one that slept long polls fast, even if the look that the ring
+// woke ended before that was known.
 func TestBurstEndsRinging(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeDoorbell()
-		p, i := listening(t, d, 2)
+		p, i := listening(t, d)
 		time.Sleep(5 * time.Second)
 		i.busy(0)
 		d.set(func() { d.until, d.refuses = time.Time{}, true })
@@ -272,25 +270,12 @@ func TestBurstEndsRinging(t *testing.T) {
 	})
 }
 
-// TestReturnedEventsWakeTheOnlyWorker: they do not ring, and whoever polls may be in a long pause.
-func TestReturnedEventsWakeTheOnlyWorker(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p, i := listening(t, newFakeDoorbell(), 1)
-		time.Sleep(10*time.Second + 100*time.Millisecond)
-		synctest.Wait()
-		if n := p.looksIn(soon, func() { i.busy(1) }); n != 1 {
-			t.Errorf("%d looks, want 1", n)
-		}
-	})
-}
-
 // TestRunListens: a running relay listens and stops listening, and says so.
 func TestRunListens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d, reg := newFakeDoorbell(), prometheus.NewRegistry()
-		r := testRelay(t, func(c *Config) { c.Doorbell, c.Registerer = d, reg })
+		r := testRelay(t, func(c *Config) { c.Store, c.Doorbell, c.Registerer = newMemory(), d, reg })
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
@@ -313,79 +298,4 @@ postrider_outbox_doorbell_alive `+alive+"\n"), "postrider_outbox_doorbell_alive"
 			t.Errorf("Run() = %v, listening %v", err, d.hears())
 		}
 	})
-}
-
-// TestReturnRestsUntilSomethingIsDue: the loop that brings events back looks when something is due, and now
-// and then whether another relay left something.
-func TestReturnRestsUntilSomethingIsDue(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var looks []time.Duration
-		start := time.Now()
-		due := start.Add(1300 * time.Millisecond)
-		store := &fakeStore{back: func(context.Context, int, time.Duration) (Returned, error) {
-			looks = append(looks, time.Since(start))
-			if time.Now().Before(due) {
-				return Returned{Next: time.Until(due)}, nil
-			}
-			due = start.Add(time.Hour)
-			return Returned{Events: 1}, nil
-		}}
-		r := testRelay(t, func(c *Config) { c.Store = store })
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		ended := make(chan struct{})
-		go func() { r.loop(ctx, "return", r.returnHeld, r.returning); close(ended) }()
-		time.Sleep(2*time.Second + time.Millisecond)
-		synctest.Wait()
-		want := []time.Duration{0, 500, 1000, 1300, 1300, 1300, 1800} // what came back is followed by two looks for more
-		if len(looks) != len(want) {
-			t.Fatalf("looks at %v, want %d ms", looks, want)
-		}
-		for n := range want {
-			if looks[n] != want[n]*time.Millisecond {
-				t.Errorf("look %d at %v, want %d ms", n, looks[n], want[n])
-			}
-		}
-		// What a settlement of this relay leaves is looked at anew.
-		before := len(looks)
-		r.follow(&Settlement{Scheduled: []Schedule{{ID: 1}}})
-		time.Sleep(soon)
-		synctest.Wait()
-		if len(looks) == before {
-			t.Error("what was just scheduled is not asked for")
-		}
-		stop()
-		<-ended
-	})
-}
-
-// TestSettlementsWakeWhoGoesOn: dead letters are sent, and returns are prepared, without waiting for a poll.
-func TestSettlementsWakeWhoGoesOn(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		s                  Settlement
-		letters, returning int
-	}{
-		"delivered": {Settlement{Delivered: []int64{1}}, 0, 0},
-		"exhausted": {Settlement{Exhausted: []Failure{{ID: 1}}}, 1, 0},
-		"scheduled": {Settlement{Scheduled: []Schedule{{ID: 1}}}, 0, 1},
-		"held":      {Settlement{Holds: []HoldChange{{}}}, 0, 1},
-		"parked":    {Settlement{Parked: []Park{{ID: 1}}}, 0, 1},
-		"proven":    {Settlement{Proven: []int64{1}}, 0, 1},
-	} {
-		r := testRelay(t, nil)
-		r.follow(&c.s)
-		if len(r.letters.wake) != c.letters || len(r.returning.wake) != c.returning {
-			t.Errorf("%s: letters woken %d times, returning %d", name, len(r.letters.wake), len(r.returning.wake))
-		}
-	}
-	// A cycle does it.
-	r := testRelay(t, func(c *Config) {
-		c.Store = claimOf(&fakeClaim{batch: Batch{Events: []outbox.Event{keyed(1, "a")}}})
-		c.Publisher = &fakePublisher{outcome: func(context.Context, Message) Outcome { return Outcome{Class: Permanent} }}
-	})
-	if _, err := (&worker{relay: r, id: "w/0"}).runOnce(t.Context()); err != nil || len(r.letters.wake) != 1 {
-		t.Errorf("a cycle that gave an event up: %v, letters woken %d times", err, len(r.letters.wake))
-	}
 }

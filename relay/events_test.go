@@ -11,12 +11,12 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// Events of the tests are of topic "t" and shard 3 unless a test says otherwise.
+// Events of the tests are of topic "t" unless a test says otherwise.
 
 func unkeyed(id int64) outbox.Event {
 	var u uuid.UUID
 	binary.BigEndian.PutUint64(u[8:], uint64(id))
-	return outbox.Event{ID: id, EventID: u, Topic: "t", Shard: 3, State: outbox.Pending, Payload: []byte{}}
+	return outbox.Event{ID: id, EventID: u, Topic: "t", Payload: []byte{}}
 }
 
 func keyed(id int64, key string) outbox.Event {
@@ -33,14 +33,6 @@ func with(e outbox.Event, change func(*outbox.Event)) outbox.Event {
 func unencodable(e *outbox.Event) { e.Headers = []byte(`{"a":1}`) }
 func delayed(e *outbox.Event)     { e.Delayed = true }
 
-func holdsOf(hs ...*Hold) Holds {
-	var holds Holds
-	for _, h := range hs {
-		holds.Add(h)
-	}
-	return holds
-}
-
 // everythingFits is the check of a publisher without a limit.
 func everythingFits(*Message, int) *Outcome { return nil }
 
@@ -48,88 +40,86 @@ func everythingFits(*Message, int) *Outcome { return nil }
 func rulesOf(s TopicSettings) rules {
 	s = s.withDefaults()
 	return rules{settings: func(string) *TopicSettings { return &s }, check: everythingFits, partition: partitionOf,
-		random: func() float64 { return 0 }, crowd: func(int16) bool { return true }}
+		own: func(string) string { return "" }, random: func() float64 { return 0 }, holdID: idsFrom(100)}
 }
 
 func retrying(policy outbox.RetryPolicy) rules { return rulesOf(TopicSettings{Retry: policy}) }
 
-// sentIDs are the ids of the events that a plan sends.
-func sentIDs(p *plan) []int64 {
-	var ids []int64
-	for _, i := range p.events {
-		ids = append(ids, p.batch.Events[i].ID)
-	}
-	return ids
+// idsFrom counts.
+func idsFrom(first int64) func() (int64, error) {
+	next := first - 1
+	return func() (int64, error) { next++; return next, nil }
 }
 
-// describe writes a settlement as one line per decision, in the order of the fields of Settlement and
-// without what is empty, so that tests can state the whole of it.
-func describe(s *Settlement) string {
+// describe writes a receipt as one line per decision, so that tests can state the whole of it. Changes of holds are in the
+// order of their ids.
+func describe(r *Receipt) string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	if len(s.Delivered) > 0 {
-		add("delivered %v", s.Delivered)
+	if r.Sent > 0 && len(r.Gone) == 0 {
+		add("sent %d", r.Sent)
 	}
-	for _, f := range s.Exhausted {
-		add("exhausted %d%s", f.ID, describeFailure(&f))
+	if len(r.Gone) > 0 {
+		add("gone %v", r.Gone)
 	}
-	for _, w := range s.Scheduled {
-		when := "at its own time"
-		if w.In > 0 {
-			when = "in " + w.In.String()
+	holds := slices.Clone(r.Holds)
+	slices.SortFunc(holds, func(a, b HoldChange) int { return int(a.ID - b.ID) })
+	for i := range holds {
+		add("%s", describeHold(&holds[i]))
+	}
+	for i := range r.Exceptions {
+		x := &r.Exceptions[i]
+		switch x.State {
+		case outbox.Parked:
+			add("parked %d behind %d%s", x.ID, x.Hold, describeFailure(x))
+		case outbox.Scheduled:
+			when := "at its own time"
+			if x.In > 0 {
+				when = "in " + x.In.String()
+			}
+			add("scheduled %d %s%s", x.ID, when, describeFailure(x))
+		default:
+			add("%s %d%s", x.State, x.ID, describeFailure(x))
 		}
-		add("scheduled %d %s%s", w.ID, when, describeFailure(w.Failure))
 	}
-	for i, h := range s.Holds {
-		on := h.Topic
-		if h.Key != nil {
-			on += "/" + string(h.Key)
+	for what, ids := range map[string][]int64{"put back": r.Putback, "skipped": r.Skipped, "ended": r.Ended} {
+		if len(ids) > 0 {
+			add("%s %v", what, ids)
 		}
-		if h.Scope == ScopePartition {
-			on += fmt.Sprintf(" %d of %d", h.Partition, h.Partitions)
-		}
-		until := fmt.Sprintf("probe in %v", h.ProbeIn)
-		switch {
-		case h.Draining:
-			until = "draining"
-		case h.ProbeIn == Forever:
-			until = "until somebody comes"
-		}
-		if h.Anchor {
-			until += fmt.Sprintf(", known in shard %d", h.Shard)
-		}
-		add("hold #%d on %s %s: %s %s, failed %d, %s", i, h.Scope, on, h.Cause, h.Code, h.Probes, until)
-	}
-	for _, p := range s.Parked {
-		place := fmt.Sprintf("hold %d", p.HoldID)
-		if p.HoldID == 0 {
-			place = fmt.Sprintf("#%d", p.Hold)
-		}
-		add("parked %d under %s%s", p.ID, place, describeFailure(p.Failure))
-	}
-	proven := slices.Clone(s.Proven)
-	slices.Sort(proven)
-	for _, id := range proven {
-		add("proven %d", id)
-	}
-	for _, c := range s.Crowds {
-		add("crowd of %s/%s in shard %d after %d", c.Topic, c.Key, c.Shard, c.After)
-	}
-	if s.TriedThrough > 0 {
-		add("tried through %d", s.TriedThrough)
-	}
-	if s.Uncounted > 0 {
-		add("attempt of %d taken back", s.Uncounted)
 	}
 	return strings.Join(lines, "\n")
 }
 
-func describeFailure(f *Failure) string {
-	if f == nil {
-		return ""
+func describeHold(h *HoldChange) string {
+	on := h.Topic
+	if h.Key != nil {
+		on += "/" + string(h.Key)
 	}
-	return fmt.Sprintf(" (attempt %d: %s %s)", f.Attempts, f.Class, f.Code)
+	switch h.Scope {
+	case ScopePartition:
+		on += fmt.Sprintf(" %d of %d", h.Partition, h.Partitions)
+	case ScopeFailure:
+		on += " " + h.FailureCode
+	}
+	until := fmt.Sprintf("probe in %v", h.ProbeIn)
+	switch {
+	case h.Draining:
+		until = "draining"
+	case h.ProbeIn == Forever:
+		until = "until somebody comes"
+	}
+	if h.New {
+		until += ", new"
+	}
+	return fmt.Sprintf("hold %d on %s %s: %s %s, failed %d, %s", h.ID, h.Scope, on, h.Cause, h.Code, h.Probes, until)
 }
 
-// lines joins what a settlement is expected to be.
+func describeFailure(x *Exception) string {
+	if x.Failure.Class == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (attempt %d: %s %s)", x.Attempts, x.Failure.Class, x.Failure.Code)
+}
+
+// lines joins what a receipt is expected to be.
 func lines(ls ...string) string { return strings.Join(ls, "\n") }

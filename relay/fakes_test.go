@@ -1,32 +1,30 @@
 package relay
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
+	"github.com/postrider/postrider/relay/logtest"
 	"github.com/postrider/postrider/relay/outbox"
 )
 
 // fakeStore is a database that does what its functions say; what has no function has nothing to do.
 type fakeStore struct {
-	claim   func(context.Context, Limits) (Claim, error)
+	lead    func(context.Context, string) (Leadership, error)
 	letters func(context.Context, func(string) string, int) (LetterClaim, error)
-	back    func(context.Context, int, time.Duration) (Returned, error)
 	purge   func(context.Context, PurgeLimits) (Purged, error)
 	backlog func(context.Context, int) (Backlog, error)
 	holds   func(context.Context, int) ([]HoldCount, error)
 }
 
-func (s *fakeStore) Claim(ctx context.Context, l Limits) (Claim, error) {
-	if s.claim == nil {
+func (s *fakeStore) Lead(ctx context.Context, worker string) (Leadership, error) {
+	if s.lead == nil {
 		return nil, nil
 	}
-	return s.claim(ctx, l)
+	return s.lead(ctx, worker)
 }
 
 func (s *fakeStore) ClaimLetters(ctx context.Context, letterTopic func(string) string, limit int) (LetterClaim, error) {
@@ -34,13 +32,6 @@ func (s *fakeStore) ClaimLetters(ctx context.Context, letterTopic func(string) s
 		return nil, nil
 	}
 	return s.letters(ctx, letterTopic, limit)
-}
-
-func (s *fakeStore) Return(ctx context.Context, limit int, grace time.Duration) (Returned, error) {
-	if s.back == nil {
-		return Returned{}, nil
-	}
-	return s.back(ctx, limit, grace)
 }
 
 func (s *fakeStore) Purge(ctx context.Context, l PurgeLimits) (Purged, error) {
@@ -64,51 +55,6 @@ func (s *fakeStore) CountHolds(ctx context.Context, limit int) ([]HoldCount, err
 	return s.holds(ctx, limit)
 }
 
-// claimOf is a store whose every claim is c.
-func claimOf(c Claim) *fakeStore {
-	return &fakeStore{claim: func(context.Context, Limits) (Claim, error) { return c, nil }}
-}
-
-// fakeClaim records what is done with it and fails where it is told to.
-type fakeClaim struct {
-	batch                        Batch
-	markErr, countErr, settleErr error
-	attempts                     map[int64]int // of events, as counted so far
-	marked, abandoned            int
-	counted                      []int64
-	parks                        int64 // what each look for a crowd parks
-	settled                      *Settlement
-	settleCtx, markCtx, countCtx context.Context
-}
-
-func (c *fakeClaim) Batch() *Batch { return &c.batch }
-
-func (c *fakeClaim) Mark(ctx context.Context) error {
-	c.marked++
-	c.markCtx = ctx
-	return c.markErr
-}
-
-func (c *fakeClaim) CountAttempt(ctx context.Context, id int64) (int, error) {
-	c.countCtx = ctx
-	if c.countErr != nil {
-		return 0, c.countErr
-	}
-	c.counted = append(c.counted, id)
-	c.attempts[id]++
-	return c.attempts[id], nil
-}
-
-func (c *fakeClaim) Settle(ctx context.Context, s *Settlement) error {
-	c.settled, c.settleCtx = s, ctx
-	for i := range s.Crowds {
-		s.Crowds[i].Parked = c.parks
-	}
-	return c.settleErr
-}
-
-func (c *fakeClaim) Abandon() { c.abandoned++ }
-
 // fakeLetters is a claim of exhausted events.
 type fakeLetters struct {
 	events    []outbox.Event
@@ -128,7 +74,8 @@ func (c *fakeLetters) Settle(_ context.Context, s *LetterSettlement) error {
 
 func (c *fakeLetters) Abandon() { c.abandoned++ }
 
-// fakePublisher gives each message the outcome that a function says, or Delivered.
+// fakePublisher gives each message the outcome that a function says, or Delivered, and withholds those of a key behind one
+// that did not go.
 type fakePublisher struct {
 	limit   int // largest value, 0 for none
 	ping    func() error
@@ -136,6 +83,7 @@ type fakePublisher struct {
 
 	mu         sync.Mutex
 	sent       [][]Message
+	tried      []Message
 	remembered []Message
 }
 
@@ -159,22 +107,48 @@ func (p *fakePublisher) Publish(ctx context.Context, ms []Message) []Outcome {
 	p.sent = append(p.sent, slices.Clone(ms))
 	p.mu.Unlock()
 	out := make([]Outcome, len(ms))
+	blocked := map[subject]bool{} // keys of which one did not go
 	for i := range ms {
+		key := keySubject(ms[i].Topic, ms[i].Key)
+		if ms[i].Key != nil && blocked[key] {
+			out[i] = Outcome{Class: Withheld}
+			continue
+		}
 		out[i] = Outcome{Class: Delivered}
+		p.mu.Lock()
+		p.tried = append(p.tried, ms[i])
+		p.mu.Unlock()
 		if p.outcome != nil {
 			out[i] = p.outcome(ctx, ms[i])
 		}
+		blocked[key] = blocked[key] || out[i].Class != Delivered
 	}
 	return out
 }
 
-func (p *fakePublisher) Remember(ms []Message) { p.remembered = append(p.remembered, ms...) }
+func (p *fakePublisher) Remember(ms []Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.remembered = append(p.remembered, ms...)
+}
+
+// arrived are the ids of all events that were tried, in order; those that were withheld were not.
+func (p *fakePublisher) arrived() (ids []int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.tried {
+		if !p.tried[i].ID.Letter {
+			ids = append(ids, idsOf(p.tried[i:i+1])...)
+		}
+	}
+	return ids
+}
 
 // idsOf are the ids that the test events' ids stand for.
 func idsOf(ms []Message) []int64 {
 	var ids []int64
 	for i := range ms {
-		ids = append(ids, int64(ms[i].ID.EventID[15]))
+		ids = append(ids, int64(ms[i].ID.EventID[14])<<8|int64(ms[i].ID.EventID[15]))
 	}
 	return ids
 }
@@ -183,7 +157,7 @@ var errTest = errors.New("the cable is out")
 
 // capturedLog returns a logger and what was logged with it.
 func capturedLog() (*slog.Logger, func() string) {
-	var buf bytes.Buffer
+	var buf logtest.Buffer
 	return slog.New(slog.NewTextHandler(&buf, nil)), buf.String
 }
 

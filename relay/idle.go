@@ -6,19 +6,13 @@ import (
 	"time"
 )
 
-// idle paces workers that find nothing. Only one of them polls, with pauses from min growing to max, or,
-// while writers ring, to slow; the others sleep until that one finds work, and wake one after the other as
-// long as there is more. So ten idle workers cost what one costs.
-//
-// Workers that find little take turns like this too, min apart from each other, or more where much comes (pace):
-// looks that come closer would share the same events in smaller batches, each of which costs the same, and together
-// they take the processor from whoever writes and sends.
+// idle paces a loop that finds little or nothing: with pauses from min growing to max, or, while writers ring, to slow.
+// After a little, looks are min apart from each other, or more where much comes (pace): looks that come closer would
+// share the same events in smaller batches, each of which costs the same, and take the processor from those who write.
 type idle struct {
 	min, max, slow time.Duration
-	full           int           // so much work at once that another worker is worth waking
-	polling        chan struct{} // holds a token: whoever has it polls
+	full           int // so much work at once is a reason to look again at once
 	wake           chan struct{}
-	sooner         chan struct{} // whoever polls is in a pause that is too long by now
 	bell           bell
 
 	mu    sync.Mutex
@@ -26,7 +20,6 @@ type idle struct {
 	last  time.Time // when there was work
 	pace  pace
 	due   time.Time // the next look, while there is little to do
-	until time.Time // when the pause of whoever polls ends
 	armed bool      // at the last poll
 }
 
@@ -34,32 +27,22 @@ type idle struct {
 const little = 64
 
 func newIdle(lowest, highest time.Duration, full int) *idle {
-	i := &idle{min: lowest, max: highest, slow: highest, full: full, pause: lowest,
-		polling: make(chan struct{}, 1), wake: make(chan struct{}, 1), sooner: make(chan struct{}, 1)}
-	i.polling <- struct{}{}
-	return i
+	return &idle{min: lowest, max: highest, slow: highest, full: full, pause: lowest, wake: make(chan struct{}, 1)}
 }
 
-// withBell has writers wake whoever polls. Pauses then grow to slow.
+// withBell has writers end a pause. Pauses then grow to slow.
 func (i *idle) withBell(d Doorbell, slow time.Duration) *idle {
 	i.bell.Doorbell, i.slow = d, max(slow, i.max)
 	return i
 }
 
-// busy says that there was this much work: poll fast again, unless writers ring, and, if it was much, let
-// one more worker look at once. After a little the one that polls is enough: more would only share it in
-// smaller batches, each of which costs the same.
+// busy says that there was this much work: poll fast again, unless writers ring, and, if it was much, look at once. Any
+// goroutine may say so.
 func (i *idle) busy(n int) {
 	i.mu.Lock()
 	i.last = time.Now()
 	if !i.bell.armed() {
 		i.pause = i.min
-		if time.Until(i.until) > i.min {
-			select {
-			case i.sooner <- struct{}{}:
-			default:
-			}
-		}
 	}
 	i.mu.Unlock()
 	if n < i.full {
@@ -71,16 +54,17 @@ func (i *idle) busy(n int) {
 	}
 }
 
-// wait returns when it is this worker's time to look, after it found nothing.
-func (i *idle) wait(ctx context.Context) { i.turn(ctx, i.poll) }
+// wait returns when it is time to look again after nothing was found.
+func (i *idle) wait(ctx context.Context) {
+	i.poll(ctx)
+	i.look()
+}
 
-// after returns when it is this worker's time to look, after it found so much: at once after much, and while
-// writers ring, because whoever waits for a ring waits long. What was written to the shards of the last batch
-// while it was in work is found by this look only.
+// after returns when it is time to look again after so much was found: at once after much, and while writers ring,
+// because a ring that came meanwhile is not to wait.
 func (i *idle) after(ctx context.Context, n int) {
 	if n < i.enough(n) && !i.bell.armed() {
-		i.turn(ctx, i.space)
-		return
+		i.space(ctx)
 	}
 	i.look()
 }
@@ -91,22 +75,6 @@ func (i *idle) enough(n int) int {
 	defer i.mu.Unlock()
 	i.pace.add(time.Now(), n)
 	return min(i.full, int(little*i.pace.factor()))
-}
-
-// turn waits for what the one that polls waits for, or to be woken.
-func (i *idle) turn(ctx context.Context, pause func(context.Context)) {
-	select {
-	case <-ctx.Done():
-	case <-i.wake:
-		i.look()
-	case <-i.polling:
-		pause(ctx)
-		i.mu.Lock()
-		i.until = time.Time{}
-		i.mu.Unlock()
-		i.look()
-		i.polling <- struct{}{}
-	}
 }
 
 // look notes that a look begins: the next is due min later, or more where much comes. One that comes late brings
@@ -125,7 +93,7 @@ func (i *idle) look() {
 	i.due = next
 }
 
-// space is the pause until the next look is due, whoever had the last.
+// space is the pause until the next look is due.
 func (i *idle) space(ctx context.Context) {
 	i.mu.Lock()
 	d := time.Until(i.due)
@@ -135,7 +103,7 @@ func (i *idle) space(ctx context.Context) {
 	}
 }
 
-// poll is the wait of the one that polls.
+// poll is the pause after nothing was found.
 func (i *idle) poll(ctx context.Context) {
 	armed := i.bell.armed()
 	i.mu.Lock()
@@ -144,11 +112,10 @@ func (i *idle) poll(ctx context.Context) {
 	if !armed && i.bell.arm(ctx, quiet) {
 		return
 	}
-	for i.sleep(ctx, i.next(armed)) {
-	}
+	i.sleep(ctx, i.next(armed))
 }
 
-// next is the pause of the one that polls.
+// next is the pause of a poll.
 func (i *idle) next(armed bool) time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -160,20 +127,15 @@ func (i *idle) next(armed bool) time.Duration {
 	if armed {
 		limit = i.slow
 	}
-	select {
-	case <-i.sooner: // known by now
-	default:
-	}
 	d := min(i.pause, limit)
 	// The pause grows with the time that nothing came, so an event that was written before writers rang and
 	// committed long after waits no longer than a part of that.
 	i.pause = min(d*3/2+time.Microsecond, limit)
-	i.until = time.Now().Add(d)
 	return d
 }
 
-// sleep waits, at most for d. It reports whether that turned out to be too long.
-func (i *idle) sleep(ctx context.Context, d time.Duration) (tooLong bool) {
+// sleep waits for d, or until there is a reason to look.
+func (i *idle) sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -181,8 +143,5 @@ func (i *idle) sleep(ctx context.Context, d time.Duration) (tooLong bool) {
 	case <-t.C:
 	case <-i.wake:
 	case <-i.bell.rung():
-	case <-i.sooner:
-		return true
 	}
-	return false
 }

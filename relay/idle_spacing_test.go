@@ -10,23 +10,20 @@ import (
 	"time"
 )
 
-// carriers are workers that share an idle, each finding n events whenever it looks and working on them for so
-// long. It returns when each look began.
-func carriers(t *testing.T, i *idle, workers, n int, work, total time.Duration) []time.Time {
+// carry finds n events whenever it looks and works on them for so long. It returns when each look began.
+func carry(t *testing.T, i *idle, n int, work, total time.Duration) []time.Time {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	looks := make(chan time.Time, 100_000)
 	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				looks <- time.Now()
-				time.Sleep(work)
-				i.busy(n)
-				i.after(ctx, n)
-			}
-		})
-	}
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			looks <- time.Now()
+			time.Sleep(work)
+			i.busy(n)
+			i.after(ctx, n)
+		}
+	})
 	time.Sleep(total)
 	cancel()
 	wg.Wait()
@@ -38,15 +35,14 @@ func carriers(t *testing.T, i *idle, workers, n int, work, total time.Duration) 
 	return all
 }
 
-// TestLittleWorkIsSharedInTurns: workers that find a few events each look one after the other, and not each as
-// fast as it can.
-func TestLittleWorkIsSharedInTurns(t *testing.T) {
+// TestLittleWorkIsSpaced: one that finds a few events each time does not look as fast as it can.
+func TestLittleWorkIsSpaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500)
-		looks := carriers(t, i, 4, 3, 300*time.Microsecond, time.Second)
-		for n := 5; n < len(looks); n++ { // the first four begin together
-			if pause := looks[n].Sub(looks[n-1]); pause < time.Millisecond {
+		looks := carry(t, i, 3, 300*time.Microsecond, time.Second)
+		for n := 2; n < len(looks); n++ { // before the first there is none to be apart from
+			if pause := looks[n].Sub(looks[n-1]); pause < time.Millisecond/2 {
 				t.Fatalf("look %d began %v after the one before", n, pause)
 			}
 		}
@@ -62,8 +58,8 @@ func TestTheNextLookIsNotLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500)
-		if looks := carriers(t, i, 1, 3, 10*time.Millisecond, time.Second); len(looks) < 100 {
-			t.Errorf("one worker that needs 10 ms looked %d times in a second", len(looks))
+		if looks := carry(t, i, 3, 10*time.Millisecond, time.Second); len(looks) < 100 {
+			t.Errorf("one that needs 10 ms looked %d times in a second", len(looks))
 		}
 	})
 }
@@ -78,9 +74,9 @@ func TestMuchWorkGoesOnAtOnce(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				i := newIdle(2*time.Millisecond, 50*time.Millisecond, c.full)
-				looks := carriers(t, i, 4, c.found, 100*time.Microsecond, 100*time.Millisecond)
-				if len(looks) < 3900 {
-					t.Errorf("%d looks in 100 ms of four workers that need 0.1 ms, want that they go on at once", len(looks))
+				looks := carry(t, i, c.found, 100*time.Microsecond, 100*time.Millisecond)
+				if len(looks) < 975 {
+					t.Errorf("%d looks in 100 ms of one that needs 0.1 ms, want that it goes on at once", len(looks))
 				}
 			})
 		})
@@ -101,16 +97,16 @@ func TestLooksAreFurtherApartWhereMuchComes(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500)
 				a := arrivals{start: time.Now(), rate: c.rate}
-				a.looks(t, i, 4, time.Second) // until it has found its pace
-				if n := a.looks(t, i, 4, time.Second); n < c.from || n > c.to {
+				a.looks(t, i, time.Second) // until it has found its pace
+				if n := a.looks(t, i, time.Second); n < c.from || n > c.to {
 					t.Errorf("%d looks in a second, want %d to %d", n, c.from, c.to)
 				}
 				if waits := a.due(); waits > c.rate/40 {
 					t.Errorf("%d events wait at the end", waits)
 				}
 				a.start, a.rate, a.taken = time.Now(), 1000, 0
-				a.looks(t, i, 4, 100*time.Millisecond)
-				if n := a.looks(t, i, 4, time.Second); n < 490 {
+				a.looks(t, i, 100*time.Millisecond)
+				if n := a.looks(t, i, time.Second); n < 490 {
 					t.Errorf("%d looks in a second after the rate has fallen", n)
 				}
 			})
@@ -158,28 +154,26 @@ func (a *arrivals) take() int {
 	return n
 }
 
-// looks lets workers carry what comes for so long, and returns how often one looked.
-func (a *arrivals) looks(t *testing.T, i *idle, workers int, total time.Duration) int {
+// looks carries what comes for so long, and returns how often it looked.
+func (a *arrivals) looks(t *testing.T, i *idle, total time.Duration) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), total)
 	defer cancel()
 	var n atomic.Int64
 	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				n.Add(1)
-				found := a.take()
-				time.Sleep(500 * time.Microsecond)
-				if found == 0 {
-					i.wait(ctx)
-					continue
-				}
-				i.busy(found)
-				i.after(ctx, found)
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			n.Add(1)
+			found := a.take()
+			time.Sleep(500 * time.Microsecond)
+			if found == 0 {
+				i.wait(ctx)
+				continue
 			}
-		})
-	}
+			i.busy(found)
+			i.after(ctx, found)
+		}
+	})
 	wg.Wait()
 	return int(n.Load())
 }
@@ -200,24 +194,6 @@ func TestLittleAfterMuch(t *testing.T) {
 	})
 }
 
-// TestWorkEndsALongPause: one worker finds an event after a long quiet while the next is in a long pause
-// already. More events may follow the first.
-func TestWorkEndsALongPause(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500)
-		var p poller
-		p.run(ctx, i, 2)
-		time.Sleep(5*time.Second + time.Millisecond)
-		synctest.Wait()
-		if n := p.looksIn(2*time.Millisecond, func() { i.busy(1) }); n != 1 {
-			t.Errorf("%d looks in the 2 ms after there was work, want 1", n)
-		}
-	})
-}
-
 // TestWhoFoundSomethingLooksAgainWhileWritersRing: the event that rang may be in a shard that the first look
 // had locked, and then the second look found nothing; the one after it may be long in coming.
 func TestWhoFoundSomethingLooksAgainWhileWritersRing(t *testing.T) {
@@ -228,7 +204,7 @@ func TestWhoFoundSomethingLooksAgainWhileWritersRing(t *testing.T) {
 		d := newFakeDoorbell()
 		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500).withBell(d, 500*time.Millisecond)
 		var p poller
-		p.run(ctx, i, 1)
+		p.run(ctx, i)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if !d.Armed() {

@@ -8,28 +8,26 @@ import (
 	"time"
 )
 
-// poller counts the looks of workers that share an idle, each looking whenever wait returns.
+// poller counts looks: one whenever wait returns.
 type poller struct {
 	mu    sync.Mutex
 	looks []time.Duration // since the beginning
 	start time.Time
 }
 
-func (p *poller) run(ctx context.Context, i *idle, workers int) {
+func (p *poller) run(ctx context.Context, i *idle) {
 	p.start = time.Now()
-	for range workers {
-		go func() {
-			for {
-				i.wait(ctx)
-				if ctx.Err() != nil {
-					return
-				}
-				p.mu.Lock()
-				p.looks = append(p.looks, time.Since(p.start))
-				p.mu.Unlock()
+	go func() {
+		for {
+			i.wait(ctx)
+			if ctx.Err() != nil {
+				return
 			}
-		}()
-	}
+			p.mu.Lock()
+			p.looks = append(p.looks, time.Since(p.start))
+			p.mu.Unlock()
+		}
+	}()
 }
 
 func (p *poller) count() int {
@@ -38,7 +36,7 @@ func (p *poller) count() int {
 	return len(p.looks)
 }
 
-// looksIn is how often the workers look in the time after something was done.
+// looksIn is how often it looks in the time after something was done.
 func (p *poller) looksIn(d time.Duration, after func()) int {
 	before := p.count()
 	after()
@@ -52,7 +50,7 @@ func TestIdlePausesGrowToTheirLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var p poller
-		p.run(ctx, newIdle(2*time.Millisecond, 50*time.Millisecond, 1), 1)
+		p.run(ctx, newIdle(2*time.Millisecond, 50*time.Millisecond, 1))
 		time.Sleep(10 * time.Second)
 		cancel()
 		synctest.Wait()
@@ -76,88 +74,57 @@ func TestIdlePausesGrowToTheirLimit(t *testing.T) {
 	})
 }
 
-func TestManyIdleWorkersPollLikeOne(t *testing.T) {
+// TestBusyEndsAPause: whoever says that there is work ends it, and the pauses are short again. One that comes while nobody
+// waits is kept, once.
+func TestBusyEndsAPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		var one, ten poller
-		one.run(ctx, newIdle(2*time.Millisecond, 50*time.Millisecond, 1), 1)
-		ten.run(ctx, newIdle(2*time.Millisecond, 50*time.Millisecond, 1), 10)
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		if a, b := one.count(), ten.count(); a != b {
-			t.Errorf("one worker looks %d times, ten look %d times", a, b)
-		}
-		cancel()
-	})
-}
-
-func TestBusyWakesOneWorkerAndPollsFast(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
 		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 1)
 		var p poller
-		p.run(ctx, i, 3)
-		time.Sleep(5 * time.Second)
+		p.run(ctx, i)
+		time.Sleep(5*time.Second + time.Millisecond)
 		synctest.Wait()
-		before := p.count()
-		i.busy(1)
-		synctest.Wait()
-		if woken := p.count() - before; woken != 1 {
-			t.Errorf("%d workers looked at once, want 1", woken)
+		if n := p.looksIn(0, func() { i.busy(1) }); n != 1 {
+			t.Errorf("%d looks at once, want 1", n)
 		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if looks := p.count() - before; looks < 25 {
-			t.Errorf("%d looks in the second after there was work, want the short pauses again", looks)
+		if n := p.looksIn(time.Second, func() {}); n < 25 {
+			t.Errorf("%d looks in the second after there was work, want the short pauses again", n)
 		}
-		cancel()
+		kept := newIdle(time.Hour, time.Hour, 1)
+		kept.busy(1)
+		kept.busy(1)
+		kept.wait(t.Context())
+		if len(kept.wake) != 0 {
+			t.Error("two wake-ups were kept")
+		}
 	})
 }
 
-func TestBusyIsKeptForWhoeverComes(t *testing.T) {
-	t.Parallel()
-	i := newIdle(time.Hour, time.Hour, 1)
-	i.busy(1)
-	i.busy(1) // one wake-up is enough: whoever takes it wakes the next
-	<-i.polling
-	i.wait(t.Context())
-	if len(i.wake) != 0 {
-		t.Error("two wake-ups were kept")
-	}
-}
-
-func TestIdleWorkersStopAtOnce(t *testing.T) {
+// TestIdleStopsAtOnce when its context ends.
+func TestIdleStopsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		i := newIdle(time.Hour, time.Hour, 1)
 		start := time.Now()
-		var wg sync.WaitGroup
-		for range 5 {
-			wg.Go(func() { i.wait(ctx) })
+		time.AfterFunc(time.Second, cancel)
+		i.wait(ctx)
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("stopping took %v", took-time.Second)
 		}
-		synctest.Wait()
-		cancel()
-		wg.Wait()
-		if took := time.Since(start); took != 0 {
-			t.Errorf("stopping took %v", took)
-		}
-		// The poller gave its turn back.
-		i.min, i.pause = 0, 0
-		i.wait(t.Context())
 	})
 }
 
-// TestLittleWorkWakesNobody: one worker after the other would only make the batches smaller.
+// TestLittleWorkWakesNobody: what is little is found by the next look.
 func TestLittleWorkWakesNobody(t *testing.T) {
 	t.Parallel()
 	i := newIdle(time.Hour, time.Hour, 10)
 	i.busy(9)
 	select {
 	case <-i.wake:
-		t.Error("nine events woke another worker")
+		t.Error("nine events ended a pause")
 	default:
 	}
 	i.busy(10)

@@ -17,7 +17,7 @@ import (
 func givenUp() outbox.Event {
 	e := keyed(7, "k")
 	e.Payload, e.Headers = []byte("payload"), []byte(`[["b","2"],["a",null],["b","3"]]`)
-	e.Topic, e.State, e.Attempts, e.Episode = "orders", outbox.Exhausted, 5, 2
+	e.Topic, e.Attempts, e.Episode = "orders", 5, 2
 	e.CreatedAt = time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600))
 	e.FirstErrorAt, e.LastErrorAt = e.CreatedAt.Add(time.Second), e.CreatedAt.Add(time.Minute)
 	e.LastErrorClass, e.LastErrorCode, e.LastError = string(Record), "POLICY_VIOLATION", "no"
@@ -65,6 +65,10 @@ func TestLetterSaysWhatHappened(t *testing.T) {
 		"pairs that cannot be read": {func(e *outbox.Event) { e.Headers = []byte(`[["a","1"],7,["b",2],["c"],["d","4"]]`) }, whole, `"k"`, `"payload"`,
 			[]string{`a="1"`, `d="4"`},
 			[]string{`postrider-payload="inline"`, `postrider-payload-bytes="7"`, `postrider-invalid-headers="[[\"a\",\"1\"],7,[\"b\",2],[\"c\"],[\"d\",\"4\"]]"`, task}},
+		"a name of two lines": {func(e *outbox.Event) { e.Headers = []byte(`{"a\r\nb":"1","x":"y"}`) }, whole, `"k"`, `"payload"`,
+			[]string{`x="y"`}, []string{`postrider-payload="inline"`, `postrider-payload-bytes="7"`, `postrider-invalid-headers="{\"a\\r\\nb\":\"1\",\"x\":\"y\"}"`, task}},
+		"a count below zero": {func(e *outbox.Event) { e.Headers = []byte(`{"postrider-hops":"-5","x":"y"}`) }, whole, `"k"`, `"payload"`,
+			[]string{`x="y"`}, []string{`postrider-payload="inline"`, `postrider-payload-bytes="7"`, `postrider-invalid-headers="{\"postrider-hops\":\"-5\",\"x\":\"y\"}"`, task}},
 		"forged headers": {func(e *outbox.Event) { e.Headers = []byte(`{"postrider-attempts":"0","x":"y"}`) }, whole, `"k"`, `"payload"`,
 			[]string{`x="y"`}, []string{`postrider-payload="inline"`, `postrider-payload-bytes="7"`, `postrider-invalid-headers="{\"postrider-attempts\":\"0\",\"x\":\"y\"}"`, task}},
 		"bare, with headers that cannot be read": {func(e *outbox.Event) { e.Headers = []byte(`{"a": "` + strings.Repeat("x", 300) + `", "b": 1}`) }, bare, "null", "null", nil,

@@ -2,7 +2,7 @@ package relay
 
 import "time"
 
-// pace is how fast events have come lately, over all workers.
+// pace is how fast events have come lately.
 type pace struct {
 	since time.Time
 	n     int

@@ -229,6 +229,10 @@ func (p *plan) conclude(outcomes []Outcome) (*Receipt, error) {
 		case fateFollows:
 			p.follow(i, e)
 		case fateUnsendable:
+			if p.comesAfter(e) {
+				p.follow(i, e)
+				continue
+			}
 			p.giveUpEvent(i, e, failure(e, f.why))
 		}
 	}
@@ -238,7 +242,18 @@ func (p *plan) conclude(outcomes []Outcome) (*Receipt, error) {
 			p.change(h)
 		}
 	}
+	p.book.writing(p.receipt.Holds)
 	return &p.receipt, p.err
+}
+
+// comesAfter reports whether an earlier event of the key, which was sent, waits by now: this one is not given up before its
+// turn.
+func (p *plan) comesAfter(e *outbox.Event) bool {
+	if p.giveUp || !e.HasKey() {
+		return false
+	}
+	h := p.behind[keySubject(e.Topic, e.Key)]
+	return h != nil && h != afterGivenUp
 }
 
 func allDelivered(outcomes []Outcome) bool {

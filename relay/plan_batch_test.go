@@ -9,112 +9,67 @@ import (
 // TestPlanSettlesBatches is about outcomes that bear on other events of the same batch.
 func TestPlanSettlesBatches(t *testing.T) {
 	t.Parallel()
-	topicU := func(e *outbox.Event) { e.Topic = "u" }
-	key := func(id int64, k string, through int64) *Hold {
-		return &Hold{ID: id, Scope: ScopeKey, Topic: "t", Key: []byte(k), Through: map[int16]int64{3: through}}
-	}
-	topic := &Hold{ID: 8, Scope: ScopeTopic, Topic: "t", Through: map[int16]int64{3: 2}}
+	r := rulesOf(TopicSettings{})
+	u := func(e *outbox.Event) { e.Topic = "u" }
 	const (
-		heldTopic = "hold #0 on topic t: infrastructure infrastructure, failed 1, probe in 250ms"
-		heldKey   = "hold #0 on key t/k: retry record, failed 1, probe in 1s"
-		failed    = " (attempt 1: record record)"
+		heldTopic  = "hold 100 on topic t: infrastructure infrastructure, failed 1, probe in 250ms, new"
+		heldKey    = "hold 100 on key t/k: retry record, failed 1, probe in 1s, new"
+		failed     = " (attempt 1: record record)"
+		topicAgain = "hold 8 on topic t: infrastructure infrastructure, failed 1, probe in 250ms"
+		keyAgain   = "hold 7 on key t/k: retry record, failed 1, probe in 1s"
+		keyOpen    = "hold 7 on key t/k:  , failed 0, draining"
 	)
-	for name, c := range map[string]struct {
-		events   []outbox.Event
-		holds    Holds
-		outcomes []Class // of the events that are sent
-		want     string
-	}{
-		"withheld behind a retry: parked behind it": {
-			events:   []outbox.Event{keyed(1, "k"), keyed(2, "other"), keyed(3, "k")},
-			outcomes: []Class{Record, Delivered, Withheld},
-			want:     lines("delivered [2]", heldKey, "parked 1 under #0"+failed, "parked 3 under #0"),
-		},
-		"withheld behind an unknown outcome: parked under the topic's hold": {
-			events:   []outbox.Event{keyed(1, "k"), keyed(2, "k"), unkeyed(3)},
-			outcomes: []Class{Infrastructure, Withheld, Withheld},
-			want:     lines(heldTopic, "parked 1 under #0", "parked 2 under #0", "parked 3 under #0"),
-		},
-		"withheld before the topic was found held: claimed again": {
-			events:   []outbox.Event{keyed(1, "k"), keyed(2, "other"), keyed(3, "k")},
-			outcomes: []Class{Withheld, Infrastructure, Withheld},
-			want:     lines(heldTopic, "parked 2 under #0", "parked 3 under #0"),
-		},
-		"withheld for another topic's sake: claimed again": {
-			events:   []outbox.Event{keyed(1, "k"), with(keyed(2, "k"), topicU)},
-			outcomes: []Class{Infrastructure, Withheld},
-			want:     lines(heldTopic, "parked 1 under #0"),
-		},
-		"withheld after a given up event: claimed again": {
-			events:   []outbox.Event{keyed(1, "k"), keyed(2, "k")},
-			outcomes: []Class{Permanent, Withheld},
-			want:     "exhausted 1 (attempt 1: permanent permanent)",
-		},
-		"withheld without a key is not behind the retry of the empty key": {
-			events:   []outbox.Event{keyed(1, ""), unkeyed(2)},
-			outcomes: []Class{Record, Withheld},
-			want:     lines("hold #0 on key t/: retry record, failed 1, probe in 1s", "parked 1 under #0"+failed),
-		},
-		"many failures of one topic are one hold": {
-			events:   []outbox.Event{keyed(1, "k"), keyed(2, "other"), unkeyed(3)},
-			outcomes: []Class{Infrastructure, Route, Infrastructure},
-			want:     lines(heldTopic, "parked 1 under #0", "parked 2 under #0", "parked 3 under #0"),
-		},
-		"failures of two topics are two holds": {
-			events:   []outbox.Event{keyed(1, "k"), with(keyed(2, "k"), topicU)},
-			outcomes: []Class{Infrastructure, Route},
-			want: lines(heldTopic, "hold #1 on topic u: route route, failed 1, probe in 1s",
-				"parked 1 under #0", "parked 2 under #1"),
-		},
-		"two keys that retry are two holds": {
-			events:   []outbox.Event{keyed(1, "k"), keyed(2, "l")},
-			outcomes: []Class{Record, Record},
-			want: lines(heldKey, "hold #1 on key t/l: retry record, failed 1, probe in 1s",
-				"parked 1 under #0"+failed, "parked 2 under #1"+failed),
-		},
-		"proven and then renewed: it stays held": {
-			events:   []outbox.Event{keyed(1, "a"), keyed(2, "b")},
-			holds:    holdsOf(topic),
-			outcomes: []Class{Delivered, Infrastructure},
-			want:     lines("delivered [1]", heldTopic, "parked 2 under #0"),
-		},
-		"renewed and then proven: it stays held too": {
-			events:   []outbox.Event{keyed(1, "a"), keyed(2, "b")},
-			holds:    holdsOf(topic),
-			outcomes: []Class{Infrastructure, Delivered},
-			want:     lines("delivered [2]", heldTopic, "parked 1 under #0"),
-		},
-		"a renewed key does not keep another key or its topic held": {
-			events:   []outbox.Event{keyed(1, "k"), keyed(2, "l")},
-			holds:    holdsOf(key(7, "k", 1), key(9, "l", 2), topic),
-			outcomes: []Class{Record, Delivered},
-			want:     lines("delivered [2]", heldKey, "parked 1 under #0"+failed, "proven 8", "proven 9"),
-		},
-		"a renewed topic does not keep a proven key held": {
-			events:   []outbox.Event{keyed(1, "k"), keyed(2, "l")},
-			holds:    holdsOf(key(7, "k", 1), topic),
-			outcomes: []Class{Delivered, Infrastructure},
-			want:     lines("delivered [1]", heldTopic, "parked 2 under #0", "proven 7"),
-		},
-		"what waits under an old hold keeps waiting there when the hold is renewed": {
-			events:   []outbox.Event{keyed(1, "k"), keyed(2, "k")},
-			holds:    holdsOf(key(7, "k", 1)),
-			outcomes: []Class{Record},
-			want:     lines(heldKey, "parked 2 under hold 7", "parked 1 under #0"+failed),
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := newPlan(&Batch{Events: c.events, Holds: c.holds}, rulesOf(TopicSettings{}))
-			if len(p.messages) != len(c.outcomes) {
-				t.Fatalf("%d events are sent, want %d", len(p.messages), len(c.outcomes))
-			}
-			for i, class := range c.outcomes {
-				p.settle(i, &Outcome{Class: class, Code: string(class)})
-			}
-			if got := describe(p.settlement()); got != c.want {
-				t.Errorf("settlement:\n%s\nwant:\n%s", got, c.want)
-			}
-		})
-	}
+	drains := func(h Hold) Hold { h.Draining = true; h.through = 9; return h }
+	topic := drains(onTopic(8, Hold{}))
+	k, l := drains(onKey(7, "k", Hold{})), drains(onKey(9, "l", Hold{}))
+	held := func(key string, id int64) Hold { return onKey(id, key, Hold{through: 9}) }
+	runPlanCases(t, map[string]planCase{
+		"withheld behind a retry: parked behind it": {rules: r, events: events(keyed(1, "k"), keyed(2, "other"), keyed(3, "k")),
+			sent: []int64{1, 2, 3}, outcomes: outcomes(Record, Delivered, Withheld), want: lines("sent 1", heldKey, "parked 1 behind 100"+failed, "parked 3 behind 100")},
+		"withheld behind an unknown outcome: parked behind the topic's hold": {rules: r, events: events(keyed(1, "k"), keyed(2, "k"), unkeyed(3)),
+			sent: []int64{1, 2, 3}, outcomes: outcomes(Infrastructure, Withheld, Withheld),
+			want: lines(heldTopic, "parked 1 behind 100", "parked 2 behind 100", "parked 3 behind 100")},
+		"withheld before the topic was found held: by its key, and then the topic": {rules: r, events: events(keyed(1, "k"), keyed(2, "other"), keyed(3, "k")),
+			sent: []int64{1, 2, 3}, outcomes: outcomes(Withheld, Infrastructure, Withheld),
+			want: lines("hold 100 on key t/k: retry WITHHELD, failed 0, probe in 1s, new", "hold 101 on topic t: infrastructure infrastructure, failed 1, probe in 250ms, new",
+				"parked 1 behind 100", "parked 2 behind 101", "parked 3 behind 100")},
+		"withheld for another topic's sake": {rules: r, events: events(keyed(1, "k"), with(keyed(2, "k"), u)),
+			sent: []int64{1, 2}, outcomes: outcomes(Infrastructure, Withheld),
+			want: lines(heldTopic, "hold 101 on key u/k: retry WITHHELD, failed 0, probe in 1s, new", "parked 1 behind 100", "parked 2 behind 101")},
+		"withheld after a given up event: it goes when that is written": {rules: r, events: events(keyed(1, "k"), keyed(2, "k"), keyed(3, "k")),
+			sent: []int64{1, 2, 3}, outcomes: outcomes(Permanent, Withheld, Withheld),
+			want: lines("hold 100 on key t/k: retry WITHHELD, failed 0, draining, new", "exhausted 1 (attempt 1: permanent permanent)", "parked 2 behind 100", "parked 3 behind 100")},
+		"withheld without a key is not behind the retry of the empty key": {rules: r, events: events(keyed(1, ""), unkeyed(2)),
+			sent: []int64{1, 2}, outcomes: outcomes(Record, Withheld),
+			want: lines("hold 100 on key t/: retry record, failed 1, probe in 1s, new", "parked 1 behind 100"+failed, "scheduled 2 in 1s")},
+		"many failures of one topic are one hold": {rules: r, events: events(keyed(1, "k"), keyed(2, "other"), unkeyed(3)),
+			sent: []int64{1, 2, 3}, outcomes: outcomes(Infrastructure, Route, Infrastructure),
+			want: lines(heldTopic, "parked 1 behind 100", "parked 2 behind 100", "parked 3 behind 100")},
+		"failures of two topics are two holds": {rules: r, events: events(keyed(1, "k"), with(keyed(2, "k"), u)),
+			sent: []int64{1, 2}, outcomes: outcomes(Infrastructure, Route),
+			want: lines(heldTopic, "hold 101 on topic u: route route, failed 1, probe in 1s, new", "parked 1 behind 100", "parked 2 behind 101")},
+		"two keys that retry are two holds": {rules: r, events: events(keyed(1, "k"), keyed(2, "l")), sent: []int64{1, 2}, outcomes: outcomes(Record, Record),
+			want: lines(heldKey, "hold 101 on key t/l: retry record, failed 1, probe in 1s, new", "parked 1 behind 100"+failed, "parked 2 behind 101"+failed)},
+		"proven and then renewed: it stays held": {rules: r, events: events(keyed(1, "a"), keyed(2, "b")), holds: []Hold{topic}, from: []int64{8, 8},
+			sent: []int64{1, 2}, outcomes: outcomes(Delivered, Infrastructure), want: lines("gone [1]", topicAgain, "parked 2 behind 8")},
+		"renewed and then proven: it stays held too": {rules: r, events: events(keyed(1, "a"), keyed(2, "b")), holds: []Hold{topic}, from: []int64{8, 8},
+			sent: []int64{1, 2}, outcomes: outcomes(Infrastructure, Delivered), want: lines("gone [2]", topicAgain, "parked 1 behind 8")},
+		"a renewed key does not keep another key held": {rules: r, events: events(keyed(1, "k"), keyed(2, "l")), holds: []Hold{held("k", 7), held("l", 9)}, from: []int64{7, 9},
+			sent: []int64{1, 2}, outcomes: outcomes(Record, Delivered), want: lines("gone [2]", keyAgain, "hold 9 on key t/l:  , failed 0, draining", "parked 1 behind 7"+failed)},
+		"a renewed topic does not keep a proven key held": {rules: r, events: events(keyed(1, "k"), keyed(2, "l")), holds: []Hold{held("k", 7), topic}, from: []int64{7, 8},
+			sent: []int64{1, 2}, outcomes: outcomes(Delivered, Infrastructure), want: lines("gone [1]", keyOpen, topicAgain, "parked 2 behind 8")},
+		"what is taken behind one that fails again stays behind its hold": {rules: r, events: events(keyed(1, "k"), keyed(2, "l"), keyed(3, "k")), holds: []Hold{k, l}, from: []int64{7, 9, 7},
+			sent: []int64{1, 2, 3}, outcomes: outcomes(Record, Delivered, Withheld), want: lines("gone [2]", keyAgain, "parked 1 behind 7"+failed, "parked 3 behind 7")},
+		"given up while its key drains: the others go when that is written": {rules: r, events: events(keyed(1, "k"), keyed(2, "k")), holds: []Hold{k}, from: []int64{7, 7},
+			sent: []int64{1, 2}, outcomes: outcomes(Permanent, Withheld),
+			want: lines("hold 7 on key t/k: retry WITHHELD, failed 0, draining", "exhausted 1 (attempt 1: permanent permanent)", "parked 2 behind 7")},
+		"given up while its topic drains": {rules: r, events: events(keyed(1, "k"), keyed(2, "k")), holds: []Hold{topic}, from: []int64{8, 8},
+			sent: []int64{1, 2}, outcomes: outcomes(Permanent, Withheld),
+			want: lines("hold 100 on key t/k: retry WITHHELD, failed 0, draining, new", "exhausted 1 (attempt 1: permanent permanent)", "parked 2 behind 100")},
+		"from a key's hold into that of its topic": {rules: r, events: events(keyed(1, "k"), keyed(2, "k")), holds: []Hold{k, onTopic(8, Hold{})}, from: []int64{7, 7},
+			want: lines("parked 1 behind 8", "parked 2 behind 8")},
+		"given up by hand: all that waits, sendable or not": {rules: r, giveUp: true, events: events(keyed(1, "k"), with(unkeyed(2), unencodable),
+			with(keyed(3, "k"), func(e *outbox.Event) { e.LastErrorCode, e.LastError = "X", "why" })), holds: []Hold{topic}, from: []int64{8, 8, 8},
+			want: lines("exhausted 1 (attempt 1: permanent SKIPPED)", "exhausted 2 (attempt 1: permanent SKIPPED)", "exhausted 3 (attempt 1: permanent X)")},
+	})
 }

@@ -1,35 +1,96 @@
 package relay
 
 import (
+	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/postrider/postrider/relay/outbox"
 )
 
 // planCase is a batch, the outcomes of what is sent of it, and what is decided about all of it.
 type planCase struct {
-	rules    rules
-	batch    Batch
+	rules  rules
+	events []outbox.Event
+	holds  []Hold
+	// from names the holds that taken events come from, in the order of events; 0 is a scheduled one. nil is a batch of
+	// the log.
+	from     []int64
+	giveUp   bool
+	skips    map[int64]string
 	sent     []int64
 	outcomes []Outcome // of those that are sent
 	want     string
 }
 
+// noon is now, wherever a plan asks.
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// bookOf has holds as they are in the middle of a term.
+func bookOf(holds []Hold) *holdBook {
+	b := newHoldBook(holds)
+	b.now = func() time.Time { return noon }
+	for _, h := range b.byID {
+		h.since = noon.Add(-h.Age)
+	}
+	return b
+}
+
+// planOf decides what is sent.
+func (c *planCase) planOf() *plan {
+	b := bookOf(c.holds)
+	in := planInput{ctx: context.Background(), events: c.events, giveUp: c.giveUp, skips: c.skips, now: noon}
+	if c.from != nil {
+		in.from = make([]*Hold, len(c.from))
+		for i, id := range c.from {
+			if in.from[i] = b.byID[id]; in.from[i] == nil && id != 0 {
+				panic("a case takes events from a hold that is not there")
+			}
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return newPlan(in, b, c.rules)
+}
+
 func (c *planCase) run(t *testing.T) {
 	t.Helper()
-	p := newPlan(&c.batch, c.rules)
+	p := c.planOf()
 	if got := sentIDs(p); !slices.Equal(got, c.sent) {
 		t.Fatalf("sent %v, want %v", got, c.sent)
 	}
 	if len(c.outcomes) != len(c.sent) {
 		t.Fatalf("the case has %d outcomes for %d events", len(c.outcomes), len(c.sent))
 	}
-	for i := range c.outcomes {
-		p.settle(i, &c.outcomes[i])
+	r, err := p.conclude(c.outcomes)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := describe(p.settlement()); got != c.want {
-		t.Errorf("settlement:\n%s\nwant:\n%s", got, c.want)
+	if got := describe(r); got != c.want {
+		t.Errorf("receipt:\n%s\nwant:\n%s", got, c.want)
+	}
+	checkCounted(t, p, r)
+}
+
+// checkCounted: a hold cannot end before all is written that is parked behind it, and ends when it is.
+func checkCounted(t interface{ Errorf(string, ...any) }, p *plan, r *Receipt) {
+	parked := map[int64]int{}
+	for i := range r.Exceptions {
+		if x := &r.Exceptions[i]; x.State == outbox.Parked {
+			parked[x.Hold]++
+		}
+	}
+	for id, h := range p.book.byID {
+		if h.unsettled != parked[id] || h.parks != parked[id] {
+			t.Errorf("hold %d counts %d to be parked and %d at all, the receipt parks %d behind it", id, h.unsettled, h.parks, parked[id])
+		}
+	}
+	p.book.settled(p.parked, nil)
+	for id, h := range p.book.byID {
+		if h.unsettled != 0 {
+			t.Errorf("when the receipt is written, hold %d still counts %d", id, h.unsettled)
+		}
 	}
 }
 
@@ -38,9 +99,21 @@ func runPlanCases(t *testing.T, cases map[string]planCase) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if c.rules.holdID != nil {
+				c.rules.holdID = idsFrom(100)
+			}
 			c.run(t)
 		})
 	}
+}
+
+// sentIDs are the ids of the events that a plan sends.
+func sentIDs(p *plan) []int64 {
+	var ids []int64
+	for _, i := range p.places {
+		ids = append(ids, p.events[i].ID)
+	}
+	return ids
 }
 
 func events(es ...outbox.Event) []outbox.Event { return es }
@@ -58,21 +131,26 @@ func outcomes(classes ...Class) []Outcome {
 	return os
 }
 
-// through is what a hold has let through in the tests' shard.
-func through(id int64) map[int16]int64 { return map[int16]int64{3: id} }
+// eventID is the event id that the tests' events of this id have.
+var eventID = func(id int64) [16]byte { e := unkeyed(id); return e.EventID }
 
-func onKey(id int64, key string, h Hold) *Hold {
+func onKey(id int64, key string, h Hold) Hold {
 	h.ID, h.Scope, h.Topic, h.Key = id, ScopeKey, "t", []byte(key)
-	return &h
+	return h
 }
 
-func onTopic(id int64, h Hold) *Hold {
+func onTopic(id int64, h Hold) Hold {
 	h.ID, h.Scope, h.Topic = id, ScopeTopic, "t"
-	return &h
+	return h
 }
 
 // onPartition is a hold of one of n partitions. The fakes put a key on the partition len(key) % n.
-func onPartition(id int64, partition, n int32, h Hold) *Hold {
+func onPartition(id int64, partition, n int32, h Hold) Hold {
 	h.ID, h.Scope, h.Topic, h.Partition, h.Partitions = id, ScopePartition, "t", partition, n
-	return &h
+	return h
+}
+
+func onFailure(id int64, code string, h Hold) Hold {
+	h.ID, h.Scope, h.Topic, h.Code, h.Cause = id, ScopeFailure, "t", code, CauseStorm
+	return h
 }

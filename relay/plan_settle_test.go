@@ -1,127 +1,141 @@
 package relay
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// TestPlanSettles is what every class of outcome means for an event with and without a key, when
-// nothing is held, when the event is the probe of its key or topic, and when a hold drains.
+// TestPlanSettles is what every class of outcome means for an event with and without a key, of the log when nothing is
+// held, and taken as the probe of its key or topic, or of holds that drain.
 func TestPlanSettles(t *testing.T) {
 	t.Parallel()
 	const (
-		topicNew   = "hold #0 on topic t: infrastructure X, failed 1, probe in 250ms"
-		topicAgain = "hold #0 on topic t: infrastructure X, failed 4, probe in 2s"
-		routeNew   = "hold #0 on topic t: route X, failed 1, probe in 1s"
-		routeAgain = "hold #0 on topic t: route X, failed 4, probe in 8s"
-		keyNew     = "hold #0 on key t/k: retry X, failed 2, probe in 2s"
+		topicNew   = "hold 100 on topic t: infrastructure X, failed 1, probe in 250ms, new\nparked 1 behind 100"
+		topicAgain = "hold 8 on topic t: infrastructure X, failed 4, probe in 2s\nparked 1 behind 8"
+		routeNew   = "hold 100 on topic t: route X, failed 1, probe in 1s, new\nparked 1 behind 100"
+		routeAgain = "hold 8 on topic t: route X, failed 4, probe in 8s\nparked 1 behind 8"
 		retry      = " (attempt 2: record X)"
-		gone       = " (attempt 2: permanent X)"
+		keyNew     = "hold 100 on key t/k: retry X, failed 2, probe in 2s, new"
+		keyAgain   = "hold 7 on key t/k: retry X, failed 2, probe in 2s"
+		keyOpen    = "hold 7 on key t/k:  , failed 3, draining"
+		topicOpen  = "hold 8 on topic t:  , failed 3, draining"
+		parkedNew  = "parked 1 behind 100" + retry
+		parked     = "parked 1 behind 7" + retry
+		later      = "scheduled 1 in 2s" + retry
+		last       = "exhausted 1" + retry
+		gone       = "exhausted 1 (attempt 2: permanent X)"
 	)
-	probe := func(scope Scope, draining bool) *Hold {
-		h := &Hold{ID: 7, Scope: ScopeKey, Topic: "t", Key: []byte("k"), Probes: 3, Draining: draining, Through: map[int16]int64{3: 1}}
-		if scope == ScopeTopic {
-			h.ID, h.Scope, h.Key = 8, ScopeTopic, nil
-		}
-		return h
+	key, topic := onKey(7, "k", Hold{Probes: 3, through: 1}), onTopic(8, Hold{Probes: 3, through: 1})
+	drainingKey, drainingTopic := key, topic
+	drainingKey.Draining, drainingTopic.Draining = true, true
+	type where struct {
+		holds []Hold
+		from  []int64
 	}
-	free, key, topic := holdsOf(), holdsOf(probe(ScopeKey, false)), holdsOf(probe(ScopeTopic, false))
-	both := holdsOf(probe(ScopeKey, false), probe(ScopeTopic, false))
-	draining := holdsOf(probe(ScopeKey, true), probe(ScopeTopic, true))
+	free, ofKey, ofTopic := where{}, where{[]Hold{key}, []int64{7}}, where{[]Hold{topic}, []int64{8}}
+	both := where{[]Hold{key, topic}, []int64{7}}
+	draining := where{[]Hold{drainingKey, drainingTopic}, []int64{7}}
+	scheduled := where{nil, []int64{0}}
 	for name, c := range map[string]struct {
 		class  Class
-		holds  Holds
-		plain  string // without a key
+		where  where
+		plain  string // without a key; such an event does not come from the hold of a key
 		keyed  string
 		asLast string // with a key, when it was the last attempt; empty for the same as keyed
 	}{
-		"delivered, free":     {class: Delivered, holds: free, plain: "delivered [1]", keyed: "delivered [1]"},
-		"delivered, key":      {class: Delivered, holds: key, plain: "delivered [1]", keyed: "delivered [1]\nproven 7"},
-		"delivered, topic":    {class: Delivered, holds: topic, plain: "delivered [1]\nproven 8", keyed: "delivered [1]\nproven 8"},
-		"delivered, both":     {class: Delivered, holds: both, plain: "delivered [1]\nproven 8", keyed: "delivered [1]\nproven 7\nproven 8"},
-		"delivered, draining": {class: Delivered, holds: draining, plain: "delivered [1]", keyed: "delivered [1]"},
+		"delivered, free":      {class: Delivered, where: free, plain: "sent 1", keyed: "sent 1"},
+		"delivered, scheduled": {class: Delivered, where: scheduled, plain: "gone [1]", keyed: "gone [1]"},
+		"delivered, key":       {class: Delivered, where: ofKey, keyed: lines("gone [1]", keyOpen)},
+		"delivered, topic":     {class: Delivered, where: ofTopic, plain: lines("gone [1]", topicOpen), keyed: lines("gone [1]", topicOpen)},
+		"delivered, both":      {class: Delivered, where: both, keyed: lines("gone [1]", keyOpen, topicOpen)},
+		"delivered, draining":  {class: Delivered, where: draining, keyed: "gone [1]"},
 
-		"permanent, free":     {class: Permanent, holds: free, plain: "exhausted 1" + gone, keyed: "exhausted 1" + gone},
-		"permanent, key":      {class: Permanent, holds: key, plain: "exhausted 1" + gone, keyed: "exhausted 1" + gone + "\nproven 7"},
-		"permanent, topic":    {class: Permanent, holds: topic, plain: "exhausted 1" + gone + "\nproven 8", keyed: "exhausted 1" + gone + "\nproven 8"},
-		"permanent, both":     {class: Permanent, holds: both, plain: "exhausted 1" + gone + "\nproven 8", keyed: "exhausted 1" + gone + "\nproven 7\nproven 8"},
-		"permanent, draining": {class: Permanent, holds: draining, plain: "exhausted 1" + gone, keyed: "exhausted 1" + gone},
+		"permanent, free":      {class: Permanent, where: free, plain: gone, keyed: gone},
+		"permanent, scheduled": {class: Permanent, where: scheduled, plain: gone, keyed: gone},
+		"permanent, key":       {class: Permanent, where: ofKey, keyed: lines(keyOpen, gone)},
+		"permanent, topic":     {class: Permanent, where: ofTopic, plain: lines(topicOpen, gone), keyed: lines(topicOpen, gone)},
+		"permanent, both":      {class: Permanent, where: both, keyed: lines(keyOpen, topicOpen, gone)},
+		"permanent, draining":  {class: Permanent, where: draining, keyed: gone},
 
-		"record, free": {class: Record, holds: free, plain: "scheduled 1 in 2s" + retry,
-			keyed: lines(keyNew, "parked 1 under #0"+retry), asLast: "exhausted 1" + retry},
-		"record, key": {class: Record, holds: key, plain: "scheduled 1 in 2s" + retry,
-			keyed: lines(keyNew, "parked 1 under #0"+retry), asLast: "exhausted 1" + retry + "\nproven 7"},
-		"record, topic": {class: Record, holds: topic, plain: "scheduled 1 in 2s" + retry + "\nproven 8",
-			keyed: lines(keyNew, "parked 1 under #0"+retry, "proven 8"), asLast: "exhausted 1" + retry + "\nproven 8"},
-		"record, both": {class: Record, holds: both, plain: "scheduled 1 in 2s" + retry + "\nproven 8",
-			keyed: lines(keyNew, "parked 1 under #0"+retry, "proven 8"), asLast: "exhausted 1" + retry + "\nproven 7\nproven 8"},
-		"record, draining": {class: Record, holds: draining, plain: "scheduled 1 in 2s" + retry,
-			keyed: lines(keyNew, "parked 1 under #0"+retry), asLast: "exhausted 1" + retry},
+		"record, free":      {class: Record, where: free, plain: later, keyed: lines(keyNew, parkedNew), asLast: last},
+		"record, scheduled": {class: Record, where: scheduled, plain: later, keyed: lines(keyNew, parkedNew), asLast: last},
+		"record, key":       {class: Record, where: ofKey, keyed: lines(keyAgain, parked), asLast: lines(keyOpen, last)},
+		"record, topic":     {class: Record, where: ofTopic, plain: lines(topicOpen, later), keyed: lines(topicOpen, keyNew, parkedNew), asLast: lines(topicOpen, last)},
+		"record, both":      {class: Record, where: both, keyed: lines(keyAgain, topicOpen, parked), asLast: lines(keyOpen, topicOpen, last)},
+		"record, draining":  {class: Record, where: draining, keyed: lines(keyAgain, parked), asLast: last},
 
-		"infrastructure, free":     {class: Infrastructure, holds: free, plain: topicNew + "\nparked 1 under #0", keyed: topicNew + "\nparked 1 under #0"},
-		"infrastructure, key":      {class: Infrastructure, holds: key, plain: topicNew + "\nparked 1 under #0", keyed: topicNew + "\nparked 1 under #0"},
-		"infrastructure, topic":    {class: Infrastructure, holds: topic, plain: topicAgain + "\nparked 1 under #0", keyed: topicAgain + "\nparked 1 under #0"},
-		"infrastructure, both":     {class: Infrastructure, holds: both, plain: topicAgain + "\nparked 1 under #0", keyed: topicAgain + "\nparked 1 under #0"},
-		"infrastructure, draining": {class: Infrastructure, holds: draining, plain: topicAgain + "\nparked 1 under #0", keyed: topicAgain + "\nparked 1 under #0"},
+		"infrastructure, free":     {class: Infrastructure, where: free, plain: topicNew, keyed: topicNew},
+		"infrastructure, key":      {class: Infrastructure, where: ofKey, keyed: topicNew},
+		"infrastructure, topic":    {class: Infrastructure, where: ofTopic, plain: topicAgain, keyed: topicAgain},
+		"infrastructure, both":     {class: Infrastructure, where: both, keyed: topicAgain},
+		"infrastructure, draining": {class: Infrastructure, where: draining, keyed: topicAgain},
 
-		"route, free":     {class: Route, holds: free, plain: routeNew + "\nparked 1 under #0", keyed: routeNew + "\nparked 1 under #0"},
-		"route, key":      {class: Route, holds: key, plain: routeNew + "\nparked 1 under #0", keyed: routeNew + "\nparked 1 under #0"},
-		"route, topic":    {class: Route, holds: topic, plain: routeAgain + "\nparked 1 under #0", keyed: routeAgain + "\nparked 1 under #0"},
-		"route, both":     {class: Route, holds: both, plain: routeAgain + "\nparked 1 under #0", keyed: routeAgain + "\nparked 1 under #0"},
-		"route, draining": {class: Route, holds: draining, plain: routeAgain + "\nparked 1 under #0", keyed: routeAgain + "\nparked 1 under #0"},
+		"route, free":     {class: Route, where: free, plain: routeNew, keyed: routeNew},
+		"route, key":      {class: Route, where: ofKey, keyed: routeNew},
+		"route, topic":    {class: Route, where: ofTopic, plain: routeAgain, keyed: routeAgain},
+		"route, both":     {class: Route, where: both, keyed: routeAgain},
+		"route, draining": {class: Route, where: draining, keyed: routeAgain},
 
-		// Not tried: nothing is known, the event stays pending and every hold as it is.
-		"withheld, free":     {class: Withheld, holds: free},
-		"withheld, key":      {class: Withheld, holds: key},
-		"withheld, topic":    {class: Withheld, holds: topic},
-		"withheld, both":     {class: Withheld, holds: both},
-		"withheld, draining": {class: Withheld, holds: draining},
+		// Not tried, and nothing is known: one of the log waits a little, one that was taken stays as it is.
+		"withheld, free": {class: Withheld, where: free, plain: "scheduled 1 in 1s",
+			keyed: lines("hold 100 on key t/k: retry WITHHELD, failed 0, probe in 1s, new", "parked 1 behind 100")},
+		"withheld, scheduled": {class: Withheld, where: scheduled, plain: "put back [1]", keyed: "put back [1]"},
+		"withheld, key":       {class: Withheld, where: ofKey, keyed: "put back [1]"},
+		"withheld, topic":     {class: Withheld, where: ofTopic, plain: "put back [1]", keyed: "put back [1]"},
+		"withheld, both":      {class: Withheld, where: both, keyed: "put back [1]"},
+		"withheld, draining":  {class: Withheld, where: draining, keyed: "put back [1]"},
 	} {
-		settled := func(e outbox.Event) string {
-			e.Attempts = 1
-			p := newPlan(&Batch{Events: []outbox.Event{e}, Holds: c.holds}, rulesOf(TopicSettings{}))
-			p.settle(0, &Outcome{Class: c.class, Code: "X", Message: "why"})
-			return describe(p.settlement())
+		asLast := c.asLast
+		if asLast == "" {
+			asLast = c.keyed
 		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			last := func(e *outbox.Event) { e.MaxAttempts = 2 }
-			asLast := c.asLast
-			if asLast == "" {
-				asLast = c.keyed
+		for of, x := range map[string]struct {
+			e    outbox.Event
+			want string
+		}{
+			"without a key":       {unkeyed(1), c.plain},
+			"with a key":          {keyed(1, "k"), c.keyed},
+			"at the last attempt": {with(keyed(1, "k"), func(e *outbox.Event) { e.MaxAttempts = 2 }), asLast},
+		} {
+			if x.want == "" {
+				continue
 			}
-			for _, x := range []struct{ of, got, want string }{
-				{"without a key", settled(unkeyed(1)), c.plain},
-				{"with a key", settled(keyed(1, "k")), c.keyed},
-				{"at the last attempt", settled(with(keyed(1, "k"), last)), asLast},
-			} {
-				if x.got != x.want {
-					t.Errorf("%s:\n%s\nwant:\n%s", x.of, x.got, x.want)
-				}
-			}
-		})
+			x.e.Attempts = 1
+			runPlanCases(t, map[string]planCase{name + ", " + of: {rules: rulesOf(TopicSettings{}), events: events(x.e), holds: c.where.holds, from: c.where.from,
+				sent: []int64{1}, outcomes: []Outcome{{Class: c.class, Code: map[bool]string{false: "X"}[c.class == Delivered], Message: "why"}}, want: x.want}})
+		}
 	}
 }
 
 func TestPlanGivesUpAnEventWithoutKeyAtItsLastAttempt(t *testing.T) {
 	t.Parallel()
 	e := with(unkeyed(1), func(e *outbox.Event) { e.Attempts, e.MaxAttempts = 9, 10 })
-	p := newPlan(&Batch{Events: []outbox.Event{e}}, rulesOf(TopicSettings{}))
-	p.settle(0, &Outcome{Class: Record, Code: "X"})
-	if got, want := describe(p.settlement()), "exhausted 1 (attempt 10: record X)"; got != want {
-		t.Errorf("settlement:\n%s\nwant:\n%s", got, want)
-	}
+	runPlanCases(t, map[string]planCase{"last": {rules: rulesOf(TopicSettings{}), events: events(e), sent: []int64{1}, outcomes: outcomes(Record),
+		want: "exhausted 1 (attempt 10: record record)"}})
 }
 
 func TestPlanKeepsWhatWentWrongWithItsEvent(t *testing.T) {
 	t.Parallel()
-	p := newPlan(&Batch{Events: []outbox.Event{keyed(1, "k")}}, rulesOf(TopicSettings{}))
-	p.settle(0, &Outcome{Class: Route, Code: "UNKNOWN_TOPIC_OR_PARTITION", Message: "no such topic"})
-	h := p.settlement().Holds[0]
-	if e := keyed(1, "k"); h.Error != "no such topic" || h.Code != "UNKNOWN_TOPIC_OR_PARTITION" || h.EventID != e.EventID {
+	e := keyed(1, "k")
+	c := planCase{rules: rulesOf(TopicSettings{}), events: events(e, with(keyed(2, "l"), func(e *outbox.Event) { e.Attempts = 1 }))}
+	p := c.planOf()
+	r, err := p.conclude([]Outcome{{Class: Route, Code: "UNKNOWN_TOPIC_OR_PARTITION", Message: "no such topic"}, {Class: Record, Code: "CORRUPT_MESSAGE", Message: "bits"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := r.Holds[0]; h.Error != "no such topic" || h.Code != "UNKNOWN_TOPIC_OR_PARTITION" || h.EventID != e.EventID {
 		t.Errorf("the hold says %+v", h)
+	}
+	want := Exception{ID: 2, EventID: eventID(2), Topic: "t", State: outbox.Parked, Hold: 101, Attempts: 2, MaxAttempts: outbox.DefaultRetryPolicy().MaxAttempts,
+		Failure: Failure{ID: 2, Attempts: 2, Class: Record, Code: "CORRUPT_MESSAGE", Error: "bits"}}
+	if x := r.Exceptions[1]; x != want {
+		t.Errorf("the exception says %+v, want %+v", x, want)
+	}
+	if c := r.Counts(); c != (Counts{Processed: 2, Failed: 1, Parked: 2}) {
+		t.Errorf("it counts %+v", c)
 	}
 }
 
@@ -134,5 +148,16 @@ func TestProbePauseDoublesUpToItsCap(t *testing.T) {
 		if got := probePause(infrastructureProbeBase, infrastructureProbeCap, probes); got != want {
 			t.Errorf("after %d probes the pause is %v, want %v", probes, got, want)
 		}
+	}
+}
+
+// TestPlanWithoutAHoldID: a decision that needs a hold and cannot have an id for it is none.
+func TestPlanWithoutAHoldID(t *testing.T) {
+	t.Parallel()
+	r := rulesOf(TopicSettings{})
+	r.holdID = func() (int64, error) { return 0, errTest }
+	c := planCase{rules: r, events: events(keyed(1, "k"))}
+	if _, err := c.planOf().conclude(outcomes(Record)); !errors.Is(err, errTest) {
+		t.Errorf("conclude() = %v", err)
 	}
 }

@@ -13,33 +13,40 @@ const (
 	// lookSoon and lookLate bound the pauses between looks at who may still fill gaps, while there are any.
 	lookSoon = 25 * time.Millisecond
 	lookLate = time.Second
-	// lookInOrder is the pause between looks while events in commit order wait for one.
-	lookInOrder = 2 * time.Millisecond
+	// lookInOrder and lookInOrderLate bound the pauses between looks while events in commit order wait for one.
+	lookInOrder     = 2 * time.Millisecond
+	lookInOrderLate = 50 * time.Millisecond
 )
 
 // read reads the log ahead of what is sent, until ctx ends.
 func (t *term) read(ctx context.Context) error {
-	if t.once != nil {
-		defer t.once.read.Store(true)
-		if !t.once.log {
-			return nil
-		}
+	if t.once != nil && !t.once.log {
+		return nil
 	}
 	looks := lookClock{pause: lookSoon}
-	unwritten := 0 // receipts since the last with all gaps
+	unwritten := 0         // receipts since the last with all gaps
+	ordered := lookInOrder // the pause while events in commit order wait
 	for ctx.Err() == nil {
 		if err := t.lookIfDue(ctx, &looks); err != nil {
 			return ended(ctx, err)
 		}
 		began := time.Now()
-		page, q, err := t.readPage(ctx)
+		var page Page
+		var b *logBatch
+		err := t.once.within(t.readEvents(), func(most int) (used int, err error) {
+			var q question
+			if page, q, err = t.readPage(ctx, most); err != nil {
+				return 0, err
+			}
+			b = t.take(page, q, most)
+			return len(b.Events), nil
+		})
 		if err != nil {
 			return ended(ctx, err)
 		}
 		if t.once != nil && len(page.Events) == 0 {
 			return nil
 		}
-		b := t.take(page, q)
 		b.began, b.readBefore = began, time.Now()
 		if n := len(b.Events); n > 0 || len(b.forgotten) > 0 {
 			if unwritten++; b.gaps == nil && unwritten >= gapsEvery {
@@ -54,6 +61,7 @@ func (t *term) read(ctx context.Context) error {
 				return nil
 			}
 			if n > 0 {
+				ordered = lookInOrder
 				t.idle.busy(n)
 				if !b.More {
 					t.idle.after(ctx, n)
@@ -61,11 +69,15 @@ func (t *term) read(ctx context.Context) error {
 				continue
 			}
 		}
-		if t.waitsForLook {
-			sleep(ctx, lookInOrder)
-			continue
+		switch {
+		case len(page.Events) == 0:
+			t.idle.wait(ctx)
+		case t.once != nil && ordered > lookInOrder:
+			return nil // somebody may still commit an earlier one
+		default: // nobody rings when the transaction ends that they wait for
+			sleep(ctx, ordered)
+			ordered = min(2*ordered, lookInOrderLate)
 		}
-		t.idle.wait(ctx)
 	}
 	return nil
 }
@@ -78,19 +90,18 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
+// readEvents is how many events to read at once.
+func (t *term) readEvents() int {
+	if c := int(t.careful.Load()); c > 0 {
+		return min(t.cfg.BatchSize, c)
+	}
+	return t.cfg.BatchSize
+}
+
 // readPage reads until what was read can be believed.
-func (t *term) readPage(ctx context.Context) (Page, question, error) {
+func (t *term) readPage(ctx context.Context, events int) (Page, question, error) {
 	bounded, cancel := context.WithTimeout(ctx, cycleTimeout)
 	defer cancel()
-	events := t.cfg.BatchSize
-	if c := int(t.careful.Load()); c > 0 && t.position < t.carefulTo {
-		events = min(events, c)
-	}
-	if t.once != nil {
-		if events = t.once.reserve(events); events == 0 {
-			return Page{}, question{}, nil
-		}
-	}
 	for {
 		q := t.gaps.ask()
 		page, err := t.leader.Read(bounded, Question{Gaps: q.ranges, Position: t.position, Through: math.MaxInt64, Events: events, Bytes: batchBytes})
@@ -98,25 +109,25 @@ func (t *term) readPage(ctx context.Context) (Page, question, error) {
 			return Page{}, q, fmt.Errorf("read the log: %w", err)
 		}
 		if t.gaps.believe(q, page.Snapshot) {
-			if t.once != nil {
-				t.once.restore(events - min(events, len(page.Events)))
-			}
 			return page, q, nil
 		}
 	}
 }
 
-// take makes a page the next batch: the position and the gaps are moved behind it.
-func (t *term) take(page Page, q question) *logBatch {
+// take makes at most so many events of a page the next batch: the position and the gaps are moved behind it.
+func (t *term) take(page Page, q question, most int) *logBatch {
 	b := &logBatch{Page: page}
 	ids := make([]int64, page.Filled)
 	for i := range ids {
 		ids[i] = page.Events[i].ID
 	}
 	b.forgotten = t.gaps.filled(q, RangesOf(ids), page.Complete)
-	ahead := t.inOrder(page.Events[page.Filled:])
-	if len(ahead) < len(page.Events)-page.Filled {
-		b.Events, b.More = page.Events[:page.Filled+len(ahead)], false
+	if len(b.Events) > most {
+		b.Events, b.More = page.Events[:most], true
+	}
+	ahead := t.inOrder(b.Events[page.Filled:])
+	if n := page.Filled + len(ahead); n < len(b.Events) {
+		b.Events, b.More = b.Events[:n], false
 	}
 	var unseen Ranges
 	for i := range ahead {
@@ -138,11 +149,16 @@ func (t *term) take(page Page, q question) *logBatch {
 // inOrder cuts events off before the first of a topic in commit order that is not final: a transaction that is open may
 // commit an earlier one.
 func (t *term) inOrder(events []outbox.Event) []outbox.Event {
-	if !t.cfg.CommitOrder && !t.ordered.Load() {
-		return events
-	}
+	topic, ordered := "", false
 	for i := range events {
-		if events[i].ID > t.gaps.final && t.settings(events[i].Topic).CommitOrder {
+		e := &events[i]
+		if e.ID <= t.gaps.final {
+			continue
+		}
+		if e.Topic != topic { // mostly that of the event before
+			topic, ordered = e.Topic, t.settings(e.Topic).CommitOrder
+		}
+		if ordered {
 			t.waitsForLook = true
 			return events[:i]
 		}

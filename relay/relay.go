@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,10 +34,6 @@ type Config struct {
 	// TopicSettings returns the rules for a topic; it is called once for each topic that is met. Defaults
 	// to the zero TopicSettings for all, which stands for their defaults.
 	TopicSettings func(topic string) TopicSettings
-	// CommitOrder says that the settings of some topic may ask for it, so that the relay knows from its first
-	// batch what is final. Without it the relay begins to ask with the first event that it meets of such a
-	// topic. Defaults to false.
-	CommitOrder bool
 	// PublishTimeout bounds the wait for acknowledgements of one batch; what is not known by then holds its
 	// partition, or its topic where the partition is not known. It must stay below the database's
 	// idle_in_transaction_session_timeout. Defaults to 10s.
@@ -136,8 +131,7 @@ type Relay struct {
 	idle    *idle
 	brokers brokers
 	rules   rules
-	topics  sync.Map    // *TopicSettings by topic
-	ordered atomic.Bool // a topic was met that is in commit order
+	topics  sync.Map // *TopicSettings by topic
 	// reminder is the reader's.
 	reminder reminder
 	// letters has little to do and pauses longer.
@@ -175,9 +169,6 @@ func (r *Relay) settings(topic string) *TopicSettings {
 		s = TopicSettings{}
 	}
 	s = s.withDefaults()
-	if s.CommitOrder {
-		r.ordered.Store(true)
-	}
 	kept, _ := r.topics.LoadOrStore(topic, &s)
 	return kept.(*TopicSettings)
 }

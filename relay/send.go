@@ -11,37 +11,48 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// send sends one batch after the other, until there are no more.
-func (t *term) send(ctx context.Context) error {
+// send sends one batch after the other, until there are no more. When reading ends while no broker answers, what was read
+// is left to the next term.
+func (t *term) send(ctx, reading context.Context) error {
+	if t.once != nil {
+		defer t.once.read.Store(true)
+	}
 	for b := range t.batches {
-		if ctx.Err() != nil {
-			continue // the reader ends when its batches are taken
-		}
-		s, err := t.sendBatch(ctx, b)
+		s, err := t.sendBatch(ctx, reading, b)
 		switch {
-		case errors.Is(err, errHandOver):
-			return nil // the reader has ended, too
+		case errors.Is(err, errHandOver) || ctx.Err() != nil:
+			return nil
 		case err != nil:
-			return ended(ctx, err)
+			return err
+		case t.once == nil && t.careful.Load() == 0:
+			t.submit(ctx, s)
+		default: // what it leaves behind holds is looked at, too; and a relay that dies over the next batch died over that alone
+			if err := t.settleNow(ctx, s); err != nil {
+				return ended(ctx, err)
+			}
 		}
-		t.submit(ctx, s)
 	}
 	return nil
 }
 
 // sendBatch sends a batch and decides about each of its events.
-func (t *term) sendBatch(ctx context.Context, b *logBatch) (*settlement, error) {
+func (t *term) sendBatch(ctx, reading context.Context, b *logBatch) (s *settlement, err error) {
 	var p *plan
 	var outcomes []Outcome
 	var receipt *Receipt
 	pass := t.tracing.pass(ctx, actionPublish, "batch", b.began, b.readBefore, len(b.Events))
+	defer func() {
+		if err != nil {
+			pass.close(err)
+		}
+	}()
 	ctx = pass.in(ctx)
 	for {
 		if err := t.awaitSure(ctx); err != nil {
 			return nil, err
 		}
 		p = t.plan(ctx, b.Events, nil, false, b.Skips, b.Now)
-		if err := t.tryAlone(ctx, p); err != nil {
+		if err := t.tryAlone(ctx, reading, p); err != nil {
 			return nil, err
 		}
 		outcomes = t.publish(ctx, p, t.cfg.PublishTimeout, pass)
@@ -49,20 +60,21 @@ func (t *term) sendBatch(ctx context.Context, b *logBatch) (*settlement, error) 
 			t.cfg.Publisher.Remember(delivered(p.messages, outcomes))
 			return nil, context.Cause(ctx)
 		}
-		err := t.lost(ctx, outcomes)
+		lost := t.lost(ctx, outcomes)
 		t.book.mu.Lock()
-		if err == nil {
+		if lost == nil {
 			receipt, err = p.conclude(outcomes)
 			t.book.mu.Unlock()
 			if err != nil {
+				t.cfg.Publisher.Remember(delivered(p.messages, outcomes))
 				return nil, err
 			}
 			break
 		}
 		p.undo()
 		t.book.mu.Unlock()
-		if err := t.outlast(ctx, err); err != nil {
-			return nil, err
+		if t.awaitBrokers(reading, lost); reading.Err() != nil {
+			return nil, errHandOver
 		}
 	}
 	if len(b.Events) > 0 {
@@ -118,23 +130,10 @@ func (t *term) awaitSure(ctx context.Context) error {
 	return nil
 }
 
-// outlast waits until a broker answers again. A relay that is told to stop does not: what it has in hand nobody took, and
-// whoever leads next reads it again.
-func (t *term) outlast(ctx context.Context, away error) error {
-	t.awaitBrokers(t.reading, away)
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case t.reading.Err() != nil:
-		return errHandOver
-	}
-	return nil
-}
-
 // tryAlone writes down that an event is tried alone, where relays died over it: the one that kills is found and given
 // up, and no other is charged. A broker must answer first, or an outage would charge whoever is first.
-func (t *term) tryAlone(ctx context.Context, p *plan) error {
-	if t.careful.Load() != 1 || len(p.events) != 1 || len(p.messages) != 1 || p.events[0].ID > t.carefulTo {
+func (t *term) tryAlone(ctx, reading context.Context, p *plan) error {
+	if t.careful.Load() != 1 || len(p.events) != 1 || len(p.messages) != 1 {
 		return nil
 	}
 	e := &p.events[0]
@@ -153,8 +152,8 @@ func (t *term) tryAlone(ctx context.Context, p *plan) error {
 		if err == nil {
 			break
 		}
-		if err := t.outlast(ctx, err); err != nil {
-			return err
+		if t.awaitBrokers(reading, err); reading.Err() != nil {
+			return errHandOver
 		}
 	}
 	t.cfg.Logger.Warn("relays died over this event or its neighbours, trying it alone", "id", e.ID, "topic", e.Topic,

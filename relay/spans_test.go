@@ -55,29 +55,42 @@ func attributeOf(s sdktrace.ReadOnlySpan, key string) attribute.Value {
 }
 
 // tracedBatch is one event whose writer is recorded, one whose writer is not, one with a broken traceparent and one without.
-func tracedBatch() *fakeClaim {
+func tracedBatch() *memory {
 	events := []outbox.Event{keyed(1, "k1"), keyed(2, "k2"), keyed(3, "k3"), keyed(4, "k4")}
 	for i, value := range []string{recorded, strings.TrimSuffix(recorded, "1") + "0", "hostile"} {
 		events[i].Headers = outbox.MarshalHeaders([]outbox.Header{{Name: "traceparent", Value: []byte(value)}})
 	}
-	return &fakeClaim{batch: Batch{Events: events}}
+	m := newMemory()
+	m.write(events...)
+	return m
+}
+
+// leadOnce leads until there is nothing more to do.
+func leadOnce(t *testing.T, r *Relay, m *memory) error {
+	t.Helper()
+	err := r.leadOnce(t.Context(), &tally{Store: m}, true)
+	if wrong := m.check(); wrong != nil {
+		t.Error(wrong)
+	}
+	return err
 }
 
 func TestSpansOfABatch(t *testing.T) {
 	t.Parallel()
 	p, spans := recording(t)
-	claim, broker := tracedBatch(), &fakePublisher{outcome: func(_ context.Context, m Message) Outcome {
+	var sending context.Context
+	m, broker := tracedBatch(), &fakePublisher{outcome: func(ctx context.Context, m Message) Outcome {
+		sending = ctx
 		if m.ID.EventID[15] == 4 {
 			return Outcome{Class: Record, Code: "CORRUPT_MESSAGE", Message: "refused \xff"}
 		}
 		return Outcome{Class: Delivered}
 	}}
-	r, err := New(Config{Store: claimOf(claim), Publisher: broker, TracerProvider: p})
+	r, err := New(Config{Store: m, Publisher: broker, TracerProvider: p})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &worker{relay: r, id: "w"}
-	if _, err := w.runOnce(t.Context()); err != nil {
+	if err := leadOnce(t, r, m); err != nil {
 		t.Fatal(err)
 	}
 	batch, event := named(t, spans, "outbox.batch"), named(t, spans, "publish t")
@@ -96,9 +109,9 @@ func TestSpansOfABatch(t *testing.T) {
 			t.Errorf("%s has the attributes %v", name, s.Attributes())
 		}
 	}
-	for name, ctx := range map[string]context.Context{"outbox.batch": claim.markCtx, "outbox.settle": claim.settleCtx} {
+	for name, ctx := range map[string]context.Context{"outbox.batch": sending, "outbox.settle": m.settling} {
 		if got := trace.SpanFromContext(ctx); got.SpanContext().SpanID() != named(t, spans, name).SpanContext().SpanID() {
-			t.Errorf("what the database is asked for in %s is under %v", name, got.SpanContext())
+			t.Errorf("what is asked for in %s is under %v", name, got.SpanContext())
 		}
 	}
 	if event.SpanContext().TraceID().String() != aTrace || event.Parent().SpanID().String() != "b7ad6b7169203331" || event.SpanKind() != trace.SpanKindProducer {
@@ -122,13 +135,15 @@ func TestSpansOfABatch(t *testing.T) {
 func TestSpanOfARedrivenMessage(t *testing.T) {
 	t.Parallel()
 	p, spans := recording(t)
-	claim := &fakeClaim{batch: Batch{Events: []outbox.Event{keyed(1, "k")}}}
-	claim.batch.Events[0].Headers = []byte(`{"traceparent": "00-11111111111111111111111111111111-2222222222222222-01", "replay_traceparent": "` + recorded + `"}`)
-	r, err := New(Config{Store: claimOf(claim), Publisher: &fakePublisher{}, TracerProvider: p})
+	m := newMemory()
+	m.write(with(keyed(1, "k"), func(e *outbox.Event) {
+		e.Headers = []byte(`{"traceparent": "00-11111111111111111111111111111111-2222222222222222-01", "replay_traceparent": "` + recorded + `"}`)
+	}))
+	r, err := New(Config{Store: m, Publisher: &fakePublisher{}, TracerProvider: p})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&worker{relay: r}).runOnce(t.Context()); err != nil {
+	if err := leadOnce(t, r, m); err != nil {
 		t.Fatal(err)
 	}
 	s := named(t, spans, "publish t")
@@ -140,17 +155,27 @@ func TestSpanOfARedrivenMessage(t *testing.T) {
 // What fails is marked as failed, and nothing of it stays open.
 func TestSpansOfFailures(t *testing.T) {
 	t.Parallel()
-	for name, claim := range map[string]*fakeClaim{
-		"outbox.settle": {settleErr: &StoreError{Class: StoreTransient, Code: "40001", Err: errTest}},
-		"outbox.batch":  {markErr: errors.New("no answer \xff")},
-	} {
+	for name, failing := range map[string]string{"outbox.settle": "settle", "outbox.batch": "hold ids"} {
 		p, spans := recording(t)
-		claim.batch = tracedBatch().batch
-		r, err := New(Config{Store: claimOf(claim), Publisher: &fakePublisher{}, TracerProvider: p})
+		m := tracedBatch()
+		m.write(keyed(0, "k"))
+		m.fail = func(call string) error {
+			if call == failing {
+				return &StoreError{Class: StoreTransient, Code: "40001", Err: errors.New("no answer \xff")}
+			}
+			return nil
+		}
+		pub := &fakePublisher{outcome: func(_ context.Context, m Message) Outcome {
+			if m.ID.EventID[15] == 5 {
+				return Outcome{Class: Record, Code: "X"}
+			}
+			return Outcome{Class: Delivered}
+		}}
+		r, err := New(Config{Store: m, Publisher: pub, TracerProvider: p})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (&worker{relay: r}).runOnce(t.Context()); err == nil {
+		if err := leadOnce(t, r, m); err == nil {
 			t.Fatalf("%s: no error", name)
 		}
 		if s := named(t, spans, name); s.Status().Code != codes.Error {
@@ -166,12 +191,12 @@ func TestSpansOfFailures(t *testing.T) {
 func TestUnsampledSpansChangeNothing(t *testing.T) {
 	t.Parallel()
 	p, spans := recording(t, sdktrace.WithSampler(sdktrace.NeverSample()))
-	claim, broker := tracedBatch(), &fakePublisher{}
-	r, err := New(Config{Store: claimOf(claim), Publisher: broker, TracerProvider: p})
+	m, broker := tracedBatch(), &fakePublisher{}
+	r, err := New(Config{Store: m, Publisher: broker, TracerProvider: p})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&worker{relay: r}).runOnce(t.Context()); err != nil {
+	if err := leadOnce(t, r, m); err != nil {
 		t.Fatal(err)
 	}
 	if got := string(broker.sent[0][0].Headers[0].Value); got != recorded || len(spans.Ended()) != 0 {
@@ -284,7 +309,7 @@ func TestActionsAreLogged(t *testing.T) {
 			t.Fatal(err1, err2, err3)
 		}
 		said := log.String()
-		for _, want := range []string{"action=processPending batch_size=1000 processed=0", "level=ERROR", "action=processRetries", "must not be negative", "action=cleanup dry_run=true published=0"} {
+		for _, want := range []string{"action=processPending batch_size=5000 processed=0", "level=ERROR", "action=processRetries", "must not be negative", "action=cleanup dry_run=true published=0"} {
 			if strings.Contains(said, want) != logs {
 				t.Errorf("logs %v: %q in %s", logs, want, said)
 			}

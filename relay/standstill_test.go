@@ -2,8 +2,6 @@ package relay
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -12,22 +10,18 @@ import (
 )
 
 // TestStandstillIsSaid: once when it begins, again when its cause changes, now and then while it lasts, and when
-// it is over. An error in between is another thing.
+// it is over.
 func TestStandstillIsSaid(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		var now Standstill
-		var failing error
-		store := &fakeStore{back: func(context.Context, int, time.Duration) (Returned, error) { return Returned{Standstill: now}, failing }}
-		r := testRelay(t, func(c *Config) { c.Store, c.Logger = store, slog.New(slog.NewTextHandler(&log, nil)) })
+		r := testRelay(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 		look := func(lasting time.Duration, want ...string) {
 			t.Helper()
 			log.Reset()
 			for end := time.Now().Add(lasting); !time.Now().After(end); time.Sleep(time.Second) {
-				if _, err := r.returnHeld(t.Context()); !errors.Is(err, failing) {
-					t.Errorf("returnHeld() = %v", err)
-				}
+				r.reminder.hear(r, now)
 			}
 			lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n")
 			if log.Len() == 0 {
@@ -49,9 +43,7 @@ func TestStandstillIsSaid(t *testing.T) {
 		now = Standstill{"B", "do that"}
 		look(remindEvery-time.Second, "error_code=B")
 		look(2*remindEvery-time.Second, "error_code=B", "error_code=B")
-		failing = errors.New("no database")
-		look(time.Minute)
-		now, failing = Standstill{}, nil
+		now = Standstill{}
 		look(time.Hour, `level=INFO msg="ids become final again"`)
 	})
 }

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,10 @@ import (
 const (
 	// tendPause is the longest pause before holds are looked at again: people ask things of them.
 	tendPause = 250 * time.Millisecond
+	// tendSoon is the shortest: holds whose events are at the broker are due all the while.
+	tendSoon = 20 * time.Millisecond
+	// putBackPause is how long what was taken and not tried rests: an earlier record has no answer yet.
+	putBackPause = 250 * time.Millisecond
 	// dueAtOnce is how many holds are looked after at once, and how many events of keys are tried together.
 	dueAtOnce = 500
 	// probeWithin is how long a probe may be without an answer. It is then with the client, and asked for again.
@@ -51,16 +56,20 @@ func (t *term) tendHolds(reading, work context.Context) error {
 			t.brokers.wait(reading)
 			continue
 		}
+		look := t.book.look()
 		due, next, err := t.leader.DueHolds(work, dueAtOnce)
 		if err != nil {
 			return ended(work, fmt.Errorf("look for holds that are due: %w", err))
 		}
 		var keys []*Hold
 		for _, d := range due {
-			if t.once != nil && !t.once.first(d.ID) {
+			if t.once != nil && t.once.probed[d.ID] {
 				continue
 			}
-			h, giveUp := t.begin(d)
+			h, giveUp, later := t.begin(d, look)
+			if t.once != nil && !later {
+				t.once.probed[d.ID] = true
+			}
 			switch {
 			case h == nil:
 			case h.Scope == ScopeKey && !giveUp:
@@ -86,7 +95,11 @@ func (t *term) tendHolds(reading, work context.Context) error {
 		}
 		if t.once != nil && t.once.read.Load() && len(keys) == 0 {
 			tending.Wait()
-			if again, _, err := t.leader.DueHolds(work, dueAtOnce); err != nil || !t.once.anyNew(again) {
+			again, _, err := t.leader.DueHolds(work, dueAtOnce)
+			if err != nil {
+				return ended(work, fmt.Errorf("look for holds that are due: %w", err))
+			}
+			if !t.once.anyNew(again) {
 				break
 			}
 			continue
@@ -97,7 +110,7 @@ func (t *term) tendHolds(reading, work context.Context) error {
 				return ended(work, fmt.Errorf("look at what is to be skipped: %w", err))
 			}
 		}
-		pause := time.NewTimer(min(max(next, time.Millisecond), tendPause))
+		pause := time.NewTimer(min(max(next, tendSoon), tendPause))
 		select {
 		case <-reading.Done():
 		case <-work.Done():
@@ -137,23 +150,26 @@ func (t *term) openBreakers(ctx context.Context) error {
 }
 
 // begin takes a hold in hand that is due, and says whether all that waits behind it is to be given up; nil when there is
-// nothing to do, or somebody is at it.
-func (t *term) begin(d DueHold) (h *Hold, giveUp bool) {
+// nothing to do, or somebody is at it. later says that the look may have seen it as it was before: behind a key that was
+// halted since nothing may be probed.
+func (t *term) begin(d DueHold, look int64) (h *Hold, giveUp, later bool) {
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()
 	h = t.book.byID[d.ID]
 	switch {
 	case h == nil || h.busy:
-		return nil, false // it is about to go, or its receipt is not written yet
+		return nil, false, false // it is about to go, or its receipt is not written yet
+	case h.stale(look):
+		return nil, false, true
 	case d.Asked == AskedGiveUp:
 		giveUp = true
 	case d.Asked == AskedRelease:
 		h.Draining, h.through, h.kept, h.answered = true, 0, false, true
 	case !h.Draining && !d.Probe:
-		return nil, false
+		return nil, false, false
 	}
 	h.busy = true
-	return h, giveUp
+	return h, giveUp, false
 }
 
 // tend looks after holds until none of them has more to give for now.
@@ -162,7 +178,7 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 	defer func() {
 		t.book.mu.Lock()
 		for _, h := range all {
-			h.busy = false
+			h.busy, h.written = false, t.book.looks
 			t.book.reopen(h)
 		}
 		t.book.mu.Unlock()
@@ -174,7 +190,7 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 			return fmt.Errorf("take what waits behind holds: %w", err)
 		}
 		if cut { // an action has had enough: what is left behind the holds was not looked at
-			_, err := t.sendTaken(ctx, taken, giveUp, t.within(holds))
+			_, err := t.sendTaken(ctx, reading, taken, giveUp, t.within(holds))
 			return err
 		}
 		found := map[int64]int64{}
@@ -195,7 +211,7 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 			}
 			continue
 		}
-		again, err := t.sendTaken(ctx, taken, giveUp, t.within(holds))
+		again, err := t.sendTaken(ctx, reading, taken, giveUp, t.within(holds))
 		if err != nil {
 			return err
 		}
@@ -282,12 +298,12 @@ func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, le
 	return ends, more
 }
 
-// sendTaken sends events that were taken and decides about them. It returns the holds that drain and may have more.
-func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within time.Duration) ([]*Hold, error) {
+// sendTaken sends events that were taken and decides about them. It returns the holds that drain and may have more at once.
+func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, giveUp bool, within time.Duration) (again []*Hold, err error) {
 	if len(taken) == 0 {
 		return nil, nil
 	}
-	began := time.Now()
+	began, submitted := time.Now(), false
 	events := make([]outbox.Event, len(taken))
 	from := make([]*Hold, len(taken))
 	t.book.mu.Lock()
@@ -296,12 +312,18 @@ func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within
 	}
 	t.book.mu.Unlock()
 	pass := t.tracing.pass(ctx, actionReturn, actionReturn, began, time.Now(), len(taken))
+	defer func() {
+		if err != nil && !submitted {
+			pass.close(err)
+		}
+	}()
 	select {
 	case t.dispatches <- struct{}{}:
-		defer func() { <-t.dispatches }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+	sent := sync.OnceFunc(func() { <-t.dispatches })
+	defer sent()
 	if err := t.awaitSure(ctx); err != nil {
 		return nil, err
 	}
@@ -312,9 +334,9 @@ func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within
 		return nil, context.Cause(ctx)
 	}
 	lost := t.lost(ctx, outcomes)
+	sent()
 	t.book.mu.Lock()
 	var receipt *Receipt
-	var err error
 	if lost != nil {
 		p.undo()
 		p.parked = nil
@@ -327,31 +349,55 @@ func (t *term) sendTaken(ctx context.Context, taken []Taken, giveUp bool, within
 	}
 	t.book.mu.Unlock()
 	if err != nil {
+		t.cfg.Publisher.Remember(delivered(p.messages, outcomes))
 		return nil, err
 	}
 	if lost == nil {
 		t.metrics.count(outcomes)
 	}
 	s := &settlement{receipt: receipt, parked: p.parked, keys: p.keys, plan: p, pass: pass, returned: len(events), sent: func() []Message { return delivered(p.messages, outcomes) }}
+	submitted = true
 	if err := t.settleNow(ctx, s); err != nil {
 		return nil, err
 	}
 	t.metrics.settled(actionReturn, len(events))
+	back := t.putBack(taken, from, receipt.Putback)
 	if lost != nil {
-		t.awaitBrokers(t.reading, lost)
+		t.awaitBrokers(reading, lost)
 		return nil, nil
+	}
+	if len(receipt.Putback) > 0 {
+		sleep(reading, putBackPause)
 	}
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()
-	var again []*Hold
 	seen := map[*Hold]bool{nil: true}
 	for _, h := range from {
-		if !seen[h] && (h.Draining || giveUp) && t.book.byID[h.ID] == h {
+		if !seen[h] && !back[h] && (h.Draining || giveUp) && t.book.byID[h.ID] == h {
 			again = append(again, h)
 		}
 		seen[h] = true
 	}
 	return again, nil
+}
+
+// putBack has holds give out again from the first event that was put back behind them, and returns these holds. ids are
+// ascending.
+func (t *term) putBack(taken []Taken, from []*Hold, ids []int64) map[*Hold]bool {
+	if len(ids) == 0 {
+		return nil
+	}
+	t.book.mu.Lock()
+	defer t.book.mu.Unlock()
+	holds := map[*Hold]bool{}
+	for i := range taken {
+		h, id := from[i], taken[i].Event.ID
+		if _, back := slices.BinarySearch(ids, id); back && h != nil {
+			h.through = min(h.through, id-1)
+			holds[h] = true
+		}
+	}
+	return holds
 }
 
 // sendScheduled sends what waited for a time that has come.
@@ -364,58 +410,42 @@ func (t *term) sendScheduled(ctx, reading context.Context) error {
 		if len(taken) == 0 {
 			return nil
 		}
-		if _, err := t.sendTaken(ctx, taken, false, t.cfg.PublishTimeout); err != nil {
+		if _, err := t.sendTaken(ctx, reading, taken, false, t.cfg.PublishTimeout); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// takeWithin takes no more than what is left of a limit; cut says that this was less than asked for. left are holds that
-// have events of which none could be taken now.
+// takeWithin takes no more than what is left of a limit; cut says that there may be more for which that was too little.
 func (t *term) takeWithin(ctx context.Context, taking Taking) (taken []Taken, left map[int64]bool, cut bool, err error) {
-	got := 0
-	if t.once != nil {
-		want := taking.Scheduled
-		for _, h := range taking.Holds {
-			want += h.Events
+	want := taking.Scheduled
+	for _, h := range taking.Holds {
+		want += h.Events
+	}
+	cut = true
+	err = t.once.within(want, func(most int) (used int, err error) {
+		free := most - min(taking.Scheduled, most)
+		taking.Scheduled = min(taking.Scheduled, most)
+		for i := range taking.Holds {
+			taking.Holds[i].Events = min(taking.Holds[i].Events, free)
+			free -= taking.Holds[i].Events
 		}
-		got = t.once.reserve(want)
-		if free := got; free < want {
-			cut = true
-			taking.Scheduled = min(taking.Scheduled, free)
-			free -= taking.Scheduled
-			for i := range taking.Holds {
-				taking.Holds[i].Events = min(taking.Holds[i].Events, free)
-				free -= taking.Holds[i].Events
+		all, err := t.leader.Take(ctx, taking)
+		for i := range all {
+			if !all[i].Left {
+				taken = append(taken, all[i])
+				continue
 			}
+			if left == nil {
+				left = map[int64]bool{}
+			}
+			left[all[i].Hold] = true
 		}
-		if got == 0 {
-			return nil, nil, true, nil
-		}
-	}
-	all, err := t.leader.Take(ctx, taking)
-	for i := range all {
-		if !all[i].Left {
-			taken = append(taken, all[i])
-			continue
-		}
-		if left == nil {
-			left = map[int64]bool{}
-		}
-		left[all[i].Hold] = true
-	}
-	if t.once != nil {
-		t.once.restore(got - len(taken))
-	}
+		cut = most < want && (len(taken) == most || len(taking.Holds) > 1)
+		return len(taken), err
+	})
 	return taken, left, cut, err
-}
-
-// first notes that a hold is probed, and reports whether it was not before.
-func (o *onceOnly) first(id int64) bool {
-	was := o.probed[id]
-	o.probed[id] = true
-	return !was
 }
 
 // anyNew reports whether a hold is due that was not probed before.

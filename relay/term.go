@@ -72,12 +72,9 @@ type term struct {
 	waitsForLook bool
 	batches      chan *logBatch
 	receipts     chan *settlement
-	// careful is the largest batch while relays die; 0 is no limit. It ends when the position passes carefulTo.
-	careful   atomic.Int64
-	carefulTo int64
-	holdWake  chan struct{}
-	// reading ends when the relay is told to stop, or the term is over.
-	reading context.Context
+	// careful is the largest batch while relays die; 0 is no limit. It doubles with each batch that is written down.
+	careful  atomic.Int64
+	holdWake chan struct{}
 	// dispatches has a value for each batch that is on its way from behind holds.
 	dispatches chan struct{}
 	holdIDs    holdIDs
@@ -116,7 +113,6 @@ func newTerm(r *Relay, l Leadership) *term {
 	t.holdIDs.draw = l.HoldIDs
 	if b.Deaths >= carefulAfter {
 		t.careful.Store(max(1, int64(r.cfg.BatchSize)>>(2*(b.Deaths-carefulAfter+1))))
-		t.carefulTo = b.Position + int64(r.cfg.BatchSize)
 	}
 	return t
 }
@@ -158,7 +154,6 @@ func (t *term) run(ctx context.Context) error {
 	// What reads stops first; what was read is sent and settled.
 	reading, stopReading := context.WithCancel(work)
 	defer stopReading()
-	t.reading = reading
 	workers.Go(func() {
 		select {
 		case <-ctx.Done():
@@ -173,11 +168,11 @@ func (t *term) run(ctx context.Context) error {
 		defer close(t.batches)
 		fail(t.read(reading))
 	})
-	readers.Go(func() { fail(t.send(work)) })
+	readers.Go(func() { fail(t.send(work, reading)) })
 	readers.Go(func() { fail(t.tendHolds(reading, work)) })
 	go func() {
 		defer close(settled)
-		fail(t.settle(work))
+		t.settle(work, fail)
 	}()
 	readers.Wait()
 	close(t.receipts)
@@ -197,42 +192,40 @@ func (t *term) run(ctx context.Context) error {
 	return nil
 }
 
-// settle writes receipts in order, all that are there in one transaction.
-func (t *term) settle(ctx context.Context) (err error) {
-	var failed []*settlement
-	defer func() {
-		// Whatever comes is not written any more. What was acknowledged is not sent again from here.
-		for s := range t.receipts {
-			failed = append(failed, s)
-		}
-		for _, s := range failed {
-			if s.sent != nil {
-				t.cfg.Publisher.Remember(s.sent())
-			}
-		}
-	}()
+// settle writes receipts in order, those that are there in one transaction. One that cannot be written ends the term at
+// once, and none after it is written.
+func (t *term) settle(ctx context.Context, fail func(error)) {
 	for s := range t.receipts {
-		if ctx.Err() != nil {
-			failed = append(failed, s)
-			return nil
-		}
 		group := []*settlement{s}
-		for more := true; more && len(group) < settleAtOnce; {
+		// A hold that goes makes room for the next one of its subject: not in one transaction, which puts holds in place first.
+		for more := len(s.receipt.Ended) == 0; more && len(group) < settleAtOnce; {
 			select {
 			case next, open := <-t.receipts:
-				if more = open; open {
+				if more = open && len(next.receipt.Ended) == 0; open {
 					group = append(group, next)
 				}
 			default:
 				more = false
 			}
 		}
-		if err := t.settleGroup(ctx, group); err != nil {
-			failed = append(failed, group...)
-			return err
+		if ctx.Err() == nil {
+			err := t.settleGroup(ctx, group)
+			if err == nil {
+				continue
+			}
+			fail(err)
+		} else {
+			for _, s := range group {
+				s.pass.close(context.Cause(ctx))
+			}
+		}
+		// What was acknowledged is not sent again from here.
+		for _, s := range group {
+			if s.sent != nil {
+				t.cfg.Publisher.Remember(s.sent())
+			}
 		}
 	}
-	return nil
 }
 
 func (t *term) settleGroup(ctx context.Context, group []*settlement) error {
@@ -261,7 +254,11 @@ func (t *term) settledOne(s *settlement, err error) {
 	if err != nil {
 		return
 	}
-	t.book.settled(s.parked, s.keys)
+	var changes []HoldChange
+	if s.plan != nil {
+		changes = s.plan.receipt.Holds
+	}
+	t.book.settled(s.parked, s.keys, changes)
 	if t.once != nil {
 		t.once.count(r, s.returned)
 	}
@@ -276,13 +273,19 @@ func (t *term) settledOne(s *settlement, err error) {
 	}
 }
 
-// progress ends the careful mode once all that may have killed is behind.
+// progress doubles the batches of a careful term, because what was written down has killed nobody: so the batch that
+// kills next begins at least half as near to the event that does it, and where there is none, batches are soon full.
 func (t *term) progress(s *settlement) {
-	if t.careful.Load() > 0 && s.receipt.Position >= t.carefulTo {
-		t.careful.Store(0)
+	c := t.careful.Load()
+	if c == 0 || len(s.receipt.Events) == 0 {
+		return
+	}
+	if c *= 2; c >= int64(t.cfg.BatchSize) {
+		c = 0
 		t.metrics.careful.Set(0)
 		t.cfg.Logger.Info("no event killed the relay: batches have their full size again", "position", s.receipt.Position)
 	}
+	t.careful.Store(c)
 }
 
 func (t *term) wakeHolds() {
@@ -298,6 +301,7 @@ func (t *term) submit(ctx context.Context, s *settlement) bool {
 	case t.receipts <- s:
 		return true
 	case <-ctx.Done():
+		s.pass.close(context.Cause(ctx))
 		if s.sent != nil {
 			t.cfg.Publisher.Remember(s.sent())
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// TestSettingsAreAskedForOnce: for each topic, however many workers meet it at once; and all of them go by
+// TestSettingsAreAskedForOnce: for each topic, however many meet it at once; and all of them go by
 // the same.
 func TestSettingsAreAskedForOnce(t *testing.T) {
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestSettingsAreAskedForOnce(t *testing.T) {
 	wg.Wait()
 	for _, s := range got {
 		if s != got[0] {
-			t.Fatal("two workers go by different settings")
+			t.Fatal("two go by different settings")
 		}
 	}
 }

@@ -121,13 +121,16 @@ func (s *Store) tryLocks(ctx context.Context, conn *pgx.Conn, nonce int64) (lead
 // share takes the lock of the leader and that of its session, as the gate or another transaction that has them allows.
 func share(ctx context.Context, conn *pgx.Conn, nonce int64) error {
 	var leader, session bool
-	err := conn.QueryRow(ctx, "select pg_try_advisory_xact_lock_shared($1, $2), pg_try_advisory_xact_lock_shared($3)", lockClass, lockLeader, nonce).
-		Scan(&leader, &session)
+	err := conn.QueryRow(ctx, "select pg_try_advisory_xact_lock_shared($1, $2), pg_try_advisory_xact_lock_shared($3)",
+		asText, lockClass, lockLeader, nonce).Scan(&leader, &session)
 	if err == nil && !(leader && session) {
 		err = relay.ErrNotLeading
 	}
 	return err
 }
+
+// asText is how a session that leads is asked: other protocols leave a portal behind, and with it a snapshot.
+const asText = pgx.QueryExecModeSimpleProtocol
 
 // endLead ends the transaction that leads, and gives its connection back.
 func endLead(conn *pgxpool.Conn) {
@@ -157,7 +160,7 @@ func (d *leadership) keep(ctx context.Context, conn *pgxpool.Conn) {
 		}
 		asked := time.Since(d.start)
 		bounded, cancel := context.WithTimeout(ctx, d.log.silence/2)
-		_, err := conn.Exec(bounded, "select 1")
+		_, err := conn.Exec(bounded, "select 1", asText)
 		if err == nil {
 			d.answered.Store(int64(asked))
 			if time.Now().After(old) {
@@ -259,7 +262,7 @@ func scanHold(row pgx.CollectableRow) (h relay.Hold, err error) {
 }
 
 // deaths counts the terms before this one that ended without handing over and got no further than a batch, one after the
-// other. One whose worker began the next term is no death: the process lives.
+// other. One whose worker began a later term is no death: the process lived on.
 func (d *leadership) deaths(terms, tried string) error {
 	var list []struct {
 		Term, Position int64
@@ -270,16 +273,18 @@ func (d *leadership) deaths(terms, tried string) error {
 	if err := errors.Join(json.Unmarshal([]byte(terms), &list), json.Unmarshal([]byte(tried), &alone)); err != nil {
 		return fmt.Errorf("read the last terms: %w", err)
 	}
-	next, reached := d.worker, d.began.Position
+	lived, reached := map[string]bool{d.worker: true}, d.began.Position
 	for _, t := range list {
-		if t.Ended || t.Worker == next || reached-t.Position >= deathProgress {
+		if t.Ended || reached-t.Position >= deathProgress {
 			break
 		}
-		d.began.Deaths++
-		next, reached = t.Worker, t.Position
+		if !lived[t.Worker] {
+			d.began.Deaths++
+		}
+		lived[t.Worker], reached = true, t.Position
 	}
 	for _, id := range alone {
-		if d.began.Trying == 0 && id > d.began.Position {
+		if d.began.Trying == 0 && (id > d.began.Position || d.began.Gaps.Contains(id)) {
 			d.began.Trying = id
 		}
 		if id != d.began.Trying {

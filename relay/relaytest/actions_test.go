@@ -114,7 +114,7 @@ func TestProcessRetries(t *testing.T) {
 	r.want("a missing topic and delayed events", first, relay.ActionResult{Processed: 310, Parked: 300, Scheduled: 10})
 	r.insert(topic, 5, 5)
 	r.want("nothing is to be tried again", r.retries(engine, 0), relay.ActionResult{})
-	r.exec(`update postrider.outbox_event set next_attempt_at = now(), updated_at = now() where state = 'scheduled'`)
+	r.exec(`update postrider.outbox_exception set next_attempt_at = now() where state = 'scheduled'`)
 	got := r.retries(engine, 7)
 	r.want("delayed events that are due, up to a limit", got, relay.ActionResult{Processed: 7, Succeeded: 7, Returned: 10})
 	r.want("the rest is pending", r.pending(engine, 0), relay.ActionResult{Processed: 8, Succeeded: 8})
@@ -198,10 +198,10 @@ func TestActionsEndWhenNoBrokerAnswers(t *testing.T) {
 	if !errors.Is(err, relay.ErrNoBrokers) || got.Succeeded != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	r.until(time.Second, `(select count(*) = 10 from postrider.outbox_event where state = 'pending' and attempts = 0)`)
+	r.until(time.Second, `(select count(*) = 10 from postrider.v_outbox_event where state = 'pending' and attempts = 0)`)
 }
 
-// What an action and a running relay mark, a cleanup removes.
+// What an action and a running relay have sent, a cleanup removes.
 func TestCleanup(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -223,14 +223,14 @@ func TestCleanup(t *testing.T) {
 		}
 	}
 	clean(relay.CleanupOptions{}, relay.CleanupResult{})
-	r.exec(`update postrider.outbox_event set created_at = created_at - interval '31 days', sent_at = sent_at - interval '31 days', updated_at = now()`)
+	r.exec(`update postrider.outbox_receipt set at = at - interval '31 days'`)
 	r.exec(`update postrider.outbox_idempotency_key set created_at = created_at - interval '31 days'`)
 	for range 2 {
 		clean(relay.CleanupOptions{DryRun: true}, relay.CleanupResult{Published: 2500, IdempotencyKeys: 1})
 	}
 	clean(relay.CleanupOptions{}, relay.CleanupResult{Published: 2500, IdempotencyKeys: 1})
 	clean(relay.CleanupOptions{}, relay.CleanupResult{})
-	r.until(time.Second, `(select count(*) = 1 from postrider.outbox_event where state = 'pending')`)
+	r.until(time.Second, `(select count(*) = 1 from postrider.v_outbox_event where state = 'pending')`)
 }
 
 // A relay that runs purges by itself what is old enough, and shows what waits.
@@ -239,9 +239,12 @@ func TestRelayPurges(t *testing.T) {
 	r := newRig(t)
 	topic, dlq := r.broker.Topic(t, 1, nil), r.broker.Topic(t, 1, nil)
 	r.insert(topic, 3000, 10)
-	r.exec(`update postrider.outbox_event set state = 'published', created_at = now() - interval '31 days', sent_at = now() - interval '31 days', updated_at = now()`)
+	engine, finish := r.engine(dlq)
+	defer finish()
+	r.pending(engine, 0)
+	r.exec(`update postrider.outbox_receipt set at = at - interval '31 days'`)
 	r.insert(topic, 100, 10)
 	r.start(dlq)
 	r.until(time.Minute, `(select count(*) = 100 from postrider.outbox_event) and `+drained)
-	r.wantOnce(topic, 100)
+	r.wantOnce(topic, 3100)
 }

@@ -71,7 +71,7 @@ func (c *childConfig) run(ctx context.Context) error {
 	}
 	defer publisher.Close()
 	r, err := relay.New(relay.Config{
-		Store: postgres.NewStore(pool, postgres.StoreOptions{}), Publisher: &troubled{Publisher: publisher, c: c}, Worker: c.Name, Workers: 2, BatchSize: 200,
+		Store: postgres.NewStore(pool, postgres.StoreOptions{}), Publisher: &troubled{Publisher: publisher, c: c}, Worker: c.Name, BatchSize: 200,
 		TopicSettings: relay.ForAll(relay.TopicSettings{DLQTopic: c.DLQ, StormEvents: -1,
 			Retry: outbox.RetryPolicy{MaxAttempts: 3, Base: 20 * time.Millisecond, Max: 50 * time.Millisecond}}), PublishTimeout: 10 * time.Second, Logger: log,
 	})
@@ -124,7 +124,10 @@ func (p *troubled) Publish(ctx context.Context, ms []relay.Message) []relay.Outc
 			panic("over " + p.c.PanicOver)
 		}
 	}
-	p.first.Do(func() { <-time.After(p.c.Hesitate) })
+	p.first.Do(func() {
+		slog.New(slog.NewTextHandler(os.Stderr, nil)).Info("hesitating")
+		<-time.After(p.c.Hesitate)
+	})
 	return p.Publisher.Publish(ctx, ms)
 }
 

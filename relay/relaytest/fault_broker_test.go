@@ -16,7 +16,7 @@ import (
 )
 
 // gone waits until all events of a topic are published.
-const gone = `not exists (select from postrider.outbox_event where topic = $1 and state <> 'published')`
+const gone = `not exists (select from postrider.v_outbox_event where topic = $1 and state <> 'published')`
 
 // held waits for a hold of a topic, or of partitions of it, with this code.
 const held = `exists (select from postrider.outbox_hold where topic = $1 and scope in ('topic', 'partition') and error_code = $2)`
@@ -107,7 +107,7 @@ func TestFault10RecordRefused(t *testing.T) {
 			r.until(time.Minute, drained)
 			l.wantOnce(dlq)
 			var attempts int
-			if e := r.pool.QueryRow(t.Context(), `select attempts from postrider.outbox_event where state = 'dead_lettered' and last_error_code = $1`, err.Message).Scan(&attempts); e != nil {
+			if e := r.pool.QueryRow(t.Context(), `select attempts from postrider.v_outbox_event where state = 'dead_lettered' and last_error_code = $1`, err.Message).Scan(&attempts); e != nil {
 				t.Fatal(e)
 			}
 			if want := map[bool]int{true: 1, false: 3}[err == kerr.InvalidRecord]; attempts != want {

@@ -135,7 +135,7 @@ func TestFault29HugePayload(t *testing.T) {
 			t.Errorf("the letter does not say %s: %s", want.Key, want.Value)
 		}
 	}
-	r.until(time.Minute, `(select octet_length(payload) = $1 and state = 'dead_lettered' from postrider.outbox_event where id = (select min(id) + 1 from postrider.outbox_event))`, huge)
+	r.until(time.Minute, `(select payload_bytes = $1 and state = 'dead_lettered' from postrider.v_outbox_event where id = (select min(id) + 1 from postrider.outbox_event))`, huge)
 }
 
 func digest(b []byte) string { return fmt.Sprintf("%d %x", len(b), sha256.Sum256(b)) }

@@ -49,7 +49,7 @@ func smallDisk(s *server) (dir string) {
 }
 
 // TestFault21FullDisk: the disk of the outbox is really full. Writers hear it, the relay says it and what to do;
-// what it published and could not mark goes out once all the same, and when there is room again all is settled.
+// what it published and could not write down goes out once all the same, and when there is room again all is settled.
 func TestFault21FullDisk(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, nil)
@@ -57,6 +57,7 @@ func TestFault21FullDisk(t *testing.T) {
 	r := onServer(t, s)
 	r.exec(`create tablespace small location '` + dir + `'`)
 	r.exec(`alter table postrider.outbox_event set tablespace small`)
+	r.exec(`alter table postrider.outbox_receipt set tablespace small`)
 	r.exec(`create table filler (bytes bytea) with (autovacuum_enabled = off) tablespace small`)
 	r.exec(`alter table filler alter column bytes set storage external`)
 	topic, dlq := r.broker.Topic(t, 2, nil), r.broker.Topic(t, 1, nil)

@@ -13,7 +13,7 @@ import (
 )
 
 // TestFault35DeadLetterTopic: the dead-letter topic is missing, refuses, or takes less than a letter is
-// large. The events stay exhausted and a hold says why; nothing is marked that did not arrive; the rest of
+// large. The events stay exhausted and a hold says why; nothing is dead-lettered that did not arrive; the rest of
 // the outbox goes on; and the letters arrive when the topic is well again, as whole as they fit.
 func TestFault35DeadLetterTopic(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestFault35DeadLetterTopic(t *testing.T) {
 				if _, err := r.broker.Admin(r).AlterTopicConfigs(r.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "max.message.bytes", Value: &more}}, dlq); err != nil {
 					r.Fatal(err)
 				}
-				r.exec(`update postrider.outbox_event set next_attempt_at = now(), updated_at = now() where state = 'exhausted'`) // a minute is long for a test
+				r.exec(`update postrider.outbox_exception set next_attempt_at = now() where state = 'exhausted'`) // a minute is long for a test
 			}
 		}, outbox.PayloadReference},
 		"too small for the payload": {"", func(r *rig, dlq string) func() {
@@ -62,12 +62,12 @@ func TestFault35DeadLetterTopic(t *testing.T) {
 			r.start(dlq)
 			if c.code != "" {
 				if c.code == "MESSAGE_TOO_LARGE" { // the matter of this letter, so only this one waits
-					r.until(time.Minute, `exists (select from postrider.outbox_event where state = 'exhausted' and next_attempt_at > now())`)
+					r.until(time.Minute, `exists (select from postrider.v_outbox_event where state = 'exhausted' and next_attempt_at > now())`)
 				} else {
 					r.until(time.Minute, stuck, dlq, c.code)
 				}
-				r.until(time.Minute, `not exists (select from postrider.outbox_event where state not in ('published', 'exhausted'))`)
-				r.until(time.Minute, `1 = (select count(*) from postrider.outbox_event where state = 'exhausted')`)
+				r.until(time.Minute, `not exists (select from postrider.v_outbox_event where state not in ('published', 'exhausted'))`)
+				r.until(time.Minute, `1 = (select count(*) from postrider.v_outbox_event where state = 'exhausted')`)
 			}
 			heal()
 			r.until(time.Minute, drained)

@@ -111,7 +111,7 @@ func TestFault44NamesAway(t *testing.T) {
 			r.startWith(dlq, options{kafka: n.brokers(w), connect: n.connect})
 			for range 3 {
 				l.write(topic, 20, 10)
-				r.until(time.Minute, `exists (select from postrider.outbox_event where state = 'published')`)
+				r.until(time.Minute, `exists (select from postrider.v_outbox_event where state = 'published')`)
 				n.set(true, c.names...)
 				c.cut(r, w)
 				l.write(topic, 20, 10)

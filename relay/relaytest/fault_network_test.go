@@ -11,7 +11,7 @@ import (
 // under load, and heals it. All arrives; what is in flight stays within its bounds meanwhile.
 func TestFault44Partitions(t *testing.T) {
 	t.Parallel()
-	const batch, workers = 50, 3
+	const batch = 50
 	for name, c := range map[string]struct {
 		begin, end func(r *rig, w *wire)
 		sign       string // a metric that shows that the relay noticed; the publish loop's errors otherwise
@@ -30,10 +30,10 @@ func TestFault44Partitions(t *testing.T) {
 			w := newWire(t)
 			topic, dlq := r.broker.Topic(t, 3, nil), r.broker.Topic(t, 1, nil)
 			l := r.newLedger(topic)
-			e := r.startWith(dlq, options{kafka: w.use, engine: func(c *relay.Config) { c.BatchSize, c.Workers = batch, workers }})
+			e := r.startWith(dlq, options{kafka: w.use, engine: func(c *relay.Config) { c.BatchSize = batch }})
 			for range 2 {
 				l.write(topic, 20, 20)
-				r.until(time.Minute, `exists (select from postrider.outbox_event where state = 'published')`)
+				r.until(time.Minute, `exists (select from postrider.v_outbox_event where state = 'published')`)
 				c.begin(r, w)
 				l.write(topic, 20, 10)
 				if c.sign != "" {
@@ -41,8 +41,8 @@ func TestFault44Partitions(t *testing.T) {
 				} else {
 					r.until(time.Minute, `pg_sleep(1) is not null`)
 				}
-				if n := e.metric(t, "postrider_outbox_in_flight_events"); n > batch*workers {
-					t.Errorf("%v events are in flight, the bound is %d", n, batch*workers)
+				if n := e.metric(t, "postrider_outbox_in_flight_events"); n > batch {
+					t.Errorf("%v events are in flight, the bound is %d", n, batch)
 				}
 				c.end(r, w)
 				r.until(time.Minute, drained)
@@ -67,7 +67,7 @@ func TestFault44OneRelayCutOff(t *testing.T) {
 		c.Publisher = hesitate
 	}})
 	l.write(topic, 20, 5)
-	r.until(time.Minute, `exists (select from postrider.outbox_batch)`)
+	r.untilSome(first, "postrider_outbox_in_flight_events")
 	r.proxy.Freeze()
 	other := r.startWith(dlq, options{url: r.pool.Config().ConnString()})
 	l.write(topic, 20, 5)

@@ -2,6 +2,7 @@ package relaytest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,10 +14,6 @@ import (
 	"github.com/postrider/postrider/relay/postgres/pgproxy"
 )
 
-// oneWorker makes a relay of which it can be said that it sends nothing twice when a settlement fails: with
-// more, another one may claim the events before the first has noted what was acknowledged.
-func oneWorker(c *relay.Config) { c.Workers = 1 }
-
 // TestFault18CutAnywhere cuts the connection at every statement that the relay sends, once each. Nothing
 // may come of it, and no second copy: the process remembers what was acknowledged.
 func TestFault18CutAnywhere(t *testing.T) {
@@ -24,22 +21,32 @@ func TestFault18CutAnywhere(t *testing.T) {
 	r := newRig(t)
 	topic, dlq := r.broker.Topic(t, 2, nil), r.broker.Topic(t, 1, nil)
 	l := r.newLedger(topic)
-	r.startWith(dlq, options{engine: oneWorker})
+	r.start(dlq)
 	for _, statement := range []string{
-		"for update of s skip locked", // claiming
-		"as large",                    // reading events
-		"h.probes, h.draining",        // reading holds
-		"starts_with(worker, $1)",     // reading markers
-		"insert into postrider.outbox_batch",
-		"set state = 'published'",
-		"delete from postrider.outbox_batch",
-		"set state = 'exhausted'",
-		"where e.state = 'exhausted'", // claiming letters
+		"as about",                             // reading the log
+		"insert into postrider.outbox_receipt", // settling
+		"insert into postrider.outbox_exception",
+		"insert into postrider.outbox_hold",
+		"delete from postrider.outbox_hold",
+		"from generate_series(1, $1::int)", // ids for holds
+		"where e.state = 'exhausted'",      // claiming letters
 		"set state = 'dead_lettered'",
-		"next_attempt_at <= (select clock_timestamp())", // looking for what is due
+		"h.asked is not null",    // looking for what is due
+		"for update skip locked", // taking
+		"delete from postrider.outbox_exception",
+		"for update of s skip locked", // skips
+		"l.virtualtransaction",        // looking at transactions
+		"select 1",                    // the ping of the session that leads
+		"pg_try_advisory_xact_lock($1, $2)",
+		"'worker', r.worker",   // where a term begins
+		"h.probes, h.draining", // reading holds
 	} {
 		before := r.proxy.Cuts()
 		r.proxy.CutAtQuery(1, pgproxy.Containing(statement))
+		if strings.Contains(statement, "pg_try") || strings.Contains(statement, "r.worker") || strings.Contains(statement, "h.probes") {
+			r.endTerm()
+		}
+		r.rolledBack(topic, 3)
 		l.write(topic, 3, 2)
 		l.poison(topic, "k0", maxMessageBytes)
 		l.write(topic, 3, 2)
@@ -55,12 +62,32 @@ func TestFault18CutAnywhere(t *testing.T) {
 	l.wantOnce(dlq)
 }
 
+// endTerm ends the sessions of all relays, and with them the term.
+func (r *rig) endTerm() {
+	r.Helper()
+	r.exec(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'postrider'`)
+}
+
+// rolledBack writes n events that never come.
+func (r *rig) rolledBack(topic string, n int) {
+	r.Helper()
+	err := pgx.BeginFunc(r.Context(), r.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(r.Context(), `insert into postrider.outbox_event (topic, key, payload) select $1, 'k0', 'never|' from generate_series(1, $2)`, topic, n); err != nil {
+			return err
+		}
+		return errRollback
+	})
+	if !errors.Is(err, errRollback) {
+		r.Fatal(err)
+	}
+}
+
 // TestFault19Timeouts: the server ends statements, waits, transactions and sessions of the relay, one kind
 // after the other, while it works. Each costs a cycle, and the log says which it was.
 func TestFault19Timeouts(t *testing.T) {
 	t.Parallel()
 	const slow = `create function slow() returns trigger language plpgsql as $$ begin perform pg_sleep(30); return new; end $$;
-		create trigger slow before update on postrider.outbox_event for each statement execute function slow()`
+		create trigger slow before insert on postrider.outbox_receipt for each statement execute function slow()`
 	for name, c := range map[string]struct {
 		session       map[string]string
 		begin, end    string
@@ -75,7 +102,7 @@ func TestFault19Timeouts(t *testing.T) {
 		"idle_in_transaction_session_timeout": {session: map[string]string{"idle_in_transaction_session_timeout": "200ms"}, hesitant: 600 * time.Millisecond,
 			code: "25P03", alsoWithClass: "unknown_outcome"},
 		"terminated by an administrator": {begin: `create function slow() returns trigger language plpgsql as $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$;
-			create trigger slow before update on postrider.outbox_event for each statement execute function slow()`, end: `drop function slow cascade`,
+			create trigger slow before insert on postrider.outbox_receipt for each statement execute function slow()`, end: `drop function slow cascade`,
 			code: "57P01", alsoWithClass: "unknown_outcome"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +131,6 @@ func TestFault19Timeouts(t *testing.T) {
 			e := r.startWith(dlq, options{session: c.session, engine: func(c *relay.Config) {
 				hesitate.Publisher = c.Publisher
 				c.Publisher = hesitate
-				oneWorker(c)
 			}})
 			r.untilSome(e, "postrider_outbox_database_errors_total", "class", c.alsoWithClass, "code", c.code)
 			if c.end != "" {
@@ -129,25 +155,31 @@ func TestFault20Deadlock(t *testing.T) {
 	late := topic + "-late"
 	l.topics = append(l.topics, late)
 	l.write(late, 1, 1)
-	e := r.startWith(dlq, options{session: map[string]string{"deadlock_timeout": "500ms"}, engine: oneWorker})
+	hesitate := &hesitation{} // so that the event is in hand for a while
+	hesitate.pause.Store(int64(300 * time.Millisecond))
+	e := r.startWith(dlq, options{session: map[string]string{"deadlock_timeout": "500ms"}, engine: func(c *relay.Config) {
+		hesitate.Publisher = c.Publisher
+		c.Publisher = hesitate
+	}})
 	r.until(time.Minute, `exists (select from postrider.outbox_hold where topic = $1)`, late)
 	collisions := 0
 	for round := 0; round < 40 && collisions == 0; round++ {
-		// The hold first and then its shard; the relay takes the shard first, and then looks at the hold.
+		// The exception first and then its hold; the relay changes the hold first, and then the exception.
 		r.exec(`update postrider.outbox_hold set next_probe_at = now()`)
+		r.until(time.Minute, `exists (select from postrider.outbox_exception where sending_since is not null)`)
 		err := pgx.BeginFunc(t.Context(), r.pool, func(tx pgx.Tx) error {
 			for _, sql := range []string{
 				`set local deadlock_timeout = '10s'`, // the other one notices
-				`select from postrider.outbox_hold for update`,
+				`select from postrider.outbox_exception for update`,
 			} {
 				if _, err := tx.Exec(t.Context(), sql); err != nil {
 					return err
 				}
 			}
-			if _, err := tx.Exec(t.Context(), `select pg_sleep(0.2)`); err != nil {
+			if _, err := tx.Exec(t.Context(), `select pg_sleep(1)`); err != nil {
 				return err
 			}
-			_, err := tx.Exec(t.Context(), `select from postrider.outbox_shard for update`)
+			_, err := tx.Exec(t.Context(), `select from postrider.outbox_hold for update`)
 			return err
 		})
 		if err != nil && !strings.Contains(err.Error(), "40P01") {
@@ -185,7 +217,7 @@ func TestFault20Maintenance(t *testing.T) {
 		`alter table postrider.outbox_event alter column noted type varchar(10)`,
 		`alter table postrider.outbox_event drop column noted`,
 		`analyze postrider.outbox_event`,
-		`vacuum full postrider.outbox_shard`,
+		`vacuum full postrider.outbox_receipt`,
 		`create index on postrider.outbox_event (created_at)`,
 		`cluster postrider.outbox_event using outbox_event_pkey`,
 		`vacuum freeze postrider.outbox_event`,
@@ -243,7 +275,8 @@ func (r *rig) login() (role, url string) {
 	}
 	role = pgx.Identifier{db}.Sanitize()
 	r.exec(fmt.Sprintf(`create role %[1]s login password 'secret'; grant usage on schema postrider to %[1]s;
-		grant select, insert, update, delete on all tables in schema postrider to %[1]s; grant select on all sequences in schema postrider to %[1]s`, role))
+		grant select, insert, update, delete on all tables in schema postrider to %[1]s; grant select, usage, update on all sequences in schema postrider to %[1]s;
+		grant execute on all functions in schema postrider to %[1]s`, role))
 	r.Cleanup(func() {
 		_, _ = r.pool.Exec(context.Background(), fmt.Sprintf(`drop owned by %[1]s; drop role %[1]s`, role))
 	})
@@ -255,7 +288,7 @@ func (r *rig) login() (role, url string) {
 }
 
 // TestFault21DiskFull: the database can write nothing more. What goes out meanwhile goes out once: it is
-// remembered, and each batch waits for its settlement before the next of its shards goes.
+// remembered, and no term goes far ahead of its receipts.
 func TestFault21DiskFull(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"53100", "53200"} {
@@ -266,17 +299,16 @@ func TestFault21DiskFull(t *testing.T) {
 			l := r.newLedger(topic)
 			r.exec(fmt.Sprintf(`create function full_disk() returns trigger language plpgsql as $$
 				begin raise exception 'could not extend file: No space left on device' using errcode = '%s'; end $$;
-				create trigger full_disk before update on postrider.outbox_event for each statement execute function full_disk()`, code))
-			const batch, workers = 20, 1
-			l.write(topic, 10, 40)
-			e := r.startWith(dlq, options{engine: func(c *relay.Config) { c.BatchSize, c.Workers = batch, workers }})
+				create trigger full_disk before insert on postrider.outbox_receipt for each row when (new.note is null) execute function full_disk()`, code))
+			const batch = 20
+			l.write(topic, 10, 400)
+			e := r.startWith(dlq, options{engine: func(c *relay.Config) { c.BatchSize = batch }})
 			r.untilSome(e, "postrider_outbox_database_errors_total", "class", "transient", "code", code)
-			for e.metric(t, "postrider_outbox_cycle_errors_total", "loop", "publish") < 6 {
+			for e.metric(t, "postrider_outbox_cycle_errors_total", "loop", "lead") < 6 {
 				r.until(time.Minute, `true`)
 			}
-			// Unsettled, a shard's events are claimed again, and no others of it: each shard can be ahead by
-			// its share of a batch and no more.
-			if n := len(r.broker.ReadAll(t, topic, 0)); n >= 400 {
+			// Unsettled, the log is read again from where it was: each term can be ahead by a few batches and no more.
+			if n := len(r.broker.ReadAll(t, topic, 0)); n >= 4000 {
 				t.Errorf("all %d events went out unsettled", n)
 			}
 			r.exec(`drop function full_disk cascade`)

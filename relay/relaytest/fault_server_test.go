@@ -2,12 +2,14 @@ package relaytest
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
@@ -40,9 +42,9 @@ func TestFault17Restart(t *testing.T) {
 	e := r.startWith(dlq, options{engine: func(c *relay.Config) { c.BatchSize = 20 }})
 	for range 3 {
 		l.write(topic, 20, 30)
-		r.until(time.Minute, `exists (select from postrider.outbox_event where state = 'published')`)
+		r.until(time.Minute, `exists (select from postrider.v_outbox_event where state = 'published')`)
 		s.crash()
-		r.untilSome(e, "postrider_outbox_cycle_errors_total", "loop", "publish")
+		r.untilSome(e, "postrider_outbox_cycle_errors_total", "loop", "lead")
 		s.start()
 		r.pool.Reset()
 		l.write(topic, 20, 2)
@@ -103,28 +105,51 @@ func TestFault17Failover(t *testing.T) {
 	}
 }
 
-// TestFault23IDsRewound: the table was restored with ids that begin anew, below the low-water marks that the
-// shards still have. The relay that starts then finds the events at once.
+// TestFault23IDsRewound: the table was restored with ids that begin anew, below the position. The relay that starts then
+// says so and what to do, and leads nothing; once the ids are put behind the position it goes on, and what was written
+// meanwhile below it is found by the count of retention.
 func TestFault23IDsRewound(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	topic, dlq := r.broker.Topic(t, 2, nil), r.broker.Topic(t, 1, nil)
-	l := r.newLedger(topic)
-	l.write(topic, 100, 40)
+	before := r.newLedger(topic)
+	before.write(topic, 100, 20)
 	e := r.start(dlq)
 	r.until(time.Minute, drained)
-	r.until(time.Minute, `(select min(low_water) from postrider.outbox_shard) > 2000`)
 	e.halt()
+	before.wantOnce(dlq)
 	r.exec(`truncate postrider.outbox_event restart identity`)
+	r.exec(`insert into postrider.outbox_event (topic, key, payload) values ($1, 'k0', 'below|')`, topic)
+	e = r.start(dlq)
+	r.untilTrue("the relay says that the ids were rewound", func() bool {
+		return strings.Contains(r.log.String(), "the ids of outbox_event stand at 1, below the position 2000")
+	})
+	if n := e.metric(t, "postrider_outbox_leading"); n != 0 {
+		t.Error("the relay leads a log that was rewound")
+	}
+	var advice string
+	if _, after, found := strings.Cut(r.log.String(), "run `"); found {
+		advice, _, _ = strings.Cut(after, "`")
+	}
+	r.exec(strings.ReplaceAll(advice, `\`, ""))
+	l := r.newLedger(topic)
+	for subject, n := range before.next {
+		l.next[subject] = n
+	}
 	l.write(topic, 100, 2)
-	r.until(time.Minute, `(select max(id) from postrider.outbox_event) = 200`)
-	r.start(dlq)
-	r.until(time.Minute, drained)
+	r.until(time.Minute, `(select position >= 2200 from postrider.outbox_progress)`)
+	r.until(time.Minute, `(select count(*) = 200 from postrider.v_outbox_event where id > 2000 and state = 'published')`)
+	for id, e := range before.committed {
+		l.committed[id] = e
+	}
 	l.wantOnce(dlq)
+	if _, err := r.pool.Exec(t.Context(), `select * from postrider.outbox_purge_events('0', 10000)`); err == nil || !strings.Contains(err.Error(), "PR002") {
+		t.Errorf("retention says of an event that was passed over: %v", err)
+	}
 }
 
 // TestFault24PreparedTransaction: a prepared transaction with an event in it is left over. The keys of others
-// go on, the marks stay below it, and when somebody commits it the event goes.
+// go on, its id stays a gap, and when somebody commits it the event goes.
 func TestFault24PreparedTransaction(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, map[string]string{"max_prepared_transactions": "5"})
@@ -146,18 +171,17 @@ func TestFault24PreparedTransaction(t *testing.T) {
 	conn.Release()
 	l.write(topic, 100, 30)
 	r.until(time.Minute, drained)
-	// The relay looks at the marks twice a second; by now it has had its chance.
+	// The relay looks at transactions once a second; by now it has had its chance.
 	r.until(time.Minute, `pg_sleep(1.5) is not null`)
-	var mark int64
-	if err := r.pool.QueryRow(t.Context(), `select max(low_water) from postrider.outbox_shard`).Scan(&mark); err != nil || mark > 0 {
-		t.Errorf("a mark rose to %d over an event that may still come, %v", mark, err)
+	if gaps := pgtest.Value[string](t, r.pool, `select gaps::text from postrider.outbox_progress`); gaps != "{[1,2)}" {
+		t.Errorf("the gaps are %s, and 1 may still come", gaps)
 	}
 	r.exec(`commit prepared 'forgotten'`)
 	r.until(time.Minute, drained)
 	if n := len(r.broker.ReadAll(t, topic, 3001)); n != 3001 {
 		t.Errorf("%d records, want 3001", n)
 	}
-	r.until(time.Minute, `(select min(low_water) from postrider.outbox_shard) > 0`)
+	r.until(time.Minute, `(select isempty(gaps) from postrider.outbox_progress)`)
 }
 
 // TestFault24LongTransaction: a writer's transaction stays open, with a lock on its aggregate and an event

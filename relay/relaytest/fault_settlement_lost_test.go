@@ -22,7 +22,7 @@ func TestFault17SettlementLost(t *testing.T) {
 		l.write(topic, 5, 3)
 		r.until(time.Minute, drained)
 		s.crash()
-		r.untilSome(e, "postrider_outbox_cycle_errors_total", "loop", "publish")
+		r.untilSome(e, "postrider_outbox_cycle_errors_total", "loop", "lead")
 		s.start()
 		r.pool.Reset()
 		r.until(time.Minute, drained)

@@ -20,7 +20,8 @@ insert into skew.by values ('%s');
 create function skew.clock_timestamp() returns timestamptz language sql volatile as 'select pg_catalog.clock_timestamp() + offset_by from skew.by';
 create function skew.statement_timestamp() returns timestamptz language sql volatile as 'select pg_catalog.statement_timestamp() + offset_by from skew.by';
 create function skew.now() returns timestamptz language sql volatile as 'select pg_catalog.now() + offset_by from skew.by';
-alter table postrider.outbox_event alter column created_at set default skew.clock_timestamp(), alter column available_at set default skew.now()`
+alter table postrider.outbox_event alter column created_at set default skew.clock_timestamp();
+alter table postrider.outbox_receipt alter column at set default skew.clock_timestamp()`
 
 // TestFault42ClocksDiffer: the relay's clock and the database's are an hour apart, either way, and step.
 // Delayed events, retries and holds keep the times of the database, which is the only clock that counts:
@@ -52,7 +53,7 @@ func TestFault42ClocksDiffer(t *testing.T) {
 			var early, wrong int
 			if err := r.pool.QueryRow(t.Context(), `select count(*) filter (where sent_at < available_at),
 				count(*) filter (where first_error_at < created_at or last_error_at - created_at > interval '30 minutes')
-				from postrider.outbox_event where key = 'delayed' or state = 'dead_lettered'`).Scan(&early, &wrong); err != nil || early+wrong > 0 {
+				from postrider.v_outbox_event where key = 'delayed' or state = 'dead_lettered'`).Scan(&early, &wrong); err != nil || early+wrong > 0 {
 				t.Errorf("%d events went before their time, %d failed at times that cannot be, %v", early, wrong, err)
 			}
 			r.exec(`delete from postrider.outbox_event where key = 'delayed'`)
@@ -95,7 +96,7 @@ func TestFault42NoTimesOfTheRelay(t *testing.T) {
 			look(path, typ.Elem())
 		}
 	}
-	for _, port := range []reflect.Type{reflect.TypeFor[relay.Store](), reflect.TypeFor[relay.Claim](), reflect.TypeFor[relay.LetterClaim]()} {
+	for _, port := range []reflect.Type{reflect.TypeFor[relay.Store](), reflect.TypeFor[relay.Leadership](), reflect.TypeFor[relay.LetterClaim]()} {
 		for i := range port.NumMethod() {
 			m := port.Method(i)
 			for n := range m.Type.NumIn() {
@@ -105,7 +106,7 @@ func TestFault42NoTimesOfTheRelay(t *testing.T) {
 			}
 		}
 	}
-	if !seen[reflect.TypeFor[relay.HoldChange]()] || !seen[reflect.TypeFor[relay.Schedule]()] {
+	if !seen[reflect.TypeFor[relay.HoldChange]()] || !seen[reflect.TypeFor[relay.Exception]()] {
 		t.Error("the settlement was not looked at")
 	}
 }

@@ -44,9 +44,9 @@ func TestFaultsStayWhereTheyAre(t *testing.T) {
 			for round := 1; round < rounds; round++ {
 				insert(round)
 			}
-			r.until(time.Minute, `not exists (select from postrider.outbox_event where topic = $1 and state <> 'published')`, good)
+			r.until(time.Minute, `not exists (select from postrider.v_outbox_event where topic = $1 and state <> 'published')`, good)
 			r.until(time.Minute, `exists (select from postrider.outbox_hold where topic = $1 and scope in ('topic', 'partition'))`, bad)
-			r.until(time.Minute, `not exists (select from postrider.outbox_event where topic = $1 and state = 'published')`, bad)
+			r.until(time.Minute, `not exists (select from postrider.v_outbox_event where topic = $1 and state = 'published')`, bad)
 			heal()
 			r.until(time.Minute, drained)
 			if n := len(r.broker.ReadAll(t, dlq, 0)); n != 0 {

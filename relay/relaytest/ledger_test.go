@@ -95,7 +95,7 @@ func (l *ledger) verdict(dlq string) history.Verdict {
 			for _, h := range rec.Headers {
 				if h.Key == outbox.HeaderEventID {
 					var payload []byte
-					if err := l.pool.QueryRow(l.Context(), `select payload from postrider.outbox_event where event_id = $1 and state = 'dead_lettered'`,
+					if err := l.pool.QueryRow(l.Context(), `select payload from postrider.outbox_exception where event_id = $1 and state = 'dead_lettered'`,
 						string(h.Value)).Scan(&payload); err != nil {
 						l.Errorf("a dead letter without a dead-lettered row, event %s: %v", h.Value, err)
 					}

@@ -50,8 +50,8 @@ func TestOnePartitionAway(t *testing.T) {
 				t.Fatalf("%d of %d keyed events are on the partition that is away", stays, keys*rounds)
 			}
 			// Of the events without a key only those may wait that were on their way there at the beginning.
-			r.until(time.Minute, `(select count(*) from postrider.outbox_event where state = 'published' and key is not null) = $1`, keys*rounds-stays)
-			r.until(time.Minute, `exists (select from postrider.outbox_event where state = 'published' and key is null)`)
+			r.until(time.Minute, `(select count(*) from postrider.v_outbox_event where state = 'published' and key is not null) = $1`, keys*rounds-stays)
+			r.until(time.Minute, `exists (select from postrider.v_outbox_event where state = 'published' and key is null)`)
 			r.until(time.Minute, `(select count(*) from postrider.outbox_hold where scope = 'partition' and partition = 1 and partitions = 4) = 1
 				and not exists (select from postrider.outbox_hold where scope = 'topic')`)
 			f.Remove()

@@ -18,7 +18,7 @@ import (
 // time to time: everything arrives, in order, and no session of the pooler keeps anything of ours.
 func TestBehindAPooler(t *testing.T) {
 	t.Parallel()
-	// Each of six workers may hold one session for its claim and needs one more to mark it.
+	// A relay that leads uses up to eight sessions, and one that stands by few.
 	r := newRigAt(t, pgtest.New(t).URL, kafkatest.Kfake(t, kfake.NumBrokers(3)), func(url string) string { return pgbouncer.Start(t, url, 14) })
 	wide, narrow, dlq := r.broker.Topic(t, 4, nil), r.broker.Topic(t, 1, map[string]string{"max.message.bytes": "5000"}), r.broker.Topic(t, 2, nil)
 	rng := rand.New(rand.NewPCG(rand.Uint64(), 0))

@@ -130,7 +130,7 @@ func (x *run) step() {
 		x.note("leaders move")
 		x.broker.Cluster.ShufflePartitionLeaders()
 	case 8:
-		x.note("ids jump") // as after many events: the low-water marks follow
+		x.note("ids jump") // as after many transactions that rolled back
 		x.exec(`select setval(pg_get_serial_sequence('postrider.outbox_event', 'id'), nextval(pg_get_serial_sequence('postrider.outbox_event', 'id')) + 5000)`)
 	}
 }

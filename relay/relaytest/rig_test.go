@@ -108,7 +108,7 @@ func (r *rig) engineWith(dlq string, o options) (engine *relay.Relay, metrics *p
 		o.topic(&settings)
 	}
 	c := relay.Config{
-		Store: postgres.NewStore(pool, o.store), Publisher: publisher, Workers: 3, BatchSize: 200,
+		Store: postgres.NewStore(pool, o.store), Publisher: publisher, BatchSize: 200,
 		TopicSettings: relay.ForAll(settings), PublishTimeout: 500 * time.Millisecond, Logger: log,
 		Registerer: prometheus.NewRegistry(), Doorbell: postgres.NewDoorbell(pool, postgres.DoorbellOptions{Logger: log}),
 	}
@@ -285,13 +285,13 @@ func (h *hesitation) Publish(ctx context.Context, ms []relay.Message) []relay.Ou
 	return h.Publisher.Publish(ctx, ms)
 }
 
-const drained = `not exists (select from postrider.outbox_event where state not in ('published', 'dead_lettered'))`
+const drained = `not exists (select from postrider.v_outbox_event where state not in ('published', 'dead_lettered'))`
 
 // states counts the events by state, and describes the holds.
 func (r *rig) states() (s string) {
 	_ = r.pool.QueryRow(context.Background(), `
 		select (select string_agg(topic || ' ' || state || ': ' || n, E'\n')
-		        from (select topic, state, count(*) n from postrider.outbox_event group by 1, 2 order by 1, 2) c)
+		        from (select topic, state, count(*) n from postrider.v_outbox_event group by 1, 2 order by 1, 2) c)
 		    || coalesce((select E'\n' || string_agg(h::text, E'\n') from postrider.outbox_hold h), '')`).Scan(&s)
 	return s
 }

@@ -14,10 +14,13 @@ import (
 func TestUnknownCommit(t *testing.T) {
 	t.Parallel()
 	const (
-		settling = "set state = 'published'"
-		parking  = "set state = 'parked'"
-		givingUp = "set state = 'exhausted'"
-		letters  = "set state = 'dead_lettered'"
+		beginning = "set sending_since = null where sending_since is not null"
+		settling  = "insert into postrider.outbox_receipt"
+		parking   = "insert into postrider.outbox_exception"
+		holding   = "insert into postrider.outbox_hold"
+		ending    = "delete from postrider.outbox_hold"
+		taking    = "set sending_since = clock_timestamp()"
+		letters   = "set state = 'dead_lettered'"
 	)
 	for name, c := range map[string]struct {
 		cut func(*pgproxy.Proxy, int, func([]string) bool)
@@ -27,14 +30,16 @@ func TestUnknownCommit(t *testing.T) {
 		"settling, not committed":        {(*pgproxy.Proxy).CutBeforeCommit, settling},
 		"parking, committed":             {(*pgproxy.Proxy).CutAfterCommit, parking},
 		"parking, not committed":         {(*pgproxy.Proxy).CutBeforeCommit, parking},
-		"giving up, committed":           {(*pgproxy.Proxy).CutAfterCommit, givingUp},
-		"giving up, not committed":       {(*pgproxy.Proxy).CutBeforeCommit, givingUp},
+		"beginning, committed":           {(*pgproxy.Proxy).CutAfterCommit, beginning},
+		"beginning, not committed":       {(*pgproxy.Proxy).CutBeforeCommit, beginning},
+		"holding, committed":             {(*pgproxy.Proxy).CutAfterCommit, holding},
+		"holding, not committed":         {(*pgproxy.Proxy).CutBeforeCommit, holding},
 		"sending letters, committed":     {(*pgproxy.Proxy).CutAfterCommit, letters},
 		"sending letters, not committed": {(*pgproxy.Proxy).CutBeforeCommit, letters},
-		"marking, committed":             {(*pgproxy.Proxy).CutAfterCommit, "insert into postrider.outbox_batch"},
-		"marking, not committed":         {(*pgproxy.Proxy).CutBeforeCommit, "insert into postrider.outbox_batch"},
-		"bringing back, committed":       {(*pgproxy.Proxy).CutAfterCommit, "set state = 'pending', hold_id = null"},
-		"bringing back, not committed":   {(*pgproxy.Proxy).CutBeforeCommit, "set state = 'pending', hold_id = null"},
+		"taking, committed":              {(*pgproxy.Proxy).CutAfterCommit, taking},
+		"taking, not committed":          {(*pgproxy.Proxy).CutBeforeCommit, taking},
+		"ending a hold, committed":       {(*pgproxy.Proxy).CutAfterCommit, ending},
+		"ending a hold, not committed":   {(*pgproxy.Proxy).CutBeforeCommit, ending},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +58,6 @@ func TestUnknownCommit(t *testing.T) {
 			r.broker.CreateTopic(t, late, 2, nil)
 			r.until(time.Minute, drained)
 			r.until(time.Minute, `not exists (select from postrider.outbox_hold)`)
-			r.until(time.Minute, `not exists (select from postrider.outbox_batch)`)
 
 			if r.proxy.Cuts() == 0 {
 				t.Error("no connection was cut")

@@ -154,7 +154,7 @@ func (w *workload) dead(dlq string) []string {
 				continue
 			}
 			var id string
-			if err := w.pool.QueryRow(w.Context(), `select convert_from(substr(payload, 1, 36), 'UTF8') from postrider.outbox_event
+			if err := w.pool.QueryRow(w.Context(), `select convert_from(substr(payload, 1, 36), 'UTF8') from postrider.outbox_exception
 				where event_id = $1 and state = 'dead_lettered'`, string(h.Value)).Scan(&id); err != nil {
 				w.Errorf("a dead letter without a dead-lettered row, event %s: %v", h.Value, err)
 			}

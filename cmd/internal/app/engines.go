@@ -73,7 +73,7 @@ func (a *App) makeRelay(ctx context.Context) error {
 	engine, err := relay.New(relay.Config{
 		Store: store, Publisher: a.publisher, Doorbell: a.doorbell(pool), OwnTopic: func(topic string) string { return own[topic] },
 		BatchSize: c.Outbox.BatchSize, Dispatches: c.Outbox.Dispatches,
-		TopicSettings: c.TopicSettings, CommitOrder: c.UsesCommitOrder(),
+		TopicSettings:  c.TopicSettings,
 		PublishTimeout: c.Outbox.PublishTimeout, Retention: Retention(c.Outbox),
 		Logger: a.options.Logger, LogActions: c.Outbox.Log, Registerer: a.options.Registry, TracerProvider: a.options.TracerProvider,
 	})

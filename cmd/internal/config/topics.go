@@ -199,13 +199,6 @@ func (c Config) CollectedTopics() []string {
 	return topics
 }
 
-// UsesCommitOrder reports whether the settings of some topic may ask for commit order.
-func (c Config) UsesCommitOrder() bool {
-	return c.Outbox.CommitOrder || slices.ContainsFunc(c.Topics, func(r TopicRule) bool {
-		return slices.ContainsFunc(r.values, func(v topicValue) bool { return v.name == "commit_order" && v.parsed.Bool() })
-	})
-}
-
 // describe names a rule's value for a message.
 func (v topicValue) describe(match string) string {
 	return fmt.Sprintf("%s of the rule for %s", v.name, shown(match))

@@ -20,8 +20,8 @@ import (
 
 // steps are the moments at which the victim dies, between them every step of the cycle.
 var steps = []string{
-	"claiming", "claimed", "marked", "publishing", "acknowledged", "settling", "settled",
-	"letters claimed", "letters acknowledged", "letters settling", "returning",
+	"leading", "led", "reading", "read", "publishing", "acknowledged", "settling", "settled", "taking", "taken",
+	"letters claimed", "letters acknowledged", "letters settling",
 }
 
 // atOnce is how many of these tests run at the same time, unless -parallel says otherwise: they mostly wait.

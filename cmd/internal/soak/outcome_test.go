@@ -21,16 +21,16 @@ import (
 // drain waits until no event waits any more, and reports whether that came in time.
 func (n *nemesis) drain(until time.Time) bool {
 	return n.none(until, `select
-		(select count(*) from (select from postrider.outbox_event where state = 'pending' limit 1) e) +
-		(select count(*) from (select from postrider.outbox_event where state = 'scheduled' limit 1) e) +
-		(select count(*) from (select from postrider.outbox_event where state = 'parked' limit 1) e) +
-		(select count(*) from (select from postrider.outbox_event where state = 'exhausted' limit 1) e)`)
+		(select count(*) from (select from postrider.v_outbox_event where state = 'pending' limit 1) e) +
+		(select count(*) from (select from postrider.v_outbox_event where state = 'scheduled' limit 1) e) +
+		(select count(*) from (select from postrider.v_outbox_event where state = 'parked' limit 1) e) +
+		(select count(*) from (select from postrider.v_outbox_event where state = 'exhausted' limit 1) e)`)
 }
 
 // collected waits until each dead letter is stored. When that does not come in time, the verdict says which
 // are not investigated.
 func (n *nemesis) collected(until time.Time) {
-	n.none(until, `select count(*) from postrider.outbox_event e
+	n.none(until, `select count(*) from postrider.outbox_exception e
 		where e.state = 'dead_lettered' and not exists (select from postrider.dlq_letter l where l.event_id = e.event_id)`)
 }
 
@@ -87,8 +87,8 @@ func (n *nemesis) history() history.History {
 	for i := range h.Committed {
 		h.Committed[i].Destroyed = destroyed[h.Committed[i].ID]
 	}
-	h.Waiting, err = n.ids(ctx, `select convert_from(substr(payload, 1, 36), 'UTF8') from postrider.outbox_event
-		where state not in ('published', 'dead_lettered')`)
+	h.Waiting, err = n.ids(ctx, `select convert_from(substr(e.payload, 1, 36), 'UTF8') from postrider.v_outbox_event v join postrider.outbox_event e using (id)
+		where v.state not in ('published', 'dead_lettered')`)
 	must("find what waits", err)
 	h.Investigated, err = n.ids(ctx, `select coalesce(convert_from(substr(e.payload, 1, 36), 'UTF8'), d.subject_id)
 		from postrider.dlq_entry d left join postrider.outbox_event e on e.event_id::text = d.subject_id`)
@@ -258,8 +258,8 @@ func (n *nemesis) trace(h history.History, v history.Verdict) string {
 func (n *nemesis) settlement(id string, since func(time.Time) string) string {
 	var state string
 	var at *time.Time
-	err := n.pool.QueryRow(context.Background(), `select state::text, sent_at from postrider.outbox_event
-		where convert_from(substr(payload, 1, 36), 'UTF8') = $1`, id).Scan(&state, &at)
+	err := n.pool.QueryRow(context.Background(), `select v.state, v.sent_at from postrider.v_outbox_event v join postrider.outbox_event e using (id)
+		where convert_from(substr(e.payload, 1, 36), 'UTF8') = $1`, id).Scan(&state, &at)
 	switch {
 	case err != nil:
 		return fmt.Sprintf(" its row: %v;", err)

@@ -38,7 +38,7 @@ func TestServeKilled(t *testing.T) {
 		last := start()
 		last.lastWords(t, b, dlq+".collector")
 		drained(t, pool)
-		until(t, pool, "dead letters wait for the collector", `select count(*) from postrider.outbox_event e
+		until(t, pool, "dead letters wait for the collector", `select count(*) from postrider.outbox_exception e
 			where e.state = 'dead_lettered' and not exists (select from postrider.dlq_letter l where l.event_id = e.event_id)`)
 		last.stop(t)
 

@@ -51,7 +51,7 @@ func deadLettered(ctx context.Context, pool *pgxpool.Pool, records []*kgo.Record
 			}
 		}
 	}
-	rows, err := pool.Query(ctx, `select convert_from(substr(payload, 1, $2), 'UTF8') from postrider.outbox_event
+	rows, err := pool.Query(ctx, `select convert_from(substr(payload, 1, $2), 'UTF8') from postrider.outbox_exception
 		where event_id = any ($1::uuid[]) and state = 'dead_lettered'`, eventIDs, idBytes)
 	if err != nil {
 		return nil, err

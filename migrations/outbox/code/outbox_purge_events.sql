@@ -6,6 +6,7 @@ declare
     k         postrider.outbox_retention;
     v_cutoff  timestamptz := clock_timestamp() - p_keep;
     v_through bigint;
+    v_full    boolean; -- there may be more receipts that are old enough
     v_gap     bigint;
     v_last    bigint;
     v_counted bigint;
@@ -23,26 +24,25 @@ begin
         return;
     end if;
     -- Receipts are in the order of time, and those behind are gone: the last of the first that are old enough.
-    select max(o.position) into v_through
-    from (select r.position, r.at from postrider.outbox_receipt r where r.position > k.position order by r.position, r.number limit case when not p_dry_run then 1000 end) o
-    where o.at <= v_cutoff;
+    select max(o.position) filter (where o.at <= v_cutoff), not p_dry_run and count(*) = 1000 and bool_and(o.at <= v_cutoff) into v_through, v_full
+    from (select r.position, r.at from postrider.outbox_receipt r where r.position > k.position order by r.position, r.number limit case when not p_dry_run then 1000 end) o;
     if v_through is null then
         return;
     end if;
     select min(lower(g)) into v_gap from postrider.outbox_progress p, unnest(p.gaps) g;
     v_through := least(v_through, v_gap - 1, (select p.position from postrider.outbox_progress p));
-    if v_through is null or v_through <= k.position then
-        return;
-    end if;
-    if p_dry_run then
-        select count(*) into removed from postrider.outbox_event e where e.id > k.position and e.id <= v_through;
+    if v_through <= k.position then
         return;
     end if;
     -- Rows and not ids: after a restore, or a sequence that was set forward, ids are far apart.
     select max(o.id) into v_last
     from (select e.id from postrider.outbox_event e where e.id > k.position and e.id <= v_through order by e.id limit p_rows) o having count(*) >= p_rows;
-    more := coalesce(v_last < v_through, false);
+    more := v_full or coalesce(v_last < v_through, false);
     v_through := coalesce(v_last, v_through);
+    if p_dry_run then
+        select count(*) into removed from postrider.outbox_event e where e.id > k.position and e.id <= v_through;
+        return;
+    end if;
     -- One that was committed late went later than those around it.
     if exists (select from postrider.outbox_receipt r where r.first_id <= v_through and r.position > k.position and r.at > v_cutoff
                  and not isempty(r.events * int8multirange(int8range(k.position + 1, v_through + 1)))) then
@@ -52,7 +52,7 @@ begin
     -- What is not finished keeps its content.
     update postrider.outbox_exception x
     set copied = true, kind = e.kind, key = e.key, payload = e.payload, headers = e.headers, task_uuid = e.task_uuid,
-        idempotency_key = e.idempotency_key, created_at = e.created_at
+        idempotency_key = e.idempotency_key, created_at = e.created_at, max_attempts = coalesce(x.max_attempts, e.max_attempts)
     from postrider.outbox_event e
     where x.id > k.position and x.id <= v_through and e.id = x.id and not x.copied;
     delete from postrider.outbox_task_event t
