@@ -2,8 +2,8 @@ package relay
 
 import "time"
 
-// Standstill is why the store cannot know that an id is final, for as long as somebody does something about
-// it. Then events in commit order wait, and what keeps claims short does not work. The zero value is none.
+// Standstill is why the store cannot know that an id is final, until somebody does something about
+// it. Then events in commit order wait, and gaps stay open. The zero value is none.
 type Standstill struct {
 	// Code is a word for the reason, such as SEQUENCE_CACHE.
 	Code string
@@ -29,7 +29,7 @@ func (m *reminder) hear(r *Relay, s Standstill) {
 	case s.Code == "", s == m.said && now.Sub(m.at) < remindEvery:
 		return
 	default:
-		r.cfg.Logger.Warn("no id is known to be final, so topics in commit order stand still and claims over old rows slow down",
+		r.cfg.Logger.Warn("no id is known to be final, so topics in commit order stand still and gaps stay open",
 			"error_code", s.Code, "err", s.Error)
 		m.at = now
 	}

@@ -44,9 +44,9 @@ type TopicSettings struct {
 	// writers that do not serialise on a key. A long transaction on the outbox delays the topic. Defaults
 	// to false.
 	CommitOrder bool
-	// StormEvents and StormWindow stop the giving up of events: when within StormWindow more than
-	// StormEvents were given up, and more than delivered, the topic is held instead. StormEvents of a
-	// negative number is never. Default to 100 and 1m.
+	// StormEvents and StormWindow open a circuit breaker: when within StormWindow more than StormEvents were given up with
+	// one code, further events that fail with it are parked instead, and all others go. A negative StormEvents is never.
+	// Default to 100 and 1m.
 	StormEvents int
 	StormWindow time.Duration
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +21,6 @@ import (
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
-	"github.com/postrider/postrider/relay/outbox"
 )
 
 const (
@@ -279,21 +277,6 @@ func TestChartHasTheRules(t *testing.T) {
 	t.Parallel()
 	if read(t, rules) != read(t, filepath.Join(chart, "files", "postrider.rules.yml")) {
 		t.Error("deploy/helm/postrider/files/postrider.rules.yml is not deploy/prometheus/postrider.rules.yml: run make chart")
-	}
-}
-
-// More relays than shards have nothing to do, and the schema knows how many there are.
-func TestChartKnowsTheShards(t *testing.T) {
-	t.Parallel()
-	want := `"maxReplicas": {"type": "integer", "minimum": 1, "maximum": ` + strconv.Itoa(outbox.Shards) + `,`
-	if text := strings.Join(strings.Fields(read(t, filepath.Join(chart, "values.schema.json"))), " "); !strings.Contains(strings.ReplaceAll(text, "{ ", "{"), want) {
-		t.Errorf("values.schema.json does not have %s", want)
-	}
-	// Its metric is one of the dashboards', which a test compares with what a process shows.
-	const metric = "postrider_outbox_backlog_due_events"
-	if !strings.Contains(read(t, filepath.Join(chart, "templates", "scaledobject.yaml")), metric) ||
-		!strings.Contains(read(t, "../../../deploy/grafana/dashboards/relay.json"), metric) {
-		t.Errorf("%s is not asked for by both the ScaledObject and the dashboard of relays", metric)
 	}
 }
 

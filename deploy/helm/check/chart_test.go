@@ -52,29 +52,6 @@ func run(t *testing.T, values string, args ...string) (stdout, stderr string, er
 	return out.String(), errs.String(), err
 }
 
-// scaledObject is what the chart uses of KEDA's keda.sh/v1alpha1; its Go module is as large as KEDA.
-type scaledObject struct {
-	meta.TypeMeta   `json:",inline"`
-	meta.ObjectMeta `json:"metadata"`
-	Spec            struct {
-		ScaleTargetRef struct {
-			Name string `json:"name"`
-		} `json:"scaleTargetRef"`
-		MinReplicaCount int `json:"minReplicaCount"`
-		MaxReplicaCount int `json:"maxReplicaCount"`
-		PollingInterval int `json:"pollingInterval"`
-		CooldownPeriod  int `json:"cooldownPeriod"`
-		Fallback        struct {
-			FailureThreshold int `json:"failureThreshold"`
-			Replicas         int `json:"replicas"`
-		} `json:"fallback"`
-		Triggers []struct {
-			Type     string            `json:"type"`
-			Metadata map[string]string `json:"metadata"`
-		} `json:"triggers"`
-	} `json:"spec"`
-}
-
 // objects are those that the chart made, by name.
 type objects struct {
 	deployments map[string]*apps.Deployment
@@ -86,7 +63,6 @@ type objects struct {
 	networks    map[string]*networking.NetworkPolicy
 	monitors    map[string]*monitoring.ServiceMonitor
 	rules       map[string]*monitoring.PrometheusRule
-	scaled      map[string]*scaledObject
 }
 
 // render makes the objects of a release called r, and reads each as its type, which knows every field.
@@ -98,12 +74,12 @@ func render(t *testing.T, values string) objects {
 	}
 	o := objects{map[string]*apps.Deployment{}, map[string]*batch.Job{}, map[string]*core.Service{}, map[string]*core.ServiceAccount{},
 		map[string]*core.ConfigMap{}, map[string]*policy.PodDisruptionBudget{}, map[string]*networking.NetworkPolicy{},
-		map[string]*monitoring.ServiceMonitor{}, map[string]*monitoring.PrometheusRule{}, map[string]*scaledObject{}}
+		map[string]*monitoring.ServiceMonitor{}, map[string]*monitoring.PrometheusRule{}}
 	read := map[string]func(name string, raw []byte){
 		"apps/v1 Deployment": into(t, o.deployments), "batch/v1 Job": into(t, o.jobs), "v1 Service": into(t, o.services),
 		"v1 ServiceAccount": into(t, o.accounts), "v1 ConfigMap": into(t, o.configs), "policy/v1 PodDisruptionBudget": into(t, o.budgets),
 		"networking.k8s.io/v1 NetworkPolicy": into(t, o.networks), "monitoring.coreos.com/v1 ServiceMonitor": into(t, o.monitors),
-		"monitoring.coreos.com/v1 PrometheusRule": into(t, o.rules), "keda.sh/v1alpha1 ScaledObject": into(t, o.scaled),
+		"monitoring.coreos.com/v1 PrometheusRule": into(t, o.rules),
 	}
 	for _, document := range strings.Split("\n"+out, "\n---\n") {
 		var head struct {

@@ -39,7 +39,6 @@ networkPolicy:
   extraEgress: [{ports: [{port: 4317, protocol: TCP}]}]
 serviceMonitor: {enabled: true, labels: {release: prometheus}}
 prometheusRule: {enabled: true, labels: {release: prometheus}}
-keda: {enabled: true, prometheus: {serverAddress: "http://prometheus:9090"}}
 podAnnotations: {a: b}
 podLabels: {a: b}
 nodeSelector: {a: b}
@@ -317,26 +316,6 @@ func TestSettingsRollOut(t *testing.T) {
 	}
 	if after := sum(strings.Replace(enough, "kafka:9092", "kafka:9093", 1)); after == before {
 		t.Error("other brokers do not make the pods anew")
-	}
-}
-
-func TestScaling(t *testing.T) {
-	t.Parallel()
-	o := render(t, everything)
-	if n := o.deployments["r-postrider-relay"].Spec.Replicas; n != nil {
-		t.Errorf("the chart and KEDA both say how many relays there are: %d", *n)
-	}
-	if n := o.deployments["r-postrider-desk"].Spec.Replicas; n == nil || *n != 2 {
-		t.Errorf("desks: %v", n)
-	}
-	s := o.scaled["r-postrider-relay"].Spec
-	if s.ScaleTargetRef.Name != "r-postrider-relay" || s.MaxReplicaCount != 8 || s.MinReplicaCount != 2 || len(s.Triggers) != 1 ||
-		s.Triggers[0].Metadata["query"] != `max(postrider_outbox_backlog_due_events{job="r-postrider-metrics"})` ||
-		s.Triggers[0].Metadata["serverAddress"] != "http://prometheus:9090" {
-		t.Errorf("%+v", s)
-	}
-	if o.services["r-postrider-metrics"] == nil {
-		t.Error("no service is called as the job in the query")
 	}
 }
 
