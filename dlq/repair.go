@@ -41,10 +41,10 @@ func (p Repair) Check() error {
 // checkHeaders says which headers cannot be given to a message.
 func checkHeaders(hs []outbox.Header) error {
 	for _, h := range hs {
-		switch {
-		case h.Name == "":
-			return fmt.Errorf("%w: a header has an empty name", ErrRequest)
-		case outbox.Reserved(h.Name):
+		if err := outbox.ValidHeaderName(h.Name); err != nil {
+			return fmt.Errorf("%w: %w", ErrRequest, err)
+		}
+		if outbox.Reserved(h.Name) {
 			return fmt.Errorf("%w: header %q belongs to postrider", ErrRequest, h.Name)
 		}
 	}

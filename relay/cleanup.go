@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -17,8 +18,8 @@ const busyLimit = 30 * time.Second
 type CleanupOptions struct {
 	// DryRun counts what would be removed, and removes nothing. Defaults to false.
 	DryRun bool
-	// MaxRows is about how many rows are removed, or counted, at most, those of all kinds together; partitions that are
-	// dropped are none. Defaults to 0, all of them.
+	// MaxRows is about how many rows are removed, or counted, at most, those of all kinds together. Defaults to 0, all of
+	// them.
 	MaxRows int
 	// TracerProvider receives a span of the cleanup. Defaults to none, for Relay.Cleanup to that of the relay.
 	TracerProvider trace.TracerProvider
@@ -116,6 +117,12 @@ func cleanUp(ctx context.Context, store Purger, limits PurgeLimits, most int, re
 		} else if most > 0 {
 			limits.Rows = min(left, purgeRows) // it removes no more than it looks at
 		}
+		if limits.DryRun { // what stays would be counted again
+			limits.Rows = math.MaxInt32
+			if most > 0 {
+				limits.Rows = most - result.rows()
+			}
+		}
 		got, err := store.Purge(ctx, limits)
 		result.add(limits.Kind, got.Rows)
 		switch {
@@ -127,7 +134,8 @@ func cleanUp(ctx context.Context, store Purger, limits PurgeLimits, most int, re
 			sleep(ctx, 20*time.Millisecond)
 			continue
 		}
-		if !got.More {
+		if !got.More || limits.DryRun {
+			result.More = result.More || got.More
 			return nil
 		}
 		free = time.Now()

@@ -15,6 +15,9 @@ const letterBatch = 32
 // can be left out.
 const letterPause = time.Minute
 
+// codeInvalidTopicException is the broker's name for a topic that cannot exist.
+const codeInvalidTopicException = "INVALID_TOPIC_EXCEPTION"
+
 // LetterClaim is a set of exhausted events that are locked until Settle or Abandon.
 type LetterClaim interface {
 	Events() []outbox.Event
@@ -147,6 +150,9 @@ func (ls *letters) settle(ms []Message, outcomes []Outcome) {
 	for i, o := range outcomes {
 		n := ls.pending[i]
 		topic, id := ls.topics[n], ls.events[n].ID
+		if o.Code == codeInvalidTopicException {
+			o.Class = Route // a setting names the topic: no letter is at fault
+		}
 		switch {
 		case o.Class == Delivered:
 			ls.out.Delivered = append(ls.out.Delivered, id)

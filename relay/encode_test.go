@@ -79,6 +79,8 @@ func TestMessageRefusesWhatCannotBeSent(t *testing.T) {
 		"headers that are not JSON":     {func(e *outbox.Event) { e.Headers = []byte(`{`) }, CodeInvalidHeaders, "not JSON"},
 		"a header of ours":              {func(e *outbox.Event) { e.Headers = []byte(`{"postrider-event-id":"forged"}`) }, CodeInvalidHeaders, "postrider-event-id"},
 		"a header of ours, in capitals": {func(e *outbox.Event) { e.Headers = []byte(`[["a","1"],["POSTRIDER-X","2"]]`) }, CodeInvalidHeaders, "POSTRIDER-X"},
+		"a name of two lines":           {func(e *outbox.Event) { e.Headers = []byte(`{"a\r\nb":"c"}`) }, CodeInvalidHeaders, "control character"},
+		"a count below zero":            {func(e *outbox.Event) { e.Headers = []byte(`[["postrider-hops","-5"]]`) }, CodeInvalidHeaders, `"-5"`},
 		"a topic that is none":          {func(e *outbox.Event) { e.Topic = "a b" }, CodeInvalidTopic, `"a b"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,6 +73,10 @@ type Hold struct {
 	through int64
 	// unsettled counts events that are to be parked here by receipts that are not written yet, and parks all that ever were.
 	unsettled, parks int
+	// writing counts changes that are not written yet, and written is the last look for holds that are due that may have
+	// seen it as it was before it was written last.
+	writing int
+	written int64
 	// busy says that events of it are in hand, and closing that nothing more is to be parked behind it: it is about to end.
 	busy, closing bool
 	// kept says that events were tried again and are behind the hold again.

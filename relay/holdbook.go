@@ -21,6 +21,7 @@ type holdBook struct {
 	// givenUp counts, by key, the events that were given up by receipts that are not written yet. Later events of the key
 	// wait for that: after a crash in between, the event would be read again, and might go after them.
 	givenUp map[subject]int
+	looks   int64 // for holds that are due
 	now     func() time.Time
 }
 
@@ -145,9 +146,30 @@ func (b *holdBook) awaits(e *outbox.Event, from *Hold, partition func(key []byte
 	return waits
 }
 
-// settled notes that a receipt was written that parks events behind these holds, and gives up events of these keys.
-func (b *holdBook) settled(parked []*Hold, keys []subject) {
-	if len(parked)+len(keys) == 0 {
+// look begins a look for holds that are due, and returns its number.
+func (b *holdBook) look() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.looks++
+	return b.looks
+}
+
+// stale reports whether a look may have seen a hold as it was before it was changed last.
+func (h *Hold) stale(look int64) bool { return h.writing > 0 || h.written >= look }
+
+// writing notes that holds are changed by a receipt that is to be written.
+func (b *holdBook) writing(changes []HoldChange) {
+	for i := range changes {
+		if h := b.byID[changes[i].ID]; h != nil {
+			h.writing++
+		}
+	}
+}
+
+// settled notes that a receipt was written that parks events behind these holds, gives up events of these keys, and changes
+// holds.
+func (b *holdBook) settled(parked []*Hold, keys []subject, changes []HoldChange) {
+	if len(parked)+len(keys)+len(changes) == 0 {
 		return
 	}
 	b.mu.Lock()
@@ -162,5 +184,11 @@ func (b *holdBook) settled(parked []*Hold, keys []subject) {
 	}
 	if len(keys) > 0 {
 		b.changed.Broadcast()
+	}
+	for i := range changes {
+		if h := b.byID[changes[i].ID]; h != nil {
+			h.writing--
+			h.written = b.looks
+		}
 	}
 }

@@ -242,6 +242,7 @@ func (p *plan) conclude(outcomes []Outcome) (*Receipt, error) {
 			p.change(h)
 		}
 	}
+	p.book.writing(p.receipt.Holds)
 	return &p.receipt, p.err
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/postrider/postrider/relay/outbox"
 )
 
@@ -82,7 +84,10 @@ func (t *term) sendBatch(ctx, reading context.Context, b *logBatch) (s *settleme
 	receipt.Position, receipt.Forgotten, receipt.Gaps = b.position, b.forgotten, b.gaps
 	ids := make([]int64, len(b.Events))
 	for i := range b.Events {
-		ids[i] = b.Events[i].ID
+		e := &b.Events[i]
+		if ids[i] = e.ID; e.TaskUUID != uuid.Nil {
+			receipt.Tasks = append(receipt.Tasks, TaskEvent{e.ID, e.TaskUUID})
+		}
 	}
 	receipt.Events = RangesOf(ids)
 	return &settlement{receipt: receipt, parked: p.parked, keys: p.keys, plan: p, pass: pass, sent: func() []Message { return delivered(p.messages, outcomes) }}, nil

@@ -10,7 +10,7 @@ import (
 
 // Status is the outbox in numbers.
 type Status struct {
-	// Pending may be claimed; Due of them are not delayed. Processing are in batches in work.
+	// Pending are behind the position of the log; Due of them are not delayed. Processing came back and are on their way.
 	Pending    int64 `json:"pending"`
 	Due        int64 `json:"due"`
 	Processing int64 `json:"processing"`
@@ -39,7 +39,7 @@ type HoldStatus struct {
 	// Partition is that of a partition hold, of Partitions that the topic had then.
 	Partition  *int32 `json:"partition,omitempty"`
 	Partitions *int32 `json:"partitions,omitempty"`
-	// Code is of a circuit breaker: what the events fail with that it keeps.
+	// FailureCode is of a circuit breaker: what the events fail with that it keeps.
 	FailureCode string `json:"failure_code,omitempty"`
 	Cause       Cause  `json:"cause"`
 	ErrorCode   string `json:"error_code"`
@@ -54,6 +54,8 @@ type HoldStatus struct {
 	NextProbeAt *time.Time `json:"next_probe_at"`
 	Probes      int        `json:"probes"`
 	Draining    bool       `json:"draining"`
+	// Asked is what somebody asked for and the leader has not done yet: AskedRelease, AskedGiveUp, or nothing.
+	Asked string `json:"asked,omitempty"`
 	// Parked are the events behind it, counted up to 100001.
 	Parked int64 `json:"parked"`
 }

@@ -123,6 +123,8 @@ type Receipt struct {
 	Exceptions []Exception
 	Gone       []int64
 	Putback    []int64
+	// Tasks are the events of tasks among Events, by which they are found later.
+	Tasks []TaskEvent
 	// Skipped are events of Page.Skips that are given up here.
 	Skipped []int64
 }
@@ -130,6 +132,12 @@ type Receipt struct {
 // Plain reports whether a receipt only moves the position.
 func (r *Receipt) Plain() bool {
 	return len(r.Holds)+len(r.Ended)+len(r.Exceptions)+len(r.Gone)+len(r.Putback)+len(r.Skipped) == 0 && r.Trying == 0
+}
+
+// TaskEvent is an event of a task.
+type TaskEvent struct {
+	ID       int64
+	TaskUUID uuid.UUID
 }
 
 // Counts is what a receipt comes to.

@@ -56,16 +56,20 @@ func (t *term) tendHolds(reading, work context.Context) error {
 			t.brokers.wait(reading)
 			continue
 		}
+		look := t.book.look()
 		due, next, err := t.leader.DueHolds(work, dueAtOnce)
 		if err != nil {
 			return ended(work, fmt.Errorf("look for holds that are due: %w", err))
 		}
 		var keys []*Hold
 		for _, d := range due {
-			if t.once != nil && !t.once.first(d.ID) {
+			if t.once != nil && t.once.probed[d.ID] {
 				continue
 			}
-			h, giveUp := t.begin(d)
+			h, giveUp, later := t.begin(d, look)
+			if t.once != nil && !later {
+				t.once.probed[d.ID] = true
+			}
 			switch {
 			case h == nil:
 			case h.Scope == ScopeKey && !giveUp:
@@ -146,23 +150,26 @@ func (t *term) openBreakers(ctx context.Context) error {
 }
 
 // begin takes a hold in hand that is due, and says whether all that waits behind it is to be given up; nil when there is
-// nothing to do, or somebody is at it.
-func (t *term) begin(d DueHold) (h *Hold, giveUp bool) {
+// nothing to do, or somebody is at it. later says that the look may have seen it as it was before: behind a key that was
+// halted since nothing may be probed.
+func (t *term) begin(d DueHold, look int64) (h *Hold, giveUp, later bool) {
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()
 	h = t.book.byID[d.ID]
 	switch {
 	case h == nil || h.busy:
-		return nil, false // it is about to go, or its receipt is not written yet
+		return nil, false, false // it is about to go, or its receipt is not written yet
+	case h.stale(look):
+		return nil, false, true
 	case d.Asked == AskedGiveUp:
 		giveUp = true
 	case d.Asked == AskedRelease:
 		h.Draining, h.through, h.kept, h.answered = true, 0, false, true
 	case !h.Draining && !d.Probe:
-		return nil, false
+		return nil, false, false
 	}
 	h.busy = true
-	return h, giveUp
+	return h, giveUp, false
 }
 
 // tend looks after holds until none of them has more to give for now.
@@ -171,7 +178,7 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 	defer func() {
 		t.book.mu.Lock()
 		for _, h := range all {
-			h.busy = false
+			h.busy, h.written = false, t.book.looks
 			t.book.reopen(h)
 		}
 		t.book.mu.Unlock()
@@ -439,13 +446,6 @@ func (t *term) takeWithin(ctx context.Context, taking Taking) (taken []Taken, le
 		return len(taken), err
 	})
 	return taken, left, cut, err
-}
-
-// first notes that a hold is probed, and reports whether it was not before.
-func (o *onceOnly) first(id int64) bool {
-	was := o.probed[id]
-	o.probed[id] = true
-	return !was
 }
 
 // anyNew reports whether a hold is due that was not probed before.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -121,7 +122,11 @@ var errHandOver = errors.New("the relay stops")
 
 // run works until ctx ends, which is no error, or something fails.
 func (t *term) run(ctx context.Context) error {
-	t.cfg.Logger.Info("leading", "term", t.began.Term, "position", t.began.Position, "gaps", t.began.Gaps.Len(), "holds", len(t.began.Holds))
+	level := slog.LevelInfo
+	if t.once != nil { // an action says what it did
+		level = slog.LevelDebug
+	}
+	t.cfg.Logger.Log(ctx, level, "leading", "term", t.began.Term, "position", t.began.Position, "gaps", t.began.Gaps.Len(), "holds", len(t.began.Holds))
 	t.metrics.leading.Set(1)
 	defer t.metrics.leading.Set(0)
 	if c := t.careful.Load(); c > 0 {
@@ -249,7 +254,11 @@ func (t *term) settledOne(s *settlement, err error) {
 	if err != nil {
 		return
 	}
-	t.book.settled(s.parked, s.keys)
+	var changes []HoldChange
+	if s.plan != nil {
+		changes = s.plan.receipt.Holds
+	}
+	t.book.settled(s.parked, s.keys, changes)
 	if t.once != nil {
 		t.once.count(r, s.returned)
 	}

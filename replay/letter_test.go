@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,23 @@ func TestJudge(t *testing.T) {
 	for _, s := range Skips() {
 		if s.Explain() == string(s) || s.Explain() == "" {
 			t.Errorf("%s is not explained", s)
+		}
+	}
+}
+
+// TestForeignHeaderNames: a record that somebody else wrote is sent again as it was, whatever its headers are called.
+func TestForeignHeaderNames(t *testing.T) {
+	t.Parallel()
+	r := foreign(1, nil)
+	r.Headers = append(r.Headers, outbox.Header{Name: "a\r\nb", Value: []byte("1")}, outbox.Header{Name: "", Value: []byte("2")})
+	o := optionsOf(nil)
+	if err := o.Check(); err != nil {
+		t.Fatal(err)
+	}
+	v := o.judge(&r, time.Time{}, time.Time{}, "1")
+	for _, want := range r.Headers[len(r.Headers)-2:] {
+		if !slices.ContainsFunc(v.message.Headers, func(h outbox.Header) bool { return h.Name == want.Name && string(h.Value) == string(want.Value) }) {
+			t.Errorf("header %q is not among %q, %s", want.Name, v.message.Headers, v.skip)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func enqueue(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveReques
 		if w.hops >= cmp.Or(req.MaxHops, dlq.DefaultMaxHops) {
 			w.skip = dlq.TooManyHops
 		} else {
-			w.newEvent, w.episode = uuid.New(), 0
+			w.newEvent, w.episode = newUUID(), 0
 			fresh = append(fresh, w)
 		}
 	}

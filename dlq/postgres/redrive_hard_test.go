@@ -233,7 +233,7 @@ func TestHeadersThatTheRelayRefuses(t *testing.T) {
 	r := newRedriving(t)
 	h := func(name, value string) outbox.Header { return outbox.Header{Name: name, Value: []byte(value)} }
 	entry := r.record(dlq.Decode(dlq.Record{Topic: "x.dlq", Offset: 5, Timestamp: dlqtest.Start, Value: []byte("v"), Headers: []outbox.Header{
-		h(outbox.HeaderEventID, "e"), h("Postrider-Anything", "e"), h("", "nameless"), h("kept", "1"), h("kept", "2"), h("replay_id", "old"), {Name: "null"}}}))
+		h(outbox.HeaderEventID, "e"), h("Postrider-Anything", "e"), h("", "nameless"), h("a\r\nSet-Cookie: b", "c"), h("\x7f", "d"), h("kept", "1"), h("kept", "2"), h("replay_id", "old"), {Name: "null"}}}))
 	if _, err := r.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{entry}, Target: "retry", Actor: "ada"}); err != nil {
 		t.Fatal(err)
 	}

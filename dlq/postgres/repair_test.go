@@ -96,7 +96,8 @@ func TestUnreadableHeadersAreLeftAlone(t *testing.T) {
 		}
 	}
 	for name, repair := range map[string]dlq.Repair{"nothing": {}, "both": {Headers: priority, None: true},
-		"ours": {Headers: []outbox.Header{{Name: outbox.HeaderEventID}}}, "nameless": {Headers: []outbox.Header{{Value: []byte("x")}}}} {
+		"ours": {Headers: []outbox.Header{{Name: outbox.HeaderEventID}}}, "nameless": {Headers: []outbox.Header{{Value: []byte("x")}}},
+		"two lines": {Headers: []outbox.Header{{Name: "a\r\nb", Value: []byte("x")}}}} {
 		if _, err := r.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{uuid.New()}, Actor: "ada", Repair: &repair}); !errors.Is(err, dlq.ErrRequest) {
 			t.Errorf("%s: %v", name, err)
 		}

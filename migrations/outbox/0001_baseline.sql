@@ -33,10 +33,9 @@ comment on domain postrider.outbox_max_attempts is 'Attempts before an event is 
 
 create table postrider.outbox_event (
     id              bigint generated always as identity primary key,
-    -- A UUID of version 7, so that the BRIN index below finds it.
-    event_id        uuid not null default encode(set_byte(
-                        overlay(uuid_send(gen_random_uuid()) placing substring(int8send((extract(epoch from clock_timestamp()) * 1000)::bigint) from 3) from 1 for 6),
-                        6, 112 + (random() * 15)::integer), 'hex')::uuid,
+    -- A UUID of version 7: it begins with the time, by which outbox_find_event finds it. So it needs no index.
+    event_id        uuid not null default (lpad(to_hex((date_part('epoch', clock_timestamp()) * 1000)::bigint), 12, '0') || '7'
+                                           || substr(gen_random_uuid()::text, 16))::uuid,
     created_at      timestamptz not null default clock_timestamp(),
     available_at    postrider.outbox_available_at,
     max_attempts    postrider.outbox_max_attempts,
@@ -70,8 +69,15 @@ alter table postrider.outbox_event set (
     autovacuum_analyze_scale_factor = 0.0, autovacuum_analyze_threshold = 1000000,
     autovacuum_freeze_min_age = 1000000);
 
-create index outbox_event_find on postrider.outbox_event using brin (event_id, task_uuid uuid_bloom_ops) with (pages_per_range = 64, autosummarize = on);
-comment on index postrider.outbox_event_find is 'Finds events by event_id, which grows with time, and by task_uuid. A BRIN index costs an insert next to nothing: it says in which pages to look.';
+create table postrider.outbox_task_event (
+    task_uuid uuid not null,
+    id        bigint not null,
+    primary key (task_uuid, id)
+);
+comment on table postrider.outbox_task_event is
+'The events of each task, written by the relay that leads when it has read them: an index on outbox_event would cost every writer. An event that the log still has before it is not here yet.';
+comment on column postrider.outbox_task_event.task_uuid is 'outbox_event.task_uuid.';
+comment on column postrider.outbox_task_event.id is 'outbox_event.id.';
 
 create table postrider.outbox_receipt (
     number    bigint primary key,

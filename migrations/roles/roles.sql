@@ -69,7 +69,8 @@ grant select, insert, update, delete on postrider.outbox_own_topic to postrider_
 grant execute on function postrider.outbox_assert_leader(bigint), postrider.outbox_exhaust(bigint, text), postrider.outbox_event_id(),
     postrider.outbox_purge_events(interval, integer, boolean), postrider.outbox_purge_exceptions(interval, integer, boolean),
     postrider.outbox_purge_keys(interval, integer, boolean), postrider.outbox_merge_receipts(interval, integer),
-    postrider.outbox_give_up(bigint) to postrider_relay;
+    postrider.outbox_give_up(bigint), postrider.outbox_find_event(uuid) to postrider_relay;
+grant select, insert on postrider.outbox_task_event to postrider_relay;
 grant select, insert, update on postrider.dlq_entry, postrider.dlq_letter to postrider_relay;
 grant select, insert on postrider.dlq_group to postrider_relay;
 grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_generate_v7(),
@@ -123,7 +124,7 @@ grant execute on function postrider.outbox_look(bigint, uuid), postrider.dlq_gro
 -- What `postrider outbox release`, `skip` and `redrive` do: functions with the owner's rights, which know when
 -- each is allowed and take the locks that it needs. Nothing else of an event or a hold is theirs to change.
 grant execute on function postrider.outbox_release(bigint), postrider.outbox_release_keys(bigint[]), postrider.outbox_skip(bigint, text), postrider.outbox_redrive(bigint),
-    postrider.outbox_give_up(bigint) to postrider_operator;
+    postrider.outbox_give_up(bigint), postrider.outbox_find_event(uuid) to postrider_operator;
 -- `postrider template apply` and `postrider template namespace`.
 grant execute on function postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text) to postrider_operator;
 -- The ledger: they see all of it, create and cancel tasks, and act on steps.

@@ -28,9 +28,11 @@ var errLookup = errors.New("no broker says where the partitions of the topic are
 //
 //   - Route, because the topic or our right to it is the matter and every record would fail alike:
 //     UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID and INCONSISTENT_TOPIC_ID (deleted or recreated),
-//     INVALID_TOPIC_EXCEPTION, the authorisation and authentication errors, a compression or message
-//     format that the broker refuses.
-//   - Permanent, when it fails alone: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD.
+//     the authorisation and authentication errors, a compression or message format that the broker
+//     refuses.
+//   - Permanent, when it fails alone: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD, and
+//     INVALID_TOPIC_EXCEPTION, because nobody can create the topic: it is the broker's own, or its name
+//     is none.
 //   - Record, tried again when it fails alone: INVALID_TIMESTAMP (clocks), CORRUPT_MESSAGE (the
 //     network), POLICY_VIOLATION (policies change), UNKNOWN_SERVER_ERROR (no evidence either way).
 //   - Infrastructure: everything else, also what is not known here. That never gives an event up.
@@ -52,12 +54,12 @@ func classify(err error) (relay.Class, string) {
 		return relay.Infrastructure, CodeUnreachable
 	}
 	switch ke {
-	case kerr.UnknownTopicOrPartition, kerr.UnknownTopicID, kerr.InconsistentTopicID, kerr.InvalidTopicException,
+	case kerr.UnknownTopicOrPartition, kerr.UnknownTopicID, kerr.InconsistentTopicID,
 		kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed, kerr.TransactionalIDAuthorizationFailed,
 		kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState, kerr.SecurityDisabled,
 		kerr.UnsupportedCompressionType, kerr.UnsupportedForMessageFormat, kerr.UnsupportedVersion:
 		return relay.Route, ke.Message
-	case kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord:
+	case kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTopicException:
 		return relay.Permanent, ke.Message
 	case kerr.InvalidTimestamp, kerr.CorruptMessage, kerr.PolicyViolation, kerr.UnknownServerError:
 		return relay.Record, ke.Message

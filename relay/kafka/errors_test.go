@@ -19,7 +19,6 @@ var classes = map[*kerr.Error]relay.Class{
 	kerr.UnknownTopicOrPartition:            relay.Route,
 	kerr.UnknownTopicID:                     relay.Route,
 	kerr.InconsistentTopicID:                relay.Route,
-	kerr.InvalidTopicException:              relay.Route,
 	kerr.TopicAuthorizationFailed:           relay.Route,
 	kerr.ClusterAuthorizationFailed:         relay.Route,
 	kerr.TransactionalIDAuthorizationFailed: relay.Route,
@@ -31,9 +30,10 @@ var classes = map[*kerr.Error]relay.Class{
 	kerr.UnsupportedForMessageFormat:        relay.Route,
 	kerr.UnsupportedVersion:                 relay.Route,
 
-	kerr.MessageTooLarge:    relay.Permanent,
-	kerr.RecordListTooLarge: relay.Permanent,
-	kerr.InvalidRecord:      relay.Permanent,
+	kerr.MessageTooLarge:       relay.Permanent,
+	kerr.RecordListTooLarge:    relay.Permanent,
+	kerr.InvalidRecord:         relay.Permanent,
+	kerr.InvalidTopicException: relay.Permanent,
 
 	kerr.InvalidTimestamp:   relay.Record,
 	kerr.CorruptMessage:     relay.Record,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/relay"
@@ -77,6 +78,47 @@ func (p *Publisher) alone(ctx context.Context, c *kgo.Client, b *batch, ms []rel
 		}
 	}
 	return b
+}
+
+// refusedTopics gives up the messages for topics that the broker refuses for good when they are looked up. It asks once
+// more, with the first message of each alone and with another client: in this one the topic would begin with the sequence
+// numbers that it had before, and the broker would take new records for copies.
+func (p *Publisher) refusedTopics(ctx context.Context, early map[string]error, ms []relay.Message, send []int, out []relay.Outcome) {
+	for topic, err := range early {
+		if !errors.Is(err, kerr.InvalidTopicException) || ctx.Err() != nil {
+			continue
+		}
+		first, refused, blocked := true, false, map[string]bool{}
+		for _, i := range send {
+			switch {
+			case ms[i].Topic != topic:
+				continue
+			case first:
+				refused = p.refusedAgain(ctx, ms, i, out)
+			case !refused || ms[i].Key != nil && blocked[string(ms[i].Key)]:
+				out[i] = relay.Outcome{Class: relay.Withheld}
+				continue
+			}
+			first = false
+			if refused {
+				out[i] = p.outcome(err)
+				blocked[string(ms[i].Key)] = true
+			}
+		}
+	}
+}
+
+// refusedAgain sends one message alone with another client, and reports whether its topic is refused for good.
+func (p *Publisher) refusedAgain(ctx context.Context, ms []relay.Message, i int, out []relay.Outcome) bool {
+	c, err := p.producer(ctx)
+	if err != nil {
+		out[i] = p.notSent(err)
+		return false
+	}
+	b := p.produce(ctx, c, ms, []int{i})
+	p.read(b, ms, []int{i}, out)
+	p.release(c, b)
+	return errors.Is(b.early[ms[i].Topic], kerr.InvalidTopicException)
 }
 
 // withholdSuspects takes back the suspicion against messages that could not be tried alone.

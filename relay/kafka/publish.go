@@ -151,12 +151,14 @@ func (p *Publisher) sendOn(ctx context.Context, ms []relay.Message, send []int, 
 		return nil
 	}
 	out = made(out, ms)
+	early := b.early
 	if complete := p.read(b, ms, send, out); complete {
 		b = p.alone(ctx, c, b, ms, send, out)
 	} else {
 		withholdSuspects(send, out)
 	}
 	p.release(c, b)
+	p.refusedTopics(ctx, early, ms, send, out)
 	return out
 }
 

@@ -98,6 +98,42 @@ func recreate(t *testing.T, b *kafkatest.Broker, topic string) {
 	b.CreateTopic(t, topic, len(before[topic].Partitions), nil)
 }
 
+// TestTopicThatCannotBe: the broker refuses a topic for good, whether it says so when it is looked up or when it is
+// written to. Its messages are given up, each after it failed alone, and others go.
+func TestTopicThatCannotBe(t *testing.T) {
+	t.Parallel()
+	for _, request := range []kmsg.Key{kmsg.Produce, kmsg.Metadata} {
+		t.Run(request.Name(), func(t *testing.T) {
+			t.Parallel()
+			b := kafkatest.Kfake(t)
+			bad, good := b.Topic(t, 2, nil), b.Topic(t, 2, nil)
+			p := newPublisher(t, b, nil)
+			fault(b, request, bad, kerr.InvalidTopicException, 0)
+			ms := append(messages(bad, 3, "a", ""), messages(good, 5, "c", "d")...)
+			out := publish(t, p, ms...)
+			wantAll(t, out[6:], relay.Delivered)
+			// The later ones of a key wait until somebody has noted that the first is given up.
+			const refused = "permanent INVALID_TOPIC_EXCEPTION"
+			wantOutcomes(t, out[:6], refused, refused, "withheld", refused, "withheld", refused)
+			for _, o := range publishOn(t, p, ms[:6]...) {
+				wantOutcomes(t, []relay.Outcome{o}, refused)
+			}
+			wantTopic(t, b, good, ms...)
+		})
+	}
+}
+
+// TestRefusedLookupOnce: when the broker takes the refusal back as the first message is tried alone, none is given up.
+func TestRefusedLookupOnce(t *testing.T) {
+	t.Parallel()
+	b := kafkatest.Kfake(t)
+	topic := b.Topic(t, 1, nil)
+	fault(b, kmsg.Metadata, topic, kerr.InvalidTopicException, 1)
+	ms := messages(topic, 5, "a", "b")
+	wantAll(t, publishOn(t, newPublisher(t, b, nil), ms...), relay.Delivered)
+	wantTopic(t, b, topic, ms...)
+}
+
 // TestUnauthorised: whoever may not write to one topic may write to the others.
 func TestUnauthorised(t *testing.T) {
 	t.Parallel()

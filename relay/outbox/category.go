@@ -32,7 +32,7 @@ const (
 // validationCodes are the codes of permanent errors that are about the event's own topic, key, payload
 // or headers.
 var validationCodes = map[string]bool{
-	"MESSAGE_TOO_LARGE": true, "RECORD_LIST_TOO_LARGE": true, "INVALID_RECORD": true, // the broker's names
+	"MESSAGE_TOO_LARGE": true, "RECORD_LIST_TOO_LARGE": true, "INVALID_RECORD": true, "INVALID_TOPIC_EXCEPTION": true, // the broker's names
 	"INVALID_HEADERS": true, "INVALID_TOPIC": true, // the relay's
 }
 
@@ -42,17 +42,16 @@ var validationCodes = map[string]bool{
 //
 //	class                          code                                       category
 //	infrastructure, route, record  any                                        transient
-//	retry, redrive, crowded,
-//	commit_order (causes of holds) any                                        transient
+//	retry, redrive (of holds)      any                                        transient
 //	halted, storm (of holds, too)  any                                        fatal
 //	withheld                       any                                        transient
 //	permanent                      MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE,
 //	                               INVALID_RECORD, INVALID_HEADERS,
-//	                               INVALID_TOPIC                              validation
+//	                               INVALID_TOPIC, INVALID_TOPIC_EXCEPTION     validation
 //	permanent                      any other, such as WORKER_KILLED, SKIPPED  fatal
 func CategoryOf(class, code string) Category {
 	switch class {
-	case "infrastructure", "route", "record", "retry", "withheld", "redrive", "crowded", "commit_order":
+	case "infrastructure", "route", "record", "retry", "withheld", "redrive":
 		return Transient
 	case "halted", "storm":
 		return Fatal // somebody must look

@@ -69,7 +69,7 @@ var states = map[string]meaning{
 	"53000": {relay.StoreTransient, hintServer},                                                                                                          // insufficient_resources
 	"53100": {relay.StoreTransient, "the database's disk is full: make room"},                                                                            // disk_full
 	"53200": {relay.StoreTransient, "the server is out of memory: " + hintServer},                                                                        // out_of_memory
-	"53300": {relay.StoreTransient, "the server has no connection left for this login: raise the limit, or lower outbox.workers"},                        // too_many_connections
+	"53300": {relay.StoreTransient, "the server has no connection left for this login: raise the limit, or run fewer processes"},                         // too_many_connections
 	"53400": {relay.StoreTransient, hintServer},                                                                                                          // configuration_limit_exceeded
 
 	// What somebody has to change.

@@ -121,13 +121,16 @@ func (s *Store) tryLocks(ctx context.Context, conn *pgx.Conn, nonce int64) (lead
 // share takes the lock of the leader and that of its session, as the gate or another transaction that has them allows.
 func share(ctx context.Context, conn *pgx.Conn, nonce int64) error {
 	var leader, session bool
-	err := conn.QueryRow(ctx, "select pg_try_advisory_xact_lock_shared($1, $2), pg_try_advisory_xact_lock_shared($3)", lockClass, lockLeader, nonce).
-		Scan(&leader, &session)
+	err := conn.QueryRow(ctx, "select pg_try_advisory_xact_lock_shared($1, $2), pg_try_advisory_xact_lock_shared($3)",
+		asText, lockClass, lockLeader, nonce).Scan(&leader, &session)
 	if err == nil && !(leader && session) {
 		err = relay.ErrNotLeading
 	}
 	return err
 }
+
+// asText is how a session that leads is asked: other protocols leave a portal behind, and with it a snapshot.
+const asText = pgx.QueryExecModeSimpleProtocol
 
 // endLead ends the transaction that leads, and gives its connection back.
 func endLead(conn *pgxpool.Conn) {
@@ -157,7 +160,7 @@ func (d *leadership) keep(ctx context.Context, conn *pgxpool.Conn) {
 		}
 		asked := time.Since(d.start)
 		bounded, cancel := context.WithTimeout(ctx, d.log.silence/2)
-		_, err := conn.Exec(bounded, "select 1")
+		_, err := conn.Exec(bounded, "select 1", asText)
 		if err == nil {
 			d.answered.Store(int64(asked))
 			if time.Now().After(old) {

@@ -19,6 +19,7 @@ var (
 	logPutBack     = query("log_put_back")
 	logSkipped     = query("log_skipped")
 	logTasksMove   = query("log_tasks_move")
+	logTaskEvents  = query("log_task_events")
 )
 
 // atLeisure is up to how many events the receipts of one transaction may have that does not wait for the disk. After a crash
@@ -36,6 +37,13 @@ func (d *leadership) Settle(ctx context.Context, rs []*relay.Receipt) (err error
 	b.Queue("select postrider.outbox_assert_leader($1)", d.nonce)
 	number, position := d.number+1, max(d.position, m.Position)
 	b.Queue(logReceipt, d.receiptArgs(number, position, m)...)
+	if len(m.Tasks) > 0 {
+		tasks, ids := make([]uuid.UUID, len(m.Tasks)), make([]int64, len(m.Tasks))
+		for i, t := range m.Tasks {
+			tasks[i], ids[i] = t.TaskUUID, t.ID
+		}
+		b.Queue(logTaskEvents, tasks, ids)
+	}
 	queueExceptions(b, m)
 	if err := d.log.pool.Send(ctx, b); err != nil {
 		return notLeading(err)
@@ -93,7 +101,7 @@ func merged(rs []*relay.Receipt) *relay.Receipt {
 		m.Sent += r.Sent
 		m.Holds, m.Ended = append(m.Holds, r.Holds...), append(m.Ended, r.Ended...)
 		m.Exceptions, m.Gone, m.Putback = append(m.Exceptions, r.Exceptions...), append(m.Gone, r.Gone...), append(m.Putback, r.Putback...)
-		m.Skipped = append(m.Skipped, r.Skipped...)
+		m.Skipped, m.Tasks = append(m.Skipped, r.Skipped...), append(m.Tasks, r.Tasks...)
 	}
 	if !known {
 		m.Gaps = nil

@@ -86,7 +86,7 @@ func (s *Store) Holds(ctx context.Context, f HoldFilter) ([]relay.HoldStatus, er
 		var outboxID *int64
 		var event *uuid.UUID
 		err = row.Scan(&h.ID, &h.Scope, &h.Topic, &key, &h.Partition, &h.Partitions, &h.FailureCode, &h.Cause, &h.ErrorCode, &h.Error, &h.HeldAt, &h.NextProbeAt,
-			&h.Probes, &h.Draining, &h.Parked, &event, &outboxID)
+			&h.Probes, &h.Draining, &h.Asked, &h.Parked, &event, &outboxID)
 		h.Key = text(string(key))
 		if event != nil {
 			h.EventID = *event

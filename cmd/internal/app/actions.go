@@ -19,8 +19,7 @@ import (
 func Retention(c config.Outbox) relay.Retention {
 	days := func(n int) time.Duration { return time.Duration(n) * relay.Day }
 	return relay.Retention{
-		// What is deleted when it is settled may still be there from when it was marked; no time at all
-		// would stand for the default.
+		// No time at all would stand for the default.
 		Published:       max(days(c.RetentionDays), 1),
 		DeadLettered:    days(c.DeadLetterRetentionDays),
 		IdempotencyKeys: days(c.IdempotencyRetentionDays),

@@ -158,8 +158,8 @@ func (a *App) Stop(ctx context.Context) error {
 // use two, and the checks.
 const serviceConnections = 8
 
-// openService opens the connections of everything but the relay's workers, whose sessions have
-// settings of their own and are busy when most needed elsewhere.
+// openService opens the connections of everything but the relay, whose sessions have settings of their own and are busy
+// when most needed elsewhere.
 func (a *App) openService(ctx context.Context) error {
 	c := a.options.Config
 	tracer, err := statements(a.options.TracerProvider, c.Tracing)

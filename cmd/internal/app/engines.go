@@ -33,10 +33,13 @@ func Connections(c config.Config) int {
 	return n
 }
 
+// relayName is what pg_stat_activity calls the relay's sessions; postrider doctor looks for it.
+const relayName = "postrider relay"
+
 // relayPool are the settings of the relay's connections.
 func relayPool(c config.Config) postgres.Options {
 	return postgres.Options{
-		MaxConns: relayConnections, Pooler: pooler.Mode(c.Database.Pooler), PublishTimeout: c.Outbox.PublishTimeout,
+		MaxConns: relayConnections, ApplicationName: relayName, Pooler: pooler.Mode(c.Database.Pooler), PublishTimeout: c.Outbox.PublishTimeout,
 		Password: passwords(c.Database),
 	}
 }
@@ -63,9 +66,13 @@ func (a *App) makeRelay(ctx context.Context) error {
 	if c.Outbox.Log {
 		store = actionLog{store, a.options.Logger.With("component", "relay")}
 	}
+	own := c.OwnTopics()
+	if err := a.writeOwnTopics(ctx, pool, own); err != nil {
+		return err
+	}
 	engine, err := relay.New(relay.Config{
-		Store: store, Publisher: a.publisher, Doorbell: a.doorbell(pool),
-		BatchSize:      c.Outbox.BatchSize,
+		Store: store, Publisher: a.publisher, Doorbell: a.doorbell(pool), OwnTopic: func(topic string) string { return own[topic] },
+		BatchSize: c.Outbox.BatchSize, Dispatches: c.Outbox.Dispatches,
 		TopicSettings:  c.TopicSettings,
 		PublishTimeout: c.Outbox.PublishTimeout, Retention: Retention(c.Outbox),
 		Logger: a.options.Logger, LogActions: c.Outbox.Log, Registerer: a.options.Registry, TracerProvider: a.options.TracerProvider,

@@ -36,14 +36,14 @@ func TestReadyAsksForRights(t *testing.T) {
 	waitReady(t, a)
 	for _, change := range []struct{ revoke, grant, says string }{
 		{"revoke postrider_relay from " + u.User.Username(), "grant postrider_relay to " + u.User.Username(), "permission denied for schema postrider"},
-		{"revoke update on postrider.outbox_event from postrider_relay", "grant update on postrider.outbox_event to postrider_relay", "the login lacks rights: update on postrider.outbox_event; grant it postrider_relay"},
+		{"revoke insert on postrider.outbox_receipt from postrider_relay", "grant insert on postrider.outbox_receipt to postrider_relay", "the login lacks rights: insert on postrider.outbox_receipt; grant it postrider_relay"},
 	} {
 		if _, err := conn.Exec(t.Context(), change.revoke); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, change.revoke, func() (bool, string) {
 			status, body := readyz(t, a)
-			return status == http.StatusServiceUnavailable && !strings.Contains(body, "outbox_event"), body
+			return status == http.StatusServiceUnavailable && !strings.Contains(body, "outbox_receipt"), body
 		})
 		eventually(t, "the log says why", func() (bool, string) {
 			return strings.Contains(log.String(), change.says), log.String()

@@ -42,11 +42,11 @@ func TestSessionsOutliveABatch(t *testing.T) {
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	for bell, more := range map[string]int{"true": 1, "false": 0} {
-		c, err := config.Load(config.Sources{Flags: map[string]string{"outbox.workers": "7", "outbox.doorbell": bell}})
+		c, err := config.Load(config.Sources{Flags: map[string]string{"outbox.dispatches": "7", "outbox.doorbell": bell}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Connections(c); got != 2*7+4+serviceConnections+deskConnections+more {
+		if got := Connections(c); got != relayConnections+serviceConnections+deskConnections+more {
 			t.Errorf("with the doorbell %s: %d connections", bell, got)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 // memory drains a backlog with the product's defaults, and with the largest batches it allows.
 func memory(ctx context.Context, r *rig, b *broker, t *table) error {
 	largest := map[string]string{}
-	for key, value := range map[string]string{"outbox.batch_size": "10000", "outbox.workers": "4"} {
+	for key, value := range map[string]string{"outbox.batch_size": "10000", "outbox.dispatches": "16"} {
 		if hasKey(key) {
 			largest[key] = value
 		}

@@ -18,7 +18,7 @@ func settingsFile(t *testing.T, text string) string {
 }
 
 const ruledFile = `outbox:
-  workers: 2
+  dispatches: 2
 topics:
   - match: orders.*
     max_attempts: 20
@@ -40,7 +40,7 @@ func TestConfigShow(t *testing.T) {
 	}
 	contains(t, fieldsOf(show()),
 		"database.url postgres://relay:xxxxx@db:1234/app environment variable DATABASE_URL\n",
-		"kafka.brokers - not set\n", "outbox.workers 2 "+path+":2\n", "outbox.batch_size 9 flag --outbox-batch-size\n",
+		"kafka.brokers - not set\n", "outbox.dispatches 2 "+path+":2\n", "outbox.batch_size 9 flag --outbox-batch-size\n",
 		"outbox.retry_base_ms 5 environment variable OUTBOX_RETRY_BASE_MS\n", "outbox.max_attempts 5 default\n",
 		"orders.* ("+path+":4)\n", "max_attempts 20 "+path+":5\n")
 	contains(t, fieldsOf(show("--topic", "orders.eu")),
@@ -54,7 +54,7 @@ func TestConfigShow(t *testing.T) {
 	for _, s := range whole.Settings {
 		values[s.Key] = s
 	}
-	if s := values["outbox.workers"]; s.Value != 2.0 || s.Origin != path+":2" {
+	if s := values["outbox.dispatches"]; s.Value != 2.0 || s.Origin != path+":2" {
 		t.Errorf("%+v", s)
 	}
 	if s := values["outbox.log"]; s.Value != false || s.Origin != "default" {
@@ -91,7 +91,7 @@ func TestConfigValidate(t *testing.T) {
 	if r.code != ExitOK || r.stderr != "" || strings.Contains(r.stdout, "Warning") {
 		t.Errorf("exit code %d: %s%s", r.code, r.stdout, r.stderr)
 	}
-	contains(t, r.stdout, "The settings are right.", "up to 27 database connections")
+	contains(t, r.stdout, "The settings are right.", "up to 29 database connections")
 
 	suspicious := settingsFile(t, "topics:\n  - match: postrider.dlq\n    max_attempts: 1\n")
 	r = postrider(t, nil, "config", "validate", "--config", suspicious)
@@ -100,7 +100,7 @@ func TestConfigValidate(t *testing.T) {
 	}
 	contains(t, r.stdout, "Warning: "+suspicious+":2: ", "Warning: database.url is not set here", "Warning: kafka.brokers")
 
-	bad := settingsFile(t, "outbox:\n  workers: 0\n  batch: 1\ntopics:\n  - match: a\n    max_message_bytes: 1000\n")
+	bad := settingsFile(t, "outbox:\n  dispatches: 0\n  batch: 1\ntopics:\n  - match: a\n    max_message_bytes: 1000\n")
 	args := []string{"config", "validate", "--config", bad, "--dlq-topic", "a b"}
 	mistakes := []string{bad + ":2", bad + ":3", bad + ":6", "from 4096", "flag --dlq-topic", "OUTBOX_LOGS", "pool_max_conns"}
 	environ := []string{"OUTBOX_LOGS=1", "DATABASE_URL=postgres://u:s3ntinel@h/d?pool_max_conns=5"}

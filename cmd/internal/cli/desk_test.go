@@ -385,7 +385,7 @@ func TestEventsByHand(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, 0)
 	d.ask(`with i as (insert into postrider.outbox_event (topic, key) select 't' || i % 2, E'k\x1b[2J' from generate_series(1, 30) i returning 1) select count(*)::text from i`)
-	d.ask(`with u as (update postrider.outbox_event set state = 'published', sent_at = now() - interval '2 days', created_at = now() - interval '2 days', updated_at = now() where id <= 20 returning 1) select count(*)::text from u`)
+	d.ask(`with r as (insert into postrider.outbox_receipt (number, term, position, first_id, events, gaps, at) values (1, 1, 20, 1, '{[1,21)}', '{}', now() - interval '2 days') returning 1) select count(*)::text from r`)
 	d.run(ExitOK, "outbox list", "succeeded", "pending", `k\x1b[2J`, "--before 6")
 	first := decode[eventListView](t, d.run(ExitOK, "outbox list --topic t1 --status succeeded --limit 4 -o json"))
 	if len(first.Events) != 4 || first.Next == nil || first.Events[0].ID != 19 {

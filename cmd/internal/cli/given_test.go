@@ -76,7 +76,6 @@ func TestFlagMistakes(t *testing.T) {
 		"op show x --items=waiting":             {`--items is "waiting"; it must be true or false`},
 		"op plan --all":                         {"--name is missing: a name for people"},
 		"op plan --name":                        {"--name needs a value: a name for people"},
-		"outbox partition --wait soon":          {`--wait is "soon"; it must be a time such as 90s, 5m or 2h`},
 		"replay --from x --partition a":         {`--partition is "a"; it must be whole numbers, separated by commas`},
 		"serve --outbox-batchsize 3":            {"unknown flag --outbox-batchsize of postrider serve; the nearest is --outbox-batch-size"},
 		"outbox skip one --reason x":            {`EVENT is "one"; it must be a whole number from 1 to 9223372036854775807`, "postrider.outbox_event"},

@@ -26,11 +26,12 @@ func held(t *testing.T) (*pgtest.DB, *pgx.Conn) {
 		insert into postrider.outbox_event (topic, key) values ('orders', convert_to(E'k\x1b[2J', 'UTF8')), ('orders', convert_to(E'k\x1b[2J', 'UTF8')), ('orders', 'other');
 		insert into postrider.outbox_hold (scope, topic, key, cause, error_code, error, event_id, held_at, next_probe_at)
 			select 'key', 'orders', key, 'halted', 'MESSAGE_TOO_LARGE', E'too\x07 large', event_id, now() - interval '1 hour', 'infinity' from postrider.outbox_event where id = 1;
-		insert into postrider.outbox_hold_shard select 1, shard from postrider.outbox_event where id = 1;
-		update postrider.outbox_event set state = 'dead_lettered', episode = 1, attempts = 3, updated_at = now() where id = 1;
-		update postrider.outbox_event set state = 'parked', hold_id = 1, updated_at = now() where id = 2;
+		insert into postrider.outbox_receipt (number, term, position, first_id, events, gaps) values (1, 1, 2, 1, '{[1,3)}', '{}');
+		insert into postrider.outbox_exception (id, event_id, topic, state, episode, attempts, copied, kind, key, headers, created_at)
+			select id, event_id, topic, 'dead_lettered', 1, 3, true, kind, key, headers, created_at from postrider.outbox_event where id = 1;
+		insert into postrider.outbox_exception (id, event_id, topic, state, hold_id) select id, event_id, topic, 'parked', 1 from postrider.outbox_event where id = 2;
 		insert into postrider.outbox_hold (scope, topic, partition, partitions, cause, error_code, next_probe_at) values ('partition', 'bills', 3, 4, 'infrastructure', 'LEADER_NOT_AVAILABLE', now() + interval '1 day');
-		insert into postrider.outbox_hold (scope, topic, cause, error_code, next_probe_at, draining) values ('topic', 'stock', 'storm', 'X', now(), true);
+		insert into postrider.outbox_hold (scope, topic, code, cause, error_code, next_probe_at, draining) values ('failure', 'stock', 'X', 'storm', 'X', now(), true);
 		insert into postrider.outbox_hold (scope, topic, cause, error_code, next_probe_at) values ('dead_letter', 'postrider.dlq', 'route', 'UNKNOWN_TOPIC_OR_PARTITION', now() + interval '1 day')`); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,7 @@ func TestOutboxHolds(t *testing.T) {
 	db, _ := held(t)
 	table := succeed(t, db, "outbox", "holds")
 	contains(t, table, "HOLD", "NEXT", `orders, key k\x1b[2J`, "halted", "MESSAGE_TOO_LARGE", "somebody", `too\a large`, "bills, partition 3 of 4",
-		"probe ", "stock", "comes back", "dead_letter", "postrider.dlq")
+		"probe ", "stock, events that fail with X", "comes back", "dead_letter", "postrider.dlq")
 	if strings.ContainsAny(table, "\x1b\x07") {
 		t.Errorf("control characters in %q", table)
 	}
@@ -133,21 +134,57 @@ func TestOutboxHoldsPageByPage(t *testing.T) {
 	}
 }
 
-// TestOutboxHoldsThatDrain: what waits for transactions or takes turns does not come back at once, and nobody can have it
-// do so.
-func TestOutboxHoldsThatDrain(t *testing.T) {
+// TestWhatHoldsWaitFor: each hold says what ends it, also what somebody asked of it that the leader has not done yet.
+func TestWhatHoldsWaitFor(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	pgtest.Exec(t, db.Conn(t), `insert into postrider.outbox_hold (scope, topic, key, cause, next_probe_at, draining) values
-		('topic', 'orders', null, 'commit_order', now(), true), ('key', 'bills', 'hot', 'crowded', now(), true), ('topic', 'stock', null, 'route', now(), true)`)
-	table := succeed(t, db, "outbox", "holds")
-	contains(t, table, "older transactions", "its turns")
-	if strings.Count(table, "comes back") != 1 {
-		t.Errorf("the hold of the route alone comes back:\n%s", table)
+	conn := db.Conn(t)
+	pgtest.Exec(t, conn, `insert into postrider.outbox_hold (scope, topic, key, code, cause, next_probe_at, draining) values
+		('topic', 'stock', null, null, 'route', now(), true), ('failure', 'orders', null, 'MESSAGE_TOO_LARGE', 'storm', now() + interval '1 minute', false),
+		('failure', 'orders', null, 'INVALID_RECORD', 'storm', now() + interval '1 minute', false), ('key', 'bills', 'k', null, 'redrive', 'infinity', false)`)
+	waits := func(hold string) string {
+		for line := range strings.Lines(succeed(t, db, "outbox", "holds")) {
+			if strings.HasPrefix(line, hold+" ") {
+				return line
+			}
+		}
+		return ""
 	}
-	contains(t, succeed(t, db, "outbox", "release", "1"), "Hold 1 (topic of orders, commit_order) cannot be released", "transactions")
-	contains(t, succeed(t, db, "outbox", "release", "2"), "Hold 2 (key of bills, crowded) needs no release", "in turns")
-	contains(t, succeed(t, db, "outbox", "release", "3"), "Hold 3 (topic of stock, route) is released", "comes back in order")
+	for hold, want := range map[string]string{"1": "comes back", "2": "probe ", "4": "its event"} {
+		contains(t, waits(hold), want)
+	}
+	contains(t, waits("2"), "failure", "orders, events that fail with MESSAGE_TOO_LARGE", "storm")
+	contains(t, succeed(t, db, "outbox", "release", "1"), "Hold 1 (topic of stock, route) is released", "comes back in order")
+	contains(t, succeed(t, db, "outbox", "release", "2"), "Hold 2 (failure of orders, storm) is released", "tried once more")
+	contains(t, succeed(t, db, "outbox", "give-up", "3"), "Hold 3 (failure of orders, storm): the 0 events behind it become dead letters")
+	contains(t, waits("2"), "comes back")
+	contains(t, waits("3"), "is given up")
+	if got := ask(t, conn, `select string_agg(concat_ws(' ', hold_id, asked), ', ' order by hold_id) from postrider.outbox_hold`); got != "1, 2 release, 3 give_up, 4" {
+		t.Errorf("the leader is asked %s", got)
+	}
+}
+
+// TestOutboxGiveUp: what a circuit breaker keeps, or what waits for a topic, may be given up at once, and nothing else;
+// who asked is in the audit log.
+func TestOutboxGiveUp(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, 0)
+	pgtest.Exec(t, d.db.Conn(t), `
+		insert into postrider.outbox_event (topic, key) select 'orders', 'k' from generate_series(1, 3);
+		insert into postrider.outbox_receipt (number, term, position, first_id, events, gaps) values (1, 1, 3, 1, '{[1,4)}', '{}');
+		insert into postrider.outbox_hold (hold_id, scope, topic, key, code, cause, next_probe_at) values
+			(1, 'failure', 'orders', null, 'INVALID_RECORD', 'storm', now() + interval '1 minute'), (2, 'key', 'orders', 'k', null, 'halted', 'infinity'),
+			(3, 'topic', 'away', null, null, 'route', now());
+		insert into postrider.outbox_exception (id, event_id, topic, state, hold_id) select id, event_id, topic, 'parked', 1 from postrider.outbox_event`)
+	d.run(ExitFailure, "outbox give-up 2 --actor ada", "refused", "holds a key", "only circuit breakers and whole topics")
+	d.run(ExitFailure, "outbox give-up 99", "hold 99", "not found", "postrider outbox holds")
+	d.run(ExitUsage, "outbox give-up", "takes HOLD")
+	d.run(ExitOK, "outbox give-up 1 --actor ada", "Hold 1 (failure of orders, storm): the 3 events behind it become dead letters")
+	d.run(ExitOK, "outbox give-up 3 --actor ada", "topic of away")
+	d.run(ExitOK, "audit list --action outbox.give_up", "(ada)", "orders")
+	if got := d.ask(`select string_agg(concat_ws(' ', hold_id, asked), ', ' order by hold_id) from postrider.outbox_hold`); got != "1 give_up, 2, 3 give_up" {
+		t.Errorf("the leader is asked %s", got)
+	}
 }
 
 // TestOutboxHoldsOfDeadLetterTopics: each shows the events that go to it by the settings, and no others.
@@ -158,8 +195,8 @@ func TestOutboxHoldsOfDeadLetterTopics(t *testing.T) {
 	pgtest.Exec(t, conn, `insert into postrider.outbox_hold (scope, topic, cause, next_probe_at, held_at) values
 		('dead_letter', 'postrider.dlq', 'route', now(), now() - interval '3 minutes'), ('dead_letter', 'dead.bills', 'route', now(), now() - interval '2 minutes'),
 		('dead_letter', 'dead.nothing', 'route', now(), now())`)
-	pgtest.Exec(t, conn, `insert into postrider.outbox_event (topic, state, episode, updated_at)
-		select t, 'exhausted', 1, now() from unnest(array['orders', 'stock', 'bills', 'bills', 'orders', 'orders', 'bills.eu']) t`)
+	pgtest.Exec(t, conn, `insert into postrider.outbox_exception (id, event_id, topic, state, episode, copied)
+		select i, gen_random_uuid(), t, 'exhausted', 1, true from unnest(array['orders', 'stock', 'bills', 'bills', 'orders', 'orders', 'bills.eu']) with ordinality e(t, i)`)
 	file := filepath.Join(t.TempDir(), "postrider.yaml")
 	if err := os.WriteFile(file, []byte("topics:\n  - match: bills*\n    dlq_topic: dead.bills\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -189,9 +226,9 @@ func TestOutboxRelease(t *testing.T) {
 	db, conn := held(t)
 	contains(t, succeed(t, db, "outbox", "release", "1"), "Hold 1 (key of orders, halted) is released", "comes back in order")
 	contains(t, succeed(t, db, "outbox", "release", "2"), "Hold 2 (partition of bills, infrastructure) is probed now")
-	contains(t, succeed(t, db, "outbox", "release", "3"), "Hold 3 (topic of stock, storm) is released")
+	contains(t, succeed(t, db, "outbox", "release", "3"), "Hold 3 (failure of stock, storm) is released")
 	contains(t, succeed(t, db, "outbox", "release", "4"), "Hold 4 (dead_letter of postrider.dlq, route) is probed now")
-	if got := ask(t, conn, `select string_agg(concat_ws(' ', hold_id, draining, next_probe_at <= now()), ', ' order by hold_id) from postrider.outbox_hold`); got != "1 t t, 2 f t, 3 t t, 4 f t" {
+	if got := ask(t, conn, `select string_agg(concat_ws(' ', hold_id, asked, next_probe_at <= now()), ', ' order by hold_id) from postrider.outbox_hold`); got != "1 release t, 2 t, 3 release t, 4 t" {
 		t.Errorf("the holds are now %s", got)
 	}
 }
@@ -200,7 +237,11 @@ func TestOutboxSkip(t *testing.T) {
 	t.Parallel()
 	db, conn := held(t)
 	contains(t, succeed(t, db, "outbox", "skip", "3", "--reason", "ticket 7"), "Event 3 is given up", "dead letter is on its way")
-	if got := ask(t, conn, `select concat_ws(' ', state, last_error_code, last_error) from postrider.outbox_event where id = 3`); got != "exhausted SKIPPED skipped by hand: ticket 7" {
+	if got := ask(t, conn, `select reason from postrider.outbox_skip_request where id = 3`); got != "ticket 7" {
+		t.Errorf("the leader is asked to skip it for %s", got)
+	}
+	contains(t, succeed(t, db, "outbox", "skip", "2", "--reason", "ticket 8"), "Event 2 is given up", "dead letter is on its way")
+	if got := ask(t, conn, `select concat_ws(' ', state, last_error_code, last_error) from postrider.outbox_exception where id = 2`); got != "exhausted SKIPPED skipped by hand: ticket 8" {
 		t.Errorf("the event is %s", got)
 	}
 }
@@ -210,7 +251,7 @@ func TestOutboxRedrive(t *testing.T) {
 	t.Parallel()
 	db, conn := held(t)
 	contains(t, succeed(t, db, "outbox", "redrive", "1"), "Event 1 is back in its place", "its key goes on when it is acknowledged")
-	if got := ask(t, conn, `select concat_ws(' ', state, attempts, cause, returned_through) from postrider.outbox_event, postrider.outbox_hold join postrider.outbox_hold_shard using (hold_id) where id = 1`); got != "pending 0 redrive 1" {
+	if got := ask(t, conn, `select concat_ws(' ', x.state, x.attempts, h.cause, h.hold_id) from postrider.outbox_exception x join postrider.outbox_hold h using (hold_id) where x.id = 1`); got != "parked 0 redrive 1" {
 		t.Errorf("event and hold are %s", got)
 	}
 	contains(t, succeed(t, db, "outbox", "holds", "--topic", "orders"), "its event")
@@ -218,7 +259,7 @@ func TestOutboxRedrive(t *testing.T) {
 	if r.code != ExitFailure || r.stdout != "" {
 		t.Errorf("a second time: exit code %d, %q", r.code, r.stdout)
 	}
-	contains(t, r.stderr, "event 1", "it is pending", "only a dead-lettered one")
+	contains(t, r.stderr, "event 1", "it is parked", "only a dead-lettered one")
 }
 
 // TestOutboxByHandFails: what is refused or not there, with the exit codes of every command.
@@ -251,9 +292,9 @@ func TestOutboxByHandFails(t *testing.T) {
 		"holds now":                   {nowhere, ExitUsage, []string{`takes no arguments, but was given "now"`}},
 		"holds --limit 0":             {nowhere, ExitUsage, []string{"--limit is 0", "from 1 to 10000"}},
 		"holds --after 7":             {nowhere, ExitUsage, []string{"--after", `"7" is no place`}},
-		"holds --cause halt":          {nowhere, ExitUsage, []string{`--cause is "halt"`, "halted", "commit_order"}},
+		"holds --cause halt":          {nowhere, ExitUsage, []string{`--cause is "halt"`, "halted", "redrive"}},
 		"holds -o xml":                {nowhere, ExitUsage, []string{`-o is "xml"`}},
-		"hold":                        {nowhere, ExitUsage, []string{`no command "hold"`, "holds, list, partition, process, purge, redrive, release, retry, skip"}},
+		"hold":                        {nowhere, ExitUsage, []string{`no command "hold"`, "give-up, holds, list, process, purge, redrive, release, retry, skip"}},
 		"release 1":                   {nowhere, ExitFailure, []string{"cannot be reached"}},
 		"redrive 1":                   {empty.URL, ExitFailure, []string{"postrider migrate up"}},
 		"holds":                       {empty.URL, ExitFailure, []string{"postrider migrate up"}},
@@ -267,7 +308,7 @@ func TestOutboxByHandFails(t *testing.T) {
 			t.Errorf("%s: a password or an escape is shown: %q", args, r.stderr)
 		}
 	}
-	if got := ask(t, conn, `select string_agg(id || ' ' || state, ', ' order by id) from postrider.outbox_event`); got != "1 dead_lettered, 2 parked, 3 pending" {
+	if got := ask(t, conn, `select string_agg(id || ' ' || state, ', ' order by id) from postrider.v_outbox_event`); got != "1 dead_lettered, 2 parked, 3 pending" {
 		t.Errorf("what failed has changed the events: %s", got)
 	}
 }
@@ -293,7 +334,7 @@ func TestOutboxByHandWithoutRights(t *testing.T) {
 		_ = cleanup.Close(ctx)
 	})
 	asLooker := db.As(role)
-	for _, args := range []string{"release 1", "skip 2 --reason x", "redrive 1"} {
+	for _, args := range []string{"release 1", "give-up 3", "skip 2 --reason x", "redrive 1"} {
 		r := postrider(t, []string{"DATABASE_URL=" + asLooker}, append([]string{"outbox"}, strings.Fields(args)...)...)
 		if r.code != ExitFailure {
 			t.Errorf("%s: exit code %d", args, r.code)

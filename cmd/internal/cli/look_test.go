@@ -178,8 +178,8 @@ func TestShowOfReferences(t *testing.T) {
 		t.Errorf("headers that are there are said not to be:\n%s", shown)
 	}
 	contains(t, show(longKey), `Key     "kkkk`, "95906 more bytes; -o json has them")
-	if _, err := db.Conn(t).Exec(t.Context(), `insert into postrider.outbox_event (id, event_id, topic, key, payload, headers, state, updated_at) overriding system value
-		values (4242, $1, 'orders', 'the key', 'the whole payload', '{"h": "a header"}', 'dead_lettered', now())`, event); err != nil {
+	if _, err := db.Conn(t).Exec(t.Context(), `insert into postrider.outbox_exception (id, event_id, topic, key, payload, headers, state, copied)
+		values (4242, $1, 'orders', 'the key', 'the whole payload', '{"h": "a header"}', 'dead_lettered', true)`, event); err != nil {
 		t.Fatal(err)
 	}
 	contains(t, show(bare), `"the key"`, "the whole payload", "h: a header")

@@ -44,6 +44,7 @@ func TestOperatorsCommands(t *testing.T) {
 		{"outbox skip 3 --reason ticket", "is given up"},
 		{"outbox release 1", "is released"},
 		{"outbox release 2", "is probed"},
+		{"outbox give-up 3", "become dead letters"},
 		{"dlq list", entry},
 		{"dlq show " + entry, "payload"},
 	} {
@@ -52,7 +53,7 @@ func TestOperatorsCommands(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s%s", c.args, r.code, r.stdout, r.stderr)
 		}
 	}
-	if got := ask(t, conn, `select string_agg(concat_ws(' ', id, state, episode), ', ' order by id) from postrider.outbox_event`); got != "1 exhausted 2, 2 exhausted 1, 3 exhausted 1" {
+	if got := ask(t, conn, `select string_agg(concat_ws(' ', id, state, episode), ', ' order by id) from postrider.outbox_exception`) + ask(t, conn, `select '; ' || id from postrider.outbox_skip_request`); got != "1 exhausted 2, 2 exhausted 1; 3" {
 		t.Errorf("the events are %s", got)
 	}
 
@@ -62,11 +63,12 @@ func TestOperatorsCommands(t *testing.T) {
 	}
 	defer plain.Close(t.Context())
 	for _, sql := range []string{
-		`update postrider.outbox_event set state = 'published'`,
-		`update postrider.outbox_event set state = 'pending' where id = 1`,
+		`update postrider.outbox_event set topic = 'other'`,
+		`delete from postrider.outbox_event`,
+		`update postrider.outbox_exception set state = 'parked' where id = 1`,
+		`insert into postrider.outbox_receipt (number, term, position) values (100, 1, 100)`,
 		`update postrider.outbox_hold set draining = true`,
-		`update postrider.outbox_shard set low_water = 0`,
-		`delete from postrider.outbox_hold_shard`,
+		`delete from postrider.outbox_own_topic`,
 		`delete from postrider.dlq_entry`,
 		`update postrider.dlq_entry set resolution_status = 'cancelled', resolution_timestamp = now()`,
 		`select postrider.dlq_purge_entries(array(select dlq_entry_uuid from postrider.dlq_entry))`,
@@ -96,7 +98,7 @@ func TestOperatorsLetKeysGo(t *testing.T) {
 			if r.code != ExitOK {
 				t.Fatalf("exit code %d, %s%s", r.code, r.stdout, r.stderr)
 			}
-			if got := ask(t, conn, `select string_agg(concat_ws(' ', hold_id, draining), ', ' order by hold_id) from postrider.outbox_hold where scope = 'key'`); got != "1 t" {
+			if got := ask(t, conn, `select string_agg(concat_ws(' ', hold_id, asked), ', ' order by hold_id) from postrider.outbox_hold where scope = 'key'`); got != "1 release" {
 				t.Errorf("the holds on keys: %s", got)
 			}
 		})
@@ -112,6 +114,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 	for _, c := range []struct{ url, args, want, not string }{
 		{writer, "outbox status", "grant postrider_operator", "postrider_relay"},
 		{writer, "outbox holds", "grant postrider_operator", "postrider_relay"},
+		{writer, "outbox give-up 3", "grant postrider_operator", "postrider_relay"},
 		{writer, "outbox release 1", "grant postrider_operator", "postrider_relay"},
 		{writer, "outbox skip 2 --reason x", "grant postrider_operator", "postrider_relay"},
 		{writer, "outbox redrive 1", "grant postrider_operator", "postrider_relay"},
@@ -123,7 +126,6 @@ func TestRightsThatAreMissing(t *testing.T) {
 		{operator, "outbox cleanup", "grant postrider_relay", "postrider_operator"},
 		{operator, "outbox process" + brokers, "grant postrider_relay", "postrider_operator"},
 		{operator, "outbox retry" + brokers, "grant postrider_relay", "postrider_operator"},
-		{operator, "outbox partition --rows 10000", "owns the schema", "grant postrider"},
 	} {
 		r := postrider(t, []string{"DATABASE_URL=" + c.url}, strings.Fields(c.args)...)
 		if r.code != ExitFailure || !strings.Contains(r.stderr, c.want) || strings.Contains(r.stderr, c.not) {
@@ -141,7 +143,7 @@ func TestServersThatTakeNoWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range []string{
-		"outbox status", "outbox holds", "outbox release 1", "outbox skip 2 --reason x", "outbox redrive 1", "outbox cleanup", "outbox partition --rows 10000",
+		"outbox status", "outbox holds", "outbox release 1", "outbox skip 2 --reason x", "outbox redrive 1", "outbox cleanup", "outbox give-up 3",
 		"outbox process --kafka-brokers 127.0.0.1:1", "dlq list", "migrate up", "migrate status",
 		"serve --roles collector --kafka-brokers 127.0.0.1:1", "serve --roles relay --kafka-brokers 127.0.0.1:1",
 	} {

@@ -19,7 +19,7 @@ func (c *commands) outbox() *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  c.group,
 	}
-	cmd.AddCommand(c.outboxStatus(), c.outboxList(), c.outboxHolds(), c.outboxRelease(), c.outboxSkip(), c.outboxRedrive(),
+	cmd.AddCommand(c.outboxStatus(), c.outboxList(), c.outboxHolds(), c.outboxRelease(), c.outboxGiveUp(), c.outboxSkip(), c.outboxRedrive(),
 		c.outboxProcess(), c.outboxRetry(), c.outboxCleanup(), c.outboxStats(), c.outboxPurge())
 	return cmd
 }
@@ -58,9 +58,10 @@ func outboxTable(w io.Writer, s relay.Status) error {
 		oldest = fmt.Sprintf("The oldest event that should have gone by now is %v old.", age.Round(time.Second))
 	}
 	if err := grid(w, []string{"STATE", "EVENTS", ""}, [][]string{
-		{"pending", count(s.Pending), fmt.Sprintf("may be claimed; %d of them are due, %d are in work", s.Due, s.Processing)},
+		{"pending", count(s.Pending), fmt.Sprintf("in the log, read next; %d of them are due", s.Due)},
 		{"scheduled", count(s.Scheduled), "wait for their time"},
 		{"parked", count(s.Parked), "wait for a hold to end"},
+		{"processing", count(s.Processing), "came back and are on their way"},
 		{"exhausted", count(s.Exhausted), "on their way to the dead-letter topic"},
 		{"dead_lettered", count(s.DeadLettered), "arrived there"},
 		{"failed", count(s.Failed), "of the waiting ones, were tried and will be again"},
@@ -71,7 +72,7 @@ func outboxTable(w io.Writer, s relay.Status) error {
 	if len(s.Holds) == 0 {
 		fmt.Fprintln(w, "Nothing is held.")
 		if s.OldestDueSeconds >= overdue.Seconds() && s.Processing == 0 {
-			fmt.Fprintln(w, "Nobody works on what is due: check that a relay runs, and by its /readyz and log that it reaches the brokers.")
+			fmt.Fprintln(w, "Nobody works on what is due: check that a relay runs and leads (postrider_outbox_leading), and by its /readyz and log that it reaches the brokers.")
 		}
 		return nil
 	}

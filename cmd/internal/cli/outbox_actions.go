@@ -15,9 +15,9 @@ import (
 
 func (c *commands) outboxProcess() *cobra.Command {
 	return c.outboxAction("process", "Publish what is pending, once, and end",
-		`Publishes pending events until none is left that is free, or --limit is reached, and sends the dead
-letters that are due. It may run beside postrider serve, or instead of it from a scheduler: nothing is
-sent twice. When no broker answers it fails, and the events stay pending.`,
+		`Publishes pending events until none is left, or --limit is reached, and sends the dead letters that are
+due. It may run from a scheduler instead of postrider serve. Beside postrider serve it has only dead letters
+to do: one relay leads the log, and it says so. When no broker answers it fails, and the events stay pending.`,
 		(*relay.Relay).ProcessPending)
 }
 
@@ -25,7 +25,8 @@ func (c *commands) outboxRetry() *cobra.Command {
 	return c.outboxAction("retry", "Try again what is due to be tried again, once, and end",
 		`Brings back failed and delayed events whose time has come, and a probe for each hold that is due, and
 publishes them, until nothing comes back or --limit is reached. A topic that is still away keeps its
-events. It may run beside postrider serve, or instead of it from a scheduler.`,
+events. It may run from a scheduler instead of postrider serve. Beside postrider serve it has only dead letters
+to do: one relay leads the log, and it says so.`,
 		(*relay.Relay).ProcessRetries)
 }
 
@@ -70,9 +71,12 @@ func (c *commands) outboxAction(name, short, long string, action func(*relay.Rel
 }
 
 func actionTable(w io.Writer, r relay.ActionResult) error {
+	if r.Elsewhere {
+		fmt.Fprint(w, "Another relay leads the outbox and does this by itself; only dead letters were looked at.\n\n")
+	}
 	return grid(w, []string{"EVENTS", "", ""}, [][]string{
 		{"returned", strconv.Itoa(r.Returned), "came back to be tried again"},
-		{"processed", strconv.Itoa(r.Processed), "were claimed and settled:"},
+		{"processed", strconv.Itoa(r.Processed), "were settled:"},
 		{"succeeded", strconv.Itoa(r.Succeeded), "acknowledged by their topics"},
 		{"failed", strconv.Itoa(r.Failed), fmt.Sprintf("by their own fault; %d of them are given up", r.Exhausted)},
 		{"parked", strconv.Itoa(r.Parked), "wait for a hold to end"},

@@ -33,7 +33,7 @@ func TestOutboxActions(t *testing.T) {
 
 	encoded := act("process", "--limit", "3", "-o", "json")
 	first := decode[relay.ActionResult](t, encoded)
-	if first.Action != "processPending" || first.Processed != 3 || first.BatchSize != 1000 || first.DurationMS <= 0 {
+	if first.Action != "processPending" || first.Processed != 3 || first.BatchSize != 5000 || first.DurationMS <= 0 {
 		t.Errorf("process: %+v", first)
 	}
 	for _, name := range []string{"action", "batch_size", "processed", "succeeded", "failed", "dead_lettered", "exhausted", "scheduled", "parked", "returned", "duration_ms"} {
@@ -49,14 +49,15 @@ func TestOutboxActions(t *testing.T) {
 	if r := decode[relay.ActionResult](t, act("retry", "-o", "json")); r.Action != "processRetries" || r.Processed != 0 || r.Returned != 0 {
 		t.Errorf("retry with nothing due: %+v", r)
 	}
-	exec(`update postrider.outbox_event set next_attempt_at = now(), updated_at = now() where state = 'scheduled'`)
+	exec(`update postrider.outbox_exception set next_attempt_at = now() where state = 'scheduled'`)
 	if r := decode[relay.ActionResult](t, act("retry", "-o", "json")); r.Returned != 1 || r.Succeeded != 1 {
 		t.Errorf("retry: %+v", r)
 	}
 	contains(t, act("retry"), "returned")
 
 	// Dead-lettered without an investigation: it stays.
-	exec(`update postrider.outbox_event set created_at = created_at - interval '91 days', sent_at = sent_at - interval '91 days', updated_at = now()`)
+	exec(`update postrider.outbox_receipt set at = at - interval '91 days'`)
+	exec(`update postrider.outbox_exception set sent_at = sent_at - interval '91 days'`)
 	clean := func(args ...string) relay.CleanupResult {
 		t.Helper()
 		encoded := succeed(t, db, append([]string{"outbox", "cleanup", "-o", "json", "--log-level", "error"}, args...)...)
@@ -69,21 +70,21 @@ func TestOutboxActions(t *testing.T) {
 	if r := clean("--outbox-retention-days", "92", "--dry-run"); !r.DryRun || r.Published != 0 {
 		t.Errorf("cleanup with a longer retention: %+v", r)
 	}
-	if r := clean("--dry-run"); !r.DryRun || r.Published != 11 || r.DeadLettered != 0 {
+	if r := clean("--dry-run"); !r.DryRun || r.Published != 12 || r.DeadLettered != 0 {
 		t.Errorf("dry run: %+v", r)
 	}
-	contains(t, succeed(t, db, "outbox", "cleanup", "--dry-run"), "WOULD BE REMOVED", "11")
-	contains(t, succeed(t, db, "outbox", "cleanup"), "REMOVED", "published events", "11")
+	contains(t, succeed(t, db, "outbox", "cleanup", "--dry-run"), "WOULD BE REMOVED", "12")
+	contains(t, succeed(t, db, "outbox", "cleanup"), "REMOVED", "published events", "12")
 	if r := clean("--outbox-retention-days", "0"); r.DryRun || r.Published != 0 {
 		t.Errorf("cleanup again: %+v", r)
 	}
 	var told string
 	if err := conn.QueryRow(t.Context(), `select string_agg((details->>'stage') || coalesce(' ' || (details->'result'->>'published'), ''), ', ' order by access_audit_id)
-		from postrider.access_audit where action = 'outbox.cleanup' and actor like 'cli:%'`).Scan(&told); err != nil || told != "begun, ended 11, begun, ended 0" {
+		from postrider.access_audit where action = 'outbox.cleanup' and actor like 'cli:%'`).Scan(&told); err != nil || told != "begun, ended 12, begun, ended 0" {
 		t.Errorf("the audit log says %q, %v", told, err)
 	}
 	var left string
-	if err := conn.QueryRow(t.Context(), `select string_agg(state::text, ' ') from postrider.outbox_event`).Scan(&left); err != nil || left != "dead_lettered" {
+	if err := conn.QueryRow(t.Context(), `select string_agg(state::text, ' ') from postrider.v_outbox_event`).Scan(&left); err != nil || left != "dead_lettered" {
 		t.Errorf("left are %s, %v", left, err)
 	}
 }

@@ -23,10 +23,12 @@ func (c *commands) outboxHolds() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "holds",
 		Short: "List what is held, why, and until when",
-		Long: `List what is held, oldest first: keys, partitions and topics whose events cannot go now, and dead-letter
-topics that take nothing. Events met under a hold are parked and come back in order when it ends; most
-holds end by themselves when their cause is gone. A halted key waits for somebody: put its event back in
-its place with "outbox redrive", or let the others go without it with "outbox release".
+		Long: `List what is held, oldest first: keys, partitions and topics whose events cannot go now, circuit breakers,
+and dead-letter topics that take nothing. Events met under a hold are parked and come back in order when it
+ends; most holds end by themselves when their cause is gone. A halted key waits for somebody: put its event
+back in its place with "outbox redrive", or let the others go without it with "outbox release". A circuit
+breaker (scope failure) keeps the events of a topic that fail with one code, and nothing else of the topic:
+have them tried once more with "outbox release", or make dead letters of them with "outbox give-up".
 
 Where there are more than --limit, --after goes on behind the last one: HELD_AT_ID, its held_at, an underscore and its
 id, which stand below the table and in the JSON.`,
@@ -98,6 +100,8 @@ func holdTable(w io.Writer, holds []relay.HoldStatus) error {
 			on = fmt.Sprintf("%s, partition %d of %d", h.Topic, *h.Partition, *h.Partitions)
 		case h.Scope == relay.ScopeKey:
 			on = fmt.Sprintf("%s, key %s", h.Topic, h.Key)
+		case h.Scope == relay.ScopeFailure:
+			on = fmt.Sprintf("%s, events that fail with %s", h.Topic, h.FailureCode)
 		}
 		parked := strconv.FormatInt(h.Parked, 10)
 		if h.Parked > 100000 {
@@ -115,7 +119,9 @@ func holdTable(w io.Writer, holds []relay.HoldStatus) error {
 // next says what a hold waits for.
 func next(h relay.HoldStatus) string {
 	switch {
-	case h.Draining:
+	case h.Asked == relay.AskedGiveUp:
+		return "is given up"
+	case h.Draining || h.Asked == relay.AskedRelease:
 		return "comes back"
 	case h.Cause == relay.CauseRedrive:
 		return "its event"
@@ -131,8 +137,8 @@ func (c *commands) outboxRelease() *cobra.Command {
 		Use:   "release HOLD",
 		Short: "End the wait of a hold, by its number",
 		Long: `End the wait of a hold. Behind a halted key everything comes back, in order; the event that halted the key
-stays dead-lettered. A circuit breaker has all that it keeps tried once more. Any other hold is probed at once instead of
-at its time.`,
+stays dead-lettered. A circuit breaker has all that it keeps tried once more. Any other hold is probed at
+once instead of at its time. The relay that leads does it, within a second.`,
 		Args: exactly("HOLD"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := number("HOLD", args[0], holdsAreIn)
@@ -162,6 +168,34 @@ func released(r postgres.Released) string {
 		return "is released: what waited comes back in order"
 	}
 	return "is probed now"
+}
+
+func (c *commands) outboxGiveUp() *cobra.Command {
+	var at atDesk
+	cmd := &cobra.Command{
+		Use:   "give-up HOLD",
+		Short: "Make dead letters of all that a circuit breaker keeps, or that waits for a topic",
+		Long: `Give up all events behind a hold, by its number: what a circuit breaker keeps, or what waits for a whole topic.
+Each becomes a dead letter. The relay that leads does it, in batches. Further events that fail in that way are
+given up too until there are more than outbox.storm_events again.`,
+		Args: exactly("HOLD"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := number("HOLD", args[0], holdsAreIn)
+			if err != nil {
+				return err
+			}
+			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+				g, err := d.Outbox.GiveUp(ctx, actor, id)
+				if err != nil {
+					return unknown(err, holdsAreIn)
+				}
+				_, err = fmt.Fprintf(c.stdout, "Hold %d (%s of %s, %s): the %d events behind it become dead letters.\n", id, g.Scope, visible(g.Topic), g.Cause, g.Events)
+				return err
+			})
+		},
+	}
+	c.actor(cmd, &at)
+	return cmd
 }
 
 func (c *commands) outboxSkip() *cobra.Command {

@@ -23,7 +23,7 @@ func TestServe(t *testing.T) {
 	t.Parallel()
 	db, broker := pgtest.NewEmpty(t), kafkatest.Kfake(t)
 	file := filepath.Join(t.TempDir(), "postrider.yaml")
-	if err := os.WriteFile(file, []byte("http:\n  address: 127.0.0.1:0\noutbox:\n  workers: 2\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("http:\n  address: 127.0.0.1:0\noutbox:\n  dispatches: 2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -66,7 +66,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("exit code %d, ready %v, stdout %q", code, ready, stdout.String())
 	}
 	log := strings.Join(said, "\n")
-	contains(t, log, `"batch_size":"77"`, `"workers":"2"`, `"log":"true"`, `"msg":"migrated"`, `"msg":"stopped"`)
+	contains(t, log, `"batch_size":"77"`, `"dispatches":"2"`, `"log":"true"`, `"msg":"migrated"`, `"msg":"stopped"`)
 	address, err := url.Parse(db.URL)
 	if err != nil {
 		t.Fatal(err)

@@ -120,11 +120,11 @@ type Kafka struct {
 
 // Outbox is the section outbox.
 type Outbox struct {
-	// BatchSize is how many events a worker claims at once. Defaults to 1000.
-	BatchSize int `key:"batch_size" default:"1000" min:"1" max:"10000" help:"events that a worker claims at once"`
-	// Workers is how many batches are under way at once in this process; there are 64 shards to
-	// share among all processes. Defaults to 4.
-	Workers int `key:"workers" default:"4" min:"1" max:"64" help:"batches under way at once in this process"`
+	// BatchSize is how many events the leader reads and sends at once. Defaults to 5000.
+	BatchSize int `key:"batch_size" default:"5000" min:"1" max:"10000" help:"events in a batch"`
+	// Dispatches is how many batches are at the brokers at once: one of the log, and those of what comes back behind
+	// holds. Defaults to 16.
+	Dispatches int `key:"dispatches" default:"16" min:"1" max:"64" help:"batches at the brokers at once: one of the log, and those that come back behind holds"`
 	// MaxAttempts is how many failed attempts an event has before it is dead-lettered; outages
 	// spend none. Defaults to 5.
 	MaxAttempts int `key:"max_attempts" default:"5" min:"1" max:"1000" help:"failed attempts before an event is dead-lettered"`
@@ -145,14 +145,15 @@ type Outbox struct {
 	// CommitOrder publishes an event only when no transaction can commit an earlier one any more, for
 	// writers that do not serialise on a key; a long transaction then delays. Defaults to false.
 	CommitOrder bool `key:"commit_order" default:"false" help:"publish in the order of commits, for writers that do not serialise on a key"`
-	// StormEvents stops the giving up of a topic's events, and holds the topic instead, when so many
-	// were given up within the storm window, and more than were delivered; 0 is never. Defaults to 100.
-	StormEvents int `key:"storm_events" default:"100" min:"0" max:"1000000" help:"events given up within the storm window that hold their topic instead; 0 is never"`
+	// StormEvents opens a circuit breaker when more events of a topic than that are given up with one error code
+	// within the storm window: it keeps the further ones that fail with this code, and every other event of the topic
+	// goes. 0 switches circuit breakers off, and what one keeps comes back. Defaults to 100.
+	StormEvents int `key:"storm_events" default:"100" min:"0" max:"1000000" help:"events of a topic given up with one error code within the storm window that open a circuit breaker; 0 is never"`
 	// StormWindow is the time in which those are counted. In seconds. Defaults to 60.
 	StormWindow time.Duration `key:"storm_window_seconds" default:"60" min:"1" max:"86400" help:"time in which given up events are counted, in seconds"`
-	// RetentionDays is how long published events stay in the table at least, marked; 0 deletes
-	// them in the statement that settles them, which is fastest. Defaults to 30.
-	RetentionDays int `key:"retention_days" default:"30" min:"0" max:"36500" help:"days that published events stay in the table at least; 0 deletes them at once"`
+	// RetentionDays is how long published events stay in the table at least. They are removed by ranges of ids; 0
+	// removes each range soon after all of it was acknowledged. Defaults to 30.
+	RetentionDays int `key:"retention_days" default:"30" min:"0" max:"36500" help:"days that published events stay in the table at least; 0 removes them soon after they were acknowledged"`
 	// DeadLetterRetentionDays is how long dead-lettered events stay in the table at least; they also
 	// stay until their dead letter is recorded and no investigation of them is pending. Defaults to 90.
 	DeadLetterRetentionDays int `key:"dead_letter_retention_days" default:"90" min:"1" max:"36500" help:"days that dead-lettered events stay in the table at least, and until their investigation is closed"`

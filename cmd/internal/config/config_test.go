@@ -34,7 +34,7 @@ func TestDefaults(t *testing.T) {
 	want := Config{
 		Database: Database{Pooler: "auto"},
 		Kafka:    Kafka{ClientID: "postrider", MaxMessageBytes: 1048588, Compression: "none", SASLMechanism: "none"},
-		Outbox: Outbox{BatchSize: 1000, Workers: 4, MaxAttempts: 5, RetryBase: time.Second, RetryMax: time.Minute,
+		Outbox: Outbox{BatchSize: 5000, Dispatches: 16, MaxAttempts: 5, RetryBase: time.Second, RetryMax: time.Minute,
 			RetentionDays: 30, DeadLetterRetentionDays: 90, IdempotencyRetentionDays: 30, PublishTimeout: 10 * time.Second, AfterLastAttempt: "continue", StormEvents: 100, StormWindow: time.Minute, Doorbell: true},
 		DLQ: DLQ{Topic: "postrider.dlq", Group: "postrider-collector", Enabled: true, AutoDLQOnStaleness: true, IncludeFullTaskSnapshot: true, MaxPendingAge: 168 * time.Hour,
 			ReasonStalenessTimeout: true, ReasonMaxRetriesExceeded: true, ReasonWorkerUnavailable: true, ReasonDependencyCycleDetected: true,
@@ -58,10 +58,10 @@ func TestDefaults(t *testing.T) {
 
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
-	path := write(t, "outbox: {batch_size: 2, workers: 2, max_attempts: 2, retention_days: 2}\n")
+	path := write(t, "outbox: {batch_size: 2, dispatches: 2, max_attempts: 2, retention_days: 2}\n")
 	c, err := Load(Sources{
 		File:     path,
-		Environ:  []string{"OUTBOX_BATCH_SIZE=3", "OUTBOX_WORKERS=3", "HTTP_ADDRESS=:9", "OUTBOX_MAX_ATTEMPTS="},
+		Environ:  []string{"OUTBOX_BATCH_SIZE=3", "OUTBOX_DISPATCHES=3", "HTTP_ADDRESS=:9", "OUTBOX_MAX_ATTEMPTS="},
 		Flags:    map[string]string{"outbox.batch_size": "4"},
 		Defaults: map[string]string{"outbox.retention_days": "1", "log.format": "text"},
 	})
@@ -70,7 +70,7 @@ func TestPrecedence(t *testing.T) {
 	}
 	for what, got := range map[string][2]any{
 		"flag over environment":         {c.Outbox.BatchSize, 4},
-		"environment over file":         {c.Outbox.Workers, 3},
+		"environment over file":         {c.Outbox.Dispatches, 3},
 		"empty variable is unset":       {c.Outbox.MaxAttempts, 2},
 		"file over replaced default":    {c.Outbox.RetentionDays, 2},
 		"replaced default over default": {c.Log.Format, "text"},
@@ -93,7 +93,7 @@ func TestEnvironmentNames(t *testing.T) {
 		"KAFKA_SASL_PASSWORD": "sentinel", "KAFKA_SASL_PASSWORD_FILE": "/run/pw", "KAFKA_SASL_TOKEN_FILE": "/run/token",
 		"KAFKA_SASL_AWS_CREDENTIALS_FILE": "/run/aws", "KAFKA_SASL_AWS_ACCESS_KEY_ID": "AKIAME", "KAFKA_SASL_AWS_SECRET_ACCESS_KEY": "sentinel", "KAFKA_SASL_AWS_SESSION_TOKEN": "sentinel",
 		"KAFKA_COMPRESSION": "zstd", "KAFKA_ALLOW_TOPIC_CREATION": "true",
-		"OUTBOX_BATCH_SIZE": "7", "OUTBOX_WORKERS": "8", "OUTBOX_MAX_ATTEMPTS": "9", "OUTBOX_RETRY_BASE_MS": "10",
+		"OUTBOX_BATCH_SIZE": "7", "OUTBOX_DISPATCHES": "8", "OUTBOX_MAX_ATTEMPTS": "9", "OUTBOX_RETRY_BASE_MS": "10",
 		"OUTBOX_RETRY_MAX_MS": "120000", "OUTBOX_RETENTION_DAYS": "0", "OUTBOX_DEAD_LETTER_RETENTION_DAYS": "1",
 		"OUTBOX_IDEMPOTENCY_RETENTION_DAYS": "2", "OUTBOX_LOG": "true", "OUTBOX_PUBLISH_TIMEOUT_MS": "500",
 		"OUTBOX_AFTER_LAST_ATTEMPT": "halt_key", "OUTBOX_ROUTE_DEAD_LETTER_AFTER_SECONDS": "60", "OUTBOX_MAX_AGE_SECONDS": "86400",

@@ -55,6 +55,10 @@ func environment(environ []string) (found []found, problems []error) {
 		if known[name] || !ours(name) {
 			continue
 		}
+		if key, why := removedVariable(name); key != "" {
+			problems = append(problems, fmt.Errorf("the environment variable %s sets %s, which is no setting any more: %s", name, key, why))
+			continue
+		}
 		problems = append(problems, fmt.Errorf("unknown environment variable %s; the nearest setting is %s", name, Nearest(name, candidates)))
 	}
 	return found, problems

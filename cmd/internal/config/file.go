@@ -113,6 +113,8 @@ func (f *fileReader) keys(section string, body ast.Node) {
 		i := slices.IndexFunc(keys(), func(k Key) bool { return k.String() == full })
 		switch {
 		case f.twice(name, full):
+		case removed[full] != "":
+			f.problem(name, "%s is no setting any more: %s", full, removed[full])
 		case i < 0:
 			f.problem(name, "unknown key %s; the nearest key is %s", shown(full), nearestKey(full))
 		case isNull(value): // a key without a value is an unset one

@@ -229,14 +229,14 @@ topics:
 
 func TestSettingsSayTheirOrigin(t *testing.T) {
 	t.Parallel()
-	path := write(t, "outbox:\n  workers: 2\n  batch_size: 5\n")
+	path := write(t, "outbox:\n  dispatches: 2\n  batch_size: 5\n")
 	c, err := Load(Sources{File: path, Environ: []string{"A2A_OUTBOX_BATCH_SIZE=6", "DATABASE_URL=postgres://u:" + sentinel + "@h/d"},
 		Flags: map[string]string{"http.address": ":1"}, Defaults: map[string]string{"log.format": "text"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]Setting{
-		"outbox.workers":    {Value: 2, Text: "2", Origin: path + ":2"},
+		"outbox.dispatches": {Value: 2, Text: "2", Origin: path + ":2"},
 		"outbox.batch_size": {Value: 6, Text: "6", Origin: "environment variable A2A_OUTBOX_BATCH_SIZE"},
 		"http.address":      {Value: ":1", Text: ":1", Origin: "flag --http"},
 		"log.format":        {Value: "text", Text: "text", Origin: "default"},

@@ -105,7 +105,7 @@ func (c *Config) checkSessions() []error {
 	timeout, _ := named("outbox.publish_timeout_ms")
 	for name := range parsed.RuntimeParams {
 		if strings.HasPrefix(name, "pool_") {
-			problems = append(problems, fmt.Errorf("%s (%s) has the parameter %s; take it out: Postrider opens as many connections as outbox.workers needs",
+			problems = append(problems, fmt.Errorf("%s (%s) has the parameter %s; take it out: Postrider decides how many connections it opens",
 				url, c.origin(url), strings.Map(printable, name)))
 		}
 	}

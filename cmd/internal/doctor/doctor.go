@@ -79,6 +79,7 @@ type limits struct {
 	clockWarning, clockFailure         time.Duration
 	lateWarning, lateFailure           time.Duration
 	lag                                int64
+	receipts                           int64
 	check                              time.Duration
 }
 
@@ -87,7 +88,7 @@ var defaultLimits = limits{
 	deadRows:     1_000_000,
 	clockWarning: 2 * time.Second, clockFailure: time.Minute,
 	lateWarning: time.Minute, lateFailure: 10 * time.Minute,
-	lag:   10_000,
+	lag: 10_000, receipts: 100_000,
 	check: 15 * time.Second,
 }
 
@@ -161,11 +162,14 @@ func checks() []check {
 		{"database", "connections", theServer, checkConnections},
 		{"database", "prepared transactions", theServer, checkPreparedTransactions},
 		{"database", "oldest transaction", theServer, checkOldTransactions},
+		{"database", "durability", theServer, checkDurability},
 		{"database", "pg_trgm", theServer, checkTrigrams},
 		{"schema", "version", theServer, checkSchema},
 		{"schema", "rights", theSchema, checkRights},
 		{"schema", "row-level security", theSchema, checkRowSecurity},
 		{"schema", "sequence of events", theSchema, checkSequence},
+		{"schema", "subscriptions", theSchema, checkSubscriptions},
+		{"schema", "additions to the log", theSchema, checkAdditions},
 		{"schema", "autovacuum", theSchema, checkAutovacuum},
 		{"kafka", "brokers", nothing, checkBrokers},
 		{"kafka", "idempotent producer", theBrokers, checkProducer},
@@ -179,8 +183,11 @@ func checks() []check {
 		{"topics", "rights", theList, checkTopicRights},
 		{"clock", "database", theServer, checkClock},
 		{"clock", "records", theTopics, checkRecordTimes},
+		{"state", "leader", theSchema, checkLeader},
 		{"state", "backlog", theSchema, checkBacklog},
 		{"state", "holds", theSchema, checkHolds},
+		{"state", "retention", theSchema, checkRetention},
+		{"state", "receipts", theSchema, checkReceipts},
 		{"state", "collector", theSchemaAndList, checkCollector},
 		{"state", "detector", theSchema, checkDetector},
 		{"state", "operations", theSchema, checkOperations},

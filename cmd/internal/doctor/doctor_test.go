@@ -8,16 +8,17 @@ import (
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
-// TestHealthy: where all is as it should be, every check says so; only that nobody collects, and what this server
-// has no extension for, is worth a word. On kfake and on a real broker.
+// TestHealthy: where all is as it should be, every check says so; only that no relay and no collector runs, and what this
+// server has no extension for, is worth a word. On kfake and on a real broker.
 func TestHealthy(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
 		s := newSubject(t, pgtest.New(t), b)
 		r := s.examine(t, nil)
-		if rest := r.rest("state collector", "database pg_trgm"); !r.OK || len(rest) > 0 {
+		if rest := r.rest("state collector", "state leader", "database pg_trgm"); !r.OK || len(rest) > 0 {
 			t.Errorf("not well: %+v", rest)
 		}
+		r.want(t, "state", "leader", Warning, "no relay leads the outbox")
 		r.want(t, "state", "collector", Warning, "nobody of the group")
 		made := map[string]bool{}
 		for _, f := range r.Findings {
@@ -99,9 +100,9 @@ func TestRights(t *testing.T) {
 	s.asRole(t, "postrider_operator")
 	s.examine(t, func(c *Config) { c.Role = "relay" }).want(t, "schema", "rights", Failed, "lacks", "postrider_relay", "grant postrider_relay")
 
-	s.exec(t, `revoke delete on postrider.outbox_event from postrider_relay; revoke update on sequence postrider.outbox_doorbell from postrider_relay`)
+	s.exec(t, `revoke insert on postrider.outbox_receipt from postrider_relay; revoke update on sequence postrider.outbox_doorbell from postrider_relay`)
 	s.asRole(t, "postrider_relay")
-	s.examine(t, nil).want(t, "schema", "rights", Failed, "lacks 2", "delete on postrider.outbox_event", "update on postrider.outbox_doorbell")
+	s.examine(t, nil).want(t, "schema", "rights", Failed, "lacks 2", "insert on postrider.outbox_receipt", "update on postrider.outbox_doorbell")
 	s.exec(t, `revoke usage on schema postrider from postrider_relay`)
 	s.examine(t, nil).want(t, "schema", "version", Failed, "may not use the schema", "postrider migrate roles")
 }

@@ -45,7 +45,7 @@ func TestTopics(t *testing.T) {
 		delete(s.flags, "kafka.allow_topic_creation")
 
 		// One that was used and is needed no more.
-		s.exec(t, `update postrider.outbox_event set state = 'published', sent_at = now(), updated_at = now()`)
+		pgtest.SettleLog(t, s.conn, "0")
 		s.examine(t, nil).want(t, "topics", "existence", Warning, "nothing waits for them now: not-there")
 
 		s.flags["dlq.topic"] = b.Topic(t, 1, map[string]string{"max.message.bytes": "5000", "cleanup.policy": "compact", "retention.ms": "600000"})
@@ -166,7 +166,7 @@ func TestAccess(t *testing.T) {
 	}
 
 	r := s.examine(t, as("enough"))
-	if rest := r.rest("state collector", "database pg_trgm"); !r.OK || len(rest) > 0 {
+	if rest := r.rest("state collector", "state leader", "database pg_trgm"); !r.OK || len(rest) > 0 {
 		t.Errorf("not well: %+v", rest)
 	}
 	r = s.examine(t, as("little"))

@@ -53,5 +53,23 @@ var operationsQuery string
 //go:embed queries/investigations.sql
 var investigationsQuery string
 
+//go:embed queries/subscriptions.sql
+var subscriptionsQuery string
+
+//go:embed queries/additions.sql
+var additionsQuery string
+
+//go:embed queries/durability.sql
+var durabilityQuery string
+
+//go:embed queries/leader.sql
+var leaderQuery string
+
+//go:embed queries/retention.sql
+var retentionQuery string
+
+//go:embed queries/receipts.sql
+var receiptsQuery string
+
 //go:embed queries/holds.sql
 var holdsQuery string

@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/migrations"
-	"github.com/postrider/postrider/relay/postgres"
 )
 
 func checkSchema(ctx context.Context, p *patient) ([]result, error) {
@@ -166,22 +165,6 @@ func checkRowSecurity(ctx context.Context, p *patient) ([]result, error) {
 	return well("no table hides rows"), nil
 }
 
-func checkSequence(ctx context.Context, p *patient) ([]result, error) {
-	var name *string
-	var cache *int64
-	if err := p.Database.QueryRow(ctx, sequenceQuery).Scan(&name, &cache); err != nil {
-		return nil, err
-	}
-	switch {
-	case name == nil || cache == nil:
-		return fail(postgres.StandstillHint("NO_SEQUENCE"), "outbox_event.id has no sequence"), nil
-	case *cache > 1:
-		return fail(postgres.StandstillHint("SEQUENCE_CACHE"),
-			"%s has CACHE %d: low-water marks do not rise, so claims become slower and slower, and events in commit order wait for ever", *name, *cache), nil
-	}
-	return well("ids are drawn one by one"), nil
-}
-
 func checkAutovacuum(ctx context.Context, p *patient) ([]result, error) {
 	var on bool
 	var off []string
@@ -191,9 +174,9 @@ func checkAutovacuum(ctx context.Context, p *patient) ([]result, error) {
 	hot := slices.DeleteFunc(slices.Clone(off), func(t string) bool { return !strings.HasPrefix(t, "outbox_") && !strings.HasPrefix(t, "tasker_") })
 	switch {
 	case !on:
-		return fail("set autovacuum and track_counts to on", "autovacuum is off for the whole server: claims become slower with every event that was settled"), nil
+		return fail("set autovacuum and track_counts to on", "autovacuum is off for the whole server: reads become slower with every row that is removed, and nothing is frozen"), nil
 	case len(hot) > 0:
-		return fail("alter table postrider."+hot[0]+" reset (autovacuum_enabled)", "autovacuum is off for %s: claims become slower with every row that was settled", strings.Join(hot, ", ")), nil
+		return fail("alter table postrider."+hot[0]+" reset (autovacuum_enabled)", "autovacuum is off for %s: reads become slower with every row that is removed, and nothing is frozen", strings.Join(hot, ", ")), nil
 	case len(off) > 0:
 		return warn("alter table postrider."+off[0]+" reset (autovacuum_enabled)", "autovacuum is off for %s", strings.Join(off, ", ")), nil
 	}

@@ -23,6 +23,23 @@ func TestBrokenDatabases(t *testing.T) {
 			"schema", "row-level security", Warning, "does not apply to the user"},
 		{`alter table postrider.outbox_event alter column id set cache 32`, `alter table postrider.outbox_event alter column id set cache 1`,
 			"schema", "sequence of events", Failed, "set cache 1"},
+		{`insert into postrider.outbox_receipt (number, term, position, gaps) values (1, 1, 5, '{}')`, `delete from postrider.outbox_receipt where number = 1`,
+			"schema", "sequence of events", Failed, "stands at 0, below the position 5"},
+		{`create subscription ` + s.db.Name + ` connection 'dbname=nowhere' publication p with (connect = false, slot_name = none);
+			insert into pg_catalog.pg_subscription_rel (srsubid, srrelid, srsubstate) select oid, 'postrider.outbox_event'::regclass, 'r' from pg_catalog.pg_subscription where subname = '` + s.db.Name + `'`,
+			`drop subscription ` + s.db.Name, "schema", "subscriptions", Failed, "below the position are never read"},
+		{`create function public.noop() returns trigger language plpgsql as 'begin return new; end'; create trigger theirs before insert on postrider.outbox_event for each row execute function public.noop()`,
+			`drop function public.noop cascade`, "schema", "additions to the log", Warning, "trigger theirs"},
+		{`alter table postrider.outbox_event add constraint no_tests check (topic <> 'test')`, `alter table postrider.outbox_event drop constraint no_tests`,
+			"schema", "additions to the log", Warning, "constraint no_tests"},
+		{`create table public.sent (event bigint constraint of_event references postrider.outbox_event)`, `drop table public.sent`,
+			"schema", "additions to the log", Warning, "foreign key of_event of sent"},
+		{`alter database ` + s.db.Name + ` set synchronous_commit = off`, `alter database ` + s.db.Name + ` reset synchronous_commit`,
+			"database", "durability", Warning, "synchronous_commit is off for this database"},
+		{`create role ` + s.db.Name + `; alter role ` + s.db.Name + ` in database ` + s.db.Name + ` set synchronous_commit = off`, `drop role ` + s.db.Name,
+			"database", "durability", Warning, "synchronous_commit is off for the role " + s.db.Name},
+		{`update postrider.outbox_retention set stopped_at = now(), reason = 'the log has 7 rows' where kind = 'published'`, `update postrider.outbox_retention set stopped_at = null, reason = null`,
+			"state", "retention", Failed, "the log has 7 rows"},
 		{`alter table postrider.outbox_event set (autovacuum_enabled = false)`, `alter table postrider.outbox_event reset (autovacuum_enabled)`,
 			"schema", "autovacuum", Failed, "outbox_event"},
 		{`alter table postrider.dlq_letter set (autovacuum_enabled = off)`, `alter table postrider.dlq_letter reset (autovacuum_enabled)`,
@@ -95,7 +112,7 @@ func TestThroughAPooler(t *testing.T) {
 	s.flags["database.url"] = pgbouncer.Start(t, s.db.URL, 3)
 	r := s.examine(t, nil)
 	r.want(t, "database", "pooler", OK, "a pooler stands before")
-	if rest := r.rest("state collector", "database pg_trgm"); !r.OK || len(rest) > 0 {
+	if rest := r.rest("state collector", "state leader", "database pg_trgm"); !r.OK || len(rest) > 0 {
 		t.Errorf("not well: %+v", rest)
 	}
 	for _, c := range []struct {
@@ -133,6 +150,16 @@ func TestJudgements(t *testing.T) {
 		"connections, few":       {judgeConnections(10, 9, 1, -1, -1), Failed},
 		"connections, user":      {judgeConnections(10, 97, 1, -1, 9), Failed},
 		"connections, database":  {judgeConnections(10, 97, 1, 5, -1), Failed},
+		"durable":                {judgeDurability("on", nil, 0, ""), OK},
+		"durable, standbys":      {judgeDurability("on", nil, 2, "ANY 1 (*)"), OK},
+		"asynchronous standbys":  {judgeDurability("on", nil, 1, ""), Warning},
+		"commits local":          {judgeDurability("local", nil, 1, "b"), Warning},
+		"local, no standby":      {judgeDurability("local", nil, 0, ""), OK},
+		"commits off":            {judgeDurability("off", nil, 0, ""), Warning},
+		"off for a role":         {judgeDurability("on", []string{"the role orders"}, 2, "ANY 1 (*)"), Warning},
+		"a leader":               {judgeLeader(true, "a:1", time.Minute, 2), OK},
+		"no leader":              {judgeLeader(false, "a:1", time.Minute, 2), Failed},
+		"no relay":               {judgeLeader(false, "", 0, 0), Warning},
 		"trigrams":               {judgeTrigrams(true, true), OK},
 		"trigrams, to be made":   {judgeTrigrams(false, true), Warning},
 		"trigrams, not there":    {judgeTrigrams(false, false), Warning},
@@ -171,19 +198,19 @@ func TestState(t *testing.T) {
 	s := newSubject(t, pgtest.New(t), kafkatest.Kfake(t))
 	topic := s.broker.Topic(t, 1, nil)
 	s.exec(t, `insert into postrider.outbox_event (topic, key) values ($1, 'k')`, topic)
-	s.exec(t, `update postrider.outbox_event set created_at = now() - interval '5 minutes', available_at = now() - interval '5 minutes', updated_at = now()`)
+	s.exec(t, `update postrider.outbox_event set created_at = now() - interval '5 minutes'`)
 	s.examine(t, nil).want(t, "state", "backlog", Warning, "1 events are due", "5m", "nobody works on them")
-	s.exec(t, `update postrider.outbox_event set created_at = now() - interval '1 hour', available_at = now() - interval '1 hour', updated_at = now()`)
+	s.exec(t, `update postrider.outbox_event set created_at = now() - interval '1 hour'`)
 	s.examine(t, nil).want(t, "state", "backlog", Failed, "1h0m")
 
-	s.exec(t, `insert into postrider.outbox_hold (scope, topic, key, cause, error_code, next_probe_at, held_at) values
-		('key', $1, 'k', 'halted', 'X', 'infinity', now()), ('topic', 'nowhere', null, 'route', 'UNKNOWN_TOPIC', now(), now() - interval '1 hour'),
-		('topic', 'stormy', null, 'storm', 'X', now(), now()), ('topic', 'away', null, 'infrastructure', 'TIMEOUT', now(), now() - interval '2 minutes'),
-		('topic', 'blip', null, 'infrastructure', 'TIMEOUT', now(), now())`, topic)
+	s.exec(t, `insert into postrider.outbox_hold (scope, topic, key, code, cause, error_code, next_probe_at, held_at) values
+		('key', $1, 'k', null, 'halted', 'X', 'infinity', now()), ('topic', 'nowhere', null, null, 'route', 'UNKNOWN_TOPIC', now(), now() - interval '1 hour'),
+		('failure', 'stormy', null, 'X', 'storm', 'X', now(), now() - interval '3 minutes'), ('topic', 'away', null, null, 'infrastructure', 'TIMEOUT', now(), now() - interval '2 minutes'),
+		('topic', 'blip', null, null, 'infrastructure', 'TIMEOUT', now(), now())`, topic)
 	r := s.examine(t, nil)
 	r.want(t, "state", "holds", Warning, "1 keys are halted", topic, "postrider outbox holds --cause halted")
 	r.want(t, "state", "holds", Failed, "nowhere", "UNKNOWN_TOPIC", "1h0m")
-	r.want(t, "state", "holds", Warning, "too many of their events")
+	r.want(t, "state", "holds", Warning, "1 circuit breakers are open for 3m", "stormy, X", "postrider outbox give-up HOLD")
 	r.want(t, "state", "holds", Failed, "away", "TIMEOUT")
 	r.want(t, "topics", "existence", Failed, "nowhere", "create them")
 

@@ -123,14 +123,14 @@ func judgeConnections(need, most, used, perDatabase, perRole int) []result {
 		value int
 	}{{"connection limit of the database", perDatabase}, {"connection limit of the user", perRole}} {
 		if limit.value >= 0 && limit.value < need {
-			return fail("raise it, or lower outbox.workers", "a process with all roles opens up to %d connections, and the %s is %d", need, limit.name, limit.value)
+			return fail("raise it, or give roles to processes of their own (postrider serve --roles)", "a process with all roles opens up to %d connections, and the %s is %d", need, limit.name, limit.value)
 		}
 	}
 	if most < need {
-		return fail("raise max_connections, or lower outbox.workers", "a process with all roles opens up to %d connections, and the server has %d in all", need, most)
+		return fail("raise max_connections, or give roles to processes of their own (postrider serve --roles)", "a process with all roles opens up to %d connections, and the server has %d in all", need, most)
 	}
 	if free := most - used; free < need {
-		return warn("raise max_connections, lower outbox.workers, or put a pooler in transaction mode before the database",
+		return warn("raise max_connections, give roles to processes of their own (postrider serve --roles), or put a pooler in transaction mode before the database",
 			"a process with all roles opens up to %d connections; of %d there are %d free just now", need, most, free)
 	}
 	return well("%d of %d are free; a process with all roles opens up to %d", most-used, most, need)
@@ -174,7 +174,7 @@ type transaction struct {
 
 // judgeTransactions looks at the oldest ones, the oldest first.
 func judgeTransactions(found []transaction, l limits) []result {
-	const harm = "nothing that was settled since it began is vacuumed, claims become slow, and events in commit order wait for it if it writes events"
+	const harm = "nothing that was removed since it began is vacuumed, and if it writes events, gaps stay open and events in commit order wait for it"
 	hidden := 0
 	var out []result
 	for _, t := range found {

@@ -22,11 +22,11 @@ func checkBacklog(ctx context.Context, p *patient) ([]result, error) {
 }
 
 func judgeBacklog(s relay.Status, l limits) []result {
-	counts := fmt.Sprintf("%d events are due, %d are in work, %d wait behind holds, %d for their time, %d are on their way to the dead-letter topic",
-		s.Due, s.Processing, s.Parked, s.Scheduled, s.Exhausted)
+	counts := fmt.Sprintf("%d events are due, %d wait behind holds, %d for their time, %d are on their way to the dead-letter topic",
+		s.Due, s.Parked, s.Scheduled, s.Exhausted)
 	late := seconds(s.OldestDueSeconds)
 	hint := "postrider outbox status and postrider outbox holds say what they wait for"
-	if s.Processing == 0 && s.HoldCount == 0 {
+	if s.HoldCount == 0 {
 		hint = "nobody works on them: start postrider serve with the role relay, or look at its log"
 	}
 	switch {
@@ -67,7 +67,8 @@ func judgeHold(cause relay.Cause, scope string, count int, age time.Duration, to
 		return warn("resolve their investigations: postrider dlq list, then dlq requeue or dlq purge --release-keys; postrider outbox holds --cause halted lists them",
 			"%d keys are halted, the oldest for %v: their later events wait (%s)", count, age, where)
 	case relay.CauseStorm:
-		return warn("mend what refuses the events, then postrider outbox release HOLD", "%d topics are held, because too many of their events were given up (%s)", count, where)
+		return warn("mend what refuses the events, then postrider outbox release HOLD; or postrider outbox give-up HOLD, if they are never to go; postrider outbox holds --cause storm lists them",
+			"%d circuit breakers are open for %v: too many events failed in one way, and those wait (%s, %s); everything else goes", count, age, where, code)
 	case relay.CauseRoute:
 		return fail("create the topics, or grant Write on them", "%d topics cannot be written to for %v: %s (%s)", count, age, where, code)
 	}

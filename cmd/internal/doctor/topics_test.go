@@ -36,7 +36,7 @@ func TestTheListIsAskedOfAnyBroker(t *testing.T) {
 		refusing.Store(n)
 		asked.Store(0)
 		r := s.examine(t, nil)
-		if rest := r.rest("state collector", "database pg_trgm", "topics replication"); !r.OK || len(rest) > 0 || asked.Load() == 0 {
+		if rest := r.rest("state collector", "state leader", "database pg_trgm", "topics replication"); !r.OK || len(rest) > 0 || asked.Load() == 0 {
 			t.Errorf("%d brokers do not say: %d were asked, %+v", n, asked.Load(), rest)
 		}
 	}

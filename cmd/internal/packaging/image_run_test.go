@@ -107,7 +107,7 @@ func TestImageRuns(t *testing.T) {
 	if out := mustDocker(t, append(alone, tag, "version")...); !strings.Contains(out, "v9.8.7") {
 		t.Errorf("version says %s", out)
 	}
-	if out := mustDocker(t, append(alone, "--env", "OUTBOX_WORKERS=7", tag, "config", "show")...); !strings.Contains(out, "outbox.workers") {
+	if out := mustDocker(t, append(alone, "--env", "OUTBOX_DISPATCHES=7", tag, "config", "show")...); !strings.Contains(out, "outbox.dispatches") {
 		t.Errorf("config show says %s", out)
 	}
 	if out, err := docker(t, append(alone, "--entrypoint", "/bin/sh", tag)...); err == nil {

@@ -64,12 +64,13 @@ begin
                             then (select coalesce(jsonb_agg(jsonb_build_array(x.key, x.value)), '[]') from jsonb_each(g.headers) x)
                             else g.headers end as pairs offset 0) a
             -- Those of an earlier redrive go, so that they do not pile up; and ours, which a consumer that gave a message up
-            -- copied with the rest, and nameless ones, because the relay refuses both from whoever writes. Most have none.
+            -- copied with the rest, and those without a name or with control characters in it, because the outbox refuses them from
+            -- whoever writes. The letter keeps them. Most have none.
             cross join lateral (
-                select case when jsonb_path_exists(a.pairs, 'strict $[*] ? (@[0] == "" || @[0] == "replay_of" || @[0] == "replay_id" || @[0] == "replay_origin" || @[0] == "replay_traceparent" || @[0] like_regex "^postrider-" flag "i")')
+                select case when jsonb_path_exists(a.pairs, 'strict $[*] ? (@[0] == "" || @[0] == "replay_of" || @[0] == "replay_id" || @[0] == "replay_origin" || @[0] == "replay_traceparent" || @[0] like_regex "^postrider-" flag "i" || @[0] like_regex "[\\x01-\\x1f\\x7f]")')
                             then (select coalesce(jsonb_agg(x.pair order by x.place), '[]')
                                   from jsonb_array_elements(a.pairs) with ordinality x(pair, place)
-                                  where x.pair->>0 <> '' and lower(left(x.pair->>0, 10)) <> 'postrider-'
+                                  where x.pair->>0 <> '' and x.pair->>0 !~ '[\x01-\x1f\x7f]' and lower(left(x.pair->>0, 10)) <> 'postrider-'
                                     and x.pair->>0 not in ('replay_of', 'replay_id', 'replay_origin', 'replay_traceparent'))
                             else a.pairs end as pairs offset 0) b
             -- A redrive is a trace of its own, recorded if the old one is, which the relay links to it. What cannot be read

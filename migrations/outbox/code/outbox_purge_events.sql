@@ -6,6 +6,7 @@ declare
     k         postrider.outbox_retention;
     v_cutoff  timestamptz := clock_timestamp() - p_keep;
     v_through bigint;
+    v_full    boolean; -- there may be more receipts that are old enough
     v_gap     bigint;
     v_last    bigint;
     v_counted bigint;
@@ -23,22 +24,23 @@ begin
         return;
     end if;
     -- Receipts are in the order of time, and those behind are gone: the last of the first that are old enough.
-    select max(o.position) into v_through
-    from (select r.position, r.at from postrider.outbox_receipt r where r.position > k.position order by r.position, r.number limit 1000) o
-    where o.at <= v_cutoff;
-    select min(lower(g)) into v_gap from postrider.outbox_progress p, unnest(p.gaps) g;
-    v_through := least(v_through, v_gap - 1, (select p.position from postrider.outbox_progress p));
-    if v_through is null or v_through <= k.position then
+    select max(o.position) filter (where o.at <= v_cutoff), not p_dry_run and count(*) = 1000 and bool_and(o.at <= v_cutoff) into v_through, v_full
+    from (select r.position, r.at from postrider.outbox_receipt r where r.position > k.position order by r.position, r.number limit case when not p_dry_run then 1000 end) o;
+    if v_through is null then
         return;
     end if;
-    -- Rows and not ids: whoever restored a database, or set the sequence forward, has ids far apart.
+    select min(lower(g)) into v_gap from postrider.outbox_progress p, unnest(p.gaps) g;
+    v_through := least(v_through, v_gap - 1, (select p.position from postrider.outbox_progress p));
+    if v_through <= k.position then
+        return;
+    end if;
+    -- Rows and not ids: after a restore, or a sequence that was set forward, ids are far apart.
     select max(o.id) into v_last
     from (select e.id from postrider.outbox_event e where e.id > k.position and e.id <= v_through order by e.id limit p_rows) o having count(*) >= p_rows;
-    more := coalesce(v_last < v_through, false);
+    more := v_full or coalesce(v_last < v_through, false);
     v_through := coalesce(v_last, v_through);
     if p_dry_run then
         select count(*) into removed from postrider.outbox_event e where e.id > k.position and e.id <= v_through;
-        more := false;
         return;
     end if;
     -- One that was committed late went later than those around it.
@@ -50,9 +52,13 @@ begin
     -- What is not finished keeps its content.
     update postrider.outbox_exception x
     set copied = true, kind = e.kind, key = e.key, payload = e.payload, headers = e.headers, task_uuid = e.task_uuid,
-        idempotency_key = e.idempotency_key, created_at = e.created_at
+        idempotency_key = e.idempotency_key, created_at = e.created_at, max_attempts = coalesce(x.max_attempts, e.max_attempts)
     from postrider.outbox_event e
     where x.id > k.position and x.id <= v_through and e.id = x.id and not x.copied;
+    delete from postrider.outbox_task_event t
+    using postrider.outbox_event e
+    where e.id > k.position and e.id <= v_through and e.task_uuid is not null and t.task_uuid = e.task_uuid and t.id = e.id
+      and not exists (select from postrider.outbox_exception x where x.id = e.id);
     delete from postrider.outbox_event e where e.id > k.position and e.id <= v_through;
     get diagnostics removed = row_count;
     select coalesce(sum(upper(i) - lower(i)), 0) into v_counted

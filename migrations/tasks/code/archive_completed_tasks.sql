@@ -111,7 +111,7 @@ begin
                    'occurred_at', v_began, 'from_state', e.state, 'to_state', e.state, 'sort_key', e.sort_key, 'actor', null,
                    'reason', 'ended longer ago than the retention', 'metadata', null, 'final_state', e.final_state, 'archived_at', v_began)::text, 'UTF8')),
                array_agg(postrider.task_event_headers(e.event_id, 'postrider.task.archived.v1', e.namespace, e.template, e.task_uuid, v_began)))
-        from (select gen_random_uuid() as event_id, t.task_uuid, t.state, t.sort_key, i.final_state, s.name as namespace, n.name as template, n.version,
+        from (select postrider.outbox_event_id() as event_id, t.task_uuid, t.state, t.sort_key, i.final_state, s.name as namespace, n.name as template, n.version,
                      coalesce(n.configuration->'events'->>'topic', g.lifecycle_topic) as topic
               from unnest(v_tasks, v_finals) i(task_uuid, final_state)
               join postrider.tasker_tasks t on t.task_uuid = i.task_uuid

@@ -138,7 +138,7 @@ begin
                          case when d.moves then n.failed_state else t.state end,
                          case when d.moves then n.failed_kind end,
                          t.sort_key, d.minutes, d.threshold, d.kind, d.source, d.reason, d.moves,
-                         w.letter_id, case when w.letter_id is not null then gen_random_uuid() end,
+                         w.letter_id, case when w.letter_id is not null then postrider.outbox_event_id() end,
                          extract(epoch from v_now - coalesce(t.resumed_at, t.created_at))::double precision,
                          case d.kind when 'state' then 'STALE_STATE' else 'STALE_LIFETIME' end,
                          e.error_reason,
@@ -193,7 +193,7 @@ begin
                        'actor', i.metadata->'actor', 'reason', i.metadata->'reason', 'metadata', i.metadata)::text, 'UTF8')),
                    array_agg(postrider.task_event_headers(i.event_id, 'postrider.task.' || v_settings.event_channel || '.v1',
                                                           i.namespace_name, i.task_name, i.task_uuid, v_now)))
-            from (select c.*, gen_random_uuid() as event_id from unnest(v_stale) c offset 0) i;
+            from (select c.*, postrider.outbox_event_id() as event_id from unnest(v_stale) c offset 0) i;
         end if;
 
         -- As task_move does for one.
@@ -219,7 +219,7 @@ begin
                    'version', i.version, 'occurred_at', v_now, 'from_state', i.state, 'to_state', i.to_state, 'sort_key', i.sort_key + 1,
                    'actor', i.metadata->'actor', 'reason', i.metadata->'reason', 'metadata', i.metadata)::text, 'UTF8')),
                array_agg(postrider.task_event_headers(i.event_id, 'postrider.task.transitioned.v1', i.namespace_name, i.task_name, i.task_uuid, v_now)))
-        from (select c.*, gen_random_uuid() as event_id from unnest(v_stale) c where c.moves offset 0) i;
+        from (select c.*, postrider.outbox_event_id() as event_id from unnest(v_stale) c where c.moves offset 0) i;
 
         -- As task_dead_letter does for one.
         if exists (select from unnest(v_stale) c where c.letter_id is not null) then

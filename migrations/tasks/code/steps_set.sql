@@ -29,7 +29,7 @@ begin
            array_agg(postrider.task_event_headers(e.event_id, 'postrider.task.step_transitioned.v1', t.namespace, t.template, p_task_uuid, v_now)
                      order by e.position)
       into v_ids, v_topics, v_payloads, v_headers
-      from (select c.*, gen_random_uuid() as event_id from step c offset 0) e
+      from (select c.*, postrider.outbox_event_id() as event_id from step c offset 0) e
       cross join (select n.name as template, n.version, ns.name as namespace, coalesce(n.configuration->'events'->>'topic', g.lifecycle_topic) as topic
                     from postrider.tasker_tasks k
                     join postrider.tasker_named_tasks n using (named_task_uuid)

@@ -3,7 +3,7 @@ create or replace function postrider.task_dead_letter(p_task_uuid uuid, p_reason
 returns uuid language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     t         record;
-    v_id      uuid := gen_random_uuid();
+    v_id      uuid := postrider.outbox_event_id();
     v_letter  text := format('task:%s:%s:%s', p_task_uuid, p_sort_key, p_reason);
     v_now     timestamptz := clock_timestamp();
     v_limit   integer := least(900000, postrider.outbox_max_payload_bytes());

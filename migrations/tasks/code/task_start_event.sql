@@ -2,7 +2,7 @@ create or replace function postrider.task_start_event(p_task_uuid uuid) returns 
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     t         record;
-    v_id      uuid := gen_random_uuid();
+    v_id      uuid := postrider.outbox_event_id();
     v_data    jsonb;
     v_payload bytea;
     v_limit   integer := least(900000, postrider.outbox_max_payload_bytes());

@@ -7,7 +7,7 @@ select (select count(*) from postrider.outbox_event e where e.id > p.position) +
        (select count(*) from postrider.outbox_exception x where x.state = 'exhausted'),
        (select count(*) from postrider.outbox_exception x where x.state = 'dead_lettered'),
        coalesce(extract(epoch from clock_timestamp() - least(
-           (select e.created_at from postrider.outbox_event e where e.id > p.position and e.available_at is null order by e.id limit 1),
+           (select e.created_at from postrider.outbox_event e where e.id > p.position and coalesce(e.available_at, '-infinity') <= clock_timestamp() order by e.id limit 1),
            g.oldest,
            -- What waits behind a halted key waits for somebody, and is not late.
            (select min(coalesce(x.created_at, e.created_at)) from postrider.outbox_exception x left join postrider.outbox_event e on e.id = x.id
