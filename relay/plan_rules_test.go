@@ -86,7 +86,7 @@ func checkCounted(t interface{ Errorf(string, ...any) }, p *plan, r *Receipt) {
 			t.Errorf("hold %d counts %d to be parked and %d at all, the receipt parks %d behind it", id, h.unsettled, h.parks, parked[id])
 		}
 	}
-	p.book.settled(p.parked, nil)
+	p.book.settled(p.parked, nil, nil)
 	for id, h := range p.book.byID {
 		if h.unsettled != 0 {
 			t.Errorf("when the receipt is written, hold %d still counts %d", id, h.unsettled)
