@@ -2,6 +2,7 @@ package relaytest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,6 +35,10 @@ type childConfig struct {
 	PanicOver string
 	// Hesitate is a pause before the first publish.
 	Hesitate time.Duration
+	// PublishTimeout and BatchSize are those of the relay; 0 is 10 s and 200. LeaderSilence is that of its store.
+	PublishTimeout time.Duration
+	BatchSize      int
+	LeaderSilence  time.Duration
 	// Bare takes away the right to write files, the place for temporary ones and the working directory.
 	Bare bool
 	// Files is how many files, connections included, may be open until SIGUSR1. 0 is no limit.
@@ -60,6 +65,7 @@ func (c *childConfig) run(ctx context.Context) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	c.PublishTimeout, c.BatchSize = cmp.Or(c.PublishTimeout, 10*time.Second), cmp.Or(c.BatchSize, 200)
 	pool, err := postgres.NewPool(ctx, c.URL, postgres.Options{ApplicationName: c.Name})
 	if err != nil {
 		return err
@@ -71,9 +77,9 @@ func (c *childConfig) run(ctx context.Context) error {
 	}
 	defer publisher.Close()
 	r, err := relay.New(relay.Config{
-		Store: postgres.NewStore(pool, postgres.StoreOptions{}), Publisher: &troubled{Publisher: publisher, c: c}, Worker: c.Name, BatchSize: 200,
+		Store: postgres.NewStore(pool, postgres.StoreOptions{LeaderSilence: c.LeaderSilence}), Publisher: &troubled{Publisher: publisher, c: c}, Worker: c.Name, BatchSize: c.BatchSize,
 		TopicSettings: relay.ForAll(relay.TopicSettings{DLQTopic: c.DLQ, StormEvents: -1,
-			Retry: outbox.RetryPolicy{MaxAttempts: 3, Base: 20 * time.Millisecond, Max: 50 * time.Millisecond}}), PublishTimeout: 10 * time.Second, Logger: log,
+			Retry: outbox.RetryPolicy{MaxAttempts: 3, Base: 20 * time.Millisecond, Max: 50 * time.Millisecond}}), PublishTimeout: c.PublishTimeout, Logger: log,
 	})
 	if err != nil {
 		return err
@@ -143,7 +149,10 @@ type childProcess struct {
 // startChild starts a relay in a process of its own.
 func (r *rig) startChild(dlq string, c childConfig) *childProcess {
 	r.Helper()
-	c.URL, c.DLQ, c.Brokers = r.proxy.URL(), dlq, r.broker.Addrs
+	c.URL, c.DLQ = r.proxy.URL(), dlq
+	if c.Brokers == nil {
+		c.Brokers = r.broker.Addrs
+	}
 	if c.Name == "" {
 		c.Name = "child"
 	}

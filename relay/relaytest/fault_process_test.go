@@ -4,30 +4,46 @@ import (
 	"errors"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay"
 )
 
-// TestFault02StoppedAndContinued: a relay is stopped with a batch in hand, loses its locks as it would after
-// idle_in_transaction_session_timeout, and goes on when another one has long carried everything. The
-// copies that it sends then are copies: no first occurrence changes its place, and it settles nothing.
+// TestFault02StoppedAndContinued: a relay is stopped with a batch at the broker, for longer than PostgreSQL waits for a
+// leader that is silent, and goes on when another one has long carried everything. The broker appends the batch only
+// then: these are copies, no first occurrence changes its place, and the zombie writes nothing.
 func TestFault02StoppedAndContinued(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	topic, dlq := r.broker.Topic(t, 2, nil), r.broker.Topic(t, 1, nil)
 	l := r.newLedger(topic)
+	arrived, appends := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	r.broker.Cluster.ControlKey(kmsg.Produce.Int16(), func(kmsg.Request) (kmsg.Response, error, bool) {
+		once.Do(func() { close(arrived) })
+		r.broker.Cluster.SleepControl(func() { <-appends })
+		return nil, nil, false
+	})
 	l.write(topic, 6, 5)
-	zombie := r.startChild(dlq, childConfig{Name: "zombie", Hesitate: 4 * time.Second})
-	zombie.said("hesitating")
+	zombie := r.startChild(dlq, childConfig{Name: "zombie", LeaderSilence: 2 * time.Second})
+	select {
+	case <-arrived:
+	case <-time.After(time.Minute):
+		t.Fatal("the zombie sends nothing")
+	}
 	zombie.signal(syscall.SIGSTOP)
-	r.exec(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'zombie'`)
 	heir := r.start(dlq)
+	r.until(time.Minute, `(select max(term) from postrider.outbox_receipt) = 2`)
 	l.write(topic, 6, 5)
 	r.until(time.Minute, drained)
 	heir.halt()
+	close(appends)
 	zombie.signal(syscall.SIGCONT)
 	zombie.said("loop=lead err=") // its term is over
 	l.write(topic, 6, 5)          // the zombie is a relay like any other now
@@ -35,6 +51,9 @@ func TestFault02StoppedAndContinued(t *testing.T) {
 	zombie.finish()
 	if v := l.wantAll(dlq); v.Duplicates == 0 {
 		t.Error("the zombie sent nothing: nothing was tested")
+	}
+	if n := pgtest.Value[int](t, r.pool, `select count(*) from postrider.outbox_receipt where term = 1`); n != 1 {
+		t.Errorf("the first term wrote %d receipts, want the one that begins it", n)
 	}
 }
 

@@ -123,9 +123,11 @@ func (l *ledger) wantAll(dlq string) history.Verdict {
 }
 
 // wantOnce is wantAll for faults that are no excuse for a second copy.
-func (l *ledger) wantOnce(dlq string) {
+func (l *ledger) wantOnce(dlq string) history.Verdict {
 	l.Helper()
-	if v := l.wantAll(dlq); v.Duplicates > 0 {
+	v := l.wantAll(dlq)
+	if v.Duplicates > 0 {
 		l.Errorf("%d duplicates", v.Duplicates)
 	}
+	return v
 }

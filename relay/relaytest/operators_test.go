@@ -146,10 +146,10 @@ func TestStorm(t *testing.T) {
 	const waiting = 2*keys*rounds - bound
 	r.until(time.Minute, gone, good)
 	r.until(time.Minute, allWait, bad, waiting, bound)
-	before := e.metric(t, "postrider_outbox_publish_total", "class", string(relay.Record))
+	before := e.metric(t, "postrider_outbox_failed_total", "error_code", "INVALID_RECORD")
 	release()
 	r.until(time.Minute, allWait, bad, waiting, bound)
-	if n := e.metric(t, "postrider_outbox_publish_total", "class", string(relay.Record)) - before; n != waiting {
+	if n := e.metric(t, "postrider_outbox_failed_total", "error_code", "INVALID_RECORD") - before; n != waiting {
 		t.Errorf("%v of %d events were tried once more after a release that came too early", n, waiting)
 	}
 	if n := givenUp(); n != bound {

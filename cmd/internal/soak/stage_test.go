@@ -131,6 +131,7 @@ func (s *stage) perform(victim, product string) {
 			env = append(env, "VICTIM_CONTROL=yes", "VICTIM_DLQ="+s.topics.dlq,
 				fmt.Sprintf("VICTIM_PUBLISH_TIMEOUT_MS=%d", s.pace.publish.Milliseconds()),
 				fmt.Sprintf("VICTIM_IDLE_TRANSACTION_MS=%d", s.pace.idle.Milliseconds()),
+				fmt.Sprintf("VICTIM_LEADER_SILENCE_MS=%d", s.pace.idle.Milliseconds()),
 				"VICTIM_ACKS="+s.acks(), "VICTIM_ACKS_TOPIC="+s.topics.mortal)
 			a.command = func() *exec.Cmd { return withEnv(exec.Command(victim), env) }
 		} else {
