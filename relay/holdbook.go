@@ -19,10 +19,12 @@ type holdBook struct {
 	partitions map[string][]*Hold // by topic
 	keys       int
 	now        func() time.Time
+	// inHand counts the batches of events that were taken and about which nothing is decided yet, by key.
+	inHand map[subject]int
 }
 
 func newHoldBook(holds []Hold) *holdBook {
-	b := &holdBook{bySubject: map[subject]*Hold{}, byID: map[int64]*Hold{}, partitions: map[string][]*Hold{}, now: time.Now}
+	b := &holdBook{bySubject: map[subject]*Hold{}, byID: map[int64]*Hold{}, partitions: map[string][]*Hold{}, now: time.Now, inHand: map[subject]int{}}
 	b.changed = sync.NewCond(&b.mu)
 	for i := range holds {
 		h := holds[i]
@@ -126,14 +128,21 @@ func (b *holdBook) eachPartition(e *outbox.Event, partition func(key []byte, n i
 }
 
 // lets reports whether an event may go under the hold: it was let through with those before it, or the key waits for it.
-func (h *Hold) lets(e *outbox.Event) bool {
-	return e.ID <= h.through || h.Scope == ScopeKey && h.EventID == e.EventID
-}
+func (h *Hold) lets(e *outbox.Event) bool { return e.ID <= h.through || h.expects(e) }
 
-// awaits returns the hold that an event must wait for, or nil when it may go. from is the hold that it came from.
+// expects reports whether it is this event that its key waits for.
+func (h *Hold) expects(e *outbox.Event) bool { return h.Scope == ScopeKey && h.EventID == e.EventID }
+
+// awaits returns the hold that an event must wait for, or nil when it may go. from is the hold that it came from. A hold
+// that has let others of the key through, which are still in hand, lets no more of it through: they may be back behind a
+// hold when all is decided about them.
 func (b *holdBook) awaits(e *outbox.Event, from *Hold, partition func(key []byte, n int32) int32) (waits *Hold) {
+	if len(b.bySubject) == 0 {
+		return nil
+	}
+	others := e.HasKey() && b.inHand[keySubject(e.Topic, e.Key)] > 0
 	b.each(e, partition, func(h *Hold) bool {
-		if h != from && !h.lets(e) {
+		if h != from && (!h.lets(e) || others && !h.expects(e)) {
 			waits = h
 		}
 		return waits == nil
