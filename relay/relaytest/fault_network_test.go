@@ -78,7 +78,7 @@ func TestFault44OneRelayCutOff(t *testing.T) {
 	r.proxy.Thaw()
 	l.write(topic, 20, 5)
 	r.until(time.Minute, drained)
-	if !strings.Contains(r.log.String(), "its session is gone") {
+	if !strings.Contains(r.log.String(), "the term ended") {
 		t.Error("the first relay never noticed")
 	}
 	l.wantAll(dlq)

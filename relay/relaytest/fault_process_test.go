@@ -4,7 +4,7 @@ import (
 	"errors"
 	"os/exec"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -24,13 +24,13 @@ func TestFault02StoppedAndContinued(t *testing.T) {
 	topic, dlq := r.broker.Topic(t, 2, nil), r.broker.Topic(t, 1, nil)
 	l := r.newLedger(topic)
 	arrived, appends := make(chan struct{}), make(chan struct{})
-	var once sync.Once
+	var first atomic.Bool
 	r.broker.Cluster.ControlKey(kmsg.Produce.Int16(), func(kmsg.Request) (kmsg.Response, error, bool) {
-		once.Do(func() { // the first one alone
+		r.broker.Cluster.KeepControl()
+		if first.CompareAndSwap(false, true) {
 			close(arrived)
 			r.broker.Cluster.SleepControl(func() { <-appends })
-		})
-		r.broker.Cluster.KeepControl()
+		}
 		return nil, nil, false
 	})
 	l.write(topic, 6, 5)
