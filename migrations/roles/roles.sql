@@ -73,6 +73,7 @@ grant execute on function postrider.outbox_assert_leader(bigint), postrider.outb
 grant select, insert, update on postrider.dlq_entry, postrider.dlq_letter to postrider_relay;
 grant select, insert on postrider.dlq_group to postrider_relay;
 grant execute on function postrider.outbox_max_payload_bytes(), postrider.uuid_generate_v7(),
+    postrider.outbox_find(uuid), postrider.outbox_find_of_task(uuid, bigint, integer),
     postrider.outbox_release(bigint), postrider.outbox_release_keys(bigint[]), postrider.outbox_skip(bigint, text),
     postrider.outbox_redrive(bigint) to postrider_relay;
 -- Figures for metrics.
@@ -119,7 +120,8 @@ grant execute on function postrider.dlq_note_redrives(uuid, text, uuid[], text[]
 -- Operators: they read everything, and what they change they change by functions with the owner's rights, which know
 -- what may be changed when.
 grant select on all tables in schema postrider to postrider_operator;
-grant execute on function postrider.outbox_look(bigint, uuid), postrider.dlq_group_state(text, timestamptz, timestamptz, bigint) to postrider_operator;
+grant execute on function postrider.outbox_find(uuid), postrider.outbox_find_of_task(uuid, bigint, integer),
+    postrider.outbox_look(bigint, uuid), postrider.dlq_group_state(text, timestamptz, timestamptz, bigint) to postrider_operator;
 -- What `postrider outbox release`, `skip` and `redrive` do: functions with the owner's rights, which know when
 -- each is allowed and take the locks that it needs. Nothing else of an event or a hold is theirs to change.
 grant execute on function postrider.outbox_release(bigint), postrider.outbox_release_keys(bigint[]), postrider.outbox_skip(bigint, text), postrider.outbox_redrive(bigint),

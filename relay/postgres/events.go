@@ -15,6 +15,7 @@ import (
 
 var (
 	listEvents     = query("list_events")
+	listTaskEvents = query("list_task_events")
 	findEvent      = query("find_event")
 	readEventBytes = query("read_event_bytes")
 )
@@ -22,20 +23,23 @@ var (
 // eventWalk is how many events are looked at for one page.
 const eventWalk = 20_000
 
-// Events lists events, the newest first. One event is found at once; those of a task by looking through the log, page by
-// page.
+// taskWalk is how many events of a task are.
+const taskWalk = 1000
+
+// Events lists events, the newest first. One event is found at once, and those of a task are.
 func (s *Store) Events(ctx context.Context, f relay.EventFilter) (relay.EventPage, error) {
 	if f.EventID != uuid.Nil && f.Before == 0 {
-		var id int64
-		switch err := s.pool.QueryRow(ctx, findEvent, f.EventID).Scan(&id); {
-		case err == nil:
-			f.Before, f.Limit = id+1, 1
-			page, err := s.events(ctx, f, &id)
-			page.Next = 0 // there is no other
-			return page, err
-		case !errors.Is(err, pgx.ErrNoRows):
+		var id *int64
+		if err := s.pool.QueryRow(ctx, findEvent, f.EventID).Scan(&id); err != nil {
 			return relay.EventPage{}, fmt.Errorf("list events: %w", err)
 		}
+		if id == nil {
+			return relay.EventPage{}, nil
+		}
+		f.Before, f.Limit = *id+1, 1
+		page, err := s.events(ctx, f, id)
+		page.Next = 0 // there is no other
+		return page, err
 	}
 	if f.Before == 0 {
 		f.Before = math.MaxInt64
@@ -69,7 +73,11 @@ func (s *Store) events(ctx context.Context, f relay.EventFilter, id *int64) (pag
 	if id != nil {
 		walk = 1
 	}
-	rows, err := s.pool.Query(ctx, listEvents, f.Before, f.Status, f.Topic, orNoUUID(f.EventID), orNoUUID(f.TaskUUID), id, f.Limit, walk)
+	sql, args := listEvents, []any{f.Before, f.Status, f.Topic, orNoUUID(f.EventID), orNoUUID(f.TaskUUID), id, f.Limit, walk}
+	if f.TaskUUID != uuid.Nil && id == nil {
+		sql, args = listTaskEvents, []any{f.Before, f.TaskUUID, f.Status, f.Topic, orNoUUID(f.EventID), f.Limit, taskWalk}
+	}
+	rows, err := s.pool.Query(ctx, sql, args...)
 	if err != nil {
 		return page, fmt.Errorf("list events: %w", err)
 	}
