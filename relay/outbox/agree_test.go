@@ -46,7 +46,7 @@ func TestTopicRulesAgree(t *testing.T) {
 		if got := accepted(t, pool, "23514", `insert into postrider.outbox_event (topic) values ($1)`, name); got != valid {
 			t.Fatalf("topic %q: the table accepts it: %v, ValidTopic does: %v", name, got, valid)
 		}
-		if got := accepted(t, pool, "22023", `select postrider.outbox_publish($1, 'k', '1')`, name); got != valid {
+		if got := accepted(t, pool, "23514", `select postrider.outbox_publish($1, 'k', '1')`, name); got != valid {
 			t.Fatalf("topic %q: outbox_publish accepts it: %v, ValidTopic does: %v", name, got, valid)
 		}
 	}
@@ -76,11 +76,14 @@ func TestAvailableAtIsAPointInTime(t *testing.T) {
 			t.Errorf("insert of %s: %v", at, err)
 		}
 		_, err = pool.Exec(t.Context(), `select postrider.outbox_publish('t', 'k', '1', available_at => $1::text::timestamptz)`, at)
-		if pg, refused = errors.AsType[*pgconn.PgError](err); (err == nil) != valid || refused && (pg.Code != "22023" || !strings.Contains(pg.Message, "from the year 0001 to 9999-12-30")) {
+		if pg, refused = errors.AsType[*pgconn.PgError](err); (err == nil) != valid || refused && (pg.Code != "23514" || pg.ConstraintName != "outbox_event_available_at_range") {
 			t.Errorf("outbox_publish at %s: %v", at, err)
 		}
 	}
 }
+
+// controls are characters that no name of a header may have: the relay reads them, and what writes refuses them.
+func controls(r rune) bool { return r < ' ' || r == 0x7f }
 
 func noNUL(s string) bool { return !strings.ContainsRune(s, 0) }
 
@@ -134,7 +137,7 @@ func TestHeaderRulesAgree(t *testing.T) {
 		hs, err := outbox.ParseHeaders(raw)
 		want := err == nil
 		for _, h := range hs {
-			want = want && !outbox.Reserved(h.Name)
+			want = want && !outbox.Reserved(h.Name) && !strings.ContainsFunc(h.Name, controls)
 		}
 		if got != want {
 			t.Fatalf("headers %s: the database accepts them: %v, the relay does: %v (%v)", raw, got, want, err)
@@ -149,7 +152,7 @@ func TestEnqueueAndRelayAgreeAboutHeaders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) outbox.Header {
 			return outbox.Header{
-				Name:  rapid.StringN(1, 5, -1).Filter(noNUL).Draw(t, "name"),
+				Name:  rapid.StringN(1, 5, -1).Filter(func(s string) bool { return !strings.ContainsFunc(s, controls) }).Draw(t, "name"),
 				Value: rapid.OneOf(rapid.SliceOfN(rapid.Byte(), 0, 6), rapid.Just([]byte(nil))).Draw(t, "value"),
 			}
 		}), 0, 4).Draw(t, "headers")

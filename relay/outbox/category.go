@@ -42,8 +42,7 @@ var validationCodes = map[string]bool{
 //
 //	class                          code                                       category
 //	infrastructure, route, record  any                                        transient
-//	retry, redrive, crowded,
-//	commit_order (causes of holds) any                                        transient
+//	retry, redrive (of holds)      any                                        transient
 //	halted, storm (of holds, too)  any                                        fatal
 //	withheld                       any                                        transient
 //	permanent                      MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE,
@@ -52,7 +51,7 @@ var validationCodes = map[string]bool{
 //	permanent                      any other, such as WORKER_KILLED, SKIPPED  fatal
 func CategoryOf(class, code string) Category {
 	switch class {
-	case "infrastructure", "route", "record", "retry", "withheld", "redrive", "crowded", "commit_order":
+	case "infrastructure", "route", "record", "retry", "withheld", "redrive":
 		return Transient
 	case "halted", "storm":
 		return Fatal // somebody must look

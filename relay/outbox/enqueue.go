@@ -62,6 +62,9 @@ func EnqueueSQL(ctx context.Context, tx *sql.Tx, m Message) (uuid.UUID, error) {
 	return uuid.Parse(id)
 }
 
+// controls reports whether a character is one that the database refuses in the names of headers.
+func controls(r rune) bool { return r < ' ' || r == 0x7f }
+
 func (m Message) args() ([]any, error) {
 	if err := ValidTopic(m.Topic); err != nil {
 		return nil, err
@@ -70,6 +73,8 @@ func (m Message) args() ([]any, error) {
 		switch {
 		case h.Name == "":
 			return nil, fmt.Errorf("%w: a header has an empty name", ErrInvalid)
+		case strings.ContainsFunc(h.Name, controls):
+			return nil, fmt.Errorf("%w: header %q: a name has no control characters", ErrInvalid, h.Name)
 		case Reserved(h.Name):
 			return nil, fmt.Errorf("%w: header %q: names beginning with %s are the relay's own", ErrInvalid, h.Name, HeaderPrefix)
 		}
