@@ -21,13 +21,15 @@ type holdBook struct {
 	// givenUp counts, by key, the events that were given up by receipts that are not written yet. Later events of the key
 	// wait for that: after a crash in between, the event would be read again, and might go after them.
 	givenUp map[subject]int
-	looks   int64 // for holds that are due
-	now     func() time.Time
+	// inHand counts the batches of events that were taken and about which nothing is decided yet, by key.
+	inHand map[subject]int
+	looks  int64 // for holds that are due
+	now    func() time.Time
 }
 
 func newHoldBook(holds []Hold) *holdBook {
 	b := &holdBook{bySubject: map[subject]*Hold{}, byID: map[int64]*Hold{}, partitions: map[string][]*Hold{},
-		givenUp: map[subject]int{}, now: time.Now}
+		givenUp: map[subject]int{}, inHand: map[subject]int{}, now: time.Now}
 	b.changed = sync.NewCond(&b.mu)
 	for i := range holds {
 		h := holds[i]
@@ -131,14 +133,21 @@ func (b *holdBook) eachPartition(e *outbox.Event, partition func(key []byte, n i
 }
 
 // lets reports whether an event may go under the hold: it was let through with those before it, or the key waits for it.
-func (h *Hold) lets(e *outbox.Event) bool {
-	return e.ID <= h.through || h.Scope == ScopeKey && h.EventID == e.EventID
-}
+func (h *Hold) lets(e *outbox.Event) bool { return e.ID <= h.through || h.expects(e) }
 
-// awaits returns the hold that an event must wait for, or nil when it may go. from is the hold that it came from.
+// expects reports whether it is this event that its key waits for.
+func (h *Hold) expects(e *outbox.Event) bool { return h.Scope == ScopeKey && h.EventID == e.EventID }
+
+// awaits returns the hold that an event must wait for, or nil when it may go. from is the hold that it came from. A hold
+// that has let others of the key through, which are still in hand, lets no more of it through: they may be back behind a
+// hold when all is decided about them.
 func (b *holdBook) awaits(e *outbox.Event, from *Hold, partition func(key []byte, n int32) int32) (waits *Hold) {
+	if len(b.bySubject) == 0 {
+		return nil
+	}
+	others := e.HasKey() && b.inHand[keySubject(e.Topic, e.Key)] > 0
 	b.each(e, partition, func(h *Hold) bool {
-		if h != from && !h.lets(e) {
+		if h != from && (!h.lets(e) || others && !h.expects(e)) {
 			waits = h
 		}
 		return waits == nil

@@ -54,7 +54,8 @@ type plan struct {
 	fates []fate
 
 	receipt Receipt
-	// left are the ids that are not simply gone; of a batch of the log they are exceptions now.
+	// keys are those of events that were taken.
+	keys    map[subject]bool
 	changes map[subject]int // places in receipt.Holds
 	// behind says where the later events of a key must wait, once an earlier one did not go.
 	behind map[subject]*Hold
@@ -126,7 +127,34 @@ func newPlan(in planInput, book *holdBook, r rules) *plan {
 			blocked[keySubject(e.Topic, e.Key)] = true
 		}
 	}
+	p.takeInHand()
 	return p
+}
+
+// takeInHand notes the keys of events that were taken, until all is decided about them.
+func (p *plan) takeInHand() {
+	if !p.taken {
+		return
+	}
+	p.keys = map[subject]bool{}
+	for i := range p.events {
+		if e := &p.events[i]; e.HasKey() {
+			p.keys[keySubject(e.Topic, e.Key)] = true
+		}
+	}
+	for k := range p.keys {
+		p.book.inHand[k]++
+	}
+}
+
+// decided says that they are in hand no longer.
+func (p *plan) decided() {
+	for k := range p.keys {
+		if p.book.inHand[k]--; p.book.inHand[k] == 0 {
+			delete(p.book.inHand, k)
+		}
+	}
+	p.keys = nil
 }
 
 func (p *plan) source(i int) *Hold {
@@ -211,11 +239,13 @@ func (p *plan) undo() {
 		h.unsettled--
 	}
 	p.parked = nil
+	p.decided()
 }
 
 // conclude decides what becomes of every event, in the order of ids, and returns the receipt. outcomes are those of the
 // messages. Call it with book.mu held.
 func (p *plan) conclude(outcomes []Outcome) (*Receipt, error) {
+	defer p.decided()
 	if p.fates == nil && !p.taken && len(p.book.bySubject) == 0 && allDelivered(outcomes) {
 		p.receipt.Sent = len(p.events)
 		return &p.receipt, nil

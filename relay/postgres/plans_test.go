@@ -53,7 +53,7 @@ func plans() map[string]string {
 		"find_halting":     idList(n),
 		"read_event_bytes": "777",
 		"list_holds":       "100, null, null, null, null",
-		"list_task_events": "180000, '" + uuid.Nil.String() + "', '', '', null, 25, 20000",
+		"list_task_events": "180000, '', '', null, '" + uuid.Nil.String() + "', null, 25, 20000",
 	}
 }
 

@@ -1,0 +1,56 @@
+package relay
+
+import "testing"
+
+// TestOthersOfAKeyInHand: a topic's hold has let the older events of a key through, and they are at the broker. A newer one,
+// which waits behind the hold of the key, must not go beside them: they may fail and be behind a hold again.
+func TestOthersOfAKeyInHand(t *testing.T) {
+	t.Parallel()
+	r := rulesOf(TopicSettings{})
+	older := planCase{rules: r, events: events(keyed(5, "k")), from: []int64{8},
+		holds: []Hold{onTopic(8, Hold{Cause: CauseRoute, Draining: true, through: 40}), onKey(7, "k", Hold{Cause: CauseRetry, EventID: eventID(4)})}}
+	older.holds[1].through = 5
+	p := older.planOf()
+	plan := func(id int64, key string) []int64 {
+		return sentIDs(newPlan(planInput{events: events(keyed(id, key)), from: []*Hold{p.book.byID[7]}, now: noon}, p.book, r))
+	}
+	if got := sentIDs(p); len(got) != 1 {
+		t.Fatalf("sent %v", got)
+	}
+	if got := plan(32, "k"); len(got) != 0 {
+		t.Errorf("event %d goes beside an older one of its key", got[0])
+	}
+	if through := p.book.byID[8].through; through != 31 {
+		t.Errorf("the topic's hold goes on behind %d, want to find event 32", through)
+	}
+	if _, err := p.conclude(outcomes(Delivered)); err != nil {
+		t.Fatal(err)
+	}
+	p.book.inHand[keySubject("t", []byte("k"))]-- // of the plan of 32, about which nothing is decided
+	p.book.byID[8].through = 40
+	if got := plan(33, "k"); len(got) != 1 {
+		t.Error("event 33 waits for one that has gone")
+	}
+}
+
+// TestLateParkingIsFound: what is parked below the cursor of a hold that drains is found by its next look.
+func TestLateParkingIsFound(t *testing.T) {
+	t.Parallel()
+	b := bookOf([]Hold{onTopic(8, Hold{Draining: true, through: 7})})
+	h := b.byID[8]
+	x := &term{book: b}
+	was := x.stand([]*Hold{h})
+	p := &plan{book: b, events: events(unkeyed(9))}
+	p.count(0, h)
+	if ends, _ := x.endEmpty([]*Hold{h}, was, map[int64]int64{8: 18}, false); len(ends.Ended) != 0 || h.through != 8 {
+		t.Errorf("after 18 were found and 9 was parked it goes on behind %d, want 8; ended %v", h.through, ends.Ended)
+	}
+	b.settled(p.parked)
+	was = x.stand([]*Hold{h})
+	if x.endEmpty([]*Hold{h}, was, map[int64]int64{8: 9}, false); h.through != 9 || h.lowest != 0 {
+		t.Errorf("after 9 was found it goes on behind %d", h.through)
+	}
+	if ends, _ := x.endEmpty([]*Hold{h}, x.stand([]*Hold{h}), nil, false); len(ends.Ended) != 1 {
+		t.Error("it does not end")
+	}
+}
