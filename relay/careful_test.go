@@ -31,7 +31,7 @@ func (p *fakePublisher) batches() (sizes []int) {
 	return sizes
 }
 
-// TestDeathsMakeBatchesSmaller until the events are behind over which relays died; two deaths are no reason.
+// TestDeathsMakeBatchesSmaller, and what is written down doubles them; two deaths are no reason.
 func TestDeathsMakeBatchesSmaller(t *testing.T) {
 	for name, c := range map[string]struct {
 		deaths, small int
@@ -42,12 +42,15 @@ func TestDeathsMakeBatchesSmaller(t *testing.T) {
 				m.write(slices.Repeat([]outbox.Event{unkeyed(0)}, 80)...)
 				x := run(t, m, pub, func(cfg *Config) { cfg.BatchSize = 16 })
 				x.done()
-				got, sum := pub.batches(), 0
+				got, sum, most := pub.batches(), 0, c.small
 				for _, n := range got {
-					if sum < 16 && n != c.small {
-						t.Errorf("batches of %v, want %d each at first", got, c.small)
+					if n > most {
+						t.Errorf("batches of %v, want %d at first and no more than twice as many from one to the next", got, c.small)
 					}
-					sum += n
+					sum, most = sum+n, min(2*most, 16)
+				}
+				if got[0] != c.small {
+					t.Errorf("batches of %v, want %d at first", got, c.small)
 				}
 				if sum != 80 || slices.Max(got) != 16 || testutil.ToFloat64(x.metrics.careful) != 0 {
 					t.Errorf("batches of %v, the gauge is %v", got, testutil.ToFloat64(x.metrics.careful))
@@ -57,36 +60,41 @@ func TestDeathsMakeBatchesSmaller(t *testing.T) {
 	}
 }
 
-// TestTriedAlone: an attempt is written down before it is made, one event at a time, gaps too; what has died with the relay
-// as often as it may is given up unsent, and nothing else is.
+// TestTriedAlone: an attempt is written down before it is made, and what has died with the relay as often as it may is given
+// up unsent, and nothing else is.
 func TestTriedAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
 		log, logged := capturedLog()
-		late := m.begin()
-		late.insert(late.draw(), keyed(0, "z"), 0)
 		m.write(keyed(0, "a"), keyed(0, "a"), with(keyed(0, "b"), func(e *outbox.Event) { e.MaxAttempts = 1 }))
-		m.position, m.gaps = 1, Ranges{{1, 1}}
-		late.end(true)
-		m.died(9, 2, 2, 2)
+		m.died(9, 1, 1, 1)
+		x := run(t, m, pub, func(c *Config) { c.BatchSize, c.Logger = 16, log })
+		x.done()
+		until(t, "it is dead-lettered", func() bool { return m.state(1) == outbox.DeadLettered })
+		if got := pub.arrived(); !slices.Equal(got, []int64{2, 3}) || m.exceptions[1].code != CodeWorkerKilled {
+			t.Errorf("arrived %v; event 1 was given up with %s", got, m.exceptions[1].code)
+		}
+		if !strings.Contains(logged(), "the relay died each of the 3 times") {
+			t.Errorf("the log:\n%s", logged())
+		}
+	})
+}
+
+// TestTriedAloneIsNoted before it is sent.
+func TestTriedAloneIsNoted(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
+		log, logged := capturedLog()
+		m.write(keyed(0, "a"), keyed(0, "b"))
+		m.died(9)
 		pub.outcome = func(_ context.Context, msg Message) Outcome {
-			if id := int64(msg.ID.EventID[15]); !msg.ID.Letter && (len(m.tried) == 0 || m.tried[len(m.tried)-1] != id) {
-				t.Errorf("event %d is sent, and %v are noted as tried", id, m.tried)
+			if id := int64(msg.ID.EventID[15]); id == 1 && !slices.Equal(m.tried, []int64{1}) {
+				t.Errorf("event 1 is sent, and %v are noted as tried", m.tried)
 			}
 			return Outcome{Class: Delivered}
 		}
 		x := run(t, m, pub, func(c *Config) { c.BatchSize, c.Logger = 16, log })
 		x.done()
-		until(t, "it is dead-lettered", func() bool { return m.state(2) == outbox.DeadLettered })
-		if got := pub.arrived(); !slices.Equal(got, []int64{1, 3, 4}) || m.exceptions[2].code != CodeWorkerKilled {
-			t.Errorf("arrived %v; event 2 was given up with %s", got, m.exceptions[2].code)
-		}
-		for _, n := range pub.batches() {
-			if n != 1 {
-				t.Errorf("%d events were sent together", n)
-			}
-		}
-		if !strings.Contains(logged(), "trying it alone") || !strings.Contains(logged(), "the relay died each of the 3 times") {
-			t.Errorf("the log:\n%s", logged())
+		if got := pub.arrived(); !slices.Equal(got, []int64{1, 2}) || pub.batches()[0] != 1 || !strings.Contains(logged(), "trying it alone") {
+			t.Errorf("arrived %v in batches of %v; the log:\n%s", got, pub.batches(), logged())
 		}
 	})
 }

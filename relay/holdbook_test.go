@@ -42,15 +42,15 @@ func TestLateParkingIsFound(t *testing.T) {
 	was := x.stand([]*Hold{h})
 	p := &plan{book: b, events: events(unkeyed(9))}
 	p.count(0, h)
-	if ends, _ := x.endEmpty([]*Hold{h}, was, map[int64]int64{8: 18}, false); len(ends.Ended) != 0 || h.through != 8 {
+	if ends, _ := x.endEmpty([]*Hold{h}, was, map[int64]int64{8: 18}, nil, false); len(ends.Ended) != 0 || h.through != 8 {
 		t.Errorf("after 18 were found and 9 was parked it goes on behind %d, want 8; ended %v", h.through, ends.Ended)
 	}
-	b.settled(p.parked)
+	b.settled(p.parked, nil, nil)
 	was = x.stand([]*Hold{h})
-	if x.endEmpty([]*Hold{h}, was, map[int64]int64{8: 9}, false); h.through != 9 || h.lowest != 0 {
+	if x.endEmpty([]*Hold{h}, was, map[int64]int64{8: 9}, nil, false); h.through != 9 || h.lowest != 0 {
 		t.Errorf("after 9 was found it goes on behind %d", h.through)
 	}
-	if ends, _ := x.endEmpty([]*Hold{h}, x.stand([]*Hold{h}), nil, false); len(ends.Ended) != 1 {
+	if ends, _ := x.endEmpty([]*Hold{h}, x.stand([]*Hold{h}), nil, nil, false); len(ends.Ended) != 1 {
 		t.Error("it does not end")
 	}
 }

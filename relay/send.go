@@ -90,7 +90,7 @@ func (t *term) sendBatch(ctx, reading context.Context, b *logBatch) (s *settleme
 		}
 	}
 	receipt.Events = RangesOf(ids)
-	return &settlement{receipt: receipt, parked: p.parked, keys: p.keys, plan: p, pass: pass, sent: func() []Message { return delivered(p.messages, outcomes) }}, nil
+	return &settlement{receipt: receipt, parked: p.parked, keys: p.goneKeys, plan: p, pass: pass, sent: func() []Message { return delivered(p.messages, outcomes) }}, nil
 }
 
 // plan decides what to send of a batch.

@@ -51,7 +51,7 @@ func TestExample(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	run("1 published, 0 tried again, 0 dead-lettered, 12 removed, 0 investigations are open")
+	run("1 published, 0 tried again, 0 dead-lettered, 11 removed, 0 investigations are open")
 	if n := len(broker.ReadAll(t, topic, 11)); n != 11 {
 		t.Errorf("the topic has %d records, want 11", n)
 	}
