@@ -54,8 +54,8 @@ type plan struct {
 	fates []fate
 
 	receipt Receipt
-	// keys are those of events that were taken.
-	keys    map[subject]bool
+	// hands are the keys of events that were taken.
+	hands   map[subject]bool
 	changes map[subject]int // places in receipt.Holds
 	// behind says where the later events of a key must wait, once an earlier one did not go.
 	behind map[subject]*Hold
@@ -120,7 +120,7 @@ func newPlan(in planInput, book *holdBook, r rules) *plan {
 			p.fates = make([]fate, len(events))
 		}
 		p.fates[i] = f
-		if e := &events[i]; e.HasKey() && f.kind != fateDelayed {
+		if e := &events[i]; e.HasKey() && f.kind != fateDelayed && !p.staysAlone(i, f) {
 			if blocked == nil {
 				blocked = map[subject]bool{}
 			}
@@ -136,25 +136,32 @@ func (p *plan) takeInHand() {
 	if !p.taken {
 		return
 	}
-	p.keys = map[subject]bool{}
+	p.hands = map[subject]bool{}
 	for i := range p.events {
 		if e := &p.events[i]; e.HasKey() {
-			p.keys[keySubject(e.Topic, e.Key)] = true
+			p.hands[keySubject(e.Topic, e.Key)] = true
 		}
 	}
-	for k := range p.keys {
+	for k := range p.hands {
 		p.book.inHand[k]++
 	}
 }
 
 // decided says that they are in hand no longer.
 func (p *plan) decided() {
-	for k := range p.keys {
+	for k := range p.hands {
 		if p.book.inHand[k]--; p.book.inHand[k] == 0 {
 			delete(p.book.inHand, k)
 		}
 	}
-	p.keys = nil
+	p.hands = nil
+}
+
+// staysAlone reports whether an event that does not go keeps none of its key back: a circuit breaker has it already, what
+// came after it went long ago, and each of those that it keeps is tried once.
+func (p *plan) staysAlone(i int, f fate) bool {
+	h := p.source(i)
+	return h != nil && h.Scope == ScopeFailure && f.kind == fateUnsendable && p.settings(h.Topic).AfterLastAttempt != PolicyHaltKey
 }
 
 func (p *plan) source(i int) *Hold {
@@ -218,12 +225,13 @@ func (p *plan) waitsFor(e *outbox.Event, from *Hold) *Hold {
 
 // count notes that event i will be parked behind a hold, so that it cannot end before, and that what the hold lets through
 // begins with it again: an older event than those that were let through comes late, from a gap, its time or another hold.
-// One that came from this hold is behind it again, and not to be tried again with those.
+// One that came from this hold is behind it again, and not to be tried again with those; nor is one that a circuit breaker
+// keeps because it has just failed.
 func (p *plan) count(i int, h *Hold) {
 	h.unsettled++
 	h.parks++
 	p.parked = append(p.parked, h)
-	if p.source(i) == h {
+	if p.source(i) == h || h.Scope == ScopeFailure {
 		return
 	}
 	id := p.events[i].ID

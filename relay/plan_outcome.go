@@ -88,7 +88,7 @@ func (p *plan) giveUpEvent(i int, e *outbox.Event, f Failure) {
 	case s.StormEvents < 0 || !again && !tooMany && open == nil:
 		p.exhaust(i, e, f)
 		return
-	case again && open.Draining: // all of them are tried: who ends that says when the next is
+	case open != nil && open.Draining: // all of them are tried: who ends that says when the next is, and that it does not end
 		open.kept = true
 	case open == nil || again:
 		probes := 1

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,6 +15,31 @@ import (
 // sessions is a pool whose statements run under the settings wherever its connections lead. Behind a pooler
 // a single statement becomes a transaction of its own, in one round trip.
 type sessions struct{ *pgxpool.Pool }
+
+// crowdedPause and crowdedFor say how often, and for how long, a session is asked for again when the server has no more.
+const (
+	crowdedPause = 20 * time.Millisecond
+	crowdedFor   = 5 * time.Second
+)
+
+// Acquire is that of the pool. When the server refuses more sessions it waits for one of those that the pool has: with fewer
+// than it would like to have a relay works more slowly.
+func (s sessions) Acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	for began := time.Now(); ; {
+		conn, err := s.Pool.Acquire(ctx)
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "53300" || s.Stat().TotalConns() == 0 || time.Since(began) > crowdedFor {
+			return conn, err
+		}
+		pause := time.NewTimer(crowdedPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return nil, err
+		}
+	}
+}
 
 // Query runs a query. Reading its rows to the end, or closing them, gives the connection back.
 func (s sessions) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {

@@ -116,8 +116,8 @@ func TestProcessRetries(t *testing.T) {
 	r.want("nothing is to be tried again", r.retries(engine, 0), relay.ActionResult{})
 	r.exec(`update postrider.outbox_exception set next_attempt_at = now() where state = 'scheduled'`)
 	got := r.retries(engine, 7)
-	r.want("delayed events that are due, up to a limit", got, relay.ActionResult{Processed: 7, Succeeded: 7, Returned: 10})
-	r.want("the rest is pending", r.pending(engine, 0), relay.ActionResult{Processed: 8, Succeeded: 8})
+	r.want("delayed events that are due, up to a limit", got, relay.ActionResult{Processed: 7, Succeeded: 7, Returned: 7})
+	r.want("the rest is due or pending", r.pending(engine, 0), relay.ActionResult{Processed: 8, Succeeded: 8, Returned: 3})
 	r.wantOnce(topic, 15)
 	// The topic is still missing: one probe, and an end.
 	r.exec(`update postrider.outbox_hold set next_probe_at = now()`)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/logtest"
 )
 
@@ -74,7 +75,8 @@ func TestFault21FullDisk(t *testing.T) {
 	_, err := r.pool.Exec(t.Context(), `insert into postrider.outbox_event (topic, payload) select 'any', repeat('x', 1000)::bytea from generate_series(1, 20)`)
 	wantDiskFull(t, err)
 
-	e := r.start(dlq)
+	// More receipts than there is room for in the last page of their table.
+	e := r.startWith(dlq, options{engine: func(c *relay.Config) { c.BatchSize = 1 }})
 	r.untilSome(e, "postrider_outbox_database_errors_total", "class", "transient", "code", "53100")
 	r.exec(`drop table filler`)
 	r.exec(`checkpoint`) // gives the room back

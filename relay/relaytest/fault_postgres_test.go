@@ -56,6 +56,9 @@ func TestFault18CutAnywhere(t *testing.T) {
 				t.Fatalf("no connection was cut at %q", statement)
 			}
 			l.write(topic, 3, 1)
+			l.poison(topic, "k1", maxMessageBytes)
+			l.write(topic, 3, 1)
+			r.rolledBack(topic, 3)
 			r.until(time.Minute, drained)
 		}
 	}

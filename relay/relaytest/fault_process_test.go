@@ -26,8 +26,11 @@ func TestFault02StoppedAndContinued(t *testing.T) {
 	arrived, appends := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	r.broker.Cluster.ControlKey(kmsg.Produce.Int16(), func(kmsg.Request) (kmsg.Response, error, bool) {
-		once.Do(func() { close(arrived) })
-		r.broker.Cluster.SleepControl(func() { <-appends })
+		once.Do(func() { // the first one alone
+			close(arrived)
+			r.broker.Cluster.SleepControl(func() { <-appends })
+		})
+		r.broker.Cluster.KeepControl()
 		return nil, nil, false
 	})
 	l.write(topic, 6, 5)
