@@ -352,9 +352,7 @@ func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, giveUp boo
 		t.cfg.Publisher.Remember(delivered(p.messages, outcomes))
 		return nil, err
 	}
-	if lost == nil {
-		t.metrics.count(outcomes)
-	}
+	t.metrics.count(outcomes)
 	s := &settlement{receipt: receipt, parked: p.parked, keys: p.keys, plan: p, pass: pass, returned: len(events), sent: func() []Message { return delivered(p.messages, outcomes) }}
 	submitted = true
 	if err := t.settleNow(ctx, s); err != nil {
