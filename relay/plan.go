@@ -63,8 +63,8 @@ type plan struct {
 	parked  []*Hold
 	proven  map[*Hold]bool
 	givenUp []Exception
-	// keys are those of events that do not go any more, once for each.
-	keys []subject
+	// goneKeys are those of events that do not go any more, once for each.
+	goneKeys []subject
 	// err is why a decision could not be made; then nothing comes of the plan.
 	err error
 }

@@ -127,7 +127,7 @@ func (p *plan) keyAfter(e *outbox.Event, f Failure) {
 	key := keySubject(e.Topic, e.Key)
 	p.behind[key] = afterGivenUp
 	p.book.givenUp[key]++
-	p.keys = append(p.keys, key)
+	p.goneKeys = append(p.goneKeys, key)
 	if h := p.book.key(e.Topic, e.Key); h != nil && h.lets(e) {
 		p.proven[h] = true
 	}

@@ -60,6 +60,7 @@ func (t *term) sendBatch(ctx, reading context.Context, b *logBatch) (s *settleme
 			t.cfg.Publisher.Remember(delivered(p.messages, outcomes))
 			return nil, context.Cause(ctx)
 		}
+		t.metrics.count(outcomes) // outages count with each try
 		lost := t.lost(ctx, outcomes)
 		t.book.mu.Lock()
 		if lost == nil {
@@ -80,7 +81,6 @@ func (t *term) sendBatch(ctx, reading context.Context, b *logBatch) (s *settleme
 	if len(b.Events) > 0 {
 		t.metrics.batch.Observe(float64(len(b.Events)))
 	}
-	t.metrics.count(outcomes)
 	receipt.Position, receipt.Forgotten, receipt.Gaps = b.position, b.forgotten, b.gaps
 	ids := make([]int64, len(b.Events))
 	for i := range b.Events {
@@ -90,7 +90,7 @@ func (t *term) sendBatch(ctx, reading context.Context, b *logBatch) (s *settleme
 		}
 	}
 	receipt.Events = RangesOf(ids)
-	return &settlement{receipt: receipt, parked: p.parked, keys: p.keys, plan: p, pass: pass, sent: func() []Message { return delivered(p.messages, outcomes) }}, nil
+	return &settlement{receipt: receipt, parked: p.parked, keys: p.goneKeys, plan: p, pass: pass, sent: func() []Message { return delivered(p.messages, outcomes) }}, nil
 }
 
 // plan decides what to send of a batch.

@@ -360,7 +360,7 @@ func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, giveUp boo
 	if lost == nil {
 		t.metrics.count(outcomes)
 	}
-	s := &settlement{receipt: receipt, parked: p.parked, keys: p.keys, plan: p, pass: pass, returned: len(events), sent: func() []Message { return delivered(p.messages, outcomes) }}
+	s := &settlement{receipt: receipt, parked: p.parked, keys: p.goneKeys, plan: p, pass: pass, returned: len(events), sent: func() []Message { return delivered(p.messages, outcomes) }}
 	submitted = true
 	if err := t.settleNow(ctx, s); err != nil {
 		return nil, err

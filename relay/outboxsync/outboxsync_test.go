@@ -43,14 +43,15 @@ func TestExample(t *testing.T) {
 	}
 	run("10 published, 0 tried again, 1 dead-lettered, 0 removed, 0 investigations are open")
 	for _, sql := range []string{
-		`update postrider.outbox_event set next_attempt_at = now(), updated_at = now() where state = 'scheduled'`,
-		`update postrider.outbox_event set created_at = created_at - interval '8 days', sent_at = sent_at - interval '8 days', updated_at = now() where state = 'published'`,
+		`update postrider.outbox_exception set next_attempt_at = now() where state = 'scheduled'`,
+		`update postrider.outbox_event set created_at = created_at - interval '8 days'`,
+		`update postrider.outbox_receipt set at = at - interval '8 days'`,
 	} {
 		if _, err := pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 	}
-	run("0 published, 1 tried again, 0 dead-lettered, 10 removed, 0 investigations are open")
+	run("1 published, 0 tried again, 0 dead-lettered, 11 removed, 0 investigations are open")
 	if n := len(broker.ReadAll(t, topic, 11)); n != 11 {
 		t.Errorf("the topic has %d records, want 11", n)
 	}

@@ -36,7 +36,7 @@ func TestAnEventIsFoundAtOnce(t *testing.T) {
 			"one that is unknown": {relay.EventFilter{EventID: uuid.New()}, uuid.Nil},
 		} {
 			page, err := f.store.Events(t.Context(), c.filter)
-			if err != nil || (len(page.Events) == 1) != (c.id != uuid.Nil) || page.Next != 0 && name != "one that is unknown" {
+			if err != nil || (len(page.Events) == 1) != (c.id != uuid.Nil) || page.Next != 0 {
 				t.Errorf("%s, %s: %d events, next %d, %v", when, name, len(page.Events), page.Next, err)
 			} else if c.id != uuid.Nil && page.Events[0].EventID != c.id {
 				t.Errorf("%s, %s: %+v", when, name, page.Events[0])
@@ -57,7 +57,11 @@ func TestEventsPageByPage(t *testing.T) {
 	task := uuid.New()
 	f.exec(`insert into postrider.outbox_event (topic, task_uuid) select 't', case when i % 7 = 0 then $1::uuid end from generate_series(1, 50) i`, task)
 	h := f.topicHold("t", relay.Forever)
-	f.pass(relay.Receipt{Holds: []relay.HoldChange{h}, Exceptions: append(exhausted(3, 21), parked(h.ID, 4, 28)...)})
+	var tasks []relay.TaskEvent
+	for id := int64(7); id <= 49; id += 7 {
+		tasks = append(tasks, relay.TaskEvent{ID: id, TaskUUID: task})
+	}
+	f.pass(relay.Receipt{Holds: []relay.HoldChange{h}, Exceptions: append(exhausted(3, 21), parked(h.ID, 4, 28)...), Tasks: tasks})
 	f.purge(relay.PurgePublished, 30)
 	f.many(5)
 	walk := func(filter relay.EventFilter) (ids []int64) {

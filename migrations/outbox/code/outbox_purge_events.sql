@@ -43,8 +43,10 @@ begin
         select count(*) into removed from postrider.outbox_event e where e.id > k.position and e.id <= v_through;
         return;
     end if;
-    -- One that was committed late went later than those around it.
-    if exists (select from postrider.outbox_receipt r where r.first_id <= v_through and r.position > k.position and r.at > v_cutoff
+    -- One that was committed late, or was an exception before it went, went later than those around it.
+    if exists (select from postrider.outbox_receipt r
+               where r.returned && int8range(k.position + 1, v_through + 1) and r.at > v_cutoff and r.returned is not null)
+       or exists (select from postrider.outbox_receipt r where r.first_id <= v_through and r.position > k.position and r.at > v_cutoff
                  and not isempty(r.events * int8multirange(int8range(k.position + 1, v_through + 1)))) then
         more := false;
         return;

@@ -1,3 +1,4 @@
+-- Rows are looked up one by one, so that no statistics make PostgreSQL join whole tables.
 create or replace view postrider.v_outbox_event as
 -- What did not simply go. Where the log does not have the row any more, its own copy is all there is.
 select x.id, x.event_id, coalesce(x.kind, e.kind::text, 'event') as kind, x.topic, coalesce(x.key, e.key) as key,
@@ -15,7 +16,7 @@ select x.id, x.event_id, coalesce(x.kind, e.kind::text, 'event') as kind, x.topi
        octet_length(case when x.copied then x.payload else e.payload::bytea end) as payload_bytes,
        case when x.sending_since is not null then l.worker end as locked_by, x.sending_since as locked_at
 from postrider.outbox_exception x
-left join postrider.outbox_event e on e.id = x.id
+left join lateral (select * from postrider.outbox_event o where o.id = x.id offset 0) e on true
 left join postrider.outbox_hold h on h.hold_id = x.hold_id
 left join lateral (select r.worker from postrider.outbox_receipt r where r.note is not null and r.worker is not null order by r.number desc limit 1) l on true
 union all
@@ -27,7 +28,7 @@ from postrider.outbox_progress p
 cross join unnest(p.gaps) g
 join postrider.outbox_event e on e.id >= lower(g) and e.id < upper(g)
 left join lateral (select r.worker, r.at from postrider.outbox_receipt r where r.note is not null and r.worker is not null order by r.number desc limit 1) l on true
-where not exists (select from postrider.outbox_exception x where x.id = e.id)
+where (select x.id from postrider.outbox_exception x where x.id = e.id) is null
 union all
 -- Behind the position: the log has it before it.
 select e.id, e.event_id, e.kind::text, e.topic::text, e.key, 'pending', 'pending', 0, e.max_attempts::integer, 0, null, null, null, e.created_at,
@@ -36,7 +37,7 @@ select e.id, e.event_id, e.kind::text, e.topic::text, e.key, 'pending', 'pending
 from postrider.outbox_event e
 left join lateral (select r.worker, r.at from postrider.outbox_receipt r where r.note is not null and r.worker is not null order by r.number desc limit 1) l on true
 where e.id > (select p.position from postrider.outbox_progress p)
-  and not exists (select from postrider.outbox_exception x where x.id = e.id)
+  and (select x.id from postrider.outbox_exception x where x.id = e.id) is null
 union all
 -- The rest went. One that was an exception before went later than its receipt says.
 select e.id, e.event_id, e.kind::text, e.topic::text, e.key, 'succeeded', 'published', 0, e.max_attempts::integer, 0, null, null, null, e.created_at,
@@ -48,6 +49,6 @@ select e.id, e.event_id, e.kind::text, e.topic::text, e.key, 'succeeded', 'publi
 from postrider.outbox_event e
 where e.id <= (select p.position from postrider.outbox_progress p)
   and not e.id <@ (select p.gaps from postrider.outbox_progress p)
-  and not exists (select from postrider.outbox_exception x where x.id = e.id);
+  and (select x.id from postrider.outbox_exception x where x.id = e.id) is null;
 comment on view postrider.v_outbox_event is
 'Outbox events for people: status in the words pending, processing, succeeded, failed (an attempt failed and it waits for the next, or it was given up and its dead letter is on its way), dead_lettered; the finer state beside it; when the next attempt is, also of one that waits behind its key; and which relay has it, since when: of a pending event the one that leads.';

@@ -4,12 +4,13 @@ with due as materialized (
     select s.id, s.reason from postrider.outbox_skip_request s, postrider.outbox_progress p
     where s.id <= p.position and not s.id <@ p.gaps order by s.id limit 100 for update of s skip locked
 ), waiting as materialized (
-    select x.id, d.reason from due d join postrider.outbox_exception x on x.id = d.id
-    where x.state in ('parked', 'scheduled') and x.sending_since is null for update of x skip locked
+    select x.id, d.reason from due d
+    cross join lateral (select o.id from postrider.outbox_exception o
+                        where o.id = d.id and o.state in ('parked', 'scheduled') and o.sending_since is null for update skip locked) x
 ), given_up as (
     select w.id, postrider.outbox_exhaust(w.id, w.reason) from waiting w
 ), away as (
     delete from postrider.outbox_skip_request s using due d
-    where s.id = d.id and not exists (select from postrider.outbox_exception x where x.id = d.id and x.sending_since is not null)
+    where s.id = any (array[d.id]) and (select x.sending_since from postrider.outbox_exception x where x.id = d.id) is null
 )
 select count(*) from given_up

@@ -26,18 +26,21 @@ with asked as (
      order by x.next_attempt_at, x.id limit $4::int for update skip locked) s
 ), sized as (
     select w.id, sum(s.bytes) over (order by w.id) - s.bytes as before
-    from waiting w join postrider.outbox_exception x on x.id = w.id left join postrider.outbox_event e on e.id = w.id
-    cross join lateral (select coalesce(octet_length(x.payload), octet_length(e.payload), 0) + coalesce(octet_length(x.key), octet_length(e.key), 0) as bytes) s
+    from waiting w
+    cross join lateral (select coalesce(octet_length(x.payload), octet_length(e.payload), 0) + coalesce(octet_length(x.key), octet_length(e.key), 0) as bytes
+                        from postrider.outbox_exception x
+                        left join lateral (select o.key, o.payload from postrider.outbox_event o where o.id = x.id offset 0) e on true
+                        where x.id = w.id offset 0) s
 ), taken as (
     update postrider.outbox_exception x set sending_since = clock_timestamp()
-    from sized s where x.id = s.id and (s.before < $5::bigint or s.id = (select min(m.id) from sized m))
+    from sized s where x.id = any (array[s.id]) and (s.before < $5::bigint or s.id = (select min(m.id) from sized m))
     returning x.*
 )
 select t.id, t.event_id, t.topic, case when t.copied then t.key else e.key end, case when t.copied then t.payload else e.payload end,
        coalesce(case when t.copied then t.headers else e.headers end, '{}'), t.attempts, coalesce(t.max_attempts, e.max_attempts, 0)::int, t.episode,
        coalesce(t.created_at, e.created_at), t.first_error_at, t.last_error_at, coalesce(t.last_error_class, ''), coalesce(t.last_error_code, ''),
        coalesce(t.last_error, ''), coalesce(t.task_uuid, e.task_uuid), coalesce(t.kind, e.kind) = 'task', coalesce(t.hold_id, 0)
-from taken t left join postrider.outbox_event e on e.id = t.id
+from taken t left join lateral (select * from postrider.outbox_event o where o.id = t.id offset 0) e on true
 union all
 select 0, '00000000-0000-0000-0000-000000000000', '', null, null, '{}', 0, 0, 0, '2000-01-01', null, null, '', '', '', null, false, w.hold_id
 from wanted w group by w.hold_id having not w.hold_id = any (array(select t.hold_id from taken t where t.hold_id is not null))

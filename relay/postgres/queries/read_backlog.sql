@@ -21,7 +21,7 @@ with pending as (
     from (select h.hold_id from (select h.hold_id, h.cause, h.draining from postrider.outbox_hold h order by h.hold_id limit 10 * $1::int) h
           where h.cause <> 'halted' or h.draining order by h.hold_id limit $1::int) h
     cross join lateral (
-        select coalesce(x.created_at, e.created_at) as since from postrider.outbox_exception x left join postrider.outbox_event e on e.id = x.id
+        select coalesce(x.created_at, (select e.created_at from postrider.outbox_event e where e.id = x.id)) as since from postrider.outbox_exception x
         where x.hold_id = h.hold_id order by x.id limit 1) x
 ), scheduled as (
     select count(*) as events, min(x.next_attempt_at) filter (where x.next_attempt_at <= clock_timestamp()) as since
