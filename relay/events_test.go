@@ -43,8 +43,6 @@ func rulesOf(s TopicSettings) rules {
 		own: func(string) string { return "" }, random: func() float64 { return 0 }, holdID: idsFrom(100)}
 }
 
-func retrying(policy outbox.RetryPolicy) rules { return rulesOf(TopicSettings{Retry: policy}) }
-
 // idsFrom counts.
 func idsFrom(first int64) func() (int64, error) {
 	next := first - 1

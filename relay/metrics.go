@@ -100,7 +100,7 @@ func (m *metrics) published(took time.Duration, ms []Message) {
 	m.publishSeconds.Observe(took.Seconds())
 }
 
-// unsent counts events that were given up without being sent.
+// unsent counts events that could not be sent as they are.
 func (m *metrics) unsent(events []Failure) {
 	m.outcomes.WithLabelValues(string(Permanent)).Add(float64(len(events)))
 	for i := range events {

@@ -69,7 +69,6 @@ type world struct {
 	rolled    map[int64]bool
 	mayRepeat bool // something happened after which copies are allowed
 	deaths    int
-	settles   int // that are still to fail
 }
 
 // modelWriter is a transaction that is open.

@@ -63,6 +63,8 @@ type plan struct {
 	parked  []*Hold
 	proven  map[*Hold]bool
 	givenUp []Exception
+	// unsent are those that could never be sent.
+	unsent []Failure
 	// goneKeys are those of events that do not go any more, once for each.
 	goneKeys []subject
 	// err is why a decision could not be made; then nothing comes of the plan.
@@ -281,6 +283,7 @@ func (p *plan) conclude(outcomes []Outcome) (*Receipt, error) {
 				p.follow(i, e)
 				continue
 			}
+			p.unsent = append(p.unsent, failure(e, f.why))
 			p.giveUpEvent(i, e, failure(e, f.why))
 		}
 	}

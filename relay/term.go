@@ -263,6 +263,9 @@ func (t *term) settledOne(s *settlement, err error) {
 		t.once.count(r, s.returned)
 	}
 	t.metrics.settled(actionPublish, c.Processed)
+	if s.plan != nil {
+		t.metrics.unsent(s.plan.unsent)
+	}
 	t.progress(s)
 	if s.plan != nil && len(r.Holds)+len(r.Exceptions) > 0 {
 		t.note(s.plan)

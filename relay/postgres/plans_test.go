@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -90,28 +89,6 @@ func explain(f *fixture, name, args, mode string) string {
 	if err != nil {
 		f.Fatalf("explain %s: %v", name, err)
 	}
-	return strings.Join(lines, "\n")
-}
-
-// explainFunction returns the plan of a function's statement under its settings. args are names and values of arguments.
-func explainFunction(f *fixture, name string, args ...string) string {
-	f.Helper()
-	var lines []string
-	f.done(pgx.BeginFunc(f.Context(), f.relay, func(tx pgx.Tx) error {
-		body := value[string](f, `select prosrc from pg_proc where proname = $1`, name)
-		for _, setting := range pgtest.Column[string](f, f.pool, `select unnest(proconfig) from pg_proc where proname = $1`, name) {
-			option, set, _ := strings.Cut(setting, "=")
-			if _, err := tx.Exec(f.Context(), `select set_config($1, $2, true)`, option, set); err != nil {
-				return err
-			}
-		}
-		rows, err := tx.Query(f.Context(), "explain (costs off) "+strings.NewReplacer(args...).Replace(body))
-		if err != nil {
-			return err
-		}
-		lines, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return err
-	}))
 	return strings.Join(lines, "\n")
 }
 

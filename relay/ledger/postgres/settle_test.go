@@ -20,7 +20,6 @@ import (
 type leader struct {
 	*road
 	relay.Leadership
-	events []outbox.Event
 }
 
 func (r *road) lead() *leader {
