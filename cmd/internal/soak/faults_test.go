@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -55,7 +56,7 @@ func (s *stage) processFaults(rng *rand.Rand, relay int, step string) []fault {
 	stopped := s.pace.idle + s.pace.publish + s.outage(rng)
 	other := rng.IntN(relays)
 	return []fault{
-		{"kill -9 of a relay at a step", []string{nthProcess(relay)}, func() error {
+		{"kill -9 of a relay at a step", []string{nthProcess(0), nthProcess(1)}, func() error {
 			return s.dieAt(s.actors[relay], step)
 		}},
 		{"kill -9 of both relays", []string{nthProcess(0), nthProcess(1)}, func() error {
@@ -78,7 +79,7 @@ func (s *stage) processFaults(rng *rand.Rand, relay int, step string) []fault {
 func (s *stage) dieAt(a *actor, step string) error {
 	const lives, patience = 3, 20 * time.Second
 	for range lives {
-		if a.dieAt(step, patience) {
+		if s.comesTo(a, step).dieAt(step, patience) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.diedAt[step]++
@@ -87,6 +88,34 @@ func (s *stage) dieAt(a *actor, step string) error {
 		rest(2 * restartPause)
 	}
 	return fmt.Errorf("%s came to the step %q in none of %d lives", a.name, step, lives)
+}
+
+// comesTo chooses the relay that comes to a step next: mostly that which leads, and for the first steps of a leadership the
+// other, for which the leader makes way. Any relay sends letters.
+func (s *stage) comesTo(a *actor, step string) *actor {
+	if strings.HasPrefix(step, "letters") {
+		return a
+	}
+	var worker string
+	if err := s.pool.QueryRow(context.Background(), `select worker from postrider.outbox_receipt where note = 'began' order by number desc limit 1`).Scan(&worker); err != nil {
+		return a // the database is away, too
+	}
+	for i := range relays {
+		cmd, _, _ := s.actors[i].now(false)
+		if !strings.Contains(worker, fmt.Sprintf(":%d:", cmd.Process.Pid)) {
+			continue
+		}
+		switch step {
+		case "leading":
+			return s.actors[(i+1)%relays]
+		case "led":
+			time.AfterFunc(time.Second, s.actors[i].kill)
+			return s.actors[(i+1)%relays]
+		default:
+			return s.actors[i]
+		}
+	}
+	return a
 }
 
 // stopAndGoOn freezes a process for a time.

@@ -249,7 +249,39 @@ func (n *nemesis) trace(h history.History, v history.Verdict) string {
 				}
 			}
 			fmt.Fprintln(&out)
+			out.WriteString(n.receiptsOfKey(id, since))
 		}
+	}
+	return out.String()
+}
+
+// receiptsOfKey says of each event of an event's key which receipts have it: that which disposed of it, and that with which
+// an exception went.
+func (n *nemesis) receiptsOfKey(id string, since func(time.Time) string) string {
+	rows, err := n.pool.Query(context.Background(), `with of_key as materialized (
+			select k.id, left(convert_from(k.payload, 'UTF8'), 36) as payload, k.created_at from postrider.outbox_event e
+			join postrider.outbox_event k on k.topic = e.topic and k.key = e.key
+			where convert_from(substr(e.payload, 1, 36), 'UTF8') = $1)
+		select k.id, k.payload, k.created_at, r.number, r.term, r.at, coalesce(r.returned @> k.id, false)
+		from of_key k left join postrider.outbox_receipt r on r.events @> k.id or r.returned @> k.id order by k.id, r.number`, id)
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	var out strings.Builder
+	var number, receipt, term *int64
+	var payload string
+	var written time.Time
+	var at *time.Time
+	var returned bool
+	if _, err := pgx.ForEachRow(rows, []any{&number, &payload, &written, &receipt, &term, &at, &returned}, func() error {
+		fmt.Fprintf(&out, "    %d %s written %s", *number, payload, since(written))
+		if receipt != nil {
+			fmt.Fprintf(&out, ", receipt %d of term %d at %s, returned %v", *receipt, *term, since(*at), returned)
+		}
+		out.WriteString("\n")
+		return nil
+	}); err != nil {
+		return err.Error() + "\n"
 	}
 	return out.String()
 }

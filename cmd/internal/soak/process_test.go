@@ -74,7 +74,7 @@ func victim(t *testing.T, binary, url string, b *kafkatest.Broker, dlq, step str
 	t.Helper()
 	env = append(env, "VICTIM_DLQ="+dlq)
 	if step != "" {
-		env = append(env, "VICTIM_STEP="+step, fmt.Sprintf("VICTIM_AFTER_MS=%d", after.Milliseconds()))
+		env = append(env, "VICTIM_STEP="+step, fmt.Sprintf("VICTIM_AFTER_MS=%d", max(1, after.Milliseconds())))
 	}
 	return run(t, binary, nil, url, b, env...)
 }
