@@ -72,7 +72,7 @@ func TestRule6OneLeads(t *testing.T) {
 func TestRule6ACutSessionMakesWayAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.store.silence = 100 * time.Millisecond // and so pings come soon
+	f.store.silence = 2 * time.Second // and so pings come soon
 	d := f.lead()
 	pid := f.session(d, 0)
 	f.exec(`select pg_terminate_backend($1)`, pid)

@@ -10,6 +10,7 @@ declare
     v_gap     bigint;
     v_last    bigint;
     v_counted bigint;
+    v_recent  bigint;
 begin
     removed := 0;
     more := false;
@@ -43,13 +44,20 @@ begin
         select count(*) into removed from postrider.outbox_event e where e.id > k.position and e.id <= v_through;
         return;
     end if;
-    -- One that was committed late, or was an exception before it went, went later than those around it.
-    if exists (select from postrider.outbox_receipt r
-               where r.returned && int8range(k.position + 1, v_through + 1) and r.at > v_cutoff and r.returned is not null)
-       or exists (select from postrider.outbox_receipt r where r.first_id <= v_through and r.position > k.position and r.at > v_cutoff
-                 and not isempty(r.events * int8multirange(int8range(k.position + 1, v_through + 1)))) then
+    -- One that was committed late, or was an exception before it went, went later than those around it: nothing behind it is
+    -- removed before it.
+    select least(min(lower(late.i)), min(lower(back.i))) into v_recent
+    from postrider.outbox_receipt r
+    left join lateral (select i from unnest(r.events * int8multirange(int8range(k.position + 1, v_through + 1))) i
+                       where r.first_id <= v_through and r.position > k.position) late on true
+    left join lateral (select i from unnest(r.returned * int8multirange(int8range(k.position + 1, v_through + 1))) i) back on true
+    where r.at > v_cutoff and (r.first_id <= v_through and r.position > k.position or r.returned && int8range(k.position + 1, v_through + 1));
+    if v_recent is not null then
+        v_through := v_recent - 1;
         more := false;
-        return;
+        if v_through <= k.position then
+            return;
+        end if;
     end if;
     -- What is not finished keeps its content.
     update postrider.outbox_exception x
