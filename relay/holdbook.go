@@ -140,12 +140,12 @@ func (h *Hold) expects(e *outbox.Event) bool { return h.Scope == ScopeKey && h.E
 
 // awaits returns the hold that an event must wait for, or nil when it may go. from is the hold that it came from. A hold
 // that has let others of the key through, which are still in hand, lets no more of it through: they may be back behind a
-// hold when all is decided about them.
-func (b *holdBook) awaits(e *outbox.Event, from *Hold, partition func(key []byte, n int32) int32) (waits *Hold) {
+// hold when all is decided about them. own is how often the event's own batch is counted there.
+func (b *holdBook) awaits(e *outbox.Event, from *Hold, own int, partition func(key []byte, n int32) int32) (waits *Hold) {
 	if len(b.bySubject) == 0 {
 		return nil
 	}
-	others := e.HasKey() && b.inHand[keySubject(e.Topic, e.Key)] > 0
+	others := e.HasKey() && b.inHand[keySubject(e.Topic, e.Key)] > own
 	b.each(e, partition, func(h *Hold) bool {
 		if h != from && (!h.lets(e) || others && !h.expects(e)) {
 			waits = h
@@ -153,6 +153,20 @@ func (b *holdBook) awaits(e *outbox.Event, from *Hold, partition func(key []byte
 		return waits == nil
 	})
 	return waits
+}
+
+// takeInHand notes the keys of events that were taken, before the holds that they come from let later ones through.
+func (b *holdBook) takeInHand(taken []Taken) map[subject]bool {
+	hands := make(map[subject]bool, len(taken))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range taken {
+		if e := &taken[i].Event; e.HasKey() && !hands[keySubject(e.Topic, e.Key)] {
+			hands[keySubject(e.Topic, e.Key)] = true
+			b.inHand[keySubject(e.Topic, e.Key)]++
+		}
+	}
+	return hands
 }
 
 // look begins a look for holds that are due, and returns its number.

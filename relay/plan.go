@@ -54,8 +54,9 @@ type plan struct {
 	fates []fate
 
 	receipt Receipt
-	// hands are the keys of events that were taken.
+	// hands are the keys of events that were taken; ownHand is 1 where they were noted before the plan began.
 	hands   map[subject]bool
+	ownHand int
 	changes map[subject]int // places in receipt.Holds
 	// behind says where the later events of a key must wait, once an earlier one did not go.
 	behind map[subject]*Hold
@@ -101,6 +102,8 @@ type planInput struct {
 	giveUp bool
 	skips  map[int64]string
 	now    time.Time
+	// hands are the keys of the events, where they are noted as in hand already.
+	hands map[subject]bool
 }
 
 // newPlan decides what is sent of a batch. Call it with book.mu held; a batch of the log waits for holds that are about
@@ -111,7 +114,10 @@ func newPlan(in planInput, book *holdBook, r rules) *plan {
 	}
 	events := in.events
 	p := &plan{rules: r, book: book, events: events, from: in.from, taken: in.from != nil, skips: in.skips, now: in.now, giveUp: in.giveUp,
-		ctx: in.ctx, encode: newEncoder(len(events)), messages: make([]Message, 0, len(events)), places: make([]int, 0, len(events))}
+		ctx: in.ctx, hands: in.hands, encode: newEncoder(len(events)), messages: make([]Message, 0, len(events)), places: make([]int, 0, len(events))}
+	if p.hands != nil {
+		p.ownHand = 1
+	}
 	var blocked map[subject]bool
 	for i := range events {
 		f := p.sort(i, blocked)
@@ -135,7 +141,7 @@ func newPlan(in planInput, book *holdBook, r rules) *plan {
 
 // takeInHand notes the keys of events that were taken, until all is decided about them.
 func (p *plan) takeInHand() {
-	if !p.taken {
+	if !p.taken || p.hands != nil {
 		return
 	}
 	p.hands = map[subject]bool{}
@@ -216,7 +222,7 @@ func (p *plan) waitsFor(e *outbox.Event, from *Hold) *Hold {
 			p.book.changed.Wait()
 			continue
 		}
-		h := p.book.awaits(e, from, p.partition)
+		h := p.book.awaits(e, from, p.ownHand, p.partition)
 		// One behind which it parks already ends only after this batch is written.
 		if h == nil || !h.closing || p.taken || p.ctx.Err() != nil || slices.Contains(p.parked, h) {
 			return h

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"github.com/postrider/postrider/relay/outbox"
 )
 
 // send sends one batch after the other, until there are no more. When reading ends while no broker answers, what was read
@@ -51,7 +49,7 @@ func (t *term) sendBatch(ctx, reading context.Context, b *logBatch) (s *settleme
 		if err := t.awaitSure(ctx); err != nil {
 			return nil, err
 		}
-		p = t.plan(ctx, b.Events, nil, false, b.Skips, b.Now)
+		p = t.plan(planInput{ctx: ctx, events: b.Events, skips: b.Skips, now: b.Now})
 		if err := t.tryAlone(ctx, reading, p); err != nil {
 			return nil, err
 		}
@@ -94,12 +92,12 @@ func (t *term) sendBatch(ctx, reading context.Context, b *logBatch) (s *settleme
 }
 
 // plan decides what to send of a batch.
-func (t *term) plan(ctx context.Context, events []outbox.Event, from []*Hold, giveUp bool, skips map[int64]string, now time.Time) *plan {
+func (t *term) plan(in planInput) *plan {
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()
 	r := t.rules
-	r.holdID = func() (int64, error) { return t.holdIDs.take(ctx) }
-	return newPlan(planInput{events: events, from: from, giveUp: giveUp, skips: skips, now: now, ctx: ctx}, t.book, r)
+	r.holdID = func() (int64, error) { return t.holdIDs.take(in.ctx) }
+	return newPlan(in, t.book, r)
 }
 
 // publish sends the messages of a plan and waits for what becomes of them.

@@ -190,13 +190,14 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 			return fmt.Errorf("take what waits behind holds: %w", err)
 		}
 		if cut { // an action has had enough: what is left behind the holds was not looked at
-			_, err := t.sendTaken(ctx, reading, taken, giveUp, t.within(holds))
+			_, err := t.sendTaken(ctx, reading, taken, nil, giveUp, t.within(holds))
 			return err
 		}
 		found := map[int64]int64{}
 		for i := range taken {
 			found[taken[i].Hold] = max(found[taken[i].Hold], taken[i].Event.ID)
 		}
+		hands := t.book.takeInHand(taken)
 		ends, more := t.endEmpty(holds, was, found, left, giveUp)
 		if len(ends.Ended)+len(ends.Holds) > 0 {
 			if err := t.settleNow(ctx, &settlement{receipt: ends}); err != nil {
@@ -211,7 +212,7 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 			}
 			continue
 		}
-		again, err := t.sendTaken(ctx, reading, taken, giveUp, t.within(holds))
+		again, err := t.sendTaken(ctx, reading, taken, hands, giveUp, t.within(holds))
 		if err != nil {
 			return err
 		}
@@ -303,8 +304,9 @@ func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, le
 	return ends, more
 }
 
-// sendTaken sends events that were taken and decides about them. It returns the holds that drain and may have more at once.
-func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, giveUp bool, within time.Duration) (again []*Hold, err error) {
+// sendTaken sends events that were taken and decides about them. hands are their keys, where these are noted as in hand.
+// It returns the holds that drain and may have more at once.
+func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, hands map[subject]bool, giveUp bool, within time.Duration) (again []*Hold, err error) {
 	if len(taken) == 0 {
 		return nil, nil
 	}
@@ -332,7 +334,7 @@ func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, giveUp boo
 	if err := t.awaitSure(ctx); err != nil {
 		return nil, err
 	}
-	p := t.plan(ctx, events, from, giveUp, nil, time.Now())
+	p := t.plan(planInput{ctx: ctx, events: events, from: from, giveUp: giveUp, now: time.Now(), hands: hands})
 	outcomes := t.publish(pass.in(ctx), p, within, pass)
 	if ctx.Err() != nil { // the term is over
 		t.cfg.Publisher.Remember(delivered(p.messages, outcomes))
@@ -352,6 +354,7 @@ func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, giveUp boo
 	} else {
 		receipt, err = p.conclude(outcomes)
 	}
+	back := putBack(taken, from, receipt.Putback) // before others of their keys are let through
 	t.book.mu.Unlock()
 	if err != nil {
 		t.cfg.Publisher.Remember(delivered(p.messages, outcomes))
@@ -366,7 +369,6 @@ func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, giveUp boo
 		return nil, err
 	}
 	t.metrics.settled(actionReturn, len(events))
-	back := t.putBack(taken, from, receipt.Putback)
 	if lost != nil {
 		t.awaitBrokers(reading, lost)
 		return nil, nil
@@ -387,13 +389,11 @@ func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, giveUp boo
 }
 
 // putBack has holds give out again from the first event that was put back behind them, and returns these holds. ids are
-// ascending.
-func (t *term) putBack(taken []Taken, from []*Hold, ids []int64) map[*Hold]bool {
+// ascending. Call it with book.mu held.
+func putBack(taken []Taken, from []*Hold, ids []int64) map[*Hold]bool {
 	if len(ids) == 0 {
 		return nil
 	}
-	t.book.mu.Lock()
-	defer t.book.mu.Unlock()
 	holds := map[*Hold]bool{}
 	for i := range taken {
 		h, id := from[i], taken[i].Event.ID
@@ -415,7 +415,7 @@ func (t *term) sendScheduled(ctx, reading context.Context) error {
 		if len(taken) == 0 {
 			return nil
 		}
-		if _, err := t.sendTaken(ctx, reading, taken, false, t.cfg.PublishTimeout); err != nil {
+		if _, err := t.sendTaken(ctx, reading, taken, nil, false, t.cfg.PublishTimeout); err != nil {
 			return err
 		}
 	}

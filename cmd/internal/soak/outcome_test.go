@@ -290,8 +290,8 @@ func (n *nemesis) receiptsOfKey(id string, since func(time.Time) string) string 
 func (n *nemesis) settlement(id string, since func(time.Time) string) string {
 	var state string
 	var at *time.Time
-	err := n.pool.QueryRow(context.Background(), `select v.state, v.sent_at from postrider.v_outbox_event v join postrider.outbox_event e using (id)
-		where convert_from(substr(e.payload, 1, 36), 'UTF8') = $1`, id).Scan(&state, &at)
+	err := n.pool.QueryRow(context.Background(), `select v.state, v.sent_at from postrider.v_outbox_event v
+		where v.id = (select e.id from postrider.outbox_event e where convert_from(substr(e.payload, 1, 36), 'UTF8') = $1)`, id).Scan(&state, &at)
 	switch {
 	case err != nil:
 		return fmt.Sprintf(" its row: %v;", err)

@@ -66,7 +66,7 @@ func run(ctx context.Context) error {
 	r, err := relay.New(relay.Config{
 		Store:     &dyingStore{postgres.NewStore(pool, postgres.StoreOptions{LeaderSilence: milliseconds("VICTIM_LEADER_SILENCE_MS")}), d},
 		Publisher: &dyingPublisher{publisher, d}, Logger: log, BatchSize: 500,
-		TopicSettings:  relay.ForAll(relay.TopicSettings{DLQTopic: os.Getenv("VICTIM_DLQ")}),
+		TopicSettings:  relay.ForAll(relay.TopicSettings{DLQTopic: os.Getenv("VICTIM_DLQ"), StormEvents: -1}),
 		PublishTimeout: milliseconds("VICTIM_PUBLISH_TIMEOUT_MS"),
 	})
 	if err != nil {
