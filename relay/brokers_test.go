@@ -89,14 +89,18 @@ func TestLostBrokersPutBack(t *testing.T) {
 		late.end(true)
 		m.write(keyed(0, "a"), keyed(0, "a"), keyed(0, "b"))
 		until(t, "they wait", func() bool { return m.state(4) == outbox.Parked && m.state(1) == outbox.Scheduled })
+		touch()
 		phase = "brokers away"
+		touch()
 		until(t, "no broker answers", func() bool { return testutil.ToFloat64(x.metrics.brokersAway) == 1 })
 		written := len(m.receipts)
 		time.Sleep(5 * time.Minute)
 		if n := len(m.receipts); n > written+2 {
 			t.Errorf("%d receipts were written meanwhile", n-written)
 		}
+		touch()
 		phase = "back"
+		touch()
 		x.done()
 		if got := m.waiting(); got != 0 || len(m.holds) > 0 {
 			until(t, "the hold ends", func() bool { return len(m.holds) == 0 })

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"sync"
 
 	"github.com/postrider/postrider/relay/logtest"
 	"github.com/postrider/postrider/relay/outbox"
@@ -81,7 +80,7 @@ type fakePublisher struct {
 	ping    func() error
 	outcome func(context.Context, Message) Outcome
 
-	mu         sync.Mutex
+	mu         touching
 	sent       [][]Message
 	tried      []Message
 	remembered []Message
@@ -119,7 +118,9 @@ func (p *fakePublisher) Publish(ctx context.Context, ms []Message) []Outcome {
 		p.tried = append(p.tried, ms[i])
 		p.mu.Unlock()
 		if p.outcome != nil {
+			touch()
 			out[i] = p.outcome(ctx, ms[i])
+			touch()
 		}
 		blocked[key] = blocked[key] || out[i].Class != Delivered
 	}
@@ -165,5 +166,7 @@ func (p *fakePublisher) Ping(context.Context) error {
 	if p.ping == nil {
 		return nil
 	}
+	touch()
+	defer touch()
 	return p.ping()
 }

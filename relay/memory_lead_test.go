@@ -67,6 +67,8 @@ func (m *memory) failing(call string) error {
 	if m.fail == nil {
 		return nil
 	}
+	touch()
+	defer touch()
 	return m.fail(call)
 }
 

@@ -52,12 +52,13 @@ func run(t *testing.T, m *memory, pub *fakePublisher, change func(*Config)) *run
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	began := time.Now()
-	for !is() {
+	blocked := func() { synctest.Wait(); touch() }
+	for blocked(); !is(); blocked() {
 		if time.Since(began) > time.Hour {
 			t.Fatalf("%s: not within an hour", what)
 		}
+		touch()
 		time.Sleep(5 * time.Millisecond)
-		synctest.Wait()
 	}
 }
 
@@ -295,8 +296,11 @@ func TestErrorsEndTheTerm(t *testing.T) {
 					}
 					return nil
 				}
+				var mu sync.Mutex
 				tries := map[byte]int{}
 				pub.outcome = func(_ context.Context, msg Message) Outcome {
+					mu.Lock()
+					defer mu.Unlock()
 					if tries[msg.ID.EventID[15]]++; tries[msg.ID.EventID[15]] <= 4 && msg.ID.EventID[15] == 2 {
 						return Outcome{Class: Record, Code: "X"}
 					}
