@@ -256,6 +256,10 @@ func TestFailedSettlementEndsTheTerm(t *testing.T) {
 						return nil
 					}
 				}
+				pub.outcome = func(context.Context, Message) Outcome {
+					time.Sleep(time.Millisecond) // meanwhile the settler has its answer
+					return Outcome{Class: Delivered}
+				}
 				m.write(slices.Repeat([]outbox.Event{unkeyed(0)}, 100)...)
 				x := run(t, m, pub, func(c *Config) { c.BatchSize = 10 })
 				x.done()
