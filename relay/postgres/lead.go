@@ -91,28 +91,27 @@ func (s *Store) Lead(ctx context.Context, worker string) (_ relay.Leadership, er
 	return d, nil
 }
 
-// tryLocks begins a transaction that leads, if no other does.
+// tryLocks begins a transaction that leads, if no other does. Only who has the gate asks for the leader's lock: who asked
+// without it could have that lock for a moment, just when its owner shares it.
 func (s *Store) tryLocks(ctx context.Context, conn *pgx.Conn, nonce int64) (leads bool, err error) {
 	b := &pgx.Batch{}
 	begins := queueBegin(b, conn)
 	b.Queue("select set_config('idle_in_transaction_session_timeout', $1, true)", milliseconds(s.silence))
 	b.Queue("select pg_try_advisory_xact_lock($1, $2)", lockClass, lockGate)
-	b.Queue("savepoint alone")
-	b.Queue("select pg_try_advisory_xact_lock($1, $2)", lockClass, lockLeader)
-	b.Queue("rollback to savepoint alone")
-	res := conn.SendBatch(ctx, b)
 	var gate, alone bool
+	res := conn.SendBatch(ctx, b)
 	err = begun(res, begins+1)
 	if err == nil {
 		err = res.QueryRow().Scan(&gate)
 	}
-	if err == nil {
-		_, err = res.Exec()
+	if err = errors.Join(err, res.Close()); err != nil || !gate {
+		return false, err
 	}
-	if err == nil {
-		err = res.QueryRow().Scan(&alone)
-	}
-	if err = errors.Join(err, res.Close()); err != nil || !gate || !alone {
+	b = &pgx.Batch{}
+	b.Queue("savepoint alone")
+	b.Queue("select pg_try_advisory_xact_lock($1, $2)", lockClass, lockLeader).QueryRow(func(row pgx.Row) error { return row.Scan(&alone) })
+	b.Queue("rollback to savepoint alone")
+	if err = conn.SendBatch(ctx, b).Close(); err != nil || !alone {
 		return false, err
 	}
 	return true, share(ctx, conn, nonce)

@@ -40,7 +40,7 @@ func (f *fixture) session(d *leadership, before int) (pid int) {
 func TestRule6OneLeads(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	for round := range 5 {
+	for round := range 40 {
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		var leaders []*leadership

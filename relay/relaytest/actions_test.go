@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,18 +139,17 @@ func TestProcessRetries(t *testing.T) {
 	r.until(time.Second, `not exists (select from postrider.outbox_hold)`)
 }
 
-// Actions beside a relay that runs, and beside each other, send nothing twice.
+// Actions beside a relay that runs, and beside each other, send nothing twice. The actions have the log first, and the
+// relay then takes it from them.
 func TestActionsBesideARelay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	topic, dlq := r.broker.Topic(t, 3, nil), r.broker.Topic(t, 1, nil)
 	engine, finish := r.engine(dlq)
 	defer finish()
-	r.start(dlq)
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	var mu sync.Mutex
-	processed := 0
+	var processed, elsewhere atomic.Int64
 	for _, do := range []func(context.Context, relay.ActionOptions) (relay.ActionResult, error){engine.ProcessPending, engine.ProcessRetries, engine.ProcessPending} {
 		wg.Go(func() {
 			for ctx.Err() == nil {
@@ -157,9 +157,11 @@ func TestActionsBesideARelay(t *testing.T) {
 				if err != nil && ctx.Err() == nil {
 					t.Error(err)
 				}
-				mu.Lock()
-				processed += got.Processed
-				mu.Unlock()
+				processed.Add(int64(got.Processed))
+				if got.Elsewhere {
+					elsewhere.Add(1)
+				}
+				time.Sleep(10 * time.Millisecond) // a standby looks five times a second
 			}
 		})
 	}
@@ -170,17 +172,24 @@ func TestActionsBesideARelay(t *testing.T) {
 			}
 		}
 	})
-	for n := range 20 {
+	insert := func(n int) {
 		r.insert(topic, 100, 7)
 		r.exec(`insert into postrider.outbox_event (topic, key, payload, available_at) values ($1, 'd', $2, now() + interval '50 milliseconds')`, topic, fmt.Appendf(nil, "d%d", n))
 	}
+	insert(0)
+	r.untilTrue("the actions processed", func() bool { return processed.Load() > 0 })
+	e := r.start(dlq)
+	for n := 1; n < 20; n++ {
+		insert(n)
+	}
+	r.untilMetric(e, "postrider_outbox_leading", 1)
+	before := elsewhere.Load()
+	r.untilTrue("the actions find the relay leading", func() bool { return elsewhere.Load() > before })
+	insert(20)
 	r.until(time.Minute, drained)
 	stop()
 	wg.Wait()
-	r.wantOnce(topic, 20*101)
-	if processed == 0 {
-		t.Error("the actions processed nothing")
-	}
+	r.wantOnce(topic, 21*101)
 }
 
 func TestActionsEndWhenNoBrokerAnswers(t *testing.T) {
