@@ -259,7 +259,7 @@ func (n *nemesis) trace(h history.History, v history.Verdict) string {
 // an exception went.
 func (n *nemesis) receiptsOfKey(id string, since func(time.Time) string) string {
 	rows, err := n.pool.Query(context.Background(), `with of_key as materialized (
-			select k.id, left(convert_from(k.payload, 'UTF8'), 36) as payload, k.created_at from postrider.outbox_event e
+			select k.id, convert_from(substr(k.payload, 1, 36), 'UTF8') as payload, k.created_at from postrider.outbox_event e
 			join postrider.outbox_event k on k.topic = e.topic and k.key = e.key
 			where convert_from(substr(e.payload, 1, 36), 'UTF8') = $1)
 		select k.id, k.payload, k.created_at, r.number, r.term, r.at, coalesce(r.returned @> k.id, false)
