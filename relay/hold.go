@@ -71,10 +71,12 @@ type Hold struct {
 	EventID uuid.UUID
 	// through is up to which id parked events were let through.
 	through int64
-	// lowest is the lowest id that was to be parked here since a look behind it found all that there was; 0 for none.
-	lowest int64
-	// unsettled counts events that are to be parked here by receipts that are not written yet, and parks all that ever were.
-	unsettled, parks int
+	// parking has the plans whose receipts park events here and are not written yet, each with the lowest id that it brings
+	// from elsewhere, or 0. parks counts all events that were ever to be parked here.
+	parking map[*plan]int64
+	parks   int
+	// missed is the lowest id brought from elsewhere that the last look behind the hold may not have seen; 0 for none.
+	missed int64
 	// writing counts changes that are not written yet, and written is the last look for holds that are due that may have
 	// seen it as it was before it was written last.
 	writing int

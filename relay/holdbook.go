@@ -138,16 +138,19 @@ func (h *Hold) lets(e *outbox.Event) bool { return e.ID <= h.through || h.expect
 // expects reports whether it is this event that its key waits for.
 func (h *Hold) expects(e *outbox.Event) bool { return h.Scope == ScopeKey && h.EventID == e.EventID }
 
-// awaits returns the hold that an event must wait for, or nil when it may go. from is the hold that it came from. A hold
-// that has let others of the key through, which are still in hand, lets no more of it through: they may be back behind a
-// hold when all is decided about them. own is how often the event's own batch is counted there.
+// awaits returns the hold that an event must wait for, or nil when it may go. from is the hold that it came from, which
+// keeps it when an older event may have come behind it since. A hold that has let others of the key through, which are
+// still in hand, lets no more of it through: they may be back behind a hold when all is decided about them. own is how
+// often the event's own batch is counted there.
 func (b *holdBook) awaits(e *outbox.Event, from *Hold, own int, partition func(key []byte, n int32) int32) (waits *Hold) {
 	if len(b.bySubject) == 0 {
 		return nil
 	}
 	others := e.HasKey() && b.inHand[keySubject(e.Topic, e.Key)] > own
 	b.each(e, partition, func(h *Hold) bool {
-		if h != from && (!h.lets(e) || others && !h.expects(e)) {
+		switch {
+		case h.expects(e):
+		case h == from && h.missed > 0 && h.missed < e.ID, h != from && (others || e.ID > h.through):
 			waits = h
 		}
 		return waits == nil
@@ -177,6 +180,37 @@ func (b *holdBook) look() int64 {
 	return b.looks
 }
 
+// park notes that a plan parks an event behind the hold, whose id is given if it comes from elsewhere. It reports whether
+// the plan parks here for the first time.
+func (h *Hold) park(p *plan, id int64) (first bool) {
+	lowest, more := h.parking[p]
+	if h.parking == nil {
+		h.parking = map[*plan]int64{}
+	}
+	h.parks++
+	if id == 0 {
+		h.parking[p] = lowest
+		return !more
+	}
+	if lowest == 0 || id < lowest {
+		h.parking[p] = id
+	}
+	if h.missed == 0 || id < h.missed {
+		h.missed = id
+	}
+	return !more
+}
+
+// look notes that what is behind the hold is looked at next: the look sees all but what is not written yet.
+func (h *Hold) look() {
+	h.missed = 0
+	for _, id := range h.parking {
+		if id > 0 && (h.missed == 0 || id < h.missed) {
+			h.missed = id
+		}
+	}
+}
+
 // stale reports whether a look may have seen a hold as it was before it was changed last.
 func (h *Hold) stale(look int64) bool { return h.writing > 0 || h.written >= look }
 
@@ -189,27 +223,26 @@ func (b *holdBook) writing(changes []HoldChange) {
 	}
 }
 
-// settled notes that a receipt was written that parks events behind these holds, gives up events of these keys, and changes
-// holds.
-func (b *holdBook) settled(parked []*Hold, keys []subject, changes []HoldChange) {
-	if len(parked)+len(keys)+len(changes) == 0 {
+// settled notes that the receipt of a plan was written.
+func (b *holdBook) settled(p *plan) {
+	if p == nil || len(p.parked)+len(p.goneKeys)+len(p.receipt.Holds) == 0 {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, h := range parked {
-		h.unsettled--
+	for _, h := range p.parked {
+		delete(h.parking, p)
 	}
-	for _, k := range keys {
+	for _, k := range p.goneKeys {
 		if b.givenUp[k]--; b.givenUp[k] <= 0 {
 			delete(b.givenUp, k)
 		}
 	}
-	if len(keys) > 0 {
+	if len(p.goneKeys) > 0 {
 		b.changed.Broadcast()
 	}
-	for i := range changes {
-		if h := b.byID[changes[i].ID]; h != nil {
+	for i := range p.receipt.Holds {
+		if h := b.byID[p.receipt.Holds[i].ID]; h != nil {
 			h.writing--
 			h.written = b.looks
 		}

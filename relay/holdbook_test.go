@@ -45,12 +45,47 @@ func TestLateParkingIsFound(t *testing.T) {
 	if ends, _ := x.endEmpty([]*Hold{h}, was, map[int64]int64{8: 18}, nil, false); len(ends.Ended) != 0 || h.through != 8 {
 		t.Errorf("after 18 were found and 9 was parked it goes on behind %d, want 8; ended %v", h.through, ends.Ended)
 	}
-	b.settled(p.parked, nil, nil)
+	b.settled(p)
 	was = x.stand([]*Hold{h})
-	if x.endEmpty([]*Hold{h}, was, map[int64]int64{8: 9}, nil, false); h.through != 9 || h.lowest != 0 {
+	if x.endEmpty([]*Hold{h}, was, map[int64]int64{8: 9}, nil, false); h.through != 9 || h.missed != 0 {
 		t.Errorf("after 9 was found it goes on behind %d", h.through)
 	}
 	if ends, _ := x.endEmpty([]*Hold{h}, x.stand([]*Hold{h}), nil, nil, false); len(ends.Ended) != 1 {
 		t.Error("it does not end")
+	}
+}
+
+// TestOlderOneComesBehindAHoldLate: an event was taken from behind a hold. Before anything is decided about it, an older
+// one of its key fails elsewhere and is parked behind that hold: the younger one goes back behind it.
+func TestOlderOneComesBehindAHoldLate(t *testing.T) {
+	t.Parallel()
+	r := rulesOf(TopicSettings{})
+	b := bookOf([]Hold{onTopic(8, Hold{Draining: true})})
+	h := b.byID[8]
+	x := &term{book: b}
+	was := x.stand([]*Hold{h})
+	older := &plan{book: b, events: events(keyed(5, "k"))}
+	older.count(0, h)
+	x.endEmpty([]*Hold{h}, was, map[int64]int64{8: 7}, nil, false)
+	plan := func(id int64) *plan {
+		return newPlan(planInput{events: events(keyed(id, "k")), from: []*Hold{h}, now: noon}, b, r)
+	}
+	p := plan(7)
+	if got := sentIDs(p); len(got) != 0 || h.through != 4 {
+		t.Errorf("event %d goes before 5; the hold goes on behind %d, want 4", got, h.through)
+	}
+	if _, err := p.conclude(nil); err != nil {
+		t.Fatal(err)
+	}
+	b.settled(p)
+	x.stand([]*Hold{h})
+	if p = plan(7); len(sentIDs(p)) != 0 {
+		t.Error("event 7 goes after a look that cannot have seen 5")
+	}
+	p.undo()
+	b.settled(older)
+	x.stand([]*Hold{h})
+	if p = plan(5); len(sentIDs(p)) != 1 {
+		t.Error("event 5 does not go, after a look that has seen it")
 	}
 }

@@ -227,7 +227,7 @@ func (l *memoryLead) Take(ctx context.Context, t Taking) (taken []Taken, err err
 	for _, h := range t.Holds {
 		n := 0
 		for _, id := range slices.Sorted(maps.Keys(l.exceptions)) {
-			if x := l.exceptions[id]; x.State == outbox.Parked && x.Hold == h.ID && id > h.After && !x.sending && n < h.Events {
+			if x := l.exceptions[id]; x.State == outbox.Parked && x.Hold == h.ID && id > h.After && (h.Until == 0 || id <= h.Until) && !x.sending && n < h.Events {
 				take(x)
 				n++
 			}

@@ -179,6 +179,13 @@ func (m *memory) waiting() (n int) {
 	return n
 }
 
+// counts returns how many receipts were written, and how many holds there are.
+func (m *memory) counts() (receipts, holds int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.receipts), len(m.holds)
+}
+
 // state is where an event stands.
 func (m *memory) state(id int64) outbox.State {
 	m.mu.Lock()

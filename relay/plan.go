@@ -60,7 +60,7 @@ type plan struct {
 	changes map[subject]int // places in receipt.Holds
 	// behind says where the later events of a key must wait, once an earlier one did not go.
 	behind map[subject]*Hold
-	// parked are the holds behind which events are parked by the receipt, once for each.
+	// parked are the holds behind which the receipt parks events.
 	parked  []*Hold
 	proven  map[*Hold]bool
 	givenUp []Exception
@@ -236,23 +236,21 @@ func (p *plan) waitsFor(e *outbox.Event, from *Hold) *Hold {
 // One that came from this hold is behind it again, and not to be tried again with those; nor is one that a circuit breaker
 // keeps because it has just failed.
 func (p *plan) count(i int, h *Hold) {
-	h.unsettled++
-	h.parks++
-	p.parked = append(p.parked, h)
-	if p.source(i) == h || h.Scope == ScopeFailure {
-		return
-	}
 	id := p.events[i].ID
-	h.through = min(h.through, id-1)
-	if h.lowest == 0 || id < h.lowest {
-		h.lowest = id
+	if p.source(i) == h || h.Scope == ScopeFailure {
+		id = 0
+	} else {
+		h.through = min(h.through, id-1)
+	}
+	if h.park(p, id) {
+		p.parked = append(p.parked, h)
 	}
 }
 
 // undo takes back what the plan has noted, when nothing comes of it. Call it with book.mu held.
 func (p *plan) undo() {
 	for _, h := range p.parked {
-		h.unsettled--
+		delete(h.parking, p)
 	}
 	p.parked = nil
 	p.decided()

@@ -82,14 +82,14 @@ func checkCounted(t interface{ Errorf(string, ...any) }, p *plan, r *Receipt) {
 		}
 	}
 	for id, h := range p.book.byID {
-		if h.unsettled != parked[id] || h.parks != parked[id] {
-			t.Errorf("hold %d counts %d to be parked and %d at all, the receipt parks %d behind it", id, h.unsettled, h.parks, parked[id])
+		if h.parks != parked[id] || len(h.parking) > 0 != (parked[id] > 0) {
+			t.Errorf("hold %d counts %d to be parked, by %d plans; the receipt parks %d behind it", id, h.parks, len(h.parking), parked[id])
 		}
 	}
-	p.book.settled(p.parked, nil, nil)
+	p.book.settled(p)
 	for id, h := range p.book.byID {
-		if h.unsettled != 0 {
-			t.Errorf("when the receipt is written, hold %d still counts %d", id, h.unsettled)
+		if len(h.parking) != 0 {
+			t.Errorf("when the receipt is written, more is still to be parked behind hold %d", id)
 		}
 	}
 }

@@ -16,28 +16,24 @@ func (t *term) send(ctx, reading context.Context) error {
 		defer t.once.read.Store(true)
 	}
 	for b := range t.batches {
+		// What an action leaves behind holds is looked at, too; and a relay that dies over the next batch died over that alone.
+		alone := t.once != nil || t.careful.Load() > 0
 		s, err := t.sendBatch(ctx, reading, b)
+		if err == nil && alone {
+			err = s.written(ctx)
+		}
 		switch {
 		case errors.Is(err, errHandOver) || ctx.Err() != nil:
 			return nil
 		case err != nil:
 			return err
-		case t.once == nil && t.careful.Load() == 0:
-			t.submit(ctx, s)
-		default: // what it leaves behind holds is looked at, too; and a relay that dies over the next batch died over that alone
-			if err := t.settleNow(ctx, s); err != nil {
-				return ended(ctx, err)
-			}
 		}
 	}
 	return nil
 }
 
-// sendBatch sends a batch and decides about each of its events.
+// sendBatch sends a batch and decides about each of its events. It returns what the settler is to write.
 func (t *term) sendBatch(ctx, reading context.Context, b *logBatch) (s *settlement, err error) {
-	var p *plan
-	var outcomes []Outcome
-	var receipt *Receipt
 	pass := t.tracing.pass(ctx, actionPublish, "batch", b.began, b.readBefore, len(b.Events))
 	defer func() {
 		if err != nil {
@@ -49,36 +45,45 @@ func (t *term) sendBatch(ctx, reading context.Context, b *logBatch) (s *settleme
 		if err := t.awaitSure(ctx); err != nil {
 			return nil, err
 		}
-		p = t.plan(planInput{ctx: ctx, events: b.Events, skips: b.Skips, now: b.Now})
+		p := t.plan(planInput{ctx: ctx, events: b.Events, skips: b.Skips, now: b.Now})
 		if err := t.tryAlone(ctx, reading, p); err != nil {
 			return nil, err
 		}
-		outcomes = t.publish(ctx, p, t.cfg.PublishTimeout, pass)
+		outcomes := t.publish(ctx, p, t.cfg.PublishTimeout, pass)
 		if ctx.Err() != nil { // the term is over
 			t.cfg.Publisher.Remember(delivered(p.messages, outcomes))
 			return nil, context.Cause(ctx)
 		}
 		t.metrics.count(outcomes) // outages count with each try
 		lost := t.lost(ctx, outcomes)
-		t.book.mu.Lock()
-		if lost == nil {
-			receipt, err = p.conclude(outcomes)
-			t.book.mu.Unlock()
-			if err != nil {
-				t.cfg.Publisher.Remember(delivered(p.messages, outcomes))
-				return nil, err
+		s, err := t.decide(ctx, p, outcomes, pass, func() (*Receipt, error) {
+			if lost != nil {
+				p.undo()
+				return nil, nil
 			}
-			break
+			receipt, err := p.conclude(outcomes)
+			if err == nil {
+				b.fill(receipt)
+			}
+			return receipt, err
+		})
+		if err != nil {
+			return nil, err
 		}
-		p.undo()
-		t.book.mu.Unlock()
+		if lost == nil {
+			if len(b.Events) > 0 {
+				t.metrics.batch.Observe(float64(len(b.Events)))
+			}
+			return s, nil
+		}
 		if t.awaitBrokers(reading, lost); reading.Err() != nil {
 			return nil, errHandOver
 		}
 	}
-	if len(b.Events) > 0 {
-		t.metrics.batch.Observe(float64(len(b.Events)))
-	}
+}
+
+// fill says in a receipt what was read.
+func (b *logBatch) fill(receipt *Receipt) {
 	receipt.Position, receipt.Forgotten, receipt.Gaps = b.position, b.forgotten, b.gaps
 	ids := make([]int64, len(b.Events))
 	for i := range b.Events {
@@ -88,7 +93,6 @@ func (t *term) sendBatch(ctx, reading context.Context, b *logBatch) (s *settleme
 		}
 	}
 	receipt.Events = RangesOf(ids)
-	return &settlement{receipt: receipt, parked: p.parked, keys: p.goneKeys, plan: p, pass: pass, sent: func() []Message { return delivered(p.messages, outcomes) }}, nil
 }
 
 // plan decides what to send of a batch.
@@ -156,7 +160,7 @@ func (t *term) tryAlone(ctx, reading context.Context, p *plan) error {
 	}
 	t.cfg.Logger.Warn("relays died over this event or its neighbours, trying it alone", "id", e.ID, "topic", e.Topic,
 		"deaths", t.began.Deaths, "attempt", tried+1)
-	return t.settleNow(ctx, &settlement{receipt: &Receipt{Trying: e.ID}})
+	return t.write(ctx, func() *Receipt { return &Receipt{Trying: e.ID} })
 }
 
 // note says in the log what a batch that did not simply go has come to.

@@ -207,10 +207,11 @@ type Taking struct {
 	Bytes int64
 }
 
-// TakingHold says how many parked events of a hold are taken at most, and behind which id they begin.
+// TakingHold says how many parked events of a hold are taken at most: those with ids behind After, and up to Until unless
+// that is 0.
 type TakingHold struct {
-	ID, After int64
-	Events    int
+	ID, After, Until int64
+	Events           int
 }
 
 // Taken is an exception in hand.

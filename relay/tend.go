@@ -134,19 +134,16 @@ func (t *term) tendHolds(reading, work context.Context) error {
 
 // openBreakers lets everything come back that circuit breakers keep of topics that have none any more.
 func (t *term) openBreakers(ctx context.Context) error {
-	t.book.mu.Lock()
-	receipt := &Receipt{}
-	for _, h := range t.book.byID {
-		if h.Scope == ScopeFailure && t.settings(h.Topic).StormEvents < 0 && !h.Draining {
-			h.Draining = true
-			receipt.Holds = append(receipt.Holds, h.asChange())
+	return t.write(ctx, func() *Receipt {
+		receipt := &Receipt{}
+		for _, h := range t.book.byID {
+			if h.Scope == ScopeFailure && t.settings(h.Topic).StormEvents < 0 && !h.Draining {
+				h.Draining = true
+				receipt.Holds = append(receipt.Holds, h.asChange())
+			}
 		}
-	}
-	t.book.mu.Unlock()
-	if len(receipt.Holds) == 0 {
-		return nil
-	}
-	return t.settleNow(ctx, &settlement{receipt: receipt})
+		return receipt
+	})
 }
 
 // begin takes a hold in hand that is due, and says whether all that waits behind it is to be given up; nil when there is
@@ -198,11 +195,13 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 			found[taken[i].Hold] = max(found[taken[i].Hold], taken[i].Event.ID)
 		}
 		hands := t.book.takeInHand(taken)
-		ends, more := t.endEmpty(holds, was, found, left, giveUp)
-		if len(ends.Ended)+len(ends.Holds) > 0 {
-			if err := t.settleNow(ctx, &settlement{receipt: ends}); err != nil {
-				return err
-			}
+		var more []*Hold
+		err = t.write(ctx, func() (ends *Receipt) {
+			ends, more = t.endEmpty(holds, was, found, left, giveUp)
+			return ends
+		})
+		if err != nil {
+			return err
 		}
 		if len(taken) == 0 {
 			if holds = more; len(left) > 0 {
@@ -222,14 +221,19 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 }
 
 // standing is how a hold stood before it was looked behind it.
-type standing struct{ parks, unsettled int }
+type standing struct {
+	parks int
+	// parking says that more was to be parked, and not written yet.
+	parking bool
+}
 
 func (t *term) stand(holds []*Hold) []standing {
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()
 	was := make([]standing, len(holds))
 	for i, h := range holds {
-		was[i] = standing{h.parks, h.unsettled}
+		was[i] = standing{h.parks, len(h.parking) > 0}
+		h.look()
 	}
 	return was
 }
@@ -247,6 +251,9 @@ func (t *term) taking(holds []*Hold, giveUp bool) Taking {
 		}
 		if h.Draining && !giveUp {
 			th.After = h.through
+		}
+		if !giveUp {
+			th.Until = h.missed // which may be the older one of a key
 		}
 		taking.Holds = append(taking.Holds, th)
 	}
@@ -267,18 +274,13 @@ func (t *term) within(holds []*Hold) time.Duration {
 // endEmpty ends the holds behind which nothing was found, and nothing is to be parked since. One that drains and behind
 // which something is still to be parked keeps the log from parking more, and is looked at again: more. found has the last
 // id that was taken, by hold; up to that its events pass. left are holds that have events of which none could be taken;
-// they are looked at again, too.
+// they are looked at again, too. Call it with book.mu held.
 func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, left map[int64]bool, giveUp bool) (ends *Receipt, more []*Hold) {
-	t.book.mu.Lock()
-	defer t.book.mu.Unlock()
 	ends = &Receipt{}
 	for i, h := range holds {
 		if last := found[h.ID]; last > 0 {
-			if h.parks == was[i].parks && was[i].unsettled == 0 {
-				h.lowest = 0 // it was there to be found
-			}
-			if h.through = max(h.through, last); h.lowest > 0 {
-				h.through = min(h.through, h.lowest-1)
+			if h.through = max(h.through, last); h.missed > 0 {
+				h.through = min(h.through, h.missed-1)
 			}
 			continue
 		}
@@ -293,7 +295,7 @@ func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, le
 			h.probeIn = probePause(stormProbeBase, stormProbeCap, h.Probes)
 			ends.Holds = append(ends.Holds, h.asChange())
 			t.book.reopen(h)
-		case h.parks == was[i].parks && was[i].unsettled == 0:
+		case h.parks == was[i].parks && !was[i].parking:
 			t.book.end(h)
 			ends.Ended = append(ends.Ended, h.ID)
 		case h.Draining || giveUp:
@@ -342,30 +344,27 @@ func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, hands map[
 	}
 	lost := t.lost(ctx, outcomes)
 	sent()
-	t.book.mu.Lock()
-	var receipt *Receipt
-	if lost != nil {
-		p.undo()
-		p.parked = nil
-		receipt = &Receipt{}
-		for i := range events {
-			receipt.Putback = append(receipt.Putback, events[i].ID)
+	var back map[*Hold]bool
+	s, err := t.decide(ctx, p, outcomes, pass, func() (receipt *Receipt, err error) {
+		if lost != nil {
+			p.undo()
+			receipt = &Receipt{}
+			for i := range events {
+				receipt.Putback = append(receipt.Putback, events[i].ID)
+			}
+		} else if receipt, err = p.conclude(outcomes); err != nil {
+			return nil, err
 		}
-	} else {
-		receipt, err = p.conclude(outcomes)
-	}
-	back := putBack(taken, from, receipt.Putback) // before others of their keys are let through
-	t.book.mu.Unlock()
+		back = putBack(taken, from, receipt.Putback) // before others of their keys are let through
+		return receipt, nil
+	})
 	if err != nil {
-		t.cfg.Publisher.Remember(delivered(p.messages, outcomes))
 		return nil, err
 	}
-	if lost == nil {
+	if submitted = true; lost == nil {
 		t.metrics.count(outcomes)
 	}
-	s := &settlement{receipt: receipt, parked: p.parked, keys: p.goneKeys, plan: p, pass: pass, returned: len(events), sent: func() []Message { return delivered(p.messages, outcomes) }}
-	submitted = true
-	if err := t.settleNow(ctx, s); err != nil {
+	if err := s.written(ctx); err != nil {
 		return nil, err
 	}
 	t.metrics.settled(actionReturn, len(events))
@@ -373,7 +372,7 @@ func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, hands map[
 		t.awaitBrokers(reading, lost)
 		return nil, nil
 	}
-	if len(receipt.Putback) > 0 {
+	if len(s.receipt.Putback) > 0 {
 		sleep(reading, putBackPause)
 	}
 	t.book.mu.Lock()

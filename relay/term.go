@@ -71,7 +71,9 @@ type term struct {
 	position     int64
 	waitsForLook bool
 	batches      chan *logBatch
-	receipts     chan *settlement
+	// receipts are for the settler, in the order of decisions. room has a value for each that may be there.
+	receipts chan *settlement
+	room     chan struct{}
 	// careful is the largest batch while relays die; 0 is no limit. It doubles with each batch that is written down.
 	careful  atomic.Int64
 	holdWake chan struct{}
@@ -93,21 +95,18 @@ type logBatch struct {
 // settlement is a receipt on its way to the settler.
 type settlement struct {
 	receipt *Receipt
-	parked  []*Hold
-	keys    []subject
 	plan    *plan
 	pass    *pass
-	// returned is how many exceptions it is about.
-	returned int
 	// sent are the messages that were acknowledged: not to be sent again if the receipt cannot be written.
 	sent func() []Message
-	done chan struct{} // closed when it is written; nil where nobody waits
+	done chan struct{} // closed when it is written
 }
 
 func newTerm(r *Relay, l Leadership) *term {
 	b := l.Began()
 	t := &term{Relay: r, leader: l, began: b, position: b.Position, book: newHoldBook(b.Holds),
-		batches: make(chan *logBatch), receipts: make(chan *settlement, settleAtOnce), holdWake: make(chan struct{}, 1)}
+		batches: make(chan *logBatch), receipts: make(chan *settlement, settleAtOnce),
+		room: make(chan struct{}, settleAtOnce), holdWake: make(chan struct{}, 1)}
 	t.gaps.restore(b.Gaps)
 	t.dispatches = make(chan struct{}, r.cfg.Dispatches)
 	t.holdIDs.draw = l.HoldIDs
@@ -196,12 +195,14 @@ func (t *term) run(ctx context.Context) error {
 // once, and none after it is written.
 func (t *term) settle(ctx context.Context, fail func(error)) {
 	for s := range t.receipts {
+		<-t.room
 		group := []*settlement{s}
 		// A hold that goes makes room for the next one of its subject: not in one transaction, which puts holds in place first.
 		for more := len(s.receipt.Ended) == 0; more && len(group) < settleAtOnce; {
 			select {
 			case next, open := <-t.receipts:
 				if more = open && len(next.receipt.Ended) == 0; open {
+					<-t.room
 					group = append(group, next)
 				}
 			default:
@@ -254,13 +255,13 @@ func (t *term) settledOne(s *settlement, err error) {
 	if err != nil {
 		return
 	}
-	var changes []HoldChange
-	if s.plan != nil {
-		changes = s.plan.receipt.Holds
-	}
-	t.book.settled(s.parked, s.keys, changes)
+	t.book.settled(s.plan)
 	if t.once != nil {
-		t.once.count(r, s.returned)
+		returned := 0
+		if s.plan != nil && s.plan.taken {
+			returned = len(s.plan.events)
+		}
+		t.once.count(r, returned)
 	}
 	t.metrics.settled(actionPublish, c.Processed)
 	if s.plan != nil {
@@ -271,9 +272,7 @@ func (t *term) settledOne(s *settlement, err error) {
 		t.note(s.plan)
 		t.wakeHolds()
 	}
-	if s.done != nil {
-		close(s.done)
-	}
+	close(s.done)
 }
 
 // progress doubles the batches of a careful term, because what was written down has killed nobody: so the batch that
@@ -298,31 +297,56 @@ func (t *term) wakeHolds() {
 	}
 }
 
-// submit hands a receipt to the settler. It reports whether the settler took it.
-func (t *term) submit(ctx context.Context, s *settlement) bool {
-	select {
-	case t.receipts <- s:
-		return true
-	case <-ctx.Done():
-		s.pass.close(context.Cause(ctx))
-		if s.sent != nil {
-			t.cfg.Publisher.Remember(s.sent())
-		}
-		return false
+// decide has f decide with book.mu held, and hands the receipt to the settler before anybody else decides: receipts are
+// written in the order of decisions, because one may be about a hold that another puts in place or ends. Without a receipt
+// nothing is to be written. p and outcomes are what was sent; nil where nothing was.
+func (t *term) decide(ctx context.Context, p *plan, outcomes []Outcome, pass *pass, f func() (*Receipt, error)) (*settlement, error) {
+	s := &settlement{plan: p, pass: pass, done: make(chan struct{})}
+	if p != nil {
+		s.sent = func() []Message { return delivered(p.messages, outcomes) }
 	}
+	err := context.Cause(ctx)
+	select {
+	case t.room <- struct{}{}:
+		t.book.mu.Lock()
+		if s.receipt, err = f(); err == nil && s.receipt != nil {
+			t.receipts <- s
+		} else {
+			<-t.room
+		}
+		t.book.mu.Unlock()
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil && p != nil {
+		t.cfg.Publisher.Remember(s.sent())
+	}
+	return s, err
 }
 
-// settleNow hands a receipt to the settler and waits until it is written.
-func (t *term) settleNow(ctx context.Context, s *settlement) error {
-	s.done = make(chan struct{})
-	if t.submit(ctx, s) {
-		select {
-		case <-s.done:
-			return nil
-		case <-ctx.Done():
+// write has f decide with book.mu held, without anything sent, and waits until its receipt is written, if there is
+// anything in that.
+func (t *term) write(ctx context.Context, f func() *Receipt) error {
+	s, err := t.decide(ctx, nil, nil, nil, func() (*Receipt, error) {
+		if r := f(); r.Trying != 0 || len(r.Holds)+len(r.Ended) > 0 {
+			return r, nil
 		}
+		return nil, nil
+	})
+	if err != nil || s.receipt == nil {
+		return err
 	}
-	return context.Cause(ctx)
+	return s.written(ctx)
+}
+
+// written waits until the receipt is written.
+func (s *settlement) written(ctx context.Context) error {
+	select {
+	case <-s.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // holdIDs gives out ids for holds. They are drawn in blocks, each larger than the one before: where many holds are put in

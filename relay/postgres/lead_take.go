@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,13 +41,16 @@ func (d *leadership) DueHolds(ctx context.Context, limit int) (due []relay.DueHo
 func (d *leadership) Take(ctx context.Context, t relay.Taking) (taken []relay.Taken, err error) {
 	defer d.log.judge(&err, true)
 	n := len(t.Holds)
-	holds, after, events := make([]int64, n), make([]int64, n), make([]int32, n)
+	holds, after, until, events := make([]int64, n), make([]int64, n), make([]int64, n), make([]int32, n)
 	for i, h := range t.Holds {
-		holds[i], after[i], events[i] = h.ID, h.After, int32(h.Events)
+		holds[i], after[i], until[i], events[i] = h.ID, h.After, h.Until, int32(h.Events)
+		if h.Until == 0 {
+			until[i] = math.MaxInt64
+		}
 	}
 	b := &pgx.Batch{}
 	b.Queue("select postrider.outbox_assert_leader($1)", d.nonce)
-	b.Queue(logTake, holds, after, events, t.Scheduled, t.Bytes, micros(d.log.longestRetry+time.Minute)).Query(func(rows pgx.Rows) error {
+	b.Queue(logTake, holds, after, until, events, t.Scheduled, t.Bytes, micros(d.log.longestRetry+time.Minute)).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			x, err := scanTaken(rows)
 			if err != nil {

@@ -118,6 +118,9 @@ func TestRule10TakeGoesOnFromACursor(t *testing.T) {
 	taken, err = f.leader().Take(t.Context(), relay.Taking{Bytes: 1 << 20, Holds: []relay.TakingHold{{ID: h.ID, After: 4, Events: 5}}})
 	f.done(err)
 	f.equal("behind the last", takenIDs(taken))
+	taken, err = f.leader().Take(t.Context(), relay.Taking{Bytes: 1 << 20, Holds: []relay.TakingHold{{ID: h.ID, Until: 2, Events: 5}}})
+	f.done(err)
+	f.equal("up to 2", takenIDs(taken), 1, 2)
 }
 
 // TestRule10LetGoIsFree: what a leader had in hand that is gone is taken by the next.

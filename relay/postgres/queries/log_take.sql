@@ -1,16 +1,16 @@
--- Puts exceptions in hand: parked ones of the holds $1, from behind $2, $3 of each at most, and $4 scheduled ones that are
--- due; of all these as many as have $5 bytes together, one at least. Who has locked a row keeps it; of a hold nothing
+-- Puts exceptions in hand: parked ones of the holds $1, from behind $2 up to $3, $4 of each at most, and $5 scheduled ones that are
+-- due; of all these as many as have $6 bytes together, one at least. Who has locked a row keeps it; of a hold nothing
 -- behind such a row is taken, because its transaction may leave the event where it is. A row without an id names
 -- a hold that has events of which none was taken.
 with asked as (
-    select * from unnest($1::bigint[], $2::bigint[], $3::int[]) as h(hold_id, behind, events)
+    select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::int[]) as h(hold_id, behind, until, events)
 ), wanted as materialized (
     select h.hold_id, x.id from asked h
-    cross join lateral (select x.id from postrider.outbox_exception x where x.hold_id = h.hold_id and x.id > h.behind and x.state = 'parked' and x.sending_since is null
+    cross join lateral (select x.id from postrider.outbox_exception x where x.hold_id = h.hold_id and x.id > h.behind and x.id <= h.until and x.state = 'parked' and x.sending_since is null
                         order by x.id limit h.events) x
 ), locked as materialized (
     select h.hold_id, x.id from asked h
-    cross join lateral (select x.id from postrider.outbox_exception x where x.hold_id = h.hold_id and x.id > h.behind and x.state = 'parked' and x.sending_since is null
+    cross join lateral (select x.id from postrider.outbox_exception x where x.hold_id = h.hold_id and x.id > h.behind and x.id <= h.until and x.state = 'parked' and x.sending_since is null
                         order by x.id limit h.events for update skip locked) x
 ), first_of_others as materialized (
     select w.hold_id, min(w.id) as id from wanted w where w.id <> all (array(select l.id from locked l)) group by w.hold_id
@@ -18,12 +18,12 @@ with asked as (
     select l.id from locked l left join first_of_others o on o.hold_id = l.hold_id where o.id is null or l.id < o.id
     union all
     select s.id from (select x.id from postrider.outbox_exception x where x.state = 'scheduled' and x.next_attempt_at <= (select clock_timestamp()) and x.sending_since is null
-     order by x.next_attempt_at, x.id limit $4::int for update skip locked) s
+     order by x.next_attempt_at, x.id limit $5::int for update skip locked) s
     union all
-    -- One that failed and is to wait for longer than $6 microseconds is due: the clock was put back.
+    -- One that failed and is to wait for longer than $7 microseconds is due: the clock was put back.
     select s.id from (select x.id from postrider.outbox_exception x
-     where x.state = 'scheduled' and x.next_attempt_at > (select clock_timestamp()) + $6::bigint * interval '1 microsecond' and x.attempts > 0 and x.sending_since is null
-     order by x.next_attempt_at, x.id limit $4::int for update skip locked) s
+     where x.state = 'scheduled' and x.next_attempt_at > (select clock_timestamp()) + $7::bigint * interval '1 microsecond' and x.attempts > 0 and x.sending_since is null
+     order by x.next_attempt_at, x.id limit $5::int for update skip locked) s
 ), sized as (
     select w.id, sum(s.bytes) over (order by w.id) - s.bytes as before
     from waiting w
@@ -33,7 +33,7 @@ with asked as (
                         where x.id = w.id offset 0) s
 ), taken as (
     update postrider.outbox_exception x set sending_since = clock_timestamp()
-    from sized s where x.id = any (array[s.id]) and (s.before < $5::bigint or s.id = (select min(m.id) from sized m))
+    from sized s where x.id = any (array[s.id]) and (s.before < $6::bigint or s.id = (select min(m.id) from sized m))
     returning x.*
 )
 select t.id, t.event_id, t.topic, case when t.copied then t.key else e.key end, case when t.copied then t.payload else e.payload end,
