@@ -1,8 +1,11 @@
 package postgres
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -140,6 +143,37 @@ func TestClosingWaitsForTheLastInvestigation(t *testing.T) {
 	mustExec(t, r.subject.pool, `update postrider.outbox_hold set cause = 'retry'`)
 	if n := r.count(`select removed from postrider.outbox_purge_exceptions('-1 hour', 1000)`); n != 2 {
 		t.Errorf("retention took %d, want two: the third has not been dead-lettered", n)
+	}
+}
+
+// TestClosingTwoAtOnce: of an event's two investigations each is closed before the other's closing is committed.
+func TestClosingTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	first := r.die(1, nil)
+	l := dlqtest.Letters(dlqtest.Task(2, 1))[0]
+	id, episode := outboxID(1), int32(1)
+	l.EventID, l.OutboxID, l.Episode = dlqtest.EventID(1), &id, &episode
+	second := r.record(l)
+	const closing = `update postrider.dlq_entry set resolution_status = 'cancelled', resolution_timestamp = now() where dlq_entry_uuid = $1`
+	tx, err := r.subject.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := tx.Exec(t.Context(), closing, first); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	go func() {
+		_, err := r.subject.pool.Exec(t.Context(), closing, second)
+		closed <- err
+	}()
+	for r.count(`select count(*) from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database())`) == 0 {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if err := errors.Join(tx.Commit(t.Context()), <-closed); err != nil || !r.closed(1) {
+		t.Errorf("both are closed: %v, %v", r.closed(1), err)
 	}
 }
 

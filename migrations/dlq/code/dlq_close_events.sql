@@ -4,6 +4,14 @@ set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off s
 declare
     told record;
 begin
+    -- Of two people who close two investigations of one event at one moment each would find the other's pending. The second
+    -- one waits here, and then sees it closed. Many at once are not worth as many locks.
+    if p_removed is null and cardinality(p_entries) <= 100 then
+        perform pg_advisory_xact_lock(hashtextextended('postrider close ' || k.event_id, 0))
+        from (select distinct l.event_id from unnest(p_entries) as w(id)
+              cross join lateral (select l.event_id from postrider.dlq_letter l where l.dlq_entry_uuid = w.id offset 0) l
+              where l.event_id is not null order by 1) k;
+    end if;
     with about as materialized (
         select distinct l.outbox_id, l.event_id, l.episode
         from unnest(p_entries) as w(id)
