@@ -85,6 +85,8 @@ type Hold struct {
 	busy, closing bool
 	// kept says that events were tried again and are behind the hold again.
 	kept bool
+	// givenUpTo is up to which id a circuit breaker's events are given up: those that fail later are not meant.
+	givenUpTo int64
 	// answered says that what somebody asked is done with its next change.
 	answered bool
 	// probeIn is how long until the next probe, when the hold was written last; fresh says that it is not written yet.

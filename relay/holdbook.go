@@ -24,6 +24,7 @@ type holdBook struct {
 	// inHand counts the batches of events that were taken and about which nothing is decided yet, by key.
 	inHand map[subject]int
 	looks  int64 // for holds that are due
+	last   int64 // id that was decided about
 	now    func() time.Time
 }
 

@@ -118,6 +118,9 @@ func newPlan(in planInput, book *holdBook, r rules) *plan {
 	if p.hands != nil {
 		p.ownHand = 1
 	}
+	if len(events) > 0 {
+		book.last = max(book.last, events[len(events)-1].ID)
+	}
 	var blocked map[subject]bool
 	for i := range events {
 		f := p.sort(i, blocked)

@@ -159,7 +159,7 @@ func (t *term) begin(d DueHold, look int64) (h *Hold, giveUp, later bool) {
 	case h.stale(look):
 		return nil, false, true
 	case d.Asked == AskedGiveUp:
-		giveUp = true
+		giveUp, h.givenUpTo = true, max(t.book.last, t.began.Position)
 	case d.Asked == AskedRelease:
 		h.Draining, h.through, h.kept, h.answered = true, 0, false, true
 	case !h.Draining && !d.Probe:
@@ -252,8 +252,11 @@ func (t *term) taking(holds []*Hold, giveUp bool) Taking {
 		if h.Draining && !giveUp {
 			th.After = h.through
 		}
-		if !giveUp {
+		switch {
+		case !giveUp:
 			th.Until = h.missed // which may be the older one of a key
+		case h.Scope == ScopeFailure:
+			th.Until = h.givenUpTo
 		}
 		taking.Holds = append(taking.Holds, th)
 	}
@@ -289,6 +292,10 @@ func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, le
 			if t.once == nil {
 				more = append(more, h)
 			}
+		case giveUp && h.Scope == ScopeFailure: // a probe finds out whether others have failed since
+			h.kept, h.Draining, h.through, h.answered, h.Probes, h.probeIn = false, false, 0, true, 0, 0
+			ends.Holds = append(ends.Holds, h.asChange())
+			t.book.reopen(h)
 		case h.kept && !giveUp:
 			// What was tried again is behind it again.
 			h.kept, h.Draining, h.through = false, false, 0

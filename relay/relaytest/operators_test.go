@@ -1,9 +1,11 @@
 package relaytest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -110,6 +112,44 @@ func TestHaltedKeyAndRedrive(t *testing.T) {
 
 // TestStorm: every event of a topic is refused. Ten become dead letters, the rest wait behind the circuit breaker; another
 // topic does not notice. Released too early each is tried once more, and none is given up. When the fault is mended and
+// TestGivingUpIsExact: while a circuit breaker's events are given up others go on to fail in the same way. Those are kept, as
+// they would have been before.
+func TestGivingUpIsExact(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	bad, dlq := r.broker.Topic(t, 2, nil), r.broker.Topic(t, 1, nil)
+	r.broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: bad, Err: kerr.InvalidRecord, Count: -1})
+	e := r.startWith(dlq, options{engine: func(c *relay.Config) { c.BatchSize = 50 },
+		topic: func(s *relay.TopicSettings) { s.StormEvents, s.StormWindow = 10, time.Hour }})
+	r.insert(bad, 500, 500)
+	r.until(time.Minute, `(select count(*) = 490 from postrider.outbox_exception where state = 'parked')`)
+	failing, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	wg.Go(func() {
+		for failing.Err() == nil {
+			if _, err := r.pool.Exec(t.Context(), `insert into postrider.outbox_event (topic, payload) select $1, 'later' from generate_series(1, 20)`, bad); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	failed := func() float64 { return e.metric(t, "postrider_outbox_failed_total", "error_code", "INVALID_RECORD") }
+	r.untilTrue("more fail", func() bool { return failed() > 600 })
+	r.exec(`select postrider.outbox_give_up((select hold_id from postrider.outbox_hold))`)
+	r.until(time.Minute, `(select count(*) = 500 from postrider.outbox_exception where state in ('exhausted', 'dead_lettered') and id <= 500)
+		and exists (select from postrider.outbox_hold where asked is null and not draining)`)
+	last := pgtest.Value[int64](t, r.pool, `select max(id) from postrider.outbox_exception where state in ('exhausted', 'dead_lettered')`)
+	before := failed()
+	r.untilTrue("more fail, and are kept", func() bool { return failed() > before+200 })
+	stop()
+	wg.Wait()
+	r.until(time.Minute, `(select position = (select max(id) from postrider.outbox_event) from postrider.outbox_progress)`)
+	r.until(time.Second, `(select max(id) = $1 from postrider.outbox_exception where state in ('exhausted', 'dead_lettered'))
+		and (select count(*) = (select max(id) from postrider.outbox_event) - $1 from postrider.outbox_exception where id > $1 and state = 'parked')`, last)
+}
+
 // the breaker released, all that is left arrives, in order.
 func TestStorm(t *testing.T) {
 	t.Parallel()
