@@ -2,9 +2,9 @@ package relay
 
 import "testing"
 
-// TestOthersOfAKeyInHand: a topic's hold has let the older events of a key through, and they are at the broker. A newer one,
+// TestRule11OthersOfAKeyInHand: a topic's hold has let the older events of a key through, and they are at the broker. A newer one,
 // which waits behind the hold of the key, must not go beside them: they may fail and be behind a hold again.
-func TestOthersOfAKeyInHand(t *testing.T) {
+func TestRule11OthersOfAKeyInHand(t *testing.T) {
 	t.Parallel()
 	r := rulesOf(TopicSettings{})
 	older := planCase{rules: r, events: events(keyed(5, "k")), from: []int64{8},
@@ -33,8 +33,8 @@ func TestOthersOfAKeyInHand(t *testing.T) {
 	}
 }
 
-// TestLateParkingIsFound: what is parked below the cursor of a hold that drains is found by its next look.
-func TestLateParkingIsFound(t *testing.T) {
+// TestRule11LateParkingIsFound: what is parked below the cursor of a hold that drains is found by its next look.
+func TestRule11LateParkingIsFound(t *testing.T) {
 	t.Parallel()
 	b := bookOf([]Hold{onTopic(8, Hold{Draining: true, through: 7})})
 	h := b.byID[8]
@@ -55,9 +55,9 @@ func TestLateParkingIsFound(t *testing.T) {
 	}
 }
 
-// TestOlderOneComesBehindAHoldLate: an event was taken from behind a hold. Before anything is decided about it, an older
+// TestRule11OlderOneComesBehindAHoldLate: an event was taken from behind a hold. Before anything is decided about it, an older
 // one of its key fails elsewhere and is parked behind that hold: the younger one goes back behind it.
-func TestOlderOneComesBehindAHoldLate(t *testing.T) {
+func TestRule11OlderOneComesBehindAHoldLate(t *testing.T) {
 	t.Parallel()
 	r := rulesOf(TopicSettings{})
 	b := bookOf([]Hold{onTopic(8, Hold{Draining: true})})

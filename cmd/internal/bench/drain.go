@@ -41,6 +41,13 @@ func drain(ctx context.Context, r *rig, b *broker, t *table) error {
 		if floor >= 0 && i != floor {
 			cells = append(cells, cell{Name: "of floor", Runs: paired(rates(all[i]), rates(all[floor]))})
 		}
+		if name, settings := s.title(); name == postriderName && settings == "defaults" {
+			for j, other := range sides {
+				if times := timesName(other); times != "" {
+					cells = append(cells, cell{Name: times, Runs: paired(rates(all[i]), rates(all[j]))})
+				}
+			}
+		}
 		cells = append(cells, cell{Name: "10 % to 90 %", Runs: pick(all[i], func(s drainSample) float64 { return s.middle })})
 		cells = append(append(cells, costs(drainCosts(all[i]), "side")...),
 			cell{Name: "peak MiB", Runs: pick(all[i], func(s drainSample) float64 { return s.peakMemory })})
@@ -56,6 +63,21 @@ func drain(ctx context.Context, r *rig, b *broker, t *table) error {
 		r.o.events, r.o.peerEvents, r.warming(warmEvents), r.warming(warmJavaEvents), r.warming(peer{}.warming()))
 	t.note("Only Postrider retries, holds keys, partitions and topics back, and dead-letters. The floor loses events that commit late. Watermill's producer waits for the leader alone (acks=1), tuned it runs eight forwarders, a key always in the same. River is a job queue: a job sends one event, no order is kept; its documentation's 100 workers, tuned 2000.")
 	return nil
+}
+
+// timesName names how many times faster Postrider is than a side; empty where it is not asked.
+func timesName(s side) string {
+	switch s := s.(type) {
+	case program:
+		if s.name != floorSide.name {
+			return "times " + s.name
+		}
+	case captor:
+		if s.tuned {
+			return "times Debezium, tuned"
+		}
+	}
+	return ""
 }
 
 // warming bounds the events that warm a side up by the option.

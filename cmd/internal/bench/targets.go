@@ -39,10 +39,12 @@ const (
 // targets are all that is asked of the figures, the first that fits counting. Postrider is judged by its defaults. Where the
 // source of a number is not the sentence behind it, it is what was reached and must not be lost.
 var targets = []bound{
-	// A reader and producer takes 0.24 s of two processors for 100,000 events, what an append-only log adds 0.06: three
-	// quarters of the floor on two cores, less what retries, holds and dead letters need.
-	{"drain", "", postriderName, "defaults", "of floor", atLeast(0.60)},
-	{"drain", "", postriderName, "defaults", "PostgreSQL", atMost(0.20)},
+	// What a sketch of the log without exceptions, holds and dead letters reached was 0.76 of the floor and more.
+	{"drain", "kafka", postriderName, "defaults", "of floor", atLeast(0.75)},
+	{"drain", "kafka", postriderName, "defaults", "times " + pollerSide.name, atLeast(2)},
+	{"drain", "kafka", postriderName, "defaults", "times " + logicalSide.name, atLeast(1.4)},
+	{"drain", "kafka", postriderName, "defaults", "times Debezium, tuned", atLeast(4)},
+	{"drain", "", postriderName, "defaults", "PostgreSQL", atMost(0.13)},
 	{"drain", "", postriderName, "defaults", "peak MiB", atMost(memory30)},
 	{"drain", "", postriderName + "*", "", "copies", atMost(once)},
 	{"drain", "", postriderName + "*", "", "missing", atMost(once)},
@@ -50,13 +52,12 @@ var targets = []bound{
 
 	// Columns that every outbox needs, and nothing else.
 	{"writers", "", ours.name, "nothing running", "of a bare table", atLeast(0.90)},
-	{"writers", "", published.name, "nothing running", "of a bare table", atLeast(0.80)},
-	{"writers", "", postriderName + ", " + ours.name, "defaults", "of a bare table", atLeast(0.75)},
+	{"writers", "", postriderName + ", " + ours.name, "defaults", "of a bare table", atLeast(0.78)},
 	{"writers", "", postriderName + "*", "", "copies", atMost(once)},
 	{"writers", "", postriderName + "*", "", "missing", atMost(once)},
 	{"writers", "", postriderName + "*", "", "out of order", atMost(once)},
-	{"inserts", "", ours.name, "", "least, of a bare table's", atMost(2)},
-	{"inserts", "", published.name, "", "least, of a bare table's", atMost(4)},
+	{"inserts", "", ours.name, "", "least µs", atMost(30)},
+	{"inserts", "", published.name, "", "least µs", atMost(45)},
 
 	// A tenth above what commits take with nothing running, and latencies that nobody waits for.
 	{"steady", "kfake", postriderName + ", quiet*", "defaults", "event p50 ms", atMost(3)},
@@ -64,11 +65,16 @@ var targets = []bound{
 	{"steady", "", postriderName + ", quiet*", "defaults", "event p99 ms", atMost(10)},
 	{"steady", "kfake", postriderName + ",*", "defaults", "event p50 ms", atMost(2)},
 	{"steady", "kfake", postriderName + ",*", "defaults", "event p99 ms", atMost(6)},
-	{"steady", "kafka", postriderName + ",*", "defaults", "event p50 ms", atMost(5)},
-	{"steady", "kafka", postriderName + ",*", "defaults", "event p99 ms", atMost(25)},
-	{"steady", "", postriderName + ",*", "defaults", "commit p50, of a bare table's", atMost(1.1)},
+	{"steady", "kafka", postriderName + ",*", "defaults", "event p50 ms", atMost(2)},
+	{"steady", "kafka", postriderName + ",*", "defaults", "event p99 ms", atMost(10)},
+	{"steady", "", postriderName + ", quiet*", "", "commit p50 ms", nil},
+	{"steady", "", postriderName + ",*", "defaults", "commit p50 ms", atMost(0.65)},
 	{"steady", "", postriderName + ", quiet*", "", "PostgreSQL beside them", nil}, // a hundred events: what it takes while idle
-	{"steady", "", postriderName + ",*", "defaults", "PostgreSQL beside them", atMost(8)},
+	{"steady", "", postriderName + ",*", "defaults", "PostgreSQL beside them", atMost(5)},
+	{"steady", "", postriderName + ", quiet*", "", "CPU s per 100k: side", nil},
+	{"steady", "", postriderName + ",*", "defaults", "CPU s per 100k: side", atMost(8)},
+	{"steady", "", postriderName + ", quiet*", "", "WAL bytes an event", nil},
+	{"steady", "", postriderName + ",*", "defaults", "WAL bytes an event", atMost(600)},
 	{"steady", "", postriderName + ",*", "", "copies", atMost(once)},
 	{"steady", "", postriderName + ",*", "", "missing", atMost(once)},
 	{"steady", "", postriderName + ",*", "", "out of order", atMost(once)},
@@ -76,18 +82,18 @@ var targets = []bound{
 	{"takeover", "", postriderName, "", "takeover ms", atMost(1000)},
 	{"takeover", "", postriderName, "", "missing", atMost(once)},
 	{"takeover", "", postriderName, "", "out of order", atMost(once)},
-	// Others wait no longer than it takes to read past the rest, at two thirds of what a drain reaches.
-	{"hotkey", "", postriderName + ", beside*", "defaults", "others' longest ms", atMost(1000)},
+	{"hotkey", "", postriderName + ", beside*", "defaults", "p99, of alone", atMost(2)},
 	{"hotkey", "", postriderName + "*", "", "copies", atMost(once)},
 	{"hotkey", "", postriderName + "*", "", "missing", atMost(once)},
 	{"hotkey", "", postriderName + "*", "", "out of order", atMost(once)},
+	// Others wait no longer than it takes to read past the rest, at two thirds of what a drain reaches.
 	{"burst", "", postriderName + ", beside*", "defaults", "others' longest ms", atMost(5000)},
 	{"burst", "", postriderName + "*", "", "copies", atMost(once)},
 	{"burst", "", postriderName + "*", "", "missing", atMost(once)},
 	{"burst", "", postriderName + "*", "", "out of order", atMost(once)},
 
-	{"flat", "", "*", "", "time, of small", atMost(noSlower)},
-	{"flat", "", "*", "", "CPU of relay and PostgreSQL, of small", atMost(noSlower)},
+	{"flat", "", "*", "", "time, of small", atMost(1.1)},
+	{"flat", "", "*", "", "CPU of relay and PostgreSQL, of small", atMost(1.1)},
 	{"faults", "", "*", "", "of all well", atLeast(0.9)},
 	{"memory", "", "*", "", "peak MiB (VmHWM)", atMost(memory30)},
 	{"idle", "", "*", "", "process, % of a core", atMost(2)},

@@ -27,11 +27,11 @@ func TestTargets(t *testing.T) {
 		scenario, broker, row, settings, figure string
 		want                                    *target
 	}{
-		{"drain", "kafka", "Postrider", "defaults", "of floor", atLeast(0.60)},
+		{"drain", "kafka", "Postrider", "defaults", "of floor", atLeast(0.75)},
 		{"drain", "kafka", "Postrider, chosen settings", "outbox.batch_size=5000", "of floor", nil},
 		{"drain", "kafka", "a day's poller", "", "of floor", nil},
 		{"drain", "kafka", "floor", "", "missing", nil},
-		{"steady", "kafka", "Postrider, 2000/s", "defaults", "event p99 ms", atMost(25)},
+		{"steady", "kafka", "Postrider, 2000/s", "defaults", "event p99 ms", atMost(10)},
 		{"steady", "kfake", "Postrider, 2000/s", "defaults", "event p99 ms", atMost(6)},
 		{"steady", "kfake", "Postrider, quiet, 5/s", "defaults", "event p99 ms", atMost(10)},
 		{"steady", "kfake", "Postrider, quiet, 5/s", "defaults", "PostgreSQL beside them", nil},
