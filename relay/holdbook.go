@@ -212,6 +212,17 @@ func (h *Hold) look() {
 	}
 }
 
+// logParks reports whether all that is still to be written behind the hold is of the log, which waits while the hold is
+// closing. What came from elsewhere may be on its way for as long as a broker does not answer.
+func (h *Hold) logParks() bool {
+	for p := range h.parking {
+		if p.taken {
+			return false
+		}
+	}
+	return true
+}
+
 // stale reports whether a look may have seen a hold as it was before it was changed last.
 func (h *Hold) stale(look int64) bool { return h.writing > 0 || h.written >= look }
 

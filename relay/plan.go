@@ -89,7 +89,7 @@ const (
 	fateUnsendable          // can never go as it is
 )
 
-// after is where later events of a key wait for one that is given up in the same batch: they go when that is written
+// afterGivenUp is where later events of a key wait for one that is given up in the same batch: they go when that is written
 // down. A crash in between would let it out after them.
 var afterGivenUp = &Hold{}
 
@@ -363,8 +363,8 @@ func (p *plan) hold(want Hold) *Hold {
 		h = &want
 		h.ID, h.since, h.fresh = id, p.book.now(), true
 		p.book.add(h)
-	} else if _, renewed := p.changes[s]; renewed {
-		return h
+	} else if _, renewed := p.changes[s]; renewed || h.Cause == CauseHalted && !h.Draining {
+		return h // a key that is halted waits for somebody, whatever else of it fails
 	} else {
 		if h.Cause != want.Cause {
 			h.since = p.book.now()

@@ -57,8 +57,11 @@ func TestPlanHaltsKeys(t *testing.T) {
 		"its key halts while others of it are let through": {rules: r, events: events(keyed(1, "k"), keyed(2, "k")), from: []int64{7, 7},
 			holds: []Hold{onKey(7, "k", Hold{Cause: CauseRetry, Draining: true, through: 2})},
 			sent:  []int64{1, 2}, outcomes: outcomes(Permanent, Withheld), want: lines(again, gone, "parked 2 behind 7")},
-		"skipped, it halts its key too": {rules: r, events: events(keyed(1, "k"), keyed(2, "k")), skips: map[int64]string{1: "x"},
-			want: lines("hold 100 on key t/k: halted SKIPPED, failed 0, until somebody comes, new", "exhausted 1 (attempt 1: permanent SKIPPED)", "parked 2 behind 100", "skipped [1]")},
+		"skipped, its key goes on": {rules: r, events: events(keyed(1, "k"), keyed(2, "k")), skips: map[int64]string{1: "x"},
+			want: lines("hold 100 on key t/k: retry WITHHELD, failed 0, draining, new", "exhausted 1 (attempt 1: permanent SKIPPED)", "parked 2 behind 100", "skipped [1]")},
+		"another of a halted key fails, which was on its way: it stays halted": {rules: r, events: events(keyed(5, "k")), from: []int64{0},
+			holds: []Hold{onKey(7, "k", Hold{Cause: CauseHalted, EventID: eventID(1), through: 5})}, sent: []int64{5}, outcomes: outcomes(Record),
+			want: lines("parked 5 behind 7 (attempt 1: record record)")},
 	})
 }
 

@@ -32,24 +32,17 @@ const (
 // tendHolds looks after what did not simply go: it lets probes through holds that are due, brings back what waits behind
 // those whose cause is gone, and sends what waited for a time. Each wide hold is looked after by itself, because one whose
 // partition is away takes its time; those of keys go together. No hold is looked after twice at once.
-func (t *term) tendHolds(reading, work context.Context) error {
+func (t *term) tendHolds(reading, work context.Context, fail func(error)) {
 	var tending sync.WaitGroup
 	defer tending.Wait()
-	failed := make(chan error, 1)
 	begin := func(holds []*Hold, giveUp bool) {
-		tending.Go(func() {
-			if err := t.tend(work, reading, holds, giveUp); err != nil {
-				select {
-				case failed <- err:
-				default:
-				}
-			}
-		})
+		tending.Go(func() { fail(t.tend(work, reading, holds, giveUp)) })
 	}
 	var skips, looked time.Time
 	var scheduled sync.Mutex
 	if err := t.openBreakers(work); err != nil {
-		return ended(work, err)
+		fail(ended(work, err))
+		return
 	}
 	for reading.Err() == nil && work.Err() == nil {
 		if t.brokers.away() {
@@ -59,9 +52,11 @@ func (t *term) tendHolds(reading, work context.Context) error {
 		look := t.book.look()
 		due, next, err := t.leader.DueHolds(work, dueAtOnce)
 		if err != nil {
-			return ended(work, fmt.Errorf("look for holds that are due: %w", err))
+			fail(ended(work, fmt.Errorf("look for holds that are due: %w", err)))
+			return
 		}
-		var keys []*Hold
+		var all, keys []*Hold
+		var giveUps []bool
 		for _, d := range due {
 			if t.once != nil && t.once.probed[d.ID] {
 				continue
@@ -70,12 +65,19 @@ func (t *term) tendHolds(reading, work context.Context) error {
 			if t.once != nil && !later {
 				t.once.probed[d.ID] = true
 			}
-			switch {
-			case h == nil:
-			case h.Scope == ScopeKey && !giveUp:
+			if h != nil {
+				all, giveUps = append(all, h), append(giveUps, giveUp)
+			}
+		}
+		if err := t.answerReleases(work, all); err != nil {
+			fail(ended(work, err))
+			return
+		}
+		for i, h := range all {
+			if h.Scope == ScopeKey && !giveUps[i] {
 				keys = append(keys, h)
-			default:
-				begin([]*Hold{h}, giveUp)
+			} else {
+				begin([]*Hold{h}, giveUps[i])
 			}
 		}
 		if len(keys) > 0 {
@@ -85,51 +87,51 @@ func (t *term) tendHolds(reading, work context.Context) error {
 			looked = time.Now()
 			tending.Go(func() {
 				defer scheduled.Unlock()
-				if err := t.sendScheduled(work, reading); err != nil {
-					select {
-					case failed <- err:
-					default:
-					}
-				}
+				fail(t.sendScheduled(work, reading))
 			})
 		}
 		if t.once != nil && t.once.read.Load() && len(keys) == 0 {
 			tending.Wait()
 			again, _, err := t.leader.DueHolds(work, dueAtOnce)
 			if err != nil {
-				return ended(work, fmt.Errorf("look for holds that are due: %w", err))
+				fail(ended(work, fmt.Errorf("look for holds that are due: %w", err)))
+				return
 			}
 			if !t.once.anyNew(again) {
-				break
+				return
 			}
 			continue
 		}
 		if time.Since(skips) > skipsEvery {
 			skips = time.Now()
 			if err := t.leader.ResolveSkips(work); err != nil {
-				return ended(work, fmt.Errorf("look at what is to be skipped: %w", err))
+				fail(ended(work, fmt.Errorf("look at what is to be skipped: %w", err)))
+				return
 			}
 		}
 		pause := time.NewTimer(min(max(next, tendSoon), tendPause))
 		select {
 		case <-reading.Done():
 		case <-work.Done():
-		case err = <-failed:
 		case <-t.holdWake:
 		case <-pause.C:
 		}
 		pause.Stop()
-		if err != nil {
-			return ended(work, err)
+	}
+}
+
+// answerReleases writes down that releases begin, before anything is taken: what somebody asks from now on is another
+// thing, and a relay that dies meanwhile has not all tried again.
+func (t *term) answerReleases(ctx context.Context, holds []*Hold) error {
+	return t.write(ctx, func() *Receipt {
+		receipt := &Receipt{}
+		for _, h := range holds {
+			if h.answered {
+				receipt.Holds = append(receipt.Holds, h.asChange())
+			}
 		}
-	}
-	tending.Wait()
-	select {
-	case err := <-failed:
-		return ended(work, err)
-	default:
-		return nil
-	}
+		return receipt
+	})
 }
 
 // openBreakers lets everything come back that circuit breakers keep of topics that have none any more.
@@ -171,15 +173,7 @@ func (t *term) begin(d DueHold, look int64) (h *Hold, giveUp, later bool) {
 
 // tend looks after holds until none of them has more to give for now.
 func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) error {
-	all := holds
-	defer func() {
-		t.book.mu.Lock()
-		for _, h := range all {
-			h.busy, h.written = false, t.book.looks
-			t.book.reopen(h)
-		}
-		t.book.mu.Unlock()
-	}()
+	defer func() { t.letGo(holds, nil) }()
 	for len(holds) > 0 && reading.Err() == nil && ctx.Err() == nil {
 		was := t.stand(holds)
 		taken, left, cut, err := t.takeWithin(ctx, t.taking(holds, giveUp))
@@ -203,21 +197,39 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 		if err != nil {
 			return err
 		}
-		if len(taken) == 0 {
-			if holds = more; len(left) > 0 {
-				sleep(ctx, leftPause)
-			} else if len(holds) > 0 {
-				sleep(ctx, 2*time.Millisecond) // what is to be parked behind them is being written
+		if len(taken) > 0 {
+			again, err := t.sendTaken(ctx, reading, taken, hands, giveUp, t.within(holds))
+			if err != nil {
+				return err
 			}
-			continue
+			more = append(again, more...)
 		}
-		again, err := t.sendTaken(ctx, reading, taken, hands, giveUp, t.within(holds))
-		if err != nil {
-			return err
+		t.letGo(holds, more)
+		switch holds = more; {
+		case len(taken) > 0 || len(holds) == 0:
+		case len(left) > 0:
+			sleep(ctx, leftPause)
+		default:
+			sleep(ctx, 2*time.Millisecond) // what is to be parked behind them is being written
 		}
-		holds = append(again, more...)
 	}
 	return ended(ctx, context.Cause(ctx))
+}
+
+// letGo says that nobody looks after holds any more, but for those to keep.
+func (t *term) letGo(holds, keep []*Hold) {
+	kept := make(map[*Hold]bool, len(keep))
+	for _, h := range keep {
+		kept[h] = true
+	}
+	t.book.mu.Lock()
+	defer t.book.mu.Unlock()
+	for _, h := range holds {
+		if !kept[h] {
+			h.busy, h.written = false, t.book.looks
+			t.book.reopen(h)
+		}
+	}
 }
 
 // standing is how a hold stood before it was looked behind it.
@@ -302,11 +314,14 @@ func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, le
 			h.probeIn = probePause(stormProbeBase, stormProbeCap, h.Probes)
 			ends.Holds = append(ends.Holds, h.asChange())
 			t.book.reopen(h)
+		case h.Scope == ScopeFailure && h.through > 0: // what came behind it meanwhile may have any id
+			h.through = 0
+			more = append(more, h)
 		case h.parks == was[i].parks && !was[i].parking:
 			t.book.end(h)
 			ends.Ended = append(ends.Ended, h.ID)
 		case h.Draining || giveUp:
-			h.closing = true
+			h.closing = h.logParks()
 			more = append(more, h)
 		}
 	}

@@ -157,9 +157,10 @@ func (t *term) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			stopReading()
+			<-work.Done()
 		case <-work.Done():
 		}
-		t.book.mu.Lock()
+		t.book.mu.Lock() // whoever waits for holds looks whether the term is over
 		t.book.changed.Broadcast()
 		t.book.mu.Unlock()
 	})
@@ -168,7 +169,7 @@ func (t *term) run(ctx context.Context) error {
 		fail(t.read(reading))
 	})
 	readers.Go(func() { fail(t.send(work, reading)) })
-	readers.Go(func() { fail(t.tendHolds(reading, work)) })
+	readers.Go(func() { t.tendHolds(reading, work, fail) })
 	go func() {
 		defer close(settled)
 		t.settle(work, fail)
@@ -305,7 +306,7 @@ func (t *term) decide(ctx context.Context, p *plan, outcomes []Outcome, pass *pa
 	if p != nil {
 		s.sent = func() []Message { return delivered(p.messages, outcomes) }
 	}
-	err := context.Cause(ctx)
+	var err error
 	select {
 	case t.room <- struct{}{}:
 		t.book.mu.Lock()
