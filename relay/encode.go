@@ -23,6 +23,8 @@ const (
 	CodeSkipped = outbox.CodeSkipped
 	// CodeWorkerKilled: the event was in flight, alone, whenever its worker died.
 	CodeWorkerKilled = "WORKER_KILLED"
+	// CodeEventDeleted, of class permanent: somebody deleted the event's row while the event waited.
+	CodeEventDeleted = "EVENT_DELETED"
 )
 
 // encoder makes the messages of a batch. What every message has of its own, the header with its id, is cut

@@ -188,8 +188,12 @@ func (p *plan) sort(i int, blocked map[subject]bool) fate {
 	if e.Delayed {
 		return fate{kind: fateDelayed}
 	}
+	if e.Deleted {
+		return fate{kind: fateUnsendable, why: &Outcome{Class: Permanent, Code: CodeEventDeleted,
+			Message: "somebody deleted its row of the log while it waited: what it carried is lost, and the dead letter is empty; write the event again"}}
+	}
 	if p.giveUp {
-		return fate{kind: fateUnsendable, why: givenUpByHand(e)}
+		return fate{kind: fateUnsendable, why: givenUpByHand(e, p.source(i))}
 	}
 	if blocked != nil && e.HasKey() && blocked[keySubject(e.Topic, e.Key)] {
 		return fate{kind: fateFollows}
@@ -323,8 +327,12 @@ func allDelivered(outcomes []Outcome) bool {
 	return true
 }
 
-func givenUpByHand(e *outbox.Event) *Outcome {
+// givenUpByHand says why an event did not go: by its own last error, or that of the hold that kept it.
+func givenUpByHand(e *outbox.Event, from *Hold) *Outcome {
 	o := &Outcome{Class: Permanent, Code: e.LastErrorCode, Message: e.LastError}
+	if o.Code == "" && from != nil {
+		o.Code, o.Message = from.ErrorCode, from.Error
+	}
 	if o.Code == "" {
 		o.Code, o.Message = CodeSkipped, "given up by hand, with all that waited with it"
 	}
@@ -363,7 +371,7 @@ func (p *plan) hold(want Hold) *Hold {
 		h = &want
 		h.ID, h.since, h.fresh = id, p.book.now(), true
 		p.book.add(h)
-	} else if _, renewed := p.changes[s]; renewed || h.Cause == CauseHalted && !h.Draining {
+	} else if _, renewed := p.changes[s]; renewed || h.Cause == CauseHalted && !h.Draining && h.EventID != want.EventID {
 		return h // a key that is halted waits for somebody, whatever else of it fails
 	} else {
 		if h.Cause != want.Cause {

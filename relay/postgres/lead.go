@@ -260,13 +260,13 @@ func scanHold(row pgx.CollectableRow) (h relay.Hold, err error) {
 	return h, err
 }
 
-// deaths counts the terms before this one that ended without handing over and got no further than a batch, one after the
-// other. One whose worker began a later term is no death: the process lived on.
+// deaths counts the terms before this one that ended without handing over and got no further than a few batches, although
+// events waited when they began, one after the other. One whose worker began a later term is no death: the process lived on.
 func (d *leadership) deaths(terms, tried string) error {
 	var list []struct {
 		Term, Position int64
 		Worker         string
-		Ended          bool
+		Ended, Waited  bool
 	}
 	var alone []int64
 	if err := errors.Join(json.Unmarshal([]byte(terms), &list), json.Unmarshal([]byte(tried), &alone)); err != nil {
@@ -274,7 +274,7 @@ func (d *leadership) deaths(terms, tried string) error {
 	}
 	lived, reached := map[string]bool{d.worker: true}, d.began.Position
 	for _, t := range list {
-		if t.Ended || reached-t.Position >= deathProgress {
+		if t.Ended || !t.Waited || reached-t.Position >= deathProgress {
 			break
 		}
 		if !lived[t.Worker] {

@@ -67,11 +67,16 @@ func (d *leadership) Take(ctx context.Context, t relay.Taking) (taken []relay.Ta
 }
 
 func scanTaken(row pgx.Row) (x relay.Taken, err error) {
-	var first, last *time.Time
+	var created, first, last *time.Time
 	var task *uuid.UUID
 	e := &x.Event
-	err = row.Scan(&e.ID, &e.EventID, &e.Topic, &e.Key, &e.Payload, &e.Headers, &e.Attempts, &e.MaxAttempts, &e.Episode, &e.CreatedAt,
+	err = row.Scan(&e.ID, &e.EventID, &e.Topic, &e.Key, &e.Payload, &e.Headers, &e.Attempts, &e.MaxAttempts, &e.Episode, &created,
 		&first, &last, &e.LastErrorClass, &e.LastErrorCode, &e.LastError, &task, &e.OfTask, &x.Hold)
+	if created != nil {
+		e.CreatedAt = *created
+	} else {
+		e.CreatedAt, e.Deleted = createdAt(e.EventID), e.ID != 0
+	}
 	if first != nil {
 		e.FirstErrorAt = *first
 	}

@@ -26,6 +26,14 @@ func TestRule13DeathsAreTerms(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.exec(`select setval('postrider.outbox_event_id_seq', 1000000)`)
+	for n := range 3 {
+		if d, deaths := f.deaths(fmt.Sprintf("idle:%d:x", n)); deaths != 0 {
+			t.Errorf("%d deaths over nothing", deaths)
+		} else {
+			f.letGo(d)
+		}
+	}
+	f.insert("waits")
 	want := func(worker string, deaths int) *leadership {
 		t.Helper()
 		d, n := f.deaths(worker)

@@ -112,6 +112,30 @@ func TestHaltedKeyAndRedrive(t *testing.T) {
 
 // TestStorm: every event of a topic is refused. Ten become dead letters, the rest wait behind the circuit breaker; another
 // topic does not notice. Released too early each is tried once more, and none is given up. When the fault is mended and
+// TestRowsDeletedWhileTheyWait: an event whose row somebody deletes, while it waits for its time or behind a hold, is given up by
+// name, and all others go.
+func TestRowsDeletedWhileTheyWait(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	topic, dlq := r.broker.Topic(t, 1, nil), r.broker.Topic(t, 1, nil)
+	late := topic + "-late"
+	r.start(dlq)
+	r.exec(`insert into postrider.outbox_event (topic, payload, available_at) select $1, 'later', now() + interval '3 seconds' from generate_series(1, 2)`, topic)
+	r.insert(late, 3, 1)
+	r.until(time.Minute, `(select count(*) = 5 from postrider.outbox_exception where state in ('scheduled', 'parked'))`)
+	r.exec(`delete from postrider.outbox_event where id in (1, 4)`)
+	r.broker.CreateTopic(t, late, 1, nil)
+	r.until(time.Minute, `(select array_agg(id order by id) = '{1,4}' from postrider.outbox_exception where state = 'dead_lettered' and last_error_code = 'EVENT_DELETED')
+		and (select count(*) = 2 from postrider.outbox_exception)`)
+	r.wantOnce(topic, 1)
+	r.wantOnce(late, 2)
+	for _, rec := range r.broker.ReadAll(t, dlq, 2) {
+		if len(rec.Value) != 0 {
+			t.Errorf("the letter of a deleted event has %q", rec.Value)
+		}
+	}
+}
+
 // TestGivingUpIsExact: while a circuit breaker's events are given up others go on to fail in the same way. Those are kept, as
 // they would have been before.
 func TestGivingUpIsExact(t *testing.T) {

@@ -1,6 +1,7 @@
 -- Where a term begins: the newest receipt, what follows from it, and how the last terms ended.
 select p.number, p.term, p.position, p.gaps::text,
        coalesce((select jsonb_agg(jsonb_build_object('term', r.term, 'position', r.position, 'worker', r.worker,
+                     'waited', coalesce((select e.created_at < r.at from postrider.outbox_event e where e.id > r.position order by e.id limit 1), false),
                      'ended', exists (select from postrider.outbox_receipt e where e.note = 'ended' and e.term = r.term and e.number >= r.number)) order by r.number desc)
                  from (select * from postrider.outbox_receipt r where r.note = 'began' order by r.number desc limit 40) r), '[]')::text,
        coalesce((select jsonb_agg(r.trying order by r.number desc)

@@ -1,13 +1,13 @@
--- What was given up takes its content along. An exception that has a copy keeps that: somebody may have edited it.
+-- What was given up takes its content along, as far as there is any: somebody may have deleted its row of the log. An exception that has a copy keeps that: somebody may have edited it.
 insert into postrider.outbox_exception as x (id, state, hold_id, attempts, max_attempts, episode, next_attempt_at, first_error_at, last_error_at,
     last_error_class, last_error_code, last_error, event_id, topic, copied, kind, key, payload, headers, task_uuid, idempotency_key, created_at)
 select f.id, f.state::postrider.outbox_exception_state, f.hold_id, f.attempts, f.max_attempts, case when f.state = 'exhausted' then 1 else 0 end,
        case when f.state = 'scheduled' then coalesce(clock_timestamp() + f.wait * interval '1 microsecond', e.available_at, clock_timestamp()) end,
        case when f.class is not null then clock_timestamp() end, case when f.class is not null then clock_timestamp() end, f.class, f.code, f.error,
-       f.event_id, f.topic, f.state = 'exhausted', case when f.state = 'exhausted' then e.kind end, case when f.state = 'exhausted' then e.key end,
-       case when f.state = 'exhausted' then e.payload end, case when f.state = 'exhausted' then e.headers end,
+       f.event_id, f.topic, f.state = 'exhausted', case when f.state = 'exhausted' then coalesce(e.kind, 'event') end, case when f.state = 'exhausted' then e.key end,
+       case when f.state = 'exhausted' then coalesce(e.payload, '') end, case when f.state = 'exhausted' then coalesce(e.headers, '{}') end,
        case when f.state = 'exhausted' then e.task_uuid end, case when f.state = 'exhausted' then e.idempotency_key end,
-       case when f.state = 'exhausted' then e.created_at end
+       case when f.state = 'exhausted' then coalesce(e.created_at, clock_timestamp()) end
 from unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::int[], $8::int[], $9::text[], $10::text[], $11::text[])
      as f(id, event_id, topic, state, hold_id, wait, attempts, max_attempts, class, code, error)
 left join lateral (select * from postrider.outbox_event o where o.id = f.id and f.state <> 'parked') e on true
