@@ -8,7 +8,7 @@ SOAK_SECONDS ?= 300
 IMAGE ?= postrider
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test verify soak bench chart image vuln sbom clean setup
+.PHONY: help build run test quick verify soak bench chart image vuln sbom clean setup
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -25,6 +25,11 @@ setup: ## install what the tests need, where this machine allows it
 
 test: setup ## every test, on real PostgreSQL, kfake and a real Apache Kafka broker
 	@scripts/test.sh
+
+quick: ## what decides, on PostgreSQL without a broker and without -race: under a minute once it is compiled
+	@scripts/setup.sh postgres
+	go test ./relay ./relay/outbox ./relay/task ./relay/history ./relay/tracecontext ./relay/ledger ./relay/postgres \
+		./consumer ./dlq ./dlq/dialect ./replay ./migrations ./cmd/internal/config ./cmd/internal/house ./cmd/internal/desk
 
 verify: ## formatting, vet, linter, import directions
 	@out="$$(gofmt -l $$(git ls-files '*.go'))"; if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi

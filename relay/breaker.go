@@ -16,8 +16,8 @@ type breakers struct {
 }
 
 type failureCount struct {
-	since, last time.Time
-	events      int
+	since  time.Time
+	events int
 }
 
 func newBreakers() *breakers { return &breakers{now: time.Now, counts: map[subject]*failureCount{}} }
@@ -37,6 +37,5 @@ func (b *breakers) failed(topic, code string, s *TopicSettings) bool {
 		b.counts[name] = c
 	}
 	c.events++
-	c.last = now
 	return c.events > s.StormEvents
 }

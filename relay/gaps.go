@@ -54,8 +54,8 @@ func (s Snapshot) Runs(xid uint64) bool {
 type gapTracker struct {
 	fresh  Ranges // no look has covered them
 	groups []*gapGroup
-	// fence stands since a look: when its holders have ended, every id up to last is final.
-	fence struct {
+	// awaited is from a look: when its holders have ended, every id up to last is final.
+	awaited struct {
 		open    bool
 		last    int64
 		holders map[string]bool
@@ -205,7 +205,7 @@ func (g *gapTracker) look(l Look) {
 }
 
 func (g *gapTracker) moveFence(l Look, now, prepared map[string]uint64) {
-	f := &g.fence
+	f := &g.awaited
 	if f.open {
 		closed := len(prepared) == 0
 		for name := range f.holders {

@@ -48,7 +48,7 @@ func Causes() []Cause {
 // Forever is a probe that nobody makes: the hold waits for somebody to end it.
 const Forever time.Duration = -1
 
-// Hold is a hold as a claim sees it.
+// Hold is a hold as the leader knows it.
 type Hold struct {
 	ID    int64
 	Scope Scope

@@ -139,19 +139,25 @@ func (h *Hold) lets(e *outbox.Event) bool { return e.ID <= h.through || h.expect
 // expects reports whether it is this event that its key waits for.
 func (h *Hold) expects(e *outbox.Event) bool { return h.Scope == ScopeKey && h.EventID == e.EventID }
 
-// awaits returns the hold that an event must wait for, or nil when it may go. from is the hold that it came from, which
-// keeps it when an older event may have come behind it since. A hold that has let others of the key through, which are
-// still in hand, lets no more of it through: they may be back behind a hold when all is decided about them. own is how
-// often the event's own batch is counted there.
-func (b *holdBook) awaits(e *outbox.Event, from *Hold, own int, partition func(key []byte, n int32) int32) (waits *Hold) {
+// awaits returns the hold that an event must wait for, or nil when it may go. from is the hold that it came from; taken says
+// that it was taken, so that its own batch is one of those in hand.
+func (b *holdBook) awaits(e *outbox.Event, from *Hold, taken bool, partition func(key []byte, n int32) int32) (waits *Hold) {
 	if len(b.bySubject) == 0 {
 		return nil
 	}
-	others := e.HasKey() && b.inHand[keySubject(e.Topic, e.Key)] > own
+	own := 0
+	if taken {
+		own = 1
+	}
+	others := len(b.inHand) > 0 && e.HasKey() && b.inHand[keySubject(e.Topic, e.Key)] > own
 	b.each(e, partition, func(h *Hold) bool {
 		switch {
-		case h.expects(e):
-		case h == from && h.missed > 0 && h.missed < e.ID, h != from && (others || e.ID > h.through):
+		case h.expects(e): // its key waits for this one
+		case h == from && h.missed > 0 && h.missed < e.ID: // an older one may have come behind it since
+			waits = h
+		case h != from && e.ID > h.through:
+			waits = h
+		case h != from && others: // those may be back behind a hold when all is decided about them
 			waits = h
 		}
 		return waits == nil
@@ -159,7 +165,8 @@ func (b *holdBook) awaits(e *outbox.Event, from *Hold, own int, partition func(k
 	return waits
 }
 
-// takeInHand notes the keys of events that were taken, before the holds that they come from let later ones through.
+// takeInHand notes the keys of events that were taken, before the holds that they come from let later ones through, until
+// all is decided about them. It returns these keys.
 func (b *holdBook) takeInHand(taken []Taken) map[subject]bool {
 	hands := make(map[subject]bool, len(taken))
 	b.mu.Lock()

@@ -12,7 +12,8 @@ func TestRule11OthersOfAKeyInHand(t *testing.T) {
 	older.holds[1].through = 5
 	p := older.planOf()
 	plan := func(id int64, key string) []int64 {
-		return sentIDs(newPlan(planInput{events: events(keyed(id, key)), from: []*Hold{p.book.byID[7]}, now: noon}, p.book, r))
+		one, from := events(keyed(id, key)), []*Hold{p.book.byID[7]}
+		return sentIDs(newPlan(planInput{events: one, from: from, hands: p.book.take(one, from), now: noon}, p.book, r))
 	}
 	if got := sentIDs(p); len(got) != 1 {
 		t.Fatalf("sent %v", got)
@@ -68,7 +69,8 @@ func TestRule11OlderOneComesBehindAHoldLate(t *testing.T) {
 	older.count(0, h)
 	x.endEmpty([]*Hold{h}, was, map[int64]int64{8: 7}, nil, false)
 	plan := func(id int64) *plan {
-		return newPlan(planInput{events: events(keyed(id, "k")), from: []*Hold{h}, now: noon}, b, r)
+		one, from := events(keyed(id, "k")), []*Hold{h}
+		return newPlan(planInput{events: one, from: from, hands: b.take(one, from), now: noon}, b, r)
 	}
 	p := plan(7)
 	if got := sentIDs(p); len(got) != 0 || h.through != 4 {

@@ -137,7 +137,7 @@ func (l *memoryLead) Read(ctx context.Context, q Question) (Page, error) {
 		p.More = true
 		return p, nil
 	}
-	for id := q.Position + 1; id <= min(l.lastID, q.Through); id++ {
+	for id := q.Position + 1; id <= l.lastID; id++ {
 		if row := l.visible(id); row != nil {
 			if len(p.Events)-p.Filled == q.Events {
 				p.More = true

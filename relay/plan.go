@@ -54,9 +54,8 @@ type plan struct {
 	fates []fate
 
 	receipt Receipt
-	// hands are the keys of events that were taken; ownHand is 1 where they were noted before the plan began.
+	// hands are the keys of events that were taken.
 	hands   map[subject]bool
-	ownHand int
 	changes map[subject]int // places in receipt.Holds
 	// behind says where the later events of a key must wait, once an earlier one did not go.
 	behind map[subject]*Hold
@@ -102,7 +101,7 @@ type planInput struct {
 	giveUp bool
 	skips  map[int64]string
 	now    time.Time
-	// hands are the keys of the events, where they are noted as in hand already.
+	// hands are the keys of taken events, which are noted as in hand.
 	hands map[subject]bool
 }
 
@@ -115,9 +114,6 @@ func newPlan(in planInput, book *holdBook, r rules) *plan {
 	events := in.events
 	p := &plan{rules: r, book: book, events: events, from: in.from, taken: in.from != nil, skips: in.skips, now: in.now, giveUp: in.giveUp,
 		ctx: in.ctx, hands: in.hands, encode: newEncoder(len(events)), messages: make([]Message, 0, len(events)), places: make([]int, 0, len(events))}
-	if p.hands != nil {
-		p.ownHand = 1
-	}
 	if len(events) > 0 {
 		book.last = max(book.last, events[len(events)-1].ID)
 	}
@@ -138,24 +134,7 @@ func newPlan(in planInput, book *holdBook, r rules) *plan {
 			blocked[keySubject(e.Topic, e.Key)] = true
 		}
 	}
-	p.takeInHand()
 	return p
-}
-
-// takeInHand notes the keys of events that were taken, until all is decided about them.
-func (p *plan) takeInHand() {
-	if !p.taken || p.hands != nil {
-		return
-	}
-	p.hands = map[subject]bool{}
-	for i := range p.events {
-		if e := &p.events[i]; e.HasKey() {
-			p.hands[keySubject(e.Topic, e.Key)] = true
-		}
-	}
-	for k := range p.hands {
-		p.book.inHand[k]++
-	}
 }
 
 // decided says that they are in hand no longer.
@@ -229,7 +208,7 @@ func (p *plan) waitsFor(e *outbox.Event, from *Hold) *Hold {
 			p.book.changed.Wait()
 			continue
 		}
-		h := p.book.awaits(e, from, p.ownHand, p.partition)
+		h := p.book.awaits(e, from, p.taken, p.partition)
 		// One behind which it parks already ends only after this batch is written.
 		if h == nil || !h.closing || p.taken || p.ctx.Err() != nil || slices.Contains(p.parked, h) {
 			return h

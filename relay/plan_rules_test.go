@@ -37,6 +37,18 @@ func bookOf(holds []Hold) *holdBook {
 	return b
 }
 
+// take notes events that were taken as in hand; those of the log come from nowhere.
+func (b *holdBook) take(events []outbox.Event, from []*Hold) map[subject]bool {
+	if from == nil {
+		return nil
+	}
+	taken := make([]Taken, len(events))
+	for i := range events {
+		taken[i].Event = events[i]
+	}
+	return b.takeInHand(taken)
+}
+
 // planOf decides what is sent.
 func (c *planCase) planOf() *plan {
 	b := bookOf(c.holds)
@@ -49,6 +61,7 @@ func (c *planCase) planOf() *plan {
 			}
 		}
 	}
+	in.hands = b.take(c.events, in.from)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return newPlan(in, b, c.rules)

@@ -78,9 +78,9 @@ type Began struct {
 
 // Question is what a read asks for.
 type Question struct {
-	// Gaps are read first, then what lies behind Position and not behind Through.
-	Gaps              Ranges
-	Position, Through int64
+	// Gaps are read first, then what lies behind Position.
+	Gaps     Ranges
+	Position int64
 	// Events is how many to read of each at most; Bytes is about how many bytes of keys and payloads. One event is read
 	// in any case.
 	Events int
@@ -217,10 +217,9 @@ type TakingHold struct {
 // Taken is an exception in hand.
 type Taken struct {
 	Event outbox.Event
-	// Hold is the one that kept it; 0 for a scheduled event. One without an event says that others of the hold were asked
-	// for and not taken: another session has them, or they did not fit.
+	// Hold is the one that kept it; 0 for a scheduled event.
 	Hold int64
-	// Left says that there is no event: the hold has some and none could be taken now, because others have the first one
-	// in hand or for the bytes.
+	// Left says that there is no event: the hold has some and none could be taken now, because another session has the
+	// first one locked, or it did not fit.
 	Left bool
 }

@@ -181,7 +181,7 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 			return fmt.Errorf("take what waits behind holds: %w", err)
 		}
 		if cut { // an action has had enough: what is left behind the holds was not looked at
-			_, err := t.sendTaken(ctx, reading, taken, nil, giveUp, t.within(holds))
+			_, err := t.sendTaken(ctx, reading, taken, t.book.takeInHand(taken), giveUp, t.within(holds))
 			return err
 		}
 		found := map[int64]int64{}
@@ -328,7 +328,7 @@ func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, le
 	return ends, more
 }
 
-// sendTaken sends events that were taken and decides about them. hands are their keys, where these are noted as in hand.
+// sendTaken sends events that were taken and decides about them. hands are their keys, which are noted as in hand.
 // It returns the holds that drain and may have more at once.
 func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, hands map[subject]bool, giveUp bool, within time.Duration) (again []*Hold, err error) {
 	if len(taken) == 0 {
@@ -436,7 +436,7 @@ func (t *term) sendScheduled(ctx, reading context.Context) error {
 		if len(taken) == 0 {
 			return nil
 		}
-		if _, err := t.sendTaken(ctx, reading, taken, nil, false, t.cfg.PublishTimeout); err != nil {
+		if _, err := t.sendTaken(ctx, reading, taken, t.book.takeInHand(taken), false, t.cfg.PublishTimeout); err != nil {
 			return err
 		}
 	}

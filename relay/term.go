@@ -34,6 +34,10 @@ const carefulAfter = 3
 // settleAtOnce is how many receipts are written in one transaction at most.
 const settleAtOnce = 16
 
+// settleApart is how far apart receipts are that only say how far the log went. A kill in between sends so much more again;
+// a transaction for each little batch would cost the database more than reading it.
+const settleApart = 10 * time.Millisecond
+
 // runLeader leads whenever no other relay does, until ctx ends.
 func (r *Relay) runLeader(ctx context.Context) {
 	standby := newIdle(standbyPause, standbyPause, 0)
@@ -195,21 +199,11 @@ func (t *term) run(ctx context.Context) error {
 // settle writes receipts in order, those that are there in one transaction. One that cannot be written ends the term at
 // once, and none after it is written.
 func (t *term) settle(ctx context.Context, fail func(error)) {
+	var last time.Time
 	for s := range t.receipts {
 		<-t.room
-		group := []*settlement{s}
-		// A hold that goes makes room for the next one of its subject: not in one transaction, which puts holds in place first.
-		for more := len(s.receipt.Ended) == 0; more && len(group) < settleAtOnce; {
-			select {
-			case next, open := <-t.receipts:
-				if more = open && len(next.receipt.Ended) == 0; open {
-					<-t.room
-					group = append(group, next)
-				}
-			default:
-				more = false
-			}
-		}
+		group := t.gather(ctx, s, last)
+		last = time.Now()
 		if ctx.Err() == nil {
 			err := t.settleGroup(ctx, group)
 			if err == nil {
@@ -228,6 +222,40 @@ func (t *term) settle(ctx context.Context, fail func(error)) {
 			}
 		}
 	}
+}
+
+// gather returns a receipt with those that follow it. One that only says how far the log went waits for more until
+// settleApart after the one before, since nothing builds on it.
+func (t *term) gather(ctx context.Context, s *settlement, last time.Time) []*settlement {
+	group := []*settlement{s}
+	// A hold that goes makes room for the next one of its subject: not in one transaction, which puts holds in place first.
+	for len(s.receipt.Ended) == 0 && len(group) < settleAtOnce {
+		var next *settlement
+		pause := settleApart - time.Since(last)
+		if !s.receipt.Plain() || t.once != nil || t.careful.Load() > 0 {
+			pause = 0
+		}
+		if pause <= 0 {
+			select {
+			case next = <-t.receipts:
+			default:
+			}
+		} else {
+			due := time.NewTimer(pause)
+			select {
+			case next = <-t.receipts:
+			case <-due.C:
+			case <-ctx.Done():
+			}
+			due.Stop()
+		}
+		if next == nil {
+			break
+		}
+		<-t.room
+		group, s = append(group, next), next
+	}
+	return group
 }
 
 func (t *term) settleGroup(ctx context.Context, group []*settlement) error {

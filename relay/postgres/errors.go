@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/relay"
@@ -18,6 +19,10 @@ const (
 	codeUnreachable = "DATABASE_UNREACHABLE"
 	// codeReadOnlyServer: connections could be made, but only to servers that take no writes.
 	codeReadOnlyServer = "READ_ONLY_SERVER"
+	// codeRewound: see ErrRewound.
+	codeRewound = "LOG_REWOUND"
+	// codeUnreadable: a row has what this version does not expect.
+	codeUnreadable = "UNREADABLE_ROW"
 	// codeTimeout: no answer in the time that the relay waits for one.
 	codeTimeout = "DATABASE_TIMEOUT"
 )
@@ -115,11 +120,18 @@ var stateClasses = map[string]meaning{
 // writing says that a commit was, or may have been, sent.
 func classify(err error, writing bool) *relay.StoreError {
 	e := &relay.StoreError{Class: relay.StoreTransient, Code: relay.CodeOther, Err: err}
+	var scan pgx.ScanArgError
 	var connect *pgconn.ConnectError
 	var pg *pgconn.PgError
 	switch {
 	case errors.Is(err, ErrReadOnlyServer):
 		e.Code, e.Hint = codeReadOnlyServer, HintReadOnlyServer
+		return e
+	case errors.Is(err, ErrRewound): // its text says what to do
+		e.Class, e.Code = relay.StorePermanent, codeRewound
+		return e
+	case errors.As(err, &scan):
+		e.Class, e.Code, e.Hint = relay.StorePermanent, codeUnreadable, "a row was changed by hand, or written by another version"
 		return e
 	case errors.As(err, &pg):
 		ended := pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC"

@@ -105,6 +105,8 @@ func TestClassifyWhatIsNotTheServers(t *testing.T) {
 		"nothing listens":               {unreachable, false, relay.StoreTransient, codeUnreachable},
 		"nothing listens, for a commit": {unreachable, true, relay.StoreTransient, codeUnreachable},
 		"a standby":                     {ErrReadOnlyServer, true, relay.StoreTransient, codeReadOnlyServer},
+		"ids that were rewound":         {rewound(1, 2), true, relay.StorePermanent, codeRewound},
+		"a row changed by hand":         {pgx.ScanArgError{ColumnIndex: 9, Err: errors.New("cannot scan NULL")}, true, relay.StorePermanent, codeUnreadable},
 	} {
 		if got := classify(fmt.Errorf("doing: %w", c.err), c.writing); got.Class != c.class || got.Code != c.code {
 			t.Errorf("%s: %s, %s, want %s, %s", name, got.Class, got.Code, c.class, c.code)
@@ -162,7 +164,7 @@ func TestErrorsOfARealServer(t *testing.T) {
 		}, relay.StorePermanent, "42P01", "postrider migrate up"},
 		"column gone": {func(f *fixture) error {
 			f.exec(`alter table postrider.outbox_event rename column headers to titles`)
-			_, err := f.leader().Read(f.Context(), relay.Question{Events: 1, Through: 9})
+			_, err := f.leader().Read(f.Context(), relay.Question{Events: 1})
 			return err
 		}, relay.StorePermanent, "42703", "postrider migrate up"},
 		"no rights": {func(f *fixture) error {
@@ -237,7 +239,7 @@ func TestErrorsOfARealServer(t *testing.T) {
 			defer f.locking(`lock table postrider.outbox_event in access exclusive mode`)("rollback")
 			ctx, cancel := context.WithTimeout(f.Context(), 50*time.Millisecond)
 			defer cancel()
-			_, err := d.Read(ctx, relay.Question{Events: 1, Through: 9})
+			_, err := d.Read(ctx, relay.Question{Events: 1})
 			return err
 		}, relay.StoreTransient, codeTimeout, "locks"},
 	} {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -166,7 +165,7 @@ func (f *fixture) leader() *leadership {
 // read reads gaps and what is behind a position.
 func (f *fixture) read(d *leadership, gaps relay.Ranges, position int64) relay.Page {
 	f.Helper()
-	page, err := d.Read(f.Context(), relay.Question{Gaps: gaps, Position: position, Through: math.MaxInt64, Events: 10_000, Bytes: 1 << 30})
+	page, err := d.Read(f.Context(), relay.Question{Gaps: gaps, Position: position, Events: 10_000, Bytes: 1 << 30})
 	f.done(err)
 	return page
 }

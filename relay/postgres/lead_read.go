@@ -54,7 +54,7 @@ func (d *leadership) Read(ctx context.Context, q relay.Question) (page relay.Pag
 	for i, r := range q.Gaps {
 		lowest[i], highest[i] = r.First, r.Last
 	}
-	rows, err := d.log.pool.Query(ctx, logRead, lowest, highest, q.Position, q.Events, inlineBytes(&q), q.Through)
+	rows, err := d.log.pool.Query(ctx, logRead, lowest, highest, q.Position, q.Events, inlineBytes(&q))
 	if err != nil {
 		return page, err
 	}

@@ -29,7 +29,7 @@ func idList(n int) string {
 func plans() map[string]string {
 	const n = 1000
 	return map[string]string{
-		"log_read":          "'{5,90}'::bigint[], '{7,99}'::bigint[], 150000, 5000, 65536, 9223372036854775807",
+		"log_read":          "'{5,90}'::bigint[], '{7,99}'::bigint[], 150000, 5000, 65536",
 		"log_details":       idList(n),
 		"log_large":         idList(n),
 		"log_take":          "'{1,2}'::bigint[], '{0,50}'::bigint[], '{9223372036854775807,9223372036854775807}'::bigint[], '{100,100}'::int[], 500, 67108864, 1000000000",

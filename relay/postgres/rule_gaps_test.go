@@ -47,7 +47,7 @@ func TestRule4OneSnapshot(t *testing.T) {
 		page relay.Page
 		err  error
 	}
-	q := relay.Question{Gaps: relay.Ranges{{First: 1, Last: 1}}, Position: 2, Through: math.MaxInt64, Events: 100, Bytes: 1 << 20}
+	q := relay.Question{Gaps: relay.Ranges{{First: 1, Last: 1}}, Position: 2, Events: 100, Bytes: 1 << 20}
 	read := make(chan result, 1)
 	go func() {
 		page, err := d.Read(t.Context(), q)
@@ -79,7 +79,7 @@ func TestRule4GapsFirst(t *testing.T) {
 	d := f.leader()
 	read := func(events int, bytes int64) relay.Page {
 		t.Helper()
-		page, err := d.Read(t.Context(), relay.Question{Gaps: relay.Ranges{{First: 1, Last: 2}, {First: 5, Last: 8}}, Position: 10, Through: math.MaxInt64, Events: events, Bytes: bytes})
+		page, err := d.Read(t.Context(), relay.Question{Gaps: relay.Ranges{{First: 1, Last: 2}, {First: 5, Last: 8}}, Position: 10, Events: events, Bytes: bytes})
 		f.done(err)
 		return page
 	}

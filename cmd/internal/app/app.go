@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -58,6 +60,16 @@ type App struct {
 	parts     []part
 	watched   watched
 	kafka     []kgo.Opt // of every client: TLS and the login
+}
+
+// gcPercent is how much the heap may grow between two collections, unless GOGC says it. What lives in a relay is little
+// beside what each batch leaves behind: by Go's default of 100 a quarter of its time in a drain was the collector's.
+const gcPercent = 200
+
+func collectLess() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 }
 
 // New checks the settings and the database and makes everything that Run will need. It needs the
@@ -114,6 +126,7 @@ func (a *App) Desk() *Desk { return a.desk }
 // Run works until ctx ends or Stop is called, stops everything in order, and returns nil if all of
 // it went well. A part that fails ends the others too.
 func (a *App) Run(ctx context.Context) error {
+	collectLess()
 	b := obs.ReadBuild()
 	a.log.Info("starting", "version", b.Version, "revision", b.Revision, "roles", joinRoles(a.options.Roles), "config", a.options.Config)
 	if warnings := a.options.Config.Warnings(); len(warnings) > 0 {

@@ -26,10 +26,9 @@ begin
         from postrider.outbox_receipt r
         where r.number > v_from and r.number <= v_last and r.note is null and r.returned is null
     ), merged as (
-        select max(p.number) as number, min(p.term) as term, max(p.position) as position, min(p.first_id) as first_id, max(p.at) as at,
+        select max(p.number) as number, min(p.term) as term, min(p.first_id) as first_id, max(p.at) as at,
                (select coalesce(range_agg(x), '{}') from plain q, unnest(q.events) x where q.term = p.term and q.second = p.second) as events,
-               (select coalesce(range_agg(x), '{}') from plain q, unnest(q.forgotten) x where q.term = p.term and q.second = p.second) as forgotten,
-               (array_agg(p.gaps order by p.number desc))[1] as gaps
+               (select coalesce(range_agg(x), '{}') from plain q, unnest(q.forgotten) x where q.term = p.term and q.second = p.second) as forgotten
         from plain p group by p.term, p.second having count(*) > 1
     ), away as (
         delete from postrider.outbox_receipt r using plain p, merged m

@@ -47,7 +47,7 @@ func (r *road) linked(task uuid.UUID) int64 {
 // others are sent.
 func (l *leader) receipt(state outbox.State, ids ...int64) *relay.Receipt {
 	l.Helper()
-	page, err := l.Read(l.Context(), relay.Question{Position: l.Began().Position, Through: 1 << 60, Events: 1000, Bytes: 1 << 20})
+	page, err := l.Read(l.Context(), relay.Question{Position: l.Began().Position, Events: 1000, Bytes: 1 << 20})
 	if err != nil {
 		l.Fatal(err)
 	}

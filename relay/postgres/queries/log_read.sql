@@ -1,6 +1,6 @@
 -- One statement, and so one snapshot, for the gaps and for what lies behind the position: with two, an event that was
--- committed between them would be sent before an earlier one of its key. The first row says what the statement saw.
--- $1, $2 gaps; $3 position; $4 events of each part at most; $5 the size from which a payload is read later; $6 through.
+-- committed between them would be sent before an earlier one of its key.
+-- $1, $2 gaps; $3 position; $4 events of each part at most; $5 the size from which a payload is read later.
 -- The first row says what the statement saw: id is the time, about the newest id that was drawn, -1 where that is not known.
 -- about of the others: bit 0 delayed, bit 1 details, bit 2 of a task; above these the size where key or payload are large;
 -- most have 0.
@@ -30,4 +30,4 @@ union all
                   + case when e.kind = 'task' then 4 else 0 end
                   + case when octet_length(e.key) >= $5::int or octet_length(e.payload) >= $5::int
                          then 8 * (coalesce(octet_length(e.key), 0)::bigint + coalesce(octet_length(e.payload), 0)) else 0 end end
- from postrider.outbox_event e where e.id > $3::bigint and e.id <= $6::bigint order by e.id limit $4::int)
+ from postrider.outbox_event e where e.id > $3::bigint order by e.id limit $4::int)
