@@ -24,7 +24,7 @@ const topicLimit = 5_000
 var (
 	faults = []*kerr.Error{
 		kerr.NotLeaderForPartition, kerr.NotEnoughReplicas, kerr.NotEnoughReplicasAfterAppend, kerr.RequestTimedOut, kerr.KafkaStorageError,
-		kerr.UnknownTopicOrPartition, kerr.UnknownTopicID, kerr.TopicAuthorizationFailed, kerr.InvalidTopicException,
+		kerr.UnknownTopicOrPartition, kerr.UnknownTopicID, kerr.TopicAuthorizationFailed,
 		kerr.OutOfOrderSequenceNumber, kerr.InvalidProducerEpoch,
 	}
 	recordFaults = []*kerr.Error{
