@@ -23,7 +23,7 @@ const (
 	CodeSkipped = outbox.CodeSkipped
 	// CodeWorkerKilled: the event was in flight, alone, whenever its worker died.
 	CodeWorkerKilled = "WORKER_KILLED"
-	// CodeEventDeleted, of class permanent: somebody deleted the event's row while the event waited.
+	// CodeEventDeleted, of class permanent: the event's row was deleted while the event waited.
 	CodeEventDeleted = "EVENT_DELETED"
 )
 

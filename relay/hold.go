@@ -85,7 +85,7 @@ type Hold struct {
 	busy, closing bool
 	// kept says that events were tried again and are behind the hold again.
 	kept bool
-	// givenUpTo is up to which id a circuit breaker's events are given up: those that fail later are not meant.
+	// givenUpTo bounds the give-up of a circuit breaker: events with higher ids failed after it began, and stay.
 	givenUpTo int64
 	// answered says that what somebody asked is done with its next change.
 	answered bool

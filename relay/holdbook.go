@@ -157,7 +157,7 @@ func (b *holdBook) awaits(e *outbox.Event, from *Hold, taken bool, partition fun
 			waits = h
 		case h != from && e.ID > h.through:
 			waits = h
-		case h != from && others: // those may be back behind a hold when all is decided about them
+		case h != from && others: // older ones are in hand, and may be parked again
 			waits = h
 		}
 		return waits == nil
@@ -209,8 +209,8 @@ func (h *Hold) park(p *plan, id int64) (first bool) {
 	return !more
 }
 
-// look notes that what is behind the hold is looked at next: the look sees all but what is not written yet.
-func (h *Hold) look() {
+// resetMissed is called before each look behind the hold. The look finds every parked event whose receipt is written.
+func (h *Hold) resetMissed() {
 	h.missed = 0
 	for _, id := range h.parking {
 		if id > 0 && (h.missed == 0 || id < h.missed) {
@@ -219,8 +219,8 @@ func (h *Hold) look() {
 	}
 }
 
-// logParks reports whether all that is still to be written behind the hold is of the log, which waits while the hold is
-// closing. What came from elsewhere may be on its way for as long as a broker does not answer.
+// logParks reports whether only the log still parks behind the hold. The log waits while a hold is closing; other plans may
+// wait for a broker's answer first.
 func (h *Hold) logParks() bool {
 	for p := range h.parking {
 		if p.taken {

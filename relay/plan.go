@@ -63,9 +63,9 @@ type plan struct {
 	parked  []*Hold
 	proven  map[*Hold]bool
 	givenUp []Exception
-	// unsent are those that could never be sent.
+	// unsent are the failures of events that could never be sent.
 	unsent []Failure
-	// goneKeys are those of events that do not go any more, once for each.
+	// goneKeys are the keys of events that do not go any more, once for each event.
 	goneKeys []subject
 	// err is why a decision could not be made; then nothing comes of the plan.
 	err error
@@ -169,7 +169,7 @@ func (p *plan) sort(i int, blocked map[subject]bool) fate {
 	}
 	if e.Deleted {
 		return fate{kind: fateUnsendable, why: &Outcome{Class: Permanent, Code: CodeEventDeleted,
-			Message: "somebody deleted its row of the log while it waited: what it carried is lost, and the dead letter is empty; write the event again"}}
+			Message: "its row was deleted from the log while it waited: its content is lost, and the dead letter is empty; write the event again"}}
 	}
 	if p.giveUp {
 		return fate{kind: fateUnsendable, why: givenUpByHand(e, p.source(i))}
@@ -351,7 +351,7 @@ func (p *plan) hold(want Hold) *Hold {
 		h.ID, h.since, h.fresh = id, p.book.now(), true
 		p.book.add(h)
 	} else if _, renewed := p.changes[s]; renewed || h.Cause == CauseHalted && !h.Draining && h.EventID != want.EventID {
-		return h // a key that is halted waits for somebody, whatever else of it fails
+		return h // a halted key waits for a person, also when another event of it fails
 	} else {
 		if h.Cause != want.Cause {
 			h.since = p.book.now()

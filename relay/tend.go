@@ -120,8 +120,8 @@ func (t *term) tendHolds(reading, work context.Context, fail func(error)) {
 	}
 }
 
-// answerReleases writes down that releases begin, before anything is taken: what somebody asks from now on is another
-// thing, and a relay that dies meanwhile has not all tried again.
+// answerReleases writes down that releases begin, before any event is taken. So a give-up that is asked during the release
+// is a request of its own.
 func (t *term) answerReleases(ctx context.Context, holds []*Hold) error {
 	return t.write(ctx, func() *Receipt {
 		receipt := &Receipt{}
@@ -245,7 +245,7 @@ func (t *term) stand(holds []*Hold) []standing {
 	was := make([]standing, len(holds))
 	for i, h := range holds {
 		was[i] = standing{h.parks, len(h.parking) > 0}
-		h.look()
+		h.resetMissed()
 	}
 	return was
 }
@@ -304,7 +304,7 @@ func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, le
 			if t.once == nil {
 				more = append(more, h)
 			}
-		case giveUp && h.Scope == ScopeFailure: // a probe finds out whether others have failed since
+		case giveUp && h.Scope == ScopeFailure: // a probe finds out whether other events have failed since
 			h.kept, h.Draining, h.through, h.answered, h.Probes, h.probeIn = false, false, 0, true, 0, 0
 			ends.Holds = append(ends.Holds, h.asChange())
 			t.book.reopen(h)
@@ -314,7 +314,7 @@ func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, le
 			h.probeIn = probePause(stormProbeBase, stormProbeCap, h.Probes)
 			ends.Holds = append(ends.Holds, h.asChange())
 			t.book.reopen(h)
-		case h.Scope == ScopeFailure && h.through > 0: // what came behind it meanwhile may have any id
+		case h.Scope == ScopeFailure && h.through > 0: // events parked meanwhile may have any id
 			h.through = 0
 			more = append(more, h)
 		case h.parks == was[i].parks && !was[i].parking:

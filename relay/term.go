@@ -34,8 +34,8 @@ const carefulAfter = 3
 // settleAtOnce is how many receipts are written in one transaction at most.
 const settleAtOnce = 16
 
-// settleApart is how far apart receipts are that only say how far the log went. A kill in between sends so much more again;
-// a transaction for each little batch would cost the database more than reading it.
+// settleApart is the least time between two plain receipts. After a kill the events of that time are sent again. A transaction
+// for each small batch costs the database more than reading the batch.
 const settleApart = 10 * time.Millisecond
 
 // runLeader leads whenever no other relay does, until ctx ends.
@@ -164,7 +164,7 @@ func (t *term) run(ctx context.Context) error {
 			<-work.Done()
 		case <-work.Done():
 		}
-		t.book.mu.Lock() // whoever waits for holds looks whether the term is over
+		t.book.mu.Lock() // plans that wait for holds see that the term is over
 		t.book.changed.Broadcast()
 		t.book.mu.Unlock()
 	})
@@ -224,8 +224,8 @@ func (t *term) settle(ctx context.Context, fail func(error)) {
 	}
 }
 
-// gather returns a receipt with those that follow it. One that only says how far the log went waits for more until
-// settleApart after the one before, since nothing builds on it.
+// gather returns a receipt with the receipts that follow it. A plain receipt waits for more until settleApart after the one
+// before: no other part of the relay waits for it.
 func (t *term) gather(ctx context.Context, s *settlement, last time.Time) []*settlement {
 	group := []*settlement{s}
 	// A hold that goes makes room for the next one of its subject: not in one transaction, which puts holds in place first.

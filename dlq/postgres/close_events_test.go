@@ -89,19 +89,24 @@ func (r *redriving) entryOf(n int) uuid.UUID {
 	return pgtest.Value[uuid.UUID](r.t, r.subject.pool, `select dlq_entry_uuid from postrider.dlq_letter where outbox_id = $1`, outboxID(n))
 }
 
+// dieTwice records two letters about event n, its own and one of a task, and returns their investigations.
+func (r *redriving) dieTwice(n int) (first, second uuid.UUID) {
+	r.t.Helper()
+	first = r.die(n, nil)
+	l := dlqtest.Letters(dlqtest.Task(n+1, 1))[0]
+	id, episode := outboxID(n), int32(1)
+	l.EventID, l.OutboxID, l.Episode = dlqtest.EventID(n), &id, &episode
+	if second = r.record(l); first == second {
+		r.t.Fatal("there is one investigation only")
+	}
+	return first, second
+}
+
 // TestClosingWaitsForTheLastInvestigation of an event, and closes no event that was given up again since.
 func TestClosingWaitsForTheLastInvestigation(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	// Its letter came, and another of the same event that is a task's.
-	first := r.die(1, nil)
-	l := dlqtest.Letters(dlqtest.Task(2, 1))[0]
-	id, episode := outboxID(1), int32(1)
-	l.EventID, l.OutboxID, l.Episode = dlqtest.EventID(1), &id, &episode
-	second := r.record(l)
-	if first == second {
-		t.Fatal("there is one investigation only")
-	}
+	first, second := r.dieTwice(1)
 	if err := r.Resolve(t.Context(), first); err != nil || r.closed(1) {
 		t.Errorf("one of two is closed: %v, %v", r.closed(1), err)
 	}
@@ -110,11 +115,7 @@ func TestClosingWaitsForTheLastInvestigation(t *testing.T) {
 	}
 
 	// Both at once.
-	first = r.die(3, nil)
-	l = dlqtest.Letters(dlqtest.Task(4, 1))[0]
-	id = outboxID(3)
-	l.EventID, l.OutboxID, l.Episode = dlqtest.EventID(3), &id, &episode
-	second = r.record(l)
+	first, second = r.dieTwice(3)
 	mustExec(t, r.subject.pool, `delete from postrider.dlq_entry where dlq_entry_uuid in ($1, $2)`, first, second)
 	if !r.closed(3) {
 		t.Error("both are gone, and the event is not closed")
@@ -150,11 +151,7 @@ func TestClosingWaitsForTheLastInvestigation(t *testing.T) {
 func TestClosingTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	first := r.die(1, nil)
-	l := dlqtest.Letters(dlqtest.Task(2, 1))[0]
-	id, episode := outboxID(1), int32(1)
-	l.EventID, l.OutboxID, l.Episode = dlqtest.EventID(1), &id, &episode
-	second := r.record(l)
+	first, second := r.dieTwice(1)
 	const closing = `update postrider.dlq_entry set resolution_status = 'cancelled', resolution_timestamp = now() where dlq_entry_uuid = $1`
 	tx, err := r.subject.pool.Begin(t.Context())
 	if err != nil {
@@ -170,7 +167,11 @@ func TestClosingTwoAtOnce(t *testing.T) {
 		closed <- err
 	}()
 	for r.count(`select count(*) from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database())`) == 0 {
-		time.Sleep(5 * time.Millisecond)
+		select {
+		case err := <-closed:
+			t.Fatalf("the second does not wait for the first: %v", err)
+		case <-time.After(5 * time.Millisecond):
+		}
 	}
 	if err := errors.Join(tx.Commit(t.Context()), <-closed); err != nil || !r.closed(1) {
 		t.Errorf("both are closed: %v, %v", r.closed(1), err)

@@ -95,7 +95,7 @@ create table postrider.outbox_receipt (
     at        timestamptz not null default clock_timestamp()
 );
 comment on table postrider.outbox_receipt is
-'What each settled batch leaves behind. The leader only inserts; retention removes old ones with the events that they are about, and merges those of a second. The newest says how far the log was read. Its number is one more than the last: of two relays that believe to lead, one cannot write it.';
+'What each settled batch leaves behind. The leader only inserts; retention removes old receipts with their events, and merges the receipts of a second. The newest says how far the log was read. Its number is one more than the last: of two relays that believe to lead, one cannot write it.';
 comment on column postrider.outbox_receipt.number is 'One more than that of the receipt before.';
 comment on column postrider.outbox_receipt.term is 'The leadership in which it was written. A relay that begins to lead writes a receipt of a new term first.';
 comment on column postrider.outbox_receipt.position is 'The highest id disposed of: whatever is at or below it was acknowledged by its topic, has an exception, or is in a gap.';

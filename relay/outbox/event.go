@@ -54,7 +54,7 @@ type Event struct {
 	CreatedAt time.Time
 	// Delayed says, by the database's clock, that the writer's available_at has not come yet.
 	Delayed bool
-	// Deleted says that somebody deleted the event's row of the log while the event waited: what it carried is lost.
+	// Deleted says that the event's row was deleted from the log while the event waited: its content is lost.
 	Deleted bool
 	// FirstErrorAt and LastErrorAt are zero for an event that never failed.
 	FirstErrorAt, LastErrorAt time.Time

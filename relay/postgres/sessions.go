@@ -22,8 +22,8 @@ const (
 	crowdedFor   = 5 * time.Second
 )
 
-// Acquire is that of the pool. When the server refuses more sessions it waits for one of those that the pool has: with fewer
-// than it would like to have a relay works more slowly.
+// Acquire is the pool's Acquire. When the server refuses another session it waits for one that the pool has: a relay with few
+// sessions works more slowly.
 func (s sessions) Acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	for began := time.Now(); ; {
 		conn, err := s.Pool.Acquire(ctx)

@@ -112,8 +112,8 @@ func TestHaltedKeyAndRedrive(t *testing.T) {
 
 // TestStorm: every event of a topic is refused. Ten become dead letters, the rest wait behind the circuit breaker; another
 // topic does not notice. Released too early each is tried once more, and none is given up. When the fault is mended and
-// TestRowsDeletedWhileTheyWait: an event whose row somebody deletes, while it waits for its time or behind a hold, is given up by
-// name, and all others go.
+// TestRowsDeletedWhileTheyWait: the rows of two events are deleted while these wait, one for its time and one behind a hold.
+// Both are given up by name, and all other events go.
 func TestRowsDeletedWhileTheyWait(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

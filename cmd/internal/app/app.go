@@ -62,8 +62,8 @@ type App struct {
 	kafka     []kgo.Opt // of every client: TLS and the login
 }
 
-// gcPercent is how much the heap may grow between two collections, unless GOGC says it. What lives in a relay is little
-// beside what each batch leaves behind: by Go's default of 100 a quarter of its time in a drain was the collector's.
+// gcPercent is the growth of the heap between two garbage collections, where GOGC is not set. A relay's live heap is small
+// beside the garbage of a batch: with Go's default of 100 a quarter of a drain's CPU was garbage collection.
 const gcPercent = 200
 
 func collectLess() {

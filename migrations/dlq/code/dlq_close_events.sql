@@ -4,8 +4,8 @@ set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off s
 declare
     told record;
 begin
-    -- Of two people who close two investigations of one event at one moment each would find the other's pending. The second
-    -- one waits here, and then sees it closed. Many at once are not worth as many locks.
+    -- Two transactions that close two investigations of one event at the same time would each find the other's pending. The
+    -- second one waits here, and then sees the first closed. A bulk change takes no locks: the lock table is small.
     if p_removed is null and cardinality(p_entries) <= 100 then
         perform pg_advisory_xact_lock(hashtextextended('postrider close ' || k.event_id, 0))
         from (select distinct l.event_id from unnest(p_entries) as w(id)

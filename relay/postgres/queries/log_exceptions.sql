@@ -1,4 +1,5 @@
--- What was given up takes its content along, as far as there is any: somebody may have deleted its row of the log. An exception that has a copy keeps that: somebody may have edited it.
+-- An event that is given up takes its content along; where its row was deleted from the log the content is empty. An exception
+-- keeps the copy that it has: people edit copies.
 insert into postrider.outbox_exception as x (id, state, hold_id, attempts, max_attempts, episode, next_attempt_at, first_error_at, last_error_at,
     last_error_class, last_error_code, last_error, event_id, topic, copied, kind, key, payload, headers, task_uuid, idempotency_key, created_at)
 select f.id, f.state::postrider.outbox_exception_state, f.hold_id, f.attempts, f.max_attempts, case when f.state = 'exhausted' then 1 else 0 end,
