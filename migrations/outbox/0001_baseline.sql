@@ -6,8 +6,8 @@
 
 create domain postrider.outbox_topic as text
     -- Not {1,249}: a bounded repeat makes the expression twenty times as slow.
-    constraint outbox_event_topic_valid check (value ~ '^[a-zA-Z0-9._-]+$' and octet_length(value) <= 249 and value <> '.' and value <> '..')
-    constraint outbox_event_topic_not_internal check (left(value, 2) <> '__');
+    constraint outbox_event_topic_valid check (value ~ '^[a-zA-Z0-9._-]+$' and octet_length(value) <= 249 and value not in ('.', '..'))
+    constraint outbox_event_topic_not_internal check (not starts_with(value, '__'));
 comment on domain postrider.outbox_topic is 'A Kafka topic: 1 to 249 letters, digits, dots, underscores and hyphens, neither "." nor "..". Names beginning with two underscores are Kafka''s own and are refused.';
 
 create domain postrider.outbox_headers as jsonb
@@ -31,12 +31,24 @@ comment on domain postrider.outbox_kind is 'What the payload is about: event, a 
 create domain postrider.outbox_max_attempts as integer constraint outbox_event_max_attempts_positive check (value > 0);
 comment on domain postrider.outbox_max_attempts is 'Attempts before an event is given up, at least 1.';
 
+-- A sequence, because its value belongs to no transaction: arming is seen at once by everybody, waits for
+-- nobody, keeps nobody waiting and leaves no dead row, and reading it is one call of a built-in function.
+create sequence postrider.outbox_doorbell as bigint minvalue -9223372036854775807 start with 1;
+comment on sequence postrider.outbox_doorbell is
+'Whether inserts into outbox_event notify. A positive value is the time, in seconds since 1970, until which an idle relay wants to be woken; a negative one, without its sign, is when a busy relay ended that, in milliseconds. Never drawn from, only set. Every writer may read it.';
+grant select on sequence postrider.outbox_doorbell to public;
+
 create table postrider.outbox_event (
     id              bigint generated always as identity primary key,
     -- A UUID of version 7: it begins with the time, by which outbox_find_event finds it. So it needs no index.
     event_id        uuid not null default (lpad(to_hex((date_part('epoch', clock_timestamp()) * 1000)::bigint), 12, '0') || '7'
                                            || substr(gen_random_uuid()::text, 16))::uuid,
-    created_at      timestamptz not null default clock_timestamp(),
+    -- Rings the doorbell, too. A trigger would cost a statement twice as much, and the notification is the same: one for
+    -- a transaction. What pg_notify returns is never null.
+    created_at      timestamptz not null default case
+        when pg_sequence_last_value('postrider.outbox_doorbell') > date_part('epoch', clock_timestamp())
+        then case when pg_notify('postrider_outbox', '') is not null then clock_timestamp() end
+        else clock_timestamp() end,
     available_at    postrider.outbox_available_at,
     max_attempts    postrider.outbox_max_attempts,
     task_uuid       uuid,
@@ -51,7 +63,7 @@ comment on table postrider.outbox_event is
 'The log: events that services wrote in their own transactions, in the order of their ids. Rows are inserted and, when nobody needs them any more, deleted; nothing updates them. How far the log was read stands in outbox_receipt, what did not simply go in outbox_exception, and the whole as people want to see it in v_outbox_event.';
 comment on column postrider.outbox_event.id is 'Insertion order; per topic and key, events reach Kafka in the order of id. Drawn by the database alone: a row with an id below the position would never be read.';
 comment on column postrider.outbox_event.event_id is 'The identity of the event, sent as the Kafka header postrider-event-id with every copy. A UUID of version 7: it begins with the time.';
-comment on column postrider.outbox_event.created_at is 'When the row was inserted (not when its transaction began).';
+comment on column postrider.outbox_event.created_at is 'When the row was inserted (not when its transaction began). Its default also wakes an idle relay, if one asked for that; a row that brings its own time is found when the relay looks next, half a second later at most.';
 comment on column postrider.outbox_event.available_at is 'Not before this time; null is at once. Undelayed later events of the key may overtake a delayed one.';
 comment on column postrider.outbox_event.max_attempts is 'Attempts before the event is given up; null takes the relay''s setting.';
 comment on column postrider.outbox_event.task_uuid is 'The task this event belongs to, if any.';
@@ -313,9 +325,3 @@ comment on table postrider.outbox_own_topic is
 comment on column postrider.outbox_own_topic.topic is 'The topic.';
 comment on column postrider.outbox_own_topic.use is 'What it is for.';
 insert into postrider.outbox_own_topic values ('postrider.dlq', 'dead letters'), ('postrider.lifecycle', 'lifecycle events');
-
--- A sequence, because its value belongs to no transaction: arming is seen at once by everybody, waits for
--- nobody, keeps nobody waiting and leaves no dead row, and reading it is one call of a built-in function.
-create sequence postrider.outbox_doorbell as bigint minvalue -9223372036854775807 start with 1;
-comment on sequence postrider.outbox_doorbell is
-'Whether inserts into outbox_event notify. A positive value is the time, in milliseconds since 1970, until which an idle relay wants to be woken; a negative one, without its sign, is when a busy relay ended that. Never drawn from, only set.';

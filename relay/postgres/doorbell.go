@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// channel is where writers notify; see the function outbox_ring.
+// channel is where writers notify; see the default of outbox_event.created_at.
 const channel = "postrider_outbox"
 
 // disarmed is the payload that tells relays that writers ring no longer. That of a ring is empty, that of a
@@ -41,7 +41,7 @@ type DoorbellOptions struct {
 	checkup   time.Duration // of a connection on which nothing is heard
 }
 
-// Doorbell implements relay.Doorbell by NOTIFY: a trigger of the outbox notifies while the sequence
+// Doorbell implements relay.Doorbell by NOTIFY: the default of outbox_event.created_at notifies while the sequence
 // outbox_doorbell says so.
 type Doorbell struct {
 	pool sessions
@@ -107,7 +107,7 @@ func (d *Doorbell) Arm(ctx context.Context) bool {
 	d.mu.Unlock()
 	var off string
 	var outcome *string
-	err := d.pool.QueryRow(ctx, armDoorbell, lease.Milliseconds(), mark, giveWay.Milliseconds()).Scan(&off, &outcome)
+	err := d.pool.QueryRow(ctx, armDoorbell, int64(lease.Seconds()), mark, giveWay.Milliseconds()).Scan(&off, &outcome)
 	switch {
 	case ctx.Err() != nil:
 		return false

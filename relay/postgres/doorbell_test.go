@@ -196,11 +196,11 @@ func TestArmingEnds(t *testing.T) {
 	d := f.hang(f.db.URL, DoorbellOptions{})
 	d.until("alive", d.Alive)
 	d.arm()
-	if left := value[float64](f, `select last_value / 1000.0 - extract(epoch from clock_timestamp()) from postrider.outbox_doorbell`); left <= 0 || left > lease.Seconds() {
+	if left := value[float64](f, `select last_value - extract(epoch from clock_timestamp()) from postrider.outbox_doorbell`); left <= 0 || left > lease.Seconds() {
 		t.Errorf("writers ring for %v s more", left)
 	}
 	ears := f.listener()
-	f.exec(`select setval('postrider.outbox_doorbell', (extract(epoch from clock_timestamp()) * 1000)::bigint - 1)`)
+	f.exec(`select setval('postrider.outbox_doorbell', extract(epoch from clock_timestamp())::bigint - 1)`)
 	f.insert("a")
 	if got := f.notices(ears); len(got) != 0 {
 		t.Errorf("an insert rings after the time: %q", got)

@@ -165,6 +165,9 @@ func TestRule6RenewalKeepsNoVacuumBack(t *testing.T) {
 	}
 	f.settle(d, &relay.Receipt{})
 	f.letGo(d)
+	// A session that was cut off while it took over is gone a moment later.
+	f.waitFor(`select not exists (select from pg_locks where locktype = 'advisory' and objsubid = 2 and classid = $1
+		and database = (select oid from pg_database where datname = current_database()))`, lockClass)
 	f.store.renewEach, f.store.silence = time.Second, 200*time.Millisecond // pings come often
 	d, pid = f.lead(), 0
 	for range 2 {

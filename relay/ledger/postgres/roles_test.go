@@ -151,7 +151,7 @@ func TestFunctionsOfTheLedgerAreNobodysByDefault(t *testing.T) {
 	}
 	// The bell's trigger has every name in it qualified instead.
 	unsafe := f.answer(`select coalesce(string_agg(p.proname, ', '), '') from pg_proc p
-		where p.pronamespace = 'postrider'::regnamespace and p.prosecdef and p.proname <> 'outbox_ring' and not coalesce(p.proconfig @> '{"search_path=pg_catalog, pg_temp"}', false)`)
+		where p.pronamespace = 'postrider'::regnamespace and p.prosecdef and not coalesce(p.proconfig @> '{"search_path=pg_catalog, pg_temp"}', false)`)
 	if unsafe != "" {
 		t.Errorf("with the owner's rights and a search path of the caller's run %s", unsafe)
 	}
