@@ -14,9 +14,6 @@ import (
 	"time"
 )
 
-// MinMajor is the oldest major version of PostgreSQL that Postrider runs on.
-const MinMajor = 14
-
 // BinEnv names the environment variable with the directory of the binaries to use.
 const BinEnv = "POSTRIDER_POSTGRES_BIN"
 
@@ -107,14 +104,14 @@ func (f finder) find() (Binaries, error) {
 		ErrNotFound, BinEnv, strings.Join(places, ", "), detail, MinMajor, BinEnv)
 }
 
-// usable inspects a directory and refuses what is too old.
+// usable inspects a directory and refuses what Unfit does.
 func (f finder) usable(dir string) (Binaries, error) {
 	b, err := f.inspect(dir)
 	if err != nil {
 		return Binaries{}, err
 	}
-	if b.Major < MinMajor {
-		return Binaries{}, fmt.Errorf("PostgreSQL %s is too old, %d is the oldest that works", b.Version, MinMajor)
+	if why := Unfit(b.Major*10000 + minor(b.Version)); why != "" {
+		return Binaries{}, fmt.Errorf("PostgreSQL %s: %s", b.Version, why)
 	}
 	return b, nil
 }

@@ -23,8 +23,6 @@ const (
 	// serverTimeout bounds the choice and start of the server; Docker may pull its image.
 	serverTimeout = 5 * time.Minute
 	stopTimeout   = 30 * time.Second
-	// minVersion is server_version_num of the oldest PostgreSQL that Postrider runs on.
-	minVersion = pgserver.MinMajor * 10000
 )
 
 // server is a PostgreSQL server to create databases on.
@@ -147,8 +145,8 @@ func (s *server) check(ctx context.Context) error {
 		return fmt.Errorf("pgtest: ask PostgreSQL (%s) for its version: %w", s.origin, err)
 	}
 	s.version, _, _ = strings.Cut(s.version, " ")
-	if s.number < minVersion {
-		return fmt.Errorf("pgtest: PostgreSQL %s (%s) is too old; Postrider needs %d", s.version, s.origin, pgserver.MinMajor)
+	if why := pgserver.Unfit(s.number); why != "" {
+		return fmt.Errorf("pgtest: PostgreSQL %s (%s): %s", s.version, s.origin, why)
 	}
 	if !mayCreate {
 		return fmt.Errorf("pgtest: the role %s (%s) may not create databases; allow it with ALTER ROLE … CREATEDB", role, s.origin)

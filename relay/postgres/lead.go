@@ -211,7 +211,7 @@ func (d *leadership) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if drawn < began.Position {
+	if drawn >= 0 && drawn < began.Position {
 		return rewound(drawn, began.Position)
 	}
 	if began.Gaps, err = parseRanges(gaps); err != nil {

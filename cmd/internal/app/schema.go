@@ -102,8 +102,8 @@ func checkServer(ctx context.Context, conn *pgx.Conn, address config.DatabaseURL
 	switch {
 	case err != nil:
 		return fmt.Errorf("ask the database for its version: %w", err)
-	case number < pgserver.MinMajor*10000:
-		return fmt.Errorf("the database %s runs PostgreSQL %s; Postrider needs %d or newer", address, version, pgserver.MinMajor)
+	case pgserver.Unfit(number) != "":
+		return fmt.Errorf("the database %s runs PostgreSQL %s: %s", address, version, pgserver.Unfit(number))
 	case standby:
 		return fmt.Errorf("the database %s is a standby and read-only; give the primary, or several hosts and target_session_attrs=read-write in database.url", address)
 	}

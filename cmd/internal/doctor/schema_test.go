@@ -137,6 +137,8 @@ func TestJudgements(t *testing.T) {
 	}{
 		"version 13":             {judgeVersion(130010, "13.10"), Failed},
 		"version 14":             {judgeVersion(140000, "14.0"), OK},
+		"version 18.1":           {judgeVersion(180001, "18.1"), Failed},
+		"version 18.2":           {judgeVersion(180002, "18.2"), OK},
 		"version 17":             {judgeVersion(170003, "17.3"), OK},
 		"version 19":             {judgeVersion(190000, "19devel"), OK},
 		"prepared, none":         {judgePrepared(0, true), OK},

@@ -40,7 +40,7 @@ func checkConnection(ctx context.Context, p *patient) ([]result, error) {
 }
 
 // newestKnown is the newest major version of PostgreSQL that Postrider is tested with.
-const newestKnown = 17
+const newestKnown = 18
 
 func checkVersion(ctx context.Context, p *patient) ([]result, error) {
 	s, err := p.server(ctx)
@@ -48,10 +48,11 @@ func checkVersion(ctx context.Context, p *patient) ([]result, error) {
 }
 
 func judgeVersion(number int, version string) []result {
-	switch major := number / 10000; {
-	case major < pgserver.MinMajor:
-		return fail(fmt.Sprintf("upgrade to PostgreSQL %d or newer", pgserver.MinMajor), "PostgreSQL %s is too old", version)
-	case major > newestKnown:
+	why := pgserver.Unfit(number)
+	switch {
+	case why != "":
+		return fail("upgrade to the newest release of PostgreSQL, or of its major version", "PostgreSQL %s: %s", version, why)
+	case number/10000 > newestKnown:
 		return well("PostgreSQL %s; Postrider is tested up to %d", version, newestKnown)
 	}
 	return well("PostgreSQL %s", version)
