@@ -1,7 +1,10 @@
 package relaytest
 
 import (
+	"flag"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/postrider/postrider/migrations/pgtest"
@@ -10,6 +13,11 @@ import (
 func TestMain(m *testing.M) {
 	if text := os.Getenv(childEnv); text != "" {
 		os.Exit(childMain(text))
+	}
+	flag.Parse()
+	// Faults are told from slowness by timeouts of seconds, so no more tests run at once than the machine has cores.
+	if err := flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
 	}
 	pgtest.Main(m)
 }
