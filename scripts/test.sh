@@ -12,18 +12,17 @@ mkdir -p coverage
 log=coverage/test.log
 export POSTRIDER_TEST_LEFT_OUT="$PWD/coverage/not-tested.txt" # relay/logtest
 : >"$POSTRIDER_TEST_LEFT_OUT"
-# Programs and their outsides: they have little concurrency of their own, and the rooms that have it run under the race
-# detector, which takes five times the processor.
-plain='cmd/postrider$|cmd/internal/(bench|cli|doctor|mcp|monitoring|packaging|strangers|walk)(/|$)|examples/|relay/kafka/kafkatest(/|$)'
+# Programs and their outsides have little concurrency of their own. The rooms that have it run under the race detector, which
+# takes five times the processor.
+plain='cmd/postrider$|cmd/internal/(bench|cli|doctor|monitoring|packaging|strangers|walk)(/|$)|examples/'
 packages=$(go list ./...) || exit 1
-# tests runs go test with "$@"; more tests at once than cores, because many wait for timeouts.
-tests() { go run ./cmd/internal/testrig -- go test -count=1 -cover -timeout 20m -parallel 4 "$@" 2>&1; }
-{
-	# The longest first, or one of them goes on alone at the end.
-	tests $race ./relay/relaytest ./cmd/internal/app ./cmd/internal/soak $(grep -Ev "$plain" <<<"$packages")
-	first=$?
-	tests $(grep -E "$plain" <<<"$packages") && [ $first -eq 0 ]
-} | tee "$log"
+export raced="$race ./relay/relaytest ./cmd/internal/app ./cmd/internal/soak $(grep -Ev "$plain" <<<"$packages" | xargs)" # the longest first
+export unraced="$(grep -E "$plain" <<<"$packages" | xargs)"
+# Twice as many tests at once as cores, because many wait for timeouts.
+export options="-count=1 -cover -timeout 20m -parallel $((2 * $(getconf _NPROCESSORS_ONLN)))"
+go run ./cmd/internal/testrig -- bash -c 'trap "exit 130" INT TERM
+	go test $options $raced; first=$?
+	go test $options $unraced && [ $first -eq 0 ]' 2>&1 | tee "$log"
 status=${PIPESTATUS[0]}
 
 failed=""

@@ -43,8 +43,8 @@ create table postrider.outbox_event (
     -- A UUID of version 7: it begins with the time, by which outbox_find_event finds it. So it needs no index.
     event_id        uuid not null default (lpad(to_hex((date_part('epoch', clock_timestamp()) * 1000)::bigint), 12, '0') || '7'
                                            || substr(gen_random_uuid()::text, 16))::uuid,
-    -- Rings the doorbell, too. A trigger would cost a statement twice as much, and the notification is the same: one for
-    -- a transaction. What pg_notify returns is never null.
+    -- Notifies an idle relay, too. A trigger costs a statement of one row twice as much, and one of many rows less.
+    -- PostgreSQL merges the notifications of a transaction. What pg_notify returns is never null.
     created_at      timestamptz not null default case
         when pg_sequence_last_value('postrider.outbox_doorbell') > date_part('epoch', clock_timestamp())
         then case when pg_notify('postrider_outbox', '') is not null then clock_timestamp() end
@@ -63,7 +63,7 @@ comment on table postrider.outbox_event is
 'The log: events that services wrote in their own transactions, in the order of their ids. Rows are inserted and, when nobody needs them any more, deleted; nothing updates them. How far the log was read stands in outbox_receipt, what did not simply go in outbox_exception, and the whole as people want to see it in v_outbox_event.';
 comment on column postrider.outbox_event.id is 'Insertion order; per topic and key, events reach Kafka in the order of id. Drawn by the database alone: a row with an id below the position would never be read.';
 comment on column postrider.outbox_event.event_id is 'The identity of the event, sent as the Kafka header postrider-event-id with every copy. A UUID of version 7: it begins with the time.';
-comment on column postrider.outbox_event.created_at is 'When the row was inserted (not when its transaction began). Its default also wakes an idle relay, if one asked for that; a row that brings its own time is found when the relay looks next, half a second later at most.';
+comment on column postrider.outbox_event.created_at is 'When the row was inserted (not when its transaction began). Its default also wakes an idle relay, if one asked for that; a row that brings a time of its own is found by the next poll.';
 comment on column postrider.outbox_event.available_at is 'Not before this time; null is at once. Undelayed later events of the key may overtake a delayed one.';
 comment on column postrider.outbox_event.max_attempts is 'Attempts before the event is given up; null takes the relay''s setting.';
 comment on column postrider.outbox_event.task_uuid is 'The task this event belongs to, if any.';

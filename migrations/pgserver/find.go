@@ -110,8 +110,8 @@ func (f finder) usable(dir string) (Binaries, error) {
 	if err != nil {
 		return Binaries{}, err
 	}
-	if why := Unfit(b.Major*10000 + minor(b.Version)); why != "" {
-		return Binaries{}, fmt.Errorf("PostgreSQL %s: %s", b.Version, why)
+	if why, remedy := Unfit(b.Version); why != "" {
+		return Binaries{}, fmt.Errorf("PostgreSQL %s: %s; %s", b.Version, why, remedy)
 	}
 	return b, nil
 }
@@ -121,12 +121,6 @@ func compareVersions(a, b Binaries) int {
 		return a.Major - b.Major
 	}
 	return minor(a.Version) - minor(b.Version)
-}
-
-func minor(version string) int {
-	_, after, _ := strings.Cut(version, ".")
-	n, _ := strconv.Atoi(after)
-	return n
 }
 
 var versionLine = regexp.MustCompile(`\(PostgreSQL\) ((\d+)\S*)`)

@@ -66,7 +66,7 @@ func TestFind(t *testing.T) {
 		"old in PATH":               {machine{versions: map[string]int{"/opt/mine": 12, debian(17): 17}, initdb: "/opt/mine/initdb"}, debian(17), nil},
 		"the order before all":      {machine{versions: map[string]int{"/chosen": 15, debian(17): 17}, env: "/chosen", initdb: "/x/initdb"}, "/chosen", nil},
 		"a wrong order":             {machine{versions: map[string]int{debian(17): 17}, env: "/missing"}, "", []string{BinEnv + "=/missing", "no program initdb", "unset it"}},
-		"an order of an old one":    {machine{versions: map[string]int{"/old": 13}, env: "/old"}, "", []string{"13.1: it is too old", "14"}},
+		"an order of an old one":    {machine{versions: map[string]int{"/old": 13}, env: "/old"}, "", []string{"13.1: it is too old", "14 or newer"}},
 		"only old ones":             {machine{versions: map[string]int{debian(13): 13}}, "", []string{"no PostgreSQL server binaries found", debian(13), "too old", BinEnv}},
 		"Homebrew":                  {machine{versions: map[string]int{"/opt/homebrew/opt/postgresql@16/bin": 16}}, "/opt/homebrew/opt/postgresql@16/bin", nil},
 		"an application on the Mac": {machine{versions: map[string]int{"/Applications/Postgres.app/Contents/Versions/17/bin": 17}}, "/Applications/Postgres.app/Contents/Versions/17/bin", nil},

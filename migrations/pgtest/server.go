@@ -145,8 +145,8 @@ func (s *server) check(ctx context.Context) error {
 		return fmt.Errorf("pgtest: ask PostgreSQL (%s) for its version: %w", s.origin, err)
 	}
 	s.version, _, _ = strings.Cut(s.version, " ")
-	if why := pgserver.Unfit(s.number); why != "" {
-		return fmt.Errorf("pgtest: PostgreSQL %s (%s): %s", s.version, s.origin, why)
+	if why, remedy := pgserver.Unfit(s.version); why != "" {
+		return fmt.Errorf("pgtest: PostgreSQL %s (%s): %s; %s", s.version, s.origin, why, remedy)
 	}
 	if !mayCreate {
 		return fmt.Errorf("pgtest: the role %s (%s) may not create databases; allow it with ALTER ROLE … CREATEDB", role, s.origin)

@@ -44,6 +44,8 @@ grant execute on function postrider.outbox_publish(text, text, jsonb, jsonb, tex
 grant execute on function postrider.outbox_publish_bytes(text, text, bytea, jsonb, text, timestamptz, uuid) to postrider_writer;
 grant execute on function postrider.outbox_publish_bytes(text, bytea, bytea, jsonb, text, timestamptz, uuid) to postrider_writer;
 grant insert (topic, key, payload, headers, available_at, task_uuid) on postrider.outbox_event to postrider_writer;
+-- An insert reads it. Everybody may, unless a restore or somebody took that away.
+grant select on sequence postrider.outbox_doorbell to postrider_writer;
 -- Services register their work, hand it out and do it.
 grant execute on function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text),
     postrider.transition_task_state_atomic(uuid, text, text, jsonb), postrider.evaluate_task(uuid),

@@ -107,7 +107,7 @@ func (d *Doorbell) Arm(ctx context.Context) bool {
 	d.mu.Unlock()
 	var off string
 	var outcome *string
-	err := d.pool.QueryRow(ctx, armDoorbell, int64(lease.Seconds()), mark, giveWay.Milliseconds()).Scan(&off, &outcome)
+	err := d.pool.QueryRow(ctx, armDoorbell, int64(lease/time.Second), mark, giveWay.Milliseconds()).Scan(&off, &outcome)
 	switch {
 	case ctx.Err() != nil:
 		return false

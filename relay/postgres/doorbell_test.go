@@ -134,6 +134,14 @@ func TestInsertsRingWhileArmed(t *testing.T) {
 	if got := f.notices(ears); len(got) != 1 || got[0] != "" {
 		t.Errorf("one transaction rings %q, want once", got)
 	}
+	f.exec(`insert into postrider.outbox_event (topic, payload) select 't', 'a' from generate_series(1, 3)`)
+	if n, err := f.db.Conn(t).CopyFrom(t.Context(), pgx.Identifier{"postrider", "outbox_event"}, []string{"topic"},
+		pgx.CopyFromRows([][]any{{"t"}, {"t"}})); err != nil || n != 2 {
+		t.Fatalf("copied %d, %v", n, err)
+	}
+	if got := f.notices(ears); len(got) != 2 {
+		t.Errorf("two statements of many rows ring %q, want each once", got)
+	}
 	f.exec(`delete from postrider.outbox_event`)
 	if got := f.notices(ears); len(got) != 0 {
 		t.Errorf("retention rings: %q", got)

@@ -211,7 +211,7 @@ func (d *leadership) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if drawn >= 0 && drawn < began.Position {
+	if drawn >= 0 && drawn < began.Position { // -1: the login may not ask the sequence, which the next look says
 		return rewound(drawn, began.Position)
 	}
 	if began.Gaps, err = parseRanges(gaps); err != nil {

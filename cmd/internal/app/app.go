@@ -179,7 +179,7 @@ func (a *App) openService(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pool, err := openPool(ctx, c.Database, serviceConnections, refuseReadOnly, tracer)
+	pool, err := openPool(ctx, c.Database, serviceConnections, refuseUnfit, tracer)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/obs"
+	"github.com/postrider/postrider/migrations/pgserver"
 	"github.com/postrider/postrider/relay/postgres"
 	"github.com/postrider/postrider/relay/postgres/pooler"
 )
@@ -35,7 +36,7 @@ func Connect(ctx context.Context, database config.Database) (*pgx.Conn, error) {
 			return nil, err
 		}
 	}
-	refuseReadOnly(&cfg.Config)
+	refuseUnfit(&cfg.Config)
 	conn, err := pooler.Connect(ctx, cfg)
 	if err != nil {
 		return nil, unreachable(database, err)
@@ -43,11 +44,26 @@ func Connect(ctx context.Context, database config.Database) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// refuseReadOnly has servers refused that take no writes, as the relay refuses them, unless the address says
-// by target_session_attrs which servers are meant: whoever only reads may so use a standby.
-func refuseReadOnly(cfg *pgconn.Config) {
-	if cfg.ValidateConnect == nil {
-		cfg.ValidateConnect = postgres.Writable
+// unfitError is what is said of a server whose version Postrider does not run on.
+type unfitError struct{ version, why, remedy string }
+
+func (e *unfitError) Error() string {
+	return fmt.Sprintf("runs PostgreSQL %s: %s; %s", e.version, e.why, e.remedy)
+}
+
+// refuseUnfit has servers refused that Postrider does not run on, and those that take no writes, as the relay refuses them,
+// unless the address says by target_session_attrs which servers are meant: whoever only reads may so use a standby.
+func refuseUnfit(cfg *pgconn.Config) {
+	others := cfg.ValidateConnect
+	if others == nil {
+		others = postgres.Writable
+	}
+	cfg.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		version := conn.ParameterStatus("server_version")
+		if why, remedy := pgserver.Unfit(version); why != "" {
+			return &unfitError{version, why, remedy}
+		}
+		return others(ctx, conn)
 	}
 }
 
@@ -60,6 +76,9 @@ func passwords(d config.Database) func() (string, error) {
 }
 
 func unreachable(database config.Database, err error) error {
+	if unfit := (*unfitError)(nil); errors.As(err, &unfit) {
+		return &connectError{text: fmt.Sprintf("the database %s %v", database.URL, unfit), cause: err}
+	}
 	what := "reached"
 	if errors.Is(err, postgres.ErrReadOnlyServer) {
 		what = "used"
@@ -114,7 +133,7 @@ func connectHint(database config.Database, err error) string {
 // OpenPool opens a pool of connections to a server that takes writes, with settings that keep no session for ever where there is no pooler,
 // and proves that the database can be reached; its error is as Connect's.
 func OpenPool(ctx context.Context, database config.Database, connections int32) (*pgxpool.Pool, error) {
-	return openPool(ctx, database, connections, refuseReadOnly, nil)
+	return openPool(ctx, database, connections, refuseUnfit, nil)
 }
 
 // OpenAny is OpenPool for those who want to look at servers that take no writes, too.

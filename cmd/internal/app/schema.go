@@ -11,7 +11,6 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/migrations"
-	"github.com/postrider/postrider/migrations/pgserver"
 )
 
 // CheckDatabase says what is wrong with a database that this binary cannot work on: its server, or its schema.
@@ -90,20 +89,15 @@ func checkRights(ctx context.Context, conn *pgx.Conn, roles []Role) error {
 	return nil
 }
 
-// checkServer refuses servers that cannot work, before anything fails in a stranger way.
+// checkServer refuses a standby, before anything fails in a stranger way.
 func checkServer(ctx context.Context, conn *pgx.Conn, address config.DatabaseURL) error {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	var number int
-	var version string
 	var standby bool
-	err := conn.QueryRow(ctx, `select current_setting('server_version_num')::int, current_setting('server_version'), pg_is_in_recovery()`).
-		Scan(&number, &version, &standby)
+	err := conn.QueryRow(ctx, `select pg_is_in_recovery()`).Scan(&standby)
 	switch {
 	case err != nil:
-		return fmt.Errorf("ask the database for its version: %w", err)
-	case pgserver.Unfit(number) != "":
-		return fmt.Errorf("the database %s runs PostgreSQL %s: %s", address, version, pgserver.Unfit(number))
+		return fmt.Errorf("ask the database whether it is a standby: %w", err)
 	case standby:
 		return fmt.Errorf("the database %s is a standby and read-only; give the primary, or several hosts and target_session_attrs=read-write in database.url", address)
 	}

@@ -58,7 +58,7 @@ func checkAdditions(ctx context.Context, p *patient) ([]result, error) {
 			"outbox_event has what is not Postrider's: %s. Every insert pays for it, rows that it changes or drops are not what was written, and a foreign key keeps retention from removing rows",
 			strings.Join(found, ", ")), nil
 	}
-	return well("outbox_event has no triggers, constraints or references but Postrider's"), nil
+	return well("outbox_event has no triggers and no references, and no constraints but Postrider's"), nil
 }
 
 func checkDurability(ctx context.Context, p *patient) ([]result, error) {

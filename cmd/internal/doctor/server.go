@@ -48,10 +48,10 @@ func checkVersion(ctx context.Context, p *patient) ([]result, error) {
 }
 
 func judgeVersion(number int, version string) []result {
-	why := pgserver.Unfit(number)
+	why, remedy := pgserver.Unfit(version)
 	switch {
 	case why != "":
-		return fail("upgrade to the newest release of PostgreSQL, or of its major version", "PostgreSQL %s: %s", version, why)
+		return fail(remedy, "PostgreSQL %s: %s", version, why)
 	case number/10000 > newestKnown:
 		return well("PostgreSQL %s; Postrider is tested up to %d", version, newestKnown)
 	}

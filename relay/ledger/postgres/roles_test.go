@@ -149,7 +149,6 @@ func TestFunctionsOfTheLedgerAreNobodysByDefault(t *testing.T) {
 	if open != "" {
 		t.Errorf("everybody may call %s", open)
 	}
-	// The bell's trigger has every name in it qualified instead.
 	unsafe := f.answer(`select coalesce(string_agg(p.proname, ', '), '') from pg_proc p
 		where p.pronamespace = 'postrider'::regnamespace and p.prosecdef and not coalesce(p.proconfig @> '{"search_path=pg_catalog, pg_temp"}', false)`)
 	if unsafe != "" {
