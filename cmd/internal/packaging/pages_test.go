@@ -21,7 +21,8 @@ const root = "../../.."
 
 // pages are for those who use it and run it, by their way from the folder deploy.
 var pages = []string{"RUNBOOK.md", "HARDENING.md", "UPGRADE.md", "REMOVAL.md", "RESTORE.md", "DESK.md", "SETTINGS.md",
-	"../README.md", "../CHANGELOG.md", "../relay/ledger/README.md"}
+	"../README.md", "../CHANGELOG.md", "../relay/ledger/README.md",
+	"../docs/writing.md", "../docs/reading.md", "../docs/running.md", "../docs/operating.md", "../docs/dead-letters.md", "../docs/tasks.md"}
 
 func page(t *testing.T, name string) string {
 	t.Helper()

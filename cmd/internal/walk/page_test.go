@@ -16,10 +16,10 @@ import (
 	"github.com/postrider/postrider/relay/logtest"
 )
 
-// readmeWalk returns the lines of the fenced block below the heading "A walk" of the README.
-func readmeWalk(t *testing.T) []string {
+// pageWalk returns the lines of the fenced block below the heading "A walk" of the page about dead letters.
+func pageWalk(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "README.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "dead-letters.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,12 +28,12 @@ func readmeWalk(t *testing.T) []string {
 	block, _, found := strings.Cut(block, "\n```\n")
 	lines := strings.Split(block, "\n")
 	if !found || len(lines) < 8 || !strings.HasPrefix(lines[0], "bin/postrider dev --demo") {
-		t.Fatalf("README.md has no walk below \"## A walk\": %q", block)
+		t.Fatalf("docs/dead-letters.md has no walk below \"## A walk\": %q", block)
 	}
 	return lines
 }
 
-// shell runs the lines of a walk where the README says that they are typed.
+// shell runs the lines of a walk where the page says that they are typed.
 type shell struct {
 	t      *testing.T
 	dir    string
@@ -67,7 +67,7 @@ func (s *shell) learn(name, output, pattern string) {
 	s.ids[name] = found[1]
 }
 
-// dev starts the line of the README that runs everything, and returns the address of its database.
+// dev starts the line of the page that runs everything, and returns the address of its database.
 func (s *shell) dev(line string) (databaseURL string) {
 	s.t.Helper()
 	cmd := exec.Command("sh", "-c", "exec "+line)
@@ -135,11 +135,11 @@ func await(t *testing.T, conn *pgx.Conn, what, query string) {
 
 const uuidPattern = `([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`
 
-// TestWalkOfTheReadme types what the README tells a new user to type: start the demo, find a group, read why, mend the
+// TestWalkOfThePage types what the page tells a new user to type: start the demo, find a group, read why, mend the
 // cause, plan, redrive with a canary, watch it resolve.
-func TestWalkOfTheReadme(t *testing.T) {
+func TestWalkOfThePage(t *testing.T) {
 	t.Parallel()
-	lines := readmeWalk(t)
+	lines := pageWalk(t)
 	s := &shell{t: t, dir: t.TempDir(), ids: map[string]string{}}
 	s.env = append(os.Environ(), "PATH="+filepath.Dir(psqlPath(t))+string(os.PathListSeparator)+os.Getenv("PATH"))
 	command(t, "go", "build", "-o", filepath.Join(s.dir, "bin", "postrider"), "../../postrider")
