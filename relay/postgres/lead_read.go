@@ -120,7 +120,10 @@ func (f *logRows) scan(rows pgx.Rows) error {
 			f.drawn = int64(binary.BigEndian.Uint64(v[readAbout]))
 			continue
 		}
-		id, about := int64(binary.BigEndian.Uint64(v[readID])), int64(binary.BigEndian.Uint64(v[readAbout]))
+		id, about := int64(binary.BigEndian.Uint64(v[readID])), int64(0)
+		if v[readAbout] != nil {
+			about = int64(binary.BigEndian.Uint64(v[readAbout]))
+		}
 		if string(v[readTopic]) != topic { // mostly that of the event before
 			topic = string(v[readTopic])
 		}
@@ -133,7 +136,7 @@ func (f *logRows) scan(rows pgx.Rows) error {
 		e.ID, e.EventID, e.Topic = id, uuid.UUID(v[readEventID]), topic
 		e.Key, e.Payload, e.CreatedAt = bytes.keep(v[readKey]), bytes.keep(v[readPayload]), createdAt(e.EventID)
 		e.Delayed, e.OfTask = about&aboutDelayed != 0, about&aboutTask != 0
-		if h := v[readHeaders]; len(h) > 2 { // most have none: {}
+		if h := v[readHeaders]; len(h) > 2 { // most have none
 			e.Headers = bytes.keep(h)
 		}
 		f.sizes = append(f.sizes, about/aboutSize)

@@ -3,7 +3,7 @@
 -- $1, $2 gaps; $3 position; $4 events of each part at most; $5 the size from which a payload is read later.
 -- The first row says what the statement saw: id is the time, about the newest id that was drawn, -1 where that is not known.
 -- about of the others: bit 0 delayed, bit 1 details, bit 2 of a task; above these the size where key or payload are large;
--- most have 0.
+-- most have null. headers are null where there are none: an empty object takes 5 bytes, and writing it out costs more.
 select (extract(epoch from clock_timestamp()) * 1000000)::bigint as id, null::uuid as event_id, pg_catalog.pg_current_snapshot()::text as topic,
        null::bytea as key,
        convert_to((select jsonb_object_agg(s.id, s.reason)::text from postrider.outbox_skip_request s), 'UTF8') as payload, null::jsonb as headers,
@@ -11,10 +11,10 @@ select (extract(epoch from clock_timestamp()) * 1000000)::bigint as id, null::uu
             then coalesce(pg_catalog.pg_sequence_last_value(pg_catalog.to_regclass('postrider.outbox_event_id_seq')), 0) else -1 end as about
 union all
 (select e.id, e.event_id, e.topic::text, case when octet_length(e.key) < $5::int then e.key end, case when octet_length(e.payload) < $5::int then e.payload::bytea end,
-        e.headers::jsonb,
-        case when e.available_at is null and e.max_attempts is null and e.task_uuid is null and e.kind = 'event'
-                  and octet_length(e.payload) < $5::int and octet_length(e.key) < $5::int then 0::bigint
-             else case when e.available_at > clock_timestamp() then 1 else 0 end + case when e.max_attempts is not null or e.task_uuid is not null then 2 else 0 end
+        case when pg_column_size(e.headers) > 5 then e.headers::jsonb end,
+        case when e.available_at is not null or e.max_attempts is not null or e.task_uuid is not null or e.kind <> 'event'
+                  or octet_length(e.payload) >= $5::int or octet_length(e.key) >= $5::int
+             then case when e.available_at > clock_timestamp() then 1 else 0 end + case when e.max_attempts is not null or e.task_uuid is not null then 2 else 0 end
                   + case when e.kind = 'task' then 4 else 0 end
                   + case when octet_length(e.key) >= $5::int or octet_length(e.payload) >= $5::int
                          then 8 * (coalesce(octet_length(e.key), 0)::bigint + coalesce(octet_length(e.payload), 0)) else 0 end end
@@ -23,10 +23,10 @@ union all
  limit $4::int)
 union all
 (select e.id, e.event_id, e.topic::text, case when octet_length(e.key) < $5::int then e.key end, case when octet_length(e.payload) < $5::int then e.payload::bytea end,
-        e.headers::jsonb,
-        case when e.available_at is null and e.max_attempts is null and e.task_uuid is null and e.kind = 'event'
-                  and octet_length(e.payload) < $5::int and octet_length(e.key) < $5::int then 0::bigint
-             else case when e.available_at > clock_timestamp() then 1 else 0 end + case when e.max_attempts is not null or e.task_uuid is not null then 2 else 0 end
+        case when pg_column_size(e.headers) > 5 then e.headers::jsonb end,
+        case when e.available_at is not null or e.max_attempts is not null or e.task_uuid is not null or e.kind <> 'event'
+                  or octet_length(e.payload) >= $5::int or octet_length(e.key) >= $5::int
+             then case when e.available_at > clock_timestamp() then 1 else 0 end + case when e.max_attempts is not null or e.task_uuid is not null then 2 else 0 end
                   + case when e.kind = 'task' then 4 else 0 end
                   + case when octet_length(e.key) >= $5::int or octet_length(e.payload) >= $5::int
                          then 8 * (coalesce(octet_length(e.key), 0)::bigint + coalesce(octet_length(e.payload), 0)) else 0 end end
