@@ -110,8 +110,6 @@ func TestHaltedKeyAndRedrive(t *testing.T) {
 	}
 }
 
-// TestStorm: every event of a topic is refused. Ten become dead letters, the rest wait behind the circuit breaker; another
-// topic does not notice. Released too early each is tried once more, and none is given up. When the fault is mended and
 // TestRowsDeletedWhileTheyWait: the rows of two events are deleted while these wait, one for its time and one behind a hold.
 // Both are given up by name, and all other events go.
 func TestRowsDeletedWhileTheyWait(t *testing.T) {
@@ -174,6 +172,8 @@ func TestGivingUpIsExact(t *testing.T) {
 		and (select count(*) = (select max(id) from postrider.outbox_event) - $1 from postrider.outbox_exception where id > $1 and state = 'parked')`, last)
 }
 
+// TestStorm: every event of a topic is refused. Ten become dead letters, the rest wait behind the circuit breaker; another
+// topic does not notice. Released too early each is tried once more, and none is given up. When the fault is mended and
 // the breaker released, all that is left arrives, in order.
 func TestStorm(t *testing.T) {
 	t.Parallel()
