@@ -53,11 +53,38 @@ func (p *Publisher) take() (*kgo.Client, error) {
 
 // rested returns when the client has rested, or ctx ended.
 func (p *Publisher) rested(ctx context.Context, c *kgo.Client) {
-	p.mu.Lock()
-	m := p.met[c]
-	p.mu.Unlock()
-	if m != nil { // not given up meanwhile
+	if m := p.metBy(c); m != nil {
 		m.wait(ctx)
+	}
+}
+
+// metBy is nil when the client was given up meanwhile.
+func (p *Publisher) metBy(c *kgo.Client) *met {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.met[c]
+}
+
+// introduce lets a new client learn from a broker that answers which others there are. It would begin with any of its
+// seeds, and wait 10 s for one that is connected and silent, while topics that other brokers lead stand still.
+func (p *Publisher) introduce(ctx context.Context, c *kgo.Client) {
+	m := p.metBy(c)
+	if m == nil || m.introduced || len(p.cfg.Brokers) == 1 {
+		return
+	}
+	first, err := askAll(ctx, c.SeedBrokers())
+	if err != nil {
+		return // the client says it better
+	}
+	m.introduced, m.seedless = true, true
+	_ = c.UpdateSeedBrokers(p.cfg.Brokers[first]) // fails for addresses that it would have refused at first
+}
+
+// reseed gives a client that was introduced all its seeds, for the day when no broker that it knows is left.
+func (p *Publisher) reseed(c *kgo.Client) {
+	if m := p.metBy(c); m != nil && m.seedless {
+		m.seedless = false
+		_ = c.UpdateSeedBrokers(p.cfg.Brokers...)
 	}
 }
 
@@ -84,6 +111,7 @@ func (p *Publisher) leave(c *kgo.Client) {
 // idle ones of which the same became known.
 func (p *Publisher) giveBack(c *kgo.Client) {
 	defer p.inUse.Done()
+	p.reseed(c)
 	var worn []*kgo.Client
 	p.mu.Lock()
 	p.left = slices.DeleteFunc(p.left, func(l *kgo.Client) bool { return l == c })

@@ -15,32 +15,35 @@ func (p *Publisher) Ping(ctx context.Context) error {
 		return fmt.Errorf("kafka: %w", err)
 	}
 	defer p.giveBack(c)
-	if err := askAll(ctx, c); err != nil {
+	if _, err := askAll(ctx, append(c.SeedBrokers(), c.DiscoveredBrokers()...)); err != nil {
 		return fmt.Errorf("kafka brokers %v: %w", p.cfg.Brokers, err)
 	}
 	return nil
 }
 
-// askAll returns nil as soon as any broker answers. All are asked at once: the client's own Ping asks one
+// askAll returns which broker answered first, as soon as any does. All are asked at once: the client's own Ping asks one
 // after the other, and one that is connected and silent would take all the time there is.
-func askAll(ctx context.Context, c *kgo.Client) error {
+func askAll(ctx context.Context, brokers []*kgo.Broker) (first int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	brokers := append(c.SeedBrokers(), c.DiscoveredBrokers()...)
-	answers := make(chan error, len(brokers))
-	for _, b := range brokers {
+	type answer struct {
+		broker int
+		err    error
+	}
+	answers := make(chan answer, len(brokers))
+	for n, b := range brokers {
 		go func() {
 			req := kmsg.NewPtrMetadataRequest()
 			req.Topics = []kmsg.MetadataRequestTopic{} // none
 			_, err := b.Request(ctx, req)
-			answers <- err
+			answers <- answer{n, err}
 		}()
 	}
-	var err error
 	for range brokers {
-		if err = <-answers; err == nil {
-			return nil
+		a := <-answers
+		if err = a.err; err == nil {
+			return a.broker, nil
 		}
 	}
-	return err
+	return 0, err
 }

@@ -2,11 +2,9 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/relay"
@@ -162,20 +160,19 @@ func (p *Publisher) sendOn(ctx context.Context, ms []relay.Message, send []int, 
 	return out
 }
 
-// producer takes a client that has a producer id; without one nothing can be sent. A client that was
-// refused an id for good fails every record from then on, whatever the broker would say now.
+// producer takes a client that has a producer id; without one nothing can be sent. A client that got none is not used
+// again: one that was refused an id for good fails every record from then on, whatever the broker would say now, and one
+// that waits for a silent broker goes on waiting, for 10 s, whatever ctx says.
 func (p *Publisher) producer(ctx context.Context) (*kgo.Client, error) {
 	c, err := p.take()
 	if err != nil {
 		return nil, err
 	}
+	p.introduce(ctx, c)
 	if _, _, err = c.ProducerID(ctx); err == nil {
 		return c, nil
 	}
-	var refused *kerr.Error
-	if errors.As(err, &refused) {
-		p.retire(c)
-	}
+	p.retire(c)
 	p.giveBack(c)
 	return nil, fmt.Errorf("no producer id: %w", err)
 }

@@ -16,6 +16,8 @@ const rest = 20 * time.Millisecond
 
 // met is a client's hook that knows which brokers have answered it.
 type met struct {
+	introduced, seedless bool // see introduce; for who has the client
+
 	mu      sync.Mutex
 	brokers map[int32]bool
 	last    time.Time // of the first answers
