@@ -21,7 +21,7 @@ run: build ## the whole system in one process, with a demo order service; Ctrl-C
 	@exec $(BIN) dev --demo $(ARGS)
 
 setup: ## install what the tests need, where this machine allows it
-	@scripts/setup.sh postgres kafka compiler clients pooler strangers python monitoring chart
+	@scripts/setup.sh postgres kafka compiler clients pooler interop python monitoring chart
 
 test: setup ## every test, on real PostgreSQL, kfake and a real Apache Kafka broker
 	@scripts/test.sh
@@ -29,13 +29,13 @@ test: setup ## every test, on real PostgreSQL, kfake and a real Apache Kafka bro
 quick: ## what decides, on PostgreSQL without a broker and without -race: under a minute once it is compiled
 	@scripts/setup.sh postgres
 	go test ./relay ./relay/outbox ./relay/task ./relay/history ./relay/tracecontext ./relay/ledger ./relay/postgres \
-		./consumer ./dlq ./dlq/dialect ./replay ./migrations ./cmd/internal/config ./cmd/internal/house ./cmd/internal/desk
+		./consumer ./dlq ./dlq/dialect ./replay ./migrations ./cmd/internal/config ./cmd/internal/archtest ./cmd/internal/actions
 
 verify: ## formatting, vet, linter, import directions
 	@out="$$(gofmt -l $$(git ls-files '*.go'))"; if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
 	go vet ./...
 	go run $(STATICCHECK) ./...
-	go test -count=1 ./cmd/internal/house
+	go test -count=1 ./cmd/internal/archtest
 	@echo "verify: ok"
 
 soak: setup ## the crash, two-relay, mixed-fault and rebalance runs for SOAK_SECONDS each (default 300), on the real broker too

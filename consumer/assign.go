@@ -149,7 +149,7 @@ func await(lanes []lane, over <-chan time.Time) []lane {
 	return nil
 }
 
-// abandon ends the contexts of a lane's handlers, and gives up what it has. A probe of the storm breaker goes back even
+// abandon ends the contexts of a lane's handlers, and gives up what it has. A probe of the circuit breaker goes back even
 // while its handler hangs: it would keep the topic's other partitions waiting.
 func (c *Consumer) abandon(l lane) {
 	l.retire()

@@ -60,9 +60,9 @@ type Config struct {
 	// timestamp of its origin, as Connect's have, because no header says it; the dead-letter topic must then keep
 	// CreateTime, and its retention counts from that time. Defaults to postrider and spring.
 	DeadLetterHeaders []dialect.Writer
-	// OnStorm is called when a topic pauses, at every attempt that failed, and when it goes on; see Storm. It must
+	// OnBreaker is called when a topic pauses, at every attempt that failed, and when it goes on; see Breaker. It must
 	// return soon. Defaults to none.
-	OnStorm func(StormEvent)
+	OnBreaker func(BreakerEvent)
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
 	// Registerer receives the metrics postrider_consumer_*; a registry takes those of one consumer. Defaults to

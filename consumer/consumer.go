@@ -44,7 +44,7 @@ func New(cfg Config, h Handler) (*Consumer, error) {
 	c := &Consumer{cfg: cfg, log: cfg.Logger, m: newMetrics(), tracing: newTracing(&cfg), lanes: map[Partition]lane{}, released: make(chan struct{}, 1)}
 	err := cfg.validate(h)
 	var rerr error
-	c.routes, rerr = cfg.routes(c.m, c.storm)
+	c.routes, rerr = cfg.routes(c.m, c.tellBreaker)
 	if err = errors.Join(err, rerr); err != nil {
 		return nil, fmt.Errorf("consumer: %w", err)
 	}
@@ -67,19 +67,19 @@ func New(cfg Config, h Handler) (*Consumer, error) {
 	return c, nil
 }
 
-// storm tells of a storm that began, went on or ended.
-func (c *Consumer) storm(e StormEvent) {
+// tellBreaker tells of a breaker that opened, went on or ended.
+func (c *Consumer) tellBreaker(e BreakerEvent) {
 	if e.Paused {
-		c.m.storm.WithLabelValues(e.Topic).Set(1)
-		c.m.storms.WithLabelValues(e.Topic).Inc()
+		c.m.open.WithLabelValues(e.Topic).Set(1)
+		c.m.opened.WithLabelValues(e.Topic).Inc()
 		c.log.Error("a topic pauses: too many of its messages would be given up", slog.String("topic", e.Topic), slog.Time("until", e.Until),
 			slog.Int("consecutive", e.Consecutive), slog.Float64("share", e.Share))
 	} else {
-		c.m.storm.WithLabelValues(e.Topic).Set(0)
+		c.m.open.WithLabelValues(e.Topic).Set(0)
 		c.log.Info("a topic goes on: its messages are handled again", slog.String("topic", e.Topic))
 	}
-	if c.cfg.OnStorm != nil {
-		c.cfg.OnStorm(e)
+	if c.cfg.OnBreaker != nil {
+		c.cfg.OnBreaker(e)
 	}
 }
 

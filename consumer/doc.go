@@ -26,7 +26,7 @@
 //
 // A message passes, from the outside in:
 //
-//  1. the storm breaker, which lets nothing through while too much of the topic would be given up (Storm);
+//  1. the circuit breaker, which lets nothing through while too much of the topic would be given up (Breaker);
 //  2. the recovery of panics, which become a PanicError;
 //  3. the context with the message's deadline (Policy.HandleTimeout);
 //  4. Config.Middleware, the first outermost;

@@ -117,7 +117,7 @@ func (l *keyed) abandon() {
 type outcome struct {
 	handled, aborted bool
 	v                verdict
-	allowed          bool // by the storm breaker, to be given up
+	allowed          bool // by the circuit breaker, to be given up
 }
 
 // try hands a message to the handler.

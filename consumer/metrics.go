@@ -27,8 +27,8 @@ type metrics struct {
 	records, failures, seconds *prometheus.CounterVec
 	publishErrors              *prometheus.CounterVec
 	missed                     *prometheus.CounterVec
-	storm                      *prometheus.GaugeVec
-	storms                     *prometheus.CounterVec
+	open                       *prometheus.GaugeVec
+	opened                     *prometheus.CounterVec
 	changes, commits           *prometheus.CounterVec
 }
 
@@ -42,9 +42,9 @@ func newMetrics() *metrics {
 		seconds:       counter("handle_seconds_total", "Time spent in the handler.", "topic"),
 		publishErrors: counter("publish_errors_total", "Failed attempts to write a failed message to a retry or dead-letter topic. Its partition stands until one succeeds.", "kind"),
 		missed:        counter("missed_offsets_total", "Offsets that retention deleted before they were read.", "topic"),
-		storm: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "postrider_consumer_storm",
+		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "postrider_consumer_breaker_open",
 			Help: "1 while the topic pauses because too much of it would be given up, otherwise 0."}, []string{"topic"}),
-		storms:  counter("storms_total", "How often a topic paused because too much of it would be given up.", "topic"),
+		opened:  counter("breaker_opened_total", "How often a topic paused because too much of it would be given up.", "topic"),
 		changes: counter("partitions_changed_total", "Partitions assigned to this member, revoked and lost.", "change"),
 		commits: counter("commits_total", "Commits of offsets, by outcome.", "outcome"),
 	}
@@ -68,8 +68,8 @@ type counts struct {
 }
 
 func (m *metrics) of(topic string) *counts {
-	m.storm.WithLabelValues(topic).Set(0)
-	m.storms.WithLabelValues(topic)
+	m.open.WithLabelValues(topic).Set(0)
+	m.opened.WithLabelValues(topic)
 	return &counts{
 		handled: m.records.WithLabelValues(topic, outcomeHandled), retried: m.records.WithLabelValues(topic, outcomeRetried),
 		deadLettered: m.records.WithLabelValues(topic, outcomeDeadLettered),
@@ -104,7 +104,7 @@ func (m *metrics) register(reg prometheus.Registerer, c *Consumer) error {
 	if reg == nil {
 		return nil
 	}
-	for _, one := range []prometheus.Collector{m.records, m.failures, m.seconds, m.publishErrors, m.missed, m.storm, m.storms,
+	for _, one := range []prometheus.Collector{m.records, m.failures, m.seconds, m.publishErrors, m.missed, m.open, m.opened,
 		m.changes, m.commits, watch{c}} {
 		if err := reg.Register(one); err != nil {
 			return err

@@ -155,7 +155,7 @@ func TestNothingIsLostProperty(t *testing.T) {
 				}
 			}
 			_, stop := run(t, f, Config{Concurrency: concurrency, CommitInterval: 50 * time.Millisecond, RevokeTimeout: 30 * time.Millisecond, StopTimeout: 20 * time.Millisecond,
-				Policy: Policy{Mode: mode, Delays: []time.Duration{100 * time.Millisecond, time.Second}, Storm: Storm{Off: true}}}, s)
+				Policy: Policy{Mode: mode, Delays: []time.Duration{100 * time.Millisecond, time.Second}, Breaker: Breaker{Off: true}}}, s)
 			p := []Partition{{"orders", 0}, {"orders", 1}}
 			n := 0
 			for _, step := range steps {

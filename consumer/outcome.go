@@ -29,12 +29,12 @@ type verdict struct {
 	dead   bool          // to the dead-letter topic
 	// the failure is kept for a dead letter that has to be written smaller.
 	failure failure
-	probe   bool // the attempt was the storm breaker's
+	probe   bool // the attempt was the circuit breaker's
 }
 
 func (v *verdict) leaves() bool { return v.record.Topic != "" }
 
-// failed takes note of a failed attempt and decides what becomes of the message. ok is false when the storm breaker
+// failed takes note of a failed attempt and decides what becomes of the message. ok is false when the circuit breaker
 // does not let it be given up: the attempt does not count then.
 func (c *Consumer) failed(r *route, m *Message, err error, probe bool) (v verdict, ok bool) {
 	now := time.Now()
@@ -139,7 +139,7 @@ func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) (left bool) 
 	}
 }
 
-// mayGiveUp waits until the storm breaker lets a message be given up that was to be tried again and cannot be. During a
+// mayGiveUp waits until the circuit breaker lets a message be given up that was to be tried again and cannot be. During a
 // pause it is given up in the place of a probe that fails. It returns false when the partition is taken away first.
 func (s *state) mayGiveUp(b *breaker, probe bool) bool {
 	for !b.admit(probe, time.Now()) {

@@ -40,14 +40,14 @@ type Policy struct {
 	// HandleTimeout bounds one call of the handler, which sees it as its context's deadline; 0 is no bound. A slow
 	// handler does not lose its partitions. Defaults to 0.
 	HandleTimeout time.Duration
-	// Storm bounds how much of the topic is given up. Its zero value has the defaults of its fields.
-	Storm Storm
+	// Breaker bounds how much of the topic is given up. Its zero value has the defaults of its fields.
+	Breaker Breaker
 }
 
-// Storm stops a consumer that would give a topic up as a whole: when one of its limits is passed the topic pauses in
+// Breaker stops a consumer that would give a topic up as a whole: when one of its limits is passed the topic pauses in
 // this process. After Pause one message is tried; when it is handled the topic goes on, and when it fails it is given
 // up, and the pause doubles up to MaxPause.
-type Storm struct {
+type Breaker struct {
 	// Off switches it off. Defaults to false.
 	Off bool
 	// Consecutive is how many messages may be given up with none handled between. Defaults to 100.
@@ -82,7 +82,7 @@ func (p Policy) withDefaults() Policy {
 	if p.DeadLetterTopic == "" {
 		p.DeadLetterTopic = DefaultDeadLetterTopic
 	}
-	s := &p.Storm
+	s := &p.Breaker
 	setDefault(&s.Consecutive, 100)
 	setDefault(&s.Ratio, 0.5)
 	setDefault(&s.Window, 1000)
@@ -124,12 +124,12 @@ func (p Policy) validate() error {
 	if p.HandleTimeout < 0 {
 		fail("HandleTimeout is %v, it must not be negative", p.HandleTimeout)
 	}
-	s := p.Storm
+	s := p.Breaker
 	if s.Consecutive < 1 || s.Window < 10 || !(s.Ratio > 0 && s.Ratio <= 1) {
-		fail("Storm is %d consecutive, %v of %d: it needs at least 1, above 0 to 1, and at least 10", s.Consecutive, s.Ratio, s.Window)
+		fail("Breaker is %d consecutive, %v of %d: it needs at least 1, above 0 to 1, and at least 10", s.Consecutive, s.Ratio, s.Window)
 	}
 	if s.Pause <= 0 || s.MaxPause < s.Pause {
-		fail("Storm pauses for %v to %v: the first must be positive and not the longer one", s.Pause, s.MaxPause)
+		fail("Breaker pauses for %v to %v: the first must be positive and not the longer one", s.Pause, s.MaxPause)
 	}
 	return errors.Join(errs...)
 }

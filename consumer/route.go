@@ -74,7 +74,7 @@ func (c *Consumer) routeOf(topic string) *route {
 }
 
 // routes are those of every topic that is read.
-func (c *Config) routes(m *metrics, storm func(StormEvent)) (map[string]*route, error) {
+func (c *Config) routes(m *metrics, tell func(BreakerEvent)) (map[string]*route, error) {
 	all := map[string]*route{}
 	var errs []error
 	add := func(topic string, r *route) {
@@ -96,7 +96,7 @@ func (c *Config) routes(m *metrics, storm func(StormEvent)) (map[string]*route, 
 			errs = append(errs, fmt.Errorf("policy of topic %s: %w", topic, err))
 			continue
 		}
-		r := route{source: topic, policy: policy, breaker: newBreaker(topic, policy.Storm, storm), counts: m.of(topic)}
+		r := route{source: topic, policy: policy, breaker: newBreaker(topic, policy.Breaker, tell), counts: m.of(topic)}
 		if policy.Mode == Tiers {
 			for _, d := range policy.Delays {
 				r.tiers = append(r.tiers, RetryTopic(topic, c.Group, d))

@@ -22,7 +22,7 @@ type keyQueue struct {
 	key    string
 	hasKey bool
 	items  []item
-	probe  bool // the storm breaker's
+	probe  bool // the circuit breaker's
 }
 
 type item struct {

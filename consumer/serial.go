@@ -182,7 +182,7 @@ func (l *serial) together(ms []Message, s *span) (int, bool) {
 	return len(all), true
 }
 
-// careful handles one message, when the storm breaker lets it.
+// careful handles one message, when the circuit breaker lets it.
 func (l *serial) careful(m *Message, s *span) bool {
 	probe, ok := l.enter(s)
 	if !ok {
@@ -235,7 +235,7 @@ func (l *serial) see(m *Message, err error, probe bool, s *span) bool {
 	}
 }
 
-// enter waits until the storm breaker lets a message be tried.
+// enter waits until the circuit breaker lets a message be tried.
 func (l *serial) enter(s *span) (probe, ok bool) {
 	for {
 		ok, probe, wait := l.route.breaker.enter(time.Now())

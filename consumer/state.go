@@ -42,7 +42,7 @@ type state struct {
 
 	committed int64 // under Consumer.committing
 
-	probing atomic.Bool // one of its messages is the storm breaker's probe
+	probing atomic.Bool // one of its messages is the circuit breaker's probe
 
 	troubleMu sync.Mutex
 	troubles  map[*trouble]struct{} // of messages that cannot leave
@@ -85,7 +85,7 @@ func (s *state) dueIn(m *Message, now time.Time) time.Duration {
 	return min(m.past.due.Sub(now), s.route.longest)
 }
 
-// probes takes note that a message is the storm breaker's probe. It returns false when the lane was abandoned before.
+// probes takes note that a message is the circuit breaker's probe. It returns false when the lane was abandoned before.
 func (s *state) probes() bool {
 	s.probing.Store(true)
 	if s.ctx.Err() != nil {

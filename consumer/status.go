@@ -23,8 +23,8 @@ type PartitionStatus struct {
 	// empty when that is not so. Since is when that began.
 	Standing string
 	Since    time.Time
-	// Storm says that its topic pauses, see Storm.
-	Storm bool
+	// BreakerOpen says that its topic pauses, see Breaker.
+	BreakerOpen bool
 }
 
 // Status returns the partitions of this member, in order.
@@ -39,7 +39,7 @@ func (c *Consumer) Status() []PartitionStatus {
 	for _, l := range lanes {
 		s := l.base()
 		p := PartitionStatus{Partition: s.part, Source: s.route.source, Next: -1, InFlight: s.held.Load(), InFlightBytes: s.heldBytes.Load(),
-			Paused: s.paused.Load(), Storm: s.route.breaker.open.Load()}
+			Paused: s.paused.Load(), BreakerOpen: s.route.breaker.open.Load()}
 		if at, ok := l.position(); ok {
 			p.Next = at.Offset
 			p.Lag = max(s.end.Load()-at.Offset, 0)
@@ -55,7 +55,7 @@ func (c *Consumer) Status() []PartitionStatus {
 	return out
 }
 
-// Resume lets a topic that pauses because of a storm try its next message now; see Storm. It returns false when the
+// Resume lets a topic that pauses because its breaker is open try its next message now; see Breaker. It returns false when the
 // topic does not pause.
 func (c *Consumer) Resume(topic string) bool {
 	r := c.routes[topic]

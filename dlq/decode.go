@@ -145,7 +145,7 @@ func decodeOurs(r Record) (Letter, error) {
 
 // reasonOf tells the reason of a letter from the class and code of its error. The relay dead-letters a record
 // class only once the attempts are spent, a permanent one at once, and one of an outage or of a missing topic
-// when that has lasted for longer than the topic's settings allow. During a storm fewer events are given up,
+// when that has lasted for longer than the topic's settings allow. While a circuit breaker is open fewer events are given up,
 // for the reasons that they have.
 func reasonOf(class, code string) Reason {
 	switch class {

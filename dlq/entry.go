@@ -107,8 +107,8 @@ type Entry struct {
 	Generation int
 	// Assignee is who looks at it.
 	Assignee string
-	// Replay is where its newest redrive stands.
-	Replay ReplayState
+	// Redrive is where its newest redrive stands.
+	Redrive RedriveState
 	// KeyHeld says that its event halts its key, whose later events wait. Only a Browser sets it.
 	KeyHeld bool
 	// Snapshot is the subject as it was, see the function Snapshot. Nil in lists.

@@ -124,8 +124,8 @@ type Purged struct {
 	Holding int
 }
 
-// Desk changes single investigations, each change in one transaction with the audit log.
-type Desk interface {
+// Editor changes single investigations, each change in one transaction with the audit log.
+type Editor interface {
 	// Change writes into an investigation, and returns it. Closing one whose event halts its key lets the key go. An unknown id is an error that wraps ErrNotFound, a
 	// change of the status of a closed one ErrClosed.
 	Change(ctx context.Context, entry uuid.UUID, c Change) (Entry, error)

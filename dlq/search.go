@@ -96,22 +96,22 @@ type Page struct {
 	Incomplete bool
 }
 
-// ReplayState says where the newest redrive of an investigation stands.
-type ReplayState string
+// RedriveState says where the newest redrive of an investigation stands.
+type RedriveState string
 
 const (
-	// NotReplayed: there was none.
-	NotReplayed ReplayState = ""
+	// NotRedriven: there was none.
+	NotRedriven RedriveState = ""
 	// Queued: it is on its way.
-	Queued ReplayState = "queued"
+	Queued RedriveState = "queued"
 	// Delivered: its topic has acknowledged it.
-	Delivered ReplayState = "delivered"
+	Delivered RedriveState = "delivered"
 	// CameBack: it was given up again.
-	CameBack ReplayState = "came_back"
+	CameBack RedriveState = "came_back"
 )
 
-// Replay is one redrive of an investigation.
-type Replay struct {
+// Redrive is one redrive of an investigation.
+type Redrive struct {
 	// ID is what its message has as the header replay_id.
 	ID         string
 	Generation int
@@ -125,7 +125,7 @@ type Replay struct {
 	Target  string
 	Edited  bool
 	Actor   string
-	State   ReplayState
+	State   RedriveState
 	// FinishedAt is zero while it is on its way.
 	CreatedAt, FinishedAt time.Time
 }
@@ -136,8 +136,8 @@ type Detail struct {
 	// Letters are the newest, newest first, at most MaxLetters. Keys and payloads are left out, and header values
 	// that a rule of redaction names are replaced: see Revealer.
 	Letters []Letter
-	// Replays are the newest first, at most MaxLetters.
-	Replays []Replay
+	// Redrives are the newest first, at most MaxLetters.
+	Redrives []Redrive
 }
 
 // Browser looks investigations up for people.

@@ -30,7 +30,7 @@ func TestOperatorsWriteNoTables(t *testing.T) {
 	t.Parallel()
 	conn := withRoles(t)
 	var refused []string
-	for _, table := range []string{"dlq_entry", "dlq_letter", "dlq_group", "dlq_count", "dlq_hour", "dlq_operation", "dlq_operation_item", "dlq_replay",
+	for _, table := range []string{"dlq_entry", "dlq_letter", "dlq_group", "dlq_count", "dlq_hour", "dlq_operation", "dlq_operation_item", "dlq_redrive",
 		"access_key", "access_audit", "access_due", "access_answer", "tasker_detector", "tasker_settings"} {
 		for _, column := range columnsOf(t, conn, table) {
 			if !slices.Contains([]string{"dlq_entry.generation", "dlq_entry.updated_at"}, table+"."+column) {
@@ -71,13 +71,13 @@ func TestWhatTheFunctionsRefuse(t *testing.T) {
 	code(entry(nobody, `null`), "P0002")
 	code(entry(anEntry, `'pending'`), "55000")
 	code(entry(anEntry, `'open'`), "22P02")
-	pgtest.Exec(t, d.owner, `insert into postrider.dlq_replay (replay_id, dlq_entry_uuid, generation, outbox_id, event_id, target, actor) values ('r', `+anEntry+`, 1, 1, gen_random_uuid(), 't', 'ann')`)
+	pgtest.Exec(t, d.owner, `insert into postrider.dlq_redrive (redrive_id, dlq_entry_uuid, generation, outbox_id, event_id, target, actor) values ('r', `+anEntry+`, 1, 1, gen_random_uuid(), 't', 'ann')`)
 	code(entry(anEntry, `'cancelled'`), "55000")
 	if n := pgtest.Value[int](t, d.owner, `select count(*) from postrider.dlq_resolve_group(`+noGroup+`, now(), 10, 'cancelled', '', 'ann')`); n != 0 {
 		t.Errorf("%d investigations of which a redrive is on its way were closed with their group", n)
 	}
 	code(`select postrider.dlq_resolve_group(`+noGroup+`, now(), 10, 'pending', '', 'ann')`, "22023")
-	pgtest.Exec(t, d.owner, `update postrider.dlq_replay set outcome = 'delivered', finished_at = now()`)
+	pgtest.Exec(t, d.owner, `update postrider.dlq_redrive set outcome = 'delivered', finished_at = now()`)
 	if err := d.change(audited, entry(anEntry, `'cancelled'`)); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestWhatTheFunctionsRefuse(t *testing.T) {
 }
 
 // sending sends the letter of the investigation again, and noting notes it as a redrive, or something else.
-const sending = `postrider.outbox_resend(array['l'], array[gen_random_uuid()], array['t'], array['[]'::jsonb], true, 'forged')`
+const sending = `postrider.dlq_redrive_letters(array['l'], array[gen_random_uuid()], array['t'], array['[]'::jsonb], true, 'forged')`
 
 func noting(from, id, event, entry, letter string) string {
 	return `with sent as materialized (select * from ` + from + `)
@@ -156,17 +156,17 @@ func TestOnlyRealRedrivesAreNoted(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("sent twice", right)
-	refused("noted twice", noting(`(select outbox_id as id, event_id from postrider.dlq_replay) r`, `s.id`, `s.event_id`, anEntry, `'l'`))
-	pgtest.Exec(t, d.owner, `update postrider.dlq_replay set outcome = 'delivered', finished_at = now()`)
-	refused("noted again", noting(`(select outbox_id as id, event_id from postrider.dlq_replay) r`, `s.id`, `s.event_id`, anEntry, `'l'`))
+	refused("noted twice", noting(`(select outbox_id as id, event_id from postrider.dlq_redrive) r`, `s.id`, `s.event_id`, anEntry, `'l'`))
+	pgtest.Exec(t, d.owner, `update postrider.dlq_redrive set outcome = 'delivered', finished_at = now()`)
+	refused("noted again", noting(`(select outbox_id as id, event_id from postrider.dlq_redrive) r`, `s.id`, `s.event_id`, anEntry, `'l'`))
 	if err := d.change(audited, right); err != nil {
 		t.Fatal(err)
 	}
 	const want = "1 ann t/2 ann t"
-	if got := pgtest.Value[string](t, d.owner, `select string_agg(generation || ' ' || actor || ' ' || target, '/' order by generation) from postrider.dlq_replay where replay_id = dlq_entry_uuid || ':' || generation and edited`); got != want {
+	if got := pgtest.Value[string](t, d.owner, `select string_agg(generation || ' ' || actor || ' ' || target, '/' order by generation) from postrider.dlq_redrive where redrive_id = dlq_entry_uuid || ':' || generation and edited`); got != want {
 		t.Errorf("noted are %q, want %q", got, want)
 	}
-	pgtest.Exec(t, d.owner, `update postrider.dlq_replay set outcome = 'delivered', finished_at = now(); update postrider.dlq_entry set resolution_status = 'cancelled', resolution_timestamp = now()`)
+	pgtest.Exec(t, d.owner, `update postrider.dlq_redrive set outcome = 'delivered', finished_at = now(); update postrider.dlq_entry set resolution_status = 'cancelled', resolution_timestamp = now()`)
 	refused("closed", right)
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
-// atDesk is a database with one of everything that operators change, an operator's own login, and the owner.
-type atDesk struct {
+// byPerson is a database with one of everything that operators change, an operator's own login, and the owner.
+type byPerson struct {
 	*testing.T
 	db              *pgtest.DB
 	owner, operator *pgx.Conn
@@ -31,7 +31,7 @@ const (
 	noGroup      = `'00000000-0000-0000-0000-000000000000'`
 )
 
-func newAtDesk(t *testing.T) *atDesk {
+func newAtDesk(t *testing.T) *byPerson {
 	t.Helper()
 	db := pgtest.New(t)
 	owner := db.Conn(t)
@@ -49,18 +49,18 @@ func newAtDesk(t *testing.T) *atDesk {
 		insert into postrider.outbox_event (topic, key, payload) values ('orders', 'k', 'dead'), ('orders', 'k', 'waits'), ('orders', 'other', 'waits');
 		insert into postrider.outbox_hold (scope, topic, key, cause, event_id, next_probe_at)
 		select 'key', topic, key, 'halted', event_id, 'infinity' from postrider.outbox_event where id = 1;
-		insert into postrider.outbox_hold (scope, topic, code, cause, next_probe_at) values ('failure', 'orders', 'MESSAGE_TOO_LARGE', 'storm', 'infinity');
+		insert into postrider.outbox_hold (scope, topic, code, cause, next_probe_at) values ('failure', 'orders', 'MESSAGE_TOO_LARGE', 'circuit_breaker', 'infinity');
 		select postrider.apply_template('`+aTemplate+`');
 		select postrider.create_task('ns', 'order', p_task_uuid => `+aTask+`), postrider.create_task('ns', 'order', p_task_uuid => `+aFailedTask+`);
 		select postrider.task_move(`+aFailedTask+`, 'error')`)
 	outboxtest.Settle(t, owner, outboxtest.DeadLettered, 1)
-	d := &atDesk{t, db, owner, nil}
+	d := &byPerson{t, db, owner, nil}
 	d.operator = d.login("postrider_operator")
 	return d
 }
 
 // digest is all that the database has, but for the audit log.
-func (d *atDesk) digest() string {
+func (d *byPerson) digest() string {
 	d.Helper()
 	var sums []string
 	for _, table := range pgtest.Column[string](d, d.owner, `select relname::text from pg_class where relnamespace = 'postrider'::regnamespace and relkind = 'r' and relname <> 'access_audit' order by 1`) {
@@ -70,7 +70,7 @@ func (d *atDesk) digest() string {
 }
 
 // change runs a statement of the operator in a transaction with others, and commits it.
-func (d *atDesk) change(statements ...string) error {
+func (d *byPerson) change(statements ...string) error {
 	d.Helper()
 	return pgx.BeginFunc(d.Context(), d.operator, func(tx pgx.Tx) error {
 		for _, sql := range statements {
@@ -95,12 +95,12 @@ func TestNothingIsChangedPastTheAuditLog(t *testing.T) {
 		"resolve a group":  `select postrider.dlq_resolve_group(` + noGroup + `, now(), 10, 'cancelled', 'known', 'ann')`,
 		"change a group":   `select postrider.dlq_change_group(` + noGroup + `, 'seen', 'ann', 'ongoing', null)`,
 		"complete":         `select postrider.dlq_complete_letter('l', 'deleted', null, null, null, null, '{"original": 1}', null)`,
-		"send again":       `select postrider.outbox_resend(array['l'], array[gen_random_uuid()], array['t'], array['[]'::jsonb], true, 'forged')`,
+		"send again":       `select postrider.dlq_redrive_letters(array['l'], array[gen_random_uuid()], array['t'], array['[]'::jsonb], true, 'forged')`,
 		"insert":           `select postrider.dlq_insert_operation('purge', 'm', '', 'ann', '{}', '{}')`,
 		"pause":            `select postrider.dlq_command_operation(` + anOperation + `, 'paused', false)`,
 		"abort":            `select postrider.dlq_command_operation(` + anOperation + `, 'aborted', true)`,
 		"revoke a key":     `select postrider.access_revoke_key('k')`,
-		"pause detectors":  `select postrider.detectors_pause('ann', 'storm', 0)`,
+		"pause detectors":  `select postrider.detectors_pause('ann', 'circuit_breaker', 0)`,
 		"release":          `select postrider.outbox_release(1)`,
 		"give up":          `select postrider.outbox_give_up(2)`,
 		"release keys":     `select postrider.outbox_release_keys(array[1])`,
@@ -212,7 +212,7 @@ func TestServeOwesNothing(t *testing.T) {
 }
 
 // login is a session of a login that has a role.
-func (d *atDesk) login(role string) *pgx.Conn {
+func (d *byPerson) login(role string) *pgx.Conn {
 	d.Helper()
 	address, _ := d.db.Login(d.T, role)
 	return (&pgtest.DB{Name: d.db.Name, URL: address}).Conn(d.T)

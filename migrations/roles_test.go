@@ -69,7 +69,7 @@ func TestWriterMayOnlyWrite(t *testing.T) {
 	t.Parallel()
 	conn := withRoles(t)
 	// A restore without rights leaves nothing to everybody.
-	pgtest.Exec(t, conn, `revoke all on sequence postrider.outbox_doorbell from public`)
+	pgtest.Exec(t, conn, `revoke all on sequence postrider.outbox_notifier from public`)
 	pgtest.Exec(t, conn, `insert into postrider.outbox_event (topic, payload) values ('t', 'secret')`)
 	allow(t, conn, "postrider_writer",
 		`select postrider.outbox_publish('t', 'k', '{"a":1}'::jsonb)`,
@@ -172,7 +172,7 @@ func TestOperatorReadsAll(t *testing.T) {
 		`insert into postrider.access_key (access_key_id, secret_hash, name, scopes, created_by) values ('a', sha256('x'), 'n', '{admin}', 'me')`,
 		`update postrider.access_key set scopes = '{admin}'`,
 		`delete from postrider.dlq_operation`,
-		`delete from postrider.dlq_replay`,
+		`delete from postrider.dlq_redrive`,
 		`insert into postrider.outbox_event (topic) values ('t')`,
 		`select postrider.outbox_publish('t', 'k', '{}'::jsonb)`)
 }
@@ -193,7 +193,7 @@ func TestOperatorTreatsWhatWaits(t *testing.T) {
 		t.Errorf("putting back an event that is pending: %q", code)
 	}
 	// What sends again sends letters of investigations, and nothing else that somebody would like to.
-	if code := as(t, conn, "postrider_operator", `select postrider.outbox_resend(array['event:none:1'], array[gen_random_uuid()], array['t'], array['[]'::jsonb], true, 'anything')`); code != "55000" {
+	if code := as(t, conn, "postrider_operator", `select postrider.dlq_redrive_letters(array['event:none:1'], array[gen_random_uuid()], array['t'], array['[]'::jsonb], true, 'anything')`); code != "55000" {
 		t.Errorf("sending what is no letter: %q", code)
 	}
 	var refused []string

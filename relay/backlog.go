@@ -55,7 +55,7 @@ func usualHolds() []held {
 	return []held{
 		{ScopeKey, CauseRetry}, {ScopeKey, CauseHalted}, {ScopeKey, CauseRedrive},
 		{ScopePartition, CauseInfrastructure},
-		{ScopeTopic, CauseInfrastructure}, {ScopeTopic, CauseRoute}, {ScopeFailure, CauseStorm},
+		{ScopeTopic, CauseInfrastructure}, {ScopeTopic, CauseRoute}, {ScopeFailure, CauseBreaker},
 		{ScopeDeadLetter, CauseInfrastructure}, {ScopeDeadLetter, CauseRoute},
 	}
 }

@@ -24,7 +24,7 @@ func newBreakers() *breakers { return &breakers{now: time.Now, counts: map[subje
 
 // failed counts an event that would be given up, and reports whether that is one too many.
 func (b *breakers) failed(topic, code string, s *TopicSettings) bool {
-	if b == nil || s.StormEvents < 0 {
+	if b == nil || s.BreakerEvents < 0 {
 		return false
 	}
 	b.mu.Lock()
@@ -32,10 +32,10 @@ func (b *breakers) failed(topic, code string, s *TopicSettings) bool {
 	name := failureSubject(topic, code)
 	c := b.counts[name]
 	now := b.now()
-	if c == nil || now.Sub(c.since) > s.StormWindow {
+	if c == nil || now.Sub(c.since) > s.BreakerWindow {
 		c = &failureCount{since: now}
 		b.counts[name] = c
 	}
 	c.events++
-	return c.events > s.StormEvents
+	return c.events > s.BreakerEvents
 }

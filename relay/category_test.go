@@ -17,7 +17,7 @@ func TestFailuresHaveACategory(t *testing.T) {
 	}
 	for _, c := range Causes() {
 		want := outbox.Transient
-		if c == CauseHalted || c == CauseStorm {
+		if c == CauseHalted || c == CauseBreaker {
 			want = outbox.Fatal
 		}
 		if got := outbox.CategoryOf(string(c), "ANY"); got != want {

@@ -28,8 +28,8 @@ func TestConfigDefaults(t *testing.T) {
 	if c.PublishTimeout != 10*time.Second || c.IdlePollMin != 2*time.Millisecond || c.IdlePollMax != 50*time.Millisecond {
 		t.Errorf("publish timeout %v, idle polls %v to %v", c.PublishTimeout, c.IdlePollMin, c.IdlePollMax)
 	}
-	if c.Doorbell != nil || c.IdlePollRung != 500*time.Millisecond {
-		t.Errorf("doorbell %v, idle polls up to %v with one", c.Doorbell, c.IdlePollRung)
+	if c.Notifier != nil || c.IdlePollRung != 500*time.Millisecond {
+		t.Errorf("notifier %v, idle polls up to %v with one", c.Notifier, c.IdlePollRung)
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -113,7 +113,7 @@ func TestTopicSettings(t *testing.T) {
 	t.Parallel()
 	d := (TopicSettings{}).withDefaults()
 	if d.Retry != outbox.DefaultRetryPolicy() || d.AfterLastAttempt != PolicyContinue || d.DLQTopic != "postrider.dlq" ||
-		d.StormEvents != 100 || d.StormWindow != time.Minute || d.MaxAge != 0 || d.RouteDeadLetterAfter != 0 || d.CommitOrder {
+		d.BreakerEvents != 100 || d.BreakerWindow != time.Minute || d.MaxAge != 0 || d.RouteDeadLetterAfter != 0 || d.CommitOrder {
 		t.Errorf("the defaults are %+v", d)
 	}
 	for mention, s := range map[string]TopicSettings{
@@ -124,7 +124,7 @@ func TestTopicSettings(t *testing.T) {
 		"max message bytes is -1":                 {MaxMessageBytes: -1},
 		"route dead letter after is -1":           {RouteDeadLetterAfter: -1},
 		"max age is -1":                           {MaxAge: -1},
-		"storm window is -1":                      {StormWindow: -1},
+		"breaker window is -1":                    {BreakerWindow: -1},
 	} {
 		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), mention) {
 			t.Errorf("Validate() = %v, want a mention of %q", err, mention)

@@ -23,7 +23,7 @@ type Look struct {
 	Last    int64
 	Holders []Transaction
 	// Unknown is why Last is not known; then nothing becomes final.
-	Unknown Standstill
+	Unknown Stall
 }
 
 // Snapshot says which transactions a statement saw as running.

@@ -287,7 +287,7 @@ func TestQuietGapsAreLeftOut(t *testing.T) {
 	}
 	done(q, Ranges{{2, 2}}, nil)
 	asked(nil)
-	g.look(Look{Last: 9, Unknown: Standstill{Code: "X"}}) // says nothing
+	g.look(Look{Last: 9, Unknown: Stall{Code: "X"}}) // says nothing
 	asked(nil)
 	g.look(Look{Last: 9, Holders: []Transaction{{Name: "-1/8", XID: 8, Prepared: true}}}) // a under its new name
 	done(asked(Ranges{{1, 1}, {3, 3}}), nil, nil)

@@ -36,13 +36,13 @@ const (
 	CauseHalted Cause = "halted"
 	// CauseRedrive: the event that halted the key is on its way again.
 	CauseRedrive Cause = "redrive"
-	// CauseStorm: too many events failed in one way; the circuit breaker keeps those.
-	CauseStorm Cause = "storm"
+	// CauseBreaker: too many events failed in one way; the circuit breaker keeps those.
+	CauseBreaker Cause = "circuit_breaker"
 )
 
 // Causes returns every cause.
 func Causes() []Cause {
-	return []Cause{CauseRetry, CauseInfrastructure, CauseRoute, CauseHalted, CauseRedrive, CauseStorm}
+	return []Cause{CauseRetry, CauseInfrastructure, CauseRoute, CauseHalted, CauseRedrive, CauseBreaker}
 }
 
 // Forever is a probe that nobody makes: the hold waits for somebody to end it.

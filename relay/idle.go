@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// idle paces a loop that finds little or nothing: with pauses from min growing to max, or, while writers ring, to slow.
+// idle paces a loop that finds little or nothing: with pauses from min growing to max, or, while writers notify, to slow.
 // After a little, looks are min apart from each other, or more where much comes (pace): looks that come closer would
 // share the same events in smaller batches, each of which costs the same, and take the processor from those who write.
 type idle struct {
 	min, max, slow time.Duration
 	full           int // so much work at once is a reason to look again at once
 	wake           chan struct{}
-	bell           bell
+	notifier       notifier
 
 	mu    sync.Mutex
 	pause time.Duration
@@ -30,18 +30,18 @@ func newIdle(lowest, highest time.Duration, full int) *idle {
 	return &idle{min: lowest, max: highest, slow: highest, full: full, pause: lowest, wake: make(chan struct{}, 1)}
 }
 
-// withBell has writers end a pause. Pauses then grow to slow.
-func (i *idle) withBell(d Doorbell, slow time.Duration) *idle {
-	i.bell.Doorbell, i.slow = d, max(slow, i.max)
+// withNotifier has writers end a pause. Pauses then grow to slow.
+func (i *idle) withNotifier(d Notifier, slow time.Duration) *idle {
+	i.notifier.Notifier, i.slow = d, max(slow, i.max)
 	return i
 }
 
-// busy says that there was this much work: poll fast again, unless writers ring, and, if it was much, look at once. Any
+// busy says that there was this much work: poll fast again, unless writers notify, and, if it was much, look at once. Any
 // goroutine may say so.
 func (i *idle) busy(n int) {
 	i.mu.Lock()
 	i.last = time.Now()
-	if !i.bell.armed() {
+	if !i.notifier.armed() {
 		i.pause = i.min
 	}
 	i.mu.Unlock()
@@ -60,10 +60,10 @@ func (i *idle) wait(ctx context.Context) {
 	i.look()
 }
 
-// after returns when it is time to look again after so much was found: at once after much, and while writers ring,
-// because a ring that came meanwhile is not to wait.
+// after returns when it is time to look again after so much was found: at once after much, and while writers notify,
+// because a notification that came meanwhile is not to wait.
 func (i *idle) after(ctx context.Context, n int) {
-	if n < i.enough(n) && !i.bell.armed() {
+	if n < i.enough(n) && !i.notifier.armed() {
 		i.space(ctx)
 	}
 	i.look()
@@ -105,11 +105,11 @@ func (i *idle) space(ctx context.Context) {
 
 // poll is the pause after nothing was found.
 func (i *idle) poll(ctx context.Context) {
-	armed := i.bell.armed()
+	armed := i.notifier.armed()
 	i.mu.Lock()
 	quiet := time.Since(i.last)
 	i.mu.Unlock()
-	if !armed && i.bell.arm(ctx, quiet) {
+	if !armed && i.notifier.arm(ctx, quiet) {
 		return
 	}
 	i.sleep(ctx, i.next(armed))
@@ -128,7 +128,7 @@ func (i *idle) next(armed bool) time.Duration {
 		limit = i.slow
 	}
 	d := min(i.pause, limit)
-	// The pause grows with the time that nothing came, so an event that was written before writers rang and
+	// The pause grows with the time that nothing came, so an event that was written before writers notified and
 	// committed long after waits no longer than a part of that.
 	i.pause = min(d*3/2+time.Microsecond, limit)
 	return d
@@ -142,6 +142,6 @@ func (i *idle) sleep(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-t.C:
 	case <-i.wake:
-	case <-i.bell.rung():
+	case <-i.notifier.notified():
 	}
 }

@@ -194,21 +194,21 @@ func TestLittleAfterMuch(t *testing.T) {
 	})
 }
 
-// TestWhoFoundSomethingLooksAgainWhileWritersRing: the event that rang may be in a shard that the first look
+// TestWhoFoundSomethingLooksAgainWhileWritersNotify: the event that notified may be in a shard that the first look
 // had locked, and then the second look found nothing; the one after it may be long in coming.
-func TestWhoFoundSomethingLooksAgainWhileWritersRing(t *testing.T) {
+func TestWhoFoundSomethingLooksAgainWhileWritersNotify(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		d := newFakeDoorbell()
-		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500).withBell(d, 500*time.Millisecond)
+		d := newFakeNotifier()
+		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500).withNotifier(d, 500*time.Millisecond)
 		var p poller
 		p.run(ctx, i)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if !d.Armed() {
-			t.Fatal("writers were not asked to ring")
+			t.Fatal("writers were not asked to notify")
 		}
 		start := time.Now()
 		i.busy(1)

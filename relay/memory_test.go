@@ -18,7 +18,7 @@ type memory struct {
 	transactions       int
 	rows               map[int64]*memoryRow
 	open               map[*memoryTx]bool
-	unknown            Standstill
+	unknown            Stall
 	position           int64
 	number, term       int64
 	gaps               Ranges // after the newest receipt
@@ -237,7 +237,7 @@ func (m *memory) release(hold int64) {
 	defer m.mu.Unlock()
 	if h := m.holds[hold]; h != nil {
 		h.next = time.Now()
-		if h.Cause == CauseHalted || h.Cause == CauseRedrive || h.Cause == CauseStorm {
+		if h.Cause == CauseHalted || h.Cause == CauseRedrive || h.Cause == CauseBreaker {
 			h.asked = AskedRelease
 		}
 	}

@@ -28,12 +28,12 @@ const (
 var modelTopics = []string{continues, halts, inCommitOrder, breaks}
 
 func modelSettings(topic string) TopicSettings {
-	s := TopicSettings{Retry: outbox.RetryPolicy{MaxAttempts: 3, Base: time.Second, Max: 2 * time.Second}, CommitOrder: topic == inCommitOrder, StormEvents: -1}
+	s := TopicSettings{Retry: outbox.RetryPolicy{MaxAttempts: 3, Base: time.Second, Max: 2 * time.Second}, CommitOrder: topic == inCommitOrder, BreakerEvents: -1}
 	switch topic {
 	case halts:
 		s.AfterLastAttempt = PolicyHaltKey
 	case breaks:
-		s.StormEvents, s.StormWindow = 2, time.Hour
+		s.BreakerEvents, s.BreakerWindow = 2, time.Hour
 	}
 	return s
 }
@@ -233,7 +233,7 @@ func (w *world) operate(again bool, n int) {
 			w.m.release(id)
 		}
 	}
-	for _, id := range w.m.heldBy(CauseStorm) {
+	for _, id := range w.m.heldBy(CauseBreaker) {
 		if n%3 == 0 {
 			w.m.giveUp(id)
 		} else {
@@ -276,7 +276,7 @@ func (w *world) heal() error {
 		w.m.mu.Lock()
 		var kept []int64
 		for id, x := range w.m.exceptions {
-			if h := w.m.holds[x.Hold]; h != nil && h.Cause == CauseStorm {
+			if h := w.m.holds[x.Hold]; h != nil && h.Cause == CauseBreaker {
 				kept = append(kept, id)
 			}
 		}

@@ -2,13 +2,11 @@ package relay
 
 import "time"
 
-// LongestPauses returns, for each cause of a hold that somebody probes, the longest pause that the relay sets
-// between its probes. retry is the longest delay between the attempts of an event. A store takes a probe that
-// is further ahead for one that the clock was put back under. Holds that wait for somebody are not in it.
-func LongestPauses(retry time.Duration) map[Cause]time.Duration {
-	return map[Cause]time.Duration{
-		CauseRetry: retry, CauseInfrastructure: infrastructureProbeCap, CauseRoute: routeProbeCap, CauseStorm: stormProbeCap,
-	}
+// LongestPause is the longest pause that the relay sets between the probes of any hold, where retry is the longest delay
+// between the attempts of an event. A store takes a probe that is further ahead for one that the clock was put back under.
+// Holds that wait for somebody wait for ever.
+func LongestPause(retry time.Duration) time.Duration {
+	return max(retry, infrastructureProbeCap, routeProbeCap, breakerProbeCap)
 }
 
 // LongestLetterPause is how long a dead letter that its topic refused waits, until it is offered again. A store takes a

@@ -11,7 +11,7 @@ import (
 func TestBreakersCount(t *testing.T) {
 	t.Parallel()
 	const window = 10 * time.Second
-	settings := TopicSettings{StormEvents: 3, StormWindow: window}
+	settings := TopicSettings{BreakerEvents: 3, BreakerWindow: window}
 	for name, c := range map[string]struct {
 		settings TopicSettings
 		// x is an event that fails, X one with which it is too many, s a second.
@@ -20,8 +20,8 @@ func TestBreakersCount(t *testing.T) {
 		"the fourth in a row":                    {settings, "xxxXX"},
 		"the count begins anew after a window":   {settings, "xxxsssssssssssxxxX"},
 		"at the end of the window it still runs": {settings, "xxxssssssssssX"},
-		"never":                                  {TopicSettings{StormEvents: -1, StormWindow: window}, "xxxxxxxxxxxx"},
-		"one is enough":                          {TopicSettings{StormEvents: 1, StormWindow: window}, "xX"},
+		"never":                                  {TopicSettings{BreakerEvents: -1, BreakerWindow: window}, "xxxxxxxxxxxx"},
+		"one is enough":                          {TopicSettings{BreakerEvents: 1, BreakerWindow: window}, "xX"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,7 +44,7 @@ func TestBreakersCount(t *testing.T) {
 	}
 	var none *breakers
 	for range 1000 {
-		if none.failed("t", "CODE", &TopicSettings{StormEvents: 1, StormWindow: time.Hour}) {
+		if none.failed("t", "CODE", &TopicSettings{BreakerEvents: 1, BreakerWindow: time.Hour}) {
 			t.Fatal("a plan without a count has a breaker that opens")
 		}
 	}
@@ -52,7 +52,7 @@ func TestBreakersCount(t *testing.T) {
 
 // breaking are rules by which n of topic t failed lately with each code, and one more than three is too many.
 func breaking(n int, s TopicSettings) rules {
-	s.StormEvents, s.StormWindow = 3, time.Hour
+	s.BreakerEvents, s.BreakerWindow = 3, time.Hour
 	r := rulesOf(s)
 	r.breakers = newBreakers()
 	for range n {
@@ -72,7 +72,7 @@ func TestPlanOfABreaker(t *testing.T) {
 	const (
 		refused  = " (attempt 1: permanent permanent)"
 		invalid  = " (attempt 1: permanent INVALID_HEADERS)"
-		opens    = "hold 100 on failure t permanent: storm permanent, failed 1, probe in 30s, new"
+		opens    = "hold 100 on failure t permanent: circuit_breaker permanent, failed 1, probe in 30s, new"
 		withheld = "retry WITHHELD, failed 0, draining"
 	)
 	open := onFailure(8, "permanent", Hold{Probes: 1})
@@ -85,10 +85,10 @@ func TestPlanOfABreaker(t *testing.T) {
 			want: lines("sent 1", opens, "hold 101 on key t/l: "+withheld+", new", "exhausted 1"+refused, "parked 2 behind 100"+refused, "parked 3 behind 100"+refused, "parked 4 behind 101")},
 		"those that cannot be sent, too": {rules: breaking(2, TopicSettings{}), events: events(bad(1, "k"), bad(2, "l"), keyed(3, "l"), keyed(4, "m")),
 			sent: []int64{4}, outcomes: outcomes(Delivered),
-			want: lines("sent 1", "hold 100 on failure t INVALID_HEADERS: storm INVALID_HEADERS, failed 1, probe in 30s, new", "hold 101 on key t/l: "+withheld+", new",
+			want: lines("sent 1", "hold 100 on failure t INVALID_HEADERS: circuit_breaker INVALID_HEADERS, failed 1, probe in 30s, new", "hold 101 on key t/l: "+withheld+", new",
 				"exhausted 1"+invalid, "parked 2 behind 100"+invalid, "parked 3 behind 101")},
 		"those that were tried to the end": {rules: breaking(3, TopicSettings{Retry: outbox.RetryPolicy{MaxAttempts: 1, Base: 1, Max: 1}}), events: events(keyed(1, "k")),
-			sent: []int64{1}, outcomes: outcomes(Record), want: lines("hold 100 on failure t record: storm record, failed 1, probe in 30s, new", "parked 1 behind 100 (attempt 1: record record)")},
+			sent: []int64{1}, outcomes: outcomes(Record), want: lines("hold 100 on failure t record: circuit_breaker record, failed 1, probe in 30s, new", "parked 1 behind 100 (attempt 1: record record)")},
 		"another topic is not concerned": {rules: breaking(3, TopicSettings{}), events: events(with(keyed(1, "k"), u), with(keyed(2, "l"), u)),
 			sent: []int64{1, 2}, outcomes: outcomes(Permanent, Delivered), want: lines("sent 1", "exhausted 1"+refused)},
 		"nor is another way to fail": {rules: breaking(0, TopicSettings{}), events: events(keyed(1, "k"), bad(2, "l")), holds: []Hold{open},
@@ -102,19 +102,19 @@ func TestPlanOfABreaker(t *testing.T) {
 			sent:  []int64{1}, outcomes: outcomes(Infrastructure), want: lines("hold 9 on topic t: infrastructure , failed 0, draining", "exhausted 1 (attempt 1: infrastructure MAX_AGE_EXCEEDED)")},
 		"a probe that fails again: the next comes later": {rules: breaking(3, TopicSettings{}), events: events(keyed(1, "k")), holds: []Hold{open}, from: []int64{8},
 			sent: []int64{1}, outcomes: outcomes(Permanent),
-			want: lines("hold 8 on failure t permanent: storm permanent, failed 2, probe in 1m0s", "parked 1 behind 8"+refused)},
+			want: lines("hold 8 on failure t permanent: circuit_breaker permanent, failed 2, probe in 1m0s", "parked 1 behind 8"+refused)},
 		"at most five minutes later": {rules: breaking(3, TopicSettings{}), events: events(keyed(1, "k")), holds: []Hold{onFailure(8, "permanent", Hold{Probes: 1 << 20})}, from: []int64{8},
 			sent: []int64{1}, outcomes: outcomes(Permanent),
-			want: lines("hold 8 on failure t permanent: storm permanent, failed 1048577, probe in 5m0s", "parked 1 behind 8"+refused)},
+			want: lines("hold 8 on failure t permanent: circuit_breaker permanent, failed 1048577, probe in 5m0s", "parked 1 behind 8"+refused)},
 		"a probe that fails in another way": {rules: breaking(0, TopicSettings{}), events: events(bad(1, "k")), holds: []Hold{open}, from: []int64{8},
 			want: lines("exhausted 1" + invalid)},
 		"a probe that may be tried again waits for its key": {rules: breaking(3, TopicSettings{}), events: events(keyed(1, "k")), holds: []Hold{open}, from: []int64{8},
 			sent: []int64{1}, outcomes: outcomes(Record), want: lines("hold 100 on key t/k: retry record, failed 1, probe in 1s, new", "parked 1 behind 100 (attempt 1: record record)")},
 		"one that is delivered lets the others come": {rules: breaking(3, TopicSettings{}), events: events(keyed(1, "k")), holds: []Hold{open}, from: []int64{8},
-			sent: []int64{1}, outcomes: outcomes(Delivered), want: lines("gone [1]", "hold 8 on failure t permanent: storm , failed 1, draining")},
+			sent: []int64{1}, outcomes: outcomes(Delivered), want: lines("gone [1]", "hold 8 on failure t permanent: circuit_breaker , failed 1, draining")},
 		"all are tried: those that fail again stay": {rules: breaking(3, TopicSettings{}), events: events(keyed(1, "k"), keyed(2, "l"), unkeyed(3)), holds: []Hold{draining}, from: []int64{8, 8, 8},
 			sent: []int64{1, 2, 3}, outcomes: outcomes(Permanent, Delivered, Permanent), want: lines("gone [2]", "parked 1 behind 8"+refused, "parked 3 behind 8"+refused)},
-		"the setting is off: they are given up": {rules: rulesOf(TopicSettings{StormEvents: -1}), events: events(keyed(1, "k"), unkeyed(2)), holds: []Hold{draining}, from: []int64{8, 8},
+		"the setting is off: they are given up": {rules: rulesOf(TopicSettings{BreakerEvents: -1}), events: events(keyed(1, "k"), unkeyed(2)), holds: []Hold{draining}, from: []int64{8, 8},
 			sent: []int64{1, 2}, outcomes: outcomes(Permanent, Permanent), want: lines("exhausted 1"+refused, "exhausted 2"+refused)},
 		"given up by hand": {rules: breaking(3, TopicSettings{}), giveUp: true, holds: []Hold{open}, from: []int64{8, 8},
 			events: events(with(keyed(1, "k"), func(e *outbox.Event) { e.LastErrorCode = "permanent"; e.Attempts = 1 }), unkeyed(2)),

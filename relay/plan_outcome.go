@@ -13,8 +13,8 @@ const (
 	infrastructureProbeCap  = 5 * time.Second
 	routeProbeBase          = time.Second
 	routeProbeCap           = time.Minute
-	stormProbeBase          = 30 * time.Second
-	stormProbeCap           = 5 * time.Minute
+	breakerProbeBase        = 30 * time.Second
+	breakerProbeCap         = 5 * time.Minute
 )
 
 // elsewhere is how long an event without a key waits after its partition failed: then it may go to
@@ -85,7 +85,7 @@ func (p *plan) giveUpEvent(i int, e *outbox.Event, f Failure) {
 	again := open != nil && p.source(i) == open // it was tried again, and it is not better
 	tooMany := p.breakers.failed(e.Topic, f.Code, s)
 	switch {
-	case s.StormEvents < 0 || !again && !tooMany && open == nil:
+	case s.BreakerEvents < 0 || !again && !tooMany && open == nil:
 		p.exhaust(i, e, f)
 		return
 	case open != nil && open.Draining: // all of them are tried: who ends that says when the next is, and that it does not end
@@ -95,9 +95,9 @@ func (p *plan) giveUpEvent(i int, e *outbox.Event, f Failure) {
 		if open != nil {
 			probes = open.Probes + 1
 		}
-		open = p.hold(Hold{Scope: ScopeFailure, Topic: e.Topic, Code: f.Code, Cause: CauseStorm, ErrorCode: f.Code, EventID: e.EventID, Probes: probes,
-			probeIn: probePause(stormProbeBase, stormProbeCap, probes),
-			Error:   fmt.Sprintf("more than %d events of this topic failed like this within %v; the last one: %s", s.StormEvents, s.StormWindow, f.Error)})
+		open = p.hold(Hold{Scope: ScopeFailure, Topic: e.Topic, Code: f.Code, Cause: CauseBreaker, ErrorCode: f.Code, EventID: e.EventID, Probes: probes,
+			probeIn: probePause(breakerProbeBase, breakerProbeCap, probes),
+			Error:   fmt.Sprintf("more than %d events of this topic failed like this within %v; the last one: %s", s.BreakerEvents, s.BreakerWindow, f.Error)})
 	}
 	p.parkAnew(i, open, &f)
 	p.keyAfter(e, f)

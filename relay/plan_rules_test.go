@@ -164,6 +164,6 @@ func onPartition(id int64, partition, n int32, h Hold) Hold {
 }
 
 func onFailure(id int64, code string, h Hold) Hold {
-	h.ID, h.Scope, h.Topic, h.Code, h.Cause = id, ScopeFailure, "t", code, CauseStorm
+	h.ID, h.Scope, h.Topic, h.Code, h.Cause = id, ScopeFailure, "t", code, CauseBreaker
 	return h
 }

@@ -151,6 +151,22 @@ func TestProbePauseDoublesUpToItsCap(t *testing.T) {
 	}
 }
 
+// TestNoPauseIsLongerThanTheLongest: a store takes a longer one for a clock that was put back, and probes at once.
+func TestNoPauseIsLongerThanTheLongest(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string][2]time.Duration{"infrastructure": {infrastructureProbeBase, infrastructureProbeCap},
+		"route": {routeProbeBase, routeProbeCap}, "circuit breaker": {breakerProbeBase, breakerProbeCap}} {
+		for probes := range 40 {
+			if pause := probePause(of[0], of[1], probes); pause > LongestPause(0) {
+				t.Errorf("probe %d of a hold because of %s comes after %v, the longest pause is %v", probes, name, pause, LongestPause(0))
+			}
+		}
+	}
+	if got := LongestPause(time.Hour); got != time.Hour {
+		t.Errorf("with retries an hour apart the longest pause is %v", got)
+	}
+}
+
 // TestPlanWithoutAHoldID: a decision that needs a hold and cannot have an id for it is none.
 func TestPlanWithoutAHoldID(t *testing.T) {
 	t.Parallel()

@@ -73,7 +73,7 @@ func (t *term) read(ctx context.Context) error {
 			t.idle.wait(ctx)
 		case t.once != nil && ordered > lookInOrder:
 			return nil // somebody may still commit an earlier one
-		default: // nobody rings when the transaction ends that they wait for
+		default: // nobody notifies when the transaction ends that they wait for
 			sleep(ctx, ordered)
 			ordered = min(2*ordered, lookInOrderLate)
 		}

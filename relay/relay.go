@@ -44,9 +44,9 @@ type Config struct {
 	IdlePollMin, IdlePollMax time.Duration
 	// Retention says how long rows stay that nobody waits for. Defaults to the defaults of its fields.
 	Retention Retention
-	// Doorbell lets writers wake this relay when it is idle. Defaults to none: it polls.
-	Doorbell Doorbell
-	// IdlePollRung is the longest pause between polls while the doorbell works and writers ring it.
+	// Notifier lets writers wake this relay when it is idle. Defaults to none: it polls.
+	Notifier Notifier
+	// IdlePollRung is the longest pause between polls while the notifier works and writers ring it.
 	// Defaults to 500ms.
 	IdlePollRung time.Duration
 	// Logger defaults to one that discards.
@@ -145,9 +145,9 @@ func New(cfg Config) (*Relay, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	watchDoorbell(cfg.Registerer, cfg.Doorbell)
+	watchNotifier(cfg.Registerer, cfg.Notifier)
 	r := &Relay{given: given, cfg: cfg, metrics: newMetrics(cfg.Registerer), tracing: newTracing(cfg.TracerProvider),
-		idle:    newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2).withBell(cfg.Doorbell, cfg.IdlePollRung),
+		idle:    newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2).withNotifier(cfg.Notifier, cfg.IdlePollRung),
 		letters: newIdle(20*time.Millisecond, lettersPause, 0)}
 	own := cfg.OwnTopic
 	if own == nil {
@@ -178,8 +178,8 @@ func (r *Relay) settings(topic string) *TopicSettings {
 func (r *Relay) Run(ctx context.Context) error {
 	r.cfg.Logger.Info("relay started", "batch_size", r.cfg.BatchSize)
 	var wg sync.WaitGroup
-	if r.cfg.Doorbell != nil {
-		wg.Go(func() { r.cfg.Doorbell.Listen(ctx) })
+	if r.cfg.Notifier != nil {
+		wg.Go(func() { r.cfg.Notifier.Listen(ctx) })
 	}
 	wg.Go(func() { r.runLeader(ctx) })
 	wg.Go(func() { r.loop(ctx, "dead_letter", r.sendLetters, r.letters) })

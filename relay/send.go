@@ -184,8 +184,12 @@ func (t *term) note(p *plan) {
 		if h.Draining {
 			continue
 		}
+		next := h.ProbeIn.String()
+		if h.ProbeIn == Forever {
+			next = "never: it waits for somebody"
+		}
 		log.Warn("held", "scope", string(h.Scope), "topic", h.Topic, "cause", string(h.Cause),
-			"error_code", h.Code, "err", h.Error, "probes", h.Probes, "next_probe_in", h.ProbeIn.String())
+			"error_code", h.Code, "err", h.Error, "probes", h.Probes, "next_probe_in", next)
 	}
 }
 

@@ -139,7 +139,7 @@ func (t *term) openBreakers(ctx context.Context) error {
 	return t.write(ctx, func() *Receipt {
 		receipt := &Receipt{}
 		for _, h := range t.book.byID {
-			if h.Scope == ScopeFailure && t.settings(h.Topic).StormEvents < 0 && !h.Draining {
+			if h.Scope == ScopeFailure && t.settings(h.Topic).BreakerEvents < 0 && !h.Draining {
 				h.Draining = true
 				receipt.Holds = append(receipt.Holds, h.asChange())
 			}
@@ -311,7 +311,7 @@ func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, le
 		case h.kept && !giveUp:
 			// What was tried again is behind it again.
 			h.kept, h.Draining, h.through = false, false, 0
-			h.probeIn = probePause(stormProbeBase, stormProbeCap, h.Probes)
+			h.probeIn = probePause(breakerProbeBase, breakerProbeCap, h.Probes)
 			ends.Holds = append(ends.Holds, h.asChange())
 			t.book.reopen(h)
 		case h.Scope == ScopeFailure && h.through > 0: // events parked meanwhile may have any id

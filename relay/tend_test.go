@@ -227,11 +227,11 @@ func TestSkipTooLate(t *testing.T) {
 }
 
 func breaker(n int) func(*Config) {
-	return func(c *Config) { c.TopicSettings = ForAll(TopicSettings{StormEvents: n, StormWindow: time.Hour}) }
+	return func(c *Config) { c.TopicSettings = ForAll(TopicSettings{BreakerEvents: n, BreakerWindow: time.Hour}) }
 }
 
-// storm fails every event whose key begins with x, as long as it is told.
-func storm(is *bool) func(context.Context, Message) Outcome {
+// failsOnX fails every event whose key begins with x, as long as it is told.
+func failsOnX(is *bool) func(context.Context, Message) Outcome {
 	return while(is, func(_ context.Context, m Message) Outcome {
 		if !m.ID.Letter && string(m.Value) == "bad" {
 			return Outcome{Class: Permanent, Code: "REFUSED"}
@@ -260,7 +260,7 @@ func TestABreakerKeepsWhatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
 				fails := true
-				pub.outcome = storm(&fails)
+				pub.outcome = failsOnX(&fails)
 				run(t, m, pub, breaker(2))
 				m.write(bad("a"), bad("b"), bad("c"), keyed(0, "c"), bad("d"), keyed(0, "e"), unkeyed(0))
 				for _, id := range []int64{4, 6, 7} {
@@ -269,7 +269,7 @@ func TestABreakerKeepsWhatFails(t *testing.T) {
 				for id, want := range map[int64]outbox.State{1: outbox.DeadLettered, 2: outbox.DeadLettered, 3: outbox.Parked, 5: outbox.Parked} {
 					until(t, "the others are kept", func() bool { return m.state(id) == want })
 				}
-				hold := m.heldBy(CauseStorm)[0]
+				hold := m.heldBy(CauseBreaker)[0]
 				fails = !c.heals
 				start := time.Now()
 				c.act(m, hold)
@@ -300,7 +300,7 @@ func TestABreakerKeepsWhatFails(t *testing.T) {
 func TestABreakerIsSwitchedOff(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
 		fails := true
-		pub.outcome = storm(&fails)
+		pub.outcome = failsOnX(&fails)
 		first := run(t, m, pub, breaker(1))
 		m.write(bad("a"), bad("b"), bad("c"))
 		until(t, "they are kept", func() bool { return m.state(3) == outbox.Parked })

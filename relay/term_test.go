@@ -418,11 +418,11 @@ func TestStopWithoutBrokers(t *testing.T) {
 	}
 }
 
-// TestStandstillOfALook: what is not known of the ids is said, and nothing is final meanwhile.
-func TestStandstillOfALook(t *testing.T) {
+// TestStallOfALook: what is not known of the ids is said, and nothing is final meanwhile.
+func TestStallOfALook(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
 		log, logged := capturedLog()
-		m.unknown = Standstill{"SEQUENCE_CACHE", "do this"}
+		m.unknown = Stall{"SEQUENCE_CACHE", "do this"}
 		x := run(t, m, pub, func(c *Config) {
 			c.Logger, c.TopicSettings = log, ForAll(TopicSettings{CommitOrder: true})
 		})
@@ -432,7 +432,7 @@ func TestStandstillOfALook(t *testing.T) {
 			t.Errorf("arrived %v; the log:\n%s", pub.arrived(), logged())
 		}
 		m.mu.Lock()
-		m.unknown = Standstill{}
+		m.unknown = Stall{}
 		m.mu.Unlock()
 		x.done()
 	})

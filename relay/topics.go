@@ -44,11 +44,11 @@ type TopicSettings struct {
 	// writers that do not serialise on a key. A long transaction on the outbox delays the topic. Defaults
 	// to false.
 	CommitOrder bool
-	// StormEvents and StormWindow open a circuit breaker: when within StormWindow more than StormEvents were given up with
-	// one code, further events that fail with it are parked instead, and all others go. A negative StormEvents is never.
+	// BreakerEvents and BreakerWindow open a circuit breaker: when within BreakerWindow more than BreakerEvents were given up with
+	// one code, further events that fail with it are parked instead, and all others go. A negative BreakerEvents is never.
 	// Default to 100 and 1m.
-	StormEvents int
-	StormWindow time.Duration
+	BreakerEvents int
+	BreakerWindow time.Duration
 }
 
 func (s TopicSettings) withDefaults() TopicSettings {
@@ -61,11 +61,11 @@ func (s TopicSettings) withDefaults() TopicSettings {
 	if s.DLQTopic == "" {
 		s.DLQTopic = DefaultDLQTopic
 	}
-	if s.StormEvents == 0 {
-		s.StormEvents = 100
+	if s.BreakerEvents == 0 {
+		s.BreakerEvents = 100
 	}
-	if s.StormWindow == 0 {
-		s.StormWindow = time.Minute
+	if s.BreakerWindow == 0 {
+		s.BreakerWindow = time.Minute
 	}
 	return s
 }
@@ -88,8 +88,8 @@ func (s TopicSettings) Validate() error {
 		return fmt.Errorf("route dead letter after is %v, it must not be negative", s.RouteDeadLetterAfter)
 	case s.MaxAge < 0:
 		return fmt.Errorf("max age is %v, it must not be negative", s.MaxAge)
-	case s.StormWindow < 0:
-		return fmt.Errorf("storm window is %v, it must be positive", s.StormWindow)
+	case s.BreakerWindow < 0:
+		return fmt.Errorf("breaker window is %v, it must be positive", s.BreakerWindow)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func TestSettingsAreAskedForOnce(t *testing.T) {
 	for range 3 {
 		for _, topic := range []string{"a", "bb"} {
 			s := r.settings(topic)
-			if s.DLQTopic != topic+".dlq" || s.MaxAge != time.Duration(len(topic)) || s.StormEvents != 100 || s.AfterLastAttempt != PolicyContinue {
+			if s.DLQTopic != topic+".dlq" || s.MaxAge != time.Duration(len(topic)) || s.BreakerEvents != 100 || s.AfterLastAttempt != PolicyContinue {
 				t.Errorf("the settings of %s are %+v", topic, *s)
 			}
 		}
@@ -76,7 +76,7 @@ func TestSettingsAreValidated(t *testing.T) {
 		"max message bytes is -1":      {MaxMessageBytes: -1},
 		"route dead letter after is -": {RouteDeadLetterAfter: -time.Second},
 		"max age is -1s":               {MaxAge: -time.Second},
-		"storm window is -1s":          {StormWindow: -time.Second},
+		"breaker window is -1s":        {BreakerWindow: -time.Second},
 	} {
 		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", s, err, want)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that what the given parts need is there: postgres, kafka, compiler, clients, pooler, strangers, python,
+# Makes sure that what the given parts need is there: postgres, kafka, compiler, clients, pooler, interop, python,
 # monitoring, chart. It installs Debian packages where it may, and otherwise says what to do. Nothing it does is needed twice.
 set -u
 
@@ -62,18 +62,18 @@ pooler() {
 	echo "setup: no PgBouncer: the tests that need it will fail; install the package pgbouncer."
 }
 
-strangers() {
+interop() {
 	# The jars of Kafka Connect and Spring Kafka, whose letters are read; the first time takes minutes.
 	have java && have mvn || return
 	for project in connect spring; do
-		pom="cmd/internal/strangers/testdata/$project/pom.xml"
-		stamp="${XDG_CACHE_HOME:-$HOME/.cache}/postrider/strangers-$project-$(cksum <"$pom" | tr -d ' ')"
+		pom="cmd/internal/interop/testdata/$project/pom.xml"
+		stamp="${XDG_CACHE_HOME:-$HOME/.cache}/postrider/interop-$project-$(cksum <"$pom" | tr -d ' ')"
 		[ -e "$stamp" ] && continue
 		echo "setup: downloading the jars of $pom"
 		if mvn -q -B -f "$pom" -Dmdep.outputFile=/dev/null dependency:build-classpath >/dev/null 2>&1; then
 			mkdir -p "$(dirname "$stamp")" && : >"$stamp"
 		else
-			echo "setup: Maven cannot download them: the tests of cmd/internal/strangers will say so."
+			echo "setup: Maven cannot download them: the tests of cmd/internal/interop will say so."
 		fi
 	done
 }

@@ -14,7 +14,7 @@ export POSTRIDER_TEST_LEFT_OUT="$PWD/coverage/not-tested.txt" # relay/logtest
 : >"$POSTRIDER_TEST_LEFT_OUT"
 # Programs and their outsides have little concurrency of their own. The rooms that have it run under the race detector, which
 # takes five times the processor.
-plain='cmd/postrider$|cmd/internal/(bench|cli|doctor|monitoring|packaging|strangers|walk)(/|$)|examples/'
+plain='cmd/postrider$|cmd/internal/(bench|cli|doctor|monitoring|packaging|interop|e2e)(/|$)|examples/'
 packages=$(go list ./...) || exit 1
 export raced="$race ./relay/relaytest ./cmd/internal/app ./cmd/internal/soak $(grep -Ev "$plain" <<<"$packages" | xargs)" # the longest first
 export unraced="$(grep -E "$plain" <<<"$packages" | xargs)"

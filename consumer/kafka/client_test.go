@@ -87,7 +87,7 @@ func TestTiersUnderVirtualTime(t *testing.T) {
 		topic := b.Topic(t, 2, nil)
 		produce(t, b, topic, 40, func(i int) string { return fmt.Sprint(i) })
 		var s seen
-		start(t, newClient(t, b, nil), topic, consumer.Config{Policy: consumer.Policy{Storm: consumer.Storm{Off: true}}}, consumer.HandlerFunc(func(_ context.Context, m *consumer.Message) error {
+		start(t, newClient(t, b, nil), topic, consumer.Config{Policy: consumer.Policy{Breaker: consumer.Breaker{Off: true}}}, consumer.HandlerFunc(func(_ context.Context, m *consumer.Message) error {
 			s.note(m)
 			return errBroken
 		}))

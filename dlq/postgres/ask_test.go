@@ -53,7 +53,7 @@ func TestQuestionsTakeFewRoundTrips(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	d, err := NewDesk(RedriverConfig{Pool: pool, Auditor: r.audit, Keeper: keeper{relaypostgres.NewStore(pool, relaypostgres.StoreOptions{})}})
+	d, err := NewEditor(RedriverConfig{Pool: pool, Auditor: r.audit, Exceptions: exceptions{relaypostgres.NewStore(pool, relaypostgres.StoreOptions{})}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestQuestionsTakeFewRoundTrips(t *testing.T) {
 			return err
 		}
 	}
-	// Each begins and commits. Of pending events the keeper is asked whether they halt their key.
+	// Each begins and commits. The relay is asked which pending events halt their key.
 	for name, q := range map[string]struct {
 		most int
 		ask  func() error
@@ -101,12 +101,12 @@ func TestWhatIsKnownIsLookedUpByIndexes(t *testing.T) {
 	id, ids := "'"+newUUID().String()+"'", "array['"+newUUID().String()+"']::uuid[]"
 	for begin, statements := range map[string][][3]string{
 		beginKnown: {
-			{entryGet, id, "dlq_entry_pkey"}, {letterList, id + ", 10, -1", "dlq_letter_entry"}, {replayList, id + ", 10", "dlq_replay_dlq_entry_uuid_generation_key"},
+			{entryGet, id, "dlq_entry_pkey"}, {letterList, id + ", 10, -1", "dlq_letter_entry"}, {redriveList, id + ", 10", "dlq_redrive_dlq_entry_uuid_generation_key"},
 			{entryEvents, ids, "dlq_entry_pkey"}, {entryNewest, "'event', 'x'", "dlq_entry_subject"},
 		},
 		// Also after a search that allowed no indexes, and one that allowed nothing else.
 		beginRead + ";" + gathering + ";" + known:  {{entryMany, ids, "dlq_entry_pkey"}, {entryEvents, ids, "dlq_letter_entry"}},
-		beginRead + ";" + alongIndex + ";" + known: {{entryMany, ids, "dlq_replay_dlq_entry_uuid_generation_key"}, {entryEvents, ids, "dlq_entry_pkey"}},
+		beginRead + ";" + alongIndex + ";" + known: {{entryMany, ids, "dlq_redrive_dlq_entry_uuid_generation_key"}, {entryEvents, ids, "dlq_entry_pkey"}},
 	} {
 		err := pgx.BeginTxFunc(t.Context(), r.subject.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error {
 			for _, s := range statements {

@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-var _ dlq.Browser = (*Desk)(nil)
+var _ dlq.Browser = (*Editor)(nil)
 
 // beginRead begins a transaction that sees one state of everything. Each query is planned for what it is asked, and
 // none reads a whole table: with wrong statistics, that looks good for the few rows that a limit wants.
@@ -28,16 +28,16 @@ const beginKnown = "begin isolation level repeatable read read only; set local s
 const known = "select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_indexscan', 'on', true), set_config('enable_bitmapscan', 'on', true), set_config('enable_sort', 'on', true)"
 
 // look runs f in a transaction that only reads.
-func (d *Desk) look(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
+func (d *Editor) look(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
 	return d.read(ctx, beginRead, doing, f)
 }
 
 // lookUp is look for beginKnown.
-func (d *Desk) lookUp(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
+func (d *Editor) lookUp(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
 	return d.read(ctx, beginKnown, doing, f)
 }
 
-func (d *Desk) read(ctx context.Context, begin, doing string, f func(context.Context, pgx.Tx) error) error {
+func (d *Editor) read(ctx context.Context, begin, doing string, f func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, d.store.timeout)
 	defer cancel()
 	err := pgx.BeginTxFunc(ctx, d.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error { return f(ctx, tx) })
@@ -48,7 +48,7 @@ func (d *Desk) read(ctx context.Context, begin, doing string, f func(context.Con
 }
 
 // Find implements dlq.Browser.
-func (d *Desk) Find(ctx context.Context, q dlq.Search) (dlq.Page, error) {
+func (d *Editor) Find(ctx context.Context, q dlq.Search) (dlq.Page, error) {
 	if err := q.Check(); err != nil {
 		return dlq.Page{}, err
 	}
@@ -100,11 +100,11 @@ type openEvent struct {
 }
 
 // markHeld sets KeyHeld of those whose event halts its key.
-func (d *Desk) markHeld(ctx context.Context, tx pgx.Tx, entries []dlq.Entry, events []openEvent) error {
+func (d *Editor) markHeld(ctx context.Context, tx pgx.Tx, entries []dlq.Entry, events []openEvent) error {
 	if len(events) == 0 {
 		return nil
 	}
-	halting, _, err := d.keeper.Halting(ctx, tx, column(events, func(e openEvent) int64 { return e.Event }))
+	halting, _, err := d.exceptions.Halting(ctx, tx, column(events, func(e openEvent) int64 { return e.Event }))
 	if err != nil || len(halting) == 0 {
 		return err
 	}
@@ -119,7 +119,7 @@ func (d *Desk) markHeld(ctx context.Context, tx pgx.Tx, entries []dlq.Entry, eve
 }
 
 // Show implements dlq.Browser.
-func (d *Desk) Show(ctx context.Context, id uuid.UUID) (dlq.Detail, error) {
+func (d *Editor) Show(ctx context.Context, id uuid.UUID) (dlq.Detail, error) {
 	doing := fmt.Sprintf("investigation %s", id)
 	var detail dlq.Detail
 	return detail, d.lookUp(ctx, doing, func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -129,7 +129,7 @@ func (d *Desk) Show(ctx context.Context, id uuid.UUID) (dlq.Detail, error) {
 }
 
 // ShowSubject implements dlq.Browser.
-func (d *Desk) ShowSubject(ctx context.Context, s dlq.Subject) (dlq.Detail, error) {
+func (d *Editor) ShowSubject(ctx context.Context, s dlq.Subject) (dlq.Detail, error) {
 	doing := fmt.Sprintf("investigation of %s %s", s.Type, s.ID)
 	var detail dlq.Detail
 	return detail, d.lookUp(ctx, doing, func(ctx context.Context, tx pgx.Tx) error {
@@ -146,14 +146,14 @@ func (d *Desk) ShowSubject(ctx context.Context, s dlq.Subject) (dlq.Detail, erro
 	})
 }
 
-func (d *Desk) show(ctx context.Context, tx pgx.Tx, id uuid.UUID) (detail dlq.Detail, err error) {
+func (d *Editor) show(ctx context.Context, tx pgx.Tx, id uuid.UUID) (detail dlq.Detail, err error) {
 	var one []dlq.Entry
 	var events []openEvent
 	b := &pgx.Batch{}
 	queueRows(b, &one, scanEntry, entryGet, id)
 	queueRows(b, &events, pgx.RowToStructByPos[openEvent], entryEvents, []uuid.UUID{id})
 	queueRows(b, &detail.Letters, scanLetter, letterList, id, dlq.MaxLetters, -1)
-	queueRows(b, &detail.Replays, scanReplay, replayList, id, dlq.MaxLetters)
+	queueRows(b, &detail.Redrives, scanRedrive, redriveList, id, dlq.MaxLetters)
 	if err := send(ctx, tx, b); err != nil {
 		return detail, err
 	}
@@ -172,7 +172,7 @@ func (d *Desk) show(ctx context.Context, tx pgx.Tx, id uuid.UUID) (detail dlq.De
 	return detail, nil
 }
 
-func scanReplay(row pgx.CollectableRow) (r dlq.Replay, err error) {
+func scanRedrive(row pgx.CollectableRow) (r dlq.Redrive, err error) {
 	var operation pgtype.UUID
 	var finished pgtype.Timestamptz
 	err = row.Scan(&r.ID, &r.Generation, &operation, &r.EventID, &r.OutboxID, &r.InPlace, &r.Target, &r.Edited, &r.Actor, &r.State, &r.CreatedAt, &finished)

@@ -30,15 +30,15 @@ func TestNobodyWaitsInACircleWithWhoOpensASuccessor(t *testing.T) {
 			return err
 		}},
 		"note": {nothing, func(ctx context.Context, r *redriving, entry, _ uuid.UUID) error {
-			_, err := r.desk().Change(ctx, entry, dlq.Change{Notes: &seen, Actor: "ada"})
+			_, err := r.editor().Change(ctx, entry, dlq.Change{Notes: &seen, Actor: "ada"})
 			return err
 		}},
 		"close": {nothing, func(ctx context.Context, r *redriving, entry, _ uuid.UUID) error {
-			_, err := r.desk().Change(ctx, entry, dlq.Change{Status: &closed, Actor: "ada"})
+			_, err := r.editor().Change(ctx, entry, dlq.Change{Status: &closed, Actor: "ada"})
 			return err
 		}},
 		"group": {nothing, func(ctx context.Context, r *redriving, _, group uuid.UUID) error {
-			_, err := r.desk().ResolveGroup(ctx, group, dlq.GroupResolution{Actor: "ada"})
+			_, err := r.editor().ResolveGroup(ctx, group, dlq.GroupResolution{Actor: "ada"})
 			return err
 		}},
 		"operation": {func(r *redriving, entry uuid.UUID) {
@@ -100,15 +100,15 @@ func untilWaitingOr[T any](t *testing.T, r *redriving, ended chan T) bool {
 func TestARedriveEndsWhileItsInvestigationGoes(t *testing.T) {
 	t.Parallel()
 	end := func(ctx context.Context, r *redriving, tx pgx.Tx) error {
-		open, fates, err := openReplays(ctx, tx, 0, "", 10)
+		open, fates, err := openRedrives(ctx, tx, 0, "", 10)
 		if err != nil {
 			return err
 		}
-		done, err := endReplays(ctx, tx, open, fates)
+		done, err := endRedrives(ctx, tx, open, fates)
 		if err != nil || len(done) != 1 {
 			return errors.Join(err, errors.New("not one redrive ended"))
 		}
-		_, err = tx.Exec(ctx, redriveForget, column(done, func(e ended) string { return e.Replay }))
+		_, err = tx.Exec(ctx, redriveForget, column(done, func(e ended) string { return e.Redrive }))
 		return err
 	}
 	purge := func(ctx context.Context, r *redriving, tx pgx.Tx) error {
@@ -116,7 +116,7 @@ func TestARedriveEndsWhileItsInvestigationGoes(t *testing.T) {
 		if err != nil || len(entries) != 1 {
 			return errors.Join(err, errors.New("not one investigation is there"))
 		}
-		_, _, err = purgeEntries(ctx, tx, r.keeper, entries, false)
+		_, _, err = purgeEntries(ctx, tx, r.exceptions, entries, false)
 		return err
 	}
 	within := func(f func(context.Context, *redriving, pgx.Tx) error) func(context.Context, *redriving) error {
@@ -155,7 +155,7 @@ func TestARedriveEndsWhileItsInvestigationGoes(t *testing.T) {
 			if err := errors.Join(tx.Commit(t.Context()), <-ended); err != nil {
 				t.Error(err)
 			}
-			if n := r.count(`select count(*) from postrider.dlq_replay`); n != 0 {
+			if n := r.count(`select count(*) from postrider.dlq_redrive`); n != 0 {
 				t.Errorf("%d redrives of what was purged are left", n)
 			}
 			wantNoDeadlocks(t, r.subject.pool)
@@ -171,8 +171,8 @@ func TestAPurgeAndAFollowerDoNotCross(t *testing.T) {
 	entries := []uuid.UUID{r.die(1, nil), r.die(2, nil), r.die(3, nil)}
 	slices.SortFunc(entries, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	r.redrive(entries...)
-	replays := column(entries, func(id uuid.UUID) string { return id.String() + ":1" })
-	slices.Reverse(replays)
+	redrives := column(entries, func(id uuid.UUID) string { return id.String() + ":1" })
+	slices.Reverse(redrives)
 	purge, err := r.subject.pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestAPurgeAndAFollowerDoNotCross(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := r.subject.pool.Exec(t.Context(), redriveForget, replays)
+		_, err := r.subject.pool.Exec(t.Context(), redriveForget, redrives)
 		ended <- err
 	}()
 	if !untilWaitingOr(t, r, ended) {
@@ -193,7 +193,7 @@ func TestAPurgeAndAFollowerDoNotCross(t *testing.T) {
 	if err := errors.Join(purge.Commit(t.Context()), <-ended); err != nil {
 		t.Error(err)
 	}
-	if n := r.count(`select count(*) from postrider.dlq_replay`); n != len(entries) {
+	if n := r.count(`select count(*) from postrider.dlq_redrive`); n != len(entries) {
 		t.Errorf("%d redrives are left of investigations that are there, want %d", n, len(entries))
 	}
 }

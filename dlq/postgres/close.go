@@ -36,12 +36,12 @@ func underWay(ctx context.Context, tx pgx.Tx, entries []uuid.UUID) ([]uuid.UUID,
 
 // closeEntries closes those of the investigations that are pending, lets the keys go that their events halt, and
 // returns them.
-func closeEntries(ctx context.Context, tx pgx.Tx, keeper Keeper, c closing) ([]uuid.UUID, error) {
+func closeEntries(ctx context.Context, tx pgx.Tx, exceptions Exceptions, c closing) ([]uuid.UUID, error) {
 	closed, err := closePending(ctx, tx, c)
 	if err != nil || len(closed) == 0 {
 		return nil, err
 	}
-	return closed, releaseKeys(ctx, tx, keeper, closed)
+	return closed, releaseKeys(ctx, tx, exceptions, closed)
 }
 
 func closePending(ctx context.Context, tx pgx.Tx, c closing) ([]uuid.UUID, error) {
@@ -54,16 +54,16 @@ func closePending(ctx context.Context, tx pgx.Tx, c closing) ([]uuid.UUID, error
 }
 
 // releaseKeys lets the keys go that the events of closed investigations halt: nobody works on what they wait for.
-func releaseKeys(ctx context.Context, tx pgx.Tx, keeper Keeper, closed []uuid.UUID) error {
-	events, err := haltingEvents(ctx, tx, keeper, closed)
+func releaseKeys(ctx context.Context, tx pgx.Tx, exceptions Exceptions, closed []uuid.UUID) error {
+	events, err := haltingEvents(ctx, tx, exceptions, closed)
 	if err != nil || len(events) == 0 {
 		return err
 	}
-	return keeper.ReleaseKeys(ctx, tx, slices.Sorted(maps.Keys(events)))
+	return exceptions.ReleaseKeys(ctx, tx, slices.Sorted(maps.Keys(events)))
 }
 
 // haltingEvents returns the events of investigations that halt their key, and whose they are.
-func haltingEvents(ctx context.Context, tx pgx.Tx, keeper Keeper, entries []uuid.UUID) (map[int64]uuid.UUID, error) {
+func haltingEvents(ctx context.Context, tx pgx.Tx, exceptions Exceptions, entries []uuid.UUID) (map[int64]uuid.UUID, error) {
 	const doing = "look for the events of investigations"
 	rows, err := tx.Query(ctx, haltingOf, entries)
 	if err != nil {
@@ -75,7 +75,7 @@ func haltingEvents(ctx context.Context, tx pgx.Tx, keeper Keeper, entries []uuid
 	if _, err = pgx.ForEachRow(rows, []any{&event, &entry}, func() error { events[event] = entry; return nil }); err != nil || len(events) == 0 {
 		return nil, translate(doing, err)
 	}
-	halting, _, err := keeper.Halting(ctx, tx, slices.Sorted(maps.Keys(events)))
+	halting, _, err := exceptions.Halting(ctx, tx, slices.Sorted(maps.Keys(events)))
 	if err != nil {
 		return nil, err
 	}
@@ -98,20 +98,20 @@ func findOrigins(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	const doing = "look for what was redriven"
 	var asked []*candidate
 	var events []pgtype.UUID
-	var replays []string
+	var redrives []string
 	for _, c := range cs {
 		event := c.first.EventID
 		if c.subject.Type == dlq.SubjectRecord {
 			event = uuid.Nil // a consumer's: anybody may write the header
 		}
-		if replay := replayOf(c.first); event != uuid.Nil || replay != "" {
-			asked, events, replays = append(asked, c), append(events, nullUUID(event)), append(replays, replay)
+		if redrive := redriveOf(c.first); event != uuid.Nil || redrive != "" {
+			asked, events, redrives = append(asked, c), append(events, nullUUID(event)), append(redrives, redrive)
 		}
 	}
 	if len(asked) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, entryCameFrom, events, replays)
+	rows, err := tx.Query(ctx, entryCameFrom, events, redrives)
 	if err != nil {
 		return translate(doing, err)
 	}
@@ -151,13 +151,13 @@ func succeed(ctx context.Context, tx pgx.Tx, audit Auditor, opened []*candidate)
 		"entries": closed, "after": dlq.Cancelled, "because": "redriven, and given up again: another investigation goes on"})
 }
 
-// maxReplayID is the length of the longest replay id; see dlq_replay.
-const maxReplayID = 128
+// maxRedriveID is the length of the longest redrive id; see dlq_redrive.
+const maxRedriveID = 128
 
-// replayOf is the redrive that a letter's message came from, as it says itself; empty where it does not.
-func replayOf(l *dlq.Letter) string {
+// redriveOf is the redrive that a letter's message came from, as it says itself; empty where it does not.
+func redriveOf(l *dlq.Letter) string {
 	for _, h := range l.Headers {
-		if h.Name == dlq.HeaderReplayID && len(h.Value) <= maxReplayID && utf8.Valid(h.Value) && bytes.IndexByte(h.Value, 0) < 0 {
+		if h.Name == dlq.HeaderReplayID && len(h.Value) <= maxRedriveID && utf8.Valid(h.Value) && bytes.IndexByte(h.Value, 0) < 0 {
 			return string(h.Value)
 		}
 	}

@@ -28,13 +28,13 @@ func TestDeadlocksAreMadeAgain(t *testing.T) {
 				_, err := r.Redrive(ctx, dlq.RedriveRequest{Entries: entries, Actor: "ada"})
 				return err
 			},
-			done: `select count(*) from postrider.dlq_replay`,
+			done: `select count(*) from postrider.dlq_redrive`,
 		},
 		"group": {
 			first:  func(_ []uuid.UUID, id uuid.UUID) (string, uuid.UUID) { return group, id },
 			second: func(entries []uuid.UUID, _ uuid.UUID) (string, uuid.UUID) { return entry, entries[0] },
 			do: func(ctx context.Context, r *redriving, _ []uuid.UUID, id uuid.UUID) error {
-				done, err := r.desk().ResolveGroup(ctx, id, dlq.GroupResolution{Actor: "ada"})
+				done, err := r.editor().ResolveGroup(ctx, id, dlq.GroupResolution{Actor: "ada"})
 				if err == nil && (done.Closed != 2 || done.Left != 0) {
 					err = errors.New("not all were closed")
 				}

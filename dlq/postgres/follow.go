@@ -45,8 +45,8 @@ func standing(ctx context.Context, tx pgx.Tx, ids []int64, events []uuid.UUID) (
 	return all, translate(doing, err)
 }
 
-// openReplay is a redrive on its way.
-type openReplay struct {
+// openRedrive is a redrive on its way.
+type openRedrive struct {
 	ID       string
 	OutboxID int64
 	Event    uuid.UUID
@@ -54,7 +54,7 @@ type openReplay struct {
 }
 
 // fate is what became of a redrive whose event stands like this: empty while it is on its way.
-func (r openReplay) fate(s stand) string {
+func (r openRedrive) fate(s stand) string {
 	switch {
 	case s.state == "":
 		return "gone"
@@ -123,7 +123,7 @@ func (r *Redriver) Follow(ctx context.Context, limit int, resolve bool) (dlq.Fol
 // ended is a redrive whose outcome was noted now.
 type ended struct {
 	Entry     uuid.UUID
-	Replay    string
+	Redrive   string
 	Operation *uuid.UUID
 	Outcome   string
 }
@@ -136,7 +136,7 @@ func (r *Redriver) followSome(ctx context.Context, limit int, resolve bool) (f d
 	id, after := fromID, fromAfter
 	err = transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
 		f, id, after = dlq.Followed{}, fromID, fromAfter
-		open, fates, err := openReplays(ctx, tx, id, after, limit)
+		open, fates, err := openRedrives(ctx, tx, id, after, limit)
 		if err != nil {
 			return err
 		}
@@ -144,17 +144,17 @@ func (r *Redriver) followSome(ctx context.Context, limit int, resolve bool) (f d
 			last := open[seen-1]
 			id, after = last.OutboxID, last.ID
 		}
-		done, err := endReplays(ctx, tx, open, fates)
+		done, err := endRedrives(ctx, tx, open, fates)
 		if err != nil || len(done) == 0 {
 			return err
 		}
-		again, err := diedAgain(ctx, tx, column(done, func(e ended) string { return e.Replay }))
+		again, err := diedAgain(ctx, tx, column(done, func(e ended) string { return e.Redrive }))
 		if err != nil {
 			return err
 		}
 		arrived := slices.DeleteFunc(slices.Clone(done), func(e ended) bool { return e.Outcome != "delivered" })
 		for i := range done {
-			if _, died := again[done[i].Replay]; died {
+			if _, died := again[done[i].Redrive]; died {
 				done[i].Outcome = "came_back"
 			}
 			if done[i].Outcome == "delivered" {
@@ -163,10 +163,10 @@ func (r *Redriver) followSome(ctx context.Context, limit int, resolve bool) (f d
 				f.CameBack++
 			}
 		}
-		if err := countReplays(ctx, tx, done); err != nil {
+		if err := countRedrives(ctx, tx, done); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, redriveForget, column(done, func(e ended) string { return e.Replay })); err != nil {
+		if _, err := tx.Exec(ctx, redriveForget, column(done, func(e ended) string { return e.Redrive })); err != nil {
 			return translate("remove redrives of what was purged", err)
 		}
 		if !resolve || len(arrived) == 0 {
@@ -181,17 +181,17 @@ func (r *Redriver) followSome(ctx context.Context, limit int, resolve bool) (f d
 	return f, seen, nil
 }
 
-// openReplays reads redrives on their way after a place, and what became of each.
-func openReplays(ctx context.Context, tx pgx.Tx, id int64, after string, limit int) ([]openReplay, []string, error) {
+// openRedrives reads redrives on their way after a place, and what became of each.
+func openRedrives(ctx context.Context, tx pgx.Tx, id int64, after string, limit int) ([]openRedrive, []string, error) {
 	rows, err := tx.Query(ctx, redriveOpen, id, after, limit)
 	if err != nil {
 		return nil, nil, translate("look for redrives on their way", err)
 	}
-	open, err := pgx.CollectRows(rows, pgx.RowToStructByPos[openReplay])
+	open, err := pgx.CollectRows(rows, pgx.RowToStructByPos[openRedrive])
 	if err != nil || len(open) == 0 {
 		return nil, nil, translate("look for redrives on their way", err)
 	}
-	now, err := standing(ctx, tx, column(open, func(o openReplay) int64 { return o.OutboxID }), column(open, func(o openReplay) uuid.UUID { return o.Event }))
+	now, err := standing(ctx, tx, column(open, func(o openRedrive) int64 { return o.OutboxID }), column(open, func(o openRedrive) uuid.UUID { return o.Event }))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -202,8 +202,8 @@ func openReplays(ctx context.Context, tx pgx.Tx, id int64, after string, limit i
 	return open, fates, nil
 }
 
-// endReplays notes those that ended.
-func endReplays(ctx context.Context, tx pgx.Tx, open []openReplay, fates []string) ([]ended, error) {
+// endRedrives notes those that ended.
+func endRedrives(ctx context.Context, tx pgx.Tx, open []openRedrive, fates []string) ([]ended, error) {
 	var ids, became []string
 	for i, o := range open {
 		if fates[i] != "" {
@@ -221,8 +221,8 @@ func endReplays(ctx context.Context, tx pgx.Tx, open []openReplay, fates []strin
 	return done, translate("note what became of redrives", err)
 }
 
-// countReplays adds redrives that ended to the numbers of their operations.
-func countReplays(ctx context.Context, tx pgx.Tx, done []ended) error {
+// countRedrives adds redrives that ended to the numbers of their operations.
+func countRedrives(ctx context.Context, tx pgx.Tx, done []ended) error {
 	type counts struct{ delivered, cameBack int64 }
 	byOperation := map[uuid.UUID]*counts{}
 	for _, e := range done {
@@ -254,22 +254,22 @@ func countReplays(ctx context.Context, tx pgx.Tx, done []ended) error {
 // consumer group that gave the message up again was added by now: it would be closed over. Where such a letter opened
 // another investigation the work goes on there.
 func (r *Redriver) resolveDelivered(ctx context.Context, tx pgx.Tx, delivered []ended) error {
-	slices.SortFunc(delivered, func(a, b ended) int { return cmp.Compare(a.Replay, b.Replay) })
+	slices.SortFunc(delivered, func(a, b ended) int { return cmp.Compare(a.Redrive, b.Redrive) })
 	// Locked first: a collector that adds a letter holds the investigation until the letter can be seen.
 	if _, err := lockEntries(ctx, tx, redriveLock, column(delivered, func(e ended) uuid.UUID { return e.Entry })); err != nil {
 		return err
 	}
-	again, err := diedAgain(ctx, tx, column(delivered, func(e ended) string { return e.Replay }))
+	again, err := diedAgain(ctx, tx, column(delivered, func(e ended) string { return e.Redrive }))
 	if err != nil {
 		return err
 	}
-	delivered = slices.DeleteFunc(delivered, func(e ended) bool { return again[e.Replay] })
+	delivered = slices.DeleteFunc(delivered, func(e ended) bool { return again[e.Redrive] })
 	if len(delivered) == 0 {
 		return nil
 	}
-	closed, err := closeEntries(ctx, tx, r.keeper, closing{
+	closed, err := closeEntries(ctx, tx, r.exceptions, closing{
 		entries: column(delivered, func(e ended) uuid.UUID { return e.Entry }),
-		notes:   column(delivered, func(e ended) string { return "redriven, and delivered: replay " + e.Replay }),
+		notes:   column(delivered, func(e ended) string { return "redriven, and delivered: redrive " + e.Redrive }),
 		status:  dlq.ManuallyResolved, by: "postrider",
 	})
 	if err != nil || len(closed) == 0 {
@@ -280,15 +280,15 @@ func (r *Redriver) resolveDelivered(ctx context.Context, tx pgx.Tx, delivered []
 
 // diedAgain returns those of the redrives whose message a consumer group gave up again, as far as its letter is here:
 // true where that is one of the same investigation, false where it opened another.
-func diedAgain(ctx context.Context, tx pgx.Tx, replays []string) (map[string]bool, error) {
+func diedAgain(ctx context.Context, tx pgx.Tx, redrives []string) (map[string]bool, error) {
 	const doing = "look for letters of what was redriven"
-	rows, err := tx.Query(ctx, redriveDiedAgain, replays)
+	rows, err := tx.Query(ctx, redriveDiedAgain, redrives)
 	if err != nil {
 		return nil, translate(doing, err)
 	}
 	again := map[string]bool{}
-	var replay string
+	var redrive string
 	var same bool
-	_, err = pgx.ForEachRow(rows, []any{&replay, &same}, func() error { again[replay] = same; return nil })
+	_, err = pgx.ForEachRow(rows, []any{&redrive, &same}, func() error { again[redrive] = same; return nil })
 	return again, translate(doing, err)
 }

@@ -25,7 +25,7 @@ func (r *Redriver) Forget(ctx context.Context, keep time.Duration, limit int) (f
 			return translate(doing, err)
 		}
 		f.More = true
-		for _, part := range []string{operationForgetItems, operationForgetReplays} {
+		for _, part := range []string{operationForgetItems, operationForgetRedrives} {
 			tag, err := tx.Exec(ctx, part, id, limit)
 			if err != nil || tag.RowsAffected() == int64(limit) { // there may be more of it
 				return translate(doing, err)

@@ -36,10 +36,10 @@ func TestRedrivesGoWithTheirInvestigation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := r.count(`select count(*) from postrider.dlq_replay where dlq_entry_uuid = $1`, ended); n != 0 {
+	if n := r.count(`select count(*) from postrider.dlq_redrive where dlq_entry_uuid = $1`, ended); n != 0 {
 		t.Errorf("%d redrives of a purged investigation are left", n)
 	}
-	if n := r.count(`select count(*) from postrider.dlq_replay where dlq_entry_uuid = $1`, underWay); n != 1 {
+	if n := r.count(`select count(*) from postrider.dlq_redrive where dlq_entry_uuid = $1`, underWay); n != 1 {
 		t.Errorf("%d redrives are on their way, want 1", n)
 	}
 	r.deliver(2)
@@ -47,10 +47,10 @@ func TestRedrivesGoWithTheirInvestigation(t *testing.T) {
 	if got := r.operation(o.UUID); got.State != dlq.Completed || got.Delivered != 1 {
 		t.Errorf("the operation: %+v", got)
 	}
-	if n := r.count(`select count(*) from postrider.dlq_replay where dlq_entry_uuid = $1`, underWay); n != 0 {
+	if n := r.count(`select count(*) from postrider.dlq_redrive where dlq_entry_uuid = $1`, underWay); n != 0 {
 		t.Errorf("%d redrives that ended after the purge are left", n)
 	}
-	if n := r.count(`select count(*) from postrider.dlq_replay where dlq_entry_uuid = $1 and outcome = 'delivered'`, other); n != 1 {
+	if n := r.count(`select count(*) from postrider.dlq_redrive where dlq_entry_uuid = $1 and outcome = 'delivered'`, other); n != 1 {
 		t.Errorf("%d redrives of what was not purged, want 1", n)
 	}
 }
@@ -98,7 +98,7 @@ func TestOldOperationsAreRemoved(t *testing.T) {
 	if n := r.count(`select count(*) from postrider.dlq_operation_item`); n != 3 {
 		t.Errorf("%d items are left, want those of the open one", n)
 	}
-	if n := r.count(`select count(*) from postrider.dlq_replay where dlq_operation_uuid is null and outcome = 'delivered'`); n != 25 {
+	if n := r.count(`select count(*) from postrider.dlq_redrive where dlq_operation_uuid is null and outcome = 'delivered'`); n != 25 {
 		t.Errorf("%d redrives are left, want 25", n)
 	}
 }
@@ -116,7 +116,7 @@ func TestOnlyLettersOfInvestigationsAreSent(t *testing.T) {
 	before := len(r.sent())
 	resend := func(letter string) error {
 		var id int64
-		return r.subject.pool.QueryRow(t.Context(), `select r.id from postrider.outbox_resend(array[$1], array[gen_random_uuid()], array['orders'], array['[["replay_id", "mine"], ["postrider-event-id", "mine"], ["h", "v"]]'::jsonb], true, 'anything') r`, letter).Scan(&id)
+		return r.subject.pool.QueryRow(t.Context(), `select r.id from postrider.dlq_redrive_letters(array[$1], array[gen_random_uuid()], array['orders'], array['[["replay_id", "mine"], ["postrider-event-id", "mine"], ["h", "v"]]'::jsonb], true, 'anything') r`, letter).Scan(&id)
 	}
 	letterOf := func(n int) (id string) {
 		if err := r.subject.pool.QueryRow(t.Context(), `select letter_id from postrider.dlq_letter where outbox_id = (select id from postrider.outbox_event order by id limit 1 offset $1)`, n-1).Scan(&id); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-var _ dlq.Groups = (*Desk)(nil)
+var _ dlq.Groups = (*Editor)(nil)
 
 // scanGroup reads a group, and what more the query returns.
 func scanGroup(row pgx.CollectableRow, more ...any) (g dlq.Group, err error) {
@@ -36,7 +36,7 @@ func scanGroup(row pgx.CollectableRow, more ...any) (g dlq.Group, err error) {
 }
 
 // ListGroups implements dlq.Groups.
-func (d *Desk) ListGroups(ctx context.Context, q dlq.GroupSearch) (dlq.GroupPage, error) {
+func (d *Editor) ListGroups(ctx context.Context, q dlq.GroupSearch) (dlq.GroupPage, error) {
 	if err := q.Check(); err != nil {
 		return dlq.GroupPage{}, err
 	}
@@ -92,7 +92,7 @@ func parseGroupCursor(q dlq.GroupSearch) (place pgtype.Int8, id pgtype.UUID, err
 }
 
 // ShowGroup implements dlq.Groups.
-func (d *Desk) ShowGroup(ctx context.Context, id uuid.UUID) (dlq.GroupDetail, error) {
+func (d *Editor) ShowGroup(ctx context.Context, id uuid.UUID) (dlq.GroupDetail, error) {
 	var detail dlq.GroupDetail
 	return detail, d.look(ctx, fmt.Sprintf("group %s", id), func(ctx context.Context, tx pgx.Tx) error {
 		var one []dlq.Group
@@ -135,7 +135,7 @@ func oneGroup(ctx context.Context, tx pgx.Tx, id uuid.UUID) (dlq.Group, error) {
 }
 
 // ChangeGroup implements dlq.Groups.
-func (d *Desk) ChangeGroup(ctx context.Context, id uuid.UUID, c dlq.GroupChange) (dlq.Group, error) {
+func (d *Editor) ChangeGroup(ctx context.Context, id uuid.UUID, c dlq.GroupChange) (dlq.Group, error) {
 	if err := c.Check(); err != nil {
 		return dlq.Group{}, err
 	}
@@ -198,7 +198,7 @@ func lockGroup(ctx context.Context, tx pgx.Tx, id uuid.UUID) (state dlq.GroupSta
 
 // ResolveGroup implements dlq.Groups. The group is not locked before its investigations: everybody else comes to it
 // from them.
-func (d *Desk) ResolveGroup(ctx context.Context, id uuid.UUID, r dlq.GroupResolution) (dlq.ResolvedGroup, error) {
+func (d *Editor) ResolveGroup(ctx context.Context, id uuid.UUID, r dlq.GroupResolution) (dlq.ResolvedGroup, error) {
 	if err := r.Check(); err != nil {
 		return dlq.ResolvedGroup{}, err
 	}
@@ -221,7 +221,7 @@ func (d *Desk) ResolveGroup(ctx context.Context, id uuid.UUID, r dlq.GroupResolu
 		if err != nil {
 			return translate("close the investigations of a group", err)
 		}
-		if err := releaseKeys(ctx, tx, d.keeper, closed); err != nil {
+		if err := releaseKeys(ctx, tx, d.exceptions, closed); err != nil {
 			return err
 		}
 		done.Closed = len(closed)

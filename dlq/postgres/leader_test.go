@@ -91,7 +91,7 @@ func (r *led) arrived(want int) (payloads []string) {
 
 // TestALeaderSendsWhatIsPutBack: edited, in its place, before what waits behind it; then nothing is held any more, and the
 // investigation is closed.
-func TestALeaderSendsWhatIsPutBack(t *testing.T) {
+func TestALeaderSendsWhatIsRedriveInPlace(t *testing.T) {
 	t.Parallel()
 	r := newLed(t)
 	entry := r.halting()
@@ -124,7 +124,7 @@ func TestALeaderGoesOnWithoutWhatIsClosed(t *testing.T) {
 	if err := r.Resolve(t.Context(), entry); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.desk().Purge(t.Context(), dlq.Purge{Entries: []uuid.UUID{entry}, Limit: 1, ReleaseKeys: true, Actor: "ada"}); err != nil {
+	if _, err := r.editor().Purge(t.Context(), dlq.Purge{Entries: []uuid.UUID{entry}, Limit: 1, ReleaseKeys: true, Actor: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.arrived(1); len(got) != 1 || got[0] != "second" {

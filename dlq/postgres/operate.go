@@ -248,7 +248,7 @@ func (r *Redriver) resolveItems(ctx context.Context, tx pgx.Tx, o *operation, th
 		return err
 	}
 	there = slices.DeleteFunc(there, func(id uuid.UUID) bool { return slices.Contains(going, id) })
-	closed, err := closeEntries(ctx, tx, r.keeper, closing{
+	closed, err := closeEntries(ctx, tx, r.exceptions, closing{
 		entries: there, notes: column(there, func(uuid.UUID) string { return o.Options.Notes }), status: o.Options.Status, by: o.Actor,
 	})
 	for _, id := range going {
@@ -264,7 +264,7 @@ func (r *Redriver) resolveItems(ctx context.Context, tx pgx.Tx, o *operation, th
 }
 
 func (r *Redriver) purgeItems(ctx context.Context, tx pgx.Tx, o *operation, there []uuid.UUID, byEntry map[uuid.UUID]*item) error {
-	gone, holding, err := purgeEntries(ctx, tx, r.keeper, there, o.Options.ReleaseKeys)
+	gone, holding, err := purgeEntries(ctx, tx, r.exceptions, there, o.Options.ReleaseKeys)
 	for _, id := range gone {
 		byEntry[id].done()
 	}

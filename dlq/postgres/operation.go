@@ -177,7 +177,7 @@ func (r *Redriver) halting(ctx context.Context, tx pgx.Tx, id uuid.UUID, n dlq.N
 	if err != nil {
 		return nil, translate("read the events of an operation", err)
 	}
-	halting, _, err := r.keeper.Halting(ctx, tx, events)
+	halting, _, err := r.exceptions.Halting(ctx, tx, events)
 	return halting, err
 }
 

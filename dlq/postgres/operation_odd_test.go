@@ -89,7 +89,7 @@ func TestABatchThatRunsOutOfTimeStopsNoOther(t *testing.T) {
 	if _, err := lock.Exec(t.Context(), `select from postrider.dlq_entry where dlq_entry_uuid = $1 for update`, entries[0]); err != nil {
 		t.Fatal(err)
 	}
-	hasty, err := NewRedriver(RedriverConfig{Pool: r.subject.pool, Auditor: r.audit, Keeper: keeper{relaypostgres.NewStore(r.subject.pool, relaypostgres.StoreOptions{})}, Timeout: 300 * time.Millisecond})
+	hasty, err := NewRedriver(RedriverConfig{Pool: r.subject.pool, Auditor: r.audit, Exceptions: exceptions{relaypostgres.NewStore(r.subject.pool, relaypostgres.StoreOptions{})}, Timeout: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

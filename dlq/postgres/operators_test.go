@@ -22,7 +22,7 @@ import (
 func TestAGroupLeavesWhatIsOnItsWay(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d, entries := r.desk(), r.many(5)
+	d, entries := r.editor(), r.many(5)
 	group := groupOf(t, r.subject, entries[0])
 	r.redrive(entries[0], entries[1])
 	r.dieAgain(1) // of the first; its letter, which will say so, is on its way
@@ -45,7 +45,7 @@ func TestAGroupLeavesWhatIsOnItsWay(t *testing.T) {
 		ended <- result{done, err}
 	}()
 	untilWaiting(t, r.subject.pool)
-	pgtest.Exec(t, tx, `insert into postrider.dlq_replay (replay_id, dlq_entry_uuid, generation, outbox_id, event_id, target, actor) values ('r', $1, 1, 1, gen_random_uuid(), 't', 'a')`, entries[4])
+	pgtest.Exec(t, tx, `insert into postrider.dlq_redrive (redrive_id, dlq_entry_uuid, generation, outbox_id, event_id, target, actor) values ('r', $1, 1, 1, gen_random_uuid(), 't', 'a')`, entries[4])
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestHeadersOfOperationsAreHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	redriver, err := NewRedriver(RedriverConfig{Pool: r.subject.pool, Auditor: r.audit, Keeper: keeper{relaypostgres.NewStore(r.subject.pool, relaypostgres.StoreOptions{})}, Redactor: redactor})
+	redriver, err := NewRedriver(RedriverConfig{Pool: r.subject.pool, Auditor: r.audit, Exceptions: exceptions{relaypostgres.NewStore(r.subject.pool, relaypostgres.StoreOptions{})}, Redactor: redactor})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,9 +110,9 @@ func TestHeadersOfOperationsAreHidden(t *testing.T) {
 	hidden("treated", o, err)
 }
 
-// TestTheDesksFunctionsReadNoWholeTable: after a load that nobody analysed, what people change finds its rows by their
+// TestFunctionsReadNoWholeTable: after a load that nobody analysed, what people change finds its rows by their
 // keys, inside the functions as well.
-func TestTheDesksFunctionsReadNoWholeTable(t *testing.T) {
+func TestFunctionsReadNoWholeTable(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
 	mustExec(t, r.subject.pool, `analyze`)
@@ -122,7 +122,7 @@ func TestTheDesksFunctionsReadNoWholeTable(t *testing.T) {
 		select gen_random_uuid(), 'event', i::text, 'failed', 'max_retries_exceeded', now(), 'orders', '{}', 1, now(), ('0192aaaa-0000-7000-8000-' || lpad((1 + i % 400)::text, 12, '0'))::uuid from generate_series(1, 20000) i`)
 	mustExec(t, r.subject.pool, `insert into postrider.dlq_letter (letter_id, dlq_entry_uuid, dialect, dlq_topic, dlq_partition, dlq_offset, key_kind, payload_kind, headers, event_id, episode, outbox_id)
 		select 'event:' || e.subject_id || ':1', e.dlq_entry_uuid, 'postrider', 'd', 0, e.subject_id::bigint, 'tombstone', 'tombstone', '[]', gen_random_uuid(), 1, e.subject_id::bigint from postrider.dlq_entry e`)
-	mustExec(t, r.subject.pool, `insert into postrider.dlq_replay (replay_id, dlq_entry_uuid, generation, letter_id, outbox_id, event_id, target, actor, outcome)
+	mustExec(t, r.subject.pool, `insert into postrider.dlq_redrive (redrive_id, dlq_entry_uuid, generation, letter_id, outbox_id, event_id, target, actor, outcome)
 		select e.dlq_entry_uuid || ':1', e.dlq_entry_uuid, 1, 'l', e.subject_id::bigint, gen_random_uuid(), 'orders', 'a', 'delivered' from postrider.dlq_entry e`)
 	var entries []uuid.UUID
 	if err := r.subject.pool.QueryRow(t.Context(), `select array_agg(e.dlq_entry_uuid) from (select dlq_entry_uuid from postrider.dlq_entry where subject_id::bigint % 400 = 7) e`).Scan(&entries); err != nil || len(entries) != 50 {
@@ -134,7 +134,7 @@ func TestTheDesksFunctionsReadNoWholeTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	const read = `select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint from pg_stat_xact_user_tables where relname in ('dlq_entry', 'dlq_letter', 'dlq_replay')`
+	const read = `select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint from pg_stat_xact_user_tables where relname in ('dlq_entry', 'dlq_letter', 'dlq_redrive')`
 	for _, c := range []struct {
 		name, query string
 		arguments   []any

@@ -13,10 +13,10 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-var _ dlq.Pointers = (*Desk)(nil)
+var _ dlq.Pointers = (*Editor)(nil)
 
 // Pointing implements dlq.Pointers.
-func (d *Desk) Pointing(ctx context.Context, entries []uuid.UUID) (letters []dlq.Letter, err error) {
+func (d *Editor) Pointing(ctx context.Context, entries []uuid.UUID) (letters []dlq.Letter, err error) {
 	err = d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var found []uuid.UUID
 		found, letters, err = pointing(ctx, tx, entries, false)
@@ -29,7 +29,7 @@ func (d *Desk) Pointing(ctx context.Context, entries []uuid.UUID) (letters []dlq
 }
 
 // PointingNext implements dlq.Pointers.
-func (d *Desk) PointingNext(ctx context.Context, limit int) (letters []dlq.Letter, err error) {
+func (d *Editor) PointingNext(ctx context.Context, limit int) (letters []dlq.Letter, err error) {
 	const doing = "look for letters that point to records"
 	err = d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, letterPointingNext, limit)
@@ -82,7 +82,7 @@ func pointing(ctx context.Context, tx pgx.Tx, entries []uuid.UUID, again bool) (
 }
 
 // Complete implements dlq.Pointers.
-func (d *Desk) Complete(ctx context.Context, letters []dlq.Letter, actor string) error {
+func (d *Editor) Complete(ctx context.Context, letters []dlq.Letter, actor string) error {
 	if len(letters) == 0 {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (d *Desk) Complete(ctx context.Context, letters []dlq.Letter, actor string)
 }
 
 // complete stores what became of one letter. It is false for a letter whose bytes came meanwhile.
-func (d *Desk) complete(ctx context.Context, tx pgx.Tx, l dlq.Letter) (done bool, err error) {
+func (d *Editor) complete(ctx context.Context, tx pgx.Tx, l dlq.Letter) (done bool, err error) {
 	doing := fmt.Sprintf("store what letter %s points to", l.ID)
 	var snapshot *string
 	if l.OriginalRecord == dlq.OriginalFetched {

@@ -113,8 +113,8 @@ var operationOld string
 //go:embed queries/operation_forget_items.sql
 var operationForgetItems string
 
-//go:embed queries/operation_forget_replays.sql
-var operationForgetReplays string
+//go:embed queries/operation_forget_redrives.sql
+var operationForgetRedrives string
 
 //go:embed queries/operation_forget.sql
 var operationForget string
@@ -245,8 +245,8 @@ var searchWindow string
 //go:embed queries/search_hours.sql
 var searchHours string
 
-//go:embed queries/replay_list.sql
-var replayList string
+//go:embed queries/redrive_list.sql
+var redriveList string
 
 //go:embed queries/group_list.sql
 var groupList string

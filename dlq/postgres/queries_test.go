@@ -24,7 +24,7 @@ var queries = map[string]string{
 	"search_groups.sql": searchGroups, "search_firsts.sql": searchFirsts, "search_kinds.sql": searchKinds, "search_groups_count.sql": searchGroupsCount, "search_status.sql": searchStatus, "search_status_count.sql": searchStatusCount,
 	"search_walk.sql": searchWalk, "search_gather.sql": searchGather, "search_sift.sql": searchSift, "search_hours.sql": searchHours,
 	"search_likely.sql": searchLikely, "search_edge.sql": searchEdge, "search_window.sql": searchWindow,
-	"replay_list.sql": replayList, "group_list.sql": groupList, "group_total.sql": groupTotal, "group_get.sql": groupGet,
+	"redrive_list.sql": redriveList, "group_list.sql": groupList, "group_total.sql": groupTotal, "group_get.sql": groupGet,
 	"group_lock.sql": groupLock, "group_change.sql": groupChange, "group_resolve.sql": groupResolve, "group_left.sql": groupLeft,
 	"group_recommend.sql": groupRecommend, "group_statuses.sql": groupStatuses, "group_hours.sql": groupHours, "group_partitions.sql": groupPartitions,
 	"group_related.sql": groupRelated, "stats_groups.sql": statsGroups, "stats_reasons.sql": statsReasons,
@@ -37,7 +37,7 @@ var queries = map[string]string{
 	"redrive_lock.sql":   redriveLock, "redrive_read.sql": redriveRead, "redrive_enqueue.sql": redriveEnqueue,
 	"redrive_amend.sql": redriveAmend, "redrive_under_way.sql": redriveUnderWay, "operation_own_topic.sql": operationOwnTopic, "redrive_note.sql": redriveNote, "redrive_open.sql": redriveOpen, "redrive_standing.sql": redriveStanding, "redrive_end.sql": redriveEnd, "redrive_died_again.sql": redriveDiedAgain, "operation_count.sql": operationCount, "operation_postpone.sql": operationPostpone, "halting_events.sql": haltingOf, "purge_delete.sql": purgeDelete, "purge_lock.sql": purgeLock, "purge_old.sql": purgeOld, "entry_status.sql": entryStatus, "entry_change.sql": entryChange,
 	"operation_insert.sql": operationInsert, "operation_named.sql": operationNamed, "operation_freeze.sql": operationFreeze, "operation_plan.sql": operationPlan, "operation_events.sql": operationEvents, "operation_get.sql": operationGet, "operation_lock.sql": operationLock, "operation_list.sql": operationList, "operation_due.sql": operationDue, "operation_next.sql": operationNext, "operation_command.sql": operationCommand, "operation_waiting.sql": operationWaiting, "operation_treated.sql": operationTreated, "operation_advance.sql": operationAdvance, "operation_items.sql": operationItems, "operation_items_waiting.sql": operationItemsWaiting,
-	"redrive_forget.sql": redriveForget, "operation_old.sql": operationOld, "operation_forget_items.sql": operationForgetItems, "operation_forget_replays.sql": operationForgetReplays, "operation_forget.sql": operationForget,
+	"redrive_forget.sql": redriveForget, "operation_old.sql": operationOld, "operation_forget_items.sql": operationForgetItems, "operation_forget_redrives.sql": operationForgetRedrives, "operation_forget.sql": operationForget,
 }
 
 func TestQueriesPrepare(t *testing.T) {

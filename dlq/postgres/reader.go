@@ -72,19 +72,19 @@ func scanEntry(row pgx.CollectableRow) (dlq.Entry, error) {
 	var resolvedAt *time.Time
 	var notes, by, topic, code, message *string
 	var predecessor *uuid.UUID
-	var assignee, replay *string
+	var assignee, redrive *string
 	var snapshot, metadata []byte
 	err := row.Scan(&e.UUID, &e.Subject.Type, &e.Subject.ID, &e.OriginalState, &e.Reason, &e.DeadLetteredAt,
 		&e.Status, &resolvedAt, &notes, &by, &topic, &code, &message, &e.Occurrences, &e.LastOccurredAt,
 		&predecessor, &snapshot, &metadata, &e.CreatedAt, &e.UpdatedAt,
-		&e.GroupUUID, &e.Attempts, &e.Generation, &assignee, &replay)
+		&e.GroupUUID, &e.Attempts, &e.Generation, &assignee, &redrive)
 	if err != nil {
 		return dlq.Entry{}, err
 	}
 	e.ResolvedAt, e.ResolutionNotes, e.ResolvedBy = value(resolvedAt), value(notes), value(by)
 	e.Topic, e.ErrorCode, e.ErrorMessage = value(topic), value(code), value(message)
 	e.PredecessorUUID = value(predecessor)
-	e.Assignee, e.Replay = value(assignee), dlq.ReplayState(value(replay))
+	e.Assignee, e.Redrive = value(assignee), dlq.RedriveState(value(redrive))
 	e.Snapshot, e.Metadata = json.RawMessage(snapshot), json.RawMessage(metadata)
 	return e, nil
 }

@@ -24,18 +24,18 @@ type Auditor interface {
 	Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, details any) error
 }
 
-// Keeper knows which dead-lettered events halt their key, and puts them back in their place.
-type Keeper interface {
+// Exceptions knows which dead-lettered events halt their key, and puts them back in their place.
+type Exceptions interface {
 	// Halting returns those of the events that halt their key, and those whose key is halted by another.
 	Halting(ctx context.Context, tx pgx.Tx, outboxIDs []int64) (halting, behind []int64, err error)
-	// PutBack puts an event that halts its key back, in the transaction of the caller. ErrBusy means that its
+	// RedriveInPlace puts an event that halts its key back, in the transaction of the caller. ErrBusy means that its
 	// key is in work, and leaves the transaction as it was.
-	PutBack(ctx context.Context, tx pgx.Tx, outboxID int64) error
+	RedriveInPlace(ctx context.Context, tx pgx.Tx, outboxID int64) error
 	// ReleaseKeys lets the keys go that these events halt.
 	ReleaseKeys(ctx context.Context, tx pgx.Tx, outboxIDs []int64) error
 }
 
-// ErrBusy is what Keeper.PutBack wraps when the relay has the key in work.
+// ErrBusy is what Exceptions.RedriveInPlace wraps when the relay has the key in work.
 var ErrBusy = errors.New("the key is in work")
 
 // RedriverConfig is what a Redriver needs.
@@ -44,11 +44,11 @@ type RedriverConfig struct {
 	Pool *pgxpool.Pool
 	// Auditor writes the audit log. Required.
 	Auditor Auditor
-	// Keeper puts events back in their place. Required.
-	Keeper Keeper
+	// Exceptions puts events back in their place. Required.
+	Exceptions Exceptions
 	// Timeout bounds each call. Defaults to 30s.
 	Timeout time.Duration
-	// Redactor hides header values in what a Desk and a Redriver show. Defaults to none.
+	// Redactor hides header values in what a Editor and a Redriver show. Defaults to none.
 	Redactor *dlq.Redactor
 	// TracerProvider receives a span of each request and of each step of an operation that sends messages again. Their new
 	// traces begin with it. Without it they begin with the span of the caller's context, or, where that has none, with
@@ -58,10 +58,10 @@ type RedriverConfig struct {
 
 // Redriver sends dead letters' messages again. It is safe for concurrent use, by any number of processes.
 type Redriver struct {
-	pool    *pgxpool.Pool
-	audit   Auditor
-	keeper  Keeper
-	timeout time.Duration
+	pool       *pgxpool.Pool
+	audit      Auditor
+	exceptions Exceptions
+	timeout    time.Duration
 	// redactor hides header values, nil hides none.
 	redactor *dlq.Redactor
 	follow   place
@@ -73,14 +73,14 @@ var _ dlq.Redriver = (*Redriver)(nil)
 // NewRedriver returns a redriver on the pool, which stays the caller's.
 func NewRedriver(cfg RedriverConfig) (*Redriver, error) {
 	switch {
-	case cfg.Pool == nil, cfg.Auditor == nil, cfg.Keeper == nil:
-		return nil, errors.New("redriver: Pool, Auditor and Keeper are required")
+	case cfg.Pool == nil, cfg.Auditor == nil, cfg.Exceptions == nil:
+		return nil, errors.New("redriver: Pool, Auditor and Exceptions are required")
 	case cfg.Timeout < 0:
 		return nil, errors.New("redriver: Timeout is negative")
 	case cfg.Timeout == 0:
 		cfg.Timeout = DefaultTimeout
 	}
-	return &Redriver{pool: cfg.Pool, audit: cfg.Auditor, keeper: cfg.Keeper, timeout: cfg.Timeout, redactor: cfg.Redactor, tracer: tracerOf(cfg.TracerProvider)}, nil
+	return &Redriver{pool: cfg.Pool, audit: cfg.Auditor, exceptions: cfg.Exceptions, timeout: cfg.Timeout, redactor: cfg.Redactor, tracer: tracerOf(cfg.TracerProvider)}, nil
 }
 
 // wanted is an investigation whose message is to be sent again.
@@ -177,7 +177,7 @@ func (r *Redriver) redrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveReques
 	if err := look(ctx, tx, ws, req); err != nil {
 		return nil, err
 	}
-	if err := r.putBack(ctx, tx, ws, req); err != nil {
+	if err := r.redriveInPlace(ctx, tx, ws, req); err != nil {
 		return nil, err
 	}
 	if err := enqueue(ctx, tx, ws, req); err != nil {
@@ -307,17 +307,17 @@ func look(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) 
 	return nil
 }
 
-// putBackPatience is how long putting events back may take in one transaction: it keeps the relay out of each shard
+// redrivePatience is how long putting events back may take in one transaction: it keeps the relay out of each shard
 // that it locked until it ends.
-const putBackPatience = time.Second
+const redrivePatience = time.Second
 
-// putBack puts those that halt their key back in their place.
-func (r *Redriver) putBack(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
+// redriveInPlace puts those that halt their key back in their place.
+func (r *Redriver) redriveInPlace(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
 	byID, ids := ofOutbox(ws)
 	if len(ids) == 0 {
 		return nil
 	}
-	halting, behind, err := r.keeper.Halting(ctx, tx, ids)
+	halting, behind, err := r.exceptions.Halting(ctx, tx, ids)
 	if err != nil {
 		return err
 	}
@@ -334,11 +334,11 @@ func (r *Redriver) putBack(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq
 			continue
 		}
 		// One that was waited for in vain cost a second, and those after it may, too.
-		if busy = busy || time.Since(began) > putBackPatience; busy {
+		if busy = busy || time.Since(began) > redrivePatience; busy {
 			w.skip = dlq.Busy
 			continue
 		}
-		switch err := r.putBackAs(ctx, tx, w, req); {
+		switch err := r.redriveAs(ctx, tx, w, req); {
 		case errors.Is(err, ErrBusy):
 			w.skip, busy = dlq.Busy, true
 		case errors.Is(err, errNotAmended): // w says why

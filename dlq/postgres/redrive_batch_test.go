@@ -80,8 +80,8 @@ func (r *redriving) written(entry uuid.UUID) string {
 	r.t.Helper()
 	var text, subject string
 	err := r.subject.pool.QueryRow(r.t.Context(), `select concat_ws('|', o.kind, o.topic, coalesce(encode(o.key, 'escape'), 'null'), coalesce(encode(o.payload, 'escape'), 'null'),
-			o.max_attempts, o.task_uuid, (select s.state from postrider.outbox_standing(array[o.id], array[o.event_id]) s), o.headers, r.generation, r.edited, r.episode, r.in_place, r.target, r.actor, r.replay_id), e.subject_id
-		from postrider.dlq_replay r join postrider.dlq_entry e using (dlq_entry_uuid) join postrider.outbox_event o on o.id = r.outbox_id and o.event_id = r.event_id
+			o.max_attempts, o.task_uuid, (select s.state from postrider.outbox_standing(array[o.id], array[o.event_id]) s), o.headers, r.generation, r.edited, r.episode, r.in_place, r.target, r.actor, r.redrive_id), e.subject_id
+		from postrider.dlq_redrive r join postrider.dlq_entry e using (dlq_entry_uuid) join postrider.outbox_event o on o.id = r.outbox_id and o.event_id = r.event_id
 		where r.dlq_entry_uuid = $1`, entry).Scan(&text, &subject)
 	if err != nil {
 		r.t.Fatal(err)
@@ -142,7 +142,7 @@ func TestABatchIsTheSameAsOneByOne(t *testing.T) {
 	if text := r.written(together["of a task"]); !strings.HasPrefix(text, "task|orders|") || !strings.Contains(text, "|7|00000000-0000-0000-0000-000000000007|pending|") {
 		t.Errorf("of a task: %s", text)
 	}
-	origins := pgtest.Column[int64](t, r.subject.pool, `select l.outbox_id from postrider.dlq_replay r join postrider.dlq_letter l on l.letter_id = r.letter_id
+	origins := pgtest.Column[int64](t, r.subject.pool, `select l.outbox_id from postrider.dlq_redrive r join postrider.dlq_letter l on l.letter_id = r.letter_id
 		where r.dlq_entry_uuid = any ($1) and l.outbox_id is not null and r.dlq_entry_uuid <> $2 order by r.outbox_id`, entries, together["on its way"])
 	if len(origins) != len(entries)-len(want)-1 || !slices.IsSorted(origins) {
 		t.Errorf("they go in the order %v", origins)
@@ -188,10 +188,10 @@ func TestABatchCountsEachOfThem(t *testing.T) {
 	if o = r.operation(o.UUID); o.Done != 46 || o.Failed != 4 || o.Skipped != 10 {
 		t.Errorf("%+v", o)
 	}
-	if n := r.count(`select count(*) from postrider.dlq_replay where in_place`); n != 1 {
+	if n := r.count(`select count(*) from postrider.dlq_redrive where in_place`); n != 1 {
 		t.Errorf("%d went back to their place", n)
 	}
-	if n := r.count(`select count(*) from postrider.dlq_replay r join postrider.v_outbox_event e on e.id = r.outbox_id and e.event_id = r.event_id and e.state in ('pending', 'parked')`); n != 47 {
+	if n := r.count(`select count(*) from postrider.dlq_redrive r join postrider.v_outbox_event e on e.id = r.outbox_id and e.event_id = r.event_id and e.state in ('pending', 'parked')`); n != 47 {
 		t.Errorf("%d redrives have their event, want 47", n)
 	}
 	if out := r.sent(); len(out) != 46 {
@@ -216,7 +216,7 @@ func TestARedriveChangesNoInvestigation(t *testing.T) {
 	}
 	before := places()
 	group := groupOf(t, r.subject, entries[0])
-	wantState(t, r.desk(), group, dlq.GroupNew, 30)
+	wantState(t, r.editor(), group, dlq.GroupNew, 30)
 	for generation := 1; generation <= 2; generation++ {
 		r.redrive(entries...)
 		if got := places(); !slices.Equal(got, before) {
@@ -230,7 +230,7 @@ func TestARedriveChangesNoInvestigation(t *testing.T) {
 		if err != nil || len(listed) == 0 || listed[0].Generation != generation {
 			t.Errorf("redrive %d: listed %+v, %v", generation, listed, err)
 		}
-		wantState(t, r.desk(), group, dlq.GroupOngoing, 30)
+		wantState(t, r.editor(), group, dlq.GroupOngoing, 30)
 		r.deliverAndForget(30) // nobody is closed by rule
 		if f, err := r.Follow(t.Context(), 100, false); err != nil || f.Delivered != 30 {
 			t.Fatalf("%+v, %v", f, err)
@@ -274,7 +274,7 @@ func TestWhatIsBusyIsTreatedLater(t *testing.T) {
 	r.step()
 	r.step()
 	through(4)
-	if got := r.operation(o.UUID); got.Done != 4 || r.count(`select count(*) from postrider.dlq_replay where in_place`) != 1 {
+	if got := r.operation(o.UUID); got.Done != 4 || r.count(`select count(*) from postrider.dlq_redrive where in_place`) != 1 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -57,7 +57,7 @@ func TestABatchOfLargeMessagesIsBounded(t *testing.T) {
 	if n := r.count(`select count(*) from postrider.dlq_operation_item where state = 'done'`); n != 12 {
 		t.Errorf("%d items are done", n)
 	}
-	if !pgtest.Value[bool](t, r.subject.pool, `select array_agg(r.outbox_id order by l.outbox_id) = array_agg(r.outbox_id order by r.outbox_id) from postrider.dlq_replay r join postrider.dlq_letter l using (letter_id)`) {
+	if !pgtest.Value[bool](t, r.subject.pool, `select array_agg(r.outbox_id order by l.outbox_id) = array_agg(r.outbox_id order by r.outbox_id) from postrider.dlq_redrive r join postrider.dlq_letter l using (letter_id)`) {
 		t.Error("they do not go in the order in which they were written")
 	}
 }

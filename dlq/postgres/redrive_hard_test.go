@@ -106,7 +106,7 @@ func TestInPlaceAndDiedAgain(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	e, _, err := r.Get(t.Context(), entry)
-	if err != nil || e.Status != dlq.ManuallyResolved || e.ResolutionNotes != "redriven, and delivered: replay "+entry.String()+":2" {
+	if err != nil || e.Status != dlq.ManuallyResolved || e.ResolutionNotes != "redriven, and delivered: redrive "+entry.String()+":2" {
 		t.Errorf("%+v, %v", e, err)
 	}
 }
@@ -125,7 +125,7 @@ func TestTheRowSaysWhichEpisode(t *testing.T) {
 	}
 }
 
-func TestWhatWasPutBackByHand(t *testing.T) {
+func TestWhatWasRedrivenByHand(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
 	for n, want := range []dlq.SkipReason{dlq.AlreadyQueued, dlq.AlreadyQueued, dlq.Arrived} {
@@ -181,7 +181,7 @@ func TestClosingLetsTheKeyGo(t *testing.T) {
 	r := newRedriving(t)
 	for n, closeIt := range map[int]func(uuid.UUID) error{
 		0: func(id uuid.UUID) error {
-			_, err := r.desk().Change(t.Context(), id, dlq.Change{Status: ref(dlq.PermanentlyFailed), Actor: "ada"})
+			_, err := r.editor().Change(t.Context(), id, dlq.Change{Status: ref(dlq.PermanentlyFailed), Actor: "ada"})
 			return err
 		},
 		1: func(id uuid.UUID) error {
@@ -195,7 +195,7 @@ func TestClosingLetsTheKeyGo(t *testing.T) {
 	} {
 		entry := r.die(n, nil)
 		r.halt(n)
-		if _, err := r.desk().Change(t.Context(), entry, dlq.Change{Notes: ref("looking"), Actor: "ada"}); err != nil || r.holdOf(n) {
+		if _, err := r.editor().Change(t.Context(), entry, dlq.Change{Notes: ref("looking"), Actor: "ada"}); err != nil || r.holdOf(n) {
 			t.Fatalf("%d: a note let the key go: %v", n, err)
 		}
 		if err := closeIt(entry); err != nil {
@@ -325,7 +325,7 @@ func TestAConsumerFailsAgain(t *testing.T) {
 	foreign := func(offset int64, headers ...outbox.Header) uuid.UUID {
 		return r.record(dlq.Decode(dlq.Record{Topic: "x.dlq", Offset: offset, Timestamp: dlqtest.Start, Value: []byte("v"), Headers: headers}))
 	}
-	replay := func(id string) outbox.Header { return outbox.Header{Name: dlq.HeaderReplayID, Value: []byte(id)} }
+	redrive := func(id string) outbox.Header { return outbox.Header{Name: dlq.HeaderReplayID, Value: []byte(id)} }
 	first := foreign(1)
 	if _, err := r.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{first}, Target: "orders", Actor: "ada"}); err != nil {
 		t.Fatal(err)
@@ -334,7 +334,7 @@ func TestAConsumerFailsAgain(t *testing.T) {
 		header string
 		want   uuid.UUID
 	}{{first.String() + ":1", first}, {first.String() + ":2", uuid.Nil}, {"a\x00b", uuid.Nil}, {"\xff", uuid.Nil}, {strings.Repeat("x", 2000), uuid.Nil}} {
-		e, _, err := r.Get(t.Context(), foreign(int64(10+i), replay(c.header)))
+		e, _, err := r.Get(t.Context(), foreign(int64(10+i), redrive(c.header)))
 		if err != nil || e.PredecessorUUID != c.want {
 			t.Errorf("%.50q: it comes from %s, %v", c.header, e.PredecessorUUID, err)
 		}

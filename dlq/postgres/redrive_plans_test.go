@@ -24,7 +24,7 @@ func TestPlansAfterABulkLoad(t *testing.T) {
 		select gen_random_uuid(), 'event', i::text, 'failed', 'max_retries_exceeded', now(), 'orders', '{}', 1, now() from generate_series(1, 20000) i`)
 	mustExec(t, r.subject.pool, `insert into postrider.dlq_letter (letter_id, dlq_entry_uuid, dialect, dlq_topic, dlq_partition, dlq_offset, key_kind, payload_kind, headers, event_id, episode, outbox_id)
 		select 'event:' || e.subject_id || ':1', e.dlq_entry_uuid, 'postrider', 'd', 0, e.subject_id::bigint, 'tombstone', 'tombstone', '[]', gen_random_uuid(), 1, e.subject_id::bigint from postrider.dlq_entry e`)
-	mustExec(t, r.subject.pool, `insert into postrider.dlq_replay (replay_id, dlq_entry_uuid, generation, letter_id, outbox_id, event_id, target, actor)
+	mustExec(t, r.subject.pool, `insert into postrider.dlq_redrive (redrive_id, dlq_entry_uuid, generation, letter_id, outbox_id, event_id, target, actor)
 		select e.dlq_entry_uuid || ':1', e.dlq_entry_uuid, 1, 'l', e.subject_id::bigint, gen_random_uuid(), 'orders', 'a' from postrider.dlq_entry e`)
 	mustExec(t, r.subject.pool, `insert into postrider.dlq_operation (kind, name, actor, state, scope, options) values ('redrive', 'n', 'a', 'running', '{}', '{}')`)
 	mustExec(t, r.subject.pool, `insert into postrider.dlq_operation_item (dlq_operation_uuid, item, dlq_entry_uuid)
@@ -38,20 +38,20 @@ func TestPlansAfterABulkLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts := func(s string) []string { return slices.Repeat([]string{s}, len(entries)) }
-	replays := column(entries, func(id uuid.UUID) string { return id.String() + ":1" })
+	redrives := column(entries, func(id uuid.UUID) string { return id.String() + ":1" })
 	for name, query := range map[string][]any{
 		"lock":    {redriveLock, entries},
 		"to go":   {purgeLock, entries},
-		"forget":  {redriveForget, replays},
+		"forget":  {redriveForget, redrives},
 		"read":    {redriveRead, entries, outbox.HeaderRetryTopic, outbox.HeaderInvalidHeaders},
 		"events":  {haltingOf, entries},
 		"close":   {entryClose, entries, "cancelled", texts(""), "a"},
 		"pending": {entryLock, texts("event"), texts("7"), entries},
-		"from":    {entryCameFrom, entries, replays},
+		"from":    {entryCameFrom, entries, redrives},
 		"succeed": {entrySucceed, entries, entries},
 		"open":    {redriveOpen, int64(100), "", 1000},
-		"end":     {redriveEnd, replays, texts("gone")},
-		"again":   {redriveDiedAgain, replays},
+		"end":     {redriveEnd, redrives, texts("gone")},
+		"again":   {redriveDiedAgain, redrives},
 		"points":  {letterPointing, entries, true},
 		"next":    {letterPointingNext, 500},
 		"waiting": {operationWaiting, operation, 1000},

@@ -49,7 +49,7 @@ func (r *redriving) fill(from, n int, over bool) (operation uuid.UUID) {
 			select distinct g.operation, 'redrive', g.operation::text, 'a', case when g.over then 'completed' else 'running' end, '{}'::jsonb, count(*) over () from given g`,
 		`insert into postrider.dlq_operation_item (dlq_operation_uuid, item, dlq_entry_uuid, state)
 			select g.operation, g.place, {entry}, case when g.over then 'done' else 'waiting' end from given g`,
-		`insert into postrider.dlq_replay (replay_id, dlq_entry_uuid, generation, dlq_operation_uuid, letter_id, outbox_id, event_id, target, actor, outcome)
+		`insert into postrider.dlq_redrive (redrive_id, dlq_entry_uuid, generation, dlq_operation_uuid, letter_id, outbox_id, event_id, target, actor, outcome)
 			select {entry} || ':1', {entry}, 1, g.operation, 'event:' || {event} || ':1', 1000000 + i, {sent}, 'orders', 'a', case when g.over then 'delivered' end
 			from given g where g.over or i % 2 = 0`,
 	} {
@@ -61,21 +61,21 @@ func (r *redriving) fill(from, n int, over bool) (operation uuid.UUID) {
 }
 
 // filled are the investigations of fill whose number leaves rest when it is divided by two, their letters and redrives.
-func filled(from, n, rest int) (entries []uuid.UUID, letters, replays []string) {
+func filled(from, n, rest int) (entries []uuid.UUID, letters, redrives []string) {
 	for i := from + 1; i <= from+n; i++ {
 		if i%2 == rest {
 			entry := numberedUUID(1, i)
 			entries = append(entries, entry)
 			letters = append(letters, "event:"+numberedUUID(2, i).String()+":1")
-			replays = append(replays, entry.String()+":1")
+			redrives = append(redrives, entry.String()+":1")
 		}
 	}
-	return entries, letters, replays
+	return entries, letters, redrives
 }
 
 // batchQueries are the statements that a batch of an operation, or a look at redrives, makes of rows that it finds by
 // their keys.
-func batchQueries(operation uuid.UUID, waiting, going []uuid.UUID, replays []string) map[string][]any {
+func batchQueries(operation uuid.UUID, waiting, going []uuid.UUID, redrives []string) map[string][]any {
 	n := len(waiting)
 	texts := func(s string) []string { return slices.Repeat([]string{s}, n) }
 	places := make([]int64, n)
@@ -91,9 +91,9 @@ func batchQueries(operation uuid.UUID, waiting, going []uuid.UUID, replays []str
 		"advance":   {operationAdvance, operation, n, 0, 0, "running", "", 0, false, n},
 		"under way": {redriveUnderWay, going},
 		"open":      {redriveOpen, 100, "", n},
-		"end":       {redriveEnd, replays, texts("gone")},
-		"forget":    {redriveForget, replays},
-		"again":     {redriveDiedAgain, replays},
+		"end":       {redriveEnd, redrives, texts("gone")},
+		"forget":    {redriveForget, redrives},
+		"again":     {redriveDiedAgain, redrives},
 		"close":     {entryClose, going, "cancelled", texts(""), "a"},
 		"events":    {haltingOf, going},
 		"purge":     {purgeDelete, going},
@@ -102,15 +102,15 @@ func batchQueries(operation uuid.UUID, waiting, going []uuid.UUID, replays []str
 
 // walks says what is wrong with a plan, if it is more than a look at each row by its key.
 func walks(name, plan string) string {
-	for _, bad := range []string{"Seq Scan on dlq_", "Seq Scan on outbox_", "Hash Join", "Merge Join", "dlq_replay_one_open", "dlq_entry_one_pending"} {
+	for _, bad := range []string{"Seq Scan on dlq_", "Seq Scan on outbox_", "Hash Join", "Merge Join", "dlq_redrive_one_open", "dlq_entry_one_pending"} {
 		if strings.Contains(plan, bad) {
 			return bad
 		}
 	}
-	if name != "open" && strings.Contains(plan, "dlq_replay_open") {
-		return "dlq_replay_open"
+	if name != "open" && strings.Contains(plan, "dlq_redrive_open") {
+		return "dlq_redrive_open"
 	}
-	if name == "waiting" && !strings.Contains(plan, "dlq_operation_item_waiting") || name == "open" && !strings.Contains(plan, "dlq_replay_open") {
+	if name == "waiting" && !strings.Contains(plan, "dlq_operation_item_waiting") || name == "open" && !strings.Contains(plan, "dlq_redrive_open") {
 		return "another index than its own"
 	}
 	if name == "treated" && !regexp.MustCompile(`dlq_operation_uuid = .* AND \(item = `).MatchString(plan) {
@@ -141,7 +141,7 @@ func TestPlansOfABatchDoNotRestOnStatistics(t *testing.T) {
 			t.Parallel()
 			r := newRedriving(t)
 			waiting, letters, _ := filled(old, fresh, 1)
-			going, _, replays := filled(old, fresh, 0)
+			going, _, redrives := filled(old, fresh, 0)
 			conn, err := r.subject.pool.Acquire(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -156,7 +156,7 @@ func TestPlansOfABatchDoNotRestOnStatistics(t *testing.T) {
 				defer func() { _ = tx.Rollback(t.Context()) }()
 				f(tx)
 			}
-			queries := batchQueries(uuid.Nil, waiting[:n], going[:n], replays[:n])
+			queries := batchQueries(uuid.Nil, waiting[:n], going[:n], redrives[:n])
 			prepare := func() {
 				// Made and asked for once: from then on the session has its plan.
 				within(func(tx pgx.Tx) {
@@ -179,7 +179,7 @@ func TestPlansOfABatchDoNotRestOnStatistics(t *testing.T) {
 					prepare()
 				}
 			}
-			queries = batchQueries(operation, waiting[:n], going[:n], replays[:n])
+			queries = batchQueries(operation, waiting[:n], going[:n], redrives[:n])
 			within(func(tx pgx.Tx) {
 				for name, query := range queries {
 					custom := explained(t, tx, query[0].(string), query[1:]...)
@@ -215,7 +215,7 @@ func TestPlansOfABatchDoNotRestOnStatistics(t *testing.T) {
 					ids := pgtest.Column[int64](t, tx, `select id from postrider.outbox_event where id > $1 order by id`, last)
 					run("note", redriveNote, operation, "a", waiting[:n], letters[:n], ids, events, make([]bool, n), make([]int32, n),
 						slices.Repeat([]string{"orders"}, n), make([]bool, n))
-					if got := pgtest.Value[int](t, tx, `select count(*) from postrider.dlq_replay where letter_id = any ($1) and generation = 1`, letters[:n]); got != n {
+					if got := pgtest.Value[int](t, tx, `select count(*) from postrider.dlq_redrive where letter_id = any ($1) and generation = 1`, letters[:n]); got != n {
 						t.Errorf("round %d: %d are noted, want %d", round, got, n)
 					}
 					return errTakenBack

@@ -34,11 +34,11 @@ func (a *auditor) Audit(_ context.Context, _ pgx.Tx, _, action, targetType, targ
 	return a.refuse
 }
 
-// keeper is the relay's store, with the error that this room knows.
-type keeper struct{ *relaypostgres.Store }
+// exceptions is the relay's store, with the error that this room knows.
+type exceptions struct{ *relaypostgres.Store }
 
-func (k keeper) PutBack(ctx context.Context, tx pgx.Tx, id int64) error {
-	err := k.Store.PutBack(ctx, tx, id)
+func (k exceptions) RedriveInPlace(ctx context.Context, tx pgx.Tx, id int64) error {
+	err := k.Store.RedriveInPlace(ctx, tx, id)
 	if errors.Is(err, relaypostgres.ErrBusy) {
 		return fmt.Errorf("%w: %w", ErrBusy, err)
 	}
@@ -57,7 +57,7 @@ func newRedriving(t *testing.T) *redriving {
 	t.Helper()
 	s := newSubject(t)
 	a := &auditor{}
-	r, err := NewRedriver(RedriverConfig{Pool: s.pool, Auditor: a, Keeper: keeper{relaypostgres.NewStore(s.pool, relaypostgres.StoreOptions{})}})
+	r, err := NewRedriver(RedriverConfig{Pool: s.pool, Auditor: a, Exceptions: exceptions{relaypostgres.NewStore(s.pool, relaypostgres.StoreOptions{})}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +392,7 @@ func TestResolvingByRuleCanBeSwitchedOff(t *testing.T) {
 		t.Errorf("a second redrive: %+v", done)
 	}
 	if id := r.sent()[0].Headers[2][1]; id != entry.String()+":2" {
-		t.Errorf("its replay id is %s", id)
+		t.Errorf("its redrive id is %s", id)
 	}
 }
 

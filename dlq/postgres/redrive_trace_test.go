@@ -35,7 +35,7 @@ func TestARedriveIsATraceOfItsOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustExec(t, r.subject.pool, `select postrider.outbox_resend(array[letter_id], array[gen_random_uuid()], array['orders'], array[$1::jsonb], false, null) from postrider.dlq_letter`, string(raw))
+		mustExec(t, r.subject.pool, `select postrider.dlq_redrive_letters(array[letter_id], array[gen_random_uuid()], array['orders'], array[$1::jsonb], false, null) from postrider.dlq_letter`, string(raw))
 		var text string
 		if err := r.subject.pool.QueryRow(t.Context(), `select headers::text from postrider.outbox_event order by id desc limit 1`).Scan(&text); err != nil {
 			t.Fatal(err)
@@ -61,7 +61,7 @@ func TestARedriveIsATraceOfItsOwn(t *testing.T) {
 	}
 	for _, begun := range []string{"", "hostile", old + "\n", old[:len(old)-1] + "2", "cc" + old[2:]} {
 		var refused *pgconn.PgError
-		_, err := r.subject.pool.Exec(t.Context(), `select postrider.outbox_resend(array[letter_id], array[gen_random_uuid()], array['orders'], array[null::jsonb], false, null, $1) from postrider.dlq_letter`, begun)
+		_, err := r.subject.pool.Exec(t.Context(), `select postrider.dlq_redrive_letters(array[letter_id], array[gen_random_uuid()], array['orders'], array[null::jsonb], false, null, $1) from postrider.dlq_letter`, begun)
 		if !errors.As(err, &refused) || refused.Code != "22023" || !strings.Contains(refused.Message, "is no traceparent") {
 			t.Errorf("a redrive from %q: %v", begun, err)
 		}

@@ -46,16 +46,16 @@ func (w *wanted) repair(req dlq.RedriveRequest) error {
 // edited reports whether the message that is sent is not the one that was given up.
 func (w *wanted) edited(req dlq.RedriveRequest) bool { return req.Edit != nil || w.headers != nil }
 
-// errNotAmended takes back what putBackAs did.
+// errNotAmended takes back what redriveAs did.
 var errNotAmended = errors.New("the event is not changed in its place")
 
-// putBackAs puts an event back in its place, changed where that was asked for; all of it, or nothing.
-func (r *Redriver) putBackAs(ctx context.Context, tx pgx.Tx, w *wanted, req dlq.RedriveRequest) error {
+// redriveAs puts an event back in its place, changed where that was asked for; all of it, or nothing.
+func (r *Redriver) redriveAs(ctx context.Context, tx pgx.Tx, w *wanted, req dlq.RedriveRequest) error {
 	if !w.edited(req) {
-		return r.keeper.PutBack(ctx, tx, *w.outboxID)
+		return r.exceptions.RedriveInPlace(ctx, tx, *w.outboxID)
 	}
 	return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
-		if err := r.keeper.PutBack(ctx, tx, *w.outboxID); err != nil {
+		if err := r.exceptions.RedriveInPlace(ctx, tx, *w.outboxID); err != nil {
 			return err
 		}
 		payload, edited := replacement(req)

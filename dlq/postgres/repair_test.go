@@ -87,7 +87,7 @@ func TestUnreadableHeadersAreLeftAlone(t *testing.T) {
 		if len(done.Entries) != 1 || len(all) != before+1 || !slices.Equal(own(all[before]), c.want) {
 			t.Errorf("%+v: %+v, %+v", c.req, done, all[before:])
 		}
-		if n := r.count(`select count(*) from postrider.dlq_replay where dlq_entry_uuid = $1 and edited`, entry); n != 1 {
+		if n := r.count(`select count(*) from postrider.dlq_redrive where dlq_entry_uuid = $1 and edited`, entry); n != 1 {
 			t.Errorf("%+v: it is not noted as edited", c.req)
 		}
 		_, letters, err := r.Get(t.Context(), entry)
@@ -139,7 +139,7 @@ func TestAnOperationRepairsHeaders(t *testing.T) {
 	if len(all) != 2 || !slices.Equal(own(all[0]), []string{"tenant=acme", "priority=5"}) || !slices.Equal(own(all[1]), []string{"trace=2"}) {
 		t.Errorf("%+v", all)
 	}
-	if n := r.count(`select count(*) from postrider.dlq_replay where edited`); n != 1 {
+	if n := r.count(`select count(*) from postrider.dlq_redrive where edited`); n != 1 {
 		t.Errorf("%d are noted as edited, want 1", n)
 	}
 	if o := run(dlq.OperationOptions{NoHeaders: true}, bare); o.Done != 1 || len(own(r.sent()[2])) != 0 {
@@ -196,7 +196,7 @@ func TestAKeyIsRepairedInItsPlace(t *testing.T) {
 		if state, headers, payload := r.row(7); state != "parked" || headers != c.headers || string(payload) != c.payload || (payload == nil) != (name == "tombstone") {
 			t.Errorf("%s: %s, %s, %q", name, state, headers, payload)
 		}
-		if n := r.count(`select count(*) from postrider.dlq_replay where in_place and edited`); n != 1 {
+		if n := r.count(`select count(*) from postrider.dlq_redrive where in_place and edited`); n != 1 {
 			t.Errorf("%s: it is not noted as edited in its place", name)
 		}
 		_, letters, err := r.Get(t.Context(), entry)
@@ -256,11 +256,11 @@ func TestOnlyWhatWasPutBackIsAmended(t *testing.T) {
 			if _, err := tx.Exec(t.Context(), first); err != nil {
 				t.Fatal(err)
 			}
-			_, err := tx.Exec(t.Context(), `select postrider.outbox_amend($1, true, 'x', null)`, letter)
+			_, err := tx.Exec(t.Context(), `select postrider.dlq_amend($1, true, 'x', null)`, letter)
 			return err
 		})
 	}
-	putBack := fmt.Sprintf(`select postrider.outbox_redrive(%d)`, outboxID(1))
+	redriveInPlace := fmt.Sprintf(`select postrider.outbox_redrive(%d)`, outboxID(1))
 	refused := func(what, first string) {
 		t.Helper()
 		if err := amend(first); err == nil || !strings.Contains(err.Error(), "55000") {
@@ -270,7 +270,7 @@ func TestOnlyWhatWasPutBackIsAmended(t *testing.T) {
 	refused("dead-lettered", `select`)
 	refused("that failed and waits", `update postrider.outbox_exception set state = 'scheduled', next_attempt_at = now(), updated_at = now()`)
 	r.halt(1)
-	mustExec(t, r.subject.pool, putBack)
+	mustExec(t, r.subject.pool, redriveInPlace)
 	refused("put back by another transaction", `select`)
 	refused("in hand", `update postrider.outbox_exception set sending_since = now(), updated_at = now()`)
 	r.settle(outboxtest.Published, 1)
@@ -278,11 +278,11 @@ func TestOnlyWhatWasPutBackIsAmended(t *testing.T) {
 	r.die(2, nil)
 	letter = fmt.Sprintf("event:%s:1", dlqtest.EventID(2))
 	r.halt(2)
-	putBack = fmt.Sprintf(`select postrider.outbox_redrive(%d)`, outboxID(2))
+	redriveInPlace = fmt.Sprintf(`select postrider.outbox_redrive(%d)`, outboxID(2))
 	mustExec(t, r.subject.pool, `update postrider.dlq_entry set resolution_status = 'cancelled', resolution_timestamp = now()`)
-	refused("of a closed investigation", putBack)
+	refused("of a closed investigation", redriveInPlace)
 	mustExec(t, r.subject.pool, `update postrider.dlq_entry set resolution_status = 'pending', resolution_timestamp = null`)
-	if err := amend(putBack); err != nil {
+	if err := amend(redriveInPlace); err != nil {
 		t.Error(err)
 	}
 	if _, _, payload := r.row(2); string(payload) != "x" {
@@ -336,14 +336,14 @@ func TestWhatIsOnItsWayIsNotClosed(t *testing.T) {
 	entries := r.many(3)
 	r.redrive(entries[0])
 	closeIt := func(id uuid.UUID) error {
-		_, err := r.desk().Change(t.Context(), id, dlq.Change{Status: ref(dlq.Cancelled), Actor: "ada"})
+		_, err := r.editor().Change(t.Context(), id, dlq.Change{Status: ref(dlq.Cancelled), Actor: "ada"})
 		return err
 	}
 	if err := closeIt(entries[0]); !errors.Is(err, dlq.ErrUnderWay) || !strings.Contains(err.Error(), entries[0].String()) {
 		t.Errorf("%v", err)
 	}
 	note := "looked at"
-	if _, err := r.desk().Change(t.Context(), entries[0], dlq.Change{Notes: &note, Actor: "ada"}); err != nil {
+	if _, err := r.editor().Change(t.Context(), entries[0], dlq.Change{Notes: &note, Actor: "ada"}); err != nil {
 		t.Errorf("a note: %v", err)
 	}
 	o, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: dlq.OpResolve, Name: "n", Actor: "ada", Scope: dlq.Scope{Entries: entries[:2]}})

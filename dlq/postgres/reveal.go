@@ -10,10 +10,10 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-var _ dlq.Revealer = (*Desk)(nil)
+var _ dlq.Revealer = (*Editor)(nil)
 
 // Reveal implements dlq.Revealer.
-func (d *Desk) Reveal(ctx context.Context, r dlq.RevealRequest) (dlq.Letter, error) {
+func (d *Editor) Reveal(ctx context.Context, r dlq.RevealRequest) (dlq.Letter, error) {
 	if err := r.Check(); err != nil {
 		return dlq.Letter{}, err
 	}

@@ -22,7 +22,7 @@ func TestRedactedIsRevealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.subject.redactor = redactor
-	d := r.desk()
+	d := r.editor()
 	d.redactor = redactor
 	entry := r.die(4, nil)
 	shown, err := d.Show(t.Context(), entry)
@@ -61,7 +61,7 @@ func TestRedactedIsRevealed(t *testing.T) {
 func TestWhatALetterRefersToIsRevealed(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.desk()
+	d := r.editor()
 	entry := r.die(5, func(l *dlq.Letter) {
 		l.Payload, l.PayloadKind, l.Key, l.KeyKind, l.Headers = nil, dlq.Reference, nil, dlq.Reference, nil
 	})
@@ -82,12 +82,12 @@ func TestWhatALetterRefersToIsRevealed(t *testing.T) {
 func TestShow(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.desk()
+	d := r.editor()
 	entry := r.die(1, nil)
 	r.redrive(entry)
 	shown, err := d.Show(t.Context(), entry)
-	if err != nil || shown.Replay != dlq.Queued || len(shown.Replays) != 1 || shown.Replays[0].Generation != 1 || shown.Replays[0].State != dlq.Queued ||
-		shown.Replays[0].Actor != "ada" || shown.Attempts == nil || *shown.Attempts != 5 || len(shown.Letters) != 1 {
+	if err != nil || shown.Redrive != dlq.Queued || len(shown.Redrives) != 1 || shown.Redrives[0].Generation != 1 || shown.Redrives[0].State != dlq.Queued ||
+		shown.Redrives[0].Actor != "ada" || shown.Attempts == nil || *shown.Attempts != 5 || len(shown.Letters) != 1 {
 		t.Errorf("%+v, %v", shown, err)
 	}
 	r.record(dlqtest.Letters(dlqtest.Task(2, 1))[0])

@@ -116,7 +116,7 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 		}
 	}
 	for n := range 120 {
-		d := r.desk()
+		d := r.editor()
 		// Bounds so low that each way comes to its end and the next one has its turn.
 		d.bounds = []bounds{usualBounds, {walk: 20, pairs: 4, merge: 60, exactly: 10, skim: 30}, {walk: 1000, pairs: 100, merge: 10_000, exactly: 30, skim: 100}, {walk: 5, pairs: 1, merge: 5, exactly: 2}}[random.IntN(4)]
 		q := dlq.Search{OrderBy: []dlq.OrderBy{"", dlq.ByCreated, dlq.ByUpdated}[random.IntN(3)], Ascending: random.IntN(2) == 0}
@@ -190,7 +190,7 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 func TestSearchesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.desk()
+	d := r.editor()
 	now := time.Now()
 	other := cursor(dlq.Search{OrderBy: dlq.ByUpdated}, found{At: now})
 	for name, q := range map[string]dlq.Search{
@@ -212,7 +212,7 @@ func TestSearchesThatAreRefused(t *testing.T) {
 func TestStats(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.desk()
+	d := r.editor()
 	empty, err := d.Stats(t.Context())
 	if err != nil || empty.Total != 0 || len(empty.ByReason) != 0 || len(empty.Reasons) != 0 || !empty.OldestPending.IsZero() || len(empty.Recent) != 0 {
 		t.Errorf("%+v, %v", empty, err)
@@ -283,7 +283,7 @@ func TestWordsBeyondTheBoundAreOthers(t *testing.T) {
 	if _, err := r.RecordLetters(t.Context(), letters); err != nil {
 		t.Fatal(err)
 	}
-	s, err := r.desk().Stats(t.Context())
+	s, err := r.editor().Stats(t.Context())
 	if err != nil || len(s.ByReason) != dlq.MaxWords+1 || s.ByReason[dlq.OtherWord] != 20 || s.ByErrorCode[dlq.OtherWord] != 20 {
 		t.Errorf("%d words, %d others, %v", len(s.ByReason), s.ByReason[dlq.OtherWord], err)
 	}

@@ -99,7 +99,7 @@ func (s *redriveSpan) end(err error) {
 	s.span.End()
 }
 
-// traceparentOf is what the new traces of messages begin with, for outbox_resend: the span of the context; nil where there
+// traceparentOf is what the new traces of messages begin with, for dlq_redrive_letters: the span of the context; nil where there
 // is none.
 func traceparentOf(ctx context.Context) *string {
 	sc := trace.SpanContextFromContext(ctx)

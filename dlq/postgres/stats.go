@@ -14,11 +14,11 @@ import (
 // Stats is dlq.Browser's for those who have no desk: it needs nothing but the database, and the rights of
 // postrider_relay or postrider_operator.
 func (s *Store) Stats(ctx context.Context) (dlq.Stats, error) {
-	return (&Desk{store: s, pool: s.pool}).Stats(ctx)
+	return (&Editor{store: s, pool: s.pool}).Stats(ctx)
 }
 
 // Stats implements dlq.Browser. All of it comes from counters, but for one hour and the ends of an order.
-func (d *Desk) Stats(ctx context.Context) (dlq.Stats, error) {
+func (d *Editor) Stats(ctx context.Context) (dlq.Stats, error) {
 	s := dlq.Stats{}
 	return s, d.look(ctx, "count investigations", func(ctx context.Context, tx pgx.Tx) error {
 		words, codes := map[string]int64{}, map[string]int64{}

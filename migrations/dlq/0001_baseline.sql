@@ -113,7 +113,7 @@ comment on column postrider.dlq_entry.predecessor_uuid is 'The investigation of 
 comment on column postrider.dlq_entry.snapshot is 'The subject as it was when it was dead-lettered.';
 comment on column postrider.dlq_entry.metadata is 'Free for tags, tickets and tools.';
 comment on column postrider.dlq_entry.created_at is 'When the investigation was opened.';
-comment on column postrider.dlq_entry.updated_at is 'When it last changed. A redrive is a row of dlq_replay and no change of this one, which would renew its entries in every index.';
+comment on column postrider.dlq_entry.updated_at is 'When it last changed. A redrive is a row of dlq_redrive and no change of this one, which would renew its entries in every index.';
 comment on column postrider.dlq_entry.dlq_group_uuid is 'Its group. All zeroes: in no group.';
 comment on column postrider.dlq_entry.attempts is 'Attempts of its newest letter (retry_count of the API).';
 comment on column postrider.dlq_entry.assignee is 'Who looks at it.';
@@ -290,8 +290,8 @@ comment on index postrider.dlq_operation_item_waiting is 'What an operation has 
 create index dlq_operation_item_left on postrider.dlq_operation_item (dlq_operation_uuid, state, item) where state in ('skipped', 'failed');
 comment on index postrider.dlq_operation_item_left is 'The few that an operation left alone, among many that it treated.';
 
-create table postrider.dlq_replay (
-    replay_id          text primary key check (octet_length(replay_id) <= 128),
+create table postrider.dlq_redrive (
+    redrive_id          text primary key check (octet_length(redrive_id) <= 128),
     dlq_entry_uuid     uuid not null,
     generation         integer not null,
     dlq_operation_uuid uuid references postrider.dlq_operation on delete set null,
@@ -308,32 +308,32 @@ create table postrider.dlq_replay (
     finished_at        timestamptz,
     unique (dlq_entry_uuid, generation)
 );
-comment on table postrider.dlq_replay is 'Redrives: a dead letter''s message sent again. At most one per investigation is on its way. They go with their investigation.';
-comment on column postrider.dlq_replay.replay_id is 'Investigation and generation; sent as the header replay_id, so that consumers know a repeated one.';
-comment on column postrider.dlq_replay.dlq_entry_uuid is 'The investigation.';
-comment on column postrider.dlq_replay.generation is 'Which redrive of it this is, from 1.';
-comment on column postrider.dlq_replay.dlq_operation_uuid is 'The operation that made it, if any.';
-comment on column postrider.dlq_replay.letter_id is 'The letter that was sent again.';
-comment on column postrider.dlq_replay.outbox_id is 'outbox_event.id of the row that carries it.';
-comment on column postrider.dlq_replay.event_id is 'Its event id; a new one, unless the same row was put back.';
-comment on column postrider.dlq_replay.in_place is 'Whether the same row was put back (halt_key).';
-comment on column postrider.dlq_replay.target is 'The topic that it goes to.';
-comment on column postrider.dlq_replay.edited is 'Whether headers or payload were changed.';
-comment on column postrider.dlq_replay.actor is 'Who asked for it.';
-comment on column postrider.dlq_replay.episode is 'How many times that row had been given up when it was sent again.';
-comment on column postrider.dlq_replay.outcome is 'Null while it is on its way; then delivered, or came_back (given up again).';
-comment on column postrider.dlq_replay.created_at is 'When.';
-comment on column postrider.dlq_replay.finished_at is 'When its outcome was seen.';
+comment on table postrider.dlq_redrive is 'Redrives: a dead letter''s message sent again. At most one per investigation is on its way. They go with their investigation.';
+comment on column postrider.dlq_redrive.redrive_id is 'Investigation and generation; sent as the header replay_id, so that consumers know a repeated one.';
+comment on column postrider.dlq_redrive.dlq_entry_uuid is 'The investigation.';
+comment on column postrider.dlq_redrive.generation is 'Which redrive of it this is, from 1.';
+comment on column postrider.dlq_redrive.dlq_operation_uuid is 'The operation that made it, if any.';
+comment on column postrider.dlq_redrive.letter_id is 'The letter that was sent again.';
+comment on column postrider.dlq_redrive.outbox_id is 'outbox_event.id of the row that carries it.';
+comment on column postrider.dlq_redrive.event_id is 'Its event id; a new one, unless the same row was put back.';
+comment on column postrider.dlq_redrive.in_place is 'Whether the same row was put back (halt_key).';
+comment on column postrider.dlq_redrive.target is 'The topic that it goes to.';
+comment on column postrider.dlq_redrive.edited is 'Whether headers or payload were changed.';
+comment on column postrider.dlq_redrive.actor is 'Who asked for it.';
+comment on column postrider.dlq_redrive.episode is 'How many times that row had been given up when it was sent again.';
+comment on column postrider.dlq_redrive.outcome is 'Null while it is on its way; then delivered, or came_back (given up again).';
+comment on column postrider.dlq_redrive.created_at is 'When.';
+comment on column postrider.dlq_redrive.finished_at is 'When its outcome was seen.';
 -- In words that no query uses: a partial index that was empty when statistics were taken looks like one page to read, and
 -- any query with its condition may walk all of it.
-create unique index dlq_replay_one_open on postrider.dlq_replay (dlq_entry_uuid) where coalesce(outcome, '') = '';
-comment on index postrider.dlq_replay_one_open is 'At most one redrive of an investigation is on its way.';
-create index dlq_replay_open on postrider.dlq_replay (outbox_id, replay_id) where outcome is null;
-comment on index postrider.dlq_replay_open is 'Redrives whose outcome is looked for.';
-create index dlq_replay_event on postrider.dlq_replay (event_id);
-comment on index postrider.dlq_replay_event is 'Which redrive a dead letter came from.';
-create index dlq_replay_operation on postrider.dlq_replay (dlq_operation_uuid) where dlq_operation_uuid is not null;
-comment on index postrider.dlq_replay_operation is 'The redrives of an operation.';
+create unique index dlq_redrive_one_open on postrider.dlq_redrive (dlq_entry_uuid) where coalesce(outcome, '') = '';
+comment on index postrider.dlq_redrive_one_open is 'At most one redrive of an investigation is on its way.';
+create index dlq_redrive_open on postrider.dlq_redrive (outbox_id, redrive_id) where outcome is null;
+comment on index postrider.dlq_redrive_open is 'Redrives whose outcome is looked for.';
+create index dlq_redrive_event on postrider.dlq_redrive (event_id);
+comment on index postrider.dlq_redrive_event is 'Which redrive a dead letter came from.';
+create index dlq_redrive_operation on postrider.dlq_redrive (dlq_operation_uuid) where dlq_operation_uuid is not null;
+comment on index postrider.dlq_redrive_operation is 'The redrives of an operation.';
 
 create table postrider.dlq_count (
     dlq_group_uuid    uuid not null references postrider.dlq_group on delete cascade,

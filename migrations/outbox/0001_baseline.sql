@@ -33,10 +33,10 @@ comment on domain postrider.outbox_max_attempts is 'Attempts before an event is 
 
 -- A sequence, because its value belongs to no transaction: arming is seen at once by everybody, waits for
 -- nobody, keeps nobody waiting and leaves no dead row, and reading it is one call of a built-in function.
-create sequence postrider.outbox_doorbell as bigint minvalue -9223372036854775807 start with 1;
-comment on sequence postrider.outbox_doorbell is
+create sequence postrider.outbox_notifier as bigint minvalue -9223372036854775807 start with 1;
+comment on sequence postrider.outbox_notifier is
 'Whether inserts into outbox_event notify. A positive value is the time, in seconds since 1970, until which an idle relay wants to be woken; a negative one, without its sign, is when a busy relay ended that, in milliseconds. Never drawn from, only set. Every writer may read it.';
-grant select on sequence postrider.outbox_doorbell to public;
+grant select on sequence postrider.outbox_notifier to public;
 
 create table postrider.outbox_event (
     id              bigint generated always as identity primary key,
@@ -46,7 +46,7 @@ create table postrider.outbox_event (
     -- Notifies an idle relay, too. A trigger costs a statement of one row twice as much, and one of many rows less.
     -- PostgreSQL merges the notifications of a transaction. What pg_notify returns is never null.
     created_at      timestamptz not null default case
-        when pg_sequence_last_value('postrider.outbox_doorbell') > date_part('epoch', clock_timestamp())
+        when pg_sequence_last_value('postrider.outbox_notifier') > date_part('epoch', clock_timestamp())
         then case when pg_notify('postrider_outbox', '') is not null then clock_timestamp() end
         else clock_timestamp() end,
     available_at    postrider.outbox_available_at,
@@ -143,7 +143,7 @@ create table postrider.outbox_hold (
     partition     integer,
     partitions    integer,
     code          text,
-    cause         text not null constraint outbox_hold_cause_check check (cause in ('retry', 'infrastructure', 'route', 'halted', 'redrive', 'storm')),
+    cause         text not null constraint outbox_hold_cause_check check (cause in ('retry', 'infrastructure', 'route', 'halted', 'redrive', 'circuit_breaker')),
     error_code    text,
     error         text,
     event_id      uuid,
@@ -166,7 +166,7 @@ comment on column postrider.outbox_hold.key is 'The held key; null for the other
 comment on column postrider.outbox_hold.partition is 'The held partition; null for the other scopes.';
 comment on column postrider.outbox_hold.partitions is 'How many partitions the topic had then: keys belong to the held partition by this number, so that none changes sides while it is held.';
 comment on column postrider.outbox_hold.code is 'The code of the failures that a circuit breaker keeps; null for the other scopes.';
-comment on column postrider.outbox_hold.cause is 'retry: a failed event waits for its next attempt. infrastructure: brokers, leaders or replicas away. route: topic missing or not authorised. halted: an event was given up and its key waits for somebody. redrive: that event is on its way again. storm: too many events failed in one way, the circuit breaker is open.';
+comment on column postrider.outbox_hold.cause is 'retry: a failed event waits for its next attempt. infrastructure: brokers, leaders or replicas away. route: topic missing or not authorised. halted: an event was given up and its key waits for somebody. redrive: that event is on its way again. circuit_breaker: too many events failed in one way, the circuit breaker is open.';
 comment on column postrider.outbox_hold.error_code is 'Code of the failure that caused or last renewed the hold.';
 comment on column postrider.outbox_hold.error is 'Its message.';
 comment on column postrider.outbox_hold.event_id is 'The event whose failure caused the hold.';

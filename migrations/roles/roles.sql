@@ -45,7 +45,7 @@ grant execute on function postrider.outbox_publish_bytes(text, text, bytea, json
 grant execute on function postrider.outbox_publish_bytes(text, bytea, bytea, jsonb, text, timestamptz, uuid) to postrider_writer;
 grant insert (topic, key, payload, headers, available_at, task_uuid) on postrider.outbox_event to postrider_writer;
 -- An insert reads it. Everybody may, unless a restore or somebody took that away.
-grant select on sequence postrider.outbox_doorbell to postrider_writer;
+grant select on sequence postrider.outbox_notifier to postrider_writer;
 -- Services register their work, hand it out and do it.
 grant execute on function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text),
     postrider.transition_task_state_atomic(uuid, text, text, jsonb), postrider.evaluate_task(uuid),
@@ -57,12 +57,12 @@ grant execute on function postrider.create_task(text, text, jsonb, text, integer
 -- Relay and collector: they change what they carry and record what they meet. Into the outbox they insert nothing
 -- themselves: lifecycle events, letters of tasks and redrives are written by functions, which know what may be written.
 -- Locking a row takes the right to update its table.
-grant select on postrider.schema_migration, postrider.v_outbox_event, postrider.outbox_progress to postrider_relay;
+grant select on postrider.schema_migration, postrider.v_outbox_event, postrider.outbox_progress, postrider.outbox_leader to postrider_relay;
 -- The log is read, and deleted by the functions of retention alone.
 grant select on postrider.outbox_event to postrider_relay;
 grant select on sequence postrider.outbox_event_id_seq to postrider_relay;
 grant select, usage on sequence postrider.outbox_hold_hold_id_seq to postrider_relay;
-grant select, update on sequence postrider.outbox_doorbell to postrider_relay;
+grant select, update on sequence postrider.outbox_notifier to postrider_relay;
 grant select, insert on postrider.outbox_receipt to postrider_relay;
 grant select, insert, update, delete on postrider.outbox_hold, postrider.outbox_exception to postrider_relay;
 grant select, update, delete on postrider.outbox_skip_request to postrider_relay;
@@ -104,8 +104,8 @@ grant insert, update, delete on postrider.access_answer to postrider_relay;
 grant update, delete on postrider.dlq_entry to postrider_relay;
 grant insert, update on postrider.dlq_group to postrider_relay;
 grant insert, update, delete on postrider.dlq_operation, postrider.dlq_operation_item to postrider_relay;
-grant update, delete on postrider.dlq_replay to postrider_relay;
-grant execute on function postrider.outbox_resend(text[], uuid[], text[], jsonb[], boolean, bytea, text), postrider.outbox_amend(text, boolean, bytea, jsonb),
+grant update, delete on postrider.dlq_redrive to postrider_relay;
+grant execute on function postrider.dlq_redrive_letters(text[], uuid[], text[], jsonb[], boolean, bytea, text), postrider.dlq_amend(text, boolean, bytea, jsonb),
     postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb), postrider.outbox_standing(bigint[], uuid[]), postrider.outbox_look(bigint, uuid), postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text),
     postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text), postrider.step_action(uuid, uuid, text, text, text, jsonb),
     postrider.cancel_task(uuid, text, text), postrider.retry_task(uuid, text), postrider.dead_letter_task(uuid, text, text),
@@ -162,7 +162,7 @@ grant execute on function postrider.dlq_note_redrives(uuid, text, uuid[], text[]
     to postrider_operator;
 grant insert (actor, key_id, action, target_type, target_id, request_id, details)
     on postrider.access_audit to postrider_operator;
-grant execute on function postrider.outbox_resend(text[], uuid[], text[], jsonb[], boolean, bytea, text), postrider.outbox_amend(text, boolean, bytea, jsonb),
+grant execute on function postrider.dlq_redrive_letters(text[], uuid[], text[], jsonb[], boolean, bytea, text), postrider.dlq_amend(text, boolean, bytea, jsonb),
     postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb), postrider.outbox_standing(bigint[], uuid[]) to postrider_operator;
 -- `postrider apikey revoke`. Who makes keys decides who may do what, so that is not theirs.
 grant execute on function postrider.access_revoke_key(text) to postrider_operator;

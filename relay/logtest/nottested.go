@@ -12,7 +12,7 @@ import (
 const EnvNotTested = "POSTRIDER_TEST_LEFT_OUT"
 
 // NotTested skips a test for which this machine lacks something, and says so where it is seen. why says what is missing
-// and what to install. No other way of skipping a test is allowed (cmd/internal/house).
+// and what to install. No other way of skipping a test is allowed (cmd/internal/archtest).
 func NotTested(t testing.TB, why string) {
 	t.Helper()
 	if path := os.Getenv(EnvNotTested); path != "" {

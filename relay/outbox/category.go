@@ -42,8 +42,8 @@ var validationCodes = map[string]bool{
 //
 //	class                          code                                       category
 //	infrastructure, route, record  any                                        transient
-//	retry, redrive (of holds)      any                                        transient
-//	halted, storm (of holds, too)  any                                        fatal
+//	retry, redrive                 any                                        transient
+//	halted, circuit_breaker        any                                        fatal
 //	withheld                       any                                        transient
 //	permanent                      MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE,
 //	                               INVALID_RECORD, INVALID_HEADERS,
@@ -53,7 +53,7 @@ func CategoryOf(class, code string) Category {
 	switch class {
 	case "infrastructure", "route", "record", "retry", "withheld", "redrive":
 		return Transient
-	case "halted", "storm":
+	case "halted", "circuit_breaker":
 		return Fatal // somebody must look
 	case "permanent":
 		if validationCodes[code] {

@@ -33,7 +33,7 @@ func TestCategoryOf(t *testing.T) {
 		{"permanent", "INVALID_TOPIC_EXCEPTION", Validation},
 		{"redrive", "", Transient},
 		{"halted", "INVALID_RECORD", Fatal},
-		{"storm", "INVALID_RECORD", Fatal},
+		{"circuit_breaker", "INVALID_RECORD", Fatal},
 		{"permanent", "WORKER_KILLED", Fatal},
 		{"permanent", "SOMETHING_NEW", Fatal},
 		{"permanent", "", Fatal},

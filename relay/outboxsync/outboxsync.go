@@ -37,7 +37,7 @@ type Config struct {
 	// Defaults to none.
 	Kafka kafka.Config
 	// Relay are batch size, workers, rules of topics, retention, where spans go and whether actions are logged; give the
-	// same as to the relays that run. Store, Publisher and Doorbell of it are not looked at. Defaults to the defaults of its
+	// same as to the relays that run. Store, Publisher and Notifier of it are not looked at. Defaults to the defaults of its
 	// fields.
 	Relay relay.Config
 }
@@ -91,7 +91,7 @@ func Open(ctx context.Context, cfg Config) (_ *Outbox, err error) {
 	if o.publisher, err = kafka.NewPublisher(cfg.Kafka); err != nil {
 		return nil, fmt.Errorf("outboxsync: %w", err)
 	}
-	cfg.Relay.Store, cfg.Relay.Publisher, cfg.Relay.Doorbell = o.store, o.publisher, nil
+	cfg.Relay.Store, cfg.Relay.Publisher, cfg.Relay.Notifier = o.store, o.publisher, nil
 	if o.engine, err = relay.New(cfg.Relay); err != nil {
 		return nil, fmt.Errorf("outboxsync: %w", err)
 	}

@@ -68,8 +68,11 @@ func first(events []relay.EventStatus) relay.EventStatus {
 
 func (s *Store) events(ctx context.Context, f relay.EventFilter, id *int64) (page relay.EventPage, err error) {
 	walk := eventWalk
-	if id != nil {
+	switch {
+	case id != nil:
 		walk = 1
+	case f.Status == "" && f.Topic == "" && f.EventID == uuid.Nil && f.TaskUUID == uuid.Nil: // each one is shown
+		walk = f.Limit
 	}
 	list := listEvents
 	if f.TaskUUID != uuid.Nil && id == nil {

@@ -274,7 +274,7 @@ func (d *leadership) Look(ctx context.Context) (look relay.Look, err error) {
 		}
 	}
 	if why != "" {
-		look.Unknown = standstill(why)
+		look.Unknown = stall(why)
 	}
 	return look, nil
 }

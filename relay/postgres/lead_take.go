@@ -20,7 +20,7 @@ var (
 // DueHolds implements relay.Leadership.
 func (d *leadership) DueHolds(ctx context.Context, limit int) (due []relay.DueHold, next time.Duration, err error) {
 	defer d.log.judge(&err, false)
-	rows, err := d.log.pool.Query(ctx, logDueHolds, limit, micros(d.log.longestRetry+time.Minute))
+	rows, err := d.log.pool.Query(ctx, logDueHolds, limit, micros(relay.LongestPause(d.log.longestRetry)+time.Minute))
 	if err != nil {
 		return nil, 0, err
 	}

@@ -133,6 +133,22 @@ func TestHeldLetters(t *testing.T) {
 	f.wantStates("1:dead_lettered(5) 2:dead_lettered(5) 3:published")
 }
 
+// TestALongPauseIsNoClockPutBack: a circuit breaker waits for minutes between probes, whatever the longest retry is. Only what
+// is further ahead than any pause is probed at once, and what nobody probes never is.
+func TestALongPauseIsNoClockPutBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.store, f.relay = f.open(Options{}, StoreOptions{LongestRetry: time.Second})
+	f.exec(`insert into postrider.outbox_hold (scope, topic, code, cause, next_probe_at)
+		select 'failure', 't', code, 'circuit_breaker', coalesce(clock_timestamp() + ahead, 'infinity')
+		from (values ('longest', $1 * interval '1 second'), ('too long', $1 * interval '1 second' + interval '2 minutes'), ('never', null)) v(code, ahead)`,
+		relay.LongestPause(time.Second).Seconds())
+	due, _, err := f.leader().DueHolds(t.Context(), 10)
+	if err != nil || len(due) != 1 || value[string](f, `select code from postrider.outbox_hold where hold_id = $1`, due[0].ID) != "too long" || !due[0].Probe {
+		t.Errorf("due is %+v, %v", due, err)
+	}
+}
+
 func TestLettersSettleOnlyWhatIsExhausted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

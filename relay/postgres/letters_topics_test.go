@@ -133,7 +133,7 @@ func TestARefusedLetterAmongForty(t *testing.T) {
 	for n := range 40 {
 		f.writes("t", fmt.Sprint(n), "v")
 	}
-	f.run(b, relay.ForAll(relay.TopicSettings{DLQTopic: "dlq", StormEvents: -1}), nil)
+	f.run(b, relay.ForAll(relay.TopicSettings{DLQTopic: "dlq", BreakerEvents: -1}), nil)
 	f.waitFor(`select count(*) = 40 from postrider.outbox_exception where state = 'dead_lettered'`)
 	f.waitFor(`select state = 'exhausted' and next_attempt_at > now() + interval '50 seconds' from postrider.outbox_exception where id = 1`)
 	if got := strings.Count(b.arrived("dlq"), "v"); got != 40 || f.holds() != 0 {

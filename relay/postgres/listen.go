@@ -14,11 +14,11 @@ import (
 	"github.com/postrider/postrider/relay/postgres/pooler"
 )
 
-// Rings that come closer than this many in this time are more than a relay can use: writers are told to
+// Notifications that come closer than this many in this time are more than a relay can use: writers are told to
 // stop, and the relay, which is busy, finds the events by itself.
 const (
-	manyRings = 8
-	ringsIn   = 100 * time.Millisecond
+	manyNotifications = 8
+	notificationsIn   = 100 * time.Millisecond
 )
 
 // closeTimeout bounds saying goodbye.
@@ -27,23 +27,23 @@ const closeTimeout = time.Second
 // errUnheard: the connection listens, and nothing arrives.
 var errUnheard = errors.New("a notification sent by another connection did not arrive")
 
-// Listen implements relay.Doorbell. A connection that was lost is made again.
-func (d *Doorbell) Listen(ctx context.Context) {
+// Listen implements relay.Notifier. A connection that was lost is made again.
+func (n *Notifier) Listen(ctx context.Context) {
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
 	for ctx.Err() == nil {
-		err := d.listen(ctx, pause.Reset)
-		d.setAlive(false)
+		err := n.listen(ctx, pause.Reset)
+		n.setAlive(false)
 		wait := pause.NextBackOff()
 		switch {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, errUnheard):
-			d.say(slog.LevelWarn, "writers cannot wake this relay, so it polls: notifications do not arrive through this address, as behind a pooler in transaction mode; "+
-				"give a database URL that leads to PostgreSQL itself or to a pooler in session mode, or switch the doorbell off (outbox.doorbell)", "err", err)
-			wait = d.o.lookAgain
+			n.say(slog.LevelWarn, "writers cannot wake this relay, so it polls: notifications do not arrive through this address, as behind a pooler in transaction mode; "+
+				"give a database URL that leads to PostgreSQL itself or to a pooler in session mode, or switch the notifier off (outbox.notifier)", "err", err)
+			wait = n.o.lookAgain
 		default:
-			d.say(slog.LevelWarn, "writers cannot wake this relay, so it polls until the connection that listens is there again", "err", err)
+			n.say(slog.LevelWarn, "writers cannot wake this relay, so it polls until the connection that listens is there again", "err", err)
 		}
 		t := time.NewTimer(wait)
 		select {
@@ -55,8 +55,8 @@ func (d *Doorbell) Listen(ctx context.Context) {
 }
 
 // listen works on one connection until that fails. works is called when it is proven.
-func (d *Doorbell) listen(ctx context.Context, works func()) error {
-	conn, err := d.connect(ctx)
+func (n *Notifier) listen(ctx context.Context, works func()) error {
+	conn, err := n.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,51 +65,51 @@ func (d *Doorbell) listen(ctx context.Context, works func()) error {
 		defer cancel()
 		_ = conn.Close(closing)
 	}()
-	if err := d.prove(ctx, conn); err != nil {
+	if err := n.prove(ctx, conn); err != nil {
 		return err
 	}
 	works()
-	d.setAlive(true)
-	defer d.leave(ctx, conn)
-	d.say(slog.LevelInfo, "writers can wake this relay")
-	var first time.Time // of the rings counted
-	rings := 0
+	n.setAlive(true)
+	defer n.leave(ctx, conn)
+	n.say(slog.LevelInfo, "writers can wake this relay")
+	var first time.Time // of the notifications counted
+	notifications := 0
 	for {
-		payload, err := d.hear(ctx, conn)
+		payload, err := n.hear(ctx, conn)
 		switch {
 		case err != nil:
 			return err
 		case payload == disarmed:
-			d.over(0)
+			n.over(0)
 			continue
 		case payload != "":
 			continue // somebody's test
 		}
-		d.ring()
-		if now := time.Now(); now.Sub(first) > ringsIn {
-			first, rings = now, 0
+		n.notify()
+		if now := time.Now(); now.Sub(first) > notificationsIn {
+			first, notifications = now, 0
 		}
-		if rings++; rings == manyRings {
-			if err := d.disarm(ctx, conn); err != nil {
+		if notifications++; notifications == manyNotifications {
+			if err := n.disarm(ctx, conn); err != nil {
 				return err
 			}
-			first, rings = time.Time{}, 0
+			first, notifications = time.Time{}, 0
 		}
 	}
 }
 
 // connect makes the connection as the pool does, and listens.
-func (d *Doorbell) connect(ctx context.Context) (*pgx.Conn, error) {
-	cfg := d.pool.Config().ConnConfig
-	cfg.RuntimeParams["application_name"] += " doorbell"
-	if err := pooler.Refresh(cfg, d.o.Password); err != nil {
+func (n *Notifier) connect(ctx context.Context) (*pgx.Conn, error) {
+	cfg := n.pool.Config().ConnConfig
+	cfg.RuntimeParams["application_name"] += " notifier"
+	if err := pooler.Refresh(cfg, n.o.Password); err != nil {
 		return nil, err
 	}
 	conn, err := pooler.Connect(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, d.o.patience)
+	bounded, cancel := context.WithTimeout(ctx, n.o.patience)
 	defer cancel()
 	if _, err := conn.Exec(bounded, "listen "+channel); err != nil {
 		_ = conn.Close(bounded)
@@ -120,22 +120,22 @@ func (d *Doorbell) connect(ctx context.Context) (*pgx.Conn, error) {
 
 // prove sends a notification by another connection and waits for it. Listening succeeds behind a pooler in
 // transaction mode too, for a session that serves somebody else the next moment.
-func (d *Doorbell) prove(ctx context.Context, conn *pgx.Conn) error {
-	bounded, cancel := context.WithTimeout(ctx, d.o.patience)
+func (n *Notifier) prove(ctx context.Context, conn *pgx.Conn) error {
+	bounded, cancel := context.WithTimeout(ctx, n.o.patience)
 	defer cancel()
 	token := uuid.NewString()
-	if _, err := d.pool.Exec(bounded, ringDoorbell, token); err != nil {
+	if _, err := n.pool.Exec(bounded, notifySelf, token); err != nil {
 		return fmt.Errorf("notify: %w", err)
 	}
 	for {
-		n, err := conn.WaitForNotification(bounded)
+		heard, err := conn.WaitForNotification(bounded)
 		switch {
-		case err == nil && n.Payload == token:
+		case err == nil && heard.Payload == token:
 			return nil
 		case err == nil:
 			continue
 		case ctx.Err() == nil && bounded.Err() != nil && !conn.IsClosed():
-			d.unlisten(conn)
+			n.unlisten(conn)
 			return errUnheard
 		default:
 			return err
@@ -144,7 +144,7 @@ func (d *Doorbell) prove(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // unlisten lets a session that a pooler keeps forget the channel, as far as it can be reached.
-func (d *Doorbell) unlisten(conn *pgx.Conn) {
+func (n *Notifier) unlisten(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	_, _ = conn.Exec(ctx, "unlisten "+channel)
@@ -152,18 +152,18 @@ func (d *Doorbell) unlisten(conn *pgx.Conn) {
 
 // hear returns the payload of the next notification. When there is none for long, it makes sure that the
 // connection is still one.
-func (d *Doorbell) hear(ctx context.Context, conn *pgx.Conn) (string, error) {
+func (n *Notifier) hear(ctx context.Context, conn *pgx.Conn) (string, error) {
 	for {
-		bounded, cancel := context.WithTimeout(ctx, d.o.checkup)
-		n, err := conn.WaitForNotification(bounded)
+		bounded, cancel := context.WithTimeout(ctx, n.o.checkup)
+		heard, err := conn.WaitForNotification(bounded)
 		cancel()
 		switch {
 		case err == nil:
-			return n.Payload, nil
+			return heard.Payload, nil
 		case ctx.Err() != nil || conn.IsClosed() || !errors.Is(err, context.DeadlineExceeded):
 			return "", err
 		}
-		asking, cancel := context.WithTimeout(ctx, d.o.patience)
+		asking, cancel := context.WithTimeout(ctx, n.o.patience)
 		err = conn.Ping(asking)
 		cancel()
 		if err != nil {
@@ -172,25 +172,25 @@ func (d *Doorbell) hear(ctx context.Context, conn *pgx.Conn) (string, error) {
 	}
 }
 
-// disarm has writers ring no more.
-func (d *Doorbell) disarm(ctx context.Context, conn *pgx.Conn) error {
-	bounded, cancel := context.WithTimeout(ctx, d.o.patience)
+// disarm has writers notify no more.
+func (n *Notifier) disarm(ctx context.Context, conn *pgx.Conn) error {
+	bounded, cancel := context.WithTimeout(ctx, n.o.patience)
 	defer cancel()
 	var off string
 	var mark int64
-	if err := conn.QueryRow(bounded, disarmDoorbell).Scan(&off, &mark, nil); err != nil {
-		return fmt.Errorf("ask writers to ring no more: %w", err)
+	if err := conn.QueryRow(bounded, disarmNotifier).Scan(&off, &mark, nil); err != nil {
+		return fmt.Errorf("ask writers to notify no more: %w", err)
 	}
-	d.over(mark)
+	n.over(mark)
 	return nil
 }
 
 // leave ends what a relay that is told to stop asked for: nobody may be left to hear it.
-func (d *Doorbell) leave(ctx context.Context, conn *pgx.Conn) {
-	if ctx.Err() == nil || !d.Armed() || conn.IsClosed() {
+func (n *Notifier) leave(ctx context.Context, conn *pgx.Conn) {
+	if ctx.Err() == nil || !n.Armed() || conn.IsClosed() {
 		return
 	}
 	bounded, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_ = d.disarm(bounded, conn) // otherwise it ends by itself, a little later
+	_ = n.disarm(bounded, conn) // otherwise it ends by itself, a little later
 }

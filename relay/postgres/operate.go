@@ -34,7 +34,7 @@ type Released struct {
 	Draining bool `json:"draining"`
 }
 
-// Release ends the wait of a hold. A halted key and a stopped storm let all go that waits behind them, in
+// Release ends the wait of a hold. A halted key and an open circuit breaker let all go that waits behind them, in
 // order; the event that halted the key stays dead-lettered. Any other hold is probed at once.
 func (s *Store) Release(ctx context.Context, holdID int64) (Released, error) {
 	return release(ctx, s.pool, holdID)
@@ -146,9 +146,9 @@ func (s *Store) Halting(ctx context.Context, tx pgx.Tx, ids []int64) (halting, b
 	return halting, behind, err
 }
 
-// PutBack is Redrive in the transaction of the caller. Where the relay has it in hand for more than a second,
+// RedriveInPlace is Redrive in the transaction of the caller. Where the relay has it in hand for more than a second,
 // and where the key was released meanwhile, the error wraps ErrBusy, and the transaction is as it was.
-func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, id int64) error {
+func (s *Store) RedriveInPlace(ctx context.Context, tx pgx.Tx, id int64) error {
 	err := asBusy(pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
 		_, err := tx.Exec(ctx, redriveEvent, id)
 		return err

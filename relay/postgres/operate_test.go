@@ -19,7 +19,7 @@ func TestReleaseOfEveryCause(t *testing.T) {
 	}
 	for cause, want := range map[relay.Cause]string{
 		relay.CauseRetry: "due", relay.CauseInfrastructure: "due", relay.CauseRoute: "due",
-		relay.CauseHalted: "release due", relay.CauseRedrive: "release due", relay.CauseStorm: "release due",
+		relay.CauseHalted: "release due", relay.CauseRedrive: "release due", relay.CauseBreaker: "release due",
 	} {
 		f.exec(`delete from postrider.outbox_hold`)
 		id := value[int64](f, `insert into postrider.outbox_hold (scope, topic, key, cause, next_probe_at) values ('key', 't', '\x00ff', $1, 'infinity') returning hold_id`, cause)
@@ -166,14 +166,14 @@ func TestGiveUp(t *testing.T) {
 	f := newFixture(t)
 	f.insert("a", "a", "b")
 	key, topic := f.keyHold("a", time.Hour), f.topicHold("t", time.Hour)
-	breaker := relay.HoldChange{ID: f.holdID(), New: true, Scope: relay.ScopeFailure, Topic: "t", FailureCode: "BAD", Cause: relay.CauseStorm, ProbeIn: time.Hour}
+	breaker := relay.HoldChange{ID: f.holdID(), New: true, Scope: relay.ScopeFailure, Topic: "t", FailureCode: "BAD", Cause: relay.CauseBreaker, ProbeIn: time.Hour}
 	f.pass(relay.Receipt{Holds: []relay.HoldChange{key, topic, breaker}, Exceptions: append(parked(topic.ID, 1, 2), parked(breaker.ID, 3)...)})
 	if _, err := f.store.GiveUp(t.Context(), 99); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a hold that is not there: %v", err)
 	}
 	_, err := f.store.GiveUp(t.Context(), key.ID)
 	f.refused(err, ErrRefused, "it holds a key", "only circuit breakers and whole topics")
-	for hold, want := range map[int64]GaveUp{topic.ID: {relay.ScopeTopic, "t", relay.CauseInfrastructure, 2}, breaker.ID: {relay.ScopeFailure, "t", relay.CauseStorm, 1}} {
+	for hold, want := range map[int64]GaveUp{topic.ID: {relay.ScopeTopic, "t", relay.CauseInfrastructure, 2}, breaker.ID: {relay.ScopeFailure, "t", relay.CauseBreaker, 1}} {
 		if got, err := f.store.GiveUp(t.Context(), hold); err != nil || got != want {
 			t.Errorf("gave up %+v, %v, want %+v", got, err, want)
 		}

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"fmt"
+	"math"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -193,6 +195,45 @@ func TestPoolErrorsHideThePassword(t *testing.T) {
 			t.Errorf("%s is accepted", url)
 		} else if strings.Contains(err.Error(), "hunter2") || !strings.HasPrefix(err.Error(), "database URL: ") {
 			t.Errorf("the error is %v", err)
+		}
+	}
+}
+
+// TestAPageReadsFewReceipts: a list of events costs what it shows, however many receipts there are, with and without some
+// that exceptions have left.
+func TestAPageReadsFewReceipts(t *testing.T) {
+	t.Parallel()
+	for name, returned := range map[string]string{"none returned": "null", "some returned": "case when i % 100 = 0 then int8multirange(int8range(i - 50, i - 49)) end"} {
+		for _, analysed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, analysed: %v", name, analysed), func(t *testing.T) {
+				t.Parallel()
+				f := newFixture(t)
+				f.exec(`alter table postrider.outbox_event set (autovacuum_enabled = off); alter table postrider.outbox_receipt set (autovacuum_enabled = off)`)
+				f.exec(`insert into postrider.outbox_event (topic, payload) select 't', 'payload' from generate_series(1, 40000)`)
+				f.exec(`insert into postrider.outbox_receipt (number, term, position, first_id, events, gaps, returned)
+					select i, 1, i, i, int8multirange(int8range(i, i + 1)), '{}', ` + returned + ` from generate_series(1, 40000) i`)
+				if analysed {
+					f.exec(`analyze`)
+				}
+				var lines []string
+				f.done(pgx.BeginFunc(t.Context(), f.relay, func(tx pgx.Tx) error {
+					rows, err := tx.Query(t.Context(), "explain (analyze, buffers, timing off, costs off) "+query("list_events"),
+						int64(math.MaxInt64), "", "", nil, nil, nil, 25, eventWalk)
+					if err == nil {
+						lines, err = pgx.CollectRows(rows, pgx.RowTo[string])
+					}
+					return err
+				}))
+				plan := strings.Join(lines, "\n")
+				hit := regexp.MustCompile(`Buffers: shared hit=(\d+)`).FindStringSubmatch(plan) // of the top node
+				if hit == nil {
+					t.Fatalf("no figure in\n%s", plan)
+				}
+				blocks, _ := strconv.Atoi(hit[1])
+				if most := 6 * eventWalk; blocks > most { // four for each event that is looked at
+					t.Errorf("a page of 25 events reads %d blocks, more than %d:\n%s", blocks, most, plan)
+				}
+			})
 		}
 	}
 }

@@ -31,13 +31,13 @@ func behindPooler(t *testing.T) *fixture {
 	return f
 }
 
-// TestDeadDoorbell: behind a pooler in transaction mode listening succeeds and nothing is heard. The relay
+// TestDeadNotifier: behind a pooler in transaction mode listening succeeds and nothing is heard. The relay
 // finds out, says so once with what to do, and looks again.
-func TestDeadDoorbell(t *testing.T) {
+func TestDeadNotifier(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ears := f.listener() // to PostgreSQL itself: it hears every try
-	d := f.hang(pgbouncer.Start(t, f.db.URL, 4), DoorbellOptions{patience: 300 * time.Millisecond, lookAgain: 20 * time.Millisecond})
+	d := f.hang(pgbouncer.Start(t, f.db.URL, 4), NotifierOptions{patience: 300 * time.Millisecond, lookAgain: 20 * time.Millisecond})
 	d.until("unheard", func() bool { return strings.Contains(d.log.String(), "notifications do not arrive") })
 	for tries := 0; tries < 4; { // that are noticed and not logged again
 		tries += len(f.notices(ears))
@@ -45,7 +45,7 @@ func TestDeadDoorbell(t *testing.T) {
 	if d.Alive() || d.Armed() {
 		t.Error("it says that it works")
 	}
-	if said := d.log.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "outbox.doorbell") {
+	if said := d.log.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "outbox.notifier") {
 		t.Errorf("it said:\n%s", said)
 	}
 }

@@ -158,7 +158,7 @@ func TestRule9HoldsHaveOneSubject(t *testing.T) {
 	}
 	// The next term knows all of it.
 	h2 := relay.HoldChange{ID: f.holdID(), New: true, Scope: relay.ScopePartition, Topic: "t", Partition: 2, Partitions: 3, Cause: relay.CauseInfrastructure, EventID: uuid.New()}
-	h3 := relay.HoldChange{ID: f.holdID(), New: true, Scope: relay.ScopeFailure, Topic: "t", FailureCode: "BAD", Cause: relay.CauseStorm, Draining: true}
+	h3 := relay.HoldChange{ID: f.holdID(), New: true, Scope: relay.ScopeFailure, Topic: "t", FailureCode: "BAD", Cause: relay.CauseBreaker, Draining: true}
 	f.change(relay.Receipt{Holds: []relay.HoldChange{h2, h3}})
 	f.term = f.leadAgain()
 	var all []string
@@ -166,7 +166,7 @@ func TestRule9HoldsHaveOneSubject(t *testing.T) {
 		all = append(all, fmt.Sprint(h.Scope, h.Topic, string(h.Key), h.Partition, h.Partitions, h.Code, h.Cause, h.Probes, h.Draining))
 	}
 	slices.Sort(all)
-	if s := strings.Join(all, ", "); s != "failuret0 0BADstorm0 true, keytk0 0halted3 false, partitiont2 3infrastructure0 false" {
+	if s := strings.Join(all, ", "); s != "failuret0 0BADcircuit_breaker0 true, keytk0 0halted3 false, partitiont2 3infrastructure0 false" {
 		t.Errorf("the next term knows %s", s)
 	}
 }

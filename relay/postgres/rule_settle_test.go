@@ -76,6 +76,8 @@ func TestRule8SeveralAtOnce(t *testing.T) {
 	if got := value[string](f, `select string_agg(concat_ws(' ', id, status, locked_by), ', ' order by id) from postrider.v_outbox_event`); got != "1 pending, 2 pending, 3 pending host:1:aaaa, 4 succeeded" {
 		t.Errorf("people see %s", got)
 	}
+	f.letGo(d)
+	f.waitFor(`select bool_and(locked_by is null and locked_at is null) from postrider.v_outbox_event`) // nobody has it who is gone
 }
 
 // TestSkipAheadOfThePosition: asked for before the log comes by, an event is given up and nothing of it is sent; the later
@@ -150,8 +152,8 @@ func TestGivenUpHold(t *testing.T) {
 	}
 }
 
-// TestStandstillsAreKnown: why no id is known to be final, as a look says it, and its end.
-func TestStandstillsAreKnown(t *testing.T) {
+// TestStallsAreKnown: why no id is known to be final, as a look says it, and its end.
+func TestStallsAreKnown(t *testing.T) {
 	t.Parallel()
 	for code, c := range map[string]struct{ begin, end, do string }{
 		"SEQUENCE_CACHE":  {`alter table postrider.outbox_event alter column id set cache 50`, `alter table postrider.outbox_event alter column id set cache 1`, "set cache 1"},
@@ -171,11 +173,11 @@ func TestStandstillsAreKnown(t *testing.T) {
 				f.done(err)
 				return l
 			}
-			if l := look(); l.Last != 1 || l.Unknown != (relay.Standstill{}) {
+			if l := look(); l.Last != 1 || l.Unknown != (relay.Stall{}) {
 				t.Errorf("before: %+v", l)
 			}
 			f.exec(c.begin)
-			if l := look(); l.Unknown.Code != code || !strings.Contains(l.Unknown.Error, c.do) || StandstillHint(code) != l.Unknown.Error {
+			if l := look(); l.Unknown.Code != code || !strings.Contains(l.Unknown.Error, c.do) || StallHint(code) != l.Unknown.Error {
 				t.Errorf("%+v", l)
 			}
 			if page := f.read(d, nil, 0); len(page.Events) != 1 { // what is there goes on
@@ -183,7 +185,7 @@ func TestStandstillsAreKnown(t *testing.T) {
 			}
 			f.exec(c.end)
 			f.exec(`grant select on sequence postrider.outbox_event_id_seq to postrider_relay`) // a new one has none
-			if l := look(); l.Unknown != (relay.Standstill{}) {
+			if l := look(); l.Unknown != (relay.Stall{}) {
 				t.Errorf("after: %+v", l)
 			}
 		})

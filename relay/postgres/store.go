@@ -84,9 +84,9 @@ type StoreOptions struct {
 	// leads: of one that is frozen or cut off. It asks a third of it apart, once a second at least, and sends nothing once it
 	// had no answer for half of it. Defaults to 10s.
 	LeaderSilence time.Duration
-	// LongestRetry is the longest delay that any topic's retry policy sets, jitter included. An event or a key
-	// that waits for a retry further ahead than that, and a minute more, is tried at once: the database's clock
-	// was put back. Defaults to 48h.
+	// LongestRetry is the longest delay that any topic's retry policy sets, jitter included. An event that waits for a
+	// time further ahead than that and a minute more is tried at once, because the database's clock was put back; so is
+	// a hold that is probed later than relay.LongestPause and a minute. Defaults to 48h.
 	LongestRetry time.Duration
 	// LetterTopic is the dead-letter topic of a topic's events, to count those behind a hold of one. Defaults to
 	// relay.DefaultDLQTopic for every topic.

@@ -78,7 +78,7 @@ func (c *childConfig) run(ctx context.Context) error {
 	defer publisher.Close()
 	r, err := relay.New(relay.Config{
 		Store: postgres.NewStore(pool, postgres.StoreOptions{LeaderSilence: c.LeaderSilence}), Publisher: &troubled{Publisher: publisher, c: c}, Worker: c.Name, BatchSize: c.BatchSize,
-		TopicSettings: relay.ForAll(relay.TopicSettings{DLQTopic: c.DLQ, StormEvents: -1,
+		TopicSettings: relay.ForAll(relay.TopicSettings{DLQTopic: c.DLQ, BreakerEvents: -1,
 			Retry: outbox.RetryPolicy{MaxAttempts: 3, Base: 20 * time.Millisecond, Max: 50 * time.Millisecond}}), PublishTimeout: c.PublishTimeout, Logger: log,
 	})
 	if err != nil {

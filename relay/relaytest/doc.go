@@ -26,9 +26,9 @@
 //	                                     kafka.TestMissingTopic kafka.TestKeysMoveOnce kafka.TestInUseWhenKeysMove
 //	12  rights, logins, certificates     relaytest.TestFault12NotAllowed relaytest.TestFault12LoginRefused
 //	                                     relaytest.TestFault12CertificateExpired
-//	13  producer ids lost and fenced     kafka.TestEveryError kafka.TestStorm kafka.TestProducerIDRefused
+//	13  producer ids lost and fenced     kafka.TestEveryError kafka.TestBreaker kafka.TestProducerIDRefused
 //	14  slow and silent                  relaytest.TestFaultsStayWhereTheyAre relaytest.TestFault44Partitions relaytest.TestFault14SlowBroker kafka.TestTooManyWait
-//	15  replies lost, half-open          relaytest.TestFault15RepliesLost kafka.TestStorm kafka.TestShortSilence
+//	15  replies lost, half-open          relaytest.TestFault15RepliesLost kafka.TestBreaker kafka.TestShortSilence
 //	16  retention and compaction         kafka.TestNullKeyInACompactedTopic app.TestSentAgain
 //	PostgreSQL
 //	17  restart, failover, standby       relaytest.TestFault17Restart relaytest.TestFault17Failover relaytest.TestFault17SettlementLost
@@ -56,12 +56,12 @@
 //	Dead letters
 //	35  the topic missing or too small   relaytest.TestFault35DeadLetterTopic relay.TestLetterFailures
 //	36  crash around the letter          soak.TestKilledAtEveryStep soak.TestServeKilled
-//	37  a flood of failures              relaytest.TestFault37RightsTakenAway relaytest.TestFault37BadDeploy relaytest.TestStorm
-//	                                     relaytest.TestGoodEventsPassAStorm
+//	37  a flood of failures              relaytest.TestFault37RightsTakenAway relaytest.TestFault37BadDeploy relaytest.TestBreaker
+//	                                     relaytest.TestGoodEventsPassABreaker
 //	38  members come, go and are slow    soak.TestConsumerChurn consumer.TestRevoked consumer.TestRevokedTooSlow consumer.TestLost
 //	                                     kafka.TestHoldsTheGroupWhileRecordsAreInHand kafka.TestRebalanceWithinALongPoll
 //	39  copies, foreign and broken ones  kafka.TestCollectsEachLetterOnce dlq.FuzzDecode dlq.FuzzForeign dlq.TestStoreRefusesOne
-//	                                     postgres.TestNastyLetters strangers.TestConnect strangers.TestSpring
+//	                                     postgres.TestNastyLetters interop.TestConnect interop.TestSpring
 //	40  offsets gone, topics made anew   kafka.TestRetentionOvertakesReading kafka.TestRecreatedTopic kafka.TestDeletedUnread
 //	                                     kafka.TestTopicRecreated
 //	41  sent again after later ones      relaytest.TestHaltedKeyAndRedrive postgres.TestRedrivenEventGoesFirst postgres.TestRedriveSendsTheMessageAgain

@@ -53,8 +53,8 @@ func TestFault37BadDeploy(t *testing.T) {
 	r.exec(`insert into postrider.outbox_event (topic, key, payload)
 		select t, convert_to('k' || k, 'UTF8'), convert_to(n::text, 'UTF8') from generate_series(1, $1::int) n, generate_series(1, $2::int) k, unnest($3::text[]) t order by n`,
 		rounds, keys, []string{bad, good})
-	e := r.startWith(dlq, options{topic: func(s *relay.TopicSettings) { s.StormEvents, s.StormWindow = 0, 0 }})
-	r.until(time.Minute, `exists (select from postrider.outbox_hold where topic = $1 and scope = 'failure' and cause = 'storm')
+	e := r.startWith(dlq, options{topic: func(s *relay.TopicSettings) { s.BreakerEvents, s.BreakerWindow = 0, 0 }})
+	r.until(time.Minute, `exists (select from postrider.outbox_hold where topic = $1 and scope = 'failure' and cause = 'circuit_breaker')
 		and not exists (select from postrider.v_outbox_event where topic = $1 and state not in ('parked', 'dead_lettered'))`, bad)
 	r.until(time.Minute, gone, good)
 	letters := e.metric(t, "postrider_outbox_dead_lettered_total")
@@ -62,7 +62,7 @@ func TestFault37BadDeploy(t *testing.T) {
 		t.Errorf("%v of %d events became dead letters, want a hundred", letters, keys*rounds)
 	}
 	fault.Remove()
-	r.exec(`update postrider.outbox_hold set next_probe_at = clock_timestamp() where cause = 'storm'`) // its pause is 30 s
+	r.exec(`update postrider.outbox_hold set next_probe_at = clock_timestamp() where cause = 'circuit_breaker'`) // its pause is 30 s
 	r.until(time.Minute, drained)
 	if n := len(r.broker.ReadAll(t, bad, keys*rounds-int(letters))); n != keys*rounds-int(letters) {
 		t.Errorf("%d events arrived, want %d", n, keys*rounds-int(letters))

@@ -142,7 +142,7 @@ func TestGivingUpIsExact(t *testing.T) {
 	bad, dlq := r.broker.Topic(t, 2, nil), r.broker.Topic(t, 1, nil)
 	r.broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: bad, Err: kerr.InvalidRecord, Count: -1})
 	e := r.startWith(dlq, options{engine: func(c *relay.Config) { c.BatchSize = 50 },
-		topic: func(s *relay.TopicSettings) { s.StormEvents, s.StormWindow = 10, time.Hour }})
+		topic: func(s *relay.TopicSettings) { s.BreakerEvents, s.BreakerWindow = 10, time.Hour }})
 	r.insert(bad, 500, 500)
 	r.until(time.Minute, `(select count(*) = 490 from postrider.outbox_exception where state = 'parked')`)
 	failing, stop := context.WithCancel(t.Context())
@@ -172,10 +172,10 @@ func TestGivingUpIsExact(t *testing.T) {
 		and (select count(*) = (select max(id) from postrider.outbox_event) - $1 from postrider.outbox_exception where id > $1 and state = 'parked')`, last)
 }
 
-// TestStorm: every event of a topic is refused. Ten become dead letters, the rest wait behind the circuit breaker; another
+// TestBreaker: every event of a topic is refused. Ten become dead letters, the rest wait behind the circuit breaker; another
 // topic does not notice. Released too early each is tried once more, and none is given up. When the fault is mended and
 // the breaker released, all that is left arrives, in order.
-func TestStorm(t *testing.T) {
+func TestBreaker(t *testing.T) {
 	t.Parallel()
 	const bound, keys, rounds = 10, 60, 10
 	r := newRig(t)
@@ -192,19 +192,19 @@ func TestStorm(t *testing.T) {
 		return pgtest.Value[int](t, r.pool, `select count(*) from postrider.outbox_exception where state in ('exhausted', 'dead_lettered')`)
 	}
 	// All of the topic that was not given up is behind its breaker, which rests.
-	const allWait = `exists (select from postrider.outbox_hold h where h.topic = $1 and h.scope = 'failure' and h.cause = 'storm' and not h.draining and h.asked is null
+	const allWait = `exists (select from postrider.outbox_hold h where h.topic = $1 and h.scope = 'failure' and h.cause = 'circuit_breaker' and not h.draining and h.asked is null
 			and $2 = (select count(*) from postrider.outbox_exception x where x.hold_id = h.hold_id and x.sending_since is null))
 		and (select count(*) from postrider.outbox_exception x where x.topic = $1 and x.state = 'dead_lettered') = $3
 		and not exists (select from postrider.outbox_hold where topic = $1 and scope <> 'failure')`
 	release := func() {
 		t.Helper()
-		hold := pgtest.Value[int64](t, r.pool, `select hold_id from postrider.outbox_hold where topic = $1 and cause = 'storm'`, bad)
-		if got, err := store.Release(t.Context(), hold); err != nil || got.Cause != relay.CauseStorm || !got.Draining {
+		hold := pgtest.Value[int64](t, r.pool, `select hold_id from postrider.outbox_hold where topic = $1 and cause = 'circuit_breaker'`, bad)
+		if got, err := store.Release(t.Context(), hold); err != nil || got.Cause != relay.CauseBreaker || !got.Draining {
 			t.Fatalf("release: %+v, %v", got, err)
 		}
 	}
 	write(0, rounds)
-	e := r.startWith(dlq, options{topic: func(s *relay.TopicSettings) { s.StormEvents, s.StormWindow = bound, time.Hour }})
+	e := r.startWith(dlq, options{topic: func(s *relay.TopicSettings) { s.BreakerEvents, s.BreakerWindow = bound, time.Hour }})
 	r.until(time.Minute, allWait, bad, keys*rounds-bound, bound)
 	write(rounds, 2*rounds)
 	const waiting = 2*keys*rounds - bound

@@ -102,7 +102,7 @@ func (r *rig) engineWith(dlq string, o options) (engine *relay.Relay, metrics *p
 	if err != nil {
 		r.Fatal(err)
 	}
-	settings := relay.TopicSettings{DLQTopic: dlq, StormEvents: -1,
+	settings := relay.TopicSettings{DLQTopic: dlq, BreakerEvents: -1,
 		Retry: outbox.RetryPolicy{MaxAttempts: 3, Base: 20 * time.Millisecond, Max: 50 * time.Millisecond}}
 	if o.topic != nil {
 		o.topic(&settings)
@@ -110,7 +110,7 @@ func (r *rig) engineWith(dlq string, o options) (engine *relay.Relay, metrics *p
 	c := relay.Config{
 		Store: postgres.NewStore(pool, o.store), Publisher: publisher, BatchSize: 200,
 		TopicSettings: relay.ForAll(settings), PublishTimeout: 500 * time.Millisecond, Logger: log,
-		Registerer: prometheus.NewRegistry(), Doorbell: postgres.NewDoorbell(pool, postgres.DoorbellOptions{Logger: log}),
+		Registerer: prometheus.NewRegistry(), Notifier: postgres.NewNotifier(pool, postgres.NotifierOptions{Logger: log}),
 	}
 	if o.engine != nil {
 		o.engine(&c)

@@ -20,17 +20,17 @@ import (
 
 // The environment of a process that is to be killed.
 const (
-	envBrokers = "REPLAY_VICTIM_BROKERS"
-	envFrom    = "REPLAY_VICTIM_FROM"
-	envBatches = "REPLAY_VICTIM_BATCHES"
+	envBrokers = "REPLAY_CRASHCHILD_BROKERS"
+	envFrom    = "REPLAY_CRASHCHILD_FROM"
+	envBatches = "REPLAY_CRASHCHILD_BATCHES"
 )
 
 // victimBatch is how many messages are on their way at once, and so may be sent twice.
 const victimBatch = 20
 
-// victim is such a process: it replays, and a moment after so many batches it kills itself as kill -9 does. After none
+// crashchild is such a process: it replays, and a moment after so many batches it kills itself as kill -9 does. After none
 // it finishes.
-func victim() int {
+func crashchild() int {
 	brokers, batches := strings.Split(os.Getenv(envBrokers), ","), os.Getenv(envBatches)
 	said := 0
 	err := func() error {

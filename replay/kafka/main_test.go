@@ -10,7 +10,7 @@ import (
 // TestMain is also the main of the processes that TestKilled kills.
 func TestMain(m *testing.M) {
 	if os.Getenv(envBrokers) != "" {
-		os.Exit(victim())
+		os.Exit(crashchild())
 	}
 	kafkatest.Main(m)
 }

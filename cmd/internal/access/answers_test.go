@@ -15,7 +15,7 @@ import (
 
 func TestARepeatedRequestGetsTheFirstAnswer(t *testing.T) {
 	t.Parallel()
-	s, _, ctx := desk(t)
+	s, _, ctx := newStore(t)
 	request := []byte("POST /v1/dlq/requeue {}")
 	c, a, err := s.Begin(ctx, "k1", request)
 	if a != nil || err != nil {
@@ -57,7 +57,7 @@ func age(t *testing.T, ctx context.Context, pool *pgxpool.Pool) {
 
 func TestARequestLostWithItsProcessCanBeMadeAgain(t *testing.T) {
 	t.Parallel()
-	s, pool, ctx := desk(t)
+	s, pool, ctx := newStore(t)
 	if _, _, err := s.Begin(ctx, "k", []byte("r")); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestARequestLostWithItsProcessCanBeMadeAgain(t *testing.T) {
 // TestWhatChangedSomethingIsNeverMadeAgain: neither after an error nor after the death of its process.
 func TestWhatChangedSomethingIsNeverMadeAgain(t *testing.T) {
 	t.Parallel()
-	s, pool, ctx := desk(t)
+	s, pool, ctx := newStore(t)
 	c, _, err := s.Begin(ctx, "k", []byte("r"))
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestWhatChangedSomethingIsNeverMadeAgain(t *testing.T) {
 func TestForgettingWaitsForACommitOnItsWay(t *testing.T) {
 	t.Parallel()
 	for _, commits := range []bool{true, false} {
-		s, pool, ctx := desk(t)
+		s, pool, ctx := newStore(t)
 		c, _, err := s.Begin(ctx, "k", []byte("r"))
 		if err != nil {
 			t.Fatal(err)
@@ -161,7 +161,7 @@ func TestForgettingWaitsForACommitOnItsWay(t *testing.T) {
 // TestWhoWasTakenOverChangesNothing: a process that was stopped for longer than the patience goes on.
 func TestWhoWasTakenOverChangesNothing(t *testing.T) {
 	t.Parallel()
-	s, pool, ctx := desk(t)
+	s, pool, ctx := newStore(t)
 	first, _, err := s.Begin(ctx, "k", []byte("r"))
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestWhoWasTakenOverChangesNothing(t *testing.T) {
 
 func TestOldAnswersGo(t *testing.T) {
 	t.Parallel()
-	s, pool, ctx := desk(t)
+	s, pool, ctx := newStore(t)
 	for _, k := range []string{"old", "new"} {
 		if _, _, err := s.Begin(ctx, k, []byte("r")); err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 
 func TestAuditIsWrittenWithTheChange(t *testing.T) {
 	t.Parallel()
-	s, _, ctx := desk(t)
+	s, _, ctx := newStore(t)
 	k, _ := mustCreate(t, ctx, s, access.NewKey{Name: "k", Scopes: []access.Scope{access.Read}})
 	if _, err := s.Revoke(ctx, k.ID); err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestAuditIsWrittenWithTheChange(t *testing.T) {
 
 func TestNothingChangesWithoutAudit(t *testing.T) {
 	t.Parallel()
-	s, pool, ctx := desk(t)
+	s, pool, ctx := newStore(t)
 	if _, _, err := s.Create(t.Context(), access.NewKey{Name: "k", Scopes: []access.Scope{access.Read}}); err == nil {
 		t.Error("nobody made a key")
 	}
@@ -64,7 +64,7 @@ func TestNothingChangesWithoutAudit(t *testing.T) {
 
 func TestTheAuditLogIsOnlyAddedTo(t *testing.T) {
 	t.Parallel()
-	s, pool, ctx := desk(t)
+	s, pool, ctx := newStore(t)
 	mustCreate(t, ctx, s, access.NewKey{Name: "k", Scopes: []access.Scope{access.Read}})
 	for _, sql := range []string{
 		`update postrider.access_audit set actor = 'somebody else'`,
@@ -81,7 +81,7 @@ func TestTheAuditLogIsOnlyAddedTo(t *testing.T) {
 
 func TestAuditRollsBackWithTheChange(t *testing.T) {
 	t.Parallel()
-	s, pool, ctx := desk(t)
+	s, pool, ctx := newStore(t)
 	regret := errors.New("regret")
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if err := s.Audit(ctx, tx, "a", "b", "c", map[string]int{"n": 1}); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/postrider/postrider/migrations/pgtest"
 )
 
-// desk is a store, what it stands on, and a context of somebody who does things.
-func desk(t *testing.T) (*access.Store, *pgxpool.Pool, context.Context) {
+// newStore is a store, what it stands on, and a context of somebody who does things.
+func newStore(t *testing.T) (*access.Store, *pgxpool.Pool, context.Context) {
 	t.Helper()
 	pool := pgtest.New(t).Pool(t)
 	return access.NewStore(pool), pool, access.WithActor(t.Context(), access.Actor{Name: "ada", KeyID: "adaskey", RequestID: "r-1"})
@@ -32,7 +32,7 @@ func mustCreate(t *testing.T, ctx context.Context, s *access.Store, n access.New
 
 func TestAKeyWorksUntilItIsRevoked(t *testing.T) {
 	t.Parallel()
-	s, _, ctx := desk(t)
+	s, _, ctx := newStore(t)
 	made, token := mustCreate(t, ctx, s, access.NewKey{Name: "console", Scopes: []access.Scope{access.Read, access.Redrive}})
 	got, err := s.Authenticate(ctx, token)
 	if err != nil {
@@ -60,7 +60,7 @@ func TestAKeyWorksUntilItIsRevoked(t *testing.T) {
 
 func TestAKeyExpires(t *testing.T) {
 	t.Parallel()
-	s, pool, ctx := desk(t)
+	s, pool, ctx := newStore(t)
 	k, token := mustCreate(t, ctx, s, access.NewKey{Name: "for an hour", Scopes: []access.Scope{access.Read}, ExpiresIn: time.Hour})
 	if k.ExpiresAt == nil || k.ExpiresAt.Sub(k.CreatedAt) != time.Hour || !k.Works(k.CreatedAt) || k.Works(*k.ExpiresAt) {
 		t.Errorf("%+v", k)
@@ -78,7 +78,7 @@ func TestAKeyExpires(t *testing.T) {
 
 func TestTheSecretIsNowhere(t *testing.T) {
 	t.Parallel()
-	s, pool, ctx := desk(t)
+	s, pool, ctx := newStore(t)
 	_, token := mustCreate(t, ctx, s, access.NewKey{Name: "k", Scopes: []access.Scope{access.Admin}})
 	secret := token[len("pr_")+16+1:]
 	for _, table := range []string{"access_key", "access_audit"} {
@@ -94,7 +94,7 @@ func TestTheSecretIsNowhere(t *testing.T) {
 
 func TestTokensThatAreNone(t *testing.T) {
 	t.Parallel()
-	s, _, ctx := desk(t)
+	s, _, ctx := newStore(t)
 	_, token := mustCreate(t, ctx, s, access.NewKey{Name: "k", Scopes: []access.Scope{access.Read}})
 	_, other := mustCreate(t, ctx, s, access.NewKey{Name: "l", Scopes: []access.Scope{access.Read}})
 	split := len("pr_") + 16
@@ -130,7 +130,7 @@ func flip(b byte) string {
 
 func TestKeysThatAreRefused(t *testing.T) {
 	t.Parallel()
-	s, _, ctx := desk(t)
+	s, _, ctx := newStore(t)
 	for name, n := range map[string]access.NewKey{
 		"no name":       {Scopes: []access.Scope{access.Read}},
 		"a long name":   {Name: strings.Repeat("x", 201), Scopes: []access.Scope{access.Read}},

@@ -38,7 +38,7 @@ func counted(t *testing.T, pool *pgxpool.Pool) (*access.Store, *lookups) {
 
 func TestAKeyThatWorkedIsNotLookedUpAgain(t *testing.T) {
 	t.Parallel()
-	first, pool, ctx := desk(t)
+	first, pool, ctx := newStore(t)
 	s, asked := counted(t, pool)
 	made, token := mustCreate(t, ctx, s, access.NewKey{Name: "console", Scopes: []access.Scope{access.Read}})
 	_, other := mustCreate(t, ctx, s, access.NewKey{Name: "other", Scopes: []access.Scope{access.Admin}})
@@ -78,7 +78,7 @@ func TestAKeyThatWorkedIsNotLookedUpAgain(t *testing.T) {
 
 func TestAKeyThatIsRevokedHereEndsHereAtOnce(t *testing.T) {
 	t.Parallel()
-	s, _, ctx := desk(t)
+	s, _, ctx := newStore(t)
 	recently := access.Recently{Store: s}
 	made, token := mustCreate(t, ctx, s, access.NewKey{Name: "console", Scopes: []access.Scope{access.Read}})
 	for range 2 {

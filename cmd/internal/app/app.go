@@ -56,7 +56,7 @@ type App struct {
 	originals *dlqkafka.Originals
 	engine    *relay.Relay    // nil without the role
 	http      *httpapi.Server // nil without the role
-	desk      *Desk           // nil where nobody needs it
+	services  *Services       // nil where nobody needs it
 	parts     []part
 	watched   watched
 	kafka     []kgo.Opt // of every client: TLS and the login
@@ -100,8 +100,8 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	// What stands above is stopped after what stands below.
 	for _, make := range []func(context.Context) error{
-		a.openTracing, a.watchClients, a.prepareKafka, a.openService, a.openPublisher, a.openOriginals, a.openDesk, a.makeCollector, a.makeArchiver, a.makeDetector, a.watchTasks, a.makeFollower,
-		a.makeOperator, a.makeForgetter, a.makeRelay, a.listen, a.watchReadiness,
+		a.openTracing, a.watchClients, a.prepareKafka, a.openService, a.openPublisher, a.openOriginals, a.openServices, a.makeCollector, a.makeArchiver, a.makeDetector, a.watchTasks, a.makeFollower,
+		a.makeOperator, a.makeAnswerPruner, a.makeRelay, a.listen, a.watchReadiness,
 	} {
 		if err := make(ctx); err != nil {
 			return nil, err
@@ -120,8 +120,8 @@ func (a *App) Addr() string {
 	return a.http.Addr()
 }
 
-// Desk is what people do, for who embeds an App; nil where neither the API nor operations are served.
-func (a *App) Desk() *Desk { return a.desk }
+// Services are what people do, for who embeds an App; nil where neither the API nor operations are served.
+func (a *App) Services() *Services { return a.services }
 
 // Run works until ctx ends or Stop is called, stops everything in order, and returns nil if all of
 // it went well. A part that fails ends the others too.
@@ -230,7 +230,7 @@ func (a *App) listen(context.Context) error {
 		Timeout: c.HTTP.RequestTimeout, MaxBody: int64(c.HTTP.MaxBodyBytes),
 	}
 	if c.HTTP.API {
-		api, err := a.desk.API(c, a.options.Logger)
+		api, err := a.services.API(c, a.options.Logger)
 		if err != nil {
 			return err
 		}

@@ -32,8 +32,8 @@ func TestCircuitBreaker(t *testing.T) {
 	}
 	write()
 	counts("the good ones go, the others wait", "6", "2", "4")
-	hold := pgtest.Value[int64](t, conn, `select hold_id from postrider.outbox_hold where scope = 'failure' and topic = 'orders' and code = 'INVALID_HEADERS' and cause = 'storm'`)
-	g, err := a.Desk().Outbox.GiveUp(t.Context(), "ada", hold)
+	hold := pgtest.Value[int64](t, conn, `select hold_id from postrider.outbox_hold where scope = 'failure' and topic = 'orders' and code = 'INVALID_HEADERS' and cause = 'circuit_breaker'`)
+	g, err := a.Services().Outbox.GiveUp(t.Context(), "ada", hold)
 	if err != nil || g.Events != 4 {
 		t.Fatalf("%+v, %v", g, err)
 	}

@@ -21,14 +21,14 @@ import (
 // backlog and retention.
 const relayConnections = 10
 
-// doorbellConnections is the one that listens for writers, outside of all pools.
-const doorbellConnections = 1
+// notifierConnections is the one that listens for writers, outside of all pools.
+const notifierConnections = 1
 
 // Connections is how many database connections a process with all roles opens at most.
 func Connections(c config.Config) int {
-	n := relayConnections + serviceConnections + deskConnections
-	if c.Outbox.Doorbell {
-		n += doorbellConnections
+	n := relayConnections + serviceConnections + apiConnections
+	if c.Outbox.Notifier {
+		n += notifierConnections
 	}
 	return n
 }
@@ -71,7 +71,7 @@ func (a *App) makeRelay(ctx context.Context) error {
 		return err
 	}
 	engine, err := relay.New(relay.Config{
-		Store: store, Publisher: a.publisher, Doorbell: a.doorbell(pool), OwnTopic: func(topic string) string { return own[topic] },
+		Store: store, Publisher: a.publisher, Notifier: a.notifier(pool), OwnTopic: func(topic string) string { return own[topic] },
 		BatchSize: c.Outbox.BatchSize, Dispatches: c.Outbox.Dispatches,
 		TopicSettings:  c.TopicSettings,
 		PublishTimeout: c.Outbox.PublishTimeout, Retention: Retention(c.Outbox),
@@ -85,12 +85,12 @@ func (a *App) makeRelay(ctx context.Context) error {
 	return nil
 }
 
-// doorbell is nil where it is switched off.
-func (a *App) doorbell(pool *pgxpool.Pool) relay.Doorbell {
-	if !a.options.Config.Outbox.Doorbell {
+// notifier is nil where it is switched off.
+func (a *App) notifier(pool *pgxpool.Pool) relay.Notifier {
+	if !a.options.Config.Outbox.Notifier {
 		return nil
 	}
-	return postgres.NewDoorbell(pool, postgres.DoorbellOptions{Logger: a.options.Logger, Password: passwords(a.options.Config.Database)})
+	return postgres.NewNotifier(pool, postgres.NotifierOptions{Logger: a.options.Logger, Password: passwords(a.options.Config.Database)})
 }
 
 // makeCollector prepares the collector, where this process has the role.

@@ -215,8 +215,8 @@ func TestDatabasePasswordFromAFile(t *testing.T) {
 	putFile(t, c.Database.PasswordFile, []byte(first+"\n"))
 	a := run(t, Options{Config: c})
 	waitReady(t, a)
-	listens := `select count(*) = 1 from pg_stat_activity where usename = '` + user + `' and application_name like '% doorbell'`
-	waitRow(t, conn, "the doorbell listens", listens)
+	listens := `select count(*) = 1 from pg_stat_activity where usename = '` + user + `' and application_name like '% notifier'`
+	waitRow(t, conn, "the notifier listens", listens)
 
 	second := rand.Text()
 	if _, err := conn.Exec(t.Context(), fmt.Sprintf(`alter role %s password '%s'`, user, second)); err != nil {
@@ -234,7 +234,7 @@ func TestDatabasePasswordFromAFile(t *testing.T) {
 	enqueue(t, conn, outbox.Message{Topic: "orders", Payload: []byte("hello")}, tooLarge)
 	broker.ReadAll(t, "orders", 1)
 	waitRow(t, conn, "an investigation", `select count(*) = 1 from postrider.dlq_entry`)
-	waitRow(t, conn, "the doorbell listens again", listens)
+	waitRow(t, conn, "the notifier listens again", listens)
 	one, err := Connect(t.Context(), config.Database{URL: c.Database.URL, PasswordFile: c.Database.PasswordFile})
 	if err != nil {
 		t.Fatal(err)

@@ -19,8 +19,8 @@ import (
 
 // agentActions are the actions of the outbox as the commands do them, each with connections of its own.
 type agentActions struct {
-	options Options
-	desk    *Desk
+	options  Options
+	services *Services
 }
 
 func (a agentActions) ProcessPending(ctx context.Context, o relay.ActionOptions) (relay.ActionResult, error) {
@@ -44,11 +44,11 @@ func (a agentActions) Cleanup(ctx context.Context, o relay.CleanupOptions) (rela
 }
 
 func (a agentActions) DLQStats(ctx context.Context) (dlq.Summary, error) {
-	return outboxsync.DLQStats(ctx, a.desk.Desk, report(a.options.Config, a.options.TracerProvider, a.options.Logger))
+	return outboxsync.DLQStats(ctx, a.services.Editor, report(a.options.Config, a.options.TracerProvider, a.options.Logger))
 }
 
 func (a agentActions) Status(ctx context.Context) (relay.Status, error) {
-	return a.desk.Outbox.Store().Status(ctx)
+	return a.services.Outbox.Store().Status(ctx)
 }
 
 // Agents serves agents over the Model Context Protocol, for postrider mcp. It needs the database; brokers are asked
@@ -84,22 +84,22 @@ func NewAgents(ctx context.Context, o Options, token string, listen bool) (_ *Ag
 	if err := traceInto(ctx, &o, a.lifecycle); err != nil {
 		return nil, err
 	}
-	pool, err := OpenPool(ctx, c.Database, deskConnections)
+	pool, err := OpenPool(ctx, c.Database, apiConnections)
 	if err != nil {
 		return nil, err
 	}
 	a.lifecycle.add(closing("database connections", pool.Close))
-	obs.NewPools(o.Registry).Add("desk", pool)
-	desk, err := NewTracedDesk(pool, c, o.TracerProvider)
+	obs.NewPools(o.Registry).Add("api", pool)
+	services, err := NewTracedServices(pool, c, o.TracerProvider)
 	if err != nil {
 		return nil, err
 	}
-	api, err := desk.API(c, o.Logger)
+	api, err := services.API(c, o.Logger)
 	if err != nil {
 		return nil, err
 	}
 	a.server, err = mcp.New(mcp.Config{
-		API: api, Access: desk.Access, Actions: agentActions{o, desk}, Token: token,
+		API: api, Access: services.Access, Actions: agentActions{o, services}, Token: token,
 		AllowWrites: c.MCP.AllowWrites, ConfirmTTL: c.MCP.ConfirmTTL, AllowedOrigins: c.MCP.AllowedOrigins,
 		Timeout: c.HTTP.RequestTimeout, MaxBody: int64(c.HTTP.MaxBodyBytes),
 		Calls:   access.NewLimiter(float64(c.HTTP.RequestsPerSecond), c.HTTP.RequestBurst),

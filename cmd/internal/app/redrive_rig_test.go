@@ -46,7 +46,7 @@ func newRedriveRig(t *testing.T, b *kafkatest.Broker, topicConfigs map[string]st
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := NewDesk(pool, config.Config{})
+	d, err := NewServices(pool, config.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,8 +248,8 @@ func operatorMain(url string) int {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, url)
 	if err == nil {
-		var d *Desk
-		if d, err = NewDesk(pool, config.Config{}); err == nil {
+		var d *Services
+		if d, err = NewServices(pool, config.Config{}); err == nil {
 			var o *dlq.Operator
 			o, err = dlq.NewOperator(dlq.OperatorConfig{Operations: d.Redriver, Redriver: d.Redriver, ResolveDelivered: true, Interval: 100 * time.Millisecond,
 				Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})

@@ -58,7 +58,7 @@ func TestFromDeadLetterToResolved(t *testing.T) {
 		r.mend()
 		r.redriveOne(second.UUID)
 		e := r.closed(second.UUID, dlq.ManuallyResolved)
-		if e.ResolvedBy != "postrider" || e.ResolutionNotes != "redriven, and delivered: replay "+second.UUID.String()+":1" {
+		if e.ResolvedBy != "postrider" || e.ResolutionNotes != "redriven, and delivered: redrive "+second.UUID.String()+":1" {
 			t.Errorf("%+v", e)
 		}
 		records := r.broker.ReadAll(t, r.topic, 3)

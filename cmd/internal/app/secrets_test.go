@@ -62,7 +62,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	c.Tracing = config.Tracing{Enabled: true, Endpoint: spans.URL, Headers: "x-key=" + collector, SamplePercent: 100, Database: true, KafkaClient: true}
 	a := run(t, Options{Config: c, Logger: logger})
 	waitReady(t, a)
-	_, token, err := a.Desk().Access.Create(access.WithActor(t.Context(), access.Actor{Name: "test"}), access.NewKey{Name: "k", Scopes: []access.Scope{access.Admin}})
+	_, token, err := a.Services().Access.Create(access.WithActor(t.Context(), access.Actor{Name: "test"}), access.NewKey{Name: "k", Scopes: []access.Scope{access.Admin}})
 	if err != nil {
 		t.Fatal(err)
 	}

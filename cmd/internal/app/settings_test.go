@@ -41,13 +41,13 @@ func TestSessionsOutliveABatch(t *testing.T) {
 // What a process opens is what is said of it.
 func TestConnections(t *testing.T) {
 	t.Parallel()
-	for bell, more := range map[string]int{"true": 1, "false": 0} {
-		c, err := config.Load(config.Sources{Flags: map[string]string{"outbox.dispatches": "7", "outbox.doorbell": bell}})
+	for notifier, more := range map[string]int{"true": 1, "false": 0} {
+		c, err := config.Load(config.Sources{Flags: map[string]string{"outbox.dispatches": "7", "outbox.notifier": notifier}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Connections(c); got != relayConnections+serviceConnections+deskConnections+more {
-			t.Errorf("with the doorbell %s: %d connections", bell, got)
+		if got := Connections(c); got != relayConnections+serviceConnections+apiConnections+more {
+			t.Errorf("with the notifier %s: %d connections", notifier, got)
 		}
 	}
 }

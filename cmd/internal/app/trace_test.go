@@ -70,7 +70,7 @@ func TestOneTraceFromEndToEnd(t *testing.T) {
 		t.Errorf("the investigation is of trace %q, want %s", got, first.id)
 	}
 	mended.Store(true)
-	done, err := a.Desk().Redriver.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{entry.UUID}, Actor: "ada"})
+	done, err := a.Services().Redriver.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{entry.UUID}, Actor: "ada"})
 	if err != nil || len(done.Entries) != 1 {
 		t.Fatalf("redrive: %+v, %v", done, err)
 	}
@@ -125,9 +125,9 @@ func onlyEntry(t *testing.T, a *App) dlq.Entry {
 	t.Helper()
 	var e dlq.Entry
 	eventually(t, "the investigation", func() (bool, string) {
-		all, _, err := a.Desk().Store.List(t.Context(), dlq.Filter{Status: dlq.Pending})
+		all, _, err := a.Services().Store.List(t.Context(), dlq.Filter{Status: dlq.Pending})
 		if err == nil && len(all) == 1 {
-			e, _, err = a.Desk().Store.Get(t.Context(), all[0].UUID)
+			e, _, err = a.Services().Store.Get(t.Context(), all[0].UUID)
 			return err == nil, fmt.Sprint(err)
 		}
 		return false, fmt.Sprintf("%d, %v", len(all), err)

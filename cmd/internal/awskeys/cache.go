@@ -10,7 +10,7 @@ const (
 	// askTimeout bounds one question for keys, with its answer.
 	askTimeout = 5 * time.Second
 	// keep is how long keys that were asked for are used before they are asked for again. Connections are made in
-	// crowds, after an outage; endpoints have limits, and roles are changed.
+	// rushes, after an outage; endpoints have limits, and roles are changed.
 	keep = 5 * time.Minute
 	// spare is what keys must live at least, so that they do not end between here and the broker.
 	spare = 30 * time.Second

@@ -92,7 +92,7 @@ var tiny = []string{"-brokers", "kfake", "-runs", "1", "-events", "800", "-warm"
 	"-flat-published", "2000", "-flat-parked", "500", "-faults-events", "30000", "-idle-duration", "500ms", "-peer-events", "300",
 	"-stale-healthy", "1000,2000", "-stale-tasks", "150", "-stale-detectors", "2", "-archive-tasks", "600", "-view-tasks", "1000",
 	"-redrive-entries", "1200", "-redrive-rated", "300",
-	"-desk-entries", "4000", "-desk-rate", "100", "-desk-duration", "500ms", "-desk-asks", "2",
+	"-api-entries", "4000", "-api-rate", "100", "-api-duration", "500ms", "-api-asks", "2",
 	"-letters", "600", "-consumer-records", "3000", "-consumer-slow-records", "100",
 	"-hour-duration", "1200ms", "-hour-rate", "200", "-keys", "50"}
 
@@ -116,7 +116,7 @@ var figures = map[string]struct {
 	"stale":     {5, nil},
 	"archive":   {8, nil},
 	"redrive":   {3, []string{"investigations/s"}},
-	"desk":      {23, []string{"p50 ms", "longest ms"}},
+	"api":       {23, []string{"p50 ms", "longest ms"}},
 	"hour":      {6, []string{"events/s", "p99 ms", "table MiB", "dead rows"}},
 	"consumer":  {4, []string{"records/s"}},
 	"collector": {1, []string{"letters/s"}},

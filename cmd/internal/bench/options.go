@@ -39,8 +39,8 @@ type options struct {
 	archivePause                           time.Duration
 	archiveTasks, viewTasks                int
 	redriveEntries, redriveRated           int
-	deskEntries, deskRate, deskAsks        int
-	deskDuration                           time.Duration
+	apiEntries, apiRate, apiAsks           int
+	apiDuration                            time.Duration
 	consumerRecords, consumerSlowRecords   int
 	letters                                int
 	json, markdown, profile                string
@@ -74,7 +74,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.rate, "rate", 2000, "steady, takeover, hotkey, burst: transactions a second")
 	f.IntVar(&o.slowRate, "slow-rate", 5, "steady: transactions a second of the quiet case")
 	f.DurationVar(&o.slowDuration, "slow-duration", time.Minute, "steady: length of one run of the quiet case")
-	f.IntVar(&o.clients, "clients", 32, "steady, takeover, hotkey, burst, hour, desk: connections that keep the schedule")
+	f.IntVar(&o.clients, "clients", 32, "steady, takeover, hotkey, burst, hour, api: connections that keep the schedule")
 	f.IntVar(&o.inserts, "inserts", 20_000, "inserts: events of a round")
 	f.IntVar(&o.insertRounds, "insert-rounds", 7, "inserts: rounds")
 	f.IntVar(&o.takeovers, "takeovers", 10, "takeover: how often the relay that works is killed")
@@ -109,10 +109,10 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.viewTasks, "view-tasks", 1_000_000, "archive: live tasks, and archived ones, that the views are about")
 	f.IntVar(&o.redriveEntries, "redrive-entries", 100_000, "redrive: investigations redriven without a rate")
 	f.IntVar(&o.redriveRated, "redrive-rated", 10_000, "redrive: investigations redriven at a rate")
-	f.IntVar(&o.deskEntries, "desk-entries", 1_000_000, "desk: investigations")
-	f.IntVar(&o.deskRate, "desk-rate", 200, "desk: requests a second of the mix")
-	f.DurationVar(&o.deskDuration, "desk-duration", time.Minute, "desk: length of one run of the mix")
-	f.IntVar(&o.deskAsks, "desk-asks", 40, "desk: how often each search for a part of a message is asked")
+	f.IntVar(&o.apiEntries, "api-entries", 1_000_000, "api: investigations")
+	f.IntVar(&o.apiRate, "api-rate", 200, "api: requests a second of the mix")
+	f.DurationVar(&o.apiDuration, "api-duration", time.Minute, "api: length of one run of the mix")
+	f.IntVar(&o.apiAsks, "api-asks", 40, "api: how often each search for a part of a message is asked")
 	f.IntVar(&o.letters, "letters", 100_000, "collector: dead letters")
 	f.StringVar(&o.json, "json", "", "write the results as JSON into this `file`")
 	f.StringVar(&o.markdown, "markdown", "", "put the tables into this markdown `file`, each in its place")
@@ -150,7 +150,7 @@ var quick = map[string]string{
 	"flat-parked": "20000", "faults-events": "100000", "idle-duration": "5s", "peer-events": "5000",
 	"peer-limit": "15s", "hour-duration": "60s", "stale-healthy": "20000,100000", "stale-tasks": "2000",
 	"archive-tasks": "5000", "view-tasks": "50000", "redrive-entries": "10000", "redrive-rated": "3000",
-	"desk-entries": "50000", "desk-duration": "5s", "desk-asks": "10",
+	"api-entries": "50000", "api-duration": "5s", "api-asks": "10",
 	"consumer-records": "100000", "consumer-slow-records": "2000",
 	"letters": "10000",
 }
@@ -203,7 +203,7 @@ func (o *options) validate() error {
 		"warm": o.warm, "inserts": o.inserts, "insert-rounds": o.insertRounds, "takeovers": o.takeovers, "takeover-calm": int(o.takeoverCalm),
 		"hot-events": o.hotEvents, "burst-events": o.burstEvents, "faults-events": o.faultsEvents, "peer-events": o.peerEvents, "hour-rate": o.hourRate,
 		"archive-tasks": o.archiveTasks, "view-tasks": o.viewTasks, "redrive-entries": o.redriveEntries, "redrive-rated": o.redriveRated,
-		"desk-entries": o.deskEntries, "desk-rate": o.deskRate, "desk-asks": o.deskAsks, "desk-duration": int(o.deskDuration),
+		"api-entries": o.apiEntries, "api-rate": o.apiRate, "api-asks": o.apiAsks, "api-duration": int(o.apiDuration),
 		"letters":  o.letters,
 		"duration": int(o.duration), "slow-duration": int(o.slowDuration), "idle-duration": int(o.idleDuration),
 		"stale-tasks": o.staleTasks, "stale-detectors": o.staleDetectors,

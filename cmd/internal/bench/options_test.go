@@ -58,8 +58,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		"-payload 3":          "-payload",
 		"-flat-pending 10":    "-flat-pending",
 		"-duration 0s":        "-duration",
-		"-desk-entries 0":     "-desk-entries",
-		"-desk-duration -1s":  "-desk-duration",
+		"-api-entries 0":      "-api-entries",
+		"-api-duration -1s":   "-api-duration",
 		"drain":               `"drain"`,
 	} {
 		if _, err := parse(strings.Fields(args), io.Discard); err == nil || !strings.Contains(err.Error(), want) {

@@ -63,11 +63,11 @@ func (r *rig) redriveOnce(ctx context.Context) (s redriveSample, err error) {
 		return s, err
 	}
 	defer pool.Close()
-	desk, err := app.NewDesk(pool, config.Config{})
+	services, err := app.NewServices(pool, config.Config{})
 	if err != nil {
 		return s, err
 	}
-	operator, err := dlq.NewOperator(dlq.OperatorConfig{Operations: desk.Redriver, Redriver: desk.Redriver, ResolveDelivered: true})
+	operator, err := dlq.NewOperator(dlq.OperatorConfig{Operations: services.Redriver, Redriver: services.Redriver, ResolveDelivered: true})
 	if err != nil {
 		return s, err
 	}
@@ -80,7 +80,7 @@ func (r *rig) redriveOnce(ctx context.Context) (s redriveSample, err error) {
 	}()
 
 	var took float64
-	if s.plan, took, err = d.operation(ctx, desk.Redriver, "fast", 0); err != nil {
+	if s.plan, took, err = d.operation(ctx, services.Redriver, "fast", 0); err != nil {
 		return s, err
 	}
 	s.speed = float64(r.o.redriveEntries) / took
@@ -96,7 +96,7 @@ func (r *rig) redriveOnce(ctx context.Context) (s redriveSample, err error) {
 		return s, err
 	}
 	s.follow = float64(r.o.redriveEntries) / time.Since(began).Seconds()
-	if _, took, err = d.operation(ctx, desk.Redriver, "rated", redriveRate); err != nil {
+	if _, took, err = d.operation(ctx, services.Redriver, "rated", redriveRate); err != nil {
 		return s, err
 	}
 	// From the first batch to the last: what the last one redrives is for the time after it.
@@ -106,16 +106,16 @@ func (r *rig) redriveOnce(ctx context.Context) (s redriveSample, err error) {
 }
 
 // operation redrives all of a topic, and returns in seconds how long it took to plan, and then until all was enqueued.
-func (d *database) operation(ctx context.Context, desk *dlqpostgres.Redriver, topic string, rate float64) (plan, took float64, err error) {
+func (d *database) operation(ctx context.Context, redriver *dlqpostgres.Redriver, topic string, rate float64) (plan, took float64, err error) {
 	began := time.Now()
-	o, err := desk.PlanOperation(ctx, dlq.NewOperation{Kind: dlq.OpRedrive, Name: topic, Actor: "bench",
+	o, err := redriver.PlanOperation(ctx, dlq.NewOperation{Kind: dlq.OpRedrive, Name: topic, Actor: "bench",
 		Scope: dlq.Scope{Filter: &dlq.Filter{Topic: topic}}, Options: dlq.OperationOptions{Rate: rate}})
 	if err != nil {
 		return 0, 0, err
 	}
 	plan = time.Since(began).Seconds()
 	ctx = access.WithActor(ctx, access.Actor{Name: "bench"})
-	if _, err := desk.Command(ctx, o.UUID, dlq.Start); err != nil {
+	if _, err := redriver.Command(ctx, o.UUID, dlq.Start); err != nil {
 		return 0, 0, err
 	}
 	if err := d.until(ctx, `select treated_at is not null from postrider.dlq_operation where dlq_operation_uuid = $1`, o.UUID); err != nil {
@@ -123,7 +123,7 @@ func (d *database) operation(ctx context.Context, desk *dlqpostgres.Redriver, to
 	}
 	// The times of the first and the last redrive, because the operator begins a second after the start at the latest.
 	var done int64
-	err = d.conn.QueryRow(ctx, `select extract(epoch from max(created_at) - min(created_at))::float8, count(*) from postrider.dlq_replay where dlq_operation_uuid = $1`, o.UUID).Scan(&took, &done)
+	err = d.conn.QueryRow(ctx, `select extract(epoch from max(created_at) - min(created_at))::float8, count(*) from postrider.dlq_redrive where dlq_operation_uuid = $1`, o.UUID).Scan(&took, &done)
 	if err == nil && done != o.Items {
 		err = fmt.Errorf("redrove %d of %d", done, o.Items)
 	}

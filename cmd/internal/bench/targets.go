@@ -116,10 +116,10 @@ var targets = []bound{
 	{"redrive", "", "*", "no rate", "investigations/s", atLeast(5000)},
 	{"redrive", "", "*", "", "off the rate %", atMost(5)},
 	{"collector", "", "*", "", "letters/s", atLeast(10_000)},
-	{"desk", "", "the mix", "", "p95 ms", atMost(20)},
-	{"desk", "", "the mix", "", "p99 ms", atMost(50)},
-	{"desk", "", "*", "alone, *", "p95 ms", atMost(100)},
-	{"desk", "", "v_dlq_dashboard", "", "longest ms", atMost(viewMs)},
+	{"api", "", "the mix", "", "p95 ms", atMost(20)},
+	{"api", "", "the mix", "", "p99 ms", atMost(50)},
+	{"api", "", "*", "alone, *", "p95 ms", atMost(100)},
+	{"api", "", "v_dlq_dashboard", "", "longest ms", atMost(viewMs)},
 }
 
 // targetOf is what a figure must be, nil where nothing is asked.

@@ -31,7 +31,7 @@ type newKeyView struct {
 
 func (c *commands) apikeyCreate() *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	var n access.NewKey
 	var scopes, expires string
 	cmd := &cobra.Command{
@@ -56,7 +56,7 @@ postrider_relay or of the schema's owner, because who makes keys decides who may
 					return usagef("--expires-in is %s: the key would have expired already; leave the flag out for a key that works for good", expires)
 				}
 			}
-			return c.withDesk(cmd.Context(), at, grant("postrider_relay"), func(ctx context.Context, d *app.Desk, _ string) error {
+			return c.withServices(cmd.Context(), at, grant("postrider_relay"), func(ctx context.Context, d *app.Services, _ string) error {
 				key, token, err := d.Access.Create(ctx, n)
 				if err != nil {
 					return err
@@ -87,7 +87,7 @@ func (c *commands) apikeyList() *cobra.Command {
 			if err := out.check(); err != nil {
 				return err
 			}
-			return c.withDesk(cmd.Context(), atDesk{}, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
 				keys, err := d.Access.List(ctx)
 				if err != nil {
 					return err
@@ -127,7 +127,7 @@ func keyTable(w io.Writer, keys []access.Key) error {
 
 func (c *commands) apikeyRevoke() *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	cmd := &cobra.Command{
 		Use:   "revoke ID",
 		Short: "End a key",
@@ -137,7 +137,7 @@ func (c *commands) apikeyRevoke() *cobra.Command {
 			if err := out.check(); err != nil {
 				return err
 			}
-			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
 				key, err := d.Access.Revoke(ctx, args[0])
 				if err != nil {
 					return err

@@ -31,7 +31,7 @@ func (c *commands) archive() *cobra.Command {
 
 func (c *commands) archiveRun() *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	var dry bool
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -50,7 +50,7 @@ every archive.archive_interval_hours.`,
 				return err
 			}
 			policies := app.ArchivePolicies(cfg.Archive)
-			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
 				run := func() (ledger.Archived, error) {
 					return ledger.Archive(ctx, d.Archive, ledger.ArchiveOptions{
 						RetentionDays: cfg.Archive.RetentionDays, BatchSize: cfg.Archive.ArchiveBatchSize, Policies: &policies, DryRun: dry,

@@ -46,7 +46,7 @@ login of the database that wrote the row, which nobody can choose: for what came
 			if f.To, err = instant("to", to); err != nil {
 				return err
 			}
-			return c.withDesk(cmd.Context(), atDesk{}, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
 				done, err := d.Access.History(ctx, f)
 				if err != nil {
 					return err

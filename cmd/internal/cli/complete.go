@@ -18,11 +18,11 @@ import (
 const completionPatience = 2 * time.Second
 
 // completing runs do with the services of the desk.
-func (c *commands) completing(cmd *cobra.Command, do func(ctx context.Context, d *app.Desk) []string) ([]string, cobra.ShellCompDirective) {
+func (c *commands) completing(cmd *cobra.Command, do func(ctx context.Context, d *app.Services) []string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
 	defer cancel()
 	var offered []string
-	_ = c.withDesk(ctx, atDesk{}, "", func(ctx context.Context, d *app.Desk, _ string) error {
+	_ = c.withServices(ctx, acting{}, "", func(ctx context.Context, d *app.Services, _ string) error {
 		offered = do(ctx, d)
 		return nil
 	})
@@ -31,7 +31,7 @@ func (c *commands) completing(cmd *cobra.Command, do func(ctx context.Context, d
 
 // completeEntries offers the newest pending investigations that are not named yet.
 func (c *commands) completeEntries(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return c.completing(cmd, func(ctx context.Context, d *app.Desk) []string {
+	return c.completing(cmd, func(ctx context.Context, d *app.Services) []string {
 		entries, _, err := d.Store.List(ctx, dlq.Filter{Status: dlq.Pending, Limit: 50})
 		if err != nil {
 			return nil
@@ -52,8 +52,8 @@ func (c *commands) completeGroups(state dlq.GroupState) func(*cobra.Command, []s
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return c.completing(cmd, func(ctx context.Context, d *app.Desk) []string {
-			page, err := d.Desk.ListGroups(ctx, dlq.GroupSearch{State: state, Limit: 50})
+		return c.completing(cmd, func(ctx context.Context, d *app.Services) []string {
+			page, err := d.Editor.ListGroups(ctx, dlq.GroupSearch{State: state, Limit: 50})
 			if err != nil {
 				return nil
 			}
@@ -71,7 +71,7 @@ func (c *commands) completeOperations(cmd *cobra.Command, args []string, _ strin
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return c.completing(cmd, func(ctx context.Context, d *app.Desk) []string {
+	return c.completing(cmd, func(ctx context.Context, d *app.Services) []string {
 		ops, err := d.Redriver.ListOperations(ctx, true, uuid.Nil, 50)
 		if err != nil {
 			return nil
@@ -86,7 +86,7 @@ func (c *commands) completeOperations(cmd *cobra.Command, args []string, _ strin
 
 // completeTopics offers the topics of the newest pending investigations.
 func (c *commands) completeTopics(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return c.completing(cmd, func(ctx context.Context, d *app.Desk) []string {
+	return c.completing(cmd, func(ctx context.Context, d *app.Services) []string {
 		entries, _, err := d.Store.List(ctx, dlq.Filter{Status: dlq.Pending, Limit: 200})
 		if err != nil {
 			return nil

@@ -26,7 +26,7 @@ func (c *commands) dlq() *cobra.Command {
 
 func (c *commands) dlqShow() *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	var reveal bool
 	var look dlq.RevealRequest
 	cmd := &cobra.Command{
@@ -48,8 +48,8 @@ are, whatever the rules say; who looked is written to the audit log before.`,
 			if err != nil {
 				return usagef("%q is not the id of an investigation; postrider dlq list shows them", shorten(args[0], 80))
 			}
-			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
-				detail, err := d.Desk.Show(ctx, id)
+			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
+				detail, err := d.Editor.Show(ctx, id)
 				if errors.Is(err, dlq.ErrNotFound) {
 					return fmt.Errorf("there is no investigation %s; postrider dlq list shows them", id)
 				}
@@ -59,7 +59,7 @@ are, whatever the rules say; who looked is written to the audit log before.`,
 				var whole *dlq.Letter
 				if reveal {
 					look.Entry, look.Actor = id, actor
-					l, err := d.Desk.Reveal(ctx, look)
+					l, err := d.Editor.Reveal(ctx, look)
 					if err != nil {
 						return err
 					}

@@ -21,7 +21,7 @@ const listsEntries = "postrider dlq list"
 
 func (c *commands) dlqResolve() *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	var status, notes, by string
 	cmd := &cobra.Command{
 		Use:   "resolve ID...",
@@ -41,7 +41,7 @@ cannot be ends the command. One of which a redrive is on its way is left alone; 
 				return usagef("--status is %q; it must be one of %s", status, join(closing))
 			}
 			to := dlq.Status(status)
-			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				change := dlq.Change{Status: &to, Actor: actor}
 				if cmd.Flags().Changed("notes") {
 					change.Notes = &notes
@@ -55,7 +55,7 @@ cannot be ends the command. One of which a redrive is on its way is left alone; 
 					if was, _, err = d.Store.Get(ctx, id); err != nil {
 						break
 					}
-					if e, err = d.Desk.Change(ctx, id, change); errors.Is(err, dlq.ErrUnderWay) {
+					if e, err = d.Editor.Change(ctx, id, change); errors.Is(err, dlq.ErrUnderWay) {
 						fmt.Fprintf(c.stderr, "left alone: %v\n", err)
 						err, leftAlone = nil, &spokenError{errPartly}
 						continue
@@ -166,7 +166,7 @@ func (e *edited) edit(cmd *cobra.Command) (*dlq.Edit, error) {
 
 func (c *commands) dlqRequeue() *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	var target string
 	var hops int
 	var change edited
@@ -197,7 +197,7 @@ them see op plan --header.`,
 			if hops < 1 || hops > dlq.MaxMaxHops {
 				return usagef("--max-hops is %d; it must be 1 to %d", hops, dlq.MaxMaxHops)
 			}
-			return c.withTracedDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+			return c.withTracedServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				if done, err := c.askBrokers(d); err == nil {
 					defer done()
 				} // otherwise what letters only point to is not asked for, and the output says what is missing
@@ -249,7 +249,7 @@ type purgedView struct {
 
 func (c *commands) dlqPurge() *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	var sure confirmation
 	var p dlq.Purge
 	var older string
@@ -283,9 +283,9 @@ without it.`,
 			if err := sure.ask(cmd, what); err != nil {
 				return err
 			}
-			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				p.Actor = actor
-				done, err := d.Desk.Purge(ctx, p)
+				done, err := d.Editor.Purge(ctx, p)
 				if err != nil {
 					return noEntry(err)
 				}

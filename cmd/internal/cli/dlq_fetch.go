@@ -15,7 +15,7 @@ import (
 )
 
 // askBrokers lets the desk of a command ask for the records that letters point to, until done is called.
-func (c *commands) askBrokers(d *app.Desk) (done func(), err error) {
+func (c *commands) askBrokers(d *app.Services) (done func(), err error) {
 	cfg, err := c.load(nil, "kafka.brokers")
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func viewFetched(f dlq.Fetched) fetchedView {
 
 func (c *commands) dlqFetch() *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	cmd := &cobra.Command{
 		Use:   "fetch ID...",
 		Short: "Fetch the records that dead letters only point to, from their topics",
@@ -76,7 +76,7 @@ why, and of the rest when its topic will delete it. The exit code is 3 where som
 			if _, err := c.load(nil, "database.url", "kafka.brokers"); err != nil {
 				return err
 			}
-			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				done, err := c.askBrokers(d)
 				if err != nil {
 					return err

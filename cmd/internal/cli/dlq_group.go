@@ -72,7 +72,7 @@ func (c *commands) dlqGroupUnmute() *cobra.Command {
 // offered groups in the state, or in any.
 func (c *commands) changesGroup(cmd *cobra.Command, offered dlq.GroupState, change func(args []string) (dlq.GroupChange, error)) *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	cmd.ValidArgsFunction = c.completeGroups(offered)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := out.check(); err != nil {
@@ -86,9 +86,9 @@ func (c *commands) changesGroup(cmd *cobra.Command, offered dlq.GroupState, chan
 		if err != nil {
 			return err
 		}
-		return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+		return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 			asked.Actor = actor
-			g, err := d.Desk.ChangeGroup(ctx, ids[0], asked)
+			g, err := d.Editor.ChangeGroup(ctx, ids[0], asked)
 			if err != nil {
 				return noGroup(err)
 			}

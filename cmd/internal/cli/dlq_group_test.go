@@ -11,7 +11,7 @@ import (
 // TestGroupsByHand: what people write about a group by command, with an operator's rights, is there and in the audit log.
 func TestGroupsByHand(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, 2)
+	d := newRig(t, 2)
 	id := decode[groupListView](t, d.run(ExitOK, "dlq groups -o json")).Groups[0].UUID.String()
 	words := func(args ...string) groupView {
 		t.Helper()
@@ -67,7 +67,7 @@ func TestGroupsByHand(t *testing.T) {
 // TestGroupsAreOffered: the shell is offered groups where one is to be named, and to be unmuted those that are muted.
 func TestGroupsAreOffered(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, 1)
+	d := newRig(t, 1)
 	id := decode[groupListView](t, d.run(ExitOK, "dlq groups -o json")).Groups[0].UUID.String()
 	offered := func(words ...string) bool {
 		t.Helper()

@@ -85,8 +85,8 @@ fill the list, it says so, and --after goes on.`,
 			if err := checkSearch(s); err != nil {
 				return err
 			}
-			return c.withDesk(cmd.Context(), atDesk{}, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
-				page, err := d.Desk.Find(ctx, s)
+			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
+				page, err := d.Editor.Find(ctx, s)
 				if err != nil {
 					return err
 				}

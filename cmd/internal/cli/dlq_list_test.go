@@ -15,7 +15,7 @@ import (
 // TestListByHand: by either time, from either end, page by page, and by every filter.
 func TestListByHand(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, 4)
+	d := newRig(t, 4)
 	e := d.entries
 	pgtest.Exec(t, d.db.Conn(t), `update postrider.dlq_entry set assignee = 'ann', updated_at = now() + interval '1 minute' where dlq_entry_uuid = $1`, e[0])
 	list := func(flags string) (v listView, ids []string) {

@@ -57,8 +57,8 @@ func (c *commands) dlqStats() *cobra.Command {
 			if err := out.check(); err != nil {
 				return err
 			}
-			return c.withDesk(cmd.Context(), atDesk{}, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
-				s, err := d.Desk.Stats(ctx)
+			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
+				s, err := d.Editor.Stats(ctx)
 				if err != nil {
 					return err
 				}
@@ -155,16 +155,16 @@ func (c *commands) dlqGroups() *cobra.Command {
 			if err := s.Check(); err != nil {
 				return &usageError{err}
 			}
-			return c.withDesk(cmd.Context(), atDesk{}, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
 				if len(ids) == 1 {
-					g, err := d.Desk.ShowGroup(ctx, ids[0])
+					g, err := d.Editor.ShowGroup(ctx, ids[0])
 					if err != nil {
 						return noGroup(err)
 					}
 					view := groupDetailView{viewGroup(g.Group), append([]string{}, g.Why...), given(g.Recommended), g.Statuses}
 					return out.print(c.stdout, view, func(w io.Writer) error { return showGroup(w, g) })
 				}
-				page, err := d.Desk.ListGroups(ctx, s)
+				page, err := d.Editor.ListGroups(ctx, s)
 				if err != nil {
 					return err
 				}

@@ -18,7 +18,7 @@ import (
 // and sending again does so by itself where there are brokers.
 func TestFetchByHand(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, 1)
+	d := newRig(t, 1)
 	b := kafkatest.Kfake(t)
 	topic := b.Topic(t, 1, map[string]string{"retention.ms": "3600000"})
 	client := b.Client(t)

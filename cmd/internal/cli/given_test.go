@@ -116,7 +116,7 @@ func TestGroupRemedy(t *testing.T) {
 // TestTwoOperationsOfOneName: who plans twice is told which there is; when that has ended the name is free.
 func TestTwoOperationsOfOneName(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, 2)
+	d := newRig(t, 2)
 	first := decode[operationView](t, d.run(ExitOK, "op plan --all --name incident-7 --actor ada -o json")).UUID.String()
 	d.run(ExitFailure, "op plan --all --name incident-7", "the name is taken: operation "+first, `"incident-7"`, "(ada) planned it at 20", "it is planned", "postrider op list --open")
 	d.run(ExitOK, "op plan --all --name incident-8")

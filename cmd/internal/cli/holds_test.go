@@ -31,7 +31,7 @@ func held(t *testing.T) (*pgtest.DB, *pgx.Conn) {
 			select id, event_id, topic, 'dead_lettered', 1, 3, true, kind, key, headers, created_at from postrider.outbox_event where id = 1;
 		insert into postrider.outbox_exception (id, event_id, topic, state, hold_id) select id, event_id, topic, 'parked', 1 from postrider.outbox_event where id = 2;
 		insert into postrider.outbox_hold (scope, topic, partition, partitions, cause, error_code, next_probe_at) values ('partition', 'bills', 3, 4, 'infrastructure', 'LEADER_NOT_AVAILABLE', now() + interval '1 day');
-		insert into postrider.outbox_hold (scope, topic, code, cause, error_code, next_probe_at, draining) values ('failure', 'stock', 'X', 'storm', 'X', now(), true);
+		insert into postrider.outbox_hold (scope, topic, code, cause, error_code, next_probe_at, draining) values ('failure', 'stock', 'X', 'circuit_breaker', 'X', now(), true);
 		insert into postrider.outbox_hold (scope, topic, cause, error_code, next_probe_at) values ('dead_letter', 'postrider.dlq', 'route', 'UNKNOWN_TOPIC_OR_PARTITION', now() + interval '1 day')`); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestOutboxHolds(t *testing.T) {
 		t.Errorf("the oldest hold is not the first of four:\n%s", table)
 	}
 	for args, want := range map[string]string{
-		"--topic orders": "1", "--cause storm": "3", "--limit 1": "1", "--topic bills --cause infrastructure": "2",
+		"--topic orders": "1", "--cause circuit_breaker": "3", "--limit 1": "1", "--topic bills --cause infrastructure": "2",
 	} {
 		table, _, more := strings.Cut(succeed(t, db, append([]string{"outbox", "holds"}, strings.Fields(args)...)...), "There are more: ")
 		shown := strings.Split(strings.TrimSpace(table), "\n")
@@ -140,8 +140,8 @@ func TestWhatHoldsWaitFor(t *testing.T) {
 	db := pgtest.New(t)
 	conn := db.Conn(t)
 	pgtest.Exec(t, conn, `insert into postrider.outbox_hold (scope, topic, key, code, cause, next_probe_at, draining) values
-		('topic', 'stock', null, null, 'route', now(), true), ('failure', 'orders', null, 'MESSAGE_TOO_LARGE', 'storm', now() + interval '1 minute', false),
-		('failure', 'orders', null, 'INVALID_RECORD', 'storm', now() + interval '1 minute', false), ('key', 'bills', 'k', null, 'redrive', 'infinity', false)`)
+		('topic', 'stock', null, null, 'route', now(), true), ('failure', 'orders', null, 'MESSAGE_TOO_LARGE', 'circuit_breaker', now() + interval '1 minute', false),
+		('failure', 'orders', null, 'INVALID_RECORD', 'circuit_breaker', now() + interval '1 minute', false), ('key', 'bills', 'k', null, 'redrive', 'infinity', false)`)
 	waits := func(hold string) string {
 		for line := range strings.Lines(succeed(t, db, "outbox", "holds")) {
 			if strings.HasPrefix(line, hold+" ") {
@@ -153,10 +153,10 @@ func TestWhatHoldsWaitFor(t *testing.T) {
 	for hold, want := range map[string]string{"1": "comes back", "2": "probe ", "4": "its event"} {
 		contains(t, waits(hold), want)
 	}
-	contains(t, waits("2"), "failure", "orders, events that fail with MESSAGE_TOO_LARGE", "storm")
+	contains(t, waits("2"), "failure", "orders, events that fail with MESSAGE_TOO_LARGE", "circuit_breaker")
 	contains(t, succeed(t, db, "outbox", "release", "1"), "Hold 1 (topic of stock, route) is released", "comes back in order")
-	contains(t, succeed(t, db, "outbox", "release", "2"), "Hold 2 (failure of orders, storm) is released", "tried once more")
-	contains(t, succeed(t, db, "outbox", "give-up", "3"), "Hold 3 (failure of orders, storm): the 0 events behind it become dead letters")
+	contains(t, succeed(t, db, "outbox", "release", "2"), "Hold 2 (failure of orders, circuit_breaker) is released", "tried once more")
+	contains(t, succeed(t, db, "outbox", "give-up", "3"), "Hold 3 (failure of orders, circuit_breaker): the 0 events behind it become dead letters")
 	contains(t, waits("2"), "comes back")
 	contains(t, waits("3"), "is given up")
 	if got := ask(t, conn, `select string_agg(concat_ws(' ', hold_id, asked), ', ' order by hold_id) from postrider.outbox_hold`); got != "1, 2 release, 3 give_up, 4" {
@@ -168,20 +168,20 @@ func TestWhatHoldsWaitFor(t *testing.T) {
 // who asked is in the audit log.
 func TestOutboxGiveUp(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, 0)
+	d := newRig(t, 0)
 	pgtest.Exec(t, d.db.Conn(t), `
 		insert into postrider.outbox_event (topic, key) select 'orders', 'k' from generate_series(1, 3);
 		insert into postrider.outbox_receipt (number, term, position, first_id, events, gaps) values (1, 1, 3, 1, '{[1,4)}', '{}');
 		insert into postrider.outbox_hold (hold_id, scope, topic, key, code, cause, next_probe_at) values
-			(1, 'failure', 'orders', null, 'INVALID_RECORD', 'storm', now() + interval '1 minute'), (2, 'key', 'orders', 'k', null, 'halted', 'infinity'),
+			(1, 'failure', 'orders', null, 'INVALID_RECORD', 'circuit_breaker', now() + interval '1 minute'), (2, 'key', 'orders', 'k', null, 'halted', 'infinity'),
 			(3, 'topic', 'away', null, null, 'route', now());
 		insert into postrider.outbox_exception (id, event_id, topic, state, hold_id) select id, event_id, topic, 'parked', 1 from postrider.outbox_event`)
 	d.run(ExitFailure, "outbox give-up 2 --actor ada", "refused", "holds a key", "only circuit breakers and whole topics")
 	d.run(ExitFailure, "outbox give-up 99", "hold 99", "not found", "postrider outbox holds")
 	d.run(ExitUsage, "outbox give-up", "takes HOLD")
-	d.run(ExitOK, "outbox give-up 1 --actor ada", "Hold 1 (failure of orders, storm): the 3 events behind it become dead letters")
+	d.run(ExitOK, "outbox give-up 1 --actor ada", "Hold 1 (failure of orders, circuit_breaker): the 3 events behind it become dead letters")
 	d.run(ExitOK, "outbox give-up 3 --actor ada", "topic of away")
-	d.run(ExitOK, "audit list --action outbox.give_up", "(ada)", "orders")
+	d.run(ExitOK, "audit list --action outbox.give_up", "(ada)", "circuit_breaker")
 	if got := d.ask(`select string_agg(concat_ws(' ', hold_id, asked), ', ' order by hold_id) from postrider.outbox_hold`); got != "1 give_up, 2, 3 give_up" {
 		t.Errorf("the leader is asked %s", got)
 	}
@@ -220,13 +220,13 @@ func TestOutboxHoldsOfDeadLetterTopics(t *testing.T) {
 	}
 }
 
-// TestOutboxRelease: what waited behind a halted key or a storm comes back; any other hold is probed.
+// TestOutboxRelease: what waited behind a halted key or an open breaker comes back; any other hold is probed.
 func TestOutboxRelease(t *testing.T) {
 	t.Parallel()
 	db, conn := held(t)
 	contains(t, succeed(t, db, "outbox", "release", "1"), "Hold 1 (key of orders, halted) is released", "comes back in order")
 	contains(t, succeed(t, db, "outbox", "release", "2"), "Hold 2 (partition of bills, infrastructure) is probed now")
-	contains(t, succeed(t, db, "outbox", "release", "3"), "Hold 3 (failure of stock, storm) is released")
+	contains(t, succeed(t, db, "outbox", "release", "3"), "Hold 3 (failure of stock, circuit_breaker) is released")
 	contains(t, succeed(t, db, "outbox", "release", "4"), "Hold 4 (dead_letter of postrider.dlq, route) is probed now")
 	if got := ask(t, conn, `select string_agg(concat_ws(' ', hold_id, asked, next_probe_at <= now()), ', ' order by hold_id) from postrider.outbox_hold`); got != "1 release t, 2 t, 3 release t, 4 t" {
 		t.Errorf("the holds are now %s", got)

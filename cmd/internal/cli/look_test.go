@@ -192,7 +192,7 @@ func TestShowOfReferences(t *testing.T) {
 // log before, and without the audit log nothing is shown.
 func TestShowFollowsTheRules(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, 0)
+	d := newRig(t, 0)
 	rules := []string{"DLQ_REDACT_PATHS=$.card", "DLQ_REDACT_HEADERS=auth*"}
 	redactor, err := dlq.NewRedactor(dlq.RedactionRules{Paths: []string{"$.card"}, Headers: []string{"auth*"}})
 	if err != nil {
@@ -250,7 +250,7 @@ func TestShowFollowsTheRules(t *testing.T) {
 // TestHeadersOfOperationsFollowTheRules: those that an operation gives to messages are not shown where headers are hidden.
 func TestHeadersOfOperationsFollowTheRules(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, 1)
+	d := newRig(t, 1)
 	run := func(args ...string) string {
 		t.Helper()
 		r := postrider(t, []string{"DLQ_REDACT_HEADERS=auth*", "DATABASE_URL=" + d.operator}, args...)

@@ -75,7 +75,7 @@ func viewOperation(o dlq.Operation) operationView {
 
 func (c *commands) opPlan() *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	var n dlq.NewOperation
 	var kind, group string
 	var which filterFlags
@@ -121,7 +121,7 @@ Messages of which some headers cannot be read are left alone, unless --header or
 			if err := n.Check(); err != nil {
 				return &usageError{err}
 			}
-			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				n.Actor = actor
 				o, err := d.Redriver.PlanOperation(ctx, n)
 				if err != nil {
@@ -179,7 +179,7 @@ func (c *commands) opList() *cobra.Command {
 			if limit < 1 || limit > 1000 {
 				return usagef("--limit is %d; it must be from 1 to 1000", limit)
 			}
-			return c.withDesk(cmd.Context(), atDesk{}, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
 				ops, err := d.Redriver.ListOperations(ctx, open, uuid.Nil, limit)
 				if err != nil {
 					return err
@@ -242,7 +242,7 @@ became of each: waiting, done, skipped or failed. --state lists only those.`,
 				return usagef("--state is %q; it must be one of %s", shorten(state, 60), strings.Join(itemStates, ", "))
 			}
 			items = items || state != ""
-			return c.withDesk(cmd.Context(), atDesk{}, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
 				o, err := d.Redriver.Operation(ctx, ids[0])
 				if err != nil {
 					return noOperation(err)

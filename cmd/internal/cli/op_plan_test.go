@@ -5,7 +5,7 @@ import "testing"
 // TestHaltingByHand: 0 of the ratio is 0, and not the default; 0 of the minimum is refused.
 func TestHaltingByHand(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, 1)
+	d := newRig(t, 1)
 	d.run(ExitUsage, "op plan --all --name n --halt-minimum 0", "the halt minimum is 0, it must be 1 or more")
 	d.run(ExitUsage, "op plan --all --name n --halt-ratio 1.5", "the halt ratio is 1.5, it must be 0 to 1")
 	for flags, want := range map[string]struct {

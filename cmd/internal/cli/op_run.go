@@ -22,7 +22,7 @@ func sortedKeys(m map[string]int64) []string { return slices.Sorted(maps.Keys(m)
 
 func (c *commands) opStart() *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	var wait bool
 	cmd := &cobra.Command{
 		Use:   "start ID",
@@ -42,7 +42,7 @@ when it stopped waiting for them.`,
 			if err != nil {
 				return err
 			}
-			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
 				o, err := d.Redriver.Command(ctx, ids[0], dlq.Start)
 				if err != nil {
 					return noOperation(err)
@@ -176,7 +176,7 @@ func (b *bar) end() {
 
 func (c *commands) opCommand(command dlq.Command, short string) *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	cmd := &cobra.Command{
 		Use:               string(command) + " ID",
 		Short:             short,
@@ -190,7 +190,7 @@ func (c *commands) opCommand(command dlq.Command, short string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
 				o, err := d.Redriver.Command(ctx, ids[0], command)
 				if err != nil {
 					return noOperation(err)

@@ -87,7 +87,7 @@ func actionTable(w io.Writer, r relay.ActionResult) error {
 
 func (c *commands) outboxCleanup() *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	var o relay.CleanupOptions
 	cmd := &cobra.Command{
 		Use:   "cleanup",
@@ -125,7 +125,7 @@ first.`,
 			if err := app.CheckDatabase(cmd.Context(), cfg.Database, log); err != nil {
 				return explain(err, grant("postrider_relay"))
 			}
-			return c.withDesk(cmd.Context(), at, grant("postrider_relay"), func(ctx context.Context, d *app.Desk, _ string) error {
+			return c.withServices(cmd.Context(), at, grant("postrider_relay"), func(ctx context.Context, d *app.Services, _ string) error {
 				return shown(told(ctx, d, "outbox.cleanup", "outbox", func() (relay.CleanupResult, error) { return clean(ctx) }))
 			})
 		},

@@ -132,7 +132,7 @@ func next(h relay.HoldStatus) string {
 }
 
 func (c *commands) outboxRelease() *cobra.Command {
-	var at atDesk
+	var at acting
 	cmd := &cobra.Command{
 		Use:   "release HOLD",
 		Short: "End the wait of a hold, by its number",
@@ -145,7 +145,7 @@ once instead of at its time. The relay that leads does it, within a second.`,
 			if err != nil {
 				return err
 			}
-			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				r, err := d.Outbox.Release(ctx, actor, id)
 				if err != nil {
 					return unknown(err, holdsAreIn)
@@ -162,7 +162,7 @@ once instead of at its time. The relay that leads does it, within a second.`,
 // released says what came of releasing a hold.
 func released(r postgres.Released) string {
 	switch {
-	case r.Cause == relay.CauseStorm:
+	case r.Cause == relay.CauseBreaker:
 		return "is released: all that it keeps is tried once more; what fails again stays with it"
 	case r.Draining:
 		return "is released: what waited comes back in order"
@@ -171,7 +171,7 @@ func released(r postgres.Released) string {
 }
 
 func (c *commands) outboxGiveUp() *cobra.Command {
-	var at atDesk
+	var at acting
 	cmd := &cobra.Command{
 		Use:   "give-up HOLD",
 		Short: "Make dead letters of all that a circuit breaker keeps, or that waits for a topic",
@@ -184,7 +184,7 @@ given up too until there are more than outbox.storm_events again.`,
 			if err != nil {
 				return err
 			}
-			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				g, err := d.Outbox.GiveUp(ctx, actor, id)
 				if err != nil {
 					return unknown(err, holdsAreIn)
@@ -200,7 +200,7 @@ given up too until there are more than outbox.storm_events again.`,
 
 func (c *commands) outboxSkip() *cobra.Command {
 	var reason string
-	var at atDesk
+	var at acting
 	cmd := &cobra.Command{
 		Use:   "skip EVENT --reason TEXT",
 		Short: "Give up a waiting event, by its outbox id: it becomes a dead letter",
@@ -215,7 +215,7 @@ topic with the reason, and the later events of its key go on.`,
 			if reason == "" {
 				return usagef("say why, with --reason: it goes into the dead letter")
 			}
-			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				if err := d.Outbox.Skip(ctx, actor, id, reason); err != nil {
 					return unknown(err, eventsAreIn)
 				}
@@ -230,7 +230,7 @@ topic with the reason, and the later events of its key go on.`,
 }
 
 func (c *commands) outboxRedrive() *cobra.Command {
-	var at atDesk
+	var at acting
 	cmd := &cobra.Command{
 		Use:   "redrive EVENT",
 		Short: "Put a dead-lettered event that halts its key back in its place, by its outbox id",
@@ -242,7 +242,7 @@ next, and the key goes on when it is acknowledged; if it is given up again, the 
 			if err != nil {
 				return err
 			}
-			return c.withDesk(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				if err := d.Outbox.Redrive(ctx, actor, id); err != nil {
 					return unknown(err, eventsAreIn)
 				}

@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/cmd/internal/app"
-	"github.com/postrider/postrider/cmd/internal/desk"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -54,7 +54,7 @@ func (c *commands) outboxList() *cobra.Command {
 					return usagef("--%s is %q; it must be a uuid", id.flag, shorten(id.given, 80))
 				}
 			}
-			return c.withDesk(cmd.Context(), atDesk{}, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, _ string) error {
+			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
 				view := eventListView{Events: []relay.EventStatus{}}
 				wanted := f.Limit
 				for { // a page may be short, and have a next one
@@ -118,7 +118,7 @@ func eventTable(w io.Writer, v eventListView) error {
 
 func (c *commands) outboxPurge() *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	var sure confirmation
 	var older string
 	cmd := &cobra.Command{
@@ -140,11 +140,11 @@ outbox cleanup removes.`,
 			if err := sure.ask(cmd, fmt.Sprintf("Every event that was delivered before %s will be removed.", moment(before))); err != nil {
 				return err
 			}
-			return c.withDesk(cmd.Context(), at, grant("postrider_relay"), func(ctx context.Context, d *app.Desk, actor string) error {
+			return c.withServices(cmd.Context(), at, grant("postrider_relay"), func(ctx context.Context, d *app.Services, actor string) error {
 				view := struct {
 					Purged int `json:"purged"`
 				}{}
-				ask := desk.PurgeDelivered{OlderThan: before}
+				ask := actions.PurgeDelivered{OlderThan: before}
 				for {
 					done, err := d.Outbox.Purge(ctx, actor, ask)
 					view.Purged += done.Rows

@@ -15,7 +15,7 @@ import (
 // outbox stats answers exactly four fields, for operators, too, and writes its line.
 func TestOutboxStats(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, 7)
+	d := newRig(t, 7)
 	d.run(ExitOK, "dlq resolve "+d.entries[6]+" --notes known")
 	var got map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(d.run(ExitOK, "outbox stats -o json")), &got); err != nil || len(got) != 4 {
@@ -61,7 +61,7 @@ func TestCommandsSendTheirSpans(t *testing.T) {
 		_, _ = io.Copy(&arrived, r.Body) // what did not come is missed below
 	}))
 	t.Cleanup(collector.Close)
-	d, letters := newDesk(t, 1), newReplays(t, 1)
+	d, letters := newRig(t, 1), newReplays(t, 1)
 	tracing := []string{"TRACING_ENABLED=true", "TRACING_ENDPOINT=" + collector.URL, "TRACING_SAMPLE_PERCENT=0"}
 	brokers := "KAFKA_BROKERS=" + strings.Join(kafkatest.Kfake(t).Addrs, ",")
 	for _, c := range []struct {

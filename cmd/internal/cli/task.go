@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/cmd/internal/app"
-	"github.com/postrider/postrider/cmd/internal/desk"
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/postgres"
 )
@@ -40,8 +40,8 @@ func (c *commands) withLedger(ctx context.Context, do func(postgres.Ledger) erro
 }
 
 // withTasks runs do at the desk, in the name of whoever calls: what changes tasks is in the audit log.
-func (c *commands) withTasks(ctx context.Context, at atDesk, do func(ctx context.Context, tasks *desk.Tasks, actor string) error) error {
-	return c.withDesk(ctx, at, grant("postrider_operator"), func(ctx context.Context, d *app.Desk, actor string) error {
+func (c *commands) withTasks(ctx context.Context, at acting, do func(ctx context.Context, tasks *actions.Tasks, actor string) error) error {
+	return c.withServices(ctx, at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 		return noTask(do(ctx, d.Tasks, actor))
 	})
 }

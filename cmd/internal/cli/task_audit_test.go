@@ -23,7 +23,7 @@ func TestTaskCommandsAreAudited(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d := &atTheDesk{T: t, db: db, owner: db.URL, operator: asRole(t, db, "postrider_operator")}
+	d := &rig{T: t, db: db, owner: db.URL, operator: asRole(t, db, "postrider_operator")}
 	task := func(state string) string {
 		t.Helper()
 		id := ledgertest.Create(t, pool, ledgertest.New{Namespace: "shop", Name: "order", Context: `{"id": 7}`})

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"github.com/postrider/postrider/cmd/internal/desk"
+	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/postgres"
 )
@@ -39,7 +39,7 @@ func document(flag, given string) (json.RawMessage, error) {
 func (c *commands) taskCreate() *cobra.Command {
 	var out output
 	var n ledger.NewTask
-	var at atDesk
+	var at acting
 	var input, steps, id string
 	cmd := &cobra.Command{
 		Use:   "create NAMESPACE/NAME[@VERSION]",
@@ -72,7 +72,7 @@ fit the template's input_schema. With an idempotency key a second call prints th
 					return usagef("--id is %q; it must be a uuid", shorten(id, 80))
 				}
 			}
-			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
 				n.Actor = actor
 				created, err := tasks.Create(ctx, n)
 				if errors.Is(err, ledger.ErrNotFound) {
@@ -99,7 +99,7 @@ fit the template's input_schema. With an idempotency key a second call prints th
 }
 
 func (c *commands) taskTransition() *cobra.Command {
-	var at atDesk
+	var at acting
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "transition ID FROM TO",
@@ -113,7 +113,7 @@ resolved_manually.`,
 			if err != nil {
 				return err
 			}
-			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
 				moved, err := tasks.Transition(ctx, id, args[1], args[2], actor, reason)
 				if err != nil {
 					return err
@@ -148,7 +148,7 @@ func (c *commands) taskStep() *cobra.Command {
 
 func (c *commands) stepAction(use string, action ledger.Action, short string) *cobra.Command {
 	a := ledger.StepAction{Action: action}
-	var at atDesk
+	var at acting
 	var results string
 	cmd := &cobra.Command{
 		Use:   use + " ID STEP",
@@ -163,7 +163,7 @@ func (c *commands) stepAction(use string, action ledger.Action, short string) *c
 			if a.Results, err = document("results", results); err != nil {
 				return err
 			}
-			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
 				view, err := readTask(ctx, tasks.Ledger(), id)
 				if err != nil {
 					return err
@@ -210,7 +210,7 @@ func findStep(v taskView, given string) (ledger.Step, error) {
 }
 
 func (c *commands) taskCancel() *cobra.Command {
-	var at atDesk
+	var at acting
 	var notes string
 	cmd := &cobra.Command{
 		Use:   "cancel ID",
@@ -221,7 +221,7 @@ func (c *commands) taskCancel() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
 				cancelled, err := tasks.Cancel(ctx, id, actor, notes)
 				if err != nil {
 					return err

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/cmd/internal/app"
-	"github.com/postrider/postrider/cmd/internal/desk"
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/ledger/postgres"
 )
@@ -30,7 +30,7 @@ type detectView struct {
 
 func (c *commands) taskDetectStale() *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	var dryRun bool
 	var batch int
 	cmd := &cobra.Command{
@@ -61,7 +61,7 @@ listed; the others may be given, too, by the names that they have for serve.`,
 			if d.BatchSize < 1 || d.BatchSize > maxDetectBatch {
 				return usagef("--batch-size is %d; it must be from 1 to %d", d.BatchSize, maxDetectBatch)
 			}
-			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
 				began := time.Now()
 				found, err := tasks.DetectStale(ctx, actor, d)
 				if err != nil {
@@ -182,7 +182,7 @@ func detectorTable(w io.Writer, s ledger.DetectorStatus) error {
 
 func (c *commands) detectorPause() *cobra.Command {
 	var p ledger.Pause
-	var at atDesk
+	var at acting
 	cmd := &cobra.Command{
 		Use:   "pause --by NAME",
 		Short: "Pause the detectors of all processes, until they are resumed or for a time",
@@ -199,7 +199,7 @@ gets stale meanwhile is found when they go on.`,
 			case p.For > 0 && p.For < time.Second:
 				return usagef("--for is %v; it must be at least 1s, or 0 until somebody resumes", p.For)
 			}
-			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
 				if err := tasks.PauseDetector(ctx, actor, p); err != nil {
 					return err
 				}
@@ -228,13 +228,13 @@ gets stale meanwhile is found when they go on.`,
 }
 
 func (c *commands) detectorResume() *cobra.Command {
-	var at atDesk
+	var at acting
 	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "Let the detectors go on, whoever paused them",
 		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
 				was, err := tasks.ResumeDetector(ctx, actor)
 				switch {
 				case err != nil:

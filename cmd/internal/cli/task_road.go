@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"github.com/postrider/postrider/cmd/internal/desk"
+	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/relay/ledger"
 )
 
@@ -22,7 +22,7 @@ type retryView struct {
 
 func (c *commands) taskRetry() *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	cmd := &cobra.Command{
 		Use:   "retry ID",
 		Short: "Put a failed task back to its beginning",
@@ -38,7 +38,7 @@ task is written again, if its template has one. To go on with single steps: post
 			if err != nil {
 				return err
 			}
-			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
 				event, err := tasks.Retry(ctx, id, actor)
 				if err != nil {
 					return err
@@ -56,7 +56,7 @@ task is written again, if its template has one. To go on with single steps: post
 }
 
 func (c *commands) taskDLQ() *cobra.Command {
-	var at atDesk
+	var at acting
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "dlq ID --reason TEXT",
@@ -73,7 +73,7 @@ has a pending one, or a letter that the collector has yet to record, is refused.
 			if reason == "" {
 				return usagef("--reason is missing; it says why, to whoever investigates")
 			}
-			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
 				letter, err := tasks.DeadLetter(ctx, id, reason, actor)
 				if err != nil {
 					return err

@@ -7,14 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/postrider/postrider/cmd/internal/desk"
+	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/task"
 )
 
 func (c *commands) templateApply() *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	var shipped bool
 	var environment string
 	cmd := &cobra.Command{
@@ -32,7 +32,7 @@ that has tasks cannot change: raise the version.`,
 			if err != nil {
 				return err
 			}
-			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
 				views, err := tasks.ApplyTemplates(ctx, actor, all...)
 				if err != nil {
 					return fmt.Errorf("nothing was applied: %w", err)

@@ -10,14 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/postrider/postrider/cmd/internal/desk"
+	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/task"
 )
 
 func (c *commands) templateNamespace() *cobra.Command {
 	var out output
-	var at atDesk
+	var at acting
 	var lifecycle, description string
 	cmd := &cobra.Command{
 		Use:   "namespace [NAME]",
@@ -50,7 +50,7 @@ what the namespace had.`,
 					return err
 				}
 			}
-			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *desk.Tasks, actor string) error {
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
 				if changes {
 					if err := tasks.ApplyNamespace(ctx, actor, name, holds, description); err != nil {
 						return err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/postrider/postrider/cmd/internal/desk"
+	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/migrations/pgtest"
 	"github.com/postrider/postrider/relay/ledger"
 	"github.com/postrider/postrider/relay/task"
@@ -67,7 +67,7 @@ func TestTemplateCommands(t *testing.T) {
 	dir := written(t, map[string]string{"order.yaml": orderTemplate, "deep/er/other.json": `{"name": "other", "namespace_name": "shop", "version": "1.0.0"}`, "README.md": "no: template: this"})
 	contains(t, succeed(t, db, "template", "apply", dir), "shop/order@1.0.0 is there now", "shop/other@1.0.0 is there now")
 	file := filepath.Join(dir, "order.yaml")
-	applied := decode[[]desk.AppliedTemplate](t, succeed(t, db, "template", "apply", file, "--environment", "staging", "-o", "json"))
+	applied := decode[[]actions.AppliedTemplate](t, succeed(t, db, "template", "apply", file, "--environment", "staging", "-o", "json"))
 	if len(applied) != 1 || applied[0].Outcome != ledger.AppliedChanged || applied[0].Template != "shop/order@1.0.0" || applied[0].UUID == uuid.Nil {
 		t.Errorf("applied %+v", applied)
 	}

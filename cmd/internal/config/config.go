@@ -146,9 +146,9 @@ type Outbox struct {
 	// writers that do not serialise on a key; a long transaction then delays. Defaults to false.
 	CommitOrder bool `key:"commit_order" default:"false" help:"publish in the order of commits, for writers that do not serialise on a key"`
 	// StormEvents opens a circuit breaker when more events of a topic than that are given up with one error code
-	// within the storm window: it keeps the further ones that fail with this code, and every other event of the topic
+	// within the window below: it keeps the further ones that fail with this code, and every other event of the topic
 	// goes. 0 switches circuit breakers off, and what one keeps comes back. Defaults to 100.
-	StormEvents int `key:"storm_events" default:"100" min:"0" max:"1000000" help:"events of a topic given up with one error code within the storm window that open a circuit breaker; 0 is never"`
+	StormEvents int `key:"storm_events" default:"100" min:"0" max:"1000000" help:"events of a topic given up with one error code within the window that open a circuit breaker; 0 is never"`
 	// StormWindow is the time in which those are counted. In seconds. Defaults to 60.
 	StormWindow time.Duration `key:"storm_window_seconds" default:"60" min:"1" max:"86400" help:"time in which given up events are counted, in seconds"`
 	// RetentionDays is how long published events stay in the table at least. They are removed by ranges of ids; 0
@@ -164,9 +164,9 @@ type Outbox struct {
 	// tried again. A stop may take this long, so it is kept well below 30 seconds. In milliseconds.
 	// Defaults to 10000.
 	PublishTimeout time.Duration `key:"publish_timeout_ms" default:"10000" min:"100" max:"12000" help:"longest wait for the acknowledgements of a batch, in milliseconds"`
-	// Doorbell lets writers wake an idle relay by a notification, so that it polls less often. Defaults to
+	// Notifier lets writers wake an idle relay by a notification, so that it polls less often. Defaults to
 	// true.
-	Doorbell bool `key:"doorbell" default:"true" help:"let writers wake an idle relay"`
+	Notifier bool `key:"notifier" default:"true" help:"let writers wake an idle relay"`
 	// Log writes a line for every pass of the relay that did something. Defaults to false.
 	Log bool `key:"log" default:"false" help:"log every pass of the relay that did something"`
 }

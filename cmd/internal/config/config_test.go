@@ -35,7 +35,7 @@ func TestDefaults(t *testing.T) {
 		Database: Database{Pooler: "auto"},
 		Kafka:    Kafka{ClientID: "postrider", MaxMessageBytes: 1048588, Compression: "none", SASLMechanism: "none"},
 		Outbox: Outbox{BatchSize: 5000, Dispatches: 16, MaxAttempts: 5, RetryBase: time.Second, RetryMax: time.Minute,
-			RetentionDays: 30, DeadLetterRetentionDays: 90, IdempotencyRetentionDays: 30, PublishTimeout: 10 * time.Second, AfterLastAttempt: "continue", StormEvents: 100, StormWindow: time.Minute, Doorbell: true},
+			RetentionDays: 30, DeadLetterRetentionDays: 90, IdempotencyRetentionDays: 30, PublishTimeout: 10 * time.Second, AfterLastAttempt: "continue", StormEvents: 100, StormWindow: time.Minute, Notifier: true},
 		DLQ: DLQ{Topic: "postrider.dlq", Group: "postrider-collector", Enabled: true, AutoDLQOnStaleness: true, IncludeFullTaskSnapshot: true, MaxPendingAge: 168 * time.Hour,
 			ReasonStalenessTimeout: true, ReasonMaxRetriesExceeded: true, ReasonWorkerUnavailable: true, ReasonDependencyCycleDetected: true,
 			RedactHeaders: []string{"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "api-key", "x-auth-token", "x-access-token",
@@ -86,7 +86,7 @@ func TestPrecedence(t *testing.T) {
 func TestEnvironmentNames(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
-		"DATABASE_URL": "postgres://u@h:5432/d", "DATABASE_POOLER": "transaction", "OUTBOX_DOORBELL": "false",
+		"DATABASE_URL": "postgres://u@h:5432/d", "DATABASE_POOLER": "transaction", "OUTBOX_NOTIFIER": "false",
 		"KAFKA_BROKERS": "a:1,b:2", "KAFKA_CLIENT_ID": "me", "KAFKA_MAX_MESSAGE_BYTES": "4096",
 		"DATABASE_PASSWORD_FILE": "/run/pw", "KAFKA_TLS_ENABLED": "true", "KAFKA_TLS_CA_FILE": "/run/ca.pem", "KAFKA_TLS_CERT_FILE": "/run/cert.pem",
 		"KAFKA_TLS_KEY_FILE": "/run/key.pem", "KAFKA_TLS_INSECURE_SKIP_VERIFY": "true", "KAFKA_SASL_MECHANISM": "oauthbearer", "KAFKA_SASL_USERNAME": "me",

@@ -137,13 +137,13 @@ func (c Config) TopicSettings(topic string) relay.TopicSettings {
 		RouteDeadLetterAfter: c.Outbox.RouteDeadLetterAfter,
 		MaxAge:               c.Outbox.MaxAge,
 		CommitOrder:          c.Outbox.CommitOrder,
-		StormEvents:          c.Outbox.StormEvents,
-		StormWindow:          c.Outbox.StormWindow,
+		BreakerEvents:        c.Outbox.StormEvents,
+		BreakerWindow:        c.Outbox.StormWindow,
 	}
 	s.Retry.MaxAttempts, s.Retry.Base = c.Outbox.MaxAttempts, c.Outbox.RetryBase
 	s.Retry.Max = max(c.Outbox.RetryMax, c.Outbox.RetryBase)
-	if s.StormEvents == 0 {
-		s.StormEvents = -1 // never; there 0 is the default
+	if s.BreakerEvents == 0 {
+		s.BreakerEvents = -1 // never; there 0 is the default
 	}
 	return s
 }

@@ -39,7 +39,7 @@ func TestTopicSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain := c.TopicSettings("plain")
-	want := relay.TopicSettings{AfterLastAttempt: relay.PolicyContinue, DLQTopic: "postrider.dlq", MaxMessageBytes: 1048588, StormEvents: 50, StormWindow: time.Minute}
+	want := relay.TopicSettings{AfterLastAttempt: relay.PolicyContinue, DLQTopic: "postrider.dlq", MaxMessageBytes: 1048588, BreakerEvents: 50, BreakerWindow: time.Minute}
 	want.Retry.MaxAttempts, want.Retry.Base, want.Retry.Max, want.Retry.Jitter = 7, time.Second, time.Minute, 0.2
 	if plain != want {
 		t.Errorf("no rule: %+v, want %+v", plain, want)
@@ -52,7 +52,7 @@ func TestTopicSettings(t *testing.T) {
 	eu := us
 	eu.Retry.MaxAttempts, eu.DLQTopic, eu.MaxMessageBytes = 3, "dead.eu", 8192
 	eu.RouteDeadLetterAfter, eu.MaxAge, eu.CommitOrder = time.Hour, 24*time.Hour, true
-	eu.StormEvents, eu.StormWindow, eu.Retry.Base = -1, 10*time.Second, 250*time.Millisecond
+	eu.BreakerEvents, eu.BreakerWindow, eu.Retry.Base = -1, 10*time.Second, 250*time.Millisecond
 	if got := c.TopicSettings("orders.eu"); got != eu {
 		t.Errorf("three rules: %+v, want %+v", got, eu)
 	}

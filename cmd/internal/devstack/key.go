@@ -14,11 +14,11 @@ const maker = "postrider dev"
 // makeKey makes the API key of this run, with all scopes. Those of earlier runs, which nobody can be shown again,
 // are revoked. It is empty where the API is not served.
 func makeKey(ctx context.Context, a *app.App) (string, error) {
-	if a.Desk() == nil {
+	if a.Services() == nil {
 		return "", nil
 	}
 	ctx = access.WithActor(ctx, access.Actor{Name: maker})
-	store := a.Desk().Access
+	store := a.Services().Access
 	keys, err := store.List(ctx)
 	if err != nil {
 		return "", fmt.Errorf("list API keys: %w", err)

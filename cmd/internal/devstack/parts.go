@@ -96,9 +96,9 @@ func howToLook(o Options, http, database, broker, key string) string {
 	if o.DataDir != "" {
 		end = "Ctrl-C stops everything; the data stays in " + o.DataDir + "."
 	}
-	desk := ""
+	ask := ""
 	if key != "" {
-		desk = fmt.Sprintf("\n  Ask the desk             curl -H 'X-API-Key: %s' http://%s/api/v1/dlq", key, http)
+		ask = fmt.Sprintf("\n  Ask the API              curl -H 'X-API-Key: %s' http://%s/api/v1/dlq", key, http)
 	}
 	return fmt.Sprintf(`
   Look into the database   psql '%[1]s'
@@ -111,5 +111,5 @@ func howToLook(o Options, http, database, broker, key string) string {
   For development only: one broker, nothing replicated, a superuser's password on the screen.
   %[5]s
 
-`, database, broker, topic, http, end, os.Args[0], desk)
+`, database, broker, topic, http, end, os.Args[0], ask)
 }

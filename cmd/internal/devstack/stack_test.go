@@ -93,7 +93,7 @@ func startStack(t *testing.T, o Options) stack {
 			}
 			resp.Body.Close()
 			if resp.StatusCode != want {
-				t.Errorf("with the key %q the desk answers %d, want %d", key, resp.StatusCode, want)
+				t.Errorf("with the key %q the API answers %d, want %d", key, resp.StatusCode, want)
 			}
 		}
 		go func() { _, _ = io.Copy(io.Discard, read) }()

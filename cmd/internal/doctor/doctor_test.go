@@ -100,9 +100,9 @@ func TestRights(t *testing.T) {
 	s.asRole(t, "postrider_operator")
 	s.examine(t, func(c *Config) { c.Role = "relay" }).want(t, "schema", "rights", Failed, "lacks", "postrider_relay", "grant postrider_relay")
 
-	s.exec(t, `revoke insert on postrider.outbox_receipt from postrider_relay; revoke update on sequence postrider.outbox_doorbell from postrider_relay`)
+	s.exec(t, `revoke insert on postrider.outbox_receipt from postrider_relay; revoke update on sequence postrider.outbox_notifier from postrider_relay`)
 	s.asRole(t, "postrider_relay")
-	s.examine(t, nil).want(t, "schema", "rights", Failed, "lacks 2", "insert on postrider.outbox_receipt", "update on postrider.outbox_doorbell")
+	s.examine(t, nil).want(t, "schema", "rights", Failed, "lacks 2", "insert on postrider.outbox_receipt", "update on postrider.outbox_notifier")
 	s.exec(t, `revoke usage on schema postrider from postrider_relay`)
 	s.examine(t, nil).want(t, "schema", "version", Failed, "may not use the schema", "postrider migrate roles")
 }

@@ -20,9 +20,9 @@ func checkSequence(ctx context.Context, p *patient) ([]result, error) {
 	var out []result
 	switch {
 	case name == nil || cache == nil:
-		return fail(postgres.StandstillHint("NO_SEQUENCE"), "outbox_event.id has no sequence"), nil
+		return fail(postgres.StallHint("NO_SEQUENCE"), "outbox_event.id has no sequence"), nil
 	case *cache > 1:
-		out = fail(postgres.StandstillHint("SEQUENCE_CACHE"),
+		out = fail(postgres.StallHint("SEQUENCE_CACHE"),
 			"%s has CACHE %d: no id is known to be final, so gaps stay open, and events in commit order wait for ever", *name, *cache)
 	}
 	if last < position {

@@ -142,8 +142,8 @@ func TestJudgements(t *testing.T) {
 		"version 17":             {judgeVersion(170003, "17.3"), OK},
 		"version 19":             {judgeVersion(190000, "19devel"), OK},
 		"prepared, none":         {judgePrepared(0, true), OK},
-		"prepared, doorbell":     {judgePrepared(10, true), Warning},
-		"prepared, no doorbell":  {judgePrepared(10, false), OK},
+		"prepared, notifier":     {judgePrepared(10, true), Warning},
+		"prepared, no notifier":  {judgePrepared(10, false), OK},
 		"prepared transaction":   {judgeTransactions([]transaction{{"prepared", "it's", "", "me", "prepared", old(6)}}, defaultLimits), Warning},
 		"for hours":              {judgeTransactions([]transaction{{"prepared", "it's", "", "me", "prepared", old(61)}}, defaultLimits), Failed},
 		"fresh ones":             {judgeTransactions([]transaction{{"session", "1", "", "me", "active", old(1)}}, defaultLimits), OK},
@@ -207,12 +207,12 @@ func TestState(t *testing.T) {
 
 	s.exec(t, `insert into postrider.outbox_hold (scope, topic, key, code, cause, error_code, next_probe_at, held_at) values
 		('key', $1, 'k', null, 'halted', 'X', 'infinity', now()), ('topic', 'nowhere', null, null, 'route', 'UNKNOWN_TOPIC', now(), now() - interval '1 hour'),
-		('failure', 'stormy', null, 'X', 'storm', 'X', now(), now() - interval '3 minutes'), ('topic', 'away', null, null, 'infrastructure', 'TIMEOUT', now(), now() - interval '2 minutes'),
+		('failure', 'broken', null, 'X', 'circuit_breaker', 'X', now(), now() - interval '3 minutes'), ('topic', 'away', null, null, 'infrastructure', 'TIMEOUT', now(), now() - interval '2 minutes'),
 		('topic', 'blip', null, null, 'infrastructure', 'TIMEOUT', now(), now())`, topic)
 	r := s.examine(t, nil)
 	r.want(t, "state", "holds", Warning, "1 keys are halted", topic, "postrider outbox holds --cause halted")
 	r.want(t, "state", "holds", Failed, "nowhere", "UNKNOWN_TOPIC", "1h0m")
-	r.want(t, "state", "holds", Warning, "1 circuit breakers are open for 3m", "stormy, X", "postrider outbox give-up HOLD")
+	r.want(t, "state", "holds", Warning, "1 circuit breakers are open for 3m", "broken, X", "postrider outbox give-up HOLD")
 	r.want(t, "state", "holds", Failed, "away", "TIMEOUT")
 	r.want(t, "topics", "existence", Failed, "nowhere", "create them")
 

@@ -102,7 +102,7 @@ func judgePooler(between bool, mode pooler.Mode) []result {
 		return fail("leave database.pooler at auto, or set it to transaction; none is right only for a pooler in session mode that passes parameters on",
 			"a pooler stands before the database, and database.pooler is none")
 	case between:
-		return well("a pooler stands before the database; nothing is kept in sessions (database.pooler: %s). The doorbell needs a direct connection to be heard: without it idle relays poll", mode)
+		return well("a pooler stands before the database; nothing is kept in sessions (database.pooler: %s). The notifier needs a direct connection to be heard: without it idle relays poll", mode)
 	case mode == pooler.Transaction:
 		return warn("leave database.pooler at auto", "no pooler stands before the database, and database.pooler is transaction: statements are not prepared, for nothing")
 	}
@@ -139,18 +139,18 @@ func judgeConnections(need, most, used, perDatabase, perRole int) []result {
 
 func checkPreparedTransactions(ctx context.Context, p *patient) ([]result, error) {
 	s, err := p.server(ctx)
-	return judgePrepared(s.prepared, p.Settings.Outbox.Doorbell), err
+	return judgePrepared(s.prepared, p.Settings.Outbox.Notifier), err
 }
 
-func judgePrepared(most int, doorbell bool) []result {
+func judgePrepared(most int, notifier bool) []result {
 	if most == 0 {
 		return well("max_prepared_transactions is 0")
 	}
-	if doorbell {
-		return warn("set max_prepared_transactions to 0 if nobody prepares transactions; otherwise set outbox.doorbell to false, which says the same aloud",
-			"max_prepared_transactions is %d: a transaction that rang the doorbell could not be prepared, so idle relays poll instead", most)
+	if notifier {
+		return warn("set max_prepared_transactions to 0 if nobody prepares transactions; otherwise set outbox.notifier to false, which says the same aloud",
+			"max_prepared_transactions is %d: a transaction that rang the notifier could not be prepared, so idle relays poll instead", most)
 	}
-	return well("max_prepared_transactions is %d, and the doorbell is off", most)
+	return well("max_prepared_transactions is %d, and the notifier is off", most)
 }
 
 func checkOldTransactions(ctx context.Context, p *patient) ([]result, error) {

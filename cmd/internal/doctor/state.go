@@ -66,8 +66,8 @@ func judgeHold(cause relay.Cause, scope string, count int, age time.Duration, to
 	case relay.CauseHalted:
 		return warn("resolve their investigations: postrider dlq list, then dlq requeue or dlq purge --release-keys; postrider outbox holds --cause halted lists them",
 			"%d keys are halted, the oldest for %v: their later events wait (%s)", count, age, where)
-	case relay.CauseStorm:
-		return warn("mend what refuses the events, then postrider outbox release HOLD; or postrider outbox give-up HOLD, if they are never to go; postrider outbox holds --cause storm lists them",
+	case relay.CauseBreaker:
+		return warn("mend what refuses the events, then postrider outbox release HOLD; or postrider outbox give-up HOLD, if they are never to go; postrider outbox holds --cause circuit_breaker lists them",
 			"%d circuit breakers are open for %v: too many events failed in one way, and those wait (%s, %s); everything else goes", count, age, where, code)
 	case relay.CauseRoute:
 		return fail("create the topics, or grant Write on them", "%d topics cannot be written to for %v: %s (%s)", count, age, where, code)

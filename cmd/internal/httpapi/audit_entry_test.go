@@ -29,7 +29,7 @@ func TestTheAuditOfAnInvestigation(t *testing.T) {
 	step := func(op string) {
 		t.Helper()
 		r.exec(`update postrider.dlq_operation set next_at = case when dlq_operation_uuid = $1 then now() else 'infinity' end`, op)
-		if _, _, err := r.desk.Redriver.Step(t.Context()); err != nil {
+		if _, _, err := r.services.Redriver.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,7 +42,7 @@ func TestTheAuditOfAnInvestigation(t *testing.T) {
 	}
 	follow := func() {
 		t.Helper()
-		if _, err := r.desk.Redriver.Follow(t.Context(), 100, true); err != nil {
+		if _, err := r.services.Redriver.Follow(t.Context(), 100, true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,12 +54,12 @@ func TestTheAuditOfAnInvestigation(t *testing.T) {
 	operation("resolve", ids[4], ids[5])
 	// Given up again: the collector closes the first, because another goes on.
 	ask("POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q]}`, ids[6]))
-	event := value[uuid.UUID](r, `select event_id from postrider.dlq_replay where dlq_entry_uuid = $1`, ids[6])
+	event := value[uuid.UUID](r, `select event_id from postrider.dlq_redrive where dlq_entry_uuid = $1`, ids[6])
 	outboxtest.SettleAll(t, r.pool, outboxtest.Exhausted, `select id from postrider.outbox_event where event_id = $1`, event)
 	follow()
 	again := dlqtest.Letters(dlqtest.Event(77, 1))[0]
 	again.ID, again.EventID, again.Subject.ID, again.OutboxID = "event:"+event.String()+":1", event, event.String(), nil
-	if _, err := r.desk.Store.RecordLetters(t.Context(), []dlq.Letter{again}); err != nil {
+	if _, err := r.services.Store.RecordLetters(t.Context(), []dlq.Letter{again}); err != nil {
 		t.Fatal(err)
 	}
 	group := r.ask("GET", "/dlq/"+ids[7], "").text("group_uuid")

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/cmd/internal/access"
-	"github.com/postrider/postrider/cmd/internal/desk"
+	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/ledger"
@@ -38,8 +38,8 @@ var refusals = []struct {
 	{relay.ErrMiscounted, Conflict},
 	{access.ErrNotFound, NotFound},
 	{access.ErrInvalid, Validation},
-	{desk.ErrRequest, Validation},
-	{desk.ErrBusy, Conflict},
+	{actions.ErrRequest, Validation},
+	{actions.ErrBusy, Conflict},
 }
 
 // Describe is what clients are told of errors of the services; nil is nothing.

@@ -83,7 +83,7 @@ func (r *rig) driveFetch() {
 		r.t.Errorf("%s", got.Raw)
 	}
 	// Without brokers there is nobody to ask.
-	without := *r.desk
+	without := *r.services
 	without.Fetcher = nil
 	c, err := config.Load(config.Sources{})
 	if err != nil {

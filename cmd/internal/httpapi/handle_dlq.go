@@ -114,7 +114,7 @@ func (s *Services) getEntry(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	operations := []string{}
-	for _, p := range d.Replays {
+	for _, p := range d.Redrives {
 		if p.Operation != uuid.Nil {
 			operations = append(operations, p.Operation.String())
 		}
@@ -145,7 +145,7 @@ func (s *Services) changeEntry(ctx context.Context, r *Request) (any, error) {
 	if b.Alias != nil {
 		b.Notes = b.Alias
 	}
-	e, err := s.Desk.Change(ctx, id, dlq.Change{Status: b.Status, Notes: b.Notes, ResolvedBy: b.ResolvedBy, Metadata: unlessNull(b.Metadata), Assignee: b.Assignee, Actor: r.Actor.Name})
+	e, err := s.Editor.Change(ctx, id, dlq.Change{Status: b.Status, Notes: b.Notes, ResolvedBy: b.ResolvedBy, Metadata: unlessNull(b.Metadata), Assignee: b.Assignee, Actor: r.Actor.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +285,7 @@ func (s *Services) purgeEntries(ctx context.Context, r *Request) (any, error) {
 		}
 		p.OlderThan = at
 	}
-	done, err := s.Desk.Purge(ctx, p)
+	done, err := s.Editor.Purge(ctx, p)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/postrider/postrider/cmd/internal/desk"
+	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/relay/postgres"
 )
@@ -146,7 +146,7 @@ func (s *Services) purgeDelivered(ctx context.Context, r *Request) (any, error) 
 	if !ok {
 		return nil, refuse(Validation, "older_than is %q; it must be a date (2026-01-31) or a time (2026-01-31T08:00:00Z)", shown(b.OlderThan))
 	}
-	done, err := s.Outbox.Purge(ctx, r.Actor.Name, desk.PurgeDelivered{OlderThan: at, Rows: b.Limit})
+	done, err := s.Outbox.Purge(ctx, r.Actor.Name, actions.PurgeDelivered{OlderThan: at, Rows: b.Limit})
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func (r *rig) listen(change func(*httpapi.Config)) *httpapi.Server {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	api, err := r.desk.API(c, nil)
+	api, err := r.services.API(c, nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}

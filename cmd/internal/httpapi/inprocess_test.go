@@ -24,7 +24,7 @@ func TestGetInProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := r.desk.API(c, slog.New(slog.DiscardHandler))
+	api, err := r.services.API(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := r.desk.API(c, slog.New(slog.DiscardHandler))
+	api, err := r.services.API(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

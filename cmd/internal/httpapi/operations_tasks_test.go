@@ -218,7 +218,7 @@ func (r *rig) driveOutbox() {
 	for _, prefix := range []string{"/v1", "/api/v1"} {
 		code := "CODE_OF_" + strings.ToUpper(strings.Trim(strings.ReplaceAll(prefix, "/", "_"), "_"))
 		breaker := r.breaker(code)
-		holds := r.ask("GET", "/holds?cause=storm", "").is(200).at("items").([]any)
+		holds := r.ask("GET", "/holds?cause=circuit_breaker", "").is(200).at("items").([]any)
 		if !slices.ContainsFunc(holds, func(h any) bool {
 			m := h.(map[string]any)
 			return fmt.Sprint(m["id"]) == breaker && m["scope"] == "failure" && m["failure_code"] == code && m["parked"] == 1.0
@@ -226,10 +226,10 @@ func (r *rig) driveOutbox() {
 			t.Errorf("%v, want %s", holds, breaker)
 		}
 		got := r.askAt(prefix, "POST", "/holds/"+breaker+"/give-up", "").is(200)
-		if got.text("scope") != "failure" || got.text("topic") != "orders" || got.text("cause") != "storm" || got.at("events") != 1.0 {
+		if got.text("scope") != "failure" || got.text("topic") != "orders" || got.text("cause") != "circuit_breaker" || got.at("events") != 1.0 {
 			t.Errorf("%s", got.Raw)
 		}
-		holds = r.ask("GET", "/holds?cause=storm", "").is(200).at("items").([]any)
+		holds = r.ask("GET", "/holds?cause=circuit_breaker", "").is(200).at("items").([]any)
 		if !slices.ContainsFunc(holds, func(h any) bool {
 			m := h.(map[string]any)
 			return fmt.Sprint(m["id"]) == breaker && m["asked"] == "give_up"

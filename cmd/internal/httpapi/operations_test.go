@@ -170,7 +170,7 @@ func (r *rig) driveRequeue() {
 	if skipped := again.at("skipped").([]any); len(skipped) != 1 || skipped[0].(map[string]any)["reason"] != "already_queued" {
 		t.Errorf("%s", again.Raw)
 	}
-	if got := r.ask("GET", "/dlq/"+id, "").is(200); got.text("replay_state") != "queued" || len(got.at("replays").([]any)) != 1 || len(got.at("audit").([]any)) != 1 {
+	if got := r.ask("GET", "/dlq/"+id, "").is(200); got.text("redrive_state") != "queued" || len(got.at("redrives").([]any)) != 1 || len(got.at("audit").([]any)) != 1 {
 		t.Errorf("%s", got.Raw)
 	}
 	before := value[int](r, `select count(*) from postrider.outbox_event`)
@@ -247,7 +247,7 @@ func (r *rig) driveGroups() {
 		r.ask("POST", "/groups/"+group+"/resolve", body).is(400)
 	}
 	r.ask("POST", "/groups/"+nowhere+"/resolve", `{}`).is(404)
-	onTheirWay := value[int](r, `select count(*) from postrider.dlq_entry e join postrider.dlq_replay r using (dlq_entry_uuid) where e.dlq_group_uuid = $1 and r.outcome is null`, group)
+	onTheirWay := value[int](r, `select count(*) from postrider.dlq_entry e join postrider.dlq_redrive r using (dlq_entry_uuid) where e.dlq_group_uuid = $1 and r.outcome is null`, group)
 	if got := r.ask("POST", "/groups/"+group+"/resolve", `{"resolution_status": "permanently_failed", "resolution_notes": "known", "until": "2099-01-01"}`).is(200); got.at("closed") == 0.0 || got.at("left") != float64(onTheirWay) {
 		t.Errorf("%d are on their way: %s", onTheirWay, got.Raw)
 	}
@@ -356,7 +356,7 @@ func (r *rig) begun(method, path, body string) string {
 	}
 	key := "begun " + uuid.NewString()
 	ctx := access.WithActor(r.t.Context(), access.Actor{KeyID: strings.Split(r.keys[access.Admin], "_")[1]})
-	if _, known, err := r.desk.Access.Begin(ctx, key, []byte(strings.Join([]string{method, target.Path, target.RawQuery, body}, "\x00"))); err != nil || known != nil {
+	if _, known, err := r.services.Access.Begin(ctx, key, []byte(strings.Join([]string{method, target.Path, target.RawQuery, body}, "\x00"))); err != nil || known != nil {
 		r.t.Fatal(known, err)
 	}
 	return key
@@ -414,11 +414,11 @@ func (r *rig) behind(change func(*httpapi.APIConfig), status int) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	services, err := r.desk.Services(c, nil)
+	services, err := r.services.ForHTTP(c, nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	cfg := httpapi.APIConfig{Routes: services.Routes(), Keys: r.desk.Access, Describe: httpapi.Describe}
+	cfg := httpapi.APIConfig{Routes: services.Routes(), Keys: r.services.Access, Describe: httpapi.Describe}
 	change(&cfg)
 	api, err := httpapi.NewAPI(cfg)
 	if err != nil {

@@ -23,10 +23,10 @@ import (
 // rig is the API as serve serves it, with the rights of serve's role, on a real database.
 type rig struct {
 	*httptest.Server
-	t    testing.TB
-	spec *spec
-	pool *pgxpool.Pool // the owner's
-	desk *app.Desk
+	t        testing.TB
+	spec     *spec
+	pool     *pgxpool.Pool // the owner's
+	services *app.Services
 	// originals are what brokers have of the records that letters point to.
 	originals originals
 	keys      map[access.Scope]string
@@ -62,17 +62,17 @@ func newRigBehind(t testing.TB, flags map[string]string, through func(url string
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.desk, err = app.NewDesk(served, c); err != nil {
+	if r.services, err = app.NewServices(served, c); err != nil {
 		t.Fatal(err)
 	}
 	var output io.Writer = os.Stderr // a fuzz target may not log to its fuzzer
 	if t, is := t.(*testing.T); is {
 		output = t.Output()
 	}
-	if err := r.desk.AskBrokers(&r.originals, nil); err != nil {
+	if err := r.services.AskBrokers(&r.originals, nil); err != nil {
 		t.Fatal(err)
 	}
-	api, err := r.desk.API(c, slog.New(slog.NewTextHandler(output, &slog.HandlerOptions{Level: slog.LevelError})))
+	api, err := r.services.API(c, slog.New(slog.NewTextHandler(output, &slog.HandlerOptions{Level: slog.LevelError})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func newRigBehind(t testing.TB, flags map[string]string, through func(url string
 	t.Cleanup(r.Close)
 	ctx := access.WithActor(t.Context(), access.Actor{Name: "test"})
 	for _, scope := range access.Scopes() {
-		if _, r.keys[scope], err = r.desk.Access.Create(ctx, access.NewKey{Name: "key " + string(scope), Scopes: []access.Scope{scope}}); err != nil {
+		if _, r.keys[scope], err = r.services.Access.Create(ctx, access.NewKey{Name: "key " + string(scope), Scopes: []access.Scope{scope}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -51,7 +51,7 @@ func TestWhatNeedsTwoScopes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	keyWith := func(scopes ...access.Scope) string {
-		_, token, err := r.desk.Access.Create(access.WithActor(t.Context(), access.Actor{Name: "test"}), access.NewKey{Name: fmt.Sprint(scopes), Scopes: scopes})
+		_, token, err := r.services.Access.Create(access.WithActor(t.Context(), access.Actor{Name: "test"}), access.NewKey{Name: fmt.Sprint(scopes), Scopes: scopes})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestRedrivesAreLimitedMore(t *testing.T) {
 	costly := []string{"requeue", "purgeEntries", "fetchOriginal", "resolveGroup", "planOperation", "purgeDelivered", "redriveEvent"}
 	ctx, found := access.WithActor(t.Context(), access.Actor{Name: "test"}), 0
 	for _, o := range r.spec.operations {
-		_, key, err := r.desk.Access.Create(ctx, access.NewKey{Name: o.id, Scopes: []access.Scope{access.Admin}})
+		_, key, err := r.services.Access.Create(ctx, access.NewKey{Name: o.id, Scopes: []access.Scope{access.Admin}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
-	"github.com/postrider/postrider/cmd/internal/desk"
+	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/dlq"
 	"github.com/postrider/postrider/relay/ledger"
 )
@@ -24,17 +24,17 @@ type Access interface {
 
 // ServicesConfig is what Services are made of. Everything but the bounds, Redactor, Fetcher and Logger is required.
 type ServicesConfig struct {
-	// Browser, Groups, Revealer, Desk, Redriver and Operations are about dead letters. Required.
+	// Browser, Groups, Revealer, Editor, Redriver and Operations are about dead letters. Required.
 	Browser    dlq.Browser
 	Groups     dlq.Groups
 	Revealer   dlq.Revealer
-	Desk       dlq.Desk
+	Editor     dlq.Editor
 	Redriver   dlq.Redriver
 	Operations dlq.Operations
 	// Tasks, Archive and Outbox are the rest of the house. Required.
-	Tasks   *desk.Tasks
+	Tasks   *actions.Tasks
 	Archive ledger.ArchiveReader
-	Outbox  *desk.Outbox
+	Outbox  *actions.Outbox
 	// Redactor hides parts of tasks. Defaults to none, which hides nothing.
 	Redactor *dlq.Redactor
 	// Fetcher asks for the records that letters point to. Defaults to none; asking is then unavailable.
@@ -63,7 +63,7 @@ type Services struct {
 // NewServices checks the configuration.
 func NewServices(cfg ServicesConfig) (*Services, error) {
 	for name, given := range map[string]bool{
-		"Browser": cfg.Browser != nil, "Groups": cfg.Groups != nil, "Revealer": cfg.Revealer != nil, "Desk": cfg.Desk != nil, "Redriver": cfg.Redriver != nil, "Operations": cfg.Operations != nil,
+		"Browser": cfg.Browser != nil, "Groups": cfg.Groups != nil, "Revealer": cfg.Revealer != nil, "Editor": cfg.Editor != nil, "Redriver": cfg.Redriver != nil, "Operations": cfg.Operations != nil,
 		"Tasks": cfg.Tasks != nil, "Archive": cfg.Archive != nil, "Outbox": cfg.Outbox != nil, "Access": cfg.Access != nil,
 	} {
 		if !given {
@@ -82,7 +82,7 @@ func NewServices(cfg ServicesConfig) (*Services, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Services{ServicesConfig: cfg, log: cfg.Logger.With("component", "desk")}, nil
+	return &Services{ServicesConfig: cfg, log: cfg.Logger.With("component", "api")}, nil
 }
 
 // say writes the log event of an operation.

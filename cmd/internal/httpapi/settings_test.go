@@ -28,7 +28,7 @@ func TestLogEvents(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var log bytes.Buffer
-	api, err := r.desk.API(c, slog.New(slog.NewJSONHandler(writer(func(p []byte) (int, error) {
+	api, err := r.services.API(c, slog.New(slog.NewJSONHandler(writer(func(p []byte) (int, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		return log.Write(p)
@@ -101,7 +101,7 @@ func TestRedactionReachesTheAPI(t *testing.T) {
 		l.Headers = append(slices.Clone(l.Headers), header("Authorization", "Bearer s3cret"), header("shop", "berlin"))
 	})
 	// As the collector does: with the settings, and with the rights of its role.
-	if _, err := r.desk.Store.RecordLetters(t.Context(), []dlq.Letter{l}); err != nil {
+	if _, err := r.services.Store.RecordLetters(t.Context(), []dlq.Letter{l}); err != nil {
 		t.Fatal(err)
 	}
 	id := value[uuid.UUID](r, `select dlq_entry_uuid from postrider.dlq_letter where letter_id = $1`, l.ID).String()
@@ -156,7 +156,7 @@ func TestCredentialsAreHiddenByDefault(t *testing.T) {
 				l.Headers = append(l.Headers, header(secret, "s3cret"))
 			}
 		})
-		if _, err := r.desk.Store.RecordLetters(t.Context(), []dlq.Letter{l}); err != nil {
+		if _, err := r.services.Store.RecordLetters(t.Context(), []dlq.Letter{l}); err != nil {
 			t.Fatal(err)
 		}
 		id := value[uuid.UUID](r, `select dlq_entry_uuid from postrider.dlq_letter where letter_id = $1`, l.ID).String()

@@ -106,7 +106,7 @@ func (r *rig) anHourAgo() {
 func (r *rig) breaker(code string) string {
 	r.t.Helper()
 	id := value[int64](r, `insert into postrider.outbox_hold (scope, topic, code, cause, error_code, next_probe_at)
-		values ('failure', 'orders', $1, 'storm', $1, now() + interval '1 hour') returning hold_id`, code)
+		values ('failure', 'orders', $1, 'circuit_breaker', $1, now() + interval '1 hour') returning hold_id`, code)
 	number, err := strconv.ParseInt(r.pending(), 10, 64)
 	if err != nil {
 		r.t.Fatal(err)
@@ -130,7 +130,7 @@ func (r *rig) task(state string) string {
 func (r *rig) steps(task string) map[string]string {
 	r.t.Helper()
 	ids := map[string]string{}
-	steps, err := r.desk.Tasks.Ledger().Steps(r.t.Context(), uuid.MustParse(task))
+	steps, err := r.services.Tasks.Ledger().Steps(r.t.Context(), uuid.MustParse(task))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func (r *rig) archived() string {
 	id := r.task("complete")
 	ledgertest.Age(r.t, r.pool, uuid.MustParse(id), 40*24*3600e9)
 	r.exec(`select * from postrider.archive_completed_tasks(30, 1000, false)`)
-	if there, err := r.desk.Archive.Contains(r.t.Context(), uuid.MustParse(id)); err != nil || !there {
+	if there, err := r.services.Archive.Contains(r.t.Context(), uuid.MustParse(id)); err != nil || !there {
 		r.t.Fatalf("task %s is not in the archive: %v", id, err)
 	}
 	return id

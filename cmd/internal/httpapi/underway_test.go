@@ -42,7 +42,7 @@ func TestWhatIsOnItsWayIsNotClosed(t *testing.T) {
 	}
 	// It arrives, and is closed by that.
 	outboxtest.SettleAll(t, r.pool, outboxtest.Published, outboxtest.Pending, 0)
-	if f, err := r.desk.Redriver.Follow(t.Context(), 10, true); err != nil || f.Delivered != 1 {
+	if f, err := r.services.Redriver.Follow(t.Context(), 10, true); err != nil || f.Delivered != 1 {
 		t.Fatalf("%+v, %v", f, err)
 	}
 	if got := r.ask("GET", "/dlq/"+sent, "").is(200); got.text("resolution_status") != "manually_resolved" || got.text("resolved_by") != "postrider" {

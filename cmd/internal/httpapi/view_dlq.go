@@ -43,7 +43,7 @@ type entryView struct {
 	Predecessor    *uuid.UUID `json:"predecessor_uuid"`
 	Assignee       *string    `json:"assignee"`
 	KeyHeld        bool       `json:"key_held"`
-	Replay         *string    `json:"replay_state"`
+	Redrive        *string    `json:"redrive_state"`
 	Generation     int        `json:"generation"`
 }
 
@@ -55,7 +55,7 @@ func viewEntry(e dlq.Entry) entryView {
 		ResolvedAt: given(e.ResolvedAt), ResolutionNotes: given(e.ResolutionNotes), ResolvedBy: given(e.ResolvedBy),
 		SubjectType: string(e.Subject.Type), SubjectID: e.Subject.ID, Topic: given(e.Topic), ErrorCode: given(e.ErrorCode),
 		ErrorCategory: given(string(e.Category())), Group: given(e.GroupUUID), Occurrences: e.Occurrences, LastOccurredAt: given(e.LastOccurredAt),
-		Predecessor: given(e.PredecessorUUID), Assignee: given(e.Assignee), KeyHeld: e.KeyHeld, Replay: given(string(e.Replay)), Generation: e.Generation,
+		Predecessor: given(e.PredecessorUUID), Assignee: given(e.Assignee), KeyHeld: e.KeyHeld, Redrive: given(string(e.Redrive)), Generation: e.Generation,
 	}
 	if e.Attempts != nil {
 		v.RetryCount = *e.Attempts
@@ -90,7 +90,7 @@ type detailView struct {
 	Metadata     json.RawMessage `json:"metadata"`
 	TraceID      string          `json:"trace_id,omitempty"`
 	Letters      []letterView    `json:"letters"`
-	Replays      []replayView    `json:"replays"`
+	Redrives     []redriveView   `json:"redrives"`
 	Audit        []access.Done   `json:"audit"`
 }
 
@@ -136,8 +136,8 @@ func viewLetter(l dlq.Letter) letterView {
 	}
 }
 
-type replayView struct {
-	ID         string     `json:"replay_id"`
+type redriveView struct {
+	ID         string     `json:"redrive_id"`
 	Generation int        `json:"generation"`
 	Operation  *uuid.UUID `json:"operation_uuid"`
 	EventID    uuid.UUID  `json:"event_id"`
@@ -153,7 +153,7 @@ type replayView struct {
 
 func viewDetail(d dlq.Detail, done []access.Done) detailView {
 	v := detailView{entryView: viewEntry(d.Entry), TaskSnapshot: raw(nil), Snapshot: raw(d.Snapshot), Metadata: raw(d.Metadata), TraceID: d.Entry.TraceID(),
-		Letters: make([]letterView, len(d.Letters)), Replays: make([]replayView, len(d.Replays)), Audit: notNull(done)}
+		Letters: make([]letterView, len(d.Letters)), Redrives: make([]redriveView, len(d.Redrives)), Audit: notNull(done)}
 	if d.Subject.Type == dlq.SubjectTask {
 		v.TaskSnapshot = v.Snapshot
 	}
@@ -161,8 +161,8 @@ func viewDetail(d dlq.Detail, done []access.Done) detailView {
 		v.Letters[i] = viewLetter(l)
 		v.Letters[i].RedactedHeaders = outbox.MarshalHeaders(l.Headers)
 	}
-	for i, p := range d.Replays {
-		v.Replays[i] = replayView{p.ID, p.Generation, given(p.Operation), p.EventID, *next(p.OutboxID), p.InPlace, p.Target, p.Edited, p.Actor,
+	for i, p := range d.Redrives {
+		v.Redrives[i] = redriveView{p.ID, p.Generation, given(p.Operation), p.EventID, *next(p.OutboxID), p.InPlace, p.Target, p.Edited, p.Actor,
 			string(p.State), p.CreatedAt, given(p.FinishedAt)}
 	}
 	return v

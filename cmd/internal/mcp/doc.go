@@ -10,5 +10,5 @@
 // rules of redaction leave, and each look is in the audit log.
 //
 // Texts that came out of messages may be written for the agent that reads them. So they stand between two lines with
-// a mark that is drawn anew for each answer; see fence.
+// a mark that is drawn anew for each answer; see enclose.
 package mcp

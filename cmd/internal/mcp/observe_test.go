@@ -56,7 +56,7 @@ func TestAgentsAreObserved(t *testing.T) {
 		`postrider_mcp_calls_total{outcome="done",tool="dlq_list"} 2`, `postrider_mcp_calls_total{outcome="refused",tool="dlq_show"} 1`,
 		`postrider_mcp_calls_total{outcome="done",tool="outbox_sync"} 1`, `postrider_mcp_calls_total{outcome="refused",tool="outbox_sync"} 1`,
 		`postrider_mcp_calls_total{outcome="failed",tool="outbox_sync"} 1`, `postrider_mcp_call_seconds_count{tool="outbox_sync"} 3`,
-		`postrider_ready{check="database"} 1`, `postrider_database_pool_max_connections{pool="desk"} 10`, "postrider_build_info{",
+		`postrider_ready{check="database"} 1`, `postrider_database_pool_max_connections{pool="api"} 10`, "postrider_build_info{",
 	} {
 		if !strings.Contains(body, line) {
 			t.Errorf("%s is not in what is shown:\n%s", line, body)

@@ -93,7 +93,7 @@ func read[In any](s *Server, name, title, description string, get func(context.C
 		if err != nil {
 			return nil, nil, err
 		}
-		result, err := fence("The answer of "+name+" follows.", data)
+		result, err := enclose("The answer of "+name+" follows.", data)
 		return result, nil, err
 	}))
 }

@@ -82,7 +82,14 @@ func (s *stage) dieAt(a *actor, step string) error {
 		lives = 1
 	}
 	for range lives {
-		if s.comesTo(a, step).dieAt(step, patience) {
+		dies := s.comesTo(a, step)
+		stop := func() {}
+		if step == "led" {
+			stop = s.makesWay(dies)
+		}
+		died := dies.dieAt(step, patience)
+		stop()
+		if died {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.diedAt[step]++
@@ -111,17 +118,32 @@ func (s *stage) comesTo(a *actor, step string) *actor {
 		if !strings.Contains(worker, fmt.Sprintf(":%d:", cmd.Process.Pid)) {
 			continue
 		}
-		switch step {
-		case "leading":
+		if step == "leading" || step == "led" {
 			return s.actors[(i+1)%relays]
-		case "led":
-			time.AfterFunc(time.Second, s.actors[i].kill)
-			return s.actors[(i+1)%relays]
-		default:
-			return s.actors[i]
 		}
+		return s.actors[i]
 	}
 	return a
+}
+
+// makesWay kills the other relays now and then, so that this one leads, however long it takes to start.
+func (s *stage) makesWay(a *actor) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(2 * time.Second):
+			}
+			for _, other := range s.actors[:relays] {
+				if other != a && ctx.Err() == nil {
+					other.kill()
+				}
+			}
+		}
+	}()
+	return cancel
 }
 
 // stopAndGoOn freezes a process for a time.

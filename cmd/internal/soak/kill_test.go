@@ -18,7 +18,7 @@ import (
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
-// steps are the moments at which the victim dies, between them every step of the cycle.
+// steps are the moments at which the crashchild dies, between them every step of the cycle.
 var steps = []string{
 	"leading", "led", "reading", "read", "publishing", "acknowledged", "settling", "settled", "taking", "taken",
 	"letters claimed", "letters acknowledged", "letters settling",
@@ -75,7 +75,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 		if err := w.Prepare(ctx); err != nil {
 			t.Fatal(err)
 		}
-		binary := build(t, "./victim")
+		binary := build(t, "./crashchild")
 		kills, n := map[string]int{}, 0
 		missed := func() []string {
 			return slices.DeleteFunc(slices.Clone(steps), func(step string) bool { return kills[step] > 0 })
@@ -91,9 +91,9 @@ func TestKilledAtEveryStep(t *testing.T) {
 			case step == "leading" || step == "led": // the first thing that it does
 				pause = time.Nanosecond
 			case n%4 == 0:
-				env = []string{"VICTIM_AFTER_WORK=yes"}
+				env = []string{"CRASHCHILD_AFTER_WORK=yes"}
 			}
-			p := victim(t, binary, db.URL, b, dlq, step, pause, env...)
+			p := crashchild(t, binary, db.URL, b, dlq, step, pause, env...)
 			switch {
 			case !p.killed(writing, pause+10*time.Second):
 				kills["at any time"]++
@@ -103,7 +103,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 				kills[step]++
 			}
 		})
-		last := victim(t, binary, db.URL, b, dlq, "", 0)
+		last := crashchild(t, binary, db.URL, b, dlq, "", 0)
 		drained(t, pool)
 		last.stop(t)
 

@@ -65,7 +65,7 @@ func TestNemesis(t *testing.T) {
 				p.total = total
 			}
 			s := newStage(t, real, p)
-			s.perform(build(t, "./victim"), build(t, "../../postrider"))
+			s.perform(build(t, "./crashchild"), build(t, "../../postrider"))
 			newNemesis(s, seed(t)).run()
 		})
 	}

@@ -72,7 +72,7 @@ func TestConsumerOutages(t *testing.T) {
 	}
 	c, err := consumer.New(consumer.Config{Client: client, Group: o.topic, Topics: []string{o.topic}, CommitInterval: 100 * time.Millisecond,
 		Policy: consumer.Policy{Mode: consumer.Blocking, Endless: true, Delays: []time.Duration{100 * time.Millisecond, 500 * time.Millisecond},
-			DeadLetterTopic: dead, Storm: consumer.Storm{Off: true}}},
+			DeadLetterTopic: dead, Breaker: consumer.Breaker{Off: true}}},
 		inbox.Handler(processor, func(_ context.Context, _ pgx.Tx, m *consumer.Message) error {
 			if strings.HasPrefix(string(m.Value), "poison") {
 				return consumer.Permanent(errors.New("poison"))

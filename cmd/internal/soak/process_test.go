@@ -69,17 +69,17 @@ func run(t *testing.T, binary string, args []string, url string, b *kafkatest.Br
 	return p
 }
 
-// victim starts a relay that kills itself at the step, once that time has passed; no step, no death.
-func victim(t *testing.T, binary, url string, b *kafkatest.Broker, dlq, step string, after time.Duration, env ...string) *process {
+// crashchild starts a relay that kills itself at the step, once that time has passed; no step, no death.
+func crashchild(t *testing.T, binary, url string, b *kafkatest.Broker, dlq, step string, after time.Duration, env ...string) *process {
 	t.Helper()
-	env = append(env, "VICTIM_DLQ="+dlq)
+	env = append(env, "CRASHCHILD_DLQ="+dlq)
 	if step != "" {
-		env = append(env, "VICTIM_STEP="+step, fmt.Sprintf("VICTIM_AFTER_MS=%d", max(1, after.Milliseconds())))
+		env = append(env, "CRASHCHILD_STEP="+step, fmt.Sprintf("CRASHCHILD_AFTER_MS=%d", max(1, after.Milliseconds())))
 	}
 	return run(t, binary, nil, url, b, env...)
 }
 
-// killed waits for the victim to die at its step; when the step does not come in time, or the run
+// killed waits for the crashchild to die at its step; when the step does not come in time, or the run
 // ends, it is killed from outside. It reports which.
 func (p *process) killed(ctx context.Context, within time.Duration) bool {
 	select {
@@ -93,7 +93,7 @@ func (p *process) killed(ctx context.Context, within time.Duration) bool {
 	return false
 }
 
-// killed reports whether a process ended as kill -9 ends one, as a victim does at its step.
+// killed reports whether a process ended as kill -9 ends one, as a crashchild does at its step.
 func killed(ended *os.ProcessState) bool {
 	status, ok := ended.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL

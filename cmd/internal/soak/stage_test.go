@@ -123,17 +123,17 @@ func (s *stage) link() *Link {
 }
 
 // perform starts the relays and the collector under their supervisors.
-func (s *stage) perform(victim, product string) {
+func (s *stage) perform(crashchild, product string) {
 	for i := range relays + 1 {
 		env := append(os.Environ(), "DATABASE_URL="+s.through(s.pgLinks[i].Addr()), "KAFKA_BROKERS="+s.kafkaLinks[i].Addr())
 		a := &actor{name: fmt.Sprintf("relay-%d", i)}
 		if i < relays {
-			env = append(env, "VICTIM_CONTROL=yes", "VICTIM_DLQ="+s.topics.dlq,
-				fmt.Sprintf("VICTIM_PUBLISH_TIMEOUT_MS=%d", s.pace.publish.Milliseconds()),
-				fmt.Sprintf("VICTIM_IDLE_TRANSACTION_MS=%d", s.pace.idle.Milliseconds()),
-				fmt.Sprintf("VICTIM_LEADER_SILENCE_MS=%d", s.pace.idle.Milliseconds()),
-				"VICTIM_ACKS="+s.acks(), "VICTIM_ACKS_TOPIC="+s.topics.mortal)
-			a.command = func() *exec.Cmd { return withEnv(exec.Command(victim), env) }
+			env = append(env, "CRASHCHILD_CONTROL=yes", "CRASHCHILD_DLQ="+s.topics.dlq,
+				fmt.Sprintf("CRASHCHILD_PUBLISH_TIMEOUT_MS=%d", s.pace.publish.Milliseconds()),
+				fmt.Sprintf("CRASHCHILD_IDLE_TRANSACTION_MS=%d", s.pace.idle.Milliseconds()),
+				fmt.Sprintf("CRASHCHILD_LEADER_SILENCE_MS=%d", s.pace.idle.Milliseconds()),
+				"CRASHCHILD_ACKS="+s.acks(), "CRASHCHILD_ACKS_TOPIC="+s.topics.mortal)
+			a.command = func() *exec.Cmd { return withEnv(exec.Command(crashchild), env) }
 		} else {
 			a.name, a.mayExit = "collector", true
 			env = append(env, "DLQ_TOPIC="+s.topics.dlq, "LOG_LEVEL=warn")

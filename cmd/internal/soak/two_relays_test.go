@@ -32,10 +32,10 @@ func TestTwoRelays(t *testing.T) {
 		if err := w.Load(ctx, backlog); err != nil {
 			t.Fatal(err)
 		}
-		binary := build(t, "./victim")
+		binary := build(t, "./crashchild")
 		start := time.Now()
-		one := victim(t, binary, db.URL, b, dlq, "", 0)
-		two := victim(t, binary, db.URL, b, dlq, "", 0)
+		one := crashchild(t, binary, db.URL, b, dlq, "", 0)
+		two := crashchild(t, binary, db.URL, b, dlq, "", 0)
 		drained(t, pool)
 		draining := time.Since(start)
 

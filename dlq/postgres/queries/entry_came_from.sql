@@ -3,10 +3,10 @@
 -- from, where these are still there, their groups, and whether the relay gave the message up, whose letters are known by
 -- their event. Those of consumers are known by the header that came along, which anybody may write.
 select w.place, p.dlq_entry_uuid, p.dlq_group_uuid, w.event_id is not null
-from unnest($1::uuid[], $2::text[]) with ordinality as w (event_id, replay_id, place)
+from unnest($1::uuid[], $2::text[]) with ordinality as w (event_id, redrive_id, place)
 cross join lateral (
-    (select r.dlq_entry_uuid from postrider.dlq_replay r where r.event_id = w.event_id and not r.in_place limit 1)
+    (select r.dlq_entry_uuid from postrider.dlq_redrive r where r.event_id = w.event_id and not r.in_place limit 1)
     union all
-    (select r.dlq_entry_uuid from postrider.dlq_replay r where w.event_id is null and r.replay_id = w.replay_id limit 1)) r
+    (select r.dlq_entry_uuid from postrider.dlq_redrive r where w.event_id is null and r.redrive_id = w.redrive_id limit 1)) r
 cross join lateral (
     select p.dlq_entry_uuid, p.dlq_group_uuid from postrider.dlq_entry p where p.dlq_entry_uuid = r.dlq_entry_uuid limit 1) p

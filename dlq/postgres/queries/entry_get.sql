@@ -5,6 +5,6 @@ select e.dlq_entry_uuid, e.subject_type, e.subject_id, e.original_state, e.dlq_r
        case when r.generation > 0 then coalesce(r.outcome, 'queued') end
 from postrider.dlq_entry e
 left join lateral (
-    select r.generation, r.outcome from postrider.dlq_replay r
+    select r.generation, r.outcome from postrider.dlq_redrive r
     where r.dlq_entry_uuid = e.dlq_entry_uuid order by r.generation desc limit 1) r on true
 where e.dlq_entry_uuid = $1

@@ -7,6 +7,6 @@ select e.dlq_entry_uuid, e.subject_type, e.subject_id, e.original_state, e.dlq_r
 from unnest($1::uuid[]) with ordinality as w (id, place)
 join postrider.dlq_entry e on e.dlq_entry_uuid = w.id
 left join lateral (
-    select r.generation, r.outcome from postrider.dlq_replay r
+    select r.generation, r.outcome from postrider.dlq_redrive r
     where r.dlq_entry_uuid = e.dlq_entry_uuid order by r.generation desc limit 1) r on true
 order by w.place

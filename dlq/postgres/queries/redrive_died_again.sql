@@ -1,10 +1,10 @@
 -- Of redrives, those whose message a consumer group gave up again, as far as its letter is here: whether that is one of
 -- the same investigation, with the event of the redrive (what was sent to the group alone), or has opened another since,
 -- which names this one.
-select r.replay_id, coalesce(a.same, false)
+select r.redrive_id, coalesce(a.same, false)
 from unnest($1::text[]) as w(id)
 cross join lateral (
-    select r.replay_id, r.in_place, r.dlq_entry_uuid, r.event_id, r.created_at from postrider.dlq_replay r where r.replay_id = w.id limit 1) r
+    select r.redrive_id, r.in_place, r.dlq_entry_uuid, r.event_id, r.created_at from postrider.dlq_redrive r where r.redrive_id = w.id limit 1) r
 cross join lateral (
     select (select true from postrider.dlq_letter l where l.dlq_entry_uuid = r.dlq_entry_uuid and l.event_id = r.event_id limit 1) as same,
            (select true from postrider.dlq_entry s where s.predecessor_uuid = r.dlq_entry_uuid and s.created_at >= r.created_at limit 1) as other) a

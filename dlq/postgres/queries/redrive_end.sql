@@ -1,23 +1,23 @@
 -- Notes what became of redrives. One that somebody else looks at is left to them. What is gone was delivered, unless
 -- its letter is here: then it was given up, its investigation is closed, and its retention is over.
--- The condition is not in the words of dlq_replay_open: where statistics know of nothing on its way, all of that looks
+-- The condition is not in the words of dlq_redrive_open: where statistics know of nothing on its way, all of that looks
 -- like one page to read, for each of these.
 with open as materialized (
-    select r.replay_id,
+    select r.redrive_id,
            case when w.fate <> 'gone' then w.fate
                 when (select true from postrider.dlq_letter l where l.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1) limit 1) then 'came_back'
                 else 'delivered' end as fate
-    from (select w.replay_id, w.fate from unnest($1::text[], $2::text[]) as w(replay_id, fate) order by w.replay_id) w
+    from (select w.redrive_id, w.fate from unnest($1::text[], $2::text[]) as w(redrive_id, fate) order by w.redrive_id) w
     cross join lateral (
-        select r.replay_id, r.event_id, r.episode from postrider.dlq_replay r
-        where r.replay_id = w.replay_id and num_nulls(r.outcome) = 1 for update skip locked) r
+        select r.redrive_id, r.event_id, r.episode from postrider.dlq_redrive r
+        where r.redrive_id = w.redrive_id and num_nulls(r.outcome) = 1 for update skip locked) r
 ), delivered as (
-    update postrider.dlq_replay r set outcome = 'delivered', finished_at = now()
-    where r.replay_id = any (array(select o.replay_id from open o where o.fate = 'delivered'))
-    returning r.dlq_entry_uuid, r.replay_id, r.dlq_operation_uuid, r.outcome
+    update postrider.dlq_redrive r set outcome = 'delivered', finished_at = now()
+    where r.redrive_id = any (array(select o.redrive_id from open o where o.fate = 'delivered'))
+    returning r.dlq_entry_uuid, r.redrive_id, r.dlq_operation_uuid, r.outcome
 ), came_back as (
-    update postrider.dlq_replay r set outcome = 'came_back', finished_at = now()
-    where r.replay_id = any (array(select o.replay_id from open o where o.fate = 'came_back'))
-    returning r.dlq_entry_uuid, r.replay_id, r.dlq_operation_uuid, r.outcome
+    update postrider.dlq_redrive r set outcome = 'came_back', finished_at = now()
+    where r.redrive_id = any (array(select o.redrive_id from open o where o.fate = 'came_back'))
+    returning r.dlq_entry_uuid, r.redrive_id, r.dlq_operation_uuid, r.outcome
 )
 select * from delivered union all select * from came_back

@@ -1,6 +1,6 @@
--- The $3 oldest redrives on their way after outbox id $1 and replay id $2. Nothing is locked: what is still on its
+-- The $3 oldest redrives on their way after outbox id $1 and redrive id $2. Nothing is locked: what is still on its
 -- way costs a read and no write.
-select r.replay_id, r.outbox_id, r.event_id, r.episode
-from postrider.dlq_replay r
-where r.outcome is null and (r.outbox_id, r.replay_id) > ($1::bigint, $2::text)
-order by r.outbox_id, r.replay_id limit $3
+select r.redrive_id, r.outbox_id, r.event_id, r.episode
+from postrider.dlq_redrive r
+where r.outcome is null and (r.outbox_id, r.redrive_id) > ($1::bigint, $2::text)
+order by r.outbox_id, r.redrive_id limit $3

@@ -17,7 +17,7 @@ from unnest($1::uuid[]) as w(id)
 cross join lateral (
     select e.dlq_entry_uuid, e.subject_type, e.resolution_status from postrider.dlq_entry e where e.dlq_entry_uuid = w.id limit 1) e
 left join lateral (
-    select r.generation, r.outcome, r.event_id, r.episode from postrider.dlq_replay r
+    select r.generation, r.outcome, r.event_id, r.episode from postrider.dlq_redrive r
     where r.dlq_entry_uuid = e.dlq_entry_uuid order by r.generation desc limit 1) r on true
 left join lateral (
     select l.letter_id, l.event_id, l.episode, l.outbox_id, l.origin_topic, l.origin_partition, l.origin_offset, l.dlq_topic, l.dlq_partition,

@@ -6,7 +6,7 @@ begin
         select distinct h.id from unnest(p_halting) h(id)
     ), scope as (
         select e.*, l.key, l.dialect, l.headers, l.payload_bytes, h.id is not null as in_place, coalesce(l.origin_topic, e.topic, '') as origin,
-               exists (select from postrider.dlq_replay r where r.dlq_entry_uuid = e.dlq_entry_uuid) as redriven
+               exists (select from postrider.dlq_redrive r where r.dlq_entry_uuid = e.dlq_entry_uuid) as redriven
         from postrider.dlq_operation_item i
         join postrider.dlq_entry e on e.dlq_entry_uuid = i.dlq_entry_uuid
         left join lateral (

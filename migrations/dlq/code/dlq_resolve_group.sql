@@ -15,7 +15,7 @@ begin
           and (select r.outcome is null
                       or r.outcome = 'came_back' and (select true from postrider.dlq_letter b
                              where b.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1) limit 1) is null
-               from postrider.dlq_replay r
+               from postrider.dlq_redrive r
                where r.dlq_entry_uuid = e.dlq_entry_uuid order by r.generation desc limit 1) is not true
         order by (e.created_at at time zone 'UTC'), e.dlq_entry_uuid limit p_limit
     ), locked as materialized (

@@ -10,12 +10,12 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set j
         from postrider.dlq_entry e
     )
     select e.dlq_reason,
-           count(*) filter (where r.replay_id is not null or l.episode > 1 or t.retry_count > 0
+           count(*) filter (where r.redrive_id is not null or l.episode > 1 or t.retry_count > 0
                or e.event_id is not null and e.resolution_status = 'pending' and g.event_id is null),
            avg(coalesce(l.attempts, t.retry_count))::double precision
     from entries e
     left join letters l on l.dlq_entry_uuid = e.dlq_entry_uuid
-    left join postrider.dlq_replay r on r.dlq_entry_uuid = e.dlq_entry_uuid and r.generation = 1
+    left join postrider.dlq_redrive r on r.dlq_entry_uuid = e.dlq_entry_uuid and r.generation = 1
     left join postrider.task_retry_counts(array(select n.task_uuid from entries n where n.task_uuid is not null)) t on t.task_uuid = e.task_uuid
     left join postrider.outbox_given_up(array(select n.event_id from entries n where n.event_id is not null and n.resolution_status = 'pending')) g(event_id)
         on g.event_id = e.event_id

@@ -4,7 +4,7 @@ set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as
     select w.id
     from unnest(p_entries) as w(id)
     cross join lateral (
-        select r.outcome, r.event_id, r.episode from postrider.dlq_replay r
+        select r.outcome, r.event_id, r.episode from postrider.dlq_redrive r
         where r.dlq_entry_uuid = w.id order by r.generation desc limit 1) r
     where r.outcome is null
        or r.outcome = 'came_back'

@@ -6,9 +6,9 @@ begin
     return query
     update postrider.outbox_hold h
     set next_probe_at = clock_timestamp(),
-        asked = case when h.cause in ('halted', 'redrive', 'storm') then 'release' else h.asked end
+        asked = case when h.cause in ('halted', 'redrive', 'circuit_breaker') then 'release' else h.asked end
     where h.hold_id = hold
-    returning h.scope, h.topic, h.key, h.cause, h.draining or h.cause in ('halted', 'redrive', 'storm');
+    returning h.scope, h.topic, h.key, h.cause, h.draining or h.cause in ('halted', 'redrive', 'circuit_breaker');
     if found then
         perform postrider.access_owe();
     end if;

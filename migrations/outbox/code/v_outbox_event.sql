@@ -14,35 +14,35 @@ select x.id, x.event_id, coalesce(x.kind, e.kind::text, 'event') as kind, x.topi
        x.sent_at, x.first_error_at, x.last_error_at, x.updated_at,
        coalesce(x.idempotency_key, e.idempotency_key) as idempotency_key, coalesce(x.task_uuid, e.task_uuid) as task_uuid, x.hold_id,
        octet_length(case when x.copied then x.payload else e.payload::bytea end) as payload_bytes,
-       case when x.sending_since is not null then l.worker end as locked_by, x.sending_since as locked_at
+       case when x.sending_since is not null then (select l.worker from postrider.outbox_leader l where l.leads) end as locked_by, x.sending_since as locked_at
 from postrider.outbox_exception x
 left join lateral (select * from postrider.outbox_event o where o.id = x.id offset 0) e on true
 left join postrider.outbox_hold h on h.hold_id = x.hold_id
-left join lateral (select r.worker from postrider.outbox_receipt r where r.note is not null and r.worker is not null order by r.number desc limit 1) l on true
 union all
 -- Visible in a gap: the leader reads it next.
 select e.id, e.event_id, e.kind::text, e.topic::text, e.key, 'pending', 'pending', 0, e.max_attempts::integer, 0, null, null, null, e.created_at,
        coalesce(e.available_at::timestamptz, e.created_at), null, null, null, null, e.created_at, e.idempotency_key, e.task_uuid, null,
-       octet_length(e.payload::bytea), l.worker, l.at
+       octet_length(e.payload::bytea),
+       (select l.worker from postrider.outbox_leader l where l.leads), (select l.at from postrider.outbox_leader l where l.leads)
 from postrider.outbox_progress p
 cross join unnest(p.gaps) g
 join postrider.outbox_event e on e.id >= lower(g) and e.id < upper(g)
-left join lateral (select r.worker, r.at from postrider.outbox_receipt r where r.note is not null and r.worker is not null order by r.number desc limit 1) l on true
 where (select x.id from postrider.outbox_exception x where x.id = e.id) is null
 union all
 -- Behind the position: the log has it before it.
 select e.id, e.event_id, e.kind::text, e.topic::text, e.key, 'pending', 'pending', 0, e.max_attempts::integer, 0, null, null, null, e.created_at,
        coalesce(e.available_at::timestamptz, e.created_at), null, null, null, null, e.created_at, e.idempotency_key, e.task_uuid, null,
-       octet_length(e.payload::bytea), l.worker, l.at
+       octet_length(e.payload::bytea),
+       (select l.worker from postrider.outbox_leader l where l.leads), (select l.at from postrider.outbox_leader l where l.leads)
 from postrider.outbox_event e
-left join lateral (select r.worker, r.at from postrider.outbox_receipt r where r.note is not null and r.worker is not null order by r.number desc limit 1) l on true
 where e.id > (select p.position from postrider.outbox_progress p)
   and (select x.id from postrider.outbox_exception x where x.id = e.id) is null
 union all
 -- The rest went. One that was an exception before went later than its receipt says.
 select e.id, e.event_id, e.kind::text, e.topic::text, e.key, 'succeeded', 'published', 0, e.max_attempts::integer, 0, null, null, null, e.created_at,
        coalesce(e.available_at::timestamptz, e.created_at), null,
-       coalesce((select r.at from postrider.outbox_receipt r where r.returned @> e.id order by r.number desc limit 1),
+       -- The newest by max: for an order the planner would go along the primary key, past every receipt there is.
+       coalesce((select max(r.at) from postrider.outbox_receipt r where r.returned @> e.id),
                 (select r.at from postrider.outbox_receipt r where r.position >= e.id and r.first_id <= e.id and r.events @> e.id
                  order by r.position, r.number limit 1)),
        null, null, e.created_at, e.idempotency_key, e.task_uuid, null, octet_length(e.payload::bytea), null, null
@@ -51,4 +51,4 @@ where e.id <= (select p.position from postrider.outbox_progress p)
   and not e.id <@ (select p.gaps from postrider.outbox_progress p)
   and (select x.id from postrider.outbox_exception x where x.id = e.id) is null;
 comment on view postrider.v_outbox_event is
-'Outbox events for people: status in the words pending, processing, succeeded, failed (an attempt failed and it waits for the next, or it was given up and its dead letter is on its way), dead_lettered; the finer state beside it; when the next attempt is, also of one that waits behind its key; and which relay has it, since when: of a pending event the one that leads.';
+'Outbox events for people: status in the words pending, processing, succeeded, failed (an attempt failed and it waits for the next, or it was given up and its dead letter is on its way), dead_lettered; the finer state beside it; when the next attempt is, also of one that waits behind its key; and which relay has it, since when: of a pending event the one that leads, none while nobody does.';

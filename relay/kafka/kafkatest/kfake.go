@@ -26,7 +26,7 @@ func Kfake(t testing.TB, opts ...kfake.Opt) *Broker {
 	if err != nil {
 		t.Fatalf("kafkatest: %v", err)
 	}
-	closed := forgetDead(b)
+	closed := reapDead(b)
 	t.Cleanup(func() {
 		b.Cluster.Close()
 		closed()

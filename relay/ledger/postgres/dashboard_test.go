@@ -227,12 +227,12 @@ func TestDLQDashboard(t *testing.T) {
 	}
 	check("counted at once")
 	// One that was redriven from the desk, as a new event: its own row stays as it is.
-	r.exec(`insert into postrider.dlq_replay (replay_id, dlq_entry_uuid, generation, outbox_id, event_id, target, actor)
+	r.exec(`insert into postrider.dlq_redrive (redrive_id, dlq_entry_uuid, generation, outbox_id, event_id, target, actor)
 		select dlq_entry_uuid || ':1', dlq_entry_uuid, 1, 1, gen_random_uuid(), 't', 'ada' from postrider.dlq_entry where subject_id = $1`, events[1].String())
 	if got := read()[dlq.MaxRetriesExceeded]; got.Requeued != 3 {
 		t.Errorf("redriven from the desk: %+v", got)
 	}
-	r.exec(`delete from postrider.dlq_replay`)
+	r.exec(`delete from postrider.dlq_redrive`)
 	if _, err := r.archive.RefreshDashboards(t.Context(), defaults, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/relay/ledger/postgres"
 )
 
-// Services move and retry tasks while relays give up their events and a follower catches up: no event's task is
+// Services move and retry tasks while relays give up their events and a reconciler catches up: no event's task is
 // forgotten, and none is moved twice for it.
 func TestNoGivenUpEventIsForgotten(t *testing.T) {
 	t.Parallel()

@@ -5,11 +5,8 @@ with walked as materialized (
     union
     (select x.id from postrider.outbox_exception x where x.id < $1::bigint order by x.id desc limit $8::int)
     order by id desc limit $8::int
-), found as (
-    select v.id, v.event_id, v.kind, v.topic, v.key, v.status, v.state, v.attempts, v.max_attempts, v.episode,
-           v.last_error_class, v.last_error_code, v.last_error, v.created_at, v.available_at, v.next_attempt_at, v.sent_at,
-           v.first_error_at, v.last_error_at, v.updated_at, v.idempotency_key, v.task_uuid, v.hold_id, v.payload_bytes::bigint,
-           v.locked_by, v.locked_at
+), found as materialized (
+    select v.id
     from postrider.v_outbox_event v
     where v.id < $1::bigint and v.id >= (select min(w.id) from walked w)
       and ($2::text = '' or v.status = $2) and ($3::text = '' or v.topic = $3)
@@ -18,5 +15,12 @@ with walked as materialized (
 )
 select w.reached, w.more, f.*
 from (select coalesce(min(id), 0) as reached, count(*) >= $8::int as more from walked) w
-left join found f on true
+-- Only of these: when an event was sent is looked up among the receipts.
+left join (
+    select v.id, v.event_id, v.kind, v.topic, v.key, v.status, v.state, v.attempts, v.max_attempts, v.episode,
+           v.last_error_class, v.last_error_code, v.last_error, v.created_at, v.available_at, v.next_attempt_at, v.sent_at,
+           v.first_error_at, v.last_error_at, v.updated_at, v.idempotency_key, v.task_uuid, v.hold_id, v.payload_bytes::bigint,
+           v.locked_by, v.locked_at
+    from postrider.v_outbox_event v where v.id = any (array(select f.id from found f))
+) f on true
 order by f.id desc

@@ -1,0 +1,95 @@
+package actions
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/relay/ledger/postgres"
+	"github.com/postrider/postrider/relay/task"
+)
+
+// AppliedTemplate is what became of a template that was put into the database.
+type AppliedTemplate struct {
+	UUID     uuid.UUID      `json:"named_task_uuid"`
+	Template string         `json:"template"`
+	Outcome  ledger.Applied `json:"outcome"`
+}
+
+// ApplyTemplates puts templates into the database, with their namespaces: all of them or none.
+func (t *Tasks) ApplyTemplates(ctx context.Context, actor string, all ...*task.Template) (done []AppliedTemplate, err error) {
+	if err := named(actor); err != nil {
+		return nil, err
+	}
+	err = t.cfg.change(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		done = make([]AppliedTemplate, 0, len(all))
+		for _, n := range all {
+			id, outcome, err := postgres.On(tx).ApplyTemplate(ctx, n)
+			if err != nil {
+				return fmt.Errorf("apply template %s: %w", n, err)
+			}
+			done = append(done, AppliedTemplate{id, n.String(), outcome})
+			if outcome == ledger.AppliedSame { // nothing was changed
+				continue
+			}
+			if err := t.cfg.Auditor.Audit(ctx, tx, actor, "template.apply", "template", n.String(), map[string]any{"outcome": outcome}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return done, nil
+}
+
+// ApplyNamespace says what holds for all templates of a namespace; nil and "" stay as they are.
+func (t *Tasks) ApplyNamespace(ctx context.Context, actor, name string, lifecycle *task.Lifecycle, description string) error {
+	return t.change(ctx, actor, "namespace.apply", func(ctx context.Context, l postgres.Ledger) (target, map[string]any, error) {
+		_, err := l.ApplyNamespace(ctx, name, lifecycle, description)
+		return target{"namespace", name}, map[string]any{"lifecycle": lifecycle != nil, "description": description != ""}, err
+	})
+}
+
+// PauseDetector pauses the detectors of stale tasks of all processes. p.By is the name that their status shows.
+func (t *Tasks) PauseDetector(ctx context.Context, actor string, p ledger.Pause) error {
+	return t.change(ctx, actor, "detector.pause", func(ctx context.Context, l postgres.Ledger) (target, map[string]any, error) {
+		return target{kind: "detector"}, map[string]any{"by": p.By, "reason": p.Reason, "for_seconds": p.For.Seconds()}, l.PauseDetector(ctx, p)
+	})
+}
+
+// ResumeDetector ends a pause of the detectors; false means that there was none.
+func (t *Tasks) ResumeDetector(ctx context.Context, actor string) (was bool, err error) {
+	err = t.change(ctx, actor, "detector.resume", func(ctx context.Context, l postgres.Ledger) (target, map[string]any, error) {
+		if was, err = l.ResumeDetector(ctx); err != nil || !was {
+			return target{}, nil, err
+		}
+		return target{kind: "detector"}, nil, nil
+	})
+	return was, err
+}
+
+// DetectStale does once what the detector does, at most a batch of d. With d.DryRun nothing is changed, and nothing
+// audited.
+func (t *Tasks) DetectStale(ctx context.Context, actor string, d ledger.Detection) (found []ledger.StaleTask, err error) {
+	if d.DryRun {
+		return t.Ledger().DetectStale(ctx, d)
+	}
+	err = t.change(ctx, actor, "task.detect_stale", func(ctx context.Context, l postgres.Ledger) (target, map[string]any, error) {
+		if found, err = l.DetectStale(ctx, d); err != nil || len(found) == 0 {
+			return target{}, nil, err
+		}
+		moved := 0
+		for _, s := range found {
+			if s.TransitionSuccess {
+				moved++
+			}
+		}
+		return target{kind: "task"}, map[string]any{"found": len(found), "moved": moved, "batch_size": d.BatchSize}, nil
+	})
+	return found, err
+}

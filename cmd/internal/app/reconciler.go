@@ -1,0 +1,25 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/postrider/postrider/relay/ledger"
+	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
+)
+
+// makeFollower prepares what moves tasks whose events the relay gave up while somebody else was at work on them,
+// where this process has the relay.
+func (a *App) makeFollower(context.Context) error {
+	if !a.has(Relay) {
+		return nil
+	}
+	reconciler, err := ledger.NewReconciler(ledger.ReconcilerConfig{
+		Store: ledgerpostgres.On(a.service), Logger: a.options.Logger, Registerer: a.options.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	a.parts = append(a.parts, part{name: "reconciler", limit: 2 * time.Second, run: reconciler.Run})
+	return nil
+}

@@ -1,0 +1,217 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/actions"
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/httpapi"
+	"github.com/postrider/postrider/dlq"
+	dlqkafka "github.com/postrider/postrider/dlq/kafka"
+	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
+	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
+	"github.com/postrider/postrider/relay/postgres"
+)
+
+// Auditor writes the audit log for the services of the desk.
+type Auditor struct{ Access *access.Store }
+
+// Audit implements the ports: the one who ctx says did it, otherwise actor.
+func (a Auditor) Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, details any) error {
+	if access.ActorOf(ctx).Name == "" {
+		ctx = access.WithActor(ctx, access.Actor{Name: actor})
+	}
+	if details == nil {
+		details = struct{}{}
+	}
+	if action == "dlq.fetch" { // it comes before what was asked for, and may be done again
+		ctx = access.WithoutClaim(ctx)
+	}
+	return a.Access.Audit(ctx, tx, action, targetType, targetID, details)
+}
+
+// exceptions is the relay's store, with the error that the room dlq knows.
+type exceptions struct{ *postgres.Store }
+
+func (k exceptions) RedriveInPlace(ctx context.Context, tx pgx.Tx, id int64) error {
+	err := k.Store.RedriveInPlace(ctx, tx, id)
+	if errors.Is(err, postgres.ErrBusy) {
+		return fmt.Errorf("%w: %w", dlqpostgres.ErrBusy, err)
+	}
+	return err
+}
+
+// Redactor hides what the settings name from those who look without the right to.
+func Redactor(c config.Config) (*dlq.Redactor, error) {
+	return dlq.NewRedactor(dlq.RedactionRules{Paths: c.DLQ.RedactPaths, Headers: c.DLQ.RedactHeaders})
+}
+
+// Services are all that people do at the desk, on one database.
+type Services struct {
+	Access   *access.Store
+	Auditor  Auditor
+	Redriver *dlqpostgres.Redriver
+	Editor   *dlqpostgres.Editor
+	Store    *dlqpostgres.Store
+	Tasks    *actions.Tasks
+	Outbox   *actions.Outbox
+	Archive  *ledgerpostgres.Archive
+	// Fetcher asks for the records that letters point to; nil where no brokers were given (AskBrokers).
+	Fetcher *dlq.Fetcher
+}
+
+// NewOriginals reads single records from the brokers of the settings. It connects when it is used.
+func NewOriginals(c config.Config, log *slog.Logger, options []kgo.Opt) (*dlqkafka.Originals, error) {
+	return dlqkafka.NewOriginals(dlqkafka.OriginalsConfig{Brokers: c.Kafka.Brokers, ClientID: c.DLQ.Group, Logger: log, Options: options})
+}
+
+// AskBrokers lets the desk ask for the records that letters point to, before it sends them again and when it is told to.
+func (d *Services) AskBrokers(originals dlq.Originals, log *slog.Logger) (err error) {
+	d.Fetcher, err = dlq.NewFetcher(dlq.FetcherConfig{Pointers: d.Editor, Originals: originals, Logger: log})
+	return err
+}
+
+// Sender sends dead letters' messages again.
+func (d *Services) Sender() dlq.Redriver {
+	if d.Fetcher == nil {
+		return d.Redriver
+	}
+	return d.Fetcher.Redriver(d.Redriver)
+}
+
+// Operations treat many investigations.
+func (d *Services) Operations() dlq.Operations {
+	if d.Fetcher == nil {
+		return d.Redriver
+	}
+	return d.Fetcher.Operations(d.Redriver)
+}
+
+// NewServices works on the pool, which stays the caller's. Of the settings it takes what to redact.
+func NewServices(pool *pgxpool.Pool, c config.Config) (*Services, error) {
+	return NewTracedServices(pool, c, nil)
+}
+
+// NewTracedServices is NewServices with spans of what is sent again; a nil provider makes none.
+func NewTracedServices(pool *pgxpool.Pool, c config.Config, p trace.TracerProvider) (*Services, error) {
+	redactor, err := Redactor(c)
+	if err != nil {
+		return nil, err
+	}
+	d := &Services{Access: access.NewStore(pool), Archive: ledgerpostgres.NewArchive(pool)}
+	d.Auditor = Auditor{d.Access}
+	cfg := dlqpostgres.RedriverConfig{Pool: pool, Auditor: d.Auditor, Exceptions: exceptions{postgres.NewStore(pool, postgres.StoreOptions{})}, Redactor: redactor, TracerProvider: p}
+	var errs [5]error
+	d.Redriver, errs[0] = dlqpostgres.NewRedriver(cfg)
+	d.Editor, errs[1] = dlqpostgres.NewEditor(cfg)
+	d.Store, errs[2] = dlqpostgres.NewStore(dlqpostgres.Config{Pool: pool, Redactor: redactor, Auditor: d.Auditor})
+	d.Tasks, errs[3] = actions.NewTasks(actions.Config{Pool: pool, Auditor: d.Auditor})
+	d.Outbox, errs[4] = actions.NewOutbox(actions.Config{Pool: pool, Auditor: d.Auditor, LetterTopic: c.DLQTopicOf})
+	return d, errors.Join(errs[:]...)
+}
+
+// Services are the operations of the API, as the settings say.
+func (d *Services) ForHTTP(c config.Config, log *slog.Logger) (*httpapi.Services, error) {
+	redactor, err := Redactor(c)
+	if err != nil {
+		return nil, err
+	}
+	return httpapi.NewServices(httpapi.ServicesConfig{
+		Browser: d.Editor, Groups: d.Editor, Revealer: d.Editor, Editor: d.Editor, Redriver: d.Sender(), Operations: d.Operations(), Fetcher: d.Fetcher,
+		Tasks: d.Tasks, Archive: d.Archive, Outbox: d.Outbox, Access: d.Access, Redactor: redactor,
+		PageSize: c.DLQ.PageSizeDefault, PageSizeMax: c.DLQ.PageSizeMax, RequeueLimit: c.DLQ.RequeueLimit, PurgeLimit: c.DLQ.PurgeLimit,
+		Logger: log,
+	})
+}
+
+// API serves the desk over HTTP, as the settings say.
+func (d *Services) API(c config.Config, log *slog.Logger) (*httpapi.API, error) {
+	services, err := d.ForHTTP(c, log)
+	if err != nil {
+		return nil, err
+	}
+	failures := access.NewLimiter(float64(c.HTTP.FailedLoginsPerMinute)/60, c.HTTP.FailedLoginsPerMinute)
+	return httpapi.NewAPI(httpapi.APIConfig{
+		Routes: services.Routes(), Keys: access.Recently{Store: d.Access}, MaxBody: int64(c.HTTP.MaxBodyBytes), Timeout: c.HTTP.RequestTimeout,
+		Requests: access.NewLimiter(float64(c.HTTP.RequestsPerSecond), c.HTTP.RequestBurst), Failures: failures,
+		Describe: httpapi.Describe, Logger: log,
+	})
+}
+
+// apiConnections is how many database connections the API and the operator use at most.
+const apiConnections = 10
+
+// openServices prepares what people do, where this process serves it or treats operations. It has connections of its
+// own, so that many requests keep neither the collector nor readiness waiting.
+func (a *App) openServices(ctx context.Context) error {
+	c := a.options.Config
+	if serves := a.has(HTTP) && c.HTTP.API; !serves && !a.has(Operator) {
+		return nil
+	}
+	pool, err := OpenPool(ctx, c.Database, apiConnections)
+	if err != nil {
+		return err
+	}
+	a.lifecycle.add(closing("desk's database connections", pool.Close))
+	a.watched.pools.Add("api", pool)
+	if a.services, err = NewTracedServices(pool, c, a.options.TracerProvider); err != nil {
+		return err
+	}
+	return a.services.AskBrokers(a.originals, a.options.Logger)
+}
+
+// makeOperator prepares what treats operations and follows redriven messages, where this process has the role.
+func (a *App) makeOperator(context.Context) error {
+	if !a.has(Operator) {
+		return nil
+	}
+	operator, err := dlq.NewOperator(dlq.OperatorConfig{
+		Operations: a.services.Operations(), Redriver: a.services.Redriver, ResolveDelivered: a.options.Config.DLQ.ResolveOnDelivery,
+		Keep: time.Duration(a.options.Config.DLQ.OperationRetentionDays) * 24 * time.Hour, Logger: a.options.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	// A batch in hand is given up, and the database takes it back.
+	a.parts = append(a.parts, part{name: "operator", limit: 3 * time.Second, run: operator.Run})
+	return nil
+}
+
+// forgetPause is how often old answers are looked for.
+const forgetPause = 10 * time.Minute
+
+// makeAnswerPruner prepares what removes old answers to requests, where this process serves the API.
+func (a *App) makeAnswerPruner(context.Context) error {
+	c := a.options.Config.HTTP
+	if !a.has(HTTP) || !c.API {
+		return nil
+	}
+	log := a.options.Logger.With("component", "api")
+	run := func(ctx context.Context) error {
+		for {
+			for n := 1; n > 0 && ctx.Err() == nil; {
+				var err error
+				if n, err = a.services.Access.PurgeAnswers(ctx, c.IdempotencyTTL); err != nil && ctx.Err() == nil {
+					log.Warn("old answers to requests were not removed", "err", err)
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(forgetPause):
+			}
+		}
+	}
+	a.parts = append(a.parts, part{name: "answer pruner", limit: 2 * time.Second, run: run})
+	return nil
+}

@@ -1,0 +1,244 @@
+// Package archtest checks the shape of the source tree: which room may import which, and how long a
+// file may be. DESIGN.md says why.
+package archtest
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/postrider/postrider"
+
+// maxLines is the length at which a file holds more than one idea.
+const maxLines = 500
+
+// rooms lists, from the ground up, what each room may import of this module and which clients of the
+// outside it may touch. The first prefix that fits a package is its room. Test code may use what it
+// needs; it is not checked here.
+var rooms = []struct {
+	prefix  string
+	imports []string // other rooms; * is all
+	clients []string // among the guarded packages
+}{
+	{"relay/outbox", nil, []string{"github.com/jackc/pgx"}}, // Enqueue takes a pgx.Tx
+	{"relay/tracecontext", []string{"relay/outbox"}, nil},
+	{"relay/history", nil, nil},
+	{"relay/logtest", nil, nil},
+	{"relay/outboxsync", []string{"relay", "relay/kafka", "relay/postgres", "dlq", "dlq/postgres"}, []string{"github.com/jackc/pgx"}},
+	{"relay/task", []string{"relay/outbox"}, nil},
+	{"relay/relaytest", []string{"relay", "relay/outbox", "relay/postgres", "relay/kafka", "relay/history"}, nil},
+	{"relay/postgres/outboxtest", []string{"migrations/pgtest"}, []string{"github.com/jackc/pgx"}},
+	{"relay/postgres/pgproxy", nil, []string{"github.com/jackc/pgx"}},
+	{"relay/postgres/pooler/pgbouncer", []string{"relay/logtest"}, []string{"github.com/jackc/pgx"}},
+	{"relay/postgres", []string{"relay", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
+	{"relay/kafka/kafkatest", []string{"relay/kafka/kafkatest", "relay/logtest"}, []string{"github.com/twmb/franz-go", "github.com/testcontainers"}},
+	{"relay/kafka/kgolog", nil, []string{"github.com/twmb/franz-go"}},
+	{"relay/kafka", []string{"relay", "relay/outbox", "relay/kafka/kgolog"}, []string{"github.com/twmb/franz-go"}},
+	{"relay/ledger/ledgertest", []string{"relay/task", "relay/ledger", "relay/ledger/postgres"}, []string{"github.com/jackc/pgx"}},
+	{"relay/ledger/postgres", []string{"relay/task", "relay/ledger"}, []string{"github.com/jackc/pgx"}},
+	{"relay/ledger", []string{"relay/task"}, nil},
+	{"relay", []string{"relay/outbox", "relay/tracecontext"}, nil},
+	{"consumer/inbox", []string{"consumer", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
+	{"consumer/kafka", []string{"consumer", "relay/outbox", "relay/kafka/kgolog"}, []string{"github.com/twmb/franz-go"}},
+	{"consumer", []string{"relay/outbox", "relay/tracecontext", "dlq/dialect"}, nil},
+	{"dlq/dialect", []string{"relay/outbox"}, nil},
+	{"dlq/dlqtest", []string{"dlq", "relay/outbox"}, nil},
+	{"dlq/postgres", []string{"dlq", "relay/outbox", "relay/tracecontext"}, []string{"github.com/jackc/pgx"}},
+	{"dlq/kafka", []string{"dlq", "relay/outbox", "relay/kafka/kgolog"}, []string{"github.com/twmb/franz-go"}},
+	{"replay/kafka", []string{"replay", "dlq", "dlq/kafka", "relay/outbox", "relay/kafka/kgolog"}, []string{"github.com/twmb/franz-go"}},
+	{"replay", []string{"dlq", "relay", "relay/outbox", "relay/tracecontext"}, nil},
+	{"dlq", []string{"dlq/dialect", "relay/outbox", "relay/tracecontext"}, nil},
+	{"migrations/pgserver", nil, []string{"github.com/jackc/pgx", "github.com/fergusstrange"}},
+	{"migrations/pgtest", []string{"migrations", "migrations/pgserver"}, []string{"github.com/jackc/pgx", "github.com/testcontainers"}},
+	{"migrations", nil, []string{"github.com/jackc/pgx"}},
+	{"examples/stage", []string{"relay/logtest", "migrations/pgtest", "relay/kafka/kafkatest"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
+	{"examples", []string{"consumer", "consumer/inbox", "consumer/kafka"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}}, // as other people's programs
+	{"cmd/internal/tracing", []string{"cmd", "relay/outbox", "relay/tracecontext"}, []string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", // libraries know the API alone
+		"github.com/exaring", "github.com/twmb/franz-go", "github.com/jackc/pgx"}},
+	{"cmd/internal/mcp", []string{"*"}, []string{"github.com/modelcontextprotocol"}},
+	{"cmd", []string{"*"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
+}
+
+// guarded are packages that only the rooms named above may import.
+var guarded = []string{"github.com/jackc/pgx", "github.com/twmb/franz-go", "github.com/testcontainers", "github.com/fergusstrange", "github.com/modelcontextprotocol",
+	"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "github.com/exaring"}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports", module+"/...")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pkgs []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+func TestImportsPointDown(t *testing.T) {
+	t.Parallel()
+	pkgs := packages(t)
+	if len(pkgs) < 10 {
+		t.Fatalf("go list found only %d packages", len(pkgs))
+	}
+	for _, p := range pkgs {
+		for _, complaint := range complaints(p) {
+			t.Error(complaint)
+		}
+	}
+}
+
+// roomOf returns the index of the room a package is in, or -1.
+func roomOf(name string) int {
+	for i, room := range rooms {
+		if within(name, room.prefix) {
+			return i
+		}
+	}
+	return -1
+}
+
+// complaints says what is wrong with the imports of a package.
+func complaints(p pkg) []string {
+	name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+	mine := roomOf(name)
+	if mine < 0 {
+		return []string{name + " is in no room: give it one in the list above and in DESIGN.md"}
+	}
+	room := rooms[mine]
+	var out []string
+	for _, imported := range p.Imports {
+		if inside, ok := strings.CutPrefix(imported, module+"/"); ok {
+			other := roomOf(inside)
+			if other >= 0 && other != mine && !slices.Contains(room.imports, rooms[other].prefix) && !slices.Contains(room.imports, "*") {
+				out = append(out, name+" imports "+inside+"; from "+room.prefix+" it may import only "+strings.Join(room.imports, ", "))
+			}
+		} else if anyFits(imported, guarded) && !anyFits(imported, room.clients) {
+			out = append(out, name+" imports "+imported+", a client that belongs to other rooms")
+		}
+	}
+	return out
+}
+
+func anyFits(name string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if within(name, p) {
+			return true
+		}
+	}
+	return false
+}
+
+func within(name, prefix string) bool {
+	return name == prefix || strings.HasPrefix(name, prefix+"/")
+}
+
+// The check itself must be able to fail.
+func TestComplaints(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, imported string
+		wrong          bool
+	}{
+		{"relay", module + "/relay/outbox", false},
+		{"relay", module + "/relay/postgres", true},
+		{"relay", "github.com/jackc/pgx/v5", true},
+		{"relay/outbox", module + "/relay", true},
+		{"relay/kafka", "github.com/jackc/pgx/v5", true},
+		{"dlq", module + "/cmd/internal/app", true},
+		{"dlq/postgres", module + "/relay/postgres", true},
+		{"consumer", "go.opentelemetry.io/otel/sdk/trace", true},
+		{"consumer", "go.opentelemetry.io/otel/trace", false},
+		{"relay/postgres", "github.com/exaring/otelpgx", true},
+		{"cmd/internal/tracing", "github.com/exaring/otelpgx", false},
+		{"cmd/internal/app", module + "/dlq/kafka", false},
+		{"newroom", "fmt", true},
+	} {
+		got := complaints(pkg{ImportPath: module + "/" + c.name, Imports: []string{c.imported}})
+		if (len(got) > 0) != c.wrong {
+			t.Errorf("%s importing %s: complaints %q", c.name, c.imported, got)
+		}
+	}
+}
+
+func TestFilesHoldOneIdea(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		n, lines := 0, bufio.NewScanner(f)
+		for lines.Scan() {
+			n++
+		}
+		if err := lines.Err(); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		if n > maxLines {
+			t.Errorf("%s has %d lines, more than %d: it holds more than one idea", path, n, maxLines)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNothingIsSkippedInSilence: `go test` does not show what a package skipped that passes.
+func TestNothingIsSkippedInSilence(t *testing.T) {
+	t.Parallel()
+	skip := regexp.MustCompile(`\bt\.Skip(f|Now)?\(`)
+	root := filepath.Join("..", "..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, filepath.Join("relay", "logtest", "nottested.go")) {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		if err == nil && skip.Match(source) {
+			t.Errorf("%s skips a test; use logtest.NotTested, which is said at the end of make test", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNoRoomForLeftovers(t *testing.T) {
+	t.Parallel()
+	for _, p := range packages(t) {
+		switch base := filepath.Base(p.ImportPath); base {
+		case "util", "utils", "common", "helpers", "misc", "shared":
+			t.Errorf("%s: name the package after what it is about", p.ImportPath)
+		}
+	}
+}

@@ -1,3 +1,0 @@
-// Package walk goes the road from a row to a topic with clients that are not ours: psql writes, kcat
-// reads. It holds tests only.
-package walk

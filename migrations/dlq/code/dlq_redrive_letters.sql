@@ -1,0 +1,127 @@
+create or replace function postrider.dlq_redrive_letters(
+    p_letter_ids text[], p_event_ids uuid[], p_topics text[], p_headers jsonb[], p_edited boolean, p_payload bytea, p_traceparent text default null)
+returns table (event_id uuid, id bigint) language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+#variable_conflict use_column
+declare
+    most    constant integer := postrider.outbox_max_payload_bytes();
+    refused text;
+    owed    boolean := false;
+    -- Version, trace and span; where the span is not recorded, nothing that comes of it is.
+    begun   constant text := left(p_traceparent, 53);
+    flags   constant text := case when right(p_traceparent, 2) = '00' then '00' end;
+begin
+    if p_traceparent !~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$' then
+        raise exception using errcode = '22023', message = format('postrider: %L is no traceparent of version 00', left(p_traceparent, 100));
+    end if;
+    -- Each thing is looked up by its key, once for each message: as joins, statistics or an old plan of the session could
+    -- make them walks.
+    for event_id, id, refused in
+        with given as materialized (
+            select w.place, w.event_id, w.topic, w.letter_id,
+                   -- Nothing enters the outbox here but the message of somebody's investigation, and it says which.
+                   case when e.resolution_status is distinct from 'pending' or r.generation is not null and r.outcome is null
+                             or r.outcome = 'came_back' and (select true from postrider.dlq_letter b
+                                    where b.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1) limit 1) is null then -2
+                        when (l.key_kind = 'reference' or l.payload_kind = 'reference' and not p_edited) and o.kind is null then 0
+                        when octet_length(p.payload) > most then -1 end as refusal,
+                   coalesce(o.kind, 'event') as kind, o.task_uuid, o.max_attempts, p.payload, l.hops,
+                   case l.key_kind when 'reference' then o.key else l.key end as key,
+                   -- Its headers were left out with the key.
+                   coalesce(w.headers, case l.key_kind when 'reference' then o.headers else l.headers end) as headers,
+                   e.dlq_entry_uuid::text || ':' || (coalesce(r.generation, 0) + 1) as redrive_id,
+                   case when l.event_id is not null then 'event:' || l.event_id
+                        when l.origin_topic <> '' and l.origin_partition is not null and l.origin_offset is not null
+                        then 'record:' || l.origin_topic || '/' || l.origin_partition || '/' || l.origin_offset
+                        else 'record:' || l.dlq_topic || '/' || l.dlq_partition || '/' || l.dlq_offset end as replay_of,
+                   -- A group that fails again at what came to its retry topic says where it read the message first.
+                   case when e.subject_type = 'record' and l.origin_topic <> '' and l.origin_partition is not null and l.origin_offset is not null
+                        then jsonb_build_array(jsonb_build_array('replay_origin', e.subject_id)) else '[]' end as replay_origin
+            from unnest(p_letter_ids, p_event_ids, p_topics, p_headers) with ordinality as w(letter_id, event_id, topic, headers, place)
+            left join lateral (
+                select l.dlq_entry_uuid, l.key, l.key_kind, l.payload, l.payload_kind, l.headers, l.hops, l.outbox_id, l.event_id,
+                       l.origin_topic, l.origin_partition, l.origin_offset, l.dlq_topic, l.dlq_partition, l.dlq_offset
+                from postrider.dlq_letter l where l.letter_id = w.letter_id limit 1) l on true
+            left join lateral (
+                select e.dlq_entry_uuid, e.resolution_status, e.subject_type, e.subject_id
+                from postrider.dlq_entry e where e.dlq_entry_uuid = l.dlq_entry_uuid limit 1) e on true
+            left join lateral (
+                select r.generation, r.outcome, r.event_id, r.episode
+                from postrider.dlq_redrive r where r.dlq_entry_uuid = e.dlq_entry_uuid order by r.generation desc limit 1) r on true
+            left join lateral postrider.outbox_content(l.outbox_id, l.event_id) o on true
+            cross join lateral (
+                select case when p_edited then p_payload when l.payload_kind = 'reference' then o.payload else l.payload end as payload) p
+        ), fresh as materialized (
+            select g.place, g.event_id, g.kind, g.topic, g.key, g.payload, g.task_uuid, g.max_attempts,
+                   h.pairs
+                   || jsonb_build_array(jsonb_build_array('replay_of', g.replay_of), jsonb_build_array('replay_id', g.redrive_id))
+                   || g.replay_origin
+                   || jsonb_build_array(jsonb_build_array('postrider-hops', (g.hops + 1)::text))
+                   || case when t.parent is null then '[]' else jsonb_build_array(jsonb_build_array('replay_traceparent', t.parent)) end as headers
+            from given g
+            cross join lateral (
+                select case when jsonb_typeof(g.headers) = 'object'
+                            then (select coalesce(jsonb_agg(jsonb_build_array(x.key, x.value)), '[]') from jsonb_each(g.headers) x)
+                            else g.headers end as pairs offset 0) a
+            -- Those of an earlier redrive go, so that they do not pile up; and ours, which a consumer that gave a message up
+            -- copied with the rest, and those without a name or with control characters in it, because the outbox refuses them from
+            -- whoever writes. The letter keeps them. Most have none.
+            cross join lateral (
+                select case when jsonb_path_exists(a.pairs, 'strict $[*] ? (@[0] == "" || @[0] == "replay_of" || @[0] == "replay_id" || @[0] == "replay_origin" || @[0] == "replay_traceparent" || @[0] like_regex "^postrider-" flag "i" || @[0] like_regex "[\\x01-\\x1f\\x7f]")')
+                            then (select coalesce(jsonb_agg(x.pair order by x.place), '[]')
+                                  from jsonb_array_elements(a.pairs) with ordinality x(pair, place)
+                                  where x.pair->>0 <> '' and x.pair->>0 !~ '[\x01-\x1f\x7f]' and lower(left(x.pair->>0, 10)) <> 'postrider-'
+                                    and x.pair->>0 not in ('replay_of', 'replay_id', 'replay_origin', 'replay_traceparent'))
+                            else a.pairs end as pairs offset 0) b
+            -- A redrive is a trace of its own, recorded if the old one is, which the relay links to it. What cannot be read
+            -- as one traceparent stays as it is.
+            cross join lateral (
+                select case when b.pairs @> '[["traceparent"]]'
+                            then (select min(x.pair->>1) from jsonb_array_elements(b.pairs) x(pair)
+                                  where x.pair->>0 = 'traceparent' having count(*) = 1) end as parent offset 0) c
+            cross join lateral (
+                select case when c.parent ~ '^(00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}|(?!00|ff)[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?)$'
+                             and substr(c.parent, 4, 32) <> repeat('0', 32) and substr(c.parent, 37, 16) <> repeat('0', 16)
+                            then c.parent end as parent offset 0) t
+            -- It begins with the span of the redrive; where nobody makes such spans its ids are made of the event's, which is
+            -- random and nobody else's.
+            cross join lateral (
+                select case when t.parent is null then b.pairs
+                            else (select jsonb_agg(case when x.pair->>0 = 'traceparent'
+                                         then jsonb_build_array('traceparent', coalesce(begun, '00-' || left(s.ids, 32) || '-' || substr(s.ids, 33, 16) || '-') || coalesce(flags, substr(t.parent, 54, 2)))
+                                         else x.pair end order by x.place)
+                                  from jsonb_array_elements(b.pairs) with ordinality x(pair, place),
+                                       (select encode(sha256(uuid_send(g.event_id)), 'hex') as ids) s
+                                  where x.pair->>0 <> 'tracestate') end as pairs offset 0) h -- it says something about the old one
+            where g.refusal is null
+        ), listed as materialized (
+            select array_agg(f.event_id order by f.place) as event_ids, array_agg(f.kind order by f.place) as kinds,
+                   array_agg(f.topic order by f.place) as topics, array_agg(f.key order by f.place) as keys,
+                   array_agg(f.payload order by f.place) as payloads, array_agg(f.headers order by f.place) as headers,
+                   array_agg(f.max_attempts order by f.place) as max_attempts, array_agg(f.task_uuid order by f.place) as task_uuids
+            from fresh f
+        ), written as materialized (
+            select a.event_ids[n.place::integer] as event_id, n.id
+            from listed a
+            cross join lateral postrider.outbox_insert(a.event_ids, a.kinds, a.topics, a.keys, a.payloads, a.headers, a.max_attempts, a.task_uuids)
+                with ordinality as n(id, place)
+            where a.event_ids is not null
+        )
+        select g.event_id, g.refusal::bigint, case g.refusal when -2 then coalesce(g.letter_id, 'null') end from given g where g.refusal is not null
+        union all
+        select n.event_id, n.id, null from written n
+    loop
+        if refused is not null then
+            raise exception using errcode = '55000', message = format('postrider: letter %s has no pending investigation, or a redrive of that is on its way', refused),
+                hint = 'postrider dlq requeue sends messages again, one after the other.';
+        end if;
+        if id > 0 and not owed then
+            owed := true;
+            perform postrider.access_owe();
+        end if;
+        return next;
+    end loop;
+end $$;
+comment on function postrider.dlq_redrive_letters(text[], uuid[], text[], jsonb[], boolean, bytea, text) is
+'Writes the messages of letters as new events with the given event ids, each for its topic, in the given order, and returns their ids. Each letter must be of a pending investigation of which no redrive is on its way, or nothing is written; whoever calls notes the redrives in the same transaction. What a letter only refers to comes from the event that it is about: if that is gone, 0 is returned for it, and -1 for a payload beyond the limit; these are not written. With p_edited the payload of all is p_payload instead; where headers are given for one, they take the place of its own. p_traceparent is the span of the redrive, with which the new trace of each message begins that has a traceparent; null begins one trace for each.';
+revoke all on function postrider.dlq_redrive_letters(text[], uuid[], text[], jsonb[], boolean, bytea, text) from public;

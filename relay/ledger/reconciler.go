@@ -1,0 +1,130 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Defaults of ReconcilerConfig.
+const (
+	DefaultFollowInterval = 5 * time.Second
+	DefaultFollowBatch    = 50
+)
+
+// CaughtUp counts what became of tasks whose events were given up while somebody else had the task in hand.
+type CaughtUp struct {
+	// Moved are in their dead-letter state now, Refused cannot be moved, Waiting are tried again.
+	Moved, Refused, Waiting int
+}
+
+// CatchUpper moves such tasks, at most limit, and those that were tried longest ago first.
+type CatchUpper interface {
+	CatchUp(ctx context.Context, limit int) (CaughtUp, error)
+}
+
+// ReconcilerConfig is what a Reconciler needs.
+type ReconcilerConfig struct {
+	// Store is the ledger. Required.
+	Store CatchUpper
+	// Interval is the pause between two looks. Defaults to 5s.
+	Interval time.Duration
+	// Batch is how many tasks are tried in one transaction. Each has a savepoint, and with more than 64 of these a
+	// transaction is slow for all who look at its rows. Defaults to 50.
+	Batch int
+	// Logger defaults to one that discards.
+	Logger *slog.Logger
+	// Registerer receives the metrics postrider_tasks_caught_up_total and postrider_tasks_to_catch_up. Defaults
+	// to none.
+	Registerer prometheus.Registerer
+}
+
+// Reconciler moves tasks to their dead-letter state whose event was given up while somebody else was at work on
+// them: giving up an event waits for no task, and no task is forgotten.
+type Reconciler struct {
+	cfg     ReconcilerConfig
+	log     *slog.Logger
+	tasks   *prometheus.CounterVec
+	waiting prometheus.Gauge
+	failing bool
+}
+
+// NewReconciler returns a Reconciler that works once it is run. It fails on an incomplete config and on a
+// Registerer that has its metrics already.
+func NewReconciler(cfg ReconcilerConfig) (*Reconciler, error) {
+	switch {
+	case cfg.Store == nil:
+		return nil, errors.New("reconciler: Store is required")
+	case cfg.Interval < 0 || cfg.Batch < 0:
+		return nil, errors.New("reconciler: Interval and Batch must not be negative")
+	}
+	if cfg.Interval == 0 {
+		cfg.Interval = DefaultFollowInterval
+	}
+	if cfg.Batch == 0 {
+		cfg.Batch = DefaultFollowBatch
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	f := &Reconciler{cfg: cfg, log: cfg.Logger.With(slog.String("component", "reconciler")), tasks: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "postrider_tasks_caught_up_total",
+		Help: "Tasks whose event was given up while somebody else was at work on them, by what became of them later: moved to the dead-letter state, or refused.",
+	}, []string{"outcome"}), waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "postrider_tasks_to_catch_up",
+		Help: "Tasks whose event was given up and that could not be moved when they were last tried, because somebody was at work on them or moving them failed; at most a batch of them.",
+	})}
+	for _, outcome := range []string{"moved", "refused"} {
+		f.tasks.WithLabelValues(outcome)
+	}
+	if cfg.Registerer == nil {
+		return f, nil
+	}
+	for _, c := range []prometheus.Collector{f.tasks, f.waiting} {
+		if err := cfg.Registerer.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// Run looks until ctx ends, and returns nil. A look that fails is logged, once per outage, and made again.
+func (f *Reconciler) Run(ctx context.Context) error {
+	tick := time.NewTicker(f.cfg.Interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		for f.runOnce(ctx) && ctx.Err() == nil {
+		}
+	}
+}
+
+// runOnce tries a batch, and reports whether there may be more that can go on.
+func (f *Reconciler) runOnce(ctx context.Context) (more bool) {
+	bounded, cancel := context.WithTimeout(ctx, batchTimeout)
+	got, err := f.cfg.Store.CatchUp(bounded, f.cfg.Batch)
+	cancel()
+	if err != nil {
+		if ctx.Err() == nil && !f.failing {
+			f.log.LogAttrs(ctx, slog.LevelError, "moving tasks whose events were given up failed, trying again", slog.Any("err", err))
+			f.failing = true
+		}
+		return false
+	}
+	f.failing = false
+	f.waiting.Set(float64(got.Waiting))
+	f.tasks.WithLabelValues("moved").Add(float64(got.Moved))
+	f.tasks.WithLabelValues("refused").Add(float64(got.Refused))
+	if got.Moved+got.Refused > 0 {
+		f.log.LogAttrs(ctx, slog.LevelInfo, "tasks whose events were given up before were moved", slog.Int("moved", got.Moved),
+			slog.Int("refused", got.Refused), slog.Int("waiting", got.Waiting))
+	}
+	return got.Moved+got.Refused >= f.cfg.Batch
+}
