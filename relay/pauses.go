@@ -13,8 +13,8 @@ func LongestPause(retry time.Duration) time.Duration {
 // letter that is to wait longer for one that the clock was put back under.
 const LongestLetterPause = letterPause
 
-// LongestSilence returns for how long a relay with this PublishTimeout may work on a claim without a word to
-// the session that holds it: it marks the batch, waits for the acknowledgements, and asks whether any broker
+// LongestSilence returns for how long a relay with this PublishTimeout may work on what it took without a word to
+// the session that took it: it waits for the acknowledgements, and asks whether any broker
 // is there. What ends silent transactions must wait longer.
 func LongestSilence(publishTimeout time.Duration) time.Duration {
 	return settleTimeout + publishTimeout + pingTimeout

@@ -38,7 +38,7 @@ type Config struct {
 	// partition, or its topic where the partition is not known. It must stay below the database's
 	// idle_in_transaction_session_timeout. Defaults to 10s.
 	PublishTimeout time.Duration
-	// IdlePollMin and IdlePollMax bound the pause between polls when there is nothing to do. The claims of a
+	// IdlePollMin and IdlePollMax bound the pause between polls when there is nothing to do. The reads of a
 	// relay that finds a few events each time begin IdlePollMin apart, and up to ten times that where many events
 	// come: with less of it events go sooner and cost more, here and in the database. Default to 2ms and 50ms.
 	IdlePollMin, IdlePollMax time.Duration
@@ -173,7 +173,7 @@ func (r *Relay) settings(topic string) *TopicSettings {
 	return kept.(*TopicSettings)
 }
 
-// Run works until ctx ends. Then it claims nothing more, finishes the batches in hand within
+// Run works until ctx ends. Then it reads nothing more, finishes the batches in hand within
 // PublishTimeout and the time to settle them, and returns nil.
 func (r *Relay) Run(ctx context.Context) error {
 	r.cfg.Logger.Info("relay started", "batch_size", r.cfg.BatchSize)

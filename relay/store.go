@@ -68,8 +68,8 @@ type Began struct {
 	Gaps     Ranges
 	// Holds are all that there are, those of dead-letter topics left out.
 	Holds []Hold
-	// Deaths is how many terms have ended one after the other without a receipt of events and without handing over
-	// since the last that had one.
+	// Deaths is how many terms have ended one after the other without handing over and without getting further than a few
+	// batches, since the last that got further.
 	Deaths int
 	// Trying is the event that was tried alone when relays died last, and Tried how often; 0 where none was.
 	Trying int64

@@ -8,7 +8,7 @@ type StoreClass string
 
 const (
 	// StoreUnknownOutcome: the connection was lost while something was being written. It is there or it is
-	// not; the next claim sees which.
+	// not; the next term sees which.
 	StoreUnknownOutcome StoreClass = "unknown_outcome"
 	// StoreTransient: it passes by itself, or when the database is well again.
 	StoreTransient StoreClass = "transient"

@@ -37,6 +37,12 @@ func TestRetriesKeepTheOrderOfTheirKey(t *testing.T) {
 		if got := pub.arrived(); !slices.Equal(got, []int64{1, 2, 1, 3, 4}) {
 			t.Errorf("arrived %v", got)
 		}
+		x.stop()
+		for action, want := range map[string]float64{actionPublish: 4, actionReturn: 3} { // from the log, from behind the hold
+			if got := testutil.ToFloat64(x.metrics.processed.WithLabelValues(action)); got != want {
+				t.Errorf("%v events were counted as %s, want %v", got, action, want)
+			}
+		}
 	})
 }
 

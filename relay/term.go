@@ -292,7 +292,9 @@ func (t *term) settledOne(s *settlement, err error) {
 		}
 		t.once.count(r, returned)
 	}
-	t.metrics.settled(actionPublish, c.Processed)
+	if s.plan == nil || !s.plan.taken { // who took them counts those
+		t.metrics.settled(actionPublish, c.Processed)
+	}
 	if s.plan != nil {
 		t.metrics.unsent(s.plan.unsent)
 	}

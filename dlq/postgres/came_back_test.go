@@ -72,7 +72,7 @@ func TestConsumersThatFailAgainHaltAnOperation(t *testing.T) {
 	}
 }
 
-// TestALetterThatComesLaterIsNotCounted: the delivery was seen before; what DESK.md says of canaries.
+// TestALetterThatComesLaterIsNotCounted: the delivery was seen before; what docs/desk.md says of canaries.
 func TestALetterThatComesLaterIsNotCounted(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

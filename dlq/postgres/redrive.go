@@ -307,7 +307,7 @@ func look(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) 
 	return nil
 }
 
-// redrivePatience is how long putting events back may take in one transaction: it keeps the relay out of each shard
+// redrivePatience is how long putting events back may take in one transaction: it keeps the relay from the keys
 // that it locked until it ends.
 const redrivePatience = time.Second
 

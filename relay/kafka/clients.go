@@ -14,7 +14,7 @@ import (
 
 // maxClients bounds the producers of one Publisher that wait for partitions that are away. Each batch has
 // one to itself. When there are more, the one that waited longest is closed: its records go out anew when
-// their events are claimed again, before any later one of their keys.
+// their events are tried again, before any later one of their keys.
 const maxClients = 32
 
 // retired is the generation of clients that are closed once they are given back.

@@ -75,7 +75,7 @@ func (p *Publisher) answer(c *kgo.Client, b *batch, r *kgo.Record, err error) {
 }
 
 // patience is how long a batch waits for its last answers when the others are there and no more come: the
-// shards of all are locked meanwhile, and what is without an answer holds its partition only.
+// log waits meanwhile, and what is without an answer holds its partition only.
 const patience = time.Second
 
 // await returns when every outcome is known, the wait has gone on for too long, or ctx ended. It looks four times

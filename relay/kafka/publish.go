@@ -26,7 +26,7 @@ func (p *Publisher) Publish(ctx context.Context, ms []relay.Message) []relay.Out
 	if out == nil {
 		return p.allDelivered(len(ms))
 	}
-	// A record that is still away is not waited for: the shards of the others are locked meanwhile, and
+	// A record that is still away is not waited for: the others would wait with it, and
 	// whoever asks again gets its outcome then.
 	for i, f := range attached {
 		if !final(f) {
@@ -37,7 +37,7 @@ func (p *Publisher) Publish(ctx context.Context, ms []relay.Message) []relay.Out
 		out[i] = p.outcome(f.err)
 		out[i].Partition, out[i].Partitions = f.partition, f.partitions
 		if suspect(out[i].Class) {
-			// It failed among others; the next claim sends it anew.
+			// It failed among others; it is sent anew when it is tried again.
 			out[i] = relay.Outcome{Class: relay.Withheld}
 		}
 	}

@@ -108,7 +108,7 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 		kgo.ProducerBatchCompression(codec...),
 		kgo.ProducerBatchMaxBytes(int32(cfg.MaxMessageBytes)),
 		kgo.BrokerMaxWriteBytes(int32(max(100<<20, cfg.MaxMessageBytes+requestOverhead))),
-		kgo.MaxBufferedRecords(1 << 30), // a batch is bounded by its claim; ErrMaxBuffered would break order
+		kgo.MaxBufferedRecords(1 << 30), // a batch is bounded when it is read; ErrMaxBuffered would break order
 		kgo.ManualFlushing(),
 		// A flush does not wait for this. It ends, sooner than nudge does, what nudge is for.
 		kgo.ProducerLinger(10 * time.Millisecond),

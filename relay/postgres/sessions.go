@@ -16,10 +16,10 @@ import (
 // a single statement becomes a transaction of its own, in one round trip.
 type sessions struct{ *pgxpool.Pool }
 
-// crowdedPause and crowdedFor say how often, and for how long, a session is asked for again when the server has no more.
+// fullPause and fullFor say how often, and for how long, a session is asked for again when the server has no more.
 const (
-	crowdedPause = 20 * time.Millisecond
-	crowdedFor   = 5 * time.Second
+	fullPause = 20 * time.Millisecond
+	fullFor   = 5 * time.Second
 )
 
 // Acquire is the pool's Acquire. When the server refuses another session it waits for one that the pool has: a relay with few
@@ -28,10 +28,10 @@ func (s sessions) Acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	for began := time.Now(); ; {
 		conn, err := s.Pool.Acquire(ctx)
 		var pg *pgconn.PgError
-		if !errors.As(err, &pg) || pg.Code != "53300" || s.Stat().TotalConns() == 0 || time.Since(began) > crowdedFor {
+		if !errors.As(err, &pg) || pg.Code != "53300" || s.Stat().TotalConns() == 0 || time.Since(began) > fullFor {
 			return conn, err
 		}
-		pause := time.NewTimer(crowdedPause)
+		pause := time.NewTimer(fullPause)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():

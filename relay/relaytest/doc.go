@@ -26,9 +26,9 @@
 //	                                     kafka.TestMissingTopic kafka.TestKeysMoveOnce kafka.TestInUseWhenKeysMove
 //	12  rights, logins, certificates     relaytest.TestFault12NotAllowed relaytest.TestFault12LoginRefused
 //	                                     relaytest.TestFault12CertificateExpired
-//	13  producer ids lost and fenced     kafka.TestEveryError kafka.TestBreaker kafka.TestProducerIDRefused
+//	13  producer ids lost and fenced     kafka.TestEveryError kafka.TestChaos kafka.TestProducerIDRefused
 //	14  slow and silent                  relaytest.TestFaultsStayWhereTheyAre relaytest.TestFault44Partitions relaytest.TestFault14SlowBroker kafka.TestTooManyWait
-//	15  replies lost, half-open          relaytest.TestFault15RepliesLost kafka.TestBreaker kafka.TestShortSilence
+//	15  replies lost, half-open          relaytest.TestFault15RepliesLost kafka.TestChaos kafka.TestShortSilence
 //	16  retention and compaction         kafka.TestNullKeyInACompactedTopic app.TestSentAgain
 //	PostgreSQL
 //	17  restart, failover, standby       relaytest.TestFault17Restart relaytest.TestFault17Failover relaytest.TestFault17SettlementLost

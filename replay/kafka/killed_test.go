@@ -25,8 +25,8 @@ const (
 	envBatches = "REPLAY_CRASHCHILD_BATCHES"
 )
 
-// victimBatch is how many messages are on their way at once, and so may be sent twice.
-const victimBatch = 20
+// crashchildBatch is how many messages are on their way at once, and so may be sent twice.
+const childBatch = 20
 
 // crashchild is such a process: it replays, and a moment after so many batches it kills itself as kill -9 does. After none
 // it finishes.
@@ -34,7 +34,7 @@ func crashchild() int {
 	brokers, batches := strings.Split(os.Getenv(envBrokers), ","), os.Getenv(envBatches)
 	said := 0
 	err := func() error {
-		cluster, err := New(Config{Brokers: brokers, MaxRecords: victimBatch})
+		cluster, err := New(Config{Brokers: brokers, MaxRecords: childBatch})
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func crashchild() int {
 			return err
 		}
 		defer publisher.Close()
-		r, err := replay.New(replay.Config{Cluster: cluster, Publisher: publisher, Batch: victimBatch, Options: replay.Options{From: os.Getenv(envFrom)},
+		r, err := replay.New(replay.Config{Cluster: cluster, Publisher: publisher, Batch: childBatch, Options: replay.Options{From: os.Getenv(envFrom)},
 			Observer: func(p replay.Progress) {
 				if said++; !p.Planning && strconv.Itoa(said) == batches {
 					time.AfterFunc(rand.N(5*time.Millisecond), func() {
@@ -73,8 +73,8 @@ func crashchild() int {
 	return 0
 }
 
-// runVictim runs a process that dies after so many batches, or finishes after none. It reports whether it was killed.
-func runVictim(t *testing.T, b *kafkatest.Broker, from string, batches int) (killed bool, said string) {
+// runChild runs a process that dies after so many batches, or finishes after none. It reports whether it was killed.
+func runChild(t *testing.T, b *kafkatest.Broker, from string, batches int) (killed bool, said string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), envBrokers+"="+strings.Join(b.Addrs, ","), envFrom+"="+from, envBatches+"="+strconv.Itoa(batches))
@@ -93,14 +93,14 @@ func TestKilled(t *testing.T) {
 		const n, kills = 2000, 10
 		produce(t, b, letters(from, to, 2, n)...)
 		for i := range kills {
-			if killed, said := runVictim(t, b, from, 1+rand.IntN(6)); !killed {
+			if killed, said := runChild(t, b, from, 1+rand.IntN(6)); !killed {
 				t.Fatalf("it was done before it was killed for the time %d:\n%s", i+1, said)
 			}
 			if i == 0 { // after the replay began: not part of it
 				produce(t, b, letter(from, to, 0, n, nil, []byte("late")))
 			}
 		}
-		runVictim(t, b, from, 0)
+		runChild(t, b, from, 0)
 		ids, last := map[string]string{}, map[string]int{}
 		all := b.ReadAll(t, to, n)
 		for _, r := range all {
@@ -119,8 +119,8 @@ func TestKilled(t *testing.T) {
 		if len(ids) != n {
 			t.Errorf("%d of %d letters were sent", len(ids), n)
 		}
-		if twice := len(all) - n; twice > kills*victimBatch {
-			t.Errorf("%d were sent twice, with %d on their way at each of %d deaths", twice, victimBatch, kills)
+		if twice := len(all) - n; twice > kills*childBatch {
+			t.Errorf("%d were sent twice, with %d on their way at each of %d deaths", twice, childBatch, kills)
 		}
 	})
 }

@@ -38,7 +38,7 @@ func serveUntil(t *testing.T, c config.Config) (stop func()) {
 	return stop
 }
 
-// TestAfterARestore walks what deploy/RESTORE.md says: a database that was set back to a point in time, beside a Kafka
+// TestAfterARestore walks what docs/restoring.md says: a database that was set back to a point in time, beside a Kafka
 // that was not. What waited at that time goes out twice with the same id, what was written later is in Kafka alone, and
 // its investigations come back when the collector reads again, each letter once.
 func TestAfterARestore(t *testing.T) {

@@ -11,10 +11,10 @@ import (
 	"github.com/postrider/postrider/relay/postgres"
 )
 
-// TestRetentionGoesOn runs the statements with which deploy/RUNBOOK.md finds what no receipt has, and has retention go on.
+// TestRetentionGoesOn runs the statements with which docs/runbook.md finds what no receipt has, and has retention go on.
 func TestRetentionGoesOn(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../deploy/RUNBOOK.md")
+	page, err := os.ReadFile("../../../docs/runbook.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func checkSequence(ctx context.Context, p *patient) ([]result, error) {
 			"%s has CACHE %d: no id is known to be final, so gaps stay open, and events in commit order wait for ever", *name, *cache)
 	}
 	if last < position {
-		out = append(out, fail("stop the writers, find out whether rows were lost with it (deploy/RESTORE.md), and run: select setval('"+*name+"', (select position from postrider.outbox_progress))",
+		out = append(out, fail("stop the writers, find out whether rows were lost with it (docs/restoring.md), and run: select setval('"+*name+"', (select position from postrider.outbox_progress))",
 			"%s stands at %d, below the position %d of the log, after a restore, TRUNCATE … RESTART IDENTITY or setval: no relay leads, because new events would have ids that were passed already",
 			*name, last, position)...)
 	}
@@ -79,15 +79,15 @@ func judgeDurability(session string, off []string, standbys int, names string) [
 		off = []string{"the server"}
 	}
 	if len(off) > 0 {
-		out = warn("set synchronous_commit to on wherever events are written (deploy/HARDENING.md)",
+		out = warn("set synchronous_commit to on wherever events are written (docs/security.md)",
 			"synchronous_commit is off for %s: a crash of the server can lose the last commits. %s", strings.Join(off, ", "), harm)
 	}
 	switch {
 	case standbys > 0 && names == "":
-		out = append(out, warn("set synchronous_standby_names, and promote none but those; or follow deploy/RESTORE.md after each failover",
+		out = append(out, warn("set synchronous_standby_names, and promote none but those; or follow docs/restoring.md after each failover",
 			"%d standbys are connected, and commits wait for none of them (synchronous_standby_names is empty): a failover can lose the last commits. %s", standbys, harm)...)
 	case standbys > 0 && session == "local":
-		out = append(out, warn("set synchronous_commit to on wherever events are written (deploy/HARDENING.md)",
+		out = append(out, warn("set synchronous_commit to on wherever events are written (docs/security.md)",
 			"synchronous_commit is local: commits wait for no standby, and a failover can lose the last ones. %s", harm)...)
 	}
 	switch {
@@ -126,7 +126,7 @@ func judgeLeader(leads bool, worker string, since time.Duration, relays int) []r
 	case leads:
 		return well("%s leads the outbox for %v", worker, since)
 	case relays > 0:
-		return fail("look at the log of postrider serve for what keeps it from leading (loop lead); deploy/RUNBOOK.md, NobodyLeads",
+		return fail("look at the log of postrider serve for what keeps it from leading (loop lead); docs/runbook.md, NobodyLeads",
 			"relays are connected and none leads the outbox: no event goes")
 	}
 	return warn("start postrider serve with the role relay", "no relay leads the outbox, and none is seen to be connected: no event goes")
@@ -139,7 +139,7 @@ func checkRetention(ctx context.Context, p *patient) ([]result, error) {
 		return nil, err
 	}
 	if stopped != nil {
-		return fail("deploy/RUNBOOK.md, RetentionStopped: find the rows first; events may have been passed over",
+		return fail("docs/runbook.md, RetentionStopped: find the rows first; events may have been passed over",
 			"retention has stopped since %s: %s", stopped.UTC().Format(time.RFC3339), reason), nil
 	}
 	return well("the rows that were removed agreed with the receipts"), nil

@@ -89,7 +89,7 @@ var heading = regexp.MustCompile(`(?m)^### (\w+)$`)
 // Each alert has a section of the runbook, with all three parts, and leads there; no section is of no alert.
 func TestEveryAlertIsInTheRunbook(t *testing.T) {
 	t.Parallel()
-	runbook := readFile(t, deploy("RUNBOOK.md"))
+	runbook := readFile(t, deploy("../docs/runbook.md"))
 	sections := map[string]string{}
 	places := heading.FindAllStringSubmatchIndex(runbook, -1)
 	for i, at := range places {
@@ -110,7 +110,7 @@ func TestEveryAlertIsInTheRunbook(t *testing.T) {
 				t.Errorf("the section of %s lacks %s", a.Alert, part)
 			}
 		}
-		if url := a.Annotations["runbook_url"]; !strings.HasSuffix(url, "/deploy/RUNBOOK.md#"+strings.ToLower(a.Alert)) {
+		if url := a.Annotations["runbook_url"]; !strings.HasSuffix(url, "/docs/runbook.md#"+strings.ToLower(a.Alert)) {
 			t.Errorf("%s leads to %q", a.Alert, url)
 		}
 		if a.Annotations["summary"] == "" || a.Annotations["description"] == "" || a.Labels["severity"] == "" {

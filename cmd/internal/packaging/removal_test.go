@@ -48,7 +48,7 @@ func TestRemovalRemovesEverything(t *testing.T) {
 		t.Fatalf("before the removal there is %v", before)
 	}
 	var dropped []string
-	for _, block := range sqlBlock.FindAllStringSubmatch(page(t, "REMOVAL.md"), -1) {
+	for _, block := range sqlBlock.FindAllStringSubmatch(page(t, "removing.md"), -1) {
 		for statement := range strings.SplitSeq(block[1], ";") {
 			if statement = strings.TrimSpace(statement); statement == "" {
 				continue

@@ -77,7 +77,7 @@ begin
     if removed <> v_counted then
         raise exception using errcode = 'PR002',
             message = format('postrider: the log has %s rows with ids %s to %s, and the receipts say that %s were read', removed, k.position + 1, v_through, v_counted),
-            hint = 'Nothing was removed. Look for rows that were inserted with ids of their own, restored, or deleted by hand: deploy/RUNBOOK.md, RetentionStopped.';
+            hint = 'Nothing was removed. Look for rows that were inserted with ids of their own, restored, or deleted by hand: docs/runbook.md, RetentionStopped.';
     end if;
     update postrider.outbox_retention r set position = v_through where r.kind = 'published';
     -- The last that has all gaps, and what came after, say what the gaps are.
