@@ -67,7 +67,7 @@ func New(cfg Config, h Handler) (*Consumer, error) {
 	return c, nil
 }
 
-// tellBreaker tells of a breaker that opened, went on or ended.
+// tellBreaker tells of a breaker that opened, stays open or closed.
 func (c *Consumer) tellBreaker(e BreakerEvent) {
 	if e.Paused {
 		c.m.open.WithLabelValues(e.Topic).Set(1)

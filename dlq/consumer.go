@@ -73,7 +73,7 @@ func decodeConsumers(r Record) (Letter, error) {
 }
 
 // identifyRecord gives the letter its id, by the record and the group; of a record that came by way of another
-// topic by that place, too, so that one that was put back by hand and failed again is not taken for a copy. Without the
+// topic by that place, too, so that one that was redriven by hand and failed again is not taken for a copy. Without the
 // time of the record it is known by its own place: one of a topic that was deleted and made anew would be taken for it,
 // and get lost.
 func (l *Letter) identifyRecord(r Record) {

@@ -42,19 +42,19 @@ func (p *letterbox) Complete(_ context.Context, letters []dlq.Letter, actor stri
 	return nil
 }
 
-// resender is a Redriver and Operations that count.
-type resender struct {
+// redriver is a Redriver and Operations that count.
+type redriver struct {
 	dlq.Redriver
 	dlq.Operations
 	redriven, steps int
 }
 
-func (r *resender) Redrive(context.Context, dlq.RedriveRequest) (dlq.Requeued, error) {
+func (r *redriver) Redrive(context.Context, dlq.RedriveRequest) (dlq.Requeued, error) {
 	r.redriven++
 	return dlq.Requeued{}, nil
 }
 
-func (r *resender) Step(context.Context) (int, time.Duration, error) {
+func (r *redriver) Step(context.Context) (int, time.Duration, error) {
 	r.steps++
 	return 0, -1, nil
 }
@@ -140,7 +140,7 @@ func TestFetchBeforeSending(t *testing.T) {
 		away, gone := pointing(1), pointing(2)
 		gone.OriginalRecord = dlq.OriginalDeleted
 		p := &letterbox{letters: []dlq.Letter{away, gone}}
-		f, to := newFetcher(t, p, originalOf{}), &resender{}
+		f, to := newFetcher(t, p, originalOf{}), &redriver{}
 		redrive, step := f.Redriver(to), f.Operations(to)
 		send := func() {
 			if _, err := redrive.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{away.EntryUUID, gone.EntryUUID}, Actor: "anna"}); err != nil {

@@ -66,7 +66,7 @@ const (
 	// HaltsKey: it halts its key, and was to be sent elsewhere. Only the event itself, in its place, sets its key going,
 	// changed or not; anything else would wait behind it, or leave the key halted for good.
 	HaltsKey SkipReason = "halts_key"
-	// Arrived: its event was put back by hand, and has arrived.
+	// Arrived: its event was redriven by hand, and has arrived.
 	Arrived SkipReason = "delivered"
 	// NoRetryTopic: it was to go to the retry topic of the consumer group that failed, and its letter names none.
 	NoRetryTopic SkipReason = "no_retry_topic"
@@ -118,7 +118,7 @@ func (r SkipReason) Explain() string {
 	case HaltsKey:
 		return "it halts its key: send it to its own topic, or let its key go first (postrider outbox release)"
 	case Arrived:
-		return "its event was put back by hand and has arrived; close it"
+		return "its event was redriven by hand and has arrived; close it"
 	case NoRetryTopic:
 		return "its letter names no retry topic of a consumer group; give a target topic"
 	case TooManyHops:

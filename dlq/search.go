@@ -120,7 +120,7 @@ type Redrive struct {
 	// EventID and OutboxID name the event that carries it.
 	EventID  uuid.UUID
 	OutboxID int64
-	// InPlace says that the same row was put back.
+	// InPlace says that the same row was redriven.
 	InPlace bool
 	Target  string
 	Edited  bool

@@ -55,7 +55,7 @@ func TestOperatorsWriteNoTables(t *testing.T) {
 // TestWhatTheFunctionsRefuse: the rules of the desk hold for who calls them by hand, too.
 func TestWhatTheFunctionsRefuse(t *testing.T) {
 	t.Parallel()
-	d := newAtDesk(t)
+	d := newOperators(t)
 	nobody := `gen_random_uuid()`
 	entry := func(id, status string) string {
 		return `select postrider.dlq_change_entry(` + id + `, ` + status + `, null, null, null, null, 'ann')`
@@ -122,7 +122,7 @@ func noting(from, id, event, entry, letter string) string {
 // is noted for, once.
 func TestOnlyRealRedrivesAreNoted(t *testing.T) {
 	t.Parallel()
-	d := newAtDesk(t)
+	d := newOperators(t)
 	pgtest.Exec(t, d.owner, `insert into postrider.dlq_entry (dlq_entry_uuid, subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot)
 		values (`+anotherEntry+`, 'event', 's2', 'failed', 'undeliverable', now(), now(), '{}');
 		insert into postrider.dlq_letter (letter_id, dlq_entry_uuid, dialect, dlq_topic, dlq_partition, dlq_offset, key_kind, payload_kind)

@@ -14,8 +14,8 @@ import (
 	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
-// byPerson is a database with one of everything that operators change, an operator's own login, and the owner.
-type byPerson struct {
+// operators is a database with one of everything that operators change, an operator's own login, and the owner.
+type operators struct {
 	*testing.T
 	db              *pgtest.DB
 	owner, operator *pgx.Conn
@@ -31,7 +31,7 @@ const (
 	noGroup      = `'00000000-0000-0000-0000-000000000000'`
 )
 
-func newAtDesk(t *testing.T) *byPerson {
+func newOperators(t *testing.T) *operators {
 	t.Helper()
 	db := pgtest.New(t)
 	owner := db.Conn(t)
@@ -54,13 +54,13 @@ func newAtDesk(t *testing.T) *byPerson {
 		select postrider.create_task('ns', 'order', p_task_uuid => `+aTask+`), postrider.create_task('ns', 'order', p_task_uuid => `+aFailedTask+`);
 		select postrider.task_move(`+aFailedTask+`, 'error')`)
 	outboxtest.Settle(t, owner, outboxtest.DeadLettered, 1)
-	d := &byPerson{t, db, owner, nil}
+	d := &operators{t, db, owner, nil}
 	d.operator = d.login("postrider_operator")
 	return d
 }
 
 // digest is all that the database has, but for the audit log.
-func (d *byPerson) digest() string {
+func (d *operators) digest() string {
 	d.Helper()
 	var sums []string
 	for _, table := range pgtest.Column[string](d, d.owner, `select relname::text from pg_class where relnamespace = 'postrider'::regnamespace and relkind = 'r' and relname <> 'access_audit' order by 1`) {
@@ -70,7 +70,7 @@ func (d *byPerson) digest() string {
 }
 
 // change runs a statement of the operator in a transaction with others, and commits it.
-func (d *byPerson) change(statements ...string) error {
+func (d *operators) change(statements ...string) error {
 	d.Helper()
 	return pgx.BeginFunc(d.Context(), d.operator, func(tx pgx.Tx) error {
 		for _, sql := range statements {
@@ -100,12 +100,12 @@ func TestNothingIsChangedPastTheAuditLog(t *testing.T) {
 		"pause":            `select postrider.dlq_command_operation(` + anOperation + `, 'paused', false)`,
 		"abort":            `select postrider.dlq_command_operation(` + anOperation + `, 'aborted', true)`,
 		"revoke a key":     `select postrider.access_revoke_key('k')`,
-		"pause detectors":  `select postrider.detectors_pause('ann', 'circuit_breaker', 0)`,
+		"pause detectors":  `select postrider.detectors_pause('ann', 'incident', 0)`,
 		"release":          `select postrider.outbox_release(1)`,
 		"give up":          `select postrider.outbox_give_up(2)`,
 		"release keys":     `select postrider.outbox_release_keys(array[1])`,
 		"skip":             `select postrider.outbox_skip(3, 'why')`,
-		"put back":         `select postrider.outbox_redrive(1)`,
+		"redrive in place": `select postrider.outbox_redrive(1)`,
 		"create a task":    `select postrider.create_task('ns', 'order')`,
 		"move a task":      `select postrider.transition_task_state_atomic(` + aTask + `, 'pending', 'initializing')`,
 		"evaluate a task":  `select postrider.evaluate_task(` + aTask + `)`,
@@ -123,7 +123,7 @@ func TestNothingIsChangedPastTheAuditLog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newAtDesk(t)
+			d := newOperators(t)
 			before := d.digest()
 			for _, way := range [][]string{{sql}, {`set constraints all deferred`, sql}, {sql, `savepoint s`, audited, `rollback to s`}} {
 				var refused *pgconn.PgError
@@ -154,7 +154,7 @@ func TestNothingIsChangedPastTheAuditLog(t *testing.T) {
 // TestTheRowMayComeFirst, and the next transaction needs its own.
 func TestTheRowMayComeFirst(t *testing.T) {
 	t.Parallel()
-	d := newAtDesk(t)
+	d := newOperators(t)
 	note := `select postrider.dlq_change_entry(` + anEntry + `, null, 'seen', null, null, null, 'ann')`
 	if err := d.change(audited, `set constraints all immediate`, note, note); err != nil {
 		t.Error(err)
@@ -195,7 +195,7 @@ func TestTheRowMayComeFirst(t *testing.T) {
 // does for whoever asks its API, which writes the audit log itself.
 func TestServeOwesNothing(t *testing.T) {
 	t.Parallel()
-	d := newAtDesk(t)
+	d := newOperators(t)
 	d.operator = d.login("postrider_relay")
 	for _, sql := range []string{`update postrider.dlq_entry set updated_at = now()`, `select postrider.dlq_purge_entries('{}')`, `select postrider.detectors_pause('x', 'y', 5)`,
 		`select postrider.outbox_release_keys('{1}')`, `select postrider.outbox_skip(3, 'why')`, `select postrider.outbox_give_up(2)`, `select postrider.create_task('ns', 'order')`,
@@ -212,7 +212,7 @@ func TestServeOwesNothing(t *testing.T) {
 }
 
 // login is a session of a login that has a role.
-func (d *byPerson) login(role string) *pgx.Conn {
+func (d *operators) login(role string) *pgx.Conn {
 	d.Helper()
 	address, _ := d.db.Login(d.T, role)
 	return (&pgtest.DB{Name: d.db.Name, URL: address}).Conn(d.T)
@@ -227,7 +227,7 @@ func TestServicesOweNothing(t *testing.T) {
 	for name, role := range map[string]string{"a service": "postrider_writer", "a service that operates": "postrider_operator, postrider_writer"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newAtDesk(t)
+			d := newOperators(t)
 			d.operator = d.login(role)
 			for _, sql := range []string{
 				create,
@@ -250,7 +250,7 @@ func TestServicesOweNothing(t *testing.T) {
 	}
 	t.Run("who was given one function, and no role", func(t *testing.T) {
 		t.Parallel()
-		d := newAtDesk(t)
+		d := newOperators(t)
 		d.operator = d.login("pg_read_all_stats")
 		login := pgx.Identifier{d.operator.Config().User}.Sanitize()
 		const function = `function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text)`

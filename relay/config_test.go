@@ -28,8 +28,8 @@ func TestConfigDefaults(t *testing.T) {
 	if c.PublishTimeout != 10*time.Second || c.IdlePollMin != 2*time.Millisecond || c.IdlePollMax != 50*time.Millisecond {
 		t.Errorf("publish timeout %v, idle polls %v to %v", c.PublishTimeout, c.IdlePollMin, c.IdlePollMax)
 	}
-	if c.Notifier != nil || c.IdlePollRung != 500*time.Millisecond {
-		t.Errorf("notifier %v, idle polls up to %v with one", c.Notifier, c.IdlePollRung)
+	if c.Notifier != nil || c.IdlePollNotified != 500*time.Millisecond {
+		t.Errorf("notifier %v, idle polls up to %v with one", c.Notifier, c.IdlePollNotified)
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -99,7 +99,7 @@ func TestConfigValidation(t *testing.T) {
 		"retention of published rows is -1ns":     func(c *Config) { c.Retention.Published = -1 },
 		"retention of dead_lettered rows is -1ns": func(c *Config) { c.Retention.DeadLettered = -1 },
 		"idempotency_key rows is -1ns":            func(c *Config) { c.Retention.IdempotencyKeys = -1 },
-		"IdlePollRung is -1ns":                    func(c *Config) { c.IdlePollRung = -1 },
+		"IdlePollNotified is -1ns":                func(c *Config) { c.IdlePollNotified = -1 },
 	} {
 		c := Config{Store: &fakeStore{}, Publisher: &fakePublisher{}}
 		change(&c)

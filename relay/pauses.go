@@ -2,11 +2,20 @@ package relay
 
 import "time"
 
-// LongestPause is the longest pause that the relay sets between the probes of any hold, where retry is the longest delay
-// between the attempts of an event. A store takes a probe that is further ahead for one that the clock was put back under.
-// Holds that wait for somebody wait for ever.
+// LongestPauses returns, for each cause of a hold that somebody probes, the longest pause that the relay sets between its
+// probes, where retry is the longest delay between the attempts of an event.
+func LongestPauses(retry time.Duration) map[Cause]time.Duration {
+	return map[Cause]time.Duration{CauseRetry: retry, CauseInfrastructure: infrastructureProbeCap, CauseRoute: routeProbeCap, CauseBreaker: breakerProbeCap}
+}
+
+// LongestPause is the longest of these. A store takes a probe that is further ahead for one that the clock was put back
+// under; one that is nearer waits, even if its cause never pauses for so long.
 func LongestPause(retry time.Duration) time.Duration {
-	return max(retry, infrastructureProbeCap, routeProbeCap, breakerProbeCap)
+	longest := retry
+	for _, pause := range LongestPauses(retry) {
+		longest = max(longest, pause)
+	}
+	return longest
 }
 
 // LongestLetterPause is how long a dead letter that its topic refused waits, until it is offered again. A store takes a

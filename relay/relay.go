@@ -46,9 +46,9 @@ type Config struct {
 	Retention Retention
 	// Notifier lets writers wake this relay when it is idle. Defaults to none: it polls.
 	Notifier Notifier
-	// IdlePollRung is the longest pause between polls while the notifier works and writers ring it.
+	// IdlePollNotified is the longest pause between polls while the notifier works and writers notify.
 	// Defaults to 500ms.
-	IdlePollRung time.Duration
+	IdlePollNotified time.Duration
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
 	// LogActions writes a line to Logger about each action that somebody calls: ProcessPending, ProcessRetries, Cleanup.
@@ -89,8 +89,8 @@ func (c Config) withDefaults() Config {
 		c.IdlePollMax = 50 * time.Millisecond
 	}
 	c.Retention = c.Retention.withDefaults()
-	if c.IdlePollRung == 0 {
-		c.IdlePollRung = 500 * time.Millisecond
+	if c.IdlePollNotified == 0 {
+		c.IdlePollNotified = 500 * time.Millisecond
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -113,8 +113,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("relay: PublishTimeout is %v, it must be positive", c.PublishTimeout)
 	case c.IdlePollMin < 0 || c.IdlePollMax < c.IdlePollMin:
 		return fmt.Errorf("relay: IdlePollMin is %v and IdlePollMax %v, they must be positive and in this order", c.IdlePollMin, c.IdlePollMax)
-	case c.IdlePollRung < 0:
-		return fmt.Errorf("relay: IdlePollRung is %v, it must be positive", c.IdlePollRung)
+	case c.IdlePollNotified < 0:
+		return fmt.Errorf("relay: IdlePollNotified is %v, it must be positive", c.IdlePollNotified)
 	}
 	if err := c.Retention.Validate(); err != nil {
 		return fmt.Errorf("relay: Retention: %w", err)
@@ -147,7 +147,7 @@ func New(cfg Config) (*Relay, error) {
 	}
 	watchNotifier(cfg.Registerer, cfg.Notifier)
 	r := &Relay{given: given, cfg: cfg, metrics: newMetrics(cfg.Registerer), tracing: newTracing(cfg.TracerProvider),
-		idle:    newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2).withNotifier(cfg.Notifier, cfg.IdlePollRung),
+		idle:    newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2).withNotifier(cfg.Notifier, cfg.IdlePollNotified),
 		letters: newIdle(20*time.Millisecond, lettersPause, 0)}
 	own := cfg.OwnTopic
 	if own == nil {

@@ -121,7 +121,7 @@ func TestClosingWaitsForTheLastInvestigation(t *testing.T) {
 		t.Error("both are gone, and the event is not closed")
 	}
 
-	// It was put back by hand and given up again, and the letter of that is not here.
+	// It was redriven by hand and given up again, and the letter of that is not here.
 	entry := r.die(5, nil)
 	r.halt(5)
 	mustExec(t, r.subject.pool, `select postrider.outbox_redrive($1)`, outboxID(5))
@@ -198,7 +198,7 @@ func TestHowEventsStand(t *testing.T) {
 	}
 }
 
-// TestRetryNumbers: an event that somebody put back counts as sent again while its investigation is pending.
+// TestRetryNumbers: an event that somebody redrove counts as sent again while its investigation is pending.
 func TestRetryNumbers(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

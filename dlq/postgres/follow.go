@@ -269,7 +269,7 @@ func (r *Redriver) resolveDelivered(ctx context.Context, tx pgx.Tx, delivered []
 	}
 	closed, err := closeEntries(ctx, tx, r.exceptions, closing{
 		entries: column(delivered, func(e ended) uuid.UUID { return e.Entry }),
-		notes:   column(delivered, func(e ended) string { return "redriven, and delivered: redrive " + e.Redrive }),
+		notes:   column(delivered, func(e ended) string { return "redriven, and delivered: " + e.Redrive }),
 		status:  dlq.ManuallyResolved, by: "postrider",
 	})
 	if err != nil || len(closed) == 0 {

@@ -114,7 +114,7 @@ func TestOnlyLettersOfInvestigationsAreSent(t *testing.T) {
 	}
 	r.redrive(underWay)
 	before := len(r.sent())
-	resend := func(letter string) error {
+	redrive := func(letter string) error {
 		var id int64
 		return r.subject.pool.QueryRow(t.Context(), `select r.id from postrider.dlq_redrive_letters(array[$1], array[gen_random_uuid()], array['orders'], array['[["replay_id", "mine"], ["postrider-event-id", "mine"], ["h", "v"]]'::jsonb], true, 'anything') r`, letter).Scan(&id)
 	}
@@ -126,14 +126,14 @@ func TestOnlyLettersOfInvestigationsAreSent(t *testing.T) {
 	}
 	for name, letter := range map[string]string{"of nobody": "event:none:1", "closed": letterOf(1), "purged": letterOf(2), "on its way": letterOf(3)} {
 		var refused *pgconn.PgError
-		if err := resend(letter); !errors.As(err, &refused) || refused.Code != "55000" || refused.Hint == "" {
+		if err := redrive(letter); !errors.As(err, &refused) || refused.Code != "55000" || refused.Hint == "" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if n := len(r.sent()); n != before {
 		t.Errorf("%d events were written", n-before)
 	}
-	if err := resend(letterOf(4)); err != nil {
+	if err := redrive(letterOf(4)); err != nil {
 		t.Fatal(err)
 	}
 	out := r.sent()

@@ -89,9 +89,9 @@ func (r *led) arrived(want int) (payloads []string) {
 	return payloads
 }
 
-// TestALeaderSendsWhatIsPutBack: edited, in its place, before what waits behind it; then nothing is held any more, and the
+// TestALeaderSendsWhatIsRedrivenInPlace: edited, in its place, before what waits behind it; then nothing is held any more, and the
 // investigation is closed.
-func TestALeaderSendsWhatIsRedriveInPlace(t *testing.T) {
+func TestALeaderSendsWhatIsRedrivenInPlace(t *testing.T) {
 	t.Parallel()
 	r := newLed(t)
 	entry := r.halting()

@@ -28,7 +28,7 @@ type Auditor interface {
 type Exceptions interface {
 	// Halting returns those of the events that halt their key, and those whose key is halted by another.
 	Halting(ctx context.Context, tx pgx.Tx, outboxIDs []int64) (halting, behind []int64, err error)
-	// RedriveInPlace puts an event that halts its key back, in the transaction of the caller. ErrBusy means that its
+	// RedriveInPlace redrives an event that halts its key, in the transaction of the caller. ErrBusy means that its
 	// key is in work, and leaves the transaction as it was.
 	RedriveInPlace(ctx context.Context, tx pgx.Tx, outboxID int64) error
 	// ReleaseKeys lets the keys go that these events halt.
@@ -44,11 +44,11 @@ type RedriverConfig struct {
 	Pool *pgxpool.Pool
 	// Auditor writes the audit log. Required.
 	Auditor Auditor
-	// Exceptions puts events back in their place. Required.
+	// Exceptions redrives events in their place. Required.
 	Exceptions Exceptions
 	// Timeout bounds each call. Defaults to 30s.
 	Timeout time.Duration
-	// Redactor hides header values in what a Editor and a Redriver show. Defaults to none.
+	// Redactor hides header values in what an Editor and a Redriver show. Defaults to none.
 	Redactor *dlq.Redactor
 	// TracerProvider receives a span of each request and of each step of an operation that sends messages again. Their new
 	// traces begin with it. Without it they begin with the span of the caller's context, or, where that has none, with
@@ -283,7 +283,7 @@ func ofOutbox(ws []*wanted) (map[int64]*wanted, []int64) {
 	return byID, slices.Sorted(maps.Keys(byID))
 }
 
-// look skips what somebody put back into the outbox by hand: it is on its way, or has arrived.
+// look skips what somebody redrove into the outbox by hand: it is on its way, or has arrived.
 func look(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
 	byID, ids := ofOutbox(ws)
 	if len(ids) == 0 {
@@ -307,11 +307,11 @@ func look(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) 
 	return nil
 }
 
-// redrivePatience is how long putting events back may take in one transaction: it keeps the relay from the keys
+// redrivePatience is how long redriving in place may take in one transaction: it keeps the relay from the keys
 // that it locked until it ends.
 const redrivePatience = time.Second
 
-// redriveInPlace puts those that halt their key back in their place.
+// redriveInPlace redrives those that halt their key.
 func (r *Redriver) redriveInPlace(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
 	byID, ids := ofOutbox(ws)
 	if len(ids) == 0 {

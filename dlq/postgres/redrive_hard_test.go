@@ -106,7 +106,7 @@ func TestInPlaceAndDiedAgain(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	e, _, err := r.Get(t.Context(), entry)
-	if err != nil || e.Status != dlq.ManuallyResolved || e.ResolutionNotes != "redriven, and delivered: redrive "+entry.String()+":2" {
+	if err != nil || e.Status != dlq.ManuallyResolved || e.ResolutionNotes != "redriven, and delivered: "+entry.String()+":2" {
 		t.Errorf("%+v, %v", e, err)
 	}
 }

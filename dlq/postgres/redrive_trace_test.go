@@ -29,7 +29,7 @@ func TestARedriveIsATraceOfItsOwn(t *testing.T) {
 	r := newRedriving(t)
 	r.die(1, nil)
 	const old = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	resend := func(headers [][2]any) [][]any {
+	redrive := func(headers [][2]any) [][]any {
 		t.Helper()
 		raw, err := json.Marshal(headers)
 		if err != nil {
@@ -48,7 +48,7 @@ func TestARedriveIsATraceOfItsOwn(t *testing.T) {
 	}
 	fresh := regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-([0-9a-f]{2})$`)
 	for _, given := range []string{old, strings.TrimSuffix(old, "1") + "0", "cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more"} {
-		got := resend([][2]any{{"a", "1"}, {"traceparent", given}, {"tracestate", "v=1"}, {"replay_traceparent", "older"}, {"b", nil}})
+		got := redrive([][2]any{{"a", "1"}, {"traceparent", given}, {"tracestate", "v=1"}, {"replay_traceparent", "older"}, {"b", nil}})
 		traceparent, _ := got[1][1].(string)
 		if m := fresh.FindStringSubmatch(traceparent); m == nil || m[1] != given[53:55] || strings.Contains(traceparent, given[3:35]) ||
 			!tracecontext.Of([]outbox.Header{{Name: "traceparent", Value: []byte(traceparent)}}).IsValid() {
@@ -72,7 +72,7 @@ func TestARedriveIsATraceOfItsOwn(t *testing.T) {
 		{{"traceparent", "ff" + old[2:]}}, {{"traceparent", old + "-more"}}, {{"traceparent", strings.ToUpper(old)}}, {{"traceparent", old + "\n"}},
 		{{"traceparent", strings.Repeat("0", 100_000)}},
 	} {
-		got := resend(append(given, [2]any{"replay_traceparent", "older"}))
+		got := redrive(append(given, [2]any{"replay_traceparent", "older"}))
 		for i := range given {
 			if fmt.Sprint(got[i]) != fmt.Sprint(given[i]) {
 				t.Errorf("%.100q became %.100q", given[i], got[i])

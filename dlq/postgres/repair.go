@@ -49,7 +49,7 @@ func (w *wanted) edited(req dlq.RedriveRequest) bool { return req.Edit != nil ||
 // errNotAmended takes back what redriveAs did.
 var errNotAmended = errors.New("the event is not changed in its place")
 
-// redriveAs puts an event back in its place, changed where that was asked for; all of it, or nothing.
+// redriveAs redrives an event in its place, changed where that was asked for; all of it, or nothing.
 func (r *Redriver) redriveAs(ctx context.Context, tx pgx.Tx, w *wanted, req dlq.RedriveRequest) error {
 	if !w.edited(req) {
 		return r.exceptions.RedriveInPlace(ctx, tx, *w.outboxID)

@@ -245,8 +245,8 @@ func TestTheOnlyCopyIsNotReplaced(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatWasPutBackIsAmended: the function changes nothing else, whoever calls it.
-func TestOnlyWhatWasPutBackIsAmended(t *testing.T) {
+// TestOnlyWhatWasRedrivenIsAmended: the function changes nothing else, whoever calls it.
+func TestOnlyWhatWasRedrivenIsAmended(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
 	r.die(1, nil)

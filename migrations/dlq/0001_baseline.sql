@@ -315,8 +315,8 @@ comment on column postrider.dlq_redrive.generation is 'Which redrive of it this 
 comment on column postrider.dlq_redrive.dlq_operation_uuid is 'The operation that made it, if any.';
 comment on column postrider.dlq_redrive.letter_id is 'The letter that was sent again.';
 comment on column postrider.dlq_redrive.outbox_id is 'outbox_event.id of the row that carries it.';
-comment on column postrider.dlq_redrive.event_id is 'Its event id; a new one, unless the same row was put back.';
-comment on column postrider.dlq_redrive.in_place is 'Whether the same row was put back (halt_key).';
+comment on column postrider.dlq_redrive.event_id is 'Its event id; a new one, unless the same row was redriven.';
+comment on column postrider.dlq_redrive.in_place is 'Whether the same row was redriven (halt_key).';
 comment on column postrider.dlq_redrive.target is 'The topic that it goes to.';
 comment on column postrider.dlq_redrive.edited is 'Whether headers or payload were changed.';
 comment on column postrider.dlq_redrive.actor is 'Who asked for it.';

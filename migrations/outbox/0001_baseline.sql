@@ -192,7 +192,7 @@ alter table postrider.outbox_hold set (vacuum_truncate = off,
 
 create type postrider.outbox_exception_state as enum ('scheduled', 'parked', 'exhausted', 'dead_lettered');
 comment on type postrider.outbox_exception_state is
-'Why an event did not simply go: scheduled (waits for next_attempt_at), parked (waits for its hold), exhausted (given up, on its way to the dead-letter topic, never again to its own unless it is put back in its place), dead_lettered (acknowledged by the dead-letter topic).';
+'Why an event did not simply go: scheduled (waits for next_attempt_at), parked (waits for its hold), exhausted (given up, on its way to the dead-letter topic, never again to its own unless it is redriven in its place), dead_lettered (acknowledged by the dead-letter topic).';
 
 create table postrider.outbox_exception (
     id               bigint primary key,

@@ -58,7 +58,7 @@ func (p *Publisher) rested(ctx context.Context, c *kgo.Client) {
 	}
 }
 
-// metBy is nil when the client was given up meanwhile.
+// metBy returns what is known of a client; nil when it was given up meanwhile.
 func (p *Publisher) metBy(c *kgo.Client) *met {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,16 +68,16 @@ func (p *Publisher) metBy(c *kgo.Client) *met {
 // introduce lets a new client learn from a broker that answers which others there are. It would begin with any of its
 // seeds, and wait 10 s for one that is connected and silent, while topics that other brokers lead stand still.
 func (p *Publisher) introduce(ctx context.Context, c *kgo.Client) {
-	m := p.metBy(c)
-	if m == nil || m.introduced || len(p.cfg.Brokers) == 1 {
+	m, seeds := p.metBy(c), c.SeedBrokers()
+	if m == nil || m.introduced || len(seeds) == 1 || len(seeds) != len(p.cfg.Brokers) { // options may name others
 		return
 	}
-	first, err := askAll(ctx, c.SeedBrokers())
+	first, err := askAll(ctx, seeds)
 	if err != nil {
 		return // the client says it better
 	}
 	m.introduced, m.seedless = true, true
-	_ = c.UpdateSeedBrokers(p.cfg.Brokers[first]) // fails for addresses that it would have refused at first
+	_ = c.UpdateSeedBrokers(p.cfg.Brokers[first]) // cannot fail: the client was made with these addresses
 }
 
 // reseed gives a client that was introduced all its seeds, for the day when no broker that it knows is left.
@@ -111,7 +111,6 @@ func (p *Publisher) leave(c *kgo.Client) {
 // idle ones of which the same became known.
 func (p *Publisher) giveBack(c *kgo.Client) {
 	defer p.inUse.Done()
-	p.reseed(c)
 	var worn []*kgo.Client
 	p.mu.Lock()
 	p.left = slices.DeleteFunc(p.left, func(l *kgo.Client) bool { return l == c })

@@ -2,9 +2,11 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/relay"
@@ -144,6 +146,7 @@ func (p *Publisher) sendOn(ctx context.Context, ms []relay.Message, send []int, 
 	}
 	p.rested(ctx, c)
 	b := p.produce(ctx, c, ms, send)
+	p.reseed(c) // it knows the brokers of these topics by now
 	if out == nil && b.delivered() {
 		p.release(c, b)
 		return nil
@@ -160,9 +163,9 @@ func (p *Publisher) sendOn(ctx context.Context, ms []relay.Message, send []int, 
 	return out
 }
 
-// producer takes a client that has a producer id; without one nothing can be sent. A client that got none is not used
-// again: one that was refused an id for good fails every record from then on, whatever the broker would say now, and one
-// that waits for a silent broker goes on waiting, for 10 s, whatever ctx says.
+// producer takes a client that has a producer id; without one nothing can be sent. A client that was refused an id for good
+// fails every record from then on, whatever the broker would say now, and one that waits for a silent broker goes on waiting,
+// for 10 s, whatever ctx says: neither is used again.
 func (p *Publisher) producer(ctx context.Context) (*kgo.Client, error) {
 	c, err := p.take()
 	if err != nil {
@@ -172,7 +175,10 @@ func (p *Publisher) producer(ctx context.Context) (*kgo.Client, error) {
 	if _, _, err = c.ProducerID(ctx); err == nil {
 		return c, nil
 	}
-	p.retire(c)
+	var refused *kerr.Error
+	if errors.As(err, &refused) || ctx.Err() != nil {
+		p.retire(c)
+	}
 	p.giveBack(c)
 	return nil, fmt.Errorf("no producer id: %w", err)
 }

@@ -14,9 +14,9 @@ import (
 // that is not whole. Nothing tells that it has, so it is given time, once for each broker.
 const rest = 20 * time.Millisecond
 
-// met is a client's hook that knows which brokers have answered it.
+// met is what is known of a client, and its hook: which brokers have answered it.
 type met struct {
-	introduced, seedless bool // see introduce; for who has the client
+	introduced, seedless bool // see introduce; only who has the client in use looks at them
 
 	mu      sync.Mutex
 	brokers map[int32]bool

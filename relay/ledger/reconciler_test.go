@@ -35,7 +35,7 @@ func (l *looks) CatchUp(_ context.Context, limit int) (CaughtUp, error) {
 }
 
 // A full batch is followed by another at once, everything else by a pause; an outage is logged once.
-func TestFollower(t *testing.T) {
+func TestReconciler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -109,7 +109,7 @@ func (silent) CatchUp(ctx context.Context, _ int) (CaughtUp, error) {
 }
 
 // A database that does not answer at all is asked again.
-func TestFollowerOfASilentDatabase(t *testing.T) {
+func TestReconcilerOfASilentDatabase(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

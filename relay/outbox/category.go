@@ -42,8 +42,8 @@ var validationCodes = map[string]bool{
 //
 //	class                          code                                       category
 //	infrastructure, route, record  any                                        transient
-//	retry, redrive                 any                                        transient
-//	halted, circuit_breaker        any                                        fatal
+//	retry, redrive (of holds)      any                                        transient
+//	halted, circuit_breaker (hold) any                                        fatal
 //	withheld                       any                                        transient
 //	permanent                      MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE,
 //	                               INVALID_RECORD, INVALID_HEADERS,

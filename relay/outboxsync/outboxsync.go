@@ -142,7 +142,7 @@ func (o *Outbox) DLQStats(ctx context.Context) (dlq.Summary, error) {
 	return DLQStats(ctx, o.letters, o.report)
 }
 
-// Counter counts investigations. Store and Desk of dlq/postgres do.
+// Counter counts investigations. Store and Editor of dlq/postgres do.
 type Counter interface {
 	Stats(ctx context.Context) (dlq.Stats, error)
 }

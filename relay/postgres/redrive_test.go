@@ -22,7 +22,7 @@ func TestRedriveIsRefused(t *testing.T) {
 	f.buried(1, 4, 5, 6)
 	f.refused(f.store.Redrive(t.Context(), 99), ErrNotFound, "event 99")
 	f.refused(f.store.Redrive(t.Context(), 8), ErrRefused, "it is pending")
-	f.refused(f.store.Redrive(t.Context(), 2), ErrRefused, "it is parked", "only a dead-lettered one can be put back")
+	f.refused(f.store.Redrive(t.Context(), 2), ErrRefused, "it is parked", "only a dead-lettered one can be redriven")
 	f.refused(f.store.Redrive(t.Context(), 4), ErrRefused, "it does not halt its key", "as a new event")
 	f.refused(f.store.Redrive(t.Context(), 5), ErrRefused, "it does not halt its key")
 

@@ -76,8 +76,13 @@ func TestRule8SeveralAtOnce(t *testing.T) {
 	if got := value[string](f, `select string_agg(concat_ws(' ', id, status, locked_by), ', ' order by id) from postrider.v_outbox_event`); got != "1 pending, 2 pending, 3 pending host:1:aaaa, 4 succeeded" {
 		t.Errorf("people see %s", got)
 	}
-	f.letGo(d)
-	f.waitFor(`select bool_and(locked_by is null and locked_at is null) from postrider.v_outbox_event`) // nobody has it who is gone
+	f.exec(`update postrider.outbox_exception set sending_since = now() where id = 1`)
+	of1 := `select concat_ws(' ', status, locked_by, locked_at is not null) from postrider.v_outbox_event where id = 1`
+	if got := value[string](f, of1); got != "processing host:1:aaaa t" {
+		t.Errorf("in hand it is %s", got)
+	}
+	f.letGo(d) // nobody has it who is gone
+	f.waitFor(`select bool_and(locked_by is null and locked_at is null) from postrider.v_outbox_event`)
 }
 
 // TestSkipAheadOfThePosition: asked for before the log comes by, an event is given up and nothing of it is sent; the later

@@ -185,7 +185,7 @@ func changes() []change {
 			return r.tasks.ApplyNamespace(ctx, actor, "shop", nil, "where things are sold")
 		}, action: "namespace.apply", target: "namespace shop"},
 		{name: "pause", do: func(ctx context.Context, r *rig, actor string, _ uuid.UUID) error {
-			return r.tasks.PauseDetector(ctx, actor, ledger.Pause{By: "ann", Reason: "circuit_breaker", For: time.Hour})
+			return r.tasks.PauseDetector(ctx, actor, ledger.Pause{By: "ann", Reason: "incident", For: time.Hour})
 		}, action: "detector.pause", target: "detector"},
 		{name: "resume", prepare: func(r *rig) uuid.UUID {
 			r.exec(`update postrider.tasker_detector set paused_at = now(), paused_by = 'bob'`)

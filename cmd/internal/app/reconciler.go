@@ -8,9 +8,9 @@ import (
 	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
 )
 
-// makeFollower prepares what moves tasks whose events the relay gave up while somebody else was at work on them,
+// makeReconciler prepares what moves tasks whose events the relay gave up while somebody else was at work on them,
 // where this process has the relay.
-func (a *App) makeFollower(context.Context) error {
+func (a *App) makeReconciler(context.Context) error {
 	if !a.has(Relay) {
 		return nil
 	}

@@ -58,7 +58,7 @@ func TestFromDeadLetterToResolved(t *testing.T) {
 		r.mend()
 		r.redriveOne(second.UUID)
 		e := r.closed(second.UUID, dlq.ManuallyResolved)
-		if e.ResolvedBy != "postrider" || e.ResolutionNotes != "redriven, and delivered: redrive "+second.UUID.String()+":1" {
+		if e.ResolvedBy != "postrider" || e.ResolutionNotes != "redriven, and delivered: "+second.UUID.String()+":1" {
 			t.Errorf("%+v", e)
 		}
 		records := r.broker.ReadAll(t, r.topic, 3)
@@ -79,7 +79,7 @@ func TestFromDeadLetterToResolved(t *testing.T) {
 	})
 }
 
-// TestAHaltedKeyIsRedrivenInItsPlace: later events wait; what is put back too early adds to the investigation; then all
+// TestAHaltedKeyIsRedrivenInItsPlace: later events wait; what is redriven too early adds to the investigation; then all
 // arrives in order.
 func TestAHaltedKeyIsRedrivenInItsPlace(t *testing.T) {
 	t.Parallel()

@@ -120,7 +120,7 @@ func NewTracedServices(pool *pgxpool.Pool, c config.Config, p trace.TracerProvid
 	return d, errors.Join(errs[:]...)
 }
 
-// Services are the operations of the API, as the settings say.
+// ForHTTP returns the operations of the API, as the settings say.
 func (d *Services) ForHTTP(c config.Config, log *slog.Logger) (*httpapi.Services, error) {
 	redactor, err := Redactor(c)
 	if err != nil {
@@ -162,7 +162,7 @@ func (a *App) openServices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.lifecycle.add(closing("desk's database connections", pool.Close))
+	a.lifecycle.add(closing("API's database connections", pool.Close))
 	a.watched.pools.Add("api", pool)
 	if a.services, err = NewTracedServices(pool, c, a.options.TracerProvider); err != nil {
 		return err

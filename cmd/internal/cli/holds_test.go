@@ -181,7 +181,7 @@ func TestOutboxGiveUp(t *testing.T) {
 	d.run(ExitUsage, "outbox give-up", "takes HOLD")
 	d.run(ExitOK, "outbox give-up 1 --actor ada", "Hold 1 (failure of orders, circuit_breaker): the 3 events behind it become dead letters")
 	d.run(ExitOK, "outbox give-up 3 --actor ada", "topic of away")
-	d.run(ExitOK, "audit list --action outbox.give_up", "(ada)", "circuit_breaker")
+	d.run(ExitOK, "audit list --action outbox.give_up", "(ada)", "circuit_breaker", "orders")
 	if got := d.ask(`select string_agg(concat_ws(' ', hold_id, asked), ', ' order by hold_id) from postrider.outbox_hold`); got != "1 give_up, 2, 3 give_up" {
 		t.Errorf("the leader is asked %s", got)
 	}

@@ -55,7 +55,7 @@ func (o *output) print(w io.Writer, value any, table func(io.Writer) error) erro
 }
 
 // maxCell is how wide a cell of a grid may be.
-const maxCell = 60
+const maxCell = 80
 
 // grid aligns rows of cells under a head. Cells are made visible and kept to a width.
 func grid(w io.Writer, head []string, rows [][]string) error {

@@ -148,7 +148,7 @@ func judgePrepared(most int, notifier bool) []result {
 	}
 	if notifier {
 		return warn("set max_prepared_transactions to 0 if nobody prepares transactions; otherwise set outbox.notifier to false, which says the same aloud",
-			"max_prepared_transactions is %d: a transaction that rang the notifier could not be prepared, so idle relays poll instead", most)
+			"max_prepared_transactions is %d: a transaction that notifies cannot be prepared, so idle relays poll instead", most)
 	}
 	return well("max_prepared_transactions is %d, and the notifier is off", most)
 }

@@ -25,7 +25,7 @@ func NewPools(reg prometheus.Registerer) *Pools {
 		return prometheus.NewDesc("postrider_database_pool_"+name, help, append([]string{"pool"}, labels...), nil)
 	}
 	p := &Pools{
-		connections: desc("connections", "Database connections of a pool (relay, service, desk), by state: acquired (in use), idle, constructing (being opened).", "state"),
+		connections: desc("connections", "Database connections of a pool (relay, service, api), by state: acquired (in use), idle, constructing (being opened).", "state"),
 		max:         desc("max_connections", "The most connections that the pool may have."),
 		acquires:    desc("acquires_total", "Connections that were taken from the pool."),
 		waits:       desc("acquire_waits_total", "Those that had to be waited for, because none was free."),

@@ -194,7 +194,7 @@ func TestRepeatsInParallel(t *testing.T) {
 		for range 8 {
 			wg.Go(func() {
 				for range 500 {
-					log.Warn("circuit_breaker", "err", errors.New("x"))
+					log.Warn("flood", "err", errors.New("x"))
 					time.Sleep(37 * time.Millisecond)
 				}
 			})

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -129,7 +130,8 @@ func (s *stage) comesTo(a *actor, step string) *actor {
 // makesWay kills the other relays now and then, so that this one leads, however long it takes to start.
 func (s *stage) makesWay(a *actor) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
+	var killing sync.WaitGroup
+	killing.Go(func() {
 		for {
 			select {
 			case <-ctx.Done():
@@ -142,8 +144,11 @@ func (s *stage) makesWay(a *actor) (stop func()) {
 				}
 			}
 		}
-	}()
-	return cancel
+	})
+	return func() {
+		cancel()
+		killing.Wait()
+	}
 }
 
 // stopAndGoOn freezes a process for a time.

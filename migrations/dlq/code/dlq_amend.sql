@@ -32,5 +32,5 @@ begin
     return 1;
 end $$;
 comment on function postrider.dlq_amend(text, boolean, bytea, jsonb) is
-'Changes the payload (with p_edited) or the headers (where given) of an event that the same transaction put back in its place with outbox_redrive. Its letter, of a pending investigation, keeps the original. -1 is returned for a payload beyond the limit, -2 where the letter has not the whole of what would be replaced; then nothing is changed.';
+'Changes the payload (with p_edited) or the headers (where given) of an event that the same transaction redrove in its place with outbox_redrive. Its letter, of a pending investigation, keeps the original. -1 is returned for a payload beyond the limit, -2 where the letter has not the whole of what would be replaced; then nothing is changed.';
 revoke all on function postrider.dlq_amend(text, boolean, bytea, jsonb) from public;

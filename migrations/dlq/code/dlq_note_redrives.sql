@@ -42,10 +42,10 @@ begin
     select count(*), (array_agg(g.entry))[1] into wrong, named from given g where not g.sent;
     if wrong > 0 then
         raise exception using errcode = '55000', message = format('postrider: no redrive of investigation %s can be noted', coalesce(named::text, 'null')),
-            detail = 'only one of a pending investigation is, of which none is on its way: an event that dlq_redrive_letters wrote for it, or one that this transaction put back in its place',
+            detail = 'only one of a pending investigation is, of which none is on its way: an event that dlq_redrive_letters wrote for it, or one that this transaction redrove in its place',
             hint = 'postrider dlq requeue sends messages again, and notes it.';
     end if;
 end $$;
 comment on function postrider.dlq_note_redrives(uuid, text, uuid[], text[], bigint[], uuid[], boolean[], integer[], text[], boolean[]) is
-'Notes redrives: of each its investigation, letter, event (id and event id), whether that was put back in its place, how often it had been given up, its topic and whether the message was changed; of all the operation, if one made them, and who asked. Each is the next generation of its investigation. All of them are noted or none: the investigation must be pending, none of it on its way, the letter one of it, and the event what dlq_redrive_letters wrote for it, or the letter''s own, put back in this transaction.';
+'Notes redrives: of each its investigation, letter, event (id and event id), whether that was redriven in its place, how often it had been given up, its topic and whether the message was changed; of all the operation, if one made them, and who asked. Each is the next generation of its investigation. All of them are noted or none: the investigation must be pending, none of it on its way, the letter one of it, and the event what dlq_redrive_letters wrote for it, or the letter''s own, put back in this transaction.';
 revoke all on function postrider.dlq_note_redrives(uuid, text, uuid[], text[], bigint[], uuid[], boolean[], integer[], text[], boolean[]) from public;

@@ -22,5 +22,5 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set j
     group by e.dlq_reason
 $$;
 comment on function postrider.dlq_retry_numbers() is
-'Per reason: how many investigations are of something that was sent again (redriven from the desk, or put back by hand; a task that was retried as a whole), and how many attempts or retries it had on average.';
+'Per reason: how many investigations are of something that was sent again (redriven from the desk, or redriven by hand; a task that was retried as a whole), and how many attempts or retries it had on average.';
 revoke all on function postrider.dlq_retry_numbers() from public;

@@ -1,10 +1,11 @@
 create or replace view postrider.outbox_leader as
--- "Post", 2: the session of a relay that leads has this advisory lock.
+-- The session that leads has the advisory lock with the nonce of its term, in share mode; pg_locks shows it in two halves.
 select exists (select from pg_catalog.pg_locks l
-               where l.locktype = 'advisory' and l.classid = 1349481332 and l.objid = 2 and l.objsubid = 2 and l.granted
+               where l.locktype = 'advisory' and l.classid = ((r.nonce >> 32) & 4294967295)::oid and l.objid = (r.nonce & 4294967295)::oid
+                 and l.objsubid = 1 and l.mode = 'ShareLock' and l.granted
                  and l.database = (select d.oid from pg_catalog.pg_database d where d.datname = current_database())) as leads,
        r.worker, r.at
 from (select) one
-left join lateral (select r.worker, r.at from postrider.outbox_receipt r where r.note = 'began' order by r.number desc limit 1) r on true;
+left join lateral (select r.worker, r.at, r.nonce from postrider.outbox_receipt r where r.note = 'began' order by r.number desc limit 1) r on true;
 comment on view postrider.outbox_leader is
-'Whether a relay leads the outbox now, which relay led last, and since when it did. One row.';
+'Which relay led the outbox last, since when, and whether it leads now. One row.';

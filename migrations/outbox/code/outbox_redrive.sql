@@ -12,8 +12,8 @@ begin
     if not found then
         select v.state into v_state from postrider.v_outbox_event v where v.id = event;
         if found then
-            raise exception using errcode = '55000', message = format('postrider: event %s cannot be put back', event),
-                detail = format('it is %s, only a dead-lettered one can be put back', v_state);
+            raise exception using errcode = '55000', message = format('postrider: event %s cannot be redriven', event),
+                detail = format('it is %s, only a dead-lettered one can be redriven', v_state);
         end if;
         raise exception using errcode = 'P0002', message = format('postrider: there is no event %s', coalesce(event::text, 'null')),
             hint = 'Events are named by outbox_event.id.';
@@ -26,14 +26,14 @@ begin
     if x.state = 'exhausted' then
         why := 'its dead letter is on its way; redrive it when that has arrived';
     elsif x.state <> 'dead_lettered' then
-        why := format('it is %s, only a dead-lettered one can be put back', x.state);
+        why := format('it is %s, only a dead-lettered one can be redriven', x.state);
     elsif h.cause is distinct from 'halted' or h.draining or h.asked is not null then
         why := 'it does not halt its key, so later events of the key may have gone; send its content as a new event instead';
     elsif halting is distinct from event then
-        why := format('its key is halted by event %s, which alone can be put back; send the content of this one as a new event instead', coalesce(halting, 0));
+        why := format('its key is halted by event %s, which alone can be redriven; send the content of this one as a new event instead', coalesce(halting, 0));
     end if;
     if why is not null then
-        raise exception using errcode = '55000', message = format('postrider: event %s cannot be put back', event), detail = why;
+        raise exception using errcode = '55000', message = format('postrider: event %s cannot be redriven', event), detail = why;
     end if;
     perform postrider.access_owe();
     -- The hold goes on until the event is acknowledged.

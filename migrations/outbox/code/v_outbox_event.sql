@@ -14,7 +14,8 @@ select x.id, x.event_id, coalesce(x.kind, e.kind::text, 'event') as kind, x.topi
        x.sent_at, x.first_error_at, x.last_error_at, x.updated_at,
        coalesce(x.idempotency_key, e.idempotency_key) as idempotency_key, coalesce(x.task_uuid, e.task_uuid) as task_uuid, x.hold_id,
        octet_length(case when x.copied then x.payload else e.payload::bytea end) as payload_bytes,
-       case when x.sending_since is not null then (select l.worker from postrider.outbox_leader l where l.leads) end as locked_by, x.sending_since as locked_at
+       case when x.sending_since is not null then (select l.worker from postrider.outbox_leader l where l.leads) end as locked_by,
+       case when x.sending_since is not null and (select l.leads from postrider.outbox_leader l) then x.sending_since end as locked_at
 from postrider.outbox_exception x
 left join lateral (select * from postrider.outbox_event o where o.id = x.id offset 0) e on true
 left join postrider.outbox_hold h on h.hold_id = x.hold_id

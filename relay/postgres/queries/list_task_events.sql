@@ -9,18 +9,22 @@ with ids as materialized (
                        order by e.id limit $8::int) e
      where e.task_uuid = $5::uuid and e.id < $1::bigint)
     order by id desc limit $8::int
-), found as (
-    select v.id, v.event_id, v.kind, v.topic, v.key, v.status, v.state, v.attempts, v.max_attempts, v.episode,
-           v.last_error_class, v.last_error_code, v.last_error, v.created_at, v.available_at, v.next_attempt_at, v.sent_at,
-           v.first_error_at, v.last_error_at, v.updated_at, v.idempotency_key, v.task_uuid, v.hold_id, v.payload_bytes::bigint,
-           v.locked_by, v.locked_at
+), found as materialized (
+    select v.id
     from (select i.id from ids i order by i.id desc) i
-    cross join lateral (select * from postrider.v_outbox_event v where v.id = i.id limit 1) v
+    cross join lateral (select v.id, v.status, v.topic, v.event_id from postrider.v_outbox_event v where v.id = i.id limit 1) v
     where ($2::text = '' or v.status = $2) and ($3::text = '' or v.topic = $3) and ($4::uuid is null or v.event_id = $4)
       and ($6::bigint is null or v.id = $6)
     order by v.id desc limit $7::int
 )
 select w.reached, w.more, f.*
 from (select coalesce(min(id), 0) as reached, count(*) >= $8::int as more from ids) w
-left join found f on true
+-- Only of these: when an event was sent is looked up among the receipts.
+left join (
+    select v.id, v.event_id, v.kind, v.topic, v.key, v.status, v.state, v.attempts, v.max_attempts, v.episode,
+           v.last_error_class, v.last_error_code, v.last_error, v.created_at, v.available_at, v.next_attempt_at, v.sent_at,
+           v.first_error_at, v.last_error_at, v.updated_at, v.idempotency_key, v.task_uuid, v.hold_id, v.payload_bytes::bigint,
+           v.locked_by, v.locked_at
+    from postrider.v_outbox_event v where v.id = any (array(select f.id from found f))
+) f on true
 order by f.id desc
