@@ -10,7 +10,7 @@ func (c *Consumer) Assigned(partitions []Partition) {
 	c.m.changes.WithLabelValues(changeAssigned).Add(float64(len(partitions)))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	anew := c.remove(partitions) // of a topic that was made anew; what was read is of the old one
+	anew := c.remove(partitions) // of a recreated topic; the messages in hand are of the old one
 	if len(anew) > 0 && c.cancelCommit != nil {
 		c.cancelCommit() // it may have their positions
 	}
@@ -59,7 +59,7 @@ func (c *Consumer) remove(partitions []Partition) []lane {
 	return gone
 }
 
-// Revoked implements Events: what is in hand may end, and what is done is committed.
+// Revoked implements Events: messages in hand may end, and the messages that are done are committed.
 func (c *Consumer) Revoked(partitions []Partition) {
 	c.m.changes.WithLabelValues(changeRevoked).Add(float64(len(partitions)))
 	c.mu.Lock()
@@ -69,13 +69,13 @@ func (c *Consumer) Revoked(partitions []Partition) {
 	if len(lanes) == 0 {
 		return
 	}
-	_ = c.commit(lanes, commitTimeout) // counted and said there; whoever gets the partition handles some messages again
+	_ = c.commit(lanes, commitTimeout) // counted and logged there; on failure the next member handles some messages again
 	for _, l := range lanes {
 		c.forget(l.base())
 	}
 }
 
-// Lost implements Events: nothing of it may be committed any more.
+// Lost implements Events: no offset of these partitions may be committed any more.
 func (c *Consumer) Lost(partitions []Partition) {
 	c.m.changes.WithLabelValues(changeLost).Add(float64(len(partitions)))
 	c.mu.Lock()
@@ -100,8 +100,8 @@ func some(partitions []Partition) []Partition { return append([]Partition{}, par
 // grace is how long handlers have to end after their contexts have.
 const grace = time.Second
 
-// end retires lanes and waits for what they have in hand, first patiently, and then with the contexts of handlers
-// ended. It returns how many were left behind.
+// end retires lanes and waits for their messages in hand, first patiently, and then with the contexts of handlers
+// ended. It returns how many lanes were left behind.
 func (c *Consumer) end(lanes []lane, patience time.Duration) (abandoned int) {
 	for _, l := range lanes {
 		l.retire()
@@ -149,8 +149,8 @@ func await(lanes []lane, over <-chan time.Time) []lane {
 	return nil
 }
 
-// abandon ends the contexts of a lane's handlers, and gives up what it has. A probe of the circuit breaker goes back even
-// while its handler hangs: it would keep the topic's other partitions waiting.
+// abandon ends the contexts of a lane's handlers, and gives up its messages. A probe of the circuit breaker goes back
+// even while its handler hangs: it would keep the topic's other partitions waiting.
 func (c *Consumer) abandon(l lane) {
 	l.retire()
 	l.base().cancel()

@@ -9,14 +9,14 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// HeaderRetryDue is when a record of a retry topic may be tried, RFC 3339 in UTC. One without it, such as one that
-// somebody redrove, is tried at once.
+// HeaderRetryDue is when a record of a retry topic may be tried, RFC 3339 in UTC. A record without it, for example a
+// redriven one, is tried at once.
 const HeaderRetryDue = outbox.HeaderPrefix + "retry-due"
 
-// readPast takes from the headers of a record of a retry topic what this group wrote there. Whatever is not ours, or
-// not whole, is a new message: it is better tried once too often than never. Of one that was sent again after it died, to
-// this topic and so to this group alone, the origin is kept: a second death is one of the same record, and not of the
-// retry topic's.
+// readPast takes from the headers of a record of a retry topic what this group wrote there. If the headers are another
+// group's, or not complete, the message is new: an attempt too many is better than none. A message that was redriven or
+// replayed to this group's retry topic keeps its origin, so that its next dead letter names the same record again, and
+// not the one in the retry topic.
 func (m *Message) readPast(group string) {
 	values := map[string]string{}
 	for _, h := range m.Headers {

@@ -14,7 +14,8 @@ type BreakerEvent struct {
 	Paused bool
 	// Until is when one message is tried.
 	Until time.Time
-	// Consecutive is how many were given up with none handled between, Share their share among the last.
+	// Consecutive is how many messages were given up with none handled between, Share the share of given up ones among
+	// the last.
 	Consecutive int
 	Share       float64
 }
@@ -57,7 +58,7 @@ func (b *breaker) age() {
 	}
 }
 
-// recheck is how soon whoever waits for a pause to end looks again: somebody may have ended it.
+// recheck is the longest time until a lane that waits for the end of a pause looks again: Resume may have ended it.
 const recheck = time.Second
 
 // enter asks whether a message may be tried now. A probe must be ended by probed. Otherwise wait says when to ask again.
@@ -87,7 +88,7 @@ func (b *breaker) admit(probe bool, now time.Time) bool {
 	b.mu.Lock()
 	if probe {
 		defer b.mu.Unlock()
-		return true // one each pause, or what is truly broken would keep the topic for ever
+		return true // one each pause, or a truly broken one would keep the topic for ever
 	}
 	if b.open.Load() {
 		b.mu.Unlock()

@@ -23,7 +23,7 @@ func TestTooLargeWhileOpen(t *testing.T) {
 		s := &script{do: func(context.Context, *Message) error { return errBroken }}
 		c, _ := run(t, f, Config{Concurrency: concurrency, Policy: Policy{Breaker: Breaker{Consecutive: 20, Pause: 30 * time.Second, MaxPause: 30 * time.Second}}}, s)
 		for i := range 5 {
-			pass(32 * time.Second) // a pause, and the time until somebody looks
+			pass(32 * time.Second) // a pause, and the time until a lane looks
 			if n := len(f.records(DefaultDeadLetterTopic)); n < 20 || n > 21+i || i > 1 && n < 20+i/2 || !c.Status()[0].BreakerOpen {
 				t.Errorf("after %d pauses %d dead letters", i+1, n)
 			}
@@ -31,8 +31,8 @@ func TestTooLargeWhileOpen(t *testing.T) {
 	})
 }
 
-// TestBreaker: a topic of which all fails is not given up as a whole; it pauses, tells, tries one now and then, and goes
-// on when one is handled.
+// TestBreaker: a topic whose messages all fail is not given up as a whole; it pauses, tells, tries one now and then,
+// and goes on when one is handled.
 func TestBreaker(t *testing.T) {
 	t.Parallel()
 	inBothLanes(t, 3, func(t *testing.T, concurrency int) {

@@ -12,7 +12,7 @@ import (
 type Class string
 
 const (
-	// Unclassified is what a predicate of Config.Classify says of an error that it does not know.
+	// Unclassified is the answer of a function of Config.Classify about an error that it does not know.
 	Unclassified Class = ""
 	// ClassTransient errors may pass: the message is tried again until its attempts are spent.
 	ClassTransient Class = "transient"
@@ -37,7 +37,7 @@ func (e *classified) Unwrap() error { return e.error }
 // Permanent marks an error as one that no further attempt can mend. nil stays nil.
 func Permanent(err error) error { return mark(err, ClassPermanent) }
 
-// Transient marks an error as one that may pass; that is what an unmarked error is taken for, unless Config.Classify
+// Transient marks an error as one that may pass. An unmarked error counts as transient, too, unless Config.Classify
 // says otherwise. nil stays nil.
 func Transient(err error) error { return mark(err, ClassTransient) }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/dlq/dialect"
 )
 
-// Config is what a Consumer is made of.
+// Config configures a Consumer.
 type Config struct {
 	// Client reads and writes; see package consumer/kafka. Required.
 	Client Client
@@ -23,30 +23,31 @@ type Config struct {
 	Group string
 	// Topics are the topics to read; their retry topics are read as well. Required.
 	Topics []string
-	// Policy is that of every topic without one of its own. Defaults to retry tiers and postrider.dlq; see Policy.
+	// Policy is the policy of every topic that Policies does not name. Defaults to retry tiers and postrider.dlq; see
+	// Policy.
 	Policy Policy
-	// Policies are those of single topics, whole: what a Policy here leaves out has its default, and not the value
+	// Policies are the policies of single topics. A field that is left out here has its own default, and not the value
 	// of Config.Policy. Defaults to none.
 	Policies map[string]Policy
 	// Middleware wraps the handler, the first outermost. A BatchHandler has none. Defaults to none.
 	Middleware []Middleware
-	// Classify are asked in turn about errors that are marked neither Permanent nor Transient, until one does not
-	// answer Unclassified. Defaults to none; such errors are transient.
+	// Classify are functions that are asked in turn about an error that is marked neither Permanent nor Transient,
+	// until one does not answer Unclassified. Defaults to none; such errors are transient.
 	Classify []func(error) Class
 	// Concurrency is how many messages are handled at once, over all partitions, in order per partition and key; a
 	// message without a key has no order. 0 handles one at a time per partition, in order of offset; a topic in
 	// the mode Blocking always does. Defaults to 0.
 	Concurrency int
-	// Batch is how many messages a BatchHandler gets at most; only what has been read already is put together.
+	// Batch is how many messages a BatchHandler gets at most; a batch waits for no message that has not been read yet.
 	// Defaults to 100.
 	Batch int
-	// MaxInFlight and MaxInFlightBytes bound the messages that are read and not done with. Each partition has an
-	// equal share, and is not fetched while it has used that up. What one fetch of a partition brings may come on
-	// top. Default to 100000 and 64 MiB.
+	// MaxInFlight and MaxInFlightBytes bound the messages that were read and are not done. Each partition has an equal
+	// share, and fetching it pauses while the share is used up. The records of one fetch may come on top. Default to
+	// 100000 and 64 MiB.
 	MaxInFlight      int
 	MaxInFlightBytes int64
-	// MaxAhead is how many messages of a partition may be read from the oldest that is not done on; then the
-	// partition is not fetched. So many may come twice after a crash. Defaults to 10000.
+	// MaxAhead is how many messages of a partition may be read, counted from the oldest that is not done; then fetching
+	// the partition pauses. After a crash up to this many may be handled twice. Defaults to 10000.
 	MaxAhead int
 	// CommitInterval is the time between commits of offsets. Defaults to 1s.
 	CommitInterval time.Duration
@@ -65,7 +66,7 @@ type Config struct {
 	OnBreaker func(BreakerEvent)
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
-	// Registerer receives the metrics postrider_consumer_*; a registry takes those of one consumer. Defaults to
+	// Registerer receives the metrics postrider_consumer_*; a registry takes the metrics of one consumer. Defaults to
 	// none, the metrics are then not exported.
 	Registerer prometheus.Registerer
 	// TracerProvider receives a span for each attempt, in the trace that the message's header traceparent names, or in

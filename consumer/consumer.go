@@ -33,12 +33,12 @@ type Consumer struct {
 	released  chan struct{}
 	breathing atomic.Bool
 
-	// committing is held from looking where partitions stand until the broker has it: otherwise an older position could
-	// arrive after the last one of a partition that was given away.
+	// committing is held from reading the positions until the broker has them: otherwise an older position could arrive
+	// after the last one of a partition that was given away.
 	committing sync.Mutex
 }
 
-// New checks the configuration, all of it, and connects to nothing.
+// New checks the whole configuration, and connects to nothing.
 func New(cfg Config, h Handler) (*Consumer, error) {
 	cfg = cfg.withDefaults()
 	c := &Consumer{cfg: cfg, log: cfg.Logger, m: newMetrics(), tracing: newTracing(&cfg), lanes: map[Partition]lane{}, released: make(chan struct{}, 1)}
@@ -86,11 +86,11 @@ func (c *Consumer) tellBreaker(e BreakerEvent) {
 // pollPause follows a poll that brought only an error.
 const pollPause = 100 * time.Millisecond
 
-// Run joins the group and handles messages until ctx ends, and returns when the group has been left: first nothing
-// new is taken up and what is in hand may end within StopTimeout; then the contexts of handlers end; what is done is
-// committed. It returns nil if all of that went well, and an error when it could not begin, when the client was
-// closed, when a handler had to be left behind, and when the last commit failed, so that messages will come again.
-// A Consumer runs once.
+// Run joins the group and handles messages until ctx ends. Then Run takes up no new message and waits up to StopTimeout
+// for the running handlers; after that their contexts end. Run commits the messages that are done and leaves the group.
+// It returns nil if all of that went well. It returns an error when it could not begin, when the client was closed,
+// when a handler did not end, and when the last commit failed, so that messages will be handled again. A Consumer runs
+// once.
 func (c *Consumer) Run(ctx context.Context) error {
 	if !c.started.CompareAndSwap(false, true) {
 		return errors.New("consumer: Run was called twice: make another Consumer with New")
@@ -108,7 +108,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	return errors.Join(err, c.stop())
 }
 
-// read hands over what comes until ctx ends.
+// read hands the polled batches to their lanes until ctx ends.
 func (c *Consumer) read(ctx context.Context) error {
 	for ctx.Err() == nil {
 		batches, err := c.cfg.Client.Poll(ctx)
@@ -135,7 +135,7 @@ func (c *Consumer) read(ctx context.Context) error {
 const breath = 20 * time.Millisecond
 
 // breathe lets handlers that are behind catch up before more is read, because a partition that has to be paused throws
-// away what was fetched of it. Partitions that are paused already do not count: they may wait for long.
+// away its fetched records. Partitions that are paused already do not count: they may wait for long.
 func (c *Consumer) breathe(ctx context.Context) {
 	if !c.behind() {
 		return
@@ -155,7 +155,7 @@ func (c *Consumer) breathe(ctx context.Context) {
 	}
 }
 
-// behind reports whether what moves has used up half of the memory.
+// behind reports whether the partitions that are not paused have used up half of the memory.
 func (c *Consumer) behind() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,7 +210,7 @@ func (c *Consumer) take(b Batch) {
 	}
 }
 
-// goodbye is what the last commit has at least, and the goodbye to the group at most. A commit waits for a rebalance
+// goodbye is the least time for the last commit, and the most for leaving the group. A commit waits for a rebalance
 // that is under way, and so it may also use what handlers left of StopTimeout.
 const goodbye = 5 * time.Second
 
@@ -226,7 +226,7 @@ func (c *Consumer) stop() error {
 	c.mu.Unlock()
 	last := time.Now().Add(c.cfg.StopTimeout + goodbye)
 	abandoned := c.end(lanes, c.cfg.StopTimeout)
-	err := c.commit(nil, max(time.Until(last), goodbye)) // of those that were neither revoked nor lost meanwhile
+	err := c.commit(nil, max(time.Until(last), goodbye)) // of the partitions that were neither revoked nor lost meanwhile
 	c.mu.Lock()
 	lanes = c.remove(nil)
 	c.mu.Unlock()

@@ -49,7 +49,7 @@ func newFake(partitions map[string]int) *fake {
 		paused: map[Partition]bool{}, changed: make(chan struct{}), opened: make(chan struct{}), fetch: 100}
 }
 
-// change tells everybody who waits to look again. f.mu is held.
+// change tells all waiters to look again. f.mu is held.
 func (f *fake) change() {
 	close(f.changed)
 	f.changed = make(chan struct{})
@@ -375,7 +375,7 @@ func want[T comparable](t *testing.T, what string, got, want []T) {
 	}
 }
 
-// pass lets virtual time pass, and everybody do what there is to do then.
+// pass lets virtual time pass, and all goroutines do their work that is due then.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

@@ -139,8 +139,8 @@ func TestStoppedBeforeItLeft(t *testing.T) {
 	})
 }
 
-// TestTooLarge: what a retry topic does not take is given up; a dead letter that does not fit loses its stack and the
-// other dialects, never its bytes.
+// TestTooLarge: a message that a retry topic does not take is given up; a dead letter that does not fit loses its stack
+// and the other dialects, never its bytes.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestTooLarge(t *testing.T) {
 	})
 }
 
-// TestStopLetsHandlersEnd: Run waits for what is in hand, takes nothing new up, and commits.
+// TestStopLetsHandlersEnd: Run waits for messages in hand, takes up no new ones, and commits.
 func TestStopLetsHandlersEnd(t *testing.T) {
 	t.Parallel()
 	inBothLanes(t, 2, func(t *testing.T, concurrency int) {
@@ -270,8 +270,8 @@ func TestStopEndsContexts(t *testing.T) {
 	}
 }
 
-// TestRevoked: a partition that is given away ends what it began, with all before it, and commits; nothing of it is
-// handled twice and nothing is left out.
+// TestRevoked: a partition that is given away ends the messages that it began, with all before them, and commits; no
+// message is handled twice or left out.
 func TestRevoked(t *testing.T) {
 	t.Parallel()
 	inBothLanes(t, 7, func(t *testing.T, concurrency int) {
@@ -304,7 +304,8 @@ func TestRevoked(t *testing.T) {
 	})
 }
 
-// TestRevokedTooSlow: a rebalance waits for RevokeTimeout and no longer, and what did not end is not committed.
+// TestRevokedTooSlow: a rebalance waits for RevokeTimeout and no longer, and messages that did not end are not
+// committed.
 func TestRevokedTooSlow(t *testing.T) {
 	t.Parallel()
 	inBothLanes(t, 2, func(t *testing.T, concurrency int) {

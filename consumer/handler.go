@@ -8,9 +8,9 @@ import (
 	"runtime/debug"
 )
 
-// Handler does what a message asks for. nil means that it is done; any other error that it is to be tried again or
-// given up, as its class says (see Permanent and Transient). The context ends when the message's time is up, when its
-// partition was taken away, and when the consumer stops and StopTimeout has passed.
+// Handler does what a message asks for. A nil error means that the message is done. With any other error the message is
+// tried again or given up, as the class of the error says (see Permanent and Transient). The context ends when the
+// message's time is up, when its partition was taken away, and when the consumer stops and StopTimeout has passed.
 type Handler interface {
 	Handle(ctx context.Context, m *Message) error
 }
@@ -21,10 +21,10 @@ type HandlerFunc func(ctx context.Context, m *Message) error
 // Handle calls f.
 func (f HandlerFunc) Handle(ctx context.Context, m *Message) error { return f(ctx, m) }
 
-// BatchHandler is a Handler that takes up to Config.Batch messages of a partition at once, in order. An error that is
-// a *BatchError says which of them failed, and that the others are done; one that names none, or one that is not of the
-// batch, says nothing that could be trusted. After that and any other error each message is given to Handle alone, so
-// that only what fails alone has failed; a handler must therefore undo what it did.
+// BatchHandler is a Handler that takes up to Config.Batch messages of a partition at once, in order. After a
+// *BatchError the messages that it names have failed, and the others are done. If a *BatchError names no message, or an
+// index outside the batch, it counts as any other error: each message is then given to Handle alone, and only a message
+// that fails alone has failed. So HandleBatch must undo its work before it returns any other error.
 type BatchHandler interface {
 	Handler
 	HandleBatch(ctx context.Context, ms []*Message) error
@@ -79,12 +79,12 @@ func chain(h Handler, middleware []Middleware) Handler {
 	return h
 }
 
-// PanicError is what a panic of a handler becomes. It is transient unless Config.Classify says otherwise: what makes
-// one handler panic may be gone at the next attempt, and a message that always does ends in the dead-letter topic.
+// PanicError is the error of a handler that panicked. It is transient unless Config.Classify says otherwise: the cause
+// may be gone at the next attempt, and a message that always causes a panic ends in the dead-letter topic.
 type PanicError struct {
-	// Value is what was given to panic.
+	// Value is the argument of panic.
 	Value any
-	// Stack is that of the goroutine that panicked.
+	// Stack is the stack of the goroutine that panicked.
 	Stack []byte
 }
 
@@ -99,8 +99,8 @@ func (e *PanicError) Unwrap() error {
 // ErrUndecodable is wrapped by the errors of Decode and JSON.
 var ErrUndecodable = errors.New("the message cannot be decoded")
 
-// Decode is a Handler that decodes a message first. One that cannot be decoded is given up at once, with code
-// UNDECODABLE, and its bytes go to the dead-letter topic as they are.
+// Decode returns a Handler that decodes a message first. A message that cannot be decoded is given up at once, with
+// code UNDECODABLE, and its bytes go to the dead-letter topic as they are.
 func Decode[T any](decode func(m *Message) (T, error), handle func(ctx context.Context, m *Message, v T) error) Handler {
 	return HandlerFunc(func(ctx context.Context, m *Message) error {
 		v, err := decode(m)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// keyed is a lane that handles messages of different keys at once or out of turn, and those of a key in order.
+// keyed is a lane that handles messages of different keys at once or out of turn, and messages of one key in order.
 type keyed struct {
 	*state
 	c *Consumer
@@ -16,8 +16,8 @@ type keyed struct {
 	keys   map[string]*keyQueue
 	parked map[*keyQueue]*time.Timer
 	live   int // queues that exist
-	// started is the highest number that was ever handed to a handler, if any was. What is retired goes on up to
-	// there, so that nothing behind it has to be handled again elsewhere.
+	// started is the highest number that was ever handed to a handler, if any was. A retired lane goes on up to that
+	// number, so that no later message has to be handled again elsewhere.
 	started   uint64
 	any       bool
 	abandoned bool
@@ -50,7 +50,7 @@ func (l *keyed) push(b Batch) {
 	l.c.flow(l.state)
 }
 
-// add puts a message behind those of its key.
+// add puts a message behind the others of its key.
 func (l *keyed) add(m *Message, number uint64) {
 	if m.Key != nil {
 		if q := l.keys[string(m.Key)]; q != nil {
@@ -77,7 +77,7 @@ func (l *keyed) position() (Position, bool) {
 	return Position{Partition: l.part, Offset: offset, LeaderEpoch: epoch}, ok
 }
 
-// retire lets what was begun be ended, with what lies before it, and drops the rest.
+// retire lets the messages that were begun end, and all before them, and drops the rest.
 func (l *keyed) retire() {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
@@ -106,14 +106,14 @@ func (l *keyed) over(q *keyQueue) bool {
 	return l.retired.Load() && (l.abandoned || !l.any || q.items[0].number > l.started)
 }
 
-// abandon gives up what is in hand. The lane's context has ended.
+// abandon gives up the messages in hand. The lane's context has ended.
 func (l *keyed) abandon() {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	l.abandoned = true
 }
 
-// outcome is what became of an attempt.
+// outcome is the result of an attempt.
 type outcome struct {
 	handled, aborted bool
 	v                verdict
@@ -156,7 +156,7 @@ func (l *keyed) settle(q *keyQueue, out outcome) {
 		l.drop(q)
 	case !out.allowed:
 		l.park(q, recheck)
-	case out.v.leaves(): // nobody waits for the broker but the key
+	case out.v.leaves(): // only the key waits for the broker
 		go func(m *Message) {
 			left := l.c.leave(l.state, l.route, m, out.v)
 			l.s.mu.Lock()
@@ -211,7 +211,7 @@ func (l *keyed) park(q *keyQueue, d time.Duration) {
 	})
 }
 
-// own makes a key's messages copies: one that waits would keep all that was fetched with it in memory.
+// own makes a key's messages copies: a message that waits would keep its whole fetch in memory.
 func (q *keyQueue) own() {
 	for i := len(q.items) - 1; i >= 0 && !q.items[i].own; i-- {
 		q.items[i].m, q.items[i].own = q.items[i].m.clone(), true

@@ -46,7 +46,7 @@ func TestLettersHaveOneID(t *testing.T) {
 	}
 }
 
-// TestRetryRecordsHaveTexts: what a handler's error says may be anything; what a retry topic has is text, and bounded.
+// TestRetryRecordsHaveTexts: a handler's error may have any bytes; the headers in a retry topic are text, and bounded.
 func TestRetryRecordsHaveTexts(t *testing.T) {
 	t.Parallel()
 	for _, said := range []string{"no\xffthing \x00", strings.Repeat("ä", 400), strings.Repeat("a", maxRetryMessage-1) + "ä", "plain"} {

@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// TestLogsNameTheMessage: what is said of a failed message names its trace, its event, its place, the attempt and the
+// TestLogsNameTheMessage: log lines about a failed message name its trace, its event, its place, the attempt and the
 // error.
 func TestLogsNameTheMessage(t *testing.T) {
 	t.Parallel()

@@ -14,11 +14,11 @@ import (
 
 // Message is one record. Its bytes are the record's own and may be kept, but not changed.
 type Message struct {
-	// Topic, Partition and Offset are where it was read: a retry topic, when it is tried again.
+	// Topic, Partition and Offset are where the message was read; at a later attempt that may be a retry topic.
 	Topic     string
 	Partition int32
 	Offset    int64
-	// Key is nil where there is none; Value is nil for a tombstone. Empty is something else.
+	// Key is nil where there is none; Value is nil for a tombstone. An empty slice is not nil.
 	Key, Value []byte
 	// Headers are all of the record's, in order.
 	Headers []outbox.Header
@@ -27,7 +27,7 @@ type Message struct {
 	// LogAppendTime says that the broker set the timestamp, not the producer.
 	LogAppendTime bool
 
-	past *past // nil for what never failed
+	past *past // nil if it never failed
 	// traced is the span of its newest attempt; nil where none are made.
 	traced *trace.SpanContext
 }
@@ -48,7 +48,7 @@ type Origin struct {
 	LogAppendTime bool
 }
 
-// past is what is known of earlier attempts.
+// past holds the earlier attempts of a message.
 type past struct {
 	failed                  int // attempts that failed
 	firstFailed, lastFailed time.Time
@@ -64,7 +64,7 @@ func (m *Message) Attempt() int {
 	return m.past.failed + 1
 }
 
-// FirstFailedAt is when it failed first; zero when it never did.
+// FirstFailedAt is when the message failed first; zero when it never did.
 func (m *Message) FirstFailedAt() time.Time {
 	if m.past == nil {
 		return time.Time{}
@@ -72,7 +72,7 @@ func (m *Message) FirstFailedAt() time.Time {
 	return m.past.firstFailed
 }
 
-// Origin is where it was first read, before any retry topic, and before it was sent again to one after it died.
+// Origin is where the message was first read, before any retry topic, and before it was redriven or replayed to one.
 func (m *Message) Origin() Origin {
 	if m.past != nil && m.past.origin.Topic != "" {
 		return m.past.origin
@@ -90,14 +90,14 @@ func (m *Message) Header(name string) ([]byte, bool) {
 	return nil, false
 }
 
-// EventID is the outbox event's uuid, the same for every copy; empty for what did not come from an outbox.
+// EventID is the outbox event's uuid, the same for every copy; empty for a message that did not come from an outbox.
 func (m *Message) EventID() string { return m.text(outbox.HeaderEventID) }
 
-// ReplayID names the redrive that sent the message again; empty for what was not redriven. A redriven message has
-// a new event id as well, and copies of one redrive have the same replay id.
+// ReplayID names the redrive that sent the message again; empty for a message that was not redriven. A redriven message
+// has a new event id as well, and copies of one redrive have the same replay id.
 func (m *Message) ReplayID() string { return m.text(headerReplayID) }
 
-// ReplayOf names the dead letter whose message was redriven; empty for what was not.
+// ReplayOf names the dead letter whose message was redriven; empty for a message that was not redriven.
 func (m *Message) ReplayOf() string { return m.text(headerReplayOf) }
 
 // TraceID is the trace of the header traceparent (W3C trace context), empty where there is none
@@ -109,7 +109,7 @@ func (m *Message) text(name string) string {
 	return string(v)
 }
 
-// size is what it counts against the limit of bytes.
+// size is how many bytes it counts against the limit.
 func (m *Message) size() int64 {
 	n := len(m.Key) + len(m.Value)
 	for i := range m.Headers {
@@ -118,7 +118,7 @@ func (m *Message) size() int64 {
 	return int64(n)
 }
 
-// clone is a message that shares no memory with what it was fetched with.
+// clone is a message that shares no memory with its fetch.
 func (m *Message) clone() *Message {
 	c := *m
 	c.Key, c.Value = bytes.Clone(m.Key), bytes.Clone(m.Value)

@@ -99,7 +99,7 @@ func kindOf(dead bool) string {
 	return publishRetry
 }
 
-// register registers what is counted, and what is looked at when it is asked for.
+// register registers the counters, and the gauges that are computed at each scrape.
 func (m *metrics) register(reg prometheus.Registerer, c *Consumer) error {
 	if reg == nil {
 		return nil

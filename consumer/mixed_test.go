@@ -135,7 +135,7 @@ func TestNothingIsLostProperty(t *testing.T) {
 				switch r.IntN(4) {
 				case 0:
 					return errBroken
-				case 1: // written, but nobody heard
+				case 1: // written, but the answer was lost
 					p := Partition{rec.Topic, 0}
 					f.logs[p] = append(f.logs[p], stored{rec, time.Now()})
 					return errBroken

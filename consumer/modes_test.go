@@ -77,7 +77,7 @@ func TestOrderedGivesUp(t *testing.T) {
 	})
 }
 
-// TestWaitingIsCopied: a message that waits in memory, and those of its key, do not keep what they were fetched with.
+// TestWaitingIsCopied: a message that waits in memory, and the others of its key, do not keep their fetch in memory.
 func TestWaitingIsCopied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestWaitingIsCopied(t *testing.T) {
 		}}
 		run(t, f, Config{Policy: Policy{Mode: Ordered, Delays: []time.Duration{time.Hour}}}, s)
 		pass(time.Minute)
-		f.write(rec("orders", "c", "next")) // another fetch, so that nobody has the first at hand
+		f.write(rec("orders", "c", "next")) // another fetch, so that nothing holds the first
 		pass(time.Minute)
 		runtime.GC()
 		if batch.Value() != nil {
@@ -203,7 +203,7 @@ func TestKeysAtOnce(t *testing.T) {
 	})
 }
 
-// TestMemoryIsBounded: what is read and not done with stays within its limits; the partition pauses and goes on.
+// TestMemoryIsBounded: messages that are read and not done stay within the limits; the partition pauses and goes on.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -271,8 +271,8 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// TestBatches: batches are in order and bounded; what is not told to have failed is done, and after any other error
-// only what fails alone has failed.
+// TestBatches: batches are in order and bounded; a message that is not reported as failed is done, and after any other
+// error only a message that fails alone has failed.
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -321,8 +321,8 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// TestBatchErrorsThatSayNothing: what a BatchError says is not believed when it names no message, or one that is not of
-// the batch. Each is tried alone, and nothing is done for it.
+// TestBatchErrorsThatSayNothing: a BatchError is not believed when it names no message, or one outside the batch. Each
+// message is tried alone, and none is done because of the error.
 func TestBatchErrorsThatSayNothing(t *testing.T) {
 	t.Parallel()
 	for name, failed := range map[string]map[int]error{

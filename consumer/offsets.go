@@ -1,10 +1,10 @@
 package consumer
 
-// tracker knows which records of a partition are done, where they are not done in order, and so from where the
-// partition must be read on: behind the records of which all before are done as well. Records are numbered in the
-// order in which they come, because offsets have gaps.
+// tracker knows which records of a partition are done, where they are not done in order. The partition must be read on
+// behind the last record up to which all are done. Records are numbered in the order in which they come, because
+// offsets have gaps.
 type tracker struct {
-	open  []tracked // a ring: those from first on, until one that is not done is the first
+	open  []tracked // a ring of the records from number first on; the one at head is not done
 	head  int
 	n     int
 	first uint64 // number of the record at head

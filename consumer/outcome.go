@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/dlq/dialect"
 )
 
-// failure is what a failed attempt says.
+// failure describes the error of a failed attempt.
 type failure struct {
 	class                Class
 	code, message, stack string
@@ -25,7 +25,7 @@ func (f failure) letterClass() string {
 // verdict is what becomes of a failed message: it is tried again here after a while, or it leaves for another topic.
 type verdict struct {
 	again  time.Duration // where it stays
-	record Record        // what is written, where it leaves
+	record Record        // the record to write, where it leaves
 	dead   bool          // to the dead-letter topic
 	// the failure is kept for a dead letter that has to be written smaller.
 	failure failure
@@ -72,7 +72,7 @@ func (c *Consumer) failed(r *route, m *Message, err error, probe bool) (v verdic
 	return v, true
 }
 
-// smaller is a dead letter without what is not needed to know it.
+// smaller returns a smaller dead letter: without a stack, with a short message and with Postrider's own headers alone.
 func (c *Consumer) smaller(r *route, m *Message, v verdict) (Record, bool) {
 	f := v.failure
 	f.stack, f.message = "", dialect.Capped(f.message, maxRetryMessage)
@@ -123,7 +123,7 @@ func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) (left bool) 
 		}
 		if errors.Is(err, ErrTooLarge) && !shrunk {
 			shrunk = true
-			if rec, ok := c.smaller(r, m, v); ok { // a retry topic that does not take it is no way to try it again
+			if rec, ok := c.smaller(r, m, v); ok { // if a retry topic does not take it, it cannot be tried again
 				if !v.dead && !l.mayGiveUp(r.breaker, v.probe) {
 					return false
 				}

@@ -16,9 +16,9 @@ const (
 	// Tiers: nothing waits. The message goes to a retry topic of this group and comes back when it is due, so later
 	// messages of its key overtake it. After the last tier it goes to the dead-letter topic.
 	Tiers Mode = "tiers"
-	// Ordered: its key waits, and other keys pass. The message stays in memory with the later ones of its key behind
-	// it, and the partition's offset does not pass it. When Config.MaxAhead messages are ahead of it the partition
-	// waits, too. A message without a key waits alone.
+	// Ordered: the messages of its key wait, and other keys pass. The message stays in memory with the later ones of
+	// its key behind it, and the partition's offset does not pass it. When Config.MaxAhead messages are ahead of it the
+	// partition waits, too. A message without a key waits alone.
 	Ordered Mode = "ordered"
 	// Blocking: its partition waits.
 	Blocking Mode = "blocking"
@@ -35,7 +35,7 @@ type Policy struct {
 	// Endless repeats the last delay until the message is handled, or fails for good. Not in the mode Tiers.
 	// Defaults to false.
 	Endless bool
-	// DeadLetterTopic is where given up messages go. Defaults to "postrider.dlq".
+	// DeadLetterTopic is the topic for messages that are given up. Defaults to "postrider.dlq".
 	DeadLetterTopic string
 	// HandleTimeout bounds one call of the handler, which sees it as its context's deadline; 0 is no bound. A slow
 	// handler does not lose its partitions. Defaults to 0.
@@ -44,16 +44,16 @@ type Policy struct {
 	Breaker Breaker
 }
 
-// Breaker stops a consumer that would give a topic up as a whole: when one of its limits is passed the topic pauses in
-// this process. After Pause one message is tried; when it is handled the topic goes on, and when it fails it is given
-// up, and the pause doubles up to MaxPause.
+// Breaker is the circuit breaker that keeps a consumer from giving up a whole topic. When Consecutive or Ratio is
+// passed, the topic pauses in this process. After Pause one message is tried. When it is handled, the topic goes on.
+// When it fails, it is given up, and the pause doubles up to MaxPause.
 type Breaker struct {
 	// Off switches it off. Defaults to false.
 	Off bool
 	// Consecutive is how many messages may be given up with none handled between. Defaults to 100.
 	Consecutive int
-	// Ratio is the largest share of given up ones among the last Window messages, above 0 to 1; it counts from a
-	// tenth of Window on. Defaults to 0.5.
+	// Ratio is the largest share of the last Window messages that may be given up, above 0 to 1; it counts from a tenth
+	// of Window on. Defaults to 0.5.
 	Ratio float64
 	// Window is about how many messages Ratio looks at. Defaults to 1000.
 	Window int

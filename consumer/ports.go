@@ -15,15 +15,16 @@ type Client interface {
 	// Open joins the group and subscribes. It returns an error when a topic to write to is missing and may not be
 	// created. Events are told from then on until Close returns.
 	Open(ctx context.Context, s Subscription, e Events) error
-	// Poll waits for records. Until Release is called no Event is told, so that what was returned can be handed
-	// over before its partition may be taken away. An error that comes with batches is about others. It returns
-	// an error that wraps ErrClosed when nothing will come any more, and ctx's when that has ended.
+	// Poll waits for records. Until Release is called the client calls no method of Events, so that the batches can be
+	// handed over before their partitions may be taken away. An error that comes with batches is about other
+	// partitions. Poll returns an error that wraps ErrClosed when no record will come any more, and the error of ctx
+	// when ctx has ended.
 	Poll(ctx context.Context) ([]Batch, error)
 	// Release ends what Poll began, whatever Poll returned.
 	Release()
 	// Pause stops fetching of a partition until Resume; nothing that was fetched is lost by it.
 	Pause(p Partition)
-	// Resume undoes Pause. Resuming what is not paused does nothing.
+	// Resume undoes Pause. It does nothing for a partition that is not paused.
 	Resume(p Partition)
 	// Commit stores positions for the group, and returns when the broker has them. It must not be cancelled by a
 	// rebalance.
@@ -36,8 +37,8 @@ type Client interface {
 	Close(ctx context.Context) error
 }
 
-// Events are what a Client tells of the group. They are told one at a time, and never between a Poll and its Release;
-// the group waits for them.
+// Events are the calls by which a Client tells of changes in the group. They come one at a time, and never between a
+// Poll and its Release; the group waits for them.
 type Events interface {
 	// Assigned partitions are this member's from now on; their records follow.
 	Assigned(partitions []Partition)
@@ -47,11 +48,11 @@ type Events interface {
 	Lost(partitions []Partition)
 }
 
-// Subscription is what a Client is opened with.
+// Subscription says which topics a Client reads and writes, and for which group.
 type Subscription struct {
 	// Group is the consumer group.
 	Group string
-	// Topics are those to read.
+	// Topics are the topics to read.
 	Topics []string
 	// Targets are the topics to write to.
 	Targets []Target
@@ -77,18 +78,18 @@ type Partition struct {
 type Position struct {
 	Partition
 	Offset int64
-	// LeaderEpoch is that of the newest record read; -1 where it is not known.
+	// LeaderEpoch is the leader epoch of the newest record read; -1 where it is not known.
 	LeaderEpoch int32
 }
 
-// Batch is what one fetch brought of a partition.
+// Batch has the records of one partition that one fetch brought.
 type Batch struct {
 	Partition
 	// Messages are in order of offset. The Consumer keeps and changes them.
 	Messages []Message
 	// Bytes is the size of their keys, values and headers.
 	Bytes int64
-	// LeaderEpoch is that of the last message; -1 where it is not known.
+	// LeaderEpoch is the leader epoch of the last message; -1 where it is not known.
 	LeaderEpoch int32
 	// End is the offset behind the partition's newest record that may be read.
 	End int64
@@ -96,13 +97,13 @@ type Batch struct {
 	Missed int64
 }
 
-// Record is what a Consumer writes.
+// Record is a record that a Consumer writes.
 type Record struct {
 	Topic string
 	// Key decides the partition, as with the Java client; nil is no key. Value nil is a tombstone.
 	Key, Value []byte
 	Headers    []outbox.Header
-	// Timestamp is the record's, in milliseconds; zero for that of writing.
+	// Timestamp is the record's, in milliseconds; zero stands for the time of writing.
 	Timestamp time.Time
 }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// RetryTopic is the name of a group's retry topic of this delay: "<topic>.<group>.retry.<delay>", the delay as 500ms,
-// 10s, 2m or 1h. A delay of 0 names the topic to which somebody sends messages for this group alone, whatever its mode
-// and delays are or become: "<topic>.<group>.retry". It is always read, and dead letters name it.
+// RetryTopic returns the name of a group's retry topic: "<topic>.<group>.retry.<delay>", the delay as 500ms, 10s, 2m or
+// 1h. With a delay of 0 the name is "<topic>.<group>.retry": a message sent there is read by this group alone. That
+// topic is always read, whatever the group's mode and delays are or become, and dead letters name it.
 func RetryTopic(topic, group string, delay time.Duration) string {
 	name := topic + "." + group + ".retry"
 	if delay > 0 {
@@ -36,7 +36,7 @@ func shortDelay(d time.Duration) string {
 	return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
 }
 
-// route is how the messages of one topic that is read are treated.
+// route says how the messages of one topic are treated.
 type route struct {
 	source  string // the topic of Config.Topics that it belongs to
 	retry   bool   // whether it is a retry topic
@@ -49,8 +49,8 @@ type route struct {
 	longest time.Duration
 }
 
-// routeOf is the route of a topic that is read: one of routes, or that of a tier of delays that the policy no longer has,
-// where messages may wait yet. Nothing is sent there any more. It is nil for all others.
+// routeOf returns the route of a topic that is read: one of routes, or the route of a retry topic whose delay the
+// policy no longer has. Messages may still wait there, and no more are sent there. It is nil for all other topics.
 func (c *Consumer) routeOf(topic string) *route {
 	if r := c.routes[topic]; r != nil {
 		return r
@@ -73,7 +73,7 @@ func (c *Consumer) routeOf(topic string) *route {
 	return nil
 }
 
-// routes are those of every topic that is read.
+// routes returns the routes of all topics that are read.
 func (c *Config) routes(m *metrics, tell func(BreakerEvent)) (map[string]*route, error) {
 	all := map[string]*route{}
 	var errs []error
@@ -126,7 +126,7 @@ func (c *Config) routes(m *metrics, tell func(BreakerEvent)) (map[string]*route,
 	return all, errors.Join(errs...)
 }
 
-// subscription is what the client has to read and to write.
+// subscription returns the topics that the client has to read and to write.
 func (c *Consumer) subscription() Subscription {
 	s := Subscription{Group: c.cfg.Group, Also: func(topic string) bool { return c.routes[topic] == nil && c.routeOf(topic) != nil }}
 	targets := map[string]string{}

@@ -39,7 +39,7 @@ func (s *scheduler) spawn() {
 	}
 }
 
-// work handles what is ready until nothing is.
+// work handles ready keys until there are none.
 func (s *scheduler) work() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *scheduler) pop() *keyQueue {
 		}
 		now := time.Now()
 		if d := l.dueIn(first.m, now); d > 0 {
-			first.m.past.due = time.Time{} // it waits once; a time of somebody else's clock would hold it again and again
+			first.m.past.due = time.Time{} // it waits once; the time of another clock would hold it again and again
 			l.park(q, d)
 			continue
 		}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// serial is a lane that handles one message, or one batch, after the other. What a healthy message costs here every
-// message costs: nothing is locked, sent, allocated or timed for each.
+// serial is a lane that handles one message, or one batch, after the other. Work for a healthy message is work for
+// every message, so nothing is locked, sent, allocated or timed for each.
 type serial struct {
 	*state
 	c *Consumer

@@ -74,8 +74,8 @@ func (t *tracing) hop(m *Message, topic string) hop {
 	return hop{s}
 }
 
-// mark is the record with this span as its traceparent, so that whoever reads it goes on from here. It may get a header
-// that was not there where it may grow.
+// mark returns the record with this span as its traceparent, so that the trace goes on at its reader. A record without
+// a traceparent gets one only where it may grow.
 func (h hop) mark(r Record, grow bool) Record {
 	if h.s == nil {
 		return r

@@ -65,7 +65,8 @@ func TestSpansThroughTiersToTheDeadLetter(t *testing.T) {
 	}
 }
 
-// A message without a trace begins one, which its retries go on with; what cannot be read goes through untouched.
+// A message without a trace begins one, which its retries go on with; a trace that cannot be read goes through
+// untouched.
 func TestSpansWithoutAWriter(t *testing.T) {
 	t.Parallel()
 	for name, given := range map[string]Record{
@@ -101,7 +102,7 @@ func TestSpansWithoutAWriter(t *testing.T) {
 	}
 }
 
-// A batch is one span with links, and what of it is given up goes on with its own trace.
+// A batch is one span with links, and its messages that are given up go on with their own traces.
 func TestSpanOfABatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

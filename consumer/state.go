@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// lane is a partition that this member has: what was read of it, and how far it is done.
+// lane is a partition that this member has: its messages in hand, and how far they are done.
 type lane interface {
 	base() *state
-	// push takes over what was read. It does not wait.
+	// push takes over the messages of a fetch. It does not wait.
 	push(b Batch)
-	// retire takes nothing new up; ended is closed when what is in hand is done.
+	// retire takes up no new message; ended is closed when the messages in hand are done.
 	retire()
 	ended() <-chan struct{}
 	// position is where the partition is to be read on from; not ok while nothing is known to be done.
 	position() (Position, bool)
 }
 
-// state is what all lanes have.
+// state is common to all lanes.
 type state struct {
 	part  Partition
 	route *route
-	// ctx is what handlers get; it ends when the lane is abandoned.
+	// ctx is the context of handlers; it ends when the lane is abandoned.
 	ctx    context.Context
 	cancel context.CancelFunc
 	// stopping is closed by retire; retired says the same faster.
@@ -77,7 +77,8 @@ func (s *state) sleep(d time.Duration) bool {
 	return false
 }
 
-// dueIn is how long the message is to wait yet. A time that no tier of ours can have set is somebody else's clock.
+// dueIn is how long the message is to wait yet, at most the longest delay of a tier: a later time comes from a clock
+// that differs.
 func (s *state) dueIn(m *Message, now time.Time) time.Duration {
 	if m.past == nil || m.past.due.IsZero() {
 		return 0
@@ -154,8 +155,8 @@ func (s *state) hold(n int, bytes int64) {
 // release is the reverse of hold.
 func (s *state) release(n int, bytes int64) { s.hold(-n, -bytes) }
 
-// flow pauses the fetching of a partition that has used up its share of the memory, and resumes it at half of that: a
-// pause throws away what is fetched and not read, so that it must not come and go with every record.
+// flow pauses the fetching of a partition that has used up its share of the memory, and resumes it at half of that. A
+// pause throws away records that were fetched and not read, so it must not come and go with every record.
 func (c *Consumer) flow(s *state) {
 	s.flowMu.Lock()
 	defer s.flowMu.Unlock()
@@ -166,7 +167,8 @@ func (c *Consumer) flow(s *state) {
 		s.paused.Store(true)
 		c.cfg.Client.Pause(s.part)
 	}
-	// Also of what was paused just now: who released the last of it meanwhile did not see that, and will not come again.
+	// Also for a partition that was paused just now: a worker that released its last message meanwhile did not see the
+	// pause, and will not come again.
 	if s.paused.Load() && c.use(s) <= 0.5 {
 		s.paused.Store(false)
 		c.cfg.Client.Resume(s.part)
@@ -179,7 +181,8 @@ func (c *Consumer) use(s *state) float64 {
 	return max(float64(s.held.Load())/float64(share), float64(s.heldBytes.Load())/float64(shareBytes), float64(s.ahead.Load())/float64(c.cfg.MaxAhead))
 }
 
-// forget leaves the partition as somebody else would want to find it.
+// forget ends the flow control of a partition that the lane no longer has, and resumes its fetching where it was
+// paused.
 func (c *Consumer) forget(s *state) {
 	s.flowMu.Lock()
 	defer s.flowMu.Unlock()

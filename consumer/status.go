@@ -15,12 +15,12 @@ type PartitionStatus struct {
 	Next int64
 	// Lag is how many offsets lie between Next and the partition's end, as of the last fetch.
 	Lag int64
-	// InFlight and InFlightBytes are what is read and not done with.
+	// InFlight and InFlightBytes are the number and the size of the messages that were read and are not done.
 	InFlight, InFlightBytes int64
 	// Paused says that it is not fetched, because it has used up its share of the memory, or MaxAhead.
 	Paused bool
 	// Standing says why a failed message can neither be tried again nor be given up, so that its offset cannot move;
-	// empty when that is not so. Since is when that began.
+	// empty when there is no such message. Since is when that began.
 	Standing string
 	Since    time.Time
 	// BreakerOpen says that its topic pauses, see Breaker.
@@ -55,8 +55,8 @@ func (c *Consumer) Status() []PartitionStatus {
 	return out
 }
 
-// Resume lets a topic that pauses because its breaker is open try its next message now; see Breaker. It returns false when the
-// topic does not pause.
+// Resume lets a topic that pauses because its breaker is open try its next message now; see Breaker. It returns false
+// when the topic does not pause.
 func (c *Consumer) Resume(topic string) bool {
 	r := c.routes[topic]
 	return r != nil && r.breaker.resume()

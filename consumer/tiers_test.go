@@ -81,7 +81,7 @@ func TestTiers(t *testing.T) {
 	})
 }
 
-// TestGivenUpAtOnce: what no attempt can mend goes to the dead-letter topic with its own bytes, null or not.
+// TestGivenUpAtOnce: a message that no attempt can mend goes to the dead-letter topic with its own bytes, null or not.
 func TestGivenUpAtOnce(t *testing.T) {
 	t.Parallel()
 	decode := JSON(func(_ context.Context, _ *Message, v map[string]int) error {
@@ -127,8 +127,8 @@ func TestGivenUpAtOnce(t *testing.T) {
 	}
 }
 
-// TestRedriven: what somebody sends to the retry topic, or to a tier, without our bookkeeping or with that of another
-// group, is tried at once, as new. The retry topic is read whatever the mode and the delays are.
+// TestRedriven: a message that comes to the retry topic, or to a tier, without our bookkeeping or with another group's
+// is tried at once, as new. The retry topic is read whatever the mode and the delays are.
 func TestRedriven(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -169,9 +169,9 @@ func TestRedriven(t *testing.T) {
 	}
 }
 
-// TestRedrivenKeepsItsOrigin: what was sent again to the retry topic and fails again says, through the tiers and in its
-// dead letter, where the group read it first. What another group failed at, or says nothing that can be read, came from
-// the retry topic.
+// TestRedrivenKeepsItsOrigin: a message that was sent again to the retry topic and fails again says, through the tiers
+// and in its dead letter, where the group read it first. If another group failed at it, or its origin cannot be read,
+// it came from the retry topic.
 func TestRedrivenKeepsItsOrigin(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -216,8 +216,8 @@ func TestRedrivenKeepsItsOrigin(t *testing.T) {
 	}
 }
 
-// TestFormerTiers: what waits in tiers of delays or of a mode that was changed is handled when it is due; other topics of
-// such names are left alone.
+// TestFormerTiers: messages in tiers of a former delay or mode are handled when they are due; other topics with similar
+// names are left alone.
 func TestFormerTiers(t *testing.T) {
 	t.Parallel()
 	for name, policy := range map[string]Policy{"delays": {Delays: []time.Duration{time.Second}}, "mode": {Mode: Blocking, Delays: []time.Duration{time.Second}}} {

@@ -103,7 +103,8 @@ func TestNoPartitionStaysPaused(t *testing.T) {
 	}
 }
 
-// TestBookkeepingProperty: what is written to a retry topic is read again, and the message's own stays as it was.
+// TestBookkeepingProperty: headers that are written to a retry topic are read again, and the message's own stay as they
+// were.
 func TestBookkeepingProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// batchLetters is about how many letters are recorded in one transaction: enough for what a transaction costs to
-	// count little, and few enough that those of a poll are several.
+	// batchLetters is about how many letters are recorded in one transaction: so many that the fixed cost of a transaction
+	// counts little, and so few that one poll fills several batches.
 	batchLetters = 1000
-	// writers is how many transactions of a poll are made at once. The database makes each on one core; more than two
-	// would mostly wait, because from where their investigations are counted on those of one group take turns.
+	// writers is how many transactions of a poll run at once. The database runs each on one core. More than two would
+	// mostly wait: from the point where they count their investigations, transactions of one group take turns.
 	writers = 2
 )
 
-// recordAll records the letters of a poll, in batches: by several writers, each of which has the letters of its subjects,
-// in order. What is recorded of a letter depends on letters of other subjects in the counters of its group alone, and where
-// one closes the investigation that its message was redriven from: whether a letter about that comes before or after is
-// chance, as between two collectors; after it a new investigation opens. While they are at work the next letters are
-// decoded. It fails only when ctx ends; some of the letters may be recorded then.
+// recordAll records the letters of a poll in batches, by several writers. Each writer has the letters of its subjects,
+// in order. Letters of other subjects matter to a letter in two ways only: in the counters of its group, and where one
+// of them closes the investigation that its message was redriven from. Whether a letter of that investigation comes
+// before or after is chance, as between two collectors; after it, a new investigation opens. Meanwhile the next letters
+// are decoded. It fails only when ctx ends; some of the letters may be recorded then.
 func (c *Collector) recordAll(ctx context.Context, records []Record) (Recorded, error) {
 	asking := c.originalsTimeout
 	if len(records) <= batchLetters {
@@ -41,7 +41,7 @@ func (c *Collector) recordAll(ctx context.Context, records []Record) (Recorded, 
 		working.Go(func() {
 			for letters := range work[i] {
 				if done[i].err != nil {
-					continue // nobody takes what comes after letters that were not recorded
+					continue // the letters before these were not recorded: drop all that follow
 				}
 				recorded, err := c.recordCounted(ctx, letters)
 				if done[i].Recorded, done[i].err = done[i].plus(recorded), err; err != nil {
@@ -50,8 +50,8 @@ func (c *Collector) recordAll(ctx context.Context, records []Record) (Recorded, 
 			}
 		})
 	}
-	// It ends with the records, or with the store, and not with ctx: what is missing at the end must be an error. All rounds
-	// have as many: a small one would cost nearly as much as a large one.
+	// The loop ends with the records, or when a writer fails, and not with ctx: letters that are missing at the end must be
+	// an error. All rounds have the same number of records: a small round would cost nearly as much as a large one.
 	rounds := (len(records) + writers*batchLetters - 1) / (writers * batchLetters)
 	for some := range slices.Chunk(records, (len(records)+rounds-1)/rounds) {
 		if failed.Err() != nil {
@@ -81,7 +81,7 @@ func (c *Collector) recordAll(ctx context.Context, records []Record) (Recorded, 
 	return total, err
 }
 
-// seed is of the hash by which subjects are shared out; it may be another one in each process.
+// seed is the seed of the hash that shares subjects out to writers; each process may have another one.
 var seed = maphash.MakeSeed()
 
 // shares gives each writer the letters of its subjects, in order.
@@ -96,7 +96,7 @@ func shares(letters []Letter) (all [writers][]Letter) {
 	return all
 }
 
-// decode reads letters, and completes those that only point to a record. asking is how long that may yet take for the
+// decode reads letters, and completes letters that only point to a record. asking is how long that may yet take for the
 // letters of this poll.
 func (c *Collector) decode(ctx context.Context, records []Record, asking *time.Duration) []Letter {
 	letters := make([]Letter, len(records))
@@ -115,8 +115,8 @@ func (c *Collector) recordCounted(ctx context.Context, letters []Letter) (Record
 	return recorded, err
 }
 
-// record stores the letters: together, or, when the store refuses one of them, its halves, and so on, so that only the
-// refused one is reduced, and the others wait for few transactions. It fails only when ctx ends.
+// record stores the letters together. If the store refuses one of them, record stores the halves, and so on: only the
+// refused letter is reduced, and the others wait for few transactions. It fails only when ctx ends.
 func (c *Collector) record(ctx context.Context, letters []Letter) (Recorded, error) {
 	if len(letters) == 1 {
 		return c.recordOne(ctx, letters[0])

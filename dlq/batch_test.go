@@ -52,7 +52,7 @@ func episodes(n, events int) []dlq.Record {
 	return records
 }
 
-// wantStored wants each of so many letters stored once, those of a subject in their order.
+// wantStored wants so many letters, each stored once, and the letters of a subject in their order.
 func (r *room) wantStored(want int) {
 	r.t.Helper()
 	seen, newest := map[int64]bool{}, map[dlq.Subject]int64{}
@@ -170,8 +170,8 @@ func TestDecodesTwoRoundsAhead(t *testing.T) {
 	})
 }
 
-// TestStopWithinALongPoll stops when the store has some of the letters: with a store that goes on, all are recorded and
-// committed. With one that is away, nothing is committed, and the next collector records what is missing.
+// TestStopWithinALongPoll stops when the store has some of the letters. If the store works on, all are recorded and
+// committed. If it is away, nothing is committed, and the next collector records the missing letters.
 func TestStopWithinALongPoll(t *testing.T) {
 	t.Parallel()
 	for _, away := range []bool{false, true} {
@@ -181,7 +181,7 @@ func TestStopWithinALongPoll(t *testing.T) {
 				r := newLongRoom(t, nil, events(long))
 				ctx, cancel := context.WithCancel(t.Context())
 				r.store.called = func(_ context.Context, call int) {
-					if call == dlq.Writers+1 { // one of those before has been stored
+					if call == dlq.Writers+1 { // an earlier call has stored its letters
 						cancel()
 						if away {
 							r.store.fail(slices.Repeat([]error{errPassing}, 1000)...)
@@ -269,7 +269,7 @@ func TestPointersOfALongPoll(t *testing.T) {
 				if took := time.Since(began); took != dlq.DefaultOriginalsTimeout {
 					t.Errorf("the poll took %v", took)
 				}
-				// Where nobody answered nobody is asked for a while; a broker that was slow is asked with the next poll.
+				// Where no broker answered, none is asked for a while; a broker that was slow is asked with the next poll.
 				batches := len(o.asked)
 				r.source.records = append(r.source.records, pointerTo(1, "share group"))
 				r.source.records[long+1].Offset = long + 1

@@ -64,7 +64,7 @@ func TestOperationsAsked(t *testing.T) {
 	if err := n.Check(); err != nil || *n.Options.HaltRatio != 0.1 || *n.Options.HaltMinimum != 3 || n.Options.Status != ManuallyResolved {
 		t.Errorf("%+v, %v", n.Options, err)
 	}
-	// What is given is kept, the least that may be, too.
+	// Given values are kept, even the lowest that are allowed.
 	n.Options.HaltRatio, n.Options.HaltMinimum = new(0.0), new(1)
 	if err := n.Check(); err != nil || *n.Options.HaltRatio != 0 || *n.Options.HaltMinimum != 1 {
 		t.Errorf("%+v, %v", n.Options, err)

@@ -91,8 +91,8 @@ func TestStopGivesUp(t *testing.T) {
 	})
 }
 
-// TestStopDuringFallback gives up while letters are stored one at a time: those stored stay, and reading
-// all of them again records each once.
+// TestStopDuringFallback gives up while letters are stored one at a time: the stored letters stay, and reading all of
+// them again records each once.
 func TestStopDuringFallback(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -24,13 +24,13 @@ type Config struct {
 	OriginalsTimeout time.Duration
 	// Logger receives what an operator should know. Defaults to no logging.
 	Logger *slog.Logger
-	// Registerer receives the metrics postrider_collector_*; a registry takes those of one collector.
-	// Defaults to none, the metrics are then not exported.
+	// Registerer receives the metrics postrider_collector_*; a registry takes the metrics of one collector. Defaults to
+	// none, the metrics are then not exported.
 	Registerer prometheus.Registerer
 	// TracerProvider receives a span dlq.open for each letter of a trace that is recorded. Defaults to none.
 	TracerProvider trace.TracerProvider
-	// StopTimeout is how long Run goes on, after its context has ended, to store and commit the letters in
-	// hand; what is not done by then is read again by the next collector. Defaults to 5s.
+	// StopTimeout is how long Run goes on, after its context has ended, to store and commit the letters in hand; letters
+	// that are not committed by then are read again by the next collector. Defaults to 5s.
 	StopTimeout time.Duration
 }
 

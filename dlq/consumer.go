@@ -28,7 +28,7 @@ func decodeConsumers(r Record) (Letter, error) {
 	for _, one := range r.Headers {
 		switch {
 		case one.Name == outbox.HeaderEventID && (l.EventID == uuid.Nil || l.EventID.String() == string(one.Value)):
-			// Whoever wrote the record wrote this, so it may be anything.
+			// The producer of the record wrote this header, so it may be anything.
 			if id, err := uuid.Parse(string(one.Value)); err == nil {
 				l.EventID = id
 			}
@@ -72,10 +72,10 @@ func decodeConsumers(r Record) (Letter, error) {
 	return l, nil
 }
 
-// identifyRecord gives the letter its id, by the record and the group; of a record that came by way of another
-// topic by that place, too, so that one that was redriven by hand and failed again is not taken for a copy. Without the
-// time of the record it is known by its own place: one of a topic that was deleted and made anew would be taken for it,
-// and get lost.
+// identifyRecord gives the letter its id: the record and the group. If the record came by way of another topic, the id
+// has that place, too: a record that was redriven by hand and failed again is not taken for a copy. If the time of the
+// record is missing, the id is the letter's own place: otherwise a record of a topic that was deleted and made anew
+// would be taken for it, and get lost.
 func (l *Letter) identifyRecord(r Record) {
 	first := recordID(l.OriginTopic, *l.OriginPartition, *l.OriginOffset, l.CreatedAt, l.ConsumerGroup)
 	l.Subject = Subject{Type: SubjectRecord, ID: first}

@@ -53,8 +53,8 @@ func TestConsumersLetters(t *testing.T) {
 	checkStorable(t, got)
 }
 
-// TestConsumersLettersAreTheSameInEveryDialect: which of the sets a collector reads changes neither the subject nor
-// the id of a letter, so that changing what is written opens nothing twice.
+// TestConsumersLettersAreTheSameInEveryDialect: which of the sets a collector reads changes neither the subject nor the
+// id of a letter. So a change of the written dialects opens no investigation twice.
 func TestConsumersLettersAreTheSameInEveryDialect(t *testing.T) {
 	t.Parallel()
 	retried := aFailure()
@@ -139,7 +139,7 @@ func TestConsumersLettersHops(t *testing.T) {
 	if Decode(copied).ID != retried.ID {
 		t.Error("a letter that was written twice is two")
 	}
-	// Put back by hand with its headers, it fails at another place: another letter about the same record.
+	// Sent again by hand with its headers, it fails at another place: another letter about the same record.
 	again := aFailure()
 	again.Offset, again.Timestamp, again.Headers = 77, letterTime, written(t, aFailure()).Headers
 	if l := Decode(written(t, again)); l.Subject != first.Subject || l.ID == first.ID || l.LastHop != "orders/3/77" {
@@ -217,7 +217,7 @@ func TestBrokenConsumersLetters(t *testing.T) {
 	}
 }
 
-// FuzzConsumersLetters feeds Decode with a consumer's letter of which some headers are anything.
+// FuzzConsumersLetters feeds Decode with a consumer's letter that has arbitrary values in some headers.
 func FuzzConsumersLetters(f *testing.F) {
 	f.Add(outbox.HeaderOriginOffset, []byte("-1"), outbox.HeaderLastTopic, []byte("t"), byte(0))
 	f.Add(outbox.HeaderConsumerGroup, []byte("\xff"), outbox.HeaderOriginTimestamp, []byte("9999999999999999"), byte(1))

@@ -20,9 +20,9 @@ const (
 const letterVersion = "1"
 
 // Decode reads a dead letter: of an event or of a record that a consumer failed at, with the header set of package
-// outbox; of a task, with a header ce_type of TaskLetterType; or of somebody else's dialect. It never fails: a
-// record whose headers it does not know, or that is a broken one of ours, becomes a letter of DialectUnknown that
-// keeps everything. What is broken in another dialect is left out.
+// outbox; of a task, with a header ce_type of TaskLetterType; or in the dialect of another tool. It never fails: a
+// record whose headers it does not know, or that is a broken one of ours, becomes a letter of DialectUnknown that keeps
+// everything. Broken values in another dialect are left out.
 func Decode(r Record) Letter {
 	l := decode(r)
 	l.Hops = outbox.Hops(r.Headers)

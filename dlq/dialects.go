@@ -2,8 +2,8 @@ package dlq
 
 // The dialects, as their sources write them.
 
-// readSpring reads what DeadLetterPublishingRecoverer writes (spring-kafka, KafkaHeaders). Each hop adds its
-// headers to those before.
+// readSpring reads what DeadLetterPublishingRecoverer writes (spring-kafka, KafkaHeaders). Each hop adds its headers to
+// the earlier ones.
 func readSpring(f *foreign, l *Letter) {
 	f.origin(l, fixed, "kafka_dlt-original-topic", "kafka_dlt-original-partition", "kafka_dlt-original-offset")
 	l.CreatedAt = f.millis(fixed, "kafka_dlt-original-timestamp")

@@ -27,8 +27,7 @@ type Subject struct {
 	ID string
 }
 
-// Status is where an investigation stands; the values are those of the SQL type
-// postrider.dlq_resolution_status.
+// Status is where an investigation stands; its values are the values of the SQL type postrider.dlq_resolution_status.
 type Status string
 
 const (
@@ -47,7 +46,7 @@ func Statuses() []Status {
 	return []Status{Pending, ManuallyResolved, PermanentlyFailed, Cancelled}
 }
 
-// Reason is why something was dead-lettered; the values are those of the SQL type postrider.dlq_reason.
+// Reason is why something was dead-lettered; its values are the values of the SQL type postrider.dlq_reason.
 type Reason string
 
 const (
@@ -58,9 +57,9 @@ const (
 	MaxRetriesExceeded Reason = "max_retries_exceeded"
 	// DependencyCycleDetected: the steps of a task wait for each other.
 	DependencyCycleDetected Reason = "dependency_cycle_detected"
-	// WorkerUnavailable: nobody is there to do the work.
+	// WorkerUnavailable: no worker is there to do the work.
 	WorkerUnavailable Reason = "worker_unavailable"
-	// ManualDLQ: an operator's command, such as postrider outbox skip.
+	// ManualDLQ: an operator's command, for example postrider outbox skip.
 	ManualDLQ Reason = "manual_dlq"
 	// Undeliverable: it can never be sent as it is.
 	Undeliverable Reason = "undeliverable"

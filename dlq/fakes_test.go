@@ -133,6 +133,6 @@ func (s *store) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Re
 		}
 	}
 	recorded, err := s.Memory.RecordLetters(ctx, letters)
-	s.stored = append(s.stored, letters[len(letters)-recorded.New:]...) // what is repeated comes before what is new
+	s.stored = append(s.stored, letters[len(letters)-recorded.New:]...) // repeated letters come before new ones
 	return recorded, err
 }

@@ -16,12 +16,12 @@ import (
 
 // Pointers keeps letters that only point to a record.
 type Pointers interface {
-	// Pointing returns, of these investigations, the newest letter where it points to a record whose bytes are not here;
-	// of the others nothing. EntryUUID is set, and what is needed to ask for the record. An unknown id is an error that
-	// wraps ErrNotFound.
+	// Pointing returns the newest letter of each of these investigations, if it points to a record whose bytes are not
+	// here; of the others nothing. EntryUUID and the fields needed to ask for the record are set. An unknown id is an error
+	// that wraps ErrNotFound.
 	Pointing(ctx context.Context, entries []uuid.UUID) ([]Letter, error)
-	// PointingNext is Pointing of the investigations that running operations are about to send again, of limit of each;
-	// those only for which asking again may help.
+	// PointingNext is Pointing of the investigations that running operations are about to send again, of limit of each. It
+	// leaves out letters for which asking again cannot help.
 	PointingNext(ctx context.Context, limit int) ([]Letter, error)
 	// Complete stores what became of asking, in one transaction with the audit log. A letter whose bytes are here by now
 	// stays as it is.
@@ -47,7 +47,7 @@ type Fetcher struct {
 	log *slog.Logger
 
 	mu sync.Mutex
-	// askAgain is before when nothing is asked for without being told.
+	// askAgain is the time before which Fetcher asks for nothing on its own.
 	askAgain time.Time
 }
 
@@ -191,8 +191,8 @@ func (f *Fetcher) fetchSome(ctx context.Context, letters []Letter, actor string)
 	return done, answered, f.cfg.Pointers.Complete(ctx, letters, actor)
 }
 
-// try is fetch without being told to: where asking again may help, and not while brokers do not answer. What fails is
-// no reason not to go on: the redrive says that the message is not there.
+// try fetches without an operator's request: only letters for which asking again may help, and not while brokers do not
+// answer. If it fails, the redrive goes on, and says that the message is not there.
 func (f *Fetcher) try(ctx context.Context, letters []Letter, err error, actor string) {
 	f.mu.Lock()
 	wait := time.Now().Before(f.askAgain)

@@ -162,7 +162,7 @@ func TestFetchBeforeSending(t *testing.T) {
 		if fmt.Sprint(p.actors) != "[anna anna]" || to.redriven != 3 || to.steps != 3 {
 			t.Errorf("asked for %v; %d redrives, %d steps", p.actors, to.redriven, to.steps)
 		}
-		if _, err := redrive.Redrive(t.Context(), dlq.RedriveRequest{}); err != nil || to.redriven != 4 { // it says what is wrong
+		if _, err := redrive.Redrive(t.Context(), dlq.RedriveRequest{}); err != nil || to.redriven != 4 { // refused further on
 			t.Errorf("a wrong request: %v, %d redrives", err, to.redriven)
 		}
 	})
@@ -193,7 +193,7 @@ func pointingTo(records int64) (p *letterbox, entries []uuid.UUID) {
 	return p, entries
 }
 
-// TestManyAreFetchedInPortions: what is in memory at once is bounded, and brokers that are away are not waited for again
+// TestManyAreFetchedInPortions: the memory used at once is bounded, and brokers that are away are not waited for again
 // and again.
 func TestManyAreFetchedInPortions(t *testing.T) {
 	t.Parallel()

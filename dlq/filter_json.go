@@ -24,7 +24,7 @@ type filterJSON struct {
 	Offset      int         `json:"offset,omitempty"`
 }
 
-// MarshalJSON writes what is set, by the names of the API's parameters.
+// MarshalJSON writes the fields that are set, by the names of the API's parameters.
 func (f Filter) MarshalJSON() ([]byte, error) {
 	return json.Marshal(filterJSON{f.Status, f.Reason, f.Subject.Type, f.Subject.ID, f.Topic, f.ErrorCode, f.Group, f.Assignee, f.Message,
 		f.From, f.To, f.Limit, f.Offset})

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// TestFilterAsJSON: nothing that is not set is written, and what is comes back.
+// TestFilterAsJSON: fields that are not set are not written, and all others come back.
 func TestFilterAsJSON(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 31, 8, 0, 0, 5000, time.UTC)

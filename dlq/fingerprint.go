@@ -9,7 +9,7 @@ import (
 )
 
 // FingerprintVersion is the rule that FingerprintOf follows. A new rule makes new groups and leaves the old ones.
-// Version 0 is of what was there before groups: error code, reason and topic, without the message.
+// Version 0 is for investigations from before there were groups: error code, reason and topic, without the message.
 const FingerprintVersion = 1
 
 // Parts are what a fingerprint is of; they say why an investigation is in its group.
@@ -23,7 +23,7 @@ type Parts struct {
 	Message string `json:"message,omitempty"`
 	// Topic is where the message was bound for or came from.
 	Topic string `json:"topic,omitempty"`
-	// DLQTopic is where the letter was read, for what comes from elsewhere and does not say where from.
+	// DLQTopic is where the letter was read, if the letter names neither a topic that it comes from nor a template.
 	DLQTopic string `json:"dlq_topic,omitempty"`
 	// Template is the task's, for tasks: namespace and name.
 	Template string `json:"template,omitempty"`

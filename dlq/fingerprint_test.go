@@ -75,7 +75,7 @@ func TestFingerprints(t *testing.T) {
 	if !strings.HasPrefix(base.ID, "1:") || len(base.ID) != 34 {
 		t.Errorf("fingerprint %q", base.ID)
 	}
-	// It is stored, and compared with those of other versions of this program.
+	// The id is stored, and compared with ids from other versions of this program.
 	if base.ID != "1:412b8ad8c8547e8be541588a53785fe5" {
 		t.Errorf("the rule of version %d has changed: %s; make it another version", FingerprintVersion, base.ID)
 	}

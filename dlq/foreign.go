@@ -10,10 +10,10 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// A dialect of somebody else is known by its header names. Their numbers come in four encodings, told apart by
-// the name and never by the content: eight digits may be eight bytes of a number.
+// The dialect of another tool is known by its header names. Numbers come in four encodings, told apart by the name and
+// never by the content: eight digits may be eight bytes of a number.
 
-// foreign are the headers of a letter in somebody else's dialect.
+// foreign are the headers of a letter in the dialect of another tool.
 type foreign struct {
 	values map[string][][]byte
 	theirs []outbox.Header
@@ -22,7 +22,7 @@ type foreign struct {
 // foreignDialect reads a dialect.
 type foreignDialect struct {
 	name Dialect
-	// known are names of which one must be there.
+	// known are header names; a letter of the dialect has at least one of them.
 	known []string
 	// belongs reports whether a header is of the dialect and not of the message.
 	belongs func(name string) bool
@@ -89,8 +89,8 @@ func decodeForeign(r Record) (Letter, bool) {
 	return Letter{}, false
 }
 
-// identify gives a letter its id and its subject, by where the message came from first and by the group that failed.
-// What does not say enough is known by the place where it was read.
+// identify gives a letter its id and its subject, by where the message came from first and by the group that failed. A
+// letter that does not say enough is known by the place where it was read.
 func identify(l *Letter, r Record) {
 	if l.OriginTopic == "" || l.OriginPartition == nil || l.OriginOffset == nil {
 		place := unknown(r)
@@ -100,8 +100,8 @@ func identify(l *Letter, r Record) {
 	l.identifyRecord(r)
 }
 
-// recordID names a record and who failed at it. The timestamp tells it from the one that had its place in a topic
-// of that name that was deleted.
+// recordID names a record and the group that failed at it. The timestamp tells the record from another one at the same
+// place of a deleted topic of that name.
 func recordID(topic string, partition int32, offset int64, at time.Time, group string) string {
 	id := dialect.FailedRecord{Topic: topic, Partition: partition, Offset: offset, Timestamp: at, Group: group}.String()
 	return storableText(id, maxIDBytes-len("record:"))
@@ -157,7 +157,7 @@ func fixed(b []byte) (int64, bool) {
 	return 0, false
 }
 
-// either reads what is text as text and the rest as bytes, for dialects of which both were seen.
+// either reads a number that is decimal text or else bytes, for dialects that were seen with both.
 func either(b []byte) (int64, bool) {
 	if n, ok := decimal(b); ok {
 		return n, true

@@ -94,7 +94,7 @@ var foreignRecords = map[string]Record{
 		raw("kafka_dlt-exception-message", []byte("\xff\x00")), raw("kafka_deliveryAttempt", be32(-5))}},
 }
 
-// golden is what is kept of a letter.
+// golden is the part of a letter that its golden file keeps.
 type golden struct {
 	Letter struct {
 		ID, Dialect, OriginTopic, ConsumerGroup, ErrorClass, ErrorCode, ErrorMessage, ErrorStack, LastHop string
@@ -126,7 +126,7 @@ func goldenOf(l Letter) []byte {
 	return append(out, '\n')
 }
 
-// TestDialects compares each letter, and what is no letter, with its golden file, which a person has read.
+// TestDialects compares each letter, and each record that is no letter, with its golden file, which a person has read.
 func TestDialects(t *testing.T) {
 	t.Parallel()
 	records := maps.Clone(foreignRecords)

@@ -13,7 +13,7 @@ import (
 type GroupState string
 
 const (
-	// GroupNew: seen for less than a day, and nobody has acted on it.
+	// GroupNew: seen for less than a day, and no operator has acted on it.
 	GroupNew GroupState = "new"
 	// GroupOngoing: some of it is pending.
 	GroupOngoing GroupState = "ongoing"
@@ -21,7 +21,7 @@ const (
 	GroupRegressed GroupState = "regressed"
 	// GroupResolved: none of it is pending.
 	GroupResolved GroupState = "resolved"
-	// GroupMuted: nobody wants to hear of it, until a time or for good.
+	// GroupMuted: operators do not want to hear of it, until a time or for good.
 	GroupMuted GroupState = "muted"
 )
 
@@ -48,7 +48,7 @@ type Group struct {
 	// Total is how many investigations it ever had, Entries how many were not purged, Pending how many of these are
 	// open.
 	Total, Entries, Pending int64
-	// Occurrences counts the letters of those that were not purged.
+	// Occurrences counts the letters of the investigations that were not purged.
 	Occurrences int64
 	// FirstSeenAt and LastSeenAt are when the first and the newest of its letters failed.
 	FirstSeenAt, LastSeenAt time.Time
@@ -93,7 +93,7 @@ type GroupSearch struct {
 	Limit int
 }
 
-// Check says what is wrong with a search and sets the defaults.
+// Check reports why a search is invalid, and sets the defaults.
 func (s *GroupSearch) Check() error {
 	switch {
 	case s.State != "" && !slices.Contains(GroupStates(), s.State):
@@ -165,11 +165,11 @@ type PartitionCount struct {
 	Letters   int64
 }
 
-// GroupChange is what somebody writes about a group. Fields that are nil stay as they are.
+// GroupChange changes the note, the assignee and the muting of a group. Fields that are nil stay as they are.
 type GroupChange struct {
 	// Note is free text; empty takes it away.
 	Note *string
-	// Assignee is who looks at it; empty is nobody.
+	// Assignee is the person who looks at it; empty means no person.
 	Assignee *string
 	// Muted mutes it or ends that.
 	Muted *bool
@@ -179,7 +179,7 @@ type GroupChange struct {
 	Actor string
 }
 
-// Check says what is wrong with a change.
+// Check reports why a change is invalid.
 func (c GroupChange) Check() error {
 	switch {
 	case c.Actor == "":
@@ -210,13 +210,13 @@ type GroupResolution struct {
 	Notes string
 	// ResolvedBy defaults to Actor.
 	ResolvedBy string
-	// Until leaves alone what was opened later: what somebody has seen when they decide. Defaults to now.
+	// Until leaves alone the investigations that were opened later: the operator has not seen them. Defaults to now.
 	Until time.Time
 	// Actor is who closes them. Required.
 	Actor string
 }
 
-// Check says what is wrong with it and sets the defaults.
+// Check reports why it is invalid, and sets the defaults.
 func (r *GroupResolution) Check() error {
 	if r.Status == "" {
 		r.Status = ManuallyResolved
@@ -245,15 +245,15 @@ const MaxGroupResolve = 10_000
 type ResolvedGroup struct {
 	// Closed is how many investigations were closed.
 	Closed int
-	// Left is how many of those meant are still pending: because there are more than MaxGroupResolve, then ask again, or
-	// because a redrive of them is on its way, which decides about them.
+	// Left is how many of the investigations meant are still pending. If there are more than MaxGroupResolve, ask again. If
+	// a redrive of some is on its way, the redrive decides about them.
 	Left int64
 	// Until is the cut-off time that counted.
 	Until time.Time
 }
 
-// Groups looks after groups of investigations. Each change is in one transaction with the audit log. An unknown id
-// is an error that wraps ErrNotFound, what makes no sense one that wraps ErrRequest.
+// Groups looks after groups of investigations. Each change is in one transaction with the audit log. An unknown id is an
+// error that wraps ErrNotFound; an invalid request is an error that wraps ErrRequest.
 type Groups interface {
 	// ListGroups returns a page of groups.
 	ListGroups(ctx context.Context, s GroupSearch) (GroupPage, error)
@@ -261,8 +261,8 @@ type Groups interface {
 	ShowGroup(ctx context.Context, group uuid.UUID) (GroupDetail, error)
 	// ChangeGroup writes about a group, and returns it.
 	ChangeGroup(ctx context.Context, group uuid.UUID, c GroupChange) (Group, error)
-	// ResolveGroup closes its pending investigations, the oldest first, at most MaxGroupResolve of them. Those of which
-	// a redrive is on its way are left.
+	// ResolveGroup closes its pending investigations, the oldest first, at most MaxGroupResolve of them. Investigations
+	// with a redrive on its way are left.
 	ResolveGroup(ctx context.Context, group uuid.UUID, r GroupResolution) (ResolvedGroup, error)
 }
 

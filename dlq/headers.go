@@ -36,7 +36,7 @@ func readHeaders(hs []outbox.Header) *headers {
 			h.theirs = append(h.theirs, one)
 			continue
 		}
-		// Two values of one name: which of them the relay wrote is anybody's guess.
+		// Two values of one name: it cannot be told which of them the relay wrote.
 		if before, twice := h.ours[one.Name]; twice && !bytes.Equal(before, one.Value) {
 			h.fail(one.Name, "is there twice with different values")
 		}
@@ -166,7 +166,7 @@ func (h *headers) key(l *Letter) {
 	}
 }
 
-// reference makes sure that what is referred to can be found.
+// reference makes sure that the event that a letter refers to can be found.
 func (h *headers) reference(l *Letter) {
 	if l.OutboxID == nil {
 		h.fail(outbox.HeaderOutboxID, "is missing in a letter that refers to it")

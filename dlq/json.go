@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of the JSON that is shown as JSON. jsonb refuses more than its parser's stack allows, and
-// writes a number such as 1e100000 out digit by digit.
+// Limits of the JSON that is shown as JSON. jsonb refuses JSON that is nested deeper than its parser's stack allows, and
+// writes a number like 1e100000 out digit by digit.
 const (
 	maxJSONDepth    = 100
 	maxNumberBytes  = 400

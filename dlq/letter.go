@@ -76,8 +76,8 @@ type Letter struct {
 	OriginOffset    *int64
 	// ConsumerGroup is the group that failed, for consumers' letters; of a connector, its name.
 	ConsumerGroup string
-	// EventID, Episode and OutboxID are set for the relay's letters; EventID alone, of the outbox event that was
-	// the letter, for those of tasks, and, of the outbox event that the record was, for those of consumers.
+	// EventID, Episode and OutboxID are set for the relay's letters. EventID alone is set for letters of tasks (the outbox
+	// event that was the letter) and of consumers (the outbox event that the record was).
 	EventID  uuid.UUID
 	Episode  *int32
 	OutboxID *int64
@@ -93,7 +93,7 @@ type Letter struct {
 	Hops int
 	// RetryTopic is the topic to which the failing group's messages can be sent, for that group alone.
 	RetryTopic string
-	// OriginalRecord says what became of asking for the record that the letter points to; empty where nobody asked.
+	// OriginalRecord says what became of asking for the record that the letter points to; empty if it was not asked for.
 	OriginalRecord OriginalState
 	// ErrorClass, ErrorCode and ErrorMessage say what went wrong; the message is at most 8 KiB.
 	ErrorClass, ErrorCode, ErrorMessage string
@@ -132,8 +132,8 @@ type Letter struct {
 	Unstorable bool
 }
 
-// InvalidHeaders returns the headers of an event that could not be sent with them, as its row has them: JSON text, of
-// which the end may be missing. Headers are those of them that can be read. False for a letter without such.
+// InvalidHeaders returns the headers of an event that could not be sent with them, as its row has them: JSON text, whose
+// end may be missing. Headers are the ones that can be read. False for a letter without invalid headers.
 func (l *Letter) InvalidHeaders() (text string, invalid bool) {
 	if l.Dialect != DialectPostrider {
 		return "", false

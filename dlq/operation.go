@@ -35,11 +35,11 @@ const (
 	Canary OperationState = "canary"
 	// Running: items are being treated, or redriven ones are on their way.
 	Running OperationState = "running"
-	// Paused by somebody.
+	// Paused by the command Pause.
 	Paused OperationState = "paused"
 	// Halted by itself: too many came back dead. It can be resumed.
 	Halted OperationState = "halted"
-	// Aborted by somebody, for good. What was sent stays sent.
+	// Aborted by the command Abort, for good. What was sent stays sent.
 	Aborted OperationState = "aborted"
 	// Completed: every item was treated.
 	Completed OperationState = "completed"
@@ -48,8 +48,8 @@ const (
 // Ended reports whether an operation will do nothing more.
 func (s OperationState) Ended() bool { return s == Aborted || s == Completed }
 
-// Scope says which investigations an operation is about: those named, or the pending ones that were opened until
-// it was planned and that the group or the filter selects. Exactly one way is given. For OpPurge the filter may name
+// Scope says which investigations an operation is about: the named ones, or the pending ones that were opened until it
+// was planned and that the group or the filter selects. Exactly one way is given. For OpPurge the filter may name
 // another status; its limit and offset do not count.
 type Scope struct {
 	Entries []uuid.UUID `json:"entries,omitempty"`
@@ -67,23 +67,23 @@ type OperationOptions struct {
 	Rate float64 `json:"rate,omitempty"`
 	// Canary is how many are sent first; the rest waits until what became of them is known. Defaults to 0, no canary.
 	Canary int `json:"canary,omitempty"`
-	// HaltRatio stops the operation when more than this share of those whose outcome is known came back dead: from 0,
+	// HaltRatio stops the operation when more than this share of the messages with a known outcome came back dead: from 0,
 	// as soon as HaltMinimum did, to 1, never. Defaults to DefaultHaltRatio.
 	HaltRatio *float64 `json:"halt_ratio,omitempty"`
-	// HaltMinimum is how many must have come back dead before HaltRatio counts, from 1; not for a canary, of which all
-	// are known when the rest is decided about. Defaults to DefaultHaltMinimum.
+	// HaltMinimum is how many must have come back dead before HaltRatio counts, from 1. It does not apply to a canary: all
+	// its outcomes are known when the rest is decided about. Defaults to DefaultHaltMinimum.
 	HaltMinimum *int `json:"halt_minimum,omitempty"`
-	// Headers, pairs of name and value, are given to those messages of which some headers cannot be read, with those
-	// that can; see Repair. Without it, and without NoHeaders, those are left alone. Defaults to none.
+	// Headers, pairs of name and value, are given to messages with headers that cannot be read, with the ones that can; see
+	// Repair. Without it, and without NoHeaders, these messages are left alone. Defaults to none.
 	Headers [][]string `json:"headers,omitempty"`
-	// NoHeaders sends those messages without any. Defaults to false.
+	// NoHeaders sends these messages without any headers. Defaults to false.
 	NoHeaders bool `json:"no_headers,omitempty"`
 	// Notes are written into the investigations that OpResolve closes. Defaults to none.
 	Notes string `json:"notes,omitempty"`
 	// Status is what OpResolve closes them as. Defaults to ManuallyResolved.
 	Status Status `json:"status,omitempty"`
-	// ReleaseKeys lets the keys go that investigations hold which OpPurge removes; without it those are left alone.
-	// Defaults to false.
+	// ReleaseKeys lets OpPurge release the keys that its investigations hold. Without it, investigations that hold a key
+	// are left alone. Defaults to false.
 	ReleaseKeys bool `json:"release_keys,omitempty"`
 }
 
@@ -120,7 +120,7 @@ func (o *OperationOptions) Repair() *Repair {
 // NewOperation is an operation to be planned.
 type NewOperation struct {
 	Kind OperationKind
-	// Name names it for people, for example after the incident. Of those that have not ended each has another.
+	// Name names it for people, for example after the incident. Operations that have not ended all have different names.
 	// Required.
 	Name string
 	// Reason is why. Defaults to none.
@@ -134,7 +134,7 @@ type NewOperation struct {
 // minRate is the lowest rate, one in about three hours.
 const minRate = 0.0001
 
-// Check says what is wrong with it and sets the defaults.
+// Check reports why it is invalid, and sets the defaults.
 func (n *NewOperation) Check() error {
 	ways := 0
 	for _, given := range []bool{len(n.Scope.Entries) > 0, n.Scope.Group != uuid.Nil, n.Scope.Filter != nil} {
@@ -153,7 +153,7 @@ func (n *NewOperation) Check() error {
 		return fmt.Errorf("%w: nobody asks for it", ErrRequest)
 	case ways != 1:
 		return fmt.Errorf("%w: its scope is given in %d ways; give ids, a group or a filter", ErrRequest, ways)
-	case o.Rate != 0 && !(o.Rate >= minRate && o.Rate <= 1e6): // in these words, because of what is no number
+	case o.Rate != 0 && !(o.Rate >= minRate && o.Rate <= 1e6): // negated, so that NaN is refused
 		return fmt.Errorf("%w: the rate is %g, it must be 0 (no limit) or %g to 1000000 a second", ErrRequest, o.Rate, minRate)
 	case o.Canary < 0:
 		return fmt.Errorf("%w: the canary is %d, it must not be negative", ErrRequest, o.Canary)
@@ -204,7 +204,7 @@ func (n *NewOperation) Check() error {
 	return nil
 }
 
-// checkFilter says what is wrong with the filter of an operation.
+// checkFilter reports why the filter of an operation is invalid.
 func (s Scope) checkFilter(kind OperationKind) error {
 	if s.Filter == nil {
 		return nil
@@ -225,8 +225,8 @@ type Plan struct {
 	Bytes int64 `json:"bytes"`
 	// Topics counts them by where they were bound for or came from.
 	Topics map[string]int64 `json:"topics"`
-	// Keys is how many keys they are of, without those that halt theirs. Where a topic goes on after its last attempt, later
-	// events of these keys may have gone before: each message sent again comes after them.
+	// Keys is how many keys their messages have, without the messages that halt their key. Where a topic goes on after its
+	// last attempt, later events of these keys may have gone before: each message sent again comes after them.
 	Keys int64 `json:"keys"`
 	// Redriven is how many were redriven before.
 	Redriven int64 `json:"redriven"`
@@ -251,8 +251,8 @@ type Operation struct {
 	Plan    Plan
 	// Items are in its scope; Done, Skipped and Failed of them were treated.
 	Items, Done, Skipped, Failed int64
-	// Delivered and CameBack of those done have ended: their topic acknowledged them, or they came back dead. That is what
-	// the relay gave up again, and what a consumer group did whose letter was here when the delivery was seen.
+	// Delivered and CameBack of the done ones have ended: their topic acknowledged them, or they came back dead. They came
+	// back if the relay gave them up again, or if a consumer group did and its letter was here when the delivery was seen.
 	Delivered, CameBack int64
 	// Error is why it halted.
 	Error string
@@ -274,8 +274,8 @@ const (
 	Abort Command = "abort"
 )
 
-// ErrExists is wrapped by errors about planning an operation under the name of one that has not ended: who plans twice
-// would otherwise start one and watch the other.
+// ErrExists is wrapped by errors about planning an operation under the name of one that has not ended: an operator who
+// plans twice would otherwise start one and watch the other.
 var ErrExists = errors.New("the name is taken")
 
 // ErrState is wrapped by errors about a command that does not fit the state of an operation.
@@ -311,17 +311,17 @@ type Item struct {
 
 // Operations plans operations and treats their items.
 type Operations interface {
-	// PlanOperation freezes the scope and returns the plan. Nothing is treated before Command says Start. A name that
-	// an operation has which has not ended is an error that wraps ErrExists and says which.
+	// PlanOperation freezes the scope and returns the plan. Nothing is treated before Command says Start. If an operation
+	// that has not ended has the name, the error wraps ErrExists and says which.
 	PlanOperation(ctx context.Context, n NewOperation) (Operation, error)
 	// Command changes the state of an operation.
 	Command(ctx context.Context, id uuid.UUID, c Command) (Operation, error)
 	// Operation returns one. An unknown id is an error that wraps ErrNotFound.
 	Operation(ctx context.Context, id uuid.UUID) (Operation, error)
-	// ListOperations returns the newest, at most limit of them; only those that have not ended if open. Where after is not
-	// uuid.Nil they are those that were planned before that one.
+	// ListOperations returns the newest, at most limit of them; if open, only operations that have not ended. If after is
+	// not uuid.Nil, they are operations that were planned before that one.
 	ListOperations(ctx context.Context, open bool, after uuid.UUID, limit int) ([]Operation, error)
-	// Items returns items of an operation after a place, in order; only those in a state, if one is given.
+	// Items returns items of an operation after a place, in order; only items in the given state, if there is one.
 	Items(ctx context.Context, id uuid.UUID, state string, after int64, limit int) ([]Item, error)
 	// Step treats the next batch of an operation that is due. It returns how many items were treated, and after
 	// how long there may be more to do; 0 is at once, and negative when no operation waits.

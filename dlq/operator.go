@@ -16,8 +16,8 @@ type OperatorConfig struct {
 	Redriver Redriver
 	// ResolveDelivered closes the investigations of delivered messages. Defaults to false.
 	ResolveDelivered bool
-	// Interval is how often redrives are followed, and how often it is looked for operations that somebody
-	// started elsewhere. Defaults to 1s.
+	// Interval is how often redrives are followed, and how often the operator looks for operations that were started
+	// elsewhere. Defaults to 1s.
 	Interval time.Duration
 	// Keep is how long operations stay after they ended. Defaults to 90 days.
 	Keep time.Duration
@@ -93,8 +93,8 @@ func (o *Operator) follow(ctx context.Context) time.Duration {
 	return o.cfg.Interval
 }
 
-// work treats a batch, and returns how long nothing is to do: an interval at most, because somebody may start an
-// operation elsewhere.
+// work treats a batch, and returns how long nothing is to do: an interval at most, because another process may start an
+// operation.
 func (o *Operator) work(ctx context.Context) time.Duration {
 	treated, next, err := o.cfg.Operations.Step(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ const (
 	forgetBatch = 5000
 )
 
-// tidy removes operations that ended long ago: one transaction in each round, as long as there are such.
+// tidy removes operations that ended long ago: one transaction in each round, as long as there are any.
 func (o *Operator) tidy(ctx context.Context) {
 	if time.Now().Before(o.forget) {
 		return

@@ -243,7 +243,7 @@ func TestAnOperatorStopsAtOnce(t *testing.T) {
 	})
 }
 
-// TestAnOperatorRemovesOldOperations once an hour, round by round as long as there are such, and goes on after an error.
+// TestAnOperatorRemovesOldOperations once an hour, round by round as long as there are any, and goes on after an error.
 func TestAnOperatorRemovesOldOperations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// Some letters have neither key nor value and only say where the record is that they are about: those of share
-// groups, of failures to produce in Kafka Streams, and of messages that were too large for the letter. The record is
-// fetched from there, as long as its topic keeps it.
+// Some letters have neither key nor value and only say where the record is that they are about: letters of share groups,
+// of failures to produce in Kafka Streams, and of messages that were too large for the letter. The record is fetched
+// from there, as long as its topic keeps it.
 
 // Place is where a record is.
 type Place struct {
@@ -24,23 +24,23 @@ type Place struct {
 	Offset    int64
 }
 
-// OriginalState says what became of asking for the record that a letter points to. Empty where nobody asked.
+// OriginalState says what became of asking for the record that a letter points to. Empty if it was not asked for.
 type OriginalState string
 
 const (
 	// OriginalFetched: its bytes are in the letter.
 	OriginalFetched OriginalState = "fetched"
-	// OriginalDeleted: retention or somebody deleted it.
+	// OriginalDeleted: retention or a DeleteRecords request deleted it.
 	OriginalDeleted OriginalState = "deleted"
 	// OriginalCompacted: compaction removed it, because a later record has its key.
 	OriginalCompacted OriginalState = "compacted"
-	// OriginalMarker: the place is one of the marker of a transaction, which nobody wrote as a record.
+	// OriginalMarker: the place is that of a transaction's marker, which no producer wrote as a record.
 	OriginalMarker OriginalState = "marker"
 	// OriginalAbsent: the partition ends before the place, or is not there.
 	OriginalAbsent OriginalState = "absent"
 	// OriginalOther: another record is there, by its timestamp: the topic was deleted and made anew.
 	OriginalOther OriginalState = "other_record"
-	// OriginalNoTopic: there is no such topic.
+	// OriginalNoTopic: the topic does not exist.
 	OriginalNoTopic OriginalState = "no_topic"
 	// OriginalNoLeader: its partition has no leader; it may be asked for later.
 	OriginalNoLeader OriginalState = "no_leader"
@@ -62,11 +62,11 @@ func (s OriginalState) Passing() bool {
 	return s == OriginalNoLeader || s == OriginalRefused || s == OriginalUnanswered
 }
 
-// Original is what is known of a record that a letter points to.
+// Original is the answer about a record that a letter points to.
 type Original struct {
 	State OriginalState
-	// Key and Value are exact bytes, nil is Kafka's null; with Headers and Timestamp they are those of the record, if
-	// it was fetched.
+	// Key and Value are exact bytes, nil is Kafka's null; with Headers and Timestamp they are the record's, if it was
+	// fetched.
 	Key, Value []byte
 	Headers    []outbox.Header
 	Timestamp  time.Time
@@ -79,8 +79,8 @@ type Original struct {
 
 // Originals reads records by their places.
 type Originals interface {
-	// Fetch asks for records, and answers for each in order. It takes as long as ctx allows at most; what it could not
-	// ask by then is OriginalUnanswered.
+	// Fetch asks for records, and answers for each in order. It takes as long as ctx allows at most; records that it could
+	// not ask for by then are OriginalUnanswered.
 	Fetch(ctx context.Context, places []Place) []Original
 }
 
@@ -104,8 +104,8 @@ func (l *Letter) pointer() (Place, bool) {
 	return Place{l.OriginTopic, *l.OriginPartition, *l.OriginOffset}, true
 }
 
-// fetch completes letters that only point to a record, as far as that is there and time allows, of which it takes what
-// it needs. The others stay as they are.
+// fetch completes letters that only point to a record, as far as the record is there and time allows. left is that time,
+// from which fetch takes what it needs. The other letters stay as they are.
 func (c *Collector) fetch(ctx context.Context, letters []Letter, left *time.Duration) {
 	if c.originals == nil {
 		return
@@ -165,8 +165,8 @@ func (l *Letter) complete(o Original) OriginalState {
 	return o.State
 }
 
-// goneAt is when retention deletes the record that a completed letter points to, from what was answered; zero where it
-// does not, where that is not known, and where the record is not there.
+// goneAt is when retention deletes the record that a completed letter points to, as far as the answer tells. It is zero
+// if retention does not delete it, if the time is not known, or if the record is not there.
 func (l *Letter) goneAt(o Original) time.Time {
 	at := l.CreatedAt
 	if l.OriginalRecord == OriginalFetched {

@@ -141,7 +141,7 @@ func TestPointersThatAreNotCompleted(t *testing.T) {
 	}
 }
 
-// TestPointersDoNotStopATopic: when no broker answers, one batch waits for it, and those behind it do not.
+// TestPointersDoNotStopATopic: when no broker answers, one batch waits for it, and the batches behind it do not.
 func TestPointersDoNotStopATopic(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

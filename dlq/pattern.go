@@ -16,8 +16,8 @@ const MaxPatternBytes = 1000
 // ordinary are names that no topic of dead letters has; a pattern that fits both fits about everything.
 var ordinary = []string{"orders", "x7-q.z_k"}
 
-// NewTopicPatterns compiles patterns: regular expressions in the syntax of Go (RE2) that must fit a whole name, such
-// as ".*[-.](dlq|dlt|DLT)". One that would take about every topic for dead letters is an error.
+// NewTopicPatterns compiles patterns: regular expressions in the syntax of Go (RE2) that must fit a whole name, for
+// example ".*[-.](dlq|dlt|DLT)". One that would take about every topic for dead letters is an error.
 func NewTopicPatterns(patterns []string) (*TopicPatterns, error) {
 	all := &TopicPatterns{}
 	for _, p := range patterns {
@@ -59,7 +59,7 @@ func (p *TopicPatterns) Any() bool { return p != nil && len(p.patterns) > 0 }
 var retryTier = regexp.MustCompile(`\.retry\.[^.]+\z`)
 
 // Fits reports whether a pattern fits the name of a topic. Kafka's own topics and retry topics of consumers are never
-// chosen: what is there is on its way.
+// chosen: records in a retry topic are still on their way.
 func (p *TopicPatterns) Fits(topic string) bool {
 	if !p.Any() || strings.HasPrefix(topic, "__") || retryTier.MatchString(topic) {
 		return false

@@ -9,22 +9,22 @@ import (
 )
 
 var (
-	// ErrLetter is wrapped by a Store's error when it refuses a letter for what is in it, so that storing
-	// the same again cannot succeed. Every other error of a Store is taken as passing.
+	// ErrLetter is wrapped by a Store's error when it refuses a letter for its content, so that storing the same again
+	// cannot succeed. Every other error of a Store is taken as passing.
 	ErrLetter = errors.New("letter refused")
-	// ErrNotFound is wrapped by errors about an investigation, group, letter or operation that does not exist; they say
-	// what it was.
+	// ErrNotFound is wrapped by errors about an investigation, group, letter or operation that does not exist; the error
+	// says which.
 	ErrNotFound = errors.New("not found")
 )
 
 // Source reads dead-letter topics. It is used by one goroutine at a time.
 type Source interface {
-	// Poll waits for records and returns them, in order per partition. An error may come together with
-	// records: it is about other partitions, and the records are good. When ctx ends, it returns ctx's
-	// error. A Poll follows the Commit of what the one before returned.
+	// Poll waits for records and returns them, in order per partition. An error may come together with records: it is about
+	// other partitions, and the records are good. When ctx ends, it returns ctx's error. A Poll comes after the Commit of
+	// the records that the Poll before returned.
 	Poll(ctx context.Context) ([]Record, error)
-	// Commit makes the given records, those of the last Poll, never be read again by the group. After an
-	// error they may be read again.
+	// Commit makes the given records, all of the last Poll, never be read again by the group. After an error they may be
+	// read again.
 	Commit(ctx context.Context, records []Record) error
 	// Close ends reading; what was not committed will be read again. Closing twice does nothing.
 	Close()
@@ -45,11 +45,10 @@ func (r Recorded) plus(o Recorded) Recorded {
 
 // Store keeps letters and opens investigations. It is safe for concurrent use.
 type Store interface {
-	// RecordLetters stores the letters whose ids it does not have yet and, for those, opens an
-	// investigation per subject or adds to its pending one; all in one transaction, so that an error
-	// means that either nothing or, where the outcome of the commit is unknown, everything was stored.
-	// Calling it again with the same letters is safe. An error wraps ErrLetter if and only if trying
-	// again cannot help.
+	// RecordLetters stores the letters whose ids it does not have yet. For each subject of them it opens an investigation
+	// or adds to the pending one. All is in one transaction: an error means that either nothing or, where the outcome of
+	// the commit is unknown, everything was stored. Calling it again with the same letters is safe. An error wraps
+	// ErrLetter if and only if trying again cannot help.
 	RecordLetters(ctx context.Context, letters []Letter) (Recorded, error)
 }
 

@@ -29,8 +29,8 @@ type RedactionRules struct {
 // Redactor applies rules. Nil is one without rules.
 type Redactor struct {
 	paths [][]step
-	// names are headers named whole, in small letters. patterns are the others, without slashes, of which * would stop;
-	// most installations have none, and a collector asks about every header of every letter.
+	// names are headers named whole, in small letters. patterns are the others; slashes are replaced in them, because a *
+	// would stop at one. Most installations have none, and a collector asks about every header of every letter.
 	names    map[string]bool
 	patterns []string
 }
@@ -161,8 +161,8 @@ func (r *Redactor) Headers(hs []outbox.Header) []outbox.Header {
 	return out
 }
 
-// Operation returns an operation as it may be shown: with the headers hidden that a rule names among those that its
-// messages are given. They are sent as they were given.
+// Operation returns an operation as it may be shown: of the headers that its messages are given, the ones that a rule
+// names are hidden. They are sent as they were given.
 func (r *Redactor) Operation(o Operation) Operation {
 	if !r.hasHeaders() || len(o.Options.Headers) == 0 {
 		return o
@@ -177,8 +177,8 @@ func (r *Redactor) Operation(o Operation) Operation {
 	return o
 }
 
-// hidesHeader reports whether the value of a header is hidden: by a rule that names it, or, of what an event's row has
-// as headers, one that names any of those; also when that cannot be told.
+// hidesHeader reports whether the value of a header is hidden: by a rule that names it. The header with the headers of
+// an event's row is hidden if a rule names any of them; also when that cannot be told.
 func (r *Redactor) hidesHeader(h outbox.Header) bool {
 	if h.Name != outbox.HeaderInvalidHeaders || !r.hasHeaders() || r.hides(h.Name) {
 		return r.hides(h.Name)
@@ -210,8 +210,8 @@ func (r *Redactor) hides(header string) bool {
 	return false
 }
 
-// mayName reports whether a text that is no JSON may have a header in it that is hidden. It has none for certain where
-// all rules are names, none of these is in it, and nothing in it is escaped.
+// mayName reports whether a text that is no JSON may contain a hidden header. It certainly has none if all rules are
+// names, none of them is in the text, and nothing in the text is escaped.
 func (r *Redactor) mayName(text string) bool {
 	text = strings.ToLower(text)
 	if len(r.patterns) > 0 || strings.Contains(text, `\`) {
@@ -234,8 +234,8 @@ func (r *Redactor) hasHeaders() bool { return r != nil && len(r.names)+len(r.pat
 // hasPaths reports whether there are rules about values.
 func (r *Redactor) hasPaths() bool { return r != nil && len(r.paths) > 0 }
 
-// JSON returns a JSON value with what a rule names hidden, at its root and below the given members of it. It is the
-// same text where nothing is.
+// JSON returns a JSON value with everything hidden that a rule names, at its root and below the given members of it. If
+// nothing is hidden, it is the same text.
 func (r *Redactor) JSON(raw json.RawMessage, below ...string) json.RawMessage {
 	if !r.hasPaths() {
 		return raw

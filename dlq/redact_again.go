@@ -6,8 +6,8 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// Again applies the rules to a snapshot that was stored earlier, perhaps before there were such rules, as Snapshot
-// would today. It is the same text where nothing is to be hidden.
+// Again applies the rules to a snapshot that was stored earlier, perhaps before the rules were made, as Snapshot would
+// today. It is the same text where nothing is to be hidden.
 func (r *Redactor) Again(of SubjectType, stored json.RawMessage) json.RawMessage {
 	if r == nil || len(stored) == 0 {
 		return stored

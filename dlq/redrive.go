@@ -27,15 +27,15 @@ const (
 	HeaderReplayOrigin = dialect.HeaderReplayOrigin
 )
 
-// DefaultMaxHops is how often a message is sent again in all, by redrives and replays, unless somebody says otherwise: one
-// that comes back dead each time is left alone in the end. MaxMaxHops is the most that may be said.
+// DefaultMaxHops is how often a message is sent again in all, by redrives and replays, unless the request says
+// otherwise: a message that comes back dead each time is left alone in the end. MaxMaxHops is the most that may be said.
 const (
 	DefaultMaxHops = 3
 	MaxMaxHops     = 1000
 )
 
-// Origin is what the header HeaderReplayOrigin of a letter's message has to say when it is sent again; empty
-// where the letter does not say where it was read.
+// Origin is the value of the header HeaderReplayOrigin when a letter's message is sent again; empty if the letter does
+// not say where it was read.
 func (l *Letter) Origin() string {
 	if l.Subject.Type != SubjectRecord || l.OriginTopic == "" || l.OriginPartition == nil || l.OriginOffset == nil {
 		return ""
@@ -61,7 +61,7 @@ const (
 	NoTarget SkipReason = "no_target"
 	// Busy: the relay has its key in work; ask again.
 	Busy SkipReason = "busy"
-	// KeyHalted: another event halts its key, which only that one can set going; the message would wait behind it.
+	// KeyHalted: another event halts its key, and only that event can set it going; the message would wait behind it.
 	KeyHalted SkipReason = "key_halted"
 	// HaltsKey: it halts its key, and was to be sent elsewhere. Only the event itself, in its place, sets its key going,
 	// changed or not; anything else would wait behind it, or leave the key halted for good.
@@ -74,9 +74,10 @@ const (
 	TooManyHops SkipReason = "too_many_hops"
 	// Refused: the outbox does not take the message as it is.
 	Refused SkipReason = "refused"
-	// UnreadableHeaders: some headers of its event are not what the outbox allows, and nobody said what to send instead.
+	// UnreadableHeaders: some headers of its event are not what the outbox allows, and no others were given.
 	UnreadableHeaders SkipReason = "unreadable_headers"
-	// OnlyCopy: it halts its key and was to be changed in its place, where its row alone has what would be changed.
+	// OnlyCopy: it halts its key and was to be changed in its place, but only its row has the whole of what the edit
+	// replaces.
 	OnlyCopy SkipReason = "only_copy"
 	// DeadLetterTopic: it would go to the dead-letter topic that it came from.
 	DeadLetterTopic SkipReason = "dead_letter_topic"
@@ -151,7 +152,7 @@ type Edit struct {
 	Payload []byte
 	// Tombstone replaces the payload by Kafka's null.
 	Tombstone bool
-	// Headers replace those of the message, where not nil.
+	// Headers replace the message's headers, where not nil.
 	Headers []outbox.Header
 }
 
@@ -173,8 +174,8 @@ type RedriveRequest struct {
 	MaxHops int
 	// Edit, if not nil, changes the message; then there must be one entry.
 	Edit *Edit
-	// Repair, if not nil, gives headers to those messages of which some cannot be read; without it, and without an Edit
-	// of headers, those are left alone.
+	// Repair, if not nil, gives headers to messages with headers that cannot be read; without it, and without an Edit of
+	// headers, these messages are left alone.
 	Repair *Repair
 	// Operation is the operation that asks, if any.
 	Operation uuid.UUID
@@ -182,7 +183,7 @@ type RedriveRequest struct {
 	Actor string
 }
 
-// Check says what is wrong with a request.
+// Check reports why a request is invalid.
 func (r RedriveRequest) Check() error {
 	seen := make(map[uuid.UUID]bool, len(r.Entries))
 	for _, id := range r.Entries {
@@ -239,8 +240,8 @@ type Redriver interface {
 	Follow(ctx context.Context, limit int, resolve bool) (Followed, error)
 }
 
-// Followed counts redrives that ended. CameBack are those that the relay gave up again, and those of which a consumer
-// group's letter was here already when it was seen that their topic had acknowledged them.
+// Followed counts redrives that ended. A redrive came back if the relay gave it up again, or if a consumer group did,
+// and its letter was here already when it was seen that the topic had acknowledged the redrive.
 type Followed struct {
 	Delivered, CameBack int
 	// More says that the call had no more time while most of what it looked at had ended.

@@ -7,15 +7,16 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// Repair says what headers messages get of which some cannot be read; see Letter.InvalidHeaders. Others keep theirs.
+// Repair gives headers to messages with headers that cannot be read; see Letter.InvalidHeaders. Other messages keep
+// theirs.
 type Repair struct {
-	// Headers are added to those that can be read, in place of those of the same name.
+	// Headers are added to the headers that can be read, and replace the ones of the same name.
 	Headers []outbox.Header
-	// None sends such messages without headers; then there are no Headers.
+	// None sends these messages without headers; then there are no Headers.
 	None bool
 }
 
-// Apply returns the headers of a message of which these can be read. It has none of ours.
+// Apply returns the headers that a message gets; readable are its headers that can be read. It has none of ours.
 func (p Repair) Apply(readable []outbox.Header) []outbox.Header {
 	out := []outbox.Header{}
 	if p.None {
@@ -30,7 +31,7 @@ func (p Repair) Apply(readable []outbox.Header) []outbox.Header {
 	return append(out, p.Headers...)
 }
 
-// Check says what is wrong with it, in errors that wrap ErrRequest.
+// Check reports why a repair is invalid, in errors that wrap ErrRequest.
 func (p Repair) Check() error {
 	if p.None == (len(p.Headers) > 0) {
 		return fmt.Errorf("%w: give headers for what has unreadable ones, or none", ErrRequest)

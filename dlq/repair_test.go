@@ -16,7 +16,7 @@ func header(name, value string) outbox.Header {
 	return outbox.Header{Name: name, Value: []byte(value)}
 }
 
-// TestRepair: what is given takes the place of what it names, ours go, and nothing said is an error.
+// TestRepair: given headers replace the ones of the same name, ours go, and nothing said is an error.
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	readable := []outbox.Header{header("tenant", "acme"), header("priority", "low"), header("postrider-invalid-headers", "{}")}

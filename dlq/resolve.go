@@ -11,39 +11,39 @@ import (
 	"github.com/google/uuid"
 )
 
-// ErrClosed is wrapped by errors about changing the status of an investigation that is closed: a closed one is
-// never re-opened, and what it came to stays what it came to.
+// ErrClosed is wrapped by errors about changing the status of an investigation that is closed: a closed one is never
+// re-opened, and keeps its outcome.
 var ErrClosed = errors.New("it is closed already")
 
-// ErrUnderWay is wrapped by errors about closing an investigation whose message is on its way again: what it came to is
-// not known yet. Delivered, the redrive closes it; one that does not arrive can be given up (postrider outbox skip).
+// ErrUnderWay is wrapped by errors about closing an investigation whose message is on its way again: its outcome is not
+// known yet. A redrive that is delivered closes it; one that does not arrive can be given up (postrider outbox skip).
 var ErrUnderWay = errors.New("a redrive of it is on its way (" + string(AlreadyQueued) + "); wait for what becomes of that, or give its event up")
 
 // ErrHoldsKey is wrapped by errors about purging an investigation whose event halts its key.
 var ErrHoldsKey = errors.New("the investigation holds a key")
 
-// Change is what somebody writes into an investigation. Fields that are nil stay as they are.
+// Change changes the status, notes, metadata or assignee of an investigation. Fields that are nil stay as they are.
 type Change struct {
 	// Status closes a pending investigation.
 	Status *Status
 	// Notes and ResolvedBy may be changed at any time. ResolvedBy defaults to Actor when Status closes it.
 	Notes, ResolvedBy *string
-	// Metadata replaces what is there: a JSON object; an empty one takes it away.
+	// Metadata replaces the metadata there: a JSON object; an empty one takes it away.
 	Metadata json.RawMessage
-	// Assignee is who looks at it; empty is nobody.
+	// Assignee is the person who looks at it; empty means no person.
 	Assignee *string
 	// Actor is who changes it. Required.
 	Actor string
 }
 
-// Bounds of what is written into investigations, in bytes.
+// Bounds of the texts that are written into investigations, in bytes.
 const (
 	MaxNotes    = 16 << 10
 	MaxName     = 255
 	MaxMetadata = 64 << 10
 )
 
-// Check says what is wrong with a change.
+// Check reports why a change is invalid.
 func (c Change) Check() error {
 	switch {
 	case c.Actor == "":
@@ -83,21 +83,21 @@ const MaxPurge = 10_000
 type Purge struct {
 	// Entries are the investigations, or nil; then OlderThan says which.
 	Entries []uuid.UUID
-	// OlderThan selects those opened before. Zero if Entries are given.
+	// OlderThan selects investigations that were opened before. Zero if Entries are given.
 	OlderThan time.Time
-	// Reason, if not empty, is a part of the error messages of those that OlderThan selects.
+	// Reason, if not empty, is a part of the error messages of the investigations that OlderThan selects.
 	Reason string
-	// Limit is how many to remove at most, the oldest first. Those that OlderThan selects are passed over where they
-	// hold a key or are in somebody's hands, but no more than ten times as many. 1 to MaxPurge. Required.
+	// Limit is how many to remove at most, the oldest first. With OlderThan, investigations that hold a key or that another
+	// session has locked are passed over, but no more than ten times as many. 1 to MaxPurge. Required.
 	Limit int
-	// ReleaseKeys lets the keys go that investigations hold. Without it such ones are refused, or passed over
-	// where OlderThan selects. Defaults to false.
+	// ReleaseKeys releases the keys that investigations hold. Without it, investigations that hold a key are refused, or
+	// passed over where OlderThan selects. Defaults to false.
 	ReleaseKeys bool
 	// Actor is who removes them. Required.
 	Actor string
 }
 
-// Check says what is wrong with a purge.
+// Check reports why a purge is invalid.
 func (p Purge) Check() error {
 	switch {
 	case p.Actor == "":
@@ -126,8 +126,8 @@ type Purged struct {
 
 // Editor changes single investigations, each change in one transaction with the audit log.
 type Editor interface {
-	// Change writes into an investigation, and returns it. Closing one whose event halts its key lets the key go. An unknown id is an error that wraps ErrNotFound, a
-	// change of the status of a closed one ErrClosed.
+	// Change writes into an investigation, and returns it. Closing one whose event halts its key lets the key go. An
+	// unknown id is an error that wraps ErrNotFound, a change of the status of a closed one ErrClosed.
 	Change(ctx context.Context, entry uuid.UUID, c Change) (Entry, error)
 	// Purge removes investigations. An unknown id is an error that wraps ErrNotFound, one that holds a key
 	// ErrHoldsKey; then nothing is removed.

@@ -26,7 +26,7 @@ const MaxOffset = 100_000
 const ExactTotal = 10_000
 
 // MaxSkim is how many investigations a search looks at, in their order, for a text in which no three letters or digits
-// stand in a row: the index of messages is of such.
+// stand in a row: the index of messages has trigrams and cannot find it.
 const MaxSkim = 10_000
 
 // Search asks for one page of a list of investigations.
@@ -44,7 +44,7 @@ type Search struct {
 	WithoutTotal bool
 }
 
-// Check says what is wrong with a search and sets the defaults.
+// Check reports why a search is invalid, and sets the defaults.
 func (s *Search) Check() error {
 	f := &s.Filter
 	switch {
@@ -142,7 +142,8 @@ type Detail struct {
 
 // Browser looks investigations up for people.
 type Browser interface {
-	// Find returns a page of those that a search asks for. What makes no sense is an error that wraps ErrRequest.
+	// Find returns a page of the investigations that a search asks for. An invalid search is an error that wraps
+	// ErrRequest.
 	Find(ctx context.Context, s Search) (Page, error)
 	// Show returns one with its letters and redrives. An unknown id is an error that wraps ErrNotFound.
 	Show(ctx context.Context, entry uuid.UUID) (Detail, error)
@@ -159,7 +160,7 @@ type Stats struct {
 	Total, Pending int64
 	// ByReason counts them by Word; beyond MaxWords words the rest is counted as "other".
 	ByReason map[string]int64
-	// ByErrorCode counts the open ones by error code; "" is those without. It is bounded as ByReason is.
+	// ByErrorCode counts the open ones by error code; "" means that there is none. It is bounded as ByReason is.
 	ByErrorCode map[string]int64
 	// Last24h is how many were opened during the last 24 hours.
 	Last24h int64
@@ -194,13 +195,13 @@ type RevealRequest struct {
 	Entry uuid.UUID
 	// LetterID is one of its letters. Defaults to the newest.
 	LetterID string
-	// Reason is why somebody looks, for the audit log. Defaults to none.
+	// Reason is why the bytes are looked at, for the audit log. Defaults to none.
 	Reason string
 	// Actor is who looks. Required.
 	Actor string
 }
 
-// Check says what is wrong with a request.
+// Check reports why a request is invalid.
 func (r RevealRequest) Check() error {
 	switch {
 	case r.Actor == "":
@@ -216,8 +217,8 @@ func (r RevealRequest) Check() error {
 
 // Revealer shows letters whole.
 type Revealer interface {
-	// Reveal returns a letter with its own bytes, whatever the rules of redaction say, after it was written into the
-	// audit log who looks. What the letter only refers to is read from where it is; when it is no longer there, the
-	// kind stays Reference. An unknown id is an error that wraps ErrNotFound.
+	// Reveal returns a letter with its own bytes, whatever the rules of redaction say; first the audit log notes who looks.
+	// A message that the letter only refers to is read from its place. If it is no longer there, the kind stays Reference.
+	// An unknown id is an error that wraps ErrNotFound.
 	Reveal(ctx context.Context, r RevealRequest) (Letter, error)
 }

@@ -204,7 +204,7 @@ func show(b []byte, value bool) (json.RawMessage, encoding) {
 	return marshal(map[string]string{"base64": base64.StdEncoding.EncodeToString(b[:min(len(b), MaxSnapshotBytes)])}), asBase64
 }
 
-// marshal encodes what is known to be encodable: valid raw JSON, strings, numbers.
+// marshal encodes values that are known to be encodable: valid raw JSON, strings, numbers.
 func marshal(v any) json.RawMessage {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

@@ -16,8 +16,8 @@ func tracerOf(p trace.TracerProvider) trace.Tracer {
 	return p.Tracer("github.com/postrider/postrider/dlq")
 }
 
-// opening begins the spans of the letters whose traces are recorded; the last that their traces have until they are
-// redriven.
+// opening begins the spans of the letters whose traces are recorded. They are the last spans of these traces until the
+// messages are redriven.
 func (c *Collector) opening(letters []Letter) []trace.Span {
 	if c.tracer == nil {
 		return nil
@@ -39,8 +39,8 @@ func (c *Collector) opening(letters []Letter) []trace.Span {
 	return spans
 }
 
-// within is the context for recording the letters. What is done for all of them at once can be in one trace only, and is in
-// that of the first.
+// within is the context for recording the letters. Work that is done for all of them at once can be in one trace only,
+// and is in the trace of the first.
 func within(ctx context.Context, spans []trace.Span) context.Context {
 	if len(spans) == 0 {
 		return ctx
@@ -48,7 +48,7 @@ func within(ctx context.Context, spans []trace.Span) context.Context {
 	return trace.ContextWithSpan(ctx, spans[0])
 }
 
-// opened ends them. What was recorded is told of all letters that were read at once.
+// opened ends them. Each span has the numbers of all letters that were recorded together.
 func opened(spans []trace.Span, r Recorded, err error) {
 	for _, span := range spans {
 		span.SetAttributes(attribute.Int("dlq.opened", r.Opened), attribute.Int("dlq.added", r.Added), attribute.Int("dlq.repeated", r.Repeated))

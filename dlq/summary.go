@@ -11,7 +11,7 @@ type Summary struct {
 	Size int64 `json:"size"`
 	// OldestAgeMS is how long the oldest of them has been open, in milliseconds; 0 when there is none.
 	OldestAgeMS int64 `json:"oldestAgeMs"`
-	// ByErrorCode counts them by error code, of which there are at most MaxWords and OtherWord; never nil.
+	// ByErrorCode counts them by error code: at most MaxWords codes, and OtherWord for the rest; never nil.
 	ByErrorCode map[string]int64 `json:"byErrorCode"`
 	// RecentSampleIDs are the newest of them, at most RecentSamples; never nil.
 	RecentSampleIDs []string `json:"recentSampleIds"`

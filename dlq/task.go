@@ -27,8 +27,8 @@ const (
 	headerLetterID = "ce_letterid"
 )
 
-// MaxTaskSnapshotBytes is how large the snapshot of a task may be to be taken as it is, in bytes (1 MiB).
-// Those that Postrider writes are under 900 kB.
+// MaxTaskSnapshotBytes is how large the snapshot of a task may be to be taken as it is, in bytes (1 MiB). Snapshots that
+// Postrider writes are under 900 kB.
 const MaxTaskSnapshotBytes = 1 << 20
 
 // taskLetter is the value of a task's dead letter, as far as it is read.
@@ -76,9 +76,9 @@ func decodeTask(r Record) (Letter, error) {
 	return l, nil
 }
 
-// unwrapTask makes the dead letter of a task's dead letter, which itself could not be delivered, what it
-// should have been: a letter about the task. Where the value is only referred to, its headers still name the task and
-// the letter. By that id the ledger knows that the letter arrived; the task is archived no sooner.
+// unwrapTask handles the dead letter of a task's dead letter that could not be delivered: it becomes a letter about the
+// task, as it should have been. If the value is only referred to, its headers still name the task and the letter. By
+// that id the ledger knows that the letter arrived; the task is archived no sooner.
 func unwrapTask(l *Letter) {
 	if body, err := readTaskLetter(l.Payload); err == nil {
 		body.describe(l)
@@ -123,7 +123,7 @@ func readTaskLetter(value []byte) (*taskLetter, error) {
 	return body, nil
 }
 
-// letterOf reports whether a letter's id is of this task, as it must be: it is looked up among those of all letters.
+// letterOf reports whether a letter's id is of this task, as it must be: letters of all kinds are looked up by their id.
 func letterOf(task, id string) bool {
 	return strings.HasPrefix(id, "task:"+task+":") && len(id) <= maxIDBytes && id == storableText(id, maxIDBytes)
 }

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Longest texts of a letter, in bytes; what is longer is cut between characters.
+// Longest texts of a letter, in bytes; longer ones are cut between characters.
 const (
 	maxMessageBytes = 8 << 10
 	maxStackBytes   = 16 << 10

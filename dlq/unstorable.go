@@ -1,8 +1,8 @@
 package dlq
 
-// Unstorable is the reduced form of a letter that the store refused, so that it is recorded all the same:
-// its identity, its exact bytes and the refusal. Headers, times and texts, one of which may be the cause,
-// are left out; they are in the record of the dead-letter topic.
+// Unstorable is the reduced form of a letter that the store refused, so that it is recorded all the same: its identity,
+// its exact bytes and the refusal. Headers, times and texts are left out, because one of them may be the cause; they are
+// in the record of the dead-letter topic.
 func Unstorable(l Letter, refusal error) Letter {
 	r := Letter{
 		ID:            l.ID, // kept, so that a copy of the letter is still recognised

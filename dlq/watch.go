@@ -22,8 +22,8 @@ func AgeBounds() []float64 {
 type Standing struct {
 	// Pending is how many there are, by reason.
 	Pending map[Reason]int64
-	// Ages are how many of the oldest are older than each of AgeBounds and not than the next; the first are those
-	// that are not older than any. AgeSum is their ages together, Oldest the greatest.
+	// Ages are how many of the oldest are older than each of AgeBounds and not than the next; the first number counts the
+	// ones that are not older than any. AgeSum is their ages together, Oldest the greatest.
 	Ages           []int64
 	AgeSum, Oldest time.Duration
 }
@@ -44,7 +44,7 @@ type ClosedPlace struct {
 
 // Standings is what a Watch reads, at a price that does not grow with the number of investigations.
 type Standings interface {
-	// Standing counts what is pending; ages are those of at most limit, the oldest.
+	// Standing counts the pending investigations; ages are of the oldest, at most limit.
 	Standing(ctx context.Context, limit int) (Standing, error)
 	// Closed returns investigations that changed after a place, at most limit of them, were closed after since and
 	// are closed; and the place of the last that was looked at. more says that there may be further ones. From
@@ -77,19 +77,19 @@ type WatchConfig struct {
 	Interval time.Duration
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
-	// Registerer receives the metrics postrider_dlq_* and postrider_collector_lag_*; a registry takes those of one
+	// Registerer receives the metrics postrider_dlq_* and postrider_collector_lag_*; a registry takes the metrics of one
 	// Watch. Defaults to none.
 	Registerer prometheus.Registerer
 }
 
-// Watch shows how investigations stand. It looks at them now and then, so that whoever reads the metrics costs the
+// Watch shows how investigations stand. It looks at them now and then, so that a scrape of the metrics costs the
 // database nothing; how old the figures are is a metric, too. Processes that watch one database show the same.
 type Watch struct {
 	cfg     WatchConfig
 	log     *slog.Logger
 	metrics *watchMetrics
 	place   ClosedPlace
-	failing map[string]bool // what is being looked at in vain
+	failing map[string]bool // the figures that could not be read last time
 }
 
 // NewWatch returns a Watch that works once it is run. It fails on an incomplete config and on a Registerer that has its

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// watchMetrics are those of a Watch.
+// watchMetrics are the metrics of a Watch.
 type watchMetrics struct {
 	pending  *prometheus.GaugeVec
 	oldest   prometheus.Gauge
@@ -80,7 +80,7 @@ func newWatchMetrics(cfg WatchConfig) (*watchMetrics, error) {
 	return m, nil
 }
 
-// show shows how investigations stand. Each gauge is set once, so that nobody sees one fall that did not.
+// show shows how investigations stand. Each gauge is set once, so that no scrape sees one fall that did not.
 func (m *watchMetrics) show(s Standing, now time.Time) {
 	for reason := range s.Pending {
 		m.known[reason] = true

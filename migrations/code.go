@@ -13,7 +13,7 @@ const codeFolder = "code"
 // CodeFile is one file of a room's code.
 type CodeFile struct {
 	Room string
-	// Name is the file's without .sql: that of the function, view or trigger in it.
+	// Name is the file's name without .sql, which is the name of the function, view or trigger in it.
 	Name string
 	SQL  string
 }
@@ -33,7 +33,7 @@ func (l *loader) code(room string, file sqlFile) CodeFile {
 	return CodeFile{Room: room, Name: parts[1], SQL: file.text}
 }
 
-// checksum is that of all files of a room's code, whatever their order.
+// checksum is the checksum of all files of a room's code, whatever their order.
 func checksum(code []CodeFile) string {
 	if len(code) == 0 {
 		return ""
@@ -45,8 +45,8 @@ func checksum(code []CodeFile) string {
 	return hash(b.String())
 }
 
-// What a file makes, in the order in which files are applied: the bodies of functions are not looked at before they
-// are called, views need functions, and triggers need theirs.
+// What a file makes, in the order in which files are applied: the bodies of functions are not checked before they
+// are called, views need functions, and triggers need their functions.
 const (
 	makesFunctions = iota
 	makesView
@@ -55,7 +55,7 @@ const (
 
 var makes = regexp.MustCompile(`(?i)^create\s+(?:or\s+replace\s+)?(?:constraint\s+)?(function|procedure|view|trigger)\s`)
 
-// kind says what a file makes; one with a function and its trigger is a file of functions.
+// kind says what a file makes. A file with a function and its trigger counts as a file of functions.
 func (f CodeFile) kind() int {
 	kind := makesTrigger
 	for _, s := range splitStatements(f.SQL) {
@@ -112,8 +112,8 @@ func (room *Room) files() map[string]string {
 	return files
 }
 
-// wanted are the files to apply where others are there: a trigger that is the same stays, because making it again
-// keeps everybody from writing to its table.
+// wanted are the files to apply if the database has the files there. A trigger that is the same stays, because making
+// it again would lock its table against writers.
 func (room *Room) wanted(there map[string]string) []CodeFile {
 	var wanted []CodeFile
 	for _, f := range room.Code {

@@ -27,7 +27,7 @@ func coded() map[string]string {
 	}
 }
 
-// with are the files with some changed; those without content are left out.
+// with are the files with some changed; changed files without content are left out.
 func with(content, changes map[string]string) map[string]string {
 	changed := maps.Clone(content)
 	for name, text := range changes {
@@ -59,7 +59,8 @@ func objects(t *testing.T, conn *pgx.Conn) []string {
 	return names
 }
 
-// TestCodeIsReplaced: other code takes the place of what is there, whatever it needs of itself, and nothing of the old stays.
+// TestCodeIsReplaced: new code takes the place of the old, whatever its objects need of each other, and nothing of the old
+// stays.
 func TestCodeIsReplaced(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.NewEmpty(t).Conn(t)
@@ -96,7 +97,7 @@ func TestCodeIsReplaced(t *testing.T) {
 		has_function_privilege('pg_monitor', 'postrider.noted()', 'execute')`).Scan(&view, &function); err != nil || !view || !function {
 		t.Errorf("rights on the view %v, on the function %v, %v", view, function, err)
 	}
-	// Making a trigger again would take its table away from those who write.
+	// Making a trigger again would lock its table against writers.
 	if err := conn.QueryRow(t.Context(), "select oid from pg_trigger where tgname = 'noting' and xmin::text <> (select xmin::text from pg_proc where proname = 'noted')").Scan(&same); err != nil || same != trigger {
 		t.Errorf("the trigger was made again: %v", err)
 	}
@@ -150,7 +151,7 @@ func TestCodeOfAnOlderBinary(t *testing.T) {
 	}
 }
 
-// TestSomebodyElseNeedsAView: a view of somebody else's that needs one of ours is named, and stays.
+// TestSomebodyElseNeedsAView: if a view outside of the schema needs one of ours, the error names it, and it stays.
 func TestSomebodyElseNeedsAView(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.NewEmpty(t).Conn(t)

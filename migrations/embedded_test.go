@@ -19,7 +19,7 @@ func embedded(t *testing.T) []migrations.Room {
 }
 
 // TestEmbeddedAgain: going up twice, and applying the code again, leaves the same database, with the rights that
-// somebody gave.
+// were granted by hand.
 func TestEmbeddedAgain(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.NewEmpty(t).Conn(t)
@@ -45,7 +45,7 @@ func TestEmbeddedAgain(t *testing.T) {
 	}
 }
 
-// TestEmbeddedRoomByRoom: each room needs only those before it.
+// TestEmbeddedRoomByRoom: each room needs only the rooms before it.
 func TestEmbeddedRoomByRoom(t *testing.T) {
 	t.Parallel()
 	conn, whole := pgtest.NewEmpty(t).Conn(t), pgtest.NewEmpty(t).Conn(t)

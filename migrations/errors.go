@@ -24,7 +24,7 @@ var (
 // unless Unknown is set. Err is a *pgconn.PgError when the server refused it.
 type ApplyError struct {
 	Room string
-	// Version is 0 for the room's code, and Name then that of the function, view or trigger.
+	// Version is 0 for the room's code. Name is then the name of the function, view or trigger.
 	Version int
 	Name    string
 	// File is the path of the file and Line the line in it that the server objects to; Line is

@@ -25,8 +25,8 @@ var (
 	privilegeForm = regexp.MustCompile(`^([a-z]+)(?: \((.+)\))?$`)
 )
 
-// Grants returns what RolesScript grants, one right each, so that somebody who holds all of a role's can be told
-// from somebody who does not. The script is the only place where it is written down.
+// Grants returns the rights that RolesScript grants, one by one, so that a login that holds all rights of a role can be
+// told from one that does not. The script is the only place where the rights are written down.
 func Grants() ([]Grant, error) {
 	var all []Grant
 	script := scriptBlock.ReplaceAllString(scriptComment.ReplaceAllString(rolesScript, ""), "")

@@ -8,8 +8,8 @@ import (
 	"github.com/postrider/postrider/migrations"
 )
 
-// TestGrants: what is read from the script is what the server gave: of every table, every right, and of every
-// function, the right to execute it, no more and no less.
+// TestGrants: the rights read from the script are the rights that the server gave: of every table, every right, and of
+// every function, the right to execute it, no more and no less.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	conn := withRoles(t)

@@ -35,7 +35,7 @@ type applied struct {
 	AppliedAt time.Time
 }
 
-// appliedCode is a row about code: that of a room as it is, or as it was.
+// appliedCode is a row about the code of a room, as it is or as it once was.
 type appliedCode struct {
 	Room       string
 	Checksum   string
@@ -106,8 +106,8 @@ func (r *Runner) history(ctx context.Context) (*history, error) {
 	return h, nil
 }
 
-// compare says what stands between the history and the runner's files, apart from what is merely not applied yet.
-// Code that differs is no such thing: the runner puts its own in its place.
+// compare returns an error if the history contradicts the runner's files or is ahead of them. A migration that is not
+// applied yet is no error. Nor is code that differs: the runner puts its own in its place.
 func (r *Runner) compare(h *history) error {
 	var changed, unknown []string
 	known := map[string]bool{}

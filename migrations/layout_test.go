@@ -48,7 +48,7 @@ func TestRoomsKeepToTheirTables(t *testing.T) {
 }
 
 // TestFilesHoldWhatTheyAreNamed: each file of code makes the functions, the view or the trigger of its name, and nothing
-// else; what is made elsewhere under that name would be dropped with it.
+// else. If another file made an object of that name, it would be dropped together with this one.
 func TestFilesHoldWhatTheyAreNamed(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.New(t).Conn(t)

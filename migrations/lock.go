@@ -27,8 +27,8 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // begin begins a transaction that has the lock of migrators, waiting for it as long as ctx lives. The lock
-// ends with the transaction, so it works through a pooler in transaction mode too, where a session is
-// somebody else's the next moment.
+// ends with the transaction, so it works through a pooler in transaction mode too, where another client has
+// the session the next moment.
 func (r *Runner) begin(ctx context.Context) (pgx.Tx, error) {
 	retry := time.NewTicker(lockRetry)
 	defer retry.Stop()

@@ -42,7 +42,7 @@ func load(t *testing.T, content map[string]string) []migrations.Room {
 	return all
 }
 
-// tables makes a room of n migrations, each of which creates one table.
+// tables makes a room of n migrations that create one table each.
 func tables(t *testing.T, n int) []migrations.Room {
 	t.Helper()
 	content := map[string]string{}

@@ -1,15 +1,16 @@
 // Package migrations holds Postrider's database schema as SQL files, embedded in the binary, and
 // the Runner that brings a database to it.
 //
-// The schema has rooms: access, outbox, tasks and dlq, in this order, each of which needs only
-// those before it. A room is a folder with two kinds of files:
+// The schema has rooms: access, outbox, tasks and dlq, in this order. Each room needs only the
+// rooms before it. A room is a folder with two kinds of files:
 //
 //   - ROOM/NNNN_name.sql, numbered from 0001 without a gap, makes and changes what holds data:
 //     tables, types, indexes, sequences. 0001_baseline.sql is the room as it first was. A file that
 //     was applied is never edited: its checksum is in the history, and a difference is an error.
 //   - ROOM/code/NAME.sql holds one function (all that have the name), view or trigger with its
 //     comment and rights. The code of a room is edited in place and applied as a whole whenever it
-//     is not what the database has; what it no longer has is dropped. What somebody granted stays.
+//     differs from the database's. Objects that the files no longer have are dropped. Rights that
+//     were granted by hand stay.
 //
 // Each numbered file runs in one transaction together with its row in the history table
 // postrider.schema_migration, and the last one of a room together with the room's code, under an
@@ -37,7 +38,7 @@ import (
 //go:embed access outbox tasks dlq
 var embedded embed.FS
 
-// RoomNames are the rooms of the schema, each of which needs only those before it.
+// RoomNames are the rooms of the schema. Each room needs only the rooms before it.
 func RoomNames() []string { return []string{"access", "outbox", "tasks", "dlq"} }
 
 // Room is a part of the schema: the files of one folder.
@@ -65,7 +66,7 @@ type Migration struct {
 	Checksum string
 }
 
-// String returns room, number and name, such as "outbox/0001_baseline".
+// String returns room, number and name, for example "outbox/0001_baseline".
 func (m Migration) String() string { return fmt.Sprintf("%s/%04d_%s", m.Room, m.Version, m.Name) }
 
 // File returns the path of the file.
@@ -75,7 +76,7 @@ func (m Migration) File() string { return m.String() + ".sql" }
 func All() ([]Room, error) { return Load(embedded, RoomNames()...) }
 
 // Rooms returns some of the rooms embedded in this binary, in the order of RoomNames: for a database
-// or a test that has only these. Whoever takes one takes those that it needs.
+// or a test that has only these. A caller that names a room also names the rooms that it needs.
 func Rooms(names ...string) ([]Room, error) {
 	var wanted []string
 	for _, name := range RoomNames() {

@@ -43,7 +43,7 @@ func TestLoadReadsRoomsInOrder(t *testing.T) {
 	}
 }
 
-// TestCodeIsArranged: functions come first, then views, each behind those that it names, then triggers.
+// TestCodeIsArranged: functions come first, then views, each behind the views that it names, then triggers.
 func TestCodeIsArranged(t *testing.T) {
 	t.Parallel()
 	rooms := load(t, map[string]string{

@@ -52,7 +52,7 @@ func TestOperatorsWriteNoTables(t *testing.T) {
 		`select postrider.dlq_lock_group(gen_random_uuid())`, `select postrider.access_revoke_key('x')`, `select postrider.detectors_resume()`)
 }
 
-// TestWhatTheFunctionsRefuse: the rules of the desk hold for who calls them by hand, too.
+// TestWhatTheFunctionsRefuse: the rules of the desk hold for an operator who calls the functions by hand, too.
 func TestWhatTheFunctionsRefuse(t *testing.T) {
 	t.Parallel()
 	d := newOperators(t)
@@ -118,8 +118,8 @@ func noting(from, id, event, entry, letter string) string {
 		select postrider.dlq_note_redrives(null, 'ann', array[` + entry + `]::uuid[], array[` + letter + `], array[` + id + `], array[` + event + `], array[false], array[0], array['t'], array[true]) from sent s`
 }
 
-// TestOnlyRealRedrivesAreNoted: what is noted as a redrive is a message that was sent again, of the investigation that it
-// is noted for, once.
+// TestOnlyRealRedrivesAreNoted: a redrive can be noted only for a message that was sent again, only for the investigation
+// of that message, and only once.
 func TestOnlyRealRedrivesAreNoted(t *testing.T) {
 	t.Parallel()
 	d := newOperators(t)
@@ -171,7 +171,7 @@ func TestOnlyRealRedrivesAreNoted(t *testing.T) {
 }
 
 // TestFunctionsOfOperatorsAreSafe: each runs with the owner's rights, so it finds nothing by the caller's search path, and
-// is nobody's by default.
+// by default no role may call it.
 func TestFunctionsOfOperatorsAreSafe(t *testing.T) {
 	t.Parallel()
 	conn := withRoles(t)

@@ -162,7 +162,8 @@ func TestTheRowMayComeFirst(t *testing.T) {
 	if err := d.change(note); err == nil {
 		t.Error("the row of another transaction counted")
 	}
-	// What changes nothing owes nothing, nor what nobody decides: reading a task, archiving by age, summaries, heartbeats.
+	// A call that changes nothing needs no row of the audit log. Nor does a change that no person decides: reading a task,
+	// archiving by age, summaries, heartbeats.
 	for _, sql := range []string{
 		`select postrider.detectors_resume()`,
 		`select postrider.dlq_resolve_group(gen_random_uuid(), now(), 10, 'cancelled', '', 'ann')`,
@@ -191,8 +192,8 @@ func TestTheRowMayComeFirst(t *testing.T) {
 	pgtest.Exec(t, d.owner, note)
 }
 
-// TestServeOwesNothing: what serve writes by itself, such as that a redrive was delivered, is not held up; nor is what it
-// does for whoever asks its API, which writes the audit log itself.
+// TestServeOwesNothing: a write that serve makes by itself, for example that a redrive was delivered, is not held up. Nor is
+// a change that a caller of its API asks for: the API writes the audit log itself.
 func TestServeOwesNothing(t *testing.T) {
 	t.Parallel()
 	d := newOperators(t)
@@ -218,8 +219,8 @@ func (d *operators) login(role string) *pgx.Conn {
 	return (&pgtest.DB{Name: d.db.Name, URL: address}).Conn(d.T)
 }
 
-// TestServicesOweNothing: what services do with tasks they do without the audit log, whatever else their login may, and
-// whoever gave it the right to. What only people do, it asks of them.
+// TestServicesOweNothing: services work on tasks without the audit log, whatever other rights their login has, and whether
+// it has the right by a role or by a grant of its own. Actions that only people take need the audit log from them, too.
 func TestServicesOweNothing(t *testing.T) {
 	t.Parallel()
 	const another = `'0192aaaa-0000-7000-8000-000000000006'`

@@ -9,8 +9,8 @@ import (
 	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
-// purgeAll removes what is older than a minute, rows at most with each call, until there is no more. It returns how many
-// each call removed.
+// purgeAll removes events older than a minute, at most rows of them with each call, until there are no more. It returns how
+// many each call removed.
 func purgeAll(t *testing.T, conn *pgx.Conn, rows int) (removed []int) {
 	t.Helper()
 	for more := true; more; {

@@ -9,7 +9,7 @@ import (
 )
 
 // The script is no migration and stands in a folder of its own: roles belong to the server, and
-// many databases are migrated by somebody who may not create them.
+// many databases are migrated by a login that may not create them.
 //
 //go:embed roles/roles.sql
 var rolesScript string

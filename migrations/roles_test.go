@@ -192,7 +192,7 @@ func TestOperatorTreatsWhatWaits(t *testing.T) {
 	if code := as(t, conn, "postrider_operator", `select postrider.outbox_redrive(1)`); code != "55000" {
 		t.Errorf("putting back an event that is pending: %q", code)
 	}
-	// What sends again sends letters of investigations, and nothing else that somebody would like to.
+	// The function that sends again sends letters of investigations, and nothing else that a caller names.
 	if code := as(t, conn, "postrider_operator", `select postrider.dlq_redrive_letters(array['event:none:1'], array[gen_random_uuid()], array['t'], array['[]'::jsonb], true, 'anything')`); code != "55000" {
 		t.Errorf("sending what is no letter: %q", code)
 	}
@@ -277,7 +277,7 @@ func TestTheAuditLogSaysWhoWroteIt(t *testing.T) {
 			begin+`, access_audit_id) overriding system value values ('alice', 'dlq.purge', 'entry', 1)`,
 			`insert into postrider.access_audit values (default, '2001-01-01', 'alice', null, 'dlq.purge', 'entry')`)
 	}
-	// The login stays what it is whatever role it takes on.
+	// The row names the login, whatever role that takes on.
 	if _, err := conn.Exec(t.Context(), `set role postrider_operator; insert into postrider.access_audit (actor, action, target_type) values ('alice', 'dlq.purge', 'entry'); reset role`); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The SQL that puts a room's code in the place of what is there.
+// The SQL that replaces a room's code in the database.
 var (
 	//go:embed history/drop_code.sql
 	codeDrop string
@@ -51,8 +51,8 @@ func WithWaiting(f func(holder string)) Option { return func(r *Runner) { r.wait
 func WithNewerCodeKept() Option { return func(r *Runner) { r.keepNewer = true } }
 
 // New makes a Runner over a connection, which stays the caller's to close. Through a pooler in
-// transaction mode it must be one that prepares no statements, such as with
-// pgx.QueryExecModeCacheDescribe. The rooms are those of All, Rooms or Load.
+// transaction mode it must be one that prepares no statements, for example with
+// pgx.QueryExecModeCacheDescribe. The rooms come from All, Rooms or Load.
 func New(conn *pgx.Conn, rooms []Room, opts ...Option) *Runner {
 	r := &Runner{conn: conn, rooms: rooms, lockTimeout: 5 * time.Second, waiting: func(string) {}}
 	for _, opt := range opts {
@@ -77,7 +77,7 @@ type Applied struct {
 func (r *Runner) Up(ctx context.Context) ([]Applied, error) { return r.run(ctx, false) }
 
 // UpAgain is Up that applies the code of every room, also where the database has it already: it takes
-// back what somebody changed by hand.
+// back changes that were made by hand.
 func (r *Runner) UpAgain(ctx context.Context) ([]Applied, error) { return r.run(ctx, true) }
 
 // step is one transaction: a migration, the code of a room, or the last migration of a room and its code.
@@ -105,8 +105,8 @@ func (r *Runner) run(ctx context.Context, again bool) (done []Applied, err error
 	}
 }
 
-// turn makes the next step and returns what it applied, nothing where there is none to make. anew says of which rooms
-// the code is to be applied whatever the database has.
+// turn makes the next step and returns what it applied; nothing if no step is left. anew says for which rooms the code
+// is to be applied whatever the database has.
 func (r *Runner) turn(ctx context.Context, anew map[string]bool) ([]Applied, error) {
 	tx, err := r.begin(ctx)
 	if err != nil {
@@ -168,8 +168,9 @@ func (r *Runner) next(h *history, anew map[string]bool) *step {
 	return nil
 }
 
-// settings fixes for one transaction what would otherwise depend on the role that migrates, and says what is applied.
-// Bodies of functions are looked at when they are called: what they name may come in a later file, or in a later room.
+// settings fixes for one transaction what would otherwise depend on the role that migrates, and names the room and the code
+// that are applied. Bodies of functions are checked only when they are called, because the objects that they name may come
+// in a later file, or in a later room.
 func (r *Runner) settings(s *step) string {
 	files := []byte("{}")
 	if s.withCode {

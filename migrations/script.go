@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// SQL returns what migrating an empty database would run, as a script for psql, for those who review
+// SQL returns what migrating an empty database would run, as a script for psql, for people who review
 // or apply schema changes by hand: the same transactions, settings, lock and history rows. It needs
 // no database; the Runner's connection may be nil.
 func (r *Runner) SQL() string {

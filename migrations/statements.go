@@ -36,7 +36,7 @@ func checkStatements(sql string) error {
 	return nil
 }
 
-// splitStatements cuts SQL at the semicolons that end statements: those outside of strings,
+// splitStatements cuts SQL at the semicolons that end statements: the ones outside of strings,
 // quoted names, dollar quotes, comments, parentheses and the BEGIN ATOMIC bodies of SQL
 // functions. Statements without content are left out, as the server leaves them out, so that
 // the n-th statement here is the n-th that the server answers. The runner never executes the
@@ -208,7 +208,7 @@ func (s *splitter) skipDollarQuote() {
 	}
 	tag := s.sql[s.pos+1 : end]
 	if end == len(s.sql) || s.sql[end] != '$' || (tag != "" && !isNameStart(tag[0])) {
-		s.pos++ // a parameter such as $1, or a stray dollar
+		s.pos++ // a parameter like $1, or a stray dollar
 		return
 	}
 	s.skipPast("$"+tag+"$", len(tag)+2)

@@ -48,7 +48,7 @@ func (r *Runner) Validate(ctx context.Context) error {
 	return nil
 }
 
-// differs says whether a room's code is not what the database has.
+// differs says whether a room's code differs from the database's.
 func (room *Room) differs(h *history) bool {
 	if room.Checksum == "" {
 		return false
@@ -77,7 +77,7 @@ type StatusRow struct {
 	Version int
 	Name    string
 	State   State
-	// AppliedAt is zero for what is pending.
+	// AppliedAt is zero for a row that is pending.
 	AppliedAt time.Time
 }
 

@@ -62,17 +62,19 @@ type ActionResult struct {
 	DurationMS float64 `json:"duration_ms"`
 }
 
-// ProcessPending publishes what is pending until nothing is left that is free or the limit is reached, and sends the dead
-// letters that are due. The relay itself need not run. Where another relay leads the log is its, and the result names it.
+// ProcessPending publishes pending events until no event that may go is left or the limit is reached, and sends the dead
+// letters that are due. The relay itself need not run. If another relay leads, that relay processes the log, and Elsewhere
+// in the result says so.
 func (r *Relay) ProcessPending(ctx context.Context, o ActionOptions) (ActionResult, error) {
 	return r.act(ctx, ActionProcessPending, o, func(ctx context.Context, a *Relay, t *tally) error {
 		return a.leadOnce(ctx, t, true)
 	})
 }
 
-// ProcessRetries sends what is due to be tried again, which are failed and delayed events whose time has come and a probe
-// for each hold that is due, with what comes back behind it, until nothing more comes back or the limit is reached. Each
-// hold is probed once. It sends the dead letters that are due. Where another relay leads it is its, and the result names it.
+// ProcessRetries sends events that are due to be tried again: failed and delayed events whose time has come, and a probe
+// for each hold that is due. If a probe gets through, the events behind its hold come back and are sent, too. The action
+// ends when nothing more comes back or the limit is reached. It probes each hold once, and sends the dead letters that are
+// due. If another relay leads, that relay does all this, and Elsewhere in the result says so.
 func (r *Relay) ProcessRetries(ctx context.Context, o ActionOptions) (ActionResult, error) {
 	return r.act(ctx, ActionProcessRetries, o, func(ctx context.Context, a *Relay, t *tally) error {
 		return a.leadOnce(ctx, t, false)
@@ -119,7 +121,7 @@ func (r *Relay) act(ctx context.Context, action Action, o ActionOptions, do func
 	return t.result, nil
 }
 
-// leadOnce leads until there is nothing more to do: with all of the log, or with what waits beside it alone.
+// leadOnce leads until there is nothing more to do: with all of the log, or only with the events that wait beside it.
 func (r *Relay) leadOnce(ctx context.Context, t *tally, log bool) error {
 	l, err := r.cfg.Store.Lead(ctx, r.cfg.Worker)
 	if err != nil {
@@ -148,8 +150,8 @@ type onceOnly struct {
 // next one.
 const barrenLetters = 10
 
-// drainLetters sends letters until none is due. A claim that delivers none is not the end: it has put its topic
-// under a hold, or put its letters off, and those of other topics come next.
+// drainLetters sends letters until none is due. A claim that delivers none is not the end: the claim put its topic under a
+// hold or postponed its letters, and the letters of other topics come next.
 func (r *Relay) drainLetters(ctx context.Context, t *tally) error {
 	for barren := 0; barren < barrenLetters && ctx.Err() == nil; barren++ {
 		before := t.letterClaims.Load()
@@ -178,7 +180,7 @@ func (p hasty) Ping(ctx context.Context) error {
 	return err
 }
 
-// tally counts what is settled, and takes no more than what is left of a limit.
+// tally counts settled events, and takes no more events than the limit still allows.
 type tally struct {
 	Store
 	letterClaims atomic.Int64 // that were not empty
@@ -191,8 +193,8 @@ type tally struct {
 	result ActionResult
 }
 
-// within calls f with up to n of what is left, unless that is nothing, and takes off what f has used. One at a time: what
-// another takes and does not use is there for the next. A nil action has no limit.
+// within calls f with up to n of the events that the limit still allows, unless none is left, and takes off what f has
+// used. Calls with a limit run one at a time: what one call does not use is there for the next. A nil action has no limit.
 func (o *onceOnly) within(n int, f func(n int) (used int, err error)) error {
 	if o == nil || !o.bounded {
 		_, err := f(n)

@@ -45,7 +45,7 @@ func TestCleanupIsBounded(t *testing.T) {
 		1:    {Published: 1, More: true},
 		1000: {Published: 1000, More: true},
 		1500: {Published: 1500, More: true},
-		2500: {Published: 2500, More: true}, // of the other kinds nobody has looked
+		2500: {Published: 2500, More: true}, // it has not looked at the other kinds
 		3000: {Published: 2500, DeadLettered: 500, More: true},
 		4000: {Published: 2500, DeadLettered: 1000},
 		0:    {Published: 2500, DeadLettered: 1000},
@@ -97,8 +97,8 @@ func TestCleanupWaitsForOthers(t *testing.T) {
 	})
 }
 
-// TestActionSendsAllLetters: a claim whose topic takes nothing does not keep those of others from going; one that
-// never gets anywhere ends the action.
+// TestActionSendsAllLetters: a claim whose topic takes nothing does not keep the letters of other topics from going. An
+// action that never gets anywhere ends.
 func TestActionSendsAllLetters(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -8,12 +8,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// BacklogReader counts what waits, and what for, at a price that does not grow with it.
+// BacklogReader counts waiting events and holds, at a cost that does not grow with their number.
 type BacklogReader interface {
 	// Backlog counts waiting events, at most limit of each state.
 	Backlog(ctx context.Context, limit int) (Backlog, error)
-	// CountHolds counts what is held by scope and cause: topics, partitions, what waits for a probe and what waits
-	// for somebody, at most limit of each of these.
+	// CountHolds counts holds by scope and cause: topics, partitions, holds that wait for a probe and holds that wait for
+	// an operator, at most limit of each of these.
 	CountHolds(ctx context.Context, limit int) ([]HoldCount, error)
 }
 
@@ -22,18 +22,18 @@ type HoldCount struct {
 	Scope Scope
 	Cause Cause
 	Holds int64
-	// Oldest is since when the oldest of those that were counted is there.
+	// Oldest is the age of the oldest hold that was counted.
 	Oldest time.Duration
 }
 
-// Backlog is what waits. A count that reached its limit stands for that many or more.
+// Backlog counts the events that wait. A count that reached its limit stands for that many or more.
 type Backlog struct {
 	// Pending may be claimed; Due of them are not delayed.
 	Pending, Due int64
 	// Parked wait for a hold, Scheduled for their time, Exhausted for the dead-letter topic.
 	Parked, Scheduled, Exhausted int64
-	// OldestDue is the age of the oldest event that should have gone by now, parked, retried and exhausted
-	// ones included, but not those behind halted keys, which wait for somebody; 0 when there is none.
+	// OldestDue is the age of the oldest event that should have gone by now. Parked, retried and exhausted events are
+	// included. Events behind halted keys are not, because they wait for an operator. It is 0 when there is none.
 	OldestDue time.Duration
 }
 
@@ -114,7 +114,7 @@ func (g backlogGauges) register(reg prometheus.Registerer) {
 	reg.MustRegister(g.events, g.pending, g.holds, g.held, g.due, g.oldestDue, g.readAt)
 }
 
-// setHolds shows the holds that there are. Each gauge is set once, so that nobody sees a hold gone that is there.
+// setHolds shows the holds that there are. Each gauge is set once, so that no scrape sees an existing hold as gone.
 func (g backlogGauges) setHolds(counts []HoldCount) {
 	for h := range g.known {
 		g.known[h] = HoldCount{}

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// Every hold that there may be has a gauge from the start; what ends becomes 0, and what nobody thought of is shown.
+// Every usual hold has a gauge from the start. The gauge of a hold that ends becomes 0, and an unusual hold is shown, too.
 func TestHoldGauges(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()

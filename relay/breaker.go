@@ -6,8 +6,8 @@ import (
 )
 
 // breakers count, per topic and code, the events that would be given up lately, in this process. A bad deployment or a
-// changed limit can make a great many events fail in one way: then a circuit breaker keeps those, and no others, and
-// people decide about them once.
+// changed limit can make a great many events fail in one way. Then a circuit breaker keeps these events, and no others,
+// and people decide about them once.
 type breakers struct {
 	now func() time.Time
 

@@ -66,8 +66,8 @@ func TestLostBrokersHoldNothing(t *testing.T) {
 	})
 }
 
-// TestLostBrokersPutBack: what waits behind a hold, or for its time, stays as it is while no broker answers, and goes when
-// one does.
+// TestLostBrokersPutBack: events that wait behind a hold, or for their time, stay as they are while no broker answers, and
+// go when one does.
 func TestLostBrokersPutBack(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
 		phase := "topic away"
@@ -150,7 +150,7 @@ func TestLettersWaitForLostBrokers(t *testing.T) {
 	})
 }
 
-// TestOthersWaitForLostBrokers: who finds the brokers lost already waits with those who ask.
+// TestOthersWaitForLostBrokers: if the brokers are known to be lost already, a worker waits with the worker that asks.
 func TestOthersWaitForLostBrokers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -31,7 +31,7 @@ func (p *fakePublisher) batches() (sizes []int) {
 	return sizes
 }
 
-// TestDeathsMakeBatchesSmaller, and what is written down doubles them; two deaths are no reason.
+// TestDeathsMakeBatchesSmaller, and batches that are written down double them; two deaths are no reason.
 func TestDeathsMakeBatchesSmaller(t *testing.T) {
 	for name, c := range map[string]struct {
 		deaths, small int

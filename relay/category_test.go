@@ -6,8 +6,8 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// Every failure of an event has a category: what is tried again is transient, and of what is given up at
-// once it is known whether the event is the matter.
+// Every failure of an event has a category. A failure that is tried again is transient. If the event is given up at once,
+// the category says whether the event is the matter.
 func TestFailuresHaveACategory(t *testing.T) {
 	t.Parallel()
 	for _, c := range []Class{Infrastructure, Route, Record, Withheld} {

@@ -11,14 +11,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// busyLimit is how long a cleanup waits for somebody else who is at the same rows.
+// busyLimit is how long a cleanup waits for another session that is at the same rows.
 const busyLimit = 30 * time.Second
 
 // CleanupOptions say how to clean up.
 type CleanupOptions struct {
 	// DryRun counts what would be removed, and removes nothing. Defaults to false.
 	DryRun bool
-	// MaxRows is about how many rows are removed, or counted, at most, those of all kinds together. Defaults to 0, all of
+	// MaxRows is about how many rows are removed, or counted, at most, all kinds together. Defaults to 0, all of
 	// them.
 	MaxRows int
 	// TracerProvider receives a span of the cleanup. Defaults to none, for Relay.Cleanup to that of the relay.
@@ -40,7 +40,7 @@ type CleanupResult struct {
 	More bool `json:"more,omitempty"`
 }
 
-// rows are those of all kinds.
+// rows is the number of rows of all kinds.
 func (c *CleanupResult) rows() int { return c.Published + c.DeadLettered + c.IdempotencyKeys }
 
 func (c *CleanupResult) add(kind PurgeKind, rows int) {
@@ -56,8 +56,8 @@ func (c *CleanupResult) add(kind PurgeKind, rows int) {
 
 // Cleanup does at once what running relays do little by little: it walks over all rows that retention may
 // remove, from the beginning, in small steps and without the rests between them. Running relays may purge
-// at the same time; what they remove is not counted. Where one kind of rows cannot be cleaned up the others are all
-// the same; what was done is returned beside the error.
+// at the same time; rows that they remove are not counted. If one kind of rows cannot be cleaned up, the other kinds are
+// cleaned up all the same, and what was done is returned beside the error.
 func (r *Relay) Cleanup(ctx context.Context, o CleanupOptions) (CleanupResult, error) {
 	if o.TracerProvider == nil {
 		o.TracerProvider = r.cfg.TracerProvider
@@ -75,7 +75,7 @@ func (r *Relay) Cleanup(ctx context.Context, o CleanupOptions) (CleanupResult, e
 	return got, err
 }
 
-// Cleanup is Relay.Cleanup for those who have no relay: it needs no broker.
+// Cleanup is Relay.Cleanup for a caller that has no relay: it needs no broker.
 func Cleanup(ctx context.Context, store Purger, keep Retention, o CleanupOptions) (result CleanupResult, err error) {
 	began := time.Now()
 	result = CleanupResult{Action: ActionCleanup, DryRun: o.DryRun}
@@ -104,7 +104,7 @@ func Cleanup(ctx context.Context, store Purger, keep Retention, o CleanupOptions
 	return result, errors.Join(errs...)
 }
 
-// cleanUp walks over the rows of one kind, until there are none or those of all kinds are most, where that is not 0.
+// cleanUp walks over the rows of one kind, until none is left or the rows of all kinds reach most. A most of 0 is no limit.
 func cleanUp(ctx context.Context, store Purger, limits PurgeLimits, most int, result *CleanupResult) error {
 	free := time.Now()
 	for {

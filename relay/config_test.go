@@ -132,7 +132,7 @@ func TestTopicSettings(t *testing.T) {
 	}
 }
 
-// TestBadTopicSettings: what is in the outbox does not stand still for a mistake in somebody's function.
+// TestBadTopicSettings: events in the outbox do not wait because of a mistake in the application's function.
 func TestBadTopicSettings(t *testing.T) {
 	t.Parallel()
 	log, logged := capturedLog()

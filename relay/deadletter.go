@@ -34,7 +34,7 @@ type LetterSettlement struct {
 	// Postponed are ids whose letter was refused by its own fault; they are offered again after PostponeFor.
 	Postponed   []int64
 	PostponeFor time.Duration
-	// Holds are put on dead-letter topics that take nothing; those of Lifted end.
+	// Holds are put on dead-letter topics that take nothing; the holds of the topics in Lifted end.
 	Holds  []HoldChange
 	Lifted []string
 }
@@ -62,8 +62,8 @@ func (r *Relay) sendLetters(ctx context.Context) (sent int, err error) {
 	defer func() { pass.close(err) }()
 	work = pass.in(work)
 	ls := newLetters(claim.Events(), letterTopic)
-	// The time begins when they are written: with none left for sending, all would be withheld, in silence,
-	// and again the next time.
+	// The time for sending begins after the letters are encoded. If encoding used it up, all letters would be withheld
+	// without a word, and again the next time.
 	ms := ls.messages(r.cfg.Publisher.Check)
 	bounded, cancel := context.WithTimeout(work, r.cfg.PublishTimeout)
 	defer cancel()
@@ -113,7 +113,7 @@ type letters struct {
 	pending []int
 	sent    []Message
 	refused map[int64]refusal
-	// holds are by topic what to hold; reached are the topics that took a letter.
+	// holds are the holds to put in place, by topic; reached are the topics that took a letter.
 	holds   map[string]HoldChange
 	reached map[string]bool
 	out     LetterSettlement
@@ -143,8 +143,8 @@ func (ls *letters) messages(check func(*Message, int) *Outcome) []Message {
 	return ms
 }
 
-// settle notes the outcomes of the pending letters; those that were too large stay pending, with less in
-// them. With the last it completes the settlement.
+// settle notes the outcomes of the pending letters. Letters that were too large stay pending, with less in them. When no
+// letter is pending any more, settle completes the settlement.
 func (ls *letters) settle(ms []Message, outcomes []Outcome) {
 	var again []int
 	for i, o := range outcomes {

@@ -14,7 +14,7 @@ import (
 // toTopics sends the letters of topic x to x.dlq.
 func toTopics(topic string) TopicSettings { return TopicSettings{DLQTopic: topic + ".dlq"} }
 
-// TestLettersOfSeveralTopics: what one dead-letter topic does to its letters is no matter of the others'.
+// TestLettersOfSeveralTopics: how one dead-letter topic treats its letters does not affect the letters of the others.
 func TestLettersOfSeveralTopics(t *testing.T) {
 	t.Parallel()
 	of := func(topic string, id int64) outbox.Event {

@@ -19,7 +19,7 @@ const (
 	CodeReservedTopic = "RESERVED_TOPIC"
 	// CodeWithheld: it was not sent, because an earlier one did not go.
 	CodeWithheld = "WITHHELD"
-	// CodeSkipped: somebody gave it up.
+	// CodeSkipped: an operator gave the event up.
 	CodeSkipped = outbox.CodeSkipped
 	// CodeWorkerKilled: the event was in flight, alone, whenever its worker died.
 	CodeWorkerKilled = "WORKER_KILLED"
@@ -27,8 +27,8 @@ const (
 	CodeEventDeleted = "EVENT_DELETED"
 )
 
-// encoder makes the messages of a batch. What every message has of its own, the header with its id, is cut
-// from two allocations for all.
+// encoder makes the messages of a batch. Each message has a header of its own, with its id; all these headers are cut
+// from two allocations.
 type encoder struct {
 	topic   string // the last valid one
 	ids     []byte

@@ -12,7 +12,7 @@ type EventStatus struct {
 	EventID uuid.UUID `json:"event_id"`
 	Kind    string    `json:"kind"`
 	Topic   string    `json:"topic"`
-	// Key is nil for none; what is no UTF-8 in it is replaced.
+	// Key is nil for none; bytes of it that are not UTF-8 are replaced.
 	Key *string `json:"key"`
 	// Status is pending, processing, succeeded, failed or dead_lettered; State is finer.
 	Status   string `json:"status"`
@@ -61,7 +61,7 @@ type EventFilter struct {
 type EventPage struct {
 	Events []EventStatus
 	// Next is the Before of the next page; 0 when there is none. A page may be short, or empty, and have a
-	// next one: so many events are looked at for each, whatever the filter.
+	// next one, because each page looks at a fixed number of events, whatever the filter.
 	Next int64
 }
 

@@ -73,8 +73,8 @@ func (c *fakeLetters) Settle(_ context.Context, s *LetterSettlement) error {
 
 func (c *fakeLetters) Abandon() { c.abandoned++ }
 
-// fakePublisher gives each message the outcome that a function says, or Delivered, and withholds those of a key behind one
-// that did not go.
+// fakePublisher gives each message the outcome that a function says, or Delivered. It withholds the messages of a key
+// behind one that did not go.
 type fakePublisher struct {
 	limit   int // largest value, 0 for none
 	ping    func() error
@@ -106,7 +106,7 @@ func (p *fakePublisher) Publish(ctx context.Context, ms []Message) []Outcome {
 	p.sent = append(p.sent, slices.Clone(ms))
 	p.mu.Unlock()
 	out := make([]Outcome, len(ms))
-	blocked := map[subject]bool{} // keys of which one did not go
+	blocked := map[subject]bool{} // keys with a message that did not go
 	for i := range ms {
 		key := keySubject(ms[i].Topic, ms[i].Key)
 		if ms[i].Key != nil && blocked[key] {
@@ -133,7 +133,7 @@ func (p *fakePublisher) Remember(ms []Message) {
 	p.remembered = append(p.remembered, ms...)
 }
 
-// arrived are the ids of all events that were tried, in order; those that were withheld were not.
+// arrived are the ids of all events that were tried, in order; withheld events were not tried.
 func (p *fakePublisher) arrived() (ids []int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

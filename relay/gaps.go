@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Transaction is one that may still commit rows of the log.
+// Transaction is a transaction that may still commit rows of the log.
 type Transaction struct {
 	// Name is its virtual transaction id, under which it holds its locks.
 	Name string
@@ -32,7 +32,7 @@ type Snapshot struct {
 	Running []uint64 // ascending
 }
 
-// Runs reports whether the statement saw a transaction as running, so that it saw nothing of what that wrote.
+// Runs reports whether the statement saw a transaction as running, and so saw none of the rows that it wrote.
 func (s Snapshot) Runs(xid uint64) bool {
 	if xid >= s.Max {
 		return true
@@ -42,13 +42,13 @@ func (s Snapshot) Runs(xid uint64) bool {
 }
 
 // gapTracker knows the gaps below the reading position: ids that were not visible when it passed. A gap is read again
-// until its row is there or nobody can commit it any more.
+// until its row is there or no transaction can commit it any more.
 //
-// Gaps that a look has covered form a group with the transactions that can fill them. Each time one of these has ended
-// the group is due: a read must come to the end of it once. Otherwise, while a statement's snapshot shows all of them as
-// running, it can see none of the group's rows and need not look for them; who ended after the last look is found out
-// from the snapshot that the statement returns, and then the statement is made again. What a due group without
-// transactions still misses after a read never comes.
+// Gaps that a look has covered form a group with the transactions that can fill them. When one of these transactions has
+// ended, the group is due: one read must come to the end of it. While a group is not due, and the snapshot of a statement
+// shows all its transactions as running, the statement can see none of its rows and need not look for them. The snapshot
+// that the statement returns shows whether a transaction ended after the last look; then the statement is made again. If
+// a due group has no transactions, the ids that it still misses after a read never come.
 //
 // Looks are taken in between reads, and never while one is under way: a read begins after the looks that it relies on.
 type gapTracker struct {
@@ -69,7 +69,7 @@ type gapGroup struct {
 	due     bool
 }
 
-// restore takes over the gaps of a term before. Nothing is known of who may fill them.
+// restore takes over the gaps of the term before. It is unknown which transactions may fill them.
 func (g *gapTracker) restore(gaps Ranges) { *g = gapTracker{fresh: gaps} }
 
 // all is every gap.
@@ -143,7 +143,7 @@ func (g *gapTracker) believe(q question, s Snapshot) bool {
 }
 
 // filled takes ids out of the gaps whose rows were read. complete says that the read came to the end of the gaps that it
-// asked for: then what nobody can fill any more never comes, and is returned.
+// asked for. Then the ids that no transaction can fill any more never come, and are returned.
 func (g *gapTracker) filled(q question, seen Ranges, complete bool) (forgotten Ranges) {
 	g.fresh = g.fresh.Minus(seen)
 	for _, gr := range q.asked {
@@ -161,7 +161,7 @@ func (g *gapTracker) filled(q question, seen Ranges, complete bool) (forgotten R
 	return forgotten
 }
 
-// passed notes the ids that the reading position has left behind unseen, and returns those that never come.
+// passed notes the ids that the reading position has left behind unseen, and returns the ids that never come.
 func (g *gapTracker) passed(unseen Ranges) (forgotten Ranges) {
 	final := Ranges{{0, g.final}}
 	still := unseen.Minus(final)
@@ -169,7 +169,7 @@ func (g *gapTracker) passed(unseen Ranges) (forgotten Ranges) {
 	return unseen.Minus(still)
 }
 
-// look takes in what a look found: which transactions have ended, and who can fill the gaps that none has covered yet.
+// look takes in what a look found: which transactions have ended, and which can fill the gaps that no look covered yet.
 func (g *gapTracker) look(l Look) {
 	if l.Unknown.Code != "" {
 		return
@@ -198,7 +198,7 @@ func (g *gapTracker) look(l Look) {
 	covered := g.fresh.Minus(Ranges{{l.Last + 1, 1<<63 - 2}})
 	if len(covered) > 0 {
 		g.fresh = g.fresh.Minus(covered)
-		// Who ended between the last read and this look is no holder any more.
+		// A transaction that ended between the last read and this look is no holder any more.
 		g.groups = append(g.groups, &gapGroup{ranges: covered, holders: now, due: true})
 	}
 	g.tidy()
@@ -228,7 +228,7 @@ func (g *gapTracker) moveFence(l Look, now, prepared map[string]uint64) {
 	}
 }
 
-// tidy drops empty groups, and joins those that the same transactions can fill.
+// tidy drops empty groups, and joins groups that the same transactions can fill.
 func (g *gapTracker) tidy() {
 	same := map[string]*gapGroup{}
 	g.groups = slices.DeleteFunc(g.groups, func(gr *gapGroup) bool {

@@ -80,7 +80,7 @@ func (l *gapLog) snapshot() Snapshot {
 	return s
 }
 
-// look finds out the last id, and then who holds the table; between the two others work.
+// lookNow finds out the last id, and then the transactions that hold the table; between the two others work.
 func (l *gapLog) lookNow(between func()) {
 	look := Look{Last: l.next}
 	between()
@@ -161,7 +161,7 @@ func (l *gapLog) readNow(limit int, between func()) {
 	l.agree()
 }
 
-// agree: what the tracker has as gaps is what was passed and neither read nor forgotten.
+// agree: the gaps of the tracker are the ids that were passed and neither read nor forgotten.
 func (l *gapLog) agree() {
 	want := map[int64]bool{}
 	for id := int64(1); id <= l.position; id++ {
@@ -231,7 +231,7 @@ func TestGapsAreRead(t *testing.T) {
 		for len(l.open) > 0 {
 			l.end(l.open[0], l.open[0].xid != 0)
 		}
-		// One that behind all others, so that all gaps are behind the position.
+		// An id behind all others, so that all gaps are behind the position.
 		l.next++
 		l.visible[l.next] = true
 		for range 3 {
@@ -249,8 +249,8 @@ func TestGapsAreRead(t *testing.T) {
 	})
 }
 
-// TestQuietGapsAreLeftOut: a gap costs nothing while a snapshot shows that nobody can have filled it, and is looked at in
-// the statement in which that changes.
+// TestQuietGapsAreLeftOut: a gap costs nothing while a snapshot shows that no transaction can have filled it. The
+// statement in which that changes looks at the gap.
 func TestQuietGapsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	var g gapTracker
@@ -302,7 +302,7 @@ func TestQuietGapsAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestManyGroupsAreJoined: those that the same transactions can fill are one.
+// TestManyGroupsAreJoined: groups that the same transactions can fill become one.
 func TestManyGroupsAreJoined(t *testing.T) {
 	t.Parallel()
 	var g gapTracker

@@ -32,11 +32,11 @@ const (
 	CauseInfrastructure Cause = "infrastructure"
 	// CauseRoute: the topic is missing or refused.
 	CauseRoute Cause = "route"
-	// CauseHalted: an event was given up, and its key waits for somebody (PolicyHaltKey).
+	// CauseHalted: an event was given up, and its key waits for an operator (PolicyHaltKey).
 	CauseHalted Cause = "halted"
 	// CauseRedrive: the event that halted the key is on its way again.
 	CauseRedrive Cause = "redrive"
-	// CauseBreaker: too many events failed in one way; the circuit breaker keeps those.
+	// CauseBreaker: too many events failed in one way; the circuit breaker keeps these events.
 	CauseBreaker Cause = "circuit_breaker"
 )
 
@@ -45,7 +45,7 @@ func Causes() []Cause {
 	return []Cause{CauseRetry, CauseInfrastructure, CauseRoute, CauseHalted, CauseRedrive, CauseBreaker}
 }
 
-// Forever is a probe that nobody makes: the hold waits for somebody to end it.
+// Forever is a probe that is never made: the hold waits for an operator to end it.
 const Forever time.Duration = -1
 
 // Hold is a hold as the leader knows it.
@@ -63,13 +63,13 @@ type Hold struct {
 	Probes int
 	// Draining says that a probe got through and events are coming back.
 	Draining bool
-	// Code is of ScopeFailure: events that fail with it are parked.
+	// Code is set for ScopeFailure: events that fail with it are parked.
 	Code string
-	// ErrorCode and Error are those of the failure that it comes from.
+	// ErrorCode and Error are the code and the message of the failure that the hold comes from.
 	ErrorCode, Error string
 	// EventID is the event whose failure it comes from.
 	EventID uuid.UUID
-	// through is up to which id parked events were let through.
+	// through is the id up to which parked events were let through.
 	through int64
 	// parking has the plans whose receipts park events here and are not written yet, each with the lowest id that it brings
 	// from elsewhere, or 0. parks counts all events that were ever to be parked here.
@@ -77,8 +77,8 @@ type Hold struct {
 	parks   int
 	// missed is the lowest id brought from elsewhere that the last look behind the hold may not have seen; 0 for none.
 	missed int64
-	// writing counts changes that are not written yet, and written is the last look for holds that are due that may have
-	// seen it as it was before it was written last.
+	// writing counts changes that are not written yet. written is the number of the last look for due holds that may have
+	// seen the hold as it was before it was written last.
 	writing int
 	written int64
 	// busy says that events of it are in hand, and closing that nothing more is to be parked behind it: it is about to end.
@@ -87,7 +87,7 @@ type Hold struct {
 	kept bool
 	// givenUpTo bounds the give-up of a circuit breaker: events with higher ids failed after it began, and stay.
 	givenUpTo int64
-	// answered says that what somebody asked is done with its next change.
+	// answered says that the next change of the hold completes what an operator asked for.
 	answered bool
 	// probeIn is how long until the next probe, when the hold was written last; fresh says that it is not written yet.
 	probeIn time.Duration
@@ -112,7 +112,7 @@ func topicSubject(topic string) subject { return subject{scope: ScopeTopic, topi
 
 // HoldChange puts a hold in place or renews it.
 type HoldChange struct {
-	// ID is that of the hold, and New that it is not in place yet.
+	// ID is the id of the hold; New says that it is not in place yet.
 	ID    int64
 	New   bool
 	Scope Scope
@@ -123,9 +123,9 @@ type HoldChange struct {
 	Cause                 Cause
 	Code                  string
 	Error                 string
-	// FailureCode is what a circuit breaker keeps.
+	// FailureCode is set for a circuit breaker: it keeps the events that fail with this code.
 	FailureCode string
-	// Answered says that what somebody asked is done with it.
+	// Answered says that the change completes what an operator asked for.
 	Answered bool
 	// EventID is the event whose failure it comes from.
 	EventID uuid.UUID

@@ -8,9 +8,9 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// holdBook has the holds of a term. The leader alone puts holds in place and ends them, so what it knows is what there
-// is, and what the receipts that are not written yet will make of it. It is used by the sender of the log and by those
-// that look after holds, each for as long as it decides about a batch.
+// holdBook has the holds of a term. The leader alone puts holds in place and ends them, so the book is complete: it has the
+// holds of the database, with the changes of receipts that are not written yet. The sender of the log and the goroutines
+// that look after holds use it, each for as long as it decides about a batch.
 type holdBook struct {
 	mu         sync.Mutex
 	changed    *sync.Cond // a hold ended, or is not about to end any more
@@ -102,9 +102,9 @@ func (b *holdBook) partition(topic string, n, of int32) *Hold {
 	return b.bySubject[subject{scope: ScopePartition, topic: topic, partition: n, partitions: of}]
 }
 
-// each calls f with the holds that bear on an event, until it returns false: that of its key first, because an event
-// that waits for its key would be a probe of its topic that cannot go. While a topic that grew has holds from before, a
-// key is in one partition by the old number of them and in one by the new. An event without a key goes to any partition.
+// each calls f with the holds that bear on an event, until it returns false. The hold of its key comes first, because an
+// event that waits for its key would be a probe of its topic that cannot go. While a topic that grew has holds from before,
+// a key is in one partition by the old number of them and in one by the new. An event without a key goes to any partition.
 func (b *holdBook) each(e *outbox.Event, partition func(key []byte, n int32) int32, f func(*Hold) bool) {
 	if len(b.bySubject) == 0 {
 		return
@@ -133,14 +133,14 @@ func (b *holdBook) eachPartition(e *outbox.Event, partition func(key []byte, n i
 	return true
 }
 
-// lets reports whether an event may go under the hold: it was let through with those before it, or the key waits for it.
+// lets reports whether an event may go under the hold: the hold let ids up to it through, or the key waits for this event.
 func (h *Hold) lets(e *outbox.Event) bool { return e.ID <= h.through || h.expects(e) }
 
-// expects reports whether it is this event that its key waits for.
+// expects reports whether this event is the one that its key waits for.
 func (h *Hold) expects(e *outbox.Event) bool { return h.Scope == ScopeKey && h.EventID == e.EventID }
 
-// awaits returns the hold that an event must wait for, or nil when it may go. from is the hold that it came from; taken says
-// that it was taken, so that its own batch is one of those in hand.
+// awaits returns the hold that an event must wait for, or nil when it may go. from is the hold that it came from. taken
+// says that it was taken, so that its own batch is among the batches in hand.
 func (b *holdBook) awaits(e *outbox.Event, from *Hold, taken bool, partition func(key []byte, n int32) int32) (waits *Hold) {
 	if len(b.bySubject) == 0 {
 		return nil

@@ -2,8 +2,8 @@ package relay
 
 import "testing"
 
-// TestRule11OthersOfAKeyInHand: a topic's hold has let the older events of a key through, and they are at the broker. A newer one,
-// which waits behind the hold of the key, must not go beside them: they may fail and be behind a hold again.
+// TestRule11OthersOfAKeyInHand: a topic's hold has let the older events of a key through, and they are at the broker. A
+// newer event, which waits behind the hold of the key, must not go beside them: they may fail and be behind a hold again.
 func TestRule11OthersOfAKeyInHand(t *testing.T) {
 	t.Parallel()
 	r := rulesOf(TopicSettings{})
@@ -34,7 +34,7 @@ func TestRule11OthersOfAKeyInHand(t *testing.T) {
 	}
 }
 
-// TestRule11LateParkingIsFound: what is parked below the cursor of a hold that drains is found by its next look.
+// TestRule11LateParkingIsFound: an event that is parked below the cursor of a draining hold is found by its next look.
 func TestRule11LateParkingIsFound(t *testing.T) {
 	t.Parallel()
 	b := bookOf([]Hold{onTopic(8, Hold{Draining: true, through: 7})})
@@ -56,8 +56,8 @@ func TestRule11LateParkingIsFound(t *testing.T) {
 	}
 }
 
-// TestRule11OlderOneComesBehindAHoldLate: an event was taken from behind a hold. Before anything is decided about it, an older
-// one of its key fails elsewhere and is parked behind that hold: the younger one goes back behind it.
+// TestRule11OlderOneComesBehindAHoldLate: an event was taken from behind a hold. Before anything is decided about it, an
+// older event of its key fails elsewhere and is parked behind that hold: the younger event goes back behind it.
 func TestRule11OlderOneComesBehindAHoldLate(t *testing.T) {
 	t.Parallel()
 	r := rulesOf(TopicSettings{})

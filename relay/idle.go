@@ -7,8 +7,8 @@ import (
 )
 
 // idle paces a loop that finds little or nothing: with pauses from min growing to max, or, while writers notify, to slow.
-// After a little, looks are min apart from each other, or more where much comes (pace): looks that come closer would
-// share the same events in smaller batches, each of which costs the same, and take the processor from those who write.
+// After a little work, looks are min apart, or more where much comes (pace). Closer looks would share the same events in
+// smaller batches. Each batch costs the same, so they would take processor time from the writers.
 type idle struct {
 	min, max, slow time.Duration
 	full           int // so much work at once is a reason to look again at once
@@ -23,7 +23,7 @@ type idle struct {
 	armed bool      // at the last poll
 }
 
-// little is fewer events than are worth looking again at once, where looks are min apart.
+// little is the number of events from which it is worth looking again at once, where looks are min apart.
 const little = 64
 
 func newIdle(lowest, highest time.Duration, full int) *idle {
@@ -60,8 +60,8 @@ func (i *idle) wait(ctx context.Context) {
 	i.look()
 }
 
-// after returns when it is time to look again after so much was found: at once after much, and while writers notify,
-// because a notification that came meanwhile is not to wait.
+// after returns when it is time to look again after n events were found. That is at once if n is large, and also
+// while writers notify, because a notification that came meanwhile is not to wait.
 func (i *idle) after(ctx context.Context, n int) {
 	if n < i.enough(n) && !i.notifier.armed() {
 		i.space(ctx)
@@ -69,7 +69,7 @@ func (i *idle) after(ctx context.Context, n int) {
 	i.look()
 }
 
-// enough is so much that it is worth looking again at once, by the pace that n more make.
+// enough is the number of events from which it is worth looking again at once, by the pace that n more make.
 func (i *idle) enough(n int) int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -77,8 +77,8 @@ func (i *idle) enough(n int) int {
 	return min(i.full, int(little*i.pace.factor()))
 }
 
-// look notes that a look begins: the next is due min later, or more where much comes. One that comes late brings
-// it forward, by half at most, because timers are late by up to a millisecond.
+// look notes that a look begins: the next is due min later, or more where much comes. A look that comes late brings the
+// next one forward, by half at most, because timers are late by up to a millisecond.
 func (i *idle) look() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

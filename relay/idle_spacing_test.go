@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// carry finds n events whenever it looks and works on them for so long. It returns when each look began.
+// carry finds n events in each look and works on them for the time work. It returns when each look began.
 func carry(t *testing.T, i *idle, n int, work, total time.Duration) []time.Time {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -35,7 +35,7 @@ func carry(t *testing.T, i *idle, n int, work, total time.Duration) []time.Time 
 	return all
 }
 
-// TestLittleWorkIsSpaced: one that finds a few events each time does not look as fast as it can.
+// TestLittleWorkIsSpaced: a loop that finds a few events each time does not look as fast as it can.
 func TestLittleWorkIsSpaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestTheNextLookIsNotLate(t *testing.T) {
 	})
 }
 
-// TestMuchWorkGoesOnAtOnce: a full half of a batch, or what is no longer little, is not paced.
+// TestMuchWorkGoesOnAtOnce: a full half of a batch, or a number of events that is no longer little, is not paced.
 func TestMuchWorkGoesOnAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ full, found int }{
@@ -114,7 +114,7 @@ func TestLooksAreFurtherApartWhereMuchComes(t *testing.T) {
 	}
 }
 
-// TestPaceIsOfWhatWasFound: waking somebody for events that have come back is not so many events that came.
+// TestPaceIsOfWhatWasFound: events that come back and end a pause do not count as events that came.
 func TestPaceIsOfWhatWasFound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -154,7 +154,7 @@ func (a *arrivals) take() int {
 	return n
 }
 
-// looks carries what comes for so long, and returns how often it looked.
+// looks carries the events that come in the time total, and returns how often it looked.
 func (a *arrivals) looks(t *testing.T, i *idle, total time.Duration) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), total)
@@ -194,8 +194,8 @@ func TestLittleAfterMuch(t *testing.T) {
 	})
 }
 
-// TestWhoFoundSomethingLooksAgainWhileWritersNotify: the event that notified may be in a shard that the first look
-// had locked, and then the second look found nothing; the one after it may be long in coming.
+// TestWhoFoundSomethingLooksAgainWhileWritersNotify: the first look may have begun before the event that notified
+// was committed, and the next one would be long in coming.
 func TestWhoFoundSomethingLooksAgainWhileWritersNotify(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -74,8 +74,8 @@ func TestIdlePausesGrowToTheirLimit(t *testing.T) {
 	})
 }
 
-// TestBusyEndsAPause: whoever says that there is work ends it, and the pauses are short again. One that comes while nobody
-// waits is kept, once.
+// TestBusyEndsAPause: a goroutine that says that there is work ends the pause, and the pauses are short again. If no
+// goroutine waits, the call is kept, once.
 func TestBusyEndsAPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestIdleStopsAtOnce(t *testing.T) {
 	})
 }
 
-// TestLittleWorkWakesNobody: what is little is found by the next look.
+// TestLittleWorkWakesNobody: a little work ends no pause; the next look finds it.
 func TestLittleWorkWakesNobody(t *testing.T) {
 	t.Parallel()
 	i := newIdle(time.Hour, time.Hour, 10)

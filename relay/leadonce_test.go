@@ -90,7 +90,7 @@ func bubbles(t *testing.T, test func(*testing.T, *memory, *fakePublisher)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newMemory(), &fakePublisher{}) })
 }
 
-// TestRetriesKeepToTheirLimit: a hold of which not all came back is looked after by the next.
+// TestRetriesKeepToTheirLimit: if the limit lets only some events of a hold come back, the next call looks after the hold.
 func TestRetriesKeepToTheirLimit(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
 		fails := true
@@ -134,7 +134,7 @@ func TestRetriesEndWithoutProgress(t *testing.T) {
 	})
 }
 
-// TestScheduledEventsAreRetries: what waited for its time is sent by the action that is for it.
+// TestScheduledEventsAreRetries: events that waited for their time are sent by the action for retries.
 func TestScheduledEventsAreRetries(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
 		late := m.begin()

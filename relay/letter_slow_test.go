@@ -20,8 +20,8 @@ func (p slowCheck) Check(m *Message, limit int) *Outcome {
 	return p.fakePublisher.Check(m, limit)
 }
 
-// TestLettersThatTakeLongToWrite: to write the letters may take longer than their sending may. When the one
-// was counted to the other, nothing was ever sent, and nobody was told.
+// TestLettersThatTakeLongToWrite: to write the letters may take longer than their sending may. When the time to write
+// counted as time to send, nothing was ever sent, and no error said so.
 func TestLettersThatTakeLongToWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

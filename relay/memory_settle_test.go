@@ -12,8 +12,8 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// Settle writes receipts as one statement after the other would: holds first, then what is parked behind them, and
-// last the holds that end.
+// Settle writes receipts as one statement after the other would: holds first, then the events that are parked behind
+// them, and last the holds that end.
 func (l *memoryLead) Settle(ctx context.Context, rs []*Receipt) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

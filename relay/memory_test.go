@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// memory is an outbox in memory: what the database does, with what it checks. Its time is that of the test.
+// memory is an outbox in memory: it does and checks the same as the database. Its time is the time of the test.
 type memory struct {
 	mu                 touching
 	lastID, nextHold   int64
@@ -36,10 +36,10 @@ type memory struct {
 	reads, looks, dues int
 	settling           context.Context // of the last settlement
 
-	// fail is asked before each call; what it returns is the error of it. unanswered is asked after a settlement.
+	// fail is asked before each call, and returns the error of the call. unanswered is asked after a settlement.
 	fail       func(call string) error
 	unanswered func() error
-	// problems are what the database's constraints would have refused, and what must not be.
+	// problems are changes that the database's constraints would have refused, and states that must not be.
 	problems []string
 }
 
@@ -79,7 +79,7 @@ type memoryException struct {
 	episode           int
 }
 
-// never is a probe that nobody makes.
+// never is the time of a probe that is never made.
 var never = time.Unix(1<<40, 0)
 
 func newMemory() *memory {
@@ -299,8 +299,8 @@ func (m *memory) redrive(id int64) bool {
 	return false
 }
 
-// touching is a mutex whose holders are known, to the race detector, to come one after the other with whoever calls touch:
-// what a test reads when all else is blocked was written before.
+// touching is a mutex that tells the race detector that its holders and the callers of touch come one after the other. If
+// all else is blocked, everything that a test reads was written before.
 type touching struct{ sync.Mutex }
 
 func (t *touching) Lock() {

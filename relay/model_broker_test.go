@@ -36,7 +36,7 @@ type topicState int
 
 const (
 	up      topicState = iota
-	silent             // records may or may not arrive, and nobody says
+	silent             // records may or may not arrive, and no answer comes
 	away               // nothing is sent
 	missing            // nothing is sent, by the topic's fault
 )
@@ -93,8 +93,8 @@ func recordOf(m *Message) modelRecord {
 	return r
 }
 
-// land lets the first n records that the client still holds arrive. One that is refused fails the rest of its partition
-// with it, as the client does; they are sent anew when they come again.
+// land lets the first n records that the client still holds arrive. A record that is refused fails the rest of its partition
+// with it, as the client does; these records are sent anew when they come again.
 func (p *modelProducer) land(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -204,7 +204,7 @@ func (w *world) end(x *modelWriter, commit bool) {
 	w.writers = slices.DeleteFunc(w.writers, func(o *modelWriter) bool { return o == x })
 }
 
-// replace ends a process and begins another. One that crashes hands nothing over; some of what its client held arrives.
+// replace ends a process and begins another. A crashed process hands nothing over; some of its client's records arrive.
 func (w *world) replace(n int, crash bool, arrives int) {
 	p := w.processes[n]
 	if crash {
@@ -222,7 +222,7 @@ func (w *world) replace(n int, crash bool, arrives int) {
 	w.processes = append(w.processes, p) // it is waited for at the end
 }
 
-// operate is people: they look after halted keys and circuit breakers, and skip what waits.
+// operate is people: they look after halted keys and circuit breakers, and skip events that wait.
 func (w *world) operate(again bool, n int) {
 	for _, id := range w.m.heldBy(CauseHalted) {
 		event := w.held(id)

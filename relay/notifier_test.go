@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// fakeNotifier is one whose writers and connection are played by a test.
+// fakeNotifier is a notifier whose writers and connection are played by a test.
 type fakeNotifier struct {
 	mu        sync.Mutex
 	alive     bool
@@ -92,7 +92,7 @@ func (d *fakeNotifier) notify() {
 	}
 }
 
-// listening is one that waits with a notifier, in a bubble.
+// listening is a poller that waits with a notifier, in a bubble.
 func listening(t *testing.T, d *fakeNotifier) (*poller, *idle) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -103,7 +103,7 @@ func listening(t *testing.T, d *fakeNotifier) (*poller, *idle) {
 	return p, i
 }
 
-// soon is long enough for whoever was woken to look, and nothing beside the pauses.
+// soon is long enough for a goroutine that was woken to look, and nothing beside the pauses.
 const soon = time.Microsecond
 
 func TestNotificationWakesAtOnce(t *testing.T) {
@@ -251,8 +251,8 @@ func TestBusyRelayDoesNotArm(t *testing.T) {
 	})
 }
 
-// TestBurstEndsNotifying: when writers are told to stop, the one that slept long polls fast, even if the look that the notification
-// woke ended before that was known.
+// TestBurstEndsNotifying: when writers are told to stop, a poller that slept long polls fast, even if the look that the
+// notification woke ended before that was known.
 func TestBurstEndsNotifying(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ const (
 	paceLongest = 20 * time.Millisecond
 )
 
-// add notes that a look that ended now found so many.
+// add notes that a look that ended now found n events.
 func (p *pace) add(now time.Time, n int) {
 	p.n += n
 	if d := now.Sub(p.since); d >= paceOver {
@@ -28,15 +28,15 @@ func (p *pace) add(now time.Time, n int) {
 	}
 }
 
-// factor is how many times further apart looks should be. What a look costs does not depend on what it finds, and
-// that is taken from whoever writes: 500 looks a second are a third of two cores. It grows with the square of the
-// rate, so that a look finds more the more there is, and the cost of looking falls while that of sending grows.
+// factor is how many times further apart looks should be. The cost of a look does not depend on what it finds, and the
+// writers pay for it: 500 looks a second are a third of two cores. The factor grows with the square of the rate. So the
+// more events there are, the more a look finds, and the cost of looking falls while that of sending grows.
 func (p *pace) factor() float64 {
 	f := p.rate / paceQuick
 	return min(max(1, f*f), paceMost)
 }
 
-// apart is how far apart looks should be that are least apart at a low rate.
+// apart is how far apart looks should be, if they are least apart at a low rate.
 func (p *pace) apart(least time.Duration) time.Duration {
 	return min(time.Duration(float64(least)*p.factor()), max(least, paceLongest))
 }

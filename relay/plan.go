@@ -16,14 +16,14 @@ import (
 
 // rules are what a plan decides by, beside its batch.
 type rules struct {
-	// settings are those of a topic.
+	// settings returns the settings of a topic.
 	settings func(topic string) *TopicSettings
 	// check returns the outcome of a message that can never be sent as it is, or nil. limit is the
 	// topic's largest record in bytes, 0 for the publisher's own.
 	check func(m *Message, limit int) *Outcome
 	// partition says on which of n partitions a key is.
 	partition func(key []byte, n int32) int32
-	// own says what a topic is for that Postrider itself writes; empty for all others.
+	// own says what a topic that Postrider itself writes is for; it is empty for all others.
 	own      func(topic string) string
 	breakers *breakers
 	random   func() float64
@@ -31,8 +31,8 @@ type rules struct {
 	holdID func() (int64, error)
 }
 
-// plan decides about one batch: before it is sent, what is sent of it; after it was sent, what becomes of each event,
-// in the order of ids. It decides and does nothing: every rule about what happens to an event is in the files plan*.go.
+// plan decides about one batch. Before sending it decides which events are sent; after sending, what becomes of each
+// event, in the order of ids. It decides and does nothing: every rule about an event is in the files plan*.go.
 type plan struct {
 	rules
 	book   *holdBook
@@ -88,8 +88,8 @@ const (
 	fateUnsendable          // can never go as it is
 )
 
-// afterGivenUp is where later events of a key wait for one that is given up in the same batch: they go when that is written
-// down. A crash in between would let it out after them.
+// afterGivenUp is where later events of a key wait for an event that is given up in the same batch. They go when that is
+// written down: otherwise, after a crash in between, the event that was given up could go after them.
 var afterGivenUp = &Hold{}
 
 // planInput is a batch to decide about.
@@ -105,8 +105,8 @@ type planInput struct {
 	hands map[subject]bool
 }
 
-// newPlan decides what is sent of a batch. Call it with book.mu held; a batch of the log waits for holds that are about
-// to end.
+// newPlan decides which events of a batch are sent. Call it with book.mu held; a batch of the log waits for holds that are
+// about to end.
 func newPlan(in planInput, book *holdBook, r rules) *plan {
 	if r.random == nil {
 		r.random = rand.Float64
@@ -137,7 +137,7 @@ func newPlan(in planInput, book *holdBook, r rules) *plan {
 	return p
 }
 
-// decided says that they are in hand no longer.
+// decided notes that the events of the plan are no longer in hand.
 func (p *plan) decided() {
 	for k := range p.hands {
 		if p.book.inHand[k]--; p.book.inHand[k] == 0 {
@@ -147,8 +147,8 @@ func (p *plan) decided() {
 	p.hands = nil
 }
 
-// staysAlone reports whether an event that does not go keeps none of its key back: a circuit breaker has it already, what
-// came after it went long ago, and each of those that it keeps is tried once.
+// staysAlone reports whether an event that does not go keeps no other event of its key back. That is so if a circuit
+// breaker has it already: later events of the key went long ago, and each event that the breaker keeps is tried once.
 func (p *plan) staysAlone(i int, f fate) bool {
 	h := p.source(i)
 	return h != nil && h.Scope == ScopeFailure && f.kind == fateUnsendable && p.settings(h.Topic).AfterLastAttempt != PolicyHaltKey
@@ -200,8 +200,8 @@ func (p *plan) sort(i int, blocked map[subject]bool) fate {
 	return fate{}
 }
 
-// waitsFor returns the hold that keeps an event back. It waits while that is about to end, and until it is written down that
-// an earlier event of the key was given up.
+// waitsFor returns the hold that keeps an event back. If that hold is about to end, waitsFor waits for the end. If an
+// earlier event of the key was given up, it waits until that is written down.
 func (p *plan) waitsFor(e *outbox.Event, from *Hold) *Hold {
 	for {
 		if len(p.book.givenUp) > 0 && e.HasKey() && p.book.givenUp[keySubject(e.Topic, e.Key)] > 0 && p.ctx.Err() == nil {
@@ -209,7 +209,7 @@ func (p *plan) waitsFor(e *outbox.Event, from *Hold) *Hold {
 			continue
 		}
 		h := p.book.awaits(e, from, p.taken, p.partition)
-		// One behind which it parks already ends only after this batch is written.
+		// A hold behind which this plan parks already ends only after this batch is written.
 		if h == nil || !h.closing || p.taken || p.ctx.Err() != nil || slices.Contains(p.parked, h) {
 			return h
 		}
@@ -217,10 +217,10 @@ func (p *plan) waitsFor(e *outbox.Event, from *Hold) *Hold {
 	}
 }
 
-// count notes that event i will be parked behind a hold, so that it cannot end before, and that what the hold lets through
-// begins with it again: an older event than those that were let through comes late, from a gap, its time or another hold.
-// One that came from this hold is behind it again, and not to be tried again with those; nor is one that a circuit breaker
-// keeps because it has just failed.
+// count notes that event i will be parked behind a hold, so that the hold cannot end before. If the event is older than
+// events that the hold let through, it comes late, from a gap, its time or another hold: then the hold lets events through
+// from this one on again. An event that came from this hold is not tried again with them. Nor is an event that a circuit
+// breaker keeps because it has just failed.
 func (p *plan) count(i int, h *Hold) {
 	id := p.events[i].ID
 	if p.source(i) == h || h.Scope == ScopeFailure {
@@ -242,8 +242,8 @@ func (p *plan) undo() {
 	p.decided()
 }
 
-// conclude decides what becomes of every event, in the order of ids, and returns the receipt. outcomes are those of the
-// messages. Call it with book.mu held.
+// conclude decides what becomes of every event, in the order of ids, and returns the receipt. outcomes has the outcome of
+// each message. Call it with book.mu held.
 func (p *plan) conclude(outcomes []Outcome) (*Receipt, error) {
 	defer p.decided()
 	if p.fates == nil && !p.taken && len(p.book.bySubject) == 0 && allDelivered(outcomes) {
@@ -306,7 +306,7 @@ func allDelivered(outcomes []Outcome) bool {
 	return true
 }
 
-// givenUpByHand says why an event did not go: by its own last error, or that of the hold that kept it.
+// givenUpByHand says why an event did not go: by its own last error, or by the error of the hold that kept it.
 func givenUpByHand(e *outbox.Event, from *Hold) *Outcome {
 	o := &Outcome{Class: Permanent, Code: e.LastErrorCode, Message: e.LastError}
 	if o.Code == "" && from != nil {
@@ -374,13 +374,13 @@ func (p *plan) park(e *outbox.Event, h *Hold, f *Failure) {
 	}
 }
 
-// parkAnew is park, behind a hold that was not counted before.
+// parkAnew is park for an event that was not counted behind the hold before.
 func (p *plan) parkAnew(i int, h *Hold, f *Failure) {
 	p.count(i, h)
 	p.park(&p.events[i], h, f)
 }
 
-// schedule makes an event wait for a time; of 0, for its own.
+// schedule makes an event wait for a time; if that is 0, for the event's own time.
 func (p *plan) schedule(e *outbox.Event, in time.Duration, f *Failure) {
 	x := p.exception(e, outbox.Scheduled, f)
 	x.In = in
@@ -399,7 +399,7 @@ func (p *plan) exception(e *outbox.Event, state outbox.State, f *Failure) Except
 	return x
 }
 
-// follow parks an event of which an earlier one of its key did not go.
+// follow parks an event because an earlier event of its key did not go.
 func (p *plan) follow(i int, e *outbox.Event) {
 	var h *Hold
 	if e.HasKey() {
@@ -428,7 +428,7 @@ func (p *plan) follow(i int, e *outbox.Event) {
 	}
 }
 
-// traces returns the traces that the messages of a batch are of, by the ids of their events.
+// traces returns the traces of the messages of a batch, by the ids of their events.
 func (p *plan) traces() map[int64]string {
 	out := map[int64]string{}
 	for i := range p.messages {

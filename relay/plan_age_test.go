@@ -14,7 +14,7 @@ func aged(e outbox.Event, age time.Duration) outbox.Event {
 	return e
 }
 
-// TestPlanOfMaxAge: what could not be sent for so long is given up, and what is younger waits on.
+// TestPlanOfMaxAge: an event that could not be sent for so long is given up, and a younger event waits on.
 func TestPlanOfMaxAge(t *testing.T) {
 	t.Parallel()
 	r := rulesOf(TopicSettings{MaxAge: time.Hour})
@@ -82,8 +82,8 @@ func TestPlanOfMaxAge(t *testing.T) {
 	}
 }
 
-// TestPlanOfRouteDeadLetterAfter: the events of a topic that has been missing or refused for so long are given up; an
-// outage is not that, however long it lasts.
+// TestPlanOfRouteDeadLetterAfter: if a topic has been missing or refused for so long, its events are given up. An outage
+// does not count, however long it lasts.
 func TestPlanOfRouteDeadLetterAfter(t *testing.T) {
 	t.Parallel()
 	r := rulesOf(TopicSettings{RouteDeadLetterAfter: time.Hour})

@@ -63,7 +63,7 @@ func breaking(n int, s TopicSettings) rules {
 	return r
 }
 
-// TestPlanOfABreaker: when too many events of a topic fail in one way, those are parked, with the attempt they spent; the
+// TestPlanOfABreaker: when too many events of a topic fail in one way, they are parked, with the attempt they spent; the
 // others of the topic, and of their own keys, go.
 func TestPlanOfABreaker(t *testing.T) {
 	t.Parallel()

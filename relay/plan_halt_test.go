@@ -6,7 +6,7 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// TestPlanHaltsKeys: with PolicyHaltKey the key of an event that was given up waits for somebody, and nothing of a key
+// TestPlanHaltsKeys: with PolicyHaltKey the key of an event that was given up waits for an operator, and no event of a key
 // is given up before its turn.
 func TestPlanHaltsKeys(t *testing.T) {
 	t.Parallel()

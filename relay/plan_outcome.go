@@ -74,7 +74,7 @@ func (p *plan) provePartition(e *outbox.Event) {
 	})
 }
 
-// giveUpEvent ends the attempts for an event, unless so many fail in this way that a circuit breaker keeps them.
+// giveUpEvent gives an event up, unless so many events fail in this way that a circuit breaker keeps them.
 func (p *plan) giveUpEvent(i int, e *outbox.Event, f Failure) {
 	s := p.settings(e.Topic)
 	if p.giveUp || f.Code == CodeSkipped {
@@ -88,7 +88,7 @@ func (p *plan) giveUpEvent(i int, e *outbox.Event, f Failure) {
 	case s.BreakerEvents < 0 || !again && !tooMany && open == nil:
 		p.exhaust(i, e, f)
 		return
-	case open != nil && open.Draining: // all of them are tried: who ends that says when the next is, and that it does not end
+	case open != nil && open.Draining: // all its events are tried first: endEmpty then sets the next probe
 		open.kept = true
 	case open == nil || again:
 		probes := 1
@@ -119,7 +119,7 @@ func (p *plan) keyAfter(e *outbox.Event, f Failure) {
 	if !e.HasKey() {
 		return
 	}
-	if p.settings(e.Topic).AfterLastAttempt == PolicyHaltKey && f.Code != CodeSkipped { // who skips it has decided
+	if p.settings(e.Topic).AfterLastAttempt == PolicyHaltKey && f.Code != CodeSkipped { // who skipped it has decided
 		p.behind[keySubject(e.Topic, e.Key)] = p.hold(Hold{Scope: ScopeKey, Topic: e.Topic, Key: e.Key, Cause: CauseHalted,
 			ErrorCode: f.Code, Error: f.Error, EventID: e.EventID, probeIn: Forever})
 		return
@@ -133,7 +133,7 @@ func (p *plan) keyAfter(e *outbox.Event, f Failure) {
 	}
 }
 
-// retry spends an attempt: the event is given up, or waits for its next attempt with its key behind it.
+// retry spends an attempt: the event is given up, or waits for its next attempt with the later events of its key behind it.
 func (p *plan) retry(i int, e *outbox.Event, o *Outcome) {
 	f := failure(e, o)
 	policy := p.settings(e.Topic).Retry
@@ -212,7 +212,7 @@ func (p *plan) keptFor(e *outbox.Event) time.Duration {
 	return min(held, p.now.Sub(e.CreatedAt))
 }
 
-// condemn gives up an event for what is not its fault, and lets the next one behind the hold come.
+// condemn gives up an event for a failure that is not its fault, and lets the next event behind the hold come.
 func (p *plan) condemn(i int, e *outbox.Event, topic *Hold, o Outcome) {
 	p.proveTopic(topic)
 	p.provePartition(e)

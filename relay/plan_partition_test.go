@@ -2,7 +2,7 @@ package relay
 
 import "testing"
 
-// TestPlanHoldsPartitions: what fails by the fault of one partition holds that partition, and nothing else. Of four
+// TestPlanHoldsPartitions: a failure by the fault of one partition holds that partition, and nothing else. Of four
 // partitions "a" is on 1, "bb" on 2, and "ccccc" on 1 of four and on 5 of eight.
 func TestPlanHoldsPartitions(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// planCase is a batch, the outcomes of what is sent of it, and what is decided about all of it.
+// planCase is a batch, the outcomes of the events that are sent, and the decisions about all events.
 type planCase struct {
 	rules  rules
 	events []outbox.Event
@@ -20,7 +20,7 @@ type planCase struct {
 	giveUp   bool
 	skips    map[int64]string
 	sent     []int64
-	outcomes []Outcome // of those that are sent
+	outcomes []Outcome // of the events that are sent
 	want     string
 }
 
@@ -37,7 +37,7 @@ func bookOf(holds []Hold) *holdBook {
 	return b
 }
 
-// take notes events that were taken as in hand; those of the log come from nowhere.
+// take notes events that were taken as in hand; events of the log come from no hold.
 func (b *holdBook) take(events []outbox.Event, from []*Hold) map[subject]bool {
 	if from == nil {
 		return nil
@@ -49,7 +49,7 @@ func (b *holdBook) take(events []outbox.Event, from []*Hold) map[subject]bool {
 	return b.takeInHand(taken)
 }
 
-// planOf decides what is sent.
+// planOf decides which events are sent.
 func (c *planCase) planOf() *plan {
 	b := bookOf(c.holds)
 	in := planInput{ctx: context.Background(), events: c.events, giveUp: c.giveUp, skips: c.skips, now: noon}
@@ -86,7 +86,7 @@ func (c *planCase) run(t *testing.T) {
 	checkCounted(t, p, r)
 }
 
-// checkCounted: a hold cannot end before all is written that is parked behind it, and ends when it is.
+// checkCounted: a hold ends when all events that are parked behind it are written, and not before.
 func checkCounted(t interface{ Errorf(string, ...any) }, p *plan, r *Receipt) {
 	parked := map[int64]int{}
 	for i := range r.Exceptions {

@@ -42,7 +42,7 @@ func TestPlanSettles(t *testing.T) {
 	for name, c := range map[string]struct {
 		class  Class
 		where  where
-		plain  string // without a key; such an event does not come from the hold of a key
+		plain  string // without a key; it does not come from the hold of a key
 		keyed  string
 		asLast string // with a key, when it was the last attempt; empty for the same as keyed
 	}{
@@ -79,7 +79,7 @@ func TestPlanSettles(t *testing.T) {
 		"route, both":     {class: Route, where: both, keyed: routeAgain},
 		"route, draining": {class: Route, where: draining, keyed: routeAgain},
 
-		// Not tried, and nothing is known: one of the log waits a little, one that was taken stays as it is.
+		// Not tried, and nothing is known: an event of the log waits a little, an event that was taken stays as it is.
 		"withheld, free": {class: Withheld, where: free, plain: "scheduled 1 in 1s",
 			keyed: lines("hold 100 on key t/k: retry WITHHELD, failed 0, probe in 1s, new", "parked 1 behind 100")},
 		"withheld, scheduled": {class: Withheld, where: scheduled, plain: "put back [1]", keyed: "put back [1]"},

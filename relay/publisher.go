@@ -11,7 +11,7 @@ import (
 // Publisher is what the relay needs of the broker.
 type Publisher interface {
 	// Check returns the outcome of a message that can never be sent as it is, or nil. limit is the largest
-	// record to send, in bytes; 0, or more than the publisher's own limit, is that.
+	// record to send, in bytes; 0, or more than the publisher's own limit, stands for the publisher's own limit.
 	Check(m *Message, limit int) *Outcome
 	// Partition says on which of n partitions a message with this key is; key is not nil.
 	Partition(key []byte, n int32) int32
@@ -66,7 +66,7 @@ const (
 // Outcome is what became of a message.
 type Outcome struct {
 	Class Class
-	// Code is a stable code such as MESSAGE_TOO_LARGE; empty when delivered.
+	// Code is a stable code, for example MESSAGE_TOO_LARGE; empty when delivered.
 	Code string
 	// Message says what happened, for people.
 	Message string

@@ -52,7 +52,7 @@ func (rs Ranges) Contains(id int64) bool {
 	return found
 }
 
-// Union is the set of what is in one of both.
+// Union is the set of the ids that are in rs, in other or in both.
 func (rs Ranges) Union(other Ranges) Ranges {
 	switch {
 	case len(other) == 0:
@@ -74,7 +74,7 @@ func (rs Ranges) Union(other Ranges) Ranges {
 	return out
 }
 
-// Minus is the set of what is in rs and not in other.
+// Minus is the set of the ids that are in rs and not in other.
 func (rs Ranges) Minus(other Ranges) Ranges {
 	if len(rs) == 0 || len(other) == 0 {
 		return rs

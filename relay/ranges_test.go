@@ -18,8 +18,8 @@ func rangesFrom(set map[int64]bool) Ranges {
 	return RangesOf(ids)
 }
 
-// TestRangesAreSets: union, difference, length and membership are those of sets, whatever touches or overlaps, and
-// no result shares memory with what it was made of.
+// TestRangesAreSets: union, difference, length and membership are as for sets, whatever touches or overlaps, and
+// no result shares memory with its operands.
 func TestRangesAreSets(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

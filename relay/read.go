@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// lookSoon and lookLate bound the pauses between looks at who may still fill gaps, while there are any.
+	// lookSoon and lookLate bound the pauses between looks for transactions that may still fill gaps, while there are gaps.
 	lookSoon = 25 * time.Millisecond
 	lookLate = time.Second
 	// lookInOrder and lookInOrderLate bound the pauses between looks while events in commit order wait for one.
@@ -17,7 +17,7 @@ const (
 	lookInOrderLate = 50 * time.Millisecond
 )
 
-// read reads the log ahead of what is sent, until ctx ends.
+// read reads the log ahead of the sender, until ctx ends.
 func (t *term) read(ctx context.Context) error {
 	if t.once != nil && !t.once.log {
 		return nil
@@ -72,8 +72,8 @@ func (t *term) read(ctx context.Context) error {
 		case len(page.Events) == 0:
 			t.idle.wait(ctx)
 		case t.once != nil && ordered > lookInOrder:
-			return nil // somebody may still commit an earlier one
-		default: // nobody notifies when the transaction ends that they wait for
+			return nil // a transaction may still commit an earlier event
+		default: // no notification comes when the transaction that they wait for ends
 			sleep(ctx, ordered)
 			ordered = min(2*ordered, lookInOrderLate)
 		}
@@ -81,7 +81,7 @@ func (t *term) read(ctx context.Context) error {
 	return nil
 }
 
-// ended is the error of something that was asked with ctx: none when that ended.
+// ended returns the error of a call that was made with ctx, and nil when ctx has ended.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -97,7 +97,7 @@ func (t *term) readEvents() int {
 	return t.cfg.BatchSize
 }
 
-// readPage reads until what was read can be believed.
+// readPage reads a page, and reads it again while the page cannot be believed.
 func (t *term) readPage(ctx context.Context, events int) (Page, question, error) {
 	bounded, cancel := context.WithTimeout(ctx, cycleTimeout)
 	defer cancel()
@@ -113,7 +113,7 @@ func (t *term) readPage(ctx context.Context, events int) (Page, question, error)
 	}
 }
 
-// take makes at most so many events of a page the next batch: the position and the gaps are moved behind it.
+// take makes at most so many events of a page the next batch, and moves the position and the gaps behind it.
 func (t *term) take(page Page, q question, most int) *logBatch {
 	b := &logBatch{Page: page}
 	ids := make([]int64, page.Filled)
@@ -145,8 +145,8 @@ func (t *term) take(page Page, q question, most int) *logBatch {
 	return b
 }
 
-// inOrder cuts events off before the first of a topic in commit order that is not final: a transaction that is open may
-// commit an earlier one.
+// inOrder cuts events off before the first event of a topic in commit order that is not final, because an open transaction
+// may commit an earlier one.
 func (t *term) inOrder(events []outbox.Event) []outbox.Event {
 	topic, ordered := "", false
 	for i := range events {
@@ -171,7 +171,7 @@ type lookClock struct {
 	pause time.Duration
 }
 
-// lookIfDue looks at who may still fill gaps, if there are any and it is time for it.
+// lookIfDue looks for transactions that may still fill gaps, if there is a reason to look and it is time for it.
 func (t *term) lookIfDue(ctx context.Context, c *lookClock) error {
 	if t.gaps.empty() && !t.waitsForLook {
 		c.pause = lookSoon

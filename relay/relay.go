@@ -18,8 +18,8 @@ import (
 type Config struct {
 	// Store is the database. Required.
 	Store Store
-	// OwnTopic says what a topic is for that Postrider itself writes, such as dead letters; empty for all others.
-	// Services may not write to those. Defaults to none.
+	// OwnTopic says what a topic that Postrider itself writes is for, for example dead letters; empty for all others.
+	// Services may not write to these topics. Defaults to none.
 	OwnTopic func(topic string) string
 	// Publisher is the broker. Required.
 	Publisher Publisher
@@ -28,21 +28,21 @@ type Config struct {
 	Worker string
 	// BatchSize is the most events in one batch. Defaults to 5000.
 	BatchSize int
-	// Dispatches is how many batches are at the brokers at once at most: one of the log, and those of what comes back
-	// behind holds. Defaults to 16.
+	// Dispatches is how many batches of events that come back behind holds are at the brokers at once at most, beside the
+	// one of the log. Defaults to 16.
 	Dispatches int
 	// TopicSettings returns the rules for a topic; it is called once for each topic that is met. Defaults
 	// to the zero TopicSettings for all, which stands for their defaults.
 	TopicSettings func(topic string) TopicSettings
-	// PublishTimeout bounds the wait for acknowledgements of one batch; what is not known by then holds its
-	// partition, or its topic where the partition is not known. It must stay below the database's
+	// PublishTimeout bounds the wait for acknowledgements of one batch. An event whose outcome is not known by then holds
+	// its partition, or its topic where the partition is not known. PublishTimeout must stay below the database's
 	// idle_in_transaction_session_timeout. Defaults to 10s.
 	PublishTimeout time.Duration
 	// IdlePollMin and IdlePollMax bound the pause between polls when there is nothing to do. The reads of a
 	// relay that finds a few events each time begin IdlePollMin apart, and up to ten times that where many events
 	// come: with less of it events go sooner and cost more, here and in the database. Default to 2ms and 50ms.
 	IdlePollMin, IdlePollMax time.Duration
-	// Retention says how long rows stay that nobody waits for. Defaults to the defaults of its fields.
+	// Retention says how long rows stay that are not needed any more. Defaults to the defaults of its fields.
 	Retention Retention
 	// Notifier lets writers wake this relay when it is idle. Defaults to none: it polls.
 	Notifier Notifier
@@ -51,7 +51,7 @@ type Config struct {
 	IdlePollNotified time.Duration
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
-	// LogActions writes a line to Logger about each action that somebody calls: ProcessPending, ProcessRetries, Cleanup.
+	// LogActions writes a line to Logger about each call of an action: ProcessPending, ProcessRetries, Cleanup.
 	// Defaults to false.
 	LogActions bool
 	// Registerer receives the metrics. Defaults to none.
@@ -132,9 +132,9 @@ type Relay struct {
 	brokers brokers
 	rules   rules
 	topics  sync.Map // *TopicSettings by topic
-	// reminder is the reader's.
+	// reminder belongs to the reader.
 	reminder reminder
-	// letters has little to do and pauses longer.
+	// letters paces the loop that sends dead letters, which has little to do and pauses longer.
 	letters *idle
 }
 
@@ -157,8 +157,8 @@ func New(cfg Config) (*Relay, error) {
 	return r, nil
 }
 
-// settings returns the rules for a topic. Rules that are out of range are replaced by the defaults: what
-// is already in the outbox must not stand still for them.
+// settings returns the rules for a topic. Rules that are out of range are replaced by the defaults, because events that
+// are already in the outbox must not wait for a correction.
 func (r *Relay) settings(topic string) *TopicSettings {
 	if s, ok := r.topics.Load(topic); ok {
 		return s.(*TopicSettings)

@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Report is where an action that somebody calls says what it did. All actions say it there, whoever calls them: the
-// library, a command or an agent.
+// Report is where an action that is called says what it did. All actions use it, whether the library, a command or an
+// agent calls them.
 type Report struct {
 	// TracerProvider receives the span "outbox.<action>". Defaults to none.
 	TracerProvider trace.TracerProvider
@@ -17,8 +17,9 @@ type Report struct {
 	Logger *slog.Logger
 }
 
-// Begin begins an action. What is done for it gets the context, and then belongs to its span. The function ends the action
-// with what it did, for the span, and with what its line has beside the name, the duration and the error.
+// Begin begins an action. Work for the action uses the returned context, and then belongs to its span. The returned
+// function ends the action: it takes what the action did, for the span, and the fields that the log line of the action has
+// beside the name, the duration and the error.
 func (r Report) Begin(ctx context.Context, action Action) (context.Context, func(did ActionResult, err error, line ...slog.Attr)) {
 	began := time.Now()
 	ctx, end := newTracing(r.TracerProvider).act(ctx, action)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// PurgeKind is a kind of row that goes when nobody needs it any more.
+// PurgeKind is a kind of row that is removed when it is not needed any more.
 type PurgeKind string
 
 const (
@@ -24,11 +24,11 @@ func PurgeKinds() []PurgeKind {
 	return []PurgeKind{PurgePublished, PurgeDeadLettered, PurgeIdempotencyKeys}
 }
 
-// Purger removes rows that nobody needs any more.
+// Purger removes rows that are not needed any more.
 type Purger interface {
-	// Purge removes some rows of a kind that have been there long enough, in a transaction of its own. Any number of processes may call it; one
-	// at a time works, and the others are told that it is busy. What was done in spite of an error is in
-	// Purged beside it.
+	// Purge removes some rows of a kind that have been there long enough, in a transaction of its own. Any number of
+	// processes may call it; one at a time works, and the others are told that it is busy. If it fails midway, Purged says
+	// what was done, beside the error.
 	Purge(ctx context.Context, limits PurgeLimits) (Purged, error)
 }
 
@@ -54,10 +54,10 @@ type Purged struct {
 }
 
 // ErrMiscounted is wrapped by the error of a purge whose rows do not agree with the receipts: the log may have events that
-// were passed over. Nothing more is removed until somebody has looked.
+// were passed over. Nothing more is removed until an operator has looked.
 var ErrMiscounted = errors.New("the log does not agree with its receipts, retention has stopped")
 
-// Retention says how long rows stay that nobody waits for.
+// Retention says how long rows stay that are not needed any more.
 type Retention struct {
 	// Published is how long events stay at least after their topics acknowledged them. Defaults to 720h, 30 days.
 	Published time.Duration

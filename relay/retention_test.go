@@ -109,7 +109,7 @@ func TestRetentionTakesAFifth(t *testing.T) {
 	})
 }
 
-// TestRetentionStopsWhenItMiscounts: the gauge says so until somebody has looked.
+// TestRetentionStopsWhenItMiscounts: the gauge says so until an operator has looked.
 func TestRetentionStopsWhenItMiscounts(t *testing.T) {
 	t.Parallel()
 	s := newStock(10, 10, 10)

@@ -9,14 +9,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// send sends one batch after the other, until there are no more. When reading ends while no broker answers, what was read
-// is left to the next term.
+// send sends one batch after the other, until there are no more. If reading ends while no broker answers, the events that
+// were read are left to the next term.
 func (t *term) send(ctx, reading context.Context) error {
 	if t.once != nil {
 		defer t.once.read.Store(true)
 	}
 	for b := range t.batches {
-		// What an action leaves behind holds is looked at, too; and a relay that dies over the next batch died over that alone.
+		// An action also looks at the events that it parks behind holds, so each batch is written first. And a relay that
+		// dies over the next batch then died over that batch alone.
 		alone := t.once != nil || t.careful.Load() > 0
 		s, err := t.sendBatch(ctx, reading, b)
 		if err == nil && alone {
@@ -132,8 +133,9 @@ func (t *term) awaitSure(ctx context.Context) error {
 	return nil
 }
 
-// tryAlone writes down that an event is tried alone, where relays died over it: the one that kills is found and given
-// up, and no other is charged. A broker must answer first, or an outage would charge whoever is first.
+// tryAlone writes down that an event is tried alone, where relays died while events were in flight. So the event that kills
+// is found and given up, and no other event is charged. A broker must answer first, or an outage would charge the first
+// event.
 func (t *term) tryAlone(ctx, reading context.Context, p *plan) error {
 	if t.careful.Load() != 1 || len(p.events) != 1 || len(p.messages) != 1 {
 		return nil
@@ -163,7 +165,7 @@ func (t *term) tryAlone(ctx, reading context.Context, p *plan) error {
 	return t.write(ctx, func() *Receipt { return &Receipt{Trying: e.ID} })
 }
 
-// note says in the log what a batch that did not simply go has come to.
+// note logs the events that a batch gave up, and the holds that it put in place or renewed.
 func (t *term) note(p *plan) {
 	log := t.cfg.Logger
 	var traces map[int64]string

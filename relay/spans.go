@@ -72,8 +72,8 @@ func (t *tracing) note(ctx context.Context, began time.Time, f figures, err erro
 	f.end(span, began, err)
 }
 
-// act begins the span of an action that somebody called; the batches that it works on belong to it. The function that
-// it returns ends it.
+// act begins the span of an action that was called; the batches that it works on belong to the span. The function that act
+// returns ends the span.
 func (t *tracing) act(ctx context.Context, action Action) (context.Context, func(ActionResult, error)) {
 	if t == nil {
 		return ctx, func(ActionResult, error) {}
@@ -112,7 +112,7 @@ func (t *tracing) pass(ctx context.Context, action, name string, began, claimed 
 	return p
 }
 
-// in is the context for what the pass does: spans of others that come of it are the pass's.
+// in returns the context for the work of the pass: spans that begin in this context belong to the pass.
 func (p *pass) in(ctx context.Context) context.Context {
 	if p == nil {
 		return ctx
@@ -130,14 +130,14 @@ func (p *pass) settle(ctx context.Context) context.Context {
 	return trace.ContextWithSpan(ctx, p.settling)
 }
 
-// settled ends that with what was settled; err is that of settling.
+// settled ends the span of settling with what was settled; err is the error of settling.
 func (p *pass) settled(processed, succeeded, failed, deadLettered int, err error) {
 	if p == nil {
 		return
 	}
 	p.processed, p.succeeded, p.failed, p.deadLettered = processed, succeeded, failed, deadLettered
 	f := p.figures
-	if err != nil { // nobody knows
+	if err != nil { // the outcome is unknown
 		p.figures = figures{action: p.action, batch: p.batch}
 	}
 	f.end(p.settling, p.settlingSince, err)
@@ -150,7 +150,7 @@ func (p *pass) close(err error) {
 	}
 }
 
-// sending is the span outbox.publish of a batch, and those of the events in it whose writers are traced.
+// sending has the span outbox.publish of a batch, and the spans of the events in it whose writers are traced.
 type sending struct {
 	*pass
 	span   trace.Span
@@ -164,8 +164,8 @@ type sent struct {
 }
 
 // publish begins to send. A message whose writer's trace is recorded gets a span of its own in that trace, and its
-// traceparent is that span from here on, so that whoever reads the record goes on from there; all others stay as they
-// are.
+// traceparent is that span from here on, so that a reader of the record continues from there. All other messages stay as
+// they are.
 func (p *pass) publish(ms []Message) *sending {
 	if p == nil {
 		return nil

@@ -152,7 +152,7 @@ func TestSpanOfARedrivenMessage(t *testing.T) {
 	}
 }
 
-// What fails is marked as failed, and nothing of it stays open.
+// A failure marks its span as failed, and every span that began ends.
 func TestSpansOfFailures(t *testing.T) {
 	t.Parallel()
 	for name, failing := range map[string]string{"outbox.settle": "settle", "outbox.batch": "hold ids"} {
@@ -240,7 +240,8 @@ func TestSpansOfLettersAndActions(t *testing.T) {
 	named(t, spans, "outbox.cleanup")
 }
 
-// Without a provider no event costs anything, whatever its headers are; with one, those that are not traced do not.
+// Without a provider no event costs anything, whatever its headers are. With a provider, events that are not traced cost
+// nothing.
 func TestTracingIsFreeForWhatIsNotTraced(t *testing.T) {
 	began := time.Now()
 	ms := make([]Message, 1000)
@@ -275,7 +276,7 @@ func TestTracingIsFreeForWhatIsNotTraced(t *testing.T) {
 	}
 }
 
-// Whoever samples the relay's batches knows the spans of all actions by their names.
+// A sampler of the relay's batches knows the spans of all actions by their names.
 func TestActionsAreAskedFor(t *testing.T) {
 	t.Parallel()
 	p, spans := recording(t)

@@ -2,12 +2,12 @@ package relay
 
 import "time"
 
-// Stall is why the store cannot know that an id is final, until somebody does something about
-// it. Then events in commit order wait, and gaps stay open. The zero value is none.
+// Stall is the reason why the store cannot know that an id is final. It lasts until an operator removes the reason. Then
+// events in commit order wait, and gaps stay open. The zero value is none.
 type Stall struct {
-	// Code is a word for the reason, such as SEQUENCE_CACHE.
+	// Code is a word for the reason, for example SEQUENCE_CACHE.
 	Code string
-	// Error says what is wrong and what to do.
+	// Error says what the problem is and what to do.
 	Error string
 }
 

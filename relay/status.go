@@ -22,8 +22,8 @@ type Status struct {
 	// Exhausted are on their way to the dead-letter topic, DeadLettered arrived there.
 	Exhausted    int64 `json:"exhausted"`
 	DeadLettered int64 `json:"dead_lettered"`
-	// OldestDueSeconds is the age of the oldest event that should have gone by now, parked, retried and
-	// exhausted ones included, but not those behind halted keys, which wait for somebody; 0 when there is none.
+	// OldestDueSeconds is the age of the oldest event that should have gone by now. Parked, retried and exhausted events
+	// are included. Events behind halted keys are not, because they wait for an operator. It is 0 when there is none.
 	OldestDueSeconds float64 `json:"oldest_due_seconds"`
 	// HoldCount is the number of holds; Holds are the oldest of them.
 	HoldCount int64        `json:"hold_count"`
@@ -36,10 +36,10 @@ type HoldStatus struct {
 	Scope Scope  `json:"scope"`
 	Topic string `json:"topic"`
 	Key   string `json:"key,omitempty"`
-	// Partition is that of a partition hold, of Partitions that the topic had then.
+	// Partition is the partition of a partition hold, of Partitions that the topic had then.
 	Partition  *int32 `json:"partition,omitempty"`
 	Partitions *int32 `json:"partitions,omitempty"`
-	// FailureCode is of a circuit breaker: what the events fail with that it keeps.
+	// FailureCode is set for a circuit breaker: it keeps the events that fail with this code.
 	FailureCode string `json:"failure_code,omitempty"`
 	Cause       Cause  `json:"cause"`
 	ErrorCode   string `json:"error_code"`
@@ -50,11 +50,11 @@ type HoldStatus struct {
 	EventID  uuid.UUID `json:"event_id"`
 	OutboxID int64     `json:"outbox_id,omitempty"`
 	HeldAt   time.Time `json:"held_at"`
-	// NextProbeAt is nil for a hold that waits for somebody.
+	// NextProbeAt is nil for a hold that waits for an operator.
 	NextProbeAt *time.Time `json:"next_probe_at"`
 	Probes      int        `json:"probes"`
 	Draining    bool       `json:"draining"`
-	// Asked is what somebody asked for and the leader has not done yet: AskedRelease, AskedGiveUp, or nothing.
+	// Asked is what an operator asked for and the leader has not done yet: AskedRelease, AskedGiveUp, or nothing.
 	Asked string `json:"asked,omitempty"`
 	// Parked are the events behind it, counted up to 100001.
 	Parked int64 `json:"parked"`

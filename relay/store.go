@@ -15,8 +15,8 @@ type Store interface {
 	// Lead begins a term, or returns nil when another relay leads. The leadership must be ended by End.
 	Lead(ctx context.Context, worker string) (Leadership, error)
 	// ClaimLetters locks up to limit exhausted events that are free and due, oldest first within each
-	// topic, and whose dead-letter topic is not held; letterTopic says which that is for an event's topic.
-	// It returns nil when there are none. Any relay may call it, whoever leads.
+	// topic, and whose dead-letter topic is not held; letterTopic returns the dead-letter topic for an event's topic.
+	// It returns nil when there are none. Any relay may call it, a standby too.
 	ClaimLetters(ctx context.Context, letterTopic func(topic string) string, limit int) (LetterClaim, error)
 	Purger
 	BacklogReader
@@ -37,23 +37,23 @@ type Leadership interface {
 	Sure() bool
 	// Read reads the gaps that it is given and what lies behind a position, in one statement.
 	Read(ctx context.Context, q Question) (Page, error)
-	// Look finds out the newest id, and then who may still commit one up to it.
+	// Look finds out the newest id, and then the transactions that may still commit an id up to it.
 	Look(ctx context.Context) (Look, error)
 	// Settle writes receipts, in order, in one transaction. After an error the outcome is unknown: the term is over,
 	// and the next one begins where the newest receipt is. The database must be sure that the session which led when
 	// the events were read is alive; otherwise the error wraps ErrNotLeading.
 	Settle(ctx context.Context, rs []*Receipt) error
-	// DueHolds returns holds that are due for a probe, that drain, or that somebody asked something of, at most limit
-	// of each, and how long nothing more is due, as far as the database knows.
+	// DueHolds returns holds that are due for a probe, that drain, or for which an operator asked something, at most limit
+	// of each. It also returns how long nothing more is due, as far as the database knows.
 	DueHolds(ctx context.Context, limit int) ([]DueHold, time.Duration, error)
 	// Take puts parked events of holds, and scheduled events that are due, in hand: people leave them alone until a
-	// receipt says what became of them. Scheduled events that others have in hand are passed over; of a hold nothing
-	// behind such an event is taken.
+	// receipt says what became of them. Scheduled events that others have in hand are passed over. If others have a parked
+	// event in hand, nothing behind it is taken from its hold.
 	Take(ctx context.Context, t Taking) ([]Taken, error)
 	// HoldIDs returns n ids for holds that are to be put in place.
 	HoldIDs(ctx context.Context, n int) ([]int64, error)
-	// ResolveSkips does what was asked of events that the position has passed: it gives up those that wait, and forgets
-	// what was asked of those that have gone.
+	// ResolveSkips does what was asked of events that the position has passed: it gives up the events that wait, and forgets
+	// the requests for events that have gone.
 	ResolveSkips(ctx context.Context) error
 	// End hands over: a standby may lead at once. With ctx ended it only lets go.
 	End(ctx context.Context)
@@ -61,12 +61,12 @@ type Leadership interface {
 
 // Began is where a term begins.
 type Began struct {
-	// Number is that of the receipt that begins the term; Term counts the terms.
+	// Number is the number of the receipt that begins the term; Term counts the terms.
 	Number, Term int64
 	// Position is the highest id that was disposed of, and Gaps the ids below it that may still come.
 	Position int64
 	Gaps     Ranges
-	// Holds are all that there are, those of dead-letter topics left out.
+	// Holds are all holds that there are, except the holds of dead-letter topics.
 	Holds []Hold
 	// Deaths is how many terms have ended one after the other without handing over and without getting further than a few
 	// batches, since the last that got further.
@@ -107,8 +107,8 @@ type Page struct {
 type Receipt struct {
 	// Position is the highest id that is disposed of now; 0 leaves it.
 	Position int64
-	// Events were disposed of: acknowledged, or made exceptions here. Forgotten never come. Gaps is what is left; nil is
-	// not written down, and follows from the receipts before.
+	// Events were disposed of: acknowledged, or made exceptions here. Forgotten never come. Gaps are the gaps that are left;
+	// nil is not written down, and follows from the receipts before.
 	Events, Forgotten, Gaps Ranges
 	// Sent counts the events that their topics acknowledged.
 	Sent int
@@ -143,7 +143,7 @@ type TaskEvent struct {
 // Counts is what a receipt comes to.
 type Counts struct{ Processed, Failed, Exhausted, Scheduled, Parked int }
 
-// Counts counts the events of a receipt. Failed are those that failed now by their own fault, or were given up.
+// Counts counts the events of a receipt. Failed are the events that failed now by their own fault, or were given up.
 func (r *Receipt) Counts() (c Counts) {
 	c.Processed = r.Sent + len(r.Exceptions)
 	for i := range r.Exceptions {
@@ -176,7 +176,7 @@ type Exception struct {
 	In time.Duration
 	// Attempts is how many failed by now, of MaxAttempts, which is 0 where none did.
 	Attempts, MaxAttempts int
-	// Failure is what it failed with now; its Class is empty where it did not.
+	// Failure is the failure of this attempt; its Class is empty where the event did not fail.
 	Failure Failure
 	// TaskUUID is the linked task, or uuid.Nil.
 	TaskUUID uuid.UUID
@@ -187,11 +187,11 @@ type DueHold struct {
 	ID int64
 	// Probe says that it is due for a probe.
 	Probe bool
-	// Asked is what somebody asked for: AskedRelease, AskedGiveUp, or nothing.
+	// Asked is what an operator asked for: AskedRelease, AskedGiveUp, or nothing.
 	Asked string
 }
 
-// What people ask of a hold.
+// The requests that an operator can make of a hold.
 const (
 	AskedRelease = "release"
 	AskedGiveUp  = "give_up"
@@ -199,7 +199,7 @@ const (
 
 // Taking says which exceptions to take.
 type Taking struct {
-	// Holds are those whose parked events are taken, in the order of ids.
+	// Holds are the holds whose parked events are taken, in the order of ids.
 	Holds []TakingHold
 	// Scheduled is how many of the scheduled events that are due are taken at most.
 	Scheduled int
@@ -207,7 +207,7 @@ type Taking struct {
 	Bytes int64
 }
 
-// TakingHold says how many parked events of a hold are taken at most: those with ids behind After, and up to Until unless
+// TakingHold says how many parked events of a hold are taken at most: events with ids behind After, and up to Until unless
 // that is 0.
 type TakingHold struct {
 	ID, After, Until int64
@@ -217,7 +217,7 @@ type TakingHold struct {
 // Taken is an exception in hand.
 type Taken struct {
 	Event outbox.Event
-	// Hold is the one that kept it; 0 for a scheduled event.
+	// Hold is the hold that kept the event; 0 for a scheduled event.
 	Hold int64
 	// Left says that there is no event: the hold has some and none could be taken now, because another session has the
 	// first one locked, or it did not fit.

@@ -2,7 +2,7 @@ package relay
 
 import "errors"
 
-// StoreClass says what an error of the database means for whoever watches the relay. The relay itself
+// StoreClass says what an error of the database means for an operator who watches the relay. The relay itself
 // does the same in every case: it gives the cycle up, waits a little longer each time, and begins anew.
 type StoreClass string
 
@@ -12,7 +12,7 @@ const (
 	StoreUnknownOutcome StoreClass = "unknown_outcome"
 	// StoreTransient: it passes by itself, or when the database is well again.
 	StoreTransient StoreClass = "transient"
-	// StorePermanent: it stays until somebody changes something; the hint says what.
+	// StorePermanent: it stays until an operator changes something; the hint says what.
 	StorePermanent StoreClass = "permanent"
 )
 
@@ -22,7 +22,7 @@ const CodeOther = "OTHER"
 // StoreError is what a Store returns when the database failed.
 type StoreError struct {
 	Class StoreClass
-	// Code is an SQLSTATE, or a word such as CONNECTION_LOST. There are few of them, so it may be a label.
+	// Code is an SQLSTATE, or a word, for example CONNECTION_LOST. There are few codes, so Code may be a label.
 	Code string
 	// Hint says what to do; empty when there is nothing to do but to wait.
 	Hint string

@@ -15,7 +15,7 @@ const (
 	tendPause = 250 * time.Millisecond
 	// tendSoon is the shortest: holds whose events are at the broker are due all the while.
 	tendSoon = 20 * time.Millisecond
-	// putBackPause is how long what was taken and not tried rests: an earlier record has no answer yet.
+	// putBackPause is how long events that were taken and not tried rest: an earlier record has no answer yet.
 	putBackPause = 250 * time.Millisecond
 	// dueAtOnce is how many holds are looked after at once, and how many events of keys are tried together.
 	dueAtOnce = 500
@@ -23,15 +23,15 @@ const (
 	probeWithin = 2 * time.Second
 	// scheduledEvery is how often scheduled events are looked for although none is due: the clock may have been put back.
 	scheduledEvery = 10 * time.Second
-	// leftPause is when holds are looked at again of which others have the first event in hand.
+	// leftPause is the pause before a hold is looked at again whose first event others have in hand.
 	leftPause = 20 * time.Millisecond
-	// skipsEvery is how often what was asked of events that the position has passed is looked at.
+	// skipsEvery is how often requests to skip events that the position has passed are looked at.
 	skipsEvery = time.Second
 )
 
-// tendHolds looks after what did not simply go: it lets probes through holds that are due, brings back what waits behind
-// those whose cause is gone, and sends what waited for a time. Each wide hold is looked after by itself, because one whose
-// partition is away takes its time; those of keys go together. No hold is looked after twice at once.
+// tendHolds looks after events that did not simply go. It lets probes through holds that are due, brings back the events
+// behind holds whose cause is gone, and sends events that waited for a time. Each wide hold is looked after by itself,
+// because a hold whose partition is away takes its time; holds of keys go together. No hold is looked after twice at once.
 func (t *term) tendHolds(reading, work context.Context, fail func(error)) {
 	var tending sync.WaitGroup
 	defer tending.Wait()
@@ -134,7 +134,7 @@ func (t *term) answerReleases(ctx context.Context, holds []*Hold) error {
 	})
 }
 
-// openBreakers lets everything come back that circuit breakers keep of topics that have none any more.
+// openBreakers brings back all events that circuit breakers keep, of topics that have no circuit breaker any more.
 func (t *term) openBreakers(ctx context.Context) error {
 	return t.write(ctx, func() *Receipt {
 		receipt := &Receipt{}
@@ -148,9 +148,9 @@ func (t *term) openBreakers(ctx context.Context) error {
 	})
 }
 
-// begin takes a hold in hand that is due, and says whether all that waits behind it is to be given up; nil when there is
-// nothing to do, or somebody is at it. later says that the look may have seen it as it was before: behind a key that was
-// halted since nothing may be probed.
+// begin takes a hold in hand that is due, and says whether all events behind it are to be given up. It returns nil when
+// there is nothing to do, or another goroutine has the hold in hand. later says that the look may have seen the hold as it
+// was before its last change: behind a key that was halted since, nothing may be probed.
 func (t *term) begin(d DueHold, look int64) (h *Hold, giveUp, later bool) {
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()
@@ -180,7 +180,7 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 		if err != nil {
 			return fmt.Errorf("take what waits behind holds: %w", err)
 		}
-		if cut { // an action has had enough: what is left behind the holds was not looked at
+		if cut { // the limit of an action was reached: the rest behind the holds was not looked at
 			_, err := t.sendTaken(ctx, reading, taken, t.book.takeInHand(taken), giveUp, t.within(holds))
 			return err
 		}
@@ -210,13 +210,13 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 		case len(left) > 0:
 			sleep(ctx, leftPause)
 		default:
-			sleep(ctx, 2*time.Millisecond) // what is to be parked behind them is being written
+			sleep(ctx, 2*time.Millisecond) // receipts that park events behind them are being written
 		}
 	}
 	return ended(ctx, context.Cause(ctx))
 }
 
-// letGo says that nobody looks after holds any more, but for those to keep.
+// letGo says that no goroutine looks after holds any more, except for the holds to keep.
 func (t *term) letGo(holds, keep []*Hold) {
 	kept := make(map[*Hold]bool, len(keep))
 	for _, h := range keep {
@@ -232,7 +232,7 @@ func (t *term) letGo(holds, keep []*Hold) {
 	}
 }
 
-// standing is how a hold stood before it was looked behind it.
+// standing is the state of a hold before a look behind it.
 type standing struct {
 	parks int
 	// parking says that more was to be parked, and not written yet.
@@ -250,7 +250,7 @@ func (t *term) stand(holds []*Hold) []standing {
 	return was
 }
 
-// taking is what is to be taken from holds: one event as a probe, or as much as fits where they drain.
+// taking says which events to take from holds: one event as a probe, or as many as fit where a hold drains.
 func (t *term) taking(holds []*Hold, giveUp bool) Taking {
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()
@@ -286,9 +286,9 @@ func (t *term) within(holds []*Hold) time.Duration {
 	return min(probeWithin, t.cfg.PublishTimeout)
 }
 
-// endEmpty ends the holds behind which nothing was found, and nothing is to be parked since. One that drains and behind
-// which something is still to be parked keeps the log from parking more, and is looked at again: more. found has the last
-// id that was taken, by hold; up to that its events pass. left are holds that have events of which none could be taken;
+// endEmpty ends the holds behind which nothing was found, and nothing is to be parked since. If something is still to be
+// parked behind a hold that drains, the hold keeps the log from parking more, and is looked at again: more. found has the
+// last id that was taken, by hold; events up to that id pass. left has the holds that have events and could give none;
 // they are looked at again, too. Call it with book.mu held.
 func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, left map[int64]bool, giveUp bool) (ends *Receipt, more []*Hold) {
 	ends = &Receipt{}
@@ -309,7 +309,7 @@ func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, le
 			ends.Holds = append(ends.Holds, h.asChange())
 			t.book.reopen(h)
 		case h.kept && !giveUp:
-			// What was tried again is behind it again.
+			// The events that were tried again are behind it again.
 			h.kept, h.Draining, h.through = false, false, 0
 			h.probeIn = probePause(breakerProbeBase, breakerProbeCap, h.Probes)
 			ends.Holds = append(ends.Holds, h.asChange())
@@ -409,8 +409,8 @@ func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, hands map[
 	return again, nil
 }
 
-// putBack has holds give out again from the first event that was put back behind them, and returns these holds. ids are
-// ascending. Call it with book.mu held.
+// putBack makes holds give out events again from the first event that was put back behind them, and returns these holds.
+// ids are ascending. Call it with book.mu held.
 func putBack(taken []Taken, from []*Hold, ids []int64) map[*Hold]bool {
 	if len(ids) == 0 {
 		return nil
@@ -426,7 +426,7 @@ func putBack(taken []Taken, from []*Hold, ids []int64) map[*Hold]bool {
 	return holds
 }
 
-// sendScheduled sends what waited for a time that has come.
+// sendScheduled sends scheduled events whose time has come.
 func (t *term) sendScheduled(ctx, reading context.Context) error {
 	for reading.Err() == nil && ctx.Err() == nil {
 		taken, _, _, err := t.takeWithin(ctx, Taking{Scheduled: t.cfg.BatchSize, Bytes: batchBytes})
@@ -443,7 +443,7 @@ func (t *term) sendScheduled(ctx, reading context.Context) error {
 	return nil
 }
 
-// takeWithin takes no more than what is left of a limit; cut says that there may be more for which that was too little.
+// takeWithin takes no more events than the limit still allows; cut says that the limit may have left some out.
 func (t *term) takeWithin(ctx context.Context, taking Taking) (taken []Taken, left map[int64]bool, cut bool, err error) {
 	want := taking.Scheduled
 	for _, h := range taking.Holds {

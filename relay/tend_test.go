@@ -191,7 +191,7 @@ func TestAHaltedKeyWaitsForSomebody(t *testing.T) {
 	}
 }
 
-// TestSkip: people give up what the log has before it, what waits for its time and what waits behind a hold.
+// TestSkip: people give up events that the log has before it, that wait for their time, and that wait behind a hold.
 func TestSkip(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
 		pub.outcome = failing(Record, 2)
@@ -214,7 +214,7 @@ func TestSkip(t *testing.T) {
 	})
 }
 
-// TestSkipTooLate: what was asked of an event that waits by now is done, and of one that has gone is forgotten.
+// TestSkipTooLate: a request about an event that waits by now is done; a request about an event that has gone is forgotten.
 func TestSkipTooLate(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
 		pub.outcome = failing(Route, 1)
@@ -250,7 +250,7 @@ func bad(key string) outbox.Event {
 	return with(keyed(0, key), func(e *outbox.Event) { e.Payload = []byte("bad") })
 }
 
-// TestABreakerKeepsWhatFails and nothing else: good events of the topic go, and those of the same key behind.
+// TestABreakerKeepsWhatFails and nothing else: good events of the topic go, also events of the same key behind a bad one.
 func TestABreakerKeepsWhatFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		heals bool
@@ -302,7 +302,7 @@ func TestABreakerKeepsWhatFails(t *testing.T) {
 	}
 }
 
-// TestABreakerIsSwitchedOff by its setting: what it keeps comes back with the next term.
+// TestABreakerIsSwitchedOff by its setting: the events that it keeps come back with the next term.
 func TestABreakerIsSwitchedOff(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
 		fails := true

@@ -13,7 +13,7 @@ import (
 // standbyPause is how often a standby tries to lead: how long a takeover takes.
 const standbyPause = 200 * time.Millisecond
 
-// manyGaps is up to how many gaps each receipt has them all; with more, one receipt of gapsEvery does.
+// manyGaps is the number of gaps up to which each receipt has them all; with more, one receipt of gapsEvery does.
 const (
 	manyGaps  = 200
 	gapsEvery = 500
@@ -34,8 +34,8 @@ const carefulAfter = 3
 // settleAtOnce is how many receipts are written in one transaction at most.
 const settleAtOnce = 16
 
-// settleApart is the least time between two plain receipts. After a kill the events of that time are sent again. A transaction
-// for each small batch costs the database more than reading the batch.
+// settleApart is the least time between two plain receipts. After a kill the events of that time are sent again. A
+// transaction for each small batch costs the database more than reading the batch.
 const settleApart = 10 * time.Millisecond
 
 // runLeader leads whenever no other relay does, until ctx ends.
@@ -61,8 +61,8 @@ func (r *Relay) runLeader(ctx context.Context) {
 	}, standby)
 }
 
-// term is one leadership at work: a reader, a sender and a settler, one behind the other, and what looks after holds.
-// What one of them cannot do ends the term: everything that was read and not settled is thrown away, and the next term
+// term is one leadership at work: a reader, a sender and a settler, one behind the other, and a loop that looks after
+// holds. If one of them fails, the term ends: everything that was read and not settled is thrown away, and the next term
 // begins where the newest receipt is.
 type term struct {
 	*Relay
@@ -154,7 +154,7 @@ func (t *term) run(ctx context.Context) error {
 		case <-work.Done():
 		}
 	})
-	// What reads stops first; what was read is sent and settled.
+	// Reading stops first; events that were read are still sent and settled.
 	reading, stopReading := context.WithCancel(work)
 	defer stopReading()
 	workers.Go(func() {
@@ -196,8 +196,8 @@ func (t *term) run(ctx context.Context) error {
 	return nil
 }
 
-// settle writes receipts in order, those that are there in one transaction. One that cannot be written ends the term at
-// once, and none after it is written.
+// settle writes receipts in order; receipts that are there at the same time go into one transaction. A receipt that cannot
+// be written ends the term at once, and none after it is written.
 func (t *term) settle(ctx context.Context, fail func(error)) {
 	var last time.Time
 	for s := range t.receipts {
@@ -215,7 +215,7 @@ func (t *term) settle(ctx context.Context, fail func(error)) {
 				s.pass.close(context.Cause(ctx))
 			}
 		}
-		// What was acknowledged is not sent again from here.
+		// This process does not send acknowledged events again.
 		for _, s := range group {
 			if s.sent != nil {
 				t.cfg.Publisher.Remember(s.sent())
@@ -228,7 +228,8 @@ func (t *term) settle(ctx context.Context, fail func(error)) {
 // before: no other part of the relay waits for it.
 func (t *term) gather(ctx context.Context, s *settlement, last time.Time) []*settlement {
 	group := []*settlement{s}
-	// A hold that goes makes room for the next one of its subject: not in one transaction, which puts holds in place first.
+	// A hold that ends makes room for the next hold of its subject. One transaction puts holds in place before it ends
+	// others, so the next receipt is not in the same one.
 	for len(s.receipt.Ended) == 0 && len(group) < settleAtOnce {
 		var next *settlement
 		pause := settleApart - time.Since(last)
@@ -292,7 +293,7 @@ func (t *term) settledOne(s *settlement, err error) {
 		}
 		t.once.count(r, returned)
 	}
-	if s.plan == nil || !s.plan.taken { // who took them counts those
+	if s.plan == nil || !s.plan.taken { // sendTaken counts taken events
 		t.metrics.settled(actionPublish, c.Processed)
 	}
 	if s.plan != nil {
@@ -306,8 +307,8 @@ func (t *term) settledOne(s *settlement, err error) {
 	close(s.done)
 }
 
-// progress doubles the batches of a careful term, because what was written down has killed nobody: so the batch that
-// kills next begins at least half as near to the event that does it, and where there is none, batches are soon full.
+// progress doubles the batches of a careful term, because the events that were written down killed no relay. So the batch
+// that kills next begins at least half as near to the event that does it, and if no event kills, batches are soon full.
 func (t *term) progress(s *settlement) {
 	c := t.careful.Load()
 	if c == 0 || len(s.receipt.Events) == 0 {
@@ -328,9 +329,9 @@ func (t *term) wakeHolds() {
 	}
 }
 
-// decide has f decide with book.mu held, and hands the receipt to the settler before anybody else decides: receipts are
+// decide calls f with book.mu held, and hands the receipt to the settler before another goroutine decides. So receipts are
 // written in the order of decisions, because one may be about a hold that another puts in place or ends. Without a receipt
-// nothing is to be written. p and outcomes are what was sent; nil where nothing was.
+// nothing is to be written. p is the plan that was sent and outcomes what became of it; both are nil where nothing was sent.
 func (t *term) decide(ctx context.Context, p *plan, outcomes []Outcome, pass *pass, f func() (*Receipt, error)) (*settlement, error) {
 	s := &settlement{plan: p, pass: pass, done: make(chan struct{})}
 	if p != nil {
@@ -355,8 +356,8 @@ func (t *term) decide(ctx context.Context, p *plan, outcomes []Outcome, pass *pa
 	return s, err
 }
 
-// write has f decide with book.mu held, without anything sent, and waits until its receipt is written, if there is
-// anything in that.
+// write calls f with book.mu held, without anything sent, and waits until its receipt is written, if there is anything in
+// the receipt.
 func (t *term) write(ctx context.Context, f func() *Receipt) error {
 	s, err := t.decide(ctx, nil, nil, nil, func() (*Receipt, error) {
 		if r := f(); r.Trying != 0 || len(r.Holds)+len(r.Ended) > 0 {

@@ -110,7 +110,8 @@ func TestTermSendsAndSettles(t *testing.T) {
 	})
 }
 
-// TestLateCommits: what is committed below the position is sent when it comes; what is rolled back is forgotten.
+// TestLateCommits: an event that is committed below the position is sent when it comes. An event that is rolled back is
+// forgotten.
 func TestLateCommits(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
 		x := run(t, m, pub, nil)
@@ -139,7 +140,7 @@ func TestLateCommits(t *testing.T) {
 	})
 }
 
-// TestManyGapsAreWrittenSeldom: a receipt has them all while they are few, and else follows from those before.
+// TestManyGapsAreWrittenSeldom: while there are few gaps, a receipt has them all; else they follow from earlier receipts.
 func TestManyGapsAreWrittenSeldom(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
 		x := run(t, m, pub, func(c *Config) { c.BatchSize = 1 })
@@ -197,8 +198,8 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
-// TestLostInTheMiddleOfABatch: nothing is settled for a term that is over; what was acknowledged is remembered, and sent
-// again by the next.
+// TestLostInTheMiddleOfABatch: nothing is settled for a term that is over. Events that were acknowledged are remembered, and
+// sent again by the next term.
 func TestLostInTheMiddleOfABatch(t *testing.T) {
 	for name, told := range map[string]bool{"told": true, "not told": false} {
 		t.Run(name, func(t *testing.T) {
@@ -418,7 +419,7 @@ func TestStopWithoutBrokers(t *testing.T) {
 	}
 }
 
-// TestStallOfALook: what is not known of the ids is said, and nothing is final meanwhile.
+// TestStallOfALook: the reason why ids are not known is said, and nothing is final meanwhile.
 func TestStallOfALook(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
 		log, logged := capturedLog()

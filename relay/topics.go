@@ -13,12 +13,12 @@ type Policy string
 const (
 	// PolicyContinue lets the later events of the key go once the event is committed as exhausted.
 	PolicyContinue Policy = "continue"
-	// PolicyHaltKey holds the later events of the key until somebody puts the event back in its place or
+	// PolicyHaltKey holds the later events of the key until an operator puts the event back in its place or
 	// releases the key.
 	PolicyHaltKey Policy = "halt_key"
 )
 
-// DefaultDLQTopic is the dead-letter topic where nobody says another.
+// DefaultDLQTopic is the dead-letter topic where the settings name no other.
 const DefaultDLQTopic = "postrider.dlq"
 
 // TopicSettings are the rules for the events of one topic.
@@ -44,9 +44,9 @@ type TopicSettings struct {
 	// writers that do not serialise on a key. A long transaction on the outbox delays the topic. Defaults
 	// to false.
 	CommitOrder bool
-	// BreakerEvents and BreakerWindow open a circuit breaker: when within BreakerWindow more than BreakerEvents were given up with
-	// one code, further events that fail with it are parked instead, and all others go. A negative BreakerEvents is never.
-	// Default to 100 and 1m.
+	// BreakerEvents and BreakerWindow open a circuit breaker: if more than BreakerEvents were given up with one code
+	// within BreakerWindow, further events that fail with it are parked instead, and all others go. If BreakerEvents is
+	// negative, there is no circuit breaker. Default to 100 and 1m.
 	BreakerEvents int
 	BreakerWindow time.Duration
 }

@@ -71,9 +71,9 @@ func life(t *rapid.T, l *letters, o Options, batch, death int) (done bool) {
 	return res.Remaining == 0
 }
 
-// TestKilledAnywhereProperty kills the replay at any event, again and again: every letter is sent, with one id
-// however often, in the order of its key by first occurrences, none that came later, and only what was on its way
-// twice.
+// TestKilledAnywhereProperty kills the replay at any event, again and again. Every letter is sent, with one id however
+// often, and in the order of its key by first occurrences. No later letter is sent, and only messages on their way are
+// sent twice.
 func TestKilledAnywhereProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -99,7 +99,7 @@ func TestKilledAnywhereProperty(t *testing.T) {
 				death = rapid.IntRange(1, 30).Draw(t, "death")
 			}
 			done = life(t, l, o, batch, death)
-			if lives == 0 { // what comes after the first begin is not of this round
+			if lives == 0 { // letters after the first begin are not of this round
 				if len(l.marks) > 0 {
 					l.add(0, foreign(500, []byte("late")))
 				}

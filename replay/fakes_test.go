@@ -172,7 +172,7 @@ func (l *letters) Publish(_ context.Context, ms []relay.Message) []relay.Outcome
 	return out
 }
 
-// values are those of the messages that were sent, in order.
+// values are the values of the messages that were sent, in order.
 func (l *letters) values() []string {
 	var vs []string
 	for _, m := range l.sent {

@@ -29,7 +29,7 @@ const (
 	NoRetryTopic = Skip(dlq.NoRetryTopic)
 	// SourceTopic: its message came from the topic that is being read.
 	SourceTopic Skip = "source_topic"
-	// UnreadableHeaders: some headers of its event cannot be read, and nobody said what to send instead.
+	// UnreadableHeaders: some headers of its event cannot be read, and no option says what to send instead.
 	UnreadableHeaders = Skip(dlq.UnreadableHeaders)
 	// TooManyHops: its message was replayed too often.
 	TooManyHops Skip = "too_many_hops"
@@ -67,11 +67,11 @@ func (s Skip) Explain() string {
 	return string(s)
 }
 
-// verdict is what is to become of a record of the dead-letter topic.
+// verdict says what the replay does with a record of the dead-letter topic.
 type verdict struct {
-	// wanted is false for what the conditions leave out.
+	// wanted is false for a letter that the conditions leave out.
 	wanted bool
-	// skip is why a wanted one is left alone; empty for those that are sent as message.
+	// skip is why a wanted letter is left alone; empty for a letter that is sent as message.
 	skip    Skip
 	message relay.Message
 	// id and at are the letter's identity and time.
@@ -150,15 +150,16 @@ func placeOf(r *dlq.Record) (id uuid.UUID) {
 // space is the name space of the uuids in replay ids.
 var space = uuid.MustParse("4d5a1f0e-93c7-5b52-8e0a-7a6c1f2d9b43")
 
-// replayID is the same whenever the same letter is sent to the same topic by the same replay. It has at most 128
-// bytes, as those of the desk have.
+// replayID is the same whenever the same letter is sent to the same topic by the same replay. It has at most 128 bytes,
+// as the ids of the desk have.
 func replayID(letter, target, label string) string {
 	return uuid.NewSHA1(space, []byte(letter+"\x00"+target)).String() + ":" + label
 }
 
-// headersOf are the headers of a message that is sent again: its own, in order, without ours and those of an earlier
-// replay, which would pile up; and the new ones. traceparent is one of its own: the trace of the message goes on. The event id is made of the replay id: copies of one replay have the
-// same, and a consumer that knows only event ids takes a later replay for new.
+// headersOf are the headers of a message that is sent again: its own, in order, and the new ones. Headers of ours and
+// of an earlier replay are left out, because they would pile up. traceparent is one of its own: the trace of the
+// message goes on. The event id is made of the replay id: copies of one replay have the same, and a consumer that knows
+// only event ids takes a later replay for new.
 func headersOf(l *dlq.Letter, id string) []outbox.Header {
 	hs := make([]outbox.Header, 0, len(l.Headers)+5)
 	for _, h := range l.Headers {

@@ -88,7 +88,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestForeignHeaderNames: a record that somebody else wrote is sent again as it was, whatever its headers are called.
+// TestForeignHeaderNames: a record of another program is sent again as it was, whatever its headers are called.
 func TestForeignHeaderNames(t *testing.T) {
 	t.Parallel()
 	r := foreign(1, nil)
@@ -105,7 +105,7 @@ func TestForeignHeaderNames(t *testing.T) {
 	}
 }
 
-// TestRepair gives headers to those messages alone of which some cannot be read.
+// TestRepair gives headers only to messages that have unreadable ones.
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	sound := dlqtest.Event(3, 1)
@@ -231,7 +231,7 @@ func TestHopsProperty(t *testing.T) {
 				t.Fatalf("replay id %s, event id %s", id, event)
 			}
 			seen[id], seen[event] = true, true
-			// The consumer gives it up again, and writes its dialect's headers behind those of the message.
+			// The consumer gives it up again, and writes its dialect's headers behind the message's own.
 			next := foreign(1, []byte("k"))
 			next.Headers = append(v.message.Headers, next.Headers[3:]...)
 			next.Headers = append(next.Headers, outbox.Header{Name: "kafka_dlt-original-offset", Value: []byte{0, 0, 0, 0, 0, 0, 9, byte(hop)}},

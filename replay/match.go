@@ -11,7 +11,7 @@ import (
 // matchNames are what a condition may be about, beside header:NAME.
 var matchNames = []string{"error", "class", "topic", "group", "key"}
 
-// Match is a condition on a dead letter, such as error=*timeout* or header:tenant=acme.
+// Match is a condition on a dead letter, for example error=*timeout* or header:tenant=acme.
 type Match struct {
 	text   string
 	name   string // of matchNames, or header
@@ -21,10 +21,10 @@ type Match struct {
 }
 
 // ParseMatch reads a condition: NAME=GLOB holds when the glob fits, NAME!=GLOB when it does not. The names are error
-// (the code or the message, one of which must fit), class, topic (where the message came from), group (the consumer
-// group that failed), key, and header:NAME (one header of that name on the letter must fit). A glob must fit the whole
-// text: * is any characters, ? exactly one, a backslash makes either itself. What a letter does not have is the
-// empty text; a header that it does not have fits nothing. Errors wrap ErrRequest.
+// (the code or the message must fit), class, topic (where the message came from), group (the consumer group that
+// failed), key, and header:NAME (one header of that name on the letter must fit). A glob must fit the whole text: * is
+// any characters, ? exactly one, a backslash makes either itself. A value that the letter does not have is the empty
+// text; a header that it does not have fits nothing. Errors wrap ErrRequest.
 func ParseMatch(s string) (Match, error) {
 	fail := func(format string, args ...any) (Match, error) {
 		return Match{}, fmt.Errorf("%w: the condition %q "+format, append([]any{ErrRequest, s}, args...)...)

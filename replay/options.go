@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// ErrRequest is wrapped by errors about what was asked for.
+// ErrRequest is wrapped by errors about the options.
 var ErrRequest = errors.New("replay refused")
 
 // Targets that are no topic's name.
@@ -34,7 +34,7 @@ const GroupPrefix = "postrider-replay-"
 // DefaultMaxHops is the default of Options.MaxHops.
 const DefaultMaxHops = dlq.DefaultMaxHops
 
-// Moment is a bound in time as it was given, "2h" or a date, and what that is. A replay that goes on keeps the
+// Moment is a bound in time: the text that was given, "2h" or a date, and its time. A replay that goes on keeps the
 // moment that it began with.
 type Moment struct {
 	Text string
@@ -47,7 +47,7 @@ type Options struct {
 	From string
 	// To is ToOriginal, ToRetry or a topic. Defaults to ToOriginal.
 	To string
-	// Match are conditions, of which all must hold. Defaults to none.
+	// Match are conditions that must all hold. Defaults to none.
 	Match []Match
 	// Since and Until bound when a letter was written to its topic: not before Since, before Until. A letter that says
 	// no time is then left out. Default to no bound.
@@ -61,13 +61,13 @@ type Options struct {
 	Run string
 	// Group is the consumer group that keeps how far the replay is. Defaults to GroupPrefix and the name.
 	Group string
-	// Again sends what the finished replay sent before once more, as something new. Defaults to false.
+	// Again sends the messages of the finished replay once more, as something new. Defaults to false.
 	Again bool
-	// MaxHops is how often a message is replayed in all, as its header outbox.HeaderHops counts: one that came back
-	// dead after so many is left alone. 1 to 1000. Defaults to 3.
+	// MaxHops is how often a message is replayed in all, as its header outbox.HeaderHops counts: a message that becomes
+	// a dead letter again after so many replays is left alone. 1 to 1000. Defaults to 3.
 	MaxHops int
-	// Repair, if not nil, gives headers to those messages of which some cannot be read; without it those are left alone.
-	// Defaults to none.
+	// Repair, if not nil, gives headers to messages that have unreadable ones; without it these messages are left
+	// alone. Defaults to none.
 	Repair *dlq.Repair
 	// Rate is how many messages are sent a second at most; 0 does not limit. Defaults to 0.
 	Rate float64
@@ -87,7 +87,7 @@ const (
 
 var runName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,60}$`)
 
-// Check says what is wrong with the options, in errors that wrap ErrRequest, and sets the defaults.
+// Check reports the mistakes in the options, in errors that wrap ErrRequest, and sets the defaults.
 func (o *Options) Check() error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrRequest}, args...)...)
@@ -121,7 +121,7 @@ func (o *Options) Check() error {
 		return fail("the group must be at most 200 bytes of text on one line")
 	case o.MaxHops < 1 || o.MaxHops > dlq.MaxMaxHops:
 		return fail("the limit of hops is %d, it must be 1 to %d", o.MaxHops, dlq.MaxMaxHops)
-	case o.Rate != 0 && !(o.Rate >= minRate && o.Rate <= maxRate): // in these words, because of what is no number
+	case o.Rate != 0 && !(o.Rate >= minRate && o.Rate <= maxRate): // in these words, because of NaN
 		return fail("the rate is %g, it must be 0 (no limit) or %g to %d a second", o.Rate, minRate, int(maxRate))
 	case o.Max < 0:
 		return fail("the limit of messages is %d, it must not be negative", o.Max)

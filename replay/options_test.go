@@ -50,7 +50,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestNames: what is asked for has one name in any order, and anything else another.
+// TestNames: the same options in any order give one name, and other options give another.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	match := func(texts ...string) func(*Options) {

@@ -9,7 +9,7 @@ import (
 const (
 	// paceTick is how much of a rate is sent at once: small enough to be even, large enough to cost little.
 	paceTick = 100 * time.Millisecond
-	// paceArrears is how far behind its rate a replay makes up; what an outage took longer is not sent in a rush.
+	// paceArrears is how far behind its rate a replay makes up; the backlog of a longer outage is not sent in a rush.
 	paceArrears = time.Second
 )
 

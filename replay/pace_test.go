@@ -63,7 +63,7 @@ func TestRateIsKeptProperty(t *testing.T) {
 	})
 }
 
-// After an outage the rate is kept on, and what was not sent is not made up in a rush.
+// After an outage the rate is kept on, and the backlog is not made up in a rush.
 func TestNoRushAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,8 +20,8 @@ const maxCounted = 1 << 20
 type Plan struct {
 	// Run is the name of the replay and Group the consumer group that keeps how far it is.
 	Run string `json:"run"`
-	// DefaultName says that the name is made of what was asked for. The first round of such a name may be one of which
-	// brokers have forgotten the offsets.
+	// DefaultName says that the name was made from the options. If the round of a default name is the first, brokers
+	// may have forgotten the offsets of an earlier one.
 	DefaultName bool   `json:"default_name"`
 	Group       string `json:"group"`
 	From        string `json:"from"`
@@ -30,18 +30,18 @@ type Plan struct {
 	Round RoundKind `json:"round"`
 	// Label ends the replay ids of the round.
 	Label string `json:"label"`
-	// Partitions say what is read, in order. Records written later do not belong to the round.
+	// Partitions say which offsets are read, in order. Records written later do not belong to the round.
 	Partitions []PartitionPlan `json:"partitions"`
-	// Records is how many are left to look at, by their offsets: compacted ones and markers count.
+	// Records is how many offsets are left to look at; compacted records and markers count, too.
 	Records int64 `json:"records"`
-	// Matching letters meet the conditions; Sending of them would be sent, those in Skipped left alone.
+	// Matching letters meet the conditions: Sending of them would be sent, and Skipped counts the rest by reason.
 	Matching    int64          `json:"matching"`
 	Sending     int64          `json:"sending"`
 	NotMatching int64          `json:"not_matching"`
 	Skipped     map[Skip]int64 `json:"skipped"`
 	// Bytes is the size of the keys and payloads that would be sent.
 	Bytes int64 `json:"bytes"`
-	// Targets counts them by topic; of these, Missing do not exist.
+	// Targets counts the messages to be sent by topic; the topics in Missing do not exist.
 	Targets map[string]int64 `json:"targets"`
 	Missing []string         `json:"missing_topics"`
 	// AlreadySent and AlreadyLeft were sent and left alone by earlier calls of this round.
@@ -49,9 +49,9 @@ type Plan struct {
 	AlreadyLeft int64 `json:"already_left"`
 	// Copies are letters that are there more than once; they are sent with the same id.
 	Copies int64 `json:"copies"`
-	// Keys is how many keys, by topic, the messages are of. Of Repeated there are several messages, which keep the
-	// order in which their letters stand. Of Split those stand in several partitions, and their order among each
-	// other is not known. Keyless messages have no order.
+	// Keys is how many keys, by topic, the messages have. Repeated keys have several messages, which keep the order of
+	// their letters. Split keys have letters in several partitions, and the order across partitions is not known.
+	// Keyless messages have no order.
 	Keys     int64 `json:"keys"`
 	Repeated int64 `json:"keys_repeated"`
 	Split    int64 `json:"keys_split"`
@@ -67,7 +67,7 @@ type Plan struct {
 	round *round
 }
 
-// PartitionPlan is what is read of one partition: offsets from Next to before End, of a round that began at First.
+// PartitionPlan says what of one partition is read: offsets from Next to before End, of a round that began at First.
 type PartitionPlan struct {
 	Partition int32 `json:"partition"`
 	First     int64 `json:"first"`
@@ -75,7 +75,7 @@ type PartitionPlan struct {
 	End       int64 `json:"end"`
 }
 
-// Plan reads the letters and says what Run would do with them. Errors about what was asked for wrap ErrRequest.
+// Plan reads the letters and says what Run would do with them. Errors about the options wrap ErrRequest.
 func (r *Replay) Plan(ctx context.Context) (Plan, error) {
 	o := &r.options
 	p := Plan{Run: o.run(), DefaultName: o.Run == "", Group: o.group(), From: o.From, To: o.To, Skipped: map[Skip]int64{}, Targets: map[string]int64{}, Missing: []string{}}
@@ -115,7 +115,7 @@ func (r *Replay) Plan(ctx context.Context) (Plan, error) {
 	return p, r.findTargets(ctx, &p)
 }
 
-// survey reads what is left of the round and counts.
+// survey reads the rest of the round and counts.
 func (r *Replay) survey(ctx context.Context, p *Plan) error {
 	census := newCensus()
 	looked := int64(0)
@@ -254,7 +254,7 @@ type census struct {
 	capped  bool
 }
 
-// keyed is what is known of a key: the partition of its first letter, and what else it has.
+// keyed holds the partition of a key's first letter, and whether the key is repeated and split.
 type keyed struct {
 	partition       int32
 	repeated, split bool

@@ -11,7 +11,7 @@ import (
 // errFinal marks errors that waiting does not mend.
 var errFinal = errors.New("waiting does not help")
 
-// Final marks an error of a Cluster that waiting does not mend, such as a missing right. All others are waited out.
+// Final marks an error of a Cluster that waiting does not mend, for example a missing right. All others are waited out.
 func Final(err error) error { return &finalError{err} }
 
 // IsFinal reports whether an error is marked by Final.
@@ -43,7 +43,7 @@ type Mark struct {
 
 // Cluster is what a replay needs of Kafka beside a Publisher.
 type Cluster interface {
-	// Topics returns those of the named topics that exist. It creates none.
+	// Topics returns the named topics that exist. It creates none.
 	Topics(ctx context.Context, names ...string) (map[string]Topic, error)
 	// Bounds returns where each partition of a topic begins and ends for a reader of committed transactions.
 	Bounds(ctx context.Context, topic string) (map[int32]Span, error)
@@ -64,7 +64,7 @@ type Reader interface {
 	Close()
 }
 
-// Chunk is what one Poll read.
+// Chunk has the records that one Poll read.
 type Chunk struct {
 	// Records are in order per partition, and within their ranges.
 	Records []dlq.Record

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Waiting for what passes by itself.
+// Limits of waiting for faults that pass by themselves.
 const (
 	// firstPause doubles up to longestPause, and is short again as soon as anything goes on.
 	firstPause   = 250 * time.Millisecond
@@ -23,7 +23,7 @@ const (
 	beginLimit = time.Minute
 	// publishLimit bounds one wait for acknowledgements; after it the messages are asked for again.
 	publishLimit = 10 * time.Second
-	// stopLimit is how long a replay that was told to stop waits for what it has sent, and for its last commit.
+	// stopLimit is how long a replay that was told to stop waits for its sent messages, and for its last commit.
 	stopLimit = 3 * time.Second
 )
 
@@ -33,7 +33,7 @@ const DefaultBatch = 500
 // ErrNoBroker is wrapped by the error of a replay that waited for brokers before it sent anything, and gave up.
 var ErrNoBroker = errors.New("brokers are away")
 
-// Config is what a Replay is made of.
+// Config configures a Replay.
 type Config struct {
 	// Cluster reads letters and keeps how far the replay is. Required.
 	Cluster Cluster
@@ -47,7 +47,7 @@ type Config struct {
 	// Observer is told how far it is, from the goroutine that replays, after each batch and while it waits. Defaults
 	// to none.
 	Observer func(Progress)
-	// Logger receives what it waits for. Defaults to no logging.
+	// Logger receives the reasons for which the replay waits. Defaults to no logging.
 	Logger *slog.Logger
 	// TracerProvider receives a span of each Run. Defaults to none.
 	TracerProvider trace.TracerProvider
@@ -55,13 +55,13 @@ type Config struct {
 
 // Progress says how far a plan or a replay is.
 type Progress struct {
-	// Planning is true while the plan reads; then Sent is what would be sent.
+	// Planning is true while the plan reads; then Sent counts messages that would be sent.
 	Planning bool
 	// Looked is how many of Records offsets were looked at by this call.
 	Looked, Records int64
-	// Sent, NotMatching and Left count letters of this call; the refused are among those left alone.
+	// Sent, NotMatching and Left count letters of this call; Left includes the refused ones.
 	Sent, NotMatching, Left int64
-	// Waiting says what is being waited for; empty when it goes on.
+	// Waiting says what the replay waits for; empty when it goes on.
 	Waiting string
 }
 

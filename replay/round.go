@@ -14,17 +14,17 @@ import (
 // ErrTakenOver is wrapped by the error of a replay that another process goes on with.
 var ErrTakenOver = errors.New("another process goes on with this replay")
 
-// A replay goes in rounds: each ends where the topic ended when it began. What a round is about is written into the
-// metadata of the offsets that are committed for it, so that whoever goes on knows, and needs nothing else.
+// A replay goes in rounds: each ends where the topic ended when the round began. The metadata of the committed offsets
+// says what a round is about, so that a process that goes on with it needs nothing else.
 
 // note is that metadata. It is far below Kafka's limit of 4096 bytes.
 type note struct {
 	Version int `json:"postrider_replay"`
 	// About is what Options.about says, or its digest where that is long.
 	About string `json:"about"`
-	// Topic is the id of the topic that is read, if brokers have such.
+	// Topic is the id of the topic that is read, if brokers have topic ids.
 	Topic string `json:"topic,omitempty"`
-	// Generation is 1, or of a replay of what was replayed before when that began, in Unix milliseconds.
+	// Generation is 1, or the time when the latest replay with Again began, in Unix milliseconds.
 	Generation int64 `json:"generation"`
 	// Since and Until are the bounds in time, in Unix milliseconds; 0 is none.
 	Since int64 `json:"since,omitempty"`
@@ -55,7 +55,7 @@ func shortAbout(about string) string {
 type position struct {
 	note
 	next int64
-	// saved is what was committed last.
+	// saved is the offset that was committed last.
 	saved int64
 }
 
@@ -69,7 +69,7 @@ const (
 	Resumed RoundKind = "resumed"
 	// Next: an earlier call came to its end, and this one goes on behind it.
 	Next RoundKind = "next"
-	// Again: what was replayed before is replayed once more.
+	// Again: the letters of an earlier replay are replayed once more.
 	Again RoundKind = "again"
 )
 
@@ -93,7 +93,7 @@ func (r *round) label(run string) string {
 // sorted are the partitions in order.
 func (r *round) sorted() []int32 { return slices.Sorted(maps.Keys(r.partitions)) }
 
-// spans are what is left to read.
+// spans are the offsets that are left to read.
 func (r *round) spans() map[int32]Span {
 	spans := map[int32]Span{}
 	for id, p := range r.partitions {
@@ -170,7 +170,8 @@ func (r *Replay) readRound(ctx context.Context, topic Topic) (*round, error) {
 	return now, nil
 }
 
-// readMark reads what was committed for a partition, and refuses what is not of this replay.
+// readMark reads the offset and the note that were committed for a partition, and refuses a note that is not of this
+// replay.
 func (r *Replay) readMark(topic Topic, m Mark) (*position, error) {
 	o := &r.options
 	p := &position{next: m.Offset, saved: m.Offset}

@@ -51,10 +51,11 @@ func (r *Refusal) Error() string {
 		r.Target, r.Topic, r.Partition, r.Offset, r.Code, r.Message)
 }
 
-// Run carries out a plan of this Replay. What was sent is committed as it goes, in the order of offsets, and only when
-// it was acknowledged. It returns what it did with every error: that a letter was refused (*Refusal), that a right
-// or topic is missing, that another process goes on with the replay (ErrTakenOver), or that ctx ended; then what had
-// been sent was waited for, a few seconds, and committed. After each of them the same call goes on.
+// Run carries out a plan of this Replay. It commits as it goes, in the order of offsets, and only messages that were
+// acknowledged. With every error it returns its result so far. The error says that a letter was refused (*Refusal),
+// that a right or topic is missing, that another process goes on with the replay (ErrTakenOver), or that ctx ended;
+// then Run has waited a few seconds for the sent messages, and committed. After each of these errors the same call goes
+// on.
 func (r *Replay) Run(ctx context.Context, p Plan) (_ Result, err error) {
 	w := &work{Replay: r, round: p.round, label: p.Label, result: Result{Skipped: map[Skip]int64{}, Refusals: []Refusal{}}}
 	w.pace.rate = r.options.Rate
@@ -98,7 +99,7 @@ type item struct {
 
 func (i *item) sends() bool { return i.wanted && i.skip == "" }
 
-// treat does with a chunk what is to be done, batch by batch.
+// treat sends or skips the letters of a chunk, batch by batch.
 func (w *work) treat(ctx context.Context, c Chunk) error {
 	w.result.Missed += c.Missed
 	items := make([]item, len(c.Records))
@@ -155,8 +156,8 @@ func (w *work) cut(items []item) int {
 	return len(items)
 }
 
-// batchOf sends the messages of items and moves on behind those that are done with, in each partition up to the first
-// that is not.
+// batchOf sends the messages of items and moves on behind the items that are done with, in each partition up to the
+// first that is not.
 func (w *work) batchOf(ctx context.Context, items []item) error {
 	var ms []relay.Message
 	var of []int // of ms, the item
@@ -230,7 +231,7 @@ func (w *work) move(items []item, open map[int]bool) {
 	w.progress.Looked += before - w.round.left()
 }
 
-// commit saves how far it is, also when ctx has ended: what was acknowledged counts.
+// commit saves how far it is, also when ctx has ended: acknowledged messages count.
 func (w *work) commit(ctx context.Context) error {
 	if ctx.Err() == nil {
 		err := w.save(ctx, w.round)

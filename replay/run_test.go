@@ -243,7 +243,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRecordsThatMayPass: what fails alone for a reason that may pass is tried five times.
+// TestRecordsThatMayPass: a message that fails alone for a reason that may pass is tried five times.
 func TestRecordsThatMayPass(t *testing.T) {
 	t.Parallel()
 	for _, failures := range []int{4, 5} {
@@ -356,7 +356,7 @@ func TestNoBrokerAtTheStart(t *testing.T) {
 	})
 }
 
-// TestRouteEndsIt: a topic that takes nothing is nobody's fault but the topic's.
+// TestRouteEndsIt: a topic that takes no message ends the replay, and no letter counts as refused.
 func TestRouteEndsIt(t *testing.T) {
 	t.Parallel()
 	l := newLetters(1, "payments")
@@ -373,7 +373,7 @@ func TestRouteEndsIt(t *testing.T) {
 	}
 }
 
-// TestStopped ends a replay in the middle: what was acknowledged is committed.
+// TestStopped ends a replay in the middle: acknowledged messages are committed.
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	l := newLetters(2, "payments")

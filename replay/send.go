@@ -13,9 +13,9 @@ import (
 const maxAttempts = 5
 
 // send publishes messages until each is delivered or refused for good, however long brokers are away, and returns an
-// outcome for each: those that were not reached have none. Unless refused ones are skipped, the first ends it. It
+// outcome for each; messages that were not reached have none. Unless refused ones are skipped, the first ends it. It
 // ends, too, with an error when a topic is missing or may not be written, and when ctx ends; then it waits a little for
-// what is on its way.
+// the messages that are on their way.
 func (r *Replay) send(ctx context.Context, ms []relay.Message) ([]relay.Outcome, error) {
 	out := make([]relay.Outcome, len(ms))
 	waiting := make([]int, len(ms))

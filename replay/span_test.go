@@ -39,8 +39,8 @@ func tracedLetter(l *letters, n int, traceparent string) {
 	l.add(0, record)
 }
 
-// TestSpanOfARun: a call that sends has one span, with what it did, and links to the traces of what it sent that were
-// recorded. Messages go on in their traces: their traceparents stay as they are.
+// TestSpanOfARun: a call that sends has one span, with its result, and links to the recorded traces of the messages
+// that it sent. Messages go on in their traces: their traceparents stay as they are.
 func TestSpanOfARun(t *testing.T) {
 	t.Parallel()
 	const sampled, unsampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"

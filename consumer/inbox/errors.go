@@ -12,14 +12,14 @@ import (
 
 var (
 	// ErrUnknownOutcome is wrapped where the answer to a commit was lost and the database could not be asked again
-	// whether it was made. Handling the message again is safe: the inbox knows then.
+	// whether the commit was made. Handling the message again is safe: the inbox knows then.
 	ErrUnknownOutcome = errors.New("inbox: the outcome of the transaction is not known")
 	// ErrTransactionEnded is wrapped where the handler committed or rolled back the transaction that it was given, or
 	// where a statement in it failed and the handler returned no error all the same.
 	ErrTransactionEnded = errors.New("inbox: the handler left no transaction to commit")
 )
 
-// reason is why a transaction is tried again; empty for not at all. The values are those of a metric's label.
+// reason is why a transaction is tried again; empty if it is not. The values are also the values of a metric's label.
 type reason string
 
 const (
@@ -41,8 +41,8 @@ func stateOf(err error) string {
 	return ""
 }
 
-// collided says whether the server took a transaction back because of others: 40001 serialization_failure, 40P01
-// deadlock_detected.
+// collided says whether the server rolled a transaction back because of concurrent ones: 40001 serialization_failure,
+// 40P01 deadlock_detected.
 func collided(err error) reason {
 	switch stateOf(err) {
 	case "40001":
@@ -53,8 +53,8 @@ func collided(err error) reason {
 	return never
 }
 
-// whyAsk is for errors of the begin and of the question, before anything was handled: collisions, and connections that
-// are lost or not to be had. What the server refuses otherwise, it refuses again.
+// whyAsk returns the reason for errors before anything was handled, of the begin and of the inbox's query: collisions,
+// and connections that are lost or cannot be made. The server would repeat any other error.
 func whyAsk(ctx context.Context, err error) reason {
 	if ctx.Err() != nil {
 		return never
@@ -68,8 +68,9 @@ func whyAsk(ctx context.Context, err error) reason {
 	return connection
 }
 
-// whyCommit is for errors of the commit. Those of the server are certain, unless it ended the session with them, for it
-// may have committed before; pgconn.SafeToRetry is not asked, because it says yes to commits that were made.
+// whyCommit returns the reason for errors of the commit. An error of the server is certain, unless it ended the
+// session: the commit may have been made before. pgconn.SafeToRetry is not asked, because it says yes to commits that
+// were made.
 func whyCommit(err error) reason {
 	if why := collided(err); why != never {
 		return why
@@ -93,7 +94,7 @@ func endsSession(err error, state string) bool {
 	return len(state) == 5 && (state[:2] == "08" || state[:3] == "57P" || state == "25P03" || state == "25P04")
 }
 
-// ended says what a handler did to its transaction, of the errors that only that can cause.
+// ended says what a handler did to its transaction, for the errors that only a handler can cause.
 func ended(err error) error {
 	switch {
 	case errors.Is(err, pgx.ErrTxCommitRollback):
@@ -104,7 +105,7 @@ func ended(err error) error {
 	return err
 }
 
-// withHint says what to do about errors of a schema that is not there.
+// withHint adds to an error about a missing schema, table or right what to do.
 func withHint(err error) error {
 	switch stateOf(err) {
 	case "42P01", "3F000", "42703":

@@ -15,8 +15,9 @@ func IDOf(m *consumer.Message) string {
 	return IdentityOf(origin.Topic, origin.Partition, origin.Offset, origin.Timestamp, m.Headers).String()
 }
 
-// Handler is a handler for a consumer that handles each message once; see Processor.Process. The processor's group must
-// be the consumer's. Its errors keep their class: what is permanent stays so, and trouble with the database may pass.
+// Handler returns a handler for a consumer that handles each message once; see Processor.Process. The processor's group
+// must be the consumer's. Errors of handle keep their class, so a permanent one stays permanent; errors of the database
+// may pass.
 func Handler[T any](p *Processor[T], handle func(ctx context.Context, tx T, m *consumer.Message) error) consumer.Handler {
 	return consumer.HandlerFunc(func(ctx context.Context, m *consumer.Message) error {
 		_, err := p.Process(ctx, IDOf(m), func(ctx context.Context, tx T) error { return handle(ctx, tx, m) })
@@ -24,9 +25,9 @@ func Handler[T any](p *Processor[T], handle func(ctx context.Context, tx T, m *c
 	})
 }
 
-// BatchHandler is Handler for batches, each in one transaction: all of it is handled, or none. handle gets the messages
-// that are new, at least one. When it fails the consumer gives it each message alone, so that only what fails alone has
-// failed.
+// BatchHandler is Handler for batches, each in one transaction: all messages of a batch are handled, or none is. handle
+// gets the messages that are new, at least one. When handle fails, the consumer gives it each message alone, and only a
+// message that fails alone has failed.
 func BatchHandler[T any](p *Processor[T], handle func(ctx context.Context, tx T, ms []*consumer.Message) error) consumer.BatchHandler {
 	return batchHandler[T]{p, handle}
 }
@@ -49,7 +50,7 @@ func (b batchHandler[T]) Handle(ctx context.Context, m *consumer.Message) error 
 func (b batchHandler[T]) HandleBatch(ctx context.Context, ms []*consumer.Message) error {
 	err := b.process(ctx, ms)
 	if partly, ok := errors.AsType[*consumer.BatchError](err); ok {
-		// The consumer would take the others for done, and they were rolled back.
+		// The consumer would take the other messages for done, but they were rolled back.
 		return fmt.Errorf("the batch was rolled back: %v", partly)
 	}
 	return err

@@ -116,7 +116,7 @@ func TestBatchHandler(t *testing.T) {
 			t.Errorf("%s alone: %v, want %v", value, err, want)
 		}
 	}
-	// What says that nothing failed, or something else, was rolled back all the same.
+	// A batch whose error says that nothing failed, or something else, was rolled back all the same.
 	for _, failed := range []map[int]error{nil, {5: bad}} {
 		h := inbox.BatchHandler(p, func(context.Context, pgx.Tx, []*consumer.Message) error { return &consumer.BatchError{Failed: failed} })
 		if h.Handle(t.Context(), message(8, "d")) == nil || h.HandleBatch(t.Context(), []*consumer.Message{message(8, "d"), message(9, "e")}) == nil {

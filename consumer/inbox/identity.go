@@ -17,10 +17,10 @@ const headerReplayID = "replay_id"
 // maxIDBytes is the longest id and group that the table stores as it is.
 const maxIDBytes = 200
 
-// hashed begins what is stored in place of an id that is too long, or no text.
+// hashed begins the hash that is stored in place of an id that is too long, or no text.
 const hashed = "sha256:"
 
-// Identity is what tells a message from others and is the same for each of its copies.
+// Identity tells a message from all others, and is the same for each copy of the message.
 type Identity struct {
 	// ReplayID is the header replay_id: a redrive is new to an inbox that has handled the message before. Empty for
 	// none.
@@ -28,17 +28,17 @@ type Identity struct {
 	// EventID is the header postrider-event-id. Empty for none.
 	EventID string
 	// Topic, Partition and Offset say where the message was read first, before any retry topic. They count only where
-	// there is no header.
+	// both ids are empty.
 	Topic     string
 	Partition int32
 	Offset    int64
-	// Timestamp is the record's at that place, in milliseconds; before 1970 for none. It tells the record from the one
-	// that had its place in a topic of that name that was deleted.
+	// Timestamp is the record's at that place, in milliseconds; before 1970 for none. It tells the record from a record
+	// at the same place in a deleted topic of the same name.
 	Timestamp time.Time
 }
 
-// IdentityOf returns the identity of a record with this timestamp and these headers that was first read there. Of a
-// repeated header the first one counts, as for consumer.Message; where that is empty there is none.
+// IdentityOf returns the identity of a record that was first read at this place. If a header is repeated the first one
+// counts, as for consumer.Message; an empty header counts as none.
 func IdentityOf(topic string, partition int32, offset int64, timestamp time.Time, headers []outbox.Header) Identity {
 	id := Identity{Topic: topic, Partition: partition, Offset: offset, Timestamp: timestamp}
 	id.ReplayID, id.EventID = first(headers, headerReplayID), first(headers, outbox.HeaderEventID)
@@ -64,9 +64,9 @@ func first(headers []outbox.Header, name string) string {
 //
 // TIMESTAMP is in milliseconds since 1970, as Kafka has it.
 //
-// A replay id alone does not do where there is an event id: a service that copies the headers of what it reads onto
-// what it writes would give its own events the same one, and all but the first would be taken for copies. LENGTH is
-// that of the replay id in bytes, so that no two pairs look alike.
+// If there is an event id, a replay id alone is not enough: a service that copies the headers of the messages that it
+// reads to the events that it writes would give all these events one replay id, and all but the first would be taken
+// for copies. LENGTH is the length of the replay id in bytes, so that no two pairs look alike.
 func (i Identity) String() string {
 	switch {
 	case i.ReplayID != "" && i.EventID != "":
@@ -83,8 +83,8 @@ func (i Identity) String() string {
 	return place
 }
 
-// stored is how the table has an id or a group: as it is, or its SHA-256 where it is longer than 200 bytes or cannot be
-// text in PostgreSQL. What looks like such a hash is hashed too, so that nobody can pass an id off as another.
+// stored returns an id or a group as the table has it: as it is, or its SHA-256 if it is longer than 200 bytes or
+// cannot be text in PostgreSQL. An id that looks like a hash is hashed too, so that it cannot pass for another id.
 func stored(id string) string {
 	if len(id) <= maxIDBytes && utf8.ValidString(id) && strings.IndexByte(id, 0) < 0 && !strings.HasPrefix(id, hashed) {
 		return id

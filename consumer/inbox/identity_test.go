@@ -59,7 +59,7 @@ func TestIdentitiesDifferProperty(t *testing.T) {
 	})
 }
 
-// What is stored is short text, and different for different ids.
+// Stored ids are short texts, and different for different ids.
 func TestStoredProperty(t *testing.T) {
 	t.Parallel()
 	id := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 300), func(b []byte) string { return string(b) }),

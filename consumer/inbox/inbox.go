@@ -12,11 +12,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrInvalid is wrapped by errors about what was asked for; the database was not asked.
+// ErrInvalid is wrapped by errors about arguments and options; the database was not asked.
 var ErrInvalid = errors.New("inbox: invalid")
 
-// Querier is what the inbox needs of a transaction or of a pool: a pgx.Tx, *pgx.Conn and *pgxpool.Pool are such, and
-// SQL makes one of those of database/sql.
+// Querier is what the inbox needs of a transaction or of a pool. A pgx.Tx, *pgx.Conn and *pgxpool.Pool are Queriers,
+// and SQL makes a Querier of a transaction, connection or pool of database/sql.
 type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
@@ -35,8 +35,8 @@ func (q sqlQuerier) QueryRow(ctx context.Context, sql string, args ...any) pgx.R
 	return q.db.QueryRowContext(ctx, sql, args...)
 }
 
-// Inbox is the table inbox_message of one schema. The zero Inbox is where the search path leads, like the service's
-// other tables. It is safe for concurrent use.
+// Inbox is the table inbox_message of one schema. The zero Inbox is the table that the search path finds, like the
+// service's other tables. It is safe for concurrent use.
 type Inbox struct{ schema string }
 
 // In returns the inbox in the schema. The name is taken as it is, without folding to lower case; an error wraps
@@ -57,8 +57,8 @@ func (i Inbox) place() string {
 }
 
 // Once notes in the transaction that the consumer group handles the message, and reports whether it is the first time.
-// false means that a transaction that was committed has handled it: leave the message alone. Where another transaction
-// is handling it, Once waits until that one ends. What was noted is undone with the transaction.
+// false means that a committed transaction has handled the message: leave it alone. If another transaction is handling
+// the message, Once waits until that one ends. When the transaction is rolled back, the note is gone, too.
 //
 // id is [Identity.String] of the message, or anything else that tells it from others; group and id can have any length
 // and any bytes, and neither may be empty (the error wraps ErrInvalid). With isolation levels above READ COMMITTED the
@@ -68,7 +68,8 @@ func (i Inbox) Once(ctx context.Context, tx Querier, group, id string) (first bo
 	return err == nil && firsts[0], err
 }
 
-// OnceEach is Once for several messages in one round trip. An id that is repeated is the first time at most once.
+// OnceEach is Once for several messages in one round trip. If ids has an id twice, at most its first occurrence is the
+// first time.
 func (i Inbox) OnceEach(ctx context.Context, tx Querier, group string, ids []string) (first []bool, err error) {
 	if len(ids) == 0 {
 		return nil, nil

@@ -25,7 +25,7 @@ const childEnv = "INBOX_TEST_CHILD"
 type child struct {
 	URL      string
 	Messages int
-	// Step and At say where it kills itself: at which step of which message.
+	// Step and At say where it kills itself: at this step of this message.
 	Step string
 	At   int
 }
@@ -109,7 +109,7 @@ type dyingTx struct {
 
 func (tx dyingTx) Commit(ctx context.Context) error {
 	if tx.c.Step == "while committing" && tx.c.At == tx.message {
-		// The commit is on its way, and nobody waits for the answer.
+		// The commit is on its way, and its answer is not waited for.
 		tx.Conn().PgConn().Frontend().SendQuery(&pgproto3.Query{String: "commit"})
 		_ = tx.Conn().PgConn().Frontend().Flush()
 		tx.c.dies("while committing", tx.message)

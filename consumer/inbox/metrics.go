@@ -2,7 +2,7 @@ package inbox
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics counts what inboxes do. A nil *Metrics counts nothing.
+// Metrics counts the messages, retries and purged rows of inboxes. A nil *Metrics counts nothing.
 type Metrics struct {
 	messages *prometheus.CounterVec
 	retries  *prometheus.CounterVec

@@ -19,14 +19,14 @@ type Options struct {
 	Group string
 	// Inbox is the table. Defaults to that in the first schema of the search path.
 	Inbox Inbox
-	// Isolation is the level of the transactions. Defaults to the database's own, READ COMMITTED as a rule.
+	// Isolation is the isolation level of the transactions. Defaults to the database's own, READ COMMITTED as a rule.
 	Isolation sql.IsolationLevel
-	// Retry is how often, and after which pauses, a transaction is tried that the database took back because of others
-	// (40001, 40P01), or whose outcome is not known. Defaults to 5 attempts, 10 ms doubling to 1 s, and up to 50 % added
-	// at random.
+	// Retry says how often a transaction is tried, and after which pauses, if the database rolled it back because of
+	// concurrent ones (40001, 40P01), or if its outcome is not known. Defaults to 5 attempts, 10 ms doubling to 1 s,
+	// and up to 50 % added at random.
 	Retry outbox.RetryPolicy
-	// CommitTimeout bounds a commit; after that its outcome is not known. The end of the caller's context does not
-	// break a commit off. Defaults to 10s.
+	// CommitTimeout bounds a commit; after that the outcome of the commit is not known. The end of the caller's context
+	// does not break a commit off. Defaults to 10s.
 	CommitTimeout time.Duration
 	// Metrics, if not nil, counts.
 	Metrics *Metrics
@@ -114,9 +114,9 @@ func (w *watchedTx) Rollback(ctx context.Context) error {
 	return w.Tx.Rollback(ctx)
 }
 
-// finish commits what the handler has left.
+// finish commits, unless the handler has ended the transaction.
 func (w *watchedTx) finish(ctx context.Context) error {
-	if w.ended { // and its connection may be somebody else's by now
+	if w.ended { // and another transaction may have its connection by now
 		return pgx.ErrTxClosed
 	}
 	if w.Tx.Conn().PgConn().TxStatus() == 'I' { // ended by a statement: a commit would succeed, and commit nothing
@@ -146,22 +146,23 @@ func NewSQL(db *sql.DB, o Options) (*Processor[*sql.Tx], error) {
 }
 
 // Process handles the message with this id, unless it was handled before. It runs handle in a transaction that also
-// notes the id, and commits. nil means that the message is handled: now, if first is true; otherwise by a transaction
-// before, which after a lost answer to a commit is the one of this very call.
+// notes the id, and commits. A nil error means that the message is handled: now, if first is true; otherwise by an
+// earlier transaction, which after a lost answer to a commit may be one of this call.
 //
-// handle may run several times, each in a transaction of its own of which at most one is committed, so everything that
-// it does belongs into tx. It must neither commit nor roll back (ErrTransactionEnded; through database/sql a rollback that
-// is sent as a statement is not noticed). Its error rolls back and is returned as it is, unless
-// the database took the transaction back because of others: then it runs again. A panic rolls back and goes on. ctx
-// bounds all but the commit. Errors of the database wrap the driver's; ErrUnknownOutcome where nobody knows.
+// handle may run several times, each time in a transaction of its own. At most one of them is committed, so everything
+// that handle does belongs into tx. handle must neither commit nor roll back (ErrTransactionEnded; through database/sql
+// a rollback that is sent as a statement is not noticed). If handle returns an error, the transaction is rolled back
+// and the error returned as it is; after a serialization failure or a deadlock handle runs again. A panic rolls back
+// and goes on. ctx bounds all but the commit. Errors of the database wrap the driver's, and ErrUnknownOutcome if the
+// outcome of the commit is not known.
 func (p *Processor[T]) Process(ctx context.Context, id string, handle func(ctx context.Context, tx T) error) (first bool, err error) {
 	n, err := p.ProcessEach(ctx, []string{id}, func(ctx context.Context, tx T, _ []int) error { return handle(ctx, tx) })
 	return n == 1, err
 }
 
 // ProcessEach is Process for several messages in one transaction, which costs far less than one for each: all are
-// handled, or none is. handle gets the indexes in ids of those that are new, in order; it is not called when there are
-// none. It returns how many were handled.
+// handled, or none is. handle gets the indexes in ids of the new messages, in order; if none is new, it is not called.
+// ProcessEach returns how many messages were handled.
 func (p *Processor[T]) ProcessEach(ctx context.Context, ids []string, handle func(ctx context.Context, tx T, fresh []int) error) (int, error) {
 	inDoubt := false
 	for attempt := 1; ; attempt++ {
@@ -240,7 +241,7 @@ const rollbackTimeout = 5 * time.Second
 func (p *Processor[T]) rollback(ctx context.Context, t transaction[T]) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	_ = t.rollback(ctx) // nothing is committed either way: the server takes back what a lost connection leaves
+	_ = t.rollback(ctx) // nothing is committed either way: the server rolls back when a connection is lost
 }
 
 // because adds why ctx ended, if it did: the transaction's own context only knows that it was.

@@ -108,7 +108,7 @@ func TestProcessEach(t *testing.T) {
 	})
 }
 
-// What a handler does wrong leaves nothing behind, and the message is handled when it comes again.
+// A handler's mistake leaves nothing behind, and the message is handled when it comes again.
 func TestHandlerFails(t *testing.T) {
 	t.Parallel()
 	own := errors.New("out of stock")
@@ -148,7 +148,7 @@ func TestHandlerFails(t *testing.T) {
 	}
 }
 
-// A panic goes on to whoever recovers it, and leaves neither a row nor a transaction.
+// A panic goes on to the caller's recover, and leaves neither a row nor a transaction.
 func TestHandlerPanics(t *testing.T) {
 	t.Parallel()
 	onEach(t, inbox.Options{Group: "g"}, func(t *testing.T, s *service, f face, _ func(string, string) int) {
@@ -227,7 +227,7 @@ func TestDeadlock(t *testing.T) {
 	})
 }
 
-// Handlers that read what others write fail under SERIALIZABLE, are tried again, and all take effect once.
+// Handlers that read each other's writes fail under SERIALIZABLE, are tried again, and all take effect once.
 func TestSerializationFailure(t *testing.T) {
 	t.Parallel()
 	o := inbox.Options{Group: "g", Isolation: sql.LevelSerializable, Retry: outbox.RetryPolicy{MaxAttempts: 100, Base: time.Millisecond, Max: 20 * time.Millisecond, Jitter: 1}}
@@ -296,7 +296,7 @@ func TestCopiesAboveReadCommitted(t *testing.T) {
 	}
 }
 
-// The end of the caller's context rolls back what is not being committed yet.
+// The end of the caller's context rolls back a transaction whose commit has not begun.
 func TestContextEnds(t *testing.T) {
 	t.Parallel()
 	onEach(t, inbox.Options{Group: "g"}, func(t *testing.T, s *service, f face, _ func(string, string) int) {

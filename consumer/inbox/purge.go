@@ -13,10 +13,10 @@ import (
 const MaxPurgeBatch = 100_000
 
 // Purge removes the messages that were handled longer than olderThan ago, by the database's clock, and returns how
-// many. Each statement looks for at most batch rows (1 to MaxPurgeBatch) and is a transaction of its own, if db is a pool
-// or SQL of a *sql.DB; so services go on meanwhile. Several may purge at the same time. What it removed before an error
-// stays removed and is counted. olderThan must be positive; see the package on how long it must be. Errors about the
-// arguments wrap ErrInvalid.
+// many. Each statement looks for at most batch rows (1 to MaxPurgeBatch) and is a transaction of its own, if db is a
+// pool or SQL of a *sql.DB; so services go on meanwhile. Several processes may purge at the same time. Rows that were
+// removed before an error stay removed and are counted. olderThan must be positive; see the package on how long it must
+// be. Errors about the arguments wrap ErrInvalid.
 func (i Inbox) Purge(ctx context.Context, db Querier, olderThan time.Duration, batch int) (int64, error) {
 	if olderThan <= 0 {
 		return 0, fmt.Errorf("%w retention %v: it must be positive; all that can come again must still be known", ErrInvalid, olderThan)
@@ -51,7 +51,7 @@ type KeepOptions struct {
 	Every time.Duration
 	// Batch is how many rows a statement removes at most, 1 to MaxPurgeBatch. Defaults to 1000.
 	Batch int
-	// Logger hears of purges that removed something and of those that failed. Defaults to none.
+	// Logger gets a line for each purge that removed something, and for each that failed. Defaults to none.
 	Logger *slog.Logger
 	// Metrics, if not nil, counts.
 	Metrics *Metrics

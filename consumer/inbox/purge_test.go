@@ -49,7 +49,7 @@ func TestPurge(t *testing.T) {
 	if got, err := inbox.Purge(t.Context(), inbox.SQL(s.sql), time.Minute, 20); err != nil || got != 50 {
 		t.Errorf("through database/sql: %d, %v", got, err)
 	}
-	// What was purged is new again.
+	// A purged message is new again.
 	if first, err := inbox.Once(t.Context(), s.pool, "g", "m1"); err != nil || !first {
 		t.Errorf("%v, %v", first, err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Executor runs a script: a *pgx.Conn, a *pgxpool.Pool or a pgx.Tx. With database/sql run what Script returns with
+// Executor runs a script: a *pgx.Conn, a *pgxpool.Pool or a pgx.Tx. With database/sql run the result of Script with
 // ExecContext instead.
 type Executor interface {
 	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)

@@ -82,7 +82,8 @@ func (tx muteTx) Commit(ctx context.Context) error {
 	return io.ErrUnexpectedEOF
 }
 
-// Where the database cannot be asked again the error says that nobody knows, and what comes again takes effect once.
+// If the database cannot be asked again, the error says that the outcome is unknown, and a copy that comes takes effect
+// once.
 func TestOutcomeStaysUnknown(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -108,7 +109,7 @@ func TestOutcomeStaysUnknown(t *testing.T) {
 	}
 }
 
-// A connection that ended while it was idle costs another try, and nobody hears of it.
+// A connection that ended while it was idle costs another try, and the caller gets no error.
 func TestLostConnectionBeforeTheBeginning(t *testing.T) {
 	t.Parallel()
 	behindProxy(t, inbox.Options{Group: "g"}, func(t *testing.T, s *service, proxy *pgproxy.Proxy, f face) {

@@ -54,7 +54,7 @@ func (c *Client) Open(ctx context.Context, s consumer.Subscription, e consumer.E
 	}
 	member, err := kgo.NewClient(c.cfg.member(s, []kgo.Opt{
 		kgo.OnPartitionsAssigned(tell(func(ps []consumer.Partition) {
-			e.Assigned(ps) // first, since it ends what is left of the topics that were deleted
+			e.Assigned(ps) // first, since it ends the lanes of topics that were deleted
 			c.positions.assigned(ps)
 		})),
 		kgo.OnPartitionsRevoked(tell(e.Revoked)),
@@ -95,8 +95,8 @@ func (c *Client) Resume(p consumer.Partition) { c.member.ResumeFetchPartitions(s
 // Release implements consumer.Client.
 func (c *Client) Release() { c.member.AllowRebalance() }
 
-// Commit implements consumer.Client. Positions in topics that were deleted are left out: the group would have them for
-// the topic of that name that comes next.
+// Commit implements consumer.Client. Positions in deleted topics are left out: the group would keep them for the next
+// topic of that name.
 func (c *Client) Commit(ctx context.Context, positions []consumer.Position) error {
 	at, anew := c.positions.toCommit(positions)
 	if err := ctx.Err(); err != nil || len(at) == 0 { // Assigned ends a commit of the old topic before it lets the new one's pass

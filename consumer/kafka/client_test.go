@@ -160,7 +160,8 @@ func TestDeadLetterTopicFails(t *testing.T) {
 	}
 }
 
-// TestBrokerRestarted: a broker that goes away and comes back loses nothing, and no offset passes what is nowhere.
+// TestBrokerRestarted: a broker that goes away and comes back loses nothing, and no offset passes a message that was
+// not written.
 func TestBrokerRestarted(t *testing.T) {
 	t.Parallel()
 	dir, addr := t.TempDir(), ""
@@ -256,7 +257,7 @@ func TestBrokerRestarted(t *testing.T) {
 	}
 }
 
-// TestMissingTopics: what cannot be written to is said at once, by name, unless it may be created.
+// TestMissingTopics: topics that cannot be written to are named at once, unless they may be created.
 func TestMissingTopics(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {

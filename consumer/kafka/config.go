@@ -16,24 +16,24 @@ import (
 const (
 	// metadataMinAge bounds how long a new leader stays unnoticed; the client's default is 5 s.
 	metadataMinAge = 250 * time.Millisecond
-	// metadataMaxAge bounds how long added partitions do, and topics that were missing.
+	// metadataMaxAge bounds how long added partitions, and topics that were missing, stay unnoticed.
 	metadataMaxAge = 30 * time.Second
 	// fetchMaxWait is how long a broker may wait for records; newly assigned partitions wait behind it.
 	fetchMaxWait = 500 * time.Millisecond
 )
 
-// Config is what a Client is made of. The consumer's own Config says what is read.
+// Config configures a Client. The consumer's own Config says which topics are read.
 type Config struct {
 	// Brokers are the addresses, host:port, to learn the cluster from. Required.
 	Brokers []string
-	// ClientID is what brokers log. Defaults to the group.
+	// ClientID names the client in the brokers' logs. Defaults to the group.
 	ClientID string
 	// CreateTopics creates missing retry topics, with as many partitions as the topic that they belong to, and
 	// missing dead-letter topics, as the broker does by default, both with its default replication. Without it
 	// opening fails and names them. Defaults to false.
 	CreateTopics bool
-	// MaxFetchBytes bounds what one fetch of a broker brings, and MaxPartitionFetchBytes what it brings of one
-	// partition; a single larger batch comes all the same. A fetch per broker is held in memory beside what the
+	// MaxFetchBytes bounds the bytes of one fetch from a broker, and MaxPartitionFetchBytes its bytes of one partition;
+	// a single larger batch is fetched all the same. A fetch per broker is held in memory beside the messages that the
 	// consumer holds. Default to 16 MiB and 1 MiB.
 	MaxFetchBytes, MaxPartitionFetchBytes int32
 	// MaxMessageBytes is the largest record batch to write; it should be max.message.bytes of the retry and
@@ -45,10 +45,10 @@ type Config struct {
 	// RebalanceTimeout is how long the group waits for members to give partitions back; it must be longer than the
 	// consumer's RevokeTimeout, by some seconds. Defaults to 60s.
 	RebalanceTimeout time.Duration
-	// Logger receives what the client has to say. Defaults to no logging.
+	// Logger receives the client's log. Defaults to no logging.
 	Logger *slog.Logger
-	// Options are further options of the client, such as TLS and SASL. They cannot change what the consumer's
-	// promises rest on: the group, the offsets and their commits, acknowledgements. Defaults to none.
+	// Options are further options of the client, for example TLS and SASL. They cannot change what the guarantees of
+	// the consumer rest on: the group, the offsets and their commits, acknowledgements. Defaults to none.
 	Options []kgo.Opt
 }
 
@@ -136,7 +136,7 @@ func (c Config) producer(group string) []kgo.Opt {
 		kgo.RequiredAcks(kgo.AllISRAcks()), // with idempotence, the client's default
 		kgo.ProducerBatchMaxBytes(c.MaxMessageBytes),
 		kgo.BrokerMaxWriteBytes(max(100<<20, c.MaxMessageBytes+1<<20)),
-		kgo.MaxBufferedRecords(1<<20), // the consumer bounds what it has in hand
+		kgo.MaxBufferedRecords(1<<20), // the consumer bounds its messages in hand
 		kgo.UnknownTopicRetries(1),
 		kgo.ProducerLinger(0),
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), // murmur2, as the Java client and the relay

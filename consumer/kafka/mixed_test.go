@@ -134,8 +134,8 @@ func TestMixedIsNeverLate(t *testing.T) {
 	}
 }
 
-// TestDeadLetterTopicTakesNothing: the brokers refuse what is written to the dead-letter topic. The offset stays before
-// the message that is nowhere, the partition says so, and it goes on by itself when the topic is mended.
+// TestDeadLetterTopicTakesNothing: the brokers refuse records for the dead-letter topic. The offset stays before the
+// message that is nowhere, the partition says so, and it goes on by itself when the topic is mended.
 func TestDeadLetterTopicTakesNothing(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {

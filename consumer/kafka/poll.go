@@ -62,7 +62,7 @@ func (c *Client) resubscribe() {
 	c.member.AddConsumeTopics(gone...)
 }
 
-// batch turns what was fetched of a partition into messages: two allocations, whatever their number.
+// batch turns the fetched records of a partition into messages: two allocations, whatever their number.
 func (c *Client) batch(topic string, f *kgo.FetchPartition) consumer.Batch {
 	last := f.Records[len(f.Records)-1]
 	b := consumer.Batch{Partition: consumer.Partition{Topic: topic, ID: f.Partition}, Messages: make([]consumer.Message, len(f.Records)),

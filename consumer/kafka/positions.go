@@ -9,12 +9,12 @@ import (
 	"github.com/postrider/postrider/consumer"
 )
 
-// positions knows where reading stands, which the client does not tell: to notice records that were deleted before they
-// were read, and to begin a recreated topic at its start.
+// positions knows the next offset to read of each partition, which the client does not tell. It serves to notice
+// records that were deleted before they were read, and to begin a recreated topic at its start.
 type positions struct {
 	mu   sync.Mutex
 	next map[consumer.Partition]int64
-	// gone topics were found to be no longer what was subscribed to, and are to be subscribed to again.
+	// gone topics are no longer the topics that were subscribed to, and must be subscribed to again.
 	gone map[string]struct{}
 	// anew are topics that were found gone and subscribed to again.
 	anew map[string]*recreated
@@ -22,10 +22,10 @@ type positions struct {
 
 // recreated is what happened to the partitions of a topic since it was found gone.
 type recreated struct {
-	// assigned ones are of the new topic. What this member had before, it had of the old one: that must not be
-	// committed, neither at its turn nor when it is revoked.
+	// assigned partitions are of the new topic. A partition that this member had before was of the old topic: its
+	// offset must not be committed, neither at its turn nor when it is revoked.
 	assigned map[int32]bool
-	// committed ones have a commit of ours: before that the group may have an offset of the old topic for them.
+	// committed partitions have a commit of ours: before that the group may have an offset of the old topic for them.
 	committed map[int32]bool
 }
 
@@ -51,8 +51,8 @@ func (p *positions) adjust(_ context.Context, offsets map[string]map[int32]kgo.O
 	return offsets, nil
 }
 
-// read takes note of what was fetched, and returns how many offsets before it were deleted unread. Offsets that are
-// missing for another reason (transaction markers, compaction) are not before the start of the log.
+// read takes note of the fetched records, and returns how many offsets before them were deleted unread. Offsets that
+// are missing for another reason (transaction markers, compaction) are not before the start of the log.
 func (p *positions) read(at consumer.Partition, f *kgo.FetchPartition) (missed int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +94,7 @@ func (p *positions) assigned(ps []consumer.Partition) {
 	}
 }
 
-// toCommit are the positions that are not of a topic that is gone, and the recreated topics of which some are.
+// toCommit returns the positions to commit, without topics that are gone, and the recreated topics among them.
 func (p *positions) toCommit(all []consumer.Position) (at map[string]map[int32]kgo.EpochOffset, anew map[string]*recreated) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,8 +116,8 @@ func (p *positions) toCommit(all []consumer.Position) (at map[string]map[int32]k
 	return at, anew
 }
 
-// committed takes note of what toCommit returned and the broker has. A topic that was found gone in between is another
-// one of anew by now, and stays without a commit.
+// committed takes note of the positions of toCommit that the broker has. A topic that was found gone in between is
+// another one of anew by now, and stays without a commit.
 func (p *positions) committed(anew map[string]*recreated, at map[string]map[int32]kgo.EpochOffset) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

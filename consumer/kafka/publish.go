@@ -12,9 +12,9 @@ import (
 	"github.com/postrider/postrider/consumer"
 )
 
-// writer is a client that writes, until it meets a topic that is not there: it would go on asking for that topic, and a
-// topic that was recreated fails in it for ever. To make it forget the topic is no way out: it then numbers the topic's
-// records from zero under the same producer id, and the broker takes them for copies.
+// writer is a client that writes, until it meets a missing topic: it would go on asking for that topic, and a recreated
+// topic fails in it for ever. To purge the topic from the client does not help: it would then number the topic's
+// records from zero under the same producer id, and the broker would take them for copies.
 type writer struct {
 	client *kgo.Client
 	users  atomic.Int64 // records without an outcome, and one for being the client in use
@@ -58,8 +58,8 @@ func (c *Client) retire(in **writer, w *writer) {
 	}
 }
 
-// Publish implements consumer.Client. The client fails all records of a batch with the one that is too large, so such
-// an error counts only for a record that was sent alone.
+// Publish implements consumer.Client. If one record of a batch is too large, franz-go fails the whole batch, so the
+// error counts only for a record that was sent alone.
 func (c *Client) Publish(ctx context.Context, r consumer.Record) error {
 	err := c.send(ctx, &c.writer, r)
 	if !tooLarge(err) {
@@ -87,7 +87,7 @@ func (c *Client) send(ctx context.Context, in **writer, r consumer.Record) error
 		k.Headers[i] = kgo.RecordHeader{Key: h.Name, Value: h.Value}
 	}
 	done := make(chan error, 1)
-	// Without a context: cancelling what is on its way is how acknowledged records get lost.
+	// Without a context: if records on their way are cancelled, acknowledged ones can get lost.
 	w.client.Produce(context.Background(), k, func(_ *kgo.Record, err error) {
 		if route(err) {
 			c.retire(in, w)

@@ -31,8 +31,8 @@ func changed(t *testing.T, reg *prometheus.Registry, change string) int {
 	return 0
 }
 
-// TestOnlyWhatMovesIsTakenAway: when a second member joins, and when it leaves, the first one keeps what it keeps and goes
-// on with it.
+// TestOnlyWhatMovesIsTakenAway: when a second member joins, and when it leaves, the first one keeps its other
+// partitions and goes on with them.
 func TestOnlyWhatMovesIsTakenAway(t *testing.T) {
 	t.Parallel()
 	const partitions, all = 6, 12 // of the topic and of its retry topic

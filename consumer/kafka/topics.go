@@ -71,7 +71,7 @@ func (c *Client) lookForTopics(ctx context.Context, admin *kadm.Client, s consum
 		case topics.Has(t.Topic) && err == nil:
 			continue
 		case err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition):
-			// Not seen for another reason, such as a missing right; a message that has to go there will say so.
+			// Not seen for another reason, for example a missing right; a message that has to go there will say so.
 			c.cfg.Logger.Warn("a topic to write to cannot be seen", slog.String("topic", t.Topic), slog.Any("err", err))
 			continue
 		}
@@ -95,8 +95,8 @@ func (c *Client) lookForTopics(ctx context.Context, admin *kadm.Client, s consum
 	return nil
 }
 
-// listAlso returns the topics that exist and of which the subscription says that they are to be read, too. Brokers leave
-// out what this client may not see.
+// listAlso returns the topics that exist and that the subscription wants to read, too. Brokers leave out topics that
+// this client may not see.
 func (c *Client) listAlso(ctx context.Context, admin *kadm.Client, s consumer.Subscription) ([]string, error) {
 	if s.Also == nil {
 		return nil, nil

@@ -1,7 +1,7 @@
-// Package dialect writes the headers of a consumer's dead letter: our own, those that Spring Kafka writes, and those
-// that Kafka Connect writes, so that tools that know one of them find what they look for. Package dlq reads them all.
-// Nothing here is about Kafka's client: a dead letter is the failed record's key and value as they were, null where
-// they were null, with the headers from here.
+// Package dialect writes the headers of a consumer's dead letter: our own set, the set of Spring Kafka, and the set of
+// Kafka Connect, so that tools that know one of them find what they look for. Package dlq reads them all. Nothing here
+// is about Kafka's client: a dead letter is the failed record's key and value as they were, null where they were null,
+// with the headers from here.
 package dialect
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// Limits of what is written, in bytes; longer texts are cut between characters.
+// Limits of what Encode writes, in bytes; longer texts are cut between characters.
 const (
 	// MaxStackBytes is the longest stack trace.
 	MaxStackBytes = 8 << 10
 	// MaxMessageBytes is the longest error message.
 	MaxMessageBytes = 4 << 10
-	// MaxNameBytes is the longest topic, group, error class and error code. A longer group is an error, because who
-	// failed is part of a letter's identity.
+	// MaxNameBytes is the longest topic, group, error class and error code. A longer group is an error, because the group
+	// is part of a letter's identity.
 	MaxNameBytes = 249
 	// MaxBytes bounds all that Encode adds to the record's own headers, names and values, with every writer. A letter
 	// that its dead-letter topic finds too large may be written again without a stack.
@@ -32,8 +32,8 @@ const (
 // ErrInvalid is wrapped by every error of Encode.
 var ErrInvalid = errors.New("invalid dead letter")
 
-// Failure is what is known of a record that a consumer group gives up. Empty strings, zero times and zero attempts
-// stand for what is not known, and are left out.
+// Failure describes a record that a consumer group gives up. Empty strings, zero times and zero attempts mean that a
+// value is not known; it is left out.
 type Failure struct {
 	// Topic, Partition and Offset are where the record was first read, before any retry. Required.
 	Topic     string
@@ -57,9 +57,9 @@ type Failure struct {
 	// see outbox.CategoryOf. ErrorCode names the error in one word; other dialects have it where they have the class
 	// of an exception.
 	ErrorClass, ErrorCode, ErrorMessage, Stack string
-	// RetryTopic is the topic from which the group, and no other, reads what is to be tried again.
+	// RetryTopic is the topic from which the group, and no other, reads records to try them again.
 	RetryTopic string
-	// Headers are those of the record as it was read when it failed last, in order.
+	// Headers are the record's headers, as they were read when it failed last, in order.
 	Headers []outbox.Header
 }
 
@@ -93,11 +93,11 @@ func (w Writer) Owns(name string) bool {
 	return false
 }
 
-// Encode returns the headers of a dead letter: the record's own, in order, without bookkeeping of ours or of the
-// chosen dialects, and then the sets of those dialects, Postrider and Spring by default. A record that already has a
-// set of one of them about the same group, because it came from a retry or dead-letter topic, keeps the first origin and
-// the time of the first failure from there: nothing piles up. A set about another group counts for nothing. Errors wrap
-// ErrInvalid and say what is wrong.
+// Encode returns the headers of a dead letter: the record's own, in order, without bookkeeping of ours or of the chosen
+// dialects, and then the sets of the chosen dialects, Postrider and Spring by default. If the record already has a set
+// of one of them about the same group, because it came from a retry or dead-letter topic, Encode keeps the first origin
+// and the time of the first failure from there: nothing piles up. A set about another group counts for nothing. Errors
+// wrap ErrInvalid and name the fault.
 func Encode(f Failure, writers ...Writer) ([]outbox.Header, error) {
 	if len(writers) == 0 {
 		writers = []Writer{Postrider, Spring}
@@ -125,7 +125,7 @@ func Encode(f Failure, writers ...Writer) ([]outbox.Header, error) {
 	return append(s.own, s.added...), nil
 }
 
-// Strip returns headers without our bookkeeping: what is left is the message's own, with its event id.
+// Strip returns headers without our bookkeeping: the message's own headers stay, with its event id.
 func Strip(hs []outbox.Header) []outbox.Header {
 	s := set{own: hs}
 	s.strip(Postrider)

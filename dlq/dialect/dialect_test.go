@@ -200,7 +200,7 @@ func TestSecondFailure(t *testing.T) {
 	}
 }
 
-// TestOriginOfAnotherGroup: a set that a service copied from what it read is no origin of what it wrote.
+// TestOriginOfAnotherGroup: a set that a service copied from a record it read is no origin of a record it wrote.
 func TestOriginOfAnotherGroup(t *testing.T) {
 	t.Parallel()
 	for _, w := range Writers() {
@@ -288,8 +288,8 @@ var anyFailure = rapid.Custom(func(t *rapid.T) Failure {
 	return f
 })
 
-// TestEncodeProperty: the own headers are kept in order, what is added is bounded, and a letter that fails once more in
-// the same way gets the same headers.
+// TestEncodeProperty: the own headers are kept in order, the added ones are bounded, and a letter that fails once more
+// in the same way gets the same headers.
 func TestEncodeProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

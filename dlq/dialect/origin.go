@@ -19,9 +19,9 @@ type origin struct {
 	firstFailedAt time.Time
 }
 
-// keepOrigin takes the first origin from the headers, where one of the dialects says it about this group. What another
-// group left there is about another record: a service that copies the headers of what it reads onto what it writes
-// copies these, too.
+// keepOrigin takes the first origin from the headers, if one of the dialects names it for this group. An origin of
+// another group is about another record: a service that copies the headers of the records it reads onto the records it
+// writes copies these, too.
 func (f *Failure) keepOrigin(writers []Writer) {
 	for _, w := range writers {
 		o, ok := w.origin(f.Headers)

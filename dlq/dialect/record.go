@@ -8,8 +8,8 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// HeaderReplayOrigin is on messages that were sent again, by the desk or by a replay, and whose letter says where which
-// group read them: a FailedRecord. Without it a group that fails again at what came to its retry topic would say that
+// HeaderReplayOrigin is on messages that the desk or a replay sent again, if their letter says where which group read
+// them. Its value is a FailedRecord. Without it, a group that fails again at a message of its retry topic would say that
 // the message came from there. It is not reserved, because rows of the outbox have it.
 const HeaderReplayOrigin = "replay_origin"
 
@@ -19,15 +19,15 @@ type FailedRecord struct {
 	Topic     string
 	Partition int32
 	Offset    int64
-	// Timestamp is the record's, in milliseconds, which tells it from the one that had its place in a topic of that name
-	// that was deleted. Zero for none.
+	// Timestamp is the record's, in milliseconds. It tells the record from another one at the same place of a deleted topic
+	// of that name. Zero for none.
 	Timestamp time.Time
 	// Group is the consumer group. Empty where that is not known.
 	Group string
 }
 
-// String returns "<topic>/<partition>/<offset>@<timestamp in Unix milliseconds>#<group>". What is not known is left
-// out with the character before it.
+// String returns "<topic>/<partition>/<offset>@<timestamp in Unix milliseconds>#<group>". An unknown part is left out
+// with the character before it.
 func (r FailedRecord) String() string {
 	s := r.Topic + "/" + strconv.Itoa(int(r.Partition)) + "/" + strconv.FormatInt(r.Offset, 10)
 	if !r.Timestamp.IsZero() {

@@ -19,7 +19,7 @@ const (
 var springPrefixes = []string{"kafka_dlt-", "kafka_original-", "kafka_exception-", "kafka_key-exception-", "retry_topic-",
 	"springDeserializerException", "kafka_deliveryAttempt"}
 
-// set is a record's own headers and what is added to them.
+// set is a record's own headers and the headers that are added to them.
 type set struct {
 	own, added []outbox.Header
 }
@@ -83,8 +83,8 @@ func (s *set) postrider(f *Failure) {
 	s.text(outbox.HeaderRetryTopic, f.RetryTopic, MaxNameBytes)
 }
 
-// spring writes what DeadLetterPublishingRecoverer does. That adds the place of each hop to those before; here they are
-// the first and the last.
+// spring writes the headers of DeadLetterPublishingRecoverer. Spring adds the place of each hop to the earlier ones;
+// here they are the first and the last.
 func (s *set) spring(f *Failure) {
 	s.text(springPrefix+"topic", f.Topic, MaxNameBytes)
 	s.bytes(springPrefix+"partition", binary.BigEndian.AppendUint32(nil, uint32(f.Partition)))
@@ -108,9 +108,9 @@ func (s *set) spring(f *Failure) {
 	}
 }
 
-// connect writes what a sink does (DeadLetterQueueReporter), which adds the place of a later hop behind the first. Its
-// stage is the one in which a sink handles records. A consumer has no task and no executing class, so those two are
-// left out.
+// connect writes the headers of a sink (DeadLetterQueueReporter), which adds the place of a later hop behind the first.
+// The stage is TASK_PUT, in which a sink handles records. A consumer has no task and no executing class, so these two
+// headers are left out.
 func (s *set) connect(f *Failure) {
 	s.text(connectPrefix+"topic", f.Topic, MaxNameBytes)
 	s.decimal(connectPrefix+"partition", int64(f.Partition))

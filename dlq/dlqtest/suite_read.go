@@ -43,7 +43,7 @@ func keepsEveryField(t *testing.T, b *bench) {
 	}
 }
 
-// columnsOnly leaves out what is not a column, or is the store's to set.
+// columnsOnly leaves out fields that are no columns, and fields that the store sets.
 func columnsOnly(l dlq.Letter) dlq.Letter {
 	l.EntryUUID, l.RecordedAt = uuid.Nil, time.Time{}
 	l.Subject, l.Reason, l.OriginalState = dlq.Subject{}, "", ""

@@ -41,8 +41,8 @@ type Config struct {
 	// Topics are the dead-letter topics. One that does not exist is waited for, and never created.
 	// Required.
 	Topics []string
-	// Patterns choose more topics, by name: those that exist and those that are created later; see
-	// dlq.TopicPatterns. Defaults to none.
+	// Patterns choose more topics, by name: topics that exist and topics that are created later; see dlq.TopicPatterns.
+	// Defaults to none.
 	Patterns []string
 	// Exclude are topics that patterns do not choose. Defaults to none.
 	Exclude []string
@@ -59,8 +59,8 @@ type Config struct {
 	// Registerer receives the metric postrider_collector_missed_offsets_total; a registry takes that of one
 	// source. Defaults to none, the metric is then not exported.
 	Registerer prometheus.Registerer
-	// Options are further options of the client, such as TLS and SASL. They cannot change what the
-	// promises of the collector rest on: the group, the offsets and their commits. Defaults to none.
+	// Options are further options of the client, for example TLS and SASL. They cannot change what the promises of the
+	// collector rest on: the group, the offsets and their commits. Defaults to none.
 	Options []kgo.Opt
 }
 

@@ -76,7 +76,7 @@ func TestManyDeaths(t *testing.T) {
 				s, w := start()
 				ctx, cancel := context.WithCancel(t.Context())
 				var reading sync.WaitGroup
-				reading.Go(func() { // it reads, and never commits: whoever comes after reads all
+				reading.Go(func() { // it reads, and never commits: the next reader reads all
 					for ctx.Err() == nil {
 						_, _ = s.Poll(ctx)
 						s.client.AllowRebalance()

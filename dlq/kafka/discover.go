@@ -28,7 +28,7 @@ const (
 // were deleted and made anew with the offsets of the old ones. It is used by the goroutine that polls.
 type discovery struct {
 	patterns *dlq.TopicPatterns
-	// left are topics that patterns do not choose: those that are named, and those that are excluded.
+	// left are topics that patterns do not choose: the named ones and the excluded ones.
 	left map[string]bool
 	// misses says of each topic that was found how many looks in a row have not found it.
 	misses map[string]int
@@ -50,7 +50,7 @@ func newDiscovery(c Config) (*discovery, error) {
 	return d, nil
 }
 
-// look takes note of the topics there are, and returns which of those that patterns choose are new, and which are gone.
+// look takes note of the topics there are. Of the topics that patterns choose, it returns the new and the gone ones.
 func (d *discovery) look(there []string) (found, gone []string) {
 	seen := make(map[string]bool, len(there))
 	for _, topic := range there {
@@ -81,7 +81,7 @@ func (d *discovery) wants(topic string) bool {
 	return found || d.left[topic]
 }
 
-// discover begins to read topics that patterns choose, and ends reading those that are gone. It must not be called
+// discover begins to read topics that patterns choose, and ends reading the ones that are gone. It must not be called
 // with records in hand. When the brokers do not answer, it is tried again the next time.
 func (s *Source) discover(ctx context.Context) {
 	d := s.discovery

@@ -10,8 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// Lag returns how many records of each topic a consumer group has yet to read: those after its commits, or, where it
-// has none, all that there are. Topics and partitions that are not there, or do not answer, are left out.
+// Lag returns how many records of each topic a consumer group has yet to read: the records after its commits, or, where
+// it has none, all that there are. Topics and partitions that are not there, or do not answer, are left out.
 func Lag(ctx context.Context, admin *kadm.Client, group string, topics ...string) (map[string]int64, error) {
 	a, err := ask(ctx, admin, group, topics)
 	if err != nil {

@@ -24,7 +24,7 @@ func TestLag(t *testing.T) {
 			ctx := within(t, patience)
 			for {
 				got, err := Lag(ctx, kadm.NewClient(s.client), topic, topic, topic+"-missing")
-				// A cluster that never had a group has nobody yet who knows of it.
+				// A cluster that never had a group has no coordinator yet.
 				if errors.Is(err, kerr.CoordinatorNotAvailable) && ctx.Err() == nil {
 					continue
 				}

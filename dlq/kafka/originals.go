@@ -32,12 +32,12 @@ type OriginalsConfig struct {
 	Brokers []string
 	// ClientID is the name under which brokers know this client. Defaults to "postrider-collector".
 	ClientID string
-	// MaxBytes is about how many bytes of keys and values a Fetch returns at most; what is beyond it stays
-	// unanswered. Defaults to 64 MiB.
+	// MaxBytes is about how many bytes of keys and values a Fetch returns at most; records beyond it stay unanswered.
+	// Defaults to 64 MiB.
 	MaxBytes int
 	// Logger receives what the client has to say. Defaults to no logging.
 	Logger *slog.Logger
-	// Options are further options of the client, such as TLS and SASL. Defaults to none.
+	// Options are further options of the client, for example TLS and SASL. Defaults to none.
 	Options []kgo.Opt
 }
 
@@ -161,8 +161,8 @@ func original(r *kgo.Record) dlq.Original {
 	return dlq.Original{State: dlq.OriginalFetched, Key: read.Key, Value: read.Value, Headers: read.Headers, Timestamp: read.Timestamp}
 }
 
-// fetch asks the leader for the batch with the record, transactions or not: who failed at the record has read it. It
-// says whether the answer had no batch at all.
+// fetch asks the leader for the batch with the record, committed or not: the consumer that failed at the record has read
+// it. It says whether the answer had no batch at all.
 func (o *Originals) fetch(ctx context.Context, topic kadm.TopicDetail, leader int32, p dlq.Place) (f kgo.FetchPartition, empty bool, err error) {
 	req := kmsg.NewPtrFetchRequest()
 	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = int32(emptyWait.Milliseconds()), 1, 1<<20
@@ -209,7 +209,7 @@ func (o *Originals) outside(ctx context.Context, p dlq.Place) dlq.Original {
 	return dlq.Original{State: dlq.OriginalAbsent, Err: errors.New("the partition ends before it")}
 }
 
-// retention returns how long topics keep records, for those that say; negative for without end.
+// retention returns how long topics keep records, for the topics that say; negative for without end.
 func (o *Originals) retention(ctx context.Context, topics []string) map[string]time.Duration {
 	kept := map[string]time.Duration{}
 	configs, err := o.admin.DescribeTopicConfigs(ctx, topics...)

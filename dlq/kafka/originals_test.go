@@ -64,8 +64,8 @@ func TestFetchesExactBytes(t *testing.T) {
 	})
 }
 
-// TestTellsApartWhatIsNotThere asks for what was deleted, compacted, a marker, not written, and of topics and partitions
-// that are not there.
+// TestTellsApartWhatIsNotThere asks for records that were deleted, compacted or never written, for a marker, and for
+// topics and partitions that are not there.
 func TestTellsApartWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {

@@ -68,8 +68,8 @@ func (p *positions) read(topic string, f *kgo.FetchPartition) (missed int64, err
 	return unread(at, next, known, min(f.LogStartOffset, first))
 }
 
-// begins takes note of where a partition begins now, and returns what read does. What it returned once neither of them
-// returns again.
+// begins takes note of where a partition begins now, and returns the same as read. Neither of them counts an offset
+// again that one of them has returned.
 func (p *positions) begins(topic string, id int32, start int64) (missed int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

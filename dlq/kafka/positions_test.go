@@ -52,8 +52,8 @@ func TestPositionsMissed(t *testing.T) {
 	}
 }
 
-// TestPositionsOfEmptied: a partition that was emptied has no record that shows it. What is counted then is not counted
-// again when records come.
+// TestPositionsOfEmptied: a partition that was emptied has no record that shows it. Records that are counted as missed
+// then are not counted again when records come.
 func TestPositionsOfEmptied(t *testing.T) {
 	t.Parallel()
 	p := newPositions()

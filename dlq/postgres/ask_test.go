@@ -36,7 +36,7 @@ func (c *trips) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryD
 
 func (c *trips) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-// TestQuestionsTakeFewRoundTrips: what does not depend on each other is asked at once.
+// TestQuestionsTakeFewRoundTrips: queries that do not depend on each other are sent at once.
 func TestQuestionsTakeFewRoundTrips(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -90,7 +90,7 @@ func TestQuestionsTakeFewRoundTrips(t *testing.T) {
 	}
 }
 
-// TestWhatIsKnownIsLookedUpByIndexes: the plans of what has a key are made once, whatever the tables hold by then.
+// TestWhatIsKnownIsLookedUpByIndexes: statements that look up keys are planned once, no matter what the tables hold then.
 func TestWhatIsKnownIsLookedUpByIndexes(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t) // statistics know nothing of the tables, as when a session is older than they are

@@ -10,13 +10,13 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-// candidate is what new letters of one subject open, or add to.
+// candidate is an investigation that new letters of one subject open, or add to.
 type candidate struct {
 	subject dlq.Subject
 	// first is the letter that arrived first; it describes the investigation.
 	first   *dlq.Letter
 	letters int32
-	// newest is the letter that failed last; of those without a time, the one that arrived last.
+	// newest is the letter that failed last; if none has a time, the one that arrived last.
 	newest *dlq.Letter
 	// fingerprint names the group of a new investigation, and group is its uuid.
 	fingerprint dlq.Fingerprint
@@ -28,7 +28,7 @@ type candidate struct {
 	lastOccurred time.Time
 	// pending says that the subject's pending investigation is there, and locked by us.
 	pending bool
-	// origin is what first was redriven from.
+	// origin is the investigation that first's message was redriven from.
 	origin origin
 	// proposed is the uuid of a new investigation, entry that of the one there is in the end.
 	proposed, entry uuid.UUID

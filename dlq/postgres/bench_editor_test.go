@@ -91,7 +91,7 @@ type question struct {
 	ask  func(context.Context) error
 }
 
-// editorQuestions are what is asked. What is random is drawn anew each time.
+// editorQuestions are the questions of the benchmark. Random values are drawn anew each time.
 func editorQuestions(b *testing.B, d *Editor) []question {
 	now := time.Now()
 	page, err := d.Find(b.Context(), dlq.Search{Filter: dlq.Filter{Limit: 1000}})

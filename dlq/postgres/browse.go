@@ -19,12 +19,12 @@ var _ dlq.Browser = (*Editor)(nil)
 // none reads a whole table: with wrong statistics, that looks good for the few rows that a limit wants.
 const beginRead = "begin isolation level repeatable read read only; set local statement_timeout = '30s'; set local plan_cache_mode = 'force_custom_plan'; set local jit = off; set local enable_seqscan = off"
 
-// beginKnown begins one that looks things up by their keys. Whatever the keys are, the plan is the same: the session keeps
-// it. So it is for statements of which each step is by an index that no other could stand in for, however small the tables
-// were when the plan was made.
+// beginKnown begins a transaction that looks things up by their keys. The plan is the same for all keys, and the session
+// keeps it. So beginKnown is for statements in which each step uses an index that no other could stand in for, however
+// small the tables were when the plan was made.
 const beginKnown = "begin isolation level repeatable read read only; set local statement_timeout = '30s'; set local plan_cache_mode = 'force_generic_plan'; set local jit = off; set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off"
 
-// known makes of a transaction of beginRead one of beginKnown, whatever a search set in it.
+// known turns a transaction of beginRead into one of beginKnown, whichever settings a search made in it.
 const known = "select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_indexscan', 'on', true), set_config('enable_bitmapscan', 'on', true), set_config('enable_sort', 'on', true)"
 
 // look runs f in a transaction that only reads.
@@ -99,7 +99,7 @@ type openEvent struct {
 	Event int64
 }
 
-// markHeld sets KeyHeld of those whose event halts its key.
+// markHeld sets KeyHeld of the investigations whose event halts its key.
 func (d *Editor) markHeld(ctx context.Context, tx pgx.Tx, entries []dlq.Entry, events []openEvent) error {
 	if len(events) == 0 {
 		return nil

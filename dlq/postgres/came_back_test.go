@@ -11,8 +11,8 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// failAgain lets a consumer group give up the next n of what was redriven and waits in the outbox: its letters are
-// recorded before it is seen that the messages were delivered.
+// failAgain lets a consumer group give up the next n redriven messages that wait in the outbox. The group's letters are
+// recorded before Follow sees that the messages were delivered.
 func (r *redriving) failAgain(n int, letter func(e sent, n int) dlq.Record) (opened []uuid.UUID) {
 	r.t.Helper()
 	for i, e := range r.sent()[:n] {
@@ -72,7 +72,7 @@ func TestConsumersThatFailAgainHaltAnOperation(t *testing.T) {
 	}
 }
 
-// TestALetterThatComesLaterIsNotCounted: the delivery was seen before; what docs/desk.md says of canaries.
+// TestALetterThatComesLaterIsNotCounted: Follow saw the delivery before; docs/desk.md says this of canaries.
 func TestALetterThatComesLaterIsNotCounted(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

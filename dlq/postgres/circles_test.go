@@ -15,7 +15,8 @@ import (
 )
 
 // TestNobodyWaitsInACircleWithWhoOpensASuccessor: a collector has a group and opens an investigation there that names an
-// earlier one, while somebody who has that one wants the group. The one waits for the other, and not the other for the one.
+// earlier one, while a session that has the earlier one wants the group. The session waits for the collector, and the
+// collector does not wait for the session.
 func TestNobodyWaitsInACircleWithWhoOpensASuccessor(t *testing.T) {
 	t.Parallel()
 	seen := "seen"
@@ -82,7 +83,7 @@ func TestNobodyWaitsInACircleWithWhoOpensASuccessor(t *testing.T) {
 	}
 }
 
-// untilWaitingOr waits until somebody in the database waits for a lock, or something has ended. It reports the former.
+// untilWaitingOr waits until a session of the database waits for a lock, or something has ended. It reports the former.
 func untilWaitingOr[T any](t *testing.T, r *redriving, ended chan T) bool {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -163,8 +164,8 @@ func TestARedriveEndsWhileItsInvestigationGoes(t *testing.T) {
 	}
 }
 
-// TestAPurgeAndAFollowerDoNotCross: who follows redrives wants their investigations in the order in which a purge locks
-// them, and so has none that a purge wants which it waits for.
+// TestAPurgeAndAFollowerDoNotCross: a session that follows redrives wants their investigations in the order in which a
+// purge locks them. So, while it waits for a purge, it has none that the purge wants.
 func TestAPurgeAndAFollowerDoNotCross(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

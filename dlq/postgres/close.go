@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-// closing is what investigations are closed as.
+// closing says which investigations are closed, and as what.
 type closing struct {
 	entries []uuid.UUID
 	notes   []string // of each
@@ -22,8 +22,8 @@ type closing struct {
 	by      string
 }
 
-// underWay returns those of locked investigations of which a redrive is on its way: until that ended nobody knows what
-// they came to.
+// underWay returns the locked investigations that have a redrive on its way: until the redrive ends, their outcome is
+// unknown.
 func underWay(ctx context.Context, tx pgx.Tx, entries []uuid.UUID) ([]uuid.UUID, error) {
 	const doing = "look for redrives on their way"
 	rows, err := tx.Query(ctx, redriveUnderWay, entries)
@@ -34,8 +34,8 @@ func underWay(ctx context.Context, tx pgx.Tx, entries []uuid.UUID) ([]uuid.UUID,
 	return found, translate(doing, err)
 }
 
-// closeEntries closes those of the investigations that are pending, lets the keys go that their events halt, and
-// returns them.
+// closeEntries closes the pending ones among the investigations, lets the keys go that their events halt, and
+// returns the closed ones.
 func closeEntries(ctx context.Context, tx pgx.Tx, exceptions Exceptions, c closing) ([]uuid.UUID, error) {
 	closed, err := closePending(ctx, tx, c)
 	if err != nil || len(closed) == 0 {
@@ -53,7 +53,7 @@ func closePending(ctx context.Context, tx pgx.Tx, c closing) ([]uuid.UUID, error
 	return closed, translate("close investigations", err)
 }
 
-// releaseKeys lets the keys go that the events of closed investigations halt: nobody works on what they wait for.
+// releaseKeys lets the keys go that the events of closed investigations halt: no person works any more on these events.
 func releaseKeys(ctx context.Context, tx pgx.Tx, exceptions Exceptions, closed []uuid.UUID) error {
 	events, err := haltingEvents(ctx, tx, exceptions, closed)
 	if err != nil || len(events) == 0 {
@@ -62,7 +62,7 @@ func releaseKeys(ctx context.Context, tx pgx.Tx, exceptions Exceptions, closed [
 	return exceptions.ReleaseKeys(ctx, tx, slices.Sorted(maps.Keys(events)))
 }
 
-// haltingEvents returns the events of investigations that halt their key, and whose they are.
+// haltingEvents returns the events of investigations that halt their key, each with its investigation.
 func haltingEvents(ctx context.Context, tx pgx.Tx, exceptions Exceptions, entries []uuid.UUID) (map[int64]uuid.UUID, error) {
 	const doing = "look for the events of investigations"
 	rows, err := tx.Query(ctx, haltingOf, entries)
@@ -93,7 +93,7 @@ type origin struct {
 	closes bool
 }
 
-// findOrigins sets the candidates' origins. What was redriven was committed before it could die again.
+// findOrigins sets the candidates' origins. A redrive was committed before its message could die again.
 func findOrigins(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	const doing = "look for what was redriven"
 	var asked []*candidate
@@ -102,7 +102,7 @@ func findOrigins(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	for _, c := range cs {
 		event := c.first.EventID
 		if c.subject.Type == dlq.SubjectRecord {
-			event = uuid.Nil // a consumer's: anybody may write the header
+			event = uuid.Nil // a consumer's: any producer may write the header
 		}
 		if redrive := redriveOf(c.first); event != uuid.Nil || redrive != "" {
 			asked, events, redrives = append(asked, c), append(events, nullUUID(event)), append(redrives, redrive)
@@ -121,9 +121,9 @@ func findOrigins(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	return translate(doing, err)
 }
 
-// succeed lets investigations of what was redriven and died again name the ones that they come from. Where the relay
-// gave it up it closes those, which are locked, and the audit log says so, if there is one. What was sent as a new event
-// halts no key by the old.
+// succeed lets investigations of messages that were redriven and died again name the investigations that they come from.
+// If the relay gave the message up, succeed closes the old investigation, which is locked, and the audit log says so, if
+// there is one. No key is released: a message that was sent as a new event halts no key by its old event.
 func succeed(ctx context.Context, tx pgx.Tx, audit Auditor, opened []*candidate) error {
 	opened = slices.DeleteFunc(opened, func(c *candidate) bool { return c.origin.entry == uuid.Nil })
 	if len(opened) == 0 {

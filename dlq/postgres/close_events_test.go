@@ -15,7 +15,7 @@ import (
 	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
-// closed reports whether the outbox knows that nobody needs event n any more.
+// closed reports whether the outbox knows that event n is not needed any more.
 func (r *redriving) closed(n int) bool {
 	r.t.Helper()
 	return pgtest.Value[bool](r.t, r.subject.pool, `select closed_at is not null from postrider.outbox_exception where id = $1`, outboxID(n))
@@ -198,7 +198,7 @@ func TestHowEventsStand(t *testing.T) {
 	}
 }
 
-// TestRetryNumbers: an event that somebody redrove counts as sent again while its investigation is pending.
+// TestRetryNumbers: an event that a person redrove counts as sent again while its investigation is pending.
 func TestRetryNumbers(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

@@ -12,7 +12,7 @@ import (
 )
 
 // copyIn runs a COPY … FROM STDIN in binary format of one row per item. Nothing is inserted faster: the server fills a
-// page at a time, and rows are made while it inserts those before.
+// page at a time, and rows are made while it inserts the rows before.
 func copyIn[T any](ctx context.Context, tx pgx.Tx, sql string, items []T, write func(*row, T)) error {
 	_, err := tx.Conn().PgConn().CopyFrom(ctx, &copyReader[T]{items: items, write: write, made: row{bytes: copyHeader()}}, sql)
 	return err
@@ -22,7 +22,7 @@ func copyIn[T any](ctx context.Context, tx pgx.Tx, sql string, items []T, write 
 // PostgreSQL's page about COPY.
 func copyHeader() []byte { return append([]byte("PGCOPY\n\xff\r\n\x00"), make([]byte, 8)...) }
 
-// copyBytes is how much of rows is made at once, at least, which bounds what is in memory: a little more than one row.
+// copyBytes is how many bytes of rows are made at once, at least. So the memory holds little more than one row.
 const copyBytes = 64 << 10
 
 // copyReader makes the rows of a COPY as they are read.
@@ -142,7 +142,7 @@ func (r *row) uuid(id uuid.UUID) {
 	r.bytes = append(r.bytes, id[:]...)
 }
 
-// time writes a timestamptz, null where it is zero. What is out of the server's range is refused by it: the ends of the
+// time writes a timestamptz, null where it is zero. The server refuses times out of its range: the ends of the
 // numbers, which are infinity there, are not written.
 func (r *row) time(t time.Time) {
 	if t.IsZero() {

@@ -140,7 +140,7 @@ func TestCopyRefusesTimes(t *testing.T) {
 			t.Errorf("%v: error %v, want one that wraps ErrLetter", at, err)
 		}
 	}
-	// The connection goes on after what was refused.
+	// The connection goes on after the refused rows.
 	last := copied{Label: string(dlq.ManualDLQ), Time: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)}
 	if got, err := copyAndRead(conn, []copied{last}); err != nil || !reflect.DeepEqual(got, []copied{last}) {
 		t.Errorf("%+v, %v", got, err)
@@ -183,8 +183,8 @@ func TestCopyReader(t *testing.T) {
 	}
 }
 
-// TestLettersThatAreRefusedLeaveTheConnection: what a COPY refuses in its middle spoils neither the connection nor the
-// letters that come after.
+// TestLettersThatAreRefusedLeaveTheConnection: a row that a COPY refuses in its middle spoils neither the connection nor
+// the letters that come after.
 func TestLettersThatAreRefusedLeaveTheConnection(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-// TestDeadlocksAreMadeAgain: rooms that lock the same in another order cost nobody an error.
+// TestDeadlocksAreMadeAgain: transactions that lock the same rows in another order cost no caller an error.
 func TestDeadlocksAreMadeAgain(t *testing.T) {
 	t.Parallel()
 	const entry, group = `select from postrider.dlq_entry where dlq_entry_uuid = $1 for update`, `select from postrider.dlq_group where dlq_group_uuid = $1 for update`

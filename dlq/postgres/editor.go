@@ -97,8 +97,8 @@ func (d *Editor) Change(ctx context.Context, id uuid.UUID, c dlq.Change) (dlq.En
 	return e, err
 }
 
-// purgePages is after how many pages of investigations that all hold keys, or are in somebody's hands, a purge by age
-// gives up. Without going on past them it would find the same ones for ever.
+// purgePages is after how many pages of investigations that all hold keys, or are locked by other sessions, a purge by age
+// gives up. If it did not go on past these pages, it would find the same ones for ever.
 const purgePages = 10
 
 // Purge implements dlq.Editor.
@@ -133,7 +133,7 @@ func (d *Editor) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, error) {
 	return all, nil
 }
 
-// purge removes those of the investigations that a purge is about, in one transaction.
+// purge removes the investigations in entries that p is about, in one transaction.
 func (d *Editor) purge(ctx context.Context, p dlq.Purge, entries []uuid.UUID) (done dlq.Purged, err error) {
 	if len(entries) == 0 {
 		return done, nil
@@ -173,7 +173,7 @@ func (d *Editor) purge(ctx context.Context, p dlq.Purge, entries []uuid.UUID) (d
 	return done, nil
 }
 
-// lockPurged locks those of the investigations that a purge is about.
+// lockPurged locks the investigations in entries that p is about.
 func lockPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge, entries []uuid.UUID) ([]uuid.UUID, error) {
 	const doing = "find investigations to purge"
 	if len(p.Entries) > 0 {
@@ -187,8 +187,8 @@ func lockPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge, entries []uuid.UUID
 	return found, translate(doing, err)
 }
 
-// purgeEntries removes investigations that the caller has locked. Those that hold a key are left, unless their keys
-// are to be let go.
+// purgeEntries removes investigations that the caller has locked. An investigation that holds a key is left, unless
+// release says to let its key go.
 func purgeEntries(ctx context.Context, tx pgx.Tx, exceptions Exceptions, found []uuid.UUID, release bool) (gone, holding []uuid.UUID, err error) {
 	events, err := haltingEvents(ctx, tx, exceptions, found)
 	if err != nil {

@@ -204,7 +204,8 @@ func TestPurgeByAgeGoesOnPastWhatHoldsKeys(t *testing.T) {
 	}
 }
 
-// TestPurgePassesOverWhatIsInHand: what somebody has locked is neither waited for nor in the way of what comes after.
+// TestPurgePassesOverWhatIsInHand: an investigation that another session has locked is neither waited for nor in the
+// way of the next ones.
 func TestPurgePassesOverWhatIsInHand(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-// enqueue writes the others as new events.
+// enqueue writes the messages that were neither skipped nor redriven in place as new events.
 func enqueue(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
 	var fresh []*wanted
 	for _, w := range ws {
@@ -45,11 +45,11 @@ const (
 	// that is in the log: a thousand messages of the largest size would never be written within the time that a call has.
 	operationBytes = 4 * statementBytes
 
-	// later is why an operation leaves something for its next batch. Nobody is told: it still waits.
+	// later is why an operation leaves an item for its next batch. It is not reported: the item still waits.
 	later dlq.SkipReason = "later"
 )
 
-// putOff leaves for later what is beyond operationBytes, in the order in which messages were written.
+// putOff leaves the messages beyond operationBytes for later, in the order in which messages were written.
 func putOff(ws []*wanted) {
 	for i, portion := range portions(ws, operationBytes, (*wanted).size) {
 		for _, w := range portion {
@@ -60,8 +60,8 @@ func putOff(ws []*wanted) {
 	}
 }
 
-// enqueueByHalves writes new events in their order. What the outbox refuses for what is in it is found by halves: all but
-// a few of the others go in with one statement, and each after those before it.
+// enqueueByHalves writes new events in their order. An event that the outbox refuses for its content is found by halves:
+// all but a few of the others go in with one statement, and each event after the events before it.
 func enqueueByHalves(ctx context.Context, tx pgx.Tx, fresh []*wanted, req dlq.RedriveRequest) error {
 	err := enqueueAll(ctx, tx, fresh, req)
 	if !isRefused(err) {

@@ -21,7 +21,7 @@ const (
 //
 //   - class 22, data exceptions: text or JSON that the database cannot hold, values out of range;
 //   - class 23, constraints: a null or a value that a column does not accept. Not a foreign key and not a
-//     unique index: both can only be a race with somebody who purges or opens, and are gone the next time;
+//     unique index: both can only be a race with a session that purges or opens, and are gone the next time;
 //   - class 54, limits of the server: too large, too deep.
 //
 // Everything else is passing: connections, timeouts, deadlocks, shutdowns, a full disk, missing rights, a
@@ -39,7 +39,7 @@ func translate(doing string, err error) error {
 // isRefused reports whether an error of translate is about what was written, and not passing.
 func isRefused(err error) bool { return errors.Is(err, dlq.ErrLetter) }
 
-// passing reports whether a transaction failed only because of what else was going on: it can be made again.
+// passing reports whether a transaction failed only because of other transactions: it can be made again.
 func passing(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (pg.Code == deadlockDetected || pg.Code == uniqueViolation)

@@ -24,7 +24,7 @@ func TestTranslate(t *testing.T) {
 	}{
 		{&pgconn.PgError{Code: "22021"}, true},  // invalid byte sequence for the encoding
 		{&pgconn.PgError{Code: "22P05"}, true},  // untranslatable character, \u0000 in jsonb
-		{&pgconn.PgError{Code: "22P02"}, true},  // invalid JSON, no such enum value
+		{&pgconn.PgError{Code: "22P02"}, true},  // invalid JSON, unknown enum value
 		{&pgconn.PgError{Code: "22003"}, true},  // numeric out of range
 		{&pgconn.PgError{Code: "22008"}, true},  // timestamp out of range
 		{&pgconn.PgError{Code: "23502"}, true},  // not null

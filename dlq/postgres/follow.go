@@ -17,7 +17,7 @@ import (
 // published is the state of an outbox event that its topic has acknowledged.
 const published = "published"
 
-// stand is how an event stands that was given up before; its zero value is one that is gone.
+// stand is the state of an event that was given up before; the zero value is an event that is gone.
 type stand struct {
 	state   string
 	episode int32
@@ -202,7 +202,7 @@ func openRedrives(ctx context.Context, tx pgx.Tx, id int64, after string, limit 
 	return open, fates, nil
 }
 
-// endRedrives notes those that ended.
+// endRedrives notes the outcomes of the redrives that ended, and returns these.
 func endRedrives(ctx context.Context, tx pgx.Tx, open []openRedrive, fates []string) ([]ended, error) {
 	var ids, became []string
 	for i, o := range open {
@@ -250,9 +250,9 @@ func countRedrives(ctx context.Context, tx pgx.Tx, done []ended) error {
 	return translate("count redrives of operations", err)
 }
 
-// resolveDelivered closes, by rule, the investigations of messages that arrived. Not those to which the letter of a
-// consumer group that gave the message up again was added by now: it would be closed over. Where such a letter opened
-// another investigation the work goes on there.
+// resolveDelivered closes, by rule, the investigations of messages that arrived. If a consumer group gave a message up
+// again and its letter was added to the investigation by now, the investigation stays open: the letter would be closed
+// over. If the letter opened another investigation, the work goes on there.
 func (r *Redriver) resolveDelivered(ctx context.Context, tx pgx.Tx, delivered []ended) error {
 	slices.SortFunc(delivered, func(a, b ended) int { return cmp.Compare(a.Redrive, b.Redrive) })
 	// Locked first: a collector that adds a letter holds the investigation until the letter can be seen.
@@ -278,8 +278,8 @@ func (r *Redriver) resolveDelivered(ctx context.Context, tx pgx.Tx, delivered []
 	return r.audit.Audit(ctx, tx, "postrider", "dlq.resolve", "entry", "", map[string]any{"entries": closed, "because": "redriven, and delivered"})
 }
 
-// diedAgain returns those of the redrives whose message a consumer group gave up again, as far as its letter is here:
-// true where that is one of the same investigation, false where it opened another.
+// diedAgain returns the redrives whose message a consumer group gave up again, as far as its letter is here: true if
+// the letter is one of the same investigation, false if it opened another.
 func diedAgain(ctx context.Context, tx pgx.Tx, redrives []string) (map[string]bool, error) {
 	const doing = "look for letters of what was redriven"
 	rows, err := tx.Query(ctx, redriveDiedAgain, redrives)

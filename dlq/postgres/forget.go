@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-// Forget implements dlq.Operations. An operation with many items goes in several calls, each of which is committed.
+// Forget implements dlq.Operations. An operation with many items is removed by several calls, and each call commits.
 func (r *Redriver) Forget(ctx context.Context, keep time.Duration, limit int) (f dlq.Forgotten, err error) {
 	const doing = "remove old operations"
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)

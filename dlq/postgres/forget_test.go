@@ -19,8 +19,8 @@ func (r *redriving) count(sql string, args ...any) int {
 	return pgtest.Value[int](r.t, r.subject.pool, sql, args...)
 }
 
-// TestRedrivesGoWithTheirInvestigation: those that ended at once, one that is on its way when it ends. Its operation
-// does not wait for it in vain.
+// TestRedrivesGoWithTheirInvestigation: redrives that ended go at once, and a redrive on its way goes when it ends. Its
+// operation does not wait for it in vain.
 func TestRedrivesGoWithTheirInvestigation(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -55,7 +55,7 @@ func TestRedrivesGoWithTheirInvestigation(t *testing.T) {
 	}
 }
 
-// TestOldOperationsAreRemoved, part by part; those that did not end, or lately, stay, and so do redrives.
+// TestOldOperationsAreRemoved, part by part; operations that did not end, or ended lately, stay, and so do redrives.
 func TestOldOperationsAreRemoved(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -103,8 +103,8 @@ func TestOldOperationsAreRemoved(t *testing.T) {
 	}
 }
 
-// TestOnlyLettersOfInvestigationsAreSent: what people may call with their own rights writes nothing but the message of
-// a pending investigation, marked as what it is, and no second one while the first is on its way.
+// TestOnlyLettersOfInvestigationsAreSent: functions that people may call with their own rights write only the message of
+// a pending investigation, marked as redriven, and no second one while the first is on its way.
 func TestOnlyLettersOfInvestigationsAreSent(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

@@ -31,7 +31,7 @@ func TestAnOperationIsAboutWhatItsFilterFinds(t *testing.T) {
 			t.Errorf("%s: %d of %d investigations, want %d, %v", name, o.Plan.Items, len(all), want, err)
 		}
 	}
-	// A purge may be about closed ones; what is sent or closed must be pending.
+	// A purge may be about closed investigations; to be sent or closed, they must be pending.
 	for _, status := range dlq.Statuses() {
 		want := len(answer(dlq.Search{Filter: dlq.Filter{Status: status}}, all))
 		scope := dlq.Scope{Filter: &dlq.Filter{Status: status}}
@@ -53,7 +53,7 @@ func TestAnOperationIsAboutWhatItsFilterFinds(t *testing.T) {
 	}
 }
 
-// TestOneNameAtATime: of many who plan under one name at once, one does.
+// TestOneNameAtATime: of many callers that plan under one name at once, one succeeds.
 func TestOneNameAtATime(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

@@ -19,7 +19,7 @@ import (
 
 var _ dlq.Groups = (*Editor)(nil)
 
-// scanGroup reads a group, and what more the query returns.
+// scanGroup reads a group, and the further columns of the query.
 func scanGroup(row pgx.CollectableRow, more ...any) (g dlq.Group, err error) {
 	var parts []byte
 	var topic, assignee, note *string
@@ -75,7 +75,7 @@ func parseGroupCursor(q dlq.GroupSearch) (place pgtype.Int8, id pgtype.UUID, err
 	if q.After == "" {
 		return place, id, nil
 	}
-	raw, _ := base64.RawURLEncoding.DecodeString(q.After) // what is none has not four parts
+	raw, _ := base64.RawURLEncoding.DecodeString(q.After) // an invalid one does not have four parts
 	parts := strings.Split(string(raw), " ")
 	if len(parts) != 4 {
 		return place, id, fmt.Errorf("%w: after is not what an answer named as next", dlq.ErrRequest)
@@ -187,7 +187,7 @@ func (d *Editor) ChangeGroup(ctx context.Context, id uuid.UUID, c dlq.GroupChang
 	})
 }
 
-// lockGroup says where a group stands, and keeps it there.
+// lockGroup locks a group, and returns its state and how many of its investigations are pending.
 func lockGroup(ctx context.Context, tx pgx.Tx, id uuid.UUID) (state dlq.GroupState, pending int64, err error) {
 	err = tx.QueryRow(ctx, groupLock, id).Scan(&state, &pending)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -196,8 +196,8 @@ func lockGroup(ctx context.Context, tx pgx.Tx, id uuid.UUID) (state dlq.GroupSta
 	return state, pending, translate("lock a group", err)
 }
 
-// ResolveGroup implements dlq.Groups. The group is not locked before its investigations: everybody else comes to it
-// from them.
+// ResolveGroup implements dlq.Groups. The group is not locked before its investigations, because all other
+// transactions lock the investigations first.
 func (d *Editor) ResolveGroup(ctx context.Context, id uuid.UUID, r dlq.GroupResolution) (dlq.ResolvedGroup, error) {
 	if err := r.Check(); err != nil {
 		return dlq.ResolvedGroup{}, err

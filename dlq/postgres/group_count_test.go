@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/dlq/dlqtest"
 )
 
-// miscounted says where counters and states of groups differ from what is there.
+// miscounted says where counters and states of groups differ from the investigations that exist.
 const miscounted = `
 with counts as (
     select dlq_group_uuid, dlq_reason, subject_type, resolution_status, count(*) as n from postrider.dlq_entry group by 1, 2, 3, 4
@@ -53,7 +53,7 @@ func recount(ctx context.Context, t interface{ Fatalf(string, ...any) }, pool *p
 	}
 }
 
-// TestCountersAreRight: whatever is done to investigations by whatever statement, the counters are what counting gives.
+// TestCountersAreRight: whichever statement changes investigations, the counters are what counting gives.
 func TestCountersAreRight(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t)
@@ -69,7 +69,7 @@ func TestCountersAreRight(t *testing.T) {
 		}
 		exec(`delete from postrider.dlq_entry`)
 		exec(`delete from postrider.dlq_letter`)
-		some := func() string { // a share of what is there, the same for the same numbers
+		some := func() string { // a share of the investigations, the same for the same numbers
 			n := rapid.IntRange(1, 4).Draw(t, "share")
 			return fmt.Sprintf("hashtext(dlq_entry_uuid::text || '%d') %% %d = 0", rapid.IntRange(0, 9).Draw(t, "which"), n)
 		}
@@ -93,7 +93,7 @@ func TestCountersAreRight(t *testing.T) {
 				if _, err := s.RecordLetters(ctx, dlqtest.Letters(records...)); err != nil {
 					t.Fatalf("%v", err)
 				}
-			case 2: // as somebody does with psql, into a group or none
+			case 2: // as a person does with psql, into a group or none
 				exec(`insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot,
 						dlq_group_uuid, resolution_status, resolution_timestamp, created_at, occurrences)
 					select 'record', $1::text || n, 'x', 'unclassified', now(), now() - n * interval '1 hour', '{}', `+group()+`,
@@ -119,7 +119,7 @@ func TestCountersAreRight(t *testing.T) {
 	})
 }
 
-// TestRecountRepairs what somebody did to the counters themselves.
+// TestRecountRepairs counters that were changed by hand.
 func TestRecountRepairs(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t)
@@ -133,7 +133,7 @@ func TestRecountRepairs(t *testing.T) {
 	recount(t.Context(), t, s.pool)
 }
 
-// TestAnInvestigationNeedsAGroup: what names a group that is not there is refused, as a fault that passes.
+// TestAnInvestigationNeedsAGroup: an investigation of a group that does not exist is refused, as a fault that passes.
 func TestAnInvestigationNeedsAGroup(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t)
@@ -145,7 +145,7 @@ func TestAnInvestigationNeedsAGroup(t *testing.T) {
 }
 
 // TestCollectorsOfTheSameGroups: many collectors open investigations in the same groups, new ones at first, in
-// different orders, while people close them. Nobody waits for ever, and the counts are right.
+// different orders, while people close them. No session waits for ever, and the counts are right.
 func TestCollectorsOfTheSameGroups(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t)

@@ -48,7 +48,7 @@ func TestTheLifeOfAGroup(t *testing.T) {
 		t.Fatal("the second is in another group")
 	}
 	wantState(t, d, id, dlq.GroupNew, 2)
-	// Somebody acts.
+	// A person acts.
 	if _, err := d.Change(t.Context(), first, dlq.Change{Notes: ref("looking"), Actor: "ada"}); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestTheLifeOfAGroup(t *testing.T) {
 	if e, _, _ := r.Get(t.Context(), second); e.Status != dlq.ManuallyResolved || e.ResolvedBy != "ada" || e.ResolutionNotes != "fixed" {
 		t.Errorf("%+v", e)
 	}
-	// What was on its way when it was resolved does not make it come back.
+	// A letter that was on its way when the group was resolved does not make it come back.
 	third := r.record(failing(3, "row 3 refused", now.Add(-time.Hour)))
 	wantState(t, d, id, dlq.GroupOngoing, 1)
 	if e, _, _ := r.Get(t.Context(), third); e.PredecessorUUID != uuid.Nil {
@@ -74,7 +74,7 @@ func TestTheLifeOfAGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := wantState(t, d, id, dlq.GroupResolved, 0).LastEntryUUID
-	// What fails after it was resolved does, and names what was closed.
+	// A letter that failed after the group was resolved does, and its investigation names the last closed one.
 	fourth := r.record(failing(4, "row 4 refused", time.Now().Add(time.Minute)))
 	g = wantState(t, d, id, dlq.GroupRegressed, 1)
 	if e, _, _ := r.Get(t.Context(), fourth); e.PredecessorUUID != last || g.Total != 4 {
@@ -122,7 +122,7 @@ func TestMuting(t *testing.T) {
 	if err != nil || g.State != dlq.GroupMuted || !g.MutedUntil.Equal(until) || g.Note != "vendor knows" {
 		t.Fatalf("%+v, %v", g, err)
 	}
-	// A note leaves it muted, for as long as before; so does what arrives.
+	// A note leaves the group muted, for as long as before, and so do new letters.
 	if g, err = d.ChangeGroup(t.Context(), id, dlq.GroupChange{Note: ref(""), Assignee: ref("bob"), Actor: "ada"}); err != nil || g.State != dlq.GroupMuted ||
 		!g.MutedUntil.Equal(until) || g.Note != "" || g.Assignee != "bob" {
 		t.Fatalf("%+v, %v", g, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-// assign sets the candidates' groups, and makes those that are missing. It comes before any investigation is locked:
-// who waits here for another collector's new group has nothing that the other could wait for.
+// assign sets the candidates' groups, and makes the missing ones. It comes before any investigation is locked: a
+// collector that waits here for another collector's new group has nothing that the other could wait for.
 func assign(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	known := map[string]group{}
 	for _, c := range cs {
@@ -49,7 +49,7 @@ func assign(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	return nil
 }
 
-// group is one that there is, and whether all of it is closed.
+// group is an existing group, and whether all its investigations are closed.
 type group struct {
 	id     uuid.UUID
 	closed bool

@@ -36,7 +36,7 @@ func givenUpBy(t *testing.T, group string, offset int64, at dlq.Place, headers .
 	return dlq.Record{Topic: "orders.dlq", Offset: offset + 1000*at.Offset, Timestamp: dlqtest.Start.Add(time.Second), Key: []byte("k"), Value: []byte("v"), Headers: hs}
 }
 
-// TestHops: a redrive counts on from what the letter says, whoever counted before, and past the limit it is refused.
+// TestHops: a redrive counts on from the number in the letter, no matter what counted before; past the limit it is refused.
 func TestHops(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -94,8 +94,8 @@ func TestInPlaceIsNoHop(t *testing.T) {
 	}
 }
 
-// TestOriginIsKept: what goes to a group's retry topic says where the group read it first, whoever sends it there; and
-// when the group fails again its letter is one of the same investigation, which is not closed over.
+// TestOriginIsKept: a message that goes to a group's retry topic says where the group read it first, sent alone or by an
+// operation. When the group fails again, its letter is one of the same investigation, which is not closed over.
 func TestOriginIsKept(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"alone", "an operation"} {

@@ -71,7 +71,7 @@ func (r *led) halting() uuid.UUID {
 	return r.record(dlq.Decode(record))
 }
 
-// arrived sends what is due, and returns what the topic has.
+// arrived sends the events that are due, and returns what the topic has.
 func (r *led) arrived(want int) (payloads []string) {
 	r.t.Helper()
 	if _, err := r.relay.ProcessRetries(r.t.Context(), relay.ActionOptions{}); err != nil {
@@ -89,8 +89,8 @@ func (r *led) arrived(want int) (payloads []string) {
 	return payloads
 }
 
-// TestALeaderSendsWhatIsRedrivenInPlace: edited, in its place, before what waits behind it; then nothing is held any more, and the
-// investigation is closed.
+// TestALeaderSendsWhatIsRedrivenInPlace: edited, in its place, before the events that wait behind it; then
+// nothing is held any more, and the investigation is closed.
 func TestALeaderSendsWhatIsRedrivenInPlace(t *testing.T) {
 	t.Parallel()
 	r := newLed(t)

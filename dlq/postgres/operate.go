@@ -20,8 +20,8 @@ const (
 	operationBatch = 1000
 	// operationTick is how much of a rate a batch is: small enough to be even, large enough to cost little.
 	operationTick = 100 * time.Millisecond
-	// operationPatience is how long an operation waits for what became of its redriven messages; after it, it is
-	// completed, and its numbers go on.
+	// operationPatience is how long an operation waits for the outcomes of its redrives. Then it is completed, and its
+	// numbers go on.
 	operationPatience = time.Hour
 	// operationRetry is after how long a batch that failed is made again.
 	operationRetry = 2 * time.Second
@@ -42,7 +42,7 @@ type batch struct {
 	through int64
 }
 
-// Step implements dlq.Operations. The operation's row is locked meanwhile, so nobody else treats it, and the
+// Step implements dlq.Operations. The operation's row is locked meanwhile, so no other process treats it, and the
 // items, the redrives and the count are committed together.
 func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
@@ -85,9 +85,9 @@ func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 	return 0, next, err
 }
 
-// postpone lets the other operations have their turn, and says in this one what went wrong. It has a time of its own:
-// that of the batch may be what ran out. The server may need a moment to see that the batch is over; who goes on with the
-// operation meanwhile treats something, and then there is nothing to postpone.
+// postpone lets the other operations have their turn, and says in this one what went wrong. It has a timeout of its own,
+// because the batch's may have run out. The server may need a moment to see that the batch is over. If another process
+// goes on with the operation meanwhile, it treats an item, and then there is nothing to postpone.
 func (r *Redriver) postpone(ctx context.Context, o dlq.Operation, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), postponeLimit)
 	defer cancel()
@@ -142,7 +142,7 @@ func (r *Redriver) treat(ctx context.Context, tx pgx.Tx, o *operation) (batch, e
 	return b, err
 }
 
-// awaited is what becomes of an operation whose items all were treated: it ends when all that was sent has.
+// awaited decides about an operation whose items all were treated: it ends when all its redrives have ended.
 func awaited(o *operation) batch {
 	b := batch{state: o.State, treated: true, pause: operationPause}
 	if o.Kind != dlq.OpRedrive || o.Delivered+o.CameBack >= o.Done || !o.TreatedAt.IsZero() && time.Since(o.TreatedAt) > operationPatience {
@@ -193,7 +193,7 @@ func nextItems(ctx context.Context, tx pgx.Tx, id uuid.UUID, limit int) ([]*item
 	return items, translate(doing, err)
 }
 
-// treatItems treats items and notes what became of each. Those whose investigation was purged are left alone.
+// treatItems treats items and notes what became of each. An item whose investigation was purged is skipped.
 func (r *Redriver) treatItems(ctx context.Context, tx pgx.Tx, o *operation, items []*item, b *batch) error {
 	lock := redriveLock
 	if o.Kind == dlq.OpPurge {
@@ -315,7 +315,7 @@ func (r *Redriver) noteItems(ctx context.Context, tx pgx.Tx, o *operation, items
 	details := map[string]any{
 		"done": b.done, "skipped": b.skipped, "failed": b.failed, "items": [2]int64{treated[0].Place, treated[len(treated)-1].Place},
 		"target": o.Options.Target, "status": o.Options.Status, "release_keys": o.Options.ReleaseKeys}
-	if o.Kind == dlq.OpResolve { // of those that were sent the redrives say by which operation; of those that are gone nothing is asked
+	if o.Kind == dlq.OpResolve { // a redrive names its operation itself, and nothing is asked about purged investigations
 		details["entries"] = column(slices.DeleteFunc(treated, func(i *item) bool { return i.state != "done" }), func(i *item) uuid.UUID { return i.Entry })
 	}
 	return r.audit.Audit(ctx, tx, o.Actor, action, "operation", o.UUID.String(), details)

@@ -21,7 +21,7 @@ const maxScope = 1_000_000
 
 var _ dlq.Operations = (*Redriver)(nil)
 
-// options are an operation's, with what somebody forgave when they resumed it.
+// options are an operation's options, with the outcomes that a person forgave when resuming it.
 type options struct {
 	dlq.OperationOptions
 	Forgiven          int64 `json:"forgiven,omitempty"`
@@ -117,8 +117,8 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 	return r.Operation(ctx, id)
 }
 
-// nameIsFree refuses a name that an operation has which has not ended. Who gets past it at the same time is refused by
-// the index dlq_operation_name, and meets the other one here when transact tries again.
+// nameIsFree refuses the name of an operation that has not ended. If two callers get past it at the same time, the index
+// dlq_operation_name refuses one of them, and that one meets the other's operation here when transact tries again.
 func nameIsFree(ctx context.Context, tx pgx.Tx, name string) error {
 	var id uuid.UUID
 	var state dlq.OperationState
@@ -135,7 +135,7 @@ func nameIsFree(ctx context.Context, tx pgx.Tx, name string) error {
 		dlq.ErrExists, id, name, actor, at.UTC().Format(time.RFC3339), state)
 }
 
-// planning is begin for what looks at a whole scope, which takes longer.
+// planning is begin for statements that look at a whole scope, which takes longer.
 const planning = "begin isolation level read committed read write; set local idle_in_transaction_session_timeout = '60s'; set local jit = off"
 
 // distinctIDs returns each id once, in the order given.
@@ -214,7 +214,7 @@ func (r *Redriver) ListOperations(ctx context.Context, open bool, after uuid.UUI
 	if err != nil || len(found) > 0 || after == uuid.Nil {
 		return found, err
 	}
-	// Behind one that is not there any more nobody knows what comes; the end of the list would be a wrong answer.
+	// What comes behind an operation that is not there any more is unknown; the end of the list would be a wrong answer.
 	if _, err := oneOperation(ctx, r.pool, operationGet, after); errors.Is(err, dlq.ErrNotFound) {
 		return nil, fmt.Errorf("%w: the list goes on after operation %s, which is not there, or not any more; begin at its first page", dlq.ErrRequest, after)
 	}
@@ -230,7 +230,7 @@ func (r *Redriver) Items(ctx context.Context, id uuid.UUID, state string, after 
 	if state == "waiting" { // these have an index, whose order is not that of the others
 		query, args = operationItemsWaiting, args[:3]
 	}
-	// Planned anew for the state: a plan for all of them would walk past what was treated.
+	// Planned anew for the state: a plan for all states would walk past the items that were treated.
 	err = pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{BeginQuery: beginRead}, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, query, args...)
 		if err != nil {
@@ -272,6 +272,6 @@ func (r *Redriver) next(ctx context.Context) (time.Duration, error) {
 	if err := r.pool.QueryRow(ctx, operationNext).Scan(&wait); err != nil || !wait.Valid {
 		return -1, translate("look for operations", err)
 	}
-	// One that is due by now is in the hands of somebody else.
+	// An operation that is due by now is in the hands of another process.
 	return max(time.Duration(wait.Int64)*time.Microsecond, operationTick/10), nil
 }

@@ -11,7 +11,7 @@ import (
 	relaypostgres "github.com/postrider/postrider/relay/postgres"
 )
 
-// TestACountThatIsWrongEndsNoOperationEarly, and makes none go on for ever: the items themselves say what is left.
+// TestACountThatIsWrongEndsNoOperationEarly, and makes none go on for ever: the items themselves say how much is left.
 func TestACountThatIsWrongEndsNoOperationEarly(t *testing.T) {
 	t.Parallel()
 	for _, off := range []int{-1, 1} {
@@ -53,7 +53,7 @@ func TestAPurgeDuringThePlan(t *testing.T) {
 	}
 }
 
-// TestAnOperationThatCannotBeReadStopsNoOther: somebody wrote it by hand.
+// TestAnOperationThatCannotBeReadStopsNoOther: a person wrote it by hand.
 func TestAnOperationThatCannotBeReadStopsNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -73,8 +73,8 @@ func TestAnOperationThatCannotBeReadStopsNoOther(t *testing.T) {
 	}
 }
 
-// TestABatchThatRunsOutOfTimeStopsNoOther: somebody holds an investigation of it for long. It says so, and the others
-// have their turn.
+// TestABatchThatRunsOutOfTimeStopsNoOther: another session holds an investigation of the batch for long. The operation
+// says so, and the other operations have their turn.
 func TestABatchThatRunsOutOfTimeStopsNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -117,7 +117,7 @@ func TestABatchThatRunsOutOfTimeStopsNoOther(t *testing.T) {
 	}
 }
 
-// TestThePlanCountsKeysOfWhichSomethingIsOvertaken: what halts its key goes back to its place.
+// TestThePlanCountsKeysOfWhichSomethingIsOvertaken: an event that halts its key goes back to its place.
 func TestThePlanCountsKeysOfWhichSomethingIsOvertaken(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -127,7 +127,7 @@ func TestThePlanCountsKeysOfWhichSomethingIsOvertaken(t *testing.T) {
 	if p := r.plan(all, dlq.OperationOptions{}).Plan; p.Items != 2 || p.Halting != 1 || p.Keys != 1 {
 		t.Errorf("%+v", p)
 	}
-	r.die(14, nil) // of key-0, too, and not what halts it
+	r.die(14, nil) // of key-0, too, and not the event that halts it
 	if p := r.plan(all, dlq.OperationOptions{}).Plan; p.Items != 3 || p.Halting != 1 || p.Keys != 2 {
 		t.Errorf("with another of the same key: %+v", p)
 	}

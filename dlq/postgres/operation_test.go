@@ -66,7 +66,7 @@ func (r *redriving) operation(id uuid.UUID) dlq.Operation {
 	return o
 }
 
-// deliver makes the relay's part of those sent after the n-th, and follows them.
+// deliver does the relay's part for the next n sent events, and follows them.
 func (r *redriving) deliver(n int) {
 	r.t.Helper()
 	r.deliverAndForget(n)
@@ -181,7 +181,7 @@ func TestAnOperationHaltsAndIsResumed(t *testing.T) {
 	}
 }
 
-// TestACanaryIsOfWhatWasSent: what was skipped says nothing, and a pause does not end the wait.
+// TestACanaryIsOfWhatWasSent: skipped items say nothing, and a pause does not end the wait.
 func TestACanaryIsOfWhatWasSent(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

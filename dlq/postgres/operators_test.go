@@ -17,8 +17,8 @@ import (
 	relaypostgres "github.com/postrider/postrider/relay/postgres"
 )
 
-// TestAGroupLeavesWhatIsOnItsWay: whoever closes a group closes none of which a redrive is on its way, also when it was
-// sent while the closing waited for it.
+// TestAGroupLeavesWhatIsOnItsWay: closing a group closes no investigation with a redrive on its way, also when the redrive
+// was sent while the closing waited for the investigation.
 func TestAGroupLeavesWhatIsOnItsWay(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -65,8 +65,8 @@ func TestAGroupLeavesWhatIsOnItsWay(t *testing.T) {
 	}
 }
 
-// TestHeadersOfOperationsAreHidden: what redaction hides of headers it hides of those that an operation gives, wherever
-// the operation is shown; the messages get them as they were given.
+// TestHeadersOfOperationsAreHidden: redaction also hides the headers that an operation gives, wherever the operation is
+// shown; the messages get them as they were given.
 func TestHeadersOfOperationsAreHidden(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -110,7 +110,7 @@ func TestHeadersOfOperationsAreHidden(t *testing.T) {
 	hidden("treated", o, err)
 }
 
-// TestFunctionsReadNoWholeTable: after a load that nobody analysed, what people change finds its rows by their
+// TestFunctionsReadNoWholeTable: after a load without an ANALYZE, changes that people make find their rows by their
 // keys, inside the functions as well.
 func TestFunctionsReadNoWholeTable(t *testing.T) {
 	t.Parallel()

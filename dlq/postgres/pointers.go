@@ -46,7 +46,7 @@ func (d *Editor) PointingNext(ctx context.Context, limit int) (letters []dlq.Let
 	return letters, err
 }
 
-// pointing returns which of the investigations are there, and those of their letters that point to a record.
+// pointing returns which of the investigations exist, and the newest letter of each if it points to a record.
 func pointing(ctx context.Context, tx pgx.Tx, entries []uuid.UUID, again bool) (found []uuid.UUID, letters []dlq.Letter, err error) {
 	const doing = "look for letters that point to records"
 	rows, err := tx.Query(ctx, letterPointing, entries, again)

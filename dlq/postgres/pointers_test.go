@@ -52,7 +52,7 @@ func there() dlq.Original {
 		Headers: []outbox.Header{{Name: "own", Value: []byte("x")}, {Name: outbox.HeaderEventID, Value: []byte(dlqtest.EventID(7).String())}}}
 }
 
-// TestFetch: what could not be asked for when the letter was collected is asked for again, told, and kept once it is here.
+// TestFetch: a record that could not be read when its letter was collected is asked for again, told, and kept once here.
 func TestFetch(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -142,7 +142,7 @@ func TestAnotherRecordIsNotTaken(t *testing.T) {
 	}
 }
 
-// TestRedrivesFetchFirst: a redrive and an operation ask by themselves for what may be there by now, and for nothing else.
+// TestRedrivesFetchFirst: a redrive and an operation ask by themselves for records that may be there by now.
 func TestRedrivesFetchFirst(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -171,7 +171,7 @@ func TestRedrivesFetchFirst(t *testing.T) {
 	if o = r.operation(o.UUID); o.Done != 1 || o.Skipped != 1 || len(r.sent()) != 2 || len(k.asked) != 2 {
 		t.Errorf("%+v, %d sent, asked for %v", o, len(r.sent()), k.asked)
 	}
-	// While brokers do not answer, nobody waits for them each time.
+	// While brokers do not answer, a redrive does not wait for them each time.
 	four := r.pointing(4, dlq.OriginalUnanswered)
 	k.answer, k.asked = dlq.Original{State: dlq.OriginalUnanswered, Retention: -1}, nil
 	for range 2 {
@@ -185,7 +185,7 @@ func TestRedrivesFetchFirst(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsMissingIsFilledIn: the function that completes letters changes none that has its bytes, whoever calls.
+// TestOnlyWhatIsMissingIsFilledIn: no caller can change a letter that has its bytes with dlq_complete_letter.
 func TestOnlyWhatIsMissingIsFilledIn(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

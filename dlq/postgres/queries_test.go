@@ -113,7 +113,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 	}
 }
 
-// TestCountsReadTheIndexAlone: what is counted or passed over by the hundred thousand is not looked up row by row.
+// TestCountsReadTheIndexAlone: rows that are counted or passed over by the hundred thousand are not looked up one by one.
 func TestCountsReadTheIndexAlone(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

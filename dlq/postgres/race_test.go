@@ -15,8 +15,8 @@ import (
 	"github.com/postrider/postrider/dlq/dlqtest"
 )
 
-// TestOvertaken: another collector records, between the look for letters and investigations and their insertion, one of
-// the same subject, or the same letter. Ours waits for it, and then does with the whole what it would have done.
+// TestOvertaken: another collector records, between the look for letters and investigations and their insertion, an
+// investigation of the same subject, or the same letter. Ours waits for it, and then records as if it had come later.
 func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	ours := dlqtest.Letters(dlqtest.Event(1, 1), dlqtest.Event(2, 1), dlqtest.Event(3, 1))
@@ -95,7 +95,7 @@ func TestMixedBatchesDoNotDeadlock(t *testing.T) {
 	s := newSubject(t)
 	letters := func(collector, batch int) (all []dlq.Letter) {
 		for i := range size {
-			// Every third is of an event that was new in the batch before, whose groups are others than those of this batch.
+			// Every third is of an event that was new in the batch before, which has other groups than this batch.
 			n, episode := (collector*batches+batch)*size+i, 1
 			if i%3 == 0 && batch > 0 {
 				n, episode = n-size+1, 2
@@ -130,7 +130,7 @@ func TestMixedBatchesDoNotDeadlock(t *testing.T) {
 	}
 }
 
-// wantNoDeadlocks ends the sessions of a pool, which tell then what they counted.
+// wantNoDeadlocks ends the sessions of a pool, because only then do they report the deadlocks that they counted.
 func wantNoDeadlocks(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	pool.Reset()

@@ -18,15 +18,15 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// Auditor writes, in the transaction of a change, who made it: whoever ctx says, otherwise actor. The change is
-// not committed when that fails.
+// Auditor writes, in the transaction of a change, who made it: the person that ctx names, otherwise actor. If the
+// writing fails, the change is not committed.
 type Auditor interface {
 	Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, details any) error
 }
 
 // Exceptions knows which dead-lettered events halt their key, and puts them back in their place.
 type Exceptions interface {
-	// Halting returns those of the events that halt their key, and those whose key is halted by another.
+	// Halting returns the events that halt their key, and the events whose key is halted by another event.
 	Halting(ctx context.Context, tx pgx.Tx, outboxIDs []int64) (halting, behind []int64, err error)
 	// RedriveInPlace redrives an event that halts its key, in the transaction of the caller. ErrBusy means that its
 	// key is in work, and leaves the transaction as it was.
@@ -186,7 +186,8 @@ func (r *Redriver) redrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveReques
 	return ws, note(ctx, tx, going(ws), req)
 }
 
-// lockEntries locks investigations with redriveLock, or purgeLock where they are to go, and returns those that are there.
+// lockEntries locks investigations with redriveLock, or with purgeLock if they are to be purged, and returns the ones
+// that exist.
 func lockEntries(ctx context.Context, tx pgx.Tx, lock string, ids []uuid.UUID) ([]uuid.UUID, error) {
 	rows, err := tx.Query(ctx, lock, ids)
 	if err != nil {
@@ -196,8 +197,8 @@ func lockEntries(ctx context.Context, tx pgx.Tx, lock string, ids []uuid.UUID) (
 	return locked, translate("lock investigations", err)
 }
 
-// readWanted reads locked investigations, with the snapshot of a statement after the locks: what the last to hold them
-// did is seen.
+// readWanted reads locked investigations, with the snapshot of a statement after the locks: it sees what the session
+// that held them last did.
 func readWanted(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]*wanted, error) {
 	rows, err := tx.Query(ctx, redriveRead, ids, outbox.HeaderRetryTopic, outbox.HeaderInvalidHeaders)
 	if err != nil {
@@ -230,7 +231,7 @@ func allThere(ids, found []uuid.UUID) error {
 	return nil
 }
 
-// inPlaceOfOrigin is the order in which messages were written, as far as it is known: what is of one key goes
+// inPlaceOfOrigin is the order in which messages were written, as far as it is known: the messages of one key go
 // out in this order again.
 func inPlaceOfOrigin(a, b *wanted) int {
 	return cmp.Or(
@@ -269,10 +270,10 @@ func (w *wanted) judge(req dlq.RedriveRequest) {
 	}
 }
 
-// changed reports whether what is sent is another message than the one that was given up, or goes elsewhere.
+// changed reports whether the message that is sent differs from the one that was given up, or goes elsewhere.
 func (w *wanted) changed(req dlq.RedriveRequest) bool { return w.edited(req) || w.target != w.topic }
 
-// ofOutbox returns those that are about an event of the outbox and were not skipped, by its id, and the ids in order.
+// ofOutbox returns the investigations of outbox events that were not skipped, by the event's id, and the ids in order.
 func ofOutbox(ws []*wanted) (map[int64]*wanted, []int64) {
 	byID := map[int64]*wanted{}
 	for _, w := range ws {
@@ -283,7 +284,7 @@ func ofOutbox(ws []*wanted) (map[int64]*wanted, []int64) {
 	return byID, slices.Sorted(maps.Keys(byID))
 }
 
-// look skips what somebody redrove into the outbox by hand: it is on its way, or has arrived.
+// look skips events that a person already redrove in the outbox by hand: they are on their way, or have arrived.
 func look(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
 	byID, ids := ofOutbox(ws)
 	if len(ids) == 0 {
@@ -311,7 +312,7 @@ func look(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) 
 // that it locked until it ends.
 const redrivePatience = time.Second
 
-// redriveInPlace redrives those that halt their key.
+// redriveInPlace redrives the events that halt their key.
 func (r *Redriver) redriveInPlace(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
 	byID, ids := ofOutbox(ws)
 	if len(ids) == 0 {
@@ -333,7 +334,7 @@ func (r *Redriver) redriveInPlace(ctx context.Context, tx pgx.Tx, ws []*wanted, 
 			w.skip = dlq.HaltsKey
 			continue
 		}
-		// One that was waited for in vain cost a second, and those after it may, too.
+		// An event that was waited for in vain cost a second, and the events after it may cost one, too.
 		if busy = busy || time.Since(began) > redrivePatience; busy {
 			w.skip = dlq.Busy
 			continue
@@ -351,7 +352,7 @@ func (r *Redriver) redriveInPlace(ctx context.Context, tx pgx.Tx, ws []*wanted, 
 	return nil
 }
 
-// going are those that were not skipped.
+// going returns the investigations that were not skipped.
 func going(ws []*wanted) []*wanted {
 	return slices.DeleteFunc(slices.Clone(ws), func(w *wanted) bool { return w.skip != "" })
 }

@@ -75,7 +75,7 @@ func (r *redriving) messages(from int) map[string]uuid.UUID {
 	return entries
 }
 
-// written is what a redrive wrote of an investigation, without what differs between two of the same kind.
+// written is what a redrive wrote of an investigation, without the values that differ between two of the same kind.
 func (r *redriving) written(entry uuid.UUID) string {
 	r.t.Helper()
 	var text, subject string
@@ -96,7 +96,7 @@ func (r *redriving) written(entry uuid.UUID) string {
 	})
 }
 
-// TestABatchIsTheSameAsOneByOne: what goes and how, what is left alone and why, and in which order.
+// TestABatchIsTheSameAsOneByOne: which messages go and how, which are left alone and why, and in which order.
 func TestABatchIsTheSameAsOneByOne(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -205,8 +205,8 @@ func TestABatchCountsEachOfThem(t *testing.T) {
 	}
 }
 
-// TestARedriveChangesNoInvestigation: not a row of them is written anew, so none of their indexes is touched; and what
-// they show of it is there all the same.
+// TestARedriveChangesNoInvestigation: no row of theirs is written anew, so none of their indexes is touched; they show
+// the redrive all the same.
 func TestARedriveChangesNoInvestigation(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -231,7 +231,7 @@ func TestARedriveChangesNoInvestigation(t *testing.T) {
 			t.Errorf("redrive %d: listed %+v, %v", generation, listed, err)
 		}
 		wantState(t, r.editor(), group, dlq.GroupOngoing, 30)
-		r.deliverAndForget(30) // nobody is closed by rule
+		r.deliverAndForget(30) // no investigation is closed by rule
 		if f, err := r.Follow(t.Context(), 100, false); err != nil || f.Delivered != 30 {
 			t.Fatalf("%+v, %v", f, err)
 		}
@@ -241,7 +241,7 @@ func TestARedriveChangesNoInvestigation(t *testing.T) {
 	}
 }
 
-// TestWhatIsBusyIsTreatedLater: batches begin behind what was treated, and not behind what was left for later.
+// TestWhatIsBusyIsTreatedLater: batches begin behind the items that were treated, and not behind the items left for later.
 func TestWhatIsBusyIsTreatedLater(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

@@ -21,7 +21,7 @@ func (r *redriving) large(n int) (entries []uuid.UUID) {
 	return entries
 }
 
-// wantStatements asks how many statements wrote what was sent, and that none of them wrote more than it may.
+// wantStatements checks how many statements wrote the sent messages, and that none of them wrote more than it may.
 func (r *redriving) wantStatements(want int) {
 	r.t.Helper()
 	// Each is in a savepoint, which has a number of its own.
@@ -33,8 +33,8 @@ func (r *redriving) wantStatements(want int) {
 	}
 }
 
-// TestABatchOfLargeMessagesIsBounded: an operation sends in one transaction what can be written in its time, and the rest
-// at once after it.
+// TestABatchOfLargeMessagesIsBounded: an operation sends in one transaction the messages that can be written in its time,
+// and the rest at once after it.
 func TestABatchOfLargeMessagesIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -62,7 +62,7 @@ func TestABatchOfLargeMessagesIsBounded(t *testing.T) {
 	}
 }
 
-// TestLargeMessagesTogether: what a request names goes as a whole, by as many statements as that takes.
+// TestLargeMessagesTogether: the messages of a request go all together, by as many statements as that takes.
 func TestLargeMessagesTogether(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

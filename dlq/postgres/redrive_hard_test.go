@@ -23,7 +23,7 @@ func (r *redriving) halt(n int) {
 		values ('key', 'orders', $2, 'halted', $1, 'infinity')`, dlqtest.EventID(n), []byte(fmt.Sprintf("key-%d", n%7)))
 }
 
-// holdOf reports whether the hold about event n lets go of what waits behind it.
+// holdOf reports whether the hold about event n lets the events go that wait behind it.
 func (r *redriving) holdOf(n int) (lets bool) {
 	r.t.Helper()
 	if err := r.subject.pool.QueryRow(r.t.Context(), `select asked = 'release' is true from postrider.outbox_hold where event_id = $1`, dlqtest.EventID(n)).Scan(&lets); err != nil {
@@ -111,7 +111,7 @@ func TestInPlaceAndDiedAgain(t *testing.T) {
 	}
 }
 
-// TestTheRowSaysWhichEpisode: somebody put the event back by hand, and it was given up once more; its letter is not
+// TestTheRowSaysWhichEpisode: a person redrove the event by hand, and it was given up once more; its letter is not
 // here yet.
 func TestTheRowSaysWhichEpisode(t *testing.T) {
 	t.Parallel()
@@ -175,7 +175,7 @@ func TestWhatHaltsItsKeyGoesNowhereElse(t *testing.T) {
 	}
 }
 
-// TestClosingLetsTheKeyGo: nobody works any more on what it waits for.
+// TestClosingLetsTheKeyGo: no person works any more on the event that the key waits for.
 func TestClosingLetsTheKeyGo(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -208,7 +208,7 @@ func TestClosingLetsTheKeyGo(t *testing.T) {
 }
 
 // TestGoneAfterItDiedAgain: the letter came, its investigation was closed, and retention took the row, all before
-// anybody looked.
+// Follow looked.
 func TestGoneAfterItDiedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -227,7 +227,7 @@ func TestGoneAfterItDiedAgain(t *testing.T) {
 	}
 }
 
-// TestHeadersThatTheRelayRefuses do not kill what is sent again: a consumer copied ours with the rest.
+// TestHeadersThatTheRelayRefuses do not kill a message that is sent again: a consumer copied our headers with the rest.
 func TestHeadersThatTheRelayRefuses(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -318,7 +318,7 @@ func TestTheRetryTopicOfAGroup(t *testing.T) {
 	}
 }
 
-// TestAConsumerFailsAgain: the letter of what was redriven names where it comes from; but a header closes nothing.
+// TestAConsumerFailsAgain: the letter of a redriven message names where it comes from; but a header closes nothing.
 func TestAConsumerFailsAgain(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -353,7 +353,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 	}
 }
 
-// TestManyFollowAtOnce: each redrive ends once, whoever looks.
+// TestManyFollowAtOnce: each redrive ends once, however many processes look.
 func TestManyFollowAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

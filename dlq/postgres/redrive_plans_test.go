@@ -84,8 +84,8 @@ func explainAs(t *testing.T, r *redriving, begin string, query []any) string {
 	return explained(t, tx, query[0].(string), query[1:]...)
 }
 
-// TestWaitingItemsAreReadAlongTheirIndex: whatever an operation has treated, and however large it is, those of its items
-// that wait are found without a walk over the others, whatever statistics know.
+// TestWaitingItemsAreReadAlongTheirIndex: the waiting items of an operation are found without a walk over the others, no
+// matter what the operation has treated, how large it is, and what statistics know.
 func TestWaitingItemsAreReadAlongTheirIndex(t *testing.T) {
 	t.Parallel()
 	for name, analysed := range map[string]string{"never": "", "while it was empty": "before", "with what is in it": "after"} {
@@ -102,7 +102,7 @@ func TestWaitingItemsAreReadAlongTheirIndex(t *testing.T) {
 			var all []sample
 			for _, c := range []struct {
 				items, through int
-				waits          string // which of those behind it
+				waits          string // which of the items behind it
 			}{{12, 0, "true"}, {3000, 2990, "true"}, {20000, 0, "true"}, {20000, 19990, "true"}, {20000, 5000, "i % 1000 = 7"}, {20000, 20000, "true"}} {
 				o := sample{id: uuid.New()}
 				mustExec(t, r.subject.pool, `insert into postrider.dlq_operation (dlq_operation_uuid, kind, name, actor, state, scope, items, treated_through) values ($1, 'redrive', $2, 'a', 'running', '{}', $3, $4)`,
@@ -135,8 +135,8 @@ func TestWaitingItemsAreReadAlongTheirIndex(t *testing.T) {
 	}
 }
 
-// TestManyChangesAtOnceAreCheap: what counts the changes of a statement compares them by a hash, though everything else
-// in the transaction does without.
+// TestManyChangesAtOnceAreCheap: the trigger that counts the changes of a statement compares them by a hash, though
+// everything else in the transaction does without.
 func TestManyChangesAtOnceAreCheap(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

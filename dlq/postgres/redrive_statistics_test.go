@@ -100,7 +100,7 @@ func batchQueries(operation uuid.UUID, waiting, going []uuid.UUID, redrives []st
 	}
 }
 
-// walks says what is wrong with a plan, if it is more than a look at each row by its key.
+// walks returns the flaw of a plan that is more than a look at each row by its key, and an empty text for other plans.
 func walks(name, plan string) string {
 	for _, bad := range []string{"Seq Scan on dlq_", "Seq Scan on outbox_", "Hash Join", "Merge Join", "dlq_redrive_one_open", "dlq_entry_one_pending"} {
 		if strings.Contains(plan, bad) {
@@ -125,7 +125,7 @@ func walks(name, plan string) string {
 	return ""
 }
 
-// TestPlansOfABatchDoNotRestOnStatistics: they were taken while the tables were empty, or while all that was in them was
+// TestPlansOfABatchDoNotRestOnStatistics: these were taken while the tables were empty, or while all that was in them was
 // over; or the plan is one that a session made when they were small. Each of these made a batch cost what all others
 // before it had done.
 func TestPlansOfABatchDoNotRestOnStatistics(t *testing.T) {
@@ -191,7 +191,7 @@ func TestPlansOfABatchDoNotRestOnStatistics(t *testing.T) {
 					}
 				}
 			})
-			// Within the functions no plan is seen; what they read and write for a message is.
+			// Plans within the functions are not seen; the pages that they read and write for a message are.
 			tx, err := conn.BeginTx(t.Context(), pgx.TxOptions{BeginQuery: steady})
 			if err != nil {
 				t.Fatal(err)
@@ -203,7 +203,7 @@ func TestPlansOfABatchDoNotRestOnStatistics(t *testing.T) {
 			}
 			for round := range 8 { // the session's own plans of them are made on the way
 				last := pgtest.Value[int64](t, tx, `select last_value from postrider.outbox_event_id_seq`)
-				err := pgx.BeginFunc(t.Context(), tx, func(tx pgx.Tx) error { // a savepoint: what is on its way is not sent again
+				err := pgx.BeginFunc(t.Context(), tx, func(tx pgx.Tx) error { // a savepoint: open redrives are not made again
 					run := func(what, query string, args ...any) {
 						t.Helper()
 						lines := pgtest.Column[string](t, tx, "explain (analyze, buffers, timing off, costs off) "+query, args...)

@@ -23,7 +23,7 @@ import (
 	"github.com/postrider/postrider/relay/tracecontext"
 )
 
-// A redrive is a new trace, recorded as the old one was, that names the old one; what is no traceparent stays as it is.
+// A redrive is a new trace, recorded as the old one was, that names the old one; an invalid traceparent stays as it is.
 func TestARedriveIsATraceOfItsOwn(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -127,8 +127,8 @@ const (
 	unsampledTrace = "00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 )
 
-// TestSpanOfARedrive: a request has one span. The new traces of its messages begin with it, those that were recorded are
-// again, and it links to these.
+// TestSpanOfARedrive: a request has one span. The new traces of its messages begin with it. Traces that were recorded are
+// recorded again, and the span links to these.
 func TestSpanOfARedrive(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -210,7 +210,7 @@ func TestSpanOfARedriveThatFails(t *testing.T) {
 	}
 }
 
-// TestSpanOfManyRedrives: however many messages one request sends, it has one span, and no more links than such spans may.
+// TestSpanOfManyRedrives: however many messages one request sends, it has one span, and no more links than a span may have.
 func TestSpanOfManyRedrives(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -232,8 +232,8 @@ func TestSpanOfManyRedrives(t *testing.T) {
 	}
 }
 
-// TestSpansOfAnOperation: each step that sends messages has a span, and no other step; what goes back in its place stays in
-// its trace, to which the step links.
+// TestSpansOfAnOperation: each step that sends messages has a span, and no other step; a message that goes back in its
+// place stays in its trace, to which the step links.
 func TestSpansOfAnOperation(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

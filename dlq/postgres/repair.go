@@ -19,8 +19,8 @@ func toItsDeadLetters(target string, n int64, entry uuid.UUID) error {
 		dlq.ErrRequest, target, n, entry)
 }
 
-// repair decides which headers are sent instead of the message's own, if any. What has some that cannot be read is left
-// alone where nobody said: without them it would be another message.
+// repair decides which headers are sent instead of the message's own, if any. A message with headers that cannot be read
+// is skipped if the request does not say what to send: without these headers it would be another message.
 func (w *wanted) repair(req dlq.RedriveRequest) error {
 	given := func(hs []outbox.Header) {
 		text := string(outbox.MarshalHeaders(hs))
@@ -43,10 +43,10 @@ func (w *wanted) repair(req dlq.RedriveRequest) error {
 	return nil
 }
 
-// edited reports whether the message that is sent is not the one that was given up.
+// edited reports whether the message that is sent differs from the one that was given up.
 func (w *wanted) edited(req dlq.RedriveRequest) bool { return req.Edit != nil || w.headers != nil }
 
-// errNotAmended takes back what redriveAs did.
+// errNotAmended rolls back the savepoint of redriveAs.
 var errNotAmended = errors.New("the event is not changed in its place")
 
 // redriveAs redrives an event in its place, changed where that was asked for; all of it, or nothing.

@@ -16,10 +16,10 @@ import (
 	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
-// rawHeaders are headers of an event of which one cannot be read.
+// rawHeaders are headers of an event; one of them cannot be read.
 const rawHeaders = `{"tenant": "acme", "priority": 5}`
 
-// unreadable is what a letter of such an event has.
+// unreadable gives a letter the headers of an event with rawHeaders.
 func unreadable(l *dlq.Letter) {
 	l.Headers = []outbox.Header{{Name: "tenant", Value: []byte("acme")}, {Name: outbox.HeaderInvalidHeaders, Value: []byte(rawHeaders)}}
 }
@@ -42,7 +42,7 @@ func (r *redriving) redriveAs(req dlq.RedriveRequest) dlq.Requeued {
 	return done
 }
 
-// own are the headers of what was sent, without those of the redrive.
+// own are the headers of a sent message, without the headers of the redrive.
 func own(e sent) (out []string) {
 	for _, h := range e.Headers {
 		if h[0] != dlq.HeaderReplayID && h[0] != dlq.HeaderReplayOf && !outbox.Reserved(h[0]) {
@@ -54,7 +54,7 @@ func own(e sent) (out []string) {
 
 var priority = []outbox.Header{{Name: "priority", Value: []byte("5")}}
 
-// TestUnreadableHeadersAreLeftAlone: without them it would be another message. Whoever says what to send has it sent.
+// TestUnreadableHeadersAreLeftAlone: without them it would be another message. A request that says what to send has it sent.
 func TestUnreadableHeadersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -104,7 +104,7 @@ func TestUnreadableHeadersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAnOperationRepairsHeaders: only of those messages that need it; the plan says how many these are.
+// TestAnOperationRepairsHeaders: only the messages that need it are repaired, and the plan says how many these are.
 func TestAnOperationRepairsHeaders(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -131,7 +131,7 @@ func TestAnOperationRepairsHeaders(t *testing.T) {
 	} else if items, err := r.Items(t.Context(), o.UUID, "skipped", 0, 10); err != nil || len(items) != 2 || items[0].Reason != string(dlq.UnreadableHeaders) {
 		t.Errorf("%+v, %v", items, err)
 	}
-	// What is only in the row is not made up.
+	// Headers that are only in the outbox row are not made up.
 	if o := run(dlq.OperationOptions{Headers: [][]string{{"priority", "5"}}}, broken, sound, bare); o.Plan.Unreadable != 2 || o.Done != 2 || o.Skipped != 1 {
 		t.Errorf("with headers: %+v", o)
 	}
@@ -169,7 +169,7 @@ func (r *redriving) row(n int) (state, headers string, payload []byte) {
 	return state, headers, payload
 }
 
-// TestAKeyIsRepairedInItsPlace: the event itself goes on, changed, before those behind it.
+// TestAKeyIsRepairedInItsPlace: the event itself goes on, changed, before the events behind it.
 func TestAKeyIsRepairedInItsPlace(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -245,7 +245,7 @@ func TestTheOnlyCopyIsNotReplaced(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatWasRedrivenIsAmended: the function changes nothing else, whoever calls it.
+// TestOnlyWhatWasRedrivenIsAmended: no caller can change another event with the function dlq_amend.
 func TestOnlyWhatWasRedrivenIsAmended(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -290,7 +290,7 @@ func TestOnlyWhatWasRedrivenIsAmended(t *testing.T) {
 	}
 }
 
-// TestASmallCanaryHalts: the minimum is for a share of what is on its way; a canary that is over has said all.
+// TestASmallCanaryHalts: the minimum is for a share of messages still on their way; a canary that is over has said all.
 func TestASmallCanaryHalts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -320,7 +320,7 @@ func TestASmallCanaryHalts(t *testing.T) {
 		if c.want != dlq.Halted {
 			continue
 		}
-		// Somebody who looked at it may go on.
+		// A person who looked at it may go on.
 		r.command(o.UUID, dlq.Resume)
 		r.step()
 		if again := r.operation(o.UUID); again.State != dlq.Running || again.Done <= o.Done {
@@ -329,7 +329,7 @@ func TestASmallCanaryHalts(t *testing.T) {
 	}
 }
 
-// TestWhatIsOnItsWayIsNotClosed: nobody knows yet what it came to.
+// TestWhatIsOnItsWayIsNotClosed: the outcome of its redrive is not known yet.
 func TestWhatIsOnItsWayIsNotClosed(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
@@ -390,7 +390,7 @@ func TestNothingGoesToItsDeadLetterTopic(t *testing.T) {
 	if done := r.redriveAs(dlq.RedriveRequest{Entries: []uuid.UUID{b}, Target: own}); len(done.Entries) != 1 {
 		t.Errorf("another dead-letter topic: %+v", done)
 	}
-	// One whose message came from there is left alone.
+	// An investigation whose message came from there is left alone.
 	c := r.die(3, func(l *dlq.Letter) { l.OriginTopic = l.DLQTopic })
 	if done := r.redrive(c); len(done.Skipped) != 1 || done.Skipped[0].Reason != dlq.DeadLetterTopic {
 		t.Errorf("%+v", done)

@@ -41,7 +41,7 @@ func (d *Editor) Reveal(ctx context.Context, r dlq.RevealRequest) (dlq.Letter, e
 	return l, nil
 }
 
-// refer sets what the letter only refers to, if the outbox still has it.
+// refer fills in the bytes that the letter only refers to, if the outbox still has them.
 func refer(ctx context.Context, tx pgx.Tx, l *dlq.Letter) error {
 	if l.OutboxID == nil || l.KeyKind != dlq.Reference && l.PayloadKind != dlq.Reference {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/postrider/postrider/dlq/dlqtest"
 )
 
-// TestRedactedIsRevealed: what a rule hides is nowhere but in the letter, which is shown whole to who may and is
-// written down.
+// TestRedactedIsRevealed: a value that a rule hides is nowhere but in the letter. The letter is shown whole to a person
+// who may see it, and the audit log says so.
 func TestRedactedIsRevealed(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

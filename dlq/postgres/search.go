@@ -31,7 +31,7 @@ type bounds struct {
 
 var usualBounds = bounds{walk: 5_000, pairs: 800, merge: 100_000, exactly: dlq.ExactTotal, skim: dlq.MaxSkim}
 
-// whole are the same bounds for those who need all that there is, and cannot go on where a page stopped.
+// whole returns the same bounds for a caller that needs all that there is, and cannot go on where a page stopped.
 func (b bounds) whole() bounds {
 	b.skim = 0
 	return b
@@ -55,7 +55,7 @@ type search struct {
 	page  []found
 	total int64
 	exact bool
-	// among are the groups that have all that is asked for, where these are known and few.
+	// among are the groups that have all that is asked for, if these groups are known and few.
 	among []uuid.UUID
 	// end is the last that was looked at, where the page is not full and there are others behind.
 	end *found
@@ -98,7 +98,7 @@ func (s *search) run(ctx context.Context) error {
 // timed reports whether the search is bounded in time, which the counters are not.
 func (s *search) timed() bool { return s.from.Valid || s.to.Valid }
 
-// groups lists what is told by groups: it merges the first of each.
+// groups searches by conditions that groups can tell: it merges the first investigations of each group.
 func (s *search) groups(ctx context.Context) error {
 	f := &s.Filter
 	if f.Group == uuid.Nil && f.Topic == "" && f.ErrorCode == "" { // nearly all groups may have it
@@ -135,8 +135,8 @@ func (s *search) groups(ctx context.Context) error {
 	return s.counted(ctx, n, ids)
 }
 
-// locate returns the groups and statuses in which all is that is asked for, but for its message and its time, and sets
-// the total to how many these have.
+// locate returns the groups and statuses that hold all that is asked for, message and time aside, and sets the total to
+// how many investigations they have.
 func (s *search) locate(ctx context.Context) (ids []uuid.UUID, statuses []string, err error) {
 	f := &s.Filter
 	rows, err := s.tx.Query(ctx, searchPairs, f.Status, f.Reason, f.Subject.Type, nullUUID(f.Group), f.Topic, f.ErrorCode, s.pairs+1)
@@ -157,9 +157,9 @@ func (s *search) locate(ctx context.Context) (ids []uuid.UUID, statuses []string
 	return ids, statuses, err
 }
 
-// firsts returns those of the groups and statuses whose first investigations are the first of all. Nothing else can
-// be on the page: whatever is, has at most as many before it as the page has places, and the first of its group is one
-// of them or itself.
+// firsts returns the groups and statuses whose first investigations are the first of all. No other group can be on the
+// page: an investigation on the page has at most as many before it as the page has places, and the first of its group is
+// one of these or the investigation itself.
 func (s *search) firsts(ctx context.Context, ids []uuid.UUID, statuses []string) (first []uuid.UUID, each []string, err error) {
 	f := &s.Filter
 	b := &pgx.Batch{}
@@ -184,22 +184,22 @@ const (
 	gathering = "select set_config('enable_indexscan', 'off', true), set_config('enable_bitmapscan', 'on', true), set_config('enable_sort', 'on', true)"
 )
 
-// queueMerged queues what reads the page by merging the first of each group and status.
+// queueMerged queues a query that reads the page by merging the first investigations of each group and status.
 func (s *search) queueMerged(b *pgx.Batch, ids []uuid.UUID, statuses []string) {
 	f := &s.Filter
 	b.Queue(alongIndex)
 	s.queuePage(b, searchGroups, ids, statuses, s.from, s.to, f.Reason, f.Subject.Type, s.at, s.id, f.Limit+1, f.Offset)
 }
 
-// queueCount queues what counts up to a bound, where the counters do not have the total and somebody wants it.
+// queueCount queues a query that counts up to a bound, if the counters do not have the total and the caller wants it.
 func (s *search) queueCount(b *pgx.Batch, n *int64, query string, args ...any) {
 	if !s.exact && !s.WithoutTotal {
 		queueValue(b, n, query, append(args, s.exactly+1)...)
 	}
 }
 
-// counted sets the total to what queueCount's query counted; beyond its bound the hours tell about how many there are,
-// of all, or of the groups, if some are given.
+// counted sets the total to the count of queueCount's query. Beyond its bound the hours tell about how many there are, in
+// all groups, or in the given ones.
 func (s *search) counted(ctx context.Context, n int64, groups []uuid.UUID) error {
 	if s.exact || s.WithoutTotal {
 		return nil
@@ -218,7 +218,7 @@ func (s *search) hours(ctx context.Context, groups []uuid.UUID) (n int64, err er
 	return n, s.tx.QueryRow(ctx, searchHours, s.from, s.to, groups).Scan(&n)
 }
 
-// queueOpened queues what says about how many were opened in the time of the search.
+// queueOpened queues a query that tells about how many investigations were opened in the time of the search.
 func (s *search) queueOpened(b *pgx.Batch, n *int64) {
 	if s.timed() {
 		queueValue(b, n, searchHours, s.from, s.to, []uuid.UUID(nil))
@@ -232,7 +232,7 @@ func (s *search) queuePage(b *pgx.Batch, query string, args ...any) {
 	queueRows(b, &s.page, pgx.RowToStructByPos[found], s.directed(query), args...)
 }
 
-// queueBounded queues a query that returns the page and counts what it looked at, and what of that fits.
+// queueBounded queues a query that returns the page and counts the investigations that it looked at, and how many fit.
 func (s *search) queueBounded(b *pgx.Batch, looked, fitting *int64, query string, args ...any) {
 	b.Queue(s.directed(query), args...).Query(func(rows pgx.Rows) error {
 		s.page = nil

@@ -48,7 +48,7 @@ func various(t *testing.T, s subject, n int) []dlq.Entry {
 		mustExec(t, s.pool, `update postrider.dlq_entry set resolution_status = $1::text::postrider.dlq_resolution_status, resolution_timestamp = now()
 			where abs(hashtext('s' || dlq_entry_uuid::text)) % 6 = $2`, string(status), i)
 	}
-	mustExec(t, s.pool, `select postrider.dlq_recount()`) // created_at is nobody's to change
+	mustExec(t, s.pool, `select postrider.dlq_recount()`) // created_at is not meant to be changed
 	rows, err := s.pool.Query(t.Context(), `select dlq_entry_uuid from postrider.dlq_entry`)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 			}
 		})
 		want := answer(q, all)
-		// Only what no index has may end before its page is full.
+		// Only a search for a text that no index has may end before its page is full.
 		mayEnd := d.bounds.skim > 0 && unindexed(f.Message) && f.Subject.ID == "" && f.Assignee == ""
 		what := fmt.Sprintf("search %d: %+v with %+v", n, q, d.bounds)
 		var got []uuid.UUID

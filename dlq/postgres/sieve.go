@@ -11,8 +11,8 @@ import (
 // fewTimes is how many times the places of a page are looked at first, where nothing but the page is wanted.
 const fewTimes = 8
 
-// sieve lists what no index has in its order. Where many fit, some of the first do. Where few fit, an index finds
-// them all. Where many fit and none of the first does, the whole order is read until the page is full.
+// sieve searches where no index has the order. If many investigations fit, some of the first do. If few fit, an index
+// finds them all. If many fit and none of the first does, the whole order is read until the page is full.
 func (s *search) sieve(ctx context.Context) error {
 	f := &s.Filter
 	args := s.conditions()
@@ -89,8 +89,8 @@ func (s *search) conditions() []any {
 		s.from, s.to, s.at, s.id, f.Limit + 1, f.Offset}
 }
 
-// walked looks at so many of the first, for the page, and returns how many there were and how many of them fit. Where
-// all is given, and the total is not known, it becomes about how many there are.
+// walked looks at most at so many of the first investigations, for the page, and returns how many there were and how many
+// of them fit. If all is given, and the total is not known, all becomes about how many there are.
 func (s *search) walked(ctx context.Context, args []any, most int, all *int64) (looked, fitting int64, err error) {
 	b := &pgx.Batch{}
 	s.queueBounded(b, &looked, &fitting, searchWalk, with(args, most)...)
@@ -100,8 +100,8 @@ func (s *search) walked(ctx context.Context, args []any, most int, all *int64) (
 	return looked, fitting, send(ctx, s.tx, b)
 }
 
-// gather finds what fits by what tells it and not by its order, which the planner would like for its limit. It
-// returns how many there are, and sets the page if these are no more than bounds.exactly.
+// gather finds the investigations that fit by an index of the conditions and not of the order, which the planner would
+// like for its limit. It returns how many there are, and sets the page if they are no more than bounds.exactly.
 func (s *search) gather(ctx context.Context, args []any) (n int64, err error) {
 	b := &pgx.Batch{}
 	b.Queue(gathering)
@@ -112,9 +112,9 @@ func (s *search) gather(ctx context.Context, args []any) (n int64, err error) {
 // with is a copy of a query's parameters with more behind them.
 func with(args []any, more ...any) []any { return append(args[:len(args):len(args)], more...) }
 
-// skimmed lists what has a text that the index of messages cannot find. Where groups tell that few can have it, these are
-// looked at. Otherwise so many of the first are as bounds.skim says, and where that does not fill the page, the
-// search ends there and says so: to read all messages takes seconds where there are a million.
+// skimmed searches for a text that the index of messages cannot find. If groups tell that few investigations can have it,
+// these are looked at. Otherwise the first bounds.skim investigations are looked at. If that does not fill the page, the
+// search ends there and says so: to read all messages takes seconds if there are a million.
 func (s *search) skimmed(ctx context.Context, args []any) error {
 	f := &s.Filter
 	if f.Group != uuid.Nil || f.Topic != "" || f.ErrorCode != "" {
@@ -122,7 +122,7 @@ func (s *search) skimmed(ctx context.Context, args []any) error {
 			return err
 		}
 		few := s.among != nil && s.total <= int64(s.exactly)
-		s.total, s.exact = 0, false // these were not asked for their message
+		s.total, s.exact = 0, false // counted without a look at their messages
 		if few {
 			n, err := s.gather(ctx, args)
 			s.total, s.exact = n, true
@@ -150,7 +150,7 @@ func (s *search) skimmed(ctx context.Context, args []any) error {
 	return nil
 }
 
-// unindexed reports whether a text has no three letters or digits in a row, which are what the index of messages is of.
+// unindexed reports whether a text has no three letters or digits in a row, which the index of messages needs.
 func unindexed(text string) bool {
 	if text == "" {
 		return false

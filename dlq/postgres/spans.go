@@ -19,8 +19,8 @@ func tracerOf(p trace.TracerProvider) trace.Tracer {
 	return p.Tracer("github.com/postrider/postrider/dlq/postgres")
 }
 
-// redriveSpan is the span of what a request, or a step of an operation, sends again: one for all of it, which is the root
-// of the new traces of its messages. The zero value is none, until it begins. It is one for all attempts at a transaction.
+// redriveSpan is the one span of all messages that a request, or a step of an operation, sends again. It is the root of
+// their new traces. The zero value is no span, until it begins. All attempts at a transaction share one.
 type redriveSpan struct {
 	span trace.Span
 	redriveOutcome
@@ -34,7 +34,7 @@ type redriveOutcome struct {
 	from                   []trace.SpanContext
 }
 
-// begin begins it for so many investigations, where there is a tracer, and returns the context of what belongs to it.
+// begin begins the span for so many investigations, if there is a tracer, and returns the context with the span.
 func (s *redriveSpan) begin(ctx context.Context, t trace.Tracer, entries int, target string, operation uuid.UUID) context.Context {
 	if t == nil {
 		return ctx
@@ -46,7 +46,7 @@ func (s *redriveSpan) begin(ctx context.Context, t trace.Tracer, entries int, ta
 	return trace.ContextWithSpan(ctx, s.span)
 }
 
-// treated notes what was done with them, and the traces that the first of the messages were of.
+// treated notes how many messages were sent, and the old traces of the first ones.
 func (s *redriveSpan) treated(ctx context.Context, tx pgx.Tx, ws []*wanted) error {
 	if s.span == nil || !s.span.IsRecording() {
 		return nil
@@ -76,7 +76,7 @@ func (s *redriveSpan) treated(ctx context.Context, tx pgx.Tx, ws []*wanted) erro
 	return translate(doing, err)
 }
 
-// end ends it; err is what nothing was sent for.
+// end ends the span; an err is the reason that nothing was sent.
 func (s *redriveSpan) end(err error) {
 	if s.span == nil {
 		return
@@ -99,8 +99,8 @@ func (s *redriveSpan) end(err error) {
 	s.span.End()
 }
 
-// traceparentOf is what the new traces of messages begin with, for dlq_redrive_letters: the span of the context; nil where there
-// is none.
+// traceparentOf is the traceparent that new traces of messages begin with, for dlq_redrive_letters: the span of the
+// context; nil if there is none.
 func traceparentOf(ctx context.Context) *string {
 	sc := trace.SpanContextFromContext(ctx)
 	if !sc.IsValid() {

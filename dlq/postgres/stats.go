@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-// Stats is dlq.Browser's for those who have no desk: it needs nothing but the database, and the rights of
+// Stats is dlq.Browser's for a process that has no desk: it needs nothing but the database, and the rights of
 // postrider_relay or postrider_operator.
 func (s *Store) Stats(ctx context.Context) (dlq.Stats, error) {
 	return (&Editor{store: s, pool: s.pool}).Stats(ctx)
@@ -59,7 +59,7 @@ func scanReason(row pgx.CollectableRow) (r dlq.ReasonStats, err error) {
 	return r, err
 }
 
-// most are those of the counts that are not 0: the largest dlq.MaxWords of them, and the others as one.
+// most returns the counts that are not 0: the largest dlq.MaxWords of them, and the others added up as one.
 func most(counts map[string]int64) map[string]int64 {
 	words := make([]string, 0, len(counts))
 	for word, n := range counts {

@@ -141,7 +141,7 @@ func opened(cs []*candidate) []*candidate {
 	return slices.DeleteFunc(slices.Clone(cs), func(c *candidate) bool { return c.entry != c.proposed })
 }
 
-// unrecorded returns those of the letters that are not in the database, in the order given.
+// unrecorded returns the letters that are not in the database, in the order given.
 func unrecorded(ctx context.Context, tx pgx.Tx, letters []*dlq.Letter) ([]*dlq.Letter, error) {
 	const doing = "find recorded letters"
 	rows, err := tx.Query(ctx, letterFind, column(letters, func(l *dlq.Letter) string { return l.ID }))
@@ -165,12 +165,13 @@ func unrecorded(ctx context.Context, tx pgx.Tx, letters []*dlq.Letter) ([]*dlq.L
 	return fresh, nil
 }
 
-// open opens or adds to the candidates' investigations and sets their entry. Almost all are new when there are many;
-// these are copied in.
+// open opens or adds to the candidates' investigations and sets their entry. If there are many, almost all are new;
+// the new ones are copied in.
 //
-// The trigger that counts locks the groups of a statement in order, when its rows are there. Unless there is one statement,
-// of new rows, all groups are locked before the first, and after the investigations that others may hold. So nobody waits
-// in a circle, and of those who find a group closed one alone lets it come back.
+// The trigger that counts locks the groups of a statement in order, once the statement's rows are there. Unless there is
+// only one statement, of new rows, all groups are locked before the first statement, and after the investigations that
+// other sessions may hold. So no session waits in a circle, and if several collectors find a group closed, only one lets
+// it come back.
 func (s *Store) open(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	now, err := lookUp(ctx, tx, cs)
 	if err != nil {
@@ -240,8 +241,8 @@ func raced(doing string, err error) error {
 	return translate(doing, err)
 }
 
-// lockPending locks the subjects' pending investigations, and marks their candidates, which are of those's groups then.
-// Others are locked with them.
+// lockPending locks the subjects' pending investigations, and marks their candidates, which take the investigations'
+// groups. The investigations in others are locked with them.
 func lockPending(ctx context.Context, tx pgx.Tx, cs []*candidate, others []uuid.UUID) error {
 	const doing = "lock pending investigations"
 	types, ids := subjects(cs)

@@ -8,14 +8,15 @@ import (
 )
 
 // steady is begin for statements that look at rows by their keys, as many as they were given. After a bulk load the
-// planner knows nothing of what is there, and would rather read whole tables.
+// planner knows nothing of the new rows, and would rather read whole tables.
 const steady = begin + "; set local jit = off; set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off"
 
-// attempts is how often a transaction is made that others got in the way of.
+// attempts is how often a transaction is tried at most when others get in its way.
 const attempts = 5
 
-// transact runs f in a transaction. Where it deadlocked with somebody's, or met what another inserted at the same time,
-// it is made again, with f from its beginning: all locks are taken in an order, but not all rooms take the same ones.
+// transact runs f in a transaction. If it deadlocked with another transaction, or met a row that another one inserted at
+// the same time, it is made again, with f from its beginning: every transaction takes its locks in an order, but not all
+// take the same locks.
 func transact(ctx context.Context, pool *pgxpool.Pool, begin string, f func(pgx.Tx) error) error {
 	for n := 1; ; n++ {
 		err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{BeginQuery: begin}, f)

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-// The figures are those of the rows: by reason, by age, of the oldest.
+// The figures match the rows: by reason, by age, of the oldest.
 func TestStanding(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t)
@@ -49,11 +49,11 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// Each closing is seen once, whoever made it, whatever is changed about it later; what changes otherwise is not seen.
+// Each closing is seen once, no matter how it was made and how it is changed later; other changes are not seen.
 func TestClosedIsSeenOnce(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t)
-	insertEntry(t, s, "undeliverable", "cancelled", time.Hour) // before anybody watched
+	insertEntry(t, s, "undeliverable", "cancelled", time.Hour) // before the first look
 	look := func(from dlq.ClosedPlace, since time.Time, limit int) ([]dlq.Closed, dlq.ClosedPlace, bool) {
 		t.Helper()
 		closed, to, more, err := s.closed(t.Context(), from, since, limit, 0)

@@ -14,11 +14,11 @@ import (
 // likelyPairs is how many groups and statuses are asked where the page of a search is likely to be.
 const likelyPairs = 50
 
-// window looks for a page of what has a text in its message where much has, but nothing of the first. An index that
-// finds all of that would take long. So the groups whose message has the text tell until when the page is full: there
-// are at least that many. Then the index of messages and eras finds all that is as new as that, also of other groups.
-// What groups say is only a guess at the time, so a wrong one costs time and nothing else. It reports whether that
-// found the page.
+// window looks for a page of investigations with a text in their message, if many have it, but none of the first. An
+// index that finds all of them would take long. So the groups whose message has the text tell until when the page is full:
+// there are at least that many. Then the index of messages and eras finds all investigations that are as new as that, also
+// of other groups. The groups give only a guess at the time, so a wrong one costs time and nothing else. window reports
+// whether that found the page.
 func (s *search) window(ctx context.Context, args []any) (bool, error) {
 	f := &s.Filter
 	if f.Message == "" || f.Subject.ID != "" || f.Assignee != "" || s.OrderBy != dlq.ByCreated {
@@ -68,16 +68,16 @@ func (s *search) window(ctx context.Context, args []any) (bool, error) {
 	return n <= int64(s.exactly) && len(s.page) > f.Limit, nil
 }
 
-// guess is what groups say of a text.
+// guess is what groups tell about a text.
 type guess struct {
-	// ids and statuses are the groups and statuses in which what a search asks for is likely to be.
+	// ids and statuses are the groups and statuses that are likely to have the investigations of a search.
 	ids      []uuid.UUID
 	statuses []string
-	// all is how many investigations these groups have, fitting how many of these have what else is asked for.
+	// all is how many investigations these groups have, fitting how many of these meet the other conditions.
 	all, fitting int64
 }
 
-// queueLikely queues what asks the groups.
+// queueLikely queues the query that asks the groups.
 func (s *search) queueLikely(b *pgx.Batch, g *guess) {
 	f := &s.Filter
 	b.Queue(searchLikely, f.Status, f.Reason, f.Subject.Type, nullUUID(f.Group), f.Topic, f.ErrorCode, pattern(f.Message), likelyPairs).Query(func(rows pgx.Rows) error {
@@ -91,7 +91,7 @@ func (s *search) queueLikely(b *pgx.Batch, g *guess) {
 	})
 }
 
-// queueEdge queues what tells where the order of the search begins, and whether the index of messages is there.
+// queueEdge queues the query that tells where the order of the search begins, and whether the index of messages exists.
 func (s *search) queueEdge(b *pgx.Batch, at *time.Time, indexed *bool) {
 	b.Queue(s.directed(searchEdge)).QueryRow(func(row pgx.Row) error {
 		if err := row.Scan(at, indexed); errors.Is(err, pgx.ErrNoRows) {
@@ -113,8 +113,8 @@ func (s *search) queueEdge(b *pgx.Batch, at *time.Time, indexed *bool) {
 	})
 }
 
-// eraBits: an era of each level has 64 of the level before; those of the first are 64 seconds long. The index
-// dlq_entry_message has for each investigation its three eras, so that few name a long time.
+// eraBits: an era of each level has 64 of the level before; the eras of the first level are 64 seconds long. The index
+// dlq_entry_message has for each investigation its three eras, so that few eras name a long time.
 const eraBits, eraLevels = 6, 3
 
 // eras returns the fewest eras that have all times from one to another, both included, as the index has them: the

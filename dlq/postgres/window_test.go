@@ -147,7 +147,7 @@ func TestWithoutTheIndexOfMessages(t *testing.T) {
 	}
 }
 
-// TestWindowsUseTheIndexOfMessages: both conditions are of one index, and its eras are what Go thinks.
+// TestWindowsUseTheIndexOfMessages: both conditions use one index, and its eras are the ones that Go computes.
 func TestWindowsUseTheIndexOfMessages(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)

@@ -82,7 +82,7 @@ func deaths(rng *rand.Rand, n, events int) []dlq.Record {
 	return records
 }
 
-// TestWritersRecordWhatOneDoes: what the collector's writers record of long polls at once is what one would have
+// TestWritersRecordWhatOneDoes: of long polls, the collector's writers record at once the same as one writer would have
 // recorded of the same letters, one batch after the other.
 func TestWritersRecordWhatOneDoes(t *testing.T) {
 	t.Parallel()
@@ -177,8 +177,8 @@ func TestWhoAddsAndReopensDoesNotDeadlock(t *testing.T) {
 	wantNoDeadlocks(t, s.pool)
 }
 
-// TestWhoClosesWhatItComesFromDoesNotDeadlock: of two writers each has letters of redrives, which close the investigations
-// that these come from, and further letters of those that the other one closes.
+// TestWhoClosesWhatItComesFromDoesNotDeadlock: each of two writers has letters of redrives, which close the investigations
+// that they come from, and further letters of the investigations that the other writer closes.
 func TestWhoClosesWhatItComesFromDoesNotDeadlock(t *testing.T) {
 	t.Parallel()
 	const rounds, size = 5, 10
@@ -227,8 +227,8 @@ func TestWhoClosesWhatItComesFromDoesNotDeadlock(t *testing.T) {
 	wantNoDeadlocks(t, r.subject.pool)
 }
 
-// TestOneTransactionLetsAGroupComeBack: the investigations that name the last of a group that was closed are of one
-// transaction, and another one that found the group closed, too, sees that it came back.
+// TestOneTransactionLetsAGroupComeBack: the investigations that name the last one of a closed group are of one
+// transaction. Another transaction that found the group closed, too, sees that it came back.
 func TestOneTransactionLetsAGroupComeBack(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t)

@@ -31,7 +31,7 @@ steps:
   - {name: ship, dependencies: [pack], max_retries: 0}
 `
 
-// known and true states, each as one text. The archive has those of tasks that ended long ago.
+// known and true states, each as one text. The archive has the states of tasks that ended long ago.
 const (
 	knownStates = `select coalesce(string_agg(concat_ws(' ', task_uuid, state, archived_at is not null), e'\n' order by task_uuid), '') from task_state`
 	trueStates  = `select coalesce(string_agg(concat_ws(' ', task_uuid, state, archived), e'\n' order by task_uuid), '') from (

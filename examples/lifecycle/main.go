@@ -56,7 +56,7 @@ func consume(ctx context.Context, log *slog.Logger) error {
 		kgo.ConsumerGroup(setting("GROUP", "lifecycle-example")),
 		kgo.ConsumeTopics(strings.Split(setting("TOPICS", "postrider.lifecycle"), ",")...),
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), // what was before this group began is state, too
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), // and what is still there after a gap
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), // and so is the rest of the topic after a gap
 		kgo.SessionTimeout(10*time.Second),                // how long the partitions of one that died wait
 		kgo.DisableAutoCommit(),                           // an offset is committed when its states are
 	)

@@ -28,8 +28,8 @@ var staleSQL string
 //go:embed archive.sql
 var archiveSQL string
 
-// event is what all lifecycle events have, and the fields of those that matter here; relay/ledger/asyncapi.yaml is the
-// catalogue. Fields may be added to events, so unknown ones are no error.
+// event has the fields of all lifecycle events, and the fields of the events that matter here; relay/ledger/asyncapi.yaml
+// is the catalogue. Fields may be added to events, so unknown ones are no error.
 type event struct {
 	TaskUUID      string    `json:"task_uuid"`
 	NamespaceName string    `json:"namespace_name"`
@@ -119,7 +119,7 @@ func (s states) try(ctx context.Context, changes []change) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
 }
 
-// skip passes over what somebody else has written into the topic.
+// skip passes over a record that another program has written into the topic.
 func (s states) skip(r *kgo.Record, err error) {
 	s.log.Warn("not a lifecycle event", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err", err)
 }
@@ -138,7 +138,7 @@ func (c change) queue(batch *pgx.Batch) {
 	}
 }
 
-// read reads an event. Somebody may have written anything into the topic.
+// read reads an event. Another program may have written anything into the topic.
 func read(r *kgo.Record) (event, error) {
 	var e event
 	if err := json.Unmarshal(r.Value, &e); err != nil {

@@ -26,7 +26,7 @@ type order struct {
 	Cents    int64  `json:"cents"`
 }
 
-// check says what is wrong with an order. No further attempt can mend it.
+// check returns the fault in an order. No further attempt can mend it.
 func (o order) check() error {
 	switch {
 	case o.Event != "placed" && o.Event != "cancelled":

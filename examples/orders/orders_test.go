@@ -111,7 +111,7 @@ func TestOrders(t *testing.T) {
 	stage.Eventually(t, "all orders but dora's", pool, w.total("ann", "bob", "carl"), totals)
 	s.CaughtUp(group, topic)
 
-	// Somebody puts the customer in and sends the message again, to this group alone. Copies of it change nothing.
+	// A person puts the customer in and sends the message again, to this group alone. Copies of it change nothing.
 	know("dora")
 	late := entries["UNKNOWN_CUSTOMER"]
 	s.Postrider("dlq", "requeue", late, "--target", "group")

@@ -126,7 +126,7 @@ func TestPIDFile(t *testing.T) {
 	}
 }
 
-// TestPIDOfSomebodyElse: the number in a left-over pid file may be anybody's by now.
+// TestPIDOfSomebodyElse: the number in a left-over pid file may belong to any process by now.
 func TestPIDOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -72,7 +72,7 @@ func (f fetcher) fetch(ctx context.Context, cacheDir string) (Binaries, error) {
 	return d.install(final)
 }
 
-// download is one run of the library in a directory of its own, of which no other process
+// download is one run of the library in a directory of its own, which no other process
 // knows. The library has no call that only downloads, and its way to a running server does not
 // work as root. So it is given a data directory that exists and is empty but for its version:
 // it downloads, checks and extracts, takes the data as it is, and fails to start a server on it.

@@ -52,7 +52,7 @@ func repository(t *testing.T, downloads *atomic.Int32) *httptest.Server {
 	return server
 }
 
-// fetcherFrom is a fetcher of a repository, and what is closed when it has tidied up.
+// fetcherFrom is a fetcher of a repository, and a channel that is closed when the fetcher has tidied up.
 func fetcherFrom(url string) (fetcher, chan struct{}) {
 	tidied := make(chan struct{})
 	return fetcher{

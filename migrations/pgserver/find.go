@@ -24,7 +24,7 @@ var ErrNotFound = errors.New("no PostgreSQL server binaries found")
 type Binaries struct {
 	// Dir holds the programs initdb and postgres.
 	Dir string
-	// Version is what postgres says of itself, such as "15.18" or "18beta1".
+	// Version is the version that postgres reports, for example "15.18" or "18beta1".
 	Version string
 	// Major is the number that data directories depend on.
 	Major int

@@ -128,8 +128,8 @@ func (s *Server) launch(o Options, port int) error {
 	return nil
 }
 
-// awaitReady waits until the server's own status file says so: to ask the port would be to ask
-// whoever has it.
+// awaitReady waits until the server's own status file says so: on the port another process
+// might answer.
 func (s *Server) awaitReady(ctx context.Context) error {
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
@@ -205,7 +205,7 @@ func createDatabase(ctx context.Context, maintenance, name string) error {
 // URL is the address of the database for its superuser, password included.
 func (s *Server) URL() string { return s.url }
 
-// Version is the server's version, such as "15.18".
+// Version is the server's version, for example "15.18".
 func (s *Server) Version() string { return s.cluster.bin.Version }
 
 // Done is closed when the server has ended, by Stop or by itself.
@@ -217,8 +217,8 @@ func (s *Server) Done() <-chan struct{} { return s.process.done }
 func (s *Server) Stop(ctx context.Context) error { return s.stop(ctx, syscall.SIGINT) }
 
 // Crash ends the server as a crash does (PostgreSQL's immediate shutdown): connections are cut, nothing is
-// written, and the next start on the directory recovers what was committed from the log. Otherwise it is
-// as Stop.
+// written, and the next start on the directory recovers all commits from the WAL. Otherwise it is like
+// Stop.
 func (s *Server) Crash(ctx context.Context) error { return s.stop(ctx, syscall.SIGQUIT) }
 
 func (s *Server) shutDown(ctx context.Context, how syscall.Signal) error {

@@ -21,7 +21,7 @@ func serversIn(data string) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		// Processes of others, and those that end meanwhile, cannot be read; none is ours.
+		// Processes of other users, and processes that end meanwhile, cannot be read; none is ours.
 		cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
 		if err != nil || cwd != data {
 			continue

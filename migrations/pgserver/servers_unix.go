@@ -15,7 +15,7 @@ func serversIn(data string) ([]int, error) {
 	if pid == 0 {
 		return nil, nil
 	}
-	// ps fails when there is no such process.
+	// ps fails if the process does not exist.
 	out, err := exec.Command("ps", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil || !strings.Contains(string(out), "postgres") || !strings.Contains(string(out), data) {
 		return nil, nil //nolint:nilerr // no such process means no server

@@ -45,7 +45,7 @@ func readPIDFile(data string) pidFile {
 }
 
 // endSurvivors ends the server processes that work in a data directory whose lock we hold:
-// what is left of a server whose Postrider was killed. First politely, so that the data needs
+// the remains of a server whose Postrider was killed. First politely, so that the data needs
 // no recovery; each step has its time, and all of them end with ctx.
 func endSurvivors(ctx context.Context, data string) error {
 	if _, err := os.Stat(filepath.Join(data, pidFileName)); errors.Is(err, os.ErrNotExist) {
@@ -111,7 +111,7 @@ func waitUntilGone(ctx context.Context, data string, patience time.Duration) (bo
 
 // removeForeignPIDFile removes a left-over pid file whose number now belongs to a process that
 // is no server of this directory, as is usual after a container restarts. PostgreSQL itself
-// would take that process for its predecessor and refuse to start; with a number that nobody
+// would take that process for its predecessor and refuse to start. With a number that no process
 // has it copes, and its own checks are better than ours.
 func removeForeignPIDFile(data string) error {
 	pid := readPIDFile(data).pid

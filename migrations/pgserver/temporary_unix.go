@@ -42,8 +42,8 @@ func (c *cluster) lockTemporary(parent string) error {
 	return err
 }
 
-// sweepTemporary removes the temporary directories of processes that were killed: those of our
-// user that were locked once and are not any more. What cannot be removed is left for the next.
+// sweepTemporary removes the temporary directories of processes that were killed: directories of our
+// user that were locked once and are not any more. A directory that cannot be removed is left for the next sweep.
 func sweepTemporary(ctx context.Context, parent string) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()

@@ -9,9 +9,9 @@ import (
 // MinMajor is the oldest major version of PostgreSQL that Postrider runs on.
 const MinMajor = 14
 
-// Unfit says why Postrider does not run on a server of this version, which is what server_version says, such as
-// "15.18 (Debian 15.18-0+deb12u1)" or "18beta1", and what to do. Both are empty for one that will do, and for one whose
-// version cannot be read.
+// Unfit says why Postrider does not run on a server of this version, and what to do. The version is the text of
+// server_version, for example "15.18 (Debian 15.18-0+deb12u1)" or "18beta1". If the version will do, or cannot be read,
+// both results are empty.
 //
 // PostgreSQL 18.0 and 18.1 leave rows out of an UPDATE or a FOR UPDATE that joins tables by a nested loop, when another
 // transaction changed one of the rows meanwhile. TestServerLosesNoUpdates of migrations fails there.

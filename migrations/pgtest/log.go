@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// SettleLog writes the receipt with which a leader disposes of every event that is there: what has no exception was
-// acknowledged by its topic, as long ago as the interval says.
+// SettleLog writes the receipt with which a leader disposes of every event that is there. An event without an exception
+// was acknowledged by its topic, as long ago as the interval says.
 func SettleLog(t testing.TB, conn *pgx.Conn, ago string) {
 	t.Helper()
 	Exec(t, conn, `insert into postrider.outbox_receipt (number, term, position, first_id, events, gaps, at)

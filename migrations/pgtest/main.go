@@ -15,7 +15,7 @@ func Main(m *testing.M, opts ...goleak.Option) {
 	os.Exit(finish(m.Run(), shared.stop, func() error { return goleak.Find(append(opts, ofDocker...)...) }, os.Stderr))
 }
 
-// Run runs the tests and stops the server that they started, for a TestMain with more to do, such as
+// Run runs the tests and stops the server that they started. It is for a TestMain with more to do, for example
 // one that also needs a broker. It returns the exit code and looks for no left-over goroutines.
 func Run(m interface{ Run() int }) int {
 	return finish(m.Run(), shared.stop, func() error { return nil }, os.Stderr)

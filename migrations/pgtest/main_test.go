@@ -54,7 +54,7 @@ func (r *recorder) end() {
 	}
 }
 
-// databases lists those on the server whose names begin with a prefix.
+// databases lists the databases on the server whose names begin with a prefix.
 func databases(t *testing.T, s *server, prefix string) []string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), s.url)

@@ -87,7 +87,7 @@ func Prepare(t testing.TB, conn *pgx.Conn, files fs.FS, text func(name string) s
 	}
 }
 
-// With is the address of the database with one more parameter, such as target_session_attrs.
+// With is the address of the database with one more parameter, for example target_session_attrs.
 func (d *DB) With(name, value string) string {
 	u, err := url.Parse(d.URL)
 	if err != nil {

@@ -53,7 +53,7 @@ func TestAddresses(t *testing.T) {
 	if got := Value[string](t, conn, `show application_name`); got != "x y" {
 		t.Errorf("application_name is %q", got)
 	}
-	// A role that every server has, and that nobody can log in as.
+	// A role that every server has, and that cannot log in.
 	conn = (&DB{Name: db.Name, URL: db.As("pg_monitor")}).Conn(t)
 	if got := Value[string](t, conn, `select current_user::text`); got != "pg_monitor" {
 		t.Errorf("the rights are those of %s", got)

@@ -29,7 +29,7 @@ const (
 type server struct {
 	url     string                      // of the maintenance database
 	origin  string                      // where it comes from, for the message
-	version string                      // such as 15.18
+	version string                      // for example 15.18
 	number  int                         // the same as server_version_num
 	kept    string                      // what becomes of the databases of failed tests
 	stop    func(context.Context) error // nil when the server is not ours to stop

@@ -59,7 +59,7 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// TestServerThatCannotBeUsed: what is chosen is tried, and stopped if it does not do.
+// TestServerThatCannotBeUsed: the chosen server is tried, and stopped if it cannot be used.
 func TestServerThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	real := testServer(t)

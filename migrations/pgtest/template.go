@@ -75,7 +75,7 @@ func (s *server) ensureTemplate(ctx context.Context, all []migrations.Room) (str
 		_, dropErr := conn.Exec(ctx, "drop database "+quote(name)+" with (force)")
 		return "", errors.Join(err, dropErr)
 	}
-	// From here on it counts as finished, and nobody connects to it by mistake.
+	// From here on it counts as finished, and no session connects to it by mistake.
 	if _, err := conn.Exec(ctx, "alter database "+quote(name)+" with is_template true allow_connections false"); err != nil {
 		return "", fmt.Errorf("pgtest: finish the template database %s: %w", name, err)
 	}
@@ -83,7 +83,7 @@ func (s *server) ensureTemplate(ctx context.Context, all []migrations.Room) (str
 }
 
 // identify derives the name of a template, and the key of the lock for making it, from all that
-// decides what is in it.
+// decides its content.
 func identify(all []migrations.Room) (name string, lock int64) {
 	sum := sha256.Sum256([]byte(sortOrder + migrations.New(nil, all).SQL()))
 	return "postrider_template_" + hex.EncodeToString(sum[:8]), int64(binary.BigEndian.Uint64(sum[:8]))

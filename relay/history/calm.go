@@ -14,7 +14,7 @@ type episode struct {
 	before time.Duration
 }
 
-// episodes are the faults, each with an aftermath of this length, those that touch made one.
+// episodes are the faults, each with an aftermath of this length; faults that then touch are one episode.
 func (h History) episodes(aftermath time.Duration) episodes {
 	faults := slices.Clone(h.Faults)
 	slices.SortFunc(faults, func(a, b Fault) int { return a.From.Compare(b.From) })

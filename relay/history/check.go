@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Result is what the writer of an event heard of its transaction. The words are those of Jepsen, whose
-// info is Unknown here.
+// Result is what the writer of an event heard of its transaction. The words are Jepsen's, except that its info is
+// Unknown here.
 type Result string
 
 const (
@@ -34,7 +34,7 @@ type Fault struct {
 	From, To time.Time
 }
 
-// History is all that is known of a run. What is left empty is not judged, except as it says.
+// History is all that is known of a run. An empty field is not judged, except as its comment says.
 type History struct {
 	// Committed are the events that the database holds at the end.
 	Committed []Event
@@ -51,13 +51,13 @@ type History struct {
 	Investigated []string
 	// Faults are what was broken during the run; none means that nothing was.
 	Faults []Fault
-	// Aftermath is how long a batch may be in hand: so long before a fault, and after it, what arrives may
-	// come to be sent again. Faults whose aftermaths touch count as one.
+	// Aftermath is how long a batch may be in hand: an event that arrives so long before a fault, or after it, may be
+	// sent again. Faults whose aftermaths touch count as one.
 	Aftermath time.Duration
-	// Patience is how long an event may be under way while nothing is broken, added up over all its way: what
-	// a fault or its aftermath covers does not count. Where faults follow so closely that there is no such
-	// time, it may be under way four times as long outside of the faults themselves. And it is how long after
-	// the aftermath a copy may come. Zero is for ever.
+	// Patience is how long an event may be under way while nothing is broken, added up over all its way: time that a
+	// fault or its aftermath covers does not count. If faults follow so closely that no time is left, it may be under
+	// way four times as long outside of the faults themselves. And it is how long after the aftermath a copy may come.
+	// Zero is for ever.
 	Patience time.Duration
 }
 
@@ -137,7 +137,7 @@ func (h History) checkReads(v *Verdict, events map[string]Event) map[string]Read
 	}
 	episodes := h.episodes(h.Aftermath)
 	for _, id := range slices.Sorted(maps.Keys(copies)) {
-		// In the order of time: those of an event without a key may be in several partitions.
+		// In the order of time: copies of an event without a key may be in several partitions.
 		all := append(copies[id], seen[id])
 		slices.SortStableFunc(all, func(a, b Read) int { return a.At.Compare(b.At) })
 		seen[id] = all[0]
@@ -214,7 +214,7 @@ func setOf(ids []string) map[string]bool {
 	return set
 }
 
-// subjectOf names what is stuck when an event is.
+// subjectOf names the subject that is stuck when an event is, or the event where it has none.
 func subjectOf(e Event) string {
 	return cmp.Or(e.Subject, e.ID)
 }

@@ -56,7 +56,7 @@ func TestTopicLivesTwice(t *testing.T) {
 	if err := h.Check().Err(); err != nil {
 		t.Fatal(err)
 	}
-	// What a deleted topic had acknowledged need not be found.
+	// Events that a deleted topic had acknowledged need not be found.
 	h.Reads = h.Reads[1:]
 	if err := h.Check().Err(); err == nil || !strings.Contains(err.Error(), "1 lost (such as a0)") {
 		t.Fatal(err)

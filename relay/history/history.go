@@ -1,6 +1,6 @@
-// Package history judges what a run of the relay did: from what was committed, what was
-// dead-lettered and what the topics hold it tells lost, phantom, duplicated and reordered events. It
-// shares no code with the relay, so that it cannot share its mistakes.
+// Package history judges a run of the relay: from the committed events, the dead-lettered ones and the records in the
+// topics it tells lost, phantom, duplicated and reordered events. It shares no code with the relay, so that it cannot
+// share its mistakes.
 package history
 
 import (
@@ -13,14 +13,14 @@ import (
 type Event struct {
 	// ID is unique over the whole run, also among events that were rolled back.
 	ID string
-	// Subject is topic and key: what order is kept within. Empty for events without a key.
+	// Subject is topic and key; order is kept within a subject. Empty for events without a key.
 	Subject string
 	// Seq is the position within the subject in commit order, taken under a lock on the subject.
 	Seq int64
 	// Poison says that the event can never be delivered: it belongs among the dead letters, and no
 	// other does.
 	Poison bool
-	// At is when it was written, or due if that is later; zero when nobody asks how long it took.
+	// At is when it was written, or due if that is later; zero leaves its time unjudged.
 	At time.Time
 	// Destroyed says that its topic was deleted after it had acknowledged the event, which therefore need
 	// not be found.
@@ -40,12 +40,12 @@ type Read struct {
 	At time.Time
 }
 
-// Verdict is what a history amounts to.
+// Verdict is the result of judging a history.
 type Verdict struct {
 	// Committed, Delivered and DeadLettered count distinct events.
 	Committed, Delivered, DeadLettered int
-	// Duplicates counts surplus copies in the topics; they are allowed after faults only. After counts
-	// those that followed a fault, by its name.
+	// Duplicates counts surplus copies in the topics; they are allowed after faults only. After counts the copies that
+	// followed a fault, by its name.
 	Duplicates int
 	After      map[string]int
 	// Undue are copies that followed no fault.
@@ -65,18 +65,18 @@ type Verdict struct {
 	Reordered []string
 	// Stuck are subjects, or ids of events without a key, that waited longer than they may.
 	Stuck []string
-	// Late are those of their events that did arrive.
+	// Late are the events that arrived, but later than they may.
 	Late []string
-	// Slowest is the longest that an event which arrived was under way while nothing was broken: what is
-	// compared with the patience.
+	// Slowest is the longest time that an event which arrived was under way while nothing was broken; it is compared
+	// with the patience.
 	Slowest time.Duration
 	// Uninvestigated are dead-lettered events with no investigation or more than one, and others that
 	// have one.
 	Uninvestigated []string
 }
 
-// Err returns nil when no promise was broken, and an error that counts what was and shows examples
-// otherwise. Duplicates of a history without times are for the caller to judge.
+// Err returns nil when no promise was broken, and otherwise an error that counts the breaches and shows examples.
+// Duplicates of a history without times are for the caller to judge.
 func (v Verdict) Err() error {
 	var wrong []string
 	for _, k := range []struct {
@@ -102,8 +102,7 @@ func (v Verdict) String() string {
 		len(v.Undue), len(v.Stuck), len(v.Uninvestigated))
 }
 
-// Check judges a finished run of which only the outcome is known. deadLettered are the ids of events
-// that were given up.
+// Check judges a finished run by its outcome alone. deadLettered are the ids of events that were given up.
 func Check(committed []Event, reads []Read, deadLettered []string) Verdict {
 	return History{Committed: committed, Reads: reads, DeadLettered: deadLettered}.Check()
 }

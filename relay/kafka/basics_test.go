@@ -101,8 +101,8 @@ func TestAtOnce(t *testing.T) {
 	})
 }
 
-// TestPartitions: a key goes where the Java client sends it. The hashes are those that the tests of
-// Kafka's own clients expect of its murmur2.
+// TestPartitions: a key goes where the Java client sends it. The hashes are taken from the tests
+// that Kafka's own clients have for murmur2.
 func TestPartitions(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {

@@ -2,6 +2,8 @@ package kafka
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +31,7 @@ type batch struct {
 	records []kgo.Record
 	places  []place            // by record
 	headers []kgo.RecordHeader // of all records, in their order
-	// homeless counts the records in no queue that have not failed, left those without an outcome.
+	// homeless counts the records that are in no queue and have not failed; left counts the records without an outcome.
 	homeless, left atomic.Int64
 	failed         atomic.Bool // whether any has failed
 }
@@ -101,8 +103,8 @@ func (*place) Err() error { return nil }
 
 var _ context.Context = (*place)(nil)
 
-// placeOf is where one of our records belongs. A hook of Config.Options, such as those that make spans, may have put a
-// context around its place.
+// placeOf is where one of our records belongs. A hook of Config.Options, for example one that makes spans, may have
+// put a context around the record's place.
 func placeOf(r *kgo.Record) (at *place, ours bool) {
 	if at, ours = r.Context.(*place); !ours && r.Context != nil {
 		at, ours = r.Context.Value(placeKey{}).(*place)
@@ -192,6 +194,118 @@ func (b *batch) failures() map[string]error {
 	return failed
 }
 
-// strip takes out of a record what is no longer needed of it: one without an answer keeps them all in memory, and the
-// client is done with this one.
+// strip empties a record that the client is done with: the records of a batch are in one piece, so that one record
+// without an answer keeps them all in memory.
 func strip(r *kgo.Record) { r.Key, r.Value, r.Headers = nil, nil, nil }
+
+// lookupTimeout bounds the wait for the partitions of a topic that is new to a client, which the rest of
+// the batch shares. The client gives a missing topic up before.
+const lookupTimeout = 3 * time.Second
+
+// produce buffers the messages, sends them and waits for the outcomes until ctx ends.
+func (p *Publisher) produce(ctx context.Context, c *kgo.Client, ms []relay.Message, send []int) *batch {
+	b := p.buffer(c, ms, send)
+	p.flush(ctx, c, b)
+	await(ctx, c, b)
+	return b
+}
+
+// buffer hands the messages to the client, which sends none of them yet.
+func (p *Publisher) buffer(c *kgo.Client, ms []relay.Message, send []int) *batch {
+	b := newBatch(p.batches.Add(1), ms, send)
+	promise := func(r *kgo.Record, err error) { p.answer(c, b, r, err) }
+	for n := range b.records {
+		c.Produce(&b.places[n], &b.records[n], promise)
+	}
+	return b
+}
+
+// flush lets the client send a batch when all of it is in the queues of its partitions.
+func (p *Publisher) flush(ctx context.Context, c *kgo.Client, b *batch) {
+	if b.homeless.Load() > 0 { // a topic is new to the client
+		lookup := time.NewTimer(lookupTimeout)
+		select {
+		case <-b.queued:
+		case <-lookup.C:
+		case <-ctx.Done():
+		}
+		lookup.Stop()
+	}
+	b.early = b.failures()
+	go func() {
+		defer close(b.empty)
+		if len(b.early) > 0 {
+			// A topic that failed may work again by now, and later records of a key would go without the earlier ones.
+			p.retire(c)
+			c.PurgeTopicsFromProducing(slices.Collect(maps.Keys(b.early))...)
+		}
+		_ = c.Flush(context.Background()) // ends when the client is empty or closed
+		<-b.done
+	}()
+}
+
+// answer takes the client's word on a record.
+func (p *Publisher) answer(c *kgo.Client, b *batch, r *kgo.Record, err error) {
+	at := b.place(r)
+	if at.moved {
+		err = errMoved
+	}
+	if err != nil {
+		p.note(c, r.Topic, err)
+		strip(r)
+	}
+	if f := at.resolve(err); f != nil {
+		strip(r)
+		p.stuck.remove(f.topic, f.partition)
+	}
+	at.close()
+}
+
+// patience is how long a batch waits for its last answers when the others are there and no more come: the
+// log waits meanwhile, and a record without an answer holds its partition only.
+const patience = time.Second
+
+// await returns when every outcome is known, the wait has gone on for too long, or ctx ended. It looks four times
+// in each patience, so that what it adds to it is at most a quarter.
+func await(ctx context.Context, c *kgo.Client, b *batch) {
+	const looks = 4
+	look := time.NewTicker(patience / looks)
+	defer look.Stop()
+	for seen, quiet := 0, 0; ; {
+		select {
+		case <-b.empty:
+			return
+		case <-ctx.Done():
+			return
+		case <-look.C:
+			n := b.answers()
+			if n != seen {
+				seen, quiet = n, 0
+				continue
+			}
+			if quiet++; n > 0 && quiet >= looks {
+				return
+			}
+			nudge(c)
+		}
+	}
+}
+
+// nudge makes a client that flushes look again for records that it has to send. When it has just looked up a topic, it
+// queues the topic's records a moment before a flush finds the queues. A record told to go in between would stay there for
+// ever.
+func nudge(c *kgo.Client) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = c.Flush(ctx)
+}
+
+// queueHook tells a batch which of its records are in the queue of a partition.
+type queueHook struct{}
+
+// OnProduceRecordPartitioned implements kgo.HookProduceRecordPartitioned.
+func (queueHook) OnProduceRecordPartitioned(r *kgo.Record, _ int32) {
+	if at, ok := placeOf(r); ok {
+		at.settle()
+	}
+}

@@ -76,7 +76,7 @@ func TestAnswerOrFlight(t *testing.T) {
 }
 
 // TestFailuresAmongMany: of a large batch one partition is silent, some records are refused, and one topic is missing.
-// What simply went is known as such, and what was refused is not in the way of other keys.
+// Records that went without trouble are known as delivered, and refused records are not in the way of other keys.
 func TestFailuresAmongMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,8 +127,8 @@ type foreign struct{}
 
 func (foreign) OnProduceRecordBuffered(r *kgo.Record) { r.Context = context.Background() }
 
-// TestForeignContexts: whoever takes our context away gets no record sent, but an outcome for each, and nothing waits
-// for ever.
+// TestForeignContexts: if a hook takes our context away, no record is sent. Each message has an outcome all the same,
+// and nothing waits for ever.
 func TestForeignContexts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestForeignContexts(t *testing.T) {
 	})
 }
 
-// adding is a hook that adds a header, as those do that make spans.
+// adding is a hook that adds a header, as hooks that make spans do.
 type adding struct{}
 
 func (adding) OnProduceRecordBuffered(r *kgo.Record) {

@@ -20,8 +20,8 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// What the publisher costs over the bare client. Of a broker in this process the CPU would count too, so these are for a
-// real one: POSTRIDER_TEST_KAFKA_BROKERS=host:port go test -run '^$' -bench . ./relay/kafka
+// The benchmarks show what the publisher costs over the bare client. The CPU of a broker in this process would count too,
+// so they need a real one: POSTRIDER_TEST_KAFKA_BROKERS=host:port go test -run '^$' -bench . ./relay/kafka
 
 const benchEvents = 5000
 
@@ -63,7 +63,7 @@ func BenchmarkPublishOne(b *testing.B) {
 	})
 }
 
-// bareOptions are those of the publisher that decide what is sent and when.
+// bareOptions are the options of the publisher that decide what is sent and when.
 func bareOptions() []kgo.Opt {
 	return []kgo.Opt{kgo.ManualFlushing(), kgo.MaxBufferedRecords(1 << 30), kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.ProducerBatchMaxBytes(DefaultMaxMessageBytes)}

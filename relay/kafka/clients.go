@@ -58,7 +58,7 @@ func (p *Publisher) rested(ctx context.Context, c *kgo.Client) {
 	}
 }
 
-// metBy returns what is known of a client; nil when it was given up meanwhile.
+// metBy returns what the publisher has learned of a client; nil if the client was given up meanwhile.
 func (p *Publisher) metBy(c *kgo.Client) *met {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,8 +107,8 @@ func (p *Publisher) leave(c *kgo.Client) {
 	go oldest.Close()
 }
 
-// giveBack makes the client free for others, or closes it if it is not to be used again, together with
-// idle ones of which the same became known.
+// giveBack makes the client free for others. If clients are not to be used again, this one or idle ones,
+// giveBack closes them instead.
 func (p *Publisher) giveBack(c *kgo.Client) {
 	defer p.inUse.Done()
 	var worn []*kgo.Client
@@ -140,11 +140,11 @@ func (p *Publisher) retire(c *kgo.Client) {
 	}
 }
 
-// note looks at an error of a client for what it says about the client. One that met a topic it could
-// not send to is done with: it would go on asking for that topic, and to make it forget the topic is no
+// note looks at an error of a client for what it says about the client. A client that met a topic that it
+// could not send to is not used again: it would go on asking for that topic. To make it forget the topic is no
 // way out, because it then numbers that topic's records from 0 again, under the same producer id, and
 // the broker takes them for copies of the first ones: acknowledged, never written. A recreated topic
-// fails for ever in every client that knew it before, so all of them are done with.
+// fails for ever in every client that knew it before, so none of these clients is used again.
 func (p *Publisher) note(c *kgo.Client, topic string, err error) {
 	if class, _ := classify(err); class != relay.Route {
 		return

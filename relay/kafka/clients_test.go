@@ -19,7 +19,7 @@ import (
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
-// wantClients checks how many clients there are and how many of them nobody uses.
+// wantClients checks how many clients there are and how many of them are free.
 func wantClients(t *testing.T, p *Publisher, free, all int) {
 	t.Helper()
 	p.mu.Lock()
@@ -88,7 +88,7 @@ func TestTooManyWait(t *testing.T) {
 	})
 }
 
-// TestBusyUntilEmpty: a client that still holds a record is nobody else's. It flushes, and would send
+// TestBusyUntilEmpty: a client that still holds a record is not free for others. It flushes, and would send
 // the first records of another batch before it has the last.
 func TestBusyUntilEmpty(t *testing.T) {
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestBusyUntilEmpty(t *testing.T) {
 	})
 }
 
-// TestCloseWithRecordsAway: closing does not wait for the broker, and tells whoever asks.
+// TestCloseWithRecordsAway: closing does not wait for the broker, and later calls say that the publisher is closed.
 func TestCloseWithRecordsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestCloseWithRecordsAway(t *testing.T) {
 	})
 }
 
-// TestCloseDuringPublish: whoever waits for an outcome gets one.
+// TestCloseDuringPublish: each call that waits for outcomes gets them.
 func TestCloseDuringPublish(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -31,11 +31,11 @@ var errLookup = errors.New("no broker says where the partitions of the topic are
 //     the authorisation and authentication errors, a compression or message format that the broker
 //     refuses.
 //   - Permanent, when it fails alone: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD, and
-//     INVALID_TOPIC_EXCEPTION, because nobody can create the topic: it is the broker's own, or its name
-//     is none.
+//     INVALID_TOPIC_EXCEPTION, because no client can create the topic: it is the broker's own, or its
+//     name is not allowed.
 //   - Record, tried again when it fails alone: INVALID_TIMESTAMP (clocks), CORRUPT_MESSAGE (the
 //     network), POLICY_VIOLATION (policies change), UNKNOWN_SERVER_ERROR (no evidence either way).
-//   - Infrastructure: everything else, also what is not known here. That never gives an event up.
+//   - Infrastructure: everything else, also an error that is unknown here. It never gives an event up.
 //
 // Permanent and Record are suspicions until the record failed alone: the client fails all records of a
 // partition together with the bad one.

@@ -52,8 +52,8 @@ func brokerErrors() []*kerr.Error {
 	return all
 }
 
-// TestClassifyEveryCode: what is not in the table must be Infrastructure, because that never gives an
-// event up. A code that a new version of the client brings has to be looked at.
+// TestClassifyEveryCode: an error that is not in the table must be Infrastructure, because that class
+// never gives an event up. A code that a new version of the client brings has to be looked at.
 func TestClassifyEveryCode(t *testing.T) {
 	t.Parallel()
 	all := brokerErrors()

@@ -6,8 +6,8 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// flight is a record whose outcome was not known when its batch had to be settled, or one that was
-// delivered and could not be settled. done is closed when err is final, which was at.
+// flight is a record whose outcome was not known when its batch had to be settled, or a record that
+// was delivered and could not be settled. done is closed when err is final; at is the time of that.
 type flight struct {
 	done chan struct{}
 	err  error
@@ -17,11 +17,11 @@ type flight struct {
 	partition, partitions int32
 }
 
-// pruneEvery is how often what was remembered for too long is looked for.
+// pruneEvery is how often flights that were remembered for too long are looked for.
 const pruneEvery = time.Minute
 
-// rememberFor is how long a final outcome is kept for an event that nobody claims again here. Losing
-// one costs a duplicate after a fault.
+// rememberFor is how long a final outcome is kept for an event that is not published again here.
+// Losing one costs a duplicate after a fault.
 const rememberFor = 10 * time.Minute
 
 // flightsOf finds the remembered flights of messages, by their index.
@@ -49,7 +49,7 @@ func (p *Publisher) remember(id relay.MessageID, f *flight) {
 	p.flights.Store(int64(len(p.pending)))
 }
 
-// prune forgets what has been remembered for too long, now and then. p.mu is held.
+// prune forgets flights that have been remembered for too long, now and then. p.mu is held.
 func (p *Publisher) prune() {
 	now := time.Now()
 	if now.Sub(p.pruned) < pruneEvery {

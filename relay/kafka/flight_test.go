@@ -14,8 +14,8 @@ import (
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
-// The broker keeps a record and its answer is never a good one, or it does not take the record at all:
-// nobody knows what became of it, and the client cannot be asked to let go of it.
+// The broker keeps a record and its answer is never a good one, or it does not take the record at all.
+// The publisher cannot know what became of the record, and cannot ask the client to let go of it.
 var silences = []*kerr.Error{kerr.RequestTimedOut, kerr.NotEnoughReplicasAfterAppend, kerr.NotLeaderForPartition,
 	kerr.NotEnoughReplicas, kerr.KafkaStorageError, kerr.LeaderNotAvailable, kerr.ThrottlingQuotaExceeded}
 
@@ -68,8 +68,8 @@ func testNoAnswer(t *testing.T, err *kerr.Error) {
 	}
 	wantOutcomes(t, out, unknown, unknown, unknown, unknown, "delivered", "delivered")
 
-	// Again, with new ones. Those of the silent topic would overtake the first if they failed; the
-	// others must not wait for anything.
+	// Again, with new messages. If the first ones failed, new ones of the silent topic would overtake
+	// them; the others must not wait for anything.
 	began = time.Now()
 	second := append(append(first[:4:4], messages(silent, 1, "c")...), messages(other, 2, "y")...)
 	wantOutcomes(t, publish(t, p, second...), unknown, unknown, unknown, unknown, "withheld", "delivered", "delivered")
@@ -89,7 +89,7 @@ func testNoAnswer(t *testing.T, err *kerr.Error) {
 	wantClients(t, p, 2, 2)
 }
 
-// TestFailsAfterTheBound: the record is refused when nobody waits for it any more. It is sent anew.
+// TestFailsAfterTheBound: the record is refused when no call waits for it any more. It is sent anew.
 func TestFailsAfterTheBound(t *testing.T) {
 	t.Parallel()
 	for _, err := range []*kerr.Error{kerr.InvalidRecord, kerr.CorruptMessage, kerr.TopicAuthorizationFailed, kerr.ProducerFenced} {

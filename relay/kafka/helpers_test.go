@@ -52,7 +52,7 @@ func message(topic, key, value string) relay.Message {
 	return m
 }
 
-// messages makes n messages of each key, the keys taking turns, with values such as k7-00042.
+// messages makes n messages of each key, the keys taking turns, with values like k7-00042.
 func messages(topic string, n int, keys ...string) []relay.Message {
 	var ms []relay.Message
 	for i := range n {
@@ -128,7 +128,7 @@ func wantOutcomes(t testing.TB, out []relay.Outcome, want ...string) {
 	}
 }
 
-// wantAll checks that all outcomes are of one class, but those at the given places.
+// wantAll checks that all outcomes are of one class, except the outcomes at the given places.
 func wantAll(t testing.TB, out []relay.Outcome, class relay.Class, but ...int) {
 	t.Helper()
 	for i, o := range out {

@@ -16,7 +16,7 @@ import (
 )
 
 // TestOneSilentRecordKeepsNoOthers: a record without an answer stays in the client, perhaps for long. The payloads and
-// headers of those that went with it are free as soon as they have an outcome.
+// headers of the other records of its batch are free as soon as these have an outcome.
 func TestOneSilentRecordKeepsNoOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

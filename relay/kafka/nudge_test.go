@@ -16,7 +16,7 @@ import (
 // flushes find these only after the last. The first queue's linger is over by then.
 func TestFlushBeforeTheQueuesAreFound(t *testing.T) {
 	t.Parallel()
-	b := kafkatest.Kfake(t, kfake.NumBrokers(2)) // a broker's loop sends what is in all of its queues
+	b := kafkatest.Kfake(t, kfake.NumBrokers(2)) // a broker's loop sends the records of all of its queues
 	topic := b.Topic(t, 2, nil)
 	for p := range int32(2) {
 		if err := b.Cluster.MoveTopicPartition(topic, p, p); err != nil {

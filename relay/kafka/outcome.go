@@ -72,7 +72,8 @@ func (p *Publisher) alone(ctx context.Context, c *kgo.Client, b *batch, ms []rel
 				}
 			}
 		}
-		// Not even one that is given up lets the next ones pass: that is for whoever commits that it is.
+		// A message that is given up does not let the next ones of its key pass either: the caller does, once it has
+		// committed that.
 		if ms[i].Key != nil && out[i].Class != relay.Delivered {
 			blocked[name] = true
 		}

@@ -15,8 +15,8 @@ func (p *Publisher) Partition(key []byte, n int32) int32 {
 }
 
 // partitioner puts keys where the Java client puts them, and the records of a batch that have no key on
-// one partition chosen for the batch. The client would only avoid partitions without a leader; this one
-// avoids those that owe an answer, whatever the reason.
+// one partition chosen for the batch. The client would only avoid partitions without a leader; this
+// partitioner avoids partitions that owe an answer, whatever the reason.
 type partitioner struct{ p *Publisher }
 
 // ForTopic implements kgo.Partitioner.
@@ -33,7 +33,7 @@ type topicPartitioner struct {
 	view  view
 }
 
-// view is by which number of partitions the records of a batch are put, and whether they may be.
+// view is the number of partitions among which the records of a batch are put, and whether they may be.
 type view struct {
 	batch   int64 // its number: the client may keep this for long
 	n       int
@@ -41,8 +41,8 @@ type view struct {
 	ok      bool
 }
 
-// current reports whether the records of a batch may be put among n partitions. It is never more than one number: of a
-// key whose records went to two partitions the later ones could arrive without the earlier ones.
+// current reports whether the records of a batch may be put among n partitions. A batch has one number only: if
+// the records of a key went to two partitions, the later ones could arrive without the earlier ones.
 func (t *topicPartitioner) current(b *batch, n int) bool {
 	v, changes := &t.view, t.p.sizes.changes.Load()
 	switch {

@@ -12,10 +12,10 @@ import (
 	"github.com/postrider/postrider/relay/logtest"
 )
 
-// The client gives the error of a batch to every record that it holds for the partition. What is the
-// fault of one record must end as the fault of that one.
+// The client gives the error of a batch to every record that it holds for the partition. An error
+// that one record causes must end as the fault of that record alone.
 
-// without returns the messages but those at these places, which are in order.
+// without returns the messages except the ones at these places, which are in order.
 func without(ms []relay.Message, places ...int) []relay.Message {
 	ms = slices.Clone(ms)
 	for _, i := range slices.Backward(places) {
@@ -53,7 +53,7 @@ func TestSmallRecordsTooLargeTogether(t *testing.T) {
 	wantTopic(t, b, topic, ms...)
 }
 
-// TestErrorOnce: what does not repeat was nobody's fault.
+// TestErrorOnce: an error that does not repeat is no record's fault.
 func TestErrorOnce(t *testing.T) {
 	t.Parallel()
 	for err, class := range classes {
@@ -73,7 +73,7 @@ func TestErrorOnce(t *testing.T) {
 }
 
 // TestInvalidRecord: one record is refused whenever it is sent. It is given up, and its key goes on when
-// whoever publishes knows.
+// the caller knows.
 func TestInvalidRecord(t *testing.T) {
 	t.Parallel()
 	b := kafkatest.Kfake(t)

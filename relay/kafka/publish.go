@@ -12,6 +12,24 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
+// Check implements relay.Publisher: a record over the limit would be refused by the client, alone,
+// while later records of its key went out.
+func (p *Publisher) Check(m *relay.Message, limit int) *relay.Outcome {
+	setting := "the topic's max_message_bytes"
+	if limit <= 0 || limit >= p.cfg.MaxMessageBytes {
+		limit, setting = p.cfg.MaxMessageBytes, "kafka max_message_bytes"
+	}
+	if surelyFits(m, limit) {
+		return nil
+	}
+	n := encodedSize(m)
+	if n <= limit {
+		return nil
+	}
+	return &relay.Outcome{Class: relay.Permanent, Code: "MESSAGE_TOO_LARGE",
+		Message: fmt.Sprintf("the record is %d bytes, the limit is %d (%s)", n, limit, setting)}
+}
+
 // Publish implements relay.Publisher.
 func (p *Publisher) Publish(ctx context.Context, ms []relay.Message) []relay.Outcome {
 	send, attached, out := p.sort(ms)
@@ -29,7 +47,7 @@ func (p *Publisher) Publish(ctx context.Context, ms []relay.Message) []relay.Out
 		return p.allDelivered(len(ms))
 	}
 	// A record that is still away is not waited for: the others would wait with it, and
-	// whoever asks again gets its outcome then.
+	// the caller gets its outcome when it publishes the message again.
 	for i, f := range attached {
 		if !final(f) {
 			out[i] = p.unknown(f)
@@ -46,10 +64,10 @@ func (p *Publisher) Publish(ctx context.Context, ms []relay.Message) []relay.Out
 	return out
 }
 
-// sort finds the messages whose earlier copy is remembered: those with a final outcome need no
-// sending, those without one are attached. New messages with a key on the partition of an attached one are
-// withheld, because they would overtake it if it failed. What Check refuses is not sent either: the client
-// would refuse it alone, and send later ones of its key.
+// sort finds the messages whose earlier copy is remembered: a message with a final outcome needs no
+// sending, a message without one is attached. New messages with a key on the partition of an attached one are
+// withheld, because they would overtake it if it failed. A message that Check refuses is not sent either: the
+// client would refuse it alone, and send later ones of its key.
 //
 // out is nil if nothing is known of any message yet.
 func (p *Publisher) sort(ms []relay.Message) (send []int, attached map[int]*flight, out []relay.Outcome) {
@@ -83,7 +101,8 @@ func (p *Publisher) sort(ms []relay.Message) (send []int, attached map[int]*flig
 	return send, attached, out
 }
 
-// made returns the outcomes of messages, which are made when the first is known that is more than an acknowledgement.
+// made returns the outcomes of messages. They are allocated when the first outcome is known that is not just an
+// acknowledgement.
 func made(out []relay.Outcome, ms []relay.Message) []relay.Outcome {
 	if out == nil {
 		out = make([]relay.Outcome, len(ms))
@@ -91,7 +110,7 @@ func made(out []relay.Outcome, ms []relay.Message) []relay.Outcome {
 	return out
 }
 
-// allDelivered returns the outcomes of n messages that were delivered. All such batches share them.
+// allDelivered returns the outcomes of n messages that were delivered. All batches that were delivered share them.
 func (p *Publisher) allDelivered(n int) []relay.Outcome {
 	if shared := p.delivered.Load(); shared != nil && len(*shared) >= n {
 		return (*shared)[:n:n]
@@ -104,8 +123,8 @@ func (p *Publisher) allDelivered(n int) []relay.Outcome {
 	return out
 }
 
-// attach takes the outcomes that are known of remembered flights. The others are attached, and those of them that wait
-// for different partitions are returned by topic.
+// attach takes the known outcomes of remembered flights. The flights without an outcome are attached; waiting has, by
+// topic, one of them for each partition.
 func (p *Publisher) attach(ms []relay.Message, flights map[int]*flight, out []relay.Outcome) (attached map[int]*flight, waiting map[string][]*flight) {
 	attached, waiting = map[int]*flight{}, map[string][]*flight{}
 	for i := range ms {
@@ -132,7 +151,7 @@ func (f *flight) together(g *flight) bool {
 	return f.partition == g.partition && f.partitions == g.partitions
 }
 
-// sendOn produces the chosen messages on a client that nobody else uses. It returns out with their outcomes; nil if it
+// sendOn produces the chosen messages on a client that no other batch uses. It returns out with their outcomes; nil if it
 // was nil and all were delivered.
 func (p *Publisher) sendOn(ctx context.Context, ms []relay.Message, send []int, out []relay.Outcome) []relay.Outcome {
 	c, err := p.producer(ctx)

@@ -68,7 +68,7 @@ type Publisher struct {
 	generation int // clients of other generations are not used again
 	closed     bool
 	pending    map[relay.MessageID]*flight
-	pruned     time.Time    // when those kept for too long were last looked for
+	pruned     time.Time    // when flights kept for too long were last looked for
 	flights    atomic.Int64 // len(pending), read without the lock
 	stuck      stuck
 	sizes      sizes
@@ -163,22 +163,4 @@ func (p *Publisher) Close() {
 		c.Close()
 	}
 	p.inUse.Wait()
-}
-
-// Check implements relay.Publisher: a record over the limit would be refused by the client, alone,
-// while later records of its key went out.
-func (p *Publisher) Check(m *relay.Message, limit int) *relay.Outcome {
-	setting := "the topic's max_message_bytes"
-	if limit <= 0 || limit >= p.cfg.MaxMessageBytes {
-		limit, setting = p.cfg.MaxMessageBytes, "kafka max_message_bytes"
-	}
-	if surelyFits(m, limit) {
-		return nil
-	}
-	n := encodedSize(m)
-	if n <= limit {
-		return nil
-	}
-	return &relay.Outcome{Class: relay.Permanent, Code: "MESSAGE_TOO_LARGE",
-		Message: fmt.Sprintf("the record is %d bytes, the limit is %d (%s)", n, limit, setting)}
 }

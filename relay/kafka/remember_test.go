@@ -46,7 +46,7 @@ func TestRememberIsByMessage(t *testing.T) {
 	wantTopic(t, b, topic, letter, redriven)
 }
 
-// TestForgetting: outcomes that nobody asks for go after a while, from the time on when they were known.
+// TestForgetting: outcomes that no call asks for go after a while, counted from the time when they were known.
 // Records without an outcome stay.
 func TestForgetting(t *testing.T) {
 	t.Parallel()

@@ -14,9 +14,9 @@ import (
 // that is not whole. Nothing tells that it has, so it is given time, once for each broker.
 const rest = 20 * time.Millisecond
 
-// met is what is known of a client, and its hook: which brokers have answered it.
+// met is what the publisher has learned of a client: which brokers have answered it. It is a hook of the client.
 type met struct {
-	introduced, seedless bool // see introduce; only who has the client in use looks at them
+	introduced, seedless bool // see introduce; only the call that has the client in use reads them
 
 	mu      sync.Mutex
 	brokers map[int32]bool

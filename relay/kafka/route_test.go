@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
-// TestMissingTopic: it is nobody's fault but the topic's, and heals when somebody creates it.
+// TestMissingTopic: only the topic is at fault, and the fault ends when the topic is created.
 func TestMissingTopic(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
@@ -112,7 +112,7 @@ func TestTopicThatCannotBe(t *testing.T) {
 			ms := append(messages(bad, 3, "a", ""), messages(good, 5, "c", "d")...)
 			out := publish(t, p, ms...)
 			wantAll(t, out[6:], relay.Delivered)
-			// The later ones of a key wait until somebody has noted that the first is given up.
+			// Later messages of a key wait until the caller has noted that the first is given up.
 			const refused = "permanent INVALID_TOPIC_EXCEPTION"
 			wantOutcomes(t, out[:6], refused, refused, "withheld", refused, "withheld", refused)
 			for _, o := range publishOn(t, p, ms[:6]...) {
@@ -134,7 +134,7 @@ func TestRefusedLookupOnce(t *testing.T) {
 	wantTopic(t, b, topic, ms...)
 }
 
-// TestUnauthorised: whoever may not write to one topic may write to the others.
+// TestUnauthorised: a publisher that may not write to one topic may write to the others.
 func TestUnauthorised(t *testing.T) {
 	t.Parallel()
 	b := kafkatest.Kfake(t)

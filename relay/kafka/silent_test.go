@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
-// silent makes brokers take connections and say nothing, those for which is is true.
+// silent makes the brokers for which is is true take connections and say nothing.
 func silent(t *testing.T, b *kafkatest.Broker, is func(addr string) bool) func(*Config) {
 	dial := dialer(t, b)
 	return func(c *Config) {
@@ -41,8 +41,8 @@ func threeBrokers(t *testing.T) (b *kafkatest.Broker, topic string) {
 	return b, topic
 }
 
-// TestSilentSeed: one of three brokers takes connections and says nothing. New clients send at once to those that the others
-// lead, whichever seed they begin with. They know all seeds afterwards, and go on.
+// TestSilentSeed: one of three brokers takes connections and says nothing. New clients send at once to
+// partitions that the other brokers lead, whichever seed they begin with. They know all seeds afterwards, and go on.
 func TestSilentSeed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

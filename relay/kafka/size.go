@@ -7,7 +7,7 @@ import (
 )
 
 // batchOverhead is the header of a version 2 record batch, 61 bytes, and the length before it in a
-// request, up to 4. The broker does not count those, but the client does, against the same limit.
+// request, up to 4. The broker does not count the length, but the client does, against the same limit.
 const batchOverhead = 61 + 4
 
 // encodedSize is the size in bytes of a record batch that holds this message alone, uncompressed, as

@@ -43,8 +43,8 @@ func drawMessage(t *rapid.T, topic string, size int) relay.Message {
 	return m
 }
 
-// TestSizeAtTheLimit: what Check lets pass must pass the client and the broker, of which this is the
-// limit too. One byte more Check must refuse, and the client would.
+// TestSizeAtTheLimit: a message that Check lets pass must pass the client and the broker, which has
+// the same limit. With one byte more Check must refuse it, as the client would.
 func TestSizeAtTheLimit(t *testing.T) {
 	t.Parallel()
 	b := kafkatest.Kfake(t)
@@ -88,8 +88,8 @@ func record(m *relay.Message) *kgo.Record {
 	return r
 }
 
-// TestTooLargeAmongOthers: the client refuses the large one alone and at once. Were it given to it,
-// later ones of its key would go on whatever became of the earlier.
+// TestTooLargeAmongOthers: the client refuses the large message alone and at once. If it were given
+// to the client, later messages of its key would go on whatever became of the earlier ones.
 func TestTooLargeAmongOthers(t *testing.T) {
 	t.Parallel()
 	b := kafkatest.Kfake(t)

@@ -19,8 +19,8 @@ const settling = 10 * time.Second
 var errMoved = errors.New("the topic has another number of partitions than this client knew; a new client sends it")
 
 // sizes are the numbers of partitions by which this process puts keys. Each client has its own view of the topics, and
-// takes its turn with batches: without this one that knows of added partitions and one that does not would send a key to
-// the new and to the old one in turn. As it is, a key moves once.
+// takes its turn with batches: without sizes, a client that knows of added partitions and a client that does not
+// would send a key to its new and to its old partition in turn. With sizes a key moves once.
 type sizes struct {
 	mu      sync.Mutex
 	topics  map[string]size
@@ -33,8 +33,8 @@ type size struct {
 }
 
 // see is told of the number of partitions by which a client would put a record. ok says that it may. changed says that
-// other clients know another number: they are not to be used again. A smaller number is what a client had to go on that
-// has not heard of added partitions; later than that, the topic was deleted and made anew.
+// other clients know another number: they are not to be used again. A smaller number comes from a client that has
+// not heard of added partitions; after the time of settling, it means that the topic was deleted and made anew.
 func (s *sizes) see(topic string, n int) (ok, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,15 +59,15 @@ func (s *sizes) see(topic string, n int) (ok, changed bool) {
 	return true, there
 }
 
-// forget is for topics that are gone, or may be others by now.
+// forget is for topics that are gone, or may have been made anew by now.
 func (s *sizes) forget(topic string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.topics, topic)
 }
 
-// maySend reports whether records of a topic may go by this number of partitions. When it is news, all clients there
-// are now are done with.
+// maySend reports whether records of a topic may go by this number of partitions. If the number has
+// changed, no client that exists now is used again.
 func (p *Publisher) maySend(topic string, partitions int) bool {
 	ok, changed := p.sizes.see(topic, partitions)
 	if changed {

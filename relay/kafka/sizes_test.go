@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
-// between is a publisher with two clients, and a topic to which partitions are added of which only one of them knows.
+// between is a publisher with two clients, and a topic to which partitions are added. Only one client knows of these.
 type between struct {
 	*testing.T
 	b          *kafkatest.Broker
@@ -106,13 +106,13 @@ func (x *between) wantMovedOnce(before int) {
 	}
 }
 
-// TestKeysMoveOnce: one client learns of added partitions, the other does not. The first batch that knows of them is the
-// last one that anybody sends by the old number.
+// TestKeysMoveOnce: one client learns of added partitions, the other does not. After the first batch by the new
+// number no batch goes by the old one.
 func TestKeysMoveOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		x := newBetween(t)
-		x.round(x.not) // nobody can know better yet
+		x.round(x.not) // the publisher cannot know better yet
 		for range 3 {
 			x.round(x.knows)
 			x.round(x.not)

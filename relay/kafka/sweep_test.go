@@ -42,7 +42,7 @@ func carry(t *testing.T, p *Publisher, ms []relay.Message) (givenUp []string) {
 
 // wantKeysStopped checks what Publish promises of keys: once one of its messages does not arrive, none
 // of the later ones goes. (A message without an outcome may have got one
-// since, and so have those that were sent with it.)
+// since, and so may the messages that were sent with it.)
 func wantKeysStopped(t *testing.T, ms []relay.Message, out []relay.Outcome) {
 	t.Helper()
 	stopped := map[string]bool{}
@@ -121,7 +121,7 @@ func testError(t *testing.T, b *kafkatest.Broker, request kmsg.Key, err *kerr.Er
 	givenUp = append(givenUp, carry(t, p, rest)...)
 	f.Remove()
 	class, _ := classify(err)
-	about := request == kmsg.Produce || err == kerr.InvalidTopicException // of the others nobody says so when a topic is looked up
+	about := request == kmsg.Produce || err == kerr.InvalidTopicException // on lookup no other error gives a message up
 	if bad := class == relay.Permanent && about && lasts > 0; bad != (len(givenUp) > 0) {
 		t.Errorf("%s: %d were given up", err.Message, len(givenUp))
 	}

@@ -20,7 +20,7 @@ const (
 	FinalComplete FinalState = "complete"
 	// FinalError: it failed and was left alone.
 	FinalError FinalState = "error"
-	// FinalCancelled: somebody cancelled it.
+	// FinalCancelled: it was cancelled.
 	FinalCancelled FinalState = "cancelled"
 	// FinalDLQResolved: it was dead-lettered, and each of its investigations was closed.
 	FinalDLQResolved FinalState = "dlq_resolved"
@@ -100,7 +100,7 @@ type ArchivedStepTransition struct {
 
 // ArchiveFilter says which archived tasks to list. Its zero value lists the newest of all.
 type ArchiveFilter struct {
-	// Namespace and Name are those of the template. A name needs its namespace. Default to any.
+	// Namespace and Name name the template. A name needs its namespace. Default to any.
 	Namespace, Name string
 	// FinalState is the policy under which they were archived. Defaults to any.
 	FinalState FinalState
@@ -132,14 +132,14 @@ type ArchiveStatistics struct {
 	Error       int64     `json:"error"`
 	Cancelled   int64     `json:"cancelled"`
 	DLQResolved int64     `json:"dlq_resolved"`
-	// Size is that of the whole archive with its indexes, for people; Bytes is the same as a number.
+	// Size is the size of the whole archive with its indexes, for people; Bytes is the same as a number.
 	Size           string    `json:"archive_size"`
 	Bytes          int64     `json:"archive_bytes"`
 	LastArchivedAt time.Time `json:"last_archived_at"`
 }
 
-// ArchiveReader reads what is archived. What is not there is an error that wraps ErrNotArchived; a live task
-// is not there.
+// ArchiveReader reads archived tasks. A task or a step that is not in the archive is an error that wraps
+// ErrNotArchived; a live task is not in the archive.
 type ArchiveReader interface {
 	// Contains reports whether a task is in the archive.
 	Contains(ctx context.Context, task uuid.UUID) (bool, error)
@@ -153,7 +153,7 @@ type ArchiveReader interface {
 	Transitions(ctx context.Context, task uuid.UUID) ([]ArchivedTransition, error)
 	// StepTransitions returns the history of a task's steps, the first change first.
 	StepTransitions(ctx context.Context, task uuid.UUID) ([]ArchivedStepTransition, error)
-	// List returns tasks, those archived last first.
+	// List returns tasks, the one that was archived last first.
 	List(ctx context.Context, f ArchiveFilter) ([]ArchivedTask, error)
 	// Statistics returns how much there is, the newest month first.
 	Statistics(ctx context.Context) ([]ArchiveStatistics, error)

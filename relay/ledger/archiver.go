@@ -133,7 +133,7 @@ func (a *Archiver) pass(ctx context.Context) error {
 	return err
 }
 
-// refresh renews the dashboards' summaries, where nobody else just did.
+// refresh renews the dashboards' summaries, unless another process just did.
 func (a *Archiver) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()

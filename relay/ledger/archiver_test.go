@@ -18,7 +18,7 @@ import (
 	"github.com/postrider/postrider/relay/task"
 )
 
-// fakeArchive has a number of tasks to archive, and notes what is asked of it.
+// fakeArchive has a number of tasks to archive, and records its calls.
 type fakeArchive struct {
 	mu       sync.Mutex
 	tasks    int
@@ -93,7 +93,7 @@ func TestArchiverGoesOnUntilNothingIsLeft(t *testing.T) {
 		f := &fakeArchive{tasks: 2500, took: 250 * time.Millisecond}
 		var log bytes.Buffer
 		reg := archiveFor(t, f, 50*time.Hour-time.Second, func(c *ArchiverConfig) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-		// Four transactions are a batch; the last of the first pass is empty, as those of the later passes are.
+		// Four transactions are a batch. The last transaction of the first pass is empty, and so is every later one.
 		var want []time.Duration
 		for n := range 11 {
 			want = append(want, time.Duration(n+1)*250*time.Millisecond+time.Duration(n/4)*100*time.Millisecond)

@@ -14,9 +14,9 @@ import (
 type ArchivePolicies struct {
 	// Completed tasks came to their end. Defaults to true.
 	Completed bool
-	// Failed tasks failed, and nobody took care of them. Defaults to true.
+	// Failed tasks failed, and were left alone since. Defaults to true.
 	Failed bool
-	// Cancelled tasks were cancelled by somebody; they are often kept for audit. Defaults to false.
+	// Cancelled tasks were cancelled; they are often kept for audit. Defaults to false.
 	Cancelled bool
 	// DLQResolved tasks were dead-lettered, and each of their investigations was closed. Defaults to true.
 	DLQResolved bool
@@ -93,8 +93,8 @@ type ArchiveStore interface {
 	// ArchiveBatch moves one batch in a transaction of its own. Any number may run at once; each takes what no
 	// other has. After an error, or a crash, each task is where it was or in the archive.
 	ArchiveBatch(ctx context.Context, s ArchiveStep) (ArchivedBatch, error)
-	// RefreshDashboards renews the summaries behind the dashboard views, which warn by these thresholds, unless they are younger than minAge or
-	// somebody is at it. It reports whether it did.
+	// RefreshDashboards renews the summaries behind the dashboard views, which warn by these thresholds. It reports
+	// whether it did: not if the summaries are younger than minAge, and not if another session is renewing them.
 	RefreshDashboards(ctx context.Context, t task.Defaults, minAge time.Duration) (bool, error)
 }
 
@@ -141,8 +141,8 @@ func Archive(ctx context.Context, store ArchiveStore, o ArchiveOptions) (Archive
 	return archive(ctx, store, o, func(Archived, time.Duration) {})
 }
 
-// MaxArchiveTransaction is how many tasks go in one transaction at most. What others commit waits until all that the
-// archiver has written to the log before is on disk, so a transaction is small, however large a batch is.
+// MaxArchiveTransaction is how many tasks go in one transaction at most. A commit of another session waits until all WAL
+// that the archiver wrote before it is on disk, so a transaction is small, however large a batch is.
 const MaxArchiveTransaction = 250
 
 // batchTimeout bounds what a batch waits for a database that does not answer at all. It is more than the

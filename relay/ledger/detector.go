@@ -21,14 +21,14 @@ type DetectorConfig struct {
 	Detection Detection
 	// Interval is the pause between passes. Defaults to 5m.
 	Interval time.Duration
-	// TimeBudget bounds a pass; what is stale after it waits for the next. Defaults to 1m.
+	// TimeBudget bounds a pass; tasks that are still stale after it wait for the next. Defaults to 1m.
 	TimeBudget time.Duration
 	// Parallel is how many batches are under way at once when the first one was full, each in a transaction of
 	// its own. Defaults to 2.
 	Parallel int
-	// LatencyLimit is how long a batch may take. After three in a row that took longer all detectors of the
-	// database pause, for twelve intervals or until somebody resumes them; the first batch after that which is
-	// too slow again pauses them again. Defaults to 5s.
+	// LatencyLimit is how long a batch may take. After three batches in a row that took longer, all detectors of
+	// the database pause, for twelve intervals or until an operator resumes them. If the first batch after that is
+	// too slow as well, they pause again. Defaults to 5s.
 	LatencyLimit time.Duration
 	// WarnShare is the share of a threshold past which tasks are counted as nearly stale. Defaults to 0.8.
 	WarnShare float64
@@ -110,8 +110,8 @@ type Detector struct {
 	metrics *detectorMetrics
 
 	mu      sync.Mutex
-	slow    int  // batches in a row that were
-	stopped bool // this pass, because of them
+	slow    int  // slow batches in a row
+	stopped bool // slow batches ended this pass
 	paused  bool // as last seen, so that each change is logged once
 }
 
@@ -235,8 +235,8 @@ func (d *Detector) batch(ctx context.Context, pass *Pass) (more bool, err error)
 	return len(found) == d.cfg.Detection.BatchSize && !pass.DryRun && !d.stopped, nil
 }
 
-// judge counts slow batches and reports whether these were too many, once in a pass. What is given up because the
-// process stops says nothing.
+// judge counts slow batches in a row and reports, once in a pass, whether there were too many. A batch that is given up
+// because the process stops does not count.
 func (d *Detector) judge(took time.Duration, running bool, err error) (stop bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

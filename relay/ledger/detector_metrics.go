@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/relay/task"
 )
 
-// staleReasons are those of the dead letters that detection writes.
+// staleReasons are the reasons of the dead letters that detection writes.
 var staleReasons = []string{"staleness_timeout", "worker_unavailable"}
 
 // detectorMetrics are the detector's own; a nil registerer keeps them to itself.
@@ -22,7 +22,7 @@ type detectorMetrics struct {
 	near       *prometheus.GaugeVec
 	paused     prometheus.Gauge
 	selfStops  prometheus.Counter
-	// lastPass is 0 before the first; interval is that of the configuration. Both are for the alert that passes are missing.
+	// lastPass is 0 before the first pass; interval is the configured one. Both are for the alert that passes are missing.
 	lastPass, interval prometheus.Gauge
 
 	states, templates *bounded
@@ -31,8 +31,8 @@ type detectorMetrics struct {
 // actionDryRun is the action of what a dry run found, which the next finds again.
 const actionDryRun = "dry_run"
 
-// newDetectorMetrics makes them. The series of the built-in machine and actions exist from the start: of one that is born
-// with its first value a rate sees nothing of the first burst.
+// newDetectorMetrics makes them. The series of the built-in machine and actions exist from the start: if a series began
+// with its first value, rate() would not see the first burst.
 func newDetectorMetrics(reg prometheus.Registerer, every time.Duration) *detectorMetrics {
 	m := &detectorMetrics{
 		detected: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_tasks_detected_stale_total",

@@ -243,7 +243,7 @@ func TestSlowDetectorStopsItself(t *testing.T) {
 			t.Fatalf("after the pause: %d calls, %d pauses", s.calls, len(s.pauses))
 		}
 		s.takes = time.Second
-		s.status, s.stale = DetectorStatus{}, 150 // somebody resumed
+		s.status, s.stale = DetectorStatus{}, 150 // an operator resumed
 		runFor(t, d, 10*time.Second)
 		if s.calls != 6 || len(s.pauses) != 2 || testutil.ToFloat64(d.metrics.paused) != 0 {
 			t.Errorf("after it was resumed: %d calls, %d pauses", s.calls, len(s.pauses))
@@ -376,8 +376,8 @@ func TestLabelsAreBounded(t *testing.T) {
 	}
 }
 
-// The series of the built-in states are there before anything is found, with 0: a rate over one that is born with its
-// first value does not see it. No pass was made yet.
+// The series of the built-in states are there before anything is found, with 0: if a series began with its first value,
+// rate() would not see that value. No pass was made yet.
 func TestDetectorSeriesExistFromTheStart(t *testing.T) {
 	t.Parallel()
 	_, reg, _ := detector(t, DetectorConfig{Store: newFakeDetectorStore(0)})
@@ -399,7 +399,7 @@ func TestDetectorSeriesExistFromTheStart(t *testing.T) {
 	}
 }
 
-// A pass that fails is none; one that finds detection paused is.
+// A pass that fails does not count as the last pass. A pass that finds detection paused does.
 func TestLastPass(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,13 +15,13 @@ const (
 	DefaultFollowBatch    = 50
 )
 
-// CaughtUp counts what became of tasks whose events were given up while somebody else had the task in hand.
+// CaughtUp counts what became of tasks whose events were given up while another transaction had the task locked.
 type CaughtUp struct {
 	// Moved are in their dead-letter state now, Refused cannot be moved, Waiting are tried again.
 	Moved, Refused, Waiting int
 }
 
-// CatchUpper moves such tasks, at most limit, and those that were tried longest ago first.
+// CatchUpper moves these tasks, at most limit in a call. The tasks that were tried longest ago come first.
 type CatchUpper interface {
 	CatchUp(ctx context.Context, limit int) (CaughtUp, error)
 }
@@ -42,8 +42,8 @@ type ReconcilerConfig struct {
 	Registerer prometheus.Registerer
 }
 
-// Reconciler moves tasks to their dead-letter state whose event was given up while somebody else was at work on
-// them: giving up an event waits for no task, and no task is forgotten.
+// Reconciler moves a task to its dead-letter state if its event was given up while another transaction had the task
+// locked: giving up an event waits for no task, and no task is forgotten.
 type Reconciler struct {
 	cfg     ReconcilerConfig
 	log     *slog.Logger

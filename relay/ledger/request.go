@@ -10,12 +10,12 @@ import (
 
 // What the ledger answers when it does not do what it was asked. Errors wrap one of these.
 var (
-	// ErrNotFound: there is no such task, step, template or namespace. A task may have been archived.
+	// ErrNotFound: the task, step, template or namespace does not exist. A task may have been archived.
 	ErrNotFound = errors.New("not found")
-	// ErrInvalid: it can never be done as it was asked, for example a context that does not fit the template,
+	// ErrInvalid: the request can never succeed as it is, for example a context that does not fit the template,
 	// or a transition that the machine does not know.
 	ErrInvalid = errors.New("invalid")
-	// ErrRefused: it is there, and in no state for this.
+	// ErrRefused: the task or step exists, and its state does not allow the request.
 	ErrRefused = errors.New("refused")
 	// ErrExists: there is a task with this uuid already.
 	ErrExists = errors.New("exists")
@@ -23,7 +23,7 @@ var (
 
 // NewTask is a task to create.
 type NewTask struct {
-	// Namespace and Name are those of its template. Required.
+	// Namespace and Name name its template. Required.
 	Namespace, Name string
 	// Version of the template. Empty is the newest.
 	Version string
@@ -41,7 +41,7 @@ type NewTask struct {
 	Actor string
 }
 
-// Action is what somebody can do with a step by hand.
+// Action is what an operator can do with a step by hand.
 type Action string
 
 // The actions.
@@ -52,7 +52,7 @@ const (
 	ActionResetRetryCount Action = "reset_retry_count"
 	// ActionCancel takes a step out of the work.
 	ActionCancel Action = "cancel"
-	// ActionCompleteManually says that somebody did the step by hand.
+	// ActionCompleteManually says that the step was done by hand.
 	ActionCompleteManually Action = "complete_manually"
 )
 
@@ -75,7 +75,7 @@ type Failure struct {
 	RetryAfter time.Duration
 }
 
-// ReadyQuery asks for tasks that somebody should work on. Zero values take the defaults.
+// ReadyQuery asks for tasks that a worker should work on. Zero values take the defaults.
 type ReadyQuery struct {
 	// Limit is how many, 1 to 10000. Defaults to 10.
 	Limit int
@@ -91,7 +91,7 @@ type ReadyQuery struct {
 	PriorityHalfLifeMinutes int
 }
 
-// Ready is a task that somebody should work on.
+// Ready is a task that a worker should work on.
 type Ready struct {
 	TaskUUID         uuid.UUID `json:"task_uuid"`
 	Namespace        string    `json:"namespace_name"`
@@ -108,7 +108,7 @@ const (
 	MaxLimit     = 1000
 )
 
-// Filter selects tasks. Its zero value selects all but those in their machine's archived state.
+// Filter selects tasks. Its zero value selects every task that is not in its machine's archived state.
 type Filter struct {
 	// Namespace, Name, Version and State, where not empty, are the only ones wanted.
 	Namespace, Name, Version, State string

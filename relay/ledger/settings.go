@@ -1,6 +1,6 @@
 package ledger
 
-// Settings are what the functions of the database need to know and the services that call them do not say.
+// Settings are values that the functions of the database need and that their callers, the services, do not pass.
 // postrider serve writes them when it starts.
 type Settings struct {
 	// LifecycleTopic is where lifecycle events go, unless their template names another topic.

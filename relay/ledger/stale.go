@@ -11,8 +11,8 @@ import (
 	"github.com/postrider/postrider/relay/task"
 )
 
-// Detection says when tasks are stale where neither their template nor its namespace does, and what may be
-// done with them. The switches only take away from what templates say. See DefaultDetection.
+// Detection says when tasks are stale, if neither their template nor its namespace says it, and what may be
+// done with them. The switches can only forbid an action that a template asks for. See DefaultDetection.
 type Detection struct {
 	// DryRun only says which tasks are stale and what would be done; nothing is changed or locked.
 	DryRun bool
@@ -23,14 +23,14 @@ type Detection struct {
 	WaitingForDependenciesMinutes, WaitingForRetryMinutes, StepsInProcessMinutes int
 	// TaskMaxLifetimeHours is the age at which a task must have ended.
 	TaskMaxLifetimeHours int
-	// WorkerUnavailableMinutes is after how long without a word from any worker of a namespace that is the
-	// reason of its stale tasks.
+	// WorkerUnavailableMinutes: if no worker of a namespace sent a heartbeat for so long, the reason of its stale
+	// tasks is worker_unavailable.
 	WorkerUnavailableMinutes int
 	// AutoTransitionToError lets tasks be moved to the failed state of their machine.
 	AutoTransitionToError bool
 	// AutoMoveToDLQ lets dead letters be sent.
 	AutoMoveToDLQ bool
-	// EmitEvents writes an event about each stale task, beside those of the transitions.
+	// EmitEvents writes an event about each stale task, in addition to the events of its transitions.
 	EmitEvents bool
 	// ReasonStalenessTimeout and ReasonWorkerUnavailable let dead letters be sent for that reason.
 	ReasonStalenessTimeout, ReasonWorkerUnavailable bool
@@ -101,7 +101,7 @@ type StaleTask struct {
 
 // NearStale counts tasks past a share of a threshold; one may be in both counts.
 type NearStale struct {
-	// State is past that of its state, Lifetime past that of its age.
+	// State counts tasks past a share of their state's threshold, Lifetime tasks past a share of their lifetime.
 	State, Lifetime int64
 }
 
@@ -113,7 +113,7 @@ type DetectorStatus struct {
 	PausedAt *time.Time `json:"paused_at"`
 	PausedBy string     `json:"paused_by"`
 	Reason   string     `json:"pause_reason"`
-	// ResumeAt is when they go on by themselves; nil waits for somebody.
+	// ResumeAt is when they go on by themselves. If it is nil, they wait until an operator resumes them.
 	ResumeAt *time.Time `json:"resume_at"`
 	// The last pass of any process; LastPassAt is nil before the first.
 	LastPassAt     *time.Time `json:"last_pass_at"`
@@ -126,7 +126,7 @@ type DetectorStatus struct {
 // Pause stops the detectors.
 type Pause struct {
 	By, Reason string
-	// For is how long; 0 is until somebody resumes.
+	// For is how long; 0 is until an operator resumes them.
 	For time.Duration
 }
 
@@ -144,16 +144,16 @@ type Pass struct {
 	Paused, Unfinished bool
 }
 
-// DetectorStore is what a Detector works on. The clock of the database alone decides what is stale.
+// DetectorStore is the store that a Detector works on. Only the database's clock decides which tasks are stale.
 type DetectorStore interface {
-	// DetectStale finds stale tasks and does with them what is to be done, in one transaction.
+	// DetectStale finds stale tasks and moves, dead-letters or flags them, in one transaction.
 	DetectStale(ctx context.Context, d Detection) ([]StaleTask, error)
 	// NearStale counts the tasks past a share of a threshold.
 	NearStale(ctx context.Context, d Detection, share float64) (NearStale, error)
 	// DetectorStatus reads the switch and the last pass.
 	DetectorStatus(ctx context.Context) (DetectorStatus, error)
-	// PauseDetector pauses the detectors of all processes. A pause with an end does not shorten one without, and one by
-	// PausedByLatency shortens none.
+	// PauseDetector pauses the detectors of all processes. A pause with an end does not shorten a pause without one, and
+	// a pause by PausedByLatency shortens no other.
 	PauseDetector(ctx context.Context, p Pause) error
 	// RecordPass notes a pass for DetectorStatus.
 	RecordPass(ctx context.Context, p Pass) error
@@ -168,7 +168,7 @@ const (
 	ErrorDatabase ErrorType = "database"
 	// ErrorTimeout: it did not answer in time.
 	ErrorTimeout ErrorType = "timeout"
-	// ErrorConfiguration: schema, rights or settings are not what is needed; it stays until somebody acts.
+	// ErrorConfiguration: schema, rights or settings are wrong. The error stays until an operator corrects them.
 	ErrorConfiguration ErrorType = "configuration"
 )
 

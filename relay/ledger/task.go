@@ -77,7 +77,7 @@ const (
 	StepError StepStatus = "error"
 	// StepCancelled will not be done.
 	StepCancelled StepStatus = "cancelled"
-	// StepResolvedManually was done by somebody by hand.
+	// StepResolvedManually was done by hand.
 	StepResolvedManually StepStatus = "resolved_manually"
 )
 

@@ -20,7 +20,7 @@ type Figures struct {
 	States []StateFigures
 }
 
-// StateFigures are those of the tasks in one state: how many, and how many of them are past a threshold of theirs.
+// StateFigures count the tasks in one state: how many there are, and how many are past one of their thresholds.
 type StateFigures struct {
 	State        string
 	Tasks, Stale int64
@@ -65,13 +65,13 @@ type Watch struct {
 	discovered *latest
 }
 
-// latest is a counter that somebody else counts.
+// latest shows a counter that the database keeps.
 type latest struct {
 	prometheus.Counter
 	value int64
 }
 
-// show raises it to what was counted; a smaller number is that of a schema that was made anew.
+// show raises it to the database's number. A smaller number means that the schema was made anew.
 func (l *latest) show(n int64) {
 	if n > l.value {
 		l.Add(float64(n - l.value))
@@ -149,7 +149,7 @@ func (w *Watch) runOnce(ctx context.Context) {
 	w.show(f)
 }
 
-// show shows figures. Each gauge is set once, so that nobody sees one fall that did not.
+// show shows figures. Each gauge is set once, so that no scrape sees a fall that did not happen.
 func (w *Watch) show(f Figures) {
 	w.discovered.show(f.Discovered)
 	if f.CountedAt.IsZero() {

@@ -82,7 +82,7 @@ postrider_tasks_stale{state="waiting_for_retry"} %v
 		if n := strings.Count(log.String(), "figures of tasks"); n != 1 || testutil.ToFloat64(w.errors) != 2 {
 			t.Errorf("%d lines, %v errors counted", n, testutil.ToFloat64(w.errors))
 		}
-		f.set(Figures{Discovered: 9}, nil) // nobody counts the states any more
+		f.set(Figures{Discovered: 9}, nil) // the states are not counted any more
 		wait(DefaultWatchInterval)
 		want(9, 5, 2, 2, 1.7e9)
 		later := Figures{Discovered: 9, CountedAt: counted.Add(time.Hour), States: []StateFigures{{"pending", 6, 1}}}

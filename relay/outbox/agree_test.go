@@ -16,8 +16,8 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// The rules that the database and the relay each have for themselves must be the same: what one accepts
-// and the other refuses would become a dead letter, or never be written at all.
+// The rules of the database and of the relay must be the same: an event that one accepts and the other refuses would
+// become a dead letter, or never be written at all.
 
 // accepted runs a statement in a transaction that is rolled back, and reports whether it was accepted.
 // Refusals must have one of these codes.
@@ -84,7 +84,8 @@ func TestAvailableAtIsAPointInTime(t *testing.T) {
 
 func noNUL(s string) bool { return !strings.ContainsRune(s, 0) }
 
-// TestHeaderNamesOfPlainInserts: the table refuses names with control characters, and what is no set of headers.
+// TestHeaderNamesOfPlainInserts: the table refuses names with control characters, and values that are no set of
+// headers.
 func TestHeaderNamesOfPlainInserts(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t).Pool(t)

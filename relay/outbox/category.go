@@ -1,7 +1,7 @@
 package outbox
 
-// Category says in one word what an error asks of people. It is told from an error's class and code,
-// which say more; see CategoryOf.
+// Category says in one word what an error asks of people. It follows from an error's class and code, which say more;
+// see CategoryOf.
 type Category string
 
 const (
@@ -12,8 +12,8 @@ const (
 	// as long as an outage or a missing topic lasts. A dead letter with it may be sent again when the
 	// cause is gone.
 	Transient Category = "transient"
-	// Fatal: it was given up at once, and not because of what the event says: somebody must find out why
-	// before it is sent again.
+	// Fatal: it was given up at once, and not because of the event's content: an operator must find out why before it
+	// is sent again.
 	Fatal Category = "fatal"
 )
 
@@ -22,7 +22,7 @@ func Categories() []Category { return []Category{Validation, Transient, Fatal} }
 
 // Codes of errors that the relay does not have from a broker, and that others ask for.
 const (
-	// CodeSkipped, of class permanent: somebody gave the event up by hand.
+	// CodeSkipped, of class permanent: an operator gave the event up by hand.
 	CodeSkipped = "SKIPPED"
 	// CodeMaxAgeExceeded, of class infrastructure or route: it could not be sent for longer than its topic
 	// allows.
@@ -36,9 +36,9 @@ var validationCodes = map[string]bool{
 	"INVALID_HEADERS": true, "INVALID_TOPIC": true, // the relay's
 }
 
-// CategoryOf tells the category of an error from its class and code, as they stand in an event's row, in
-// the headers of a dead letter, in a dead letter's row and, as cause, in a hold. It is empty where there
-// is no error, and for a class that it does not know, such as one of somebody else's letters.
+// CategoryOf tells the category of an error from its class and code, as they stand in an event's row, in the headers of
+// a dead letter, in a dead letter's row and, as cause, in a hold. It is empty where there is no error, and for an
+// unknown class, which a dead letter of another program may have.
 //
 //	class                          code                                       category
 //	infrastructure, route, record  any                                        transient
@@ -54,7 +54,7 @@ func CategoryOf(class, code string) Category {
 	case "infrastructure", "route", "record", "retry", "withheld", "redrive":
 		return Transient
 	case "halted", "circuit_breaker":
-		return Fatal // somebody must look
+		return Fatal // an operator must look
 	case "permanent":
 		if validationCodes[code] {
 			return Validation

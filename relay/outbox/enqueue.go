@@ -12,21 +12,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Message is what a writer enqueues.
+// Message is an event that a writer enqueues.
 type Message struct {
 	// Topic is the Kafka topic. Required. Names beginning with "__" are Kafka's own and are refused.
 	Topic string
-	// Key orders events: those of one topic and key are published in the order they were enqueued, as
-	// long as their transactions serialise on the key. nil means no key and no order; empty is a key.
+	// Key orders events: the events of one topic and key are published in the order they were enqueued, as long as
+	// their transactions serialise on the key. nil means no key and no order; empty is a key.
 	Key []byte
 	// Payload is the record's value, exact bytes. nil is a tombstone; empty is an empty value.
 	Payload []byte
-	// Headers are sent in this order. Names beginning with "postrider-", and those with control characters, are refused.
+	// Headers are sent in this order. A name that begins with "postrider-" or has a control character is refused.
 	Headers []Header
 	// IdempotencyKey makes a repeated Enqueue return the first event's id and write nothing. UTF-8
 	// without NUL, at most MaxIdempotencyKeyBytes. Optional.
 	IdempotencyKey string
-	// AvailableAt delays the event; undelayed later ones of its key may overtake it. Zero is now.
+	// AvailableAt delays the event; later events of its key without a delay may overtake it. Zero is now.
 	AvailableAt time.Time
 	// TaskUUID links the event to a task. Optional.
 	TaskUUID uuid.UUID

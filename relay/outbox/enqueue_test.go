@@ -154,7 +154,7 @@ func TestEnqueuedAndRolledBack(t *testing.T) {
 	}
 }
 
-// TestEnqueueRefuses: what can be refused without the database is, and the caller's transaction goes on.
+// TestEnqueueRefuses: a message that can be refused without the database is, and the caller's transaction goes on.
 func TestEnqueueRefuses(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t).Pool(t)

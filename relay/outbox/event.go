@@ -15,7 +15,7 @@ const DefaultMaxPayloadBytes = 16 << 20
 // MaxIdempotencyKeyBytes is the longest idempotency key the database accepts, in bytes.
 const MaxIdempotencyKeyBytes = 512
 
-// State is where an event stands; the values are those of the column state of postrider.v_outbox_event.
+// State is where an event stands; it has the values of the column state of postrider.v_outbox_event.
 type State string
 
 const (

@@ -135,8 +135,8 @@ func TestPayloadLimit(t *testing.T) {
 	}
 }
 
-// TestLoweredPayloadLimitLeavesWaitingEventsAlone: the limit is about what is written from now on. An
-// event that was accepted must still be settled, or its whole batch never is.
+// TestLoweredPayloadLimitLeavesWaitingEventsAlone: the limit holds for events written from now on. An event that was
+// accepted must still be settled, or its whole batch never is.
 func TestLoweredPayloadLimitLeavesWaitingEventsAlone(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t).Pool(t)

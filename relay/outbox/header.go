@@ -17,9 +17,9 @@ const (
 	HeaderPrefix = "postrider-"
 	// HeaderEventID is on every published record: the event's uuid, for consumers to recognise copies.
 	HeaderEventID = "postrider-event-id"
-	// HeaderHops is on messages that were sent again after they died, by a replay or from the desk: how often that was,
-	// so that one that comes back dead each time is left alone in the end. Who writes a dead letter keeps it. It is the
-	// one header of ours that a row of the outbox may have, as a decimal number from 0 up.
+	// HeaderHops is on messages that were redriven or replayed: how often that was. With it a message that becomes a
+	// dead letter each time is left alone in the end. A program that writes a dead letter keeps it. It is the one
+	// header of ours that a row of the outbox may have, as a decimal number from 0 up.
 	HeaderHops = "postrider-hops"
 
 	// The rest is on dead letters and, as far as they need it, on records in retry topics of a consumer group. A letter
@@ -42,16 +42,17 @@ const (
 	HeaderErrorClass   = "postrider-error-class"
 	HeaderErrorCode    = "postrider-error-code"
 	HeaderErrorMessage = "postrider-error-message"
-	// HeaderPayload is PayloadInline, PayloadTombstone or PayloadReference. A consumer's letter has the value of the
-	// record, and none of this header and the next two.
+	// HeaderPayload is PayloadInline, PayloadTombstone or PayloadReference. A consumer's dead letter has the value of
+	// the record, and neither this header nor the next two.
 	HeaderPayload = "postrider-payload"
 	// HeaderPayloadBytes is the size of the event's payload; absent for a tombstone.
 	HeaderPayloadBytes = "postrider-payload-bytes"
 	// HeaderKey is KeyReference when the key too was left out because the letter would not fit; the
 	// event's own headers are then left out as well. Absent otherwise.
 	HeaderKey = "postrider-key"
-	// HeaderInvalidHeaders is on the letter of an event whose headers are not what ParseHeaders or Reserved allow: they as
-	// the row has them, as JSON text, at most MaxInvalidHeaders bytes of it. The letter has those that can be read.
+	// HeaderInvalidHeaders is on the dead letter of an event with headers that ParseHeaders or Reserved do not allow:
+	// the row's headers as JSON text, at most MaxInvalidHeaders bytes. The letter also has the headers that can be
+	// read.
 	HeaderInvalidHeaders = "postrider-invalid-headers"
 	// HeaderCreatedAt is when the event was written.
 	HeaderCreatedAt = "postrider-created-at"
@@ -74,8 +75,8 @@ const (
 	HeaderLastOffset    = "postrider-last-offset"
 	// HeaderErrorStack is the stack trace; absent when there is none.
 	HeaderErrorStack = "postrider-error-stack"
-	// HeaderRetryTopic is the topic from which the consumer group that failed reads what is to be tried again, for
-	// that group alone.
+	// HeaderRetryTopic is the retry topic of the consumer group that failed: a message sent to it is read by that group
+	// alone.
 	HeaderRetryTopic = "postrider-retry-topic"
 )
 
@@ -112,8 +113,8 @@ func ParseHeaders(raw []byte) ([]Header, error) {
 	return hs, nil
 }
 
-// ReadableHeaders returns those of the headers that can be read, and an error as ParseHeaders does about the first that
-// cannot. Of what is neither an object nor an array, and of what is no JSON, none can.
+// ReadableHeaders returns the headers that can be read, and the error of ParseHeaders about the first one that cannot.
+// If raw is no JSON, or neither an object nor an array, no header can be read.
 func ReadableHeaders(raw []byte) ([]Header, error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "{}" || string(raw) == "[]" {
@@ -165,7 +166,7 @@ func readPairs(raw []byte) ([]Header, error) {
 	var pairs [][]json.RawMessage
 	var first error
 	if err := json.Unmarshal(raw, &pairs); err != nil {
-		// An element that is no array is left empty, the others are there; of what is no JSON nothing is.
+		// An element that is no array is left empty, and the others are there; text that is no JSON has no elements.
 		first = fmt.Errorf("%w: headers must be an array of [name, value] pairs: %v", ErrInvalid, err)
 	}
 	hs := make([]Header, 0, len(pairs))
@@ -187,7 +188,7 @@ func readPairs(raw []byte) ([]Header, error) {
 	return hs, first
 }
 
-// withoutSpace removes what PostgreSQL's decode() passes over; its encode() wraps at 76 characters.
+// withoutSpace removes the white space that PostgreSQL's decode() passes over; its encode() wraps at 76 characters.
 var withoutSpace = strings.NewReplacer(" ", "", "\t", "", "\n", "", "\r", "")
 
 func parseHeader(name string, raw json.RawMessage) (Header, error) {
@@ -257,8 +258,8 @@ func MarshalHeaders(hs []Header) []byte {
 	return bytes.TrimSpace(buf.Bytes())
 }
 
-// Hops is how often a message was sent again after it died, as its headers say. What is no such number counts as none,
-// and the largest counts.
+// Hops is how often a message was redriven or replayed, as its headers say. The largest number counts, and a value that
+// is no number from 0 up counts as none.
 func Hops(hs []Header) int {
 	most := 0
 	for _, h := range hs {
@@ -277,8 +278,8 @@ func hops(h Header) (n int, number bool) {
 	return int(u), err == nil
 }
 
-// ValidHeaderName returns an error wrapping ErrInvalid for an empty name and for one with control characters: a consumer
-// that bridges to HTTP would be made to send headers of somebody else's.
+// ValidHeaderName returns an error wrapping ErrInvalid for an empty name and for one with control characters: with it a
+// writer could inject headers into the requests of a consumer that bridges to HTTP.
 func ValidHeaderName(name string) error {
 	if name == "" {
 		return fmt.Errorf("%w: a header has an empty name", ErrInvalid)

@@ -105,7 +105,7 @@ func TestHeadersSurviveMarshalling(t *testing.T) {
 	})
 }
 
-// TestReadableHeaders: what is wrong with one header keeps the others.
+// TestReadableHeaders: a mistake in one header keeps the others.
 func TestReadableHeaders(t *testing.T) {
 	t.Parallel()
 	want := []Header{{"a", []byte("1")}, {"b", nil}}

@@ -6,7 +6,7 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// TestHops: the largest number counts, and what is none counts for nothing.
+// TestHops: the largest number counts, and a value that is no number counts for nothing.
 func TestHops(t *testing.T) {
 	t.Parallel()
 	for want, values := range map[int][]string{0: {}, 2: {"2"}, 3: {"1", "3", "2"}, 1: {"1", "x", "", "99999999999999999999", "-4", "+7"}} {

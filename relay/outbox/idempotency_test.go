@@ -73,7 +73,7 @@ func TestIdempotencyOfConcurrentTransactions(t *testing.T) {
 	}
 }
 
-// TestRolledBackIdempotencyKeyIsFree also while somebody waits for it.
+// TestRolledBackIdempotencyKeyIsFree also while another transaction waits for it.
 func TestRolledBackIdempotencyKeyIsFree(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t).Pool(t)
@@ -122,7 +122,7 @@ func TestRolledBackIdempotencyKeyIsFree(t *testing.T) {
 	}
 }
 
-// TestIdempotencyOutlivesTheEvent: removing events must not forget what was already done.
+// TestIdempotencyOutlivesTheEvent: when events are removed, their idempotency keys must stay.
 func TestIdempotencyOutlivesTheEvent(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t).Pool(t)

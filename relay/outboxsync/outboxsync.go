@@ -1,5 +1,5 @@
-// Package outboxsync is the four actions of the outbox as functions, for programs that want them without running
-// Postrider: publish what is pending, try again what is due, clean up, and count dead letters. The commands
+// Package outboxsync has the four actions of the outbox as functions, for programs that want them without running
+// Postrider: publish pending events, retry events that are due, clean up, and count dead letters. The commands
 // postrider outbox process, retry, cleanup and stats and the MCP tool outbox_sync do the same. Each action has a span,
 // "outbox.<action>", and a line in the log, where Config.Relay says so.
 package outboxsync
@@ -28,22 +28,21 @@ type Config struct {
 	// DatabaseURL is a PostgreSQL connection string of a login with the rights of postrider_relay. The database must
 	// be migrated. Required.
 	DatabaseURL string
-	// Database are the settings of the connections. Defaults to the defaults of its fields; MaxConns to two for each
-	// worker and four more.
+	// Database are the settings of the connections. Defaults to the defaults of its fields, MaxConns to 12.
 	Database postgres.Options
 	// Store says what becomes of rows that are settled. Defaults to the defaults of its fields.
 	Store postgres.StoreOptions
 	// Kafka says where events go and how. Without Brokers the actions that publish are refused, and the others work.
 	// Defaults to none.
 	Kafka kafka.Config
-	// Relay are batch size, workers, rules of topics, retention, where spans go and whether actions are logged; give the
-	// same as to the relays that run. Store, Publisher and Notifier of it are not looked at. Defaults to the defaults of its
-	// fields.
+	// Relay are batch size, rules of topics, retention, where spans go and whether actions are logged; give the same as to
+	// the relays that run. Its Store, Publisher and Notifier are not used. Defaults to the defaults of
+	// its fields.
 	Relay relay.Config
 }
 
-// Outbox does the actions. It is safe for concurrent use, and Close ends it. Relays may run meanwhile: what they
-// have claimed it leaves to them.
+// Outbox does the actions. It is safe for concurrent use, and Close ends it. Relays may run meanwhile: the Outbox
+// leaves the log to the relay that leads, and exceptions to the session that has locked them.
 type Outbox struct {
 	pool      *pgxpool.Pool
 	publisher *kafka.Publisher // nil without brokers
@@ -106,9 +105,8 @@ func (o *Outbox) Close() {
 	o.pool.Close()
 }
 
-// ProcessPending publishes what is pending until nothing is left that is free, or the limit is reached, and sends
-// the dead letters that are due; see relay.Relay.ProcessPending. An action that fails midway returns what it did
-// until then.
+// ProcessPending publishes pending events until none is left that is free, or the limit is reached, and sends the dead
+// letters that are due; see relay.Relay.ProcessPending. An action that fails midway returns what it did until then.
 func (o *Outbox) ProcessPending(ctx context.Context, a relay.ActionOptions) (relay.ActionResult, error) {
 	if o.engine == nil {
 		return relay.ActionResult{Action: relay.ActionProcessPending}, ErrNoBrokers
@@ -116,8 +114,8 @@ func (o *Outbox) ProcessPending(ctx context.Context, a relay.ActionOptions) (rel
 	return o.engine.ProcessPending(ctx, a)
 }
 
-// ProcessRetries brings back what is due to be tried again and publishes it, and nothing where nothing is due; see
-// relay.Relay.ProcessRetries.
+// ProcessRetries brings back the events whose next attempt is due, and publishes them; if none is due it publishes
+// nothing. See relay.Relay.ProcessRetries.
 func (o *Outbox) ProcessRetries(ctx context.Context, a relay.ActionOptions) (relay.ActionResult, error) {
 	if o.engine == nil {
 		return relay.ActionResult{Action: relay.ActionProcessRetries}, ErrNoBrokers
@@ -125,8 +123,8 @@ func (o *Outbox) ProcessRetries(ctx context.Context, a relay.ActionOptions) (rel
 	return o.engine.ProcessRetries(ctx, a)
 }
 
-// Cleanup removes what retention allows to go, by status: published events, dead-lettered ones whose investigation
-// is closed, and idempotency keys; see relay.Cleanup. A dry run counts and removes nothing.
+// Cleanup removes rows that are past their retention, by status: published events, dead-lettered ones whose
+// investigation is closed, and idempotency keys; see relay.Cleanup. A dry run counts and removes nothing.
 func (o *Outbox) Cleanup(ctx context.Context, c relay.CleanupOptions) (relay.CleanupResult, error) {
 	if c.TracerProvider == nil {
 		c.TracerProvider = o.report.TracerProvider
@@ -142,12 +140,12 @@ func (o *Outbox) DLQStats(ctx context.Context) (dlq.Summary, error) {
 	return DLQStats(ctx, o.letters, o.report)
 }
 
-// Counter counts investigations. Store and Editor of dlq/postgres do.
+// Counter counts investigations. Store and Editor of dlq/postgres implement it.
 type Counter interface {
 	Stats(ctx context.Context) (dlq.Stats, error)
 }
 
-// DLQStats is Outbox.DLQStats for those who have no Outbox: the action on what from counts, reported to report.
+// DLQStats is Outbox.DLQStats for callers that have no Outbox: it counts with from, and reports the action to report.
 func DLQStats(ctx context.Context, from Counter, report relay.Report) (sum dlq.Summary, err error) {
 	ctx, end := report.Begin(ctx, relay.ActionDLQStats)
 	defer func() {

@@ -100,7 +100,7 @@ func TestDLQStats(t *testing.T) {
 			t.Errorf("%s is not in %s", name, encoded)
 		}
 	}
-	// Without brokers what publishes is refused, and what does not need them works.
+	// Without brokers the actions that publish are refused, and the others work.
 	if _, err := outbox.ProcessPending(t.Context(), relay.ActionOptions{}); !errors.Is(err, outboxsync.ErrNoBrokers) {
 		t.Errorf("processPending: %v", err)
 	}

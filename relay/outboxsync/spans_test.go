@@ -109,7 +109,7 @@ type counter struct {
 
 func (c counter) Stats(context.Context) (dlq.Stats, error) { return c.stats, c.err }
 
-// dlqStats reports where it is told to, and its failure, too; nowhere where nobody says it.
+// TestDLQStatsReports: the action reports where it is told to, also its failure, and nowhere when it is not told.
 func TestDLQStatsReports(t *testing.T) {
 	t.Parallel()
 	errAway := errors.New("the database is away")

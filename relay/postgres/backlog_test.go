@@ -99,8 +99,8 @@ func TestOldestDue(t *testing.T) {
 	}
 }
 
-// What waits behind a halted key waits for somebody and is not late, however many such keys there are; once it is let go
-// it is. Behind other holds it is late all the time.
+// An event behind a halted key waits for an operator and is not late, however many halted keys there are. Once the key is
+// let go, the event is late. Behind other holds an event is late all the time.
 func TestEventsBehindHaltedKeysAreNotLate(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

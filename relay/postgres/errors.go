@@ -55,12 +55,12 @@ var states = map[string]meaning{
 	"40001": {relay.StoreTransient, ""},                                                                              // serialization_failure
 	"55P03": {relay.StoreTransient, "somebody holds a lock for long: look at pg_locks, and give DDL a lock_timeout"}, // lock_not_available
 	"55006": {relay.StoreTransient, ""},                                                                              // object_in_use
-	"0A000": {relay.StoreTransient, ""},                                                                              // feature_not_supported: a cached plan after somebody's DDL
+	"0A000": {relay.StoreTransient, ""},                                                                              // feature_not_supported: a cached plan after DDL
 	"26000": {relay.StoreTransient, ""},                                                                              // invalid_sql_statement_name: a prepared statement is gone
 	"25P02": {relay.StoreTransient, ""},                                                                              // in_failed_sql_transaction
 	"40003": {relay.StoreUnknownOutcome, ""},                                                                         // statement_completion_unknown
 
-	// Somebody's patience ended: the server's, or an administrator's.
+	// The server or an administrator did not wait any longer.
 	"57014": {relay.StoreTransient, "the statement was cancelled or took longer than statement_timeout: look for locks and for load"},                                             // query_canceled
 	"25P03": {relay.StoreTransient, "the relay was silent in a transaction for longer than idle_in_transaction_session_timeout, which must stay above outbox.publish_timeout_ms"}, // idle_in_transaction_session_timeout
 	"25P04": {relay.StoreTransient, "transaction_timeout is shorter than a batch takes: take it away for the relay's login"},                                                      // transaction_timeout
@@ -77,7 +77,7 @@ var states = map[string]meaning{
 	"53300": {relay.StoreTransient, "the server has no connection left for this login: raise the limit, or run fewer processes"},                         // too_many_connections
 	"53400": {relay.StoreTransient, hintServer},                                                                                                          // configuration_limit_exceeded
 
-	// What somebody has to change.
+	// Errors that stay until an operator changes something.
 	"42P01": {relay.StorePermanent, hintSchema},                                                                                 // undefined_table
 	"42703": {relay.StorePermanent, hintSchema},                                                                                 // undefined_column
 	"42883": {relay.StorePermanent, hintSchema},                                                                                 // undefined_function
@@ -99,7 +99,7 @@ var stateClasses = map[string]meaning{
 	"53": {relay.StoreTransient, hintServer}, // insufficient resources
 	"55": {relay.StoreTransient, ""},         // object not in prerequisite state
 	"57": {relay.StoreTransient, ""},         // operator intervention
-	"58": {relay.StoreTransient, hintServer}, // system errors, such as of a disk
+	"58": {relay.StoreTransient, hintServer}, // system errors, for example of a disk
 	"XX": {relay.StoreTransient, hintServer}, // internal errors
 	"22": {relay.StorePermanent, hintSchema}, // data exceptions
 	"23": {relay.StorePermanent, hintSchema}, // constraints
@@ -114,8 +114,8 @@ var stateClasses = map[string]meaning{
 //   - unknown outcome: something was being written, and the answer to its commit did not come: any error
 //     that is not the server's own, and any with which the server ended the session, for it may have
 //     committed before. pgconn.SafeToRetry is not asked: it says yes to commits that were made.
-//   - permanent: schema, rights, login, damage. It stays until somebody acts, and the hint says how.
-//   - transient: everything else, also what is not known here.
+//   - permanent: schema, rights, login, damage. It stays until an operator acts, and the hint says how.
+//   - transient: everything else, also an error that is unknown here.
 //
 // writing says that a commit was, or may have been, sent.
 func classify(err error, writing bool) *relay.StoreError {

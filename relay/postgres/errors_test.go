@@ -18,8 +18,8 @@ import (
 	"github.com/postrider/postrider/relay/postgres/pgproxy"
 )
 
-// sqlstates says what each error that the server can answer with must mean to those who watch: the class,
-// the code that they see, and a word that the hint must have.
+// sqlstates says what each error that the server can answer with must mean to an operator: the class,
+// the code that the operator sees, and a word that the hint must have.
 var sqlstates = map[string]struct {
 	class relay.StoreClass
 	code  string
@@ -51,7 +51,7 @@ var sqlstates = map[string]struct {
 	"P0001": {relay.StorePermanent, "P0001", "trigger"}, "P0002": {relay.StorePermanent, relay.CodeOther, "log"},
 	"XX000": {relay.StoreTransient, relay.CodeOther, "log"}, "XX001": {relay.StorePermanent, "XX001", "damaged"}, "XX002": {relay.StorePermanent, "XX002", "reindex"},
 	"28P99": {relay.StorePermanent, relay.CodeOther, "password"}, "53999": {relay.StoreTransient, relay.CodeOther, "log"}, // of a newer server
-	"ZZ999": {relay.StoreTransient, relay.CodeOther, ""}, "": {relay.StoreTransient, relay.CodeOther, ""}, // nobody knows them
+	"ZZ999": {relay.StoreTransient, relay.CodeOther, ""}, "": {relay.StoreTransient, relay.CodeOther, ""}, // unknown states
 }
 
 func TestClassifyEveryState(t *testing.T) {

@@ -23,8 +23,8 @@ var (
 // eventWalk is how many events are looked at for one page.
 const eventWalk = 20_000
 
-// Events lists events, the newest first. One event, and those of a task, are found at once; others by looking through all
-// that are newer, page by page.
+// Events lists events, the newest first. One event, and the events of a task, are found at once; for other filters
+// Events looks through all newer events, page by page.
 func (s *Store) Events(ctx context.Context, f relay.EventFilter) (relay.EventPage, error) {
 	if f.EventID != uuid.Nil && f.Before == 0 {
 		var id *int64

@@ -9,8 +9,8 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// Every event is found by its event_id although nothing has that as an index: the first, the last, those of a bulk load of
-// one moment, and those around ids that were rolled back. An id that nobody has is found nowhere.
+// Every event is found by its event_id although no index has that column: the first, the last, the events of a bulk load of
+// one moment, and the events around ids that were rolled back. An event_id that no event has is found nowhere.
 func TestEventsAreFoundByTheirIDs(t *testing.T) {
 	f := newFixture(t)
 	for range 3 {

@@ -162,7 +162,7 @@ func (f *fixture) leader() *leadership {
 	return f.term
 }
 
-// read reads gaps and what is behind a position.
+// read reads the events in gaps and behind a position.
 func (f *fixture) read(d *leadership, gaps relay.Ranges, position int64) relay.Page {
 	f.Helper()
 	page, err := d.Read(f.Context(), relay.Question{Gaps: gaps, Position: position, Events: 10_000, Bytes: 1 << 30})
@@ -204,7 +204,7 @@ func (f *fixture) pass(r relay.Receipt) []outbox.Event {
 	return page.Events
 }
 
-// change settles what is no batch of the log.
+// change settles a receipt that is no batch of the log.
 func (f *fixture) change(r relay.Receipt) {
 	f.Helper()
 	f.settle(f.leader(), &r)
@@ -278,7 +278,7 @@ func exhausted(ids ...int64) (xs []relay.Exception) {
 	return xs
 }
 
-// states writes all events in the order of ids as id:state, with the attempts of those that failed.
+// states writes all events in the order of ids as id:state, with the attempts of events that failed.
 func (f *fixture) states() string {
 	f.Helper()
 	return strings.Join(pgtest.Column[string](f, f.pool, `
@@ -315,7 +315,7 @@ func eventID(f *fixture, id int64) uuid.UUID {
 	return value[uuid.UUID](f, `select event_id from postrider.v_outbox_event where id = $1`, id)
 }
 
-// locking runs a statement in a transaction of somebody else, which the returned function ends.
+// locking runs a statement in another session's transaction, which the returned function ends.
 func (f *fixture) locking(sql string, args ...any) (end func(how string)) {
 	f.Helper()
 	conn := f.db.Conn(f.T)

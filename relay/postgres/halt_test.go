@@ -115,7 +115,7 @@ func TestReleasedKeyGoesOnWithoutItsEvent(t *testing.T) {
 	f.wantStates("1:dead_lettered(1) 2:published 3:dead_lettered(1) 4:published")
 }
 
-// TestSkippedHeadLetsItsKeyGo: somebody gives up an event that would be tried for hours.
+// TestSkippedHeadLetsItsKeyGo: an operator gives up an event that would be tried for hours.
 func TestSkippedHeadLetsItsKeyGo(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

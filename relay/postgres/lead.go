@@ -18,10 +18,10 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// The leadership is held by advisory locks of a transaction. Who wants to lead takes the gate, finds the lock of the
-// leader free, and holds that in share mode. Before the transaction grows old another takes the lock over, in share mode
-// too, on another connection. Neither has a transaction id or a snapshot, so it keeps no vacuum back; and it works behind
-// a pooler in transaction mode.
+// The leadership is held by advisory locks of a transaction. A relay that wants to lead takes the gate, finds the
+// lock of the leader free, and holds that in share mode. Before the transaction grows old another one takes the lock over,
+// in share mode too, on another connection. No transaction of the two has a transaction id or a snapshot, so they keep no
+// vacuum back; and the leadership works behind a pooler in transaction mode.
 const (
 	lockClass  = 0x506F7374 // "Post"
 	lockGate   = 1
@@ -91,8 +91,8 @@ func (s *Store) Lead(ctx context.Context, worker string) (_ relay.Leadership, er
 	return d, nil
 }
 
-// tryLocks begins a transaction that leads, if no other does. Only who has the gate asks for the leader's lock: who asked
-// without it could have that lock for a moment, just when its owner shares it.
+// tryLocks begins a transaction that leads, if no other does. Only a session with the gate asks for the leader's
+// lock: a session without the gate could have that lock for a moment, just when its owner shares it.
 func (s *Store) tryLocks(ctx context.Context, conn *pgx.Conn, nonce int64) (leads bool, err error) {
 	b := &pgx.Batch{}
 	begins := queueBegin(b, conn)
@@ -141,8 +141,8 @@ func endLead(conn *pgxpool.Conn) {
 	conn.Release()
 }
 
-// keep asks the session that leads whether it lives, a third of the time apart that it may be silent, and hands the locks
-// to another before it grows old.
+// keep asks the session that leads whether it lives, at least every third of the time for which it may be silent. Before
+// the session's transaction grows old, keep hands the locks to another one.
 func (d *leadership) keep(ctx context.Context, conn *pgxpool.Conn) {
 	defer close(d.stopped)
 	d.answered.Store(int64(time.Since(d.start)))
@@ -222,7 +222,7 @@ func (d *leadership) begin(ctx context.Context) error {
 	}
 	began.Number, began.Term = began.Number+1, began.Term+1
 	b := &pgx.Batch{}
-	// What the term before has begun to write ends first, and behind it nothing of that term is written.
+	// Writes that the term before has begun end first; after them nothing of that term is written.
 	b.Queue("select pg_advisory_xact_lock($1, $2)", lockClass, lockTerm)
 	b.Queue("select postrider.outbox_assert_leader($1)", d.nonce)
 	b.Queue(logReceipt, began.Number, began.Term, began.Position, nil, "{}", "{}", rangesText(began.Gaps), nil, nil, "began", d.worker, d.nonce)
@@ -231,7 +231,7 @@ func (d *leadership) begin(ctx context.Context) error {
 		return notLeading(err)
 	}
 	d.number, d.position = began.Number, began.Position
-	// Behind the receipt: nobody else changes them now but by asking.
+	// The holds are read after the receipt is written: from then on another session changes them only by asking.
 	rows, err := d.log.pool.Query(ctx, logHolds)
 	if err != nil {
 		return err
@@ -261,7 +261,8 @@ func scanHold(row pgx.CollectableRow) (h relay.Hold, err error) {
 }
 
 // deaths counts the terms before this one that ended without handing over and got no further than a few batches, although
-// events waited when they began, one after the other. One whose worker began a later term is no death: the process lived on.
+// events waited when they began, one after the other. A term whose worker began a later one is no death: the process lived
+// on.
 func (d *leadership) deaths(terms, tried string) error {
 	var list []struct {
 		Term, Position int64
@@ -294,10 +295,10 @@ func (d *leadership) deaths(terms, tried string) error {
 	return nil
 }
 
-// deathProgress is how far a term must have come that is no death: several batches.
+// deathProgress is how far a term must come to be no death: several batches.
 const deathProgress = 20_000
 
-// notLeading says so of an error by which the database refuses what a term writes that is over.
+// notLeading wraps an error by which the database refuses the writes of a term that is over in relay.ErrNotLeading.
 func notLeading(err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == codeNotLeading || pg.Code == "23505" && pg.ConstraintName == "outbox_receipt_pkey") {

@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
-// What waits for a missing topic comes in order when the topic is there, with what is written meanwhile.
+// Events that wait for a missing topic come in order when the topic is there, together with events written meanwhile.
 func TestWaitsForItsTopic(t *testing.T) {
 	db := pgtest.New(t)
 	pool := db.Pool(t)

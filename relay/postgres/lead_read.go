@@ -27,7 +27,7 @@ const (
 	aboutDelayed = 1 << iota
 	aboutDetails
 	aboutTask
-	aboutSize // and what is above
+	aboutSize // this bit and all above it
 )
 
 // columns of log_read.

@@ -22,8 +22,8 @@ var (
 	logTaskEvents  = query("log_task_events")
 )
 
-// atLeisure is up to how many events the receipts of one transaction may have that does not wait for the disk. After a crash
-// of PostgreSQL they go once more; what builds on it is later in its log and lost with it.
+// atLeisure bounds the events of a transaction of receipts that does not wait for the disk: it has fewer. After a crash of
+// PostgreSQL these events go once more; writes that build on the transaction are later in the WAL and lost too.
 const atLeisure = 64
 
 // Settle implements relay.Leadership.
@@ -83,7 +83,7 @@ func unordered(ids []int64) (rs relay.Ranges) {
 	return rs
 }
 
-// merged is what several receipts come to, one after the other.
+// merged is one receipt with the effect of several, one after the other.
 func merged(rs []*relay.Receipt) *relay.Receipt {
 	if len(rs) == 1 {
 		return rs[0]
@@ -109,7 +109,7 @@ func merged(rs []*relay.Receipt) *relay.Receipt {
 	return m
 }
 
-// queueExceptions queues what did not simply go, in the order in which each needs the one before.
+// queueExceptions queues the changes of holds and exceptions, in the order in which each needs the one before.
 func queueExceptions(b *pgx.Batch, r *relay.Receipt) {
 	if len(r.Holds) > 0 {
 		put, change := holdColumns(r.Holds)
@@ -158,7 +158,7 @@ func (r *holdRows) args() []any {
 	return []any{r.id, r.scope, r.topic, r.key, r.partition, r.partitions, r.code, r.cause, r.errorCode, r.message, r.event, r.probes, r.draining, r.wait, r.answered}
 }
 
-// holdColumns are the holds to put in place and those to change. Of one that is changed twice the last counts.
+// holdColumns are the holds to put in place and the holds to change. If a hold is changed twice, the last change counts.
 func holdColumns(holds []relay.HoldChange) (put, change holdRows) {
 	last := map[int64]relay.HoldChange{}
 	var order []int64
@@ -201,8 +201,8 @@ func holdColumns(holds []relay.HoldChange) (put, change holdRows) {
 	return put, change
 }
 
-// exceptionColumns are the arguments of log_exceptions; of an event that is there twice the last counts. exhausted are
-// those of tasks that were given up.
+// exceptionColumns are the arguments of log_exceptions; if an event is there twice, the last one counts.
+// exhausted are the ids of the events of tasks that were given up.
 func exceptionColumns(list []relay.Exception) (args []any, exhausted []int64) {
 	if len(list) > 1 {
 		at := make(map[int64]int, len(list))

@@ -51,7 +51,7 @@ func (s *Store) ClaimLetters(ctx context.Context, letterTopic func(string) strin
 		return nil, nil
 	}
 	if len(topics) > limit {
-		// Others another time: whoever is first now is done then, or postponed, or held.
+		// The other topics come another time: the letters of the first ones are done then, or postponed, or held.
 		rand.Shuffle(len(topics), func(i, k int) { topics[i], topics[k] = topics[k], topics[i] })
 		topics = topics[:limit]
 	}

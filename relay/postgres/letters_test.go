@@ -133,8 +133,8 @@ func TestHeldLetters(t *testing.T) {
 	f.wantStates("1:dead_lettered(5) 2:dead_lettered(5) 3:published")
 }
 
-// TestALongPauseIsNoClockPutBack: a circuit breaker waits for minutes between probes, whatever the longest retry is. Only what
-// is further ahead than any pause is probed at once, and what nobody probes never is.
+// TestALongPauseIsNoClockPutBack: a circuit breaker waits for minutes between probes, whatever the longest retry is. Only a
+// hold whose probe is further ahead than any pause is probed at once, and a hold without a next probe never is.
 func TestALongPauseIsNoClockPutBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -47,7 +47,7 @@ func TestLettersOfTwoTopicsOneHeld(t *testing.T) {
 	if got := value[string](f, `select string_agg(topic, ' ') from postrider.outbox_hold`); got != "a.dlq" {
 		t.Errorf("held are %s", got)
 	}
-	// Somebody who looks after it need not wait for its time.
+	// An operator who releases the hold need not wait for the time of its probe.
 	if r, err := f.store.Release(t.Context(), 1); err != nil || r.Scope != relay.ScopeDeadLetter || r.Draining {
 		t.Errorf("release: %+v, %v", r, err)
 	}
@@ -64,8 +64,8 @@ func TestLettersOfTwoTopicsOneHeld(t *testing.T) {
 
 func sorted(ids []int64) []int64 { return slices.Sorted(slices.Values(ids)) }
 
-// TestRefusedLettersMakeRoom: letters that are refused again and again are offered after those that were not
-// tried, and so keep none of them waiting.
+// TestRefusedLettersMakeRoom: letters that are refused again and again are offered after letters that were not
+// tried, and so keep none of these waiting.
 func TestRefusedLettersMakeRoom(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

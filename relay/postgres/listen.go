@@ -83,7 +83,7 @@ func (n *Notifier) listen(ctx context.Context, works func()) error {
 			n.over(0)
 			continue
 		case payload != "":
-			continue // somebody's test
+			continue // a relay proves its connection
 		}
 		n.notify()
 		if now := time.Now(); now.Sub(first) > notificationsIn {
@@ -119,7 +119,7 @@ func (n *Notifier) connect(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // prove sends a notification by another connection and waits for it. Listening succeeds behind a pooler in
-// transaction mode too, for a session that serves somebody else the next moment.
+// transaction mode too, for a session that serves another client the next moment.
 func (n *Notifier) prove(ctx context.Context, conn *pgx.Conn) error {
 	bounded, cancel := context.WithTimeout(ctx, n.o.patience)
 	defer cancel()
@@ -185,7 +185,7 @@ func (n *Notifier) disarm(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// leave ends what a relay that is told to stop asked for: nobody may be left to hear it.
+// leave asks writers to notify no more when the relay is told to stop: there may be no relay left to hear them.
 func (n *Notifier) leave(ctx context.Context, conn *pgx.Conn) {
 	if ctx.Err() == nil || !n.Armed() || conn.IsClosed() {
 		return

@@ -16,13 +16,13 @@ import (
 // channel is where writers notify; see the default of outbox_event.created_at.
 const channel = "postrider_outbox"
 
-// disarmed is the payload that tells relays that writers notify no longer. That of a notification is empty, that of a
-// test a token.
+// disarmed is the payload that tells relays that writers notify no longer. A notification that wakes has an empty
+// payload, a test has a token.
 const disarmed = "disarmed"
 
 const (
-	// lease is how long writers notify after they were asked to; renewed after two thirds. What a relay that
-	// died leaves behind ends with it.
+	// lease is how long writers notify after they were asked to; renewed after two thirds. A request of
+	// a relay that died ends with the lease.
 	lease = 15 * time.Second
 	// giveWay is how long an idle relay does not ask writers to notify after another one was busy. It would
 	// hear what the other one is fetching already.
@@ -81,7 +81,7 @@ func (n *Notifier) Notified() <-chan struct{} { return n.notified }
 func (n *Notifier) notify() {
 	select {
 	case n.notified <- struct{}{}:
-	default: // one is waiting; whoever takes it sees all that is there
+	default: // a notification is waiting; when the relay takes it, the relay sees all events that are there
 	}
 }
 

@@ -67,7 +67,7 @@ func (d *notifier) hears() {
 	}
 }
 
-// notices are the notifications that a session of its own has got by now: those sent before a marker.
+// notices are the notifications that a session of its own has got by now: all that were sent before a marker.
 func (f *fixture) notices(conn *pgx.Conn) []string {
 	f.Helper()
 	f.exec(`select pg_notify('postrider_outbox', 'marker')`)
@@ -165,7 +165,7 @@ func TestManyNotificationsEnd(t *testing.T) {
 	if got := f.notices(ears); len(got) != 0 {
 		t.Errorf("after %d inserts they still notify: %q", n, got)
 	}
-	// Whoever is idle gives way to whoever was busy just now; that one may ask again at once.
+	// An idle relay gives way to the relay that was busy just now, which may ask again at once.
 	allowed := 0
 	for _, d := range []*notifier{one, other} {
 		if d.Arm(t.Context()) {
@@ -250,7 +250,7 @@ func TestListeningAgain(t *testing.T) {
 	const session = `select pid from pg_stat_activity where datname = current_database() and application_name = 'postrider notifier'`
 	pid := value[int](f, session)
 	f.exec(`select pg_terminate_backend($1)`, pid)
-	d.hears() // whoever sleeps long must know
+	d.hears() // a relay that sleeps long must know
 	f.waitFor(`select exists (`+session+` and pid <> $1)`, pid)
 	d.until("alive again", d.Alive)
 	d.arm()

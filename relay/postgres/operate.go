@@ -11,20 +11,20 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// What people may do by hand the database does itself, in functions with the owner's rights: so their role
-// needs no right to change exceptions or holds. What a login with the rights of postrider_operator changes is only
-// committed with a row of postrider.access_audit: for those are ReleaseIn, SkipIn and RedriveIn, in a transaction that
-// writes it.
+// The database itself does what operators ask for by hand, in functions with the owner's rights: so the operators' role
+// needs no right to change exceptions or holds. A change by a login with the rights of postrider_operator is only
+// committed with a row of postrider.access_audit: the functions whose names end with In are for a transaction that writes this
+// row.
 
-// Errors of what somebody asks for by hand. Those returned wrap one of these.
+// Errors of requests by hand. A returned error wraps one of these.
 var (
-	// ErrNotFound: there is no such hold or event.
+	// ErrNotFound: no hold or event has this id.
 	ErrNotFound = errors.New("not found")
-	// ErrRefused: it is there, and in no state for this.
+	// ErrRefused: the hold or event exists, but its state does not allow the request.
 	ErrRefused = errors.New("refused")
 )
 
-// Released says what a hold was that somebody released.
+// Released describes a hold that an operator released.
 type Released struct {
 	Scope relay.Scope `json:"scope"`
 	Topic string      `json:"topic"`
@@ -63,7 +63,7 @@ func (s *Store) Redrive(ctx context.Context, id int64) error {
 	return s.onEvent(ctx, id, redriveEvent)
 }
 
-// GaveUp says what a hold was whose events somebody gave up.
+// GaveUp describes a hold whose events an operator gave up.
 type GaveUp struct {
 	Scope relay.Scope `json:"scope"`
 	Topic string      `json:"topic"`
@@ -107,7 +107,7 @@ func asBusy(err error) error {
 	return err
 }
 
-// refusal makes an error of one of the functions what people are told.
+// refusal turns an error of one of the functions into the error that an operator sees.
 func refusal(id int64, err error) error {
 	var pg *pgconn.PgError
 	switch {
@@ -126,8 +126,8 @@ func refusal(id int64, err error) error {
 // ErrBusy: the relay has the key in work; ask again.
 var ErrBusy = errors.New("the relay has its key in work")
 
-// Halting returns those of the dead-lettered events that halt their key, and those whose key is halted by
-// another, both in ascending order.
+// Halting returns which of the dead-lettered events halt their key, and which have a key that another event
+// halts, both in ascending order.
 func (s *Store) Halting(ctx context.Context, tx pgx.Tx, ids []int64) (halting, behind []int64, err error) {
 	rows, err := tx.Query(ctx, findHalting, ids)
 	if err != nil {
@@ -146,8 +146,8 @@ func (s *Store) Halting(ctx context.Context, tx pgx.Tx, ids []int64) (halting, b
 	return halting, behind, err
 }
 
-// RedriveInPlace is Redrive in the transaction of the caller. Where the relay has it in hand for more than a second,
-// and where the key was released meanwhile, the error wraps ErrBusy, and the transaction is as it was.
+// RedriveInPlace is Redrive in the transaction of the caller. If the relay has the event in hand for more than a
+// second, or if the key was released meanwhile, the error wraps ErrBusy, and the transaction is as it was.
 func (s *Store) RedriveInPlace(ctx context.Context, tx pgx.Tx, id int64) error {
 	err := asBusy(pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
 		_, err := tx.Exec(ctx, redriveEvent, id)

@@ -45,7 +45,7 @@ func (f *fixture) halt(key string) int64 {
 	return hold
 }
 
-// buried settles the dead letters of what is exhausted.
+// buried settles the dead letters of exhausted events.
 func (f *fixture) buried(ids ...int64) {
 	f.Helper()
 	f.done(f.letters(32).Settle(f.Context(), sent(nil, ids...)))

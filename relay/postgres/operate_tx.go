@@ -11,8 +11,8 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// What people do by hand, in a transaction of the caller, who writes there who did it. Each runs in a savepoint,
-// so that a refusal leaves the transaction as it was.
+// Requests by hand, in a transaction of the caller, which also writes there who made the request. Each runs in a
+// savepoint, so that a refusal leaves the transaction as it was.
 
 // ReleaseIn is Release in the transaction of the caller.
 func (s *Store) ReleaseIn(ctx context.Context, tx pgx.Tx, holdID int64) (r Released, err error) {

@@ -94,8 +94,8 @@ func explain(f *fixture, name, args, mode string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestPlans: with 200,000 events, of which 100,000 are exceptions of every kind, each query walks along indexes, whether
-// nothing was analysed, or it was when the tables were empty, or it is right.
+// TestPlans: with 200,000 events, 100,000 of them exceptions of every kind, each query walks along indexes: if nothing was
+// analysed, if the tables were analysed when they were empty, and if the statistics are right.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	for _, statistics := range []string{"none", "of empty tables", "right", "vacuumed away"} {
@@ -135,8 +135,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// An event is found by its event_id, and those of a task are found, whatever the log has and right after a bulk load that
-// nothing has vacuumed: those that the relay has read by what it noted, the others among the next.
+// An event is found by its event_id, and the events of a task are found, however large the log is and right after a bulk
+// load that was not vacuumed. Events that the relay has read are found by its notes, the others among the next ones.
 func TestEventsAreFoundInALargeLog(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -33,7 +33,7 @@ func (f *fixture) aged(by time.Duration) {
 	f.exec(`update postrider.outbox_receipt set at = at - $1::bigint * interval '1 microsecond'`, by.Microseconds())
 }
 
-// TestRule12RangesGo: in steps, from the beginning, what is old enough and settled.
+// TestRule12RangesGo: events that are old enough and settled are removed in steps, from the beginning.
 func TestRule12RangesGo(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -72,7 +72,7 @@ func TestRule12GapsAndLateCommits(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	late := f.locking(`insert into postrider.outbox_event (topic) select 't' from generate_series(1, 5)`) // 1 to 5
-	f.exec(`select nextval('postrider.outbox_event_id_seq')`)                                             // 6, of nobody
+	f.exec(`select nextval('postrider.outbox_event_id_seq')`)                                             // 6, of no event
 	f.many(10)                                                                                            // 7 to 16
 	d := f.leader()
 	f.settle(d, &relay.Receipt{Position: 16, Events: relay.Ranges{{First: 7, Last: 16}}, Gaps: relay.Ranges{{First: 1, Last: 6}}})
@@ -97,8 +97,8 @@ func TestRule12GapsAndLateCommits(t *testing.T) {
 	}
 }
 
-// TestRule12WhatIsSilentIsCounted: rows that nobody read, or that are not there, stop retention until somebody has looked.
-// Nothing is removed.
+// TestRule12WhatIsSilentIsCounted: rows that no relay read, or that are not there, stop retention until an operator has
+// looked. Nothing is removed.
 func TestRule12WhatIsSilentIsCounted(t *testing.T) {
 	t.Parallel()
 	for name, silent := range map[string]func(f *fixture){
@@ -152,7 +152,8 @@ func TestRule12WhatIsSilentIsCounted(t *testing.T) {
 	}
 }
 
-// TestRule12ExceptionsKeepTheirContent: what is not finished goes on without its row of the log, and is removed after it.
+// TestRule12ExceptionsKeepTheirContent: an exception that is not finished goes on without its row of the log. It is
+// removed after that row.
 func TestRule12ExceptionsKeepTheirContent(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -203,8 +204,8 @@ func TestRule12ExceptionsKeepTheirContent(t *testing.T) {
 	f.wantStates("1:parked 2:scheduled")
 }
 
-// TestRule12ReceiptsGoAndMerge: whatever is purged and merged, what is known of progress, of the time at which each event
-// went, to the second, and of the number of events stays right.
+// TestRule12ReceiptsGoAndMerge: whatever is purged and merged, the position, the time at which each event went, to the
+// second, and the number of events stay right.
 func TestRule12ReceiptsGoAndMerge(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(5) {

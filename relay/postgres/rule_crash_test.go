@@ -24,7 +24,7 @@ func ownServer(t *testing.T, settings map[string]string) (f *fixture, restart fu
 	t.Helper()
 	dir := t.TempDir()
 	f = &fixture{T: t, db: &pgtest.DB{}}
-	// Started by root, PostgreSQL runs as somebody else, who must be let in.
+	// If root starts PostgreSQL, it runs as another user, who must be let in.
 	f.done(os.Chmod(filepath.Dir(dir), 0o755))
 	all := map[string]string{"fsync": "off", "shared_buffers": "16MB"}
 	for name, value := range settings {
@@ -57,7 +57,7 @@ func ownServer(t *testing.T, settings map[string]string) (f *fixture, restart fu
 }
 
 // TestRule7NothingIsSettledFromMemoryAfterACrash: the server lost the last commits, its postmaster lives, and it draws their
-// ids again. What was read before is not settled, and what is new is read.
+// ids again. Events that were read before are not settled, and new events are read.
 func TestRule7NothingIsSettledFromMemoryAfterACrash(t *testing.T) {
 	t.Parallel()
 	f, _ := ownServer(t, map[string]string{"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB", "checkpoint_timeout": "1h", "autovacuum": "off"})

@@ -20,8 +20,8 @@ func (f *fixture) deaths(worker string) (*leadership, int) {
 	return d, d.Began().Deaths
 }
 
-// TestRule13DeathsAreTerms: one that ended without handing over and got no further. A process that goes on is no death, a
-// term that got far is none, and one that handed over ends the count.
+// TestRule13DeathsAreTerms: a death is a term that ended without handing over and got no further. If the process goes
+// on, or the term got far, it is no death; a term that handed over ends the count.
 func TestRule13DeathsAreTerms(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -55,7 +55,7 @@ func TestRule13DeathsAreTerms(t *testing.T) {
 	f.letGo(want("host:8:x", 1))
 }
 
-// TestRule13AttemptsAreReceipts: of the event that is tried alone it is known how often, until the position has passed it.
+// TestRule13AttemptsAreReceipts: receipts tell how often an event was tried alone, until the position has passed it.
 func TestRule13AttemptsAreReceipts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -77,7 +77,7 @@ func TestRule13AttemptsAreReceipts(t *testing.T) {
 	}
 }
 
-// TestRule9Exceptions: what an exception keeps when it changes, and what is written of each kind.
+// TestRule9Exceptions: which values an exception keeps when it changes, and which are written for each kind.
 func TestRule9Exceptions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -110,7 +110,7 @@ func TestRule9Exceptions(t *testing.T) {
 		Failure: relay.Failure{Class: relay.Permanent, Code: "Y", Error: "for good"}}
 	f.change(relay.Receipt{Exceptions: []relay.Exception{again}})
 	is(1, "exhausted 7 7 1 permanent Y t one")
-	// Somebody edits it; what the relay says later leaves that.
+	// An operator edits the event; a later receipt of the relay keeps the edit.
 	f.exec(`update postrider.outbox_exception set payload = 'edited', headers = '{"h": "w"}' where id = 1`)
 	f.change(relay.Receipt{Exceptions: []relay.Exception{again}})
 	is(1, "exhausted 7 7 2 permanent Y t edited")
@@ -130,7 +130,8 @@ func TestRule9Exceptions(t *testing.T) {
 	}
 }
 
-// TestRule9HoldsHaveOneSubject: and one that is changed keeps what people asked unless it is answered.
+// TestRule9HoldsHaveOneSubject: a second hold of a subject is refused. A hold that is changed keeps what an operator asked
+// for, unless that is answered.
 func TestRule9HoldsHaveOneSubject(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

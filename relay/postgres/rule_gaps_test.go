@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// paused returns a store whose reads stop behind their snapshot, before they have seen a row, as long as somebody holds the
+// paused returns a store whose reads stop behind their snapshot, before they have seen a row, as long as a session holds the
 // advisory lock 42: its sessions find a function clock_timestamp that waits for it.
 func (f *fixture) paused() *Store {
 	f.Helper()
@@ -158,7 +158,7 @@ func TestRule5WhoCanFillAGap(t *testing.T) {
 		t.Errorf("undone: %+v", l)
 	}
 	undone("rollback")
-	// Who only reads, and who is in another database, can fill none.
+	// A session that only reads, and a session in another database, can fill no gap.
 	reads := f.locking(`select from postrider.outbox_event`)
 	other := newFixture(t)
 	writes := other.locking(insert)

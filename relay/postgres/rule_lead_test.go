@@ -36,7 +36,7 @@ func (f *fixture) session(d *leadership, before int) (pid int) {
 	return pid
 }
 
-// TestRule6OneLeads: of many that try at once one begins a term, and nobody else until it ends.
+// TestRule6OneLeads: if many try to lead at once, one begins a term, and no other does until that term ends.
 func TestRule6OneLeads(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -130,8 +130,8 @@ func TestRule6AFrozenLeaderIsNotSureBeforeAnotherLeads(t *testing.T) {
 	}
 }
 
-// TestRule6RenewalKeepsNoVacuumBack: the locks go from session to session, none of which has a transaction id or a
-// snapshot; nobody else leads in between.
+// TestRule6RenewalKeepsNoVacuumBack: the locks go from session to session. No session has a transaction id or a
+// snapshot, and no standby leads in between.
 func TestRule6RenewalKeepsNoVacuumBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -251,7 +251,7 @@ func TestRule6ATermWaitsForTheOneBefore(t *testing.T) {
 	f.equal("taken by the next", f.take(5, h.ID), 1)
 }
 
-// TestRule7ManyAskAtOnce: whoever asks whether the leader lives is not taken for the leader.
+// TestRule7ManyAskAtOnce: a session that asks whether the leader lives is not taken for the leader.
 func TestRule7ManyAskAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -81,12 +81,12 @@ func TestRule8SeveralAtOnce(t *testing.T) {
 	if got := value[string](f, of1); got != "processing host:1:aaaa t" {
 		t.Errorf("in hand it is %s", got)
 	}
-	f.letGo(d) // nobody has it who is gone
+	f.letGo(d) // a leader that is gone has nothing in hand
 	f.waitFor(`select bool_and(locked_by is null and locked_at is null) from postrider.v_outbox_event`)
 }
 
-// TestSkipAheadOfThePosition: asked for before the log comes by, an event is given up and nothing of it is sent; the later
-// ones of its key go. Asked for too late it has gone, and nothing is left of the question.
+// TestSkipAheadOfThePosition: if a skip is asked for before the log comes by, the event is given up and not sent; the
+// later events of its key go. If it is asked for too late, the event has gone, and nothing is left of the request.
 func TestSkipAheadOfThePosition(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -108,8 +108,8 @@ func TestSkipAheadOfThePosition(t *testing.T) {
 	f.wantStates("1:published 2:dead_lettered(1) 3:published")
 }
 
-// TestSkipsThatTheLogHasPassed: of what waits by then the event is given up, once nobody has it in hand; of what is in a gap
-// the question stays.
+// TestSkipsThatTheLogHasPassed: an event that waits by then is given up, once the leader does not have it in hand. For an
+// id in a gap the request stays.
 func TestSkipsThatTheLogHasPassed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -136,7 +136,7 @@ func TestSkipsThatTheLogHasPassed(t *testing.T) {
 	}
 }
 
-// TestGivenUpHold: what waits for a topic is given up at once, in order, by the relay that leads.
+// TestGivenUpHold: events that wait for a topic are given up at once, in order, by the relay that leads.
 func TestGivenUpHold(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -185,7 +185,7 @@ func TestStallsAreKnown(t *testing.T) {
 			if l := look(); l.Unknown.Code != code || !strings.Contains(l.Unknown.Error, c.do) || StallHint(code) != l.Unknown.Error {
 				t.Errorf("%+v", l)
 			}
-			if page := f.read(d, nil, 0); len(page.Events) != 1 { // what is there goes on
+			if page := f.read(d, nil, 0); len(page.Events) != 1 { // events that are there go on
 				t.Errorf("read %+v", page)
 			}
 			f.exec(c.end)

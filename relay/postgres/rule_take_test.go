@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// TestRule10TakeKeepsOrderBesidePeople: somebody has an act on the first event of a key open. Nothing behind it is taken,
+// TestRule10TakeKeepsOrderBesidePeople: an operator has an act on the first event of a key open. Nothing behind it is taken,
 // and the hold is not taken for empty: the act may be taken back.
 func TestRule10TakeKeepsOrderBesidePeople(t *testing.T) {
 	t.Parallel()
@@ -74,7 +74,7 @@ func TestRule10TheRelayWaitsForPeople(t *testing.T) {
 	}
 }
 
-// TestRule10BytesLeaveNoHoldOut: what does not fit into one take is left, and its hold is not taken for empty.
+// TestRule10BytesLeaveNoHoldOut: events that do not fit into one take are left, and their hold is not taken for empty.
 func TestRule10BytesLeaveNoHoldOut(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -86,7 +86,7 @@ func TestRule10BytesLeaveNoHoldOut(t *testing.T) {
 	taken, err := f.leader().Take(t.Context(), taking)
 	f.done(err)
 	f.equal("of one byte", takenIDs(taken), 0, 0, 1)
-	taking.Bytes = 2002 // of what is left
+	taking.Bytes = 2002 // of the events that are left
 	taken, err = f.leader().Take(t.Context(), taking)
 	f.done(err)
 	left := map[int64]bool{}
@@ -104,7 +104,7 @@ func TestRule10BytesLeaveNoHoldOut(t *testing.T) {
 	}
 }
 
-// TestRule10TakeGoesOnFromACursor: what was let through already is not walked again.
+// TestRule10TakeGoesOnFromACursor: events that were let through already are not read again.
 func TestRule10TakeGoesOnFromACursor(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -114,7 +114,7 @@ func TestRule10TakeGoesOnFromACursor(t *testing.T) {
 	taken, err := f.leader().Take(t.Context(), relay.Taking{Bytes: 1 << 20, Holds: []relay.TakingHold{{ID: h.ID, After: 2, Events: 1}}})
 	f.done(err)
 	f.equal("behind 2", takenIDs(taken), 3)
-	// Nothing behind the cursor is no event at all.
+	// If nothing is behind the cursor, no event is taken.
 	taken, err = f.leader().Take(t.Context(), relay.Taking{Bytes: 1 << 20, Holds: []relay.TakingHold{{ID: h.ID, After: 4, Events: 5}}})
 	f.done(err)
 	f.equal("behind the last", takenIDs(taken))
@@ -123,7 +123,7 @@ func TestRule10TakeGoesOnFromACursor(t *testing.T) {
 	f.equal("up to 2", takenIDs(taken), 1, 2)
 }
 
-// TestRule10LetGoIsFree: what a leader had in hand that is gone is taken by the next.
+// TestRule10LetGoIsFree: events that a leader had in hand when it went are taken by the next leader.
 func TestRule10LetGoIsFree(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -46,7 +46,7 @@ func keepaliveFor(publishTimeout time.Duration) keepalive {
 	return k
 }
 
-// settings are what the relay's queries rely on: no JIT (it costs each claim 10 ms once estimates pass
+// settings are what the relay's queries rely on: no JIT (it costs each read 10 ms once estimates pass
 // jit_above_cost), plans that stay index scans while statistics are stale, and an end to transactions whose
 // relay vanished. Sessions have them, or behind a pooler each transaction.
 func settings(publishTimeout time.Duration) map[string]string {
@@ -57,7 +57,7 @@ func settings(publishTimeout time.Duration) map[string]string {
 	}
 }
 
-// connectionSettings are those that belong to the connection, which behind a pooler is not the relay's. A
+// connectionSettings are the settings that belong to the connection, which behind a pooler is not the relay's. A
 // server whose system lacks one of them, or that is reached through a socket file, leaves it at 0.
 func connectionSettings(publishTimeout time.Duration) map[string]string {
 	k := keepaliveFor(publishTimeout)
@@ -84,7 +84,7 @@ func newLocal(settings map[string]string) local {
 	return local{"select " + strings.Join(calls, ", "), strings.Join(sets, "")}
 }
 
-// localOf returns those of a connection of a pool that NewPool opened.
+// localOf returns the settings for one transaction on a connection of a pool that NewPool opened.
 func localOf(conn *pgx.Conn) local {
 	l, _ := conn.PgConn().CustomData()[localKey].(local)
 	return l
@@ -95,7 +95,7 @@ const beginReadCommitted = "begin isolation level read committed"
 // queueBegin queues what begins a transaction on a connection, and returns how many results that has.
 func queueBegin(b *pgx.Batch, conn *pgx.Conn) int {
 	b.Queue(beginReadCommitted)
-	// Only the pools of NewPool have settings; those that the desk and the commands open have none.
+	// Only the pools of NewPool have settings; pools that the desk and the commands open have none.
 	settings := localOf(conn).statement
 	if !pooler.Behind(conn) || settings == "" {
 		return 1

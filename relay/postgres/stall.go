@@ -2,8 +2,8 @@ package postgres
 
 import "github.com/postrider/postrider/relay"
 
-// stalls says what to do about each reason why no id is known to be the newest drawn, and so none is known
-// to be final: events in commit order wait, and gaps stay open. The codes are read_last_id's.
+// stalls says what to do about each reason why the newest drawn id is not known. Then no id is known to be final:
+// events in commit order wait, and gaps stay open. The codes are read_last_id's.
 var stalls = map[string]string{
 	"SEQUENCE_CACHE": "sessions draw the ids of outbox_event in blocks, so nobody knows which are still to come: run " +
 		"`alter table postrider.outbox_event alter column id set cache 1`, and let the services that write connect anew",

@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// Status counts what is in the outbox by state, and lists up to 100 holds, oldest first. Published
+// Status counts the events of the outbox by state, and lists up to 100 holds, oldest first. Published
 // rows are not read, so it stays cheap however many are kept. It is asked by people, whose rights are not the
 // relay's, so its errors do not say what the relay's do.
 func (s *Store) Status(ctx context.Context) (st relay.Status, err error) {
@@ -29,7 +29,7 @@ func (s *Store) Status(ctx context.Context) (st relay.Status, err error) {
 
 // HoldFilter selects holds to list.
 type HoldFilter struct {
-	// Topic and Cause select those of one topic or cause. Default to all.
+	// Topic and Cause select the holds of one topic or cause. Default to all.
 	Topic string
 	Cause relay.Cause
 	// Limit is the most holds to return. Defaults to 100.
@@ -61,7 +61,7 @@ func ParseHoldPlace(s string) (p HoldPlace, err error) {
 	return p, nil
 }
 
-// Holds lists what is held, oldest first.
+// Holds lists holds, oldest first.
 func (s *Store) Holds(ctx context.Context, f HoldFilter) ([]relay.HoldStatus, error) {
 	if f.Limit <= 0 {
 		f.Limit = 100
@@ -106,8 +106,8 @@ func (s *Store) Holds(ctx context.Context, f HoldFilter) ([]relay.HoldStatus, er
 	return holds, nil
 }
 
-// countLetters counts what is behind holds of dead-letter topics. Which event goes to which of them the settings say, and
-// not the database.
+// countLetters counts the events behind holds of dead-letter topics. The settings, and not the database, say which event
+// goes to which dead-letter topic.
 func (s *Store) countLetters(ctx context.Context, holds []relay.HoldStatus) error {
 	behind := map[string]int64{}
 	for _, h := range holds {

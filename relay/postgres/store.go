@@ -81,14 +81,14 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 // StoreOptions are the settings of a Store.
 type StoreOptions struct {
 	// LeaderSilence is how long the session of a leader may be silent before the database ends it, so that another relay
-	// leads: of one that is frozen or cut off. It asks a third of it apart, once a second at least, and sends nothing once it
-	// had no answer for half of it. Defaults to 10s.
+	// leads when the leader is frozen or cut off. The leader asks its session at least every third of this time, and once a
+	// second; without an answer for half of this time it sends nothing. Defaults to 10s.
 	LeaderSilence time.Duration
 	// LongestRetry is the longest delay that any topic's retry policy sets, jitter included. An event that waits for a
 	// time further ahead than that and a minute more is tried at once, because the database's clock was put back; so is
 	// a hold that is probed later than relay.LongestPause and a minute. Defaults to 48h.
 	LongestRetry time.Duration
-	// LetterTopic is the dead-letter topic of a topic's events, to count those behind a hold of one. Defaults to
+	// LetterTopic is the dead-letter topic of a topic's events, to count the events behind a hold of one. Defaults to
 	// relay.DefaultDLQTopic for every topic.
 	LetterTopic func(topic string) string
 }

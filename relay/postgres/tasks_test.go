@@ -33,7 +33,7 @@ func (f *fixture) wantTask(task uuid.UUID, state string) {
 }
 
 // TestSettleMovesTasks: giving events up moves their tasks in the same transaction, with the rights of the
-// relay; a task that somebody holds keeps no settle waiting.
+// relay; a task that another session locks keeps no settle waiting.
 func TestSettleMovesTasks(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

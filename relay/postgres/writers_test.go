@@ -82,7 +82,7 @@ func TestWritersAreToldByName(t *testing.T) {
 	}
 }
 
-// TestPayloadLimitIsForTheOwner: it can be changed, what is there stays, and it is asked for again.
+// TestPayloadLimitIsForTheOwner: the limit can be changed, events that are there stay, and the limit can be read.
 func TestPayloadLimitIsForTheOwner(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -132,7 +132,7 @@ func TestWritersOfEveryKind(t *testing.T) {
 	var got []string
 	for _, e := range f.read(f.leader(), nil, 0).Events {
 		got = append(got, fmt.Sprintf("%d %q %v %q %v %s %v", e.ID, e.Key, e.Key == nil, e.Payload, e.Payload == nil, e.Headers, e.Delayed))
-		// The time is told from an id of version 7, as the table makes it; those of the copied rows are random.
+		// The table makes ids of version 7, which tell the time; the ids of the copied rows are random.
 		if e.EventID == uuid.Nil || e.EventID.Version() == 7 && e.CreatedAt.Before(time.Now().Add(-time.Hour)) {
 			t.Errorf("read %+v", e)
 		}

@@ -242,7 +242,7 @@ func TestCleanup(t *testing.T) {
 	r.until(time.Second, `(select count(*) = 1 from postrider.v_outbox_event where state = 'pending')`)
 }
 
-// A relay that runs purges by itself what is old enough, and shows what waits.
+// A running relay purges by itself the events that are old enough, and shows what waits.
 func TestRelayPurges(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

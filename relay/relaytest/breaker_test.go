@@ -11,9 +11,9 @@ import (
 )
 
 // TestGoodEventsPassABreaker: of one topic 10,000 bad events and 2,000 good ones wait, and the head of the queue is all bad.
-// Every good event passes without anybody's help, also those of keys that have bad ones. The circuit breaker keeps the
-// bad beyond the limit; a release tries each of them exactly once more; what is given up by hand is exactly what it kept;
-// and with storm_events off all that it keeps is given up.
+// Every good event passes by itself, also if its key has bad events. The circuit breaker keeps the bad events beyond the
+// limit. A release tries each of them exactly once more. Giving up by hand gives up exactly the events that it kept. With
+// BreakerEvents -1, all the events that it keeps are given up.
 func TestGoodEventsPassABreaker(t *testing.T) {
 	t.Parallel()
 	const bad, good, limit = 10_000, 2_000, 100

@@ -27,7 +27,7 @@ import (
 // may lack things.
 const childEnv = "RELAYTEST_CHILD"
 
-// childConfig is what such a relay is told.
+// childConfig is the configuration of a relay in a process of its own.
 type childConfig struct {
 	URL, DLQ, Name string
 	Brokers        []string
@@ -35,7 +35,7 @@ type childConfig struct {
 	PanicOver string
 	// Hesitate is a pause before the first publish.
 	Hesitate time.Duration
-	// PublishTimeout and BatchSize are those of the relay; 0 is 10 s and 200. LeaderSilence is that of its store.
+	// PublishTimeout and BatchSize are the relay's; 0 is 10 s and 200. LeaderSilence is its store's.
 	PublishTimeout time.Duration
 	BatchSize      int
 	LeaderSilence  time.Duration
@@ -89,7 +89,7 @@ func (c *childConfig) run(ctx context.Context) error {
 
 func (c *childConfig) restrict() error {
 	if c.Bare {
-		// Whoever writes to a file now is killed by SIGXFSZ.
+		// If the process writes to a file from here on, it is killed by SIGXFSZ.
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{}); err != nil {
 			return fmt.Errorf("forbid files: %w", err)
 		}
@@ -137,7 +137,7 @@ func (p *troubled) Publish(ctx context.Context, ms []relay.Message) []relay.Outc
 	return p.Publisher.Publish(ctx, ms)
 }
 
-// childProcess is such a relay, seen from the test.
+// childProcess is a relay in a process of its own, as the test sees it.
 type childProcess struct {
 	t    testing.TB
 	cmd  *exec.Cmd

@@ -41,8 +41,8 @@ func TestKilledInTurnOverABacklog(t *testing.T) {
 	}
 }
 
-// TestFlappingDatabaseWithSlowBrokers: each answer of the brokers takes 400 ms, and the session that leads is ended ten
-// times, of two relays that live all the while. Nobody has died: batches stay full, and nothing is lost.
+// TestFlappingDatabaseWithSlowBrokers: each answer of the brokers takes 400 ms. Of two relays that live all the while, the
+// session of the leader is ended ten times. No relay has died: batches stay full, and nothing is lost.
 func TestFlappingDatabaseWithSlowBrokers(t *testing.T) {
 	t.Parallel()
 	const batch = 500

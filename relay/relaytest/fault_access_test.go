@@ -18,8 +18,8 @@ import (
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
-// TestFault12NotAllowed: the login may not write to one topic until somebody grants it. Events wait and say
-// why, nothing is given up, the other topic goes on, and after the grant all arrives by itself.
+// TestFault12NotAllowed: the relay's login may not write to one topic until the right is granted. Its events wait and say
+// why, nothing is given up, and the other topic goes on. After the grant all arrives by itself.
 func TestFault12NotAllowed(t *testing.T) {
 	t.Parallel()
 	topicACL := func(name string, op kmsg.ACLOperation) kfake.ACL {

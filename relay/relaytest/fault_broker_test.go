@@ -47,8 +47,8 @@ func TestFault07RollingRestart(t *testing.T) {
 	l.wantAll(dlq)
 }
 
-// TestFault09LimitLowered lowers what a topic takes while the relay is at work. What is too large now is
-// given up; its neighbours in batch and key are not, nor anything written before.
+// TestFault09LimitLowered lowers a topic's max.message.bytes while the relay is at work. Events that are too large now are
+// given up. Their neighbours in batch and key are not, nor is anything written before.
 func TestFault09LimitLowered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -180,8 +180,8 @@ func TestFault11PartitionsAdded(t *testing.T) {
 	}
 }
 
-// TestFault11TopicRecreated: somebody deletes the topic and makes it again, twice, while events wait for
-// it. What was not acknowledged before arrives in the new one, in order, and another topic does not notice.
+// TestFault11TopicRecreated: the topic is deleted and created again, twice, while events wait for it. Events that were not
+// acknowledged before arrive in the new topic, in order, and another topic is not affected.
 func TestFault11TopicRecreated(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -93,8 +93,8 @@ func TestFault29LargePayloads(t *testing.T) {
 	}
 }
 
-// TestFault29HugePayload: 256 MiB are refused where they are written, by name. Where somebody
-// allowed them, they become a dead letter that refers to the row, which keeps them, and hold up nobody.
+// TestFault29HugePayload: a payload of 256 MiB is refused when it is written; the error names the constraint. If the limit
+// was raised, the event becomes a dead letter that refers to the row, which keeps the payload. No other event is held up.
 func TestFault29HugePayload(t *testing.T) {
 	t.Parallel()
 	const huge = 256 << 20
@@ -141,8 +141,8 @@ func TestFault29HugePayload(t *testing.T) {
 func digest(b []byte) string { return fmt.Sprintf("%d %x", len(b), sha256.Sum256(b)) }
 
 // TestFault31Headers: whatever a writer puts into headers, past the functions that would refuse it, the
-// record has the relay's own header once, with the relay's value; what cannot be sent as it is becomes a
-// dead letter, whose own headers nobody can forge either.
+// record has the relay's own header once, with the relay's value. An event that cannot be sent as it is becomes
+// a dead letter, and a writer cannot forge the headers of that either.
 func TestFault31Headers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

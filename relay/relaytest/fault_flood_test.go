@@ -43,7 +43,7 @@ func TestFault37RightsTakenAway(t *testing.T) {
 
 // TestFault37BadDeploy: a deploy writes events that no topic of theirs takes, beside good ones of other keys, and is
 // rolled back. By the shipped settings a hundred of them become dead letters and then a circuit breaker keeps the rest, so
-// that the next hour's work is not given up; another topic goes on. What is left goes when the topic takes it.
+// that the next hour's work is not given up; another topic goes on. The kept events go when the topic takes them again.
 func TestFault37BadDeploy(t *testing.T) {
 	t.Parallel()
 	const keys, rounds = 50, 12

@@ -9,7 +9,7 @@ import (
 )
 
 // TestFault44Partitions cuts or freezes the network between a relay and its database, its brokers, or both,
-// under load, and heals it. All arrives; what is in flight stays within its bounds meanwhile.
+// under load, and heals it. All arrives; meanwhile the number of events in flight stays within its bound.
 func TestFault44Partitions(t *testing.T) {
 	t.Parallel()
 	const batch = 50

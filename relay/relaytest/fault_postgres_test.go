@@ -31,7 +31,7 @@ func TestFault18CutAnywhere(t *testing.T) {
 		"from generate_series(1, $1::int)", // ids for holds
 		"where e.state = 'exhausted'",      // claiming letters
 		"set state = 'dead_lettered'",
-		"h.asked is not null",    // looking for what is due
+		"h.asked is not null",    // looking for due events
 		"for update skip locked", // taking
 		"delete from postrider.outbox_exception",
 		"for update of s skip locked", // skips
@@ -95,7 +95,7 @@ func TestFault19Timeouts(t *testing.T) {
 	for name, c := range map[string]struct {
 		session       map[string]string
 		begin, end    string
-		locked        string // by somebody else's transaction meanwhile
+		locked        string // by another transaction meanwhile
 		code          string
 		alsoWithClass string
 	}{
@@ -140,8 +140,8 @@ func TestFault19Timeouts(t *testing.T) {
 	}
 }
 
-// TestFault20Deadlock: a session of somebody else takes the relay's locks in the wrong order. Whoever is
-// ended by the server, nothing is lost, and nothing is sent twice.
+// TestFault20Deadlock: another session takes the relay's locks in the wrong order. Whichever of the two transactions the
+// server ends, nothing is lost, and nothing is sent twice.
 func TestFault20Deadlock(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -228,7 +228,7 @@ func TestFault20Maintenance(t *testing.T) {
 			written <- nil
 		}()
 		var err error
-		for range 10 { // such statements lock one thing after the other, and may be the ones that give way
+		for range 10 { // the statement locks one thing after the other, and may be the one that gives way
 			if _, err = r.pool.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "40P01") {
 				break
 			}

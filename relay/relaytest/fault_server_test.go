@@ -57,7 +57,7 @@ func TestFault17Restart(t *testing.T) {
 // the standby; when the primary is gone it waits, and when the standby is promoted it goes on there.
 //
 // The standby lags behind, so the failover loses commits (row 22): events that were published vanish
-// from the table, and their ids are given to others. Nobody mistakes one for the other.
+// from the table, and their ids are given to others. The header postrider-event-id still tells them apart.
 func TestFault17Failover(t *testing.T) {
 	t.Parallel()
 	primary := newServer(t, nil)
@@ -149,7 +149,7 @@ func TestFault23IDsRewound(t *testing.T) {
 }
 
 // TestFault24PreparedTransaction: a prepared transaction with an event in it is left over. The keys of others
-// go on, its id stays a gap, and when somebody commits it the event goes.
+// go on, its id stays a gap, and when the transaction is committed the event goes.
 func TestFault24PreparedTransaction(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, map[string]string{"max_prepared_transactions": "5"})

@@ -11,7 +11,7 @@ import (
 // Their events are pending again and go a second time: no one is lost, no key out of order.
 func TestFault17SettlementLost(t *testing.T) {
 	t.Parallel()
-	// The longest there is before what nobody waits for is written.
+	// The maximum: a commit that does not wait for its WAL reaches the disk as late as possible.
 	s := newServer(t, map[string]string{"wal_writer_delay": "10s"})
 	r := onServer(t, s)
 	topic, dlq := r.broker.Topic(t, 2, nil), r.broker.Topic(t, 1, nil)

@@ -8,8 +8,8 @@ import (
 	"github.com/postrider/postrider/relay/kafka"
 )
 
-// TestFault14SlowBroker: one of three brokers answers nothing any more. What the others lead goes on, in
-// batches with what does not; and what is in flight stays within its bounds.
+// TestFault14SlowBroker: one of three brokers answers nothing any more. Topics that the others lead go on, although their
+// events share batches with events for the slow broker. The number of events in flight stays within its bound.
 func TestFault14SlowBroker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

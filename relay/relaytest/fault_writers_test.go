@@ -114,8 +114,8 @@ func writerStep(t *testing.T, rt *rapid.T, tx pgx.Tx, topic string, event func()
 }
 
 // TestFault25ConcurrentWritersOfOneKey: writers that do not serialise on the key, and sessions that draw
-// ids in blocks. Then nobody can say which event came first, and the promise is the order of ids; each
-// arrives, once, and those of one transaction stay in order.
+// ids in blocks. Then it is undefined which event came first, and the promise is the order of ids. Each event
+// arrives, once, and the events of one transaction stay in order.
 func TestFault25ConcurrentWritersOfOneKey(t *testing.T) {
 	t.Parallel()
 	for name, cache := range map[string]int{"ids one by one": 1, "ids in blocks": 50} {

@@ -10,9 +10,9 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// TestHotKey: one key has 20,000 events waiting, or 100,000, among them and behind them those of ten others, and more come
-// meanwhile. Everything arrives once, every key in order, nothing is held, and the log is read in full batches: a key that
-// has most of the events is like any other.
+// TestHotKey: one key has 20,000 events waiting, or 100,000. Events of ten other keys are among them and behind them, and
+// more come meanwhile. Everything arrives once, every key in order, nothing is held, and the log is read in full batches:
+// a key that has most of the events is like any other.
 func TestHotKey(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ events, relays, batch int }{
@@ -70,7 +70,7 @@ func TestHotKey(t *testing.T) {
 	}
 }
 
-// receipts counts those of settled batches.
+// receipts counts the receipts of settled batches.
 func (r *rig) receipts() int {
 	r.Helper()
 	return pgtest.Value[int](r, r.pool, `select count(*) from postrider.outbox_receipt where note is null and number > 0 and events <> '{}'`)

@@ -10,8 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestFaultsStayWhereTheyAre: as long as one topic is missing, refused, without a leader or silent, the
-// others get theirs. When the fault ends, the topic's own backlog arrives in order, nothing given up.
+// TestFaultsStayWhereTheyAre: as long as one topic is missing, refused, without a leader or silent, the other
+// topics get their events. When the fault ends, the topic's own backlog arrives in order, nothing given up.
 func TestFaultsStayWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]*kerr.Error{

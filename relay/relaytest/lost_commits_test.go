@@ -10,8 +10,8 @@ import (
 )
 
 // TestFault22CommitsLostInACrash: writers commit with synchronous_commit off, their events go, and the server crashes
-// before either is on its disk. Kafka then has events of which no transaction exists any more, and their ids are drawn
-// again; but what is committed when the server is back is sent, once and in order, whatever id it has.
+// before either is on its disk. Kafka then has records whose transactions do not exist any more, and their ids are drawn
+// again. But every event that is committed when the server is back is sent, once and in order, whatever its id.
 func TestFault22CommitsLostInACrash(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, map[string]string{"wal_writer_delay": "10s"})
@@ -48,7 +48,7 @@ func TestFault22CommitsLostInACrash(t *testing.T) {
 	}
 }
 
-// wantCommitted is wantAll, for a topic that also has events that nobody can vouch for any more.
+// wantCommitted is wantAll for a topic that also has records named other, whose transactions were lost.
 func (l *ledger) wantCommitted(dlq, other string) {
 	l.Helper()
 	v := l.verdict(dlq)

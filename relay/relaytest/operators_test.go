@@ -134,8 +134,8 @@ func TestRowsDeletedWhileTheyWait(t *testing.T) {
 	}
 }
 
-// TestGivingUpIsExact: while a circuit breaker's events are given up others go on to fail in the same way. Those are kept, as
-// they would have been before.
+// TestGivingUpIsExact: while a circuit breaker's events are given up, later events go on to fail in the same way. The later
+// events are kept, as they would have been before.
 func TestGivingUpIsExact(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/postrider/postrider/relay/kafka"
 )
 
-// TestOnePartitionAway: one partition of a topic has no leader, or too few replicas, or says nothing. Its
-// keys wait, in order; those of the other partitions, and events without a key, arrive meanwhile.
+// TestOnePartitionAway: one partition of a topic has no leader, or too few replicas, or does not answer. Its keys
+// wait, in order. Keys of the other partitions, and events without a key, arrive meanwhile.
 func TestOnePartitionAway(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]*kerr.Error{
@@ -49,7 +49,7 @@ func TestOnePartitionAway(t *testing.T) {
 			if stays == 0 || stays == keys*rounds {
 				t.Fatalf("%d of %d keyed events are on the partition that is away", stays, keys*rounds)
 			}
-			// Of the events without a key only those may wait that were on their way there at the beginning.
+			// An event without a key may wait only if it was on its way to that partition at the beginning.
 			r.until(time.Minute, `(select count(*) from postrider.v_outbox_event where state = 'published' and key is not null) = $1`, keys*rounds-stays)
 			r.until(time.Minute, `(select count(*) from postrider.outbox_hold where scope = 'partition' and partition = 1 and partitions = 4) = 1
 				and not exists (select from postrider.outbox_hold where scope = 'topic')`)

@@ -83,7 +83,7 @@ func (s *server) stop() {
 	}
 }
 
-// crash ends the server without a word to anybody. What is not on its disk is lost.
+// crash ends the server without a word to its clients. Data that is not on its disk is lost.
 func (s *server) crash() {
 	s.Helper()
 	now, cancel := context.WithCancel(s.Context())
@@ -92,8 +92,8 @@ func (s *server) crash() {
 	<-s.Done()
 }
 
-// copied makes a standby of this server, which must be stopped: it has what was there at that moment,
-// and gets nothing later, as one that lags behind for ever.
+// copied makes a standby of this server, which must be stopped. The standby has the data of that moment and
+// gets nothing later, like a standby that lags behind for ever.
 func (s *server) copied() *server {
 	s.Helper()
 	c := &server{TB: s.TB, options: s.options}

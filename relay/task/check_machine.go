@@ -22,7 +22,7 @@ func (c *machineCheck) names() {
 	}
 }
 
-// shape checks that there is one beginning, that nothing leaves the end, and that nobody is stuck.
+// shape checks that there is one beginning, that nothing leaves the end, and that no task gets stuck.
 func (c *machineCheck) shape() {
 	var initial []placed
 	for i, s := range c.m.States {

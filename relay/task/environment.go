@@ -17,7 +17,7 @@ var overridable = []string{
 	"steps", "system_dependencies", "task_handler",
 }
 
-// readEnvironments reads the overrides as they are; checkEnvironments checks what comes of them.
+// readEnvironments reads the overrides as they are; checkEnvironments checks the resulting templates.
 func readEnvironments(n *node, path string, ps *problems) map[string]json.RawMessage {
 	all := map[string]json.RawMessage{}
 	if n.kind != mappingNode {
@@ -44,7 +44,7 @@ func readEnvironments(n *node, path string, ps *problems) map[string]json.RawMes
 	return all
 }
 
-// checkEnvironments applies each environment and adds what is wrong only there.
+// checkEnvironments applies each environment and adds the mistakes that are only there.
 func checkEnvironments(root, environments *node, ps *problems) {
 	if len(environments.pairs) > maxEnvironments {
 		return

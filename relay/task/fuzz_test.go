@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzParse reads anything. Nothing makes it fall over; what it takes encodes to the same again, in every
-// environment; what it does not take is told with lines.
+// FuzzParse reads any text. None makes it panic; a template that it takes encodes to the same again, in every
+// environment; mistakes are told with their lines.
 func FuzzParse(f *testing.F) {
 	for _, pattern := range []string{"templates/*.yaml", "testdata/mistakes/*.yaml"} {
 		files, err := filepath.Glob(pattern)

@@ -34,7 +34,7 @@ type Lifecycle struct {
 	// MaxStateMinutes bounds the stay in a state, by its name: the keys max_<state>_minutes. Defaults to the
 	// namespace's, then to those of Defaults.
 	MaxStateMinutes map[string]int
-	// StalenessAction is what is done with a stale task. Defaults to the namespace's, then to ActionDLQ.
+	// StalenessAction says what happens to a stale task. Defaults to the namespace's, then to ActionDLQ.
 	StalenessAction StalenessAction
 	// AutoFailOnTimeout false leaves a stale task where it is. Defaults to the namespace's, then to true.
 	AutoFailOnTimeout *bool
@@ -93,7 +93,7 @@ func (l *Lifecycle) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// String lists what is set, in a fixed order.
+// String lists the keys that are set, in a fixed order.
 func (l *Lifecycle) String() string {
 	var words []string
 	if l.MaxDurationMinutes != nil {

@@ -2,18 +2,18 @@ package task
 
 import "slices"
 
-// Kind says what a state means to those who do not know its name.
+// Kind says what a state means, whatever its name.
 type Kind string
 
 // The kinds of states.
 const (
 	// KindInitial is where tasks begin. It is live.
 	KindInitial Kind = "initial"
-	// KindActive: somebody works on it. It is live.
+	// KindActive: the task is being worked on. It is live.
 	KindActive Kind = "active"
-	// KindWaiting: it waits for something that should come by itself. It is live.
+	// KindWaiting: the task waits for something that should come by itself. It is live.
 	KindWaiting Kind = "waiting"
-	// KindFailed: it waits for somebody, for as long as it takes.
+	// KindFailed: the task waits for a person, for as long as it takes.
 	KindFailed Kind = "failed"
 	// KindTerminal is the end.
 	KindTerminal Kind = "terminal"
@@ -43,8 +43,8 @@ type Transition struct {
 type Roles struct {
 	// Complete is where a task goes when its steps are done. Without it, the steps do not lead the task.
 	Complete string `json:"complete,omitempty"`
-	// Failed is where a stale task is moved aside to, and one whose steps failed for good. Without it,
-	// such a task stays where it is.
+	// Failed is the state for a stale task that is moved aside, and for a task whose steps failed for good. Without it,
+	// the task stays where it is.
 	Failed string `json:"failed,omitempty"`
 	// Cancelled is where a cancelled task goes. Without it, tasks cannot be cancelled.
 	Cancelled string `json:"cancelled,omitempty"`

@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the golden files should say")
 
-// Each file in testdata/mistakes has many mistakes; beside it stands what is said about them.
+// Each file in testdata/mistakes has many mistakes; the file beside it has the messages about them.
 func TestMistakesAreToldAllAtOnce(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/mistakes/*.yaml")

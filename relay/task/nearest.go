@@ -42,7 +42,7 @@ func distance(a, b string) int {
 // meant ends a message about an unknown name: the nearest known one, and what there is.
 func meant[T ~string](ps *problems, name string, what string, known []T) string {
 	if len(*ps) >= maxProblems {
-		return "" // nobody will see it
+		return "" // it would not be shown
 	}
 	if near := nearest(name, known); near != "" {
 		return "; the nearest " + what + " is " + near

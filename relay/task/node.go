@@ -116,7 +116,7 @@ func encodeText(b *bytes.Buffer, s string) {
 	b.Truncate(b.Len() - 1)
 }
 
-// parse turns YAML or JSON into nodes. It adds what is wrong to ps, and returns nil if nothing can be read.
+// parse turns YAML or JSON into nodes. It adds mistakes to ps, and returns nil if nothing can be read.
 func parse(data []byte, ps *problems) *node {
 	first := &node{line: 1}
 	switch {

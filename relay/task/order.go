@@ -28,7 +28,7 @@ func Order(steps []Step) ([]string, error) {
 	return sorted, nil
 }
 
-// order also returns cycles, no two of which share a step: at least one of each knot.
+// order also returns cycles: at least one of each knot, and no two that share a step.
 func order(steps []Step) (sorted []string, cycles [][]string) {
 	index := map[string]int{}
 	for i := len(steps) - 1; i >= 0; i-- { // of two with one name, the first

@@ -8,7 +8,7 @@ import (
 
 const head = "name: n\nnamespace_name: ns\nversion: 1.0.0\n"
 
-// fails parses a text and returns what is said about it.
+// fails parses a text with mistakes and returns the message about them.
 func fails(t *testing.T, text string) string {
 	t.Helper()
 	tpl, err := Parse("t.yaml", []byte(text))

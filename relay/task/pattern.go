@@ -21,7 +21,8 @@ var (
 	class      = regexp.MustCompile(`^\[:[a-z]+:\]`)
 )
 
-// foreign says what in a pattern that Go takes PostgreSQL refuses, or reads in another way; empty if nothing is.
+// foreign returns the part of a pattern that Go takes and PostgreSQL refuses, or reads in another way; empty if there
+// is none.
 func foreign(pattern string) string {
 	if tree, err := syntax.Parse(pattern, syntax.Perl); err == nil && repeatsNothing(tree) {
 		return "a repetition of the beginning or the end"
@@ -46,7 +47,7 @@ func foreign(pattern string) string {
 			}
 		case c == '[':
 			inside = true
-			// What closes a bracket expression is an ordinary character at its beginning.
+			// A closing bracket is an ordinary character at the beginning of a bracket expression.
 			if after := strings.TrimPrefix(rest[1:], "^"); strings.HasPrefix(after, "]") {
 				i = len(pattern) - len(after)
 			}

@@ -12,7 +12,7 @@ type Problem struct {
 	Line int `json:"line"`
 	// Path is what it is about, for example steps[1].dependencies[0]; empty for the whole.
 	Path string `json:"path"`
-	// Text says what is wrong and what to do.
+	// Text says what the mistake is and what to do.
 	Text string `json:"message"`
 }
 
@@ -40,7 +40,7 @@ func (e *InvalidError) Error() string {
 // maxProblems bounds how many are told at once.
 const maxProblems = 200
 
-// problems collects what is wrong.
+// problems collects the mistakes in a template.
 type problems []Problem
 
 func (ps *problems) add(at *node, path, format string, args ...any) {

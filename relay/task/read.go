@@ -12,7 +12,7 @@ var versionForm = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\
 // maxMinutes is ten years, more than any task may take and little enough to be added to any time.
 const maxMinutes = 5256000
 
-// read reads a template, adding what is wrong with it.
+// read reads a template, and adds its mistakes to ps.
 func read(root *node, ps *problems) *Template {
 	t := &Template{}
 	var lifecycleStates []placed

@@ -14,8 +14,8 @@ var schemaTypes = []string{"array", "boolean", "integer", "null", "number", "obj
 // keyword checks the value of a keyword.
 type keyword func(n *node, path string, ps *problems)
 
-// schemaKeywords is what an input_schema may say: what the check in the database understands, and annotations.
-// It is filled by init, because schemas contain schemas.
+// schemaKeywords are the keywords that an input_schema may have: the ones that the check in the database understands,
+// and annotations. It is filled by init, because schemas contain schemas.
 var schemaKeywords map[string]keyword
 
 // supported names them in messages.
@@ -100,7 +100,7 @@ func checkCount(n *node, path string, ps *problems) {
 	}
 }
 
-// checkPattern takes what Go and PostgreSQL read in the same way.
+// checkPattern takes patterns that Go and PostgreSQL read in the same way.
 func checkPattern(n *node, path string, ps *problems) {
 	text, ok := ps.text(n, path)
 	if !ok {

@@ -5,7 +5,7 @@ import "time"
 // Reason is why a stale task was dead-lettered.
 type Reason string
 
-// The reasons of a stale task; their names are those of the investigations.
+// The reasons of a stale task; they have the names of the investigations' reasons.
 const (
 	ReasonStaleness         Reason = "staleness_timeout"
 	ReasonWorkerUnavailable Reason = "worker_unavailable"

@@ -53,7 +53,7 @@ type Step struct {
 	Handler json.RawMessage `json:"handler,omitempty"`
 	// Dependencies are the steps that must be done before.
 	Dependencies []string `json:"dependencies,omitempty"`
-	// MaxRetries is how often it is tried again. Nil leaves it to the ledger: 3.
+	// MaxRetries is how often the step is tried again. Nil leaves it to the ledger: 3.
 	MaxRetries *int `json:"max_retries,omitempty"`
 	// RetryBaseSeconds is the pause before the first retry, doubled by each further one up to RetryMaxSeconds.
 	// 0 leaves it to the ledger: 1 and 60.
@@ -78,8 +78,8 @@ type StartEvent struct {
 	Type string `json:"type,omitempty"`
 }
 
-// Parse reads a template from YAML or JSON. What is wrong with it comes as *InvalidError, all at once; source
-// names it there.
+// Parse reads a template from YAML or JSON. All its mistakes come at once, as *InvalidError; source names the template
+// there.
 func Parse(source string, data []byte) (*Template, error) {
 	var ps problems
 	root := parse(data, &ps)

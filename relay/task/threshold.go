@@ -27,7 +27,7 @@ type Threshold struct {
 	Source  Source
 }
 
-// Defaults are the thresholds of those who say nothing.
+// Defaults are the thresholds where neither the template nor the namespace has one.
 type Defaults struct {
 	// WaitingForDependenciesMinutes bounds the stay in waiting_for_dependencies. Defaults to 60.
 	WaitingForDependenciesMinutes int
@@ -79,14 +79,15 @@ func LifetimeThreshold(template, namespace *Lifecycle, d Defaults) Threshold {
 	return Threshold{d.TaskMaxLifetimeHours * 60, SourceDefault}
 }
 
-// Timeout is what is wanted of a stale task.
+// Timeout is what the template and the namespace want done with a stale task.
 type Timeout struct {
 	Action StalenessAction
 	// Fail says whether it is moved aside; Letter whether an investigation is opened.
 	Fail, Letter bool
 }
 
-// OnTimeout resolves what is wanted of a stale task, key by key, before any global switch.
+// OnTimeout resolves what the template and the namespace want done with a stale task, key by key, before any global
+// switch.
 func OnTimeout(template, namespace *Lifecycle) Timeout {
 	t := Timeout{Action: ActionDLQ, Fail: true, Letter: true}
 	both := layers(template, namespace)

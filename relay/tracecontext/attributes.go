@@ -25,14 +25,15 @@ const (
 
 // Names of the spans in which messages of dead letters are sent again.
 const (
-	// SpanRedrive is what a request, or a step of an operation, sends again: the root of its messages' new traces.
+	// SpanRedrive is the span of a request, or of a step of an operation, that redrives: the root of its messages' new
+	// traces.
 	SpanRedrive = "redrive"
-	// SpanReplay is what one call of a replay sends. Its messages go on in their own traces, to which it links.
+	// SpanReplay is the span of one call of a replay. Its messages go on in their own traces, to which it links.
 	SpanReplay = "replay"
 )
 
-// Asked reports whether spans of this name are of what somebody asked for by hand: an action of the outbox, a redrive, a
-// replay. There are few, and whoever asked wants to see them.
+// Asked reports whether spans of this name are of an action that a person asked for: an action of the outbox, a
+// redrive, a replay. There are few, and the person wants to see them.
 func Asked(name string) bool {
 	switch name {
 	case SpanRedrive, SpanReplay, "outbox.processPending", "outbox.processRetries", "outbox.cleanup", "outbox.dlqStats":
@@ -47,7 +48,7 @@ const MaxLinks = 128
 // Sending are the attributes of a span in which something is sent to a topic.
 func Sending(topic string) []attribute.KeyValue { return about("send", topic) }
 
-// Processing are the attributes of a span in which what was read from a topic is worked on.
+// Processing are the attributes of a span in which messages from a topic are worked on.
 func Processing(topic string) []attribute.KeyValue { return about("process", topic) }
 
 func about(operation, topic string) []attribute.KeyValue {
@@ -59,11 +60,11 @@ func At(partition int32, offset int64) []attribute.KeyValue {
 	return []attribute.KeyValue{keyPartition.String(strconv.Itoa(int(partition))), keyOffset.Int64(offset)}
 }
 
-// MaxText is the longest text that a span gets of what came from elsewhere, in bytes.
+// MaxText is the longest text from elsewhere that a span gets, in bytes.
 const MaxText = 1 << 10
 
-// Text makes what came from elsewhere fit for a span: what is not UTF-8 would keep all spans from being exported that
-// were to go with it.
+// Text makes a text from elsewhere fit for a span: a text that is not UTF-8 would keep all spans from being exported
+// that were to go with it.
 func Text(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), MaxText)], "\uFFFD")
 }

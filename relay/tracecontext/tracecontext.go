@@ -99,9 +99,10 @@ func decode(to, digits []byte) bool {
 	return err == nil
 }
 
-// With returns the headers of a message that comes from the given span: a copy, with the traceparent in its place, or at
-// the end where there was none; a traceparent in its place never makes a message larger, and a tracestate stays. Headers are returned as they are where the span is not recorded, because then nobody
-// could follow to it, and where what they say of a trace cannot be read: that is none of ours.
+// With returns the headers of a message that comes from the given span: a copy, with the traceparent in its place, or
+// at the end where there was none. A traceparent in its place never makes a message larger, and a tracestate stays. If
+// the span is not recorded, the headers are returned as they are, because no trace leads to it; also if their
+// traceparent cannot be read, because then it is none of ours.
 func With(hs []outbox.Header, sc trace.SpanContext) []outbox.Header {
 	at := find(hs, Header)
 	if !sc.IsSampled() || at >= 0 && !Of(hs).IsValid() {

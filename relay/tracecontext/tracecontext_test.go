@@ -103,7 +103,7 @@ func equal(a, b []outbox.Header) bool {
 	return slices.EqualFunc(a, b, func(a, b outbox.Header) bool { return a.Name == b.Name && bytes.Equal(a.Value, b.Value) })
 }
 
-// What is valid can be written and read again; nothing else is changed or breaks anything.
+// A valid traceparent can be written and read again; nothing else is changed or breaks anything.
 func FuzzTraceparent(f *testing.F) {
 	f.Add([]byte(recorded), []byte("a=b"))
 	f.Add([]byte("00-\xff"), []byte{})

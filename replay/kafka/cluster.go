@@ -22,17 +22,17 @@ const (
 	metadataMinAge = 250 * time.Millisecond
 )
 
-// Config is what a Cluster is made of.
+// Config configures a Cluster.
 type Config struct {
 	// Brokers are the addresses, host:port, to learn the cluster from. Required.
 	Brokers []string
-	// ClientID is what the brokers log. Defaults to "postrider".
+	// ClientID names the clients in the brokers' logs. Defaults to "postrider".
 	ClientID string
 	// MaxRecords is how many records a Poll returns at most. Defaults to 500.
 	MaxRecords int
-	// Logger receives what the clients have to say. Defaults to no logging.
+	// Logger receives the clients' logs. Defaults to no logging.
 	Logger *slog.Logger
-	// Options are further options of the clients, such as TLS and SASL. Defaults to none.
+	// Options are further options of the clients, for example TLS and SASL. Defaults to none.
 	Options []kgo.Opt
 }
 
@@ -69,7 +69,7 @@ func New(cfg Config) (*Cluster, error) {
 	return &Cluster{cfg: cfg, client: client, admin: kadm.NewClient(client)}, nil
 }
 
-// options are those of every client.
+// options are the options of every client.
 func (c Config) options() []kgo.Opt {
 	return append([]kgo.Opt{
 		kgo.SeedBrokers(c.Brokers...),
@@ -179,7 +179,7 @@ func (c *Cluster) SaveMarks(ctx context.Context, group, topic string, marks map[
 	return fault("commit offsets of the consumer group "+group, err)
 }
 
-// fault names what failed, and says of what the broker will answer again that waiting does not help.
+// fault names what failed. If the broker will give the same answer again, it says that waiting does not help.
 func fault(doing string, err error) error {
 	if err == nil {
 		return nil

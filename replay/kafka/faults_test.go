@@ -18,8 +18,8 @@ import (
 	"github.com/postrider/postrider/replay"
 )
 
-// TestBrokerFaultsPass has the brokers answer with one error for ten minutes of virtual time, in the middle of a replay.
-// It waits and says for what; then every letter is there, in the order of keys.
+// TestBrokerFaultsPass has the brokers answer with one error for ten minutes of virtual time, in the middle of a
+// replay. It waits and logs the reason; then every letter is there, in the order of keys.
 func TestBrokerFaultsPass(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -53,7 +53,7 @@ func TestBrokerFaultsPass(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if c.key == kmsg.Fetch { // the reader is ahead of what is sent, and has all
+				if c.key == kmsg.Fetch { // the reader is ahead of the sender, and has all
 					once.Do(fail)
 				}
 				began := time.Now()
@@ -93,7 +93,7 @@ func TestBrokerFaultsPass(t *testing.T) {
 	}
 }
 
-// TestFinalFaultsEndIt has the brokers answer with what waiting does not mend.
+// TestFinalFaultsEndIt has the brokers answer with errors that waiting does not mend.
 func TestFinalFaultsEndIt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -25,11 +25,11 @@ const (
 	envBatches = "REPLAY_CRASHCHILD_BATCHES"
 )
 
-// crashchildBatch is how many messages are on their way at once, and so may be sent twice.
+// childBatch is how many messages are on their way at once, and so may be sent twice.
 const childBatch = 20
 
-// crashchild is such a process: it replays, and a moment after so many batches it kills itself as kill -9 does. After none
-// it finishes.
+// crashchild is the process that is to be killed: it replays, and a moment after so many batches it kills itself as
+// kill -9 does. After none it finishes.
 func crashchild() int {
 	brokers, batches := strings.Split(os.Getenv(envBrokers), ","), os.Getenv(envBatches)
 	said := 0

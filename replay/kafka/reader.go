@@ -18,7 +18,7 @@ const (
 	quietWait = time.Second
 	// quietLimit is how long nothing may come although brokers say that there is something.
 	quietLimit = time.Minute
-	// fetchMaxBytes bounds what a broker sends at once, and so the memory.
+	// fetchMaxBytes bounds the bytes that a broker sends at once, and so the memory.
 	fetchMaxBytes = 16 << 20
 )
 
@@ -42,12 +42,12 @@ func (c *Cluster) Read(topic string, spans map[int32]replay.Span) (replay.Reader
 	}
 	client, err := kgo.NewClient(append(c.cfg.options(),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: begin}),
-		// Where retention has been there first, go on with what is left; never skip to the end.
+		// If retention deleted records first, go on with the records that are left; never skip to the end.
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		// A letter of an aborted transaction was never sent.
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.KeepControlRecords(),       // a range may end in one
-		kgo.KeepRetryableFetchErrors(), // the client goes on by itself; they say what is waited for
+		kgo.KeepRetryableFetchErrors(), // the client goes on by itself; they say why it waits
 		kgo.FetchMaxBytes(fetchMaxBytes),
 		kgo.FetchMaxWait(quietWait/2),
 	)...)
@@ -156,7 +156,7 @@ func (r *reader) pass(c *replay.Chunk, partition int32, next int64) {
 	r.client.PauseFetchPartitions(map[string][]int32{r.topic: {partition}})
 }
 
-// look finds out why nothing comes: retention may have taken what is wanted. Where no broker answers, that is why.
+// look finds out why nothing comes: retention may have deleted the wanted records. If no broker answers, that is why.
 func (r *reader) look(ctx context.Context) (replay.Chunk, error) {
 	c := replay.Chunk{Next: map[int32]int64{}}
 	bounds, err := r.cluster.Bounds(ctx, r.topic)

@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/replay"
 )
 
-// TestReplaysExactBytes replays what anybody may have written.
+// TestReplaysExactBytes replays records with any bytes.
 func TestReplaysExactBytes(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
@@ -55,7 +55,7 @@ func TestReplaysExactBytes(t *testing.T) {
 	})
 }
 
-// TestTransactions replays what was committed, and neither waits behind markers nor reads what was aborted.
+// TestTransactions replays committed records, and neither waits behind markers nor reads aborted ones.
 func TestTransactions(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
@@ -252,7 +252,7 @@ func TestTooLarge(t *testing.T) {
 	})
 }
 
-// TestWrongAddress ends soon where nobody is.
+// TestWrongAddress ends soon where no broker is.
 func TestWrongAddress(t *testing.T) {
 	t.Parallel()
 	cluster, err := New(Config{Brokers: []string{"127.0.0.1:1"}})

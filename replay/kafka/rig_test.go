@@ -62,10 +62,10 @@ func replayAll(t *testing.T, b *kafkatest.Broker, o replay.Options) (replay.Plan
 	return p, res, err
 }
 
-// written is when the first letter was: a broker deletes what is older than a week, half a minute after its start.
+// written is when the first letter was: a broker deletes records older than a week, half a minute after its start.
 var written = time.Now().Add(-time.Hour).Truncate(time.Second)
 
-// letter is what Spring Kafka writes about a record of origin.
+// letter is a dead letter as Spring Kafka writes it about a record of origin.
 func letter(topic, origin string, partition int32, n int, key, value []byte) *kgo.Record {
 	h := func(name string, value []byte) kgo.RecordHeader { return kgo.RecordHeader{Key: name, Value: value} }
 	return &kgo.Record{Topic: topic, Partition: partition, Key: key, Value: value, Timestamp: written.Add(time.Duration(n) * time.Millisecond),

@@ -24,7 +24,7 @@ func WithActor(ctx context.Context, a Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, a)
 }
 
-// ActorOf returns who the work of ctx is done by. Without one it is nobody, who may do nothing.
+// ActorOf returns the actor of ctx. When ctx has none, it returns the zero Actor, which may do nothing.
 func ActorOf(ctx context.Context) Actor {
 	a, _ := ctx.Value(actorKey{}).(Actor)
 	return a

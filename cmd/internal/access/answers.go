@@ -15,12 +15,12 @@ var (
 	ErrOtherRequest = errors.New("this Idempotency-Key was used with another request; use a new one")
 	// ErrInWork: the first request with this Idempotency-Key has not ended.
 	ErrInWork = errors.New("the first request with this Idempotency-Key is still in work; ask again")
-	// errGivenUp: somebody else has the Idempotency-Key by now, or it was forgotten.
+	// errGivenUp: a later request has the Idempotency-Key by now, or the key was forgotten.
 	errGivenUp = errors.New("the Idempotency-Key of this request was taken over by a later one, or forgotten: nothing is changed under it any more")
 )
 
-// AnswerPatience is how long a request with an Idempotency-Key may be in work; no operation takes so long. One that is
-// older, and of which nothing was committed, was lost with its process and may be made again.
+// AnswerPatience is how long a request with an Idempotency-Key may be in work; no operation takes so long. When an
+// older request has committed nothing, it was lost with its process and may be made again.
 const AnswerPatience = 3 * time.Minute
 
 // Answer is what a request was told.
@@ -32,7 +32,7 @@ type Answer struct {
 // Claim is an Idempotency-Key in the hands of one request. Its zero value is none.
 type Claim struct {
 	owner, key string
-	// at tells it from those who had the key before, or have it later.
+	// at tells this claim from earlier and later claims of the same key.
 	at time.Time
 }
 
@@ -41,7 +41,7 @@ type Claim struct {
 type LostError struct {
 	// Claim is that of the first request.
 	Claim Claim
-	// Action, TargetID and RequestID are those of the newest row that it has in the audit log.
+	// Action, TargetID and RequestID are from the newest row of that request in the audit log.
 	Action, TargetID, RequestID string
 }
 
@@ -61,7 +61,7 @@ func WithClaim(ctx context.Context, c Claim) context.Context {
 	return context.WithValue(ctx, claimKey{}, c)
 }
 
-// WithoutClaim returns a context whose changes leave the Idempotency-Key as it is: they are no part of what was asked for.
+// WithoutClaim returns a context whose changes leave the Idempotency-Key as it is: they are no part of the request.
 func WithoutClaim(ctx context.Context) context.Context {
 	return context.WithValue(ctx, claimKey{}, nil)
 }
@@ -104,7 +104,7 @@ func (s *Store) Begin(ctx context.Context, key string, request []byte) (Claim, *
 }
 
 // note writes into the claim of ctx, if there is one, that the transaction changes something. The row stays locked
-// until the transaction ends, so whoever asks meanwhile waits for what becomes of it.
+// until the transaction ends, so a request that asks meanwhile waits for the outcome.
 func (s *Store) note(ctx context.Context, tx pgx.Tx, action, targetID string) error {
 	c, claimed := ctx.Value(claimKey{}).(Claim)
 	if !claimed {

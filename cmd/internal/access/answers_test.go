@@ -46,7 +46,7 @@ func TestARepeatedRequestGetsTheFirstAnswer(t *testing.T) {
 	}
 }
 
-// age makes all claims as old as those that are taken over.
+// age makes all claims so old that they are taken over.
 func age(t *testing.T, ctx context.Context, pool *pgxpool.Pool) {
 	t.Helper()
 	if _, err := pool.Exec(ctx, `update postrider.access_answer set created_at = created_at - $1::bigint * interval '1 microsecond' - interval '1 second'`,
@@ -122,7 +122,7 @@ func TestWhatChangedSomethingIsNeverMadeAgain(t *testing.T) {
 	}
 }
 
-// TestForgettingWaitsForACommitOnItsWay: whoever asked has an error, and the server is still at it.
+// TestForgettingWaitsForACommitOnItsWay: the caller has an error, and the server still works on the request.
 func TestForgettingWaitsForACommitOnItsWay(t *testing.T) {
 	t.Parallel()
 	for _, commits := range []bool{true, false} {

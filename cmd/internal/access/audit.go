@@ -43,8 +43,8 @@ type Done struct {
 	TargetID   string          `json:"target_id,omitempty"`
 	RequestID  string          `json:"request_id,omitempty"`
 	Details    json.RawMessage `json:"details"`
-	// SessionUser is the login of the database that wrote the row, which nobody chooses: that of postrider serve for
-	// what came by the API. Actor is what that login said.
+	// SessionUser is the login of the database that wrote the row; a caller cannot choose it. For a change by the API it
+	// is the login of postrider serve. Actor is the name that this login gave.
 	SessionUser string `json:"session_user_name"`
 }
 
@@ -66,13 +66,13 @@ func (s *Store) History(ctx context.Context, f DoneFilter) ([]Done, error) {
 	if f.Limit < 1 || f.Limit > 1000 {
 		f.Limit = 100
 	}
-	// Planned anew for what is asked: a plan for all questions would walk.
+	// The query is planned anew for its filters: one plan for all filters would walk the table.
 	return s.done(ctx, auditList, pgx.QueryExecModeExec, f.Actor, f.Action, f.TargetType, f.TargetID, orNull(f.From), orNull(f.To), f.Before, f.Limit)
 }
 
-// EntryHistory returns what was done to an investigation, newest first, 100 at most: to it alone, to it among others (their
-// rows name all as entries in their details, of which it shows this one and how many there were), and with the operations
-// given, which have sent its message.
+// EntryHistory returns what was done to an investigation, newest first, 100 at most: to it alone, to it among others (the
+// row lists all of them as entries in its details; here it shows this one and their number), and with the operations given,
+// which have sent its message.
 func (s *Store) EntryHistory(ctx context.Context, entry string, operations []string) ([]Done, error) {
 	return s.done(ctx, auditEntry, pgx.QueryExecModeExec, entry, operations)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/postrider/postrider/migrations/pgtest"
 )
 
-// TestALoginStandsForAllWhoUsedIt: what was done with a login of the database is found under its name, with and without a
-// person, by an index; a person, and a key with such a name, are told apart.
+// TestALoginStandsForAllWhoUsedIt: the rows of a login of the database are found under its name, with and without a person,
+// by an index. A person who used a login and a key with a similar name are told apart.
 func TestALoginStandsForAllWhoUsedIt(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -120,7 +120,7 @@ func listed(t *testing.T, db *pgtest.DB, args ...any) (rows, read int) {
 	return rows, read
 }
 
-// TestTheAuditLogIsFoundByItsIndexes: each filter, and a time long ago, finds what is rare without a walk over the rest,
+// TestTheAuditLogIsFoundByItsIndexes: each filter, and a time long ago, finds rare rows without a walk over the rest,
 // and each page begins where the one before ended.
 func TestTheAuditLogIsFoundByItsIndexes(t *testing.T) {
 	t.Parallel()

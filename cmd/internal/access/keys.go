@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	// ErrUnknownKey is wrapped where a presented key is not one that works. It does not say why: to who
-	// presents it, a key that never was, one that was revoked and one that expired are the same.
+	// ErrUnknownKey is wrapped when a presented key does not work. It does not say why: a client cannot tell a
+	// key that never was from a key that was revoked or has expired.
 	ErrUnknownKey = errors.New("the API key is not known, was revoked or has expired")
 	// ErrNotFound is wrapped by errors about a key id that does not exist.
 	ErrNotFound = errors.New("API key not found")
@@ -42,7 +42,7 @@ func (k Key) Works(now time.Time) bool {
 
 // NewKey is what a new key should be.
 type NewKey struct {
-	// Name is whose it is or what for, 1 to 200 bytes. Required.
+	// Name says whose key it is or what for, 1 to 200 bytes. Required.
 	Name string
 	// Scopes are what it may do, at least one. Required.
 	Scopes []Scope

@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/migrations/pgtest"
 )
 
-// newStore is a store, what it stands on, and a context of somebody who does things.
+// newStore is a store, the pool of its database, and a context with an actor.
 func newStore(t *testing.T) (*access.Store, *pgxpool.Pool, context.Context) {
 	t.Helper()
 	pool := pgtest.New(t).Pool(t)

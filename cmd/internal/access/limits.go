@@ -7,7 +7,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxRemembered is how many clients a Limiter remembers; beyond it those that have their whole burst again are
+// maxRemembered is how many clients a Limiter remembers. Beyond it, clients that have their whole burst again are
 // forgotten, which changes nothing for them.
 const maxRemembered = 10_000
 
@@ -50,8 +50,8 @@ func (l *Limiter) Take(client string, n int) time.Duration {
 	return 0
 }
 
-// forget makes room for one more. When too many clients are busy at once, somebody tries many addresses; then
-// all begin anew rather than the memory growing.
+// forget makes room for one more client. When too many clients are busy at once, a person tries many addresses;
+// then all clients begin anew rather than the memory growing.
 func (l *Limiter) forget(now time.Time) {
 	if len(l.clients) < maxRemembered {
 		return

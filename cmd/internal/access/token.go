@@ -27,7 +27,7 @@ var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadd
 // errToken says nothing more, because it may be shown to anybody.
 var errToken = errors.New("this is not an API key: pr_, 16 letters and digits, an underscore and 51 more")
 
-// secretHash is what is kept of a secret.
+// secretHash is the only form in which a secret is kept.
 type secretHash = [sha256.Size]byte
 
 // newToken returns a new token, the id in it and the hash of its secret.

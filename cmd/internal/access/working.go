@@ -11,9 +11,9 @@ import (
 // Remembered is for how long a key that worked is taken to work still, by who asks Recently.
 const Remembered = 2 * time.Second
 
-// Recently is a store for those who ask with every request: a key that worked is not looked up again for Remembered. So
-// one that is revoked by another process, or expires, works for at most that long; one that this process revokes, not at
-// all.
+// Recently is a store for callers that ask with every request: a key that worked is not looked up again for Remembered.
+// When a key expires, or another process revokes it, the key works for at most that long. When this process revokes a key,
+// the key ends at once.
 type Recently struct{ *Store }
 
 // AuthenticateNow is Authenticate that looks the key up, whatever is remembered.

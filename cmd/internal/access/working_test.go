@@ -66,7 +66,7 @@ func TestAKeyThatWorkedIsNotLookedUpAgain(t *testing.T) {
 	if k, err := recently.Authenticate(ctx, token); err != nil || k.ID != made.ID {
 		t.Errorf("behind a forged one: %+v, %v", k, err)
 	}
-	// Another process revokes it: here it may work for the time that is documented, and what is looked up knows.
+	// Another process revokes the key: here it may work for the time that is documented; the next lookup knows.
 	if _, err := first.Revoke(ctx, made.ID); err != nil {
 		t.Fatal(err)
 	}

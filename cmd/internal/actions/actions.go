@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Auditor writes, in the transaction of a change, who made it: whoever ctx says, otherwise actor.
+// Auditor writes, in the transaction of a change, who made it: the actor in ctx if there is one, otherwise actor.
 type Auditor interface {
 	Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, details any) error
 }
@@ -19,7 +19,7 @@ type Auditor interface {
 // ErrRequest is wrapped by errors about what was asked for.
 var ErrRequest = errors.New("refused")
 
-// ErrBusy is wrapped where somebody else is at it; asking again helps.
+// ErrBusy is wrapped when another process is doing the same work; asking again helps.
 var ErrBusy = errors.New("somebody else is at it; ask again")
 
 // Config is what the services need.
@@ -65,7 +65,7 @@ func (c Config) change(ctx context.Context, f func(context.Context, pgx.Tx) erro
 	}
 }
 
-// named says that somebody must be behind a change.
+// named refuses a change without an actor.
 func named(actor string) error {
 	if actor == "" {
 		return fmt.Errorf("%w: nobody asks for it", ErrRequest)

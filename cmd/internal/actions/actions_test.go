@@ -277,7 +277,7 @@ func TestEachChangeWritesItsRow(t *testing.T) {
 	}
 }
 
-// TestTheAuditLogNamesTheCaller: whoever the context says did it, with the request, goes before the name that is given.
+// TestTheAuditLogNamesTheCaller: the actor in the context, with the request, goes before the name that is given.
 func TestTheAuditLogNamesTheCaller(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -312,7 +312,7 @@ func TestRefusedChangesWriteNothing(t *testing.T) {
 	if n := value[int](r, `select count(*) from postrider.tasker_named_tasks where name = 'two'`); n != 0 {
 		t.Error("of templates that are applied together one was refused, and the other applied")
 	}
-	// What is asked for in vain changes nothing, and is no error.
+	// A change that is asked for in vain changes nothing, and is no error.
 	ended := pending(r)
 	ledgertest.Put(t, r.pool, ended, "cancelled")
 	for name, do := range map[string]func() (bool, error){
@@ -332,7 +332,7 @@ func TestRefusedChangesWriteNothing(t *testing.T) {
 	}
 }
 
-// TestBoundsOfAPurge: what is asked for must make sense.
+// TestBoundsOfAPurge: the arguments of a purge must make sense.
 func TestBoundsOfAPurge(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -369,7 +369,7 @@ func TestConfigsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// TestDeadlocksAreMadeAgain: a worker that locks a task's steps in another order costs nobody an error.
+// TestDeadlocksAreMadeAgain: when a worker locks a task's steps in another order, no caller has an error.
 func TestDeadlocksAreMadeAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

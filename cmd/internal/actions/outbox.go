@@ -88,7 +88,7 @@ type PurgeDelivered struct {
 	Rows int
 }
 
-// Purge removes delivered events that are older, whatever retention says, among the next ones that it looks at.
+// Purge looks at the next delivered events, and removes the events that are older, whatever retention says.
 func (o *Outbox) Purge(ctx context.Context, actor string, p PurgeDelivered) (done relay.Purged, err error) {
 	keep := time.Since(p.OlderThan)
 	switch {

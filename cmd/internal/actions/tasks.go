@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/relay/ledger/postgres"
 )
 
-// Tasks changes tasks and templates. Errors wrap those of package ledger.
+// Tasks changes tasks and templates. Errors wrap the errors of package ledger.
 type Tasks struct{ cfg Config }
 
 // NewTasks checks the configuration.

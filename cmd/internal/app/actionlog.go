@@ -15,7 +15,7 @@ type actionLog struct {
 	log *slog.Logger
 }
 
-// Lead begins a term, whose passes are those of the log, and of what comes back.
+// Lead begins a term. Its passes are passes over the log, and over events that come back.
 func (a actionLog) Lead(ctx context.Context, worker string) (relay.Leadership, error) {
 	l, err := a.Store.Lead(ctx, worker)
 	if l == nil || err != nil {

@@ -33,8 +33,7 @@ type Options struct {
 	// Migrate brings the schema to this binary's version first. Defaults to false: a database that
 	// lacks migrations is refused.
 	Migrate bool
-	// Registry receives and serves the metrics; a registry takes those of one App. Defaults to a new
-	// one.
+	// Registry receives and serves the metrics; a registry takes the metrics of one App. Defaults to a new one.
 	Registry *prometheus.Registry
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
@@ -56,7 +55,7 @@ type App struct {
 	originals *dlqkafka.Originals
 	engine    *relay.Relay    // nil without the role
 	http      *httpapi.Server // nil without the role
-	services  *Services       // nil where nobody needs it
+	services  *Services       // nil where no part needs it
 	parts     []part
 	watched   watched
 	kafka     []kgo.Opt // of every client: TLS and the login
@@ -156,10 +155,10 @@ func (a *App) Run(ctx context.Context) error {
 	return errors.Join(failure, err)
 }
 
-// Stop ends everything within 30 seconds: first readiness, then all work at once, which finishes
-// what it has in hand, then connections, those opened last first. What does not end in its time is
-// named in the error and left behind. It may be called at any time, more than once and from several
-// goroutines; all calls return the same when everything has ended.
+// Stop ends everything within 30 seconds: first readiness, then all work at once, which finishes what it has in hand,
+// then connections, the last opened first. A part that does not end in its time is named in the error and left behind. It
+// may be called at any time, more than once and from several goroutines; all calls return the same when everything has
+// ended.
 func (a *App) Stop(ctx context.Context) error {
 	if a.http != nil {
 		a.http.Drain()

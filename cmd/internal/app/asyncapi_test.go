@@ -189,7 +189,7 @@ func lives(t *testing.T, pool *pgxpool.Pool) {
 	must(l.DeadLetter(t.Context(), ledgertest.Create(t, pool, ledgertest.New{}), "the customer called", "ann"))
 	must(l.DeadLetter(t.Context(), ledgertest.Create(t, pool, ledgertest.New{Context: fmt.Sprintf(`{"scan": "%s"}`, strings.Repeat("x", 1<<20))}), "too much", ""))
 	must(l.DeadLetter(t.Context(), ledgertest.Create(t, pool, ledgertest.New{Steps: `[]`, Context: fmt.Sprintf(`{"scan": "%s"}`, strings.Repeat("x", 1<<20))}), "too much, without steps", ""))
-	// What is larger than a record leaves parts out, and says so.
+	// A record that would be too large leaves parts out, and says so.
 	ledgertest.Create(t, pool, ledgertest.New{Name: "protocol", Context: fmt.Sprintf(`{"scan": "%s"}`, strings.Repeat("x", 1<<20))})
 	must(l.Transition(t.Context(), ledgertest.Create(t, pool, ledgertest.New{}), "pending", "initializing", json.RawMessage(fmt.Sprintf(`{"kept": "%s"}`, strings.Repeat("x", 1<<20)))))
 	exec(`insert into postrider.outbox_event (topic, key, payload, task_uuid) values ('documents', 'k', convert_to(repeat('x', 2000000), 'UTF8'), $1)`, started)
@@ -245,7 +245,7 @@ func TestRecordsAreAsTheCatalogueSays(t *testing.T) {
 	}
 }
 
-// The schemas refuse what is wrong, and the document holds together.
+// The schemas refuse wrong records, and the document holds together.
 func TestCatalogueRefuses(t *testing.T) {
 	t.Parallel()
 	c := readCatalogue(t)

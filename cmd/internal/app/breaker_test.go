@@ -7,8 +7,9 @@ import (
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
-// TestCircuitBreaker: past outbox.storm_events what fails in one way waits and everything else goes. Somebody gives up what
-// waits, by the desk; with storm_events at 0 what a breaker keeps comes back, and what fails becomes a dead letter.
+// TestCircuitBreaker: past outbox.storm_events, events that fail with one code wait and every other event goes. An
+// operator gives up the waiting events at the desk. With storm_events at 0 the events that a breaker keeps come back, and
+// failing events become dead letters.
 func TestCircuitBreaker(t *testing.T) {
 	t.Parallel()
 	db, broker := pgtest.New(t), kafkatest.Kfake(t)

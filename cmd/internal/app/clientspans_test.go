@@ -78,7 +78,7 @@ func (tr tree) one(t *testing.T, name string) tracetest.SpanStub {
 	return found[0]
 }
 
-// headerNames are those of the headers of a record, in their order.
+// headerNames are the names of a record's headers, in their order.
 func headerNames(r *kgo.Record) (names []string) {
 	for _, h := range r.Headers {
 		names = append(names, h.Key)
@@ -95,8 +95,8 @@ func headerOf(t *testing.T, r *kgo.Record, name string) string {
 	return string(r.Headers[at].Value)
 }
 
-// What the clients of PostgreSQL and Kafka do for an event and for a dead letter stands in their traces where the
-// settings ask for it, under spans of ours and with nothing of what is in messages; and records are the same, byte by
+// The work of the clients of PostgreSQL and Kafka for an event and for a dead letter stands in their traces where the
+// settings ask for it, under spans of ours and with nothing from the content of messages. Records are the same, byte by
 // byte, but for what they always say of their own trace.
 func TestSpansOfClients(t *testing.T) {
 	t.Parallel()

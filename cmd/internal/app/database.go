@@ -22,8 +22,8 @@ import (
 // connectLimit bounds the first connection and its questions.
 const connectLimit = 10 * time.Second
 
-// Connect opens one connection to the database, on a server that takes writes. Its error says what is wrong
-// and what to do, and has no password in it.
+// Connect opens one connection to the database, on a server that takes writes. Its error says what failed and what to do,
+// and has no password in it.
 func Connect(ctx context.Context, database config.Database) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
@@ -44,15 +44,15 @@ func Connect(ctx context.Context, database config.Database) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// unfitError is what is said of a server whose version Postrider does not run on.
+// unfitError is the error about a server whose version Postrider does not run on.
 type unfitError struct{ version, why, remedy string }
 
 func (e *unfitError) Error() string {
 	return fmt.Sprintf("runs PostgreSQL %s: %s; %s", e.version, e.why, e.remedy)
 }
 
-// refuseUnfit has servers refused that Postrider does not run on, and those that take no writes, as the relay refuses them,
-// unless the address says by target_session_attrs which servers are meant: whoever only reads may so use a standby.
+// refuseUnfit refuses servers that Postrider does not run on, and servers that take no writes, as the relay does. If the
+// address names the servers by target_session_attrs, these count: a process that only reads may then use a standby.
 func refuseUnfit(cfg *pgconn.Config) {
 	others := cfg.ValidateConnect
 	if others == nil {
@@ -136,7 +136,7 @@ func OpenPool(ctx context.Context, database config.Database, connections int32) 
 	return openPool(ctx, database, connections, refuseUnfit, nil)
 }
 
-// OpenAny is OpenPool for those who want to look at servers that take no writes, too.
+// OpenAny is OpenPool for callers that also look at servers that take no writes.
 func OpenAny(ctx context.Context, database config.Database, connections int32) (*pgxpool.Pool, error) {
 	return openPool(ctx, database, connections, func(*pgconn.Config) {}, nil)
 }

@@ -56,7 +56,7 @@ func TestAppOnABrokerWithTLSAndALogin(t *testing.T) {
 			secure + "scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
 			secure + "scram-sha-256.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
 			secure + "plain.sasl.jaas.config":         `org.apache.kafka.common.security.plain.PlainLoginModule required user_relay="` + plainPassword + `";`,
-			// Without a handler of its own the broker believes tokens that nobody signed, until they expire.
+			// Without a handler of its own the broker believes unsigned tokens, until they expire.
 			secure + "oauthbearer.sasl.jaas.config": `org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";`,
 		}})
 	open := &kafkatest.Broker{Kind: kafkatest.KindJars, Version: own.Version(), Addrs: []string{own.Addr()}} // past TLS, for the test's own looks
@@ -132,8 +132,8 @@ func TestAppOnABrokerWithTLSAndALogin(t *testing.T) {
 // plainPassword is what the broker's own settings say for PLAIN.
 const plainPassword = "plain-and-simple"
 
-// otherLogins looks at the other mechanisms on the same broker: each lets in who has the secret, who then writes a record
-// and reads it back, and nobody else. A token is a file that somebody else renews.
+// otherLogins looks at the other mechanisms on the same broker: each lets a client in that has the secret and then writes
+// a record, and no other client. A token is a file that is renewed from outside.
 func otherLogins(t *testing.T, c config.Kafka, open *kafkatest.Broker) {
 	t.Helper()
 	scram := rand.Text()
@@ -191,8 +191,8 @@ func otherLogins(t *testing.T, c config.Kafka, open *kafkatest.Broker) {
 	}
 }
 
-// The password of the database changes while the app runs: what is in the file counts for the next connection, for
-// all pools and the connection that listens.
+// The password of the database changes while the app runs: the file's new content counts for the next connection, for all
+// pools and the connection that listens.
 func TestDatabasePasswordFromAFile(t *testing.T) {
 	t.Parallel()
 	db, broker := pgtest.New(t), kafkatest.Kfake(t)

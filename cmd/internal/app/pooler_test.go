@@ -16,9 +16,8 @@ import (
 	"github.com/postrider/postrider/relay/postgres/pooler/pgbouncer"
 )
 
-// TestBehindAPooler runs everything, migrations first, through PgBouncer in transaction mode: events reach
-// their topic, and those that cannot become investigations. Whether the pooler is found or named makes no
-// difference.
+// TestBehindAPooler runs everything, migrations first, through PgBouncer in transaction mode: events reach their topic,
+// and events that cannot be sent become investigations. Whether the pooler is found or named makes no difference.
 func TestBehindAPooler(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"auto", "transaction"} {

@@ -91,7 +91,7 @@ func TestProtocol(t *testing.T) {
 		t.Errorf("the last record of the topic is of %s", last.Key)
 	}
 
-	// Archived, once nobody looks into what its event died of.
+	// Archived, once no investigation of its event is pending.
 	ledgertest.Put(t, pool, protocol, "dead_letter")
 	ledgertest.Age(t, pool, protocol, 7*24*time.Hour+time.Minute)
 	for _, want := range []string{"dead_letter", "archived"} {

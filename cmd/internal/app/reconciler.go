@@ -8,8 +8,8 @@ import (
 	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
 )
 
-// makeReconciler prepares what moves tasks whose events the relay gave up while somebody else was at work on them,
-// where this process has the relay.
+// makeReconciler prepares the reconciler, where this process has the relay. It moves tasks whose events the relay gave up
+// while another process was at work on them.
 func (a *App) makeReconciler(context.Context) error {
 	if !a.has(Relay) {
 		return nil

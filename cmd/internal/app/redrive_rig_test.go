@@ -219,7 +219,7 @@ func (r *redriveRig) wantEach(want int) []*kgo.Record {
 	return records
 }
 
-// wantOnce is wantEach, and those of a key are in order.
+// wantOnce is wantEach, and also checks that the messages of a key are in order.
 func (r *redriveRig) wantOnce(want int) {
 	r.t.Helper()
 	last := map[string]int{}

@@ -79,8 +79,8 @@ func TestFromDeadLetterToResolved(t *testing.T) {
 	})
 }
 
-// TestAHaltedKeyIsRedrivenInItsPlace: later events wait; what is redriven too early adds to the investigation; then all
-// arrives in order.
+// TestAHaltedKeyIsRedrivenInItsPlace: later events wait; a redrive that comes too early adds to the investigation; then
+// all arrives in order.
 func TestAHaltedKeyIsRedrivenInItsPlace(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
@@ -112,8 +112,8 @@ func TestAHaltedKeyIsRedrivenInItsPlace(t *testing.T) {
 	})
 }
 
-// TestAHaltedKeyIsRepairedInItsPlace: the event whose headers no broker can have is given others, and goes before those
-// that wait behind it.
+// TestAHaltedKeyIsRepairedInItsPlace: the event whose headers no broker can have is given others, and goes before the
+// events that wait behind it.
 func TestAHaltedKeyIsRepairedInItsPlace(t *testing.T) {
 	t.Parallel()
 	r := newRedriveRig(t, kafkatest.Kfake(t), nil, func(c *config.Config) { c.Outbox.AfterLastAttempt = "halt_key" })
@@ -147,7 +147,7 @@ func TestAHaltedKeyIsRepairedInItsPlace(t *testing.T) {
 	}
 }
 
-// TestClosingAHaltedKeyLetsItGo: nobody will send that event any more; what waits behind it goes on, in order.
+// TestClosingAHaltedKeyLetsItGo: that event will not be sent any more; the events behind it go on, in order.
 func TestClosingAHaltedKeyLetsItGo(t *testing.T) {
 	t.Parallel()
 	r := newRedriveRig(t, kafkatest.Kfake(t), small, func(c *config.Config) { c.Outbox.AfterLastAttempt = "halt_key" })
@@ -294,7 +294,7 @@ func operateWhileAway(t *testing.T, b *kafkatest.Broker, away func() (back func(
 	})
 	_, err := r.Command(r.ctx, id, dlq.Pause)
 	r.must(err)
-	patiently(t, "what was sent arrived", func() (bool, string) { // what is in the air when a broker dies may be copied
+	patiently(t, "what was sent arrived", func() (bool, string) { // records in the air when a broker dies may be copied
 		o := now()
 		return o.Delivered == o.Done, fmt.Sprintf("%+v", o)
 	})

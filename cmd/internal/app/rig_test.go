@@ -15,7 +15,7 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// settings are those of an app on a database and brokers, with free ports.
+// settings are the settings of an app on a database and brokers, with free ports.
 func settings(t *testing.T, database string, brokers ...string) config.Config {
 	t.Helper()
 	c, err := config.Load(config.Sources{Flags: map[string]string{

@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/migrations"
 )
 
-// CheckDatabase says what is wrong with a database that this binary cannot work on: its server, or its schema.
+// CheckDatabase reports why this binary cannot work on a database: its server, or its schema.
 func CheckDatabase(ctx context.Context, database config.Database, log *slog.Logger) error {
 	return prepareDatabase(ctx, database, false, log)
 }

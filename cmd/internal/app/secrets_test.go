@@ -52,7 +52,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	c := settings(t, address, broker.Addrs...)
 	c.Outbox.Log = true
 	c.Kafka.SASLMechanism, c.Kafka.SASLUsername, c.Kafka.SASLPassword = "plain", "postrider", login
-	c.Kafka.SASLAWSAccessKeyID, c.Kafka.SASLAWSSecretAccessKey, c.Kafka.SASLAWSSessionToken = "AKIAME", aws, aws // kafkaauth logs in with such ones
+	c.Kafka.SASLAWSAccessKeyID, c.Kafka.SASLAWSSecretAccessKey, c.Kafka.SASLAWSSessionToken = "AKIAME", aws, aws // kafkaauth logs in with keys like these
 	var exported logtest.Buffer
 	spans := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(&exported, r.Body)

@@ -9,8 +9,8 @@ import (
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
-// TestSentAgain runs the statement with which docs/restoring.md has events sent once more that Kafka has lost: those that
-// were sent since then, with the ids they had, each key in order, and no others.
+// TestSentAgain runs the statement with which docs/restoring.md has events sent once more that Kafka has lost: the events
+// sent since then, with the ids they had, each key in order, and no others.
 func TestSentAgain(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/restoring.md")

@@ -21,7 +21,7 @@ import (
 	"github.com/postrider/postrider/relay/kafka/kafkatest"
 )
 
-// person is somebody at the API of an app, with a key.
+// person is a user at the API of an app, with a key.
 type person struct {
 	t    *testing.T
 	app  *App
@@ -200,8 +200,8 @@ func TestTwoPeopleRedriveTheSameGroup(t *testing.T) {
 	})
 }
 
-// TestStopFinishesRequests: readiness says first that the process goes, while it still serves; then nobody new is let in,
-// and those who are in get their answer.
+// TestStopFinishesRequests: readiness says first that the process goes, while it still serves; then no new request is let
+// in, and requests at work get their answer.
 func TestStopFinishesRequests(t *testing.T) {
 	t.Parallel()
 	r := newRedriveRig(t, kafkatest.Kfake(t), nil, nil)
@@ -214,7 +214,7 @@ func TestStopFinishesRequests(t *testing.T) {
 	waitReady(t, a)
 	p := newPerson(t, a, "ann", access.Admin)
 
-	// What is stopped first sees the process as those do who may still come.
+	// The observer is stopped first and sees the process as clients do that may still come.
 	var first []string
 	a.lifecycle.add(step{name: "observer", limit: 20 * time.Second, stop: func(ctx context.Context) error {
 		if status, raw, err := p.send(ctx, "GET", "/readyz", ""); status != http.StatusServiceUnavailable || err != nil || !bytes.Contains(raw, []byte(`"stopping": true`)) {

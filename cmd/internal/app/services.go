@@ -51,7 +51,7 @@ func (k exceptions) RedriveInPlace(ctx context.Context, tx pgx.Tx, id int64) err
 	return err
 }
 
-// Redactor hides what the settings name from those who look without the right to.
+// Redactor hides the values that the settings name from people without the right to see them.
 func Redactor(c config.Config) (*dlq.Redactor, error) {
 	return dlq.NewRedactor(dlq.RedactionRules{Paths: c.DLQ.RedactPaths, Headers: c.DLQ.RedactHeaders})
 }
@@ -102,7 +102,7 @@ func NewServices(pool *pgxpool.Pool, c config.Config) (*Services, error) {
 	return NewTracedServices(pool, c, nil)
 }
 
-// NewTracedServices is NewServices with spans of what is sent again; a nil provider makes none.
+// NewTracedServices is NewServices with spans of messages that are sent again; a nil provider makes none.
 func NewTracedServices(pool *pgxpool.Pool, c config.Config, p trace.TracerProvider) (*Services, error) {
 	redactor, err := Redactor(c)
 	if err != nil {

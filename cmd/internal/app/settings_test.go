@@ -38,7 +38,7 @@ func TestSessionsOutliveABatch(t *testing.T) {
 	}
 }
 
-// What a process opens is what is said of it.
+// Connections counts the connections that a process opens.
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	for notifier, more := range map[string]int{"true": 1, "false": 0} {

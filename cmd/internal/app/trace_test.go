@@ -26,8 +26,8 @@ import (
 )
 
 // TestOneTraceFromEndToEnd: a writer's trace goes through outbox, topic, consumer, retry topic and dead letter to the
-// investigation, which names it. The redrive is another trace, linked to the first, and goes to the second delivery. No span
-// of either is under one that nobody exported. With -v it prints both.
+// investigation, which names it. The redrive is another trace, linked to the first, and goes to the second delivery. No
+// span of either is under a span that was not exported. With -v it prints both.
 func TestOneTraceFromEndToEnd(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewInMemoryExporter()
@@ -141,7 +141,7 @@ type tree struct {
 	id  trace.TraceID
 }
 
-// spans are those that have ended, in the order in which they began.
+// spans are the ended spans of the trace, in the order in which they began.
 func (tr tree) spans() tracetest.SpanStubs {
 	own := slices.DeleteFunc(tr.all.GetSpans(), func(s tracetest.SpanStub) bool { return s.SpanContext.TraceID() != tr.id })
 	slices.SortFunc(own, func(a, b tracetest.SpanStub) int { return a.StartTime.Compare(b.StartTime) })

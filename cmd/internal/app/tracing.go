@@ -51,8 +51,8 @@ func statements(p trace.TracerProvider, c config.Tracing) (pgx.QueryTracer, erro
 	return tracing.Statements(p, postgres.Queries(), dlqpostgres.Queries())
 }
 
-// clientOptions are those of a Kafka client of the purpose, which has the id, and the group where it is a member of one:
-// TLS, the login, metrics, and spans of records where the settings ask for them.
+// clientOptions are the options of a Kafka client of the purpose, which has the id, and the group if it is a member of
+// one: TLS, the login, metrics, and spans of records where the settings ask for them.
 func (a *App) clientOptions(purpose, id, group string) []kgo.Opt {
 	options := append(a.kafka, a.watched.kafka.Hook(purpose))
 	if p := a.options.TracerProvider; p != nil && a.options.Config.Tracing.KafkaClient {
@@ -65,8 +65,8 @@ func newTracing(ctx context.Context, c config.Tracing, log *slog.Logger, reg pro
 	return tracing.New(ctx, c, tracing.Options{Version: obs.ReadBuild().Version, Logger: log, Registerer: reg})
 }
 
-// Trace says where the spans of a command go, which is nowhere unless the settings ask for it. The function exports what is
-// left when the command ends.
+// Trace says where the spans of a command go: nowhere, unless the settings ask for spans. The function exports the
+// remaining spans when the command ends.
 func Trace(ctx context.Context, c config.Tracing, log *slog.Logger) (trace.TracerProvider, func(), error) {
 	t, err := newTracing(ctx, c, log, nil)
 	if err != nil {

@@ -51,7 +51,7 @@ func (a *App) watchTasks(context.Context) error {
 	return nil
 }
 
-// readinessPause is how often readiness is looked at where nobody asks for it.
+// readinessPause is the time between two looks at readiness if no client asks for it.
 const readinessPause = 10 * time.Second
 
 // watchReadiness keeps the metric about readiness true.

@@ -121,7 +121,7 @@ func roomOf(name string) int {
 	return -1
 }
 
-// complaints says what is wrong with the imports of a package.
+// complaints returns the faults in the imports of a package.
 func complaints(p pkg) []string {
 	name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
 	mine := roomOf(name)

@@ -45,7 +45,7 @@ func find(t *testing.T, variables map[string]string) *Source {
 	return s
 }
 
-// want compares keys by what is in them.
+// want compares keys by their content.
 func want(t *testing.T, got Keys, err error, id, secret, token string) {
 	t.Helper()
 	if err != nil {
@@ -118,7 +118,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// Whatever is in a file, what is wrong with it is said without it.
+// Whatever a file contains, the error about it shows nothing of the content.
 func FuzzFile(f *testing.F) {
 	f.Add("[default]\naws_access_key_id=AKIA\naws_secret_access_key=s\n")
 	f.Add("{\"AccessKeyId\":\"A\",\"SecretAccessKey\":\"s\",\"Expiration\":\"2100-01-02T03:04:05Z\"}")
@@ -213,7 +213,7 @@ func TestContainer(t *testing.T) {
 		_, err := find(t, variables).Keys(t.Context())
 		wantError(t, what, err, append(c.words, "endpoint of this container at "+strings.TrimPrefix(e.URL, "http://"), "AWS_CONTAINER_CREDENTIALS_FULL_URI")...)
 	}
-	// Those that were kept are there meanwhile; a new process has none.
+	// The keys that the source kept are there meanwhile; a new process has none.
 	k, err = s.Keys(t.Context())
 	want(t, k, err, "ASIA2", "s", "t")
 	e.Close()
@@ -231,7 +231,7 @@ func TestContainer(t *testing.T) {
 	wantError(t, "no token", err, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: the file "+token)
 }
 
-// A token is told to those only whom nobody else can hear.
+// A token is sent only where no other host can read it.
 func TestWhoMayBeAsked(t *testing.T) {
 	t.Parallel()
 	for uri, may := range map[string]bool{

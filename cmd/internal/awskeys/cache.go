@@ -16,15 +16,15 @@ const (
 	spare = 30 * time.Second
 )
 
-// cache asks for keys, at most once at a time, and keeps them a while. Where they cannot be had, those from before are
-// used while they are known to live.
+// cache asks for keys, at most once at a time, and keeps them a while. If new keys cannot be had, the kept keys are used
+// while they are known to live.
 type cache struct {
 	ask func(context.Context) (Keys, error)
 
 	mu    sync.Mutex
 	keys  Keys
 	asked time.Time // when keys were asked for; zero is never
-	under *question // nil when nobody asks
+	under *question // nil when no question is under way
 }
 
 // question is one that is under way. The fields are set before done is closed.
@@ -44,7 +44,7 @@ func (c *cache) get(ctx context.Context) (Keys, error) {
 	if q == nil {
 		q = &question{done: make(chan struct{})}
 		c.under = q
-		// Of its own, so that whoever asked first and goes away fails nobody else.
+		// The context is not the first caller's: if that caller goes away, the others still get their keys.
 		go c.run(context.WithoutCancel(ctx), q)
 	}
 	c.mu.Unlock()

@@ -79,7 +79,7 @@ func TestKeysAreKeptAWhile(t *testing.T) {
 	})
 }
 
-// However many want keys, one asks; who goes away fails nobody else, and nobody waits for ever.
+// However many callers want keys, one asks; a caller that goes away fails no other, and no caller waits for ever.
 func TestOneAsksForAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

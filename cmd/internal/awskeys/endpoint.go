@@ -27,17 +27,17 @@ func container(getenv func(string) string) (*Source, error) {
 		variable, endpoint = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", ecsEndpoint+"/"+strings.TrimPrefix(relative, "/")
 	}
 	at, err := url.Parse(endpoint)
-	if err != nil || !mayBeAsked(at) { // the URI is a secret of its own on ECS: whoever knows it gets the keys
+	if err != nil || !mayBeAsked(at) { // the URI is a secret of its own on ECS: it is enough to get the keys
 		return nil, fmt.Errorf("the environment variable %s must be a URL with https, or with http one of this machine, 169.254.170.2, 169.254.170.23 or [fd00:ec2::23]", variable)
 	}
-	// What is given by the environment counts while a file does not.
+	// The token file is read if it is given; otherwise the token of the environment counts.
 	authorization := func() (string, error) {
 		if file := getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); file != "" {
 			return config.ReadSecretFile("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", file)
 		}
 		return getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN"), nil
 	}
-	client := newClient(nil) // on this machine; a proxy would get what is for nobody
+	client := newClient(nil) // without a proxy, which would see the token and the keys
 	of := func(err error) error {
 		return fmt.Errorf("keys of AWS from the endpoint of this container at %s (%s): %w", at.Host, variable, err)
 	}
@@ -76,7 +76,7 @@ func container(getenv func(string) string) (*Source, error) {
 	}, nil
 }
 
-// mayBeAsked reports whether an endpoint may be told a token: nobody else reads what is said to it.
+// mayBeAsked reports whether an endpoint may be told a token: no other host may read the request.
 func mayBeAsked(u *url.URL) bool {
 	if u.Scheme == "https" {
 		return u.Hostname() != ""
@@ -92,7 +92,7 @@ func mayBeAsked(u *url.URL) bool {
 		ip == netip.AddrFrom4([4]byte{169, 254, 170, 23}) || ip == netip.MustParseAddr("fd00:ec2::23"))
 }
 
-// newClient makes a client that follows nobody elsewhere and keeps no connection.
+// newClient makes a client that follows no redirect and keeps no connection.
 func newClient(proxy func(*http.Request) (*url.URL, error)) *http.Client {
 	return &http.Client{
 		Timeout:       askTimeout,

@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 )
 
-// readFile reads the keys from a file. Nothing of what is in it is in an error.
+// readFile reads the keys from a file. Its error shows nothing of the file's content.
 func readFile(path, profile string, now time.Time) (Keys, error) {
 	raw, err := config.ReadFile("kafka.sasl_aws_credentials_file", path)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package awskeys finds the keys with which this process proves itself to AWS, without AWS's SDK, of which it would need
-// a hundredth: the order and the formats are those of "Standardized credential providers" in the AWS SDKs and Tools
-// Reference Guide.
+// Package awskeys finds the keys with which this process proves itself to AWS. It does without AWS's SDK, because it would
+// need a hundredth of the SDK. The order and the formats follow "Standardized credential providers" in the AWS SDKs and
+// Tools Reference Guide.
 //
 // The first of these counts, and no other is tried when it fails:
 //
@@ -30,7 +30,7 @@ type Keys struct {
 	AccessKeyID string
 	// SecretAccessKey makes signatures.
 	SecretAccessKey config.Secret
-	// SessionToken goes with keys that end; empty for those that do not.
+	// SessionToken goes with keys that end; it is empty for keys that do not end.
 	SessionToken config.Secret
 	// Expires is when they end; zero where that is not known.
 	Expires time.Time
@@ -42,10 +42,10 @@ type Source struct {
 	keys  func(context.Context) (Keys, error)
 }
 
-// Check reads what is on this machine, and connects to nothing.
+// Check reads the files and variables on this machine, and connects to nothing.
 func (s *Source) Check() error { return s.check() }
 
-// Keys returns those that count now. The error says what was asked and what is wrong, and has no secret.
+// Keys returns the keys that count now. The error says what was asked and what failed, and has no secret.
 func (s *Source) Keys(ctx context.Context) (Keys, error) { return s.keys(ctx) }
 
 // Find chooses the source by the settings and, where they name none, by the environment.
@@ -93,7 +93,7 @@ func given(where string, k Keys) *Source {
 	})
 }
 
-// check says what is wrong with keys, but for what only AWS knows.
+// check reports the mistakes in keys that can be seen without AWS.
 func (k Keys) check(now time.Time) error {
 	switch {
 	case k.AccessKeyID == "" || k.SecretAccessKey == "":

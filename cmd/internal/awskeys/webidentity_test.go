@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 )
 
-// The answers are those of the API reference of STS.
+// The answers are copied from the API reference of STS.
 const (
 	assumedRole = `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
   <AssumeRoleWithWebIdentityResult>

@@ -41,7 +41,7 @@ func drawQuestion(questions []apiQuestion, random *rand.Rand) apiQuestion {
 	panic("the weights are not their sum")
 }
 
-// apiKnown is what somebody at the desk has seen already.
+// apiKnown is what a person at the desk has seen already.
 type apiKnown struct {
 	entries, groups, topics, codes []string
 	outage, next                   string // the group of the old outage; where the second page begins
@@ -220,7 +220,8 @@ func (a *apiAsker) check(ctx context.Context, q apiQuestion, random *rand.Rand) 
 	return nil
 }
 
-// purge removes investigations older than a time, those with a part of their message if it is given.
+// purge removes investigations older than a time; if reason is given, only investigations with it as a part of their
+// message.
 func (a *apiAsker) purge(ctx context.Context, than time.Time, reason string) error {
 	request := map[string]any{"older_than": than.UTC().Format(time.RFC3339)}
 	if reason != "" {

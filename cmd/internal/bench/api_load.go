@@ -53,8 +53,8 @@ func (f apiFault) letter(group int) dlq.Letter {
 	return l
 }
 
-// loadAPI writes groups, investigations and letters. Those of the old outage are a fifth of all, behind the first
-// tenth; the others are spread over 90 days and over the groups, few of which have many.
+// loadAPI writes groups, investigations and letters. The investigations of the old outage are a fifth of all, behind the
+// first tenth; the others are spread over 90 days and over the groups. A few groups have many.
 func (d *database) loadAPI(ctx context.Context, n int) error {
 	if err := d.exec(ctx, "create temporary table fault (g integer primary key, fingerprint text, topic text, code text, class text, message text, reason text, subject text)",
 		"select setseed(0.5)"); err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// arrivals matches the commits of events with their arrival at a consumer, whichever is noticed first. The
-// relay is not asked: a record that a consumer gets was acknowledged, so its arrival is a little later than the
-// acknowledgement, by the broker's answer to a waiting fetch, and what is measured is a little too much.
+// arrivals matches the commits of events with their arrival at a consumer, whichever is noticed first. The relay is not
+// asked: a record that a consumer gets was acknowledged, so its arrival is a little later than the acknowledgement, by
+// the broker's answer to a waiting fetch, and the measured latency is a little too long.
 type arrivals struct {
 	writes  *writes        // whose clock is used
 	times   []atomic.Int64 // by number of the event: 0, the time of the commit, minus the time of arrival, or matched
@@ -22,7 +22,7 @@ type arrivals struct {
 	matched atomic.Int64
 	copies  atomic.Int64
 	extra   atomic.Int64 // of the events that others write to the topic
-	extras  int          // how many of those there are
+	extras  int          // how many events others write
 	strange atomic.Int64 // records that are not ours
 }
 

@@ -31,7 +31,7 @@ type broker struct {
 	admin         *kadm.Client
 }
 
-// startBroker starts a broker with its files below dir, by default the system's place for such.
+// startBroker starts a broker with its files below dir, by default the system's place for temporary files.
 func startBroker(ctx context.Context, kind, dir string) (*broker, error) {
 	var b *broker
 	switch kind {

@@ -18,7 +18,7 @@ func TestChildThatEndsTooSoon(t *testing.T) {
 	}
 }
 
-// Whoever waits for something that only a child can bring about learns that the child is gone, and which.
+// A caller that waits for something that only a child can bring about learns that the child is gone, and which.
 func TestAlive(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "cat")

@@ -18,7 +18,7 @@ type clients struct {
 	free   chan *pgx.Conn
 	writes *writes
 	commit histogram // from the insert that is sent to the answer to the commit
-	late   histogram // of those that keep a schedule
+	late   histogram // of clients that keep a schedule
 }
 
 // connect opens so many, and has each parse its statement.

@@ -67,7 +67,7 @@ func consume(ctx context.Context, r *rig, b *broker, t *table) error {
 	return nil
 }
 
-// fillTopic writes what is consumed.
+// fillTopic writes the records to consume.
 func (r *rig) fillTopic(ctx context.Context, b *broker, topic string) error {
 	const at = 5000
 	for from := 0; from < r.o.consumerRecords; from += at {

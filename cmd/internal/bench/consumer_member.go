@@ -37,7 +37,7 @@ func runMember(ctx context.Context, g *gate) error {
 	return nil
 }
 
-// runPollLoop is what somebody would write on the client alone: poll, look at each record, commit once a second.
+// runPollLoop is a program on the client alone: poll, look at each record, commit once a second.
 func runPollLoop(ctx context.Context, w consumed) (time.Duration, error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(w.Broker), kgo.ConsumerGroup(w.Group), kgo.ConsumeTopics(w.Topic), kgo.DisableAutoCommit(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.DisableClientMetrics())

@@ -59,7 +59,7 @@ func (b *broker) contents(ctx context.Context, events int, written history, topi
 	return count.result(), nil
 }
 
-// counter takes the records of a topic, those of each key in the order of their offsets.
+// counter takes the records of a topic, the records of each key in the order of their offsets.
 type counter struct {
 	contents
 	seen    []bool

@@ -28,8 +28,8 @@ func (c cpu) per100k(events int64) cpu {
 	return cpu{c.side * f, c.database * f, c.writers * f, c.broker * f}
 }
 
-// cpuSeconds is the CPU time of a process so far, and of all below it when tree is set; children that
-// ended are counted by whoever waited for them.
+// cpuSeconds is the CPU time of a process so far, and of all below it when tree is set. The time of ended children counts
+// for the process that waited for them.
 func cpuSeconds(pid int, tree bool) float64 {
 	total := ownSeconds(pid)
 	if !tree {

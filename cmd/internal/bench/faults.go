@@ -10,7 +10,7 @@ import (
 const (
 	// leaderlessTopic is a topic whose partition 0 has no leader on kfake.
 	leaderlessTopic = "bench.leaderless"
-	// missingTopic is one that nobody creates.
+	// missingTopic is a topic that is never created.
 	missingTopic = "bench.missing"
 	// healthyTopics are the topics beside the two.
 	healthyTopics = 20

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// filesystem is the kind of filesystem that files of a folder lie on, such as ext4 or tmpfs; the folder is the system's
-// place for temporary files where it is empty.
+// filesystem is the kind of filesystem that files of a folder lie on, for example ext4 or tmpfs; if the folder is empty,
+// it is the system's place for temporary files.
 func filesystem(dir string) string {
 	if dir == "" {
 		dir = os.TempDir()
@@ -23,7 +23,7 @@ func filesystem(dir string) string {
 	return filesystemIn(string(mounts), dir)
 }
 
-// filesystemIn finds it in a table of mounts: the longest of those that the folder is under, and the last of equals.
+// filesystemIn finds it in a table of mounts: the longest of the mounts that the folder is under, and the last of equals.
 func filesystemIn(mounts, dir string) string {
 	kind, longest := "an unknown filesystem", -1
 	for line := range strings.Lines(mounts) {

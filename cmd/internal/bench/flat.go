@@ -24,8 +24,8 @@ type flatSample struct {
 
 func (s flatSample) engine() float64 { return s.cost.side + s.cost.database }
 
-// flat measures what a window of events costs while the same relay works in tables of different sizes. What is in them
-// came there as it would: by a relay that published it, or that met a topic that is missing.
+// flat measures what a window of events costs while the same relay works in tables of different sizes. Their rows came
+// there as in production: by a relay that published them, or that met a missing topic.
 func flat(ctx context.Context, r *rig, b *broker, t *table) (err error) {
 	o := r.o
 	small := o.smallBacklog()
@@ -165,8 +165,8 @@ func growOnce(ctx context.Context, s *stage, events int) error {
 	return s.allDelivered(ctx, int64(events), topic)
 }
 
-// growParked fills it with events of a topic that does not exist. That the relay has met them all is known by those
-// behind them.
+// growParked fills it with events of a topic that does not exist. When the events behind them are delivered, the relay
+// has met them all.
 func growParked(ctx context.Context, r *rig, s *stage) error {
 	if err := s.fill(ctx, missingTopic, r.o.flatParked); err != nil {
 		return err

@@ -21,8 +21,8 @@ type hourSample struct {
 	cost       cpu
 }
 
-// hour keeps a steady load for a long time; then again, for as long as it takes to see what is before, meanwhile and
-// afterwards, beside a connection that holds a snapshot open, in which vacuum can remove nothing.
+// hour keeps a steady load for a long time. Then it does so again beside a connection that holds a snapshot open, in
+// which vacuum can remove nothing; the time is long enough to see before, meanwhile and afterwards.
 func hour(ctx context.Context, r *rig, b *broker, t *table) error {
 	whole := r.o.hourDuration
 	held := min(10*time.Minute, whole/6)

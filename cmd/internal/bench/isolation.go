@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// disturbance is what somebody else's events are.
+// disturbance describes the events of another writer.
 type disturbance struct {
 	name   string
 	events int

@@ -16,14 +16,14 @@ type load struct {
 	*stage
 	clients  *clients
 	arrivals *arrivals
-	own      int // events that it writes itself; behind them are those that others write
+	own      int // events that it writes itself; behind them are the events of others
 	client   *kgo.Client
 	cancel   context.CancelFunc
 	consumed chan error
 }
 
-// loadSize says how many events a load has: those that warm up, those that count, and others to its topic that the load
-// does not write itself.
+// loadSize says how many events a load has: events that warm up, events that count, and events of others to its topic
+// that the load does not write itself.
 type loadSize struct{ warm, events, extra int }
 
 // startLoad starts the side and the consumer and sends the first events through. configs are the topic's. A load is
@@ -87,7 +87,7 @@ func (l *load) contents(ctx context.Context, events int) (contents, error) {
 	return l.b.contents(ctx, events, l.written, l.topic)
 }
 
-// written is the history of its events; those of others were inserted by their numbers, and have keys of their own.
+// written is the history of its events; the events of others were inserted by their numbers, and have keys of their own.
 func (l *load) written(seq int) (began, done int64) {
 	if seq >= l.own {
 		return loaded(seq)

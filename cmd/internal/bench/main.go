@@ -4,7 +4,7 @@
 // what one hot key costs the others. BENCHMARKS.md says how each figure is taken.
 //
 // Every side, PostgreSQL and the broker run in processes of their own. The sides of a comparison take turns, and only
-// ratios within one run of this command mean anything. What is measured of Postrider is its defaults.
+// ratios within one run of this command mean anything. Postrider is measured with its defaults.
 package main
 
 import (

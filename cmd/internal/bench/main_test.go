@@ -47,8 +47,8 @@ func play(role string, part func(context.Context) error) {
 	os.Exit(0)
 }
 
-// playPeer stands in for the program in the folder peers, whose modules the tests of the product do without: it
-// keeps to the same words and produces the same records. What is loaded is only told to it, in a table of one row.
+// playPeer stands in for the program in the folder peers, whose modules the tests of the product do without: it keeps to
+// the same words and produces the same records. A load only tells it the number of events, in a table of one row.
 func playPeer(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, os.Getenv("PEER_DATABASE"))
 	if err != nil {

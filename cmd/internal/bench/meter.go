@@ -21,7 +21,7 @@ func (m meter) now() cpu {
 	return c
 }
 
-// costs are the cells of CPU seconds per 100,000 events where nobody writes.
+// costs are the cells of CPU seconds per 100,000 events without writers.
 func costs(samples []cpu, side string) []cell {
 	return []cell{
 		{Name: "CPU s per 100k: " + side, Runs: pick(samples, func(c cpu) float64 { return c.side })},
@@ -30,7 +30,7 @@ func costs(samples []cpu, side string) []cell {
 	}
 }
 
-// writtenCosts are the cells where somebody writes: PostgreSQL's time is the writers' and that of all else.
+// writtenCosts are the cells with writers: PostgreSQL's time is the writers' and that of all else.
 func writtenCosts(samples []cpu) []cell {
 	return []cell{
 		{Name: "CPU s per 100k: side", Runs: pick(samples, func(c cpu) float64 { return c.side })},

@@ -18,7 +18,7 @@ type outboxTable struct {
 	insert   string   // of one event: $1 topic, $2 key, $3 payload
 	text     bool     // key and payload are texts
 	remove   bool     // the writer's transaction deletes the row again: insert and remove take the id as $4
-	headers  string   // a column for headers, with those of one event in tracedOneIn; none where it is empty
+	headers  string   // a column for headers, with the headers of one event in tracedOneIn; none where it is empty
 }
 
 // bare is a table that has what an event is, and a primary key.

@@ -91,7 +91,7 @@ func (r *rig) redriveOnce(ctx context.Context) (s redriveSample, err error) {
 		return s, err
 	}
 	began := time.Now()
-	// The operation counts them: looking through all redrives would take the processor from those who follow them.
+	// The operation counts the deliveries: looking through all redrives would take CPU from the processes that follow them.
 	if err := d.until(ctx, `select not exists (select from postrider.dlq_operation where delivered + came_back < done)`); err != nil {
 		return s, err
 	}

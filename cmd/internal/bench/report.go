@@ -19,7 +19,7 @@ type cell struct {
 	Whole  bool // counts, shown without digits after the point
 }
 
-// MarshalJSON adds what the tables show. What is not a number, because nothing happened, is null.
+// MarshalJSON adds what the tables show. A figure that is no number, because nothing happened, is null.
 func (c cell) MarshalJSON() ([]byte, error) {
 	out := struct {
 		Name   string     `json:"name"`
@@ -100,7 +100,7 @@ type table struct {
 	Notes    []string `json:"notes,omitempty"`
 }
 
-// add adds a case with its figures; those that must reach something get their targets.
+// add adds a case with its figures; figures that must reach something get their targets.
 func (t *table) add(b *broker, name, settings string, cells ...cell) {
 	for i := range cells {
 		if cells[i].Target == nil {

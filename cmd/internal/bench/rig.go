@@ -177,7 +177,7 @@ func (d *database) drop() {
 	}
 	var err error
 	for range dropTries {
-		// A replication slot that somebody still reads keeps the database; others go with it.
+		// A replication slot with a reader keeps the database; other connections go with it.
 		err = d.rig.administer(ctx, "select pg_terminate_backend(active_pid) from pg_replication_slots where active_pid is not null and database = '"+d.name+"'")
 		if err == nil {
 			err = d.rig.administer(ctx, "drop database if exists "+pgx.Identifier{d.name}.Sanitize()+" with (force)")

@@ -48,7 +48,7 @@ var scenarios = map[string]scenario{
 	"collector": {title: "Dead letters to investigations", run: collector},
 }
 
-// allScenarios are those of a run that names none.
+// allScenarios are the scenarios of a run that names none.
 func allScenarios() []string {
 	return slices.DeleteFunc(slices.Clone(order), func(name string) bool { return scenarios[name].alone })
 }

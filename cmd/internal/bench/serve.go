@@ -59,7 +59,7 @@ func serve(ctx context.Context, g *gate) (err error) {
 	return a.Run(ctx)
 }
 
-// plainSettings are those that a relay needs to run beside others on this machine; all else are the defaults.
+// plainSettings are the settings that a relay needs to run beside others on this machine; all else are the defaults.
 func plainSettings(database, brokers string) map[string]string {
 	return map[string]string{
 		"database.url": database, "kafka.brokers": brokers, "http.address": "127.0.0.1:0", "log.level": "warn", "log.format": "text",

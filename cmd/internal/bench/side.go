@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// side is one system that takes events from a table to Kafka, or a table that nobody reads.
+// side is one system that takes events from a table to Kafka, or a table without a reader.
 type side interface {
 	// title names it in tables.
 	title() (name, settings string)

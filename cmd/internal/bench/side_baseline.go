@@ -57,7 +57,7 @@ func (p program) start(_ context.Context, s *stage) (process, error) {
 	return c, err
 }
 
-// runBaseline plays such a program.
+// runBaseline plays one of the baseline programs.
 func runBaseline(ctx context.Context, g *gate, run func(context.Context, baseline.Work) error) error {
 	var w baseline.Work
 	if err := json.Unmarshal([]byte(os.Getenv("BENCH_WORK")), &w); err != nil {

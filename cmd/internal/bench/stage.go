@@ -44,7 +44,7 @@ func (s *stage) run(ctx context.Context) (err error) {
 	return err
 }
 
-// processes are those that run: one or none.
+// processes are the processes that run: one or none.
 func (s *stage) processes() []process {
 	if s.proc == nil {
 		return nil
@@ -143,7 +143,7 @@ func (s *stage) allDelivered(ctx context.Context, events int64, topics ...string
 // calm is the time that a side has after its last event until the next thing is asked of it.
 const calm = 1500 * time.Millisecond
 
-// warm lets events pass that do not count, and then a moment, until what is left of them is done.
+// warm lets events pass that do not count, and then waits a moment, until the work after them is done.
 func (s *stage) warm(ctx context.Context, n int) error {
 	if err := s.side.load(ctx, s, 0, n); err != nil {
 		return err

@@ -107,7 +107,7 @@ func (s *staleSide) loadHealthy(ctx context.Context) error {
 	}, "postrider.tasker_tasks")
 }
 
-// loadStale writes the stale tasks, with steps and history, in the place of those of the run before.
+// loadStale writes the stale tasks, with steps and history, in the place of the tasks of the run before.
 func (s *staleSide) loadStale(ctx context.Context) error {
 	if err := s.exec(ctx,
 		`truncate postrider.outbox_event, postrider.outbox_idempotency_key`,

@@ -90,7 +90,7 @@ func steady(ctx context.Context, r *rig, b *broker, t *table) error {
 	return nil
 }
 
-// steadyFirst is a short run that does not count, for what the broker does only when somebody reads.
+// steadyFirst is a short run that does not count, for work that the broker does only when a consumer reads.
 func (r *rig) steadyFirst(ctx context.Context, b *broker, s side) error {
 	first := s.(steadyCase)
 	first.duration = min(first.duration, 5*time.Second)

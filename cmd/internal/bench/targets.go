@@ -23,7 +23,7 @@ type bound struct {
 	scenario string
 	broker   string // kind of the broker; any where it is empty
 	row      string // the case; with a star for anything
-	settings string // those of the case, in the same way; any where it is empty
+	settings string // of the case, in the same way; any where it is empty
 	figure   string
 	target   *target
 }
@@ -59,7 +59,7 @@ var targets = []bound{
 	{"inserts", "", ours.name, "", "least µs", atMost(30)},
 	{"inserts", "", published.name, "", "least µs", atMost(45)},
 
-	// A tenth above what commits take with nothing running, and latencies that nobody waits for.
+	// A tenth above what commits take with nothing running, and latencies that no one waits for.
 	{"steady", "kfake", postriderName + ", quiet*", "defaults", "event p50 ms", atMost(3)},
 	{"steady", "kafka", postriderName + ", quiet*", "defaults", "event p50 ms", atMost(3)},
 	{"steady", "", postriderName + ", quiet*", "defaults", "event p99 ms", atMost(10)},
@@ -132,7 +132,7 @@ func targetOf(scenario, broker, row, settings, figure string) *target {
 	return nil
 }
 
-// fits compares a text with a pattern, of which one star stands for anything.
+// fits compares a text with a pattern; one star in the pattern stands for anything.
 func fits(pattern, text string) bool {
 	begin, end, open := strings.Cut(pattern, "*")
 	if !open {

@@ -20,7 +20,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// Postrider is judged by its defaults, and nobody else by its targets.
+// Postrider is judged by its defaults, and no other side by its targets.
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -23,8 +23,9 @@ type telemetrySide struct {
 
 func (s telemetrySide) title() (name, settings string) { return s.name, "defaults else" }
 
-// telemetry drains the same backlog without telemetry, with metrics that are scraped and spans that are exported, and with
-// the spans of the clients as well, for information: whoever asks for those wants to see, and pays.
+// telemetry drains the same backlog without telemetry, with metrics that are scraped and spans that are exported, and
+// with the spans of the clients as well. The last is for information: an operator asks for these spans, and accepts their
+// cost.
 func telemetry(ctx context.Context, r *rig, b *broker, t *table) error {
 	sink, err := newSpanSink()
 	if err != nil {

@@ -116,7 +116,7 @@ func (r *rig) writersOnce(ctx context.Context, b *broker, s side) (sample writer
 		if err := st.allDelivered(ctx, warm+n); err != nil {
 			return sample, err
 		}
-		if err := pause(ctx, calm); err != nil { // what is done after the last event is part of the log
+		if err := pause(ctx, calm); err != nil { // work after the last event is part of the log
 			return sample, err
 		}
 	}

@@ -41,8 +41,8 @@ func (c *commands) user() string {
 	return ""
 }
 
-// withServices runs do with the services of the desk, in the name of the database's user. rights says how to get those
-// that are missing.
+// withServices runs do with the services of the desk, in the name of the database's user. rights says how to get the
+// rights that are missing.
 func (c *commands) withServices(ctx context.Context, at acting, rights string, do func(ctx context.Context, d *app.Services, actor string) error) error {
 	return c.withServicesOf(ctx, at, rights, false, do)
 }
@@ -97,7 +97,7 @@ func inNameOf(ctx context.Context, pool *pgxpool.Pool, cfg config.Config, spans 
 	return asked(do(access.WithActor(ctx, access.Actor{Name: actor}), d, actor))
 }
 
-// asked makes errors about what was asked for those of whoever called, and says where to look.
+// asked turns errors about a request into mistakes of the caller.
 func asked(err error) error {
 	switch {
 	case errors.Is(err, dlq.ErrRequest), errors.Is(err, access.ErrInvalid), errors.Is(err, actions.ErrRequest):
@@ -109,8 +109,8 @@ func asked(err error) error {
 // toldLimit is how long the row behind it may take.
 const toldLimit = 10 * time.Second
 
-// told does what is not one transaction, with a row of the audit log before it and one with what came of it behind it.
-// Without the first nothing is done.
+// told does work that is not one transaction. It writes a row of the audit log before the work and one with the result
+// after it. If the first row cannot be written, nothing is done.
 func told[T any](ctx context.Context, d *app.Services, action, kind string, do func() (T, error)) (done T, err error) {
 	if err := d.Access.Look(ctx, action, kind, "", map[string]any{"stage": "begun"}); err != nil {
 		return done, err
@@ -149,7 +149,7 @@ func (o *output) entries(args []string) ([]uuid.UUID, error) {
 	return identities("an investigation", listsEntries, args)
 }
 
-// atLeastOne is cobra.MinimumNArgs(1) with an error that names what is missing.
+// atLeastOne is cobra.MinimumNArgs(1) with an error that names the missing argument.
 func atLeastOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -159,7 +159,7 @@ func atLeastOne(name string) cobra.PositionalArgs {
 	}
 }
 
-// age reads how long ago something is: 30d, or what Go takes for a duration, such as 36h.
+// age reads how long ago something is: 30d, or a duration as Go writes it, for example 36h.
 func age(flag, s string) (time.Duration, error) {
 	if days, found := strings.CutSuffix(s, "d"); found {
 		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= 36500 {

@@ -160,11 +160,11 @@ func TestUnreadableHeadersByHand(t *testing.T) {
 	if got := d.ask(`select string_agg(headers::text, ' ' order by id) from (select id, (select jsonb_agg(h) from jsonb_array_elements(headers) h where h->>0 not like 'replay%' and h->>0 not like 'postrider%') as headers from postrider.outbox_event) e`); got != `[["priority", "5"], ["tenant", "acme"]]` {
 		t.Errorf("sent: %s", got)
 	}
-	// What is on its way is not closed.
+	// A message on its way is not closed.
 	d.run(ExitPartly, "dlq resolve "+a+" "+c, "left alone", a, "already_queued", c, "manually_resolved")
 }
 
-// TestFilterOfAnOperation is shown by the names of the API, and what is not set is not.
+// TestFilterOfAnOperation: a filter is shown by the names of the API, and its empty fields are left out.
 func TestFilterOfAnOperation(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 1)
@@ -214,7 +214,7 @@ func TestStatsAndGroups(t *testing.T) {
 	d.run(ExitFailure, "op plan --name n --group "+nowhere, "postrider: group "+nowhere+": not found; postrider dlq groups shows them")
 	d.run(ExitOK, "op plan --group "+id+" --name all-of-it", "3 investigations", "Nothing was done yet")
 
-	// What is left to do changes with what was done.
+	// The recommended next command changes with the work that was done.
 	d.run(ExitOK, "dlq resolve "+d.entries[0])
 	d.run(ExitOK, "dlq groups "+id, "2 of 3", "Plan to send the 2 pending ones again with: postrider op plan --group "+id)
 	d.run(ExitOK, "dlq resolve "+d.entries[1]+" "+d.entries[2]+" --status cancelled")
@@ -226,7 +226,7 @@ func TestStatsAndGroups(t *testing.T) {
 	d.run(ExitOK, "dlq groups "+id, "All of them were purged. There is nothing left to do")
 }
 
-// TestOperationByHand: planned, started, watched to its end, while somebody does the work.
+// TestOperationByHand: an operation is planned, started, and watched to its end while a process does the work.
 func TestOperationByHand(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 4)
@@ -268,7 +268,7 @@ func TestOperationByHand(t *testing.T) {
 	d.run(ExitOK, "op start "+id+" --wait", "completed: 2 of 2 treated")
 	d.run(ExitFailure, "op abort "+id, "completed")
 
-	// Those that were closed by the first are left alone by the second, and scripts are told.
+	// Investigations that the first operation closed are left alone by the second, and scripts are told.
 	again := plan(strings.Join(d.entries, " ") + " --name again --kind resolve")
 	d.run(ExitPartly, "op start "+again+" --wait", "4 of 4 treated (2 left alone")
 	d.run(ExitOK, "op show "+again+" --state skipped", "it is closed")

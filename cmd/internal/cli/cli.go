@@ -54,7 +54,7 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	return ExitFailure
 }
 
-// usageError is a mistake of whoever called.
+// usageError is a mistake of the caller.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -145,7 +145,7 @@ func (c *commands) group(cmd *cobra.Command, args []string) error {
 	return usagef("%s has no command %q; there are %s", cmd.CommandPath(), args[0], strings.Join(names, ", "))
 }
 
-// exactly is cobra.ExactArgs with an error that names what is missing.
+// exactly is cobra.ExactArgs with an error that names the missing arguments.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == len(names) {

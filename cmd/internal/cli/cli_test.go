@@ -116,7 +116,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// A wrong password is refused by the server, and shown by nobody.
+// A wrong password is refused by the server, and no command shows it.
 func TestWrongPasswordIsNotShown(t *testing.T) {
 	t.Parallel()
 	address, err := url.Parse(pgtest.New(t).URL)

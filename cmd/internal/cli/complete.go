@@ -14,7 +14,7 @@ import (
 
 // Completion asks the database, where it can be reached soon; otherwise there is nothing to offer, and nothing is said.
 
-// completionPatience is how long somebody who pressed a key waits.
+// completionPatience is how long a person who pressed a key waits.
 const completionPatience = 2 * time.Second
 
 // completing runs do with the services of the desk.
@@ -46,7 +46,7 @@ func (c *commands) completeEntries(cmd *cobra.Command, args []string, _ string) 
 	})
 }
 
-// completeGroups offers the groups seen last, or those in a state.
+// completeGroups offers the groups seen last, or the groups in a state.
 func (c *commands) completeGroups(state dlq.GroupState) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -66,7 +66,7 @@ func (c *commands) completeGroups(state dlq.GroupState) func(*cobra.Command, []s
 	}
 }
 
-// completeOperations offers those that have not ended.
+// completeOperations offers the operations that have not ended.
 func (c *commands) completeOperations(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -16,7 +16,7 @@ func (c *confirmation) bind(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask whether it is meant")
 }
 
-// ask says what will be done and reads whether it is meant. Where nobody answers it is not.
+// ask says what will be done and reads whether it is meant. Without an answer it is not.
 func (c *confirmation) ask(cmd *cobra.Command, what string) error {
 	if c.yes {
 		return nil
@@ -24,7 +24,7 @@ func (c *confirmation) ask(cmd *cobra.Command, what string) error {
 	return confirm(cmd.InOrStdin(), cmd.ErrOrStderr(), what)
 }
 
-// askAtTerminal is ask for what a script must not confirm by chance: an answer counts only where somebody types it.
+// askAtTerminal is ask for work that a script must not confirm by chance: an answer counts only where a person types it.
 func (c *confirmation) askAtTerminal(cmd *cobra.Command, what string) error {
 	if !c.yes && !isTerminal(cmd.InOrStdin()) {
 		return usagef("it was not confirmed, and nothing was done: standard input is no terminal; a script says --yes")

@@ -40,7 +40,7 @@ func (c *commands) withPool(ctx context.Context, do func(*pgxpool.Pool) error) e
 	return c.withSettings(ctx, func(pool *pgxpool.Pool, _ config.Config) error { return do(pool) })
 }
 
-// withOutbox runs do on the outbox, as somebody who looks at it.
+// withOutbox runs do on the outbox, for a command that only looks at it.
 func (c *commands) withOutbox(ctx context.Context, do func(*postgres.Store) error) error {
 	return c.withSettings(ctx, func(pool *pgxpool.Pool, cfg config.Config) error {
 		return do(postgres.NewStore(pool, postgres.StoreOptions{LetterTopic: cfg.DLQTopicOf}))
@@ -66,8 +66,8 @@ func grant(role string) string {
 	return "run postrider migrate roles --apply, and grant " + role + " to the user of database.url"
 }
 
-// explain adds what to do about the two ways in which a database is not ready for a command: rights says how
-// to get those that it needs.
+// explain adds what to do about the two ways in which a database is not ready for a command: rights says how to get the
+// rights that the command needs.
 func explain(err error, rights string) error {
 	var refused *pgconn.PgError
 	if _, said := errors.AsType[*relay.StoreError](err); said || !errors.As(err, &refused) {

@@ -28,7 +28,7 @@ has the addresses. Ctrl-C stops everything.`,
 					return usagef("postrider dev starts its own database and broker; leave --%s out, or use postrider serve", strings.ReplaceAll(key, ".", "-"))
 				}
 			}
-			// The shell's may well be those of a real installation.
+			// The variables of the shell may well be the settings of a real installation.
 			c.environ = slices.DeleteFunc(slices.Clone(c.environ), func(entry string) bool {
 				return strings.HasPrefix(entry, "DATABASE_URL=") || strings.HasPrefix(entry, "KAFKA_BROKERS=")
 			})

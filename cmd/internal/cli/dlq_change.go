@@ -200,7 +200,7 @@ them see op plan --header.`,
 			return c.withTracedServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				if done, err := c.askBrokers(d); err == nil {
 					defer done()
-				} // otherwise what letters only point to is not asked for, and the output says what is missing
+				} // otherwise the records that letters point to are not asked for, and the output names the missing ones
 				done, err := d.Sender().Redrive(ctx, dlq.RedriveRequest{Entries: ids, Target: target, MaxHops: hops, Edit: edit, Actor: actor})
 				if err != nil {
 					return noEntry(err)

@@ -64,7 +64,7 @@ func TestGroupsByHand(t *testing.T) {
 	d.run(ExitUsage, "dlq group close "+id, `no command "close"`, "assign, mute, note, unmute")
 }
 
-// TestGroupsAreOffered: the shell is offered groups where one is to be named, and to be unmuted those that are muted.
+// TestGroupsAreOffered: where a command names a group, the shell offers groups; unmute gets only muted groups.
 func TestGroupsAreOffered(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 1)

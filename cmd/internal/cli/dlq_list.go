@@ -21,7 +21,7 @@ type filterFlags struct {
 	from, to string
 }
 
-// bind defines them; those says what they select from.
+// bind defines the flags. The last parameter begins their help texts and says what they select from.
 func (g *filterFlags) bind(c *commands, cmd *cobra.Command, those string) {
 	f := cmd.Flags()
 	f.StringVar(&g.filter.Topic, "topic", "", those+" of messages bound for this `topic`")

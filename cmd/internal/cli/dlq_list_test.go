@@ -87,7 +87,7 @@ func TestListByHand(t *testing.T) {
 	}
 }
 
-// TestAListThatIsNotCompleteSaysSo: nothing found among those that were looked at is not nothing at all.
+// TestAListThatIsNotCompleteSaysSo: no match among the investigations that were looked at is not no match at all.
 func TestAListThatIsNotCompleteSaysSo(t *testing.T) {
 	t.Parallel()
 	for name, page := range map[string]dlq.Page{

@@ -211,7 +211,7 @@ func groupTable(w io.Writer, page dlq.GroupPage) error {
 	return nil
 }
 
-// groupRemedy says what is left to do about a group.
+// groupRemedy recommends the next command for a group.
 func groupRemedy(g dlq.GroupDetail) string {
 	switch {
 	case g.Pending > 0 && g.Parts.Template != "":
@@ -232,7 +232,7 @@ func groupRemedy(g dlq.GroupDetail) string {
 	return fmt.Sprintf("All of them are closed (%s). There is nothing left to do; when it happens again, the group regresses.", strings.Join(closed, ", "))
 }
 
-// groupFields are what is known of a group alone.
+// groupFields are the fields of a group alone, without its details.
 func groupFields(g dlq.Group) [][2]string {
 	muted := moment(g.MutedUntil)
 	if g.State == dlq.GroupMuted && g.MutedUntil.IsZero() {

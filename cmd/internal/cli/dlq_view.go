@@ -104,7 +104,7 @@ func viewDetail(d dlq.Detail, whole *dlq.Letter) detailView {
 			whole = nil
 		}
 	}
-	if whole != nil { // an older one than those that are listed
+	if whole != nil { // an older letter than the listed ones
 		v.Letters = append(v.Letters, viewLetter(whole))
 	}
 	return v

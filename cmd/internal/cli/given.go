@@ -14,8 +14,8 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 )
 
-// anyBytes are the flags whose values need not be text: names of files, what goes into a message byte for byte, and
-// what is compared with that.
+// anyBytes are the flags whose values need not be text: names of files, values that go into a message byte for byte, and
+// values that are compared with them.
 var anyBytes = []string{"config", "data", "api-key-file", "lifecycle", "payload", "header", "match"}
 
 // checkText refuses flags and arguments that are no text: the database would refuse them later, in words that name
@@ -39,13 +39,13 @@ func checkText(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// selecting are the flags that say which are meant. One that is given and empty is refused: whoever's script has no value
-// for it must not get, or treat, everything.
+// selecting are the flags that choose what a command works on. An empty one is refused: if a script has no value for the
+// flag, the command must not list, or treat, everything.
 var selecting = []string{"topic", "reason", "code", "text", "from", "to", "since", "until", "status", "where-status", "subject-type", "subject-id", "group",
 	"older-than", "state", "event", "task", "cause", "namespace", "name", "template-version", "by", "action", "target-type", "target-id", "final-state",
 	"before", "after", "offsets", "letter"}
 
-// checkSelecting refuses such flags that are empty.
+// checkSelecting refuses selecting flags that are given and empty.
 func checkSelecting(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		selects := slices.Contains(selecting, f.Name) || f.Name == "assignee" && cmd.Flags().Lookup("code") != nil // beside other filters

@@ -12,8 +12,8 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-// TestEveryTextIsText: whatever flag or argument has bytes that are no text, the refusal names it, and no database was
-// asked. Only names of files and what goes into messages may have such bytes.
+// TestEveryTextIsText: if a flag or an argument has bytes that are no text, the refusal names it, and no database was
+// asked. Only names of files and parts of messages may have these bytes.
 func TestEveryTextIsText(t *testing.T) {
 	t.Parallel()
 	const nowhere = "postgres://u:s3ntinel@127.0.0.1:1/d"
@@ -90,7 +90,7 @@ func TestFlagMistakes(t *testing.T) {
 	}
 }
 
-// TestGroupRemedy: what is recommended is possible.
+// TestGroupRemedy: the recommended command is possible.
 func TestGroupRemedy(t *testing.T) {
 	t.Parallel()
 	group := func(template string, entries, pending int64) dlq.GroupDetail {

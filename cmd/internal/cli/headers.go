@@ -39,7 +39,7 @@ func (g *givenHeaders) read() ([]outbox.Header, error) {
 	return hs, nil
 }
 
-// repair is what they say to do with messages of which some headers cannot be read.
+// repair is what the flags say to do with messages that have unreadable headers.
 func (g *givenHeaders) repair() (*dlq.Repair, error) {
 	hs, err := g.read()
 	if err != nil || hs == nil {

@@ -134,7 +134,7 @@ func TestOutboxHoldsPageByPage(t *testing.T) {
 	}
 }
 
-// TestWhatHoldsWaitFor: each hold says what ends it, also what somebody asked of it that the leader has not done yet.
+// TestWhatHoldsWaitFor: each hold says what ends it, also a command of an operator that the leader has not done yet.
 func TestWhatHoldsWaitFor(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -262,7 +262,7 @@ func TestOutboxRedrive(t *testing.T) {
 	contains(t, r.stderr, "event 1", "it is parked", "only a dead-lettered one")
 }
 
-// TestOutboxByHandFails: what is refused or not there, with the exit codes of every command.
+// TestOutboxByHandFails: commands that are refused, or that name a missing hold or event, with their exit codes.
 func TestOutboxByHandFails(t *testing.T) {
 	t.Parallel()
 	const nowhere = "postgres://u:s3ntinel@127.0.0.1:1/d"
@@ -313,7 +313,7 @@ func TestOutboxByHandFails(t *testing.T) {
 	}
 }
 
-// TestOutboxByHandWithoutRights: whoever may only look is told which role is needed.
+// TestOutboxByHandWithoutRights: a user who may only look is told which role is needed.
 func TestOutboxByHandWithoutRights(t *testing.T) {
 	t.Parallel()
 	db, conn := held(t)

@@ -247,7 +247,7 @@ func TestShowFollowsTheRules(t *testing.T) {
 	hidden(show(ExitFailure, "--payload"))
 }
 
-// TestHeadersOfOperationsFollowTheRules: those that an operation gives to messages are not shown where headers are hidden.
+// TestHeadersOfOperationsFollowTheRules: headers that an operation gives to messages are hidden by the same rules.
 func TestHeadersOfOperationsFollowTheRules(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 1)

@@ -55,7 +55,7 @@ The user of database.url needs postrider_relay. Brokers are asked only to publis
 				return err
 			}
 			if transport == "http" {
-				token = "" // nobody may call without a key because the environment has one
+				token = "" // callers without a key must not use the key of the environment
 			}
 			a, err := app.NewAgents(cmd.Context(), app.Options{Config: cfg, Logger: log}, token, transport == "http")
 			if err != nil {

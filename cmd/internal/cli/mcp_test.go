@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/migrations/pgtest"
 )
 
-// Nobody is served without a key that works, and no mistake shows one.
+// No client is served without a key that works, and no error shows a key.
 func TestMCPIsRefused(t *testing.T) {
 	t.Parallel()
 	const unknown = "pr_s3ntinelaaaaaaaa_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA00000000"

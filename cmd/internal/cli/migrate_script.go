@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/migrations"
 )
 
-// The commands that print SQL, for those who review or run it themselves.
+// The commands that print SQL, for operators who review it or run it themselves.
 
 func (c *commands) migrateSQL() *cobra.Command {
 	var pending bool

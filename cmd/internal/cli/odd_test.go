@@ -10,8 +10,8 @@ import (
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
 )
 
-// TestOddTimesArePrinted: a row with a time that RFC 3339 cannot say, which somebody wrote past the checks of the
-// table, takes nothing away from the others.
+// TestOddTimesArePrinted: a row whose time RFC 3339 cannot say, written past the checks of the table, does not hide the
+// other rows.
 func TestOddTimesArePrinted(t *testing.T) {
 	t.Parallel()
 	db, pool := shop(t)

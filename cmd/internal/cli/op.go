@@ -310,7 +310,7 @@ func itemTable(w io.Writer, items []itemView, limit int) error {
 	return err
 }
 
-// notPlanned says where to look when an operation is not planned because of what is there, or not there.
+// notPlanned says where to look when an operation is not planned because of something that is there, or not there.
 func notPlanned(err error, n dlq.NewOperation) error {
 	switch {
 	case errors.Is(err, dlq.ErrExists):
@@ -368,7 +368,7 @@ func showOperation(w io.Writer, o dlq.Operation) error {
 	)
 }
 
-// unreadable says what becomes of messages of which some headers cannot be read.
+// unreadable says what becomes of messages with headers that cannot be read.
 func unreadable(o dlq.Operation) string {
 	if o.Plan.Unreadable == 0 || o.Kind != dlq.OpRedrive {
 		return ""

@@ -91,7 +91,7 @@ const (
 	watchPatience = 2 * time.Minute
 )
 
-// watch looks at an operation until nobody works on it any more.
+// watch looks at an operation until no process works on it any more.
 func watch(ctx context.Context, ops dlq.Operations, id uuid.UUID, b *bar, pause time.Duration) (dlq.Operation, error) {
 	seen := time.Now()
 	for {
@@ -141,7 +141,7 @@ func isTerminal(stream any) bool {
 	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
 		return false
 	}
-	null, err := os.Stat(os.DevNull) // a device, and nobody looks at it
+	null, err := os.Stat(os.DevNull) // a device as well, and no terminal
 	return err != nil || !os.SameFile(info, null)
 }
 

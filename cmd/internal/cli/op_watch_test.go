@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-// looks are operations of which each look answers with the next.
+// looks are operations whose answers come one after the other: each look gets the next.
 type looks struct {
 	dlq.Operations
 	answers []func(context.Context) (dlq.Operation, error)
@@ -27,8 +27,8 @@ func (l *looks) Operation(ctx context.Context, _ uuid.UUID) (dlq.Operation, erro
 	return answer(ctx)
 }
 
-// TestWatchingOutlastsTheDatabase: an operation goes on while it cannot be looked at, and so does who watches it; not for
-// ever, and not where there is no such operation.
+// TestWatchingOutlastsTheDatabase: an operation goes on while it cannot be looked at, and watching it goes on too; not
+// for ever, and not if the operation does not exist.
 func TestWatchingOutlastsTheDatabase(t *testing.T) {
 	t.Parallel()
 	is := func(state dlq.OperationState) func(context.Context) (dlq.Operation, error) {

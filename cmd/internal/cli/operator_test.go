@@ -134,8 +134,8 @@ func TestRightsThatAreMissing(t *testing.T) {
 	}
 }
 
-// TestServersThatTakeNoWrites: commands and the server say so at once, and what to do; whoever wants to read
-// from a standby names it.
+// TestServersThatTakeNoWrites: commands and the server say so at once, and what to do; an operator who wants to read from
+// a standby names it.
 func TestServersThatTakeNoWrites(t *testing.T) {
 	t.Parallel()
 	db, conn := held(t)

@@ -47,7 +47,7 @@ func (c *commands) outboxStatus() *cobra.Command {
 	return cmd
 }
 
-// overdue is when a due event that nobody works on is worth a word.
+// overdue is the age at which a due event gets a remark if no process works on it.
 const overdue = 5 * time.Second
 
 func outboxTable(w io.Writer, s relay.Status) error {

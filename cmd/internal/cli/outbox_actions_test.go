@@ -134,8 +134,8 @@ func TestOutboxActionsFail(t *testing.T) {
 	}
 }
 
-// The rights of the role postrider_relay are enough for a cleanup; those of an operator are not, and the
-// error says so.
+// The rights of the role postrider_relay are enough for a cleanup; the rights of an operator are not, and the error says
+// so.
 func TestCleanupRights(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -83,7 +83,7 @@ id, which stand below the table and in the JSON.`,
 	return cmd
 }
 
-// maxHolds bounds a list: each hold counts what is behind it.
+// maxHolds bounds a list, because each hold counts the events behind it.
 const maxHolds = 10_000
 
 func placeOf(h relay.HoldStatus) postgres.HoldPlace {
@@ -260,7 +260,7 @@ const (
 	eventsAreIn = "EVENT is the id of a row of postrider.outbox_event; outbox holds and dlq show say it, too"
 )
 
-// unknown adds where to look to the error about an id that nobody has.
+// unknown adds where to look to the error about an id that does not exist.
 func unknown(err error, look string) error {
 	if errors.Is(err, postgres.ErrNotFound) {
 		return fmt.Errorf("%w; %s", err, look)
@@ -268,7 +268,7 @@ func unknown(err error, look string) error {
 	return err
 }
 
-// number reads an id; look says where such ids are shown.
+// number reads an id; look says where these ids are shown.
 func number(name, s, look string) (int64, error) {
 	id, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || id < 1 {

@@ -53,7 +53,7 @@ func TestOutboxStats(t *testing.T) {
 	d.run(ExitOK, "outbox stats", "No investigation is open.")
 }
 
-// What is done by a command has its span, however few of the relay's batches are recorded.
+// The work of a command has its span, however few of the relay's batches are recorded.
 func TestCommandsSendTheirSpans(t *testing.T) {
 	t.Parallel()
 	var arrived logtest.Buffer

@@ -83,7 +83,7 @@ func gridOf(w io.Writer, head []string, rows [][]string, width int) error {
 	return t.Flush()
 }
 
-// fields aligns names and values, leaving out those without a value.
+// fields aligns names and values, and leaves out names without a value.
 func fields(w io.Writer, pairs ...[2]string) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	for _, p := range pairs {

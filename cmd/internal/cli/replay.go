@@ -252,7 +252,7 @@ func (c *commands) askReplay(cmd *cobra.Command, p *replay.Plan, out *output, su
 	return sure.askAtTerminal(cmd, fmt.Sprintf("%d messages will be sent to %d topics.", p.Sending, len(p.Targets)))
 }
 
-// stoppedReplay makes the end of a replay an error for whoever called.
+// stoppedReplay turns the end of a replay into an error for the caller.
 func stoppedReplay(ctx context.Context, err error, brokers []string, meanwhile string) error {
 	switch {
 	case errors.Is(err, replay.ErrNoBroker) && ctx.Err() == nil:

@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/replay"
 )
 
-// TestRoundText: brokers forget offsets, so the first round of a name that nobody gave may not be the first.
+// TestRoundText: brokers forget offsets, so the first round of a default name may not be the first.
 func TestRoundText(t *testing.T) {
 	t.Parallel()
 	for _, p := range []replay.Plan{{Round: replay.First}, {Round: replay.First, DefaultName: true}, {Round: replay.Resumed, DefaultName: true},

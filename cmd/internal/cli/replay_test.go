@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/replay"
 )
 
-// replays is a broker with dead letters, and a database that nobody may open.
+// replays is a broker with dead letters, and a database that no command may open.
 type replays struct {
 	*testing.T
 	broker   *kafkatest.Broker
@@ -186,7 +186,7 @@ func TestReplayRefuses(t *testing.T) {
 	r.run(ExitOK, "--yes --match topic!=gone.topic", "3 messages are sent")
 }
 
-// Ctrl-C ends a replay after what is in hand, and says how to go on.
+// Ctrl-C ends a replay after the records in hand, and the output says how to go on.
 func TestReplayIsStopped(t *testing.T) {
 	t.Parallel()
 	r := newReplays(t, 20)

@@ -43,7 +43,7 @@ func (s *replayProgress) observe(p replay.Progress) {
 		s.bar.draw(replayLine(p, now.Sub(s.began)), p.Looked, p.Records)
 		return
 	}
-	if now.Sub(s.shown) < replayLog || p.Waiting != "" { // what is waited for the replay logs itself
+	if now.Sub(s.shown) < replayLog || p.Waiting != "" { // the replay itself logs what it waits for
 		return
 	}
 	s.shown = now

@@ -36,7 +36,7 @@ func (s *settings) bindCommon(to *pflag.FlagSet) {
 	}
 }
 
-// bindAll adds a flag for every other key. defaults are those that differ in this command.
+// bindAll adds a flag for every other key. defaults are the defaults that differ in this command.
 func (s *settings) bindAll(to *pflag.FlagSet, defaults map[string]string) {
 	for _, k := range config.Keys() {
 		if slices.Contains(everywhere, k.String()) {
@@ -73,7 +73,7 @@ func (s *settings) bind(to *pflag.FlagSet, k config.Key, standard string) {
 	s.flags, s.keys = append(s.flags, f), append(s.keys, k.String())
 }
 
-// shortNames are other names of flags, for those that people type.
+// shortNames are other names of flags, for flags that people type.
 func shortNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	switch name {
 	case "http":
@@ -84,7 +84,7 @@ func shortNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
-// load reads the configuration. defaults replace those of some keys, required must be set.
+// load reads the configuration. defaults replace the defaults of some keys, required must be set.
 func (c *commands) load(defaults map[string]string, required ...string) (config.Config, error) {
 	given := map[string]string{}
 	for i, f := range c.settings.flags {

@@ -39,7 +39,7 @@ func (c *commands) withLedger(ctx context.Context, do func(postgres.Ledger) erro
 	})
 }
 
-// withTasks runs do at the desk, in the name of whoever calls: what changes tasks is in the audit log.
+// withTasks runs do at the desk, in the name of the caller: each change of a task is in the audit log.
 func (c *commands) withTasks(ctx context.Context, at acting, do func(ctx context.Context, tasks *actions.Tasks, actor string) error) error {
 	return c.withServices(ctx, at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 		return noTask(do(ctx, d.Tasks, actor))

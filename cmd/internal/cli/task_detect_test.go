@@ -34,7 +34,7 @@ func TestTaskDetectStale(t *testing.T) {
 			t.Fatalf("a dry run moved the task to %s", state)
 		}
 	}
-	// The settings are those of serve.
+	// The command takes the settings of serve.
 	table := succeed(t, db, "task", "detect-stale", "--staleness-steps-in-process-minutes=20", "--batch-size", "2")
 	contains(t, table, quick.String(), slow.String(), "default", "There may be more")
 

@@ -53,7 +53,7 @@ func (c *commands) taskTransitions() *cobra.Command {
 // why is what the metadata of a transition say about it.
 func why(metadata json.RawMessage) (actor, reason string) {
 	var m struct{ Actor, Worker, Reason string }
-	// Whoever moves a task may write anything there; what is no text is not shown.
+	// The metadata is written freely by the mover of the task; values that are no text are not shown.
 	_ = json.Unmarshal(metadata, &m)
 	if m.Actor == "" {
 		m.Actor = m.Worker

@@ -79,7 +79,7 @@ func TestTaskShow(t *testing.T) {
 		t.Errorf("no steps are %q", got)
 	}
 
-	// What somebody wrote into a task cannot move the cursor.
+	// Text that a client wrote into a task cannot move the cursor.
 	ledgertest.Put(t, pool, uuid.MustParse(id), "error")
 	if _, err := pool.Exec(t.Context(), `update postrider.tasker_tasks set error_reason = E'a\x1b[2Jb', stale_flagged_at = now(), retry_count = 2 where task_uuid = $1`, id); err != nil {
 		t.Fatal(err)

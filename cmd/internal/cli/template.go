@@ -82,7 +82,7 @@ func templateTable(w io.Writer, all []ledger.Template) error {
 	}
 	rows := make([][]string, len(all))
 	for i, t := range all {
-		// What somebody wrote past the checks is listed as far as it can be read.
+		// A template that was written past the checks is listed as far as it can be read.
 		var configured struct {
 			Steps     []json.RawMessage `json:"steps"`
 			Lifecycle *task.Lifecycle   `json:"lifecycle"`

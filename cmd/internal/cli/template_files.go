@@ -65,7 +65,7 @@ func templateFiles(paths []string) ([]templateFile, error) {
 	return files, nil
 }
 
-// allValid joins what is wrong with files.
+// allValid joins the mistakes in files.
 func allValid(files []templateFile) error {
 	var wrong []error
 	for _, f := range files {
@@ -76,7 +76,7 @@ func allValid(files []templateFile) error {
 	return errors.Join(wrong...)
 }
 
-// inEnvironment applies an environment to those templates that have it; at least one must.
+// inEnvironment applies an environment to the templates that have it; at least one must.
 func inEnvironment(all []*task.Template, environment string) error {
 	if environment == "" {
 		return nil

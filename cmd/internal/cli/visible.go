@@ -6,10 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// visible makes text safe for a terminal. What is not a printable character, such as escape
-// sequences, line ends, changes of the writing direction and broken UTF-8, is shown as a Go escape.
-// Messages and payloads come from anybody; none of them may move the cursor or look like our own
-// output.
+// visible makes text safe for a terminal. A character that is not printable is shown as a Go escape: escape sequences,
+// line ends, changes of the writing direction and broken UTF-8. Messages and payloads come from anybody; none of them may
+// move the cursor or look like our own output.
 func visible(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }) {
 		return s
@@ -40,8 +39,8 @@ func visibleLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// visibleJSON escapes what JSON lets through and a terminal may obey. The result is the same JSON:
-// outside of strings there are no such characters but line ends.
+// visibleJSON escapes what JSON lets through and a terminal may obey. The result is the same JSON: outside of strings the
+// only character of this kind is the line end.
 func visibleJSON(encoded string) string {
 	var b strings.Builder
 	for _, r := range encoded {

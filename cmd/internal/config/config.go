@@ -32,7 +32,7 @@ type Config struct {
 	HTTP HTTP `key:"http"`
 	// MCP says how agents are served. Defaults to the defaults of its fields.
 	MCP MCP `key:"mcp"`
-	// Log says what is logged, and how. Defaults to the defaults of its fields.
+	// Log sets the level and the format of the log. Defaults to the defaults of its fields.
 	Log Log `key:"log"`
 	// Tracing says whether spans are made, and where they go. Defaults to the defaults of its fields.
 	Tracing Tracing `key:"tracing"`
@@ -48,9 +48,9 @@ type Database struct {
 	// URL is the PostgreSQL connection string, a URL or keyword=value pairs; it must lead to a
 	// primary. Required.
 	URL DatabaseURL `key:"url" required:"true" check:"database" help:"PostgreSQL connection string"`
-	// Pooler says what stands before the database: auto finds out, none is PostgreSQL itself (or a pooler
-	// in session mode that lets session parameters through), transaction is a pooler in transaction mode
-	// such as PgBouncer, where nothing is kept in sessions and no statement is prepared. Defaults to "auto".
+	// Pooler says what stands before the database: auto finds out, none is PostgreSQL itself (or a pooler in session mode
+	// that lets session parameters through), transaction is a pooler in transaction mode (PgBouncer, for example): nothing
+	// is kept in sessions then and no statement is prepared. Defaults to "auto".
 	Pooler string `key:"pooler" default:"auto" oneof:"auto none transaction" help:"pooler before the database: auto, none or transaction"`
 	// PasswordFile is a file that has nothing but the password; it is read again for each connection, and
 	// counts instead of a password in the connection string. Defaults to "".
@@ -70,24 +70,23 @@ type Kafka struct {
 	MaxMessageBytes int `key:"max_message_bytes" default:"1048588" min:"4096" max:"1000000000" help:"largest batch to send, in bytes; at most the brokers' message.max.bytes"`
 	// Compression of the batches: none, lz4, zstd, snappy or gzip. Defaults to "none".
 	Compression string `key:"compression" default:"none" oneof:"none lz4 zstd snappy gzip" help:"compression of batches: none, lz4, zstd, snappy or gzip"`
-	// AllowTopicCreation lets the brokers create a missing topic when an event for it is sent, if
-	// they are set up to. Without it a missing topic holds its events until somebody creates it.
-	// Defaults to false.
+	// AllowTopicCreation lets the brokers create a missing topic when an event for it is sent, if they are set up to.
+	// Without it a missing topic holds its events until the topic is created. Defaults to false.
 	AllowTopicCreation bool `key:"allow_topic_creation" default:"false" help:"let brokers create missing topics"`
 	// In the file the keys that begin with tls_ or sasl_ may stand in a block of that name, without that word.
 
 	// TLSEnabled talks to the brokers through TLS 1.2 or newer and checks their certificates and names. Defaults
 	// to false.
 	TLSEnabled bool `key:"tls_enabled" default:"false" help:"talk to the brokers through TLS"`
-	// TLSCAFile is a PEM file of the authorities that sign the brokers' certificates; without it they are those
-	// of the system. It, the certificate and the key are read again for each connection. Defaults to "".
+	// TLSCAFile is a PEM file of the authorities that sign the brokers' certificates; without it the authorities of the
+	// system count. The file, the certificate and the key are read again for each connection. Defaults to "".
 	TLSCAFile string `key:"tls_ca_file" default:"" check:"optional" help:"PEM file of the authorities that sign the brokers' certificates; empty is the system's"`
 	// TLSCertFile is a PEM file of the certificate that this process shows to brokers (mTLS), with its chain;
 	// needs tls_key_file. Defaults to "".
 	TLSCertFile string `key:"tls_cert_file" default:"" check:"optional" help:"PEM file of the certificate shown to brokers (mTLS)"`
 	// TLSKeyFile is a PEM file of that certificate's private key, not encrypted. Defaults to "".
 	TLSKeyFile string `key:"tls_key_file" default:"" check:"optional" help:"PEM file of the private key of that certificate"`
-	// TLSInsecureSkipVerify takes any certificate for the brokers': whoever stands between reads and changes
+	// TLSInsecureSkipVerify accepts any certificate from a broker: an attacker on the network path can then read and change
 	// everything. For tests only; each start warns. Defaults to false.
 	TLSInsecureSkipVerify bool `key:"tls_insecure_skip_verify" default:"false" help:"take any certificate for the brokers', for tests only"`
 	// SASLMechanism is how this process logs in: none, plain, scram-sha-256, scram-sha-512, oauthbearer or
@@ -100,14 +99,14 @@ type Kafka struct {
 	SASLPassword Secret `key:"sasl_password" default:"" check:"optional" help:"password of the login; better sasl_password_file"`
 	// SASLPasswordFile is a file that has nothing but the password; it is read again for each login. Defaults to "".
 	SASLPasswordFile string `key:"sasl_password_file" default:"" check:"optional" help:"file with the password of the login, read again for each connection"`
-	// SASLTokenFile is a file that has nothing but the token of oauthbearer; it is read again for each login, so
-	// whoever renews the token need only replace it. Defaults to "".
+	// SASLTokenFile is a file that has nothing but the token of oauthbearer; it is read again for each login, so a renewed
+	// token only has to replace the file. Defaults to "".
 	SASLTokenFile string `key:"sasl_token_file" default:"" check:"optional" help:"file with the token of oauthbearer, read again for each connection"`
-	// The keys of aws_msk_iam are those of the file, or these three, or, where none of the four is given, those that AWS
-	// gives the process (see the package awskeys).
+	// The keys of aws_msk_iam come from the file or from these three settings. If none of the four is given, they are the
+	// keys that AWS gives the process (see the package awskeys).
 
-	// SASLAWSCredentialsFile is a file with the keys of aws_msk_iam, which is read again for each login: a shared
-	// credentials file of AWS, of which the profile AWS_PROFILE or default counts, or the JSON that "aws configure
+	// SASLAWSCredentialsFile is a file with the keys of aws_msk_iam; it is read again for each login. It is a shared
+	// credentials file of AWS, where the profile AWS_PROFILE or default counts, or the JSON that "aws configure
 	// export-credentials" prints. Defaults to "".
 	SASLAWSCredentialsFile string `key:"sasl_aws_credentials_file" default:"" check:"optional" help:"credentials file of AWS for aws_msk_iam, read again for each connection"`
 	// SASLAWSAccessKeyID is the access key of aws_msk_iam; needs sasl_aws_secret_access_key. Defaults to "".
@@ -122,7 +121,7 @@ type Kafka struct {
 type Outbox struct {
 	// BatchSize is how many events the leader reads and sends at once. Defaults to 5000.
 	BatchSize int `key:"batch_size" default:"5000" min:"1" max:"10000" help:"events in a batch"`
-	// Dispatches is how many batches are at the brokers at once: one of the log, and those of what comes back behind
+	// Dispatches is how many batches are at the brokers at once: one of the log, the others of events that come back behind
 	// holds. Defaults to 16.
 	Dispatches int `key:"dispatches" default:"16" min:"1" max:"64" help:"batches at the brokers at once: one of the log, and those that come back behind holds"`
 	// MaxAttempts is how many failed attempts an event has before it is dead-lettered; outages
@@ -133,8 +132,8 @@ type Outbox struct {
 	RetryBase time.Duration `key:"retry_base_ms" default:"1000" min:"1" max:"86400000" help:"delay after the first failed attempt, in milliseconds; it doubles"`
 	// RetryMax caps that delay; at least retry_base_ms. In milliseconds. Defaults to 60000.
 	RetryMax time.Duration `key:"retry_max_ms" default:"60000" min:"1" max:"86400000" help:"longest delay between attempts, in milliseconds"`
-	// AfterLastAttempt decides about the later events of a key when one was given up: continue lets
-	// them go, halt_key holds them until somebody deals with it. Defaults to "continue".
+	// AfterLastAttempt decides about the later events of a key when one was given up: continue lets them go, halt_key holds
+	// them until an operator deals with the event that was given up. Defaults to "continue".
 	AfterLastAttempt string `key:"after_last_attempt" default:"continue" oneof:"continue halt_key" help:"later events of a key when one was given up: continue or halt_key"`
 	// RouteDeadLetterAfter gives up the events of a topic that has been missing or refused for so
 	// long; 0 is never, they wait until the topic is there. In seconds. Defaults to 0.
@@ -149,7 +148,7 @@ type Outbox struct {
 	// within the window below: it keeps the further ones that fail with this code, and every other event of the topic
 	// goes. 0 switches circuit breakers off, and what one keeps comes back. Defaults to 100.
 	StormEvents int `key:"storm_events" default:"100" min:"0" max:"1000000" help:"events of a topic given up with one error code within the window that open a circuit breaker; 0 is never"`
-	// StormWindow is the time in which those are counted. In seconds. Defaults to 60.
+	// StormWindow is the time in which storm_events counts given-up events. In seconds. Defaults to 60.
 	StormWindow time.Duration `key:"storm_window_seconds" default:"60" min:"1" max:"86400" help:"time in which given up events are counted, in seconds"`
 	// RetentionDays is how long published events stay in the table at least. They are removed by ranges of ids; 0
 	// removes each range soon after all of it was acknowledged. Defaults to 30.
@@ -180,7 +179,8 @@ type DLQ struct {
 	// Group is the consumer group of the collectors; all of one installation share it. Defaults to
 	// "postrider-collector".
 	Group string `key:"group" default:"postrider-collector" help:"consumer group of the collectors"`
-	// Enabled sends dead letters of tasks, whatever the reason. Those of events do not ask. Defaults to true.
+	// Enabled sends dead letters of tasks, whatever the reason. Dead letters of events do not depend on it. Defaults to
+	// true.
 	Enabled bool `key:"enabled" default:"true" help:"send dead letters of tasks"`
 	// AutoDLQOnStaleness sends dead letters of stale tasks; staleness.auto_move_to_dlq must be true as well.
 	// Defaults to true.
@@ -206,20 +206,20 @@ type DLQ struct {
 	// ResolveOnDelivery closes an investigation as manually_resolved when the message that was sent again
 	// from it is delivered. Defaults to true.
 	ResolveOnDelivery bool `key:"resolve_on_delivery" default:"true" help:"close the investigations of redriven messages that are delivered"`
-	// RedactPaths name values in JSON payloads and in tasks that snapshots do not show: $.card.number,
-	// $.items[*].pan, $..password at any depth. The letters keep them. Without any, whoever may read an investigation
-	// sees the payload; agents do not, see the package mcp. Defaults to "".
+	// RedactPaths name values in JSON payloads and in tasks that snapshots do not show: $.card.number, $.items[*].pan,
+	// $..password at any depth. The letters keep them. Without any path, everyone who may read an investigation sees the
+	// payload; agents do not, see the package mcp. Defaults to "".
 	RedactPaths []string `key:"redact_paths" default:"" check:"redact_path" help:"JSON paths of values that investigations and tasks do not show, separated by commas"`
 	// RedactHeaders name headers that are not shown, in large or small letters; * stands for any characters. The names
-	// given take the place of the default, which has those that usually carry credentials; an empty list shows all.
+	// given replace the default, which has the headers that usually carry credentials; an empty list shows all.
 	// Defaults to
 	// "authorization,proxy-authorization,cookie,set-cookie,x-api-key,api-key,x-auth-token,x-access-token,x-csrf-token,x-amz-security-token".
 	RedactHeaders []string `key:"redact_headers" default:"authorization,proxy-authorization,cookie,set-cookie,x-api-key,api-key,x-auth-token,x-access-token,x-csrf-token,x-amz-security-token" check:"redact_header" help:"headers that investigations do not show, separated by commas; by default those that usually carry credentials"`
 	// OperationRetentionDays is how long operations stay after they ended. Redrives stay as long as their
 	// investigation. In days. Defaults to 90.
 	OperationRetentionDays int `key:"operation_retention_days" default:"90" min:"1" max:"36500" help:"days that operations stay after they ended"`
-	// PageSizeDefault is how many items a list of the API has where nobody says it; at most
-	// page_size_max. Defaults to 25.
+	// PageSizeDefault is how many items a list of the API has when the request names no size; at most page_size_max.
+	// Defaults to 25.
 	PageSizeDefault int `key:"page_size_default" default:"25" min:"1" max:"1000" help:"items of a list of the API where nobody says it"`
 	// PageSizeMax is how many items a list of the API may have. Defaults to 100.
 	PageSizeMax int `key:"page_size_max" default:"100" min:"1" max:"999" help:"items that a list of the API may have"`
@@ -231,11 +231,10 @@ type DLQ struct {
 
 // Collector is the section collector.
 type Collector struct {
-	// Topics are read as dead-letter topics beside those that the relay writes to. Defaults to "".
+	// Topics are further dead-letter topics to read, beside the topics that the relay writes to. Defaults to "".
 	Topics []string `key:"topics" default:"" check:"topic" help:"further dead-letter topics to read, separated by commas"`
-	// Patterns are regular expressions; topics whose whole names they fit are read as dead-letter topics,
-	// those that are created later, too. Kafka's own topics and the retry topics of consumers are not.
-	// Defaults to "".
+	// Patterns are regular expressions; topics whose whole names they fit are read as dead-letter topics, also topics that
+	// are created later. Kafka's own topics and the retry topics of consumers are not. Defaults to "".
 	Patterns []string `key:"patterns" default:"" check:"topic_pattern" help:"regular expressions of further dead-letter topics to read, such as .*[-.](dlq|dlt|DLT), separated by commas"`
 }
 
@@ -274,8 +273,8 @@ type MCP struct {
 	AllowWrites bool `key:"allow_writes" default:"false" help:"let agents publish, try again and clean up, with keys that may; also --allow-writes"`
 	// ConfirmTTL is how long a preview may be confirmed. In seconds. Defaults to 120.
 	ConfirmTTL time.Duration `key:"confirm_ttl_seconds" default:"120" min:"5" max:"3600" help:"seconds in which a preview may be confirmed"`
-	// AllowedOrigins are the web pages that may call, such as https://agents.example.com; programs send no Origin
-	// and need none. Defaults to "".
+	// AllowedOrigins are the web pages that may call, for example https://agents.example.com; programs send no Origin and
+	// need none. Defaults to "".
 	AllowedOrigins []string `key:"allowed_origins" default:"" check:"origin" help:"origins of web pages that may call, separated by commas"`
 }
 

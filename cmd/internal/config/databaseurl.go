@@ -18,8 +18,8 @@ type DatabaseURL string
 // Reveal returns the connection string with its password, for connecting.
 func (u DatabaseURL) Reveal() string { return string(u) }
 
-// String returns the connection string without its secrets. It is built from the parts that may
-// be shown, not by taking away those that may not.
+// String returns the connection string without its secrets. It is built from the parts that may be shown, not by taking
+// the secret parts away.
 func (u DatabaseURL) String() string {
 	if u == "" {
 		return ""
@@ -49,8 +49,8 @@ func (u DatabaseURL) LogValue() slog.Value { return slog.StringValue(u.String())
 // MarshalText is String, for JSON and YAML.
 func (u DatabaseURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
-// checkDatabaseURL says what is wrong without the text of any other error: those quote the
-// string, or the very characters of a password that break it.
+// checkDatabaseURL describes the mistake without the text of any other error: other errors quote the string, or the very
+// characters of a password that break it.
 func checkDatabaseURL(text string) error {
 	if text == "" {
 		return errors.New("it must not be empty")

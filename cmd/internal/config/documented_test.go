@@ -116,8 +116,8 @@ func TestExampleFile(t *testing.T) {
 	}
 }
 
-// The rules in the example are comments, so that nobody has them by accident. They are right, they name
-// every key, and they do what the text above them says.
+// The rules in the example are comments, so that no installation has them by accident. They are right, they name every
+// key, and they do what the text above them says.
 func TestExampleRules(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(example)

@@ -14,8 +14,8 @@ var ownPrefixes = []string{"OUTBOX_", "DLQ_", "STALENESS_", "POSTRIDER_", aliasP
 // PostgreSQL's programs.
 var notSettings = regexp.MustCompile(`^POSTRIDER_(TEST_.*|POSTGRES_BIN)$`)
 
-// serviceLink matches what Kubernetes and Docker put into the environment of a container for a
-// service whose name happens to be ours, such as POSTRIDER_PORT_8080_TCP_ADDR.
+// serviceLink matches what Kubernetes and Docker put into the environment of a container for a service whose name happens
+// to be ours, for example POSTRIDER_PORT_8080_TCP_ADDR.
 var serviceLink = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
 // environment finds the values in a list of NAME=value. An empty value is an unset one, which is

@@ -11,7 +11,7 @@ import (
 // A glob stands for topic names: * for any characters, none included, ? for exactly one, everything
 // else for itself. It must fit the whole name. A dot is a character like any other.
 
-// checkGlob returns an error that says what is wrong with a glob, and does not repeat it.
+// checkGlob returns an error that describes the mistake in a glob, and does not repeat the glob.
 func checkGlob(glob string) error {
 	if glob == "" {
 		return errors.New("it must not be empty")
@@ -19,7 +19,7 @@ func checkGlob(glob string) error {
 	if strings.Contains(glob, "**") {
 		return errors.New("it has two * in a row; one stands for any characters, dots included")
 	}
-	letters := 0 // those that a name must have
+	letters := 0 // characters that each matching name has at least
 	for _, r := range glob {
 		switch {
 		case r == '*':

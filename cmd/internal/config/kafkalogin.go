@@ -11,7 +11,7 @@ func (c *Config) given(name string) (Key, bool) {
 	return k, k.text(*c) != ""
 }
 
-// checkTLS compares what is said about TLS.
+// checkTLS compares the settings of TLS with each other.
 func (c *Config) checkTLS() []error {
 	var problems []error
 	enabled, _ := named("kafka.tls_enabled")
@@ -49,7 +49,7 @@ func loginSettings(mechanism string) [][]string {
 	return nil
 }
 
-// checkLogin compares what is said about the login with what its mechanism needs.
+// checkLogin compares the given settings of the login with the settings that its mechanism needs.
 func (c *Config) checkLogin() []error {
 	var problems []error
 	mechanism, _ := named("kafka.sasl_mechanism")
@@ -84,10 +84,10 @@ func (c *Config) checkLogin() []error {
 	return problems
 }
 
-// awsSettings are those of aws_msk_iam alone; none of them is needed.
+// awsSettings are the settings of aws_msk_iam alone; none of them is needed.
 var awsSettings = []string{"kafka.sasl_aws_credentials_file", "kafka.sasl_aws_access_key_id", "kafka.sasl_aws_secret_access_key", "kafka.sasl_aws_session_token"}
 
-// checkAWS compares what is said about the keys; is says which mechanism it is, and why.
+// checkAWS compares the settings of the keys with each other; is names the mechanism and its place.
 func (c *Config) checkAWS(is string) []error {
 	var problems []error
 	if !c.Kafka.TLSEnabled {
@@ -115,7 +115,7 @@ func (c *Config) checkAWS(is string) []error {
 	return problems
 }
 
-// KafkaWarnings are those of Warnings that are about connections to brokers that others can listen to.
+// KafkaWarnings are the warnings about connections to brokers that others can listen to.
 func (c Config) KafkaWarnings() []string {
 	var warnings []string
 	if c.Kafka.TLSInsecureSkipVerify {

@@ -29,15 +29,15 @@ type Key struct {
 // String returns the key as section.name.
 func (k Key) String() string { return k.Section + "." + k.Name }
 
-// Env returns the environment variable, such as OUTBOX_BATCH_SIZE.
+// Env returns the environment variable, for example OUTBOX_BATCH_SIZE.
 func (k Key) Env() string { return strings.ToUpper(k.Section + "_" + k.plain()) }
 
 // plain is the name without the section, which some keys of the file have in front as well: archive.archive_batch_size
 // is ARCHIVE_BATCH_SIZE and --archive-batch-size.
 func (k Key) plain() string { return strings.TrimPrefix(k.Name, k.Section+"_") }
 
-// Flag returns the flag without its dashes, such as outbox-batch-size. The address of the HTTP server
-// is --http for every command that has one.
+// Flag returns the flag without its dashes, for example outbox-batch-size. The address of the HTTP server is --http for
+// every command that has one.
 func (k Key) Flag() string {
 	if k.Section == "http" && k.Name == "address" {
 		return "http"

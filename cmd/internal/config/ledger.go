@@ -41,8 +41,8 @@ type Staleness struct {
 	// AutoMoveToDLQ sends dead letters of stale tasks; dlq.enabled and dlq.auto_dlq_on_staleness must be
 	// true as well. Defaults to true.
 	AutoMoveToDLQ bool `key:"auto_move_to_dlq" default:"true" help:"send dead letters of stale tasks"`
-	// EmitEvents writes an event about each stale task to the lifecycle topic, beside those of its
-	// transitions. Defaults to true.
+	// EmitEvents writes an event about each stale task to the lifecycle topic, beside the events of its transitions.
+	// Defaults to true.
 	EmitEvents bool `key:"emit_events" default:"true" help:"write an event about each stale task"`
 	// EventChannel is the last word of the type of that event, postrider.task.CHANNEL.v1. Defaults to
 	// "task_staleness_detected".
@@ -50,7 +50,7 @@ type Staleness struct {
 	// WorkerUnavailableMinutes is after how long without a word from any worker of a namespace its stale
 	// tasks have the reason worker_unavailable. Defaults to 10.
 	WorkerUnavailableMinutes int `key:"worker_unavailable_minutes" default:"10" min:"1" max:"525600" help:"minutes of silence of all workers of a namespace that are the reason of its stale tasks"`
-	// TimeBudget bounds a pass: what is stale after it waits for the next. In seconds. Defaults to 60.
+	// TimeBudget bounds a pass: stale tasks that remain after it wait for the next pass. In seconds. Defaults to 60.
 	TimeBudget time.Duration `key:"time_budget_seconds" default:"60" min:"1" max:"3600" help:"longest time of one pass of the detector, in seconds"`
 	// LatencyLimit is how long one batch of the detector may take. Three batches in a row that take longer
 	// pause all detectors of the database, to protect it. In milliseconds. Defaults to 5000.
@@ -90,7 +90,7 @@ type block struct {
 	keys   []string
 }
 
-// blocks are those that there are.
+// blocks are all blocks that the settings file may have.
 var blocks = []block{
 	{"kafka", "tls", "tls_", []string{"enabled", "ca_file", "cert_file", "key_file", "insecure_skip_verify"}},
 	{"kafka", "sasl", "sasl_", []string{"mechanism", "username", "password", "password_file", "token_file",

@@ -6,7 +6,7 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-// checkRedaction reads a rule as those do who apply it.
+// checkRedaction reads a rule in the same way as the code that applies it.
 func checkRedaction(rules dlq.RedactionRules) error {
 	if _, err := dlq.NewRedactor(rules); err != nil {
 		return fmt.Errorf("it must be a rule such as $.card.number or $..password, of headers a name or a pattern with *: %w", err)

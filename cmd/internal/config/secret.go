@@ -36,8 +36,8 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // maxSecretFile is more than any password, token or chain of certificates has, in bytes.
 const maxSecretFile = 1 << 20
 
-// ReadFile reads a file that a setting names. The error names the setting and the file and has nothing of what is
-// in it.
+// ReadFile reads a file that a setting names. The error names the setting and the file and shows nothing of the file's
+// content.
 func ReadFile(setting, path string) ([]byte, error) {
 	raw, err := readBounded(path)
 	if err != nil {

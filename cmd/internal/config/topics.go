@@ -173,8 +173,8 @@ func (c Config) RulesFor(topic string) []TopicRule {
 // DLQTopicOf returns the dead-letter topic of a topic's events.
 func (c Config) DLQTopicOf(topic string) string { return c.TopicSettings(topic).DLQTopic }
 
-// DLQTopics returns every dead-letter topic that an event may go to, each once: that of dlq.topic first,
-// then those of the rules.
+// DLQTopics returns every dead-letter topic that an event may go to, each once: dlq.topic first, then the topics of the
+// rules.
 func (c Config) DLQTopics() []string {
 	topics := []string{c.DLQ.Topic}
 	for _, r := range c.Topics {
@@ -187,8 +187,8 @@ func (c Config) DLQTopics() []string {
 	return topics
 }
 
-// CollectedTopics returns the dead-letter topics that the collector reads by name, each once: those that events may
-// go to, and those of collector.topics.
+// CollectedTopics returns the dead-letter topics that the collector reads by name, each once: the topics that events may
+// go to, and the topics of collector.topics.
 func (c Config) CollectedTopics() []string {
 	topics := c.DLQTopics()
 	for _, topic := range c.Collector.Topics {

@@ -14,25 +14,25 @@ type Tracing struct {
 	// Enabled sends spans to an OpenTelemetry collector: of events whose writers gave them the traceparent of a recorded
 	// trace, of batches, of actions of the outbox, redrives and replays. OTEL_SDK_DISABLED=true switches it off again. Defaults to false.
 	Enabled bool `key:"enabled" default:"false" help:"send spans to an OpenTelemetry collector"`
-	// Endpoint is where the collector takes OTLP over HTTP, such as http://otel:4318; /v1/traces is added where it has no
-	// path. Without it OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT or http://localhost:4318 count.
+	// Endpoint is where the collector takes OTLP over HTTP, for example http://otel:4318; /v1/traces is added where it has
+	// no path. Without it OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT or http://localhost:4318 count.
 	// Defaults to "".
 	Endpoint string `key:"endpoint" default:"" check:"endpoint" help:"URL at which a collector takes OTLP over HTTP, such as http://otel:4318"`
 	// Headers are sent along, name=value, separated by commas, with commas in values written as %2C; for keys that the
 	// collector asks for. Defaults to "".
 	Headers Secret `key:"headers" default:"" check:"headers" help:"headers for the collector, name=value, separated by commas; better tracing.headers_file"`
-	// HeadersFile is a file that has nothing but such headers, in one line; it is read again for each export. Not beside
+	// HeadersFile is a file that has nothing but these headers, in one line; it is read again for each export. Not beside
 	// Headers. Defaults to "".
 	HeadersFile string `key:"headers_file" default:"" check:"optional" help:"file with the headers for the collector, read again for each export"`
-	// SamplePercent is of how many of the relay's own batches spans are made; those of events go with their writers'. What
-	// somebody asked for always has its spans: an action of the outbox, a redrive, a replay. OTEL_TRACES_SAMPLER, where it
-	// is set, counts instead of all this. Defaults to 1.
+	// SamplePercent is the share of the relay's own batches that have spans; spans of events go with their writers' traces.
+	// An action that was asked for always has its spans: an action of the outbox, a redrive, a replay. OTEL_TRACES_SAMPLER,
+	// where it is set, counts instead of all this. Defaults to 1.
 	SamplePercent int `key:"sample_percent" default:"1" min:"0" max:"100" help:"percentage of the relay's batches that are traced"`
 	// ServiceName is the name under which spans are found. Without it OTEL_SERVICE_NAME, or postrider. Defaults to "".
 	ServiceName string `key:"service_name" default:"" check:"optional" help:"name under which spans are found; empty is OTEL_SERVICE_NAME, or postrider"`
-	// Database makes a span of each statement, each batch of statements and each connecting, within those that are recorded
-	// anyway: of a batch once it is claimed, of actions, and of dead letters that are collected. Neither text nor values of a
-	// statement are in it. Defaults to false.
+	// Database makes a span of each statement, each batch of statements and each connecting, within spans that are recorded
+	// anyway: of a batch once it is claimed, of actions, and of dead letters that are collected. Neither text nor values of
+	// a statement are in it. Defaults to false.
 	Database bool `key:"database" default:"false" help:"spans of statements, within those that are recorded"`
 	// KafkaClient makes a span of each record of a recorded trace while the Kafka client has it: from when it is handed over
 	// until it is acknowledged, and of a dead letter from when it is fetched until it is read. Neither key nor value is in
@@ -104,7 +104,7 @@ func checkHeaders(text string) error {
 	return err
 }
 
-// checkTracing compares what is said about spans.
+// checkTracing compares the settings of tracing with each other.
 func (c *Config) checkTracing() []error {
 	headers, has := c.given("tracing.headers")
 	file, hasFile := c.given("tracing.headers_file")
@@ -114,7 +114,7 @@ func (c *Config) checkTracing() []error {
 	return []error{fmt.Errorf("%s (%s) and %s (%s) are both set; give one", headers, c.origin(headers), file, c.origin(file))}
 }
 
-// tracingWarnings are those of Warnings that are about spans that nobody gets.
+// tracingWarnings are the warnings about settings of tracing that change nothing because tracing is off.
 func (c Config) tracingWarnings() []string {
 	if c.Tracing.Enabled {
 		return nil

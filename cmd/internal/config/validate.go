@@ -37,9 +37,8 @@ func (c *Config) validate(wrong map[string]bool) []error {
 	return problems
 }
 
-// checkRetry compares the retry delays of the sections, and those that rules leave the topics that they
-// match: for each two rules, or a rule and the sections, that give one delay each, of a topic that both
-// match.
+// checkRetry compares the two retry delays of the sections, and the two delays of topics that rules match: where two
+// rules, or a rule and the sections, give one delay each, it compares them for a topic that both match.
 func (c *Config) checkRetry() []error {
 	base, _ := named("outbox.retry_base_ms")
 	limit, _ := named("outbox.retry_max_ms")
@@ -140,7 +139,7 @@ func sessionTimeout(text string) (time.Duration, error) {
 	return time.Duration(number * float64(unit)), nil
 }
 
-// Warnings returns what is allowed and probably not meant, each with its place.
+// Warnings returns the settings that are allowed and probably not meant, each with its place.
 func (c Config) Warnings() []string {
 	warnings := append(c.KafkaWarnings(), c.tracingWarnings()...)
 	topics := c.CollectedTopics()

@@ -14,8 +14,8 @@ import (
 	"github.com/postrider/postrider/relay/outbox"
 )
 
-// set parses text and puts it into the Config. The error says what is wrong with the value and
-// what is allowed, and never repeats the value: the caller decides whether that may be shown.
+// set parses text and puts it into the Config. The error describes the mistake and the allowed values, and never repeats
+// the value: the caller decides whether the value may be shown.
 func (k Key) set(c *Config, text string) error {
 	field := k.fieldOf(reflect.ValueOf(c).Elem())
 	text = strings.TrimSpace(text)

@@ -1,6 +1,6 @@
 // Package demo is a small order service that shows what Postrider does: it writes orders into its
-// own table and their events into the outbox, in one transaction each, some of which can never be
-// delivered; its warehouse works on tasks, some of which get stuck. It prints what became of them.
+// own table and their events into the outbox, in one transaction each, and some events can never
+// be delivered. Its warehouse works on tasks, and some tasks get stuck. It prints what became of them.
 package demo
 
 import (

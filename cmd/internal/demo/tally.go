@@ -33,7 +33,7 @@ func (n Numbers) String() string {
 		n.Written, n.Published, n.Waiting, n.DeadLettered, n.Tasks, n.Finished, n.Investigations, n.Stuck, n.Rate)
 }
 
-// tally counts events. What is settled stays settled, so each count begins after the events that
+// tally counts events. A settled event stays settled, so each count begins after the events that
 // an earlier one was done with, and costs the same however long the demonstration runs.
 type tally struct {
 	pool    *pgxpool.Pool

@@ -23,7 +23,7 @@ var shipOrder []byte
 //go:embed queries/age_task.sql
 var ageTaskSQL string
 
-// Which tasks of the warehouse do not go well: of one in ten the parcel is lost, and nobody ever says so; one in
+// Which tasks of the warehouse do not go well: of one in ten the parcel is lost, and no worker ever says so; one in
 // twenty five is refused by the carrier until its retries are spent.
 const (
 	lostEvery   = 10
@@ -74,10 +74,10 @@ func newWarehouse(ctx context.Context, pool *pgxpool.Pool) (*warehouse, error) {
 	return &warehouse{pool: pool}, nil
 }
 
-// runOnce is a round: what is in hand is ended, the next steps are started, now and then a task is created.
+// runOnce is a round: it ends the steps in hand, now and then creates a task, and starts the next steps.
 func (w *warehouse) runOnce(ctx context.Context) error {
 	for len(w.inHand) > 0 {
-		// A step that somebody else ended meanwhile, or whose task is gone, is nobody's concern here.
+		// When the step was ended elsewhere meanwhile, or its task is gone, that is no error here.
 		if err := w.end(ctx, w.inHand[0]); err != nil && !errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrNotFound) {
 			return err
 		}
@@ -112,7 +112,7 @@ func (w *warehouse) create(ctx context.Context) error {
 	return nil
 }
 
-// begin takes the steps whose turn it is, those of a task in one transaction.
+// begin takes the steps whose turn it is, all in one transaction.
 func (w *warehouse) begin(ctx context.Context) error {
 	var taken []errand
 	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {

@@ -74,7 +74,7 @@ func TestWarehouse(t *testing.T) {
 	}
 }
 
-// What somebody else did to a task in the hands of the warehouse does not stop it.
+// When a person changes a task in the hands of the warehouse, the warehouse goes on.
 func TestWarehouseGoesOn(t *testing.T) {
 	t.Parallel()
 	d, pool := newDemo(t)

@@ -17,15 +17,15 @@ import (
 // when its creator does not say.
 const DefaultPartitions = 6
 
-// brokerConfigs are the broker's settings. They stand over those that a data
-// folder remembers.
+// brokerConfigs are the broker's settings. They go before the settings that
+// a data folder remembers.
 func brokerConfigs() map[string]string {
 	return map[string]string{
 		// A segment in memory is one slice that grows by copying; at kfake's
 		// 100 MB the copying costs more than everything else.
 		"log.segment.bytes": "4194304",
 		// Apache Kafka's default for the largest batch of a producer, so that
-		// what is too large here is too large in production.
+		// a batch that is too large here is too large in production.
 		"message.max.bytes": "1048588",
 	}
 }
@@ -45,7 +45,7 @@ type BrokerOptions struct {
 	// say. Topics that exist keep theirs. Defaults to 6.
 	Partitions int32
 
-	// Log receives the broker's warnings and errors, such as a disk that is
+	// Log receives the broker's warnings and errors, for example that a disk is
 	// full. Defaults to nil, which discards them.
 	Log *slog.Logger
 }
@@ -147,8 +147,8 @@ func (b *Broker) Close() error {
 	return b.err
 }
 
-// brokerLog passes kfake's warnings and errors on. What is below them, each
-// request included, is nobody's news. kfake has no other way to say that its
+// brokerLog passes kfake's warnings and errors on. It drops the levels
+// below them, which report each request. kfake has no other way to say that its
 // last writes failed, so they are collected from here.
 type brokerLog struct {
 	log        *slog.Logger // nil for none

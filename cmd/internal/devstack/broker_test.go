@@ -111,7 +111,7 @@ func TestTopicsOnFirstUse(t *testing.T) {
 	if err != nil || len(topics["orders"].Partitions) != DefaultPartitions {
 		t.Errorf("topic %v (%v), want %d partitions", topics["orders"], err, DefaultPartitions)
 	}
-	// Nobody asked for the creation of this one.
+	// The client did not ask for the creation of this topic.
 	client := newClient(t, b.Addr(), kgo.UnknownTopicRetries(0))
 	if err := client.ProduceSync(ctx, &kgo.Record{Topic: "unasked"}).FirstErr(); !errors.Is(err, kerr.UnknownTopicOrPartition) {
 		t.Errorf("produce without asking for the topic: %v, want %v", err, kerr.UnknownTopicOrPartition)

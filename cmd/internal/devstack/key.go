@@ -11,7 +11,7 @@ import (
 // maker is who the key of a run was made by.
 const maker = "postrider dev"
 
-// makeKey makes the API key of this run, with all scopes. Those of earlier runs, which nobody can be shown again,
+// makeKey makes the API key of this run, with all scopes. The keys of earlier runs, which cannot be shown again,
 // are revoked. It is empty where the API is not served.
 func makeKey(ctx context.Context, a *app.App) (string, error) {
 	if a.Services() == nil {

@@ -65,7 +65,7 @@ func brokerDir(o Options) string {
 	return filepath.Join(o.DataDir, "kafka")
 }
 
-// createTopics creates those that do not exist.
+// createTopics creates the topics that do not exist.
 func createTopics(ctx context.Context, broker string, topics []string) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()

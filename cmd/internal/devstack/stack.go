@@ -44,7 +44,7 @@ func Defaults() map[string]string {
 		"log.format":                 "text",
 		"log.level":                  "warn",
 		"kafka.allow_topic_creation": "true",
-		// Somebody is watching.
+		// A person is watching.
 		"staleness.detection_interval_seconds": "5",
 	}
 }
@@ -87,7 +87,7 @@ func run(ctx context.Context, o Options) (err error) {
 
 	o.Config.Database.URL = config.DatabaseURL(postgres.URL())
 	o.Config.Kafka.Brokers = []string{broker.Addr()}
-	// Without them nobody could look at what went where.
+	// Without delivered events a person could not look at what went where.
 	o.Config.Outbox.RetentionDays = max(o.Config.Outbox.RetentionDays, 1)
 	topics := append(o.Config.DLQTopics(), o.Config.Tasks.LifecycleTopic)
 	if o.Demo {

@@ -156,7 +156,7 @@ func TestTwoStacks(t *testing.T) {
 func TestStackKeepsData(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	// Started by root, PostgreSQL runs as somebody else, who must be let in.
+	// Started by root, PostgreSQL runs as another user, which must be let in.
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func control(c *kfake.Cluster, key kmsg.Key, fn func(kmsg.Request) kmsg.Response
 }
 
 // createOnUse creates the topics that a client asks for with its permission to
-// create them. kfake has the same, but forgets to write such a topic to its
+// create them. kfake has the same, but forgets to write the new topic to its
 // folder before it shuts down: a process that was killed came back without the
 // topic and its records.
 func createOnUse(c *kfake.Cluster) func(kmsg.Request) kmsg.Response {
@@ -50,7 +50,7 @@ func createOnUse(c *kfake.Cluster) func(kmsg.Request) kmsg.Response {
 }
 
 // refuseNames refuses to create topics whose names Apache Kafka refuses; kfake
-// takes any name, and makes a folder of it. A request with such a name creates
+// takes any name, and makes a folder of it. A request with a refused name creates
 // nothing.
 func refuseNames(req kmsg.Request) kmsg.Response {
 	create := req.(*kmsg.CreateTopicsRequest)

@@ -10,8 +10,8 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-// letterTopicsThere are the topics, of those that exist, where the settings or the database say that dead letters arrive:
-// those of events, by whatever rule, those of tasks, and those of others that collectors are to read, by name or pattern.
+// letterTopicsThere are the existing topics where the settings or the database say that dead letters arrive: the topics for
+// events, by whatever rule, the topics for tasks, and the topics of others that collectors are to read, by name or pattern.
 func letterTopicsThere(ctx context.Context, p *patient) ([]string, error) {
 	names := p.Settings.CollectedTopics()
 	var ofTasks string
@@ -39,7 +39,7 @@ func letterTopicsThere(ctx context.Context, p *patient) ([]string, error) {
 	return there, nil
 }
 
-// judgeCollected compares the dead-letter topics that exist with those that the members of the collectors' group read.
+// judgeCollected compares the dead-letter topics that exist with the topics that the members of the collectors' group read.
 func judgeCollected(group string, there, read []string) []result {
 	unread := slices.DeleteFunc(slices.Clone(there), func(topic string) bool { return slices.Contains(read, topic) })
 	if len(unread) == 0 {

@@ -1,5 +1,5 @@
 // Package doctor asks PostgreSQL and Kafka for everything that Postrider depends on, and says what to do about
-// what is not as it should be. It changes nothing.
+// each thing that is not as it should be. It changes nothing.
 package doctor
 
 import (
@@ -51,9 +51,9 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Config is what is examined, and how.
+// Config says what to examine, and how.
 type Config struct {
-	// Settings are those of the installation. Required.
+	// Settings are the settings of the installation. Required.
 	Settings config.Config
 	// Database are connections to the database, any server of it. Nil if there are none; DatabaseError says why.
 	// Required, or DatabaseError.
@@ -135,7 +135,7 @@ type check struct {
 	run         func(context.Context, *patient) ([]result, error)
 }
 
-// patient is what is examined, and what one check learnt for those after it.
+// patient is the installation that is examined, with the facts that one check learnt for the checks after it.
 type patient struct {
 	Config
 	admin *kadm.Client
@@ -144,7 +144,7 @@ type patient struct {
 	// schemaReady: the tables and functions of this binary are there.
 	schemaReady bool
 	brokers     kadm.BrokerDetails
-	// answering are the ids of those brokers that do.
+	// answering are the ids of the brokers that answer.
 	answering []int32
 	// listRead: topics is what the brokers say of them.
 	listRead bool

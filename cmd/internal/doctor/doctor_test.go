@@ -35,8 +35,8 @@ func TestHealthy(t *testing.T) {
 	})
 }
 
-// TestBeforeTheSchema: with Pre all that can be asked is, and nothing else; without it, what is missing fails once
-// and the rest is skipped.
+// TestBeforeTheSchema: with Pre the doctor asks everything that can be asked, and nothing else. Without Pre, a missing
+// schema fails once and the rest is skipped.
 func TestBeforeTheSchema(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, pgtest.NewEmpty(t), kafkatest.Kfake(t))
@@ -84,7 +84,7 @@ func TestNobodyThere(t *testing.T) {
 	r.want(t, "kafka", "brokers", Failed, "not set")
 }
 
-// TestRights: each role is enough for itself, and what is missing is named.
+// TestRights: each role is enough for itself, and a missing right is named.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, pgtest.New(t), kafkatest.Kfake(t))

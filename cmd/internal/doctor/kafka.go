@@ -31,7 +31,7 @@ func OpenKafka(c config.Kafka) (*kgo.Client, error) {
 		kgo.RetryTimeout(8*time.Second), kgo.RequestRetries(20), kgo.MetadataMinAge(10*time.Millisecond))...)
 }
 
-// brokersHint says what to look at when no broker answers, to one who logs in by this mechanism.
+// brokersHint says what to look at when no broker answers a client that logs in by this mechanism.
 func brokersHint(err error, mechanism string) string {
 	var certificate *tls.CertificateVerificationError
 	var closed *kgo.ErrFirstReadEOF

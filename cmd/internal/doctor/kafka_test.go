@@ -180,7 +180,7 @@ func TestAccess(t *testing.T) {
 	r.want(t, "topics", "existence", Failed, "unseen")
 }
 
-// TestRecords: one from the future, and letters that nobody collects.
+// TestRecords: a record from the future, and dead letters that no collector reads.
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
@@ -199,7 +199,7 @@ func TestRecords(t *testing.T) {
 		produce(s.flags["tasks.lifecycle_topic"], time.Now().Add(30*time.Minute))
 		s.examine(t, nil).want(t, "clock", "records", Warning, "from the future", s.flags["tasks.lifecycle_topic"])
 
-		// What was committed is not waited for, and whoever collects is seen.
+		// A collector that runs is seen. A dead letter does not wait any more when its offset is committed.
 		group := b.Client(t, kgo.ConsumerGroup(s.flags["dlq.group"]), kgo.ConsumeTopics(s.flags["dlq.topic"]), kgo.DisableAutoCommit(),
 			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 		if err := group.PollFetches(t.Context()).Err(); err != nil {

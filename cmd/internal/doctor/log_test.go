@@ -8,7 +8,7 @@ import (
 	"github.com/postrider/postrider/relay/postgres"
 )
 
-// TestLeader: who leads is named; relays of which none leads are a failure.
+// TestLeader: the leader is named. Relays without a leader are a failure.
 func TestLeader(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, pgtest.New(t), kafkatest.Kfake(t))

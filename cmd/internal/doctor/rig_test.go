@@ -104,7 +104,7 @@ func (r Report) want(t *testing.T, group, name string, verdict Verdict, parts ..
 	t.Errorf("%s, %s: want %s with %q; found %+v", group, name, verdict, parts, found)
 }
 
-// rest lists what is neither well nor named.
+// rest lists the findings that are neither well nor named.
 func (r Report) rest(known ...string) []Finding {
 	var out []Finding
 	for _, f := range r.Findings {

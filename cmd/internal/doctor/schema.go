@@ -36,7 +36,7 @@ func checkSchema(ctx context.Context, p *patient) ([]result, error) {
 		p.schemaReady = true
 		return warn("update this binary", "%v", err), nil
 	case err != nil:
-		// Who may not read the history, such as a writer, can be asked for its rights all the same.
+		// A user that may not read the history, a writer for example, can have its rights checked all the same.
 		var refused *pgconn.PgError
 		p.schemaReady = errors.As(err, &refused) && refused.Code == "42501"
 		return nil, err
@@ -100,7 +100,7 @@ func (p *patient) missingRights(ctx context.Context) (map[string][]string, error
 	return missing, err
 }
 
-// judgeRights looks at what is missing for each role. Without a role that is wanted, one that is complete will do.
+// judgeRights looks at the rights that each role lacks. When no role is wanted, one complete role is enough.
 func judgeRights(missing map[string][]string, wanted string) []result {
 	var complete, partly []string
 	nearest := ""

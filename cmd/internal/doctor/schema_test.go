@@ -68,7 +68,7 @@ func TestHiddenRows(t *testing.T) {
 	s.examine(t, nil).want(t, "schema", "row-level security", Failed, "outbox_event")
 }
 
-// TestOldTransactions: one that is open is found, with what to do, and one that its age cannot be told of is said.
+// TestOldTransactions: an old open transaction is found, with advice. Without the right to read ages the check is skipped.
 func TestOldTransactions(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, pgtest.New(t), kafkatest.Kfake(t))
@@ -127,7 +127,7 @@ func TestThroughAPooler(t *testing.T) {
 	}
 }
 
-// TestJudgements: what cannot be made to happen here is judged from what would be read.
+// TestJudgements: a state that a test cannot bring about is judged from the values that the doctor would read.
 func TestJudgements(t *testing.T) {
 	t.Parallel()
 	old := func(minutes float64) *float64 { minutes *= 60; return &minutes }
@@ -194,7 +194,7 @@ func TestJudgements(t *testing.T) {
 	}
 }
 
-// TestState: what waits for somebody is found, with the command that helps.
+// TestState: the doctor finds the work that waits for a person, and names the command that helps.
 func TestState(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, pgtest.New(t), kafkatest.Kfake(t))

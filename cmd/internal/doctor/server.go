@@ -117,7 +117,7 @@ func checkConnections(ctx context.Context, p *patient) ([]result, error) {
 	return judgeConnections(p.Connections, most, used, perDatabase, perRole), nil
 }
 
-// judgeConnections compares what a process opens at most with what there is. A limit of -1 is none.
+// judgeConnections compares the connections that a process may open with the limits and the free ones. Limit -1 is none.
 func judgeConnections(need, most, used, perDatabase, perRole int) []result {
 	for _, limit := range []struct {
 		name  string

@@ -93,7 +93,7 @@ func checkCollector(ctx context.Context, p *patient) ([]result, error) {
 		return nil, err
 	}
 	found := judgeCollector(group, lag, len(described.Members), p.limits)
-	if described.State != "Stable" { // nobody is there, or they are just sharing the topics out
+	if described.State != "Stable" { // the group has no members, or they are just sharing the topics out
 		return found, nil
 	}
 	there, err := letterTopicsThere(ctx, p)

@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// topics are those that are looked at, and what the brokers say of them.
+// topics are the topics that the doctor looks at, and what the brokers say of them.
 type topics struct {
 	// waits says of each topic that events were written for whether some of them wait.
 	waits map[string]bool
@@ -359,8 +359,8 @@ func checkTopicRights(ctx context.Context, p *patient) ([]result, error) {
 	return out, nil
 }
 
-// describeGroup describes a consumer group; one that nobody has used yet is empty. On a new cluster the first question
-// makes the topic in which brokers keep groups, and it takes a moment until somebody coordinates them.
+// describeGroup describes a consumer group; a group that no client has used yet is empty. On a new cluster the first
+// question makes the topic in which brokers keep groups, and it takes a moment until a broker coordinates them.
 func (p *patient) describeGroup(ctx context.Context, group string) (kadm.DescribedGroup, error) {
 	for {
 		groups, err := p.admin.DescribeGroups(ctx, group)

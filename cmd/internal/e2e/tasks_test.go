@@ -30,7 +30,7 @@ steps:
   - {name: ship, dependencies: [pick], max_retries: 0}
 `
 
-// work is what a service might do in its own transactions: two tasks side by side, one of which fails, is retried
+// work is what a service might do in its own transactions: two tasks side by side. One of them fails, is retried
 // as a whole and then cancelled.
 const work = `
 select postrider.create_task('walk', 'shipment', '{"order": 1}') as one \gset

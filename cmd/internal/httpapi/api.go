@@ -64,7 +64,7 @@ const answerTime = 20 * time.Second
 // prefixes are the path styles; both serve the same.
 var prefixes = []string{"/v1", "/api/v1"}
 
-// allMethods are those that a client may ask with; GET stands for HEAD, too.
+// allMethods are the methods that a client may ask with; GET stands for HEAD, too.
 var allMethods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodTrace}
 
 // NewAPI checks the configuration.
@@ -98,7 +98,7 @@ func NewAPI(cfg APIConfig) (*API, error) {
 		}
 		paths[r.Path] = append(paths[r.Path], r.Method)
 	}
-	for path, methods := range paths { // what is there is not unknown, only asked in the wrong way
+	for path, methods := range paths { // a known path with a wrong method is not unknown
 		for _, method := range allMethods { // a pattern without a method would be at odds with GET /dlq/{id}
 			for _, prefix := range prefixes {
 				if !slices.Contains(methods, method) {
@@ -163,8 +163,8 @@ func (a *API) operation(route Route, prefix string) http.Handler {
 			return
 		}
 		if route.changes() {
-			// What was begun is carried out and its answer kept, also when who asked goes away meanwhile: cut off in the middle,
-			// nobody would know what became of it.
+			// A change that was begun is carried out and its answer kept, also when the client goes away meanwhile. If it were
+			// cut off in the middle, the client could not know what became of it.
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), limit)
 			defer cancel()
 		}
@@ -261,14 +261,14 @@ func (a *API) run(ctx context.Context, route Route, req *Request) (data any, err
 	return route.Handle(ctx, req)
 }
 
-// keepLimit bounds what is noted about an answer when its request has ended.
+// keepLimit bounds the time to keep an answer when its request has ended.
 const keepLimit = 10 * time.Second
 
 // once runs an operation once per Idempotency-Key. Only what was done is kept. After a refusal or an error the key may be
 // used again, unless something was committed under it: that is noted in the transaction of the change itself
 // (access.Store.Audit), so it holds whatever became of the answer, the connections and this process. (Stripe keeps no
-// refusals of parameters, keys and rates either; it does keep those that an operation comes to, and sends them again when
-// they are long untrue.)
+// refusals of parameters, keys and rates either. It does keep the refusals by an operation, and sends them again when they
+// are long untrue.)
 func (a *API) once(ctx context.Context, w http.ResponseWriter, req *Request, route Route, key string, began time.Time) {
 	if len(key) > 255 || strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) {
 		a.write(w, req.Request, nil, refuse(Validation, "the Idempotency-Key must be 1 to 255 printable ASCII characters"), began)
@@ -339,7 +339,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, data any, err error
 	return answerError(a.tell(r, err, id), id)
 }
 
-// tell turns an error into what the client is told, and logs what the client is not.
+// tell turns an error into the text for the client, and logs the rest.
 func (a *API) tell(r *http.Request, err error, id string) error {
 	var told *Error
 	if errors.As(err, &told) {

@@ -354,7 +354,7 @@ func TestIdempotencyKeys(t *testing.T) {
 }
 
 // TestRefusalsAreNotKept: a refusal has done nothing, so the same key may be used again, for the same request or for
-// one that was mended; what is done then is kept.
+// a corrected one. When that is carried out, its answer is kept.
 func TestRefusalsAreNotKept(t *testing.T) {
 	t.Parallel()
 	d := newFrame(t, nil)
@@ -386,8 +386,8 @@ func TestRefusalsAreNotKept(t *testing.T) {
 	}
 }
 
-// TestALongRouteHasItsTime: what may take longer than the others has a context that lasts, and a connection that still
-// takes its answer then.
+// TestALongRouteHasItsTime: a route that may take longer than the others has a context that lasts, and a connection that
+// still takes its answer then.
 func TestALongRouteHasItsTime(t *testing.T) {
 	t.Parallel()
 	d := newFrame(t, nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/postrider/postrider/relay/postgres/outboxtest"
 )
 
-// TestTheAuditOfAnInvestigation: whoever did something to it, alone or among others, by an operation or a group, by rule
-// or by hand, is in what the investigation shows; what was done to others is not.
+// TestTheAuditOfAnInvestigation: an investigation shows every change that was made to it, alone or among others, by an
+// operation or a group, by rule or by hand. It does not show changes to other investigations.
 func TestTheAuditOfAnInvestigation(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// digest is what the database has, but for what reading leaves behind too.
+// digest sums up the rows of the database, without the rows and values that reading changes, too.
 func (r *rig) digest() string {
 	r.t.Helper()
 	tables := value[[]string](r, `select array_agg(c.relname order by c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace

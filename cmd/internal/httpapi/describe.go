@@ -56,7 +56,7 @@ func Describe(err error) *Error {
 	return describeDatabase(err)
 }
 
-// describeDatabase tells what is the request's fault, and what passes, from what is ours.
+// describeDatabase tells errors that are the request's fault, and errors that pass, from errors of our own.
 func describeDatabase(err error) *Error {
 	var refused *pgconn.PgError
 	var network net.Error

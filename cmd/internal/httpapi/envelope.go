@@ -66,8 +66,8 @@ type errorBody struct {
 	RequestID string `json:"request_id,omitempty"`
 }
 
-// encode makes the body of an answer. Characters that HTML gives a meaning are escaped as JSON can: whoever puts an answer
-// into a page by mistake shows text.
+// encode makes the body of an answer. Characters that HTML gives a meaning are escaped as JSON can: when a program puts an
+// answer into a page by mistake, the page shows text.
 func encode(e envelope) (body []byte, err error) {
 	err = jsontime.Encode(e, func(v any) error {
 		body, err = json.Marshal(v)
@@ -76,7 +76,7 @@ func encode(e envelope) (body []byte, err error) {
 	return body, err
 }
 
-// answerError makes the answer for an error. What is not meant for clients is told to nobody but the log.
+// answerError makes the answer for an error. An error that is not meant for clients is told to the log alone.
 func answerError(err error, requestID string) (status int, body []byte) {
 	var told *Error
 	if !errors.As(err, &told) {

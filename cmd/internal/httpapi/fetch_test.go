@@ -82,7 +82,7 @@ func (r *rig) driveFetch() {
 	if got := r.ask("POST", "/dlq/requeue", `{"ids": ["`+hopped+`"], "max_hops": 4}`).is(200); len(got.at("requeued").([]any)) != 1 {
 		r.t.Errorf("%s", got.Raw)
 	}
-	// Without brokers there is nobody to ask.
+	// Without brokers a record cannot be fetched.
 	without := *r.services
 	without.Fetcher = nil
 	c, err := config.Load(config.Sources{})

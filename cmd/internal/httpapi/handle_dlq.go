@@ -44,7 +44,7 @@ func entryFilter(r *Request) (f dlq.Filter, err error) {
 	return f, err
 }
 
-// words are the values of a parameter: otherwise, for absent, and those that there are.
+// words are the values of a parameter: otherwise, when it is absent, and all values that exist.
 func words[T ~string](otherwise string, values []T) []string {
 	out := []string{otherwise}
 	for _, v := range values {

@@ -76,7 +76,7 @@ func showBytes(b []byte, value bool) *shownBytes {
 	return &shownBytes{"base64", base64.StdEncoding.EncodeToString(b)}
 }
 
-// revealEvent shows what an event carries. That somebody looked is written before it is shown.
+// revealEvent shows what an event carries. Who looked is in the audit log before it is shown.
 func (s *Services) revealEvent(ctx context.Context, r *Request) (any, error) {
 	id, err := r.event()
 	if err != nil {

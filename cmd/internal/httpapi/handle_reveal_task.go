@@ -16,7 +16,7 @@ type wholeTask[Task, Step, Transition, StepTransition any] struct {
 	StepTransitions []StepTransition `json:"step_transitions"`
 }
 
-// reader reads of a task what is asked; the first error stays.
+// reader reads the parts of a task that are asked for; the first error stays.
 type reader struct {
 	ctx context.Context
 	id  uuid.UUID

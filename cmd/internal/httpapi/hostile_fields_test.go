@@ -45,7 +45,7 @@ func set(body map[string]any, path []string, v json.RawMessage) map[string]any {
 	return body
 }
 
-// hostile is a request of which one thing is nasty.
+// hostile is a request with one nasty value.
 type hostile struct{ method, path, body string }
 
 // requests are all that can be said wrong in one thing: each parameter of the query, of each part of the path, and each
@@ -95,7 +95,7 @@ func (o *operation) requests(t *testing.T) (all []hostile) {
 }
 
 // TestEveryParameterAndField: each has each nasty value once. No answer is the server's fault, each is an envelope, and
-// what is refused changes nothing and leaves no row in the audit log.
+// a refused request changes nothing and leaves no row in the audit log.
 func TestEveryParameterAndField(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/dlq"
 )
 
-// nasty are values that have hurt somebody before.
+// nasty are values that have broken programs before.
 var nasty = []string{
 	"", " ", "0", "-1", "1e9", "9223372036854775808", "NaN", "null", "true", "[]", "{}", "'", `"`, `'; drop table postrider.dlq_entry; --`, "1 or 1=1", "%", "_", `\`,
 	"\x00", "\x1b[2J", "\r\nX-Injected: 1", "<script>alert(1)</script>", "=cmd|' /C calc'!A1", "../../etc/passwd", "\u202e", "\ufeff", "💥", "\xff\xfe",
@@ -28,9 +28,9 @@ func isHeader(v string) bool {
 	return !strings.ContainsFunc(v, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
 }
 
-// throw sends a request of the fuzzer's and says what is wrong with the answer. Whatever is sent, the server has an
+// throw sends a request of the fuzzer's and returns the fault in the answer. Whatever is sent, the server has an
 // answer in an envelope, and it is never its own fault; a connection that it cuts is no answer. The status is 0 only
-// where no request can be made of what is thrown.
+// when no request can be made of the input.
 func (r *rig) throw(ctx context.Context, method, path, body string, headers map[string]string) (status int, err error) {
 	target := r.URL + "/v1" + path
 	req, err := http.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
@@ -84,7 +84,7 @@ func TestACutConnectionIsNoAnswer(t *testing.T) {
 	}
 }
 
-// mutate makes a request of an operation of which parts are nasty.
+// mutate makes a request of an operation, with nasty values in some of its parts.
 func mutate(o *operation, pick func(int) int, value func() string) (path, body string, headers map[string]string) {
 	path = o.path
 	for _, part := range []string{"{id}", "{step}", "{namespace}", "{name}"} {
@@ -178,7 +178,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// What messages carry comes back as JSON text, whatever a browser, a spreadsheet or a terminal would make of it.
+// The data of a message comes back as JSON text, whatever a browser, a spreadsheet or a terminal would make of it.
 func TestHostilePayloads(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

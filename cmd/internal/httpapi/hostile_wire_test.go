@@ -130,7 +130,7 @@ func TestWhatNoClientSends(t *testing.T) {
 	}
 }
 
-// TestSlowRequests: who sends slowly, headers or body, loses the connection, and the others do not notice.
+// TestSlowRequests: a client that sends headers or body slowly loses its connection, and other clients do not notice.
 func TestSlowRequests(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

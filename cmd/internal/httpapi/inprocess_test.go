@@ -62,7 +62,7 @@ func TestGetInProcess(t *testing.T) {
 	if !errors.As(err, &limited) || limited.Code != httpapi.RateLimited {
 		t.Errorf("20 more: %v", err)
 	}
-	// Over the wire nobody is known without a key, whatever the request's context or headers are.
+	// Over the wire a caller without a key is unknown, whatever the request's context or headers are.
 	w := httptest.NewRecorder()
 	api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/dlq", nil).WithContext(as(access.Admin)))
 	if w.Code != http.StatusUnauthorized {

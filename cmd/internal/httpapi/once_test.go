@@ -15,7 +15,7 @@ import (
 const oneTask = `{"namespace_name": "default", "task_name": "task", "context": {"order": 1}}`
 
 // TestAnAnswerLostBehindItsCommit: the connection to the database is cut after the commit and before the server knows
-// of it. What is asked again under the same Idempotency-Key is not done again.
+// of it. A request that is repeated under the same Idempotency-Key is not carried out again.
 func TestAnAnswerLostBehindItsCommit(t *testing.T) {
 	t.Parallel()
 	var proxy *pgproxy.Proxy
@@ -94,7 +94,7 @@ func TestErrorsThatChangedNothingMayBeAskedAgain(t *testing.T) {
 	}
 }
 
-// TestWhoGoesAwayIsServed: a change is carried out to its end also when nobody waits for its answer any more, and the
+// TestWhoGoesAwayIsServed: a change is carried out to its end also when the client does not wait any more, and the
 // answer is kept.
 func TestWhoGoesAwayIsServed(t *testing.T) {
 	t.Parallel()

@@ -261,7 +261,7 @@ func (r *rig) driveOutbox() {
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// A row that nobody read: the log does not agree with its receipts.
+	// A delivered row that no receipt names: the log does not agree with its receipts.
 	lost := r.delivered()
 	r.exec(`update postrider.outbox_receipt set events = '{}', first_id = null where events @> $1::bigint`, lost)
 	r.ask("POST", "/outbox/purge", `{"older_than": "`+time.Now().Add(-30*time.Minute).Format(time.RFC3339)+`"}`).is(409).says("does not agree with its receipts")

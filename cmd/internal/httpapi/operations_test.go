@@ -385,7 +385,7 @@ func (r *rig) driveWhatAllRefuse() {
 		}
 		r.busy(o.method, path, "{}")
 	}
-	// Who asks too often, a server that takes too long, and one that fails.
+	// A client that asks too often, a server that takes too long, and a server that fails.
 	r.behind(func(c *httpapi.APIConfig) { c.Requests = access.NewLimiter(0.0001, 1) }, http.StatusTooManyRequests)
 	r.behind(func(c *httpapi.APIConfig) {
 		c.Timeout = time.Nanosecond

@@ -23,7 +23,7 @@ import (
 const maxParameter = 1024
 
 // text returns a query parameter, or "" where it is absent. Each may be given once. One that is there and empty is refused:
-// whoever has no value for a filter must not be answered as if they wanted none.
+// a client that has no value for a filter must not be answered as if it wanted no filter.
 func (r *Request) text(name string) (string, error) {
 	if r.query == nil {
 		var err error
@@ -308,9 +308,9 @@ func member(object map[string]any, name string) (value any, there bool) {
 	return nil, false
 }
 
-// saysWhich refuses fields of the body that select what is treated and say nothing, being null, empty or the uuid that
-// stands for none: whoever has no value there must not treat everything. A path leads to a field, or to an object of such
-// fields. It is asked after decode, so the body is an object.
+// saysWhich refuses fields of the body that select what an operation acts on and say nothing: null, empty or the uuid that
+// stands for none. A client that has no value there must not act on everything. A path leads to a field that selects, or to
+// an object of them. It is asked after decode, so the body is an object.
 func (r *Request) saysWhich(paths ...string) error {
 	var whole map[string]any
 	if err := json.Unmarshal(r.Body, &whole); err != nil {

@@ -17,7 +17,7 @@ import (
 
 // Check asks one thing that this process depends on.
 type Check struct {
-	// Name is its name in the answer, such as "database".
+	// Name is its name in the answer, "database" for example.
 	Name string
 	// Run returns nil when it is usable. Its context ends after the server's CheckTimeout.
 	Run func(context.Context) error

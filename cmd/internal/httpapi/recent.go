@@ -9,17 +9,17 @@ import (
 // recentAge is how old an answer may be that others get, too.
 const recentAge = time.Second
 
-// recent is an answer that many ask for: one asks for all who want it within recentAge. Its zero value is ready. What it
-// holds is shared, and is not to be changed.
+// recent is an answer that many callers ask for: one of them asks for all callers that want it within recentAge. Its zero
+// value is ready. Its value is shared, and is not to be changed.
 type recent[T any] struct {
 	mu     sync.Mutex
 	value  T
 	began  time.Time     // when value was asked for; zero for never
-	asking chan struct{} // closed when who asks now has an answer, or an error; nil when nobody asks
+	asking chan struct{} // closed when the call that asks now has an answer, or an error; nil when no call asks
 }
 
-// get returns an answer that was asked for at most recentAge ago, or asks. A failure is for who asked alone: the next one
-// asks again, for it may have been a request that was given up.
+// get returns an answer that was asked for at most recentAge ago, or asks. A failure is for the caller that asked alone:
+// the next one asks again, because the failure may be a request that was given up.
 func (r *recent[T]) get(ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	for {
 		r.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
 )
 
-// TestRedactionReachesTasks: what is hidden in the investigation of a task is hidden in every answer about the task, live
-// and archived, also in those to changes; with the scope for it the whole is shown, and who looked is in the audit log.
+// TestRedactionReachesTasks: a value that is hidden in the investigation of a task is hidden in every answer about the task,
+// live and archived, also in answers to changes. With the scope for it the whole is shown, and the look is audited.
 func TestRedactionReachesTasks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"dlq.redact_paths": "$.card.number,$..pin,$.context.secret"})

@@ -25,9 +25,9 @@ type Config struct {
 	Metrics prometheus.Gatherer
 	// Registerer receives the server's own metrics, postrider_ready. Defaults to none.
 	Registerer prometheus.Registerer
-	// API answers what is under /v1/ and /api/. Defaults to none.
+	// API answers requests under /v1/ and /api/. Defaults to none.
 	API http.Handler
-	// MCP answers what is under /mcp, for agents. Defaults to none.
+	// MCP answers requests under /mcp, for agents. Defaults to none.
 	MCP http.Handler
 	// Timeout is how long an operation of the API may take; the answer has some seconds more to be read.
 	// Defaults to 25s.
@@ -80,7 +80,7 @@ func New(cfg Config) (*Server, error) {
 		// A client that sends or reads slowly holds a connection no longer than this.
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       15 * time.Second,
-		WriteTimeout:      max(cfg.Timeout, 10*time.Second) + 20*time.Second, // of which reading may take 15
+		WriteTimeout:      max(cfg.Timeout, 10*time.Second) + 20*time.Second, // reading may take 15 s of it
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
@@ -140,7 +140,7 @@ func (s *Server) Serve() error {
 	return nil
 }
 
-// CheckReadiness makes the checks of /readyz, for those who look at the metric and never ask.
+// CheckReadiness makes the checks of /readyz, for an operator who looks at the metric and never asks.
 func (s *Server) CheckReadiness(ctx context.Context) { s.ready.results(ctx) }
 
 // Drain makes /readyz answer 503 from now on, so that nothing new is sent here while the rest of

@@ -41,7 +41,7 @@ type ServicesConfig struct {
 	Fetcher *dlq.Fetcher
 	// Access knows keys and the audit log. Required.
 	Access Access
-	// PageSize is how many items a page has where nobody says it. Defaults to 25.
+	// PageSize is how many items a page has when the request does not say it. Defaults to 25.
 	PageSize int
 	// PageSizeMax is how many it may have. Defaults to 100.
 	PageSizeMax int

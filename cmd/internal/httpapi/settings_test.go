@@ -45,7 +45,7 @@ func TestLogEvents(t *testing.T) {
 	logged.ask("POST", "/dlq/purge", fmt.Sprintf(`{"ids": [%q]}`, b)).is(200)
 	logged.ask("POST", "/dlq/purge", `{"older_than": "2020-01-01", "reason": "network"}`).is(200)
 	logged.ask("GET", "/dlq/stats", "").is(200)
-	logged.ask("POST", "/dlq/requeue", `{"ids": []}`).is(400) // what is refused is no event
+	logged.ask("POST", "/dlq/requeue", `{"ids": []}`).is(400) // a refusal is no event of the log
 
 	mu.Lock()
 	defer mu.Unlock()
@@ -91,8 +91,8 @@ type writer func(p []byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// TestRedactionReachesTheAPI: what the settings name is hidden in what the collector records and in what the API shows,
-// in every answer but that for which there is a scope.
+// TestRedactionReachesTheAPI: a value that the settings name is hidden in the records of the collector and in every answer
+// of the API, except the answer that has a scope of its own.
 func TestRedactionReachesTheAPI(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"dlq.redact_paths": "$.card.number,$..pin", "dlq.redact_headers": "auth*"})
@@ -130,7 +130,7 @@ func TestRedactionReachesTheAPI(t *testing.T) {
 			t.Errorf("who may see it does not see %s: %s", secret, whole.Raw)
 		}
 	}
-	// What is sent again is the message itself.
+	// The message itself is sent again, with its values.
 	r.ask("POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q]}`, id)).is(200)
 	if n := value[int](r, `select count(*) from postrider.outbox_event where id > 1000000 and convert_from(payload, 'UTF8') like '%4111111111111111%' and headers::text like '%s3cret%'`); n != 1 {
 		t.Errorf("%d messages were sent as they were, want 1", n)

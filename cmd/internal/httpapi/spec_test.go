@@ -128,7 +128,7 @@ func readOperation(t testing.TB, compiler *jsonschema.Compiler, root map[string]
 	return o
 }
 
-// readFields returns the paths of all fields of an object, those of objects in it included.
+// readFields returns the paths of all fields of an object, with the fields of objects in it.
 func readFields(t testing.TB, root, schema map[string]any, within []string) (paths [][]string) {
 	t.Helper()
 	if to, is := schema["$ref"].(string); is {
@@ -187,7 +187,7 @@ func (o *operation) check(status int, body []byte) error {
 	return nil
 }
 
-// What is served and what is described are the same, and so are the scopes.
+// The served routes and the described routes are the same, and so are the scopes.
 func TestRoutesAndDescriptionAreTheSame(t *testing.T) {
 	t.Parallel()
 	s := readSpec(t)

@@ -152,7 +152,7 @@ func (r *rig) archived() string {
 	return id
 }
 
-// taskEntry is a task of which there is an investigation.
+// taskEntry is a task that has an investigation.
 func (r *rig) taskEntry() string {
 	r.t.Helper()
 	r.record(dlqtest.Letters(dlqtest.Task(7, 1))[0])

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestListsSurviveOddTimes: a row with a time that RFC 3339 cannot say, which somebody wrote past the checks of the
+// TestListsSurviveOddTimes: a row with a time that RFC 3339 cannot say, which was written past the checks of the
 // tables, is answered with the nearest time, and takes nothing away from the others.
 func TestListsSurviveOddTimes(t *testing.T) {
 	t.Parallel()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestWhatIsOnItsWayIsNotClosed: nobody knows yet what it came to. Neither its own PATCH nor its group's closing does it,
-// and a refusal changes nothing.
+// TestWhatIsOnItsWayIsNotClosed: while a redrive is on its way, its outcome is not known. Neither the investigation's own
+// PATCH nor the closing of its group closes the investigation, and a refusal changes nothing.
 func TestWhatIsOnItsWayIsNotClosed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -51,8 +51,8 @@ func TestWhatIsOnItsWayIsNotClosed(t *testing.T) {
 	r.ask("PATCH", "/dlq/"+sent, `{"resolution_status": "cancelled"}`, "Idempotency-Key", "close it").is(409).says("manually_resolved", "by postrider")
 }
 
-// TestHeadersOfOperationsAreHidden: what is hidden of headers is hidden of those that an operation gives, in every answer,
-// also in those that are kept for requests that are repeated, and in the audit log.
+// TestHeadersOfOperationsAreHidden: a header that the settings hide is hidden in the headers of an operation, too: in every
+// answer, also in the answers that are kept for repeated requests, and in the audit log.
 func TestHeadersOfOperationsAreHidden(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"dlq.redact_headers": "auth*"})

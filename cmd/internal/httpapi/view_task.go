@@ -10,10 +10,10 @@ import (
 	"github.com/postrider/postrider/relay/ledger"
 )
 
-// What people put into tasks is shown as the rules of redaction say, in their investigations and here alike: the context,
-// what steps take and give, and metadata. Whole they are shown by revealTask.
+// Data that people put into tasks is shown as the rules of redaction say, in investigations and here alike: the context, the
+// inputs and results of steps, and metadata. revealTask shows it whole.
 
-// hide hides in a value what a rule names, from its own root or from that of what has it as the member name.
+// hide hides the parts of a value that a rule names, from the value as root or from the object that has it as member name.
 func (s *Services) hide(name string, value *json.RawMessage) {
 	if s.Redactor == nil || len(*value) == 0 {
 		return

@@ -1,5 +1,5 @@
 // Package jsontime lets answers in JSON survive a time that RFC 3339 cannot say. PostgreSQL and Kafka know years
-// before 0001 and after 9999; encoding/json refuses such a time, and with it all of the list that it is in.
+// before 0001 and after 9999; encoding/json refuses a time in one, and with it the whole list that it is in.
 package jsontime
 
 import (
@@ -16,8 +16,8 @@ var (
 )
 
 // Encode calls encode with v. Where that fails at a time, it calls it once more with a copy of v in which each time
-// that cannot be said is the nearest that can: 0001-01-01T00:00:00Z or 9999-12-31T23:59:59Z. So what is promised to be
-// a time stays one. encode must have written nothing when it fails, as json.Encoder does.
+// that cannot be said is the nearest that can: 0001-01-01T00:00:00Z or 9999-12-31T23:59:59Z. So a field that is
+// promised to be a time stays one. encode must have written nothing when it fails, as json.Encoder does.
 func Encode(v any, encode func(any) error) error {
 	err := encode(v)
 	if !ofTime(err) {

@@ -1,6 +1,6 @@
-// Package kafkaauth makes the options for TLS and logins that every Kafka client of the binary has. Files are read
-// again for each connection, so a new certificate, password or token is used without a restart: connections that are
-// open stay, and the next one uses what is in the files then.
+// Package kafkaauth makes the options for TLS and logins that every Kafka client of the binary has. Files are read again
+// for each connection, so a new certificate, password or token is used without a restart: open connections stay, and the
+// next one uses the content of the files at that time.
 package kafkaauth
 
 import (
@@ -26,9 +26,9 @@ import (
 // default.
 const DialTimeout = 10 * time.Second
 
-// Options returns the options for a client, none where the settings ask for neither TLS nor a login. timeout bounds
-// each connection with its TLS handshake. All files are read once to see that they are right; the error names the
-// setting, the file and what is wrong, and never a secret.
+// Options returns the options for a client, none where the settings ask for neither TLS nor a login. timeout bounds each
+// connection with its TLS handshake. All files are read once to see that they are right; the error names the setting, the
+// file and the mistake, and never a secret.
 func Options(c config.Kafka, timeout time.Duration) ([]kgo.Opt, error) {
 	var opts []kgo.Opt
 	if c.TLSEnabled {

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// put writes a file as those who renew secrets do: beside, and then in its place.
+// put writes a file in the way secrets are renewed: beside, and then in its place.
 func put(t *testing.T, path string, content []byte) string {
 	t.Helper()
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
@@ -199,7 +199,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	wantRefused(t, "TLS 1.1", ask(t, c))
 }
 
-// What is wrong with a file is said with the setting and the file, before anything is connected.
+// The error about a wrong file names the setting and the file, before anything is connected.
 func TestWrongFiles(t *testing.T) {
 	t.Parallel()
 	dir, authority := t.TempDir(), kafkatest.NewAuthority(t)

@@ -35,11 +35,11 @@ func mskIAM(c config.Kafka, getenv func(string) string) (sasl.Mechanism, error) 
 	}), nil
 }
 
-// hostsOfAWS end the names of brokers of which the region is a part; those that franz-go knows.
+// hostsOfAWS end the names of brokers that contain the region; they are the endings that franz-go knows.
 var hostsOfAWS = []string{".amazonaws.com", ".amazonaws.com.cn", ".c2s.ic.gov", ".sc2s.sgov.gov"}
 
-// regionIsKnown finds out before anything is connected what the mechanism would say at each connection: the region is
-// a part of what is signed, and comes from the broker's name or the environment.
+// regionIsKnown finds out before anything is connected what the mechanism would say at each connection: the region is a
+// part of the signed text, and comes from the broker's name or the environment.
 func regionIsKnown(brokers []string, getenv func(string) string) error {
 	if awskeys.Region(getenv) != "" {
 		return nil

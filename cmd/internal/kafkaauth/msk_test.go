@@ -19,7 +19,7 @@ import (
 	"github.com/postrider/postrider/relay/logtest"
 )
 
-// mskSettings are those of a broker, without keys.
+// mskSettings are the settings for a broker, without keys.
 func mskSettings(t *testing.T, authority *kafkatest.Authority, b *mskBroker) config.Kafka {
 	t.Helper()
 	return config.Kafka{Brokers: []string{b.addr.String()}, ClientID: "postrider", SASLMechanism: "aws_msk_iam",
@@ -140,7 +140,7 @@ func TestMSKLogsInAgain(t *testing.T) {
 	authority := kafkatest.NewAuthority(t)
 	first, second := mskKeys{"ASIAFIRST", "first", "token"}, mskKeys{"ASIASECOND", "second", "another"}
 	b := newMSKBroker(t, authority, "eu-west-1", first)
-	b.lifetime = 1050 * time.Millisecond // of which the client takes a second off
+	b.lifetime = 1050 * time.Millisecond // the client takes a second off
 	c := mskSettings(t, authority, b)
 	c.SASLAWSCredentialsFile = put(t, filepath.Join(t.TempDir(), "credentials"), shared(first))
 	opts, err := Options(c, 3*time.Second)
@@ -177,8 +177,8 @@ func TestMSKLogsInAgain(t *testing.T) {
 	}
 }
 
-// Keys of the settings, of the environment and of a container's endpoint do as well; through another authority nobody
-// gets them.
+// Keys of the settings, of the environment and of a container's endpoint do as well; a broker with a certificate of
+// another authority gets none of them.
 func TestMSKKeysFromElsewhere(t *testing.T) {
 	authority, keys := kafkatest.NewAuthority(t), mskKeys{"ASIAKEYS", "secret/sentinel+1", "token/sentinel+2=="}
 	b := newMSKBroker(t, authority, "eu-central-1", keys)
@@ -260,7 +260,7 @@ func TestMSKRegionOfTheName(t *testing.T) {
 	}
 }
 
-// What is missing is said before anything is connected, with what to do.
+// A missing setting is reported before anything is connected, with what to do.
 func TestMSKMistakes(t *testing.T) {
 	t.Parallel()
 	own := config.Kafka{Brokers: []string{"kafka.internal:9098"}, SASLMechanism: "aws_msk_iam", SASLAWSAccessKeyID: "AKIAME", SASLAWSSecretAccessKey: "sentinel"}

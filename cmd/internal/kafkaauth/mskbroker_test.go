@@ -60,7 +60,7 @@ func (p presigned) signature(secret string) string {
 	return hex.EncodeToString(key)
 }
 
-// encoded is UriEncode of those documents.
+// encoded is UriEncode of AWS's documents on Signature Version 4.
 func encoded(text string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
@@ -88,7 +88,7 @@ func TestSignatureOfAWSsExample(t *testing.T) {
 // mskKeys are keys that a broker knows.
 type mskKeys struct{ id, secret, token string }
 
-// verify says what is wrong with the payload of a login by AWS_MSK_IAM, as a broker of MSK looks at it.
+// verify reports the mistake in the payload of a login by AWS_MSK_IAM, as a broker of MSK looks at it.
 func verify(payload []byte, host, region string, known mskKeys, now time.Time) error {
 	var said map[string]string
 	if err := json.Unmarshal(payload, &said); err != nil {
@@ -241,7 +241,7 @@ func (b *mskBroker) serve(conn net.Conn) {
 	}
 }
 
-// login answers as brokers of MSK do, who say as little as this about what is wrong.
+// login answers as brokers of MSK do: the answer does not explain the refusal.
 func (b *mskBroker) login(payload []byte, answer *kmsg.SASLAuthenticateResponse) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -24,8 +24,8 @@ const (
 )
 
 // enclose makes a result of JSON whose texts are not to be trusted: one line of JSON between two lines with a mark of
-// 128 random bits. The line can hold neither a line break nor anything that is not seen, and what wrote it could not
-// know the mark, so it cannot end the data.
+// 128 random bits. The line can hold neither a line break nor an invisible character, and the writer of the data could
+// not know the mark, so the line cannot end the data.
 func enclose(intro string, data json.RawMessage) (*sdk.CallToolResult, error) {
 	line, err := harmless(data)
 	if err != nil {

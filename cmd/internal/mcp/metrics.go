@@ -13,7 +13,7 @@ import (
 // Outcomes of calls, as metrics name them.
 const (
 	outcomeDone = "done"
-	// outcomeRefused: who calls has no right to it, asked for what is not there, or for too much.
+	// outcomeRefused: the caller has no right to it, asked for a thing that is not there, for too much, or too often.
 	outcomeRefused = "refused"
 	// outcomeFailed: the database, the brokers or the time did not suffice.
 	outcomeFailed = "failed"

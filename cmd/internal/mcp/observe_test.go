@@ -28,7 +28,7 @@ func scrape(t *testing.T, endpoint string) string {
 }
 
 // A server over HTTP shows what agents do, whether it can use its database, and its connections. Each tool is there from
-// the start, and what agents send as a name of one adds nothing.
+// the start, and an unknown name that an agent sends adds no tool.
 func TestAgentsAreObserved(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, letters(1)...)

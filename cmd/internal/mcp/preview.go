@@ -28,7 +28,7 @@ type preview struct {
 	Cleanup *relay.CleanupResult `json:"would_remove,omitempty"`
 }
 
-// outboxNumbers are those of relay.Status.
+// outboxNumbers are the numbers of relay.Status.
 type outboxNumbers struct {
 	Pending    int64 `json:"pending"`
 	Due        int64 `json:"due"`
@@ -40,7 +40,7 @@ type outboxNumbers struct {
 	Holds      int64 `json:"holds"`
 }
 
-// covers reports whether what would be done now is no more than what was shown.
+// covers reports whether an action would do no more now than the preview showed.
 func (p preview) covers(now preview) bool {
 	if p.Cleanup == nil || now.Cleanup == nil {
 		return p.Cleanup == nil && now.Cleanup == nil // the limit holds whatever there is now
@@ -56,7 +56,7 @@ type asked struct {
 	limit  int
 }
 
-// previews are those that wait for their confirmation. They live in this process: a confirmation must come to the
+// previews are the previews that wait for their confirmation. They live in this process: a confirmation must come to the
 // one that made the preview.
 type previews struct {
 	ttl time.Duration
@@ -100,8 +100,8 @@ func (p *previews) add(a access.Actor, q asked, shown preview) (token string, ex
 	return w.token, w.expires
 }
 
-// take returns the preview that a token confirms, once: it is forgotten, also when it does not fit. Nobody else's
-// tokens are found.
+// take returns the preview that a token confirms, once: it is forgotten, also when it does not fit. The tokens of
+// another key are not found.
 func (p *previews) take(a access.Actor, q asked, token string) (preview, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -34,7 +34,7 @@ func TestPreviewsExpire(t *testing.T) {
 	}
 }
 
-// However many previews are asked for, few are kept, and those of one key never take the place of another's.
+// However many previews are asked for, few are kept. The previews of one key never take the place of another key's.
 func TestPreviewsAreBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -34,8 +34,8 @@ func (s *Server) Handler() http.Handler {
 	return s.origin(s.cfg.API.Guard(streamable))
 }
 
-// origin refuses web pages that are not listed: a browser sends for any page what its user could send. Those that are
-// listed are told that they may (CORS). Programs send no Origin.
+// origin refuses web pages that are not listed: a browser sends for any page what its user could send. Listed pages
+// are told that they may (CORS). Programs send no Origin.
 func (s *Server) origin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origins := r.Header.Values("Origin")

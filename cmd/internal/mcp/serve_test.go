@@ -15,7 +15,7 @@ import (
 
 const listTools = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 
-// What reaches the tools over HTTP: nobody without a key, no web page that is not listed, nothing too large.
+// Over HTTP no request reaches the tools without a key, from a web page that is not listed, or with too large a body.
 func TestHTTPIsGuarded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -85,7 +85,7 @@ func TestCallsAreLimited(t *testing.T) {
 	a.refused("outbox_sync", args("action", "cleanup"), "RATE_LIMITED", "too often")
 }
 
-// On standard input the key is that of whoever started it, and is asked for at each call.
+// On standard input the key is the one that the server was started with, and it is looked up at each call.
 func TestStdio(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, letters(2)...)

@@ -20,7 +20,7 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// API is what tools read from, and who tells keys.
+// API is where tools read from, and what checks keys.
 type API interface {
 	// Get runs an operation that changes nothing for the actor of ctx.
 	Get(ctx context.Context, path string, query url.Values) (json.RawMessage, error)
@@ -50,7 +50,7 @@ type Config struct {
 	API     API
 	Access  Access
 	Actions Actions
-	// Token is the API key of whoever is at the other end of standard input; it is asked for anew at each call, so
+	// Token is the API key of the client at the other end of standard input; it is looked up anew at each call, so
 	// that a revoked key ends at once. Over HTTP each request brings its own. Defaults to none.
 	Token string
 	// AllowWrites lets keys with the scopes for it change something. Defaults to false.
@@ -134,8 +134,8 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// call is what every call of a tool has in common: who calls, within what time, what is counted and logged, and what is
-// told of errors.
+// call adds what every call of a tool has in common: the actor, the time limit, the metrics, the line in the log, and the
+// text of an error.
 func call[In any](s *Server, tool string, within time.Duration, hint func(In) string, do func(context.Context, In) (*sdk.CallToolResult, any, error)) sdk.ToolHandlerFor[In, any] {
 	s.metrics.know(tool)
 	return func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
@@ -178,7 +178,7 @@ func (s *Server) actor(ctx context.Context) (access.Actor, error) {
 	return access.Actor{Name: k.Name, KeyID: k.ID, RequestID: id, Scopes: k.Scopes}, err
 }
 
-// tell turns an error into what the client is told, and logs what it is not. within and hint are for what took too long.
+// tell turns an error into the text for the client, and logs the rest. within and hint are for a call that took too long.
 func (s *Server) tell(err error, id string, within time.Duration, hint string) error {
 	var told *httpapi.Error
 	switch {

@@ -207,7 +207,7 @@ func (s *Server) confirm(ctx context.Context, q asked, token string) (*sdk.CallT
 	return nil, done, nil
 }
 
-// hints say what to do where a preview or an action took too long. What was done stays done.
+// hints say what to do when a preview or an action took too long. Its finished part stays done.
 var hints = map[relay.Action]string{
 	actionDLQStats:             "try again",
 	relay.ActionProcessPending: "call again with a smaller limit",
@@ -246,10 +246,10 @@ func (s *Server) act(ctx context.Context, q asked) (any, error) {
 	}
 }
 
-// codeWord is what an error code looks like: a word. What others wrote in its place is no text for an agent.
+// codeWord is what an error code looks like: a word. A text that others wrote in its place is not shown to an agent.
 var codeWord = regexp.MustCompile(`^[A-Za-z0-9_.$:/-]{1,100}$`)
 
-// plainCodes counts what is no word as dlq.OtherWord, because this answer is not fenced.
+// plainCodes counts a code that is no word as dlq.OtherWord, because this answer has no marks around untrusted data.
 func plainCodes(s dlq.Summary) dlq.Summary {
 	plain := make(map[string]int64, len(s.ByErrorCode))
 	for code, n := range s.ByErrorCode {

@@ -101,7 +101,7 @@ func TestActions(t *testing.T) {
 	}
 	age := func(n int) {
 		t.Helper()
-		// A receipt of each event, those of the first n old.
+		// A receipt of each event; the receipts of the first n events are old.
 		r.exec(`delete from postrider.outbox_receipt where number > 0`)
 		r.exec(`insert into postrider.outbox_receipt (number, term, position, first_id, events, gaps, at)
 			select e.place, 1, e.id, e.id, int8multirange(int8range(e.id, e.id, '[]')), '{}', case when e.place <= $1 then now() - interval '31 days' else now() end
@@ -209,7 +209,7 @@ func TestConfirmations(t *testing.T) {
 	}
 }
 
-// What fails midway says so, and what it did; the audit log has it, too.
+// An action that fails midway says so, and how far it came; the audit log has it, too.
 func TestActionFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -229,7 +229,7 @@ func TestActionFails(t *testing.T) {
 	}
 }
 
-// What an agent lets be done has a span and a line in the log, as what a command does.
+// An action of an agent has a span and a line in the log, like an action of a command.
 func TestActionsReport(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, letters(3)...)

@@ -22,7 +22,7 @@ type slow struct{ given time.Duration }
 func (s *slow) wait(ctx context.Context) error {
 	end, _ := ctx.Deadline()
 	s.given = time.Until(end)
-	return context.DeadlineExceeded // nobody here waits for it
+	return context.DeadlineExceeded // the test does not wait for it
 }
 
 func (s *slow) ProcessPending(ctx context.Context, _ relay.ActionOptions) (relay.ActionResult, error) {
@@ -48,8 +48,8 @@ func (s *slow) Get(ctx context.Context, _ string, _ url.Values) (json.RawMessage
 
 func (s *slow) Authenticate(context.Context, string) (access.Key, error) { return access.Key{}, nil }
 
-// Reading is to be quick; an action has almost the minute for which clients wait. What takes too long is told so with
-// what can be done about it: a cleanup cannot be asked for less.
+// Reading is to be quick; an action has almost the minute for which clients wait. The error of a call that takes too
+// long says what to do about it: a cleanup cannot be asked for less.
 func TestCallsAreBounded(t *testing.T) {
 	t.Parallel()
 	store := &slow{}

@@ -10,8 +10,8 @@ import (
 )
 
 // withheld stands in place of what an agent needs the scope read:payload for. People who read investigations see what
-// the rules of redaction leave; an agent passes on what it reads to whoever runs its model, so it sees nothing of a
-// message until somebody gave its key the scope for it, whether there are rules or not.
+// the rules of redaction leave. An agent passes on what it reads to the operator of its model, so it sees nothing of a
+// message until a person gives its key the scope for it, whether there are rules or not.
 const withheld = "[withheld: needs the scope read:payload]"
 
 // ofMessages are the members of a snapshot that have what a message carried, and what a task was given or returned.
@@ -32,8 +32,8 @@ func withhold(ctx context.Context, answer json.RawMessage) (json.RawMessage, err
 	return json.Marshal(without(v, false))
 }
 
-// withoutKeys takes the keys of holds out of a status, for every agent: nobody needs them to count, and a look at them
-// would be one that the audit log knows nothing of.
+// withoutKeys takes the keys of holds out of a status, for every agent: counting holds does not need them, and a look
+// at them would be one that the audit log knows nothing of.
 func withoutKeys(status json.RawMessage) (json.RawMessage, error) {
 	v, err := decode(status)
 	if err != nil {
@@ -59,8 +59,8 @@ func decode(answer json.RawMessage) (v any, err error) {
 	return v, nil
 }
 
-// without replaces in v what is withheld. In a snapshot that goes by the names of members alone. Elsewhere there are
-// maps whose names are other people's words, so what has a message's headers and keys is known by its place, too.
+// without replaces the withheld values in v. In a snapshot the names of members alone tell them. Elsewhere there are maps
+// whose names are other people's words, so a member with a message's headers or keys is known by its place, too.
 func without(v any, inSnapshot bool) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -122,8 +122,8 @@ var (
 	chosenJob = `job=~"$job"`
 )
 
-// A dashboard shows the installations that are chosen, and none of them hides another: what is the greatest is that of an
-// installation or a process. Consumers are jobs of services, which nobody chooses.
+// A dashboard shows the installations that are chosen, and none of them hides another: a greatest value is always that of
+// one installation or one process. Consumers are jobs of services, and a dashboard has no choice of services.
 func TestDashboardsTellInstallationsApart(t *testing.T) {
 	t.Parallel()
 	for file, d := range dashboards(t) {

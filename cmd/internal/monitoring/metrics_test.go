@@ -187,7 +187,7 @@ func startApp(t *testing.T) (*pgtest.DB, *prometheus.Registry, string) {
 }
 
 // Every metric says what it is, every metric that an alert or a dashboard names is there with the labels that they use,
-// and what is served passes Prometheus's own lint.
+// and the served page passes Prometheus's own lint.
 func TestMetricsAreThere(t *testing.T) {
 	t.Parallel()
 	db, reg, address := startApp(t)
@@ -232,7 +232,7 @@ func TestMetricsAreThere(t *testing.T) {
 	if out, err := promtool(t, text, "check", "metrics"); err != nil {
 		t.Errorf("promtool check metrics: %v\n%s", err, out)
 	}
-	// In OpenMetrics, for those who ask for it, the time to publish leads to the trace of an event.
+	// When a scraper asks for OpenMetrics, the time to publish leads to the trace of an event.
 	if _, err := db.Conn(t).Exec(t.Context(), writeTraced); err != nil {
 		t.Fatal(err)
 	}

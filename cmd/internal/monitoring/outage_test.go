@@ -23,7 +23,7 @@ import (
 	"github.com/postrider/postrider/relay/logtest"
 )
 
-// patience bounds what is waited for; it passes long before.
+// patience bounds each wait; the condition is met long before.
 const patience = 60 * time.Second
 
 func eventually(t *testing.T, what string, done func() (bool, string)) {
@@ -106,7 +106,7 @@ type server struct {
 // keepExemplars switches on what compose.yaml switches on, too: without it Prometheus throws exemplars away.
 const keepExemplars = "--enable-feature=exemplar-storage"
 
-// startPrometheus runs one that looks every second, with our rules, whose waits are a second.
+// startPrometheus runs a Prometheus that scrapes every second, with our rules, whose waits are a second.
 func startPrometheus(t *testing.T, targets map[string]string) server {
 	t.Helper()
 	dir := t.TempDir()
@@ -342,7 +342,7 @@ const (
 	firstCount = "the tasks are counted once a minute"
 )
 
-// dashboardsAnswer asks every query. Each must have something to show, but for those about what does not happen here.
+// dashboardsAnswer asks every query. Each must have something to show, unless it is about a thing that does not happen here.
 func (s server) dashboardsAnswer() {
 	s.t.Helper()
 	known := map[string]bool{}

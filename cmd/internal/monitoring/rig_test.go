@@ -88,7 +88,7 @@ func alerts(t *testing.T) []rule {
 	return slices.DeleteFunc(readRules(t), func(r rule) bool { return r.Alert == "" })
 }
 
-// freeAddress is an address on loopback that nobody listens on.
+// freeAddress is an address on loopback that no process listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

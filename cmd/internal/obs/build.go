@@ -20,7 +20,7 @@ type Build struct {
 	Platform string `json:"platform"`
 }
 
-// ReadBuild returns what is known about this binary.
+// ReadBuild returns the known facts about this binary.
 func ReadBuild() Build {
 	b := Build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, known := debug.ReadBuildInfo()

@@ -104,7 +104,7 @@ func TestKafkaClients(t *testing.T) {
 	}
 }
 
-// A pool's figures are those of its connections.
+// A pool's figures are the figures of its connections.
 func TestPools(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()

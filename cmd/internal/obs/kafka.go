@@ -58,7 +58,7 @@ func NewKafkaClients(reg prometheus.Registerer) *KafkaClients {
 	return k
 }
 
-// Hook counts for the clients of one purpose, such as publisher. It is an option of theirs, and safe for any number.
+// Hook counts for the clients of one purpose, publisher for example. It is an option for any number of these clients.
 func (k *KafkaClients) Hook(client string) kgo.Opt {
 	h := &kafkaHook{
 		connects: k.connects.WithLabelValues(client), disconnects: k.disconnects.WithLabelValues(client),

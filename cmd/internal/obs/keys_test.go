@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// otherWords are keys that somebody might choose for what has one already.
+// otherWords are keys that an author might choose for a thing that has a key already.
 var otherWords = map[string]string{
 	"error": "err", "cause_err": "err", "reason_err": "err", "elapsed": "took", "duration": "took", "latency": "took", "count": "the name of what is counted",
 	"trace": "trace_id", "traceid": "trace_id", "event_uuid": "event_id", "code": "error_code", "kafka_topic": "topic", "retry_after": "retry_in", "module": "component",

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// OneLine puts the lines of an error's text into one and leaves out those that repeat another: the
+// OneLine puts the lines of an error's text into one and leaves out a line that repeats another: the
 // PostgreSQL client reports an address once for each way in which it tried it.
 func OneLine(text string) string {
 	if !strings.ContainsAny(text, "\n\r\t") {

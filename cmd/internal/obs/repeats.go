@@ -17,17 +17,17 @@ const (
 	maxPause   = 5 * time.Minute
 	// quietAfter is how long nothing was heard of a cause when the next time is a new beginning.
 	quietAfter = 30 * time.Second
-	// maxCauses bounds what is remembered; past it only components and messages are told apart.
+	// maxCauses bounds how many causes are remembered; past it only components and messages are told apart.
 	maxCauses = 1000
 )
 
-// identity are the attributes that tell one cause from another. Others, such as an error's text, an
-// address or a number of events, change while the cause stays the same.
+// identity are the attributes that tell one cause from another. Other attributes (an error's
+// text, an address, a number of events) change while the cause stays the same.
 var identity = []string{"component", "loop", "check", "action", "scope", "topic", "id", "error_code"}
 
 // repeats is a handler that thins warnings and errors: an outage says the same many times a second. The
 // first line about a cause is written at once. While it goes on there is a line after 10 s, 20 s, 40 s …
-// and then every 5 minutes: the newest one, with the number of those since the line before it in the
+// and then every 5 minutes: the newest record, with the number of records since the line before in the
 // attribute repeated. So nothing is silent and nothing floods. Information and debugging pass.
 type repeats struct {
 	next  slog.Handler
@@ -99,7 +99,7 @@ func (h *repeats) Handle(ctx context.Context, r slog.Record) error {
 	return nil
 }
 
-// name is what a record and its handler say of the cause: exactly, and without what may be many.
+// name is the cause by a record and its handler: exactly, and roughly, without attributes that may have many values.
 func (h *repeats) name(r slog.Record) (exact, rough string) {
 	parts := map[string]string{}
 	maps.Copy(parts, h.cause)
@@ -141,7 +141,7 @@ func (k *causes) heard(h *repeats, r slog.Record) (slog.Record, bool) {
 	default:
 		c.pause = min(2*c.pause, maxPause)
 	}
-	// The first one, or one after a while: it goes out, for those that still waited too.
+	// The first record, or one after a while: it goes out, also for the records that still waited.
 	if c.timer != nil {
 		c.timer.Stop()
 		c.timer = nil
@@ -151,7 +151,7 @@ func (k *causes) heard(h *repeats, r slog.Record) (slog.Record, bool) {
 	return r, true
 }
 
-// find returns what is known of a cause, or begins to know it.
+// find returns the cause that is known under a name, or begins a new one.
 func (k *causes) find(exact, rough string, now time.Time) *cause {
 	if c := k.byName[exact]; c != nil {
 		return c
@@ -182,7 +182,7 @@ func (k *causes) write(c *cause) {
 	c.count, c.timer, c.due = 0, nil, time.Now().Add(c.pause)
 	c.newest, c.next = slog.Record{}, nil
 	k.mu.Unlock()
-	// Nobody is there to take an error of the output.
+	// There is no caller that could take an error of the output.
 	_ = next.Handle(context.Background(), r)
 }
 

@@ -110,7 +110,7 @@ func TestQuietIsANewBeginning(t *testing.T) {
 	})
 }
 
-// What is rare is never held back, and one that was held back is not forgotten.
+// A rare record is never held back, and a record that was held back is not forgotten.
 func TestRareAndLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

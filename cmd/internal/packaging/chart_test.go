@@ -64,7 +64,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// deployment is what is read of one here.
+// deployment is the part of an object of the chart that the tests read.
 type deployment struct {
 	Kind     string
 	Metadata struct{ Name string }

@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 )
 
-// TestComposeMakesTheTopics: what compose.yaml runs in the image of Kafka makes each topic that Postrider itself needs. Its
+// TestComposeMakesTheTopics: the script of compose.yaml in the image of Kafka makes each topic that Postrider needs. The
 // script is run here, with a shell that shows what it would do.
 func TestComposeMakesTheTopics(t *testing.T) {
 	t.Parallel()

@@ -1,4 +1,4 @@
-// Package packaging tests what is shipped beside the binary: the Helm chart, whose objects are checked by a module of
+// Package packaging tests the files shipped beside the binary: the Helm chart, whose objects are checked by a module of
 // its own under deploy/helm/check and whose settings are read here by the product's own reader, compose.yaml, and the pages
-// for those who use it and run it: their commands, flags, settings, files and links.
+// for people who use it and run it: their commands, flags, settings, files and links.
 package packaging

@@ -56,7 +56,7 @@ func image(t *testing.T) (tag string) {
 	t.Helper()
 	dir := t.TempDir()
 	stages := strings.SplitAfter(read(t, filepath.Join(root, "deploy", "Dockerfile")), "\nFROM ")
-	if len(stages) != 3 { // and what is before the first
+	if len(stages) != 3 { // and the text before the first
 		t.Fatalf("deploy/Dockerfile has %d stages", len(stages)-1)
 	}
 	last := "FROM " + stages[2]
@@ -94,7 +94,7 @@ func image(t *testing.T) (tag string) {
 // confined are the flags of a container that may do nothing: as the chart runs it, and compose.yaml.
 var confined = []string{"--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"}
 
-// The image runs with nothing to write to, nobody's rights and no capabilities: it says its version without a network,
+// The image runs with nothing to write to, no user's rights and no capabilities: it says its version without a network,
 // and as serve it is alive, ready and delivers an event, and ends by itself when it is told to.
 func TestImageRuns(t *testing.T) {
 	t.Parallel()
@@ -157,7 +157,7 @@ func TestImageRuns(t *testing.T) {
 	}
 }
 
-// answers waits until somebody answers well.
+// answers waits until the server at url answers well.
 func answers(t *testing.T, url string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}

@@ -48,7 +48,7 @@ func TestImageIsAsSmallAsItSays(t *testing.T) {
 	}
 }
 
-// composed is what is read of compose.yaml here.
+// composed is the part of compose.yaml that the tests read.
 type composed struct {
 	Services map[string]struct {
 		Image       string
@@ -61,7 +61,7 @@ type composed struct {
 	}
 }
 
-// What compose.yaml says to each part is what the part knows, and what it says of one part to another is so.
+// Each part knows the settings and commands that compose.yaml gives it, and one part is told the truth about another.
 func TestComposeFitsTogether(t *testing.T) {
 	t.Parallel()
 	var c composed

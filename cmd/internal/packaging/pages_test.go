@@ -19,7 +19,7 @@ import (
 
 const root = "../../.."
 
-// pages are for those who use it and run it, by their way from the folder docs.
+// pages are for people who use Postrider or run it, by their way from the folder docs.
 var pages = []string{"../README.md", "../CHANGELOG.md", "../SECURITY.md", "../relay/ledger/README.md",
 	"writing.md", "reading.md", "running.md", "settings.md", "security.md", "operating.md", "runbook.md", "dead-letters.md", "desk.md", "tasks.md",
 	"upgrading.md", "restoring.md", "removing.md"}
@@ -168,7 +168,7 @@ func TestPagesNameCommandsThatExist(t *testing.T) {
 	}
 }
 
-// flagsOf adds the flags of a command, and of those below it, to all.
+// flagsOf adds the flags of a command, and of the commands below it, to all.
 func flagsOf(t *testing.T, path []string, all map[string]bool) {
 	t.Helper()
 	var help, errs bytes.Buffer

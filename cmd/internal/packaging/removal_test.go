@@ -14,8 +14,8 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 var sqlBlock = regexp.MustCompile("(?ms)^ *```sql\n(.*?)```")
 
-// The statements of the page leave nothing in a database. Dropping the roles themselves is left out: they are those of
-// all databases of the server, and of other tests.
+// The statements of the page leave nothing in a database. Dropping the roles themselves is left out: they belong to
+// all databases of the server, and to other tests.
 func TestRemovalRemovesEverything(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -75,7 +75,7 @@ func bill(info *debug.BuildInfo) bom {
 }
 
 func module(kind string, m *debug.Module) component {
-	if m.Replace != nil { // what is in the binary is the replacement
+	if m.Replace != nil { // the binary holds the replacement
 		m = m.Replace
 	}
 	purl := "pkg:golang/" + strings.ToLower(m.Path) // so the definition of the type golang has it

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A binary's bill has each of its modules and the library of Go: here, those of this test.
+// A binary's bill has each of its modules and the library of Go. The binary here is this test's.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	binary, err := os.Executable()

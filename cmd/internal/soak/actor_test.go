@@ -87,7 +87,7 @@ func (a *actor) fail(err error) {
 	a.failures = append(a.failures, err)
 }
 
-// failure is what went wrong that nobody did on purpose.
+// failure returns the failures of the process that the test did not cause on purpose.
 func (a *actor) failure() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -129,7 +129,7 @@ func (a *actor) kill() {
 func (a *actor) dieAt(step string, patience time.Duration) bool {
 	cmd, stdin, dead := a.now(true)
 	if _, err := io.WriteString(stdin, step+"\n"); err != nil {
-		<-dead // nobody reads
+		<-dead // the process does not read any more
 		return false
 	}
 	select {

@@ -282,7 +282,7 @@ func (c *churn) judge(counts []int) {
 	c.t.Logf("%d copies", copies)
 }
 
-// judgeEffects wants each message to have had its effect once, and those of a key in order.
+// judgeEffects wants each message to have had its effect once, and the effects of a key to be in order.
 func (c *churn) judgeEffects(counts []int) {
 	rows, err := c.pool.Query(c.t.Context(), `select key, array_agg(number order by id) from effect group by key`)
 	if err != nil {

@@ -293,8 +293,8 @@ func (s *stage) restartBroker(end func(context.Context) error, down time.Duratio
 	return s.jars.Restart(ctx)
 }
 
-// rebirth deletes the mortal topic and creates it again, at once or after a time. What it held is read
-// before. What it acknowledged after that is destroyed with it.
+// rebirth deletes the mortal topic and creates it again, at once or after a time. Its records are read
+// before. A record that it acknowledged after that is destroyed with it.
 func (s *stage) rebirth(missing time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()

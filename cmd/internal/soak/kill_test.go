@@ -143,7 +143,7 @@ func (w *Workload) runUnder(t *testing.T, total, shortest, longest time.Duration
 	}
 }
 
-// judge says what was written and what became of it, and fails the test if that is not right.
+// judge logs the events that were written and their outcomes, and fails the test if an outcome is not right.
 func (w *Workload) judge(t *testing.T, b *kafkatest.Broker, dlq string) history.Verdict {
 	t.Helper()
 	v := judge(t, w.Pool, b, dlq, w.Topics)

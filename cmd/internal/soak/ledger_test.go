@@ -70,7 +70,7 @@ func TestLedgerKilled(t *testing.T) {
 		return run(t, binary, []string{"serve", "--http", "127.0.0.1:0"}, db.URL, b, "DLQ_TOPIC="+dlq, "DLQ_GROUP="+dlq+".collector",
 			"TASKS_LIFECYCLE_TOPIC="+lifecycle, "STALENESS_DETECTION_INTERVAL_SECONDS=1", "STALENESS_BATCH_SIZE=5", "ARCHIVE_BATCH_SIZE=5")
 	}
-	// The first start writes the topics' names into the database; what is made before would be bound elsewhere.
+	// The first start writes the topics' names into the database; a task made before would be bound elsewhere.
 	first := start()
 	first.said(t, "detector started")
 	first.stop(t)
@@ -138,7 +138,7 @@ func TestLedgerKilled(t *testing.T) {
 	}
 }
 
-// judge compares what is there with what must be.
+// judge compares the tasks in the database with the tasks that must be there.
 func (all *tasksOf) judge(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

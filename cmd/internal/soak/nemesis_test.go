@@ -170,8 +170,8 @@ func (n *nemesis) torment() {
 	}
 }
 
-// brief plays once what a run of seconds has the time for: the faults of the processes and of PostgreSQL
-// on kfake, those of the broker and the topics on a real one.
+// brief plays once the faults that a run of seconds has the time for: on kfake the faults of the processes and
+// of PostgreSQL, on a real broker the faults of the broker and the topics.
 func (n *nemesis) brief() {
 	var faults []fault
 	for _, f := range n.deck(n.rng) {

@@ -97,7 +97,7 @@ func (a advertised) Addr() net.Addr { return a.addr }
 func (s *stage) startPostgres() {
 	dir, err := os.MkdirTemp(pgserver.MemoryDir(), "postrider-soak-")
 	if err == nil {
-		err = os.Chmod(dir, 0o755) // started by root, PostgreSQL runs as somebody else
+		err = os.Chmod(dir, 0o755) // started by root, PostgreSQL runs as another user
 	}
 	if err != nil {
 		s.t.Fatal(err)

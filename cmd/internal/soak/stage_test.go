@@ -178,7 +178,7 @@ func (s *stage) await(what string, done func() bool) {
 	}
 }
 
-// failures are what went wrong with the processes that nobody did on purpose.
+// failures are the failures of the processes that the test did not cause on purpose.
 func (s *stage) failures() error {
 	var all []error
 	for _, a := range s.actors {

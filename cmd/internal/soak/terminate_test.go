@@ -19,13 +19,13 @@ import (
 )
 
 // TestFault03Terminated ends serve by SIGTERM in the middle of the work, while a topic appends what it gets
-// and never says so. It must end in its time, and call nothing published that its topic does not hold; what it could
-// not know is left to the next, which carries all of it.
+// and never says so. It must end in its time, and call nothing published that its topic does not hold. Events with
+// an unknown outcome are left to the next relay, which carries all of them.
 func TestFault03Terminated(t *testing.T) {
 	t.Parallel()
 	db, b := pgtest.New(t), kafkatest.Kfake(t, kfake.NumBrokers(3))
 	pool := db.Pool(t)
-	// One falls silent each time: what is known of the others from before is no sign of work in hand.
+	// Another topic falls silent each time: a hold that is known from before is no sign of work in hand.
 	topics := []string{b.Topic(t, 4, nil), b.Topic(t, 2, nil), b.Topic(t, 2, nil), b.Topic(t, 2, nil)}
 	dlq := b.Topic(t, 1, nil)
 	w := &Workload{Pool: pool, Topics: topics, Keys: 100, Seed: seed(t)}

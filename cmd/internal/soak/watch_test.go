@@ -8,9 +8,9 @@ import (
 	"github.com/postrider/postrider/relay/history"
 )
 
-// watch looks for faults that nobody played: a machine with too much to do may stand still, or its servers
-// answer too late, for longer than the relays wait. Such a time counts as a fault too. It looks past the
-// links, until ctx ends.
+// watch looks for faults that the test did not play: a machine with too much to do may stand still, or its
+// servers answer too late, for longer than the relays wait. That time counts as a fault, too. watch looks past
+// the links, until ctx ends.
 func (n *nemesis) watch(ctx context.Context) []history.Fault {
 	var mu sync.Mutex
 	var seen []history.Fault

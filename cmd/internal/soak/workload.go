@@ -168,8 +168,8 @@ func (w *Workload) transaction(ctx context.Context, rng *rand.Rand) (int, error)
 	return events, nil
 }
 
-// resultOf says what the answer to a transaction means. Only what the server refused while it went on
-// serving, and what was never sent, is known to have failed: a session that is being ended may have
+// resultOf says what the answer to a transaction means. Only a transaction that the server refused while it
+// went on serving, or that was never sent, is known to have failed: a session that is being ended may have
 // committed just before.
 func resultOf(err error) history.Result {
 	var refused *pgconn.PgError

@@ -21,7 +21,7 @@ const stopTimeout = 30 * time.Second
 
 // service is a server that runs, here or elsewhere.
 type service struct {
-	name string                      // such as "PostgreSQL 15.18 (local binaries)"
+	name string                      // like "PostgreSQL 15.18 (local binaries)"
 	env  []string                    // what the command must know, as NAME=value
 	stop func(context.Context) error // nil when it is not ours to stop
 }
@@ -35,7 +35,7 @@ type rig struct {
 	stdout, stderr io.Writer
 }
 
-// run does the whole work and returns the exit code. signals are those that
+// run does the whole work and returns the exit code. signals are the signals that
 // reach this process.
 func (r rig) run(signals <-chan os.Signal, args []string) int {
 	if len(args) < 2 || args[0] != "--" {
@@ -61,8 +61,8 @@ func (r rig) run(signals <-chan os.Signal, args []string) int {
 
 func (r rig) say(text string) { _, _ = fmt.Fprintf(r.stderr, "testrig: %s\n", text) }
 
-// startAll starts the services side by side and returns those that run, in
-// order. A signal breaks the start off and is returned.
+// startAll starts the services side by side and returns the services that
+// run, in order. A signal breaks the start off and is returned.
 func (r rig) startAll(signals <-chan os.Signal) (started []service, sig os.Signal, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -94,8 +94,8 @@ func (r rig) startAll(signals <-chan os.Signal) (started []service, sig os.Signa
 	return started, sig, firstCause(errs)
 }
 
-// firstCause joins what went wrong, without those that were only broken off
-// because another one failed.
+// firstCause joins the errors of the services that failed, without the services
+// that were only broken off because another one failed.
 func firstCause(errs []error) error {
 	var causes []error
 	for _, err := range errs {

@@ -213,7 +213,7 @@ func TestSignalWhileStarting(t *testing.T) {
 	}
 }
 
-// TestServices runs the real servers, those of the environment if it names any.
+// TestServices runs the real servers, or the servers that the environment names.
 func TestServices(t *testing.T) {
 	t.Parallel()
 	stdout, stderr := new(reactor), new(reactor)

@@ -31,7 +31,7 @@ type exporter struct {
 // opener makes what sends spans with these headers. It connects to nothing.
 type opener func(ctx context.Context, headers map[string]string) (sdktrace.SpanExporter, error)
 
-// newExporter reads the headers of the settings; the error says what is wrong with them.
+// newExporter reads the headers of the settings; the error names the fault in them.
 func newExporter(ctx context.Context, c config.Tracing, open opener, log *slog.Logger, reg prometheus.Registerer) (*exporter, error) {
 	headers, err := c.HeaderMap()
 	if err != nil {
@@ -85,8 +85,8 @@ func (e *exporter) renew(ctx context.Context) error {
 	return nil
 }
 
-// hide takes the values of the headers out of what the collector answers, which it may well repeat; of one such as Bearer
-// TOKEN also the token alone.
+// hide takes the values of the headers out of an answer of the collector, because the answer may well repeat them. Of a
+// value like Bearer TOKEN it also takes out the token alone.
 func (e *exporter) hide(text string) string {
 	var secrets, hide []string
 	for _, value := range e.headers {

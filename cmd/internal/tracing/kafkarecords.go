@@ -13,9 +13,9 @@ import (
 	"github.com/postrider/postrider/relay/tracecontext"
 )
 
-// kafkaRecords makes spans by kotel, of records whose trace is recorded and of no others. kotel would begin a trace for
-// each of those, and write its own span into the traceparent of each: what a record says of its trace is up to who wrote
-// the record, so kotel gets a propagator that does nothing, and the parent from here.
+// kafkaRecords makes spans by kotel, of records whose trace is recorded and of no others. kotel alone would begin a trace
+// for each of the others, and write its own span into each traceparent. The writer of a record decides what it says of its
+// trace, so kotel gets a propagator that does nothing, and the parent from here.
 type kafkaRecords struct{ next *kotel.Tracer }
 
 var (

@@ -28,7 +28,7 @@ func TestKafkaRecords(t *testing.T) {
 	p, spans := recording(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	ctx, caller := p.Tracer("test").Start(ctx, "caller") // whoever produces may have a span, which is not the client's to end
+	ctx, caller := p.Tracer("test").Start(ctx, "caller") // a producer may have a span of its own, which the client must not end
 	header := func(pairs ...string) (hs []kgo.RecordHeader) {
 		for i := 0; i < len(pairs); i += 2 {
 			hs = append(hs, kgo.RecordHeader{Key: pairs[i], Value: []byte(pairs[i+1])})

@@ -6,11 +6,11 @@ import (
 	"github.com/postrider/postrider/relay/tracecontext"
 )
 
-// sampler records what somebody asked for, and of the rest what another sampler says. Batches of a relay are many and much
-// the same; an action that somebody called is the one that they look for.
+// sampler records each action that a caller asked for; for all other spans another sampler decides. The batches of a relay
+// are many and much the same. A person who looks for a trace mostly looks for an action that was called.
 type sampler struct{ sdktrace.Sampler }
 
-// newSampler samples traces that begin here, percent of them; those of others go on as they began.
+// newSampler samples percent of the traces that begin here. A trace that began elsewhere goes on as it began.
 func newSampler(percent int) sdktrace.Sampler {
 	return sdktrace.ParentBased(sampler{sdktrace.TraceIDRatioBased(float64(percent) / 100)})
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // statements makes spans by otelpgx, under spans that are recorded and nowhere else: a relay that finds nothing asks the
-// database as often as one that does. Values of statements are kept from it, and what errors quote of them.
+// database as often as one that does. otelpgx gets no values of statements, also none that an error quotes.
 type statements struct{ next *otelpgx.Tracer }
 
 var (
@@ -46,7 +46,7 @@ func Statements(p trace.TracerProvider, files ...fs.FS) (pgx.QueryTracer, error)
 	return statements{otelpgx.NewTracer(otelpgx.WithTracerProvider(p), otelpgx.WithDisableSQLStatementInAttributes(), otelpgx.WithSpanNameCtxFunc(name))}, nil
 }
 
-// queryNames are the names of all .sql files, by what is in them.
+// queryNames are the names of all .sql files, by their contents.
 func queryNames(files []fs.FS) (map[string]string, error) {
 	names := map[string]string{}
 	for _, some := range files {
@@ -126,7 +126,7 @@ func (s statements) TraceConnectEnd(ctx context.Context, data pgx.TraceConnectEn
 }
 
 // said is what a span may say of an error. The database quotes values in its texts, and so does the client where it cannot
-// encode one; of the first the SQLSTATE is left, of what is not known to be harmless the type.
+// encode one. An error of the database keeps its SQLSTATE; an error that is not known to be harmless keeps its type only.
 func said(err error) error {
 	if err == nil || errors.Is(err, sql.ErrNoRows) {
 		return err

@@ -155,7 +155,7 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// What is not sampled costs no span.
+// A trace that is not sampled costs no span.
 func TestStatementsNotSampled(t *testing.T) {
 	t.Parallel()
 	p, spans := recording(t, sdktrace.WithSampler(sdktrace.NeverSample()))

@@ -67,7 +67,7 @@ func New(ctx context.Context, c config.Tracing, o Options) (*Tracing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tracing: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	// The queue has the SDK's bounds, or those of OTEL_BSP_…; what does not fit is dropped, and nobody waits.
+	// The queue has the SDK's bounds, or the bounds in OTEL_BSP_…. A span that does not fit is dropped, and no caller waits.
 	providerOptions := []sdktrace.TracerProviderOption{sdktrace.WithBatcher(otlp), sdktrace.WithResource(described)}
 	if os.Getenv("OTEL_TRACES_SAMPLER") == "" {
 		providerOptions = append(providerOptions, sdktrace.WithSampler(newSampler(c.SamplePercent)))
@@ -83,7 +83,7 @@ func (t *Tracing) Provider() trace.TracerProvider {
 	return t.provider
 }
 
-// Stop exports what is in the queue, for as long as ctx lasts. What is left then is lost, and only the log says so.
+// Stop exports the spans in the queue, for as long as ctx lasts. Spans left then are lost, and only the log says so.
 func (t *Tracing) Stop(ctx context.Context) error {
 	if t == nil {
 		return nil

@@ -105,7 +105,7 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// What the settings say goes before OpenTelemetry's variables, and what nobody says has its default.
+// A setting goes before OpenTelemetry's variable. When neither is set, the value has its default.
 func TestSpansArrive(t *testing.T) {
 	log, _ := logger()
 	for name, c := range map[string]struct {
@@ -153,7 +153,7 @@ func TestSpansArrive(t *testing.T) {
 	}
 }
 
-// Of the relay's own traces as many are recorded as the settings say; those that somebody else began go with them.
+// The settings say how many of the relay's own traces are recorded. A recorded trace of another program goes on.
 func TestSampling(t *testing.T) {
 	log, _ := logger()
 	to := newCollector(t, http.StatusOK)
@@ -186,8 +186,8 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// What somebody asked for is recorded whatever the settings say of batches, and what belongs to it; within a trace that is
-// not, it is not.
+// An action that a caller asked for is recorded with all spans under it, whatever the settings say of batches. Within a
+// trace that is not recorded, it is not recorded either.
 func TestWhatWasAskedForIsRecorded(t *testing.T) {
 	log, _ := logger()
 	to := newCollector(t, http.StatusOK)
@@ -259,8 +259,8 @@ func TestFailuresDisturbNothing(t *testing.T) {
 	}
 }
 
-// A file of headers that is replaced counts from the next export on, and while it is away or wrong those of before do. What
-// the collector repeats of them is not said.
+// When the file of headers is replaced, the new headers count from the next export on. While the file is away or wrong, the
+// headers from before count. When the collector repeats a header, the log does not say it.
 func TestHeadersAreReadAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "headers")
 	put := func(content string) {

@@ -45,14 +45,14 @@ func run(t *testing.T, values string, args ...string) (stdout, stderr string, er
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), path, append(args, "--values", file, "--kube-version", "1.34.0")...) // unstamped, it takes itself for that of Kubernetes 1.20
-	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}                                              // nobody's repositories or plugins
+	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}                                              // no user's repositories or plugins
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()
 	return out.String(), errs.String(), err
 }
 
-// objects are those that the chart made, by name.
+// objects are the objects that the chart made, by name.
 type objects struct {
 	deployments map[string]*apps.Deployment
 	jobs        map[string]*batch.Job
@@ -128,7 +128,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// The chart can be packed, and what is packed makes the same objects: no file outside of it is needed.
+// The chart can be packed, and the package makes the same objects: no file outside of it is needed.
 func TestPackage(t *testing.T) {
 	t.Parallel()
 	path, err := helm()

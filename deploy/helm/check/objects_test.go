@@ -319,7 +319,7 @@ func TestSettingsRollOut(t *testing.T) {
 	}
 }
 
-// The alerts in the object are those of the file, each with its expression.
+// The alerts in the object are the alerts of the file, each with its expression.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../prometheus/postrider.rules.yml")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is wrong is refused before anything is changed, and the message names it.
+// A wrong value is refused before anything is changed, and the message names it.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ values, says string }{

@@ -20,7 +20,7 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// NewAuthority makes one that nobody else trusts.
+// NewAuthority makes an authority that no other program trusts.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{key: newKey(t)}
@@ -29,7 +29,7 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// PEM is the certificate of the authority, for those who are to trust it.
+// PEM is the certificate of the authority, for programs that are to trust it.
 func (a *Authority) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }

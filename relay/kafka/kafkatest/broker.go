@@ -35,9 +35,9 @@ const (
 type Broker struct {
 	// Kind says where the broker comes from.
 	Kind Kind
-	// Version is the Kafka version, such as "4.1.0". For a broker that the
-	// environment names it is a guess from the requests that it knows, such
-	// as "4.1"; for kfake it is empty.
+	// Version is the Kafka version, for example "4.1.0". For a broker that the
+	// environment names it is a guess from the requests that it knows, for
+	// example "4.1"; for kfake it is empty.
 	Version string
 	// Addrs are the addresses to connect to, host:port.
 	Addrs []string
@@ -50,7 +50,7 @@ type Broker struct {
 	keep   bool      // topics need no deleting: the broker ends with the test or its process
 }
 
-// String describes the broker in one line, such as
+// String describes the broker in one line, for example
 // "Apache Kafka 4.1.0 (local jars, Java 17)".
 func (b *Broker) String() string {
 	if b.Kind == KindKfake {
@@ -74,7 +74,7 @@ func (b *Broker) Client(t testing.TB, opts ...kgo.Opt) *kgo.Client {
 	return client
 }
 
-// As returns the same broker for clients with these options, such as a login.
+// As returns the same broker for clients with these options, for example a login.
 func (b *Broker) As(opts ...kgo.Opt) *Broker {
 	as := *b
 	as.opts = append(slices.Clip(b.opts), opts...)

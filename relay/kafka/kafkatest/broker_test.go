@@ -119,7 +119,7 @@ func TestTopicSettings(t *testing.T) {
 	})
 }
 
-// TestNoAutoCreation: a topic that nobody created is a fault that tests rely on.
+// TestNoAutoCreation: a topic that was not created is a fault that tests rely on.
 func TestNoAutoCreation(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {

@@ -25,8 +25,8 @@ const (
 	// EnvKind demands one [Kind] and makes everything else a failure, for
 	// continuous integration: env, docker, jars or kfake.
 	EnvKind = "POSTRIDER_TEST_KAFKA_KIND"
-	// EnvVersion is the Apache Kafka to run from jars or in Docker, such as
-	// 3.9.1. Defaults to [kafkajars.DefaultVersion].
+	// EnvVersion is the Apache Kafka to run from jars or in Docker, for
+	// example 3.9.1. Defaults to [kafkajars.DefaultVersion].
 	EnvVersion = "POSTRIDER_TEST_KAFKA_VERSION"
 )
 

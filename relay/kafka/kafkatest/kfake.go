@@ -7,7 +7,7 @@ import (
 )
 
 // kfakeDefaults are what every kfake cluster of this package starts from: one
-// broker, no topics but those that a test creates, and log segments that do not
+// broker, no topics except the ones that a test creates, and log segments that do not
 // grow to 100 MB by copying.
 func kfakeDefaults() []kfake.Opt {
 	return []kfake.Opt{
@@ -18,7 +18,7 @@ func kfakeDefaults() []kfake.Opt {
 }
 
 // Kfake starts a fake cluster of its own for the test, ended with it: one
-// broker, and topics exist only once they are created. opts come after those
+// broker, and topics exist only once they are created. opts come after these
 // defaults; [Broker.Cluster] injects faults.
 func Kfake(t testing.TB, opts ...kfake.Opt) *Broker {
 	t.Helper()

@@ -12,8 +12,8 @@ import (
 
 // ReadAll returns the records of a topic: it waits until there are want of
 // them, and then reads on to the end that the topic has at that moment, so that
-// a record too many, such as a duplicate, is among the returned. With want 0 it
-// returns what the topic holds now. Records of one partition are in order of
+// a record too many, for example a duplicate, is among the returned. With want 0
+// it returns what the topic holds now. Records of one partition are in order of
 // offset; records of aborted and of open transactions are included. The test
 // fails when fewer than want come within thirty seconds.
 func (b *Broker) ReadAll(t testing.TB, topic string, want int) []*kgo.Record {

@@ -19,7 +19,7 @@ const startTimeout = 5 * time.Minute
 
 // shared is the one broker of this test process that [Real] returns.
 var shared struct {
-	ended atomic.Bool // whether somebody will end it: Run is under way
+	ended atomic.Bool // whether Run is under way, which will end the broker
 	once  sync.Once
 	b     *Broker
 	stop  func() error

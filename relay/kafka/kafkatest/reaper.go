@@ -47,7 +47,7 @@ func reapDead(b *Broker) (closed func()) {
 	}
 }
 
-// see notes who lives, and has those taken out of its group who were silent for two sessions.
+// see notes which members live. A member that was silent for two sessions is taken out of its group.
 func (f *reaper) see(r kmsg.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,5 +96,5 @@ func (f *reaper) reap(m groupMember) {
 	one := kmsg.NewLeaveGroupRequestMember()
 	one.MemberID = m.member
 	req.Members = append(req.Members, one)
-	_, _ = req.RequestWith(ctx, client) // a member that is unknown has gone by itself, and without the broker nobody waits for it
+	_, _ = req.RequestWith(ctx, client) // an unknown member has gone by itself; without the broker no member waits
 }

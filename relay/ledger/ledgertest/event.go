@@ -17,7 +17,7 @@ type Event struct {
 	Kind    string
 	Type    string // its header ce_type
 	Payload json.RawMessage
-	// What is in the payload, as far as it is.
+	// Fields of the payload; empty if the payload has none.
 	From, To, Step, Reason string
 	SortKey                int
 }

@@ -55,7 +55,7 @@ type Machine struct {
 	Name                                                       string
 	Initial, Complete, Failed, Cancelled, DeadLetter, Archived string
 	Retryable                                                  []string
-	// States are names and kinds, Transitions what is allowed from each.
+	// States are names and kinds. Transitions are the states that a task may enter from each state.
 	States      map[string]string
 	Transitions map[string][]string
 }

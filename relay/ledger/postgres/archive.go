@@ -27,7 +27,7 @@ var (
 	archiveStatistics      = query("archive_statistics")
 )
 
-// Archive is the archive of tasks: it moves them there, and reads what is there.
+// Archive moves tasks into the archive, and reads the archived tasks.
 type Archive struct{ pool *pgxpool.Pool }
 
 var (

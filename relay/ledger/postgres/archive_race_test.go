@@ -68,7 +68,7 @@ func TestArchiversShareTheWork(t *testing.T) {
 	}
 }
 
-// TestArchiveLeavesWhatIsLocked: a service has a failed task in its hands. The archiver waits for nobody, takes
+// TestArchiveLeavesWhatIsLocked: a service has a failed task locked. The archiver does not wait for it, archives
 // the others, and leaves the task when the service moved it.
 func TestArchiveLeavesWhatIsLocked(t *testing.T) {
 	t.Parallel()
@@ -99,8 +99,8 @@ func TestArchiveLeavesWhatIsLocked(t *testing.T) {
 	}
 }
 
-// TestArchiverLooksAgain: between finding tasks and locking them the archiver waits, and meanwhile somebody moves one, acts
-// on a step of one, and dead-letters one: these stay.
+// TestArchiverLooksAgain: the archiver waits between finding tasks and locking them. Meanwhile another session moves one
+// task, acts on a step of one, and dead-letters one: these three stay.
 func TestArchiverLooksAgain(t *testing.T) {
 	t.Parallel()
 	r := newArchiveRig(t)
@@ -145,8 +145,8 @@ func TestArchiverLooksAgain(t *testing.T) {
 	}
 }
 
-// TestServiceWaitsForTheArchiver: the archiver was first. Who wants the task waits until it is gone, and is told
-// so; who wants to create one with its uuid, too.
+// TestServiceWaitsForTheArchiver: the archiver was first. A session that wants the task waits until it is gone, and is
+// told so. A session that creates a task with the same uuid waits, too.
 func TestServiceWaitsForTheArchiver(t *testing.T) {
 	t.Parallel()
 	r := newArchiveRig(t)

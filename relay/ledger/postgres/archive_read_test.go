@@ -57,7 +57,7 @@ func TestArchiveIsRead(t *testing.T) {
 		t.Errorf("changes of steps: %+v, %v", changes, err)
 	}
 
-	// What is not there says so, a live task too.
+	// For a task that is not in the archive each call says so, for a live task too.
 	for _, other := range []uuid.UUID{live, uuid.New()} {
 		if there, err := r.archive.Contains(ctx, other); there || err != nil {
 			t.Errorf("contains: %v, %v", there, err)

@@ -28,8 +28,8 @@ func (r *archiveRig) undelivered(ago time.Duration) (task, event uuid.UUID, lett
 	return task, event, "event:" + event.String() + ":1"
 }
 
-// TestArchiveWaitsForAnEventsInvestigation: a task that an event took to its dead-letter state stays as long as that is
-// looked into, for the archiver and for whoever reads it, and can be retried so long. What it was archived as says it.
+// TestArchiveWaitsForAnEventsInvestigation: an event took a task to its dead-letter state. Until the event's investigation
+// is closed, neither the archiver nor a read archives the task, and it can be retried. Then its final state says it.
 func TestArchiveWaitsForAnEventsInvestigation(t *testing.T) {
 	t.Parallel()
 	r := newArchiveRig(t)
@@ -85,7 +85,7 @@ func TestArchiveWaitsForAnEventsInvestigation(t *testing.T) {
 
 var errTakeBack = errors.New("take it back")
 
-// TestArchiveLeavesWhatSomebodyWorksOn: a failed task is left alone for as long as nobody acted on its steps.
+// TestArchiveLeavesWhatSomebodyWorksOn: an action on a step of a failed task begins the task's retention anew.
 func TestArchiveLeavesWhatSomebodyWorksOn(t *testing.T) {
 	t.Parallel()
 	r := newArchiveRig(t)

@@ -147,8 +147,8 @@ func TestCreateRefusesSteps(t *testing.T) {
 	}
 }
 
-// TestStepsAreRefusedInTheWordsOfTemplates: what a template may not have a task's own steps may not have either, and
-// both are told so in the same words. How a name may have been meant, and lines, only the parser of templates says.
+// TestStepsAreRefusedInTheWordsOfTemplates: steps that a template may not have, a task may not have either, and both are
+// refused in the same words. Only the parser of templates also says how a name may have been meant, and the line.
 func TestStepsAreRefusedInTheWordsOfTemplates(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -201,7 +201,8 @@ func TestWhatIsTooLarge(t *testing.T) {
 	}
 }
 
-// TestWhatIsNestedTooDeeply is refused wherever a service gives JSON: a letter of such a task could not be read.
+// TestWhatIsNestedTooDeeply: JSON with too many levels is refused wherever a service gives JSON, because a dead letter of
+// a task with it could not be read.
 func TestWhatIsNestedTooDeeply(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -228,8 +229,8 @@ func TestWhatIsNestedTooDeeply(t *testing.T) {
 	}
 }
 
-// TestCreateWithACycle is workflow 3 as far as the ledger goes: such a task is an error with a dead letter, and
-// stays one when its steps are cancelled.
+// TestCreateWithACycle is workflow 3 as far as the ledger goes: if steps depend on each other in a cycle, the task is in
+// error with a dead letter, and stays so when its steps are cancelled.
 func TestCreateWithACycle(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -103,7 +103,7 @@ func TestStalenessMonitoring(t *testing.T) {
 	if done, err := r.archive.RefreshDashboards(t.Context(), defaults, time.Minute); done || err != nil {
 		t.Errorf("a young summary was renewed: %v, %v", done, err)
 	}
-	// What the summary says holds for five minutes, and says how old it is.
+	// A summary is used for five minutes, and says how old it is.
 	at(plain, "initializing", 1, 1)
 	check("from the summary, before it is renewed", false)
 	r.exec(`update postrider.dashboard_summary set as_of = now() - interval '301 seconds'`)
@@ -250,7 +250,7 @@ func TestDLQDashboard(t *testing.T) {
 	}
 }
 
-// TestSummaryOfATimeToCome: what was counted while the clock was ahead is not used, and renewed.
+// TestSummaryOfATimeToCome: a summary that was counted while the clock was ahead is not used, and is renewed.
 func TestSummaryOfATimeToCome(t *testing.T) {
 	t.Parallel()
 	r := newArchiveRig(t)

@@ -75,11 +75,11 @@ func (l Ledger) WriteSettings(ctx context.Context, s ledger.Settings) error {
 	return nil
 }
 
-// judge says what an error means for whoever watches an engine of the ledger:
+// judge says what an error means for the operators of an engine of the ledger:
 //
 //   - timeout: a statement_timeout or lock_timeout (57014, 55P03), or no answer at all;
 //   - configuration: schema, rights or login (classes 28, 42, 3D, 3F), or a parameter that a function refuses (22);
-//   - database: everything else, and what is not known here.
+//   - database: every other error, also one that is not known here.
 func judge(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err

@@ -30,7 +30,7 @@ func TestDetectorSwitch(t *testing.T) {
 	if was, err := f.ResumeDetector(t.Context()); was || err != nil {
 		t.Errorf("resume without a pause: %v, %v", was, err)
 	}
-	// A detector's own pause has an end, and is none when that has come.
+	// A detector's own pause has an end, and is over when that has come.
 	f.must(f.PauseDetector(t.Context(), ledger.Pause{By: ledger.PausedByLatency, Reason: "slow", For: time.Hour}))
 	s := f.status()
 	if !s.Paused || s.PausedBy != ledger.PausedByLatency || s.Reason != "slow" || s.ResumeAt == nil || s.ResumeAt.Sub(*s.PausedAt) != time.Hour {
@@ -48,7 +48,7 @@ func TestDetectorSwitch(t *testing.T) {
 	if left := f.answer(`select count(*)::text from postrider.tasker_detector where paused_at is not null`); left != "0" {
 		t.Error("the pause that has ended is still written down")
 	}
-	// An operator's has none, and a detector does not give it one.
+	// An operator's pause has no end, and a detector does not give it one.
 	f.must(f.PauseDetector(t.Context(), ledger.Pause{By: "me"}))
 	f.must(f.PauseDetector(t.Context(), ledger.Pause{By: ledger.PausedByLatency, For: time.Minute}))
 	f.must(f.RecordPass(t.Context(), ledger.Pass{By: "there:2"}))
@@ -63,8 +63,8 @@ func TestDetectorSwitch(t *testing.T) {
 	}
 }
 
-// A detector that finds itself too slow shortens no pause of an operator, and does not put its name to it; a longer one
-// of its own, and whatever an operator says, takes the place of one that has an end.
+// A detector that finds itself too slow shortens no pause of an operator, and does not put its name to it. A pause that
+// has an end is replaced by a longer pause of a detector, and by every pause of an operator.
 func TestADetectorLeavesAnOperatorsPause(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -122,7 +122,7 @@ func TestWriteSettings(t *testing.T) {
 	}
 }
 
-// What is nearly stale is counted by state and by lifetime, with the thresholds of its template.
+// Tasks that are nearly stale are counted by state and by lifetime, with the thresholds of their template.
 func TestNearStale(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -150,7 +150,7 @@ func TestNearStale(t *testing.T) {
 	}
 }
 
-// The relay's role detects and notes it; an operator detects by hand and turns the switch. Nobody else
+// The relay's role detects and records its passes. An operator detects by hand and turns the switch. No other role
 // may do either.
 func TestRolesOfDetection(t *testing.T) {
 	t.Parallel()

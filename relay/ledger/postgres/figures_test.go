@@ -9,8 +9,8 @@ import (
 	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
 )
 
-// The figures are those that were last counted, and no older ones; each task that is handed out counts, whatever
-// becomes of the transaction.
+// The figures are the last count, and none if that is more than five minutes old. Each task that is handed out counts,
+// whether its transaction commits or not.
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	r := newArchiveRig(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
 )
 
-// TestRefusalsSayWhatToDo: what is refused says what was wrong, and what to do about it.
+// TestRefusalsSayWhatToDo: each refusal says what was wrong, and what to do about it.
 func TestRefusalsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t)

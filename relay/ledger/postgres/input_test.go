@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
 )
 
-// TestInputSchema: what fits, and of what does not, the path and what was expected.
+// TestInputSchema: values that fit, and for a value that does not fit, its path and what was expected.
 func TestInputSchema(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -74,7 +74,7 @@ func TestInputSchema(t *testing.T) {
 	}
 }
 
-// TestCreateChecksTheContext: in the words of who creates tasks.
+// TestCreateChecksTheContext: the error speaks of the caller's context, not of the database.
 func TestCreateChecksTheContext(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

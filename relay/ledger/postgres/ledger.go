@@ -20,18 +20,18 @@ type DB interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Ledger is the ledger on a database. On a pool each call is a transaction of its own; on a transaction of the
-// caller, what it does becomes true when that commits, together with whatever else is done there. Errors wrap
-// ledger.ErrNotFound, ErrInvalid, ErrRefused or ErrExists where the ledger refuses; like every error of the
-// database they end the transaction they happen in. Services have the rights of postrider_writer; what a login with those of
-// postrider_operator alone changes is only committed together with a row of postrider.access_audit.
+// Ledger is the ledger on a database. On a pool each call is a transaction of its own. On a transaction of the
+// caller, a call takes effect when that transaction commits, together with everything else in it. Where the ledger
+// refuses, the error wraps ledger.ErrNotFound, ErrInvalid, ErrRefused or ErrExists; like every error of the database it
+// ends the transaction it happens in. Services have the rights of postrider_writer. A login that has only the rights of
+// postrider_operator can commit a change only together with a row of postrider.access_audit.
 type Ledger struct{ db DB }
 
 // On returns the ledger on a database, which stays the caller's.
 func On(db DB) Ledger { return Ledger{db} }
 
-// Create creates a task, with its steps and the event that says so, and returns its uuid: that of the first
-// task, where the idempotency key is one that was used before.
+// Create creates a task, with its steps and the event that says so, and returns its uuid. If the idempotency key was
+// used before, it returns the uuid of the first task.
 func (l Ledger) Create(ctx context.Context, n ledger.NewTask) (uuid.UUID, error) {
 	var id *uuid.UUID
 	if n.UUID != uuid.Nil {
@@ -64,8 +64,8 @@ func (l Ledger) Snapshot(ctx context.Context, task uuid.UUID) (json.RawMessage, 
 	return json.RawMessage(text), err
 }
 
-// NextReady returns tasks that somebody should work on, locked until the transaction ends: on a pool, where that
-// is at once, another caller may get the same. What others have locked is passed over.
+// NextReady returns tasks that a worker should work on, locked until the transaction ends. On a pool it ends at once, so
+// another caller may get the same tasks. Tasks that another transaction has locked are passed over.
 func (l Ledger) NextReady(ctx context.Context, q ledger.ReadyQuery) ([]ledger.Ready, error) {
 	d := task.StandardDefaults()
 	return many[ledger.Ready](ctx, l.db, "find ready tasks", nextReadyTasks, orDefault(q.Limit, 10), given(q.Namespace),

@@ -91,7 +91,7 @@ func TestLetterOnce(t *testing.T) {
 	}
 }
 
-// TestLetterFits: what is too large is left out, and said.
+// TestLetterFits: if a part of the task is too large for a letter, it is left out, and the letter says so.
 func TestLetterFits(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

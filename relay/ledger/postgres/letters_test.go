@@ -58,8 +58,8 @@ func TestDeskTellsOfLetters(t *testing.T) {
 	r.wantLetters(task, "after it was archived", "none")
 }
 
-// TestDeskTellsBeforeTheTaskMoves: the dead letter of an event whose task somebody else had is recorded, and its
-// investigation closed, before the task is moved. It counts as closed then.
+// TestDeskTellsBeforeTheTaskMoves: an event is given up while another transaction has its task locked. Its dead letter is
+// recorded, and the investigation closed, before the task is moved. Then the letter counts as closed.
 func TestDeskTellsBeforeTheTaskMoves(t *testing.T) {
 	t.Parallel()
 	r := newArchiveRig(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
 )
 
-// TestActorsAndNotesAreBounded: what is copied into the history and the events of a task and of each of its steps is
-// taken up to a length that is said, wherever it can be given.
+// TestActorsAndNotesAreBounded: actors and notes are copied into the history and the events of a task and of each of its
+// steps. So every call that takes them refuses more than a certain length, and says which.
 func TestActorsAndNotesAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
 )
 
-// TestListsReadWhatTheyShow: what is rare is found without a walk over the rest.
+// TestListsReadWhatTheyShow: a list of rare tasks is found without reading all the others.
 func TestListsReadWhatTheyShow(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

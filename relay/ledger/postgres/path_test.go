@@ -11,8 +11,8 @@ import (
 	"github.com/postrider/postrider/relay/ledger/ledgertest"
 )
 
-// wayTo is the shortest way from one state to another through active ones, the first by name of those; nil if there
-// is none. It tries the ways by their length.
+// wayTo is the shortest way from one state to another through active states. Of several it is the first by name; if
+// there is none, it is nil. It tries the ways by their length.
 func wayTo(m ledgertest.Machine, from, to string) []string {
 	ways := [][]string{{from}}
 	for range m.States {

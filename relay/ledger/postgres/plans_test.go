@@ -72,7 +72,7 @@ func TestPlansOfASessionLast(t *testing.T) {
 	if rows := count(read) - before; rows > 0 {
 		t.Errorf("a task's work reads %d rows of whole tables", rows)
 	}
-	// What it looks at does not grow with those that wait.
+	// The number of rows that it reads does not grow with the number of waiting tasks.
 	fetched := `select coalesce(sum(idx_tup_fetch), 0) from pg_stat_xact_user_tables where relname in ('tasker_tasks', 'tasker_workflow_steps')`
 	before = count(fetched)
 	if ready, err := l.NextReady(t.Context(), ledger.ReadyQuery{}); err != nil || len(ready) != 0 {

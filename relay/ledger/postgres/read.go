@@ -43,7 +43,7 @@ func (l Ledger) List(ctx context.Context, f ledger.Filter) (tasks []ledger.Task,
 	return tasks, false, err
 }
 
-// before is the uuid before one that is not the first, as numbers.
+// before returns the uuid that is smaller by one, as a number. id must not be the smallest.
 func before(id uuid.UUID) uuid.UUID {
 	for i := len(id) - 1; i >= 0; i-- {
 		if id[i]--; id[i] != 0xff {

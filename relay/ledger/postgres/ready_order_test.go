@@ -68,8 +68,8 @@ func (f *fixture) disorder(r *rand.Rand, n int, priorities []int) {
 		select task_uuid, 'a', 0 from postrider.tasker_tasks where hashtext(task_uuid::text) % 5 <> 0`)
 }
 
-// TestReadyInTheOrderOfTheFormula: whether few or many are due, of few priorities or of many, with whatever half life,
-// and whatever others have locked, the tasks are those of the plain formula in its order.
+// TestReadyInTheOrderOfTheFormula: NextReady returns the same tasks as the plain formula, in the same order. This holds
+// for few and many tasks and priorities, for every half life, and whatever other transactions have locked.
 func TestReadyInTheOrderOfTheFormula(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())

@@ -53,8 +53,8 @@ func TestReadyByPriority(t *testing.T) {
 	}
 }
 
-// TestReadyWhenTheClockIsPutBack: what was created, or came to its next step, while the clock was an hour ahead is handed
-// out at once and not in an hour.
+// TestReadyWhenTheClockIsPutBack: a task that was created, or came to its next step, while the clock was an hour ahead is
+// handed out at once and not in an hour.
 func TestReadyWhenTheClockIsPutBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -110,7 +110,7 @@ func TestReadyIsWhatSomebodyCanWorkOn(t *testing.T) {
 	f.do(task, "b")
 	ready(0, "complete")
 
-	// A task without steps is there for whoever begins it.
+	// A task without steps is ready until a worker begins it.
 	ledgertest.Apply(t, f.pool, ledgertest.Template{Namespace: "plain", Name: "plain"})
 	plain := ledgertest.Create(t, f.pool, ledgertest.New{Namespace: "plain", Name: "plain"})
 	for state, want := range map[string]int{"pending": 1, "initializing": 0} {
@@ -124,7 +124,7 @@ func TestReadyIsWhatSomebodyCanWorkOn(t *testing.T) {
 	}
 }
 
-// TestReadyIsLocked: two sessions share the ready tasks; what the first holds the second passes over.
+// TestReadyIsLocked: two sessions share the ready tasks; the second passes over the tasks that the first has locked.
 func TestReadyIsLocked(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -41,9 +41,9 @@ func (l Ledger) DeadLetter(ctx context.Context, task uuid.UUID, reason, actor st
 	return one[uuid.UUID](ctx, l.db, fmt.Sprintf("dead-letter task %s", task), deadLetterTask, task, reason, given(actor))
 }
 
-// ArchiveOnRead is for whoever is about to show a task: one that was dead-lettered, and did not change for 7
-// days, is moved to the archived state of its machine, if that has one. It reports whether it was. A task that
-// does not exist, or that somebody else has in hand, is not.
+// ArchiveOnRead is to be called before a task is shown. If the task was dead-lettered and did not change for 7 days, it
+// is moved to the archived state of its machine, if that has one. ArchiveOnRead reports whether the task was moved. A
+// task that does not exist, or that another transaction has locked, is not.
 func (l Ledger) ArchiveOnRead(ctx context.Context, task uuid.UUID) (bool, error) {
 	return one[bool](ctx, l.db, fmt.Sprintf("archive task %s on read", task), archiveOnRead, task)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/postrider/postrider/relay/ledger/postgres"
 )
 
-// TestPlansOfTheRoadLast: a session whose plans are from when there were a handful of tasks, which reading whole
-// tables suited best, reads none as a whole when there are many: writers of linked events, relays that give them
-// up, and whoever retries or reads.
+// TestPlansOfTheRoadLast: the plans of a session are from a time with a handful of tasks, when reading whole tables was
+// best. With many tasks the session still reads no table as a whole. This holds for writers of linked events, for relays
+// that give them up, and for sessions that retry or read tasks.
 func TestPlansOfTheRoadLast(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t)

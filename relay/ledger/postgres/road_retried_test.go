@@ -86,7 +86,7 @@ func TestRetryUnderWay(t *testing.T) {
 		}
 		r.wantState(task, "uploaded")
 		r.wantNotes(note{"refused", "retried since"})
-		// What is given up after the retry moves it.
+		// An event that is given up after the retry moves the task.
 		if n := r.tell(r.givenUp(task, "record", "X")); n != 1 {
 			t.Errorf("%q: %d moved", lock, n)
 		}
@@ -94,8 +94,8 @@ func TestRetryUnderWay(t *testing.T) {
 	}
 }
 
-// TestRetriedBeforeItWasNoted: a transition into the initial state that others saw when the event was given up is none
-// that came since, whatever the times say.
+// TestRetriedBeforeItWasNoted: if a transition into the initial state was committed when the event was given up, it does
+// not count as a retry since then, whatever the times say.
 func TestRetriedBeforeItWasNoted(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t)
@@ -117,8 +117,8 @@ func TestRetriedBeforeItWasNoted(t *testing.T) {
 	r.wantState(task, "dead_letter")
 }
 
-// TestSkippedEventOfAnEarlierBeginning: who retries a task and then skips the event that started it before wants the new
-// one to go on. An event of the present beginning moves the task, and so does one that fails by itself.
+// TestSkippedEventOfAnEarlierBeginning: an operator retries a task and then skips the event that started it before. The
+// task goes on. If the event of the present beginning is skipped, or an event fails by itself, the task is moved.
 func TestSkippedEventOfAnEarlierBeginning(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t)
@@ -153,7 +153,7 @@ func TestSkippedEventOfAnEarlierBeginning(t *testing.T) {
 	skip(events[1])
 	r.wantState(task, "dead_letter")
 
-	// What was asked of an event that the log still has before it is done by the relay that leads.
+	// If the leader has not read the events yet, a skip is only a request, which the leader carries out.
 	task = retried()
 	events = starts(task)
 	for _, event := range events {
@@ -168,7 +168,7 @@ func TestSkippedEventOfAnEarlierBeginning(t *testing.T) {
 		r.wantState(task, want)
 	}
 
-	// While somebody has it in hand, too.
+	// The same holds while another transaction has the task locked.
 	task = retried()
 	events = starts(task)
 	release := r.hold(lockTask, task)
@@ -180,7 +180,7 @@ func TestSkippedEventOfAnEarlierBeginning(t *testing.T) {
 	}
 	r.wantState(task, "uploaded")
 
-	// Attempts that were spent are no decision of anybody's: then it moves, from whatever state that is no end.
+	// An event whose attempts are spent was not skipped by a person: it moves the task, from every state that is no end.
 	task = retried()
 	events = starts(task)
 	if err := ledgertest.Exhaust(t.Context(), r.pool, events[0], "record", "X"); err != nil {

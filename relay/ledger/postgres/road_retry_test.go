@@ -129,7 +129,7 @@ func TestRetryRefuses(t *testing.T) {
 	refused(t, err, ledger.ErrInvalid, "retries from no state")
 }
 
-// Of many who retry a task at once, one does; the others are told in which state it is.
+// If many sessions retry a task at once, one succeeds; the others are told in which state it is.
 func TestConcurrentRetries(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t)
@@ -230,7 +230,7 @@ func TestDeadLetterByHandRefuses(t *testing.T) {
 		refused(t, err, test.kind, test.says)
 	}
 
-	// A failed task stays where it is and has one letter by hand; one under investigation has none.
+	// A failed task stays where it is and has one letter by hand; a task under investigation gets none.
 	task := r.in("protocol", "extraction_failed")
 	if _, err := r.DeadLetter(t.Context(), task, "x", ""); err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func TestDeadLetterByHandRefuses(t *testing.T) {
 	r.wantState(task, "extraction_failed")
 	_, err := r.DeadLetter(t.Context(), task, "x", "")
 	refused(t, err, ledger.ErrRefused, "was dead-lettered by hand before", "Its letter is on its way")
-	// Recorded, and its investigation was closed: what is to be done then is another thing.
+	// Once the letter is recorded and its investigation closed, the refusal has another hint.
 	r.recorded(task)
 	_, err = r.DeadLetter(t.Context(), task, "x", "")
 	refused(t, err, ledger.ErrRefused, "was dead-lettered by hand before", "Its investigation was closed", "postrider task retry")
@@ -313,7 +313,7 @@ func TestReadArchives(t *testing.T) {
 	refused(t, err, ledger.ErrNotFound, "there is no task")
 }
 
-// Reading waits for nobody, and in a transaction that may not write it reads.
+// A read waits for no lock, and works in a transaction that may not write.
 func TestReadWaitsForNobody(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t)

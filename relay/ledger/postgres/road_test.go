@@ -304,7 +304,7 @@ func TestGivenUpWithTheTransaction(t *testing.T) {
 	}
 }
 
-// Somebody's lock keeps no event from being given up, and the task is moved when it is free.
+// A lock on the task does not keep its event from being given up. The task is moved when the lock is released.
 func TestLockedTaskIsMovedLater(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t)
@@ -415,7 +415,7 @@ func TestAttemptsOfLinkedEvents(t *testing.T) {
 	}
 }
 
-// An event that was not given up moves no task, whoever names it.
+// An event that was not given up moves no task, even if a caller names it.
 func TestOnlyGivenUpEventsMoveTheirTask(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t)

@@ -95,7 +95,7 @@ func TestServiceInAnotherLanguage(t *testing.T) {
 	}
 }
 
-// TestWriterTouchesNoTable: what the functions write cannot be written past them, nor what is internal called.
+// TestWriterTouchesNoTable: a service reaches the tables only through the functions, and cannot call internal functions.
 func TestWriterTouchesNoTable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -84,8 +84,8 @@ func (r *road) sameTransaction(id int64, task uuid.UUID) bool {
 	return scalar[bool](r, `select (select max(xid) from public.written where what = $1::bigint::text) = (select max(xid) from public.written where what = $2::uuid::text)`, id, task)
 }
 
-// TestSettlementMovesTasks: the settlement that gives events up moves their tasks in its transaction. What is wrong with a
-// task keeps no event, and no other task.
+// TestSettlementMovesTasks: the settlement that gives events up moves their tasks in its transaction. If one task cannot
+// be moved, all events are given up all the same, and the other tasks are moved.
 func TestSettlementMovesTasks(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t)
@@ -138,8 +138,8 @@ func TestSettlementThatIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestSkipMovesTheTask: who skips an event that waits moves its task in the same transaction, and what was asked of an
-// event that the leader had on its way does so when the leader comes to it.
+// TestSkipMovesTheTask: skipping an event that waits moves its task in the same transaction. If the leader has the event
+// on its way, the task is moved when the leader carries out the skip.
 func TestSkipMovesTheTask(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t)

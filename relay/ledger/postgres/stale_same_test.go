@@ -137,7 +137,7 @@ func difference(a, b string) string {
 	return out.String()
 }
 
-// The event about a stale task says what is the matter with it, in the words of the setting.
+// The event about a stale task says why the task is stale. The setting EventChannel is the last word of its type.
 func TestStaleEvent(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

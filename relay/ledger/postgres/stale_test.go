@@ -112,7 +112,7 @@ func TestMissingLifecycleConfigUsesSystemDefaults(t *testing.T) {
 	f := newFixture(t)
 	for name, configuration := range map[string]string{
 		"none": `{}`, "null": `{"lifecycle": null}`, "empty": `{"lifecycle": {}}`,
-		// What no template can have, because it is checked, must not end the detection of the others.
+		// No template can have these values, because they are checked. They must not end the detection of other tasks.
 		"wrong": `{"lifecycle": {"max_waiting_for_retry_minutes": "soon", "max_duration_minutes": {}, "staleness_action": 7}}`, "list": `{"lifecycle": []}`, "text": `{"lifecycle": "no"}`,
 	} {
 		ledgertest.Apply(t, f.pool, ledgertest.Template{Name: name, Configuration: configuration})
@@ -390,8 +390,8 @@ func TestAStepOfAStaleTaskIsTriedAgain(t *testing.T) {
 	}
 }
 
-// What somebody repaired is not stale at once, however old it is: its lifetime begins anew when it is put back to
-// work, and ends again.
+// A task that is put back to work is not stale at once, however old it is: its lifetime begins anew at that moment,
+// and ends again.
 func TestALifetimeBeginsAnewWhenATaskIsPutBackToWork(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/postrider/postrider/relay/ledger/postgres"
 )
 
-// A letter is written once per stay and reason, whatever becomes of the flag; a key that a writer used in the outbox
-// keeps none from being written.
+// A letter is written once per stay and reason, whatever becomes of the flag. If a writer has used a letter's id as an
+// idempotency key in the outbox, the letter is written all the same.
 func TestWritersKeysAreNoLetters(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -44,7 +44,7 @@ func TestWritersKeysAreNoLetters(t *testing.T) {
 	}
 }
 
-// What a task was put back to work for counts from then: also the age that is told of it.
+// When a task is put back to work, its lifetime begins anew: so does the age that detection reports.
 func TestAgeOfAResumedTask(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -63,7 +63,7 @@ func TestAgeOfAResumedTask(t *testing.T) {
 	}
 }
 
-// TestDryRunSaysWhatIsStale: a task that ends while a dry run looks is not among those that it shows.
+// TestDryRunSaysWhatIsStale: if a task ends while a dry run looks, the dry run does not show it.
 func TestDryRunSaysWhatIsStale(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

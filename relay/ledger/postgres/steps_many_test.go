@@ -14,8 +14,8 @@ import (
 	"github.com/postrider/postrider/relay/ledger/postgres"
 )
 
-// TestManyStepsAreSetAsOneByOne: what is written when a task is cancelled or retried is what step_set writes for one
-// step after the other: rows, history, events and their order.
+// TestManyStepsAreSetAsOneByOne: cancelling or retrying a task writes the same as step_set writes for one step after the
+// other: rows, history, events and their order.
 func TestManyStepsAreSetAsOneByOne(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -79,7 +79,7 @@ func TestManyStepsAreSetAsOneByOne(t *testing.T) {
 	}
 }
 
-// TestCancelOfManySteps: what it reads grows with the steps, and not with their square.
+// TestCancelOfManySteps: the rows that a cancel reads grow with the number of steps, and not with its square.
 func TestCancelOfManySteps(t *testing.T) {
 	t.Parallel()
 	const steps = 2000
@@ -101,8 +101,8 @@ func TestCancelOfManySteps(t *testing.T) {
 	}
 }
 
-// TestStepsAreListedInTheirOrder: what happened to many steps at one moment is listed as the steps are, also from the
-// archive.
+// TestStepsAreListedInTheirOrder: changes of many steps at one moment are listed in the order of the steps, also from
+// the archive.
 func TestStepsAreListedInTheirOrder(t *testing.T) {
 	t.Parallel()
 	const steps = 30
@@ -133,8 +133,8 @@ func TestStepsAreListedInTheirOrder(t *testing.T) {
 	}
 }
 
-// TestNotesOfACancelledTask: the steps have notes of up to 200 characters whole, however many bytes those are, and the
-// beginning of longer ones.
+// TestNotesOfACancelledTask: the steps have notes of up to 200 characters whole, however many bytes they take, and the
+// beginning of longer notes.
 func TestNotesOfACancelledTask(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -122,7 +122,7 @@ func TestStepRefusals(t *testing.T) {
 	refused(t, f.Heartbeat(ctx, "default", ""), ledger.ErrInvalid, "0 bytes")
 }
 
-// TestCancelOfAMachineThatCannot names what is missing.
+// TestCancelOfAMachineThatCannot: the error names the state or the transition that the machine lacks.
 func TestCancelOfAMachineThatCannot(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -395,7 +395,7 @@ func TestHeartbeat(t *testing.T) {
 	if got := f.answer(seen); got != "w1 true, w2 true" {
 		t.Errorf("the workers are %s", got)
 	}
-	// A new worker takes along those that were not heard of for long, and only those of its namespace.
+	// A new worker removes the workers of its own namespace that sent no heartbeat for 30 days.
 	_, err := f.ApplyNamespace(t.Context(), "elsewhere", nil, "")
 	f.must(err)
 	f.must(f.Heartbeat(t.Context(), "elsewhere", "w0"))

@@ -81,8 +81,8 @@ func (l Ledger) Template(ctx context.Context, namespace, name, version string) (
 	return found[0], nil
 }
 
-// Templates returns all versions of all templates, or those of a namespace, in the order of their names, the
-// highest version first.
+// Templates returns all versions of all templates, or only the templates of a namespace, in the order of their names,
+// the highest version first.
 func (l Ledger) Templates(ctx context.Context, namespace string) ([]ledger.Template, error) {
 	return many[ledger.Template](ctx, l.db, "list templates", listTemplates, given(namespace))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/relay/task"
 )
 
-// drawTemplate draws a template as JSON may have it. Many of those with states of their own are not valid.
+// drawTemplate draws a template as JSON may have it. Many templates with states of their own are not valid.
 func drawTemplate(t *rapid.T) map[string]any {
 	tpl := map[string]any{
 		"name": rapid.StringMatching(`[A-Za-z0-9_.-]{1,4}`).Draw(t, "name"), "namespace_name": "ns",

@@ -109,7 +109,7 @@ func TestAMachineDoesNotChangeUnderATask(t *testing.T) {
 	applies(t, l, first, ledger.AppliedNew)
 	newTask := ledger.NewTask{Namespace: "home", Name: "light"}
 
-	// A task that is being created sees the machine that somebody else is changing.
+	// If another session is changing the machine, a task that is being created waits, and sees the new machine.
 	tx, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestAMachineDoesNotChangeUnderATask(t *testing.T) {
 	if _, err := postgres.On(tx).Create(t.Context(), newTask); err != nil {
 		t.Fatal(err)
 	}
-	applies(t, l, lightOf(t, "2.0.0", "said differently", "lit"), ledger.AppliedChanged) // waits for nobody
+	applies(t, l, lightOf(t, "2.0.0", "said differently", "lit"), ledger.AppliedChanged) // does not wait
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/postrider/postrider/relay/ledger"
 )
 
-// TestTimesHaveAnEnd: nobody, the owner of the tables included, writes a time with which nothing can be reckoned, and
-// which no program could read.
+// TestTimesHaveAnEnd: a time with which nothing can be computed, and which no program could read, cannot be written, not
+// even by the owner of the tables.
 func TestTimesHaveAnEnd(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -159,7 +159,7 @@ func TestTransitionOfOwnMachine(t *testing.T) {
 	refused(t, err, ledger.ErrInvalid, "machine protocol allows from extracting: dead_letter, extraction_failed, grounding")
 }
 
-// TestTransitionWaitsForTheLock: of two sessions that want the same, the second sees what the first did.
+// TestTransitionWaitsForTheLock: if two sessions move the same task, the second waits and sees what the first did.
 func TestTransitionWaitsForTheLock(t *testing.T) {
 	t.Parallel()
 	for _, commit := range []bool{true, false} {
@@ -198,8 +198,8 @@ func TestTransitionWaitsForTheLock(t *testing.T) {
 	}
 }
 
-// TestTransitionRace: of many who want different ways out of one state, one wins each round, and events and
-// history are the same story.
+// TestTransitionRace: many sessions move a task out of one state in different ways. One wins each round, and events
+// and history agree.
 func TestTransitionRace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

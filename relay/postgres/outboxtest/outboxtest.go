@@ -32,7 +32,7 @@ const (
 var settle string
 
 // Settle writes what a leader settles when the events with these ids become state, and takes them into the log's
-// progress: those between that were not settled are in gaps from now on. An event that was given up counts one episode
+// progress: events between them that were not settled are in gaps from now on. An event that was given up counts one episode
 // more, unless it was given up before and has not been redriven since.
 func Settle(t testing.TB, db DB, state string, ids ...int64) {
 	t.Helper()

@@ -94,7 +94,7 @@ func (p *Proxy) Cuts() int {
 	return p.cuts
 }
 
-// Containing matches transactions of which one query contains the text.
+// Containing matches transactions with a query that contains the text.
 func Containing(text string) func([]string) bool {
 	return func(queries []string) bool {
 		for _, q := range queries {

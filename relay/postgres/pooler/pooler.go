@@ -1,7 +1,7 @@
 // Package pooler opens connections that work both to PostgreSQL itself and through a pooler in transaction
-// mode, such as PgBouncer.
+// mode, for example PgBouncer.
 //
-// Through such a pooler nothing that belongs to a session lasts: session parameters are refused or leak to
+// Through a pooler of this kind nothing that belongs to a session lasts: session parameters are refused or leak to
 // strangers, and a prepared statement may be missing from the next transaction's server. So there sessions
 // get no parameters, statements are not prepared, and [Behind] tells the owner of a connection to set in
 // each transaction what it relies on.
@@ -83,9 +83,9 @@ func ReadFiles(cfg *pgxpool.Config, password func() (string, error)) {
 	}
 }
 
-// Refresh gives a connection what is now in the files that its connection string names: the certificates and keys of
-// TLS, and a passfile. The client reads them once, when it parses the string. password, unless it is nil, is asked for
-// the password instead.
+// Refresh gives a connection the present content of the files that its connection string names: the certificates and
+// keys of TLS, and a passfile. The client reads them once, when it parses the string. If password is not nil, it is
+// asked for the password instead.
 func Refresh(c *pgx.ConnConfig, password func() (string, error)) error {
 	now, err := pgconn.ParseConfig(c.ConnString())
 	if err != nil {

@@ -26,8 +26,8 @@ type Connector struct {
 	Name string
 	// Database is a URL, Brokers an address.
 	Database, Brokers string
-	// Publication and Table are what is captured: the table public.TABLE of the outbox convention, whose aggregatetype
-	// is the topic.
+	// Publication and Table name the captured table: public.TABLE of the outbox convention, whose aggregatetype is the
+	// topic.
 	Publication, Table string
 	// Tuned has larger batches and queues, no wait between polls, and a producer that sends large requests. Otherwise
 	// all that can be left to a default is.

@@ -22,8 +22,7 @@ type publish struct {
 
 func (publish) Kind() string { return "publish" }
 
-// publisher works such jobs with one shared producer, which sends what the workers hand over at the same time
-// together.
+// publisher works these jobs with one shared producer, which sends what the workers hand over at the same time together.
 type publisher struct {
 	river.WorkerDefaults[publish]
 	client *kgo.Client

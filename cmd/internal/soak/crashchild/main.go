@@ -81,8 +81,8 @@ func milliseconds(name string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// obey reads from the standard input at which step to die, one a line. The end of the input is the end of
-// whoever started this process, and of it.
+// obey reads from the standard input at which step to die, one a line. When the input ends, the process that
+// started this one has ended, and this one ends, too.
 func obey(d *death) {
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		d.choose(in.Text(), time.Now())

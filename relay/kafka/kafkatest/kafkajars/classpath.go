@@ -55,7 +55,7 @@ func findJava(ctx context.Context) (java, error) {
 }
 
 // javaVersion matches `openjdk version "17.0.15"`, `java version "21"` and the
-// old `java version "1.8.0_402"`, of which the second number counts.
+// old `java version "1.8.0_402"`, where the second number counts.
 var javaVersion = regexp.MustCompile(`version "(?:1\.)?(\d+)`)
 
 func javaMajor(output string) (int, error) {
@@ -74,7 +74,7 @@ func classpath(ctx context.Context, version string, log io.Writer) (string, erro
 // Classpath returns the class path of what a Maven project file names; version
 // is its property kafka.version. Maven answers the first time; the answer is
 // kept in the user's cache folder and used as long as every jar that it names
-// exists. Errors are ErrUnavailable as those of [Start] are.
+// exists. Errors are ErrUnavailable as the errors of [Start] are.
 func Classpath(ctx context.Context, pom []byte, version string, log io.Writer) (string, error) {
 	file, err := cacheFile(pom, version)
 	if err != nil {
@@ -128,7 +128,7 @@ func cached(file string) (string, bool) {
 	return string(data), true
 }
 
-// resolve has Maven download what is missing and say where it is.
+// resolve has Maven download the missing jars and say where all jars are.
 func resolve(ctx context.Context, pom []byte, version string, log io.Writer) (cp string, err error) {
 	mvn, err := exec.LookPath("mvn")
 	if err != nil {

@@ -30,8 +30,8 @@ const (
 )
 
 // tempDir makes a temporary folder in root that belongs to this process until
-// release. It first removes those whose owners were killed, as a test that
-// runs out of time is, before they could do so themselves.
+// release. It first removes folders whose owners were killed, as a test
+// that runs out of time is, before they could do so themselves.
 func tempDir(root string) (dir string, release func(), err error) {
 	abandoned, _ := filepath.Glob(filepath.Join(root, tempPrefix+"*"))
 	for _, old := range abandoned {
@@ -45,7 +45,7 @@ func tempDir(root string) (dir string, release func(), err error) {
 	if dir, err = os.MkdirTemp(root, tempPrefix); err != nil {
 		return "", nil, fmt.Errorf("make a temporary folder for the Kafka broker: %w", err)
 	}
-	// Locked before it has its name: whoever sees the lock finds it taken.
+	// Locked before it has its name: a process that sees the lock finds it taken.
 	fresh := filepath.Join(dir, tempLock+".new")
 	release, err = tryLock(fresh, os.O_CREATE|os.O_RDWR)
 	if err == nil {

@@ -42,7 +42,7 @@ type Options struct {
 	Dir string
 
 	// Port is the port on 127.0.0.1 that clients connect to. 0 takes a free
-	// one below the kernel's ephemeral range, so that nobody's outgoing
+	// one below the kernel's ephemeral range, so that no outgoing
 	// connection takes it while the broker is down between Kill and Restart.
 	// Defaults to 0.
 	Port int
@@ -54,8 +54,8 @@ type Options struct {
 	// for error messages in any case. Defaults to nil, which discards it.
 	Log io.Writer
 
-	// Config are broker settings (server.properties) added to those of
-	// [Defaults], or in their place. Addresses, roles and folders are this
+	// Config are broker settings (server.properties) added to the
+	// settings of [Defaults], or in their place. Addresses, roles and folders are this
 	// package's own and refused. Defaults to none.
 	Config map[string]string
 
@@ -67,7 +67,7 @@ type Options struct {
 	Proxies []int
 
 	// Secure is the protocol of one more listener, SSL, SASL_SSL or SASL_PLAINTEXT,
-	// named SECURE: Config has its settings, such as
+	// named SECURE: Config has its settings, for example
 	// listener.name.secure.ssl.keystore.location. Defaults to no such listener.
 	Secure string
 
@@ -81,7 +81,7 @@ type Options struct {
 }
 
 // Broker is one broker, running or not. Its methods are safe for concurrent
-// use; those that start or end the process run one at a time.
+// use; methods that start or end the process run one at a time.
 type Broker struct {
 	opts           Options
 	dir            string
@@ -93,7 +93,7 @@ type Broker struct {
 	java           java
 	classpath      string
 
-	mu   sync.Mutex // held by whoever starts or ends the process
+	mu   sync.Mutex // held by the call that starts or ends the process
 	proc *process   // nil until the first start
 }
 
@@ -130,8 +130,8 @@ func Start(ctx context.Context, opts Options) (*Broker, error) {
 	return b, nil
 }
 
-// firstStart starts the broker, on other ports when somebody took a free one
-// between its choice and the broker's bind.
+// firstStart starts the broker, on other ports when another process took a
+// free one between its choice and the broker's bind.
 func (b *Broker) firstStart(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -278,10 +278,10 @@ func (b *Broker) Behind(n int) string {
 // SecureAddr is the address of the listener of [Options.Secure]. It stays the same as Addr does.
 func (b *Broker) SecureAddr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(b.secure)) }
 
-// Version is the Apache Kafka version, such as "4.1.0".
+// Version is the Apache Kafka version, for example "4.1.0".
 func (b *Broker) Version() string { return b.opts.Version }
 
-// JavaVersion is the major version of the Java that runs the broker, such as 17.
+// JavaVersion is the major version of the Java that runs the broker, for example 17.
 func (b *Broker) JavaVersion() int { return b.java.major }
 
 // PID is the process id of the running broker, 0 when it does not run.

@@ -43,7 +43,8 @@ func signalGroup(pid int, sig syscall.Signal) error {
 // moment both ask Maven.
 func lockFile(context.Context, string) (release func(), err error) { return func() {}, nil }
 
-// tryLock never succeeds on what exists, so that nobody's folder is removed.
+// tryLock never succeeds on a file that exists, so that no other process's
+// folder is removed.
 func tryLock(path string, flag int) (release func(), err error) {
 	if flag&os.O_CREATE == 0 {
 		return nil, errors.ErrUnsupported

@@ -24,7 +24,7 @@ var errLocked = errors.New("in use by another process")
 
 // tryLock takes an exclusive lock on the file at path, opened with flag, and
 // returns its release; the kernel releases it too when the process ends. The
-// error is errLocked when somebody else has it.
+// error is errLocked when another process has the lock.
 func tryLock(path string, flag int) (release func(), err error) {
 	f, err := os.OpenFile(path, flag, 0o644)
 	if err != nil {
@@ -45,8 +45,8 @@ func tryLock(path string, flag int) (release func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// lockFile is tryLock that creates the file and waits for whoever has the lock
-// until ctx ends.
+// lockFile is tryLock that creates the file and waits until the lock is free or
+// ctx ends.
 func lockFile(ctx context.Context, path string) (release func(), err error) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

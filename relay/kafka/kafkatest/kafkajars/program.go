@@ -6,7 +6,8 @@ import (
 	"io"
 )
 
-// Program is a Java program beside a broker, such as a worker of Kafka Connect.
+// Program is a Java program beside a broker, for example a worker of Kafka
+// Connect.
 // Like the broker it dies, on Linux, with the process that started it.
 type Program struct{ proc *process }
 

@@ -9,7 +9,7 @@ import (
 // tailBytes is how much of a process's output is kept.
 const tailBytes = 64 << 10
 
-// tail keeps the end of what is written to it. It is safe for concurrent use.
+// tail keeps the end of the output that is written to it. It is safe for concurrent use.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte
@@ -26,7 +26,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what is kept.
+// String returns the output that is kept.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -124,7 +124,7 @@ func find(t testing.TB) string {
 	return ""
 }
 
-// nobody is who runs it when the test is run by root.
+// nobody is the user that PgBouncer runs as when root runs the test.
 func nobody(t testing.TB) (uid, gid int) {
 	t.Helper()
 	u, err := user.Lookup("nobody")

@@ -31,13 +31,3 @@ func (l *lastError) suffix() string {
 	}
 	return "; last connection error: " + l.err.Error()
 }
-
-// queueHook tells a batch which of its records are in the queue of a partition.
-type queueHook struct{}
-
-// OnProduceRecordPartitioned implements kgo.HookProduceRecordPartitioned.
-func (queueHook) OnProduceRecordPartitioned(r *kgo.Record, _ int32) {
-	if at, ok := placeOf(r); ok {
-		at.settle()
-	}
-}
