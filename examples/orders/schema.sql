@@ -1,7 +1,7 @@
 create table if not exists customer (
     name text primary key
 );
-comment on table customer is 'Customers that this service knows. Somebody else puts them in.';
+comment on table customer is 'Customers that this service knows. It does not add them itself.';
 create table if not exists customer_total (
     customer text primary key references customer,
     orders   bigint not null,

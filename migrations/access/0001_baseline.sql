@@ -35,7 +35,7 @@ create table postrider.access_audit (
     session_user_name text not null default session_user,
     transaction_id xid8 not null default pg_current_xact_id()
 );
-comment on table postrider.access_audit is 'What was changed by whom, written in the transaction of the change. Rows are added and never changed. The roles may say what was done and by whom, and not when, by which login and in which transaction: those are the defaults, which nobody else may set.';
+comment on table postrider.access_audit is 'What was changed by whom, written in the transaction of the change. Rows are added and never changed. The roles may set what was done and by whom. The time, the login and the transaction come from the defaults; the roles may not set them.';
 comment on column postrider.access_audit.access_audit_id is 'Order of writing.';
 comment on column postrider.access_audit.at is 'When, by the clock of the database.';
 comment on column postrider.access_audit.actor is 'Who: the name of the API key, or the database user of a command.';
@@ -50,7 +50,7 @@ comment on column postrider.access_audit.transaction_id is 'The transaction that
 create index access_audit_at on postrider.access_audit (at, access_audit_id);
 comment on index postrider.access_audit_at is 'What was done when.';
 create index access_audit_actor on postrider.access_audit (actor, at, access_audit_id);
-comment on index postrider.access_audit_actor is 'What somebody did.';
+comment on index postrider.access_audit_actor is 'What an actor did.';
 create index access_audit_action on postrider.access_audit (action, at, access_audit_id);
 comment on index postrider.access_audit_action is 'When a thing of one kind was done.';
 create index access_audit_target on postrider.access_audit (target_type, target_id, at, access_audit_id);
@@ -60,12 +60,12 @@ comment on index postrider.access_audit_target_id is 'The same, where only its i
 create index access_audit_entries on postrider.access_audit using gin ((details -> 'entries') jsonb_path_ops) where details ? 'entries';
 comment on index postrider.access_audit_entries is 'What was done to one investigation among others.';
 create index access_audit_login on postrider.access_audit (split_part(actor, ' (', 1), at, access_audit_id) where actor like 'cli:%';
-comment on index postrider.access_audit_login is 'What was done with one login of the database, whoever used it.';
+comment on index postrider.access_audit_login is 'What was done with one login of the database, by all people who used it.';
 
 create table postrider.access_due (
     transaction_id xid8 primary key default pg_current_xact_id()
 );
-comment on table postrider.access_due is 'Transactions that owe the audit log a row. Each goes before its transaction is committed, so nobody else ever sees one.';
+comment on table postrider.access_due is 'Transactions that owe the audit log a row. Each row is deleted before its transaction is committed, so no other transaction ever sees one.';
 comment on column postrider.access_due.transaction_id is 'The transaction, as access_audit has it.';
 
 create table postrider.access_answer (

@@ -1,7 +1,7 @@
 -- Dead letters as they arrived, the investigations that people work on, their groups, and the redrives and operations
--- by which they are treated. What people change they change by functions with the owner's rights, so that nobody who
--- operates needs the right to write investigations, groups or operations in any other way. These know what may be changed
--- when, and a transaction of an operator that calls one owes the audit log a row (access_owe).
+-- by which they are treated. Operators change them only by functions with the owner's rights, so an operator needs no
+-- right to write investigations, groups or operations in any other way. The functions know what may be changed when. An
+-- operator's transaction that calls one owes the audit log a row (access_owe).
 
 create type postrider.dlq_resolution_status as enum (
     'pending', 'manually_resolved', 'permanently_failed', 'cancelled');
@@ -34,17 +34,17 @@ create table postrider.dlq_group (
     created_at          timestamptz not null default now()
 ) with (fillfactor = 50);
 comment on table postrider.dlq_group is
-'Investigations of the same cause: those whose fingerprint is the same. The fingerprint is a hash of parts, which say why an investigation is here.';
+'Groups of investigations with the same cause. Investigations with the same fingerprint are in the same group. The fingerprint is a hash of parts, which say why an investigation is here.';
 comment on column postrider.dlq_group.dlq_group_uuid is 'Identity.';
 comment on column postrider.dlq_group.fingerprint is 'Version, a colon and the hash of the parts.';
 comment on column postrider.dlq_group.fingerprint_version is 'Which rule made it; a new rule makes new groups and leaves the old ones. 0: of what was there before groups.';
 comment on column postrider.dlq_group.parts is 'What the hash is of: error_code, error_class, message (normalised), topic, template.';
 comment on column postrider.dlq_group.title is 'One line for people.';
 comment on column postrider.dlq_group.topic is 'The topic that the messages were bound for or came from.';
-comment on column postrider.dlq_group.state is 'new (since the first one, until somebody acts or a day has passed), ongoing, regressed (came back after all were closed), resolved (none pending), muted (until muted_until, or for good).';
+comment on column postrider.dlq_group.state is 'new (since its first investigation, until an operator acts or a day has passed), ongoing, regressed (came back after all were closed), resolved (none pending), muted (until muted_until, or for good).';
 comment on column postrider.dlq_group.muted_until is 'When a muted group becomes ongoing again; null is never.';
 comment on column postrider.dlq_group.total is 'Investigations that it ever had.';
-comment on column postrider.dlq_group.pending is 'Those that are open.';
+comment on column postrider.dlq_group.pending is 'How many of its investigations are open.';
 comment on column postrider.dlq_group.first_seen_at is 'When the first of its letters failed.';
 comment on column postrider.dlq_group.last_seen_at is 'When the newest one did.';
 comment on column postrider.dlq_group.resolved_through is 'Letters that failed until then do not make a resolved group regressed: they were on their way when it was resolved.';
@@ -118,8 +118,8 @@ comment on column postrider.dlq_entry.dlq_group_uuid is 'Its group. All zeroes: 
 comment on column postrider.dlq_entry.attempts is 'Attempts of its newest letter (retry_count of the API).';
 comment on column postrider.dlq_entry.assignee is 'Who looks at it.';
 
--- What is counted or passed over is read from the index alone where vacuum has been, so it comes for every hundredth
--- that is new, and empties the list of messages that wait to be indexed.
+-- Where vacuum has been, counting and passing over rows read the index alone. So vacuum runs when a hundredth of the rows
+-- is new; it also empties the list of messages that wait to be indexed.
 alter table postrider.dlq_entry set (autovacuum_vacuum_insert_scale_factor = 0.01);
 create unique index dlq_entry_one_pending on postrider.dlq_entry (subject_type, subject_id) where resolution_status = 'pending';
 comment on index postrider.dlq_entry_one_pending is 'At most one pending investigation per subject.';
@@ -139,7 +139,7 @@ comment on index postrider.dlq_entry_status is 'Listing by status, newest first.
 create index dlq_entry_predecessor on postrider.dlq_entry (predecessor_uuid) where predecessor_uuid is not null;
 comment on index postrider.dlq_entry_predecessor is 'What came after an investigation, for the foreign key.';
 create index dlq_entry_assignee on postrider.dlq_entry (assignee, created_at, dlq_entry_uuid) where assignee is not null;
-comment on index postrider.dlq_entry_assignee is 'What somebody looks at.';
+comment on index postrider.dlq_entry_assignee is 'Investigations by assignee.';
 create index dlq_entry_dashboard on postrider.dlq_entry (dlq_reason, dlq_timestamp);
 comment on index postrider.dlq_entry_dashboard is 'The first and the last of each reason.';
 
@@ -196,7 +196,7 @@ comment on column postrider.dlq_letter.key_kind is 'inline, tombstone (the messa
 comment on column postrider.dlq_letter.payload is 'Value of the message, exact bytes; null for a tombstone or a reference.';
 comment on column postrider.dlq_letter.payload_kind is 'inline, tombstone (the value is null), or reference: the value is elsewhere, in outbox_event under outbox_id, in the record that the letter points to, or, for a letter that the database refused, in the record of the dead-letter topic.';
 comment on column postrider.dlq_letter.payload_bytes is 'Size of the value in bytes; null for a tombstone.';
-comment on column postrider.dlq_letter.headers is 'Headers of the message without those of the dialect, as [name, value] pairs; all of them for an unknown one. Where some of an event''s cannot be read, the last is postrider-invalid-headers: all of them as the event has them, as text.';
+comment on column postrider.dlq_letter.headers is 'Headers of the message without the dialect''s own, as [name, value] pairs; all headers for an unknown dialect. If some headers of an event cannot be read, the last pair is postrider-invalid-headers: all headers of the event, as text.';
 comment on column postrider.dlq_letter.error_class is 'Class of the failure.';
 comment on column postrider.dlq_letter.error_code is 'Code of the failure.';
 comment on column postrider.dlq_letter.error_message is 'Message of the failure.';
@@ -204,8 +204,8 @@ comment on column postrider.dlq_letter.attempts is 'Attempts before it was given
 comment on column postrider.dlq_letter.first_failed_at is 'When the first attempt failed.';
 comment on column postrider.dlq_letter.last_failed_at is 'When the last attempt failed.';
 comment on column postrider.dlq_letter.recorded_at is 'When the collector stored it.';
-comment on column postrider.dlq_letter.retry_topic is 'The topic from which the consumer group that failed, and no other, reads what is to be tried again.';
-comment on column postrider.dlq_letter.original_record is 'Of a letter that had neither key nor value and points to a record: what became of asking for that. fetched: key, payload and headers are the record''s. deleted, compacted, marker, absent, other_record, no_topic: it is not there. no_leader, refused, unanswered: it may be asked for again. Null where nobody asked.';
+comment on column postrider.dlq_letter.retry_topic is 'The topic of the messages to try again. Only the consumer group that failed reads it.';
+comment on column postrider.dlq_letter.original_record is 'For a letter that had neither key nor value and points to a record: the result of asking for that record. fetched: key, payload and headers are the record''s. deleted, compacted, marker, absent, other_record, no_topic: the record is not there. no_leader, refused, unanswered: it may be asked for again. Null: it was not asked for.';
 comment on column postrider.dlq_letter.hops is 'How often the message was sent again after it had died, as its header postrider-hops said.';
 create index dlq_letter_entry on postrider.dlq_letter (dlq_entry_uuid);
 comment on index postrider.dlq_letter_entry is 'The letters of an investigation.';
@@ -241,20 +241,20 @@ create table postrider.dlq_operation (
     finished_at   timestamptz,
     updated_at    timestamptz not null default now()
 );
-comment on table postrider.dlq_operation is 'Redrives, resolutions and purges of many investigations at once. The scope is frozen when it is planned. Those that ended are removed after dlq.operation_retention_days.';
+comment on table postrider.dlq_operation is 'Redrives, resolutions and purges of many investigations at once. The scope is frozen when the operation is planned. Ended operations are removed after dlq.operation_retention_days.';
 comment on column postrider.dlq_operation.dlq_operation_uuid is 'Identity.';
 comment on column postrider.dlq_operation.kind is 'redrive, resolve or purge.';
-comment on column postrider.dlq_operation.name is 'Given by who started it, for example the incident. Those that have not ended have different ones.';
+comment on column postrider.dlq_operation.name is 'Given by the operator who started it, for example the incident. Unique among the operations that have not ended.';
 comment on column postrider.dlq_operation.actor is 'Who started it.';
-comment on column postrider.dlq_operation.state is 'planned (not begun), canary (the first few are out, the rest waits for them), running, paused (by somebody), halted (too many came back dead), aborted, completed.';
+comment on column postrider.dlq_operation.state is 'planned (not begun), canary (the first few are out, the rest waits for them), running, paused (by an operator), halted (too many came back dead), aborted, completed.';
 comment on column postrider.dlq_operation.scope is 'What was asked for: ids, a filter or a group, and the cut-off time.';
 comment on column postrider.dlq_operation.options is 'target, rate (a second), canary (how many), halt_ratio, edits.';
 comment on column postrider.dlq_operation.plan is 'What it would do when it was planned: how many, bytes, topics, keys whose order is affected, already redriven.';
 comment on column postrider.dlq_operation.reason is 'Why, in the words of who started it.';
 comment on column postrider.dlq_operation.items is 'Investigations in its scope.';
-comment on column postrider.dlq_operation.done is 'Those that it has treated.';
-comment on column postrider.dlq_operation.skipped is 'Those that it left alone, each with its reason.';
-comment on column postrider.dlq_operation.failed is 'Those that it could not treat.';
+comment on column postrider.dlq_operation.done is 'Items that it has treated.';
+comment on column postrider.dlq_operation.skipped is 'Items that it left alone, each with its reason.';
+comment on column postrider.dlq_operation.failed is 'Items that it could not treat.';
 comment on column postrider.dlq_operation.came_back is 'Redriven ones that died again: given up by the relay, or by a consumer group whose letter was here when their delivery was seen.';
 comment on column postrider.dlq_operation.delivered is 'Redriven ones that their topic acknowledged.';
 comment on column postrider.dlq_operation.error is 'Why it halted, or why its last batch failed, which is made again.';
@@ -262,7 +262,7 @@ comment on column postrider.dlq_operation.next_at is 'When its next items are du
 comment on column postrider.dlq_operation.created_at is 'When it was planned.';
 comment on column postrider.dlq_operation.started_at is 'When it began.';
 comment on column postrider.dlq_operation.treated_at is 'When its last item was treated; what was redriven may still be on its way.';
-comment on column postrider.dlq_operation.treated_through is 'All items up to this place were treated: what is next is looked for behind it, and not among those.';
+comment on column postrider.dlq_operation.treated_through is 'All items up to this place were treated. The next item is looked for behind it.';
 comment on column postrider.dlq_operation.finished_at is 'When it ended.';
 comment on column postrider.dlq_operation.updated_at is 'When it last changed.';
 create index dlq_operation_open on postrider.dlq_operation (created_at) where state in ('canary', 'running', 'paused', 'halted', 'planned');
@@ -344,7 +344,7 @@ create table postrider.dlq_count (
     primary key (dlq_group_uuid, dlq_reason, subject_type, resolution_status)
 ) with (fillfactor = 50);
 comment on table postrider.dlq_count is 'How many investigations there are. Kept by triggers on dlq_entry; dlq_recount() makes it anew.';
-comment on column postrider.dlq_count.dlq_group_uuid is 'Of which group.';
+comment on column postrider.dlq_count.dlq_group_uuid is 'The group of the investigations.';
 comment on column postrider.dlq_count.dlq_reason is 'With which reason.';
 comment on column postrider.dlq_count.subject_type is 'About what.';
 comment on column postrider.dlq_count.resolution_status is 'And where they stand.';
@@ -357,7 +357,7 @@ create table postrider.dlq_hour (
     primary key (dlq_group_uuid, hour)
 ) with (fillfactor = 50);
 comment on table postrider.dlq_hour is 'How many of the investigations were opened in which hour. Kept by triggers on dlq_entry; dlq_recount() makes it anew.';
-comment on column postrider.dlq_hour.dlq_group_uuid is 'Of which group.';
+comment on column postrider.dlq_hour.dlq_group_uuid is 'The group of the investigations.';
 comment on column postrider.dlq_hour.hour is 'The beginning of the hour, in UTC.';
 comment on column postrider.dlq_hour.opened is 'How many.';
 create index dlq_hour_hour on postrider.dlq_hour (hour);
@@ -366,7 +366,7 @@ comment on index postrider.dlq_hour_hour is 'What was opened lately.';
 create type postrider.dlq_delta as (
     dlq_group_uuid uuid, dlq_reason postrider.dlq_reason, subject_type text, resolution_status postrider.dlq_resolution_status,
     hour timestamptz, opened bigint, entries bigint, occurrences bigint, first_seen timestamptz, last_seen timestamptz, newest uuid);
-comment on type postrider.dlq_delta is 'By how much a statement changed what is counted of investigations.';
+comment on type postrider.dlq_delta is 'By how much a statement changed the counters of investigations.';
 
 -- Here and not among the code, because this calls it. Where it finds no extension, an administrator may call it later.
 create function postrider.dlq_index_messages() returns boolean
@@ -376,12 +376,12 @@ declare
 begin
     create extension if not exists pg_trgm with schema postrider;
     select n.nspname into space from pg_extension x join pg_namespace n on n.oid = x.extnamespace where x.extname = 'pg_trgm';
-    -- The eras of a row are three numbers: those of about a minute, an hour and three days in which it was opened.
+    -- The eras of a row are three numbers: of the spans of about a minute, an hour and three days in which it was opened.
     execute format($index$create index if not exists dlq_entry_message on postrider.dlq_entry using gin (error_message %I.gin_trgm_ops,
         (array[floor(extract(epoch from created_at at time zone 'UTC') / 64)::bigint * 4,
                floor(extract(epoch from created_at at time zone 'UTC') / 4096)::bigint * 4 + 1,
                floor(extract(epoch from created_at at time zone 'UTC') / 262144)::bigint * 4 + 2]))$index$, space);
-    comment on index postrider.dlq_entry_message is 'Investigations by a part of their message, all or those opened in some eras.';
+    comment on index postrider.dlq_entry_message is 'Investigations by a part of their message: all of them, or only the ones opened in some eras.';
     return true;
 exception when insufficient_privilege or undefined_file or feature_not_supported or invalid_parameter_value or undefined_object then
     raise notice 'postrider: no index of error messages (%); ask the administrator for the extension pg_trgm, then run select postrider.dlq_index_messages()', sqlerrm;

@@ -54,6 +54,6 @@ comment on column postrider.schema_code.grants is
 comment on column postrider.schema_code.applied_at is
 'Start of the transaction that last applied it.';
 comment on column postrider.schema_code.replaced_at is
-'When other code took its place; null for what is there now. A binary whose code was replaced is older than the database.';
+'When other code took its place; null for the current code. A binary whose code was replaced is older than the database.';
 create unique index if not exists schema_code_current on postrider.schema_code (room) where replaced_at is null;
 comment on index postrider.schema_code_current is 'One code per room at a time.';

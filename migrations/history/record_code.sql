@@ -1,5 +1,5 @@
--- The code of the room postrider.room is there: who had rights on what was dropped gets them again, and its record says
--- what is there now.
+-- The code of the room postrider.room is there. Roles that had rights on dropped objects get them again, and the record
+-- of the code names the files that are there now.
 do $$
 declare
     g record;

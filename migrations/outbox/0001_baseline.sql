@@ -15,7 +15,7 @@ create domain postrider.outbox_headers as jsonb
     constraint outbox_event_headers_names check (value = '{}'::jsonb
         or not jsonb_path_exists(value, 'strict $.keyvalue() ? (@.key like_regex "[\\x01-\\x1f\\x7f]")', '{}', true)
            and not jsonb_path_exists(value, 'strict $[*][0] ? (@ like_regex "[\\x01-\\x1f\\x7f]")', '{}', true));
-comment on domain postrider.outbox_headers is 'Kafka headers: an object {name: value}, or an array of [name, value] pairs where order or repeats matter. A value is a string, {"base64": "…"} for bytes, or null. Names have no control characters: a consumer that bridges to HTTP would be made to send headers of somebody else''s.';
+comment on domain postrider.outbox_headers is 'Kafka headers: an object {name: value}, or an array of [name, value] pairs where order or repeats matter. A value is a string, {"base64": "…"} for bytes, or null. Names have no control characters: with them, a writer could make a consumer that bridges to HTTP send headers of the writer''s choice.';
 
 create domain postrider.outbox_payload as bytea
     constraint outbox_event_payload_size check (octet_length(value) <= 16777216);
@@ -23,7 +23,7 @@ comment on domain postrider.outbox_payload is 'Kafka value, exact bytes. 16 MiB 
 
 create domain postrider.outbox_available_at as timestamptz
     constraint outbox_event_available_at_range check (value >= '0001-01-01 00:00:00+00' and value < '9999-12-31 00:00:00+00');
-comment on domain postrider.outbox_available_at is 'From the year 0001 to 9999-12-30. An event that is never to go is not written: infinity would be an event that waits for ever and that nobody looks for. Other years RFC 3339 cannot say, and so no JSON.';
+comment on domain postrider.outbox_available_at is 'From the year 0001 to 9999-12-30. An event that is never to go is not written: with infinity it would wait for ever, unnoticed. RFC 3339 cannot express other years, and so JSON cannot.';
 
 create domain postrider.outbox_kind as text constraint outbox_event_kind_valid check (value in ('event', 'task'));
 comment on domain postrider.outbox_kind is 'What the payload is about: event, a writer''s own; task, what Postrider itself writes about a task, which alone may go to Postrider''s own topics.';
@@ -31,8 +31,8 @@ comment on domain postrider.outbox_kind is 'What the payload is about: event, a 
 create domain postrider.outbox_max_attempts as integer constraint outbox_event_max_attempts_positive check (value > 0);
 comment on domain postrider.outbox_max_attempts is 'Attempts before an event is given up, at least 1.';
 
--- A sequence, because its value belongs to no transaction: arming is seen at once by everybody, waits for
--- nobody, keeps nobody waiting and leaves no dead row, and reading it is one call of a built-in function.
+-- A sequence, because its value belongs to no transaction: every session sees the arming at once. Arming waits for
+-- no session, blocks none and leaves no dead row. Reading the value is one call of a built-in function.
 create sequence postrider.outbox_notifier as bigint minvalue -9223372036854775807 start with 1;
 comment on sequence postrider.outbox_notifier is
 'Whether inserts into outbox_event notify. A positive value is the time, in seconds since 1970, until which an idle relay wants to be woken; a negative one, without its sign, is when a busy relay ended that, in milliseconds. Never drawn from, only set. Every writer may read it.';
@@ -60,7 +60,7 @@ create table postrider.outbox_event (
     idempotency_key text
 );
 comment on table postrider.outbox_event is
-'The log: events that services wrote in their own transactions, in the order of their ids. Rows are inserted and, when nobody needs them any more, deleted; nothing updates them. How far the log was read stands in outbox_receipt, what did not simply go in outbox_exception, and the whole as people want to see it in v_outbox_event.';
+'The log: events that services wrote in their own transactions, in the order of their ids. Rows are inserted and, when they are no longer needed, deleted; nothing updates them. outbox_receipt says how far the log was read. outbox_exception has the events that did not simply go. v_outbox_event shows the whole to people.';
 comment on column postrider.outbox_event.id is 'Insertion order; per topic and key, events reach Kafka in the order of id. Drawn by the database alone: a row with an id below the position would never be read.';
 comment on column postrider.outbox_event.event_id is 'The identity of the event, sent as the Kafka header postrider-event-id with every copy. A UUID of version 7: it begins with the time.';
 comment on column postrider.outbox_event.created_at is 'When the row was inserted (not when its transaction began). Its default also wakes an idle relay, if one asked for that; a row that brings a time of its own is found by the next poll.';
@@ -113,10 +113,10 @@ comment on column postrider.outbox_receipt.term is 'The leadership in which it w
 comment on column postrider.outbox_receipt.position is 'The highest id disposed of: whatever is at or below it was acknowledged by its topic, has an exception, or is in a gap.';
 comment on column postrider.outbox_receipt.first_id is 'The lowest id in events; null when there is none.';
 comment on column postrider.outbox_receipt.events is 'The ids disposed of: acknowledged by their topics, or made exceptions in the same transaction.';
-comment on column postrider.outbox_receipt.forgotten is 'Gaps that nobody can fill any more: their transactions rolled back.';
+comment on column postrider.outbox_receipt.forgotten is 'Gaps that no transaction can fill any more: their transactions rolled back.';
 comment on column postrider.outbox_receipt.gaps is 'The gaps after this receipt: ids below the position that were not visible and may still be committed. Null where there were many and nothing but the changes is written: then they follow from the newest receipt that has them and what came after; see outbox_progress.';
 comment on column postrider.outbox_receipt.returned is 'Exceptions that their topics acknowledged; null when there are none. Their ids stand in events of the receipt that made them exceptions.';
-comment on column postrider.outbox_receipt.trying is 'The event that is tried alone next, because relays died while it was among those on their way.';
+comment on column postrider.outbox_receipt.trying is 'The event that is tried alone next, because relays died while it was on its way among others.';
 comment on column postrider.outbox_receipt.note is 'began: the first of a term. ended: its leader handed over. trying: see there. moved: the position was moved by hand. Null: a batch was settled.';
 comment on column postrider.outbox_receipt.worker is 'Who leads; on the first receipt of a term.';
 comment on column postrider.outbox_receipt.nonce is 'The advisory lock by which the leader''s session shows that it lives; on the first receipt of a term.';
@@ -166,15 +166,15 @@ comment on column postrider.outbox_hold.key is 'The held key; null for the other
 comment on column postrider.outbox_hold.partition is 'The held partition; null for the other scopes.';
 comment on column postrider.outbox_hold.partitions is 'How many partitions the topic had then: keys belong to the held partition by this number, so that none changes sides while it is held.';
 comment on column postrider.outbox_hold.code is 'The code of the failures that a circuit breaker keeps; null for the other scopes.';
-comment on column postrider.outbox_hold.cause is 'retry: a failed event waits for its next attempt. infrastructure: brokers, leaders or replicas away. route: topic missing or not authorised. halted: an event was given up and its key waits for somebody. redrive: that event is on its way again. circuit_breaker: too many events failed in one way, the circuit breaker is open.';
+comment on column postrider.outbox_hold.cause is 'retry: a failed event waits for its next attempt. infrastructure: brokers, leaders or replicas away. route: topic missing or not authorised. halted: an event was given up and its key waits for an operator. redrive: that event is on its way again. circuit_breaker: too many events failed in one way, the circuit breaker is open.';
 comment on column postrider.outbox_hold.error_code is 'Code of the failure that caused or last renewed the hold.';
 comment on column postrider.outbox_hold.error is 'Its message.';
 comment on column postrider.outbox_hold.event_id is 'The event whose failure caused the hold.';
 comment on column postrider.outbox_hold.held_at is 'Since when, with this cause.';
-comment on column postrider.outbox_hold.next_probe_at is 'When the next event is let through to see whether the cause is gone; infinity waits for somebody.';
+comment on column postrider.outbox_hold.next_probe_at is 'When the next event is let through to see whether the cause is gone; with infinity, the hold waits for an operator.';
 comment on column postrider.outbox_hold.probes is 'How often probing failed; the pause between probes grows with it.';
 comment on column postrider.outbox_hold.draining is 'The cause is gone: parked events are coming back in order.';
-comment on column postrider.outbox_hold.asked is 'What somebody asked for and the leader has not done yet: release, all that waits comes back; give_up, all that waits is given up.';
+comment on column postrider.outbox_hold.asked is 'What an operator asked for and the leader has not done yet. release: all events that wait come back. give_up: all events that wait are given up.';
 create unique index outbox_hold_subject on postrider.outbox_hold
     (topic, scope, coalesce(sha256(key), ''::bytea), coalesce(partition, -1), coalesce(partitions, -1), coalesce(code, ''));
 comment on index postrider.outbox_hold_subject is 'One hold per key, partition, topic, circuit breaker or dead-letter topic. Keys are hashed, because one may be longer than an index entry can be.';
@@ -245,14 +245,14 @@ comment on column postrider.outbox_exception.last_error_code is 'Code of the las
 comment on column postrider.outbox_exception.last_error is 'Message of the last failure.';
 comment on column postrider.outbox_exception.noted_at is 'When it became an exception.';
 comment on column postrider.outbox_exception.updated_at is 'When the relay or an operator last changed it.';
-comment on column postrider.outbox_exception.closed_at is 'When the desk said that nobody needs it any more: its investigation is closed. Null until then.';
-comment on column postrider.outbox_exception.copied is 'Whether kind, key, payload, headers and what follows are copied here: of what was given up, and of what is older than the log keeps. Otherwise they stand in outbox_event.';
+comment on column postrider.outbox_exception.closed_at is 'When the desk said that the event is no longer needed, because its investigation is closed. Null until then.';
+comment on column postrider.outbox_exception.copied is 'Whether kind, key, payload, headers and the columns after them are copied here. An event that was given up, or that is older than the log keeps, has the copy. Otherwise they stand in outbox_event.';
 comment on column postrider.outbox_exception.event_id is 'outbox_event.event_id.';
 comment on column postrider.outbox_exception.topic is 'outbox_event.topic.';
 comment on column postrider.outbox_exception.kind is 'outbox_event.kind, where copied.';
-comment on column postrider.outbox_exception.key is 'outbox_event.key, where copied, or as somebody edited it for a redrive.';
-comment on column postrider.outbox_exception.payload is 'outbox_event.payload, where copied, or as somebody edited it for a redrive.';
-comment on column postrider.outbox_exception.headers is 'outbox_event.headers, where copied, or as somebody edited them for a redrive.';
+comment on column postrider.outbox_exception.key is 'outbox_event.key, where copied, or as an operator edited it for a redrive.';
+comment on column postrider.outbox_exception.payload is 'outbox_event.payload, where copied, or as an operator edited it for a redrive.';
+comment on column postrider.outbox_exception.headers is 'outbox_event.headers, where copied, or as an operator edited them for a redrive.';
 comment on column postrider.outbox_exception.task_uuid is 'outbox_event.task_uuid, where copied.';
 comment on column postrider.outbox_exception.idempotency_key is 'outbox_event.idempotency_key, where copied.';
 comment on column postrider.outbox_exception.created_at is 'outbox_event.created_at, where copied.';
@@ -261,7 +261,7 @@ comment on index postrider.outbox_exception_parked is 'What waits behind a hold,
 create index outbox_exception_scheduled on postrider.outbox_exception (next_attempt_at, id) where state = 'scheduled';
 comment on index postrider.outbox_exception_scheduled is 'What waits for a time.';
 create index outbox_exception_exhausted on postrider.outbox_exception (topic, (coalesce(next_attempt_at, '-infinity'::timestamptz)), id) where state = 'exhausted';
-comment on index postrider.outbox_exception_exhausted is 'What is on its way to the dead-letter topics, by topic and by when it may go.';
+comment on index postrider.outbox_exception_exhausted is 'Events on their way to the dead-letter topics, by topic and by when they may go.';
 create index outbox_exception_sending on postrider.outbox_exception (id) where sending_since is not null;
 comment on index postrider.outbox_exception_sending is 'What the leader has in hand.';
 create index outbox_exception_event on postrider.outbox_exception (event_id);
@@ -280,7 +280,7 @@ create table postrider.outbox_skip_request (
     asked_at timestamptz not null default clock_timestamp()
 );
 comment on table postrider.outbox_skip_request is
-'Events that somebody wants given up and that the log still has before it. The leader gives them up when it reaches them; what has gone by then has gone.';
+'Events that an operator wants given up and that the leader has not reached yet. It gives them up when it reaches them. An event that has gone by then has gone.';
 comment on column postrider.outbox_skip_request.id is 'outbox_event.id.';
 comment on column postrider.outbox_skip_request.reason is 'Why; it goes into the dead letter.';
 comment on column postrider.outbox_skip_request.asked_at is 'When that was asked.';
@@ -309,7 +309,7 @@ create table postrider.outbox_retention (
     reason     text
 );
 comment on table postrider.outbox_retention is
-'One row per kind of row that goes when nobody needs it any more. Who removes some holds the row''s lock for one step, so only one does at a time, and a crash gives it back.';
+'One row per kind of row that retention removes. A session that removes rows of a kind holds the lock on this row for one step. So only one session does it at a time, and a crash frees the lock.';
 comment on column postrider.outbox_retention.kind is 'published: events of the log. dead_lettered: exceptions whose investigation is closed. idempotency_key: keys of outbox_publish. receipt: small receipts that are merged.';
 comment on column postrider.outbox_retention.position is 'How far it came: the last id that was removed (published), the block of the table where the next step begins (idempotency_key), the last receipt that was looked at (receipt).';
 comment on column postrider.outbox_retention.stopped_at is 'Since when nothing is removed any more, because the rows of the log did not agree with the receipts; null while all is well.';

@@ -1,6 +1,6 @@
 -- Roles with the least rights that each part of Postrider needs. Run it as the owner of the schema
 -- postrider, with the right to create roles, after every `postrider migrate up`; running it again
--- changes nothing. The roles cannot log in. Give them to those who can:
+-- changes nothing. The roles cannot log in. Grant them to roles that can:
 --
 --     grant postrider_writer to orders_service;
 --
@@ -24,14 +24,14 @@ begin
                 execute format('create role %I nologin', wanted.role);
                 execute format('comment on role %I is %L', wanted.role, wanted.purpose);
             exception when duplicate_object or unique_violation then
-                null; -- somebody else made it just now
+                null; -- another session made it just now
             end;
         end if;
     end loop;
 end
 $$;
 
--- Rights of earlier versions go first. Nobody outside this transaction sees them gone.
+-- Rights of earlier versions go first. No other transaction sees them gone.
 revoke all on all tables in schema postrider from postrider_writer, postrider_relay, postrider_operator;
 revoke all on all sequences in schema postrider from postrider_writer, postrider_relay, postrider_operator;
 revoke all on all functions in schema postrider from postrider_writer, postrider_relay, postrider_operator;
@@ -44,7 +44,7 @@ grant execute on function postrider.outbox_publish(text, text, jsonb, jsonb, tex
 grant execute on function postrider.outbox_publish_bytes(text, text, bytea, jsonb, text, timestamptz, uuid) to postrider_writer;
 grant execute on function postrider.outbox_publish_bytes(text, bytea, bytea, jsonb, text, timestamptz, uuid) to postrider_writer;
 grant insert (topic, key, payload, headers, available_at, task_uuid) on postrider.outbox_event to postrider_writer;
--- An insert reads it. Everybody may, unless a restore or somebody took that away.
+-- An insert reads it. PUBLIC has this right, unless a restore or an administrator took it away.
 grant select on sequence postrider.outbox_notifier to postrider_writer;
 -- Services register their work, hand it out and do it.
 grant execute on function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text),
@@ -150,7 +150,7 @@ grant execute on function postrider.detectors_pause(text, text, double precision
 -- The desk by hand: `postrider dlq requeue`, `dlq resolve`, `dlq purge`, `op`, and what people write about groups. The
 -- messages enter the outbox by a function, which takes letters of pending investigations only, marks what it sends with
 -- the investigation's id, and takes another payload where a message is edited. `postrider dlq fetch` completes letters by
--- a function that fills in what is missing. Every change is written to the audit log, which is only added to, or is not
+-- a function that fills in the missing parts. Every change is written to the audit log, which is only added to, or is not
 -- committed (access_owe). Locking a row takes the right to update one of its columns.
 grant update (updated_at) on postrider.dlq_entry to postrider_operator;
 grant execute on function postrider.dlq_note_redrives(uuid, text, uuid[], text[], bigint[], uuid[], boolean[], integer[], text[], boolean[]),

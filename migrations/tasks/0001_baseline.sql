@@ -6,7 +6,7 @@
 -- A session keeps its plans, and one that was made while a table was small would read the whole of it for ever: so
 -- functions that look at tables do it without sequential scans, and without compiling what these would cost.
 
--- Here and not among the code: defaults of tables need it, also of those of the rooms behind.
+-- Here and not among the code: defaults of tables need it, also of the tables of the rooms behind.
 create function postrider.uuid_generate_v7() returns uuid
 language sql volatile parallel safe set search_path = pg_catalog, pg_temp as $$
     -- RFC 9562: 48 bits of Unix milliseconds, version 7, variant 10, the rest random (taken from a version 4 uuid).
@@ -20,7 +20,7 @@ create type postrider.dlq_reason as enum (
     'staleness_timeout', 'max_retries_exceeded', 'dependency_cycle_detected', 'worker_unavailable', 'manual_dlq',
     'undeliverable', 'unclassified');
 comment on type postrider.dlq_reason is
-'Why something was dead-lettered: staleness_timeout (a task stayed too long in a state, or an event could not be sent for longer than its topic allows), max_retries_exceeded (attempts spent), dependency_cycle_detected, worker_unavailable, manual_dlq (an operator''s command, such as postrider outbox skip), undeliverable (can never be sent as it is, for example too large), unclassified (a dead letter that does not say).';
+'Why something was dead-lettered: staleness_timeout (a task stayed too long in a state, or an event could not be sent for longer than its topic allows), max_retries_exceeded (attempts spent), dependency_cycle_detected, worker_unavailable, manual_dlq (an operator''s command, for example postrider outbox skip), undeliverable (can never be sent as it is, for example too large), unclassified (a dead letter that does not say).';
 
 create table postrider.tasker_settings (
     only_row            boolean primary key default true check (only_row),
@@ -91,7 +91,7 @@ create table postrider.tasker_machine_states (
 comment on table postrider.tasker_machine_states is 'The states of a machine.';
 comment on column postrider.tasker_machine_states.state_machine_id is 'The machine.';
 comment on column postrider.tasker_machine_states.state is 'Name of the state.';
-comment on column postrider.tasker_machine_states.kind is 'initial, active and waiting are live, and can get stale; failed waits for somebody; terminal is the end.';
+comment on column postrider.tasker_machine_states.kind is 'initial, active and waiting are live, and can get stale; failed waits for an operator; terminal is the end.';
 
 create table postrider.tasker_machine_transitions (
     state_machine_id integer not null,
@@ -164,12 +164,12 @@ create table postrider.tasker_tasks (
     created_at       timestamptz not null default clock_timestamp(),
     updated_at       timestamptz not null default clock_timestamp(),
     completed_at     timestamptz,
-    -- Nothing can be reckoned from a time without end, and one such task would stop the detector for all. Years that
-    -- RFC 3339 cannot say no JSON has.
+    -- Nothing can be computed from an infinite time: one task with it would stop the detector for all tasks. Years that
+    -- RFC 3339 cannot express are excluded, because JSON cannot have them.
     constraint tasker_tasks_times check (least(state_entered_at, created_at, updated_at, stale_flagged_at, ready_at, resumed_at, completed_at) >= '0001-01-01 00:00:00+00'
         and greatest(state_entered_at, created_at, updated_at, stale_flagged_at, ready_at, resumed_at, completed_at) < '9999-12-31 00:00:00+00')
 ) with (fillfactor = 70);
-comment on table postrider.tasker_tasks is 'Tasks that are under way or ended not long ago; older ones are in tasker_tasks_archive. Whoever changes a step or a state takes the row lock of its task first.';
+comment on table postrider.tasker_tasks is 'Tasks that are under way or ended not long ago; older ones are in tasker_tasks_archive. A transaction that changes a step or a state takes the row lock of the task first.';
 comment on column postrider.tasker_tasks.task_uuid is 'Identity: what its creator gave, else a version 7 uuid. It stays in the archive.';
 comment on column postrider.tasker_tasks.named_task_uuid is 'Its template.';
 comment on column postrider.tasker_tasks.state is 'Where it stands: a state of its template''s machine.';
@@ -184,14 +184,14 @@ comment on column postrider.tasker_tasks.error_reason is 'Why it failed, for peo
 comment on column postrider.tasker_tasks.metadata is 'Free for tools; the key error has the technical side of error_reason: category, reason, retry_count.';
 comment on column postrider.tasker_tasks.stale_flagged_at is 'When it was found to be stale in its present state; once per stay.';
 comment on column postrider.tasker_tasks.dead_letters is 'Ids of the dead letters that were written about it, and of events of it whose giving up moved it, in their order. It is not archived before each of them is recorded and its investigation closed.';
-comment on column postrider.tasker_tasks.ready_at is 'From when it is worth giving to somebody: it has not begun, or one of its steps is ready then. 2000-01-01 where that is now; null while there is nothing to give. Kept with each change of its state or its steps; get_next_ready_tasks looks for it.';
-comment on column postrider.tasker_tasks.resumed_at is 'When it last left a failed state for a live one; its lifetime is counted from then, so that what somebody repaired is not stale at once.';
+comment on column postrider.tasker_tasks.ready_at is 'From when it can be given to a worker: it has not begun, or one of its steps is ready then. 2000-01-01 if it is ready now; null while there is nothing to give. Kept with each change of its state or its steps; get_next_ready_tasks looks for it.';
+comment on column postrider.tasker_tasks.resumed_at is 'When it last left a failed state for a live one; its lifetime is counted from then, so that a repaired task is not stale at once.';
 comment on column postrider.tasker_tasks.created_at is 'When it was created.';
 comment on column postrider.tasker_tasks.updated_at is 'When it, or one of its steps, last changed.';
 comment on column postrider.tasker_tasks.completed_at is 'When it came to a terminal state.';
 
--- Tasks change often and are analysed and vacuumed by count rather than by share: what is dead at the front of
--- an index is what the detector walks over.
+-- Tasks change often and are analysed and vacuumed by count rather than by share: the detector walks over
+-- the dead entries at the front of an index.
 alter table postrider.tasker_tasks set (
     autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 50000,
     autovacuum_analyze_scale_factor = 0.0, autovacuum_analyze_threshold = 100000);
@@ -200,17 +200,17 @@ comment on index postrider.tasker_tasks_idempotency is 'One task per template an
 create index tasker_tasks_stay on postrider.tasker_tasks (named_task_uuid, state, state_entered_at) where live and stale_flagged_at is null;
 comment on index postrider.tasker_tasks_stay is 'The longest stay in each state of each template; finds the stale without looking at the healthy.';
 create index tasker_tasks_age on postrider.tasker_tasks (named_task_uuid, (coalesce(resumed_at, created_at))) where live and stale_flagged_at is null;
-comment on index postrider.tasker_tasks_age is 'The task of each template that began or was resumed longest ago; finds those past their lifetime.';
+comment on index postrider.tasker_tasks_age is 'The task of each template that began or was resumed longest ago; finds tasks past their lifetime.';
 create index tasker_tasks_ready on postrider.tasker_tasks (named_task_uuid, ready_at) where ready_at is not null;
-comment on index postrider.tasker_tasks_ready is 'Tasks with something to do, so that those that wait cost nothing.';
+comment on index postrider.tasker_tasks_ready is 'Tasks with something to do, so that waiting tasks cost nothing.';
 create index tasker_tasks_ready_newest on postrider.tasker_tasks (named_task_uuid, priority, created_at desc, task_uuid, ready_at)
     where ready_at is not null and stale_flagged_at is null and priority > 0;
-comment on index postrider.tasker_tasks_ready_newest is 'The same tasks by priority, in the order in which get_next_ready_tasks gives those of one priority above 0: it decays, so the newest weighs most.';
+comment on index postrider.tasker_tasks_ready_newest is 'The same tasks by priority. Within one priority above 0, in the order of get_next_ready_tasks: the priority decays, so the newest task weighs most.';
 create index tasker_tasks_ready_oldest on postrider.tasker_tasks (named_task_uuid, priority, created_at, task_uuid, ready_at)
     where ready_at is not null and stale_flagged_at is null and priority <= 0;
-comment on index postrider.tasker_tasks_ready_oldest is 'The same for the priorities up to 0, of which the oldest goes first.';
+comment on index postrider.tasker_tasks_ready_oldest is 'The same for the priorities up to 0, where the oldest task goes first.';
 create index tasker_tasks_listed on postrider.tasker_tasks (named_task_uuid, state, task_uuid);
-comment on index postrider.tasker_tasks_listed is 'Lists of the tasks of a template or of a state, however few those are.';
+comment on index postrider.tasker_tasks_listed is 'Lists of the tasks of a template or of a state, however few they are.';
 create index tasker_tasks_ended on postrider.tasker_tasks (state_entered_at, task_uuid) where not live;
 comment on index postrider.tasker_tasks_ended is 'Tasks that the archiver may take, oldest first.';
 create index tasker_tasks_flagged on postrider.tasker_tasks (named_task_uuid, state, state_entered_at) where live and stale_flagged_at is not null;
@@ -248,7 +248,7 @@ comment on column postrider.tasker_workflow_steps.step_name is 'Its name, once p
 comment on column postrider.tasker_workflow_steps.handler_name is 'What does the work, in the words of the service.';
 comment on column postrider.tasker_workflow_steps.position is 'Order in the template, from 0.';
 comment on column postrider.tasker_workflow_steps.dependencies is 'Names of the steps that must be done before it.';
-comment on column postrider.tasker_workflow_steps.status is 'pending (waits for others or for its turn), enqueued (given to a worker), in_progress, waiting_for_retry, complete, error (retries spent, or failed for good), cancelled, resolved_manually (somebody did it by hand).';
+comment on column postrider.tasker_workflow_steps.status is 'pending (waits for others or for its turn), enqueued (given to a worker), in_progress, waiting_for_retry, complete, error (retries spent, or failed for good), cancelled, resolved_manually (an operator did it by hand).';
 comment on column postrider.tasker_workflow_steps.retry_count is 'Retries that were spent.';
 comment on column postrider.tasker_workflow_steps.max_retries is 'Retries that it has.';
 comment on column postrider.tasker_workflow_steps.retry_base_seconds is 'Pause before the first retry; it doubles with each further one, and up to a fifth is added at random.';
@@ -294,7 +294,7 @@ create table postrider.tasker_workflow_step_transitions (
     created_at         timestamptz not null default clock_timestamp()
 );
 comment on table postrider.tasker_workflow_step_transitions is 'The history of steps.';
-comment on column postrider.tasker_workflow_step_transitions.step_transition_uuid is 'Identity. It tells the time to a millisecond: list by created_at, and what is of one moment by the steps'' position.';
+comment on column postrider.tasker_workflow_step_transitions.step_transition_uuid is 'Identity. It tells the time to a millisecond: list by created_at, and rows of one moment by the position of their steps.';
 comment on column postrider.tasker_workflow_step_transitions.task_uuid is 'Its task.';
 comment on column postrider.tasker_workflow_step_transitions.workflow_step_uuid is 'Its step.';
 comment on column postrider.tasker_workflow_step_transitions.from_status is 'The status before; null for the first.';
@@ -312,7 +312,7 @@ create table postrider.tasker_workers (
     last_heartbeat_at   timestamptz not null default clock_timestamp() check (isfinite(last_heartbeat_at)),
     primary key (task_namespace_uuid, worker)
 );
-comment on table postrider.tasker_workers is 'Who works on the tasks of a namespace, and when each was last heard of. Those not heard of for 30 days go when a new one comes.';
+comment on table postrider.tasker_workers is 'Workers on the tasks of a namespace, and when each was last heard of. When a new worker comes, workers not heard of for 30 days are removed.';
 comment on column postrider.tasker_workers.task_namespace_uuid is 'The namespace.';
 comment on column postrider.tasker_workers.worker is 'Name of the worker, for example host and process.';
 comment on column postrider.tasker_workers.last_heartbeat_at is 'When it last called.';
@@ -351,7 +351,7 @@ where m.name = 'workflow';
 
 create sequence postrider.tasker_tasks_discovered;
 comment on sequence postrider.tasker_tasks_discovered is
-'How many tasks get_next_ready_tasks has handed out: a metric. A sequence, because counting must make nobody wait for anybody.';
+'How many tasks get_next_ready_tasks has handed out: a metric. A sequence, because counting must not make one transaction wait for another.';
 
 create table postrider.tasker_detector (
     only_row       boolean primary key default true check (only_row),
@@ -373,7 +373,7 @@ comment on column postrider.tasker_detector.only_row is 'Always true, so that th
 comment on column postrider.tasker_detector.paused_at is 'Since when no detector of this database works; null while they do.';
 comment on column postrider.tasker_detector.paused_by is 'Who paused them: an operator, or latency_limit for a detector that found itself too slow.';
 comment on column postrider.tasker_detector.pause_reason is 'Why, for people.';
-comment on column postrider.tasker_detector.resume_at is 'When they go on by themselves; null waits for somebody.';
+comment on column postrider.tasker_detector.resume_at is 'When they go on by themselves; null: they wait for an operator.';
 comment on column postrider.tasker_detector.last_pass_at is 'When the last pass of any process ended.';
 comment on column postrider.tasker_detector.last_pass_by is 'Which process that was: host:pid.';
 comment on column postrider.tasker_detector.last_pass_ms is 'How long it took, in milliseconds.';
@@ -414,7 +414,7 @@ comment on index postrider.tasker_tasks_archive_idempotency is 'The key of a tas
 create index tasker_tasks_archive_order on postrider.tasker_tasks_archive (archived_at, task_uuid);
 comment on index postrider.tasker_tasks_archive_order is 'Listing, newest first.';
 create index tasker_tasks_archive_listed on postrider.tasker_tasks_archive (namespace_name, task_name, final_state, archived_at, task_uuid);
-comment on index postrider.tasker_tasks_archive_listed is 'Lists of a namespace, a template or a final state, however few tasks those have.';
+comment on index postrider.tasker_tasks_archive_listed is 'Lists of a namespace, a template or a final state, however few tasks it has.';
 
 create table postrider.tasker_workflow_steps_archive (
     like postrider.tasker_workflow_steps including comments,
@@ -449,7 +449,7 @@ create table postrider.tasker_archive_statistics (
     last_archived_at     timestamptz not null,
     primary key (month, final_state)
 );
-comment on table postrider.tasker_archive_statistics is 'How much is in the archive, counted by archive_completed_tasks as it moves, so that nobody has to count millions of rows.';
+comment on table postrider.tasker_archive_statistics is 'How much is in the archive, counted by archive_completed_tasks as it moves tasks, so that no query has to count millions of rows.';
 comment on column postrider.tasker_archive_statistics.month is 'First day of the month in which the tasks were created, in UTC.';
 comment on column postrider.tasker_archive_statistics.final_state is 'See tasker_tasks_archive.final_state.';
 comment on column postrider.tasker_archive_statistics.tasks is 'Tasks in the archive.';
@@ -501,18 +501,18 @@ comment on column postrider.tasker_undelivered_events.error_class is 'Class of t
 comment on column postrider.tasker_undelivered_events.error_code is 'Code of the last failure.';
 comment on column postrider.tasker_undelivered_events.error_message is 'Message of the last failure.';
 comment on column postrider.tasker_undelivered_events.sort_key is 'Number of the task''s newest transition when the event was given up, as others saw it then (of an event that was skipped by hand: when it was written). A task that began anew by a later one is left alone. Null where it could not be read.';
-comment on column postrider.tasker_undelivered_events.outcome is 'waiting: the task was in somebody else''s hands, or moving it failed; it is tried again. moved: that went well later. refused: the task is unknown, has ended, or has no state to go to.';
+comment on column postrider.tasker_undelivered_events.outcome is 'waiting: another transaction was at work on the task, or moving it failed; it is tried again. moved: a later attempt succeeded. refused: the task is unknown, has ended, or has no state to go to.';
 comment on column postrider.tasker_undelivered_events.detail is 'Why, for people.';
 comment on column postrider.tasker_undelivered_events.noted_at is 'When the event was given up.';
 comment on column postrider.tasker_undelivered_events.tried_at is 'When moving the task was last tried.';
 create index tasker_undelivered_events_waiting on postrider.tasker_undelivered_events (tried_at) where outcome = 'waiting';
-comment on index postrider.tasker_undelivered_events_waiting is 'What is to be tried again, the longest ago first.';
+comment on index postrider.tasker_undelivered_events_waiting is 'Events to try again; the one tried longest ago first.';
 create index tasker_undelivered_events_old on postrider.tasker_undelivered_events (noted_at) where outcome <> 'waiting';
 comment on index postrider.tasker_undelivered_events_old is 'What may be removed.';
 create index tasker_undelivered_events_task on postrider.tasker_undelivered_events (task_uuid);
 comment on index postrider.tasker_undelivered_events_task is 'What could not be delivered of a task.';
 
--- What the desk tells of the dead letters of tasks, so that nobody here asks for it.
+-- What the desk tells of the dead letters of tasks, so that no function here asks for it.
 create table postrider.tasker_letter (
     letter_id  text primary key,
     task_uuid  uuid not null,

@@ -1,4 +1,4 @@
--- Notes that the group $1 has handled the messages whose ids are the JSON array $2, and returns those that are new, as a
+-- Notes that the group $1 has handled the messages whose ids are the JSON array $2, and returns the new ones, as a
 -- JSON array. It waits for open transactions that have noted one of them. The ids come in sorted order: so two
 -- transactions that note several at once cannot wait for one another.
 with noted as (

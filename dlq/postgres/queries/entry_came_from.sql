@@ -1,7 +1,7 @@
 -- entry_came_from
--- Which of these dead letters are of messages that were redriven: their places, from 1, the investigations that they come
--- from, where these are still there, their groups, and whether the relay gave the message up, whose letters are known by
--- their event. Those of consumers are known by the header that came along, which anybody may write.
+-- Which of these dead letters are of redriven messages: their places, from 1, the investigations that they come from, if
+-- still there, their groups, and whether the relay gave the message up. Letters of the relay are known by their event.
+-- Letters of consumers are known by the header that came along, which any client may write.
 select w.place, p.dlq_entry_uuid, p.dlq_group_uuid, w.event_id is not null
 from unnest($1::uuid[], $2::text[]) with ordinality as w (event_id, redrive_id, place)
 cross join lateral (

@@ -1,5 +1,5 @@
--- Closes those of the investigations that are pending, locked in an order that everybody keeps. $3 are the notes of
--- each; an empty one leaves what is there. The status is asked for in words that no partial index has; see redrive_end.
+-- Closes the pending ones of the investigations, locked in an order that every session keeps. $3 are the notes of
+-- each; an empty one changes nothing. The status is asked for in words that no partial index has; see redrive_end.
 with open as materialized (
     select e.dlq_entry_uuid, w.notes
     from (select w.id, w.notes from unnest($1::uuid[], $3::text[]) as w(id, notes) order by w.id) w

@@ -1,6 +1,6 @@
 -- entry_copy
--- Investigations of subjects that have none, in an order that every collector keeps. One that somebody else opened
--- meanwhile fails all.
+-- Investigations of subjects that have none, in an order that every collector keeps. If another session opened one of
+-- them meanwhile, the whole copy fails.
 copy postrider.dlq_entry (
     dlq_entry_uuid, subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, topic,
     error_code, error_message, occurrences, last_occurred_at, snapshot, metadata, dlq_group_uuid, attempts)

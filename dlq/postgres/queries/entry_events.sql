@@ -1,4 +1,4 @@
--- The event of the newest letter of each of these investigations, for those that are about events and pending.
+-- The event of the newest letter of each of these investigations, if it is about an event and pending.
 select e.dlq_entry_uuid, l.outbox_id
 from unnest($1::uuid[]) as w (id)
 cross join lateral (

@@ -1,5 +1,5 @@
 -- entry_known
--- The time of the transaction, and the places, from 1, of those subjects that have an investigation, open or closed.
+-- The time of the transaction, and the places, from 1, of the subjects that have an investigation, open or closed.
 -- The scalar subquery stays one look into the index for each subject, whatever statistics say; as a join it could read
 -- all.
 select now(), array(

@@ -1,8 +1,8 @@
 -- entry_lock
--- The pending investigations of these subjects, and those of $3 that are pending, with their groups; locked in the order
--- that everybody keeps, so that none is closed before its letters are added and nobody waits in a circle. The lock keeps
--- others from changing them, and not from naming them as predecessors. Each is looked up by its key, whatever statistics
--- say.
+-- The pending investigations of these subjects, and the pending investigations among $3, with their groups. They are
+-- locked in the order that every session keeps: none is closed before its letters are added, and there is no deadlock.
+-- The lock keeps other sessions from changing them, but not from naming them as predecessors. Each is looked up by its
+-- key, whatever statistics say.
 select e.subject_type, e.subject_id, e.dlq_group_uuid
 from (
     select (select p.dlq_entry_uuid from postrider.dlq_entry p

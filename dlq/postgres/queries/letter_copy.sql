@@ -1,5 +1,5 @@
 -- letter_copy
--- Letters in an order that every collector keeps. One that somebody else recorded meanwhile fails all.
+-- Letters in an order that every collector keeps. If another session recorded one meanwhile, the whole copy fails.
 copy postrider.dlq_letter (
     letter_id, dlq_entry_uuid, dialect, dlq_topic, dlq_partition, dlq_offset, dlq_record_at,
     origin_topic, origin_partition, origin_offset, consumer_group, event_id, episode, outbox_id,

@@ -1,5 +1,5 @@
--- Of these investigations, the newest letter where it points to a record whose bytes are not here, and null where it does
--- not. $2 says that only those are wanted of which asking again may help.
+-- Of each of these investigations, the newest letter if it points to a record whose bytes are not here, otherwise null.
+-- With $2, only letters for which asking again may help.
 select e.dlq_entry_uuid, e.subject_id, l.letter_id, l.origin_topic, l.origin_partition, l.origin_offset, l.key_kind, l.payload_kind,
        l.payload_bytes, l.headers, l.event_id, l.original_record, l.dlq_topic, l.dlq_partition, l.dlq_offset
 from unnest($1::uuid[]) as w(id)

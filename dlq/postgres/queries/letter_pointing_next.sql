@@ -1,5 +1,6 @@
--- Investigations that running redrives treat next, $1 of each at most, of which a letter points to a record that could
--- not be asked for when it was collected. Nearly always there is no such letter at all, and then nothing else is read.
+-- Investigations that running redrives treat next, at most $1 of each, if a letter of the investigation points to a record
+-- that could not be asked for when the letter was collected. Nearly always there is no letter like that at all, and then
+-- nothing else is read.
 select i.dlq_entry_uuid
 from postrider.dlq_operation o
 cross join lateral (

@@ -1,4 +1,4 @@
--- The traceparents of letters' messages, of those that have one; $2 is the name of the header. One that is cut is none.
+-- The traceparents of letters' messages that have one; $2 is the name of the header. One that is cut is not valid.
 select h.traceparent
 from unnest($1::text[]) as w(id)
 cross join lateral (select l.headers from postrider.dlq_letter l where l.letter_id = w.id limit 1) l

@@ -1,2 +1,2 @@
--- The state that somebody wants. What made it halt is not counted again, if $3.
+-- Gives an operation the wanted state. If $3, the dead letters that made it halt are not counted again.
 select postrider.dlq_command_operation($1, $2, $3)

@@ -1,5 +1,5 @@
--- The operation that has waited longest for its next batch. One that somebody else treats is left to them. Its scope, which
--- may name very many, is not read for each batch.
+-- The operation that has waited longest for its next batch. One that another session treats is
+-- skipped. Its scope, which may name very many investigations, is not read for each batch.
 select dlq_operation_uuid, kind, name, coalesce(reason, ''), actor, state, '{}'::jsonb as scope, options, plan, items, done, skipped, failed, delivered, came_back,
        coalesce(error, ''), created_at, started_at, treated_at, finished_at, updated_at
 from postrider.dlq_operation

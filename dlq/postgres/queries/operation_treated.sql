@@ -1,5 +1,6 @@
--- What became of items, which nobody else can change: the operation is locked. Each is looked up by its key and changed
--- at its place. Statistics of before the operation know of no item of it, and by them it looks cheap to join all with all.
+-- Notes the results of items. No other session can change them: the operation is locked. Each is looked up by its key
+-- and changed at its place. Statistics of before the operation know of no item of it, and by them it looks cheap to join
+-- all with all.
 update postrider.dlq_operation_item i set state = w.state, reason = nullif(w.reason, '')
 from unnest($2::bigint[], $3::text[], $4::text[]) as w(item, state, reason)
 cross join lateral (

@@ -1,4 +1,4 @@
--- The next items, behind those that were treated.
+-- The next items, behind the treated ones.
 select i.item, i.dlq_entry_uuid
 from postrider.dlq_operation_item i
 where i.dlq_operation_uuid = $1 and i.state = 'waiting'

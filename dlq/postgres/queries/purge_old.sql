@@ -1,5 +1,5 @@
--- Those of these investigations that were opened before $2 and have $3 in their message, locked in an order that
--- everybody keeps. One that somebody has in hand is passed over.
+-- The investigations of the list that were opened before $2 and have $3 in their message, locked in an order that every
+-- session keeps. One that another session has locked is skipped.
 select e.dlq_entry_uuid
 from unnest($1::uuid[]) as w(id)
 join postrider.dlq_entry e on e.dlq_entry_uuid = w.id

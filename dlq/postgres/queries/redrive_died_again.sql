@@ -1,6 +1,6 @@
--- Of redrives, those whose message a consumer group gave up again, as far as its letter is here: whether that is one of
--- the same investigation, with the event of the redrive (what was sent to the group alone), or has opened another since,
--- which names this one.
+-- The redrives whose message a consumer group gave up again, as far as its letter is here. True if that letter is in the
+-- same investigation, with the event of the redrive (the message was sent to the group alone); false if it has opened
+-- another investigation since, which names this one.
 select r.redrive_id, coalesce(a.same, false)
 from unnest($1::text[]) as w(id)
 cross join lateral (

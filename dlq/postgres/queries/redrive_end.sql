@@ -1,4 +1,4 @@
--- Notes what became of redrives. One that somebody else looks at is left to them. What is gone was delivered, unless
+-- Notes the ends of redrives. One that another session has locked is skipped. An event that is gone was delivered, unless
 -- its letter is here: then it was given up, its investigation is closed, and its retention is over.
 -- The condition is not in the words of dlq_redrive_open: where statistics know of nothing on its way, all of that looks
 -- like one page to read, for each of these.

@@ -1,6 +1,6 @@
--- Of redrives that ended, those whose investigation was purged while they were on their way. The others' is kept there
--- until the transaction ends, with locks in the order of redrive_lock: a purge that does not see the end of a redrive leaves
--- it to us, and one that comes later sees it.
+-- Deletes the ended redrives whose investigation was purged while they were on their way. The investigations of the other
+-- redrives are kept until the transaction ends, with locks in the order of redrive_lock: a purge that does not see the end
+-- of a redrive leaves it to us, and a later purge sees it.
 with kept as materialized (
     select w.redrive_id
     from (select r.redrive_id, r.dlq_entry_uuid

@@ -1,5 +1,5 @@
--- The $3 oldest redrives on their way after outbox id $1 and redrive id $2. Nothing is locked: what is still on its
--- way costs a read and no write.
+-- The $3 oldest redrives on their way after outbox id $1 and redrive id $2. Nothing is locked: a redrive that is
+-- still on its way costs a read and no write.
 select r.redrive_id, r.outbox_id, r.event_id, r.episode
 from postrider.dlq_redrive r
 where r.outcome is null and (r.outbox_id, r.redrive_id) > ($1::bigint, $2::text)

@@ -1,2 +1,2 @@
--- How the events of letters, or of redrives, stand now; those that are gone are left out.
+-- The state now of the events of letters, or of redrives; events that are gone are left out.
 select s.place, s.state, s.episode from postrider.outbox_standing($1::bigint[], $2::uuid[]) s

@@ -1,4 +1,4 @@
--- Those of the investigations of which a redrive is on its way, as redrive_read says it.
+-- The investigations that have a redrive on its way, by the same rule as redrive_read.
 select w.id
 from unnest($1::uuid[]) as w(id)
 cross join lateral (

@@ -1,5 +1,5 @@
--- Of groups, each with one status, those whose first investigations are the first of all, by the index of groups as in
--- search_groups.sql.
+-- Of groups, each with one status, the ones whose first investigations are the first of all, by the index of groups as
+-- in search_groups.sql.
 select k.id, k.status::text
 from unnest($1::uuid[], $2::postrider.dlq_resolution_status[]) as k (id, status)
 cross join lateral (

@@ -1,5 +1,5 @@
--- In which groups and with which status the investigations are likely to be whose message has $7 in it, because that
--- of their group has: those with the most first. How many these groups have in all, and how many of these statuses.
+-- The groups and statuses in which investigations with $7 in their message are likely to be, because the group's message
+-- has it. The ones with the most investigations first. How many these groups have in all, and how many in these statuses.
 with likely as materialized (
     select g.dlq_group_uuid, sum(g.entries) over ()::bigint as entries
     from postrider.dlq_group g

@@ -1,4 +1,4 @@
--- How many investigations there are by the counters: those of the groups where these have it, which are the fewest rows.
+-- How many investigations there are, by the counters: by the ones of the groups if they have it, which are the fewest rows.
 select coalesce(case $1::text
     when '' then (select sum(g.entries) from postrider.dlq_group g)
     when 'pending' then (select sum(g.pending) from postrider.dlq_group g)

@@ -1,5 +1,5 @@
--- Looks at the first investigations of an order, at most $16 of them, for those that a search asks for: how many were
--- looked at, how many of them fit, and the page of those.
+-- Looks at the first investigations of an order, at most $16 of them, and picks the ones that fit a search. Returns how
+-- many were looked at, how many of them fit, and a page of the fitting ones.
 with walked as materialized (
     select e.dlq_entry_uuid, e.created_at/*order*/ as at,
        ((($1::text = '' or e.resolution_status = nullif($1::text, '')::postrider.dlq_resolution_status)

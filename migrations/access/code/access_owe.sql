@@ -3,8 +3,8 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     taken name := coalesce(nullif(current_setting('role'), 'none'), session_user); -- the role that was taken on; not the one of this function
 begin
-    -- What services do they may do. A login is one of a service where it may take steps of tasks, which operators may not;
-    -- and where it may not write to the audit log, so that nobody gave it the rights of an operator.
+    -- A service owes nothing. A login is a service's if it may take steps of tasks, which operators may not. It is a
+    -- service's, too, if it may not write to the audit log: then it was not given the rights of an operator.
     if p_service and (has_function_privilege(session_user, to_regprocedure('postrider.start_step(uuid, text)'), 'execute')
                       or has_function_privilege(taken, to_regprocedure('postrider.start_step(uuid, text)'), 'execute')
                       or not (has_any_column_privilege(session_user, 'postrider.access_audit', 'insert')
@@ -17,5 +17,5 @@ begin
     end if;
 end $$;
 comment on function postrider.access_owe(boolean) is
-'Demands of the transaction, where it is one of somebody with the rights of an operator, that it has written to the audit log when it is committed. The functions by which people change things call it; with p_service those that services call as well, of whom it demands nothing.';
+'If the login has the rights of an operator, demands that the transaction has written to the audit log when it is committed. The functions by which people change things call it. Functions that services call as well call it with p_service: then it demands nothing of a service.';
 revoke all on function postrider.access_owe(boolean) from public;

@@ -5,5 +5,5 @@ begin
     return query
     update postrider.access_key k set revoked_at = coalesce(k.revoked_at, now()) where k.access_key_id = p_key returning k.*;
 end $$;
-comment on function postrider.access_revoke_key(text) is 'Ends an API key, and returns it; one that was revoked before stays as it was. Nothing is returned where there is no such key.';
+comment on function postrider.access_revoke_key(text) is 'Ends an API key, and returns it. A key that was revoked before stays as it was. If no key has this id, nothing is returned.';
 revoke all on function postrider.access_revoke_key(text) from public;

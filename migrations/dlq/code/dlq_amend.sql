@@ -13,7 +13,7 @@ begin
     where l.letter_id = p_letter_id and l.dialect = 'postrider' and e.resolution_status = 'pending'
       and (select r.outcome is null from postrider.dlq_redrive r
            where r.dlq_entry_uuid = e.dlq_entry_uuid order by r.generation desc limit 1) is not true;
-    -- This transaction put it back: nobody else can have it in work, and nothing was sent of it.
+    -- This transaction redrove the event in its place: no other session can have it in work, and nothing of it was sent.
     select e.episode, e.headers::text as headers into was from postrider.outbox_returning(letter.outbox_id, letter.event_id) e;
     if not found then
         raise exception using errcode = '55000', message = format('postrider: the event of letter %s cannot be changed', p_letter_id),

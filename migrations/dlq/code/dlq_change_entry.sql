@@ -20,7 +20,7 @@ begin
         raise exception using errcode = '55000', message = format('postrider: investigation %s cannot be closed', p_entry), detail = why;
     end if;
     perform postrider.access_owe();
-    -- Closing says who did it, the one who asks unless somebody else is named.
+    -- Closing notes who did it: the caller, unless p_resolved_by names another.
     update postrider.dlq_entry e
     set resolution_status = coalesce(p_status::postrider.dlq_resolution_status, e.resolution_status),
         resolution_timestamp = case when p_status is not null then now() else e.resolution_timestamp end,
@@ -32,5 +32,5 @@ begin
     where e.dlq_entry_uuid = p_entry;
 end $$;
 comment on function postrider.dlq_change_entry(uuid, text, text, text, jsonb, text, text) is
-'Writes into an investigation, and closes it where a status is given: a pending one of which no redrive is on its way. What is null stays, metadata of JSON null, too; an empty object as metadata and an empty assignee take away what is there. The keys that its events halt are the caller''s to release.';
+'Writes into an investigation. If a status is given, closes it; it must then be pending, with no redrive on its way. A null, and metadata of JSON null, changes nothing; an empty object as metadata and an empty assignee remove the stored ones. The caller must release the keys that its events halt.';
 revoke all on function postrider.dlq_change_entry(uuid, text, text, text, jsonb, text, text) from public;

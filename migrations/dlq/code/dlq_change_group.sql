@@ -9,5 +9,5 @@ begin
     where g.dlq_group_uuid = p_group;
 end $$;
 comment on function postrider.dlq_change_group(uuid, text, text, text, timestamptz) is
-'Writes about a group. What is null of note and assignee stays, what is empty is taken away. The counters are the triggers''.';
+'Changes a group. A null note or assignee stays; an empty one is removed. Only triggers change the counters.';
 revoke all on function postrider.dlq_change_group(uuid, text, text, text, timestamptz) from public;

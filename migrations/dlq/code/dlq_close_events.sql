@@ -43,5 +43,5 @@ begin
     end if;
 end $$;
 comment on function postrider.dlq_close_events(uuid[], uuid) is
-'Internal. Tells the outbox of which events nobody works on a dead letter any more: those of the letters of these investigations, where no other investigation of the event is pending. p_removed is one that is pending and about to go.';
+'Internal. Tells the outbox which events have no dead letter in work any more: the events of the letters of these investigations, if no other investigation of the event is pending. p_removed is a pending investigation that is about to be removed.';
 revoke all on function postrider.dlq_close_events(uuid[], uuid) from public;

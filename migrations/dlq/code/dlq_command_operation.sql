@@ -18,5 +18,5 @@ begin
     end if;
 end $$;
 comment on function postrider.dlq_command_operation(uuid, text, boolean) is
-'Gives an operation the state that somebody wants: running or canary (of one that is planned, paused or halted), paused (of one that runs), aborted (of one that has not ended). With p_forgive what made it halt is not counted again.';
+'Gives an operation the wanted state: running or canary (if it is planned, paused or halted), paused (if it is running or canary), aborted (if it has not ended). With p_forgive, the dead letters that made it halt are not counted again.';
 revoke all on function postrider.dlq_command_operation(uuid, text, boolean) from public;

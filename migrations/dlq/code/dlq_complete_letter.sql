@@ -28,5 +28,5 @@ begin
     return true;
 end $$;
 comment on function postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb) is
-'Notes what became of asking for the record that a letter points to (see dlq_letter.original_record), and, for fetched, stores its key, payload, headers and event id. The note is merged into the metadata of its investigation, and the snapshot, if not null, takes the place of what is there. False, and nothing changed, for a letter that points to none, or that has its bytes.';
+'Notes the result of asking for the record that a letter points to (see dlq_letter.original_record). For fetched, stores its key, payload, headers and event id. The note is merged into the metadata of its investigation; the snapshot, if not null, replaces the stored one. If the letter points to no record, or has its bytes already, nothing is changed and false is returned.';
 revoke all on function postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb) from public;

@@ -6,7 +6,7 @@ set plan_cache_mode = force_custom_plan as $$
 declare
     frozen bigint;
 begin
-    -- Only of one that this transaction planned: later nobody changes what it is about.
+    -- Only for an operation that this transaction planned: later its scope cannot change.
     if not exists (select from postrider.dlq_operation o where o.dlq_operation_uuid = p_operation and o.state = 'planned' and o.created_at = now()) then
         raise exception using errcode = '55000', message = format('postrider: the scope of operation %s cannot be changed', coalesce(p_operation::text, 'null')),
             detail = 'it is frozen in the transaction that plans the operation';
@@ -36,5 +36,5 @@ begin
     return frozen;
 end $$;
 comment on function postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid, text, text, text, text, text, text, text, timestamptz, timestamptz, text) is
-'Writes the scope of an operation that the same transaction planned, and returns how many investigations that are: those named, as they are, or those of a status, opened until a time, that fit. An empty text and a null select nothing away.';
+'Writes the scope of an operation that the same transaction planned, and returns how many investigations it has. Named investigations are taken as they are; otherwise all with a status, opened until a time, that fit the filter. An empty text or a null does not filter.';
 revoke all on function postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid, text, text, text, text, text, text, text, timestamptz, timestamptz, text) from public;

@@ -15,5 +15,5 @@ begin
     end if;
     return null;
 end $$;
-comment on function postrider.dlq_group_redriven() is 'A group of which something is redriven is no longer new.';
+comment on function postrider.dlq_group_redriven() is 'If an investigation of a group is redriven, the group is no longer new.';
 revoke all on function postrider.dlq_group_redriven() from public;

@@ -5,4 +5,4 @@ returns text language sql stable parallel safe as $$
                 else p_state end
 $$;
 comment on function postrider.dlq_group_state(text, timestamptz, timestamptz, bigint) is
-'The state of a group now: what is muted until a time and what is new end by themselves.';
+'The state of a group now. The state new, and a mute until a time, end by themselves.';

@@ -19,7 +19,7 @@ begin
     for event_id, id, refused in
         with given as materialized (
             select w.place, w.event_id, w.topic, w.letter_id,
-                   -- Nothing enters the outbox here but the message of somebody's investigation, and it says which.
+                   -- Only the message of a pending investigation enters the outbox here, and it names the investigation.
                    case when e.resolution_status is distinct from 'pending' or r.generation is not null and r.outcome is null
                              or r.outcome = 'came_back' and (select true from postrider.dlq_letter b
                                     where b.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1) limit 1) is null then -2
@@ -63,9 +63,9 @@ begin
                 select case when jsonb_typeof(g.headers) = 'object'
                             then (select coalesce(jsonb_agg(jsonb_build_array(x.key, x.value)), '[]') from jsonb_each(g.headers) x)
                             else g.headers end as pairs offset 0) a
-            -- Those of an earlier redrive go, so that they do not pile up; and ours, which a consumer that gave a message up
-            -- copied with the rest, and those without a name or with control characters in it, because the outbox refuses them from
-            -- whoever writes. The letter keeps them. Most have none.
+            -- Removed are: the headers of an earlier redrive, so that they do not pile up; the postrider- headers, which a
+            -- consumer that gave a message up copied with the rest; and headers without a name or with control characters in
+            -- it, because the outbox refuses them from every writer. The letter keeps them all. Most messages have none.
             cross join lateral (
                 select case when jsonb_path_exists(a.pairs, 'strict $[*] ? (@[0] == "" || @[0] == "replay_of" || @[0] == "replay_id" || @[0] == "replay_origin" || @[0] == "replay_traceparent" || @[0] like_regex "^postrider-" flag "i" || @[0] like_regex "[\\x01-\\x1f\\x7f]")')
                             then (select coalesce(jsonb_agg(x.pair order by x.place), '[]')
@@ -83,8 +83,8 @@ begin
                 select case when c.parent ~ '^(00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}|(?!00|ff)[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?)$'
                              and substr(c.parent, 4, 32) <> repeat('0', 32) and substr(c.parent, 37, 16) <> repeat('0', 16)
                             then c.parent end as parent offset 0) t
-            -- It begins with the span of the redrive; where nobody makes such spans its ids are made of the event's, which is
-            -- random and nobody else's.
+            -- It begins with the span of the redrive. Without one, its ids are made from the id of the event, which is random
+            -- and unique.
             cross join lateral (
                 select case when t.parent is null then b.pairs
                             else (select jsonb_agg(case when x.pair->>0 = 'traceparent'
@@ -123,5 +123,5 @@ begin
     end loop;
 end $$;
 comment on function postrider.dlq_redrive_letters(text[], uuid[], text[], jsonb[], boolean, bytea, text) is
-'Writes the messages of letters as new events with the given event ids, each for its topic, in the given order, and returns their ids. Each letter must be of a pending investigation of which no redrive is on its way, or nothing is written; whoever calls notes the redrives in the same transaction. What a letter only refers to comes from the event that it is about: if that is gone, 0 is returned for it, and -1 for a payload beyond the limit; these are not written. With p_edited the payload of all is p_payload instead; where headers are given for one, they take the place of its own. p_traceparent is the span of the redrive, with which the new trace of each message begins that has a traceparent; null begins one trace for each.';
+'Writes the messages of letters as new events with the given event ids, each for its topic, in the given order, and returns their ids. If a letter has no pending investigation, or a redrive of that is on its way, nothing is written. The caller notes the redrives in the same transaction. A key or value that a letter only refers to comes from its event. If that event is gone, 0 is returned for the letter; if the payload is beyond the limit, -1; neither is written. With p_edited the payload of all is p_payload instead. Headers that are given for a letter replace its own. p_traceparent is the span of the redrive: the new trace of each message that has a traceparent begins with it. Null begins one trace for each.';
 revoke all on function postrider.dlq_redrive_letters(text[], uuid[], text[], jsonb[], boolean, bytea, text) from public;

@@ -23,7 +23,7 @@ begin
         where e.resolution_status = 'pending' order by e.dlq_entry_uuid for no key update of e
     )
     select array_agg(l.dlq_entry_uuid) into held from locked l;
-    -- With a snapshot taken after the locks: somebody may have sent one again meanwhile.
+    -- With a snapshot taken after the locks: another session may have redriven one meanwhile.
     select array_agg(o.id) into closing
     from (select h.id from unnest(held) h(id) except select u.id from postrider.dlq_under_way(held) u(id)) o;
     if closing is null then
@@ -38,5 +38,5 @@ begin
     returning e.dlq_entry_uuid;
 end $$;
 comment on function postrider.dlq_resolve_group(uuid, timestamptz, integer, text, text, text) is
-'Closes the oldest pending investigations of a group that were opened until a time, and returns them. Those of which a redrive is on its way are left. The keys that their events halt are the caller''s to release.';
+'Closes the oldest pending investigations of a group that were opened until a time, and returns them. Investigations with a redrive on its way are left. The caller must release the keys that their events halt.';
 revoke all on function postrider.dlq_resolve_group(uuid, timestamptz, integer, text, text, text) from public;

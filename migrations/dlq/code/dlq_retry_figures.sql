@@ -9,5 +9,5 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     where not exists (select from summary)
 $$;
 comment on function postrider.dlq_retry_figures() is
-'What dlq_retry_numbers returns, as it was a short while ago where somebody keeps it, and as it is now elsewhere; and since when. For v_dlq_dashboard.';
+'The result of dlq_retry_numbers, and when it was computed. If a recent summary is stored, the result is taken from it; otherwise it is computed now. For v_dlq_dashboard.';
 revoke all on function postrider.dlq_retry_figures() from public;

@@ -24,5 +24,5 @@ begin
     return null;
 end $$;
 comment on function postrider.dlq_tell_tasks() is
-'Tells tasks which investigations were closed or purged: they know those that are about them.';
+'Tells tasks which investigations were closed, purged or are pending again. Tasks pick the investigations that are about them.';
 revoke all on function postrider.dlq_tell_tasks() from public;

@@ -3,7 +3,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set enab
 declare
     told record;
 begin
-    -- Those of consumers are about no task. Of those of events tasks know which are of one.
+    -- Dead letters of consumers are about no task. Of the dead letters of events, tasks know which are about a task.
     select array_agg(a.letter_id) as letters, array_agg(a.event_id) as events, array_agg(a.episode) as episodes,
            array_agg(case when e.subject_type = 'task' and e.subject_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then e.subject_id::uuid end) as tasks,
            array_agg(a.dlq_entry_uuid) as entries, array_agg(coalesce(e.resolution_status = 'pending', false)) as pending
@@ -18,5 +18,5 @@ begin
     return null;
 end $$;
 comment on function postrider.dlq_tell_tasks_letters() is
-'Tells tasks which letters were recorded, and where their investigations stand: they know those that are about them.';
+'Tells tasks which letters were recorded, and whether their investigations are pending. Tasks pick the letters that are about them.';
 revoke all on function postrider.dlq_tell_tasks_letters() from public;

@@ -11,5 +11,5 @@ set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as
           and not exists (select from postrider.dlq_letter b where b.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1))
 $$;
 comment on function postrider.dlq_under_way(uuid[]) is
-'Those of the investigations of which a redrive is on its way: its event has not ended, or was given up again and the letter of that has not arrived.';
+'Returns the investigations that have a redrive on its way: its event has not ended, or was given up again and that dead letter has not arrived.';
 revoke all on function postrider.dlq_under_way(uuid[]) from public;

@@ -24,4 +24,4 @@ from counted c
 left join numbers n on n.dlq_reason = c.dlq_reason
 order by c.dlq_reason;
 comment on view postrider.v_dlq_dashboard is
-'Investigations by reason. requeued counts those whose subject was sent again: an event that was redriven, a task that was retried as a whole. avg_retries is the mean of the attempts of events and records and of the retries of tasks. These two were counted at retries_as_of, at most five minutes ago; the others are of now.';
+'Investigations by reason. requeued counts investigations whose subject was sent again: an event that was redriven, a task that was retried as a whole. avg_retries is the mean of the attempts of events and records and of the retries of tasks. These two were counted at retries_as_of, at most five minutes ago; the others are of now.';

@@ -16,5 +16,5 @@ begin
     return closed;
 end $$;
 comment on function postrider.outbox_close(bigint[], uuid[], integer[]) is
-'The desk says which events that were given up nobody needs any more: their investigation is closed. Retention may remove them from now on, once their dead-letter topic has acknowledged them. One that was given up again since is left alone. Returns how many were closed.';
+'Closes events that were given up: the desk has closed their investigation, and they are no longer needed. From now on retention may remove them, once their dead-letter topic has acknowledged them. An event that was given up again since is left alone. Returns how many were closed.';
 revoke all on function postrider.outbox_close(bigint[], uuid[], integer[]) from public;

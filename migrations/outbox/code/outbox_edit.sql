@@ -12,5 +12,5 @@ begin
     return true;
 end $$;
 comment on function postrider.outbox_edit(bigint, uuid, boolean, bytea, jsonb) is
-'Internal. Changes the payload (with p_edited) or the headers (where given) of an event that this transaction redrove in its place: those of its exception, the log stays as it is. False, and nothing changed, for any other event.';
+'Internal. Changes the payload (with p_edited) or the headers (where given) of an event that this transaction redrove in its place. The exception is changed, the log stays as it is. For any other event nothing is changed, and the result is false.';
 revoke all on function postrider.outbox_edit(bigint, uuid, boolean, bytea, jsonb) from public;

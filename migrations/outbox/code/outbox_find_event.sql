@@ -45,5 +45,5 @@ begin
     return null;
 end $$;
 comment on function postrider.outbox_find_event(uuid) is
-'outbox_event.id of an event by its event_id, at any age; null where there is none. The id begins with the time, so about 60 rows of the log tell where to look, and then those of two seconds are read.';
+'outbox_event.id of an event by its event_id, at any age; null where there is none. The id begins with the time, so about 60 rows of the log tell where to look, and then the rows of two seconds are read.';
 revoke all on function postrider.outbox_find_event(uuid) from public;

@@ -6,5 +6,5 @@ language sql stable set search_path = pg_catalog, pg_temp set jit = off as $$
     where x.state in ('exhausted', 'dead_lettered')
 $$;
 comment on function postrider.outbox_given_up(uuid[]) is
-'Internal. Those of the events that were given up and have not been redriven: neither waiting nor delivered.';
+'Internal. Returns which events were given up and have not been redriven: they neither wait nor were delivered.';
 revoke all on function postrider.outbox_given_up(uuid[]) from public;

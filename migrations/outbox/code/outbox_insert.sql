@@ -12,5 +12,5 @@ begin
     returning n.id;
 end $$;
 comment on function postrider.outbox_insert(uuid[], text[], text[], bytea[], bytea[], jsonb[], integer[], uuid[], text[]) is
-'Internal. Writes events in the order of the arrays, and returns their ids in that order: how the other rooms write into the outbox. What is null of kinds is event, of headers none; an array that is null says null of each. Nothing is checked but what the table checks, and idempotency_keys are kept with the events and not enforced.';
+'Internal. Writes events in the order of the arrays, and returns their ids in that order: how the other rooms write into the outbox. A null in kinds is event, and a null in headers is none. A null array is an array of nulls. Nothing is checked but what the table checks, and idempotency_keys are kept with the events and not enforced.';
 revoke all on function postrider.outbox_insert(uuid[], text[], text[], bytea[], bytea[], jsonb[], integer[], uuid[], text[]) from public;

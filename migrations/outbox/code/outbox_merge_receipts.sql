@@ -43,5 +43,5 @@ begin
     more := v_seen >= p_rows;
 end $$;
 comment on function postrider.outbox_merge_receipts(interval, integer) is
-'Merges the receipts of a second into one, of those older than is given, up to p_rows of them: what is known of when an event went is then right to the second. busy: another session is at it.';
+'Merges the receipts of a second into one. It reads receipts older than p_age, up to p_rows of them. The time at which an event went is then known to the second. busy: another session is at it.';
 revoke all on function postrider.outbox_merge_receipts(interval, integer) from public;

@@ -24,7 +24,7 @@ begin
     if stopped is not null then
         return;
     end if;
-    -- Receipts are in the order of time, and those behind are gone: the last of the first that are old enough.
+    -- Receipts are in the order of time, and up to k.position they are dealt with. Of the next, the last that is old enough.
     select max(o.position) filter (where o.at <= v_cutoff), not p_dry_run and count(*) = 1000 and bool_and(o.at <= v_cutoff) into v_through, v_full
     from (select r.position, r.at from postrider.outbox_receipt r where r.position > k.position order by r.position, r.number limit case when not p_dry_run then 1000 end) o;
     if v_through is null then
@@ -44,8 +44,8 @@ begin
         select count(*) into removed from postrider.outbox_event e where e.id > k.position and e.id <= v_through;
         return;
     end if;
-    -- One that was committed late, or was an exception before it went, went later than those around it: nothing behind it is
-    -- removed before it.
+    -- An event that was committed late, or was an exception before it went, went later than its neighbours. Nothing behind it
+    -- is removed before it.
     select least(min(lower(late.i)), min(lower(back.i))) into v_recent
     from postrider.outbox_receipt r
     left join lateral (select i from unnest(r.events * int8multirange(int8range(k.position + 1, v_through + 1))) i
@@ -59,7 +59,7 @@ begin
             return;
         end if;
     end if;
-    -- What is not finished keeps its content.
+    -- An event that is not finished keeps its content, in its exception.
     update postrider.outbox_exception x
     set copied = true, kind = e.kind, key = e.key, payload = e.payload, headers = e.headers, task_uuid = e.task_uuid,
         idempotency_key = e.idempotency_key, created_at = e.created_at, max_attempts = coalesce(x.max_attempts, e.max_attempts)

@@ -8,5 +8,5 @@ language sql stable as $$
     where x.id = p_id and x.event_id = p_event_id and x.state = 'parked' and x.copied and x.sending_since is null and x.updated_at = now()
 $$;
 comment on function postrider.outbox_returning(bigint, uuid) is
-'Internal. An event that this transaction redrove in its place with outbox_redrive: how often it had been given up, and its headers. No row is returned for any other: nobody else can have it in hand, and nothing was sent of it.';
+'Internal. An event that this transaction redrove in its place with outbox_redrive: how often it had been given up, and its headers. No row is returned for any other event. So no other session can have the event in hand, and nothing was sent of it.';
 revoke all on function postrider.outbox_returning(bigint, uuid) from public;

@@ -16,5 +16,5 @@ set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off s
     where x.id is not null or e.id is not null
 $$;
 comment on function postrider.outbox_standing(bigint[], uuid[]) is
-'How events stand: place in the arrays; pending, published, or the state of the exception; and how often they were given up, which is 0 for one that is published. Events that are gone are left out: retention took those that had been published, and those that were given up and that no investigation needs.';
+'How events stand: place in the arrays; pending, published, or the state of the exception; and how often they were given up, which is 0 for a published event. Events that retention removed are left out: published events, and events that were given up and that no investigation needs.';
 revoke all on function postrider.outbox_standing(bigint[], uuid[]) from public;

@@ -52,4 +52,4 @@ where e.id <= (select p.position from postrider.outbox_progress p)
   and not e.id <@ (select p.gaps from postrider.outbox_progress p)
   and (select x.id from postrider.outbox_exception x where x.id = e.id) is null;
 comment on view postrider.v_outbox_event is
-'Outbox events for people: status in the words pending, processing, succeeded, failed (an attempt failed and it waits for the next, or it was given up and its dead letter is on its way), dead_lettered; the finer state beside it; when the next attempt is, also of one that waits behind its key; and which relay has it, since when: of a pending event the one that leads, none while nobody does.';
+'Outbox events for people: status in the words pending, processing, succeeded, failed (an attempt failed and it waits for the next, or it was given up and its dead letter is on its way), dead_lettered; the finer state beside it; when the next attempt is, also of one that waits behind its key; and which relay has it, since when. That is the leader, for an event that it sends just now and for one that the log has before it; null while no relay leads, and for an event that waits for its time or behind a hold.';

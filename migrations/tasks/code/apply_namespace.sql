@@ -10,7 +10,7 @@ begin
     end if;
     if p_lifecycle is not null then
         perform postrider.template_check_lifecycle(p_lifecycle, 'namespace ' || p_name);
-        -- A misspelt state would be no limit, and nobody would know.
+        -- A misspelt state would set no limit, and no error would show it.
         with known as materialized (
             select distinct s.state from postrider.tasker_machine_states s
             where s.kind in ('initial', 'active', 'waiting') and (s.state_machine_id = postrider.template_builtin() or s.state_machine_id in (
@@ -35,5 +35,5 @@ begin
     return v_id;
 end $$;
 comment on function postrider.apply_namespace(text, jsonb, text) is
-'Creates a namespace or changes it, and returns its id. p_lifecycle replaces the lifecycle of the namespace, p_description what is said about it; null keeps them. Error 22023 says what is wrong.';
+'Creates a namespace or changes it, and returns its id. p_lifecycle replaces the lifecycle of the namespace, p_description its description; null keeps them. Error 22023 names the mistake.';
 revoke all on function postrider.apply_namespace(text, jsonb, text) from public;

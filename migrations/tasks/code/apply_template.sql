@@ -1,5 +1,5 @@
 -- Templates come in through this function alone. The command checks a template thoroughly and says what to do about each
--- mistake; what is checked here again is what would break other functions.
+-- mistake. Only mistakes that would break other functions are checked here again.
 create or replace function postrider.apply_template(p_configuration jsonb, p_machine jsonb default null) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -76,5 +76,5 @@ begin
     return v_template.named_task_uuid;
 end $$;
 comment on function postrider.apply_template(jsonb, jsonb) is
-'Puts a template into the database, or changes it, and returns its id; the same again changes nothing. p_configuration is the template as JSON, with dependencies as names; p_machine its states, transitions, roles and retryable states, taken from the template if null, and the built-in ones if that has none. A changed lifecycle holds for the tasks that are there, too; everything else for new ones. Error 22023 says what is wrong with it, 55000 that tasks of this version exist and its machine would change.';
+'Puts a template into the database, or changes it, and returns its id; the same again changes nothing. p_configuration is the template as JSON, with dependencies as names; p_machine its states, transitions, roles and retryable states, taken from the template if null, and the built-in ones if that has none. A changed lifecycle holds for the tasks that are there, too; everything else for new ones. Error 22023 names the mistake in it, 55000 says that tasks of this version exist and its machine would change.';
 revoke all on function postrider.apply_template(jsonb, jsonb) from public;

@@ -44,8 +44,8 @@ begin
     end if;
     v_cutoff := v_began - make_interval(days => p_retention_days);
 
-    -- Candidates are found without locks, so that a walk past what must stay keeps nobody waiting; and a call looks at
-    -- so many tasks and no more, so that no number of those makes it long. What is walked over is read as it is needed.
+    -- Candidates are found without locks, so that no transaction waits while this passes tasks that must stay. A call looks
+    -- at a limited number of tasks, so that many of them do not make it long. They are read as they are needed.
     with walked as materialized (
         select t.task_uuid, t.named_task_uuid, t.state, t.state_entered_at, t.sort_key, t.dead_letters, t.updated_at
           from postrider.tasker_tasks t
@@ -68,7 +68,7 @@ begin
              where n.named_task_uuid = w.named_task_uuid offset 0) f
          where case f.final_state when 'cancelled' then p_archive_cancelled when 'dlq_resolved' then p_archive_dlq_resolved
                                   when 'error' then p_archive_failed else p_archive_completed end
-           -- Somebody who acts on the steps of a failed task has not left it alone, though it does not go on yet.
+           -- If an operator acts on the steps of a failed task, it is not left alone, though it does not go on yet.
            and (f.failed is not true or w.updated_at < v_cutoff)
            and postrider.task_letters_closed(w.task_uuid, w.dead_letters)
          limit p_batch_size
@@ -94,9 +94,9 @@ begin
         select count(*) into steps_archived from unnest(v_tasks) i(task_uuid) join postrider.tasker_workflow_steps s on s.task_uuid = i.task_uuid;
         select count(*) into transitions_archived from unnest(v_tasks) i(task_uuid) join postrider.tasker_task_transitions x on x.task_uuid = i.task_uuid;
     else
-        -- Somebody may have been quicker, and somebody may be at work on one: those are for another time. What moves
-        -- a task, acts on its steps, or writes a dead letter of it, holds its lock and changes one of these three. Without a
-        -- new letter a task whose investigations are closed stays so.
+        -- Another session may have changed a task meanwhile, or have it locked: it is left for another call. A transaction that
+        -- moves a task, acts on its steps, or writes a dead letter of it, holds its lock and changes one of these three.
+        -- Without a new letter, a task whose investigations are closed stays so.
         select array_agg(k.task_uuid), array_agg(k.final_state) into v_tasks, v_finals
         from (select t.task_uuid, c.final_state
               from unnest(v_found, v_finals, v_moves, v_letters, v_changes) c(task_uuid, final_state, sort_key, letters, updated_at)
@@ -120,7 +120,7 @@ begin
               cross join postrider.tasker_settings g
               offset 0) e;
 
-        -- What is inserted is what was deleted: a row cannot be in both places, nor in none.
+        -- The deleted rows are inserted: a row cannot be in both places, nor in none.
         with gone as (
             delete from postrider.tasker_workflow_step_transitions x using unnest(v_tasks) i(task_uuid) where x.task_uuid = i.task_uuid returning x.*)
         insert into postrider.tasker_workflow_step_transitions_archive

@@ -29,5 +29,5 @@ begin
     return true;
 end $$;
 comment on function postrider.archive_on_read(uuid, interval) is
-'Moves a task to the archived state of its machine if it has been in the dead-letter state (the failed one, of a machine without) without a change for p_archive_after, 7 days by default, and the machine has both; returns whether it did. One with a pending investigation, of its own or of an event that moved it there, stays, and so does one of which a dead letter is not recorded yet: somebody may yet retry it. It waits for nobody, and does nothing in a transaction that is read-only.';
+'Moves a task to the archived state of its machine if it has been in the dead-letter state (the failed one, of a machine without) without a change for p_archive_after, 7 days by default, and the machine has both; returns whether it did. A task stays if it, or an event that moved it there, has a pending investigation, or if one of its dead letters is not recorded yet: an operator may yet retry it. It waits for no lock, and does nothing in a read-only transaction.';
 revoke all on function postrider.archive_on_read(uuid, interval) from public;

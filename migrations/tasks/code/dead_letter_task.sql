@@ -40,8 +40,8 @@ begin
             message = format('postrider: task %s has a pending investigation already, %s', p_task_uuid, v_pending),
             hint = 'Go on with that one, or close it first.';
     end if;
-    -- What is written and not yet recorded becomes an investigation of the task within seconds. Of one by hand in this stay
-    -- more is said below.
+    -- A letter that is written and not yet recorded becomes an investigation of the task within seconds. A letter by hand in
+    -- this stay is handled below.
     if exists (select from postrider.tasker_letter l
                 where l.task_uuid = p_task_uuid and l.letter_id not like 'event:%' and l.letter_id <> v_letter_id
                   and l.entry_uuid is null and l.closed_at is null) then

@@ -1,4 +1,4 @@
--- Stale tasks: those that are too long in a live state, or too old. They are found along the indexes of
+-- Stale tasks: tasks that are too long in a live state, or too old. They are found along the indexes of
 -- tasker_tasks, each with the threshold of its own template, and a whole batch is moved, told of and
 -- dead-lettered by a few statements.
 create or replace function postrider.detect_and_transition_stale_tasks(
@@ -45,9 +45,9 @@ begin
     p_steps_in_process_threshold_minutes := coalesce(p_steps_in_process_threshold_minutes, 30);
     p_task_max_lifetime_hours := coalesce(p_task_max_lifetime_hours, 24);
 
-    -- Two walks: along the stays, then along the ages for what is left of the batch. Locks are taken one by
-    -- one as the rows come, so never more of them than the batch is large, and what somebody works on is
-    -- found in a later pass.
+    -- Two walks: along the stays, then along the ages for the rest of the batch. Locks are taken one by
+    -- one as the rows come, so never more of them than the batch is large. A task that another
+    -- session has locked is found in a later pass.
     if p_dry_run then
         select array_agg(c.task_uuid) into v_uuids from (
             select t.task_uuid
@@ -109,7 +109,7 @@ begin
     end if;
     select s.* into strict v_settings from postrider.tasker_settings s;
 
-    -- What is the matter with each, and what becomes of it.
+    -- Why each task is stale, and what happens to it.
     with claimed as materialized (
         select u.n, t.task_uuid, t.named_task_uuid, t.state, t.state_entered_at, t.created_at, t.resumed_at, t.sort_key, t.retry_count, t.dead_letters
         from unnest(v_uuids) with ordinality u(task_uuid, n)
@@ -237,7 +237,7 @@ begin
             join postrider.tasker_named_tasks n on n.named_task_uuid = t.named_task_uuid
             join postrider.tasker_state_machines m on m.state_machine_id = n.state_machine_id
             cross join lateral (
-                -- json and not jsonb: it is only written, and that costs half. The columns are those of task_snapshot.
+                -- json and not jsonb: it is only written, and that costs half. The columns are the same as in task_snapshot.
                 select convert_to(json_build_object('letter_id', c.letter_id, 'task_uuid', c.task_uuid, 'namespace_name', c.namespace_name,
                     'task_name', c.task_name, 'version', c.version, 'dlq_reason', c.reason, 'original_state', c.state,
                     'dead_lettered_at', v_now, 'error_code', c.error_code, 'error_message', c.error_reason, 'metadata', c.metadata,
@@ -268,9 +268,9 @@ begin
     from unnest(v_stale) c;
 end $$;
 comment on function postrider.detect_and_transition_stale_tasks(boolean, integer, integer, integer, integer, integer, integer, boolean, boolean, boolean, boolean, boolean) is
-'Finds tasks that are longer in a live state than its threshold, or older than their lifetime, and does with at most p_batch_size of them what their templates say; one row each. p_dry_run changes nothing and locks nothing. Tasks that somebody has locked are left for a later call.
+'Finds tasks that are longer in a live state than its threshold, or older than their lifetime, and does with at most p_batch_size of them what their templates say; one row each. p_dry_run changes nothing and locks nothing. Tasks that another session has locked are left for a later call.
 
 Thresholds: of the template (configuration->lifecycle), else of the namespace (lifecycle), else the parameters; 1440 minutes for the states that have none. threshold_kind (state, lifetime) and threshold_source (template, namespace, default) say which was exceeded; the state''s if both were.
 
-action_taken: move_to_dlq (moved to the failed state of the machine, and a dead letter), transition_to_error (moved, no letter), manual_review (stays, and a dead letter), flag (stays, no letter). What stays is flagged and not found again before its next transition. The p_auto_ and p_reason_ parameters only take away from what templates say. moved_to_dlq and transition_success say what was done, and are false in a dry run. task_age_seconds is counted from when the task was created or put back to work, as its lifetime is. The change, its lifecycle events and the dead letters are one transaction, that of the caller.';
+action_taken: move_to_dlq (moved to the failed state of the machine, and a dead letter), transition_to_error (moved, no letter), manual_review (stays, and a dead letter), flag (stays, no letter). A task that stays is flagged, and is not found again before its next transition. The p_auto_ and p_reason_ parameters only take away from what templates say. moved_to_dlq and transition_success say what was done, and are false in a dry run. task_age_seconds is counted from when the task was created or resumed, as its lifetime is. The change, its lifecycle events and the dead letters are one transaction, that of the caller.';
 revoke all on function postrider.detect_and_transition_stale_tasks(boolean, integer, integer, integer, integer, integer, integer, boolean, boolean, boolean, boolean, boolean) from public;

@@ -7,7 +7,7 @@ begin
     from postrider.tasker_detector d for update;
     if paused then
         perform postrider.access_owe();
-    end if; -- otherwise what is taken away ended by itself
+    end if; -- otherwise the pause that is removed had ended by itself
     update postrider.tasker_detector d set paused_at = null, paused_by = null, pause_reason = null, resume_at = null where d.paused_at is not null;
     return paused;
 end $$;

@@ -13,5 +13,5 @@ begin
     return 'enqueued';
 end $$;
 comment on function postrider.enqueue_step(uuid) is
-'For who hands out work: a step whose turn it is was given to a worker''s queue. Returns enqueued. 55000 says why it is not its turn, P0002 that there is no such step.';
+'For a program that hands out work: a step whose turn it is was given to a worker''s queue. Returns enqueued. 55000 says why it is not its turn; P0002 for an unknown step.';
 revoke all on function postrider.enqueue_step(uuid) from public;

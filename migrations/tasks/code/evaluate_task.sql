@@ -13,5 +13,5 @@ begin
     return v_after;
 end $$;
 comment on function postrider.evaluate_task(uuid) is
-'Takes a task where its steps lead it and returns the state it has then. Changes of steps do this by themselves; who takes a new task calls it to begin. A task in a failed state stays there until somebody acts on its steps. P0002 for an unknown task.';
+'Takes a task where its steps lead it and returns the state it has then. Changes of steps do this by themselves; who takes a new task calls it to begin. A task in a failed state stays there until an operator acts on its steps. P0002 for an unknown task.';
 revoke all on function postrider.evaluate_task(uuid) from public;

@@ -6,7 +6,7 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmap
 set enable_sort = off set enable_memoize = off set plan_cache_mode = force_generic_plan set jit = off as $$
 #variable_conflict use_column
 declare
-    -- What is older weighs as little as anything can, and a time to come no more than now.
+    -- An older task has the least weight possible; one with a time in the future weighs no more than one of now.
     v_ancient timestamptz := p_now - make_interval(mins => least(p_half_life::bigint * 1000, 525600000)::integer);
 begin
     return query
@@ -62,7 +62,7 @@ begin
         union all
         select b.named_task_uuid, b.priority, false, '-infinity'::timestamptz, 'infinity'::timestamptz from below b where b.priority is not null
     ), head as materialized (
-        -- A line whose first comes behind the firsts of so many others has none of those that are looked for.
+        -- If the first task of a line comes behind the first ones of p_limit other lines, it has none of the wanted tasks.
         select l.*, m.namespace, m.template, m.initial_state, m.began_since, m.stays
           from template m
           join line l on l.named_task_uuid = m.named_task_uuid

@@ -70,5 +70,5 @@ begin
     end loop;
 end $$;
 comment on function postrider.get_next_ready_tasks(integer, text, integer, integer, integer, integer, integer) is
-'For who hands out work: tasks that nobody has begun (initial state) or that have steps whose turn it is, locked for the caller''s transaction; what others have locked is skipped. First by computed_priority: priority halved with every p_priority_half_life_minutes since the task was created; then the oldest. Stale tasks are left out by the same rule as the detector''s (template before namespace before the parameters; other states 1440 minutes), so that they cannot drown the fresh ones.';
+'For a program that hands out work: tasks that have not begun (initial state) or that have steps whose turn it is, locked for the caller''s transaction; tasks that other sessions have locked are skipped. First by computed_priority: priority halved with every p_priority_half_life_minutes since the task was created; then the oldest. Stale tasks are left out by the same rule as the detector''s (template before namespace before the parameters; other states 1440 minutes), so that they cannot drown the fresh ones.';
 revoke all on function postrider.get_next_ready_tasks(integer, text, integer, integer, integer, integer, integer) from public;

@@ -23,5 +23,5 @@ language sql stable as $$
     offset 0
 $$;
 comment on function postrider.lifecycle_templates(uuid, uuid) is
-'Internal. The templates that have live tasks which are not flagged, with their lifecycle and that of their namespace; of those behind p_after and up to p_until, where these are not null. Each is found by one step down an index, however many tasks there are.';
+'Internal. The templates that have live tasks which are not flagged, with their lifecycle and that of their namespace; only templates behind p_after and up to p_until, if these are not null. Each is found by one step down an index, however many tasks there are.';
 revoke all on function postrider.lifecycle_templates(uuid, uuid) from public;

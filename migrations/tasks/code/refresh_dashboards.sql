@@ -6,8 +6,8 @@ declare
     v_began   timestamptz := clock_timestamp();
     v_content jsonb;
 begin
-    -- Others who are at it need no help. Who reads is kept waiting by nobody. What is of a time to come was counted by a
-    -- clock that was ahead.
+    -- If another session is refreshing, this one does nothing. A reader never waits. A summary with a time in the future was
+    -- counted by a clock that was ahead.
     if (select count(*) from (select from postrider.dashboard_summary s where s.as_of <= v_began - p_min_age or s.as_of > v_began for update skip locked) l) < 2 then
         return false;
     end if;
@@ -26,5 +26,5 @@ begin
     return true;
 end $$;
 comment on function postrider.refresh_dashboards(integer, integer, integer, integer, interval) is
-'Renews the summaries behind v_task_staleness_monitoring and v_dlq_dashboard, with the defaults of thresholds given. False, and nothing is done, if they are younger than p_min_age or somebody is renewing them.';
+'Renews the summaries behind v_task_staleness_monitoring and v_dlq_dashboard, with the defaults of thresholds given. False, and nothing is done, if they are younger than p_min_age or another session is renewing them.';
 revoke all on function postrider.refresh_dashboards(integer, integer, integer, integer, interval) from public;

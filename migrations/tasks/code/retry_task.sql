@@ -39,5 +39,5 @@ begin
     return v_event;
 end $$;
 comment on function postrider.retry_task(uuid, text) is
-'Puts a task back to the beginning, from a retryable state of its machine: its error is cleared, steps that are not done are pending again with all their retries, and the template''s start_event is written again or, where it has none, the event postrider.task.retry_queued.v1; all in the caller''s transaction. Returns the id of that event. 22023 names the state and those that can be retried, or says that p_actor has more than 256 bytes; P0002 for an unknown task.';
+'Returns a task to the beginning, from a retryable state of its machine: its error is cleared, steps that are not done are pending again with all their retries, and the template''s start_event is written again or, where it has none, the event postrider.task.retry_queued.v1; all in the caller''s transaction. Returns the id of that event. 22023 names the state and the states that can be retried, or says that p_actor has more than 256 bytes; P0002 for an unknown task.';
 revoke all on function postrider.retry_task(uuid, text) from public;

@@ -53,5 +53,5 @@ begin
     return v_status;
 end $$;
 comment on function postrider.step_action(uuid, uuid, text, text, text, jsonb) is
-'For people: retry (give it to a worker now, whatever it waits for), reset_retry_count (as if it had never failed; a failed one is pending again), cancel, complete_manually (somebody did it by hand, with results if there are any). The task follows: out of a failed state too when it can go on. Returns the step''s new status; 55000 where its status or the task''s state forbids it, 22023 for an unknown action, an actor of more than 256 bytes and notes of more than 4096; P0002 for an unknown task or step.';
+'For people: retry (give it to a worker now, whatever it waits for), reset_retry_count (as if it had never failed; a failed one is pending again), cancel, complete_manually (it was done by hand, with results if there are any). The task follows: out of a failed state too when it can go on. Returns the step''s new status; 55000 where its status or the task''s state forbids it, 22023 for an unknown action, an actor of more than 256 bytes and notes of more than 4096; P0002 for an unknown task or step.';
 revoke all on function postrider.step_action(uuid, uuid, text, text, text, jsonb) from public;

@@ -21,7 +21,7 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_nestlo
           join postrider.tasker_machine_states st on st.state_machine_id = n.state_machine_id and st.kind in ('initial', 'active', 'waiting')
          where p_namespace is null or ns.name = p_namespace
     ), ready as materialized (
-        -- Written so that only tasker_tasks_ready can find them: the other indexes have those that wait, too.
+        -- Written so that only tasker_tasks_ready can find them: the other indexes have waiting tasks, too.
         select k.task_uuid, k.named_task_uuid, k.state, k.priority, k.created_at, coalesce(k.resumed_at, k.created_at) as began_at, k.state_entered_at
           from postrider.tasker_tasks k
          where k.ready_at <= p_now and coalesce(k.live, false) and coalesce(k.stale_flagged_at, 'infinity') = 'infinity'

@@ -24,5 +24,5 @@ begin
     end if;
 end $$;
 comment on function postrider.task_check_steps(jsonb) is
-'Internal. Raises 22023 with the path and what is wrong with steps as create_task and templates have them. A cycle is not: see task_cycle.';
+'Internal. Raises 22023 with the path of an error in steps, as create_task and templates have them, and what the error is. A cycle is no error here: see task_cycle.';
 revoke all on function postrider.task_check_steps(jsonb) from public;

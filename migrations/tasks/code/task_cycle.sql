@@ -81,5 +81,5 @@ begin
     end loop;
     return array(select u.name from unnest(v_names, v_gone) with ordinality u(name, gone, n) where not u.gone order by u.n);
 end $$;
-comment on function postrider.task_cycle(jsonb) is 'Internal. The names of the steps (as create_task takes them) that depend on themselves over others, and of those between; empty if there are none.';
+comment on function postrider.task_cycle(jsonb) is 'Internal. The names of the steps (as create_task takes them) that depend on themselves through other steps, and of the steps between them; empty if there are none.';
 revoke all on function postrider.task_cycle(jsonb) from public;

@@ -20,8 +20,8 @@ begin
     if not found then
         raise exception using errcode = 'P0002', message = format('postrider: there is no task %s', coalesce(p_task_uuid::text, 'null'));
     end if;
-    -- The task itself says which letters were written of it, and not the outbox's idempotency keys: those are forgotten, are
-    -- of one topic, and a writer may have used the same.
+    -- The task itself says which letters were written of it, and not the outbox's idempotency keys: the keys are forgotten,
+    -- are of one topic, and another writer may have used the same.
     if v_letter = any (t.dead_letters) then
         return null;
     end if;
@@ -40,5 +40,5 @@ begin
     return v_id;
 end $$;
 comment on function postrider.task_dead_letter(uuid, postrider.dlq_reason, text, integer, text, text, jsonb) is
-'Internal. Writes a task''s dead letter, with its snapshot, into the outbox, bound for the dead-letter topic, and returns its event id. One letter per stay (p_sort_key is the number of the transition by which the stay in p_original_state began) and reason: null if that one was written before. Under 900 kB: what is left out of a larger snapshot it says.';
+'Internal. Writes a task''s dead letter, with its snapshot, into the outbox, bound for the dead-letter topic, and returns its event id. One letter per stay (p_sort_key is the number of the transition by which the stay in p_original_state began) and reason: null if that one was written before. Under 900 kB: a larger snapshot is cut, and the letter says what it leaves out.';
 revoke all on function postrider.task_dead_letter(uuid, postrider.dlq_reason, text, integer, text, text, jsonb) from public;

@@ -30,5 +30,5 @@ begin
     return v_id;
 end $$;
 comment on function postrider.task_event(uuid, text, jsonb) is
-'Internal. Writes a lifecycle event of a task into the outbox, in CloudEvents'' binary form, and returns its id. p_type is the last word of its type before the version, for example transitioned; p_data is added to what identifies the task. Under 900 kB: what is left out of a larger one it says, see task_event_cut. The caller holds the task''s row lock. P0002 for an unknown task.';
+'Internal. Writes a lifecycle event of a task into the outbox, in CloudEvents'' binary form, and returns its id. p_type is the last word of its type before the version, for example transitioned; p_data is added to the fields that identify the task. Under 900 kB: a larger event is cut and says what it leaves out, see task_event_cut. The caller holds the task''s row lock. P0002 for an unknown task.';
 revoke all on function postrider.task_event(uuid, text, jsonb) from public;

@@ -38,5 +38,5 @@ begin
     return next;
 end $$;
 comment on function postrider.task_events_catch_up(integer) is
-'Tries again to move tasks whose events were given up while somebody else was at work on them, the longest ago first, and removes notes older than 30 days, up to p_limit each. Defaults to 100. Returns what became of them.';
+'Tries again to move tasks whose events were given up while another transaction was at work on them, the one tried longest ago first, and removes notes older than 30 days, up to p_limit each. Defaults to 100. Returns what became of them.';
 revoke all on function postrider.task_events_catch_up(integer) from public;

@@ -9,11 +9,11 @@ declare
     v_locked boolean := false;
     v_moved  integer := 0;
 begin
-    -- All together, for savepoints cost: everybody who looks at rows of a transaction with more than 64 of them pays.
+    -- All together, because savepoints cost: every session that looks at rows of a transaction with more than 64 of them pays.
     begin
-        -- How far each task has come, as others see it, before any lock is asked for: a retry that is not committed yet is
-        -- then later than the giving up, whoever ends first. Of what an operator skips, how far it had come when the event
-        -- was written: who retried the task since has seen to it that another takes its place.
+        -- How far each task has come, as other sessions see it, before any lock is asked for: a retry that is not committed
+        -- yet is then later than the giving up, whichever ends first. For an event that an operator skips: how far the task
+        -- had come when the event was written. If the task was retried since, another event takes the place of this one.
         foreach v_event in array v_events loop
             v_keys := array_append(v_keys, (
                 select case when e.error_code = 'SKIPPED' then coalesce((
@@ -33,7 +33,7 @@ begin
         when others then -- whatever is wrong with a task, the events' way to their dead letters is free
             null;
     end;
-    -- One of them failed: each by itself, and once somebody has locked a table that long, the rest is for later.
+    -- One of them failed: now each by itself. Once a lock of another session on a table lasts that long, the rest is for later.
     v_moved := 0;
     for i in 1 .. cardinality(v_events) loop
         if not v_locked then

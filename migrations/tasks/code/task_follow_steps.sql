@@ -40,5 +40,5 @@ begin
     return case when cardinality(v_path) > 0 then v_to else t.state end;
 end $$;
 comment on function postrider.task_follow_steps(uuid, boolean, jsonb) is
-'Internal. Takes a task where its steps lead it, over as many transitions as its machine needs, and returns the state it has then. A task whose machine has no such state, or no way there, stays. p_may_recover: out of a failed state too, which only a change for the better of a step may do. The caller holds the task''s row lock.';
+'Internal. Takes a task where its steps lead it, over as many transitions as its machine needs, and returns the state it has then. A task stays if its machine does not have that state, or no way there. p_may_recover: out of a failed state too, which only a change for the better of a step may do. The caller holds the task''s row lock.';
 revoke all on function postrider.task_follow_steps(uuid, boolean, jsonb) from public;

@@ -12,5 +12,5 @@ begin
     from told t where l.letter_id = t.letter_id;
 end $$;
 comment on function postrider.task_investigations_changed(uuid[], boolean) is
-'For the desk: these investigations are pending from now on, or are no longer, because somebody closed or purged them. Those that are of no task are passed over.';
+'For the desk: these investigations are pending from now on, or no longer, because they were closed or purged. Investigations of no task are skipped.';
 revoke all on function postrider.task_investigations_changed(uuid[], boolean) from public;

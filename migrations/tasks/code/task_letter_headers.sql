@@ -5,5 +5,5 @@ returns jsonb language sql stable parallel safe as $$
            operator(pg_catalog.||) pg_catalog.jsonb_build_array(pg_catalog.jsonb_build_array('ce_letterid', p_letter_id))
 $$;
 comment on function postrider.task_letter_headers(uuid, text, text, text, uuid, timestamptz) is
-'Internal. The headers of a task''s dead letter: those of every event about a task, and the id of the letter, an extension attribute of CloudEvents.';
+'Internal. The headers of a task''s dead letter: the ones that every event about a task has, and the id of the letter, an extension attribute of CloudEvents.';
 revoke all on function postrider.task_letter_headers(uuid, text, text, text, uuid, timestamptz) from public;

@@ -5,5 +5,5 @@ language sql stable parallel safe set search_path = pg_catalog, pg_temp as $$
        and not exists (select from postrider.tasker_letter l where l.task_uuid = p_task_uuid and l.closed_at is null)
 $$;
 comment on function postrider.task_letters_closed(uuid, text[]) is
-'Internal. Whether nobody needs a task any more because of its dead letters, those of its events among them: each of these is recorded, and neither its investigation nor another of the task is pending. False when in doubt.';
+'Internal. True if the dead letters of a task, and of its events, no longer need it: each is recorded, and neither its investigation nor another one of the task is pending. False when in doubt.';
 revoke all on function postrider.task_letters_closed(uuid, text[]) from public;

@@ -3,7 +3,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     t record;
 begin
-    -- The lock alone first: a join over the state would lose the row if whoever had the lock changed that.
+    -- The lock alone first: a join over the state would lose the row if the previous holder of the lock changed the state.
     perform from postrider.tasker_tasks k where k.task_uuid = p_task_uuid for update;
     if not found then
         raise exception using errcode = 'P0002', message = format('postrider: there is no task %s', coalesce(p_task_uuid::text, 'null')),
@@ -26,5 +26,5 @@ begin
     end if;
 end $$;
 comment on function postrider.task_lock(uuid, text) is
-'Internal. Takes the row lock of a task. With p_what (enqueue, start, complete …) it refuses with 55000 where a step of such a task cannot be treated so. P0002 for an unknown task.';
+'Internal. Takes the row lock of a task. With p_what (enqueue, start, complete …) it refuses with 55000 if the state of the task does not allow that for its steps. P0002 for an unknown task.';
 revoke all on function postrider.task_lock(uuid, text) from public;

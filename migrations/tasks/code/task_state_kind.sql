@@ -3,5 +3,5 @@ create or replace function postrider.task_state_kind(p_state_machine_id integer,
 language sql stable set search_path = pg_catalog, pg_temp as $$
     select s.kind from postrider.tasker_machine_states s where s.state_machine_id = p_state_machine_id and s.state = p_state
 $$;
-comment on function postrider.task_state_kind(integer, text) is 'Internal. The kind of a machine''s state; null if it has no such state.';
+comment on function postrider.task_state_kind(integer, text) is 'Internal. The kind of a machine''s state; null if the machine does not have that state.';
 revoke all on function postrider.task_state_kind(integer, text) from public;

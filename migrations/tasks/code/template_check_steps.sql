@@ -10,5 +10,5 @@ begin
     end if;
 end $$;
 comment on function postrider.template_check_steps(jsonb, text) is
-'Internal. Refuses steps of which no task could be made, and cycles, with error 22023.';
+'Internal. Refuses steps from which no task could be made, and cycles, with error 22023.';
 revoke all on function postrider.template_check_steps(jsonb, text) from public;

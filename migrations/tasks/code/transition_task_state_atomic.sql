@@ -32,5 +32,5 @@ begin
     return true;
 end $$;
 comment on function postrider.transition_task_state_atomic(uuid, text, text, jsonb) is
-'Moves a task from one state to another if it is in the first and its template''s machine allows it; writes the history and the lifecycle event in the same transaction. True if it did; false if the task is not in p_from_state (any more), and nothing is changed. 22023 names both states and what is allowed; P0002 for an unknown task. p_metadata: actor, reason, and what the caller wants to keep, 2 MiB as text at most; the history has all of it, and an event that would be larger than 900 kB leaves it out and says so (truncated, sizes).';
+'Moves a task from one state to another if it is in the first and its template''s machine allows it; writes the history and the lifecycle event in the same transaction. True if it did; false if the task is not in p_from_state (any more), and nothing is changed. 22023 names both states and the allowed ones; P0002 for an unknown task. p_metadata: actor, reason, and other data that the caller wants to keep, 2 MiB as text at most; the history has all of it, and an event that would be larger than 900 kB leaves it out and says so (truncated, sizes).';
 revoke all on function postrider.transition_task_state_atomic(uuid, text, text, jsonb) from public;

@@ -26,5 +26,5 @@ begin
             limit 100 for update skip locked);
 end $$;
 comment on function postrider.worker_heartbeat(text, text) is
-'For workers: says that a worker of a namespace is there. Once a minute is enough. While a namespace has workers and none was heard of, its stale tasks say worker_unavailable. A worker that is new removes those of the namespace that were not heard of for 30 days. P0002 for an unknown namespace.';
+'For workers: says that a worker of a namespace is there. Once a minute is enough. While a namespace has workers and none was heard of, its stale tasks say worker_unavailable. The call of a new worker removes workers of the namespace that were not heard of for 30 days. P0002 for an unknown namespace.';
 revoke all on function postrider.worker_heartbeat(text, text) from public;

@@ -1,6 +1,6 @@
 -- Has inserts notify for the next $1 seconds. Left alone while another relay was busy less than $3 milliseconds ago
 -- ($2 is the mark that this relay left), and where transactions can be prepared: one that notified cannot.
--- A sequence is not undone and not seen in versions; only its log record needs a commit, which nobody has to wait for.
+-- A sequence is not rolled back and has no row versions. Only its WAL record needs a commit, and no session waits for it.
 select set_config('synchronous_commit', 'off', true),
        case when current_setting('max_prepared_transactions')::int > 0 then 'two-phase'
             when notifier.mark < 0 and notifier.mark <> $2::bigint and -notifier.mark > notifier.now - $3::bigint then 'busy'

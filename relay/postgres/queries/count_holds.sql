@@ -1,6 +1,6 @@
--- How many holds there are by scope and cause, and the age of the oldest of them in seconds. Topics, partitions and circuit breakers,
--- what waits for a probe and what waits for somebody are counted apart, up to $1 each, so that many of one kind hide
--- none of the others.
+-- How many holds there are by scope and cause, and the age of the oldest of them in seconds. Three kinds are
+-- counted apart, up to $1 each, so that many of one kind hide none of the others: topics, partitions and circuit breakers;
+-- other holds that wait for a probe; other holds that wait for an operator.
 with wide as (
     select h.scope, h.cause, h.held_at from postrider.outbox_hold h
     where h.scope in ('topic', 'partition', 'failure') limit $1::int

@@ -1,5 +1,6 @@
 -- The topics that have exhausted events which are due, one index lookup each, and the dead-letter topics
--- that are held. What is to wait for longer than $1 microseconds is due: the clock was put back.
+-- that are held. An event or a hold whose time is more than $1 microseconds away is due: the clock
+-- was put back.
 with recursive t(topic) as (
     (select e.topic from postrider.outbox_exception e where e.state = 'exhausted' order by e.topic limit 1)
     union all

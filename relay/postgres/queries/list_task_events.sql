@@ -1,5 +1,5 @@
--- The $7 newest events of task $5 before id $1 that the filter selects, of the $8 newest of the task, and how far that was. Those
--- that the log still has before it are looked for among the $8 next.
+-- The $7 newest events of task $5 before id $1 that the filter selects, of the $8 newest of the task, and how far that was.
+-- Events above the position are looked for among the $8 next.
 with ids as materialized (
     (select t.id from postrider.outbox_task_event t where t.task_uuid = $5::uuid and t.id < $1::bigint order by t.id desc limit $8::int)
     union

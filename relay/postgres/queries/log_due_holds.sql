@@ -1,4 +1,4 @@
--- What is to wait for longer than $2 microseconds is due: the clock was put back.
+-- A hold whose probe is more than $2 microseconds away is due: the clock was put back.
 select h.hold_id, h.next_probe_at <= (select clock_timestamp()) or h.next_probe_at > (select clock_timestamp()) + $2::bigint * interval '1 microsecond' and h.next_probe_at < 'infinity', coalesce(h.asked, ''), 0::bigint
 from (
     (select h.hold_id from postrider.outbox_hold h where h.asked is not null and h.scope <> 'dead_letter' order by h.hold_id limit $1::int)

@@ -1,5 +1,5 @@
--- What was asked of events that the position has passed: those that wait are given up, the others have gone, or are on
--- their way to the dead letters. Rows of others are passed over.
+-- Settles the requests to give up events that the position has passed. Events that wait are given up; the others have
+-- gone, or are on their way to the dead letters. Rows that other sessions have locked are passed over.
 with due as materialized (
     select s.id, s.reason from postrider.outbox_skip_request s, postrider.outbox_progress p
     where s.id <= p.position and not s.id <@ p.gaps order by s.id limit 100 for update of s skip locked

@@ -1,7 +1,7 @@
 -- Puts exceptions in hand: parked ones of the holds $1, from behind $2 up to $3, $4 of each at most, and $5 scheduled ones that are
--- due; of all these as many as have $6 bytes together, one at least. Who has locked a row keeps it; of a hold nothing
--- behind such a row is taken, because its transaction may leave the event where it is. A row without an id names
--- a hold that has events of which none was taken.
+-- due; of all these as many as have $6 bytes together, one at least. A row that another session has locked is not taken.
+-- No event behind it in its hold is taken either, because that session may leave the event where it is. A row without an
+-- id names a hold that has events, but none was taken.
 with asked as (
     select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::int[]) as h(hold_id, behind, until, events)
 ), wanted as materialized (

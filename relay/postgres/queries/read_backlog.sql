@@ -1,4 +1,4 @@
--- Counts up to $1 events of each state, and how long the oldest of those that should have gone has waited.
+-- Counts up to $1 events of each state, and how long the oldest event that should have gone has waited.
 with pending as (
     select count(*) as events, count(*) filter (where e.available_at is null or e.available_at <= clock_timestamp()) as due
     from (select e.available_at from postrider.outbox_event e
@@ -15,8 +15,8 @@ with pending as (
 ), parked as (
     select count(*) as events from (select from postrider.outbox_exception x where x.hold_id is not null limit $1::int) x
 ), first_parked as (
-    -- Holds from the oldest on: their numbers grow. What waits behind a halted key waits for somebody, for as long as it
-    -- takes, and is not late; so many halted keys are passed over that they do not hide the others.
+    -- Holds from the oldest on: their numbers grow. Events behind a halted key wait for an operator, for as long as it
+    -- takes, and are not late; so many halted keys are passed over that they do not hide the others.
     select min(x.since) as since
     from (select h.hold_id from (select h.hold_id, h.cause, h.draining from postrider.outbox_hold h order by h.hold_id limit 10 * $1::int) h
           where h.cause <> 'halted' or h.draining order by h.hold_id limit $1::int) h

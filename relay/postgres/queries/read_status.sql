@@ -1,4 +1,4 @@
--- Counts read an index each, but those of failed and of dead-lettered events, which read the exceptions; events that were
+-- Each count reads an index; only the counts of failed and of dead-lettered events read the exceptions. Events that were
 -- acknowledged are not touched.
 select (select count(*) from postrider.outbox_event e where e.id > p.position) + g.events,
        (select count(*) from postrider.outbox_event e where e.id > p.position and coalesce(e.available_at, '-infinity') <= clock_timestamp()) + g.events,
@@ -10,7 +10,7 @@ select (select count(*) from postrider.outbox_event e where e.id > p.position) +
        coalesce(extract(epoch from clock_timestamp() - least(
            (select e.created_at from postrider.outbox_event e where e.id > p.position and coalesce(e.available_at, '-infinity') <= clock_timestamp() order by e.id limit 1),
            g.oldest,
-           -- What waits behind a halted key waits for somebody, and is not late.
+           -- Events behind a halted key wait for an operator, and are not late.
            (select min(coalesce(x.created_at, (select e.created_at from postrider.outbox_event e where e.id = x.id))) from postrider.outbox_exception x
              where x.hold_id is not null and not exists (select from postrider.outbox_hold h where h.hold_id = x.hold_id and h.cause = 'halted' and not h.draining)),
            (select min(x.next_attempt_at) from postrider.outbox_exception x where x.state = 'scheduled' and x.next_attempt_at <= clock_timestamp()),

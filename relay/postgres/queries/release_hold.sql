@@ -1,2 +1,2 @@
--- What the hold was that somebody wants to end or to be tried now; no row when there is none.
+-- Ends a hold, or has it probed now. Returns the hold; no row when there is none.
 select scope, topic, key, cause, draining from postrider.outbox_release($1)

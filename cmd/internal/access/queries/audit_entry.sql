@@ -1,6 +1,6 @@
--- What was done to the investigation $1: to it alone, to it among others, and with the operations $2, the newest first. Of
--- a row about many it shows how many they were and not the others. Gathered before it is sorted: whoever walks by time
--- until enough are found reads the whole log for one that is not in it.
+-- What was done to the investigation $1: to it alone, to it among others, and with the operations $2, the newest first. A
+-- row about many investigations shows how many they were, and not the others. The rows are gathered before they are
+-- sorted: a search by time until enough are found would read the whole log for an investigation that is not in it.
 with found as materialized (
     select access_audit_id from postrider.access_audit where target_type = 'entry' and target_id = $1
     union

@@ -12,8 +12,8 @@ comment on table demo.orders is 'Orders of the demonstration: postrider dev --de
 
 create index if not exists orders_unpaid on demo.orders (order_id) where status = 'placed';
 
--- The headers of an urgent order, and the mistake of this service: the value of a header must be text. Whoever
--- mends it (README.md, "A walk") finds it mended when the demonstration starts again.
+-- The headers of an urgent order, and the mistake of this service: the value of a header must be text. Once it
+-- is mended (README.md, "A walk"), it stays mended when the demonstration starts again.
 do $$
 begin
     if to_regprocedure('demo.urgent_headers()') is null then

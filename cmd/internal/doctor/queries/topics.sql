@@ -1,5 +1,5 @@
--- There is no index by topic, and there need not be one: the newest events tell what is in use, and what waits is an
--- exception or held.
+-- There is no index by topic, and there need not be one: the newest events tell which topics are in use, and an
+-- event that waits is an exception or held.
 select t.topic, bool_or(t.waits)
 from ((select e.topic::text as topic, e.id > (select p.position from postrider.outbox_progress p) as waits
        from postrider.outbox_event e order by e.id desc limit 10000)

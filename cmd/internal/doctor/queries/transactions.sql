@@ -1,5 +1,5 @@
--- What a session that belongs to somebody else does is shown to members of pg_read_all_stats only; that it has a
--- snapshot is shown to all.
+-- What a session of another role does is shown to members of pg_read_all_stats only; that it has a snapshot is shown
+-- to all.
 select 'session', a.pid::text, coalesce(a.application_name, ''), coalesce(a.usename::text, ''), coalesce(a.state, ''),
        extract(epoch from clock_timestamp() - a.xact_start)::float8
 from pg_catalog.pg_stat_activity a

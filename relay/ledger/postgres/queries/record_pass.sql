@@ -1,5 +1,5 @@
--- A pause whose end has come goes with it. Said of the row itself and by a clock that stands still: a pause that
--- somebody writes while this waits for the row stays.
+-- Also removes a pause whose end has come. The condition is on the row itself and uses statement_timestamp(): a pause
+-- that another session writes while this waits for the row stays.
 update postrider.tasker_detector d
    set last_pass_at = clock_timestamp(), last_pass_by = $1::text, last_pass_ms = $2::double precision, last_pass_batches = $3::integer,
        last_pass_stale = $4::integer, last_pass_dry_run = $5::boolean,
