@@ -121,9 +121,9 @@ type Kafka struct {
 type Outbox struct {
 	// BatchSize is how many events the leader reads and sends at once. Defaults to 5000.
 	BatchSize int `key:"batch_size" default:"5000" min:"1" max:"10000" help:"events in a batch"`
-	// Dispatches is how many batches are at the brokers at once: one of the log, the others of events that come back behind
-	// holds. Defaults to 16.
-	Dispatches int `key:"dispatches" default:"16" min:"1" max:"64" help:"batches at the brokers at once: one of the log, and those that come back behind holds"`
+	// Dispatches is how many batches of events that come back behind holds are at the brokers at once, beside the batch of
+	// the log. Defaults to 16.
+	Dispatches int `key:"dispatches" default:"16" min:"1" max:"64" help:"batches of events behind holds that are at the brokers at once, beside the batch of the log"`
 	// MaxAttempts is how many failed attempts an event has before it is dead-lettered; outages
 	// spend none. Defaults to 5.
 	MaxAttempts int `key:"max_attempts" default:"5" min:"1" max:"1000" help:"failed attempts before an event is dead-lettered"`
