@@ -28,8 +28,9 @@ test: setup ## every test, on real PostgreSQL, kfake and a real Apache Kafka bro
 
 quick: ## what decides, on PostgreSQL without a broker and without -race: under a minute once it is compiled
 	@scripts/setup.sh postgres
-	go test ./relay ./relay/outbox ./relay/task ./relay/history ./relay/tracecontext ./relay/ledger ./relay/postgres \
-		./consumer ./dlq ./dlq/dialect ./replay ./migrations ./cmd/internal/config ./cmd/internal/archtest ./cmd/internal/actions
+	go test ./message/... ./retry ./outbox ./consumer ./internal/relay ./internal/relay/postgres ./internal/dlq ./internal/replay ./internal/tasks/task \
+		./internal/tasks/ledger ./internal/tracecontext ./internal/migrations ./internal/testenv/history \
+		./cmd/internal/config ./cmd/internal/archtest ./cmd/internal/actions
 
 verify: ## formatting, vet, linter, import directions
 	@out="$$(gofmt -l $$(git ls-files '*.go'))"; if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi

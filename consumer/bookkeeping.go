@@ -5,13 +5,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/postrider/postrider/dlq/dialect"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
+	"github.com/postrider/postrider/message/dialect"
 )
 
 // HeaderRetryDue is when a record of a retry topic may be tried, RFC 3339 in UTC. A record without it, for example a
 // redriven one, is tried at once.
-const HeaderRetryDue = outbox.HeaderPrefix + "retry-due"
+const HeaderRetryDue = message.HeaderPrefix + "retry-due"
 
 // readPast takes from the headers of a record of a retry topic what this group wrote there. If the headers are another
 // group's, or not complete, the message is new: an attempt too many is better than none. A message that was redriven or
@@ -20,24 +20,24 @@ const HeaderRetryDue = outbox.HeaderPrefix + "retry-due"
 func (m *Message) readPast(group string) {
 	values := map[string]string{}
 	for _, h := range m.Headers {
-		if outbox.Reserved(h.Name) {
+		if message.Reserved(h.Name) {
 			values[h.Name] = string(h.Value)
 		}
 	}
-	failed, err := strconv.ParseInt(values[outbox.HeaderAttempts], 10, 32)
-	if values[outbox.HeaderConsumerGroup] != group || err != nil || failed < 1 {
+	failed, err := strconv.ParseInt(values[message.HeaderAttempts], 10, 32)
+	if values[message.HeaderConsumerGroup] != group || err != nil || failed < 1 {
 		if r, ok := dialect.ParseFailedRecord(m.text(dialect.HeaderReplayOrigin)); ok && (r.Group == group || r.Group == "") {
 			m.past = &past{origin: Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp}}
 		}
 		return
 	}
-	p := &past{failed: int(failed), firstFailed: instant(values[outbox.HeaderFirstFailedAt]),
-		lastFailed: instant(values[outbox.HeaderLastFailedAt]), due: instant(values[HeaderRetryDue])}
-	partition, perr := strconv.ParseInt(values[outbox.HeaderOriginPartition], 10, 32)
-	offset, oerr := strconv.ParseInt(values[outbox.HeaderOriginOffset], 10, 64)
-	if topic := values[outbox.HeaderOriginTopic]; perr == nil && oerr == nil && partition >= 0 && offset >= 0 && outbox.ValidTopic(topic) == nil {
+	p := &past{failed: int(failed), firstFailed: instant(values[message.HeaderFirstFailedAt]),
+		lastFailed: instant(values[message.HeaderLastFailedAt]), due: instant(values[HeaderRetryDue])}
+	partition, perr := strconv.ParseInt(values[message.HeaderOriginPartition], 10, 32)
+	offset, oerr := strconv.ParseInt(values[message.HeaderOriginOffset], 10, 64)
+	if topic := values[message.HeaderOriginTopic]; perr == nil && oerr == nil && partition >= 0 && offset >= 0 && message.ValidTopic(topic) == nil {
 		p.origin = Origin{Topic: topic, Partition: int32(partition), Offset: offset,
-			Timestamp: instant(values[outbox.HeaderOriginTimestamp]), LogAppendTime: values[outbox.HeaderOriginTimestampType] == logAppendTime}
+			Timestamp: instant(values[message.HeaderOriginTimestamp]), LogAppendTime: values[message.HeaderOriginTimestampType] == logAppendTime}
 	}
 	m.past = p
 }
@@ -64,24 +64,24 @@ func retryRecord(m *Message, topic, group string, f failure, due time.Time) Reco
 	hs := dialect.Strip(m.Headers)
 	add := func(name, value string) {
 		if value != "" {
-			hs = append(hs, outbox.Header{Name: name, Value: []byte(value)})
+			hs = append(hs, message.Header{Name: name, Value: []byte(value)})
 		}
 	}
 	o := m.Origin()
-	add(outbox.HeaderConsumerGroup, group)
-	add(outbox.HeaderOriginTopic, o.Topic)
-	add(outbox.HeaderOriginPartition, strconv.Itoa(int(o.Partition)))
-	add(outbox.HeaderOriginOffset, strconv.FormatInt(o.Offset, 10))
+	add(message.HeaderConsumerGroup, group)
+	add(message.HeaderOriginTopic, o.Topic)
+	add(message.HeaderOriginPartition, strconv.Itoa(int(o.Partition)))
+	add(message.HeaderOriginOffset, strconv.FormatInt(o.Offset, 10))
 	if o.Timestamp.UnixMilli() > 0 {
-		add(outbox.HeaderOriginTimestamp, stamp(o.Timestamp))
-		add(outbox.HeaderOriginTimestampType, timestampType(o))
+		add(message.HeaderOriginTimestamp, stamp(o.Timestamp))
+		add(message.HeaderOriginTimestampType, timestampType(o))
 	}
-	add(outbox.HeaderAttempts, strconv.Itoa(m.past.failed))
-	add(outbox.HeaderFirstFailedAt, stamp(m.past.firstFailed))
-	add(outbox.HeaderLastFailedAt, stamp(m.past.lastFailed))
-	add(outbox.HeaderErrorClass, f.letterClass())
-	add(outbox.HeaderErrorCode, dialect.Capped(f.code, dialect.MaxNameBytes))
-	add(outbox.HeaderErrorMessage, dialect.Capped(f.message, maxRetryMessage))
+	add(message.HeaderAttempts, strconv.Itoa(m.past.failed))
+	add(message.HeaderFirstFailedAt, stamp(m.past.firstFailed))
+	add(message.HeaderLastFailedAt, stamp(m.past.lastFailed))
+	add(message.HeaderErrorClass, f.letterClass())
+	add(message.HeaderErrorCode, dialect.Capped(f.code, dialect.MaxNameBytes))
+	add(message.HeaderErrorMessage, dialect.Capped(f.message, maxRetryMessage))
 	add(HeaderRetryDue, stamp(due))
 	return Record{Topic: topic, Key: m.Key, Value: m.Value, Headers: hs}
 }

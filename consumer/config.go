@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/postrider/postrider/dlq/dialect"
+	"github.com/postrider/postrider/message/dialect"
 )
 
 // Config configures a Consumer.

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
 )
 
 // fake is a cluster and its group's only member, in memory. Everything it waits for is a channel, so that it can be
@@ -349,7 +349,7 @@ func (s *script) of(value string) []attempt {
 	return out
 }
 
-func header(hs []outbox.Header, name string) string {
+func header(hs []message.Header, name string) string {
 	for _, h := range hs {
 		if h.Name == name {
 			return string(h.Value)

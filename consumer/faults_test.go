@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
 )
 
 // poison fails for good at the values that begin with p.
@@ -157,8 +157,8 @@ func TestTooLarge(t *testing.T) {
 		run(t, f, Config{}, HandlerFunc(func(context.Context, *Message) error { panic(strings.Repeat("x", 4000)) }))
 		time.Sleep(time.Minute)
 		ls := f.records(DefaultDeadLetterTopic)
-		if len(ls) != 1 || string(ls[0].Value) != "large" || header(ls[0].Headers, outbox.HeaderOriginTopic) != "orders" || header(ls[0].Headers, outbox.HeaderErrorStack) != "" ||
-			len(header(ls[0].Headers, outbox.HeaderErrorMessage)) > maxRetryMessage {
+		if len(ls) != 1 || string(ls[0].Value) != "large" || header(ls[0].Headers, message.HeaderOriginTopic) != "orders" || header(ls[0].Headers, message.HeaderErrorStack) != "" ||
+			len(header(ls[0].Headers, message.HeaderErrorMessage)) > maxRetryMessage {
 			t.Errorf("dead letters %v", ls)
 		}
 		if f.at(p0) != 1 || tries != 2 {

@@ -7,9 +7,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/dlq/dialect"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
+	"github.com/postrider/postrider/message/dialect"
 )
 
 // TestLettersHaveOneID: whichever dialects a dead letter is written in, and however often, a collector takes it for one.
@@ -53,7 +53,7 @@ func TestRetryRecordsHaveTexts(t *testing.T) {
 		m := &Message{Topic: "orders", Value: []byte("v")}
 		m.failed(time.Now())
 		rec := retryRecord(m, "orders.g.retry.1s", "g", failure{code: said, message: said}, time.Now())
-		for name, limit := range map[string]int{outbox.HeaderErrorCode: dialect.MaxNameBytes, outbox.HeaderErrorMessage: maxRetryMessage} {
+		for name, limit := range map[string]int{message.HeaderErrorCode: dialect.MaxNameBytes, message.HeaderErrorMessage: maxRetryMessage} {
 			got := header(rec.Headers, name)
 			if got == "" || len(got) > limit || !utf8.ValidString(got) || strings.ContainsRune(got, 0) || !strings.HasPrefix(got, said[:2]) {
 				t.Errorf("%s of %q: %q", name, said, got)

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
 )
 
 // TestLogsNameTheMessage: log lines about a failed message name its trace, its event, its place, the attempt and the
@@ -19,7 +19,7 @@ func TestLogsNameTheMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(map[string]int{"orders": 1})
 		bad := rec("orders", "k", "bad")
-		bad.Headers = []outbox.Header{{Name: outbox.HeaderEventID, Value: []byte("e-1")},
+		bad.Headers = []message.Header{{Name: message.HeaderEventID, Value: []byte("e-1")},
 			{Name: "traceparent", Value: []byte("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")}}
 		f.write(bad)
 		var log bytes.Buffer

@@ -8,8 +8,8 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/postrider/postrider/relay/outbox"
-	"github.com/postrider/postrider/relay/tracecontext"
+	"github.com/postrider/postrider/internal/tracecontext"
+	"github.com/postrider/postrider/message"
 )
 
 // Message is one record. Its bytes are the record's own and may be kept, but not changed.
@@ -21,7 +21,7 @@ type Message struct {
 	// Key is nil where there is none; Value is nil for a tombstone. An empty slice is not nil.
 	Key, Value []byte
 	// Headers are all of the record's, in order.
-	Headers []outbox.Header
+	Headers []message.Header
 	// Timestamp is the record's, in milliseconds; before 1970 where it has none.
 	Timestamp time.Time
 	// LogAppendTime says that the broker set the timestamp, not the producer.
@@ -91,7 +91,7 @@ func (m *Message) Header(name string) ([]byte, bool) {
 }
 
 // EventID is the outbox event's uuid, the same for every copy; empty for a message that did not come from an outbox.
-func (m *Message) EventID() string { return m.text(outbox.HeaderEventID) }
+func (m *Message) EventID() string { return m.text(message.HeaderEventID) }
 
 // ReplayID names the redrive that sent the message again; empty for a message that was not redriven. A redriven message
 // has a new event id as well, and copies of one redrive have the same replay id.
@@ -124,7 +124,7 @@ func (m *Message) clone() *Message {
 	c.Key, c.Value = bytes.Clone(m.Key), bytes.Clone(m.Value)
 	c.Headers = slices.Clone(m.Headers)
 	for i, h := range c.Headers {
-		c.Headers[i] = outbox.Header{Name: strings.Clone(h.Name), Value: bytes.Clone(h.Value)}
+		c.Headers[i] = message.Header{Name: strings.Clone(h.Name), Value: bytes.Clone(h.Value)}
 	}
 	return &c
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 	"weak"
 
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
 )
 
 // TestOrdered: a failing key waits with its later messages, others pass, and the offset does not pass it.
@@ -83,7 +83,7 @@ func TestWaitingIsCopied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(map[string]int{"orders": 1})
 		bad := rec("orders", "a", "bad")
-		bad.Headers = []outbox.Header{{Name: "h", Value: []byte("v")}, {Name: "null"}, {Name: "empty", Value: []byte{}}}
+		bad.Headers = []message.Header{{Name: "h", Value: []byte("v")}, {Name: "null"}, {Name: "empty", Value: []byte{}}}
 		f.write(bad, rec("orders", "b", "done"), rec("orders", "a", "behind"))
 		fetched := map[string]*byte{"bad": &bad.Value[0], "behind": &f.logs[p0][2].Value[0]}
 		var batch weak.Pointer[Message]

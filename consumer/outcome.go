@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/postrider/postrider/dlq/dialect"
+	"github.com/postrider/postrider/message/dialect"
 )
 
 // failure describes the error of a failed attempt.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
 )
 
 // Mode says what waits while a failed message does.
@@ -118,7 +118,7 @@ func (p Policy) validate() error {
 	if p.Endless && (p.Mode == Tiers || len(p.Delays) == 0) {
 		fail("Endless needs the mode ordered or blocking, and a delay")
 	}
-	if err := outbox.ValidTopic(p.DeadLetterTopic); err != nil {
+	if err := message.ValidTopic(p.DeadLetterTopic); err != nil {
 		fail("DeadLetterTopic: %w", err)
 	}
 	if p.HandleTimeout < 0 {

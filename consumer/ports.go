@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
 )
 
 // Client is a member of a consumer group that also writes to retry and dead-letter topics. Package
@@ -102,7 +102,7 @@ type Record struct {
 	Topic string
 	// Key decides the partition, as with the Java client; nil is no key. Value nil is a tombstone.
 	Key, Value []byte
-	Headers    []outbox.Header
+	Headers    []message.Header
 	// Timestamp is the record's, in milliseconds; zero stands for the time of writing.
 	Timestamp time.Time
 }

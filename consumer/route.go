@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
 )
 
 // RetryTopic returns the name of a group's retry topic: "<topic>.<group>.retry.<delay>", the delay as 500ms, 10s, 2m or
@@ -78,7 +78,7 @@ func (c *Config) routes(m *metrics, tell func(BreakerEvent)) (map[string]*route,
 	all := map[string]*route{}
 	var errs []error
 	add := func(topic string, r *route) {
-		if err := outbox.ValidTopic(topic); err != nil {
+		if err := message.ValidTopic(topic); err != nil {
 			errs = append(errs, err)
 		}
 		if other, there := all[topic]; there {

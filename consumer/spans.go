@@ -6,7 +6,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/postrider/postrider/relay/tracecontext"
+	"github.com/postrider/postrider/internal/tracecontext"
 )
 
 // tracing makes the consumer's spans. nil makes none, and a message then costs one comparison.

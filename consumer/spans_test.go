@@ -12,14 +12,14 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/postrider/postrider/relay/outbox"
-	"github.com/postrider/postrider/relay/tracecontext"
+	"github.com/postrider/postrider/internal/tracecontext"
+	"github.com/postrider/postrider/message"
 )
 
 const writersTraceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 func traced(r Record, traceparent string) Record {
-	r.Headers = []outbox.Header{{Name: "traceparent", Value: []byte(traceparent)}}
+	r.Headers = []message.Header{{Name: "traceparent", Value: []byte(traceparent)}}
 	return r
 }
 

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/dlq/dialect"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
+	"github.com/postrider/postrider/message/dialect"
 )
 
 var p0 = Partition{"orders", 0}
@@ -23,7 +23,7 @@ func TestTiers(t *testing.T) {
 	inBothLanes(t, 4, func(t *testing.T, concurrency int) {
 		f := newFake(map[string]int{"orders": 1})
 		bad := rec("orders", "k", "bad")
-		bad.Headers = []outbox.Header{{Name: outbox.HeaderEventID, Value: []byte("e-1")}, {Name: "traceparent", Value: []byte("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")}, {Name: "null"}}
+		bad.Headers = []message.Header{{Name: message.HeaderEventID, Value: []byte("e-1")}, {Name: "traceparent", Value: []byte("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")}, {Name: "null"}}
 		f.write(bad, rec("orders", "k", "good"))
 		written := time.Now()
 		var ids []string
@@ -66,10 +66,10 @@ func TestTiers(t *testing.T) {
 			t.Fatalf("%d dead letters, want 1", len(letters))
 		}
 		l := letters[0]
-		if string(l.Value) != "bad" || string(l.Key) != "k" || header(l.Headers, outbox.HeaderAttempts) != "5" || header(l.Headers, outbox.HeaderErrorClass) != "record" ||
-			header(l.Headers, outbox.HeaderOriginOffset) != "0" || header(l.Headers, outbox.HeaderConsumerGroup) != "g" || header(l.Headers, outbox.HeaderEventID) != "e-1" ||
-			header(l.Headers, outbox.HeaderRetryTopic) != "orders.g.retry" || header(l.Headers, outbox.HeaderErrorMessage) != "broken" ||
-			header(l.Headers, outbox.HeaderLastTopic) != "orders.g.retry.2m" || header(l.Headers, HeaderRetryDue) != "" || header(l.Headers, "kafka_dlt-original-topic") != "orders" {
+		if string(l.Value) != "bad" || string(l.Key) != "k" || header(l.Headers, message.HeaderAttempts) != "5" || header(l.Headers, message.HeaderErrorClass) != "record" ||
+			header(l.Headers, message.HeaderOriginOffset) != "0" || header(l.Headers, message.HeaderConsumerGroup) != "g" || header(l.Headers, message.HeaderEventID) != "e-1" ||
+			header(l.Headers, message.HeaderRetryTopic) != "orders.g.retry" || header(l.Headers, message.HeaderErrorMessage) != "broken" ||
+			header(l.Headers, message.HeaderLastTopic) != "orders.g.retry.2m" || header(l.Headers, HeaderRetryDue) != "" || header(l.Headers, "kafka_dlt-original-topic") != "orders" {
 			t.Errorf("the dead letter is %q: %q", l.Value, l.Headers)
 		}
 		if err := stop(); err != nil {
@@ -116,10 +116,10 @@ func TestGivenUpAtOnce(t *testing.T) {
 				if len(ls) != 1 || string(ls[0].Value) != string(c.value) || (ls[0].Value == nil) != (c.value == nil) || ls[0].Key != nil {
 					t.Fatalf("dead letters %+v", ls)
 				}
-				if class, code := header(ls[0].Headers, outbox.HeaderErrorClass), header(ls[0].Headers, outbox.HeaderErrorCode); class != c.class || code != c.code {
+				if class, code := header(ls[0].Headers, message.HeaderErrorClass), header(ls[0].Headers, message.HeaderErrorCode); class != c.class || code != c.code {
 					t.Errorf("class %s, code %s; want %s, %s", class, code, c.class, c.code)
 				}
-				if stack := header(ls[0].Headers, outbox.HeaderErrorStack); (c.code == CodePanic) != strings.Contains(stack, "tiers_test.go") {
+				if stack := header(ls[0].Headers, message.HeaderErrorStack); (c.code == CodePanic) != strings.Contains(stack, "tiers_test.go") {
 					t.Errorf("the stack is %q", stack)
 				}
 			})
@@ -146,7 +146,7 @@ func TestRedriven(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake(map[string]int{"orders": 1, c.topic: 1})
 				plain, other := rec(c.topic, "k", "plain"), rec(c.topic, "k", "other")
-				plain.Headers = []outbox.Header{{Name: "replay_id", Value: []byte("r:1")}, {Name: "replay_of", Value: []byte("record:x")}}
+				plain.Headers = []message.Header{{Name: "replay_id", Value: []byte("r:1")}, {Name: "replay_of", Value: []byte("record:x")}}
 				m := &Message{Topic: "orders"}
 				m.failed(time.Now())
 				other.Headers = retryRecord(m, "x", "another", failure{}, time.Now().Add(time.Hour)).Headers
@@ -189,7 +189,7 @@ func TestRedrivenKeepsItsOrigin(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake(map[string]int{"orders": 1, "orders.g.retry": 1})
 				r := rec("orders.g.retry", "k", "bad")
-				r.Headers = []outbox.Header{{Name: dialect.HeaderReplayOrigin, Value: []byte(c.header)}, {Name: outbox.HeaderHops, Value: []byte("2")}}
+				r.Headers = []message.Header{{Name: dialect.HeaderReplayOrigin, Value: []byte(c.header)}, {Name: message.HeaderHops, Value: []byte("2")}}
 				f.write(r)
 				attempts := 0
 				run(t, f, Config{Policy: c.policy}, HandlerFunc(func(_ context.Context, m *Message) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
 
-	"github.com/postrider/postrider/dlq/dialect"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
+	"github.com/postrider/postrider/message/dialect"
 )
 
 // TestTrackerProperty compares the tracker with the plain meaning of its words.
@@ -108,8 +108,8 @@ func TestNoPartitionStaysPaused(t *testing.T) {
 func TestBookkeepingProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		own := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) outbox.Header {
-			return outbox.Header{Name: rapid.SampledFrom([]string{"a", "replay_id", outbox.HeaderEventID, "kafka_dlt-x", ""}).Draw(t, "name"), Value: rapid.SliceOf(rapid.Byte()).Draw(t, "value")}
+		own := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) message.Header {
+			return message.Header{Name: rapid.SampledFrom([]string{"a", "replay_id", message.HeaderEventID, "kafka_dlt-x", ""}).Draw(t, "name"), Value: rapid.SliceOf(rapid.Byte()).Draw(t, "value")}
 		}), 0, 5).Draw(t, "own")
 		m := &Message{Topic: "t", Partition: rapid.Int32Range(0, 1<<30).Draw(t, "p"), Offset: rapid.Int64Range(0, 1<<60).Draw(t, "o"),
 			Timestamp: time.UnixMilli(rapid.Int64Range(1, 1<<41).Draw(t, "ts")), LogAppendTime: rapid.Bool().Draw(t, "append"), Headers: own}
@@ -139,11 +139,11 @@ func FuzzReadPast(f *testing.F) {
 	f.Add("g", "1", "2026-01-01T00:00:00Z", "orders", "0", "5")
 	f.Add("g", "-1", "x", "bad topic", "-1", "99999999999999999999")
 	f.Fuzz(func(t *testing.T, group, attempts, due, topic, partition, offset string) {
-		m := &Message{Topic: "read", Headers: []outbox.Header{{Name: outbox.HeaderConsumerGroup, Value: []byte(group)}, {Name: outbox.HeaderAttempts, Value: []byte(attempts)},
-			{Name: HeaderRetryDue, Value: []byte(due)}, {Name: outbox.HeaderOriginTopic, Value: []byte(topic)}, {Name: outbox.HeaderOriginPartition, Value: []byte(partition)},
-			{Name: outbox.HeaderOriginOffset, Value: []byte(offset)}}}
+		m := &Message{Topic: "read", Headers: []message.Header{{Name: message.HeaderConsumerGroup, Value: []byte(group)}, {Name: message.HeaderAttempts, Value: []byte(attempts)},
+			{Name: HeaderRetryDue, Value: []byte(due)}, {Name: message.HeaderOriginTopic, Value: []byte(topic)}, {Name: message.HeaderOriginPartition, Value: []byte(partition)},
+			{Name: message.HeaderOriginOffset, Value: []byte(offset)}}}
 		m.readPast("g")
-		if m.Attempt() < 1 || outbox.ValidTopic(m.Origin().Topic) != nil || m.Origin().Offset < 0 {
+		if m.Attempt() < 1 || message.ValidTopic(m.Origin().Topic) != nil || m.Origin().Offset < 0 {
 			t.Errorf("attempt %d of %+v", m.Attempt(), m.Origin())
 		}
 	})

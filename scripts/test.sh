@@ -10,16 +10,16 @@ if [ "$(go env CGO_ENABLED)" = 1 ] && { command -v gcc || command -v clang || co
 fi
 mkdir -p coverage
 log=coverage/test.log
-export POSTRIDER_TEST_LEFT_OUT="$PWD/coverage/not-tested.txt" # relay/logtest
+export POSTRIDER_TEST_LEFT_OUT="$PWD/coverage/not-tested.txt" # internal/testenv/logtest
 : >"$POSTRIDER_TEST_LEFT_OUT"
 # Programs and their outsides have little concurrency of their own. The rooms that have it run under the race detector, which
 # takes five times the processor.
 plain='cmd/postrider$|cmd/internal/(bench|cli|doctor|monitoring|packaging|interop|e2e)(/|$)|examples/'
 packages=$(go list ./...) || exit 1
-covered="relay/outbox relay relay/task dlq" # the domain; a coverage of the other rooms is not looked at, and costs a tenth of the time
+covered="message retry outbox internal/relay internal/tasks/task internal/dlq" # the domain; a coverage of the other rooms is not looked at, and costs a tenth of the time
 export domain="$race $(for p in $covered; do printf './%s ' "$p"; done)"
 rest=$(grep -Ev "$plain" <<<"$packages" | grep -vE "postrider/($(tr ' ' '|' <<<"$covered"))\$")
-export raced="$race ./relay/relaytest ./cmd/internal/app ./cmd/internal/soak $(xargs <<<"$rest")" # the longest first
+export raced="$race ./internal/relay/relaytest ./cmd/internal/app ./cmd/internal/soak $(xargs <<<"$rest")" # the longest first
 export unraced="$(grep -E "$plain" <<<"$packages" | xargs)"
 # Twice as many tests at once as cores, because many wait for timeouts.
 export options="-count=1 -timeout 20m -parallel $((2 * $(getconf _NPROCESSORS_ONLN)))"

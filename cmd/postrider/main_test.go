@@ -19,7 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -193,7 +193,7 @@ func TestDevDemo(t *testing.T) {
 	own := awaitRow(ctx, t, conn, `select postrider.outbox_publish('demo.orders', 'smoke', '{"smoke": true}')::text`)
 	isOwn := func(r *kgo.Record) bool {
 		return string(r.Key) == "smoke" && string(r.Value) == `{"smoke": true}` &&
-			slices.ContainsFunc(r.Headers, func(h kgo.RecordHeader) bool { return h.Key == outbox.HeaderEventID && string(h.Value) == own })
+			slices.ContainsFunc(r.Headers, func(h kgo.RecordHeader) bool { return h.Key == message.HeaderEventID && string(h.Value) == own })
 	}
 	p.find(ctx, "demo.orders", isOwn)
 	p.find(ctx, "demo.orders", func(r *kgo.Record) bool { return bytes.Contains(r.Value, []byte(`"event":"order_placed"`)) })

@@ -11,14 +11,14 @@ import (
 
 	"github.com/postrider/postrider/consumer"
 	"github.com/postrider/postrider/consumer/inbox"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
 )
 
 // message is the n-th record of a topic, with an event id if there is one.
 func message(n int64, eventID string) *consumer.Message {
 	m := &consumer.Message{Topic: "orders", Offset: n, Value: []byte(eventID)}
 	if eventID != "" {
-		m.Headers = []outbox.Header{{Name: outbox.HeaderEventID, Value: []byte(eventID)}}
+		m.Headers = []message.Header{{Name: message.HeaderEventID, Value: []byte(eventID)}}
 	}
 	return m
 }

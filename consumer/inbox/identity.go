@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
 )
 
 // headerReplayID is on a message that was sent again on purpose; dlq.HeaderReplayID says more.
@@ -39,13 +39,13 @@ type Identity struct {
 
 // IdentityOf returns the identity of a record that was first read at this place. If a header is repeated the first one
 // counts, as for consumer.Message; an empty header counts as none.
-func IdentityOf(topic string, partition int32, offset int64, timestamp time.Time, headers []outbox.Header) Identity {
+func IdentityOf(topic string, partition int32, offset int64, timestamp time.Time, headers []message.Header) Identity {
 	id := Identity{Topic: topic, Partition: partition, Offset: offset, Timestamp: timestamp}
-	id.ReplayID, id.EventID = first(headers, headerReplayID), first(headers, outbox.HeaderEventID)
+	id.ReplayID, id.EventID = first(headers, headerReplayID), first(headers, message.HeaderEventID)
 	return id
 }
 
-func first(headers []outbox.Header, name string) string {
+func first(headers []message.Header, name string) string {
 	for i := range headers {
 		if headers[i].Name == name {
 			return string(headers[i].Value)

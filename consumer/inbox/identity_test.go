@@ -9,26 +9,26 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/postrider/postrider/consumer"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
 )
 
 func TestIdentityOf(t *testing.T) {
 	t.Parallel()
-	header := func(name, value string) outbox.Header { return outbox.Header{Name: name, Value: []byte(value)} }
-	event, replay := header(outbox.HeaderEventID, "e1"), header(dlq.HeaderReplayID, "i1:2")
+	header := func(name, value string) message.Header { return message.Header{Name: name, Value: []byte(value)} }
+	event, replay := header(message.HeaderEventID, "e1"), header(dlq.HeaderReplayID, "i1:2")
 	for name, c := range map[string]struct {
-		headers []outbox.Header
+		headers []message.Header
 		want    string
 	}{
-		"an empty first":       {[]outbox.Header{{Name: outbox.HeaderEventID}, event}, "record:orders/3/42@1700000000123"},
+		"an empty first":       {[]message.Header{{Name: message.HeaderEventID}, event}, "record:orders/3/42@1700000000123"},
 		"no header":            {nil, "record:orders/3/42@1700000000123"},
-		"an event":             {[]outbox.Header{header("x", "y"), event}, "event:e1"},
-		"a redriven event":     {[]outbox.Header{replay, event}, "replay/4:i1:2/e1"},
-		"a replayed record":    {[]outbox.Header{replay}, "replay:i1:2"},
-		"the first counts":     {[]outbox.Header{event, header(outbox.HeaderEventID, "e2")}, "event:e1"},
-		"an empty one is none": {[]outbox.Header{event, header(dlq.HeaderReplayID, ""), {Name: outbox.HeaderEventID}}, "event:e1"},
-		"names have a case":    {[]outbox.Header{header("Replay_ID", "x"), event}, "event:e1"},
+		"an event":             {[]message.Header{header("x", "y"), event}, "event:e1"},
+		"a redriven event":     {[]message.Header{replay, event}, "replay/4:i1:2/e1"},
+		"a replayed record":    {[]message.Header{replay}, "replay:i1:2"},
+		"the first counts":     {[]message.Header{event, header(message.HeaderEventID, "e2")}, "event:e1"},
+		"an empty one is none": {[]message.Header{event, header(dlq.HeaderReplayID, ""), {Name: message.HeaderEventID}}, "event:e1"},
+		"names have a case":    {[]message.Header{header("Replay_ID", "x"), event}, "event:e1"},
 	} {
 		if got := IdentityOf("orders", 3, 42, time.UnixMilli(1700000000123), c.headers).String(); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)

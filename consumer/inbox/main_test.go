@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/postrider/postrider/consumer/inbox"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/postgres/pgproxy"
+	"github.com/postrider/postrider/internal/testenv/pgproxy"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 func TestMain(m *testing.M) {

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/consumer/inbox"
-	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 func TestOnce(t *testing.T) {

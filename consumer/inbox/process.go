@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/retry"
 )
 
 // Options say how messages are processed.
@@ -24,7 +24,7 @@ type Options struct {
 	// Retry says how often a transaction is tried, and after which pauses, if the database rolled it back because of
 	// concurrent ones (40001, 40P01), or if its outcome is not known. Defaults to 5 attempts, 10 ms doubling to 1 s,
 	// and up to 50 % added at random.
-	Retry outbox.RetryPolicy
+	Retry retry.Policy
 	// CommitTimeout bounds a commit; after that the outcome of the commit is not known. The end of the caller's context
 	// does not break a commit off. Defaults to 10s.
 	CommitTimeout time.Duration
@@ -33,8 +33,8 @@ type Options struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Retry == (outbox.RetryPolicy{}) {
-		o.Retry = outbox.RetryPolicy{MaxAttempts: 5, Base: 10 * time.Millisecond, Max: time.Second, Jitter: 0.5}
+	if o.Retry == (retry.Policy{}) {
+		o.Retry = retry.Policy{MaxAttempts: 5, Base: 10 * time.Millisecond, Max: time.Second, Jitter: 0.5}
 	}
 	if o.CommitTimeout == 0 {
 		o.CommitTimeout = 10 * time.Second

@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/postrider/postrider/consumer/inbox"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
+	"github.com/postrider/postrider/retry"
 )
 
 // onEach runs a test with a service of its own on each face.
@@ -230,7 +230,7 @@ func TestDeadlock(t *testing.T) {
 // Handlers that read each other's writes fail under SERIALIZABLE, are tried again, and all take effect once.
 func TestSerializationFailure(t *testing.T) {
 	t.Parallel()
-	o := inbox.Options{Group: "g", Isolation: sql.LevelSerializable, Retry: outbox.RetryPolicy{MaxAttempts: 100, Base: time.Millisecond, Max: 20 * time.Millisecond, Jitter: 1}}
+	o := inbox.Options{Group: "g", Isolation: sql.LevelSerializable, Retry: retry.Policy{MaxAttempts: 100, Base: time.Millisecond, Max: 20 * time.Millisecond, Jitter: 1}}
 	onEach(t, o, func(t *testing.T, s *service, f face, metrics func(string, string) int) {
 		var first, wg sync.WaitGroup
 		first.Add(2)
@@ -327,7 +327,7 @@ func TestOptions(t *testing.T) {
 		"Group":         {},
 		"Isolation":     {Group: "g", Isolation: sql.LevelSnapshot},
 		"CommitTimeout": {Group: "g", CommitTimeout: -1},
-		"Retry":         {Group: "g", Retry: outbox.RetryPolicy{MaxAttempts: 1}},
+		"Retry":         {Group: "g", Retry: retry.Policy{MaxAttempts: 1}},
 	} {
 		_, one := inbox.New(nil, o)
 		_, other := inbox.NewSQL(nil, o)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // A purge finds its rows by the index on their time, and removes them by their place, whatever the statistics say.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/consumer/inbox"
-	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // objects describes the inbox of a schema, with its comments.

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/consumer/inbox"
-	"github.com/postrider/postrider/relay/outbox"
-	"github.com/postrider/postrider/relay/postgres/pgproxy"
+	"github.com/postrider/postrider/internal/testenv/pgproxy"
+	"github.com/postrider/postrider/retry"
 )
 
 // through is the service with its connections through a proxy.
@@ -88,7 +88,7 @@ func TestOutcomeStaysUnknown(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	away := &mute{pool: s.pool}
-	retry := outbox.RetryPolicy{MaxAttempts: 3, Base: time.Millisecond, Max: time.Millisecond}
+	retry := retry.Policy{MaxAttempts: 3, Base: time.Millisecond, Max: time.Millisecond}
 	p, err := inbox.New(away, inbox.Options{Group: "g", Retry: retry})
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestLostConnectionBeforeTheBeginning(t *testing.T) {
 func TestCommitTimeout(t *testing.T) {
 	t.Parallel()
 	o := inbox.Options{Group: "g", CommitTimeout: 50 * time.Millisecond,
-		Retry: outbox.RetryPolicy{MaxAttempts: 1, Base: time.Millisecond, Max: time.Millisecond}}
+		Retry: retry.Policy{MaxAttempts: 1, Base: time.Millisecond, Max: time.Millisecond}}
 	behindProxy(t, o, func(t *testing.T, s *service, proxy *pgproxy.Proxy, f face) {
 		_, err := f.process(t.Context(), "m", func(_ context.Context, exec execFunc) error {
 			defer proxy.Freeze()

@@ -17,8 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/postrider/postrider/consumer"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/message"
 )
 
 var errBroken = errors.New("broken")
@@ -71,8 +71,8 @@ func TestRoad(t *testing.T) {
 			for _, h := range k.Headers {
 				headers[h.Key] = string(h.Value)
 			}
-			if headers[outbox.HeaderOriginTopic] != topic || headers[outbox.HeaderConsumerGroup] != "g" || !strings.HasPrefix(string(k.Value), "bad") ||
-				headers[outbox.HeaderRetryTopic] != topic+".g.retry" || headers["kafka_dlt-original-topic"] != topic {
+			if headers[message.HeaderOriginTopic] != topic || headers[message.HeaderConsumerGroup] != "g" || !strings.HasPrefix(string(k.Value), "bad") ||
+				headers[message.HeaderRetryTopic] != topic+".g.retry" || headers["kafka_dlt-original-topic"] != topic {
 				t.Errorf("the letter %q has %v", k.Value, headers)
 			}
 		}

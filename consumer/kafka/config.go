@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/consumer"
-	"github.com/postrider/postrider/relay/kafka/kgolog"
+	"github.com/postrider/postrider/internal/kgolog"
 )
 
 // Pace of looking at the cluster.

@@ -3,7 +3,7 @@ package kafka
 import (
 	"testing"
 
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
 )
 
 func TestMain(m *testing.M) { kafkatest.Main(m) }

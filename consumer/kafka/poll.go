@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/consumer"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
 )
 
 // Poll implements consumer.Client.
@@ -75,7 +75,7 @@ func (c *Client) batch(topic string, f *kgo.FetchPartition) consumer.Batch {
 	for _, r := range f.Records {
 		n += len(r.Headers)
 	}
-	arena := make([]outbox.Header, 0, n)
+	arena := make([]message.Header, 0, n)
 	for i, r := range f.Records {
 		m := &b.Messages[i]
 		m.Topic, m.Partition, m.Offset = topic, r.Partition, r.Offset
@@ -87,7 +87,7 @@ func (c *Client) batch(topic string, f *kgo.FetchPartition) consumer.Batch {
 		}
 		from := len(arena)
 		for _, h := range r.Headers {
-			arena = append(arena, outbox.Header{Name: h.Key, Value: h.Value})
+			arena = append(arena, message.Header{Name: h.Key, Value: h.Value})
 			b.Bytes += int64(len(h.Key) + len(h.Value))
 		}
 		m.Headers = arena[from:len(arena):len(arena)]

@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/examples/stage"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/ledger/ledgertest"
+	"github.com/postrider/postrider/internal/tasks/ledgertest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 func TestMain(m *testing.M) { stage.Main(m) }

@@ -28,7 +28,7 @@ var staleSQL string
 //go:embed archive.sql
 var archiveSQL string
 
-// event has the fields of all lifecycle events, and the fields of the events that matter here; relay/ledger/asyncapi.yaml
+// event has the fields of all lifecycle events, and the fields of the events that matter here; internal/tasks/ledger/asyncapi.yaml
 // is the catalogue. Fields may be added to events, so unknown ones are no error.
 type event struct {
 	TaskUUID      string    `json:"task_uuid"`

@@ -12,7 +12,7 @@ import (
 
 	"github.com/postrider/postrider/consumer"
 	"github.com/postrider/postrider/examples/stage"
-	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 func TestMain(m *testing.M) { stage.Main(m) }

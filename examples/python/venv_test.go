@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/relay/logtest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
 )
 
 // installTimeout bounds the first installation of the packages.

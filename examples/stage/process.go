@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/postrider/postrider/relay/logtest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
 )
 
 // stopTimeout is longer than a program of ours may take to end.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider/cmd/internal/access"
-	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // TestALoginStandsForAllWhoUsedIt: the rows of a login of the database are found under its name, with and without a person,

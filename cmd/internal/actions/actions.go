@@ -30,7 +30,7 @@ type Config struct {
 	Auditor Auditor
 	// Timeout bounds each change. Defaults to 30s.
 	Timeout time.Duration
-	// LetterTopic is that of relay/postgres.StoreOptions, for Outbox.
+	// LetterTopic is that of internal/relay/postgres.StoreOptions, for Outbox.
 	LetterTopic func(topic string) string
 }
 

@@ -15,12 +15,12 @@ import (
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/cmd/internal/app"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/ledger"
-	"github.com/postrider/postrider/relay/ledger/ledgertest"
-	"github.com/postrider/postrider/relay/postgres"
-	"github.com/postrider/postrider/relay/postgres/outboxtest"
-	"github.com/postrider/postrider/relay/task"
+	"github.com/postrider/postrider/internal/relay/postgres"
+	"github.com/postrider/postrider/internal/tasks/ledger"
+	"github.com/postrider/postrider/internal/tasks/ledgertest"
+	"github.com/postrider/postrider/internal/tasks/task"
+	"github.com/postrider/postrider/internal/testenv/outboxtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

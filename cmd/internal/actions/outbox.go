@@ -8,12 +8,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/relay/postgres"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/relay/postgres"
 )
 
 // Outbox treats the events and holds of the outbox by hand. Errors wrap ErrNotFound and ErrRefused of package
-// relay/postgres.
+// internal/relay/postgres.
 type Outbox struct {
 	cfg   Config
 	store *postgres.Store

@@ -7,9 +7,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/relay/ledger"
-	"github.com/postrider/postrider/relay/ledger/postgres"
-	"github.com/postrider/postrider/relay/task"
+	"github.com/postrider/postrider/internal/tasks/ledger"
+	"github.com/postrider/postrider/internal/tasks/postgres"
+	"github.com/postrider/postrider/internal/tasks/task"
 )
 
 // AppliedTemplate is what became of a template that was put into the database.

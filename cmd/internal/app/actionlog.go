@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/internal/relay"
 )
 
 // actionLog is a store that writes a line about every pass of the relay that did something

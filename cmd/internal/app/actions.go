@@ -8,11 +8,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/dlq"
-	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
-	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/relay/outboxsync"
-	"github.com/postrider/postrider/relay/postgres"
+	"github.com/postrider/postrider/internal/dlq"
+	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/relay/postgres"
+	"github.com/postrider/postrider/outboxsync"
 )
 
 // Retention is how long rows stay, as the settings say it in days.

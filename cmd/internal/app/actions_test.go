@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/internal/relay"
 )
 
 func TestRetentionInDays(t *testing.T) {

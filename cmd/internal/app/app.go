@@ -19,9 +19,9 @@ import (
 	"github.com/postrider/postrider/cmd/internal/httpapi"
 	"github.com/postrider/postrider/cmd/internal/kafkaauth"
 	"github.com/postrider/postrider/cmd/internal/obs"
-	dlqkafka "github.com/postrider/postrider/dlq/kafka"
-	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/relay/kafka"
+	dlqkafka "github.com/postrider/postrider/internal/dlq/kafka"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/relay/kafka"
 )
 
 // Options is what an App is made of.

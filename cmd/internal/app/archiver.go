@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/relay/ledger"
-	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
-	"github.com/postrider/postrider/relay/task"
+	"github.com/postrider/postrider/internal/tasks/ledger"
+	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
+	"github.com/postrider/postrider/internal/tasks/task"
 )
 
 // ArchivePolicies are the policies of the section archive.

@@ -16,12 +16,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/ledger"
-	"github.com/postrider/postrider/relay/ledger/ledgertest"
-	"github.com/postrider/postrider/relay/ledger/postgres"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/tasks/ledger"
+	"github.com/postrider/postrider/internal/tasks/ledgertest"
+	"github.com/postrider/postrider/internal/tasks/postgres"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
+	"github.com/postrider/postrider/message"
 )
 
 // catalogue is the AsyncAPI document: of each message, its schemas.
@@ -103,7 +103,7 @@ func constantType(message any) string {
 
 // messageOf tells which message of the catalogue a record is; empty for none.
 func (c *catalogue) messageOf(headers map[string]any, topic string) string {
-	if _, ours := headers[outbox.HeaderLetterVersion]; ours {
+	if _, ours := headers[message.HeaderLetterVersion]; ours {
 		return "eventDeadLettered"
 	}
 	kind, _ := headers["ce_type"].(string)

@@ -3,8 +3,8 @@ package app
 import (
 	"testing"
 
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // TestCircuitBreaker: past outbox.storm_events, events that fail with one code wait and every other event goes. An

@@ -12,10 +12,11 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/outbox"
-	"github.com/postrider/postrider/relay/tracecontext"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
+	"github.com/postrider/postrider/internal/tracecontext"
+	"github.com/postrider/postrider/message"
+	"github.com/postrider/postrider/outbox"
 )
 
 // Where the spans of the plugins come from.
@@ -42,7 +43,7 @@ func traceClients(t *testing.T, database, client bool) traced {
 	a := run(t, Options{Config: c, Roles: []Role{Relay, Collector, HTTP}, TracerProvider: provider})
 	waitReady(t, a)
 	_, request := provider.Tracer("orders-service").Start(t.Context(), "POST /orders")
-	headers := []outbox.Header{{Name: "a", Value: []byte("header-s3ntinel")}, {Name: tracecontext.Header, Value: tracecontext.Format(request.SpanContext())}, {Name: "b", Value: []byte{0xff}}}
+	headers := []message.Header{{Name: "a", Value: []byte("header-s3ntinel")}, {Name: tracecontext.Header, Value: tracecontext.Format(request.SpanContext())}, {Name: "b", Value: []byte{0xff}}}
 	enqueue(t, conn, outbox.Message{Topic: "orders", Key: []byte("key-s3ntinel"), Payload: []byte(`"payload-s3ntinel"`), Headers: headers},
 		outbox.Message{Topic: "orders", Key: []byte("key-of-s3ntinel"), Payload: slices.Repeat([]byte("s3ntinel"), 1<<18), Headers: headers})
 	request.End()

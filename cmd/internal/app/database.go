@@ -14,9 +14,9 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/obs"
-	"github.com/postrider/postrider/migrations/pgserver"
-	"github.com/postrider/postrider/relay/postgres"
-	"github.com/postrider/postrider/relay/postgres/pooler"
+	"github.com/postrider/postrider/internal/pgserver"
+	"github.com/postrider/postrider/internal/pooler"
+	"github.com/postrider/postrider/internal/relay/postgres"
 )
 
 // connectLimit bounds the first connection and its questions.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/relay/ledger"
-	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
+	"github.com/postrider/postrider/internal/tasks/ledger"
+	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
 )
 
 // Detection is what the sections staleness and dlq say of stale tasks.

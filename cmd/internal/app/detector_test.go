@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/migrations"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/ledger"
-	"github.com/postrider/postrider/relay/ledger/ledgertest"
+	"github.com/postrider/postrider/internal/migrations"
+	"github.com/postrider/postrider/internal/tasks/ledger"
+	"github.com/postrider/postrider/internal/tasks/ledgertest"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // An app with the rights of its role finds a stale task, moves it, tells Kafka and dead-letters it, by its settings.

@@ -8,12 +8,12 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/dlq"
-	dlqkafka "github.com/postrider/postrider/dlq/kafka"
-	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
-	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/relay/postgres"
-	"github.com/postrider/postrider/relay/postgres/pooler"
+	"github.com/postrider/postrider/internal/dlq"
+	dlqkafka "github.com/postrider/postrider/internal/dlq/kafka"
+	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/pooler"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/relay/postgres"
 )
 
 // relayConnections is how many the relay may open: a leader uses one to lead and for a moment a second one to go on

@@ -19,11 +19,11 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/kafkaauth"
 	"github.com/postrider/postrider/cmd/internal/obs"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
-	"github.com/postrider/postrider/relay/logtest"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/testenv/kafkajars"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
+	"github.com/postrider/postrider/outbox"
 )
 
 func putFile(t *testing.T, path string, content []byte) string {

@@ -12,9 +12,9 @@ import (
 	"github.com/postrider/postrider/cmd/internal/httpapi"
 	"github.com/postrider/postrider/cmd/internal/mcp"
 	"github.com/postrider/postrider/cmd/internal/obs"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/relay/outboxsync"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/outboxsync"
 )
 
 // agentActions are the actions of the outbox as the commands do them, each with connections of its own.

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/migrations"
-	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/internal/migrations"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // What cannot work is refused with what to do, and nothing is left open (goleak).

@@ -12,10 +12,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/migrations/pgserver"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/pgserver"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
+	"github.com/postrider/postrider/outbox"
 )
 
 // A stop in the middle of the work loses nothing and sends nothing twice.

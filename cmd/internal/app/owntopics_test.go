@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // TestOwnTopics: a start makes the set of Postrider's own topics that of its settings. Writers' functions then refuse

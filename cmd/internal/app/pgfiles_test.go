@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/migrations/pgserver"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/postgres"
+	"github.com/postrider/postrider/internal/pgserver"
+	"github.com/postrider/postrider/internal/relay/postgres"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
 )
 
 // Certificates, keys and passwords in the files that database.url names are read again for each connection, by the

@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/logtest"
-	"github.com/postrider/postrider/relay/outbox"
-	"github.com/postrider/postrider/relay/postgres/pooler/pgbouncer"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
+	"github.com/postrider/postrider/internal/testenv/pgbouncer"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
+	"github.com/postrider/postrider/outbox"
 )
 
 // TestBehindAPooler runs everything, migrations first, through PgBouncer in transaction mode: events reach their topic,

@@ -11,11 +11,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/ledger/ledgertest"
-	"github.com/postrider/postrider/relay/ledger/postgres"
-	"github.com/postrider/postrider/relay/task"
+	"github.com/postrider/postrider/internal/tasks/ledgertest"
+	"github.com/postrider/postrider/internal/tasks/postgres"
+	"github.com/postrider/postrider/internal/tasks/task"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // The shipped protocol, through the whole app: an event that fails is sent again by itself; after three failures

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider/cmd/internal/obs"
-	"github.com/postrider/postrider/migrations"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/logtest"
+	"github.com/postrider/postrider/internal/migrations"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // TestReadyAsksForRights: a login that lost its role answers, and can do nothing; so it is not ready. The log says what it

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/postrider/postrider/relay/ledger"
-	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
+	"github.com/postrider/postrider/internal/tasks/ledger"
+	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
 )
 
 // makeReconciler prepares the reconciler, where this process has the relay. It moves tasks whose events the relay gave up

@@ -17,12 +17,13 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/dlq/dlqtest"
-	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/dlq/dlqtest"
+	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
+	"github.com/postrider/postrider/message"
+	"github.com/postrider/postrider/outbox"
 )
 
 // redriveRig is an app, its database and its brokers, and a redriver beside it.
@@ -94,7 +95,7 @@ func (r *redriveRig) write(key string, payloads ...string) {
 	r.must(pgx.BeginFunc(r.t.Context(), r.pool, func(tx pgx.Tx) error {
 		for _, p := range payloads {
 			if _, err := outbox.Enqueue(r.t.Context(), tx, outbox.Message{Topic: r.topic, Key: []byte(key), Payload: []byte(p),
-				Headers: []outbox.Header{{Name: "trace", Value: []byte("t-1")}}}); err != nil {
+				Headers: []message.Header{{Name: "trace", Value: []byte("t-1")}}}); err != nil {
 				return err
 			}
 		}

@@ -18,10 +18,10 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/testenv/kafkajars"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/message"
 )
 
 // smallTopic takes messages up to this size.
@@ -135,7 +135,7 @@ func TestAHaltedKeyIsRepairedInItsPlace(t *testing.T) {
 		text := string(rec.Value)
 		for _, h := range rec.Headers {
 			if text == "2" || strings.HasPrefix(text, "2 ") {
-				if h.Key != outbox.HeaderEventID {
+				if h.Key != message.HeaderEventID {
 					text += " " + h.Key + "=" + string(h.Value)
 				}
 			}

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/relay/postgres"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/relay/postgres"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // TestRetentionGoesOn runs the statements with which docs/runbook.md finds what no receipt has, and has retention go on.

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/outbox"
 )
 
 // settings are the settings of an app on a database and brokers, with free ports.

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/migrations"
+	"github.com/postrider/postrider/internal/migrations"
 )
 
 // CheckDatabase reports why this binary cannot work on a database: its server, or its schema.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // TestSentAgain runs the statement with which docs/restoring.md has events sent once more that Kafka has lost: the events

@@ -16,9 +16,9 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/migrations"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/migrations"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
 )
 
 // person is a user at the API of an app, with a key.

@@ -16,11 +16,11 @@ import (
 	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
-	"github.com/postrider/postrider/dlq"
-	dlqkafka "github.com/postrider/postrider/dlq/kafka"
-	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
-	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
-	"github.com/postrider/postrider/relay/postgres"
+	"github.com/postrider/postrider/internal/dlq"
+	dlqkafka "github.com/postrider/postrider/internal/dlq/kafka"
+	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/relay/postgres"
+	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
 )
 
 // Auditor writes the audit log for the services of the desk.

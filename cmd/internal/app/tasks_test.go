@@ -9,13 +9,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/dlq"
-	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/ledger/ledgertest"
-	"github.com/postrider/postrider/relay/ledger/postgres"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/tasks/ledgertest"
+	"github.com/postrider/postrider/internal/tasks/postgres"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
+	"github.com/postrider/postrider/outbox"
 )
 
 // A task's dead letter goes from the ledger by the outbox, the broker and the collector to one investigation of

@@ -18,11 +18,12 @@ import (
 
 	"github.com/postrider/postrider/consumer"
 	consumerkafka "github.com/postrider/postrider/consumer/kafka"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/outbox"
-	"github.com/postrider/postrider/relay/tracecontext"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
+	"github.com/postrider/postrider/internal/tracecontext"
+	"github.com/postrider/postrider/message"
+	"github.com/postrider/postrider/outbox"
 )
 
 // TestOneTraceFromEndToEnd: a writer's trace goes through outbox, topic, consumer, retry topic and dead letter to the
@@ -54,7 +55,7 @@ func TestOneTraceFromEndToEnd(t *testing.T) {
 	ctx, request := tracer.Start(t.Context(), "POST /orders", trace.WithSpanKind(trace.SpanKindServer))
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		_, err := outbox.Enqueue(ctx, tx, outbox.Message{Topic: "orders", Key: []byte("o-1"), Payload: []byte(`{"article": "door"}`),
-			Headers: []outbox.Header{{Name: "traceparent", Value: tracecontext.Format(request.SpanContext())}}})
+			Headers: []message.Header{{Name: "traceparent", Value: tracecontext.Format(request.SpanContext())}}})
 		return err
 	})
 	request.End()
@@ -79,7 +80,7 @@ func TestOneTraceFromEndToEnd(t *testing.T) {
 		where e.id = (select max(id) from postrider.outbox_event) and h->>0 = 'traceparent'`).Scan(&again); err != nil {
 		t.Fatal(err)
 	}
-	second := tree{spans, tracecontext.Of([]outbox.Header{{Name: "traceparent", Value: []byte(again)}}).TraceID()}
+	second := tree{spans, tracecontext.Of([]message.Header{{Name: "traceparent", Value: []byte(again)}}).TraceID()}
 	if second.id == first.id || !second.id.IsValid() {
 		t.Fatalf("the redrive has the traceparent %s in trace %s", again, first.id)
 	}

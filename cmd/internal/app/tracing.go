@@ -13,8 +13,8 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/obs"
 	"github.com/postrider/postrider/cmd/internal/tracing"
-	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
-	"github.com/postrider/postrider/relay/postgres"
+	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/relay/postgres"
 )
 
 // tracingLimit is how long the last spans may take at a stop.

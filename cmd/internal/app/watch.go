@@ -6,11 +6,11 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/httpapi"
 	"github.com/postrider/postrider/cmd/internal/obs"
-	"github.com/postrider/postrider/dlq"
-	dlqkafka "github.com/postrider/postrider/dlq/kafka"
-	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
-	"github.com/postrider/postrider/relay/ledger"
-	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
+	"github.com/postrider/postrider/internal/dlq"
+	dlqkafka "github.com/postrider/postrider/internal/dlq/kafka"
+	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/tasks/ledger"
+	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
 )
 
 // watched are metrics about what the process uses.

@@ -30,40 +30,40 @@ var rooms = []struct {
 	imports []string // other rooms; * is all
 	clients []string // among the guarded packages
 }{
-	{"relay/outbox", nil, []string{"github.com/jackc/pgx"}}, // Enqueue takes a pgx.Tx
-	{"relay/tracecontext", []string{"relay/outbox"}, nil},
-	{"relay/history", nil, nil},
-	{"relay/logtest", nil, nil},
-	{"relay/outboxsync", []string{"relay", "relay/kafka", "relay/postgres", "dlq", "dlq/postgres"}, []string{"github.com/jackc/pgx"}},
-	{"relay/task", []string{"relay/outbox"}, nil},
-	{"relay/relaytest", []string{"relay", "relay/outbox", "relay/postgres", "relay/kafka", "relay/history"}, nil},
-	{"relay/postgres/outboxtest", []string{"migrations/pgtest"}, []string{"github.com/jackc/pgx"}},
-	{"relay/postgres/pgproxy", nil, []string{"github.com/jackc/pgx"}},
-	{"relay/postgres/pooler/pgbouncer", []string{"relay/logtest"}, []string{"github.com/jackc/pgx"}},
-	{"relay/postgres", []string{"relay", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
-	{"relay/kafka/kafkatest", []string{"relay/kafka/kafkatest", "relay/logtest"}, []string{"github.com/twmb/franz-go", "github.com/testcontainers"}},
-	{"relay/kafka/kgolog", nil, []string{"github.com/twmb/franz-go"}},
-	{"relay/kafka", []string{"relay", "relay/outbox", "relay/kafka/kgolog"}, []string{"github.com/twmb/franz-go"}},
-	{"relay/ledger/ledgertest", []string{"relay/task", "relay/ledger", "relay/ledger/postgres"}, []string{"github.com/jackc/pgx"}},
-	{"relay/ledger/postgres", []string{"relay/task", "relay/ledger"}, []string{"github.com/jackc/pgx"}},
-	{"relay/ledger", []string{"relay/task"}, nil},
-	{"relay", []string{"relay/outbox", "relay/tracecontext"}, nil},
-	{"consumer/inbox", []string{"consumer", "relay/outbox"}, []string{"github.com/jackc/pgx"}},
-	{"consumer/kafka", []string{"consumer", "relay/outbox", "relay/kafka/kgolog"}, []string{"github.com/twmb/franz-go"}},
-	{"consumer", []string{"relay/outbox", "relay/tracecontext", "dlq/dialect"}, nil},
-	{"dlq/dialect", []string{"relay/outbox"}, nil},
-	{"dlq/dlqtest", []string{"dlq", "relay/outbox"}, nil},
-	{"dlq/postgres", []string{"dlq", "relay/outbox", "relay/tracecontext"}, []string{"github.com/jackc/pgx"}},
-	{"dlq/kafka", []string{"dlq", "relay/outbox", "relay/kafka/kgolog"}, []string{"github.com/twmb/franz-go"}},
-	{"replay/kafka", []string{"replay", "dlq", "dlq/kafka", "relay/outbox", "relay/kafka/kgolog"}, []string{"github.com/twmb/franz-go"}},
-	{"replay", []string{"dlq", "relay", "relay/outbox", "relay/tracecontext"}, nil},
-	{"dlq", []string{"dlq/dialect", "relay/outbox", "relay/tracecontext"}, nil},
-	{"migrations/pgserver", nil, []string{"github.com/jackc/pgx", "github.com/fergusstrange"}},
-	{"migrations/pgtest", []string{"migrations", "migrations/pgserver"}, []string{"github.com/jackc/pgx", "github.com/testcontainers"}},
-	{"migrations", nil, []string{"github.com/jackc/pgx"}},
-	{"examples/stage", []string{"relay/logtest", "migrations/pgtest", "relay/kafka/kafkatest"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
+	{"message/dialect", []string{"message"}, nil},
+	{"message", nil, nil},
+	{"retry", nil, nil},
+	{"outbox", []string{"message"}, []string{"github.com/jackc/pgx"}}, // Enqueue takes a pgx.Tx
+	{"consumer/inbox", []string{"consumer", "message", "retry"}, []string{"github.com/jackc/pgx"}},
+	{"consumer/kafka", []string{"consumer", "message", "internal/kgolog"}, []string{"github.com/twmb/franz-go"}},
+	{"consumer", []string{"message", "message/dialect", "internal/tracecontext"}, nil},
+	{"outboxsync", []string{"message", "retry", "internal/relay", "internal/relay/kafka", "internal/relay/postgres", "internal/dlq", "internal/dlq/postgres"},
+		[]string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
+	{"internal/tracecontext", []string{"message"}, nil},
+	{"internal/kgolog", nil, []string{"github.com/twmb/franz-go"}},
+	{"internal/pgserver", nil, []string{"github.com/jackc/pgx", "github.com/fergusstrange"}},
+	{"internal/pooler", nil, []string{"github.com/jackc/pgx"}},
+	{"internal/migrations", nil, []string{"github.com/jackc/pgx"}},
+	{"internal/relay/relaytest", []string{"internal/relay", "message", "retry", "internal/relay/postgres", "internal/relay/kafka", "internal/testenv/history"}, nil},
+	{"internal/relay/postgres", []string{"internal/relay", "internal/pooler", "message", "retry"}, []string{"github.com/jackc/pgx"}},
+	{"internal/relay/kafka", []string{"internal/relay", "internal/kgolog", "message"}, []string{"github.com/twmb/franz-go"}},
+	{"internal/relay", []string{"message", "retry", "internal/tracecontext"}, nil},
+	{"internal/dlq/dlqtest", []string{"internal/dlq", "message"}, nil},
+	{"internal/dlq/postgres", []string{"internal/dlq", "message", "internal/tracecontext"}, []string{"github.com/jackc/pgx"}},
+	{"internal/dlq/kafka", []string{"internal/dlq", "internal/kgolog", "message"}, []string{"github.com/twmb/franz-go"}},
+	{"internal/dlq", []string{"message", "message/dialect", "internal/tracecontext"}, nil},
+	{"internal/replay/kafka", []string{"internal/replay", "internal/dlq", "internal/dlq/kafka", "internal/kgolog", "message"}, []string{"github.com/twmb/franz-go"}},
+	{"internal/replay", []string{"internal/dlq", "internal/relay", "message", "internal/tracecontext"}, nil},
+	{"internal/tasks/task", []string{"message"}, nil},
+	{"internal/tasks/ledgertest", []string{"internal/tasks/task", "internal/tasks/ledger", "internal/tasks/postgres"}, []string{"github.com/jackc/pgx"}},
+	{"internal/tasks/postgres", []string{"internal/tasks/task", "internal/tasks/ledger"}, []string{"github.com/jackc/pgx"}},
+	{"internal/tasks/ledger", []string{"internal/tasks/task"}, nil},
+	{"internal/testenv/history", nil, nil}, // shares nothing with the engine that it judges
+	{"internal/testenv", []string{"internal/migrations", "internal/pgserver"},
+		[]string{"github.com/jackc/pgx", "github.com/twmb/franz-go", "github.com/testcontainers"}},
+	{"examples/stage", []string{"internal/testenv"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 	{"examples", []string{"consumer", "consumer/inbox", "consumer/kafka"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}}, // as other people's programs
-	{"cmd/internal/tracing", []string{"cmd", "relay/outbox", "relay/tracecontext"}, []string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", // libraries know the API alone
+	{"cmd/internal/tracing", []string{"cmd", "outbox", "internal/tracecontext"}, []string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", // libraries know the API alone
 		"github.com/exaring", "github.com/twmb/franz-go", "github.com/jackc/pgx"}},
 	{"cmd/internal/mcp", []string{"*"}, []string{"github.com/modelcontextprotocol"}},
 	{"cmd", []string{"*"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
@@ -163,18 +163,20 @@ func TestComplaints(t *testing.T) {
 		name, imported string
 		wrong          bool
 	}{
-		{"relay", module + "/relay/outbox", false},
-		{"relay", module + "/relay/postgres", true},
-		{"relay", "github.com/jackc/pgx/v5", true},
-		{"relay/outbox", module + "/relay", true},
-		{"relay/kafka", "github.com/jackc/pgx/v5", true},
-		{"dlq", module + "/cmd/internal/app", true},
-		{"dlq/postgres", module + "/relay/postgres", true},
+		{"internal/relay", module + "/message", false},
+		{"internal/relay", module + "/internal/relay/postgres", true},
+		{"internal/relay", "github.com/jackc/pgx/v5", true},
+		{"outbox", module + "/internal/relay", true},
+		{"internal/relay/kafka", "github.com/jackc/pgx/v5", true},
+		{"internal/dlq", module + "/cmd/internal/app", true},
+		{"internal/dlq/postgres", module + "/internal/relay/postgres", true},
+		{"internal/testenv/history", module + "/internal/relay", true},
+		{"consumer", module + "/outbox", true},
 		{"consumer", "go.opentelemetry.io/otel/sdk/trace", true},
 		{"consumer", "go.opentelemetry.io/otel/trace", false},
-		{"relay/postgres", "github.com/exaring/otelpgx", true},
+		{"internal/relay/postgres", "github.com/exaring/otelpgx", true},
 		{"cmd/internal/tracing", "github.com/exaring/otelpgx", false},
-		{"cmd/internal/app", module + "/dlq/kafka", false},
+		{"cmd/internal/app", module + "/internal/dlq/kafka", false},
 		{"newroom", "fmt", true},
 	} {
 		got := complaints(pkg{ImportPath: module + "/" + c.name, Imports: []string{c.imported}})
@@ -219,7 +221,7 @@ func TestNothingIsSkippedInSilence(t *testing.T) {
 	skip := regexp.MustCompile(`\bt\.Skip(f|Now)?\(`)
 	root := filepath.Join("..", "..", "..")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, filepath.Join("relay", "logtest", "nottested.go")) {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, filepath.Join("internal", "testenv", "logtest", "nottested.go")) {
 			return err
 		}
 		source, err := os.ReadFile(path)

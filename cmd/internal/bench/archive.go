@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/postrider/postrider/relay/ledger"
-	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
+	"github.com/postrider/postrider/internal/tasks/ledger"
+	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
 )
 
 const (

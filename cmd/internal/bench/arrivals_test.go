@@ -7,7 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
 )
 
 func TestArrivalsInEitherOrder(t *testing.T) {

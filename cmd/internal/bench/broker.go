@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
+	"github.com/postrider/postrider/internal/testenv/kafkajars"
 )
 
 // partitions of every topic of the bench.

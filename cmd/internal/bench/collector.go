@@ -15,11 +15,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/dlq/dialect"
-	dlqkafka "github.com/postrider/postrider/dlq/kafka"
-	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	dlqkafka "github.com/postrider/postrider/internal/dlq/kafka"
+	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/message"
+	"github.com/postrider/postrider/message/dialect"
 )
 
 // collector measures how fast one collector turns a backlog of dead letters, a third each of the relay's, of our
@@ -161,10 +161,10 @@ func (b *broker) writeLetters(ctx context.Context, topic string, n, payload int)
 }
 
 // letterHeaders are the headers of dead letter i.
-func letterHeaders(i int) ([]outbox.Header, error) {
+func letterHeaders(i int) ([]message.Header, error) {
 	failed := time.Now().Add(-time.Hour)
 	code, message := "CODE_"+strconv.Itoa(i%20), fmt.Sprintf("refused by account %d: the limit of %d.00 is exceeded", i, i%5000)
-	own := []outbox.Header{{Name: "traceparent", Value: []byte("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")}}
+	own := []message.Header{{Name: "traceparent", Value: []byte("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")}}
 	f := dialect.Failure{Topic: "orders", Partition: int32(i % 12), Offset: int64(i), Timestamp: failed, TimestampType: "CreateTime",
 		Group: "billing", Attempts: 5, FirstFailedAt: failed, LastFailedAt: failed.Add(time.Minute), ErrorClass: "record", ErrorCode: code, ErrorMessage: message,
 		Stack: "billing.Charge\n\t/src/billing/charge.go:117\nbilling.Handle\n\t/src/billing/handle.go:42", Headers: own}
@@ -175,12 +175,12 @@ func letterHeaders(i int) ([]outbox.Header, error) {
 		return dialect.Encode(f, dialect.Spring)
 	}
 	for _, h := range [][2]string{
-		{outbox.HeaderLetterVersion, "1"}, {outbox.HeaderEventID, uuid.NewString()}, {outbox.HeaderEpisode, "1"}, {outbox.HeaderOutboxID, strconv.Itoa(i + 1)},
-		{outbox.HeaderOriginTopic, "orders"}, {outbox.HeaderAttempts, "5"}, {outbox.HeaderErrorClass, "record"}, {outbox.HeaderErrorCode, code}, {outbox.HeaderErrorMessage, message},
-		{outbox.HeaderFirstFailedAt, failed.UTC().Format(time.RFC3339Nano)}, {outbox.HeaderLastFailedAt, failed.UTC().Format(time.RFC3339Nano)},
-		{outbox.HeaderCreatedAt, failed.UTC().Format(time.RFC3339Nano)}, {outbox.HeaderPayload, outbox.PayloadInline},
+		{message.HeaderLetterVersion, "1"}, {message.HeaderEventID, uuid.NewString()}, {message.HeaderEpisode, "1"}, {message.HeaderOutboxID, strconv.Itoa(i + 1)},
+		{message.HeaderOriginTopic, "orders"}, {message.HeaderAttempts, "5"}, {message.HeaderErrorClass, "record"}, {message.HeaderErrorCode, code}, {message.HeaderErrorMessage, message},
+		{message.HeaderFirstFailedAt, failed.UTC().Format(time.RFC3339Nano)}, {message.HeaderLastFailedAt, failed.UTC().Format(time.RFC3339Nano)},
+		{message.HeaderCreatedAt, failed.UTC().Format(time.RFC3339Nano)}, {message.HeaderPayload, message.PayloadInline},
 	} {
-		own = append(own, outbox.Header{Name: h[0], Value: []byte(h[1])})
+		own = append(own, message.Header{Name: h[0], Value: []byte(h[1])})
 	}
 	return own, nil
 }

@@ -18,6 +18,9 @@ type cpu struct{ side, database, writers, broker float64 }
 // rest is PostgreSQL without the writers' backends.
 func (c cpu) rest() float64 { return c.database - c.writers }
 
+// relaying is the side's process and PostgreSQL without the writers' backends.
+func (c cpu) relaying() float64 { return c.side + c.rest() }
+
 func (c cpu) minus(o cpu) cpu {
 	return cpu{c.side - o.side, c.database - o.database, c.writers - o.writers, c.broker - o.broker}
 }

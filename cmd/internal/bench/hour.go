@@ -21,38 +21,23 @@ type hourSample struct {
 	cost       cpu
 }
 
-// hour keeps a steady load for a long time. Then it does so again beside a connection that holds a snapshot open, in
-// which vacuum can remove nothing; the time is long enough to see before, meanwhile and afterwards.
+// hour keeps a steady load for a long time. In its middle another connection holds a snapshot open for a sixth of it,
+// in which vacuum can remove nothing. A line is about the time before the snapshot, meanwhile, and after it.
 func hour(ctx context.Context, r *rig, b *broker, t *table) error {
 	whole := r.o.hourDuration
-	held := min(10*time.Minute, whole/6)
-	for _, run := range []hourRun{
-		{part: "steady", name: "steady", long: whole, marks: []time.Duration{whole / 12, whole / 2, whole}},
-		{part: "snapshot", name: "beside a snapshot", long: 2 * held, from: held / 2, held: held, marks: []time.Duration{held / 2, held + held/2, 2 * held}},
-	} {
-		if r.o.hourPart != "" && r.o.hourPart != run.part {
-			continue
-		}
-		if err := r.hourOnce(ctx, b, run, t); err != nil {
-			return fmt.Errorf("%s: %w", run.name, err)
-		}
+	from, until := whole*5/12, whole*7/12
+	if err := r.hourOnce(ctx, b, t, from, until, []time.Duration{from, until, whole}); err != nil {
+		return err
 	}
-	t.note("%d events/s, for %v and for %v. Each line is about the time since the line before, sizes and dead rows are at its end. The snapshot is open from %v to %v.",
-		r.o.hourRate, whole, 2*held, held/2, held+held/2)
+	t.note("%d events/s for %v. Each line is about the time since the line before, sizes and dead rows are at its end. The snapshot is open from %v to %v.",
+		r.o.hourRate, whole, from, until)
 	return nil
 }
 
-// hourRun is a steady load, and for how long and from when a snapshot is held open meanwhile.
-type hourRun struct {
-	part, name       string
-	long, from, held time.Duration
-	marks            []time.Duration // when to look
-}
-
-func (r *rig) hourOnce(ctx context.Context, b *broker, run hourRun, t *table) (err error) {
+func (r *rig) hourOnce(ctx context.Context, b *broker, t *table, from, until time.Duration, marks []time.Duration) (err error) {
 	// Long enough for the consumer, short enough for the disk and for a broker in memory.
 	bytes, segment := "134217728", "33554432"
-	events, warm := int(run.long.Seconds()*float64(r.o.hourRate)), r.warming(warmLoad)
+	events, warm := int(r.o.hourDuration.Seconds()*float64(r.o.hourRate)), r.warming(warmLoad)
 	l, err := r.startLoad(ctx, b, newPostrider(nil), loadSize{warm: warm, events: events}, map[string]*string{"retention.bytes": &bytes, "segment.bytes": &segment})
 	defer func() { err = errors.Join(err, l.end()) }()
 	if err != nil {
@@ -70,11 +55,11 @@ func (r *rig) hourOnce(ctx context.Context, b *broker, run hourRun, t *table) (e
 		}
 	})
 	all.Go(func() {
-		if holding = because(working, holdSnapshot(working, l.d.url, start.Add(run.from), run.held)); holding != nil {
+		if holding = because(working, holdSnapshot(working, l.d.url, start.Add(from), until-from)); holding != nil {
 			cancel()
 		}
 	})
-	samples, err := r.checkpoints(working, l, start, run.marks)
+	samples, err := r.checkpoints(working, l, start, marks)
 	if err != nil {
 		cancel()
 	}
@@ -89,12 +74,13 @@ func (r *rig) hourOnce(ctx context.Context, b *broker, run hourRun, t *table) (e
 			{Name: "dead rows", Runs: []float64{s.dead}}, {Name: "live rows", Runs: []float64{s.live}},
 		}
 		cells = append(cells, writtenCosts([]cpu{s.cost})...)
-		if run.held > 0 && i > 0 {
-			before := samples[i-1]
-			cells = append(cells, cell{Name: "events/s, of the line before", Runs: []float64{s.rate / before.rate}},
-				cell{Name: "p99, of the line before", Runs: []float64{s.p99 / before.p99}})
+		if i > 0 {
+			first := samples[0]
+			cells = append(cells, cell{Name: "events/s, of the first line", Runs: []float64{s.rate / first.rate}},
+				cell{Name: "p99, of the first line", Runs: []float64{s.p99 / first.p99}},
+				cell{Name: "CPU of relay and PostgreSQL, of the first line", Runs: []float64{s.cost.relaying() / first.cost.relaying()}})
 		}
-		t.add(b, fmt.Sprintf("%s, %v", run.name, s.at), "defaults", cells...)
+		t.add(b, fmt.Sprintf("until %v", s.at), "defaults", cells...)
 	}
 	return l.complete(ctx, warm+events)
 }
@@ -125,9 +111,6 @@ func (r *rig) checkpoints(ctx context.Context, l *load, start time.Time, marks [
 
 // holdSnapshot keeps a snapshot open from then on, as a report or a dump would.
 func holdSnapshot(ctx context.Context, url string, from time.Time, held time.Duration) error {
-	if held == 0 {
-		return nil
-	}
 	if err := pause(ctx, time.Until(from)); err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ type options struct {
 	faultsEvents                           int
 	peerEvents                             int
 	peerLimit                              time.Duration
-	peersBinary, hourPart                  string
+	peersBinary                            string
 	hourDuration                           time.Duration
 	hourRate                               int
 	staleHealthy                           []int
@@ -91,7 +91,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.peerEvents, "peer-events", 100_000, "drain: events in the backlog of watermill and river")
 	f.DurationVar(&o.peerLimit, "peer-limit", time.Minute, "drain: longest run of theirs; what passed until then counts")
 	f.StringVar(&o.peersBinary, "peers-binary", "", "drain: a `program` built from cmd/internal/bench/peers (default: build it)")
-	f.DurationVar(&o.hourDuration, "hour-duration", time.Hour, "hour: length of the steady run; the one beside a snapshot takes a third of it, 20 minutes at most")
+	f.DurationVar(&o.hourDuration, "hour-duration", time.Hour, "hour: its length; a snapshot is held open for a sixth of it, in its middle")
 	f.IntVar(&o.consumerRecords, "consumer-records", 1_000_000, "consumer: records to consume")
 	f.IntVar(&o.consumerSlowRecords, "consumer-slow-records", 4000, "consumer: records for the slow handler in order of offset; 20 times as many in order of keys")
 	f.Func("hour-seconds", "hour: the same in seconds", func(s string) error {
@@ -100,7 +100,6 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 		return err
 	})
 	f.IntVar(&o.hourRate, "hour-rate", 5000, "hour: events a second")
-	f.StringVar(&o.hourPart, "hour-part", "", "hour: steady or snapshot, for one of the two alone")
 	f.Func("stale-healthy", "stale: numbers of healthy tasks, with commas (default 100000,1000000,5000000)", numbers(&o.staleHealthy))
 	f.IntVar(&o.staleTasks, "stale-tasks", 10_000, "stale: stale tasks among them")
 	f.IntVar(&o.staleDetectors, "stale-detectors", 4, "stale: detectors at once")
@@ -219,8 +218,6 @@ func (o *options) validate() error {
 		return fmt.Errorf("-payload is %d, it must be at least %d", o.payload, minPayload)
 	case o.archivePause < 0:
 		return fmt.Errorf("-archive-pause is %v, it must not be negative", o.archivePause)
-	case !slices.Contains([]string{"", "steady", "snapshot"}, o.hourPart):
-		return fmt.Errorf("-hour-part is %q, it must be steady or snapshot", o.hourPart)
 	case o.flatPending < o.smallBacklog():
 		return fmt.Errorf("-flat-pending is %d, it must be at least %d: -flat-warm, -flat-window and half a window more", o.flatPending, o.smallBacklog())
 	case o.consumerRecords < slowInKeys*o.consumerSlowRecords:

@@ -11,8 +11,8 @@ import (
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/dlq"
-	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
+	"github.com/postrider/postrider/internal/dlq"
+	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
 )
 
 // redriveRate is the set rate of the operation with one.

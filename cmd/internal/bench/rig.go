@@ -14,8 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/migrations"
-	"github.com/postrider/postrider/migrations/pgserver"
+	"github.com/postrider/postrider/internal/migrations"
+	"github.com/postrider/postrider/internal/pgserver"
 )
 
 // template is the database that is migrated once and copied for the sides.

@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/postrider/postrider/cmd/internal/bench/debezium"
-	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
+	"github.com/postrider/postrider/internal/testenv/kafkajars"
 )
 
 // captor is Debezium's connector with the outbox event router.

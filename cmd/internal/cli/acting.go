@@ -18,7 +18,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/obs"
-	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/internal/dlq"
 )
 
 // acting is what commands that change something share: who does it.

@@ -13,10 +13,10 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/dlq/postgres"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
+	"github.com/postrider/postrider/message"
 )
 
 // rig is a database with investigations, and the addresses for people with different rights.
@@ -140,8 +140,8 @@ func TestUnreadableHeadersByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range int64(4) {
-		d.entries = append(d.entries, record(t, store, n+1, []byte("k"), []byte("payload"), outbox.Header{Name: "tenant", Value: []byte("acme")},
-			outbox.Header{Name: outbox.HeaderInvalidHeaders, Value: []byte("{\"tenant\": \"acme\", \"priority\": 5, \"x\": \"\x1b\"}")}))
+		d.entries = append(d.entries, record(t, store, n+1, []byte("k"), []byte("payload"), message.Header{Name: "tenant", Value: []byte("acme")},
+			message.Header{Name: message.HeaderInvalidHeaders, Value: []byte("{\"tenant\": \"acme\", \"priority\": 5, \"x\": \"\x1b\"}")}))
 	}
 	a, b, c, e := d.entries[0], d.entries[1], d.entries[2], d.entries[3]
 	for _, how := range []string{"", " --payload"} {

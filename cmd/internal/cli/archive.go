@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/app"
-	"github.com/postrider/postrider/relay/ledger"
-	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
+	"github.com/postrider/postrider/internal/tasks/ledger"
+	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
 )
 
 func (c *commands) archive() *cobra.Command {

@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/ledger"
-	"github.com/postrider/postrider/relay/ledger/ledgertest"
+	"github.com/postrider/postrider/internal/tasks/ledger"
+	"github.com/postrider/postrider/internal/tasks/ledgertest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 func TestArchiveCommands(t *testing.T) {

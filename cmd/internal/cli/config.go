@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/kafkaauth"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
 )
 
 func (c *commands) config() *cobra.Command {
@@ -87,7 +87,7 @@ no rule names comes from the sections outbox, dlq and kafka.`,
 				return err
 			}
 			if cmd.Flags().Changed("topic") {
-				if err := outbox.ValidTopic(topic); err != nil {
+				if err := message.ValidTopic(topic); err != nil {
 					return usagef("--topic: %w", err)
 				}
 			}

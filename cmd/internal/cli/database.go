@@ -12,9 +12,9 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/relay/ledger"
-	"github.com/postrider/postrider/relay/postgres"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/relay/postgres"
+	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
 // withDatabase runs do on one connection.

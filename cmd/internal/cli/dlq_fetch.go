@@ -11,7 +11,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/kafkaauth"
-	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/internal/dlq"
 )
 
 // askBrokers lets the desk of a command ask for the records that letters point to, until done is called.

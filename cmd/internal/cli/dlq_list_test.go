@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // TestListByHand: by either time, from either end, page by page, and by every filter.

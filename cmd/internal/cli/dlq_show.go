@@ -10,8 +10,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
 )
 
 // How much of a payload a terminal gets; -o json has more.
@@ -107,7 +107,7 @@ func showMessage(w io.Writer, l *dlq.Letter) {
 		fmt.Fprintf(w, "  Headers are not in the letter; they %s\n", place(l, "are", "were"))
 	}
 	for _, h := range l.Headers {
-		if h.Name == outbox.HeaderInvalidHeaders {
+		if h.Name == message.HeaderInvalidHeaders {
 			fmt.Fprintf(w, invalidHeaders, visible(string(h.Value)))
 			continue
 		}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/internal/dlq"
 )
 
 // What a person looks up in a tracing system stands among the first lines.

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
 )
 
 // The JSON of investigations and letters: the columns of dlq_entry and dlq_letter under their own
@@ -115,7 +115,7 @@ func viewLetter(l *dlq.Letter) letterView {
 		ID: l.ID, Dialect: string(l.Dialect), DLQTopic: l.DLQTopic, DLQPartition: l.DLQPartition, DLQOffset: l.DLQOffset,
 		DLQRecordAt: given(l.DLQRecordAt), OriginTopic: given(l.OriginTopic), OriginPartition: l.OriginPartition, OriginOffset: l.OriginOffset,
 		ConsumerGroup: given(l.ConsumerGroup), Episode: l.Episode, OutboxID: l.OutboxID, Key: l.Key, KeyKind: string(l.KeyKind), Payload: l.Payload,
-		PayloadKind: string(l.PayloadKind), PayloadBytes: l.PayloadBytes, Headers: outbox.MarshalHeaders(l.Headers),
+		PayloadKind: string(l.PayloadKind), PayloadBytes: l.PayloadBytes, Headers: message.MarshalHeaders(l.Headers),
 		ErrorClass: given(l.ErrorClass), ErrorCode: given(l.ErrorCode),
 		ErrorCategory: given(string(l.Category())), ErrorMessage: given(l.ErrorMessage), Attempts: l.Attempts, Hops: l.Hops,
 		FirstFailedAt: given(l.FirstFailedAt), LastFailedAt: given(l.LastFailedAt), RecordedAt: given(l.RecordedAt),

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider/cmd/internal/doctor"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // TestDoctor: each line has its mark first, hints say what to do, and the exit code is for scripts.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/dlq/postgres"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/message"
 )
 
 // TestFetchByHand: with the rights of operators, what letters point to is fetched from its topic, or it is said why not,
@@ -33,8 +33,8 @@ func TestFetchByHand(t *testing.T) {
 	}
 	pointing := func(topic string, offset int64) string {
 		t.Helper()
-		h := func(name, value string) outbox.Header { return outbox.Header{Name: name, Value: []byte(value)} }
-		l := dlq.Decode(dlq.Record{Topic: "share-dlq", Offset: offset + int64(len(topic)), Timestamp: time.Now(), Headers: []outbox.Header{h("__dlq.errors.topic", topic),
+		h := func(name, value string) message.Header { return message.Header{Name: name, Value: []byte(value)} }
+		l := dlq.Decode(dlq.Record{Topic: "share-dlq", Offset: offset + int64(len(topic)), Timestamp: time.Now(), Headers: []message.Header{h("__dlq.errors.topic", topic),
 			h("__dlq.errors.partition", "0"), h("__dlq.errors.offset", strconv.FormatInt(offset, 10)), h("__dlq.errors.group", "g")}})
 		l.OriginalRecord = dlq.OriginalUnanswered
 		if _, err := store.RecordLetters(t.Context(), []dlq.Letter{l}); err != nil {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
 )
 
 // givenHeaders are the flags that give headers to messages.
@@ -21,20 +21,20 @@ func (g *givenHeaders) bind(f *pflag.FlagSet, header, none string) {
 }
 
 // read returns the headers in order: empty for --header-none, nil where nothing is given.
-func (g *givenHeaders) read() ([]outbox.Header, error) {
+func (g *givenHeaders) read() ([]message.Header, error) {
 	if g.none {
 		if len(g.pairs) > 0 {
 			return nil, usagef("--header-none sends no headers, and --header is given")
 		}
-		return []outbox.Header{}, nil
+		return []message.Header{}, nil
 	}
-	var hs []outbox.Header
+	var hs []message.Header
 	for _, h := range g.pairs {
 		name, value, found := strings.Cut(h, "=")
 		if !found || name == "" {
 			return nil, usagef("--header is %q; it must be NAME=VALUE", shorten(h, 60))
 		}
-		hs = append(hs, outbox.Header{Name: name, Value: []byte(value)})
+		hs = append(hs, message.Header{Name: name, Value: []byte(value)})
 	}
 	return hs, nil
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // held is a database with a hold of each scope; the first one is a key that event 1 halts, with its dead

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider/consumer/inbox"
-	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // The script needs no database of ours; run twice in a service's, it makes the table that the library uses.

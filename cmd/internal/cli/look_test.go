@@ -10,11 +10,11 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/dlq/postgres"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
+	"github.com/postrider/postrider/message"
 )
 
 func TestOutboxStatus(t *testing.T) {
@@ -45,17 +45,17 @@ func TestOutboxStatus(t *testing.T) {
 }
 
 // record stores a dead letter of ours as the collector would, and returns its investigation's id.
-func record(t *testing.T, store *postgres.Store, offset int64, key, payload []byte, headers ...outbox.Header) string {
+func record(t *testing.T, store *postgres.Store, offset int64, key, payload []byte, headers ...message.Header) string {
 	t.Helper()
 	event := uuid.NewString()
 	own := map[string]string{
-		outbox.HeaderLetterVersion: "1", outbox.HeaderEventID: event, outbox.HeaderEpisode: "1", outbox.HeaderOutboxID: "42",
-		outbox.HeaderOriginTopic: "orders", outbox.HeaderAttempts: "3", outbox.HeaderErrorClass: "permanent", outbox.HeaderErrorCode: "INVALID_RECORD",
-		outbox.HeaderErrorMessage: "no \x1b[31mgood\x1b[0m\u202e", outbox.HeaderPayload: outbox.PayloadInline,
-		outbox.HeaderFirstFailedAt: "2026-01-02T03:04:05Z", outbox.HeaderLastFailedAt: "2026-01-02T03:04:06Z", outbox.HeaderCreatedAt: "2026-01-02T03:04:04Z",
+		message.HeaderLetterVersion: "1", message.HeaderEventID: event, message.HeaderEpisode: "1", message.HeaderOutboxID: "42",
+		message.HeaderOriginTopic: "orders", message.HeaderAttempts: "3", message.HeaderErrorClass: "permanent", message.HeaderErrorCode: "INVALID_RECORD",
+		message.HeaderErrorMessage: "no \x1b[31mgood\x1b[0m\u202e", message.HeaderPayload: message.PayloadInline,
+		message.HeaderFirstFailedAt: "2026-01-02T03:04:05Z", message.HeaderLastFailedAt: "2026-01-02T03:04:06Z", message.HeaderCreatedAt: "2026-01-02T03:04:04Z",
 	}
 	for name, value := range own {
-		headers = append(headers, outbox.Header{Name: name, Value: []byte(value)})
+		headers = append(headers, message.Header{Name: name, Value: []byte(value)})
 	}
 	letter := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: offset, Timestamp: time.Now(), Key: key, Value: payload, Headers: headers})
 	if _, err := store.RecordLetters(t.Context(), []dlq.Letter{letter}); err != nil {
@@ -77,7 +77,7 @@ func TestDLQ(t *testing.T) {
 		t.Fatal(err)
 	}
 	hostile := `{"name": "a\u001b[2Jb", "raw": "` + "\u009b2J\u202e" + `", "n": 12345678901234567890}`
-	asJSON := record(t, store, 1, []byte("order-1"), []byte(hostile), outbox.Header{Name: "trace\x1b[1m", Value: []byte("v\x1b[1m")})
+	asJSON := record(t, store, 1, []byte("order-1"), []byte(hostile), message.Header{Name: "trace\x1b[1m", Value: []byte("v\x1b[1m")})
 	asText := record(t, store, 2, nil, []byte("line one\nline\ttwo\x1b]0;title\x07"))
 	binary := append([]byte{0xff, 0x00, 0x1b}, bytes.Repeat([]byte{7}, 1000)...)
 	asBinary := record(t, store, 3, []byte{0xfe, 0x01}, binary)
@@ -148,18 +148,18 @@ func TestShowOfReferences(t *testing.T) {
 		t.Fatal(err)
 	}
 	event := uuid.NewString()
-	own := func(event, kind string) []outbox.Header {
-		return []outbox.Header{
-			{Name: outbox.HeaderLetterVersion, Value: []byte("1")}, {Name: outbox.HeaderEventID, Value: []byte(event)},
-			{Name: outbox.HeaderEpisode, Value: []byte("1")}, {Name: outbox.HeaderOutboxID, Value: []byte("4242")},
-			{Name: outbox.HeaderOriginTopic, Value: []byte("orders")}, {Name: outbox.HeaderErrorClass, Value: []byte("permanent")},
-			{Name: outbox.HeaderErrorCode, Value: []byte("MESSAGE_TOO_LARGE")}, {Name: outbox.HeaderPayload, Value: []byte(kind)},
+	own := func(event, kind string) []message.Header {
+		return []message.Header{
+			{Name: message.HeaderLetterVersion, Value: []byte("1")}, {Name: message.HeaderEventID, Value: []byte(event)},
+			{Name: message.HeaderEpisode, Value: []byte("1")}, {Name: message.HeaderOutboxID, Value: []byte("4242")},
+			{Name: message.HeaderOriginTopic, Value: []byte("orders")}, {Name: message.HeaderErrorClass, Value: []byte("permanent")},
+			{Name: message.HeaderErrorCode, Value: []byte("MESSAGE_TOO_LARGE")}, {Name: message.HeaderPayload, Value: []byte(kind)},
 		}
 	}
 	bare := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: 1, Timestamp: time.Now(),
-		Headers: append(own(event, outbox.PayloadReference), outbox.Header{Name: outbox.HeaderKey, Value: []byte(outbox.KeyReference)})})
-	onlyPayload := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: 2, Timestamp: time.Now(), Key: []byte("order-1"), Headers: own(uuid.NewString(), outbox.PayloadReference)})
-	longKey := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: 3, Timestamp: time.Now(), Key: bytes.Repeat([]byte("k"), 100_000), Value: []byte("v"), Headers: own(uuid.NewString(), outbox.PayloadInline)})
+		Headers: append(own(event, message.PayloadReference), message.Header{Name: message.HeaderKey, Value: []byte(message.KeyReference)})})
+	onlyPayload := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: 2, Timestamp: time.Now(), Key: []byte("order-1"), Headers: own(uuid.NewString(), message.PayloadReference)})
+	longKey := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: 3, Timestamp: time.Now(), Key: bytes.Repeat([]byte("k"), 100_000), Value: []byte("v"), Headers: own(uuid.NewString(), message.PayloadInline)})
 	if _, err := store.RecordLetters(t.Context(), []dlq.Letter{bare, onlyPayload, longKey}); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestShowFollowsTheRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := record(t, store, 1, []byte("k"), []byte(`{"card": "4111", "order": 7}`), outbox.Header{Name: "Authorization", Value: []byte("Bearer s3cret")})
+	id := record(t, store, 1, []byte("k"), []byte(`{"card": "4111", "order": 7}`), message.Header{Name: "Authorization", Value: []byte("Bearer s3cret")})
 	show := func(code int, args ...string) string {
 		t.Helper()
 		r := postrider(t, append(rules, "DATABASE_URL="+d.operator), append([]string{"dlq", "show", id}, args...)...)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // No client is served without a key that works, and no error shows a key.

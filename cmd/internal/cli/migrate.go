@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
-	"github.com/postrider/postrider/migrations"
+	"github.com/postrider/postrider/internal/migrations"
 )
 
 func (c *commands) migrate() *cobra.Command {

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
-	"github.com/postrider/postrider/migrations"
+	"github.com/postrider/postrider/internal/migrations"
 )
 
 // The commands that print SQL, for operators who review it or run it themselves.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/postrider/postrider/relay/ledger/ledgertest"
+	"github.com/postrider/postrider/internal/tasks/ledgertest"
 )
 
 // TestOddTimesArePrinted: a row whose time RFC 3339 cannot say, written past the checks of the table, does not hide the

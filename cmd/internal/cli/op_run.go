@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/app"
-	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/internal/dlq"
 )
 
 func sortedKeys(m map[string]int64) []string { return slices.Sorted(maps.Keys(m)) }

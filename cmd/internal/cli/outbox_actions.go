@@ -10,7 +10,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/obs"
-	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/internal/relay"
 )
 
 func (c *commands) outboxProcess() *cobra.Command {

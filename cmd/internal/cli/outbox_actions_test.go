@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/migrations"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/internal/migrations"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 func TestOutboxActions(t *testing.T) {

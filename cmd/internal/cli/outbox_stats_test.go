@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/logtest"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
 )
 
 // outbox stats answers exactly four fields, for operators, too, and writes its line.

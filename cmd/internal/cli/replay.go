@@ -16,9 +16,9 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/kafkaauth"
 	"github.com/postrider/postrider/cmd/internal/obs"
-	relaykafka "github.com/postrider/postrider/relay/kafka"
-	"github.com/postrider/postrider/replay"
-	replaykafka "github.com/postrider/postrider/replay/kafka"
+	relaykafka "github.com/postrider/postrider/internal/relay/kafka"
+	"github.com/postrider/postrider/internal/replay"
+	replaykafka "github.com/postrider/postrider/internal/replay/kafka"
 )
 
 // replayFlags are the flags of postrider replay as they were given.

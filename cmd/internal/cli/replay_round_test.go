@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/replay"
+	"github.com/postrider/postrider/internal/replay"
 )
 
 // TestRoundText: brokers forget offsets, so the first round of a default name may not be the first.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/replay"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/replay"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
 )
 
 // replays is a broker with dead letters, and a database that no command may open.

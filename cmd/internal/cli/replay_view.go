@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider/replay"
+	"github.com/postrider/postrider/internal/replay"
 )
 
 // Pace of showing progress: a line that is written over, and a line in a log.

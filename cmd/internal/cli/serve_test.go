@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // serve with a file, the environment and a flag, up to a clean end.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/postrider/postrider/relay/ledger/ledgertest"
+	"github.com/postrider/postrider/internal/tasks/ledgertest"
 )
 
 // TestTaskCommandsAreAudited: what people change by command is in the audit log with their name, as what they change by

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/actions"
-	"github.com/postrider/postrider/relay/ledger"
-	"github.com/postrider/postrider/relay/ledger/postgres"
+	"github.com/postrider/postrider/internal/tasks/ledger"
+	"github.com/postrider/postrider/internal/tasks/postgres"
 )
 
 // document reads JSON that is given as itself, or as @FILE.

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/actions"
-	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
 // retryView is the JSON of task retry.

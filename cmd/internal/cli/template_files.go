@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/postrider/postrider/relay/task"
+	"github.com/postrider/postrider/internal/tasks/task"
 )
 
 // templateFile is a template as it was read.

@@ -10,9 +10,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/cmd/internal/actions"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/ledger"
-	"github.com/postrider/postrider/relay/task"
+	"github.com/postrider/postrider/internal/tasks/ledger"
+	"github.com/postrider/postrider/internal/tasks/task"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // written puts files into a directory of the test and returns it.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/postrider/postrider/relay/task"
+	"github.com/postrider/postrider/internal/tasks/task"
 )
 
 // validatedView is a file in the JSON of template validate.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/internal/relay"
 )
 
 var defaultSentence = regexp.MustCompile(`Defaults to (.+)\.$`)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
 )
 
 // A glob stands for topic names: * for any characters, none included, ? for exactly one, everything
@@ -24,12 +24,12 @@ func checkGlob(glob string) error {
 		switch {
 		case r == '*':
 			continue
-		case r != '?' && outbox.ValidTopic("x"+string(r)) != nil:
+		case r != '?' && message.ValidTopic("x"+string(r)) != nil:
 			return fmt.Errorf("it has the character %q; a topic name has letters, digits, dots, underscores and hyphens, and * and ? are the only wildcards", r)
 		}
 		letters++
 	}
-	if letters > 249 || !wild(glob) && outbox.ValidTopic(glob) != nil {
+	if letters > 249 || !wild(glob) && message.ValidTopic(glob) != nil {
 		return errors.New(`no topic can have this name: 1 to 249 characters, and not "." or ".."`)
 	}
 	return nil

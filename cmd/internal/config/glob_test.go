@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
 )
 
 // expression is a glob as a regular expression, to compare with.
@@ -56,7 +56,7 @@ func TestGlobsAgainstExpressions(t *testing.T) {
 func TestJointIsATopic(t *testing.T) {
 	t.Parallel()
 	for _, glob := range []string{"*", "?", "a*", "*.dlq", "a?c*"} {
-		if name, exists := joint(glob, "*"); !exists || outbox.ValidTopic(name) != nil {
+		if name, exists := joint(glob, "*"); !exists || message.ValidTopic(name) != nil {
 			t.Errorf("the joint name of %q and * is %q, %v", glob, name, exists)
 		}
 	}

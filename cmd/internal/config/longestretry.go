@@ -3,7 +3,7 @@ package config
 import (
 	"time"
 
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/retry"
 )
 
 // LongestRetry is as long as the delay between the attempts of any topic's events can be, jitter included.
@@ -16,5 +16,5 @@ func (c Config) LongestRetry() time.Duration {
 			longest = max(longest, own.Outbox.RetryMax, own.Outbox.RetryBase)
 		}
 	}
-	return longest + time.Duration(float64(longest)*outbox.DefaultRetryPolicy().Jitter)
+	return longest + time.Duration(float64(longest)*retry.Default().Jitter)
 }

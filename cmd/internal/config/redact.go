@@ -3,7 +3,7 @@ package config
 import (
 	"fmt"
 
-	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/internal/dlq"
 )
 
 // checkRedaction reads a rule in the same way as the code that applies it.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/retry"
 )
 
 // topicsSection is the list of rules in the file. It is no section of keys.
@@ -130,7 +130,7 @@ func (c Config) forTopic(topic string, places map[string]string) Config {
 func (c Config) TopicSettings(topic string) relay.TopicSettings {
 	c = c.forTopic(topic, nil)
 	s := relay.TopicSettings{
-		Retry:                outbox.DefaultRetryPolicy(),
+		Retry:                retry.Default(),
 		AfterLastAttempt:     relay.Policy(c.Outbox.AfterLastAttempt),
 		DLQTopic:             c.DLQ.Topic,
 		MaxMessageBytes:      c.Kafka.MaxMessageBytes,

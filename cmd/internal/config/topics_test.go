@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/internal/relay"
 )
 
 const threeRules = `outbox:

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
 )
 
 // set parses text and puts it into the Config. The error describes the mistake and the allowed values, and never repeats
@@ -112,7 +112,7 @@ func (k Key) check(text string) error {
 		}
 		return nil
 	case "topic":
-		if outbox.ValidTopic(text) != nil {
+		if message.ValidTopic(text) != nil {
 			return errors.New(`it must be a Kafka topic name: 1 to 249 letters, digits, dots, underscores and hyphens, and not "." or ".."`)
 		}
 		return nil

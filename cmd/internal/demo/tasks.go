@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/postrider/postrider/relay/ledger"
-	ledgerpostgres "github.com/postrider/postrider/relay/ledger/postgres"
-	"github.com/postrider/postrider/relay/task"
+	"github.com/postrider/postrider/internal/tasks/ledger"
+	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
+	"github.com/postrider/postrider/internal/tasks/task"
 )
 
 //go:embed ship_order.yaml

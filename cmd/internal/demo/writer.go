@@ -13,7 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
+	"github.com/postrider/postrider/outbox"
 )
 
 //go:embed queries/place.sql
@@ -77,7 +78,7 @@ func (o order) message(topic string, key int64) (outbox.Message, error) {
 	payload, err := json.Marshal(o)
 	return outbox.Message{
 		Topic: topic, Key: strconv.AppendInt(nil, key, 10), Payload: payload,
-		Headers: []outbox.Header{{Name: "content-type", Value: []byte("application/json")}},
+		Headers: []message.Header{{Name: "content-type", Value: []byte("application/json")}},
 	}, err
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/relay/logtest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
 )
 
 // TestKcat speaks to the broker with librdkafka, the client of most languages

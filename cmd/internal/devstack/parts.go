@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/cmd/internal/demo"
-	"github.com/postrider/postrider/migrations/pgserver"
+	"github.com/postrider/postrider/internal/pgserver"
 )
 
 // startPostgres runs the PostgreSQL that is installed here, or one that is fetched once.

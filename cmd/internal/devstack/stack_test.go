@@ -16,7 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/outbox"
 )
 
 // stack is a running development stack.

@@ -5,7 +5,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/message"
 )
 
 // controlEvery is after how many requests a control is replaced by a fresh
@@ -39,7 +39,7 @@ func createOnUse(c *kfake.Cluster) func(kmsg.Request) kmsg.Response {
 			return nil
 		}
 		for _, t := range meta.Topics {
-			if t.Topic != nil && outbox.ValidTopic(*t.Topic) == nil {
+			if t.Topic != nil && message.ValidTopic(*t.Topic) == nil {
 				// It exists, or its name collides with another one's: then the
 				// answer to the request itself says so.
 				_ = c.CreateTopic(*t.Topic, 0, nil)
@@ -60,7 +60,7 @@ func refuseNames(req kmsg.Request) kmsg.Response {
 		answer := kmsg.NewCreateTopicsResponseTopic()
 		answer.Topic = t.Topic
 		answer.NumPartitions, answer.ReplicationFactor = -1, -1
-		if outbox.ValidTopic(t.Topic) == nil {
+		if message.ValidTopic(t.Topic) == nil {
 			answer.ErrorCode = kerr.InvalidRequest.Code
 			answer.ErrorMessage = kmsg.StringPtr("another topic of the same request has an invalid name")
 		} else {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/internal/dlq"
 )
 
 // letterTopicsThere are the existing topics where the settings or the database say that dead letters arrive: the topics for

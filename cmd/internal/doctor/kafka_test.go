@@ -21,9 +21,9 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/postgres/pooler"
+	"github.com/postrider/postrider/internal/pooler"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 func contains(s, part string) bool { return strings.Contains(s, part) }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/relay/postgres"
+	"github.com/postrider/postrider/internal/relay/postgres"
 )
 
 func checkSequence(ctx context.Context, p *patient) ([]result, error) {

@@ -3,9 +3,9 @@ package doctor
 import (
 	"testing"
 
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/postgres"
+	"github.com/postrider/postrider/internal/relay/postgres"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // TestLeader: the leader is named. Relays without a leader are a failure.

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/postrider/postrider/migrations"
+	"github.com/postrider/postrider/internal/migrations"
 )
 
 func checkSchema(ctx context.Context, p *patient) ([]result, error) {

@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/migrations"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/postgres/pooler/pgbouncer"
+	"github.com/postrider/postrider/internal/migrations"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgbouncer"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // TestBrokenDatabases breaks a database in one way after the other, and undoes it.

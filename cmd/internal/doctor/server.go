@@ -8,9 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/migrations/pgserver"
-	"github.com/postrider/postrider/relay/postgres"
-	"github.com/postrider/postrider/relay/postgres/pooler"
+	"github.com/postrider/postrider/internal/pgserver"
+	"github.com/postrider/postrider/internal/pooler"
+	"github.com/postrider/postrider/internal/relay/postgres"
 )
 
 // server is what PostgreSQL says of itself.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	dlqkafka "github.com/postrider/postrider/dlq/kafka"
-	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/relay/postgres"
+	dlqkafka "github.com/postrider/postrider/internal/dlq/kafka"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/relay/postgres"
 )
 
 func seconds(s float64) time.Duration {

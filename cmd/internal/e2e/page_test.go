@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/relay/logtest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
 )
 
 // pageWalk returns the lines of the fenced block below the heading "A walk" of the page about dead letters.

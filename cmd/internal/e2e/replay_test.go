@@ -13,7 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
 )
 
 // TestReplayWalk replays dead letters that kcat wrote, and reads with kcat what came of them. There is no database.

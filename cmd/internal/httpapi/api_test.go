@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
-	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // frame is an API with a few operations, and keys in a real database.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/dlq/dlqtest"
-	"github.com/postrider/postrider/relay/postgres/outboxtest"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/dlq/dlqtest"
+	"github.com/postrider/postrider/internal/testenv/outboxtest"
 )
 
 // TestTheAuditOfAnInvestigation: an investigation shows every change that was made to it, alone or among others, by an

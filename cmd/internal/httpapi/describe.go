@@ -9,11 +9,11 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/actions"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/relay/ledger"
-	"github.com/postrider/postrider/relay/postgres"
-	"github.com/postrider/postrider/relay/task"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/relay/postgres"
+	"github.com/postrider/postrider/internal/tasks/ledger"
+	"github.com/postrider/postrider/internal/tasks/task"
 )
 
 // refusals are the errors of services that clients are told, each with its code. The first that fits counts.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/dlq/dlqtest"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/dlq/dlqtest"
+	"github.com/postrider/postrider/message"
 )
 
 // originals answers the same for each record; nothing is there at first.
@@ -37,8 +37,8 @@ func (o *originals) Fetch(_ context.Context, places []dlq.Place) []dlq.Original 
 // pointing is the investigation of a letter that only points to a record, which could not be asked for.
 func (r *rig) pointing(offset string) string {
 	r.t.Helper()
-	h := func(name, value string) outbox.Header { return outbox.Header{Name: name, Value: []byte(value)} }
-	l := dlq.Decode(dlq.Record{Topic: "share-dlq", Timestamp: dlqtest.Start, Headers: []outbox.Header{h("__dlq.errors.topic", "orders"),
+	h := func(name, value string) message.Header { return message.Header{Name: name, Value: []byte(value)} }
+	l := dlq.Decode(dlq.Record{Topic: "share-dlq", Timestamp: dlqtest.Start, Headers: []message.Header{h("__dlq.errors.topic", "orders"),
 		h("__dlq.errors.partition", "1"), h("__dlq.errors.offset", offset), h("__dlq.errors.group", "g")}})
 	l.DLQOffset, l.ID, l.OriginalRecord = int64(len(offset)), l.ID+offset, dlq.OriginalUnanswered
 	return r.record(l)

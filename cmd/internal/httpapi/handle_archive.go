@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
 func (s *Services) listArchive(ctx context.Context, r *Request) (any, error) {

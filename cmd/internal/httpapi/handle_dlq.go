@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/cmd/internal/access"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
 )
 
 // entryFilter reads the parameters that select investigations. reason is a part of the message, as Q has it;
@@ -188,12 +188,12 @@ func (b *editBody) edit() (*dlq.Edit, error) {
 		return nil, refuse(Validation, "edit changes nothing; leave it out")
 	}
 	if b.Headers != nil {
-		hs, err := outbox.ParseHeaders(b.Headers)
+		hs, err := message.ParseHeaders(b.Headers)
 		if err != nil {
 			return nil, refuse(Validation, "edit: %s", shown(err.Error()))
 		}
 		if e.Headers = hs; hs == nil {
-			e.Headers = []outbox.Header{}
+			e.Headers = []message.Header{}
 		}
 	}
 	return e, nil
@@ -331,5 +331,5 @@ func (s *Services) revealLetter(ctx context.Context, r *Request) (any, error) {
 		Key     *shownBytes     `json:"key"`
 		Payload *shownBytes     `json:"payload"`
 		Headers json.RawMessage `json:"headers"`
-	}{viewLetter(l), showBytes(l.Key, false), showBytes(l.Payload, true), outbox.MarshalHeaders(l.Headers)}, nil
+	}{viewLetter(l), showBytes(l.Key, false), showBytes(l.Payload, true), message.MarshalHeaders(l.Headers)}, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/cmd/internal/access"
-	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/internal/dlq"
 )
 
 // maxOperationIDs is how many investigations an operation may name one by one; more are selected by a group or a

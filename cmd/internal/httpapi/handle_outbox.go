@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/cmd/internal/actions"
-	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/relay/postgres"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/relay/postgres"
 )
 
 func (s *Services) listEvents(ctx context.Context, r *Request) (any, error) {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
 // wholeTask is a task with all that it has, unredacted.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/cmd/internal/access"
-	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
 func (s *Services) listTasks(ctx context.Context, r *Request) (any, error) {

@@ -5,8 +5,8 @@ import (
 	"mime"
 	"strings"
 
-	"github.com/postrider/postrider/relay/ledger"
-	"github.com/postrider/postrider/relay/task"
+	"github.com/postrider/postrider/internal/tasks/ledger"
+	"github.com/postrider/postrider/internal/tasks/task"
 )
 
 func (s *Services) listTemplates(ctx context.Context, r *Request) (any, error) {

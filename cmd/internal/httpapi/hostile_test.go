@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/internal/dlq"
 )
 
 // nasty are values that have broken programs before.

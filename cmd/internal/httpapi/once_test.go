@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
-	"github.com/postrider/postrider/relay/postgres/pgproxy"
+	"github.com/postrider/postrider/internal/testenv/pgproxy"
 )
 
 const oneTask = `{"namespace_name": "default", "task_name": "task", "context": {"order": 1}}`

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postrider/postrider/relay/postgres/outboxtest"
+	"github.com/postrider/postrider/internal/testenv/outboxtest"
 )
 
 func (r *rig) driveTasks() {

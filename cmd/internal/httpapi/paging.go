@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postrider/postrider/dlq"
+	"github.com/postrider/postrider/internal/dlq"
 )
 
 // page is which part of a list is asked for: by page and page_size, or by limit and offset.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/ledger/ledgertest"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/tasks/ledgertest"
 )
 
 // TestRedactionReachesTasks: a value that is hidden in the investigation of a task is hidden in every answer about the task,

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 
 	"github.com/postrider/postrider/cmd/internal/obs"
 )

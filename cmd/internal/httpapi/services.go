@@ -8,8 +8,8 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/actions"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
 // Access knows keys and what was done.

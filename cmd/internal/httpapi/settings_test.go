@@ -14,8 +14,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
 )
 
 // TestLogEvents: what the source calls Q5, with the fields that it gives them, and no secret beside.
@@ -85,7 +85,9 @@ func TestLogEvents(t *testing.T) {
 	}
 }
 
-func header(name, value string) outbox.Header { return outbox.Header{Name: name, Value: []byte(value)} }
+func header(name, value string) message.Header {
+	return message.Header{Name: name, Value: []byte(value)}
+}
 
 type writer func(p []byte) (int, error)
 

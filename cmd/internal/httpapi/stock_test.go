@@ -7,12 +7,12 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/dlq/dlqtest"
-	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
-	"github.com/postrider/postrider/relay/ledger/ledgertest"
-	"github.com/postrider/postrider/relay/outbox"
-	"github.com/postrider/postrider/relay/postgres/outboxtest"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/dlq/dlqtest"
+	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/tasks/ledgertest"
+	"github.com/postrider/postrider/internal/testenv/outboxtest"
+	"github.com/postrider/postrider/outbox"
 )
 
 const threeSteps = `{"steps": [{"name": "a", "handler": "h"}, {"name": "b", "dependencies": ["a"]}, {"name": "c", "dependencies": ["b"]}]}`

@@ -3,7 +3,7 @@ package httpapi_test
 import (
 	"encoding/hex"
 	"fmt"
-	"github.com/postrider/postrider/relay/postgres/outboxtest"
+	"github.com/postrider/postrider/internal/testenv/outboxtest"
 	"strings"
 	"testing"
 )

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/cmd/internal/access"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
 )
 
 // entryView is an investigation as the API shows it: with the fields of both sources, and null where there is
@@ -159,7 +159,7 @@ func viewDetail(d dlq.Detail, done []access.Done) detailView {
 	}
 	for i, l := range d.Letters {
 		v.Letters[i] = viewLetter(l)
-		v.Letters[i].RedactedHeaders = outbox.MarshalHeaders(l.Headers)
+		v.Letters[i].RedactedHeaders = message.MarshalHeaders(l.Headers)
 	}
 	for i, p := range d.Redrives {
 		v.Redrives[i] = redriveView{p.ID, p.Generation, given(p.Operation), p.EventID, *next(p.OutboxID), p.InPlace, p.Target, p.Edited, p.Actor,

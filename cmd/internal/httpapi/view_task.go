@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/ledger"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
 // Data that people put into tasks is shown as the rules of redaction say, in investigations and here alike: the context, the

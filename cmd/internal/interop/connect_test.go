@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
 )
 
 // TestConnect lets a sink of Kafka Connect meet values that its converter cannot read.
@@ -57,7 +57,7 @@ func TestConnect(t *testing.T) {
 		}
 	}
 	for payload, hs := range d.redriven(ctx, t, topic, letters) {
-		if !slices.Equal(names(hs), []string{"own", dlq.HeaderReplayOf, dlq.HeaderReplayID, dlq.HeaderReplayOrigin, outbox.HeaderHops}) {
+		if !slices.Equal(names(hs), []string{"own", dlq.HeaderReplayOf, dlq.HeaderReplayID, dlq.HeaderReplayOrigin, message.HeaderHops}) {
 			t.Errorf("%s is sent again with %v", payload, names(hs))
 		}
 	}

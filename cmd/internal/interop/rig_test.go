@@ -17,14 +17,14 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/dlq"
-	dlqkafka "github.com/postrider/postrider/dlq/kafka"
-	dlqpostgres "github.com/postrider/postrider/dlq/postgres"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
-	"github.com/postrider/postrider/relay/logtest"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	dlqkafka "github.com/postrider/postrider/internal/dlq/kafka"
+	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/testenv/kafkajars"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
+	"github.com/postrider/postrider/message"
 )
 
 func TestMain(m *testing.M) {
@@ -185,7 +185,7 @@ func (d *collected) letters(ctx context.Context, t *testing.T, entries []dlq.Ent
 }
 
 // redriven sends the messages of letters again, and returns the headers of the events that they become, by payload.
-func (d *collected) redriven(ctx context.Context, t *testing.T, topic string, letters map[string]dlq.Letter) map[string][]outbox.Header {
+func (d *collected) redriven(ctx context.Context, t *testing.T, topic string, letters map[string]dlq.Letter) map[string][]message.Header {
 	t.Helper()
 	var entries []uuid.UUID
 	for _, l := range letters {
@@ -200,13 +200,13 @@ func (d *collected) redriven(ctx context.Context, t *testing.T, topic string, le
 		t.Fatal(err)
 	}
 	defer rows.Close()
-	sent := map[string][]outbox.Header{}
+	sent := map[string][]message.Header{}
 	for rows.Next() {
 		var payload, raw []byte
 		if err := rows.Scan(&payload, &raw); err != nil {
 			t.Fatal(err)
 		}
-		if sent[string(payload)], err = outbox.ParseHeaders(raw); err != nil {
+		if sent[string(payload)], err = message.ParseHeaders(raw); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -217,7 +217,7 @@ func (d *collected) redriven(ctx context.Context, t *testing.T, topic string, le
 }
 
 // names are the names of headers, in order.
-func names(hs []outbox.Header) []string {
+func names(hs []message.Header) []string {
 	var all []string
 	for _, h := range hs {
 		all = append(all, h.Name)

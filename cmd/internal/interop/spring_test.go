@@ -9,8 +9,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
 )
 
 // TestSpring lets two listeners of a Spring application fail: one with DeadLetterPublishingRecoverer, one with
@@ -51,7 +51,7 @@ func TestSpring(t *testing.T) {
 			}
 		}
 		for payload, hs := range d.redriven(ctx, t, test.topic, letters) {
-			if !slices.Equal(names(hs), []string{"own", dlq.HeaderReplayOf, dlq.HeaderReplayID, dlq.HeaderReplayOrigin, outbox.HeaderHops}) {
+			if !slices.Equal(names(hs), []string{"own", dlq.HeaderReplayOf, dlq.HeaderReplayID, dlq.HeaderReplayOrigin, message.HeaderHops}) {
 				t.Errorf("%s is sent again with %v", payload, names(hs))
 			}
 		}

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -10,7 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postrider/postrider/cmd/internal/access"
-	"github.com/postrider/postrider/relay/postgres/outboxtest"
+	"github.com/postrider/postrider/internal/testenv/outboxtest"
 )
 
 func scrape(t *testing.T, endpoint string) string {

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider/cmd/internal/access"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/dlq/dlqtest"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/dlq/dlqtest"
+	"github.com/postrider/postrider/message"
 )
 
 // With the settings as they come, a key without read:payload sees nothing of what messages and tasks carried, whatever
@@ -19,12 +19,12 @@ func TestMessagesAreWithheld(t *testing.T) {
 	event := dlqtest.Event(1, 1)
 	event.Key, event.Value = []byte(secret+" key"), []byte(`{"iban": "`+secret+` payload"}`)
 	for i := range event.Headers {
-		if event.Headers[i].Name == outbox.HeaderPayloadBytes {
+		if event.Headers[i].Name == message.HeaderPayloadBytes {
 			event.Headers[i].Value = []byte(strconv.Itoa(len(event.Value)))
 		}
 	}
 	event.Headers = append(event.Headers,
-		outbox.Header{Name: "Authorization", Value: []byte(secret + " token")}, outbox.Header{Name: "x-note", Value: []byte(secret + " note")})
+		message.Header{Name: "Authorization", Value: []byte(secret + " token")}, message.Header{Name: "x-note", Value: []byte(secret + " note")})
 	task := dlqtest.Task(2, 1)
 	whole := strings.Replace(string(task.Value), `"snapshot": {`, `"snapshot": {"task": {"context": {"iban": "`+secret+` context"}, "metadata": {"a": "`+secret+`"}, "idempotency_key": "`+secret+`"},
 		"steps": [{"step_name": "charge", "inputs": {"a": "`+secret+`"}, "results": ["`+secret+`"]}], "transitions": [{"metadata": {"a": "`+secret+`"}}], `, 1)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
-	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/internal/relay"
 )
 
 // maxPreviews is how many previews of one key wait for their confirmation; a further one takes the place of the

@@ -7,7 +7,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
-	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/internal/relay"
 )
 
 func TestPreviewsExpire(t *testing.T) {

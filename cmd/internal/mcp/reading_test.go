@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/dlq/dlqtest"
-	"github.com/postrider/postrider/relay/outbox"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/dlq/dlqtest"
+	"github.com/postrider/postrider/message"
 )
 
 var toolNames = []string{"a2a_outbox_sync", "dlq_groups", "dlq_list", "dlq_show", "dlq_stats", "dlq_why", "outbox_sync"}
@@ -115,14 +115,14 @@ func TestHostileLetters(t *testing.T) {
 	record.Value = payload
 	for i := range record.Headers {
 		switch record.Headers[i].Name {
-		case outbox.HeaderErrorMessage, outbox.HeaderErrorCode:
+		case message.HeaderErrorMessage, message.HeaderErrorCode:
 			record.Headers[i].Value = []byte(hostile)
-		case outbox.HeaderPayloadBytes:
+		case message.HeaderPayloadBytes:
 			record.Headers[i].Value = []byte(strconv.Itoa(len(payload)))
 		}
 	}
 	record.Headers = append(record.Headers,
-		outbox.Header{Name: "authorization", Value: []byte("Bearer s3ntinel")}, outbox.Header{Name: "x-note", Value: []byte(hostile)})
+		message.Header{Name: "authorization", Value: []byte("Bearer s3ntinel")}, message.Header{Name: "x-note", Value: []byte(hostile)})
 	r := newRig(t, record)
 	endpoint := r.serve(nil)
 	a := r.agent(endpoint, access.Admin) // even who may see more sees no more here

@@ -16,8 +16,8 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/relay"
 )
 
 // API is where tools read from, and what checks keys.

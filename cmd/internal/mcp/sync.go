@@ -11,8 +11,8 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/relay"
 )
 
 // actionDLQStats is the action of outbox_sync that only counts.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/app"
-	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/relay/logtest"
-	"github.com/postrider/postrider/relay/postgres/outboxtest"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/testenv/logtest"
+	"github.com/postrider/postrider/internal/testenv/outboxtest"
 )
 
 // offer is the answer to a call without confirm.

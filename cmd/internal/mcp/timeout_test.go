@@ -12,8 +12,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postrider/postrider/cmd/internal/access"
-	"github.com/postrider/postrider/dlq"
-	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/relay"
 )
 
 // slow answers nothing before the time is up, and notes how much time there was.

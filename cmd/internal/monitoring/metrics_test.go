@@ -19,8 +19,8 @@ import (
 	"github.com/postrider/postrider/consumer"
 	"github.com/postrider/postrider/consumer/inbox"
 	"github.com/postrider/postrider/consumer/kafka"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // metric is one that a process can show, whether it has a series yet or not.

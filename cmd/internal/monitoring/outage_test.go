@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/devstack"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/logtest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // patience bounds each wait; the condition is met long before.

@@ -10,8 +10,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 func TestMain(m *testing.M) {

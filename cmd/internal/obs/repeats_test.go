@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/postrider/postrider/relay/logtest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
 )
 
 // logLines is a log in JSON.

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/migrations"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/logtest"
+	"github.com/postrider/postrider/internal/migrations"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // docker runs a command of Docker's.

@@ -13,14 +13,14 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/cli"
 	"github.com/postrider/postrider/cmd/internal/config"
-	"github.com/postrider/postrider/migrations"
-	"github.com/postrider/postrider/replay"
+	"github.com/postrider/postrider/internal/migrations"
+	"github.com/postrider/postrider/internal/replay"
 )
 
 const root = "../../.."
 
 // pages are for people who use Postrider or run it, by their way from the folder docs.
-var pages = []string{"../README.md", "../CHANGELOG.md", "../SECURITY.md", "../relay/ledger/README.md",
+var pages = []string{"../README.md", "../CHANGELOG.md", "../SECURITY.md",
 	"writing.md", "reading.md", "running.md", "settings.md", "security.md", "operating.md", "runbook.md", "dead-letters.md", "desk.md", "tasks.md",
 	"upgrading.md", "restoring.md", "removing.md"}
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/migrations"
-	"github.com/postrider/postrider/migrations/pgtest"
+	"github.com/postrider/postrider/internal/migrations"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

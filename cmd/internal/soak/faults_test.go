@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/postrider/postrider/relay/history"
-	"github.com/postrider/postrider/relay/postgres/pgproxy"
+	"github.com/postrider/postrider/internal/testenv/history"
+	"github.com/postrider/postrider/internal/testenv/pgproxy"
 )
 
 // fault is something to break: play breaks it, leaves it so for a while, and repairs it.

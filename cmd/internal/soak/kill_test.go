@@ -13,9 +13,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/history"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/history"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // steps are the moments at which the crashchild dies, between them every step of the cycle.

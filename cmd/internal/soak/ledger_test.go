@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/ledger/ledgertest"
+	"github.com/postrider/postrider/internal/tasks/ledgertest"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // ledgerKills is how often the product dies.
@@ -95,7 +95,7 @@ func TestLedgerKilled(t *testing.T) {
 		}
 	}
 	last := start()
-	// Twenty deaths keep the last collector waiting for a session and two rebalances, 20 s in all (dlq/kafka
+	// Twenty deaths keep the last collector waiting for a session and two rebalances, 20 s in all (internal/dlq/kafka
 	// TestManyDeaths), and not for one rebalance each. What takes 90 s is something else.
 	last.lastWords(t, b, dlq+".collector")
 	until(t, pool, "ended tasks are live", `select count(*) from postrider.tasker_tasks where state = 'complete'`)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/relay/history"
+	"github.com/postrider/postrider/internal/testenv/history"
 )
 
 // pace is how fast a run plays.

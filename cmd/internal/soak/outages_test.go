@@ -16,11 +16,11 @@ import (
 	"github.com/postrider/postrider/consumer"
 	"github.com/postrider/postrider/consumer/inbox"
 	consumerkafka "github.com/postrider/postrider/consumer/kafka"
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
-	"github.com/postrider/postrider/relay/outbox"
-	"github.com/postrider/postrider/relay/postgres/pgproxy"
+	"github.com/postrider/postrider/internal/testenv/kafkajars"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgproxy"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
+	"github.com/postrider/postrider/message"
 )
 
 // outages is a consumer with an inbox, whose broker and database go away and come back.
@@ -226,7 +226,7 @@ func (o *outages) deadLetters(ctx context.Context) map[string]bool {
 			if !strings.HasPrefix(string(r.Value), "poison") {
 				o.t.Errorf("%s is a dead letter", r.Value)
 			}
-			places[h[outbox.HeaderOriginTopic]+"/"+h[outbox.HeaderOriginPartition]+"/"+h[outbox.HeaderOriginOffset]] = true
+			places[h[message.HeaderOriginTopic]+"/"+h[message.HeaderOriginPartition]+"/"+h[message.HeaderOriginOffset]] = true
 		})
 	}
 	return places

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/postrider/postrider/relay/history"
+	"github.com/postrider/postrider/internal/testenv/history"
 )
 
 // drain waits until no event waits any more, and reports whether that came in time.

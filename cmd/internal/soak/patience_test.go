@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/internal/relay"
 )
 
 // The judge's patience lies between what two whole calms of a long run show and what three do: a key that stood

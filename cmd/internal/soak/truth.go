@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/postrider/postrider/relay/history"
+	"github.com/postrider/postrider/internal/testenv/history"
 )
 
 // logAppendTime is the type of timestamps that the broker gives.

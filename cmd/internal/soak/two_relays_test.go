@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // TestTwoRelays runs two relays on one database, over a backlog and then beside writers, with nothing

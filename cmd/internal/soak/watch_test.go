@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/postrider/postrider/relay/history"
+	"github.com/postrider/postrider/internal/testenv/history"
 )
 
 // watch looks for faults that the test did not play: a machine with too much to do may stand still, or its

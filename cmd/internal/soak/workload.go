@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/postrider/postrider/relay/history"
+	"github.com/postrider/postrider/internal/testenv/history"
 )
 
 // Workload writes events the way services do: business row and event in one transaction, the

@@ -18,8 +18,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
-	"github.com/postrider/postrider/relay/logtest"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
 )
 
 // childEnv turns this test binary into the command that testrig runs; its value

@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/migrations/pgserver"
-	"github.com/postrider/postrider/relay/kafka/kafkatest"
+	"github.com/postrider/postrider/internal/pgserver"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
 )
 
 // envDatabase names a PostgreSQL server whose role may create databases.

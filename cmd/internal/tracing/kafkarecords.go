@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/postrider/postrider/relay/outbox"
-	"github.com/postrider/postrider/relay/tracecontext"
+	"github.com/postrider/postrider/internal/tracecontext"
+	"github.com/postrider/postrider/message"
 )
 
 // kafkaRecords makes spans by kotel, of records whose trace is recorded and of no others. kotel alone would begin a trace
@@ -42,10 +42,10 @@ type ofHook struct{}
 
 // begin prepares the context of a record for kotel, where it gets a span.
 func begin(r *kgo.Record) bool {
-	var says []outbox.Header
+	var says []message.Header
 	for i := range r.Headers {
 		if h := &r.Headers[i]; h.Key == tracecontext.Header || h.Key == tracecontext.HeaderState {
-			says = append(says, outbox.Header{Name: h.Key, Value: h.Value})
+			says = append(says, message.Header{Name: h.Key, Value: h.Value})
 		}
 	}
 	from := tracecontext.Of(says)

@@ -3,7 +3,7 @@ package tracing
 import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/postrider/postrider/relay/tracecontext"
+	"github.com/postrider/postrider/internal/tracecontext"
 )
 
 // sampler records each action that a caller asked for; for all other spans another sampler decides. The batches of a relay

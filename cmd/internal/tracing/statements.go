@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/postrider/postrider/relay/tracecontext"
+	"github.com/postrider/postrider/internal/tracecontext"
 )
 
 // statements makes spans by otelpgx, under spans that are recorded and nowhere else: a relay that finds nothing asks the

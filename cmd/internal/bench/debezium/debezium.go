@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/postrider/postrider/relay/kafka/kafkatest/kafkajars"
+	"github.com/postrider/postrider/internal/testenv/kafkajars"
 )
 
 // Version is that of the connector, as pom.xml has it.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/internal/relay"
 )
 
 // death kills this process when the chosen step is reached after a time.

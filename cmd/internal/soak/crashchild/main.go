@@ -20,9 +20,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/relay/kafka"
-	"github.com/postrider/postrider/relay/postgres"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/relay/kafka"
+	"github.com/postrider/postrider/internal/relay/postgres"
 )
 
 func main() {

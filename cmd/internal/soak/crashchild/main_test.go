@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/migrations/pgtest"
-	"github.com/postrider/postrider/relay/postgres"
+	"github.com/postrider/postrider/internal/relay/postgres"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -1,9 +1,0 @@
-package postgres
-
-import (
-	"testing"
-
-	"github.com/postrider/postrider/migrations/pgtest"
-)
-
-func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -1,0 +1,37 @@
+package dlq
+
+import (
+	"testing"
+
+	"github.com/postrider/postrider/message"
+)
+
+// An investigation says what the letter said that opened it.
+func TestCategory(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		class, code string
+		want        message.Category
+	}{
+		{"permanent", "MESSAGE_TOO_LARGE", message.Validation},
+		{"permanent", "INVALID_HEADERS", message.Validation},
+		{"permanent", "WORKER_KILLED", message.Fatal},
+		{"record", "POLICY_VIOLATION", message.Transient},
+		{"infrastructure", "MAX_AGE_EXCEEDED", message.Transient},
+		{"route", "UNKNOWN_TOPIC_OR_PARTITION", message.Transient},
+		{"permanent", message.CodeSkipped, message.Fatal},
+		{"somebody's own", "MESSAGE_TOO_LARGE", ""},
+		{"", "", ""},
+	} {
+		l := Letter{ErrorClass: c.class, ErrorCode: c.code, Reason: reasonOf(c.class, c.code)}
+		e := Entry{Subject: Subject{Type: SubjectEvent}, Reason: l.Reason, ErrorCode: l.ErrorCode}
+		if l.Category() != c.want || e.Category() != c.want {
+			t.Errorf("%+v: the letter says %q, the investigation %q", c, l.Category(), e.Category())
+		}
+	}
+	for _, reason := range Reasons() {
+		if e := (&Entry{Subject: Subject{Type: SubjectTask}, Reason: reason, ErrorCode: "MESSAGE_TOO_LARGE"}); e.Category() != "" {
+			t.Errorf("a task has the category %q", e.Category())
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package dlq
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/postrider/postrider/message"
+)
+
+func TestNormalise(t *testing.T) {
+	t.Parallel()
+	for message, want := range map[string]string{
+		"":                                     "",
+		"  spaces \t\n and\r\nmore  ":          "spaces and more",
+		"31 minutes in waiting_for_retry":      "# minutes in waiting_for_retry",
+		"dial tcp 10.0.0.1:9092: i/o timeout":  "dial tcp #: i/o timeout",
+		"broker kafka-2.example.com:9092 gone": "broker kafka-#.example.com:# gone",
+		"order 0198c0de-9999-7222-8333-444455556666 failed":     "order <uuid> failed",
+		"order_0198C0DE-9999-7222-8333-444455556666-x failed":   "order_<uuid>-x failed",
+		"0198c0de-9999-7222-8333-4444555566667 is one too long": "<hex>-#-#-#-# is one too long",
+		"commit 9f8a12bc not found":                             "commit <hex> not found",
+		"deadbeef and facade are words":                         "deadbeef and facade are words",
+		"nil at 0xc000123456":                                   "nil at <hex>",
+		"nil at 0x1f":                                           "nil at <hex>",
+		"ulid 01ARZ3NDEKTSV4RRFFQ69G5FAV":                       "ulid <id>",
+		"at 2026-03-04T05:06:07.89Z it broke":                   "at <time> it broke",
+		"at 2026-03-04 05:06:07 it broke":                       "at <time> # it broke",
+		"took 1.5s, 12ms or 3h":                                 "took #s, #ms or #h",
+		`field "amount" of 'order' is bad`:                      `field "…" of '…' is bad`,
+		"can't open 'x', won't try":                             "can't open '…', won't try",
+		`an "open quote`:                                        `an "open quote`,
+		"v2 API returned 503.":                                  "v# API returned #.",
+		"größe 12 überschritten":                                "größe # überschritten",
+		"key=value&n=17":                                        "key=value&n=#",
+	} {
+		if got := Normalise(message); got != want {
+			t.Errorf("%q became %q, want %q", message, got, want)
+		}
+	}
+	long := Normalise(strings.Repeat("ä", 500))
+	if len(long) > maxNormalised || !utf8.ValidString(long) {
+		t.Errorf("%d bytes: %q", len(long), long)
+	}
+}
+
+// FuzzNormalise: the result is bounded and storable, and what was normalised stays as it is where it was not cut.
+func FuzzNormalise(f *testing.F) {
+	for _, seed := range []string{"", "a 1 b", "'quoted' 12:34", strings.Repeat("x1", 300), "\x00\xff", "0198c0de-9999-7222-8333-444455556666"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, message string) {
+		message = storableText(message, maxMessageBytes)
+		got := Normalise(message)
+		if len(got) > maxNormalised || storableText(got, maxNormalised) != got || strings.Contains(got, "  ") {
+			t.Errorf("%q became %q", message, got)
+		}
+		if spread := Normalise(" " + strings.ReplaceAll(message, " ", "  ") + " "); spread != got {
+			t.Errorf("%q became %q, with more spaces %q", message, got, spread)
+		}
+	})
+}
+
+func letterFor(code, class, message, topic string) *Letter {
+	return &Letter{ErrorCode: code, ErrorClass: class, ErrorMessage: message, OriginTopic: topic, DLQTopic: "postrider.dlq", Reason: Unclassified}
+}
+
+func TestFingerprints(t *testing.T) {
+	t.Parallel()
+	base := FingerprintOf(letterFor("INVALID_RECORD", "record", "row 17 refused", "orders"))
+	if same := FingerprintOf(letterFor("INVALID_RECORD", "record", "row  18 refused", "orders")); same != base {
+		t.Errorf("%+v is not %+v", same, base)
+	}
+	if !strings.HasPrefix(base.ID, "1:") || len(base.ID) != 34 {
+		t.Errorf("fingerprint %q", base.ID)
+	}
+	// The id is stored, and compared with ids from other versions of this program.
+	if base.ID != "1:412b8ad8c8547e8be541588a53785fe5" {
+		t.Errorf("the rule of version %d has changed: %s; make it another version", FingerprintVersion, base.ID)
+	}
+	template := letterFor("INVALID_RECORD", "record", "row 17 refused", "")
+	template.Template = "orders"
+	seen := map[string]string{base.ID: "base"}
+	for name, l := range map[string]*Letter{
+		"code":      letterFor("OTHER", "record", "row 17 refused", "orders"),
+		"no code":   letterFor("", "record", "row 17 refused", "orders"),
+		"class":     letterFor("INVALID_RECORD", "permanent", "row 17 refused", "orders"),
+		"message":   letterFor("INVALID_RECORD", "record", "row 17 is refused", "orders"),
+		"topic":     letterFor("INVALID_RECORD", "record", "row 17 refused", "payments"),
+		"no topic":  letterFor("INVALID_RECORD", "record", "row 17 refused", ""),
+		"DLQ topic": letterFor("INVALID_RECORD", "record", "row 17 refused", "postrider.dlq"),
+		"shifted":   letterFor("INVALID_RECORDr", "ecord", "row 17 refused", "orders"),
+		"template":  template,
+	} {
+		id := FingerprintOf(l).ID
+		if other, taken := seen[id]; taken {
+			t.Errorf("%s has the fingerprint of %s", name, other)
+		}
+		seen[id] = name
+	}
+}
+
+func TestFingerprintsAreExplained(t *testing.T) {
+	t.Parallel()
+	p := FingerprintOf(letterFor("INVALID_RECORD", "record", "row 17 refused", "orders")).Parts
+	want := []string{"error code: INVALID_RECORD", "error class: record", "message, without what varies: row # refused", "topic: orders"}
+	if !slices.Equal(p.Explain(), want) {
+		t.Errorf("%q", p.Explain())
+	}
+	if p.Title() != "INVALID_RECORD: row # refused (orders)" {
+		t.Errorf("title %q", p.Title())
+	}
+	bare := FingerprintOf(letterFor("", "", "", "")).Parts
+	want = []string{"reason, as there is no error code: unclassified", "dead-letter topic, as no other is known: postrider.dlq"}
+	if !slices.Equal(bare.Explain(), want) || bare.Title() != "unclassified (postrider.dlq)" {
+		t.Errorf("%q, %q", bare.Explain(), bare.Title())
+	}
+}
+
+func TestWord(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ code, message, want string }{
+		{"", "network timeout", "network"},
+		{"", "Network: timeout", "network"},
+		{"", "503 service unavailable", "service"},
+		{"", "'x' is missing", "is"},
+		{"", "", "unknown"},
+		{"", "17 42", "unknown"},
+		{"INVALID_RECORD", "network timeout", "invalid_record"},
+	} {
+		if got := Word(test.code, test.message); got != test.want {
+			t.Errorf("%q, %q: %q, want %q", test.code, test.message, got, test.want)
+		}
+	}
+}
+
+// BenchmarkFingerprint is what each new investigation costs the collector's process.
+func BenchmarkFingerprint(b *testing.B) {
+	l := letterFor("INVALID_RECORD", "record", "order 0198c0de-9999-7222-8333-444455556666: dial tcp 10.0.0.1:9092: i/o timeout after 30s", "orders")
+	l.Headers = []message.Header{}
+	b.ReportAllocs()
+	for b.Loop() {
+		FingerprintOf(l)
+	}
+}

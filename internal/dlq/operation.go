@@ -1,0 +1,340 @@
+package dlq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/message"
+)
+
+// OperationKind is what an operation does to each investigation of its scope.
+type OperationKind string
+
+const (
+	// OpRedrive sends the messages again.
+	OpRedrive OperationKind = "redrive"
+	// OpResolve closes the investigations.
+	OpResolve OperationKind = "resolve"
+	// OpPurge removes the investigations.
+	OpPurge OperationKind = "purge"
+)
+
+// OperationState is where an operation stands.
+type OperationState string
+
+const (
+	// Planned: its scope is frozen, nothing was done.
+	Planned OperationState = "planned"
+	// Canary: the first few are out, the rest waits for what becomes of them.
+	Canary OperationState = "canary"
+	// Running: items are being treated, or redriven ones are on their way.
+	Running OperationState = "running"
+	// Paused by the command Pause.
+	Paused OperationState = "paused"
+	// Halted by itself: too many came back dead. It can be resumed.
+	Halted OperationState = "halted"
+	// Aborted by the command Abort, for good. What was sent stays sent.
+	Aborted OperationState = "aborted"
+	// Completed: every item was treated.
+	Completed OperationState = "completed"
+)
+
+// Ended reports whether an operation will do nothing more.
+func (s OperationState) Ended() bool { return s == Aborted || s == Completed }
+
+// Scope says which investigations an operation is about: the named ones, or the pending ones that were opened until it
+// was planned and that the group or the filter selects. Exactly one way is given. For OpPurge the filter may name
+// another status; its limit and offset do not count.
+type Scope struct {
+	Entries []uuid.UUID `json:"entries,omitempty"`
+	Group   uuid.UUID   `json:"group,omitzero"`
+	Filter  *Filter     `json:"filter,omitempty"`
+}
+
+// OperationOptions say how an operation goes about it.
+type OperationOptions struct {
+	// Target is the topic to send to, or TargetGroup. Defaults to where each message was bound for or came from.
+	Target string `json:"target,omitempty"`
+	// MaxHops is how often a message is sent again in all; see RedriveRequest. Defaults to DefaultMaxHops.
+	MaxHops int `json:"max_hops,omitempty"`
+	// Rate is how many investigations are treated a second at most; 0 does not limit. Defaults to 0.
+	Rate float64 `json:"rate,omitempty"`
+	// Canary is how many are sent first; the rest waits until what became of them is known. Defaults to 0, no canary.
+	Canary int `json:"canary,omitempty"`
+	// HaltRatio stops the operation when more than this share of the messages with a known outcome came back dead: from 0,
+	// as soon as HaltMinimum did, to 1, never. Defaults to DefaultHaltRatio.
+	HaltRatio *float64 `json:"halt_ratio,omitempty"`
+	// HaltMinimum is how many must have come back dead before HaltRatio counts, from 1. It does not apply to a canary: all
+	// its outcomes are known when the rest is decided about. Defaults to DefaultHaltMinimum.
+	HaltMinimum *int `json:"halt_minimum,omitempty"`
+	// Headers, pairs of name and value, are given to messages with headers that cannot be read, with the ones that can; see
+	// Repair. Without it, and without NoHeaders, these messages are left alone. Defaults to none.
+	Headers [][]string `json:"headers,omitempty"`
+	// NoHeaders sends these messages without any headers. Defaults to false.
+	NoHeaders bool `json:"no_headers,omitempty"`
+	// Notes are written into the investigations that OpResolve closes. Defaults to none.
+	Notes string `json:"notes,omitempty"`
+	// Status is what OpResolve closes them as. Defaults to ManuallyResolved.
+	Status Status `json:"status,omitempty"`
+	// ReleaseKeys lets OpPurge release the keys that its investigations hold. Without it, investigations that hold a key
+	// are left alone. Defaults to false.
+	ReleaseKeys bool `json:"release_keys,omitempty"`
+}
+
+// Defaults of OperationOptions.
+const (
+	DefaultHaltRatio   = 0.1
+	DefaultHaltMinimum = 3
+)
+
+// HaltsAt returns HaltRatio and HaltMinimum, or their defaults.
+func (o *OperationOptions) HaltsAt() (ratio float64, minimum int) {
+	ratio, minimum = DefaultHaltRatio, DefaultHaltMinimum
+	if o.HaltRatio != nil {
+		ratio = *o.HaltRatio
+	}
+	if o.HaltMinimum != nil {
+		minimum = *o.HaltMinimum
+	}
+	return ratio, minimum
+}
+
+// Repair is what Headers and NoHeaders say; nil for neither.
+func (o *OperationOptions) Repair() *Repair {
+	if len(o.Headers) == 0 && !o.NoHeaders {
+		return nil
+	}
+	p := &Repair{None: o.NoHeaders}
+	for _, h := range o.Headers {
+		p.Headers = append(p.Headers, message.Header{Name: h[0], Value: []byte(h[1])})
+	}
+	return p
+}
+
+// NewOperation is an operation to be planned.
+type NewOperation struct {
+	Kind OperationKind
+	// Name names it for people, for example after the incident. Operations that have not ended all have different names.
+	// Required.
+	Name string
+	// Reason is why. Defaults to none.
+	Reason string
+	// Actor is who plans it. Required.
+	Actor   string
+	Scope   Scope
+	Options OperationOptions
+}
+
+// minRate is the lowest rate, one in about three hours.
+const minRate = 0.0001
+
+// Check reports why it is invalid, and sets the defaults.
+func (n *NewOperation) Check() error {
+	ways := 0
+	for _, given := range []bool{len(n.Scope.Entries) > 0, n.Scope.Group != uuid.Nil, n.Scope.Filter != nil} {
+		if given {
+			ways++
+		}
+	}
+	o := &n.Options
+	ratio, minimum := o.HaltsAt()
+	switch {
+	case !slices.Contains([]OperationKind{OpRedrive, OpResolve, OpPurge}, n.Kind):
+		return fmt.Errorf("%w: kind %q is not known; it is redrive, resolve or purge", ErrRequest, n.Kind)
+	case strings.TrimSpace(n.Name) == "" || len(n.Name) > 200:
+		return fmt.Errorf("%w: its name has %d bytes, it must have 1 to 200", ErrRequest, len(n.Name))
+	case n.Actor == "":
+		return fmt.Errorf("%w: nobody asks for it", ErrRequest)
+	case ways != 1:
+		return fmt.Errorf("%w: its scope is given in %d ways; give ids, a group or a filter", ErrRequest, ways)
+	case o.Rate != 0 && !(o.Rate >= minRate && o.Rate <= 1e6): // negated, so that NaN is refused
+		return fmt.Errorf("%w: the rate is %g, it must be 0 (no limit) or %g to 1000000 a second", ErrRequest, o.Rate, minRate)
+	case o.Canary < 0:
+		return fmt.Errorf("%w: the canary is %d, it must not be negative", ErrRequest, o.Canary)
+	case !(ratio >= 0 && ratio <= 1):
+		return fmt.Errorf("%w: the halt ratio is %g, it must be 0 to 1", ErrRequest, ratio)
+	case minimum < 1:
+		return fmt.Errorf("%w: the halt minimum is %d, it must be 1 or more; 1 lets the first that comes back dead count", ErrRequest, minimum)
+	case n.Kind != OpRedrive && (o.Target != "" || o.Canary != 0 || o.MaxHops != 0):
+		return fmt.Errorf("%w: only redriving has a target, a canary and a limit of hops", ErrRequest)
+	case o.MaxHops < 0 || o.MaxHops > MaxMaxHops:
+		return fmt.Errorf("%w: the limit of hops is %d, it must be 1 to %d", ErrRequest, o.MaxHops, MaxMaxHops)
+	case n.Kind != OpPurge && o.ReleaseKeys:
+		return fmt.Errorf("%w: release_keys goes with purging; redriving and closing release keys by themselves", ErrRequest)
+	case n.Kind != OpResolve && (o.Status != "" || o.Notes != ""):
+		return fmt.Errorf("%w: status and notes go with closing", ErrRequest)
+	case o.Status == Pending || o.Status != "" && !slices.Contains(Statuses(), o.Status):
+		return fmt.Errorf("%w: an investigation is not closed as %q", ErrRequest, o.Status)
+	case len(o.Notes) > MaxNotes || storableText(o.Notes, MaxNotes) != o.Notes:
+		return fmt.Errorf("%w: notes must be UTF-8 text without NUL characters of at most %d bytes", ErrRequest, MaxNotes)
+	case storableText(n.Name, 200) != n.Name || storableText(n.Reason, MaxNotes) != n.Reason:
+		return fmt.Errorf("%w: name and reason must be UTF-8 text without NUL characters, of at most 200 and %d bytes", ErrRequest, MaxNotes)
+	}
+	for i, h := range o.Headers {
+		if len(h) != 2 {
+			return fmt.Errorf("%w: header %d is not a pair of name and value", ErrRequest, i+1)
+		}
+	}
+	if p := o.Repair(); p != nil {
+		if err := p.Check(); err != nil {
+			return err
+		}
+		if n.Kind != OpRedrive {
+			return fmt.Errorf("%w: only redriving gives headers", ErrRequest)
+		}
+	}
+	if o.Target != "" {
+		if err := message.ValidTopic(o.Target); err != nil {
+			return fmt.Errorf("%w: target: %w", ErrRequest, err)
+		}
+	}
+	if err := n.Scope.checkFilter(n.Kind); err != nil {
+		return err
+	}
+	o.HaltRatio, o.HaltMinimum = &ratio, &minimum
+	if o.Status == "" && n.Kind == OpResolve {
+		o.Status = ManuallyResolved
+	}
+	return nil
+}
+
+// checkFilter reports why the filter of an operation is invalid.
+func (s Scope) checkFilter(kind OperationKind) error {
+	if s.Filter == nil {
+		return nil
+	}
+	if status := s.Filter.Status; status != "" && status != Pending && kind != OpPurge {
+		return fmt.Errorf("%w: the filter wants those that are %s, and only pending ones are redriven or closed", ErrRequest, status)
+	}
+	search := Search{Filter: *s.Filter}
+	search.Filter.Limit, search.Filter.Offset = 0, 0
+	return search.Check()
+}
+
+// Plan is what an operation would do, as it looked when it was planned.
+type Plan struct {
+	// Items is how many investigations are in its scope.
+	Items int64 `json:"items"`
+	// Bytes is the size of their payloads.
+	Bytes int64 `json:"bytes"`
+	// Topics counts them by where they were bound for or came from.
+	Topics map[string]int64 `json:"topics"`
+	// Keys is how many keys their messages have, without the messages that halt their key. Where a topic goes on after its
+	// last attempt, later events of these keys may have gone before: each message sent again comes after them.
+	Keys int64 `json:"keys"`
+	// Redriven is how many were redriven before.
+	Redriven int64 `json:"redriven"`
+	// Tasks is how many are about tasks, which are not redriven.
+	Tasks int64 `json:"tasks"`
+	// Halting is how many halt their key, and go back to their place.
+	Halting int64 `json:"halting"`
+	// Unreadable is how many have headers that cannot be read; they are left alone unless the options say what to send.
+	Unreadable int64 `json:"unreadable_headers"`
+}
+
+// Operation is one treatment of many investigations.
+type Operation struct {
+	UUID    uuid.UUID
+	Kind    OperationKind
+	Name    string
+	Reason  string
+	Actor   string
+	State   OperationState
+	Scope   Scope
+	Options OperationOptions
+	Plan    Plan
+	// Items are in its scope; Done, Skipped and Failed of them were treated.
+	Items, Done, Skipped, Failed int64
+	// Delivered and CameBack of the done ones have ended: their topic acknowledged them, or they came back dead. They came
+	// back if the relay gave them up again, or if a consumer group did and its letter was here when the delivery was seen.
+	Delivered, CameBack int64
+	// Error is why it halted.
+	Error string
+	// The times are zero where it has not come so far.
+	CreatedAt, StartedAt, TreatedAt, FinishedAt, UpdatedAt time.Time
+}
+
+// Command changes the state of an operation.
+type Command string
+
+const (
+	// Start begins a planned operation.
+	Start Command = "start"
+	// Pause stops a running one after the batch in hand.
+	Pause Command = "pause"
+	// Resume goes on with a paused or halted one. What made it halt is not counted again.
+	Resume Command = "resume"
+	// Abort ends one for good.
+	Abort Command = "abort"
+)
+
+// ErrExists is wrapped by errors about planning an operation under the name of one that has not ended: an operator who
+// plans twice would otherwise start one and watch the other.
+var ErrExists = errors.New("the name is taken")
+
+// ErrState is wrapped by errors about a command that does not fit the state of an operation.
+var ErrState = errors.New("operation refused")
+
+// Next returns the state after a command; canary says whether the first few are still to be sent or waited for.
+// Commands that change nothing are allowed, so that they can be repeated.
+func (s OperationState) Next(c Command, canary bool) (OperationState, error) {
+	begun := Running
+	if canary {
+		begun = Canary
+	}
+	switch {
+	case c == Start && s == Planned, c == Resume && (s == Paused || s == Halted):
+		return begun, nil
+	case (c == Start || c == Resume) && (s == Running || s == Canary || s == Completed):
+		return s, nil
+	case c == Pause && (s == Running || s == Canary || s == Paused):
+		return Paused, nil
+	case c == Abort && s != Completed:
+		return Aborted, nil
+	}
+	return s, fmt.Errorf("%w: it is %s, and cannot be told to %s", ErrState, s, c)
+}
+
+// Item is one investigation in the scope of an operation.
+type Item struct {
+	Place  int64
+	Entry  uuid.UUID
+	State  string
+	Reason string
+}
+
+// Operations plans operations and treats their items.
+type Operations interface {
+	// PlanOperation freezes the scope and returns the plan. Nothing is treated before Command says Start. If an operation
+	// that has not ended has the name, the error wraps ErrExists and says which.
+	PlanOperation(ctx context.Context, n NewOperation) (Operation, error)
+	// Command changes the state of an operation.
+	Command(ctx context.Context, id uuid.UUID, c Command) (Operation, error)
+	// Operation returns one. An unknown id is an error that wraps ErrNotFound.
+	Operation(ctx context.Context, id uuid.UUID) (Operation, error)
+	// ListOperations returns the newest, at most limit of them; if open, only operations that have not ended. If after is
+	// not uuid.Nil, they are operations that were planned before that one.
+	ListOperations(ctx context.Context, open bool, after uuid.UUID, limit int) ([]Operation, error)
+	// Items returns items of an operation after a place, in order; only items in the given state, if there is one.
+	Items(ctx context.Context, id uuid.UUID, state string, after int64, limit int) ([]Item, error)
+	// Step treats the next batch of an operation that is due. It returns how many items were treated, and after
+	// how long there may be more to do; 0 is at once, and negative when no operation waits.
+	Step(ctx context.Context) (treated int, next time.Duration, err error)
+	// Forget removes operations that ended longer ago than keep, with their items: limit rows of each kind at most in
+	// a call.
+	Forget(ctx context.Context, keep time.Duration, limit int) (Forgotten, error)
+}
+
+// Forgotten is what a call of Forget removed.
+type Forgotten struct {
+	// Operations is how many are gone for good.
+	Operations int
+	// More says that another call may find more.
+	More bool
+}

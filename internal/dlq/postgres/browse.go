@@ -1,0 +1,181 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/postrider/postrider/internal/dlq"
+)
+
+var _ dlq.Browser = (*Editor)(nil)
+
+// beginRead begins a transaction that sees one state of everything. Each query is planned for what it is asked, and
+// none reads a whole table: with wrong statistics, that looks good for the few rows that a limit wants.
+const beginRead = "begin isolation level repeatable read read only; set local statement_timeout = '30s'; set local plan_cache_mode = 'force_custom_plan'; set local jit = off; set local enable_seqscan = off"
+
+// beginKnown begins a transaction that looks things up by their keys. The plan is the same for all keys, and the session
+// keeps it. So beginKnown is for statements in which each step uses an index that no other could stand in for, however
+// small the tables were when the plan was made.
+const beginKnown = "begin isolation level repeatable read read only; set local statement_timeout = '30s'; set local plan_cache_mode = 'force_generic_plan'; set local jit = off; set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off"
+
+// known turns a transaction of beginRead into one of beginKnown, whichever settings a search made in it.
+const known = "select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_indexscan', 'on', true), set_config('enable_bitmapscan', 'on', true), set_config('enable_sort', 'on', true)"
+
+// look runs f in a transaction that only reads.
+func (d *Editor) look(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
+	return d.read(ctx, beginRead, doing, f)
+}
+
+// lookUp is look for beginKnown.
+func (d *Editor) lookUp(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
+	return d.read(ctx, beginKnown, doing, f)
+}
+
+func (d *Editor) read(ctx context.Context, begin, doing string, f func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, d.store.timeout)
+	defer cancel()
+	err := pgx.BeginTxFunc(ctx, d.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error { return f(ctx, tx) })
+	if err != nil && !errors.Is(err, dlq.ErrRequest) && !errors.Is(err, dlq.ErrNotFound) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return err
+}
+
+// Find implements dlq.Browser.
+func (d *Editor) Find(ctx context.Context, q dlq.Search) (dlq.Page, error) {
+	if err := q.Check(); err != nil {
+		return dlq.Page{}, err
+	}
+	var page dlq.Page
+	return page, d.look(ctx, "list investigations", func(ctx context.Context, tx pgx.Tx) (err error) {
+		var ids []uuid.UUID
+		if page, ids, err = find(ctx, tx, q, d.bounds); err != nil || len(ids) == 0 {
+			return err
+		}
+		var events []openEvent
+		b := &pgx.Batch{}
+		b.Queue(known)
+		queueRows(b, &page.Entries, scanEntry, entryMany, ids)
+		queueRows(b, &events, pgx.RowToStructByPos[openEvent], entryEvents, ids)
+		if err := send(ctx, tx, b); err != nil {
+			return err
+		}
+		return d.markHeld(ctx, tx, page.Entries, events)
+	})
+}
+
+// find finds a page in a transaction, without its entries: their ids, in order.
+func find(ctx context.Context, tx pgx.Tx, q dlq.Search, b bounds) (page dlq.Page, ids []uuid.UUID, err error) {
+	s := &search{Search: q, bounds: b, tx: tx, from: nullTime(q.Filter.From), to: nullTime(q.Filter.To)}
+	if q.After != "" {
+		after, err := parseCursor(q)
+		if err != nil {
+			return page, nil, err
+		}
+		s.at, s.id = nullTime(after.At), pgtype.UUID{Bytes: after.ID, Valid: true}
+	}
+	if err := s.run(ctx); err != nil {
+		return page, nil, err
+	}
+	if len(s.page) > q.Filter.Limit {
+		s.page = s.page[:q.Filter.Limit]
+		page.Next = cursor(q, s.page[len(s.page)-1])
+	} else if s.end != nil {
+		page.Next, page.Incomplete = cursor(q, *s.end), true
+	}
+	page.Total, page.TotalExact = s.total, s.exact
+	return page, column(s.page, func(f found) uuid.UUID { return f.ID }), nil
+}
+
+// openEvent is the event of the newest letter of a pending investigation.
+type openEvent struct {
+	Entry uuid.UUID
+	Event int64
+}
+
+// markHeld sets KeyHeld of the investigations whose event halts its key.
+func (d *Editor) markHeld(ctx context.Context, tx pgx.Tx, entries []dlq.Entry, events []openEvent) error {
+	if len(events) == 0 {
+		return nil
+	}
+	halting, _, err := d.exceptions.Halting(ctx, tx, column(events, func(e openEvent) int64 { return e.Event }))
+	if err != nil || len(halting) == 0 {
+		return err
+	}
+	held := map[uuid.UUID]bool{}
+	for _, e := range events {
+		held[e.Entry] = slices.Contains(halting, e.Event)
+	}
+	for i := range entries {
+		entries[i].KeyHeld = held[entries[i].UUID]
+	}
+	return nil
+}
+
+// Show implements dlq.Browser.
+func (d *Editor) Show(ctx context.Context, id uuid.UUID) (dlq.Detail, error) {
+	doing := fmt.Sprintf("investigation %s", id)
+	var detail dlq.Detail
+	return detail, d.lookUp(ctx, doing, func(ctx context.Context, tx pgx.Tx) (err error) {
+		detail, err = d.show(ctx, tx, id)
+		return err
+	})
+}
+
+// ShowSubject implements dlq.Browser.
+func (d *Editor) ShowSubject(ctx context.Context, s dlq.Subject) (dlq.Detail, error) {
+	doing := fmt.Sprintf("investigation of %s %s", s.Type, s.ID)
+	var detail dlq.Detail
+	return detail, d.lookUp(ctx, doing, func(ctx context.Context, tx pgx.Tx) error {
+		var id uuid.UUID
+		err := tx.QueryRow(ctx, entryNewest, s.Type, s.ID).Scan(&id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("%s: %w", doing, dlq.ErrNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		detail, err = d.show(ctx, tx, id)
+		return err
+	})
+}
+
+func (d *Editor) show(ctx context.Context, tx pgx.Tx, id uuid.UUID) (detail dlq.Detail, err error) {
+	var one []dlq.Entry
+	var events []openEvent
+	b := &pgx.Batch{}
+	queueRows(b, &one, scanEntry, entryGet, id)
+	queueRows(b, &events, pgx.RowToStructByPos[openEvent], entryEvents, []uuid.UUID{id})
+	queueRows(b, &detail.Letters, scanLetter, letterList, id, dlq.MaxLetters, -1)
+	queueRows(b, &detail.Redrives, scanRedrive, redriveList, id, dlq.MaxLetters)
+	if err := send(ctx, tx, b); err != nil {
+		return detail, err
+	}
+	if len(one) == 0 {
+		return detail, fmt.Errorf("investigation %s: %w", id, dlq.ErrNotFound)
+	}
+	if err := d.markHeld(ctx, tx, one, events); err != nil {
+		return detail, err
+	}
+	detail.Entry = one[0]
+	detail.Snapshot = d.redactor.Again(detail.Subject.Type, detail.Snapshot)
+	for i := range detail.Letters {
+		l := &detail.Letters[i]
+		l.Key, l.Payload, l.Headers = nil, nil, d.redactor.Headers(l.Headers)
+	}
+	return detail, nil
+}
+
+func scanRedrive(row pgx.CollectableRow) (r dlq.Redrive, err error) {
+	var operation pgtype.UUID
+	var finished pgtype.Timestamptz
+	err = row.Scan(&r.ID, &r.Generation, &operation, &r.EventID, &r.OutboxID, &r.InPlace, &r.Target, &r.Edited, &r.Actor, &r.State, &r.CreatedAt, &finished)
+	r.Operation, r.FinishedAt = operation.Bytes, finished.Time
+	return r, err
+}

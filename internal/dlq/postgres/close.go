@@ -1,0 +1,165 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/postrider/postrider/internal/dlq"
+)
+
+// closing says which investigations are closed, and as what.
+type closing struct {
+	entries []uuid.UUID
+	notes   []string // of each
+	status  dlq.Status
+	by      string
+}
+
+// underWay returns the locked investigations that have a redrive on its way: until the redrive ends, their outcome is
+// unknown.
+func underWay(ctx context.Context, tx pgx.Tx, entries []uuid.UUID) ([]uuid.UUID, error) {
+	const doing = "look for redrives on their way"
+	rows, err := tx.Query(ctx, redriveUnderWay, entries)
+	if err != nil {
+		return nil, translate(doing, err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	return found, translate(doing, err)
+}
+
+// closeEntries closes the pending ones among the investigations, lets the keys go that their events halt, and
+// returns the closed ones.
+func closeEntries(ctx context.Context, tx pgx.Tx, exceptions Exceptions, c closing) ([]uuid.UUID, error) {
+	closed, err := closePending(ctx, tx, c)
+	if err != nil || len(closed) == 0 {
+		return nil, err
+	}
+	return closed, releaseKeys(ctx, tx, exceptions, closed)
+}
+
+func closePending(ctx context.Context, tx pgx.Tx, c closing) ([]uuid.UUID, error) {
+	rows, err := tx.Query(ctx, entryClose, c.entries, string(c.status), c.notes, c.by)
+	if err != nil {
+		return nil, translate("close investigations", err)
+	}
+	closed, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	return closed, translate("close investigations", err)
+}
+
+// releaseKeys lets the keys go that the events of closed investigations halt: no person works any more on these events.
+func releaseKeys(ctx context.Context, tx pgx.Tx, exceptions Exceptions, closed []uuid.UUID) error {
+	events, err := haltingEvents(ctx, tx, exceptions, closed)
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	return exceptions.ReleaseKeys(ctx, tx, slices.Sorted(maps.Keys(events)))
+}
+
+// haltingEvents returns the events of investigations that halt their key, each with its investigation.
+func haltingEvents(ctx context.Context, tx pgx.Tx, exceptions Exceptions, entries []uuid.UUID) (map[int64]uuid.UUID, error) {
+	const doing = "look for the events of investigations"
+	rows, err := tx.Query(ctx, haltingOf, entries)
+	if err != nil {
+		return nil, translate(doing, err)
+	}
+	events := map[int64]uuid.UUID{}
+	var event int64
+	var entry uuid.UUID
+	if _, err = pgx.ForEachRow(rows, []any{&event, &entry}, func() error { events[event] = entry; return nil }); err != nil || len(events) == 0 {
+		return nil, translate(doing, err)
+	}
+	halting, _, err := exceptions.Halting(ctx, tx, slices.Sorted(maps.Keys(events)))
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[int64]uuid.UUID, len(halting))
+	for _, id := range halting {
+		out[id] = events[id]
+	}
+	return out, nil
+}
+
+// origin is the investigation that a dead letter's message was redriven from; its zero value is none.
+type origin struct {
+	entry, group uuid.UUID
+	// closes says that the relay gave the message up again: the work goes on in the new investigation.
+	closes bool
+}
+
+// findOrigins sets the candidates' origins. A redrive was committed before its message could die again.
+func findOrigins(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
+	const doing = "look for what was redriven"
+	var asked []*candidate
+	var events []pgtype.UUID
+	var redrives []string
+	for _, c := range cs {
+		event := c.first.EventID
+		if c.subject.Type == dlq.SubjectRecord {
+			event = uuid.Nil // a consumer's: any producer may write the header
+		}
+		if redrive := redriveOf(c.first); event != uuid.Nil || redrive != "" {
+			asked, events, redrives = append(asked, c), append(events, nullUUID(event)), append(redrives, redrive)
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, entryCameFrom, events, redrives)
+	if err != nil {
+		return translate(doing, err)
+	}
+	var place int
+	var from origin
+	_, err = pgx.ForEachRow(rows, []any{&place, &from.entry, &from.group, &from.closes}, func() error { asked[place-1].origin = from; return nil })
+	return translate(doing, err)
+}
+
+// succeed lets investigations of messages that were redriven and died again name the investigations that they come from.
+// If the relay gave the message up, succeed closes the old investigation, which is locked, and the audit log says so, if
+// there is one. No key is released: a message that was sent as a new event halts no key by its old event.
+func succeed(ctx context.Context, tx pgx.Tx, audit Auditor, opened []*candidate) error {
+	opened = slices.DeleteFunc(opened, func(c *candidate) bool { return c.origin.entry == uuid.Nil })
+	if len(opened) == 0 {
+		return nil
+	}
+	of := func(c *candidate) uuid.UUID { return c.origin.entry }
+	if _, err := tx.Exec(ctx, entrySucceed, column(opened, func(c *candidate) uuid.UUID { return c.entry }), column(opened, of)); err != nil {
+		return translate("name predecessors", err)
+	}
+	opened = slices.DeleteFunc(opened, func(c *candidate) bool { return !c.origin.closes })
+	if len(opened) == 0 {
+		return nil
+	}
+	closed, err := closePending(ctx, tx, closing{
+		entries: column(opened, of),
+		notes: column(opened, func(c *candidate) string {
+			return "its redrive was given up again: investigation " + c.entry.String() + " goes on"
+		}),
+		status: dlq.Cancelled, by: "postrider",
+	})
+	if err != nil || len(closed) == 0 || audit == nil {
+		return err
+	}
+	return audit.Audit(ctx, tx, "postrider", "dlq.resolve", "entry", "", map[string]any{
+		"entries": closed, "after": dlq.Cancelled, "because": "redriven, and given up again: another investigation goes on"})
+}
+
+// maxRedriveID is the length of the longest redrive id; see dlq_redrive.
+const maxRedriveID = 128
+
+// redriveOf is the redrive that a letter's message came from, as it says itself; empty where it does not.
+func redriveOf(l *dlq.Letter) string {
+	for _, h := range l.Headers {
+		if h.Name == dlq.HeaderReplayID && len(h.Value) <= maxRedriveID && utf8.Valid(h.Value) && bytes.IndexByte(h.Value, 0) < 0 {
+			return string(h.Value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,110 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
+)
+
+// column makes one array parameter of a field of many.
+func column[T, V any](items []T, field func(T) V) []V {
+	values := make([]V, len(items))
+	for i, item := range items {
+		values[i] = field(item)
+	}
+	return values
+}
+
+func nullTime(t time.Time) pgtype.Timestamptz { return pgtype.Timestamptz{Time: t, Valid: !t.IsZero()} }
+
+func nullUUID(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: id != uuid.Nil} }
+
+// writeLetter writes the columns of letter_copy.sql.
+func writeLetter(r *row, l *dlq.Letter, entry uuid.UUID) {
+	r.text(l.ID)
+	r.uuid(entry)
+	r.text(string(l.Dialect))
+	r.text(l.DLQTopic)
+	r.int4(&l.DLQPartition)
+	r.int8(&l.DLQOffset)
+	r.time(l.DLQRecordAt)
+	r.optional(l.OriginTopic)
+	r.int4(l.OriginPartition)
+	r.int8(l.OriginOffset)
+	r.optional(l.ConsumerGroup)
+	r.uuid(l.EventID)
+	r.int4(l.Episode)
+	r.int8(l.OutboxID)
+	r.data(l.Key)
+	r.data(l.Payload)
+	r.text(string(l.PayloadKind))
+	r.int8(l.PayloadBytes)
+	r.json(message.MarshalHeaders(l.Headers))
+	r.optional(l.ErrorClass)
+	r.optional(l.ErrorCode)
+	r.optional(l.ErrorMessage)
+	r.int4(l.Attempts)
+	r.time(l.FirstFailedAt)
+	r.time(l.LastFailedAt)
+	r.text(string(l.KeyKind))
+	r.optional(l.RetryTopic)
+	r.optional(string(l.OriginalRecord))
+	hops := int32(l.Hops)
+	r.int4(&hops)
+}
+
+// writeEntry writes the columns of entry_copy.sql; now is the time of the transaction.
+func writeEntry(r *row, c *candidate, redactor *dlq.Redactor, now time.Time) {
+	at := func(t time.Time) {
+		if t.IsZero() {
+			t = now
+		}
+		r.time(t)
+	}
+	r.uuid(c.proposed)
+	r.text(string(c.subject.Type))
+	r.text(c.subject.ID)
+	r.text(c.first.OriginalState)
+	r.text(string(c.first.Reason))
+	at(c.first.DeadLetteredAt())
+	r.optional(c.first.OriginTopic)
+	r.optional(c.first.ErrorCode)
+	r.optional(c.first.ErrorMessage)
+	r.int4(&c.letters)
+	at(c.lastOccurred)
+	r.json(redactor.Snapshot(*c.first))
+	r.json(c.first.Metadata)
+	r.uuid(c.group)
+	r.int4(c.newest.Attempts)
+}
+
+// entryColumns are the parameters of entry_open.sql.
+func entryColumns(cs []*candidate, r *dlq.Redactor) []any {
+	type C = *candidate
+	return []any{
+		column(cs, func(c C) pgtype.UUID { return nullUUID(c.proposed) }),
+		column(cs, func(c C) string { return string(c.subject.Type) }),
+		column(cs, func(c C) string { return c.subject.ID }),
+		column(cs, func(c C) string { return c.first.OriginalState }),
+		column(cs, func(c C) string { return string(c.first.Reason) }),
+		column(cs, func(c C) pgtype.Timestamptz { return nullTime(c.first.DeadLetteredAt()) }),
+		column(cs, func(c C) string { return c.first.OriginTopic }),
+		column(cs, func(c C) string { return c.first.ErrorCode }),
+		column(cs, func(c C) string { return c.first.ErrorMessage }),
+		column(cs, func(c C) int32 { return c.letters }),
+		column(cs, func(c C) pgtype.Timestamptz { return nullTime(c.lastOccurred) }),
+		column(cs, func(c C) string {
+			if c.pending { // it stays what it is
+				return "{}"
+			}
+			return string(r.Snapshot(*c.first))
+		}),
+		column(cs, func(c C) string { return string(c.first.Metadata) }),
+		column(cs, func(c C) pgtype.UUID { return pgtype.UUID{Bytes: c.group, Valid: true} }),
+		column(cs, func(c C) *int32 { return c.newest.Attempts }),
+	}
+}

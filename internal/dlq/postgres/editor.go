@@ -1,0 +1,227 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/internal/dlq"
+)
+
+// Editor changes single investigations. It is safe for concurrent use, by any number of processes.
+type Editor struct {
+	store      *Store
+	pool       *pgxpool.Pool
+	audit      Auditor
+	exceptions Exceptions
+	// redactor hides header values, nil hides none.
+	redactor *dlq.Redactor
+	bounds   bounds
+}
+
+var _ dlq.Editor = (*Editor)(nil)
+
+// NewEditor returns an editor; of the configuration it takes the same as a Redriver.
+func NewEditor(cfg RedriverConfig) (*Editor, error) {
+	if cfg.Auditor == nil || cfg.Exceptions == nil {
+		return nil, errors.New("editor: Auditor and Exceptions are required")
+	}
+	store, err := NewStore(Config{Pool: cfg.Pool, Timeout: cfg.Timeout})
+	if err != nil {
+		return nil, err
+	}
+	return &Editor{store, cfg.Pool, cfg.Auditor, cfg.Exceptions, cfg.Redactor, usualBounds}, nil
+}
+
+// Change implements dlq.Editor.
+func (d *Editor) Change(ctx context.Context, id uuid.UUID, c dlq.Change) (dlq.Entry, error) {
+	doing := fmt.Sprintf("change investigation %s", id)
+	if err := c.Check(); err != nil {
+		return dlq.Entry{}, err
+	}
+	err := d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		var before dlq.Status
+		var since *time.Time
+		var by string
+		if err := tx.QueryRow(ctx, entryStatus, id).Scan(&before, &since, &by); errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("investigation %s: %w", id, dlq.ErrNotFound)
+		} else if err != nil {
+			return translate(doing, err)
+		}
+		after := before
+		var status *string
+		if c.Status != nil && *c.Status != before {
+			if before != dlq.Pending {
+				return fmt.Errorf("investigation %s: %w: it is %s since %s, by %s, and cannot become %s; when the same comes back, a new one is opened",
+					id, dlq.ErrClosed, before, value(since).UTC().Format(time.RFC3339), cmp.Or(by, "nobody that it names"), *c.Status)
+			}
+			if going, err := underWay(ctx, tx, []uuid.UUID{id}); err != nil {
+				return err
+			} else if len(going) > 0 {
+				return fmt.Errorf("investigation %s: %w", id, dlq.ErrUnderWay)
+			}
+			after = *c.Status
+			text := string(after)
+			status = &text
+		}
+		var metadata *string
+		if c.Metadata != nil {
+			text := string(c.Metadata)
+			metadata = &text
+		}
+		if _, err := tx.Exec(ctx, entryChange, id, status, c.Notes, c.ResolvedBy, metadata, c.Assignee, c.Actor); err != nil {
+			return translate(doing, err)
+		}
+		action := "dlq.note"
+		if status != nil {
+			action = "dlq.resolve"
+			if err := releaseKeys(ctx, tx, d.exceptions, []uuid.UUID{id}); err != nil {
+				return err
+			}
+		}
+		return d.audit.Audit(ctx, tx, c.Actor, action, "entry", id.String(), map[string]any{
+			"before": before, "after": after, "notes": c.Notes != nil, "metadata": c.Metadata != nil, "assignee": c.Assignee})
+	})
+	if err != nil {
+		return dlq.Entry{}, err
+	}
+	e, _, err := d.store.Get(ctx, id)
+	return e, err
+}
+
+// purgePages is after how many pages of investigations that all hold keys, or are locked by other sessions, a purge by age
+// gives up. If it did not go on past these pages, it would find the same ones for ever.
+const purgePages = 10
+
+// Purge implements dlq.Editor.
+func (d *Editor) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, error) {
+	if err := p.Check(); err != nil {
+		return dlq.Purged{}, err
+	}
+	if len(p.Entries) > 0 {
+		return d.purge(ctx, p, p.Entries)
+	}
+	q := dlq.Search{Filter: dlq.Filter{Message: p.Reason, To: p.OlderThan.Add(-time.Microsecond), Limit: p.Limit}, OrderBy: dlq.ByCreated, Ascending: true, WithoutTotal: true}
+	var all dlq.Purged
+	for range purgePages {
+		var page dlq.Page
+		var ids []uuid.UUID
+		err := d.look(ctx, "find investigations to purge", func(ctx context.Context, tx pgx.Tx) (err error) {
+			page, ids, err = find(ctx, tx, q, d.bounds.whole())
+			return err
+		})
+		if err != nil {
+			return all, err
+		}
+		done, err := d.purge(ctx, p, ids)
+		if err != nil {
+			return all, err
+		}
+		all.Entries, all.Holding = done.Entries, all.Holding+done.Holding
+		if q.After = page.Next; done.Entries > 0 || page.Next == "" {
+			break
+		}
+	}
+	return all, nil
+}
+
+// purge removes the investigations in entries that p is about, in one transaction.
+func (d *Editor) purge(ctx context.Context, p dlq.Purge, entries []uuid.UUID) (done dlq.Purged, err error) {
+	if len(entries) == 0 {
+		return done, nil
+	}
+	err = d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		done = dlq.Purged{}
+		found, err := lockPurged(ctx, tx, p, entries)
+		if err != nil {
+			return err
+		}
+		if err := allThere(p.Entries, found); err != nil {
+			return err
+		}
+		gone, holding, err := purgeEntries(ctx, tx, d.exceptions, found, p.ReleaseKeys)
+		if err != nil {
+			return err
+		}
+		if len(holding) > 0 && len(p.Entries) > 0 {
+			return fmt.Errorf("%w: %s; the later events of its key wait. Redrive it, or purge it and let its key go (release_keys)",
+				dlq.ErrHoldsKey, holding[0])
+		}
+		if done.Entries, done.Holding = len(gone), len(holding); len(gone) == 0 {
+			return nil
+		}
+		details := map[string]any{"purged": done.Entries, "entries": gone, "reason": p.Reason, "keys_released": p.ReleaseKeys}
+		target := ""
+		if !p.OlderThan.IsZero() {
+			details["older_than"] = p.OlderThan
+		} else if len(p.Entries) == 1 {
+			target = p.Entries[0].String()
+		}
+		return d.audit.Audit(ctx, tx, p.Actor, "dlq.purge", "entry", target, details)
+	})
+	if err != nil {
+		return dlq.Purged{}, err
+	}
+	return done, nil
+}
+
+// lockPurged locks the investigations in entries that p is about.
+func lockPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge, entries []uuid.UUID) ([]uuid.UUID, error) {
+	const doing = "find investigations to purge"
+	if len(p.Entries) > 0 {
+		return lockEntries(ctx, tx, purgeLock, distinctIDs(entries))
+	}
+	rows, err := tx.Query(ctx, purgeOld, entries, p.OlderThan, pattern(p.Reason))
+	if err != nil {
+		return nil, translate(doing, err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	return found, translate(doing, err)
+}
+
+// purgeEntries removes investigations that the caller has locked. An investigation that holds a key is left, unless
+// release says to let its key go.
+func purgeEntries(ctx context.Context, tx pgx.Tx, exceptions Exceptions, found []uuid.UUID, release bool) (gone, holding []uuid.UUID, err error) {
+	events, err := haltingEvents(ctx, tx, exceptions, found)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(events) > 0 && release {
+		if err := exceptions.ReleaseKeys(ctx, tx, slices.Sorted(maps.Keys(events))); err != nil {
+			return nil, nil, err
+		}
+	} else if len(events) > 0 {
+		holds := map[uuid.UUID]bool{}
+		for _, entry := range events {
+			holds[entry] = true
+		}
+		for _, id := range found {
+			if holds[id] {
+				holding = append(holding, id)
+			}
+		}
+		found = slices.DeleteFunc(slices.Clone(found), func(id uuid.UUID) bool { return holds[id] })
+	}
+	if len(found) == 0 {
+		return nil, holding, nil
+	}
+	if _, err := tx.Exec(ctx, purgeDelete, found); err != nil {
+		return nil, nil, translate("purge investigations", err)
+	}
+	return found, holding, nil
+}
+
+// transact runs f in a transaction that is bounded in time.
+func (d *Editor) transact(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, d.store.timeout)
+	defer cancel()
+	return transact(ctx, d.pool, steady, func(tx pgx.Tx) error { return f(ctx, tx) })
+}

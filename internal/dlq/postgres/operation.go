@@ -1,0 +1,277 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/postrider/postrider/internal/dlq"
+)
+
+// maxScope is how many investigations an operation may be about.
+const maxScope = 1_000_000
+
+var _ dlq.Operations = (*Redriver)(nil)
+
+// options are an operation's options, with the outcomes that a person forgave when resuming it.
+type options struct {
+	dlq.OperationOptions
+	Forgiven          int64 `json:"forgiven,omitempty"`
+	ForgivenDelivered int64 `json:"forgiven_delivered,omitempty"`
+}
+
+// operation is a row of dlq_operation.
+type operation struct {
+	dlq.Operation
+	options options
+	span    *redriveSpan // of the step that treats it
+}
+
+func scanOperation(row pgx.CollectableRow) (o operation, err error) {
+	var scope, opts, plan []byte
+	var started, treated, finished *time.Time
+	err = row.Scan(&o.UUID, &o.Kind, &o.Name, &o.Reason, &o.Actor, &o.State, &scope, &opts, &plan, &o.Items, &o.Done, &o.Skipped,
+		&o.Failed, &o.Delivered, &o.CameBack, &o.Error, &o.CreatedAt, &started, &treated, &finished, &o.UpdatedAt)
+	if err != nil {
+		return o, err
+	}
+	o.StartedAt, o.TreatedAt, o.FinishedAt = value(started), value(treated), value(finished)
+	err = errors.Join(json.Unmarshal(scope, &o.Scope), json.Unmarshal(opts, &o.options), json.Unmarshal(plan, &o.Plan))
+	o.Options = o.options.OperationOptions
+	return o, err
+}
+
+// PlanOperation implements dlq.Operations.
+func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.Operation, error) {
+	const doing = "plan an operation"
+	if err := n.Check(); err != nil {
+		return dlq.Operation{}, err
+	}
+	n.Scope.Entries = distinctIDs(n.Scope.Entries)
+	if len(n.Scope.Entries) > maxScope {
+		return dlq.Operation{}, fmt.Errorf("%w: %d investigations are named, the limit is %d", dlq.ErrRequest, len(n.Scope.Entries), maxScope)
+	}
+	scope, _ := json.Marshal(n.Scope) // plain values always can be
+	opts, _ := json.Marshal(n.Options)
+	ctx, cancel := context.WithTimeout(ctx, 4*r.timeout) // the scope may be large
+	defer cancel()
+	var id uuid.UUID
+	err := transact(ctx, r.pool, planning, func(tx pgx.Tx) error {
+		if err := nameIsFree(ctx, tx, n.Name); err != nil {
+			return err
+		}
+		if n.Scope.Group != uuid.Nil {
+			if _, err := oneGroup(ctx, tx, n.Scope.Group); err != nil {
+				return err
+			}
+		}
+		var now time.Time
+		if err := tx.QueryRow(ctx, operationInsert, n.Kind, n.Name, n.Reason, n.Actor, scope, opts).Scan(&id, &now); err != nil {
+			return translate(doing, err)
+		}
+		f := dlq.Filter{}
+		if n.Scope.Filter != nil {
+			f = *n.Scope.Filter
+		}
+		var named []uuid.UUID
+		if len(n.Scope.Entries) > 0 {
+			named = n.Scope.Entries
+		}
+		var frozen int
+		err := tx.QueryRow(ctx, operationFreeze, id, now, named, nullUUID(cmp.Or(n.Scope.Group, f.Group)), string(f.Reason), string(f.Subject.Type), f.Subject.ID, f.Topic,
+			f.ErrorCode, f.Assignee, pattern(f.Message), nullTime(f.From), nullTime(f.To), cmp.Or(f.Status, dlq.Pending)).Scan(&frozen)
+		if err != nil {
+			return translate(doing, err)
+		}
+		switch {
+		case frozen < len(named):
+			return fmt.Errorf("%w: %d of the %d investigations named do not exist", dlq.ErrNotFound, len(named)-frozen, len(named))
+		case frozen == 0:
+			return fmt.Errorf("%w: nothing is in its scope: no %s investigation is meant by what was given", dlq.ErrRequest, cmp.Or(f.Status, dlq.Pending))
+		case frozen > maxScope:
+			return fmt.Errorf("%w: %d investigations are in its scope, the limit is %d", dlq.ErrRequest, frozen, maxScope)
+		}
+		if err := targetIsElsewhere(ctx, tx, id, n.Options.Target); err != nil {
+			return err
+		}
+		halting, err := r.halting(ctx, tx, id, n)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, operationPlan, id, halting); err != nil {
+			return translate(doing, err)
+		}
+		return r.audit.Audit(ctx, tx, n.Actor, "operation.plan", "operation", id.String(), map[string]any{"kind": n.Kind, "name": n.Name, "items": frozen})
+	})
+	if err != nil {
+		return dlq.Operation{}, err
+	}
+	return r.Operation(ctx, id)
+}
+
+// nameIsFree refuses the name of an operation that has not ended. If two callers get past it at the same time, the index
+// dlq_operation_name refuses one of them, and that one meets the other's operation here when transact tries again.
+func nameIsFree(ctx context.Context, tx pgx.Tx, name string) error {
+	var id uuid.UUID
+	var state dlq.OperationState
+	var actor string
+	var at time.Time
+	err := tx.QueryRow(ctx, operationNamed, name).Scan(&id, &state, &actor, &at)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return translate("look for operations of a name", err)
+	}
+	return fmt.Errorf("%w: operation %s is called %q, too; %s planned it at %s, and it is %s. Go on with that one, abort it, or give another name",
+		dlq.ErrExists, id, name, actor, at.UTC().Format(time.RFC3339), state)
+}
+
+// planning is begin for statements that look at a whole scope, which takes longer.
+const planning = "begin isolation level read committed read write; set local idle_in_transaction_session_timeout = '60s'; set local jit = off"
+
+// distinctIDs returns each id once, in the order given.
+func distinctIDs(ids []uuid.UUID) []uuid.UUID {
+	seen := make(map[uuid.UUID]bool, len(ids))
+	return slices.DeleteFunc(slices.Clone(ids), func(id uuid.UUID) bool {
+		twice := seen[id]
+		seen[id] = true
+		return twice
+	})
+}
+
+// targetIsElsewhere refuses to send messages to the dead-letter topic that they came from.
+func targetIsElsewhere(ctx context.Context, tx pgx.Tx, id uuid.UUID, target string) error {
+	if target == "" || target == dlq.TargetGroup {
+		return nil
+	}
+	var n int64
+	var entry uuid.UUID
+	switch err := tx.QueryRow(ctx, operationOwnTopic, id, target).Scan(&n, &entry); {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return translate("look where letters came from", err)
+	}
+	return toItsDeadLetters(target, n, entry)
+}
+
+// halting are the events in the scope that halt their key, and go back to their place.
+func (r *Redriver) halting(ctx context.Context, tx pgx.Tx, id uuid.UUID, n dlq.NewOperation) ([]int64, error) {
+	if n.Kind != dlq.OpRedrive || n.Options.Target != "" {
+		return []int64{}, nil
+	}
+	rows, err := tx.Query(ctx, operationEvents, id)
+	if err != nil {
+		return nil, translate("read the events of an operation", err)
+	}
+	events, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return nil, translate("read the events of an operation", err)
+	}
+	halting, _, err := r.exceptions.Halting(ctx, tx, events)
+	return halting, err
+}
+
+// Operation implements dlq.Operations.
+func (r *Redriver) Operation(ctx context.Context, id uuid.UUID) (dlq.Operation, error) {
+	o, err := oneOperation(ctx, r.pool, operationGet, id)
+	return r.redactor.Operation(o.Operation), err
+}
+
+func oneOperation(ctx context.Context, q interface {
+	Query(context.Context, string, ...any) (pgx.Rows, error)
+}, query string, id uuid.UUID) (operation, error) {
+	rows, err := q.Query(ctx, query, id)
+	if err != nil {
+		return operation{}, translate("read an operation", err)
+	}
+	o, err := pgx.CollectExactlyOneRow(rows, scanOperation)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return o, fmt.Errorf("operation %s: %w", id, dlq.ErrNotFound)
+	}
+	return o, translate("read an operation", err)
+}
+
+// ListOperations implements dlq.Operations.
+func (r *Redriver) ListOperations(ctx context.Context, open bool, after uuid.UUID, limit int) ([]dlq.Operation, error) {
+	rows, err := r.pool.Query(ctx, operationList, open, limit, nullUUID(after))
+	if err != nil {
+		return nil, translate("list operations", err)
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (dlq.Operation, error) {
+		o, err := scanOperation(row)
+		return r.redactor.Operation(o.Operation), err
+	})
+	if err != nil || len(found) > 0 || after == uuid.Nil {
+		return found, err
+	}
+	// What comes behind an operation that is not there any more is unknown; the end of the list would be a wrong answer.
+	if _, err := oneOperation(ctx, r.pool, operationGet, after); errors.Is(err, dlq.ErrNotFound) {
+		return nil, fmt.Errorf("%w: the list goes on after operation %s, which is not there, or not any more; begin at its first page", dlq.ErrRequest, after)
+	}
+	return nil, nil
+}
+
+// Items implements dlq.Operations.
+func (r *Redriver) Items(ctx context.Context, id uuid.UUID, state string, after int64, limit int) (items []dlq.Item, err error) {
+	const doing = "list the items of an operation"
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	query, args := operationItems, []any{id, after, limit, state}
+	if state == "waiting" { // these have an index, whose order is not that of the others
+		query, args = operationItemsWaiting, args[:3]
+	}
+	// Planned anew for the state: a plan for all states would walk past the items that were treated.
+	err = pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{BeginQuery: beginRead}, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		items, err = pgx.CollectRows(rows, pgx.RowToStructByPos[dlq.Item])
+		return err
+	})
+	return items, translate(doing, err)
+}
+
+// Command implements dlq.Operations.
+func (r *Redriver) Command(ctx context.Context, id uuid.UUID, c dlq.Command) (dlq.Operation, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	err := transact(ctx, r.pool, begin, func(tx pgx.Tx) error {
+		o, err := oneOperation(ctx, tx, operationLock, id)
+		if err != nil {
+			return err
+		}
+		next, err := o.State.Next(c, inCanary(o.Operation))
+		if err != nil || next == o.State {
+			return err
+		}
+		if _, err := tx.Exec(ctx, operationCommand, id, next, o.State == dlq.Halted && c == dlq.Resume); err != nil {
+			return translate("change an operation", err)
+		}
+		return r.audit.Audit(ctx, tx, "", "operation."+string(c), "operation", id.String(), map[string]any{"before": o.State, "after": next})
+	})
+	if err != nil {
+		return dlq.Operation{}, err
+	}
+	return r.Operation(ctx, id)
+}
+
+// next returns after how long an operation is due.
+func (r *Redriver) next(ctx context.Context) (time.Duration, error) {
+	var wait pgtype.Int8
+	if err := r.pool.QueryRow(ctx, operationNext).Scan(&wait); err != nil || !wait.Valid {
+		return -1, translate("look for operations", err)
+	}
+	// An operation that is due by now is in the hands of another process.
+	return max(time.Duration(wait.Int64)*time.Microsecond, operationTick/10), nil
+}

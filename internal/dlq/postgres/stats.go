@@ -1,0 +1,80 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/postrider/postrider/internal/dlq"
+)
+
+// Stats is dlq.Browser's for a process that has no desk: it needs nothing but the database, and the rights of
+// postrider_relay or postrider_operator.
+func (s *Store) Stats(ctx context.Context) (dlq.Stats, error) {
+	return (&Editor{store: s, pool: s.pool}).Stats(ctx)
+}
+
+// Stats implements dlq.Browser. All of it comes from counters, but for one hour and the ends of an order.
+func (d *Editor) Stats(ctx context.Context) (dlq.Stats, error) {
+	s := dlq.Stats{}
+	return s, d.look(ctx, "count investigations", func(ctx context.Context, tx pgx.Tx) error {
+		words, codes := map[string]int64{}, map[string]int64{}
+		b := &pgx.Batch{}
+		b.Queue(statsGroups).Query(func(rows pgx.Rows) error {
+			var word, code string
+			var entries, pending int64
+			_, err := pgx.ForEachRow(rows, []any{&word, &code, &entries, &pending}, func() error {
+				words[word] += entries
+				codes[code] += pending
+				return nil
+			})
+			return err
+		})
+		queueRows(b, &s.Reasons, scanReason, statsReasons)
+		queueValue(b, &s.Last24h, statsDay)
+		b.Queue(statsOpen, dlq.RecentSamples).QueryRow(func(row pgx.Row) error {
+			var oldest pgtype.Timestamptz
+			err := row.Scan(&oldest, &s.Recent)
+			s.OldestPending = oldest.Time
+			return err
+		})
+		if err := send(ctx, tx, b); err != nil {
+			return err
+		}
+		s.ByReason, s.ByErrorCode = most(words), most(codes)
+		for _, r := range s.Reasons {
+			s.Total, s.Pending = s.Total+r.Total, s.Pending+r.Pending
+		}
+		return nil
+	})
+}
+
+func scanReason(row pgx.CollectableRow) (r dlq.ReasonStats, err error) {
+	var oldest, newest pgtype.Timestamptz
+	err = row.Scan(&r.Reason, &r.Total, &r.Pending, &r.ManuallyResolved, &r.PermanentFailures, &r.Cancelled, &oldest, &newest)
+	r.Oldest, r.Newest = oldest.Time, newest.Time
+	return r, err
+}
+
+// most returns the counts that are not 0: the largest dlq.MaxWords of them, and the others added up as one.
+func most(counts map[string]int64) map[string]int64 {
+	words := make([]string, 0, len(counts))
+	for word, n := range counts {
+		if n > 0 {
+			words = append(words, word)
+		}
+	}
+	slices.SortFunc(words, func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	out := make(map[string]int64, min(len(words), dlq.MaxWords+1))
+	for _, word := range words {
+		name := word
+		if len(out) >= dlq.MaxWords && out[word] == 0 {
+			name = dlq.OtherWord
+		}
+		out[name] += counts[word]
+	}
+	return out
+}

@@ -1,0 +1,249 @@
+package dlq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/internal/tracecontext"
+	"github.com/postrider/postrider/message"
+	"github.com/postrider/postrider/message/dialect"
+)
+
+// Headers of a redriven message. They are not reserved, because consumers and other tools read and write them.
+const (
+	// HeaderReplayOf names the message that is sent again: "event:<event id>" or
+	// "record:<topic>/<partition>/<offset>".
+	HeaderReplayOf = "replay_of"
+	// HeaderReplayID is the same for each copy of one redrive and differs between redrives, so that an inbox
+	// takes a later, legitimate one for new: "<investigation>:<generation>".
+	HeaderReplayID = "replay_id"
+	// HeaderReplayTraceparent is the traceparent that the message had. A redrive is a trace of its own, recorded if that
+	// one was, and the relay's span of it links there. Absent where the message had none that could be read.
+	HeaderReplayTraceparent = tracecontext.HeaderReplay
+	// HeaderReplayOrigin says where which group first read a record that is sent again, where its letter says so.
+	HeaderReplayOrigin = dialect.HeaderReplayOrigin
+)
+
+// DefaultMaxHops is how often a message is sent again in all, by redrives and replays, unless the request says
+// otherwise: a message that comes back dead each time is left alone in the end. MaxMaxHops is the most that may be said.
+const (
+	DefaultMaxHops = 3
+	MaxMaxHops     = 1000
+)
+
+// Origin is the value of the header HeaderReplayOrigin when a letter's message is sent again; empty if the letter does
+// not say where it was read.
+func (l *Letter) Origin() string {
+	if l.Subject.Type != SubjectRecord || l.OriginTopic == "" || l.OriginPartition == nil || l.OriginOffset == nil {
+		return ""
+	}
+	return l.Subject.ID
+}
+
+// SkipReason says why an investigation was left alone.
+type SkipReason string
+
+const (
+	// AlreadyQueued: an earlier redrive of it is on its way.
+	AlreadyQueued SkipReason = "already_queued"
+	// TaskSubject: it is about a task, which is resolved through its steps.
+	TaskSubject SkipReason = "task_subject"
+	// NotPending: it was closed.
+	NotPending SkipReason = "not_pending"
+	// PayloadGone: its letter refers to a message that is no longer where it was.
+	PayloadGone SkipReason = "payload_gone"
+	// PayloadTooLarge: the message is larger than the outbox takes.
+	PayloadTooLarge SkipReason = "payload_too_large"
+	// NoTarget: the letter does not say where the message came from, and no target was given.
+	NoTarget SkipReason = "no_target"
+	// Busy: the relay has its key in work; ask again.
+	Busy SkipReason = "busy"
+	// KeyHalted: another event halts its key, and only that event can set it going; the message would wait behind it.
+	KeyHalted SkipReason = "key_halted"
+	// HaltsKey: it halts its key, and was to be sent elsewhere. Only the event itself, in its place, sets its key going,
+	// changed or not; anything else would wait behind it, or leave the key halted for good.
+	HaltsKey SkipReason = "halts_key"
+	// Arrived: its event was redriven by hand, and has arrived.
+	Arrived SkipReason = "delivered"
+	// NoRetryTopic: it was to go to the retry topic of the consumer group that failed, and its letter names none.
+	NoRetryTopic SkipReason = "no_retry_topic"
+	// TooManyHops: its message was sent again as often as MaxHops allows.
+	TooManyHops SkipReason = "too_many_hops"
+	// Refused: the outbox does not take the message as it is.
+	Refused SkipReason = "refused"
+	// UnreadableHeaders: some headers of its event are not what the outbox allows, and no others were given.
+	UnreadableHeaders SkipReason = "unreadable_headers"
+	// OnlyCopy: it halts its key and was to be changed in its place, but only its row has the whole of what the edit
+	// replaces.
+	OnlyCopy SkipReason = "only_copy"
+	// DeadLetterTopic: it would go to the dead-letter topic that it came from.
+	DeadLetterTopic SkipReason = "dead_letter_topic"
+	// HoldsKey: it was to be purged without letting go of the key that it holds.
+	HoldsKey SkipReason = "holds_key"
+	// EntryPurged: the investigation is gone.
+	EntryPurged SkipReason = "purged"
+)
+
+// SkipReasons returns every reason.
+func SkipReasons() []SkipReason {
+	return []SkipReason{AlreadyQueued, TaskSubject, NotPending, PayloadGone, PayloadTooLarge, NoTarget, Busy, KeyHalted,
+		HaltsKey, Arrived, NoRetryTopic, TooManyHops, Refused, UnreadableHeaders, OnlyCopy, DeadLetterTopic, HoldsKey, EntryPurged}
+}
+
+// TargetGroup as a target is the retry topic of the consumer group that failed, which its letters name in the header
+// message.HeaderRetryTopic: the other groups of the topic do not get the message again.
+const TargetGroup = "group"
+
+// Explain says what a reason means and what to do.
+func (r SkipReason) Explain() string {
+	switch r {
+	case AlreadyQueued:
+		return "a redrive of it is on its way"
+	case TaskSubject:
+		return "it is about a task: repair its steps, or retry the task"
+	case NotPending:
+		return "it is closed"
+	case PayloadGone:
+		return "its letter only refers to its message, which is not there; postrider dlq fetch asks again for the record that a letter points to"
+	case PayloadTooLarge:
+		return "its message is larger than the outbox takes; raise the limit with postrider.outbox_set_max_payload_bytes"
+	case NoTarget:
+		return "its letter does not say where it came from; give a target topic"
+	case Busy:
+		return "the relay has its key in work; ask again"
+	case KeyHalted:
+		return "another event halts its key; redrive or skip that one first"
+	case HaltsKey:
+		return "it halts its key: send it to its own topic, or let its key go first (postrider outbox release)"
+	case Arrived:
+		return "its event was redriven by hand and has arrived; close it"
+	case NoRetryTopic:
+		return "its letter names no retry topic of a consumer group; give a target topic"
+	case TooManyHops:
+		return "its message was sent again as often as the limit of hops allows, and came back dead each time; find out why, then raise the limit (max_hops)"
+	case Refused:
+		return "the outbox does not take its message as it is; edit it"
+	case UnreadableHeaders:
+		return "some of its headers cannot be read; the letter has them as they are (postrider dlq show): give headers (--header), or send it without any (--header-none)"
+	case OnlyCopy:
+		return "it halts its key, and only its row has the whole of what the edit replaces: let its key go first (postrider outbox release)"
+	case DeadLetterTopic:
+		return "it would go to the dead-letter topic that it came from; give another target"
+	case HoldsKey:
+		return "it holds a key: redrive it, or purge it and let its key go (release_keys)"
+	case EntryPurged:
+		return "it was purged"
+	}
+	return string(r)
+}
+
+// Skip is an investigation that was left alone.
+type Skip struct {
+	Entry  uuid.UUID
+	Reason SkipReason
+}
+
+// Edit changes a message before it is sent again. The letter keeps the original.
+type Edit struct {
+	// Payload replaces the payload, where not nil; an empty one is an empty value.
+	Payload []byte
+	// Tombstone replaces the payload by Kafka's null.
+	Tombstone bool
+	// Headers replace the message's headers, where not nil.
+	Headers []message.Header
+}
+
+// ErrRequest is wrapped by errors about what was asked for.
+var ErrRequest = errors.New("request refused")
+
+// MaxRedrive is how many investigations a RedriveRequest may name: they are sent in one transaction. More is the work of
+// an operation.
+const MaxRedrive = 10_000
+
+// RedriveRequest asks for messages to be sent again.
+type RedriveRequest struct {
+	// Entries are the investigations, each once, MaxRedrive at most. Required.
+	Entries []uuid.UUID
+	// Target is the topic to send to, or TargetGroup. Defaults to where each message was bound for or came from.
+	Target string
+	// MaxHops is how often a message is sent again in all, 1 to MaxMaxHops; its letter counts. What goes back to its own
+	// place in the outbox is no other message, and always may. Defaults to DefaultMaxHops.
+	MaxHops int
+	// Edit, if not nil, changes the message; then there must be one entry.
+	Edit *Edit
+	// Repair, if not nil, gives headers to messages with headers that cannot be read; without it, and without an Edit of
+	// headers, these messages are left alone.
+	Repair *Repair
+	// Operation is the operation that asks, if any.
+	Operation uuid.UUID
+	// Actor is who asks. Required.
+	Actor string
+}
+
+// Check reports why a request is invalid.
+func (r RedriveRequest) Check() error {
+	seen := make(map[uuid.UUID]bool, len(r.Entries))
+	for _, id := range r.Entries {
+		if seen[id] {
+			return fmt.Errorf("%w: investigation %s is named twice", ErrRequest, id)
+		}
+		seen[id] = true
+	}
+	switch {
+	case len(r.Entries) == 0:
+		return fmt.Errorf("%w: no investigation is named", ErrRequest)
+	case len(r.Entries) > MaxRedrive:
+		return fmt.Errorf("%w: %d investigations are named, the limit is %d; an operation sends more", ErrRequest, len(r.Entries), MaxRedrive)
+	case r.Actor == "":
+		return fmt.Errorf("%w: nobody asks for it", ErrRequest)
+	case r.MaxHops < 0 || r.MaxHops > MaxMaxHops:
+		return fmt.Errorf("%w: the limit of hops is %d, it must be 1 to %d", ErrRequest, r.MaxHops, MaxMaxHops)
+	case r.Edit != nil && len(r.Entries) != 1:
+		return fmt.Errorf("%w: %d investigations are named; a message is edited alone", ErrRequest, len(r.Entries))
+	case r.Edit != nil && r.Edit.Tombstone && r.Edit.Payload != nil:
+		return fmt.Errorf("%w: the edit has a payload and is a tombstone", ErrRequest)
+	}
+	if r.Target != "" {
+		if err := message.ValidTopic(r.Target); err != nil {
+			return fmt.Errorf("%w: target: %w", ErrRequest, err)
+		}
+	}
+	if r.Repair != nil {
+		if err := r.Repair.Check(); err != nil {
+			return err
+		}
+	}
+	if r.Edit != nil {
+		return checkHeaders(r.Edit.Headers)
+	}
+	return nil
+}
+
+// Requeued says what a redrive did.
+type Requeued struct {
+	Entries []uuid.UUID
+	Skipped []Skip
+}
+
+// Redriver sends dead letters' messages again.
+type Redriver interface {
+	// Redrive claims the investigations and writes their messages into the outbox, in their order per key, in
+	// one transaction with the audit log. An id that does not exist is an error that wraps ErrNotFound, a
+	// request that makes no sense one that wraps ErrRequest; then nothing was changed.
+	Redrive(ctx context.Context, r RedriveRequest) (Requeued, error)
+	// Follow looks for what became of redriven messages, limit of them in a transaction: investigations of delivered
+	// ones are closed, if resolve says so. It returns how many it has seen end. Where very many are on their way, a
+	// call sees a part of them, and the next one goes on from there: at once, if Followed.More says so.
+	Follow(ctx context.Context, limit int, resolve bool) (Followed, error)
+}
+
+// Followed counts redrives that ended. A redrive came back if the relay gave it up again, or if a consumer group did,
+// and its letter was here already when it was seen that the topic had acknowledged the redrive.
+type Followed struct {
+	Delivered, CameBack int
+	// More says that the call had no more time while most of what it looked at had ended.
+	More bool
+}

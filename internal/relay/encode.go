@@ -1,0 +1,89 @@
+package relay
+
+import (
+	"encoding/hex"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/message"
+)
+
+// Codes of failures that the relay itself finds; the others are the broker's names.
+const (
+	// CodeInvalidHeaders: the stored headers are not what the header contract allows.
+	CodeInvalidHeaders = "INVALID_HEADERS"
+	// CodeInvalidTopic: the stored topic is not a Kafka topic name.
+	CodeInvalidTopic = "INVALID_TOPIC"
+	// CodeReservedTopic: a service wrote to a topic that is Postrider's own.
+	CodeReservedTopic = "RESERVED_TOPIC"
+	// CodeWithheld: it was not sent, because an earlier one did not go.
+	CodeWithheld = "WITHHELD"
+	// CodeSkipped: an operator gave the event up.
+	CodeSkipped = message.CodeSkipped
+	// CodeWorkerKilled: the event was in flight, alone, whenever its worker died.
+	CodeWorkerKilled = "WORKER_KILLED"
+	// CodeEventDeleted, of class permanent: the event's row was deleted while the event waited.
+	CodeEventDeleted = "EVENT_DELETED"
+)
+
+// encoder makes the messages of a batch. Each message has a header of its own, with its id; all these headers are cut
+// from two allocations.
+type encoder struct {
+	topic   string // the last valid one
+	ids     []byte
+	headers []message.Header
+}
+
+func newEncoder(events int) *encoder {
+	return &encoder{ids: make([]byte, 0, events*idBytes), headers: make([]message.Header, 0, events)}
+}
+
+// idBytes is the length of an event id as text.
+const idBytes = 36
+
+// message encodes an event for its own topic. The outcome is nil, or Permanent for an event that
+// cannot be encoded.
+func (x *encoder) message(e *Event) (Message, *Outcome) {
+	m := Message{
+		ID:    MessageID{EventID: e.EventID, Episode: e.Episode},
+		Topic: e.Topic, Key: e.Key, Value: e.Payload,
+	}
+	if e.Topic != x.topic || x.topic == "" {
+		if err := message.ValidTopic(e.Topic); err != nil {
+			return m, &Outcome{Class: Permanent, Code: CodeInvalidTopic, Message: err.Error()}
+		}
+		x.topic = e.Topic
+	}
+	hs, err := message.ParseHeaders(e.Headers)
+	if err != nil {
+		return m, &Outcome{Class: Permanent, Code: CodeInvalidHeaders, Message: err.Error()}
+	}
+	for _, h := range hs {
+		if message.Reserved(h.Name) && h.Name != message.HeaderHops { // which a redrive writes
+			return m, &Outcome{Class: Permanent, Code: CodeInvalidHeaders,
+				Message: fmt.Sprintf("header %q: names beginning with %s are the relay's own", h.Name, message.HeaderPrefix)}
+		}
+	}
+	id := message.Header{Name: message.HeaderEventID, Value: x.id(e.EventID)}
+	if len(hs) > 0 {
+		m.Headers = append(hs, id)
+		return m, nil
+	}
+	x.headers = append(x.headers, id)
+	n := len(x.headers)
+	m.Headers = x.headers[n-1 : n : n]
+	return m, nil
+}
+
+// id returns an event id as text, in the usual form of a UUID.
+func (x *encoder) id(id uuid.UUID) []byte {
+	begin := len(x.ids)
+	for i, part := range [][]byte{id[0:4], id[4:6], id[6:8], id[8:10], id[10:16]} {
+		if i > 0 {
+			x.ids = append(x.ids, '-')
+		}
+		x.ids = hex.AppendEncode(x.ids, part)
+	}
+	return x.ids[begin:len(x.ids):len(x.ids)]
+}

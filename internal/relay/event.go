@@ -1,0 +1,61 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// State is where an event stands; it has the values of the column state of postrider.v_outbox_event.
+type State string
+
+const (
+	// Pending events are before the relay.
+	Pending State = "pending"
+	// Scheduled events wait for their time.
+	Scheduled State = "scheduled"
+	// Parked events wait for a hold on their key or topic to end.
+	Parked State = "parked"
+	// Exhausted events were given up and are on their way to the dead-letter topic.
+	Exhausted State = "exhausted"
+	// Published events were acknowledged by their own topic.
+	Published State = "published"
+	// DeadLettered events were acknowledged by the dead-letter topic.
+	DeadLettered State = "dead_lettered"
+)
+
+// Event is one row of the outbox as the relay sees it.
+type Event struct {
+	// ID is the insertion order.
+	ID int64
+	// EventID is the identity that every copy carries in message.HeaderEventID.
+	EventID uuid.UUID
+	Topic   string
+	// Key and Payload are exact bytes. nil is Kafka's null (no key; a tombstone) and differs from empty.
+	Key, Payload []byte
+	// Headers is the stored JSON; message.ParseHeaders reads it.
+	Headers []byte
+	// Attempts counts failed attempts that were the event's own fault.
+	Attempts int
+	// MaxAttempts is the event's own limit; 0 takes the relay's.
+	MaxAttempts int
+	// Episode counts how often the event was given up.
+	Episode int
+	// CreatedAt is when it was inserted.
+	CreatedAt time.Time
+	// Delayed says, by the database's clock, that the writer's available_at has not come yet.
+	Delayed bool
+	// Deleted says that the event's row was deleted from the log while the event waited: its content is lost.
+	Deleted bool
+	// FirstErrorAt and LastErrorAt are zero for an event that never failed.
+	FirstErrorAt, LastErrorAt time.Time
+	// LastErrorClass is a Class; empty for an event that never failed.
+	LastErrorClass, LastErrorCode, LastError string
+	// TaskUUID is the linked task, or uuid.Nil.
+	TaskUUID uuid.UUID
+	// OfTask says that Postrider itself wrote it about a task (kind task).
+	OfTask bool
+}
+
+// HasKey reports whether the event has a key and therefore an order.
+func (e *Event) HasKey() bool { return e.Key != nil }

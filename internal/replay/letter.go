@@ -1,0 +1,190 @@
+package replay
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/message"
+)
+
+// Skip says why a letter that was asked for is left alone.
+type Skip string
+
+const (
+	// Undecodable: its headers are of no known dialect, or of a broken letter of ours.
+	Undecodable Skip = "undecodable"
+	// PayloadGone: it only refers to its message, which is elsewhere.
+	PayloadGone = Skip(dlq.PayloadGone)
+	// TaskSubject: it is about a task.
+	TaskSubject = Skip(dlq.TaskSubject)
+	// NoTarget: it does not say where the message came from.
+	NoTarget = Skip(dlq.NoTarget)
+	// NoRetryTopic: it names no retry topic of the group that failed.
+	NoRetryTopic = Skip(dlq.NoRetryTopic)
+	// SourceTopic: its message came from the topic that is being read.
+	SourceTopic Skip = "source_topic"
+	// UnreadableHeaders: some headers of its event cannot be read, and no option says what to send instead.
+	UnreadableHeaders = Skip(dlq.UnreadableHeaders)
+	// TooManyHops: its message was replayed too often.
+	TooManyHops Skip = "too_many_hops"
+	// Refused: the broker refuses its message for good.
+	Refused = Skip(dlq.Refused)
+)
+
+// Skips returns every reason.
+func Skips() []Skip {
+	return []Skip{Undecodable, PayloadGone, TaskSubject, NoTarget, NoRetryTopic, SourceTopic, UnreadableHeaders, TooManyHops, Refused}
+}
+
+// Explain says what a reason means and what to do.
+func (s Skip) Explain() string {
+	switch s {
+	case Undecodable:
+		return "its headers are of no dialect that is known, or broken"
+	case PayloadGone:
+		return "it has no message in it and only says where that is"
+	case TaskSubject:
+		return "it is about a task: repair its steps, or retry the task"
+	case NoTarget:
+		return "it does not say where its message came from; give a topic (--to)"
+	case NoRetryTopic:
+		return "it names no retry topic of a consumer group; give a topic (--to)"
+	case SourceTopic:
+		return "its message came from the topic that is read; give another (--to)"
+	case UnreadableHeaders:
+		return "some headers of its event cannot be read: give headers (--header), or send it without any (--header-none); --match error=INVALID_HEADERS is about such letters alone"
+	case TooManyHops:
+		return "its message was replayed as often as --max-hops allows, and came back dead each time"
+	case Refused:
+		return "the broker refuses its message for good"
+	}
+	return string(s)
+}
+
+// verdict says what the replay does with a record of the dead-letter topic.
+type verdict struct {
+	// wanted is false for a letter that the conditions leave out.
+	wanted bool
+	// skip is why a wanted letter is left alone; empty for a letter that is sent as message.
+	skip    Skip
+	message relay.Message
+	// id and at are the letter's identity and time.
+	id string
+	at time.Time
+}
+
+// judge decides about one record. since and until are the frozen bounds, label the end of the replay ids.
+func (o *Options) judge(r *dlq.Record, since, until time.Time, label string) verdict {
+	l := dlq.Decode(*r)
+	v := verdict{id: l.ID, at: l.DeadLetteredAt()}
+	if !since.IsZero() && v.at.Before(since) || !until.IsZero() && (v.at.IsZero() || !v.at.Before(until)) {
+		return v
+	}
+	for _, m := range o.Match {
+		if !m.fits(r, &l) {
+			return v
+		}
+	}
+	v.wanted = true
+	target, skip := o.target(r, &l)
+	_, unreadable := l.InvalidHeaders()
+	if unreadable && o.Repair != nil {
+		l.Headers, unreadable = o.Repair.Apply(l.Headers), false
+	}
+	switch {
+	case l.Subject.Type == dlq.SubjectTask:
+		v.skip = TaskSubject
+	case l.Dialect == dlq.DialectUnknown:
+		v.skip = Undecodable
+	case l.PayloadKind == dlq.Reference || l.KeyKind == dlq.Reference:
+		v.skip = PayloadGone
+	case skip != "":
+		v.skip = skip
+	case target == o.From:
+		v.skip = SourceTopic
+	case unreadable:
+		v.skip = UnreadableHeaders
+	case l.Hops >= o.MaxHops:
+		v.skip = TooManyHops
+	default:
+		v.message = relay.Message{
+			ID: relay.MessageID{EventID: placeOf(r)}, Topic: target, Key: l.Key, Value: l.Payload,
+			Headers: headersOf(&l, replayID(l.ID, target, label)),
+		}
+	}
+	return v
+}
+
+// target is where a letter's message goes, or why it cannot.
+func (o *Options) target(r *dlq.Record, l *dlq.Letter) (string, Skip) {
+	switch o.To {
+	case ToOriginal:
+		if message.ValidTopic(l.OriginTopic) != nil {
+			return "", NoTarget
+		}
+		return l.OriginTopic, ""
+	case ToRetry:
+		for _, h := range r.Headers {
+			if topic := string(h.Value); h.Name == message.HeaderRetryTopic && message.ValidTopic(topic) == nil {
+				return topic, ""
+			}
+		}
+		return "", NoRetryTopic
+	}
+	return o.To, ""
+}
+
+// placeOf names a record within this process, where letters that are copies of each other are two messages.
+func placeOf(r *dlq.Record) (id uuid.UUID) {
+	binary.BigEndian.PutUint32(id[:], uint32(r.Partition))
+	binary.BigEndian.PutUint64(id[8:], uint64(r.Offset))
+	return id
+}
+
+// space is the name space of the uuids in replay ids.
+var space = uuid.MustParse("4d5a1f0e-93c7-5b52-8e0a-7a6c1f2d9b43")
+
+// replayID is the same whenever the same letter is sent to the same topic by the same replay. It has at most 128 bytes,
+// as the ids of the desk have.
+func replayID(letter, target, label string) string {
+	return uuid.NewSHA1(space, []byte(letter+"\x00"+target)).String() + ":" + label
+}
+
+// headersOf are the headers of a message that is sent again: its own, in order, and the new ones. Headers of ours and
+// of an earlier replay are left out, because they would pile up. traceparent is one of its own: the trace of the
+// message goes on. The event id is made of the replay id: copies of one replay have the same, and a consumer that knows
+// only event ids takes a later replay for new.
+func headersOf(l *dlq.Letter, id string) []message.Header {
+	hs := make([]message.Header, 0, len(l.Headers)+5)
+	for _, h := range l.Headers {
+		if !message.Reserved(h.Name) && h.Name != dlq.HeaderReplayOf && h.Name != dlq.HeaderReplayID && h.Name != dlq.HeaderReplayOrigin {
+			hs = append(hs, h)
+		}
+	}
+	hs = append(hs,
+		message.Header{Name: dlq.HeaderReplayOf, Value: []byte(replayOf(l))},
+		message.Header{Name: dlq.HeaderReplayID, Value: []byte(id)})
+	if origin := l.Origin(); origin != "" {
+		hs = append(hs, message.Header{Name: dlq.HeaderReplayOrigin, Value: []byte(origin)})
+	}
+	return append(hs,
+		message.Header{Name: message.HeaderHops, Value: strconv.AppendInt(nil, int64(l.Hops+1), 10)},
+		message.Header{Name: message.HeaderEventID, Value: []byte(uuid.NewSHA1(space, []byte(id)).String())})
+}
+
+// replayOf names the message that is sent again, as the desk's redrives do.
+func replayOf(l *dlq.Letter) string {
+	switch {
+	case l.EventID != uuid.Nil:
+		return "event:" + l.EventID.String()
+	case l.OriginTopic != "" && l.OriginPartition != nil && l.OriginOffset != nil:
+		return fmt.Sprintf("record:%s/%d/%d", l.OriginTopic, *l.OriginPartition, *l.OriginOffset)
+	}
+	return fmt.Sprintf("record:%s/%d/%d", l.DLQTopic, l.DLQPartition, l.DLQOffset)
+}

@@ -1,0 +1,145 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/postrider/postrider/internal/tasks/task"
+)
+
+// ArchiverConfig is what an Archiver is made of.
+type ArchiverConfig struct {
+	// Store is where tasks are moved. Required.
+	Store ArchiveStore
+	// Disabled archives nothing; the dashboards' summaries are renewed all the same. Defaults to false.
+	Disabled bool
+	// Interval is the time between the beginnings of two passes; the first begins at once. Defaults to 24h.
+	Interval time.Duration
+	// RetentionDays is for how many days an ended task stays live; 0 archives each in the next pass. Defaults
+	// to 0.
+	RetentionDays int
+	// BatchSize is how many tasks go between two rests, 1 to 100000, in transactions of at most
+	// MaxArchiveTransaction. Defaults to 1000.
+	BatchSize int
+	// Pause is the rest between two batches, so that a long pass leaves the database to others. Defaults to
+	// 100ms.
+	Pause time.Duration
+	// Policies say which ends count. Defaults to DefaultArchivePolicies, if nil.
+	Policies *ArchivePolicies
+	// DashboardInterval is how old the dashboards' summaries get before they are renewed; views use none that is
+	// older than five minutes. Defaults to 1m.
+	DashboardInterval time.Duration
+	// Thresholds are the defaults of staleness thresholds that dashboards warn by. Defaults to 60, 30 and 30
+	// minutes and 24 hours.
+	Thresholds task.Defaults
+	// Logger defaults to one that discards.
+	Logger *slog.Logger
+	// Registerer receives the metrics. Defaults to none.
+	Registerer prometheus.Registerer
+}
+
+// Archiver moves ended tasks into the archive from time to time. Any number may run, in any number of
+// processes: they share the work.
+type Archiver struct {
+	cfg     ArchiverConfig
+	options ArchiveOptions
+	metrics *archiverMetrics
+}
+
+// NewArchiver checks the settings.
+func NewArchiver(c ArchiverConfig) (*Archiver, error) {
+	if c.Store == nil {
+		return nil, errors.New("archiver: Store is missing")
+	}
+	if c.Interval == 0 {
+		c.Interval = 24 * time.Hour
+	}
+	if c.Pause == 0 {
+		c.Pause = 100 * time.Millisecond
+	}
+	if c.DashboardInterval == 0 {
+		c.DashboardInterval = time.Minute
+	}
+	if c.Thresholds == (task.Defaults{}) {
+		c.Thresholds = task.StandardDefaults()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.Logger = c.Logger.With("component", "archiver")
+	if c.Interval < 0 || c.DashboardInterval < 0 {
+		return nil, fmt.Errorf("archiver: the intervals are %v and %v, they must not be negative", c.Interval, c.DashboardInterval)
+	}
+	o := ArchiveOptions{RetentionDays: c.RetentionDays, BatchSize: c.BatchSize, Policies: c.Policies, Pause: c.Pause}
+	if err := o.fill(); err != nil {
+		return nil, err
+	}
+	return &Archiver{cfg: c, options: o, metrics: newArchiverMetrics(c.Registerer)}, nil
+}
+
+// Run works until ctx ends. A pass that fails is tried again, first after a minute at most; what it had moved
+// stays moved.
+func (a *Archiver) Run(ctx context.Context) error {
+	var loops sync.WaitGroup
+	loops.Go(func() { a.every(ctx, "dashboards", a.cfg.DashboardInterval, a.refresh, a.metrics.dashboards) })
+	if !a.cfg.Disabled {
+		loops.Go(func() { a.every(ctx, "archive", a.cfg.Interval, a.pass, a.metrics.failures) })
+	}
+	loops.Wait()
+	return nil
+}
+
+// every begins do again and again, each time an interval after the last time, or sooner when that failed.
+func (a *Archiver) every(ctx context.Context, name string, interval time.Duration, do func(context.Context) error, failures prometheus.Counter) {
+	failing := backoff.NewExponentialBackOff(backoff.WithInitialInterval(min(time.Minute, interval)),
+		backoff.WithMaxInterval(min(time.Hour, interval)), backoff.WithMaxElapsedTime(0), backoff.WithRandomizationFactor(0))
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := do(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		pause := interval - time.Since(began)
+		if err == nil {
+			failing.Reset()
+		} else {
+			pause = failing.NextBackOff()
+			failures.Inc()
+			a.cfg.Logger.Error("cycle failed", "loop", name, "err", err, "retry_in", pause.String())
+		}
+		if !rest(ctx, pause) {
+			return
+		}
+	}
+}
+
+// pass archives all that may go.
+func (a *Archiver) pass(ctx context.Context) error {
+	began := time.Now()
+	got, err := archive(ctx, a.cfg.Store, a.options, func(b Archived, took time.Duration) {
+		a.metrics.count(b)
+		a.metrics.seconds.Observe(took.Seconds())
+	})
+	if got.Tasks > 0 {
+		a.cfg.Logger.Info("tasks archived", "tasks", got.Tasks, "steps", got.Steps, "transitions", got.Transitions, "took", time.Since(began).String())
+	}
+	return err
+}
+
+// refresh renews the dashboards' summaries, unless another process just did.
+func (a *Archiver) refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
+	defer cancel()
+	// A little less than the interval: processes take turns, and none misses its own by a moment.
+	if _, err := a.cfg.Store.RefreshDashboards(ctx, a.cfg.Thresholds, a.cfg.DashboardInterval*9/10); err != nil {
+		return fmt.Errorf("renew the dashboards: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/postrider/postrider/internal/tasks/task"
+)
+
+// fakeArchive has a number of tasks to archive, and records its calls.
+type fakeArchive struct {
+	mu       sync.Mutex
+	tasks    int
+	took     time.Duration
+	fail     func(call int) error
+	calls    []ArchiveStep
+	times    []time.Duration
+	start    time.Time
+	renewals []time.Duration
+	renew    error
+}
+
+func (f *fakeArchive) ArchiveBatch(ctx context.Context, s ArchiveStep) (ArchivedBatch, error) {
+	if !rest(ctx, f.took) {
+		return ArchivedBatch{}, ctx.Err()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, s)
+	f.times = append(f.times, time.Since(f.start))
+	if f.fail != nil {
+		if err := f.fail(len(f.calls)); err != nil {
+			return ArchivedBatch{}, err
+		}
+	}
+	n := min(f.tasks, s.BatchSize)
+	f.tasks -= n
+	return ArchivedBatch{
+		Archived: Archived{Tasks: n, Steps: 4 * n, Transitions: 8 * n, Complete: n - n/10*3, Error: n / 10, Cancelled: n / 10, DLQResolved: n / 10},
+		More:     n == s.BatchSize, Last: &TaskPlace{EnteredAt: time.Unix(int64(len(f.calls)), 0), TaskUUID: uuid.Nil},
+	}, nil
+}
+
+func (f *fakeArchive) RefreshDashboards(_ context.Context, t task.Defaults, minAge time.Duration) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t != (task.Defaults{WaitingForDependenciesMinutes: 60, WaitingForRetryMinutes: 30, StepsInProcessMinutes: 30, TaskMaxLifetimeHours: 24}) || minAge >= time.Minute || minAge < 50*time.Second {
+		return false, errors.New("asked for something else")
+	}
+	f.renewals = append(f.renewals, time.Since(f.start))
+	return true, f.renew
+}
+
+// archiveFor runs an archiver for so long.
+func archiveFor(t *testing.T, f *fakeArchive, d time.Duration, change func(*ArchiverConfig)) *prometheus.Registry {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	f.start = time.Now()
+	c := ArchiverConfig{Store: f, RetentionDays: 30, Registerer: reg}
+	if change != nil {
+		change(&c)
+	}
+	a, err := NewArchiver(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- a.Run(ctx) }()
+	time.Sleep(d)
+	stop()
+	stopped := time.Now()
+	if err := <-ended; err != nil || time.Since(stopped) > 0 {
+		t.Errorf("Run() = %v after %v", err, time.Since(stopped))
+	}
+	return reg
+}
+
+func TestArchiverGoesOnUntilNothingIsLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeArchive{tasks: 2500, took: 250 * time.Millisecond}
+		var log bytes.Buffer
+		reg := archiveFor(t, f, 50*time.Hour-time.Second, func(c *ArchiverConfig) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		// Four transactions are a batch. The last transaction of the first pass is empty, and so is every later one.
+		var want []time.Duration
+		for n := range 11 {
+			want = append(want, time.Duration(n+1)*250*time.Millisecond+time.Duration(n/4)*100*time.Millisecond)
+		}
+		want = append(want, 24*time.Hour+250*time.Millisecond, 48*time.Hour+250*time.Millisecond)
+		if len(f.times) != len(want) {
+			t.Fatalf("batches at %v, want %v", f.times, want)
+		}
+		for i := range want {
+			if f.times[i] != want[i] {
+				t.Errorf("batch %d at %v, want %v", i, f.times[i], want[i])
+			}
+		}
+		for i, s := range f.calls {
+			if s.RetentionDays != 30 || s.BatchSize != MaxArchiveTransaction || s.DryRun || s.Policies != DefaultArchivePolicies() || (s.After == nil) != (i == 0 || i > 10) {
+				t.Errorf("batch %d is %+v", i, s)
+			}
+		}
+		if f.calls[2].After.EnteredAt != time.Unix(2, 0) {
+			t.Errorf("the third batch goes on behind %v", f.calls[2].After)
+		}
+		if err := testutil.GatherAndCompare(reg, strings.NewReader(`
+			# HELP postrider_archive_failures_total Passes of the archiver that failed; what they had moved until then stays moved.
+			# TYPE postrider_archive_failures_total counter
+			postrider_archive_failures_total 0
+			# HELP postrider_tasks_archived_total Tasks moved into the archive, by final_state: complete, error, cancelled, dlq_resolved.
+			# TYPE postrider_tasks_archived_total counter
+			postrider_tasks_archived_total{final_state="cancelled"} 250
+			postrider_tasks_archived_total{final_state="complete"} 1750
+			postrider_tasks_archived_total{final_state="dlq_resolved"} 250
+			postrider_tasks_archived_total{final_state="error"} 250
+		`), "postrider_archive_failures_total", "postrider_tasks_archived_total"); err != nil {
+			t.Error(err)
+		}
+		if n := testutil.CollectAndCount(reg, "postrider_archive_duration_seconds"); n != 1 {
+			t.Errorf("%d histograms of durations", n)
+		}
+		if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), "tasks=2500") {
+			t.Errorf("logged:\n%s", log.String())
+		}
+		if n := len(f.renewals); n != 50*60 {
+			t.Errorf("the dashboards were renewed %d times in 50 hours", n)
+		}
+	})
+}
+
+func TestArchiverTriesAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeArchive{tasks: 2500, renew: errors.New("no")}
+		f.fail = func(call int) error {
+			if call >= 2 && call <= 6 {
+				return errors.New("the database is away")
+			}
+			return nil
+		}
+		reg := archiveFor(t, f, 20*time.Hour, nil)
+		// The second batch fails, and again after one minute, a minute and a half …; then all goes on from the
+		// beginning: what was moved stays moved.
+		if len(f.calls) != 16 || f.calls[6].After != nil || f.times[6] > 20*time.Minute || f.tasks != 0 {
+			t.Errorf("batches at %v, %d tasks left", f.times, f.tasks)
+		}
+		if n := testutil.ToFloat64(counter(t, reg, "postrider_archive_failures_total")); n != 5 {
+			t.Errorf("%v failures are counted", n)
+		}
+		if n := testutil.ToFloat64(counter(t, reg, "postrider_dashboard_failures_total")); n < 1000 {
+			t.Errorf("%v failures of dashboards are counted", n)
+		}
+	})
+}
+
+// counter finds a registered counter's value under its name.
+func counter(t *testing.T, reg *prometheus.Registry, name string) prometheus.Collector {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name})
+			g.Set(f.GetMetric()[0].GetCounter().GetValue())
+			return g
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return nil
+}
+
+func TestDisabledArchiverRenewsDashboards(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeArchive{tasks: 1}
+		archiveFor(t, f, time.Hour-time.Second, func(c *ArchiverConfig) { c.Disabled = true })
+		if len(f.calls) != 0 || len(f.renewals) != 60 {
+			t.Errorf("%d batches, %d renewals", len(f.calls), len(f.renewals))
+		}
+	})
+}
+
+func TestArchiverStopsInTheMiddle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeArchive{tasks: 1_000_000, took: time.Second}
+		reg := archiveFor(t, f, 9500*time.Millisecond, func(c *ArchiverConfig) { c.Pause = 2 * time.Second })
+		if len(f.calls) != 7 { // four, a rest of two seconds, three
+			t.Errorf("%d transactions in nine and a half seconds", len(f.calls))
+		}
+		if n := testutil.ToFloat64(counter(t, reg, "postrider_archive_failures_total")); n != 0 {
+			t.Errorf("a stop counts as %v failures", n)
+		}
+	})
+}
+
+func TestArchiverSettings(t *testing.T) {
+	t.Parallel()
+	for _, c := range []ArchiverConfig{{}, {Store: &fakeArchive{}, Interval: -1}, {Store: &fakeArchive{}, DashboardInterval: -1},
+		{Store: &fakeArchive{}, RetentionDays: -1}, {Store: &fakeArchive{}, BatchSize: 100_001}, {Store: &fakeArchive{}, Pause: -1}} {
+		if _, err := NewArchiver(c); err == nil {
+			t.Errorf("%+v is accepted", c)
+		}
+	}
+}

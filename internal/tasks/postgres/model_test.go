@@ -1,0 +1,298 @@
+package postgres_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/postrider/postrider/internal/tasks/ledger"
+	"github.com/postrider/postrider/internal/tasks/ledgertest"
+)
+
+// modelTask is what a task with steps should do, written a second time, without the database.
+type modelTask struct {
+	state   string
+	steps   []modelStep
+	letters int
+}
+
+type modelStep struct {
+	name         string
+	status       ledger.StepStatus
+	retries, max int
+	needs        []int
+}
+
+func (m *modelTask) done(i int) bool {
+	return m.steps[i].status == ledger.StepComplete || m.steps[i].status == ledger.StepResolvedManually
+}
+
+func (m *modelTask) ready(i int) bool {
+	return !slices.ContainsFunc(m.steps[i].needs, func(n int) bool { return !m.done(n) })
+}
+
+func (m *modelTask) ended() bool { return m.state == "complete" || m.state == "cancelled" }
+
+// wanted is the state that the steps ask for.
+func (m *modelTask) wanted() string {
+	var busy, open, ready, waiting, failed, spent, pending bool
+	for i, s := range m.steps {
+		open = open || !m.done(i)
+		switch s.status {
+		case ledger.StepEnqueued, ledger.StepInProgress:
+			busy = true
+		case ledger.StepPending:
+			pending = true
+			ready = ready || m.ready(i)
+		case ledger.StepWaitingForRetry:
+			waiting = true
+		case ledger.StepError:
+			failed = true
+			spent = spent || s.retries >= s.max
+		}
+	}
+	switch {
+	case busy:
+		return "steps_in_process"
+	case !open:
+		return "complete"
+	case ready:
+		return "enqueuing_steps"
+	case waiting:
+		return "waiting_for_retry"
+	case spent:
+		return "error"
+	case failed:
+		return "blocked_by_failures"
+	case pending:
+		return "waiting_for_dependencies"
+	}
+	return m.state
+}
+
+// follow takes the task where its steps lead it.
+func (m *modelTask) follow(recover bool) {
+	want := m.wanted()
+	if m.ended() || m.state == "error" && (!recover || !slices.Contains([]string{"steps_in_process", "complete", "enqueuing_steps", "waiting_for_retry"}, want)) {
+		return
+	}
+	if want == "error" && m.state != "error" {
+		m.letters++
+	}
+	m.state = want
+}
+
+// apply does one thing with a step, and says whether it may be done.
+func (m *modelTask) apply(what string, i int) bool {
+	s := &m.steps[i]
+	is := func(statuses ...ledger.StepStatus) bool { return slices.Contains(statuses, s.status) }
+	recover := true
+	if m.ended() {
+		return what == "complete" && is(ledger.StepComplete)
+	}
+	switch what {
+	case "enqueue", "start":
+		if m.state == "error" || !is(ledger.StepPending, ledger.StepWaitingForRetry) && (what == "enqueue" || !is(ledger.StepEnqueued)) ||
+			is(ledger.StepPending) && !m.ready(i) {
+			return false
+		}
+		s.status = ledger.StepEnqueued
+		if what == "start" {
+			s.status = ledger.StepInProgress
+		}
+	case "complete":
+		if is(ledger.StepComplete) {
+			return true
+		}
+		if !is(ledger.StepEnqueued, ledger.StepInProgress) {
+			return false
+		}
+		s.status = ledger.StepComplete
+	case "fail", "fail for good":
+		if !is(ledger.StepEnqueued, ledger.StepInProgress) {
+			return false
+		}
+		s.status = ledger.StepError
+		if what == "fail" && s.retries < s.max {
+			s.retries++
+			s.status = ledger.StepWaitingForRetry
+		}
+		recover = false
+	case "retry":
+		if !is(ledger.StepPending, ledger.StepWaitingForRetry, ledger.StepError, ledger.StepCancelled) {
+			return false
+		}
+		s.status = ledger.StepEnqueued
+	case "reset_retry_count":
+		if m.done(i) || is(ledger.StepCancelled) {
+			return false
+		}
+		s.retries = 0
+		if is(ledger.StepError, ledger.StepWaitingForRetry) {
+			s.status = ledger.StepPending
+		}
+	case "cancel":
+		if m.done(i) || is(ledger.StepCancelled) {
+			return false
+		}
+		s.status, recover = ledger.StepCancelled, false
+	case "complete_manually":
+		if m.done(i) {
+			return false
+		}
+		s.status = ledger.StepResolvedManually
+	}
+	m.follow(recover)
+	return true
+}
+
+// try does the same with the database.
+func (f *fixture) try(what string, task, step uuid.UUID) error {
+	ctx := f.t.Context()
+	switch what {
+	case "enqueue":
+		return f.EnqueueStep(ctx, step)
+	case "start":
+		return f.StartStep(ctx, step, "")
+	case "complete":
+		return f.CompleteStep(ctx, step, nil)
+	case "fail", "fail for good":
+		_, err := f.FailStep(ctx, step, ledger.Failure{Error: "x", Final: what != "fail", RetryAfter: 1})
+		return err
+	}
+	_, err := f.Act(ctx, task, step, ledger.StepAction{Action: ledger.Action(what)})
+	return err
+}
+
+// stands is where a task and its steps stand, in one question, because it is asked after each thing that is done.
+const stands = `select k.state || (select string_agg(format(' %s:%s:%s', s.step_name, s.status, s.retry_count), '' order by s.position)
+	from postrider.tasker_workflow_steps s where s.task_uuid = k.task_uuid) from postrider.tasker_tasks k where k.task_uuid = $1`
+
+// stands is the same of the model.
+func (m *modelTask) stands() string {
+	text := m.state
+	for _, s := range m.steps {
+		text += fmt.Sprintf(" %s:%s:%d", s.name, s.status, s.retries)
+	}
+	return text
+}
+
+// TestStepsAgainstModel does random things with random graphs of steps, in the database and in the model.
+func TestStepsAgainstModel(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.apply(`{}`)
+	things := []string{"enqueue", "start", "start", "complete", "complete", "fail", "fail", "fail for good", "retry", "reset_retry_count", "cancel", "complete_manually"}
+	rapid.Check(t, func(rt *rapid.T) {
+		m := &modelTask{state: "pending"}
+		type step struct {
+			Name         string   `json:"name"`
+			MaxRetries   int      `json:"max_retries"`
+			Dependencies []string `json:"dependencies"`
+		}
+		var steps []step
+		for i := range rapid.IntRange(1, 4).Draw(rt, "steps") {
+			s := modelStep{name: fmt.Sprint("s", i), status: ledger.StepPending, max: rapid.IntRange(0, 2).Draw(rt, "max_retries")}
+			given := step{Name: s.name, MaxRetries: s.max, Dependencies: []string{}}
+			for n := range i {
+				if rapid.Bool().Draw(rt, "needs") {
+					s.needs = append(s.needs, n)
+					given.Dependencies = append(given.Dependencies, m.steps[n].name)
+				}
+			}
+			m.steps, steps = append(m.steps, s), append(steps, given)
+		}
+		raw, err := json.Marshal(steps)
+		f.must(err)
+		task, err := f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Steps: raw})
+		f.must(err)
+		known := ledgertest.Steps(t, f.pool, task)
+
+		var did []string
+		for range rapid.IntRange(1, 20).Draw(rt, "things") {
+			var what string
+			var err error
+			may := true
+			switch rapid.IntRange(0, 19).Draw(rt, "rare") {
+			case 0: // what the detector does
+				what = "gets stuck"
+				if !m.ended() && m.state != "error" {
+					if _, err := f.Transition(t.Context(), task, m.state, "error", nil); err != nil {
+						rt.Fatal(err)
+					}
+					m.state = "error"
+				}
+			case 1:
+				what = "evaluate"
+				m.follow(false)
+				_, err = f.Evaluate(t.Context(), task)
+			default:
+				what = rapid.SampledFrom(things).Draw(rt, "what")
+				i := rapid.IntRange(0, len(m.steps)-1).Draw(rt, "step")
+				may = m.apply(what, i)
+				err = f.try(what, task, known[m.steps[i].name].UUID)
+				what += " " + m.steps[i].name
+			}
+			did = append(did, what)
+			if may != (err == nil) || err != nil && !errors.Is(err, ledger.ErrRefused) {
+				rt.Fatalf("after %s: %v, the model says %v", strings.Join(did, ", "), err, may)
+			}
+			if got, want := f.answer(stands, task), m.stands(); got != want {
+				rt.Fatalf("after %s the task is in %s, want %s (%s)", strings.Join(did, ", "), got, want, ledgertest.History(t, f.pool, task))
+			}
+		}
+		if got := len(ledgertest.Letters(t, f.pool, task)); got != m.letters {
+			rt.Fatalf("after %s there are %d letters, want %d", strings.Join(did, ", "), got, m.letters)
+		}
+		f.agrees(rt, task)
+	})
+}
+
+// agrees checks that a task's history is one its machine allows, and that its events and histories say the same.
+func (f *fixture) agrees(t interface{ Fatalf(string, ...any) }, task uuid.UUID) {
+	f.t.Helper()
+	if wrong := f.answer(`select coalesce(string_agg(r.from_state || ' to ' || r.to_state, ', '), '')
+		from postrider.tasker_task_transitions r join postrider.tasker_tasks k using (task_uuid) join postrider.tasker_named_tasks n using (named_task_uuid)
+		where r.task_uuid = $1 and r.from_state is not null and not exists (select from postrider.tasker_machine_transitions a
+			where a.state_machine_id = n.state_machine_id and a.from_state = r.from_state and a.to_state = r.to_state)`, task); wrong != "" {
+		t.Fatalf("the machine does not allow %s", wrong)
+	}
+	var fromHistory, fromEvents []string
+	history, err := f.Transitions(f.t.Context(), task)
+	f.must(err)
+	for _, h := range history {
+		from := ""
+		if h.FromState != nil {
+			from = *h.FromState
+		}
+		fromHistory = append(fromHistory, fmt.Sprintf("%d %s>%s", h.SortKey, from, h.ToState))
+	}
+	steps, err := f.StepTransitions(f.t.Context(), task)
+	f.must(err)
+	stepHistory, stepEvents := []string{}, []string{}
+	for _, h := range steps {
+		if h.FromStatus != nil {
+			stepHistory = append(stepHistory, fmt.Sprintf("%s %s>%s", h.StepName, *h.FromStatus, h.ToStatus))
+		}
+	}
+	for _, e := range ledgertest.Events(f.t, f.pool, task) {
+		switch e.Type {
+		case "postrider.task.created.v1", "postrider.task.transitioned.v1":
+			fromEvents = append(fromEvents, fmt.Sprintf("%d %s>%s", e.SortKey, e.From, e.To))
+		case "postrider.task.step_transitioned.v1":
+			stepEvents = append(stepEvents, fmt.Sprintf("%s %s>%s", e.Step, e.From, e.To))
+		}
+	}
+	if !slices.Equal(fromHistory, fromEvents) {
+		t.Fatalf("the history of the task is %q, its events tell %q", fromHistory, fromEvents)
+	}
+	if !slices.Equal(stepHistory, stepEvents) {
+		t.Fatalf("the history of the steps is %q, the events tell %q", stepHistory, stepEvents)
+	}
+}

@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/internal/tasks/ledger"
+)
+
+// Task reads a task. One that does not exist, or was archived, is ledger.ErrNotFound.
+func (l Ledger) Task(ctx context.Context, id uuid.UUID) (ledger.Task, error) {
+	doing := fmt.Sprintf("task %s", id)
+	tasks, err := many[ledger.Task](ctx, l.db, doing, getTask, id)
+	if err == nil && len(tasks) == 0 {
+		err = fmt.Errorf("%s: %w", doing, ledger.ErrNotFound)
+	}
+	if err != nil {
+		return ledger.Task{}, err
+	}
+	return tasks[0], nil
+}
+
+// List returns tasks, the newest first, and whether there are more.
+func (l Ledger) List(ctx context.Context, f ledger.Filter) (tasks []ledger.Task, more bool, err error) {
+	if f.Limit < 0 || f.Limit > ledger.MaxLimit || f.Offset < 0 {
+		return nil, false, fmt.Errorf("list tasks: %w: the limit is %d and the offset %d; a limit is 0 to %d, an offset not negative",
+			ledger.ErrInvalid, f.Limit, f.Offset, ledger.MaxLimit)
+	}
+	limit, through := orDefault(f.Limit, ledger.DefaultLimit), uuid.Max
+	if f.After != uuid.Nil {
+		through = before(f.After)
+	}
+	if f.Namespace == "" && f.Name == "" && f.Version == "" && f.State == "" {
+		tasks, err = many[ledger.Task](ctx, l.db, "list tasks", listTasks, limit+1, f.Offset, through)
+	} else {
+		tasks, err = many[ledger.Task](ctx, l.db, "list tasks", listSomeTasks, given(f.Namespace), given(f.Name), given(f.Version), given(f.State), limit+1, f.Offset, through)
+	}
+	if len(tasks) > limit {
+		return tasks[:limit], true, err
+	}
+	return tasks, false, err
+}
+
+// before returns the uuid that is smaller by one, as a number. id must not be the smallest.
+func before(id uuid.UUID) uuid.UUID {
+	for i := len(id) - 1; i >= 0; i-- {
+		if id[i]--; id[i] != 0xff {
+			break
+		}
+	}
+	return id
+}
+
+// Steps returns the steps of a task, in the order of its template; none for a task that does not exist.
+func (l Ledger) Steps(ctx context.Context, task uuid.UUID) ([]ledger.Step, error) {
+	return many[ledger.Step](ctx, l.db, fmt.Sprintf("steps of task %s", task), listSteps, task)
+}
+
+// Transitions returns the history of a task, the oldest first; none for a task that does not exist.
+func (l Ledger) Transitions(ctx context.Context, task uuid.UUID) ([]ledger.Transition, error) {
+	return many[ledger.Transition](ctx, l.db, fmt.Sprintf("transitions of task %s", task), listTransitions, task)
+}
+
+// StepTransitions returns the history of a task's steps, the oldest first; none for a task that does not exist.
+func (l Ledger) StepTransitions(ctx context.Context, task uuid.UUID) ([]ledger.StepTransition, error) {
+	return many[ledger.StepTransition](ctx, l.db, fmt.Sprintf("transitions of the steps of task %s", task), listStepTransitions, task)
+}

@@ -1,0 +1,136 @@
+package outboxsync_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/relay/kafka"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
+	"github.com/postrider/postrider/outboxsync"
+)
+
+// Each of the four actions has a span of its name with its figures, and a line in the log.
+func TestReportsOfActions(t *testing.T) {
+	t.Parallel()
+	db, broker := pgtest.New(t), kafkatest.Kfake(t)
+	topic := broker.Topic(t, 1, nil)
+	if _, err := db.Pool(t).Exec(t.Context(), `insert into postrider.outbox_event (topic, key, payload) select $1, 'k', 'v' from generate_series(1, 3)`, topic); err != nil {
+		t.Fatal(err)
+	}
+	spans := tracetest.NewSpanRecorder()
+	var log logtest.Buffer
+	o, err := outboxsync.Open(t.Context(), outboxsync.Config{DatabaseURL: db.URL, Kafka: kafka.Config{Brokers: broker.Addrs},
+		Relay: relay.Config{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)),
+			Logger: slog.New(slog.NewJSONHandler(&log, nil)), LogActions: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	_, err1 := o.ProcessPending(t.Context(), relay.ActionOptions{})
+	_, err2 := o.ProcessRetries(t.Context(), relay.ActionOptions{})
+	_, err3 := o.Cleanup(t.Context(), relay.CleanupOptions{})
+	_, err4 := o.DLQStats(t.Context())
+	for _, err := range []error{err1, err2, err3, err4} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := map[string]map[attribute.Key]attribute.Value{}
+	for _, s := range spans.Ended() {
+		found[s.Name()] = map[attribute.Key]attribute.Value{}
+		for _, a := range s.Attributes() {
+			found[s.Name()][a.Key] = a.Value
+		}
+	}
+	lines := actionLines(t, log.String())
+	for action, says := range map[string][]string{
+		"processPending": {"batch_size", "processed", "succeeded", "failed", "dead_lettered"}, "processRetries": {"returned", "processed"},
+		"cleanup": {"published", "dead_lettered", "idempotency_keys"}, "dlqStats": {"size", "oldest_age_ms", "error_codes"},
+	} {
+		if got := found["outbox."+action]; got["outbox.action"].AsString() != action || len(got) != 7 {
+			t.Errorf("%s: %v", action, got)
+		}
+		if len(lines[action]) != 1 {
+			t.Errorf("%s has the lines %v", action, lines[action])
+			continue
+		}
+		for _, name := range append(says, "duration_ms") {
+			if lines[action][0][name] == nil {
+				t.Errorf("the line of %s says nothing of %s: %v", action, name, lines[action][0])
+			}
+		}
+	}
+	if got := lines["processPending"][0]; got["processed"] != 3.0 || got["succeeded"] != 3.0 || got["component"] != "relay" {
+		t.Errorf("the line of processPending: %v", got)
+	}
+	if got := found["outbox.processPending"]; got["outbox.processed"].AsInt64() != 3 || got["outbox.succeeded"].AsInt64() != 3 || got["outbox.failed"].AsInt64() != 0 {
+		t.Errorf("processPending: %v", got)
+	}
+	if found["outbox.batch"] == nil || found["outbox.settle"]["outbox.succeeded"].AsInt64() != 3 {
+		t.Errorf("the batch of the action: %v", found["outbox.settle"])
+	}
+}
+
+// actionLines are the lines about actions in a log of JSON, by action.
+func actionLines(t *testing.T, log string) map[string][]map[string]any {
+	t.Helper()
+	lines := map[string][]map[string]any{}
+	for text := range strings.Lines(log) {
+		var line map[string]any
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if line["msg"] == "outbox action" {
+			action, _ := line["action"].(string)
+			lines[action] = append(lines[action], line)
+		}
+	}
+	return lines
+}
+
+// counter counts what it is told to.
+type counter struct {
+	stats dlq.Stats
+	err   error
+}
+
+func (c counter) Stats(context.Context) (dlq.Stats, error) { return c.stats, c.err }
+
+// TestDLQStatsReports: the action reports where it is told to, also its failure, and nowhere when it is not told.
+func TestDLQStatsReports(t *testing.T) {
+	t.Parallel()
+	errAway := errors.New("the database is away")
+	for name, from := range map[string]counter{"counted": {stats: dlq.Stats{Pending: 7}}, "failed": {err: errAway}} {
+		spans := tracetest.NewSpanRecorder()
+		var log logtest.Buffer
+		sum, err := outboxsync.DLQStats(t.Context(), from, relay.Report{
+			TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)), Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+		if sum.Size != from.stats.Pending || !errors.Is(err, from.err) {
+			t.Errorf("%s: %+v, %v", name, sum, err)
+		}
+		lines := actionLines(t, log.String())["dlqStats"]
+		if len(lines) != 1 || lines[0]["size"] != float64(from.stats.Pending) || (lines[0]["err"] != nil) != (from.err != nil) || (lines[0]["level"] == "ERROR") != (from.err != nil) {
+			t.Errorf("%s: the lines are %v", name, lines)
+		}
+		ended := spans.Ended()
+		if len(ended) != 1 || ended[0].Name() != "outbox.dlqStats" || (ended[0].Status().Code == codes.Error) != (from.err != nil) {
+			t.Errorf("%s: the spans are %v", name, ended)
+		}
+		if again, err := outboxsync.DLQStats(t.Context(), from, relay.Report{}); again.Size != sum.Size || !errors.Is(err, from.err) {
+			t.Errorf("%s, without a report: %+v, %v", name, again, err)
+		}
+	}
+}
