@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postrider/postrider/internal/relay"
-	"github.com/postrider/postrider/internal/relay/kafka"
 	"github.com/postrider/postrider/outboxsync"
 )
 
@@ -20,22 +18,22 @@ func nightly(ctx context.Context, out io.Writer, databaseURL string, brokers []s
 	defer cancel()
 	outbox, err := outboxsync.Open(ctx, outboxsync.Config{
 		DatabaseURL: databaseURL,
-		Kafka:       kafka.Config{Brokers: brokers},
-		Relay:       relay.Config{Retention: relay.Retention{Published: 7 * relay.Day}},
+		Brokers:     brokers,
+		Retention:   outboxsync.Retention{Published: 7 * 24 * time.Hour},
 	})
 	if err != nil {
 		return err
 	}
 	defer outbox.Close()
-	sent, err := outbox.ProcessPending(ctx, relay.ActionOptions{})
+	sent, err := outbox.ProcessPending(ctx, outboxsync.Options{})
 	if err != nil {
 		return err
 	}
-	again, err := outbox.ProcessRetries(ctx, relay.ActionOptions{Limit: 1000})
+	again, err := outbox.ProcessRetries(ctx, outboxsync.Options{Limit: 1000})
 	if err != nil {
 		return err
 	}
-	old, err := outbox.Cleanup(ctx, relay.CleanupOptions{})
+	old, err := outbox.Cleanup(ctx, outboxsync.CleanupOptions{})
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,6 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlq/dlqtest"
 	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
-	"github.com/postrider/postrider/internal/relay"
-	"github.com/postrider/postrider/internal/relay/kafka"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 	"github.com/postrider/postrider/outboxsync"
@@ -101,13 +99,13 @@ func TestDLQStats(t *testing.T) {
 		}
 	}
 	// Without brokers the actions that publish are refused, and the others work.
-	if _, err := outbox.ProcessPending(t.Context(), relay.ActionOptions{}); !errors.Is(err, outboxsync.ErrNoBrokers) {
+	if _, err := outbox.ProcessPending(t.Context(), outboxsync.Options{}); !errors.Is(err, outboxsync.ErrNoBrokers) {
 		t.Errorf("processPending: %v", err)
 	}
-	if _, err := outbox.ProcessRetries(t.Context(), relay.ActionOptions{}); !errors.Is(err, outboxsync.ErrNoBrokers) {
+	if _, err := outbox.ProcessRetries(t.Context(), outboxsync.Options{}); !errors.Is(err, outboxsync.ErrNoBrokers) {
 		t.Errorf("processRetries: %v", err)
 	}
-	if r, err := outbox.Cleanup(t.Context(), relay.CleanupOptions{DryRun: true}); err != nil || !r.DryRun {
+	if r, err := outbox.Cleanup(t.Context(), outboxsync.CleanupOptions{DryRun: true}); err != nil || !r.DryRun {
 		t.Errorf("cleanup: %+v, %v", r, err)
 	}
 }
@@ -128,12 +126,12 @@ func TestOpenIsRefused(t *testing.T) {
 			o.Close()
 		}
 	}
-	o, err := outboxsync.Open(t.Context(), outboxsync.Config{DatabaseURL: pgtest.New(t).URL, Kafka: kafka.Config{Brokers: []string{nobody}}})
+	o, err := outboxsync.Open(t.Context(), outboxsync.Config{DatabaseURL: pgtest.New(t).URL, Brokers: []string{nobody}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer o.Close()
-	if _, err := o.ProcessPending(t.Context(), relay.ActionOptions{}); !errors.Is(err, relay.ErrNoBrokers) {
+	if _, err := o.ProcessPending(t.Context(), outboxsync.Options{}); !errors.Is(err, outboxsync.ErrNoBrokerAnswers) {
 		t.Errorf("without a broker that answers: %v", err)
 	}
 }

@@ -1,21 +1,15 @@
 package outboxsync_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"strings"
 	"testing"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/postrider/postrider/internal/dlq"
-	"github.com/postrider/postrider/internal/relay"
-	"github.com/postrider/postrider/internal/relay/kafka"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/logtest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
@@ -32,16 +26,15 @@ func TestReportsOfActions(t *testing.T) {
 	}
 	spans := tracetest.NewSpanRecorder()
 	var log logtest.Buffer
-	o, err := outboxsync.Open(t.Context(), outboxsync.Config{DatabaseURL: db.URL, Kafka: kafka.Config{Brokers: broker.Addrs},
-		Relay: relay.Config{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)),
-			Logger: slog.New(slog.NewJSONHandler(&log, nil)), LogActions: true}})
+	o, err := outboxsync.Open(t.Context(), outboxsync.Config{DatabaseURL: db.URL, Brokers: broker.Addrs,
+		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)), Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer o.Close()
-	_, err1 := o.ProcessPending(t.Context(), relay.ActionOptions{})
-	_, err2 := o.ProcessRetries(t.Context(), relay.ActionOptions{})
-	_, err3 := o.Cleanup(t.Context(), relay.CleanupOptions{})
+	_, err1 := o.ProcessPending(t.Context(), outboxsync.Options{})
+	_, err2 := o.ProcessRetries(t.Context(), outboxsync.Options{})
+	_, err3 := o.Cleanup(t.Context(), outboxsync.CleanupOptions{})
 	_, err4 := o.DLQStats(t.Context())
 	for _, err := range []error{err1, err2, err3, err4} {
 		if err != nil {
@@ -99,38 +92,4 @@ func actionLines(t *testing.T, log string) map[string][]map[string]any {
 		}
 	}
 	return lines
-}
-
-// counter counts what it is told to.
-type counter struct {
-	stats dlq.Stats
-	err   error
-}
-
-func (c counter) Stats(context.Context) (dlq.Stats, error) { return c.stats, c.err }
-
-// TestDLQStatsReports: the action reports where it is told to, also its failure, and nowhere when it is not told.
-func TestDLQStatsReports(t *testing.T) {
-	t.Parallel()
-	errAway := errors.New("the database is away")
-	for name, from := range map[string]counter{"counted": {stats: dlq.Stats{Pending: 7}}, "failed": {err: errAway}} {
-		spans := tracetest.NewSpanRecorder()
-		var log logtest.Buffer
-		sum, err := outboxsync.DLQStats(t.Context(), from, relay.Report{
-			TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)), Logger: slog.New(slog.NewJSONHandler(&log, nil))})
-		if sum.Size != from.stats.Pending || !errors.Is(err, from.err) {
-			t.Errorf("%s: %+v, %v", name, sum, err)
-		}
-		lines := actionLines(t, log.String())["dlqStats"]
-		if len(lines) != 1 || lines[0]["size"] != float64(from.stats.Pending) || (lines[0]["err"] != nil) != (from.err != nil) || (lines[0]["level"] == "ERROR") != (from.err != nil) {
-			t.Errorf("%s: the lines are %v", name, lines)
-		}
-		ended := spans.Ended()
-		if len(ended) != 1 || ended[0].Name() != "outbox.dlqStats" || (ended[0].Status().Code == codes.Error) != (from.err != nil) {
-			t.Errorf("%s: the spans are %v", name, ended)
-		}
-		if again, err := outboxsync.DLQStats(t.Context(), from, relay.Report{}); again.Size != sum.Size || !errors.Is(err, from.err) {
-			t.Errorf("%s, without a report: %+v, %v", name, again, err)
-		}
-	}
 }

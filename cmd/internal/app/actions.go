@@ -10,9 +10,9 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/dlq"
 	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/dlqstats"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/relay/postgres"
-	"github.com/postrider/postrider/outboxsync"
 )
 
 // Retention is how long rows stay, as the settings say it in days.
@@ -91,5 +91,5 @@ func DLQStats(ctx context.Context, c config.Config, log *slog.Logger) (dlq.Summa
 		return dlq.Summary{}, err
 	}
 	defer stop()
-	return outboxsync.DLQStats(ctx, letters, report(c, spans, log))
+	return dlqstats.Count(ctx, letters, report(c, spans, log))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/postrider/postrider/cmd/internal/mcp"
 	"github.com/postrider/postrider/cmd/internal/obs"
 	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/dlqstats"
 	"github.com/postrider/postrider/internal/relay"
-	"github.com/postrider/postrider/outboxsync"
 )
 
 // agentActions are the actions of the outbox as the commands do them, each with connections of its own.
@@ -44,7 +44,7 @@ func (a agentActions) Cleanup(ctx context.Context, o relay.CleanupOptions) (rela
 }
 
 func (a agentActions) DLQStats(ctx context.Context) (dlq.Summary, error) {
-	return outboxsync.DLQStats(ctx, a.services.Editor, report(a.options.Config, a.options.TracerProvider, a.options.Logger))
+	return dlqstats.Count(ctx, a.services.Editor, report(a.options.Config, a.options.TracerProvider, a.options.Logger))
 }
 
 func (a agentActions) Status(ctx context.Context) (relay.Status, error) {
