@@ -123,6 +123,7 @@ output says what was left alone, and why.`,
 	}
 	root.SetGlobalNormalizationFunc(shortNames)
 	root.SetFlagErrorFunc(flagError)
+	root.SetUsageFunc(c.usage)
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}")
 	c.settings.bindCommon(root.PersistentFlags())
@@ -142,7 +143,12 @@ func (c *commands) group(cmd *cobra.Command, args []string) error {
 			names = append(names, sub.Name())
 		}
 	}
-	return usagef("%s has no command %q; there are %s", cmd.CommandPath(), args[0], strings.Join(names, ", "))
+	meant := ""
+	cmd.SuggestionsMinimumDistance = 2 // letters to change
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		meant = "did you mean " + strings.Join(near, " or ") + "? "
+	}
+	return usagef("%s has no command %q; %sthere are %s", cmd.CommandPath(), args[0], meant, strings.Join(names, ", "))
 }
 
 // exactly is cobra.ExactArgs with an error that names the missing arguments.

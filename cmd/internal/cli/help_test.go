@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// leaves calls look for each command that does something.
+func leaves(cmd *cobra.Command, look func(path string, cmd *cobra.Command)) {
+	for _, sub := range cmd.Commands() {
+		switch {
+		case sub.HasSubCommands():
+			leaves(sub, look)
+		case sub.Name() != "help" && sub.Parent().Name() != "completion":
+			look(strings.TrimPrefix(sub.CommandPath(), "postrider "), sub)
+		}
+	}
+}
+
+// TestEveryCommandHasExamples: each has one, each is a command line that the command takes, and none is of a command that
+// does not exist.
+func TestEveryCommandHasExamples(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	leaves((&commands{stdout: io.Discard, stderr: io.Discard}).root(), func(path string, _ *cobra.Command) {
+		seen[path] = true
+		if len(examples[path]) == 0 {
+			t.Errorf("postrider %s has no example", path)
+		}
+		for _, line := range examples[path] {
+			// Flags keep what they were given, so each example has commands of its own.
+			cmd, args, err := (&commands{stdout: io.Discard, stderr: io.Discard}).root().Find(words(line)[1:])
+			if err != nil || strings.TrimPrefix(cmd.CommandPath(), "postrider ") != path {
+				t.Errorf("%s: it is an example of postrider %s, %v", line, path, err)
+				continue
+			}
+			if err := cmd.ParseFlags(args); err != nil {
+				t.Errorf("%s: %v", line, err)
+			} else if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+		}
+	})
+	for path := range examples {
+		if !seen[path] {
+			t.Errorf("there are examples of postrider %s, which is no command", path)
+		}
+	}
+}
+
+// words divides a line as a shell does: quotes, variables before the command, and nothing behind | or >.
+func words(line string) []string {
+	line, _, _ = strings.Cut(line, " | ")
+	line, _, _ = strings.Cut(line, " > ")
+	var out []string
+	for len(line) > 0 {
+		word, rest, _ := strings.Cut(line, " ")
+		if strings.HasPrefix(word, "'") {
+			word, rest, _ = strings.Cut(line[1:], "'")
+			rest = strings.TrimPrefix(rest, " ")
+		}
+		if name, _, is := strings.Cut(word, "="); len(out) > 0 || !is || strings.ToUpper(name) != name {
+			out = append(out, word)
+		}
+		line = rest
+	}
+	return out
+}
+
+// TestHelpOfServe: the settings used most come before the others, which are listed by section; other commands do not
+// repeat them.
+func TestHelpOfServe(t *testing.T) {
+	t.Parallel()
+	serve := postrider(t, nil, "serve", "--help").stdout
+	before := 0
+	for _, title := range []string{"Usage:", "Examples:", "Flags:", "Where:", "Settings used most:", "Settings of archive:", "Settings of outbox:", "Settings of tracing:"} {
+		at := strings.Index(serve, "\n"+title+"\n")
+		if at < before {
+			t.Errorf("%q stands at %d, and the title before it at %d", title, at, before)
+		}
+		before = at
+	}
+	for _, flag := range []string{"--roles", "--database-url", "--http-address", "--outbox-batch-size"} {
+		if n := strings.Count(serve, "\n      "+flag+" "); n != 1 {
+			t.Errorf("%s is there %d times", flag, n)
+		}
+	}
+	doctor := postrider(t, nil, "doctor", "--help").stdout
+	contains(t, doctor, "Settings used most:", "postrider serve --help lists them", "--http-address")
+	if strings.Contains(doctor, "--archive-enabled") {
+		t.Errorf("the help of doctor lists every setting:\n%s", doctor)
+	}
+	detect := postrider(t, nil, "task", "detect-stale", "--help").stdout
+	contains(t, detect, "Settings of staleness:", "--staleness-batch-size")
+	if strings.Contains(detect, "Settings used most") {
+		t.Errorf("the help of detect-stale has settings that it is not about:\n%s", detect)
+	}
+}
+
+// TestMistypedCommands: the nearest is suggested.
+func TestMistypedCommands(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{"dlq lst": "did you mean list?", "serv": "did you mean serve?", "outbox release-all": "there are"} {
+		r := postrider(t, nil, strings.Fields(line)...)
+		if r.code != ExitUsage || !strings.Contains(r.stderr, want) {
+			t.Errorf("%s: exit code %d, %s", line, r.code, r.stderr)
+		}
+	}
+}
