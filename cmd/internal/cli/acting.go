@@ -56,7 +56,7 @@ func (c *commands) withServicesOf(ctx context.Context, at acting, rights string,
 	if strings.ContainsFunc(at.person, func(r rune) bool { return r < ' ' || r == 0x7f }) || len(at.person) > 100 || !isText(at.person) {
 		return usagef("the name of who does it (--actor) must be at most 100 bytes of UTF-8 text on one line")
 	}
-	cfg, err := c.load(nil, "database.url")
+	cfg, err := c.load(inWords, "database.url")
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (c *commands) outboxAction(name, short, long string, action func(*relay.Rel
 			if o.Limit < 0 {
 				return usagef("--limit is %d; it must be 0, for no limit, or more", o.Limit)
 			}
-			cfg, err := c.load(nil, "database.url", "kafka.brokers")
+			cfg, err := c.load(inWords, "database.url", "kafka.brokers")
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func (c *commands) outboxAction(name, short, long string, action func(*relay.Rel
 	}
 	cmd.Flags().IntVar(&o.Limit, "limit", 0, "work on so many events at most; 0 is no limit")
 	out.bind(cmd)
-	c.settings.bindAll(cmd.Flags(), nil)
+	c.settings.bindAll(cmd.Flags(), inWords)
 	return cmd
 }
 
@@ -102,7 +102,7 @@ first.`,
 			if err := out.check(); err != nil {
 				return err
 			}
-			cfg, err := c.load(nil, "database.url")
+			cfg, err := c.load(inWords, "database.url")
 			if err != nil {
 				return err
 			}
@@ -133,7 +133,7 @@ first.`,
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "count what would be removed, and remove nothing")
 	c.actor(cmd, &at)
 	out.bind(cmd)
-	c.settings.bindAll(cmd.Flags(), nil)
+	c.settings.bindAll(cmd.Flags(), inWords)
 	return cmd
 }
 

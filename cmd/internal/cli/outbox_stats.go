@@ -24,7 +24,7 @@ byErrorCode and recentSampleIds, the newest ones. postrider dlq stats has the cl
 			if err := out.check(); err != nil {
 				return err
 			}
-			cfg, err := c.load(nil, "database.url")
+			cfg, err := c.load(inWords, "database.url")
 			if err != nil {
 				return err
 			}

@@ -74,7 +74,7 @@ stopped, 2 wrong command line, 3 done, and some letters were left alone or delet
 			if err != nil {
 				return err
 			}
-			cfg, err := c.load(nil, "kafka.brokers")
+			cfg, err := c.load(inWords, "kafka.brokers")
 			if err != nil {
 				return err
 			}

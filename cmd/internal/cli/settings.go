@@ -84,6 +84,9 @@ func shortNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
+// inWords are the defaults of commands that end by themselves: a person waits and reads what they log.
+var inWords = map[string]string{"log.format": "words"}
+
 // load reads the configuration. defaults replace the defaults of some keys, required must be set.
 func (c *commands) load(defaults map[string]string, required ...string) (config.Config, error) {
 	given := map[string]string{}

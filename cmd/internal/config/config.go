@@ -283,8 +283,9 @@ type Log struct {
 	// Level is the least severe level that is written: debug, info, warn or error. Defaults to
 	// "info".
 	Level string `key:"level" default:"info" oneof:"debug info warn error" help:"least severe level to log: debug, info, warn or error"`
-	// Format is json, one object a line, or text. Defaults to "json".
-	Format string `key:"format" default:"json" oneof:"json text" help:"log format: json or text"`
+	// Format is json, one object a line, text, or words, which is for people. Defaults to "json"; commands that end by
+	// themselves, such as outbox process, write words unless this is set.
+	Format string `key:"format" default:"json" oneof:"json text words" help:"log format: json, text or words"`
 }
 
 // String lists every key with its value, one a line, secrets masked, and then the rules for topics.

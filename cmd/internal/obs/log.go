@@ -9,7 +9,7 @@ import (
 )
 
 // NewLogger returns a logger that writes lines of the level (debug, info, warn, error) and above
-// to w, in the format json or text. Errors are put into one line, and warnings and errors that repeat are
+// to w, in the format json, text or words, which is for people. Errors are put into one line, and warnings and errors that repeat are
 // thinned; see repeats.
 func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	var options slog.HandlerOptions
@@ -32,6 +32,8 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 		return slog.New(newRepeats(slog.NewJSONHandler(w, &options))), nil
 	case "text":
 		return slog.New(newRepeats(slog.NewTextHandler(w, &options))), nil
+	case "words":
+		return slog.New(newRepeats(newWords(w, options))), nil
 	}
-	return nil, fmt.Errorf("log format %q is not one of json, text", format)
+	return nil, fmt.Errorf("log format %q is not one of json, text, words", format)
 }
