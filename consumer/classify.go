@@ -20,7 +20,7 @@ const (
 	ClassPermanent Class = "permanent"
 )
 
-// Classes of a dead letter's error, as package outbox knows them (outbox.CategoryOf).
+// Classes of a dead letter's error, as package message knows them (message.CategoryOf).
 const (
 	letterRecord    = "record"
 	letterPermanent = "permanent"

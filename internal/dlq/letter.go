@@ -13,7 +13,7 @@ import (
 type Dialect string
 
 const (
-	// DialectPostrider letters have the header set of package outbox, version 1.
+	// DialectPostrider letters have the header set of package message, version 1.
 	DialectPostrider Dialect = "postrider"
 	// DialectSpring letters were written by Spring Kafka's DeadLetterPublishingRecoverer.
 	DialectSpring Dialect = "spring"

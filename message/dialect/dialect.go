@@ -67,7 +67,7 @@ type Failure struct {
 type Writer string
 
 const (
-	// Postrider is the header set of package outbox.
+	// Postrider is the header set of package message.
 	Postrider Writer = "postrider"
 	// Spring is what DeadLetterPublishingRecoverer of Spring Kafka writes, numbers as four or eight bytes, big-endian.
 	Spring Writer = "spring"

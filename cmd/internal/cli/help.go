@@ -27,7 +27,7 @@ func (c *commands) usage(cmd *cobra.Command) error {
 	}
 	below(&text, cmd)
 	own, global, sections := c.sort(cmd)
-	width := c.terminal().width
+	width := terminalOf(c.stdout, c.variable).width
 	flags := func(title string, fs *pflag.FlagSet) {
 		if fs.HasAvailableFlags() {
 			fmt.Fprintf(&text, "\n%s:\n%s", title, fs.FlagUsagesWrapped(width))

@@ -1,11 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -16,11 +15,15 @@ import (
 	"github.com/postrider/postrider/cmd/internal/jsontime"
 )
 
-// output is the flag -o.
-type output struct{ format string }
+// output is the flags -o and --wide.
+type output struct {
+	format string
+	wide   bool
+}
 
 func (o *output) bind(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.format, "output", "o", "table", "output `format`: table, json or yaml")
+	cmd.Flags().BoolVar(&o.wide, "wide", false, "show cells and ids of tables whole, also where they do not fit the terminal")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -33,9 +36,9 @@ func (o *output) check() error {
 
 // print writes value as JSON or YAML, or calls table, as the flag says.
 func (o *output) print(w io.Writer, value any, table func(io.Writer) error) error {
-	var text bytes.Buffer
+	text := page{terminal: terminalOf(w, os.Getenv), wide: o.wide, now: time.Now()}
 	if o.format != "table" {
-		enc := json.NewEncoder(&text)
+		enc := json.NewEncoder(&text.Buffer)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
 		if err := jsontime.Encode(value, enc.Encode); err != nil {
@@ -54,42 +57,20 @@ func (o *output) print(w io.Writer, value any, table func(io.Writer) error) erro
 	return err
 }
 
-// maxCell is how wide a cell of a grid may be.
-const maxCell = 80
-
-// grid aligns rows of cells under a head. Cells are made visible and kept to a width.
-func grid(w io.Writer, head []string, rows [][]string) error {
-	return gridOf(w, head, rows, maxCell)
-}
-
-// wideGrid is grid for cells that must be seen whole.
-func wideGrid(w io.Writer, head []string, rows [][]string) error {
-	return gridOf(w, head, rows, math.MaxInt)
-}
-
-func gridOf(w io.Writer, head []string, rows [][]string, width int) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, strings.Join(head, "\t"))
-	for _, row := range rows {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			cells[i] = shorten(visible(cell), width)
-			if cells[i] == "" {
-				cells[i] = "-"
-			}
-		}
-		fmt.Fprintln(t, strings.Join(cells, "\t"))
-	}
-	return t.Flush()
-}
-
-// fields aligns names and values, and leaves out names without a value.
+// fields aligns names and values, and leaves out names without a value. Where a person reads, how long ago a time was is
+// said beside it.
 func fields(w io.Writer, pairs ...[2]string) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	shown, _ := w.(*page)
 	for _, p := range pairs {
-		if p[1] != "" {
-			fmt.Fprintf(t, "%s\t%s\n", p[0], visible(p[1]))
+		if p[1] == "" {
+			continue
 		}
+		value := visible(p[1])
+		if ago := relative(value, time.Now()); shown.fits() && ago != value {
+			value += " (" + ago + ")"
+		}
+		fmt.Fprintf(t, "%s\t%s\n", p[0], value)
 	}
 	return t.Flush()
 }
@@ -101,10 +82,13 @@ func shorten(s string, width int) string {
 	return s
 }
 
+// momentLayout is how moment renders times.
+const momentLayout = "2006-01-02T15:04:05Z"
+
 // moment renders a time in UTC; empty for none.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format("2006-01-02T15:04:05Z")
+	return t.UTC().Format(momentLayout)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -17,18 +18,18 @@ type terminal struct {
 	colour bool
 }
 
-// terminal asks where standard output goes. COLUMNS is taken for the width where it is set; NO_COLOR, set to anything,
+// terminalOf asks where w goes. The variable COLUMNS is taken for the width where it is set; NO_COLOR, set to anything,
 // switches colours off (no-color.org), as does TERM=dumb.
-func (c *commands) terminal() terminal {
-	file, is := c.stdout.(*os.File)
+func terminalOf(w io.Writer, variable func(string) string) terminal {
+	file, is := w.(*os.File)
 	if !is || !term.IsTerminal(int(file.Fd())) {
 		return terminal{}
 	}
-	t := terminal{width: 80, colour: c.variable("NO_COLOR") == "" && c.variable("TERM") != "dumb"}
+	t := terminal{width: 80, colour: variable("NO_COLOR") == "" && variable("TERM") != "dumb"}
 	if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
 		t.width = width
 	}
-	if width, err := strconv.Atoi(c.variable("COLUMNS")); err == nil && width > 0 {
+	if width, err := strconv.Atoi(variable("COLUMNS")); err == nil && width > 0 {
 		t.width = width
 	}
 	return t
