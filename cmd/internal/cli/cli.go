@@ -116,7 +116,7 @@ output says what was left alone, and why.`,
 				return err
 			}
 			c.begun = true
-			return nil
+			return c.completeIDs(cmd, args)
 		},
 		RunE: c.group,
 		Args: cobra.ArbitraryArgs,

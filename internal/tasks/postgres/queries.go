@@ -38,6 +38,7 @@ var (
 	getTask             = query("get_task")
 	listTasks           = query("list_tasks")
 	listSomeTasks       = query("list_some_tasks")
+	taskIDs             = query("task_ids")
 	listSteps           = query("list_steps")
 	listTransitions     = query("list_transitions")
 	listStepTransitions = query("list_step_transitions")
