@@ -35,7 +35,7 @@ failed, 2 wrong command line or setting.`,
 			if role != "" && !slices.Contains(doctor.Roles(), role) {
 				return usagef("--role is %q; it must be one of %s", role, strings.Join(doctor.Roles(), ", "))
 			}
-			cfg, err := c.load(nil, "database.url", "kafka.brokers")
+			cfg, err := c.load(nil, "database.url") // without brokers the database is examined all the same
 			if err != nil {
 				return err
 			}
@@ -50,12 +50,14 @@ failed, 2 wrong command line or setting.`,
 			for _, warning := range cfg.KafkaWarnings() {
 				fmt.Fprintf(c.stderr, "Warning: %s\n", visible(warning))
 			}
-			client, err := doctor.OpenKafka(cfg.Kafka)
-			if err != nil {
-				return fmt.Errorf("make a client of Kafka: %w", err)
+			if len(cfg.Kafka.Brokers) > 0 {
+				client, err := doctor.OpenKafka(cfg.Kafka)
+				if err != nil {
+					return fmt.Errorf("make a client of Kafka: %w", err)
+				}
+				defer client.Close()
+				examined.Kafka = client
 			}
-			defer client.Close()
-			examined.Kafka = client
 			report := doctor.Examine(cmd.Context(), examined)
 			if err := out.print(c.stdout, report, func(w io.Writer) error { return doctorTable(w, report) }); err != nil {
 				return err
@@ -79,7 +81,8 @@ var marks = map[doctor.Verdict]string{doctor.OK: "✓", doctor.Warning: "!", doc
 
 func doctorTable(w io.Writer, r doctor.Report) error {
 	group := ""
-	for _, f := range r.Findings {
+	for i := 0; i < len(r.Findings); {
+		f := r.Findings[i]
 		if f.Group != group {
 			if group != "" {
 				fmt.Fprintln(w)
@@ -87,12 +90,28 @@ func doctorTable(w io.Writer, r doctor.Report) error {
 			group = f.Group
 			fmt.Fprintf(w, "%s\n", strings.ToUpper(group))
 		}
-		fmt.Fprintf(w, "%s %s: %s\n", marks[f.Verdict], f.Check, visible(f.Says))
+		checks := skippedAlike(r.Findings[i:])
+		fmt.Fprintf(w, "%s %s: %s\n", marks[f.Verdict], strings.Join(checks, ", "), visible(f.Says))
 		if f.Hint != "" {
 			fmt.Fprintf(w, "    → %s\n", visible(f.Hint))
 		}
+		i += len(checks)
 	}
 	checks := len(r.Findings)
 	_, err := fmt.Fprintf(w, "\n%d checks: %d well, %d warnings, %d failed, %d skipped\n", checks, checks-r.Failed-r.Warnings-r.Skipped, r.Warnings, r.Failed, r.Skipped)
 	return err
+}
+
+// skippedAlike are the names of the first check and of those of its group behind it that were skipped for the same reason:
+// one line for all, so that they do not bury what failed.
+func skippedAlike(found []doctor.Finding) []string {
+	first := found[0]
+	checks := []string{first.Check}
+	for _, f := range found[1:] {
+		if first.Verdict != doctor.Skipped || f.Verdict != doctor.Skipped || f.Group != first.Group || f.Says != first.Says || f.Hint != first.Hint {
+			break
+		}
+		checks = append(checks, f.Check)
+	}
+	return checks
 }

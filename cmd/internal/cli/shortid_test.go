@@ -15,8 +15,8 @@ func TestBeginningsOfIDs(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	env := []string{"DATABASE_URL=" + db.URL}
-	if _, err := db.Pool(t).Exec(t.Context(), `insert into postrider.dlq_group (dlq_group_uuid, fingerprint, fingerprint_version, title, first_seen_at, last_seen_at)
-		select id::uuid, id, 1, 'title of ' || id, now(), now() from unnest(array['0198c0de-0000-7000-8000-000000000001',
+	if _, err := db.Pool(t).Exec(t.Context(), `insert into postrider.dlq_group (dlq_group_uuid, fingerprint, fingerprint_version, parts, title, first_seen_at, last_seen_at)
+		select id::uuid, id, 1, '{}', 'title of ' || id, now(), now() from unnest(array['0198c0de-0000-7000-8000-000000000001',
 			'0198c0de-0000-7000-8000-000000000002', '0198c0df-0000-7000-8000-000000000001']) id`); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ func TestBrokersHint(t *testing.T) {
 		"kafka.tls_ca_file":           &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}},
 		"kafka.tls_enabled":           &kgo.ErrFirstReadEOF{},
 		"that the brokers run":        errors.New("connection refused"),
+		"that is not Kafka":           errors.New("invalid large response size 1157627904 > limit 104857600"),
 	} {
 		if got := brokersHint(fmt.Errorf("ask the brokers: %w", err), "plain"); !strings.Contains(got, want) {
 			t.Errorf("%v: %q, want %q", err, got, want)

@@ -251,7 +251,9 @@ func (p *patient) make(ctx context.Context, c check) []result {
 	switch {
 	case err == nil:
 		return found
-	case errors.As(err, &refused) && refused.Code == "42501": // insufficient_privilege
+	case errors.As(err, &refused) && refused.Code == "42501" && (p.Role == "relay" || p.Role == "writer"): // insufficient_privilege
+		return append(found, skip("", "a login with postrider_%s alone may not look, and need not", p.Role)...)
+	case errors.As(err, &refused) && refused.Code == "42501":
 		return append(found, skip("ask as a user with the role postrider_operator: postrider migrate roles --apply, then grant postrider_operator to it",
 			"the user of database.url may not look: %s", refused.Message)...)
 	}

@@ -44,6 +44,8 @@ func brokersHint(err error, mechanism string) string {
 		return "set kafka.sasl_mechanism to one that the brokers offer"
 	case errors.As(err, &certificate):
 		return "check kafka.tls_ca_file, and that kafka.brokers are names for which the brokers have certificates"
+	case err != nil && strings.Contains(err.Error(), "invalid large response size"): // franz-go has no type for it
+		return "check kafka.brokers: something answers there that is not Kafka, or that wants TLS (kafka.tls_enabled)"
 	case errors.As(err, &closed):
 		return "check that kafka.tls_enabled and kafka.sasl_mechanism are what this listener of the brokers wants"
 	}
