@@ -39,7 +39,7 @@ func TestDoctor(t *testing.T) {
 	if r = run(empty.URL, "--dlq-topic", letters); r.code != ExitFailure {
 		t.Errorf("without the schema: exit code %d, %s", r.code, r.stdout)
 	}
-	contains(t, r.stdout, "✗ version: ", "→ postrider migrate up", "- backlog: ")
+	contains(t, r.stdout, "✗ version: ", "→ postrider migrate up", "- leader, backlog, holds, ")
 	r = run("postgres://u:s3ntinel@127.0.0.1:1/d", "--dlq-topic", letters)
 	if r.code != ExitFailure || strings.Contains(r.stdout+r.stderr, "s3ntinel") {
 		t.Errorf("without a database: exit code %d, %s%s", r.code, r.stdout, r.stderr)

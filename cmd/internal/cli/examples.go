@@ -9,6 +9,7 @@ var examples = map[string][]string{
 		"postrider serve --config postrider.yaml --roles relay,http",
 	},
 	"dev":                         {"postrider dev --demo", "postrider dev --data ./data --kafka-port 9092"},
+	"health":                      {"postrider health", "postrider health --ready"},
 	"doctor":                      {"postrider doctor --config postrider.yaml", "postrider doctor -o json"},
 	"mcp":                         {"MCP_API_KEY=… postrider mcp --config postrider.yaml"},
 	"version":                     {"postrider version", "postrider version -o json"},

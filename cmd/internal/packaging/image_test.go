@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -56,6 +57,8 @@ type composed struct {
 		Command     any
 		Environment map[string]string
 		Ports       []string
+		Healthcheck struct{ Test []string }
+		Restart     string
 		ReadOnly    bool   `yaml:"read_only"`
 		StopGrace   string `yaml:"stop_grace_period"`
 	}
@@ -69,10 +72,10 @@ func TestComposeFitsTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, s := range c.Services {
-		if (s.Image == "") != (s.Build["dockerfile"] == "deploy/Dockerfile") {
-			t.Errorf("%s: image %q, build %v", name, s.Image, s.Build)
+		if name == "migrate" && s.Build["dockerfile"] != "deploy/Dockerfile" || name != "migrate" && s.Build != nil {
+			t.Errorf("%s: build %v; the image is built once, by migrate", name, s.Build)
 		}
-		if _, tag, pinned := strings.Cut(s.Image, ":"); s.Image != "" && (!pinned || tag == "latest") {
+		if _, tag, pinned := strings.Cut(s.Image, ":"); s.Image != "postrider" && (!pinned || tag == "latest") {
 			t.Errorf("%s: %s may be another one tomorrow", name, s.Image)
 		}
 		for _, p := range s.Ports {
@@ -107,8 +110,11 @@ func TestComposeFitsTogether(t *testing.T) {
 		}
 	}
 	relay := c.Services["postrider"]
-	if !relay.ReadOnly || relay.StopGrace != "30s" {
-		t.Errorf("read_only is %v, stop_grace_period %s", relay.ReadOnly, relay.StopGrace)
+	if !relay.ReadOnly || relay.StopGrace != "30s" || relay.Restart != "unless-stopped" {
+		t.Errorf("read_only is %v, stop_grace_period %s, restart %s", relay.ReadOnly, relay.StopGrace, relay.Restart)
+	}
+	if test := relay.Healthcheck.Test; len(test) != 3 || test[0] != "CMD" || test[1] != "/postrider" || cli.Run(context.Background(), []string{test[2], "--help"}, nil, io.Discard, io.Discard) != cli.ExitOK {
+		t.Errorf("the health check is %q", test)
 	}
 	if broker := relay.Environment["KAFKA_BROKERS"]; !strings.Contains(c.Services["kafka"].Environment["KAFKA_ADVERTISED_LISTENERS"], "//"+broker+",") {
 		t.Errorf("Kafka does not call itself %s", broker)
@@ -123,7 +129,11 @@ func TestComposeFitsTogether(t *testing.T) {
 			t.Errorf("the topic %s is not made: %s", topic, c.Services["topics"].Command)
 		}
 	}
-	_, port, _ := strings.Cut(relay.Environment["HTTP_ADDRESS"], ":")
+	address := regexp.MustCompile(`(?m)^ENV HTTP_ADDRESS=:(\d+)$`).FindStringSubmatch(read(t, filepath.Join(root, "deploy", "Dockerfile")))
+	if address == nil {
+		t.Fatal("the image does not listen where it can be reached from outside of the container")
+	}
+	port := address[1]
 	if !strings.Contains(read(t, filepath.Join(root, "deploy", "prometheus", "prometheus.yml")), `targets: ["postrider:`+port+`"]`) {
 		t.Errorf("Prometheus does not look at postrider:%s", port)
 	}
