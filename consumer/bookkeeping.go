@@ -91,17 +91,38 @@ const maxRetryMessage = 512
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// deadLetter is a message that was given up: its own bytes, and headers in every dialect of writers.
-func deadLetter(m *Message, r *route, group string, f failure, writers []dialect.Writer) (Record, error) {
+// deadLetter is a message that was given up: its own bytes as far as they fit, and headers in every dialect of writers.
+func deadLetter(m *Message, r *route, group string, f failure, writers []dialect.Writer, fits fit) (Record, error) {
 	o := m.Origin()
+	if _, redriven := dialect.ParseFailedRecord(m.text(dialect.HeaderReplayOrigin)); redriven && fits >= withoutValue {
+		// A message that was sent again may have been changed by hand: its bytes are not those of its origin.
+		o = Origin{Topic: m.Topic, Partition: m.Partition, Offset: m.Offset, Timestamp: m.Timestamp, LogAppendTime: m.LogAppendTime}
+	}
 	d := dialect.Failure{Topic: o.Topic, Partition: o.Partition, Offset: o.Offset, Timestamp: o.Timestamp, TimestampType: timestampType(o),
 		Group: group, Attempts: int32(min(m.past.failed, 1<<31-1)), FirstFailedAt: m.past.firstFailed, LastFailedAt: m.past.lastFailed,
 		ErrorClass: f.letterClass(), ErrorCode: f.code, ErrorMessage: f.message, Stack: f.stack, RetryTopic: r.redrive, Headers: m.Headers}
 	if o.Topic != m.Topic {
 		d.LastTopic, d.LastPartition, d.LastOffset = m.Topic, m.Partition, m.Offset
 	}
+	if fits == bare { // the event's id and the count of its replays stay
+		d.Headers = slices.DeleteFunc(slices.Clone(m.Headers), func(h message.Header) bool {
+			return !message.Reserved(h.Name) || dialect.Postrider.Owns(h.Name)
+		})
+	}
 	hs, err := dialect.Encode(d, writers...)
 	rec := Record{Topic: r.policy.DeadLetterTopic, Key: m.Key, Value: m.Value, Headers: hs}
+	refer := func(name, value string) {
+		rec.Headers = append(rec.Headers, message.Header{Name: name, Value: []byte(value)})
+	}
+	if fits >= withoutValue && m.Value != nil {
+		rec.Value = nil
+		refer(message.HeaderPayload, message.PayloadReference)
+		refer(message.HeaderPayloadBytes, strconv.Itoa(len(m.Value)))
+	}
+	if fits == bare && m.Key != nil {
+		rec.Key = nil
+		refer(message.HeaderKey, message.KeyReference)
+	}
 	if slices.Contains(writers, dialect.Connect) && !slices.Contains(writers, dialect.Postrider) && o.Timestamp.UnixMilli() > 0 {
 		rec.Timestamp = o.Timestamp // Connect's readers take it for the origin's, which tells one letter from another
 	}

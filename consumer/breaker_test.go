@@ -8,29 +8,6 @@ import (
 	"time"
 )
 
-// TestTooLargeWhileOpen: messages that no retry topic takes are given up no faster than the circuit breaker lets them.
-func TestTooLargeWhileOpen(t *testing.T) {
-	t.Parallel()
-	inBothLanes(t, 3, func(t *testing.T, concurrency int) {
-		f := newFake(map[string]int{"orders": 1})
-		f.write(numbered("orders", 100, func(i int) string { return fmt.Sprint(i) })...)
-		f.setRefuse(func(_ context.Context, r Record) error {
-			if r.Topic != DefaultDeadLetterTopic {
-				return ErrTooLarge
-			}
-			return nil
-		})
-		s := &script{do: func(context.Context, *Message) error { return errBroken }}
-		c, _ := run(t, f, Config{Concurrency: concurrency, Policy: Policy{Breaker: Breaker{Consecutive: 20, Pause: 30 * time.Second, MaxPause: 30 * time.Second}}}, s)
-		for i := range 5 {
-			pass(32 * time.Second) // a pause, and the time until a lane looks
-			if n := len(f.records(DefaultDeadLetterTopic)); n < 20 || n > 21+i || i > 1 && n < 20+i/2 || !c.Status()[0].BreakerOpen {
-				t.Errorf("after %d pauses %d dead letters", i+1, n)
-			}
-		}
-	})
-}
-
 // TestBreaker: a topic whose messages all fail is not given up as a whole; it pauses, tells, tries one now and then,
 // and goes on when one is handled.
 func TestBreaker(t *testing.T) {

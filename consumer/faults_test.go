@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -139,32 +140,83 @@ func TestStoppedBeforeItLeft(t *testing.T) {
 	})
 }
 
-// TestTooLarge: a message that a retry topic does not take is given up; a dead letter that does not fit loses its stack
-// and the other dialects, never its bytes.
-func TestTooLarge(t *testing.T) {
+// TestTooLargeForTheRetryTopic: a message that its retry topic does not take, because what is noted about it makes it
+// larger, waits in its own topic for as long, and is handled when the cause is gone.
+func TestTooLargeForTheRetryTopic(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBothLanes(t, 3, func(t *testing.T, concurrency int) {
 		f := newFake(map[string]int{"orders": 1})
-		f.write(rec("orders", "a", "large"))
-		tries := 0
+		f.write(rec("orders", "a", "large"), rec("orders", "a", "next"))
 		f.setRefuse(func(_ context.Context, r Record) error {
-			tries++
-			if r.Topic != DefaultDeadLetterTopic || header(r.Headers, "kafka_dlt-original-topic") != "" {
+			if r.Topic != DefaultDeadLetterTopic {
 				return fmt.Errorf("%w: x", ErrTooLarge)
 			}
 			return nil
 		})
-		run(t, f, Config{}, HandlerFunc(func(context.Context, *Message) error { panic(strings.Repeat("x", 4000)) }))
-		time.Sleep(time.Minute)
-		ls := f.records(DefaultDeadLetterTopic)
-		if len(ls) != 1 || string(ls[0].Value) != "large" || header(ls[0].Headers, message.HeaderOriginTopic) != "orders" || header(ls[0].Headers, message.HeaderErrorStack) != "" ||
-			len(header(ls[0].Headers, message.HeaderErrorMessage)) > maxRetryMessage {
-			t.Errorf("dead letters %v", ls)
+		began, tries := time.Now(), []time.Duration{}
+		s := &script{do: func(_ context.Context, m *Message) error {
+			if string(m.Value) != "large" {
+				return nil
+			}
+			if tries = append(tries, time.Since(began).Round(time.Second)); len(tries) < 4 {
+				return errBroken
+			}
+			return nil
+		}}
+		run(t, f, Config{Concurrency: concurrency, Policy: Policy{Delays: []time.Duration{time.Second, 10 * time.Second, 30 * time.Second}}}, s)
+		pass(2 * time.Minute)
+		if want := []time.Duration{0, time.Second, 11 * time.Second, 41 * time.Second}; !slices.Equal(tries, want) {
+			t.Errorf("tried after %v, want %v", tries, want)
 		}
-		if f.at(p0) != 1 || tries != 2 {
-			t.Errorf("committed %d after %d tries", f.at(p0), tries)
+		if n := len(f.records(DefaultDeadLetterTopic)); n != 0 || f.at(p0) != 2 || len(s.values()) != 5 {
+			t.Errorf("%d dead letters, committed %d, handled %v", n, f.at(p0), s.values())
 		}
 	})
+}
+
+// TestTooLargeForTheDeadLetterTopic: a dead letter that does not fit loses its stack and the other dialects, then the
+// value, then key and headers of the message. What is left out is referred to.
+func TestTooLargeForTheDeadLetterTopic(t *testing.T) {
+	t.Parallel()
+	for fits, takes := range map[fit]func(r Record) bool{
+		whole:        func(Record) bool { return true },
+		brief:        func(r Record) bool { return header(r.Headers, message.HeaderErrorStack) == "" },
+		withoutValue: func(r Record) bool { return r.Value == nil },
+		bare:         func(r Record) bool { return r.Key == nil },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(map[string]int{"orders": 1})
+			large := rec("orders", "a", "large")
+			large.Headers = append(large.Headers, message.Header{Name: "tenant", Value: []byte("7")}, message.Header{Name: message.HeaderEventID, Value: []byte("an id")})
+			f.write(large)
+			tries := 0
+			f.setRefuse(func(_ context.Context, r Record) error {
+				if tries++; !takes(r) {
+					return fmt.Errorf("%w: x", ErrTooLarge)
+				}
+				return nil
+			})
+			run(t, f, Config{Policy: Policy{Delays: []time.Duration{}}}, HandlerFunc(func(context.Context, *Message) error { panic(strings.Repeat("x", 4000)) }))
+			time.Sleep(time.Minute)
+			ls := f.records(DefaultDeadLetterTopic)
+			if len(ls) != 1 || f.at(p0) != 1 || tries != int(fits)+1 {
+				t.Fatalf("%d: %d dead letters, committed %d after %d tries", fits, len(ls), f.at(p0), tries)
+			}
+			l := ls[0]
+			if header(l.Headers, message.HeaderOriginTopic) != "orders" || header(l.Headers, message.HeaderEventID) != "an id" {
+				t.Errorf("%d: where it came from is lost: %v", fits, l.Headers)
+			}
+			if stack, short := header(l.Headers, message.HeaderErrorStack) != "", len(header(l.Headers, message.HeaderErrorMessage)) <= maxRetryMessage; stack != (fits == whole) || short != (fits > whole) {
+				t.Errorf("%d: stack %v, short message %v", fits, stack, short)
+			}
+			if left := fits >= withoutValue; left != (l.Value == nil) || left != (header(l.Headers, message.HeaderPayload) == message.PayloadReference) || left != (header(l.Headers, message.HeaderPayloadBytes) == "5") {
+				t.Errorf("%d: value %q, headers %v", fits, l.Value, l.Headers)
+			}
+			if left := fits == bare; left != (l.Key == nil) || left != (header(l.Headers, message.HeaderKey) == message.KeyReference) || left != (header(l.Headers, "tenant") == "") {
+				t.Errorf("%d: key %q, headers %v", fits, l.Key, l.Headers)
+			}
+		})
+	}
 }
 
 // TestStopLetsHandlersEnd: Run waits for messages in hand, takes up no new ones, and commits.

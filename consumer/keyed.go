@@ -158,11 +158,14 @@ func (l *keyed) settle(q *keyQueue, out outcome) {
 		l.park(q, recheck)
 	case out.v.leaves(): // only the key waits for the broker
 		go func(m *Message) {
-			left := l.c.leave(l.state, l.route, m, out.v)
+			left, again := l.c.leave(l.state, l.route, m, out.v)
 			l.s.mu.Lock()
-			if left {
+			switch {
+			case left:
 				l.finish(q)
-			} else {
+			case again > 0:
+				l.park(q, again)
+			default:
 				l.drop(q)
 			}
 			l.s.spawn()

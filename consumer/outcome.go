@@ -27,7 +27,7 @@ type verdict struct {
 	again  time.Duration // where it stays
 	record Record        // the record to write, where it leaves
 	dead   bool          // to the dead-letter topic
-	// the failure is kept for a dead letter that has to be written smaller.
+	// the failure is kept for a dead letter that has to be smaller.
 	failure failure
 	probe   bool // the attempt was the circuit breaker's
 }
@@ -59,11 +59,7 @@ func (c *Consumer) failed(r *route, m *Message, err error, probe bool) (v verdic
 		}
 		m.failed(now)
 		v.dead = true
-		v.record, err = deadLetter(m, r, c.cfg.Group, v.failure, c.cfg.DeadLetterHeaders)
-		if err != nil { // the group, the topics and the writers were checked, and an origin comes from the broker
-			c.log.Error("the headers of a dead letter are not whole", slog.Any("err", err))
-			v.record = Record{Topic: r.policy.DeadLetterTopic, Key: m.Key, Value: m.Value, Headers: m.Headers}
-		}
+		v.record = c.letter(r, m, v.failure, whole)
 		c.say(slog.LevelWarn, "a message is given up", m, v.failure)
 		return v, true
 	}
@@ -72,12 +68,32 @@ func (c *Consumer) failed(r *route, m *Message, err error, probe bool) (v verdic
 	return v, true
 }
 
-// smaller returns a smaller dead letter: without a stack, with a short message and with Postrider's own headers alone.
-func (c *Consumer) smaller(r *route, m *Message, v verdict) (Record, bool) {
-	f := v.failure
-	f.stack, f.message = "", dialect.Capped(f.message, maxRetryMessage)
-	rec, err := deadLetter(m, r, c.cfg.Group, f, []dialect.Writer{dialect.Postrider})
-	return rec, err == nil
+// fit is how much of a message its dead letter carries.
+type fit int
+
+const (
+	// whole: key, value and headers, byte for byte, and the error with its stack in every dialect.
+	whole fit = iota
+	// brief: the same without the stack, with a short error message, and in Postrider's dialect alone.
+	brief
+	// withoutValue: the value is left out; the collector fetches it from where the record was first read.
+	withoutValue
+	// bare: key and the message's own headers are left out as well.
+	bare
+)
+
+// letter returns the dead letter of a message that was given up, with as much of it as fits says.
+func (c *Consumer) letter(r *route, m *Message, f failure, fits fit) Record {
+	writers := c.cfg.DeadLetterHeaders
+	if fits > whole {
+		f.stack, f.message, writers = "", dialect.Capped(f.message, maxRetryMessage), []dialect.Writer{dialect.Postrider}
+	}
+	rec, err := deadLetter(m, r, c.cfg.Group, f, writers, fits)
+	if err != nil { // the group, the topics and the writers were checked, and an origin comes from the broker
+		c.log.Error("the headers of a dead letter are not whole", slog.Any("err", err))
+		return Record{Topic: r.policy.DeadLetterTopic, Key: m.Key, Value: m.Value, Headers: m.Headers}
+	}
+	return rec
 }
 
 func (c *Consumer) say(level slog.Level, text string, m *Message, f failure, more ...slog.Attr) {
@@ -101,57 +117,43 @@ const (
 )
 
 // leave writes a failed message to where it goes, for as long as that takes: until it is acknowledged the offset does
-// not pass it. It returns false when the partition is taken away first.
-func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) (left bool) {
+// not pass it. left is false when the partition is taken away first, or when the message is too large for its retry topic
+// with what is noted about it: then again is how long it waits here instead.
+func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) (left bool, again time.Duration) {
 	t := &trouble{}
 	defer l.goesOn(t)
 	hop := c.tracing.hop(m, v.record.Topic)
-	defer func() { hop.end(left) }()
-	shrunk := false
+	defer func() { hop.end(left, again > 0) }()
+	fits := whole
 	for pause := publishPause; ; pause = min(2*pause, publishPauseMax) {
 		late := time.AfterFunc(publishPatience, func() {
 			l.stands(c, t, v.record.Topic, errors.New("no broker has acknowledged the record"))
 		})
-		err := c.cfg.Client.Publish(l.ctx, hop.mark(v.record, !shrunk))
+		err := c.cfg.Client.Publish(l.ctx, hop.mark(v.record, fits == whole))
 		late.Stop()
 		if err == nil {
 			r.counts.left(v.dead).Inc()
-			return true
+			return true, 0
 		}
 		if l.ctx.Err() != nil {
-			return false
+			return false, 0
 		}
-		if errors.Is(err, ErrTooLarge) && !shrunk {
-			shrunk = true
-			if rec, ok := c.smaller(r, m, v); ok { // if a retry topic does not take it, it cannot be tried again
-				if !v.dead && !l.mayGiveUp(r.breaker, v.probe) {
-					return false
-				}
-				v.record, v.dead = rec, true
+		if errors.Is(err, ErrTooLarge) {
+			if !v.dead {
+				again = r.policy.Delays[m.past.failed-1]
+				c.say(slog.LevelInfo, "a message is too large for its retry topic and waits in its own", m, v.failure, slog.Duration("in", again))
+				return false, again
+			}
+			if fits < bare {
+				fits++
+				v.record = c.letter(r, m, v.failure, fits)
 				continue
 			}
 		}
 		c.m.publishErrors.WithLabelValues(kindOf(v.dead)).Inc()
 		l.stands(c, t, v.record.Topic, err)
 		if !l.sleep(pause) {
-			return false
+			return false, 0
 		}
 	}
-}
-
-// mayGiveUp waits until the circuit breaker lets a message be given up that was to be tried again and cannot be. During a
-// pause it is given up in the place of a probe that fails. It returns false when the partition is taken away first.
-func (s *state) mayGiveUp(b *breaker, probe bool) bool {
-	for !b.admit(probe, time.Now()) {
-		now := time.Now()
-		ok, instead, wait := b.enter(now)
-		if instead {
-			b.probed(false, now)
-			return true
-		}
-		if !ok && !s.sleep(wait) {
-			return false
-		}
-	}
-	return true
 }

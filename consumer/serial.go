@@ -217,9 +217,11 @@ func (l *serial) see(m *Message, err error, probe bool, s *span) bool {
 			l.probed(false, time.Now())
 		}
 		if ok && v.leaves() {
-			ok = l.c.leave(l.state, l.route, m, v)
-			s.begin()
-			return ok
+			var left bool
+			if left, v.again = l.c.leave(l.state, l.route, m, v); v.again == 0 {
+				s.begin()
+				return left
+			}
 		}
 		if ok && !l.sleep(v.again) {
 			return false

@@ -88,11 +88,14 @@ func (h hop) mark(r Record, grow bool) Record {
 	return r
 }
 
-func (h hop) end(left bool) {
+func (h hop) end(left, tooLarge bool) {
 	if h.s == nil {
 		return
 	}
-	if !left {
+	switch {
+	case tooLarge:
+		tracecontext.Fail(h.s, "TOO_LARGE", "the record is too large for the retry topic; the message is tried again in its own")
+	case !left:
 		tracecontext.Fail(h.s, "NOT_WRITTEN", "the partition was taken away before the record was acknowledged")
 	}
 	h.s.End()
