@@ -17,7 +17,7 @@ import (
 type Skip string
 
 const (
-	// Undecodable: its headers are of no known dialect, or of a broken letter of ours.
+	// Undecodable: its headers are a broken set of ours, or they are of no known dialect and no topic is given to send it to.
 	Undecodable Skip = "undecodable"
 	// PayloadGone: it only refers to its message, which is elsewhere.
 	PayloadGone = Skip(dlq.PayloadGone)
@@ -33,20 +33,22 @@ const (
 	UnreadableHeaders = Skip(dlq.UnreadableHeaders)
 	// TooManyHops: its message was replayed too often.
 	TooManyHops Skip = "too_many_hops"
+	// SentAgain: its message was sent again before, and came back as a later letter, which is sent instead.
+	SentAgain Skip = "sent_again"
 	// Refused: the broker refuses its message for good.
 	Refused = Skip(dlq.Refused)
 )
 
 // Skips returns every reason.
 func Skips() []Skip {
-	return []Skip{Undecodable, PayloadGone, TaskSubject, NoTarget, NoRetryTopic, SourceTopic, UnreadableHeaders, TooManyHops, Refused}
+	return []Skip{Undecodable, PayloadGone, TaskSubject, NoTarget, NoRetryTopic, SourceTopic, UnreadableHeaders, TooManyHops, SentAgain, Refused}
 }
 
 // Explain says what a reason means and what to do.
 func (s Skip) Explain() string {
 	switch s {
 	case Undecodable:
-		return "its headers are of no dialect that is known, or broken"
+		return "its headers are of no dialect that is known: give a topic (--to) to send it as it is; or they are a broken set of ours"
 	case PayloadGone:
 		return "it has no message in it and only says where that is"
 	case TaskSubject:
@@ -61,6 +63,8 @@ func (s Skip) Explain() string {
 		return "some headers of its event cannot be read: give headers (--header), or send it without any (--header-none); --match error=INVALID_HEADERS is about such letters alone"
 	case TooManyHops:
 		return "its message was replayed as often as --max-hops allows, and came back dead each time"
+	case SentAgain:
+		return "its message was sent again before, and came back as a later letter, which stands for it"
 	case Refused:
 		return "the broker refuses its message for good"
 	}
@@ -77,12 +81,15 @@ type verdict struct {
 	// id and at are the letter's identity and time.
 	id string
 	at time.Time
+	// of names the letter's message as messages that are sent again name theirs. again is the name of the message that this
+	// one was when it was sent again; empty when it never was.
+	of, again string
 }
 
 // judge decides about one record. since and until are the frozen bounds, label the end of the replay ids.
 func (o *Options) judge(r *dlq.Record, since, until time.Time, label string) verdict {
 	l := dlq.Decode(*r)
-	v := verdict{id: l.ID, at: l.DeadLetteredAt()}
+	v := verdict{id: l.ID, at: l.DeadLetteredAt(), of: replayOf(&l), again: sentAgain(l.Headers)}
 	if !since.IsZero() && v.at.Before(since) || !until.IsZero() && (v.at.IsZero() || !v.at.Before(until)) {
 		return v
 	}
@@ -100,7 +107,7 @@ func (o *Options) judge(r *dlq.Record, since, until time.Time, label string) ver
 	switch {
 	case l.Subject.Type == dlq.SubjectTask:
 		v.skip = TaskSubject
-	case l.Dialect == dlq.DialectUnknown:
+	case l.Dialect == dlq.DialectUnknown && (l.ErrorCode != "" || o.To == ToOriginal || o.To == ToRetry): // with a code it is a broken one of ours
 		v.skip = Undecodable
 	case l.PayloadKind == dlq.Reference || l.KeyKind == dlq.Reference:
 		v.skip = PayloadGone
@@ -176,6 +183,16 @@ func headersOf(l *dlq.Letter, id string) []message.Header {
 	return append(hs,
 		message.Header{Name: message.HeaderHops, Value: strconv.AppendInt(nil, int64(l.Hops+1), 10)},
 		message.Header{Name: message.HeaderEventID, Value: []byte(uuid.NewSHA1(space, []byte(id)).String())})
+}
+
+// sentAgain is what the header replay_of of a letter's message says.
+func sentAgain(hs []message.Header) string {
+	for _, h := range hs {
+		if h.Name == dlq.HeaderReplayOf {
+			return string(h.Value)
+		}
+	}
+	return ""
 }
 
 // replayOf names the message that is sent again, as the desk's redrives do.

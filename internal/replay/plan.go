@@ -65,6 +65,7 @@ type Plan struct {
 	Missed int64 `json:"missed"`
 
 	round *round
+	again *again
 }
 
 // PartitionPlan says what of one partition is read: offsets from Next to before End, of a round that began at First.
@@ -118,12 +119,14 @@ func (r *Replay) Plan(ctx context.Context) (Plan, error) {
 // survey reads the rest of the round and counts.
 func (r *Replay) survey(ctx context.Context, p *Plan) error {
 	census := newCensus()
+	p.again = newAgain()
 	looked := int64(0)
 	err := r.read(ctx, p.round.spans(), beginLimit, func(c Chunk, passed int64) error {
 		looked += passed
 		p.Missed += c.Missed
 		for i := range c.Records {
 			v := r.options.judge(&c.Records[i], p.round.since, p.round.until, p.Label)
+			p.again.note(&v)
 			p.count(&v)
 			if v.wanted && v.skip == "" {
 				census.add(&v, c.Records[i].Partition)
@@ -133,7 +136,8 @@ func (r *Replay) survey(ctx context.Context, p *Plan) error {
 		return nil
 	})
 	p.Keys, p.Repeated, p.Split = census.tally()
-	p.Copies, p.Capped = census.copies, census.capped
+	p.Copies, p.Capped = census.copies, census.capped || p.again.capped
+	p.again.takeOut(p)
 	return err
 }
 

@@ -57,7 +57,7 @@ func (r *Refusal) Error() string {
 // then Run has waited a few seconds for the sent messages, and committed. After each of these errors the same call goes
 // on.
 func (r *Replay) Run(ctx context.Context, p Plan) (_ Result, err error) {
-	w := &work{Replay: r, round: p.round, label: p.Label, result: Result{Skipped: map[Skip]int64{}, Refusals: []Refusal{}}}
+	w := &work{Replay: r, round: p.round, again: p.again, label: p.Label, result: Result{Skipped: map[Skip]int64{}, Refusals: []Refusal{}}}
 	w.pace.rate = r.options.Rate
 	w.progress.Records = p.Records
 	if p.round == nil {
@@ -84,6 +84,7 @@ func (r *Replay) Run(ctx context.Context, p Plan) (_ Result, err error) {
 type work struct {
 	*Replay
 	round    *round
+	again    *again
 	label    string
 	pace     pace
 	result   Result
@@ -105,6 +106,7 @@ func (w *work) treat(ctx context.Context, c Chunk) error {
 	items := make([]item, len(c.Records))
 	for i := range c.Records {
 		items[i] = item{&c.Records[i], w.options.judge(&c.Records[i], w.round.since, w.round.until, w.label)}
+		w.again.decide(&items[i].verdict)
 	}
 	for len(items) > 0 {
 		n := w.cut(items)

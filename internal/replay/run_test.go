@@ -68,6 +68,42 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// TestOnlyTheNewestLetterOfAMessage: a message that was sent again and came back has two letters, and is sent once, also
+// when the conditions leave the later letter out, and when the round is carried out in two calls.
+func TestOnlyTheNewestLetterOfAMessage(t *testing.T) {
+	t.Parallel()
+	first := foreign(1, []byte("k"))
+	decoded := dlq.Decode(first)
+	back := set(foreign(7, []byte("k")), dlq.HeaderReplayOf, replayOf(&decoded))
+	thrice := dlq.Decode(back)
+	for name, c := range map[string]struct {
+		records []dlq.Record
+		change  func(*Options)
+		sent    []string
+		again   int64
+	}{
+		"alone":           {records: []dlq.Record{first}, sent: []string{"1"}},
+		"came back":       {records: []dlq.Record{first, foreign(2, nil), back}, sent: []string{"2", "7"}, again: 1},
+		"came back twice": {records: []dlq.Record{first, back, set(foreign(9, []byte("k")), dlq.HeaderReplayOf, replayOf(&thrice))}, sent: []string{"9"}, again: 2},
+		"in two calls":    {records: []dlq.Record{first, foreign(2, nil), back}, change: func(o *Options) { o.Max = 1 }, sent: []string{"2", "7"}, again: 1},
+	} {
+		l := newLetters(1, "payments", "orders")
+		l.add(0, c.records...)
+		p, res, err := replayAll(t, l, optionsOf(c.change))
+		if err != nil || p.Skipped[SentAgain] != c.again || p.Sending != int64(len(c.sent)) || p.Problem() != nil {
+			t.Fatalf("%s: plan %+v, %v", name, p, err)
+		}
+		for res.Remaining > 0 {
+			if _, res, err = replayAll(t, l, optionsOf(c.change)); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+		if got := l.values(); !slices.Equal(got, c.sent) {
+			t.Errorf("%s: sent %v, want %v", name, got, c.sent)
+		}
+	}
+}
+
 // TestRounds repeats the same replay.
 func TestRounds(t *testing.T) {
 	t.Parallel()
