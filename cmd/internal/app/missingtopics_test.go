@@ -1,0 +1,38 @@
+package app
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
+)
+
+// TestMissingTopicsAreSaid: a start without a dead-letter topic says so, once and by name, and nothing where all are there.
+func TestMissingTopicsAreSaid(t *testing.T) {
+	t.Parallel()
+	db, broker := pgtest.New(t), kafkatest.Kfake(t)
+	broker.CreateTopic(t, "life", 1, nil)
+	c := settings(t, db.URL, broker.Addrs...)
+	c.DLQ.Topic, c.Tasks.LifecycleTopic = "dead", "life"
+	var log logtest.Buffer
+	run(t, Options{Config: c, Roles: []Role{Relay}, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+	eventually(t, "the missing topic is said", func() (bool, string) { return strings.Contains(log.String(), `"topics":["dead"]`), log.String() })
+	for line := range strings.Lines(log.String()) {
+		if strings.Contains(line, "are missing") && !strings.Contains(line, `"level":"WARN"`) {
+			t.Errorf("it says %s", line)
+		}
+	}
+
+	broker.CreateTopic(t, "dead", 1, nil)
+	w := topicWatch{admin: broker.Admin(t), topics: []string{"dead", "life"}, log: slog.New(slog.NewJSONHandler(&log, nil)), missing: []string{"dead"}}
+	if !w.look(t.Context()) || !strings.Contains(log.String(), "all topics of Postrider are there") {
+		t.Error("nothing is said of topics that are there again")
+	}
+	before := log.String()
+	if !w.look(t.Context()) || log.String() != before {
+		t.Error("it is said again")
+	}
+}
