@@ -25,14 +25,15 @@ func (m *Message) readPast(group string) {
 		}
 	}
 	failed, err := strconv.ParseInt(values[message.HeaderAttempts], 10, 32)
-	if values[message.HeaderConsumerGroup] != group || err != nil || failed < 1 {
+	due := instant(values[HeaderRetryDue])
+	if values[message.HeaderConsumerGroup] != group || err != nil || failed < 0 || failed == 0 && due.IsZero() { // of a delayed message none has failed
 		if r, ok := dialect.ParseFailedRecord(m.text(dialect.HeaderReplayOrigin)); ok && (r.Group == group || r.Group == "") {
 			m.past = &past{origin: Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp}}
 		}
 		return
 	}
 	p := &past{failed: int(failed), firstFailed: instant(values[message.HeaderFirstFailedAt]),
-		lastFailed: instant(values[message.HeaderLastFailedAt]), due: instant(values[HeaderRetryDue])}
+		lastFailed: instant(values[message.HeaderLastFailedAt]), due: due}
 	partition, perr := strconv.ParseInt(values[message.HeaderOriginPartition], 10, 32)
 	offset, oerr := strconv.ParseInt(values[message.HeaderOriginOffset], 10, 64)
 	if topic := values[message.HeaderOriginTopic]; perr == nil && oerr == nil && partition >= 0 && offset >= 0 && message.ValidTopic(topic) == nil {
@@ -77,11 +78,13 @@ func retryRecord(m *Message, topic, group string, f failure, due time.Time) Reco
 		add(message.HeaderOriginTimestampType, timestampType(o))
 	}
 	add(message.HeaderAttempts, strconv.Itoa(m.past.failed))
-	add(message.HeaderFirstFailedAt, stamp(m.past.firstFailed))
-	add(message.HeaderLastFailedAt, stamp(m.past.lastFailed))
-	add(message.HeaderErrorClass, f.letterClass())
-	add(message.HeaderErrorCode, dialect.Capped(f.code, dialect.MaxNameBytes))
-	add(message.HeaderErrorMessage, dialect.Capped(f.message, maxRetryMessage))
+	if m.past.failed > 0 {
+		add(message.HeaderFirstFailedAt, stamp(m.past.firstFailed))
+		add(message.HeaderLastFailedAt, stamp(m.past.lastFailed))
+		add(message.HeaderErrorClass, f.letterClass())
+		add(message.HeaderErrorCode, dialect.Capped(f.code, dialect.MaxNameBytes))
+		add(message.HeaderErrorMessage, dialect.Capped(f.message, maxRetryMessage))
+	}
 	add(HeaderRetryDue, stamp(due))
 	return Record{Topic: topic, Key: m.Key, Value: m.Value, Headers: hs}
 }

@@ -141,7 +141,10 @@ func (l *keyed) try(m *Message, probe bool) outcome {
 		return outcome{aborted: true}
 	}
 	v, ok := l.c.failed(l.route, m, err, probe)
-	if probe {
+	switch {
+	case probe && v.early:
+		l.releaseProbe()
+	case probe:
 		l.probed(false, now)
 	}
 	return outcome{v: v, allowed: ok}

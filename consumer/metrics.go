@@ -8,6 +8,7 @@ import (
 const (
 	outcomeHandled      = "handled"
 	outcomeRetried      = "retried"
+	outcomeDelayed      = "delayed"
 	outcomeDeadLettered = "dead_lettered"
 
 	publishRetry      = "retry"
@@ -37,7 +38,7 @@ func newMetrics() *metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_consumer_" + name, Help: help}, labels)
 	}
 	m := &metrics{
-		records:       counter("records_total", "Messages done with, by what became of them: handled, retried (written to a retry topic) or dead_lettered.", "topic", "outcome"),
+		records:       counter("records_total", "Messages done with, by what became of them: handled, retried (written to a retry topic), delayed (written there because it was not due) or dead_lettered.", "topic", "outcome"),
 		failures:      counter("failures_total", "Failed attempts at messages, by class of the error.", "topic", "class"),
 		seconds:       counter("handle_seconds_total", "Time spent in the handler.", "topic"),
 		publishErrors: counter("publish_errors_total", "Failed attempts to write a failed message to a retry or dead-letter topic. Its partition stands until one succeeds.", "kind"),
@@ -62,9 +63,9 @@ func newMetrics() *metrics {
 
 // counts are a topic's, looked up once.
 type counts struct {
-	handled, retried, deadLettered prometheus.Counter
-	transient, permanent           prometheus.Counter
-	seconds, missed                prometheus.Counter
+	handled, retried, delayed, deadLettered prometheus.Counter
+	transient, permanent                    prometheus.Counter
+	seconds, missed                         prometheus.Counter
 }
 
 func (m *metrics) of(topic string) *counts {
@@ -72,8 +73,8 @@ func (m *metrics) of(topic string) *counts {
 	m.opened.WithLabelValues(topic)
 	return &counts{
 		handled: m.records.WithLabelValues(topic, outcomeHandled), retried: m.records.WithLabelValues(topic, outcomeRetried),
-		deadLettered: m.records.WithLabelValues(topic, outcomeDeadLettered),
-		transient:    m.failures.WithLabelValues(topic, string(ClassTransient)), permanent: m.failures.WithLabelValues(topic, string(ClassPermanent)),
+		delayed: m.records.WithLabelValues(topic, outcomeDelayed), deadLettered: m.records.WithLabelValues(topic, outcomeDeadLettered),
+		transient: m.failures.WithLabelValues(topic, string(ClassTransient)), permanent: m.failures.WithLabelValues(topic, string(ClassPermanent)),
 		seconds: m.seconds.WithLabelValues(topic), missed: m.missed.WithLabelValues(topic),
 	}
 }
@@ -85,9 +86,12 @@ func (c *counts) failures(class Class) prometheus.Counter {
 	return c.transient
 }
 
-func (c *counts) left(dead bool) prometheus.Counter {
-	if dead {
+func (c *counts) left(v *verdict) prometheus.Counter {
+	switch {
+	case v.dead:
 		return c.deadLettered
+	case v.early:
+		return c.delayed
 	}
 	return c.retried
 }

@@ -26,6 +26,8 @@ func (f failure) letterClass() string {
 type verdict struct {
 	again  time.Duration // where it stays
 	record Record        // the record to write, where it leaves
+	wait   time.Duration // how long it stays where a retry topic does not take it
+	early  bool          // it was not due: nothing has failed
 	dead   bool          // to the dead-letter topic
 	// the failure is kept for a dead letter that has to be smaller.
 	failure failure
@@ -38,6 +40,9 @@ func (v *verdict) leaves() bool { return v.record.Topic != "" }
 // does not let it be given up: the attempt does not count then.
 func (c *Consumer) failed(r *route, m *Message, err error, probe bool) (v verdict, ok bool) {
 	now := time.Now()
+	if e, is := errors.AsType[*earlyError](err); is {
+		return c.early(r, m, e.at, now), true
+	}
 	v.probe = probe
 	v.failure = failure{class: classOf(err, c.cfg.Classify), code: codeOf(err), message: err.Error(), stack: stackOf(err)}
 	failed := m.Attempt()
@@ -50,8 +55,9 @@ func (c *Consumer) failed(r *route, m *Message, err error, probe bool) (v verdic
 		v.again = r.policy.Delays[failed-1]
 	case transient && failed <= len(r.tiers):
 		m.failed(now)
-		v.record = retryRecord(m, r.tiers[failed-1], c.cfg.Group, v.failure, now.Add(r.policy.Delays[failed-1]))
-		c.say(slog.LevelInfo, "a message is tried again", m, v.failure, slog.Duration("in", r.policy.Delays[failed-1]))
+		v.wait = r.policy.Delays[failed-1]
+		v.record = retryRecord(m, r.tiers[failed-1], c.cfg.Group, v.failure, now.Add(v.wait))
+		c.say(slog.LevelInfo, "a message is tried again", m, v.failure, slog.Duration("in", v.wait))
 		return v, true
 	default:
 		if !r.breaker.admit(probe, now) {
@@ -132,7 +138,7 @@ func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) (left bool, 
 		err := c.cfg.Client.Publish(l.ctx, hop.mark(v.record, fits == whole))
 		late.Stop()
 		if err == nil {
-			r.counts.left(v.dead).Inc()
+			r.counts.left(&v).Inc()
 			return true, 0
 		}
 		if l.ctx.Err() != nil {
@@ -140,9 +146,8 @@ func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) (left bool, 
 		}
 		if errors.Is(err, ErrTooLarge) {
 			if !v.dead {
-				again = r.policy.Delays[m.past.failed-1]
-				c.say(slog.LevelInfo, "a message is too large for its retry topic and waits in its own", m, v.failure, slog.Duration("in", again))
-				return false, again
+				c.say(slog.LevelInfo, "a message is too large for its retry topic and waits in its own", m, v.failure, slog.Duration("in", v.wait))
+				return false, v.wait
 			}
 			if fits < bare {
 				fits++

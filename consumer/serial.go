@@ -213,7 +213,10 @@ func (l *serial) see(m *Message, err error, probe bool, s *span) bool {
 			return false
 		}
 		v, ok := l.c.failed(l.route, m, err, probe)
-		if probe {
+		switch {
+		case probe && v.early:
+			l.releaseProbe()
+		case probe:
 			l.probed(false, time.Now())
 		}
 		if ok && v.leaves() {

@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"errors"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -52,7 +53,7 @@ func (t *tracing) processBatch(ctx context.Context, ms []*Message) (context.Cont
 }
 
 func endProcess(s trace.Span, err error) {
-	if err != nil && s.IsRecording() {
+	if _, early := errors.AsType[*earlyError](err); err != nil && !early && s.IsRecording() {
 		tracecontext.Fail(s, codeOf(err), err.Error())
 	}
 	s.End()
