@@ -1,5 +1,7 @@
 package dlq
 
+import "slices"
+
 // The dialects, as their sources write them.
 
 // readSpring reads what DeadLetterPublishingRecoverer writes (spring-kafka, KafkaHeaders). Each hop adds its headers to
@@ -87,11 +89,26 @@ func readCloudStream(f *foreign, l *Letter) {
 	f.failure(l, "x-exception-message", "x-exception-stacktrace", "x-exception-fqcn")
 }
 
-// readSmallRye reads what SmallRye Reactive Messaging writes.
+// readSmallRye reads what SmallRye Reactive Messaging writes: on its way through retry topics (failure strategy
+// delayed-retry-topic), and into a dead-letter topic. Each hop puts its headers before those that are there.
 func readSmallRye(f *foreign, l *Letter) {
-	f.origin(l, decimal, "dead-letter-topic", "dead-letter-partition", "dead-letter-offset")
-	f.failure(l, "dead-letter-reason", "", "dead-letter-cause-class-name", "dead-letter-exception-class-name")
-	if cause := f.text("dead-letter-cause", maxMessageBytes); cause != "" && l.ErrorMessage == "" {
+	for _, vs := range f.values {
+		slices.Reverse(vs)
+	}
+	const retry, dead = "delayed-retry-", "dead-letter-"
+	newest := dead
+	if len(f.values[dead+"topic"]) == 0 && len(f.values[dead+"reason"]) == 0 {
+		newest = retry
+	}
+	if len(f.values[retry+"topic"]) > 0 {
+		f.origin(l, decimal, retry+"topic", retry+"partition", retry+"offset")
+		l.CreatedAt = f.millis(decimal, retry+"original-timestamp")
+		f.attempts(l, decimal, retry+"count")
+	} else {
+		f.origin(l, decimal, dead+"topic", dead+"partition", dead+"offset")
+	}
+	f.failure(l, newest+"reason", "", newest+"cause-class-name", newest+"exception-class-name")
+	if cause := f.text(newest+"cause", maxMessageBytes); cause != "" && l.ErrorMessage == "" {
 		l.ErrorMessage = cause
 	}
 }

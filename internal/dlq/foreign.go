@@ -49,7 +49,7 @@ var foreignDialects = []foreignDialect{
 	{DialectSpring, []string{"kafka_dlt-original-topic"}, dialect.Spring.Owns, readSpring},
 	{DialectSpringRetry, []string{"kafka_original-topic"}, dialect.Spring.Owns, readSpringRetry},
 	{DialectCloudStream, []string{"x-original-topic"}, prefixed("x-original-", "x-exception-"), readCloudStream},
-	{DialectSmallRye, []string{"dead-letter-topic", "dead-letter-reason"}, prefixed("dead-letter-"), readSmallRye},
+	{DialectSmallRye, []string{"dead-letter-topic", "dead-letter-reason", "delayed-retry-topic"}, prefixed("dead-letter-", "delayed-retry-"), readSmallRye},
 	{DialectWolverine, []string{"original-destination"}, func(name string) bool {
 		return named("exception-type", "exception-message", "exception-stack", "failed-at", "original-destination", "original-partition",
 			"original-offset", "attempts")(name) || strings.HasPrefix(name, "wolverine-kafka-retry-")

@@ -81,6 +81,20 @@ var foreignRecords = map[string]Record{
 		header("dead-letter-exception-class-name", "java.lang.RuntimeException"), header("dead-letter-reason", "no stock"),
 		header("dead-letter-cause-class-name", "java.io.IOException"), header("dead-letter-cause", "closed"),
 		header("dead-letter-topic", "orders"), header("dead-letter-partition", "0"), header("dead-letter-offset", "55")}},
+	// Two retry topics, as the failure strategy delayed-retry-topic writes them: the newest hop first.
+	"smallrye-retry": {Topic: "orders_retry_5000", Offset: 1, Value: []byte("v"), Headers: []message.Header{
+		header("delayed-retry-exception-class-name", "java.lang.RuntimeException"), header("delayed-retry-reason", "still no stock"),
+		header("delayed-retry-topic", "orders_retry_1000"), header("delayed-retry-partition", "1"), header("delayed-retry-offset", "7"),
+		header("delayed-retry-count", "2"), header("delayed-retry-original-timestamp", "1700000000123"),
+		header("delayed-retry-exception-class-name", "java.lang.RuntimeException"), header("delayed-retry-reason", "no stock"),
+		header("delayed-retry-topic", "orders"), header("delayed-retry-partition", "0"), header("delayed-retry-offset", "55"),
+		header("delayed-retry-count", "1"), header("delayed-retry-original-timestamp", "1700000000123"), header("own", "x")}},
+	"smallrye-retried": {Topic: "dead-letter-topic-orders", Offset: 1, Value: []byte("v"), Headers: []message.Header{
+		header("dead-letter-exception-class-name", "java.io.IOException"), header("dead-letter-reason", "gave up"),
+		header("dead-letter-topic", "orders_retry_1000"), header("dead-letter-partition", "1"), header("dead-letter-offset", "7"),
+		header("delayed-retry-exception-class-name", "java.lang.RuntimeException"), header("delayed-retry-reason", "no stock"),
+		header("delayed-retry-topic", "orders"), header("delayed-retry-partition", "0"), header("delayed-retry-offset", "55"),
+		header("delayed-retry-count", "1"), header("delayed-retry-original-timestamp", "1700000000123"), header("own", "x")}},
 	"wolverine": {Topic: "wolverine-dead-letter-queue", Offset: 1, Value: []byte("v"), Headers: []message.Header{
 		header("exception-type", "System.TimeoutException"), header("exception-message", "late"), header("exception-stack", "at w... (truncated)"),
 		header("failed-at", "1700000000999"), header("original-destination", "kafka://topic/orders"), header("original-partition", "2"),
