@@ -3,8 +3,6 @@ package dlq
 import (
 	"strconv"
 
-	"github.com/google/uuid"
-
 	"github.com/postrider/postrider/message"
 	"github.com/postrider/postrider/message/dialect"
 )
@@ -27,11 +25,7 @@ func decodeConsumers(r Record) (Letter, error) {
 	var hs []message.Header
 	for _, one := range r.Headers {
 		switch {
-		case one.Name == message.HeaderEventID && (l.EventID == uuid.Nil || l.EventID.String() == string(one.Value)):
-			// The producer of the record wrote this header, so it may be anything.
-			if id, err := uuid.Parse(string(one.Value)); err == nil {
-				l.EventID = id
-			}
+		case one.Name == message.HeaderEventID && l.isEvent(one.Value):
 		case dialect.Spring.Owns(one.Name), dialect.Connect.Owns(one.Name):
 		default:
 			hs = append(hs, one)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/postrider/postrider/message"
 	"github.com/postrider/postrider/message/dialect"
 )
@@ -65,14 +67,16 @@ func decodeForeign(r Record) (Letter, bool) {
 			continue
 		}
 		f := &foreign{values: map[string][][]byte{}}
+		l := readFrom(r)
 		for _, h := range r.Headers {
-			if d.belongs(h.Name) {
+			switch {
+			case d.belongs(h.Name):
 				f.values[h.Name] = append(f.values[h.Name], h.Value)
-			} else {
+			case h.Name == message.HeaderEventID && l.isEvent(h.Value): // an event of an outbox stays that when another program gives it up
+			default:
 				f.theirs = append(f.theirs, h)
 			}
 		}
-		l := readFrom(r)
 		l.Dialect = d.name
 		l.OriginalState = "failed"
 		l.Reason = Unclassified
@@ -87,6 +91,18 @@ func decodeForeign(r Record) (Letter, bool) {
 		return l, true
 	}
 	return Letter{}, false
+}
+
+// isEvent sets the id of the event that the message is, if the header's value is one: its producer may have written
+// anything. It returns false for another id than an earlier header's.
+func (l *Letter) isEvent(value []byte) bool {
+	if l.EventID != uuid.Nil {
+		return l.EventID.String() == string(value)
+	}
+	if id, err := uuid.Parse(string(value)); err == nil {
+		l.EventID = id
+	}
+	return true
 }
 
 // identify gives a letter its id and its subject, by where the message came from first and by the group that failed. A

@@ -167,6 +167,18 @@ func TestDialects(t *testing.T) {
 	}
 }
 
+// TestAnEventStaysAnEvent: an event of an outbox that another program gives up keeps its id.
+func TestAnEventStaysAnEvent(t *testing.T) {
+	t.Parallel()
+	for name, r := range foreignRecords {
+		r.Headers = append(slices.Clone(r.Headers), header(message.HeaderEventID, anEvent))
+		l := Decode(r)
+		if want := l.Dialect != DialectUnknown; want != (l.EventID.String() == anEvent) {
+			t.Errorf("%s: the event is %s", name, l.EventID)
+		}
+	}
+}
+
 func TestDialectsAreTheirOwn(t *testing.T) {
 	t.Parallel()
 	for name, r := range foreignRecords {
