@@ -203,11 +203,17 @@ func TestMigration(t *testing.T) {
 			t.Errorf("%s: the hook's account is %s", name, p.ServiceAccountName)
 		}
 		for _, v := range p.Volumes {
-			if v.ConfigMap != nil {
-				t.Errorf("%s: the hook reads the ConfigMap %s", name, v.ConfigMap.Name)
+			if v.ConfigMap == nil {
+				continue
+			}
+			settings := o.configs[v.ConfigMap.Name]
+			if settings == nil || settings.Annotations["helm.sh/hook"] != "pre-install,pre-upgrade" || settings.Annotations["helm.sh/hook-weight"] != "-1" {
+				t.Errorf("%s: the hook reads the ConfigMap %s, which is not there before it: %+v", name, v.ConfigMap.Name, settings)
+			} else if settings.Data["postrider.yaml"] != o.configs["r-postrider"].Data["postrider.yaml"] {
+				t.Errorf("%s: the hook examines other settings than serve gets", name)
 			}
 		}
-		secret, commands := "postrider-database", []string{"migrate up"}
+		secret, commands := "postrider-database", []string{"config validate --config /etc/postrider/postrider.yaml", "migrate up"}
 		if name == "everything" {
 			secret, commands = "owner-login", append(commands, "migrate roles --apply")
 		}
