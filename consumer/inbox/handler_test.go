@@ -15,7 +15,7 @@ import (
 )
 
 // message is the n-th record of a topic, with an event id if there is one.
-func message(n int64, eventID string) *consumer.Message {
+func messageOf(n int64, eventID string) *consumer.Message {
 	m := &consumer.Message{Topic: "orders", Offset: n, Value: []byte(eventID)}
 	if eventID != "" {
 		m.Headers = []message.Header{{Name: message.HeaderEventID, Value: []byte(eventID)}}
@@ -25,14 +25,14 @@ func message(n int64, eventID string) *consumer.Message {
 
 func TestIDOf(t *testing.T) {
 	t.Parallel()
-	if got := inbox.IDOf(message(7, "")); got != "record:orders/0/7" {
+	if got := inbox.IDOf(messageOf(7, "")); got != "record:orders/0/7" {
 		t.Error(got)
 	}
-	if got := inbox.IDOf(message(7, "e")); got != "event:e" {
+	if got := inbox.IDOf(messageOf(7, "e")); got != "event:e" {
 		t.Error(got)
 	}
 	// A topic that was deleted and made anew begins at the same offsets.
-	m := message(7, "")
+	m := messageOf(7, "")
 	m.Timestamp = time.UnixMilli(1700000000123)
 	if got := inbox.IDOf(m); got != "record:orders/0/7@1700000000123" {
 		t.Error(got)
@@ -59,12 +59,12 @@ func TestHandler(t *testing.T) {
 		}
 		return nil
 	})
-	for n, m := range []*consumer.Message{message(1, "a"), message(2, "a"), message(3, "b")} {
+	for n, m := range []*consumer.Message{messageOf(1, "a"), messageOf(2, "a"), messageOf(3, "b")} {
 		if err := h.Handle(t.Context(), m); err != nil {
 			t.Errorf("message %d: %v", n, err)
 		}
 	}
-	if err := h.Handle(t.Context(), message(4, "bad")); err != broken {
+	if err := h.Handle(t.Context(), messageOf(4, "bad")); err != broken {
 		t.Errorf("the handler's error became %v", err)
 	}
 	if a, b, bad := s.effects("a"), s.effects("b"), s.effects("bad"); a != 1 || b != 1 || bad != 0 {
@@ -99,11 +99,11 @@ func TestBatchHandler(t *testing.T) {
 		}
 		return nil
 	})
-	if err := h.HandleBatch(t.Context(), []*consumer.Message{message(1, "a"), message(2, "b"), message(3, "a")}); err != nil {
+	if err := h.HandleBatch(t.Context(), []*consumer.Message{messageOf(1, "a"), messageOf(2, "b"), messageOf(3, "a")}); err != nil {
 		t.Fatal(err)
 	}
 	// A batch that fails in part must not look as if its other part were done: it was rolled back.
-	err = h.HandleBatch(t.Context(), []*consumer.Message{message(4, "b"), message(5, "c"), message(6, "bad")})
+	err = h.HandleBatch(t.Context(), []*consumer.Message{messageOf(4, "b"), messageOf(5, "c"), messageOf(6, "bad")})
 	if partly, ok := errors.AsType[*consumer.BatchError](err); err == nil || ok {
 		t.Errorf("%v %v", err, partly)
 	}
@@ -112,14 +112,14 @@ func TestBatchHandler(t *testing.T) {
 	}
 	// Then the consumer gives each alone.
 	for value, want := range map[string]error{"b": nil, "c": nil, "bad": bad} {
-		if err := h.Handle(t.Context(), message(7, value)); err != want {
+		if err := h.Handle(t.Context(), messageOf(7, value)); err != want {
 			t.Errorf("%s alone: %v, want %v", value, err, want)
 		}
 	}
 	// A batch whose error says that nothing failed, or something else, was rolled back all the same.
 	for _, failed := range []map[int]error{nil, {5: bad}} {
 		h := inbox.BatchHandler(p, func(context.Context, pgx.Tx, []*consumer.Message) error { return &consumer.BatchError{Failed: failed} })
-		if h.Handle(t.Context(), message(8, "d")) == nil || h.HandleBatch(t.Context(), []*consumer.Message{message(8, "d"), message(9, "e")}) == nil {
+		if h.Handle(t.Context(), messageOf(8, "d")) == nil || h.HandleBatch(t.Context(), []*consumer.Message{messageOf(8, "d"), messageOf(9, "e")}) == nil {
 			t.Errorf("%v is taken for success", failed)
 		}
 	}

@@ -88,8 +88,8 @@ func TestOutcomeStaysUnknown(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	away := &mute{pool: s.pool}
-	retry := retry.Policy{MaxAttempts: 3, Base: time.Millisecond, Max: time.Millisecond}
-	p, err := inbox.New(away, inbox.Options{Group: "g", Retry: retry})
+	tries := retry.Policy{MaxAttempts: 3, Base: time.Millisecond, Max: time.Millisecond}
+	p, err := inbox.New(away, inbox.Options{Group: "g", Retry: tries})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func TestPartitions(t *testing.T) {
 		}
 		var ms []relay.Message
 		for key := range want {
-			ms = append(ms, message(topic, key, key))
+			ms = append(ms, messageOf(topic, key, key))
 		}
 		wantAll(t, publish(t, newPublisher(t, b, nil), ms...), relay.Delivered)
 		for _, r := range b.ReadAll(t, topic, len(ms)) {
@@ -137,7 +137,7 @@ func TestEmptyKeyIsAKey(t *testing.T) {
 	p := newPublisher(t, b, nil)
 	used := map[int32]bool{}
 	for i := range 20 {
-		m := message(topic, "", fmt.Sprint(i))
+		m := messageOf(topic, "", fmt.Sprint(i))
 		m.Key = []byte{}
 		wantAll(t, publish(t, p, m), relay.Delivered)
 	}

@@ -53,7 +53,7 @@ func testChaos(t *testing.T, random *rand.Rand) {
 		var ms []relay.Message
 		for i := range 60 {
 			for k := range 5 {
-				m := message(topics[k%2], fmt.Sprintf("w%d-k%d", w, k), fmt.Sprintf("w%d-k%d-%05d", w, k, i))
+				m := messageOf(topics[k%2], fmt.Sprintf("w%d-k%d", w, k), fmt.Sprintf("w%d-k%d-%05d", w, k, i))
 				ms = append(ms, m)
 			}
 		}

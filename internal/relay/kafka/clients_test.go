@@ -64,7 +64,7 @@ func TestTooManyWait(t *testing.T) {
 		if err := p.Ping(t.Context()); err != nil {
 			t.Errorf("the broker answers, Ping says %v", err)
 		}
-		more := message(silent, "one more", "v")
+		more := messageOf(silent, "one more", "v")
 		wantOutcomes(t, publish(t, p, more), "infrastructure UNKNOWN_OUTCOME")
 		time.Sleep(time.Second)
 		givenUp := 0
@@ -97,7 +97,7 @@ func TestBusyUntilEmpty(t *testing.T) {
 		topic := b.Topic(t, 1, nil)
 		p := newPublisher(t, b, nil)
 		f := fault(b, kmsg.Produce, topic, kerr.NotLeaderForPartition, 0)
-		wantAll(t, publish(t, p, message(topic, "k", "v")), relay.Infrastructure)
+		wantAll(t, publish(t, p, messageOf(topic, "k", "v")), relay.Infrastructure)
 		wantClients(t, p, 0, 1)
 		f.Remove()
 		time.Sleep(time.Minute)
@@ -120,7 +120,7 @@ func TestCloseWithRecordsAway(t *testing.T) {
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("Close took %v", took)
 		}
-		wantOutcomes(t, publish(t, p, stuck[0], message(topic, "k", "v")),
+		wantOutcomes(t, publish(t, p, stuck[0], messageOf(topic, "k", "v")),
 			"infrastructure CLIENT_CLOSED", "infrastructure CLIENT_CLOSED")
 		if err := p.Ping(t.Context()); !errors.Is(err, kgo.ErrClientClosed) {
 			t.Errorf("Ping: %v", err)
@@ -158,7 +158,7 @@ func TestProducerIDRefused(t *testing.T) {
 		for _, err := range brokerErrors() {
 			p := newPublisher(t, b, nil)
 			fault(b, kmsg.InitProducerID, "", err, 1)
-			m := message(topic, "k", err.Message)
+			m := messageOf(topic, "k", err.Message)
 			want, _ := classify(err)
 			if suspect(want) {
 				want = relay.Infrastructure
@@ -181,7 +181,7 @@ func TestLoginRefused(t *testing.T) {
 		login := kgo.SASL(plain.Auth{User: "relay", Pass: "secret"}.AsMechanism())
 		p := newPublisher(t, b, func(c *Config) { c.Options = append(c.Options, login) })
 		f := fault(b, kmsg.SASLAuthenticate, "", kerr.SaslAuthenticationFailed, 0)
-		m := message("topic", "k", "v")
+		m := messageOf("topic", "k", "v")
 		o := publish(t, p, m)
 		wantOutcomes(t, o, "route SASL_AUTHENTICATION_FAILED")
 		if strings.Contains(o[0].Message, "secret") {
@@ -203,7 +203,7 @@ func TestNoBroker(t *testing.T) {
 		topic := b.Topic(t, 1, nil)
 		p := newPublisher(t, b, nil)
 		b.Cluster.Close()
-		o := publish(t, p, message(topic, "k", "v"))
+		o := publish(t, p, messageOf(topic, "k", "v"))
 		wantOutcomes(t, o, "infrastructure BROKER_UNREACHABLE")
 		if !strings.Contains(o[0].Message, "no producer id: unable to initialize a producer ID due to request failures: unable to dial") {
 			t.Errorf("the outcome does not say why: %s", o[0].Message)

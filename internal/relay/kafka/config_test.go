@@ -46,7 +46,7 @@ func TestExtremeLimits(t *testing.T) {
 	topic := b.Topic(t, 1, nil)
 	for _, limit := range []int{MinMaxMessageBytes, maxMaxMessageBytes} {
 		p := newPublisher(t, b, func(c *Config) { c.MaxMessageBytes = limit })
-		wantAll(t, publish(t, p, message(topic, "k", "v")), relay.Delivered)
+		wantAll(t, publish(t, p, messageOf(topic, "k", "v")), relay.Delivered)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestCompression(t *testing.T) {
 		for name, kind := range kinds {
 			topic := b.Topic(t, 1, nil)
 			p := newPublisher(t, b, func(c *Config) { c.Compression = name })
-			m := message(topic, "k", strings.Repeat("compressible ", 1000))
+			m := messageOf(topic, "k", strings.Repeat("compressible ", 1000))
 			wantAll(t, publish(t, p, m), relay.Delivered)
 			r := b.ReadAll(t, topic, 1)[0]
 			if got := int16(r.Attrs.CompressionType()); got != kind {
@@ -109,7 +109,7 @@ func TestProducerSettings(t *testing.T) {
 		return true
 	}})
 	p := newPublisher(t, b, func(c *Config) { c.ClientID = "relay-7" })
-	wantAll(t, publish(t, p, message(topic, "k", "v")), relay.Delivered)
+	wantAll(t, publish(t, p, messageOf(topic, "k", "v")), relay.Delivered)
 	if len(acks) == 0 || acks[0] != -1 || !ids[0] {
 		t.Errorf("acks %v, with a producer id %v: want all replicas to acknowledge, and idempotence", acks, ids)
 	}

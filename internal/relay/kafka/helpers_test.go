@@ -44,7 +44,7 @@ func dialer(t testing.TB, b *kafkatest.Broker) dial {
 }
 
 // message makes a message that is known by its value. An empty key is no key.
-func message(topic, key, value string) relay.Message {
+func messageOf(topic, key, value string) relay.Message {
 	m := relay.Message{ID: relay.MessageID{EventID: uuid.New()}, Topic: topic, Value: []byte(value)}
 	if key != "" {
 		m.Key = []byte(key)
@@ -57,7 +57,7 @@ func messages(topic string, n int, keys ...string) []relay.Message {
 	var ms []relay.Message
 	for i := range n {
 		for _, k := range keys {
-			ms = append(ms, message(topic, k, fmt.Sprintf("%s-%05d", k, i)))
+			ms = append(ms, messageOf(topic, k, fmt.Sprintf("%s-%05d", k, i)))
 		}
 	}
 	return ms

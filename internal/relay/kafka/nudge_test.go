@@ -32,7 +32,7 @@ func TestFlushBeforeTheQueuesAreFound(t *testing.T) {
 			}
 		}
 	}
-	ms := []relay.Message{message(topic, key(0), "first"), message(topic, key(1), "second"), message(topic, key(1), "third")}
+	ms := []relay.Message{messageOf(topic, key(0), "first"), messageOf(topic, key(1), "second"), messageOf(topic, key(1), "third")}
 	h = pause{queued: "second", do: func() {
 		time.Sleep(50 * time.Millisecond)
 		h.queued, h.do = "third", func() { time.Sleep(50 * time.Millisecond) }

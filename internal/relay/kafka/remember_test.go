@@ -37,7 +37,7 @@ func TestRememberIsByMessage(t *testing.T) {
 	b := kafkatest.Kfake(t)
 	topic := b.Topic(t, 1, nil)
 	p := newPublisher(t, b, nil)
-	event := message(topic, "k", "event")
+	event := messageOf(topic, "k", "event")
 	letter, redriven := event, event
 	letter.ID.Letter, letter.Value = true, []byte("letter")
 	redriven.ID.Episode, redriven.Value = 1, []byte("redriven")

@@ -39,7 +39,7 @@ func TestAllowTopicCreation(t *testing.T) {
 	wantAll(t, publish(t, p, ms...), relay.Delivered)
 	wantTopic(t, b, "created", ms...)
 	// Without the setting the broker's leave does not count.
-	wantOutcomes(t, publish(t, newPublisher(t, b, nil), message("not-created", "k", "v")), "route UNKNOWN_TOPIC_OR_PARTITION")
+	wantOutcomes(t, publish(t, newPublisher(t, b, nil), messageOf("not-created", "k", "v")), "route UNKNOWN_TOPIC_OR_PARTITION")
 }
 
 // TestRecreatedTopic: a client that knew the topic before fails with it for ever. One failure must be

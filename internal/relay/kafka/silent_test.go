@@ -52,7 +52,7 @@ func TestSilentSeed(t *testing.T) {
 			time.Sleep(time.Millisecond) // the seed that a client begins with is drawn from the clock
 			p := newPublisher(t, b, silent(t, b, func(addr string) bool { return addr == first }))
 			for range 2 {
-				wantAll(t, publishFor(t, p, time.Second, message(topic, "k", "v")), relay.Delivered)
+				wantAll(t, publishFor(t, p, time.Second, messageOf(topic, "k", "v")), relay.Delivered)
 			}
 			synctest.Wait()
 			p.mu.Lock()
@@ -73,7 +73,7 @@ func TestAllSilent(t *testing.T) {
 		var are atomic.Bool
 		are.Store(true)
 		p := newPublisher(t, b, silent(t, b, func(string) bool { return are.Load() }))
-		m := message(topic, "k", "v")
+		m := messageOf(topic, "k", "v")
 		wantOutcomes(t, publishFor(t, p, time.Second, m), "infrastructure BROKER_UNREACHABLE")
 		are.Store(false)
 		wantAll(t, publishFor(t, p, time.Second, m), relay.Delivered)

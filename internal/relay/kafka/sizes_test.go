@@ -65,7 +65,7 @@ func (x *between) taken() *kgo.Client {
 // next are messages with the number of the round, one for each key.
 func (x *between) next() (ms []relay.Message) {
 	for _, k := range x.keys {
-		ms = append(ms, message(x.topic, k, strconv.Itoa(x.rounds)))
+		ms = append(ms, messageOf(x.topic, k, strconv.Itoa(x.rounds)))
 	}
 	x.rounds++
 	return ms
@@ -145,7 +145,7 @@ func inUseWhenKeysMove(t *testing.T, hooks []kgo.Opt) {
 		x.p.mu.Unlock()
 		x.round(x.knows)
 
-		ms := append(x.next(), message(other, "k", "v"))
+		ms := append(x.next(), messageOf(other, "k", "v"))
 		send := make([]int, len(ms))
 		for i := range ms {
 			send[i] = i
