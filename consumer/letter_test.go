@@ -26,7 +26,7 @@ func TestLettersHaveOneID(t *testing.T) {
 					past: &past{failed: 1, origin: Origin{Topic: "orders", Partition: 3, Offset: 42, Timestamp: began}}}
 			}
 			m.failed(began.Add(2 * time.Hour))
-			rec, err := deadLetter(m, r, "billing", failure{code: "X"}, writers)
+			rec, err := deadLetter(m, r, "billing", failure{code: "X"}, writers, whole)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -90,9 +90,9 @@ func (m Message) args() ([]any, error) {
 	case len(key) > MaxIdempotencyKeyBytes:
 		return nil, fmt.Errorf("%w: idempotency key is %d bytes, the limit is %d", message.ErrInvalid, len(key), MaxIdempotencyKeyBytes)
 	case !utf8.ValidString(key):
-		return nil, fmt.Errorf("%w: idempotency key is not UTF-8", ErrInvalid)
+		return nil, fmt.Errorf("%w: idempotency key is not UTF-8", message.ErrInvalid)
 	case strings.ContainsRune(key, 0):
-		return nil, fmt.Errorf("%w: idempotency key contains NUL", ErrInvalid)
+		return nil, fmt.Errorf("%w: idempotency key contains NUL", message.ErrInvalid)
 	}
 	args := []any{m.Topic, nil, nil, string(message.MarshalHeaders(m.Headers)), nil, nil, nil}
 	// Not every database/sql driver takes a nil slice for null.

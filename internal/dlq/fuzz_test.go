@@ -17,7 +17,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add("dlq", int32(-1), int64(-1), int64(-1), []byte(nil), []byte(nil), "1", anEvent, "1", "991", "orders", "5", "tombstone", "", "permanent", "\xff", "", []byte(nil), byte(3))
 	f.Add("dlq", int32(9), int64(9), int64(1<<62), []byte{}, []byte(`["\u0000","\ud800",1e999]`), "2", "", "", "", "", "", "", "", "", "", "\x00", []byte("\x00"), byte(1))
 	f.Fuzz(func(t *testing.T, topic string, partition int32, offset, ms int64, key, value []byte,
-		version, event, episode, id, origin, attempts, payload, size, class, message, name string, any []byte, nulls byte) {
+		version, event, episode, id, origin, attempts, payload, size, class, text, name string, any []byte, nulls byte) {
 		if nulls&1 != 0 {
 			key = nil
 		}
@@ -28,7 +28,7 @@ func FuzzDecode(f *testing.F) {
 			header(message.HeaderLetterVersion, version), header(message.HeaderEventID, event), header(message.HeaderEpisode, episode),
 			header(message.HeaderOutboxID, id), header(message.HeaderOriginTopic, origin), header(message.HeaderAttempts, attempts),
 			header(message.HeaderPayload, payload), header(message.HeaderPayloadBytes, size), header(message.HeaderErrorClass, class),
-			header(message.HeaderErrorCode, class), header(message.HeaderErrorMessage, message), header(message.HeaderLastFailedAt, name),
+			header(message.HeaderErrorCode, class), header(message.HeaderErrorMessage, text), header(message.HeaderLastFailedAt, name),
 			{Name: name, Value: any},
 		}
 		if nulls&4 != 0 {

@@ -163,10 +163,10 @@ func (b *broker) writeLetters(ctx context.Context, topic string, n, payload int)
 // letterHeaders are the headers of dead letter i.
 func letterHeaders(i int) ([]message.Header, error) {
 	failed := time.Now().Add(-time.Hour)
-	code, message := "CODE_"+strconv.Itoa(i%20), fmt.Sprintf("refused by account %d: the limit of %d.00 is exceeded", i, i%5000)
+	code, text := "CODE_"+strconv.Itoa(i%20), fmt.Sprintf("refused by account %d: the limit of %d.00 is exceeded", i, i%5000)
 	own := []message.Header{{Name: "traceparent", Value: []byte("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")}}
 	f := dialect.Failure{Topic: "orders", Partition: int32(i % 12), Offset: int64(i), Timestamp: failed, TimestampType: "CreateTime",
-		Group: "billing", Attempts: 5, FirstFailedAt: failed, LastFailedAt: failed.Add(time.Minute), ErrorClass: "record", ErrorCode: code, ErrorMessage: message,
+		Group: "billing", Attempts: 5, FirstFailedAt: failed, LastFailedAt: failed.Add(time.Minute), ErrorClass: "record", ErrorCode: code, ErrorMessage: text,
 		Stack: "billing.Charge\n\t/src/billing/charge.go:117\nbilling.Handle\n\t/src/billing/handle.go:42", Headers: own}
 	switch i % 3 {
 	case 0:
@@ -176,7 +176,7 @@ func letterHeaders(i int) ([]message.Header, error) {
 	}
 	for _, h := range [][2]string{
 		{message.HeaderLetterVersion, "1"}, {message.HeaderEventID, uuid.NewString()}, {message.HeaderEpisode, "1"}, {message.HeaderOutboxID, strconv.Itoa(i + 1)},
-		{message.HeaderOriginTopic, "orders"}, {message.HeaderAttempts, "5"}, {message.HeaderErrorClass, "record"}, {message.HeaderErrorCode, code}, {message.HeaderErrorMessage, message},
+		{message.HeaderOriginTopic, "orders"}, {message.HeaderAttempts, "5"}, {message.HeaderErrorClass, "record"}, {message.HeaderErrorCode, code}, {message.HeaderErrorMessage, text},
 		{message.HeaderFirstFailedAt, failed.UTC().Format(time.RFC3339Nano)}, {message.HeaderLastFailedAt, failed.UTC().Format(time.RFC3339Nano)},
 		{message.HeaderCreatedAt, failed.UTC().Format(time.RFC3339Nano)}, {message.HeaderPayload, message.PayloadInline},
 	} {

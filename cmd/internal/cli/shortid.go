@@ -76,7 +76,7 @@ func (c *commands) completeIDs(cmd *cobra.Command, args []string) error {
 			continue
 		}
 		err := c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
-			found, err := kind.find(cmd.Context(), pool, uuid.MustParse(filled(arg, '0')), uuid.MustParse(filled(arg, 'f')), 2)
+			found, err := kind.find(cmd.Context(), pool, uuid.MustParse(completed(arg, '0')), uuid.MustParse(completed(arg, 'f')), 2)
 			switch {
 			case err != nil:
 				return err
@@ -95,8 +95,8 @@ func (c *commands) completeIDs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// filled is the beginning of an id with the rest of it.
-func filled(beginning string, rest rune) string {
+// completed is the beginning of an id with the rest of it.
+func completed(beginning string, rest rune) string {
 	const shape = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
 	return beginning + strings.ReplaceAll(shape[len(beginning):], "x", string(rest))
 }

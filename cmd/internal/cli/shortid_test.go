@@ -53,7 +53,7 @@ func TestEveryBeginningIsTaken(t *testing.T) {
 		} else if !want {
 			return
 		}
-		low, high := uuid.MustParse(filled(text, '0')), uuid.MustParse(filled(text, 'f'))
+		low, high := uuid.MustParse(completed(text, '0')), uuid.MustParse(completed(text, 'f'))
 		if id.String() < low.String() || id.String() > high.String() {
 			t.Fatalf("%s is not from %s to %s", id, low, high)
 		}
