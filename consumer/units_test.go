@@ -281,9 +281,10 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	const expected = `
-# HELP postrider_consumer_records_total Messages done with, by what became of them: handled, retried (written to a retry topic) or dead_lettered.
+# HELP postrider_consumer_records_total Messages done with, by what became of them: handled, retried (written to a retry topic), delayed (written there because it was not due) or dead_lettered.
 # TYPE postrider_consumer_records_total counter
 postrider_consumer_records_total{outcome="dead_lettered",topic="orders"} 1
+postrider_consumer_records_total{outcome="delayed",topic="orders"} 0
 postrider_consumer_records_total{outcome="handled",topic="orders"} 1
 postrider_consumer_records_total{outcome="retried",topic="orders"} 1
 # HELP postrider_consumer_partitions This member's partitions: assigned are all, paused those whose fetching pauses, standing those of which a failed message can neither be tried again nor be given up.

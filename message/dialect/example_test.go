@@ -24,10 +24,10 @@ func ExampleEncode() {
 	// Output:
 	// tenant: 7
 	// postrider-letter-version: 1
+	// postrider-consumer-group: billing
 	// postrider-origin-topic: orders
 	// postrider-origin-partition: 3
 	// postrider-origin-offset: 42
-	// postrider-consumer-group: billing
 	// postrider-attempts: 5
 	// postrider-error-class: permanent
 	// postrider-error-code: BAD_AMOUNT

@@ -64,7 +64,7 @@ var rooms = []struct {
 		[]string{"github.com/jackc/pgx", "github.com/twmb/franz-go", "github.com/testcontainers"}},
 	{"examples/stage", []string{"internal/testenv"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 	{"examples", []string{"consumer", "consumer/inbox", "consumer/kafka"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}}, // as other people's programs
-	{"cmd/internal/tracing", []string{"cmd", "outbox", "internal/tracecontext"}, []string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", // libraries know the API alone
+	{"cmd/internal/tracing", []string{"cmd", "message", "internal/tracecontext"}, []string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", // libraries know the API alone
 		"github.com/exaring", "github.com/twmb/franz-go", "github.com/jackc/pgx"}},
 	{"cmd/internal/mcp", []string{"*"}, []string{"github.com/modelcontextprotocol"}},
 	{"cmd", []string{"*"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},

@@ -283,8 +283,8 @@ type Log struct {
 	// Level is the least severe level that is written: debug, info, warn or error. Defaults to
 	// "info".
 	Level string `key:"level" default:"info" oneof:"debug info warn error" help:"least severe level to log: debug, info, warn or error"`
-	// Format is json, one object a line, text, or words, which is for people. Defaults to "json"; commands that end by
-	// themselves, such as outbox process, write words unless this is set.
+	// Format is json, one object a line, text, or words, which is for people. Commands that end by themselves, such as
+	// outbox process, write words unless this is set. Defaults to "json".
 	Format string `key:"format" default:"json" oneof:"json text words" help:"log format: json, text or words"`
 }
 
