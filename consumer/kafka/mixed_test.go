@@ -140,7 +140,7 @@ func TestDeadLetterTopicTakesNothing(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
 		topic := b.Topic(t, 1, nil)
-		b.CreateTopic(t, topic+".dlq", 1, map[string]string{"max.message.bytes": "2000"})
+		b.CreateTopic(t, topic+".dlq", 1, map[string]string{"max.message.bytes": "200"}) // less than any dead letter has
 		bytes := make([]byte, 10_000) // at random, because the client compresses
 		_, _ = rand.Read(bytes)
 		large := string(bytes)

@@ -84,7 +84,8 @@ func shortNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
-// inWords are the defaults of commands that end by themselves: a person waits and reads what they log.
+// inWords are the defaults of commands that end by themselves: a person waits and reads what they log. With outbox.log they
+// write JSON, for programs.
 var inWords = map[string]string{"log.format": "words"}
 
 // load reads the configuration. defaults replace the defaults of some keys, required must be set.
@@ -98,6 +99,9 @@ func (c *commands) load(defaults map[string]string, required ...string) (config.
 	cfg, err := config.Load(config.Sources{File: c.settings.file, Environ: c.environ, Flags: given, Defaults: defaults})
 	if err == nil {
 		err = cfg.Require(required...)
+	}
+	if cfg.Outbox.Log && cfg.Log.Format == "words" {
+		cfg.Log.Format = "json"
 	}
 	if err != nil {
 		return cfg, &usageError{err}

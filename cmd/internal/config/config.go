@@ -284,7 +284,7 @@ type Log struct {
 	// "info".
 	Level string `key:"level" default:"info" oneof:"debug info warn error" help:"least severe level to log: debug, info, warn or error"`
 	// Format is json, one object a line, text, or words, which is for people. Commands that end by themselves, such as
-	// outbox process, write words unless this is set. Defaults to "json".
+	// outbox process, write words unless this or outbox.log is set. Defaults to "json".
 	Format string `key:"format" default:"json" oneof:"json text words" help:"log format: json, text or words"`
 }
 
