@@ -141,7 +141,7 @@ func TestDeadLetterTopicTakesNothing(t *testing.T) {
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
 		topic := b.Topic(t, 1, nil)
 		b.CreateTopic(t, topic+".dlq", 1, map[string]string{"max.message.bytes": "200"}) // less than any dead letter has
-		bytes := make([]byte, 10_000) // at random, because the client compresses
+		bytes := make([]byte, 10_000)                                                    // at random, because the client compresses
 		_, _ = rand.Read(bytes)
 		large := string(bytes)
 		produce(t, b, topic, 20, func(i int) string { return map[bool]string{true: large, false: fmt.Sprint(i)}[i == 7] })

@@ -178,7 +178,7 @@ func flagsOf(t *testing.T, path []string, all map[string]bool) {
 	for _, f := range regexp.MustCompile(`(?m)(?:^ +(?:-\w, )?|; also )(--[a-z-]+)`).FindAllStringSubmatch(help.String(), -1) {
 		all[f[1]] = true
 	}
-	_, commands, _ := strings.Cut(help.String(), "\nAvailable Commands:\n")
+	_, commands, _ := strings.Cut(help.String(), "\nCommands:\n")
 	commands, _, _ = strings.Cut(commands, "\n\n")
 	for line := range strings.Lines(commands) {
 		if name := strings.Fields(line)[0]; name != "completion" && name != "help" {
