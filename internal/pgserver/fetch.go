@@ -20,8 +20,8 @@ const (
 	fetchMajor   = "17"
 )
 
-// repository is where it is fetched from: Maven Central, in the packages of zonkyio/embedded-postgres-binaries.
-const repository = "https://repo1.maven.org/maven2"
+// fetchFrom is Maven Central: it has the packages of zonkyio/embedded-postgres-binaries.
+const fetchFrom = "https://repo1.maven.org/maven2"
 
 // Download is what Obtain is about to fetch.
 type Download struct {
@@ -56,8 +56,8 @@ func Obtain(ctx context.Context, announce func(Download)) (Binaries, error) {
 	if noCache != nil {
 		return Binaries{}, fmt.Errorf("%w; and %w", err, noCache)
 	}
-	announce(Download{Version: strings.TrimSuffix(string(fetchVersion), ".0"), From: repository, Into: cache, Megabytes: archiveMegabytes()})
-	f := fetcher{adjust: func(c embedded.Config) embedded.Config { return c.BinaryRepositoryURL(repository) }, tidied: func() {}}
+	announce(Download{Version: strings.TrimSuffix(string(fetchVersion), ".0"), From: fetchFrom, Into: cache, Megabytes: archiveMegabytes()})
+	f := fetcher{adjust: func(c embedded.Config) embedded.Config { return c.BinaryRepositoryURL(fetchFrom) }, tidied: func() {}}
 	if b, err = f.fetch(ctx, cache); err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("%w, and fetching failed: %w", ErrNotFound, err)
 	}
