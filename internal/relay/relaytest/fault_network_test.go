@@ -80,7 +80,7 @@ func TestFault44OneRelayCutOff(t *testing.T) {
 	r.proxy.Thaw()
 	l.write(topic, 20, 5)
 	r.until(time.Minute, drained)
-	if !strings.Contains(r.log.String(), "the term ended") {
+	if !strings.Contains(r.log.String(), "its session is gone") {
 		t.Error("the first relay never noticed")
 	}
 	l.wantAll(dlq)
