@@ -17,20 +17,16 @@ build: ## build bin/postrider
 	go build -trimpath -o $(BIN) ./cmd/postrider
 
 run: build ## the whole system in one process, with a demo order service; Ctrl-C stops it
-	@scripts/setup.sh postgres
 	@exec $(BIN) dev --demo $(ARGS)
 
-setup: ## install what the tests need, where this machine allows it
-	@scripts/setup.sh postgres kafka compiler clients pooler interop python monitoring chart
+setup: ## what the tests need: root on Debian installs packages, unless POSTRIDER_INSTALL=no
+	@scripts/setup.sh postgres kafka compiler clients pooler python monitoring node interop chart
 
 test: setup ## every test, on real PostgreSQL, kfake and a real Apache Kafka broker
 	@scripts/test.sh
 
-quick: ## what decides, on PostgreSQL without a broker and without -race: under a minute once it is compiled
-	@scripts/setup.sh postgres
-	go test ./message/... ./retry ./outbox ./consumer ./internal/relay ./internal/relay/postgres ./internal/dlq ./internal/replay ./internal/tasks/task \
-		./internal/tasks/ledger ./internal/tracecontext ./internal/migrations ./internal/testenv/history \
-		./cmd/internal/config ./cmd/internal/archtest ./cmd/internal/actions
+quick: ## the tests of packages that need no server, without the race detector: under a minute once it is compiled
+	@scripts/quick.sh
 
 verify: ## formatting, vet, linter, import directions
 	@out="$$(gofmt -l $$(git ls-files '*.go'))"; if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi

@@ -1,69 +1,72 @@
 #!/usr/bin/env bash
-# Makes sure that what the given parts need is there: postgres, kafka, compiler, clients, pooler, interop, python,
-# monitoring, chart. It installs Debian packages where it may, and otherwise says what to do. Nothing it does is needed twice.
+# Gets what the given parts of the tests need: postgres, kafka, compiler, clients, pooler, python, monitoring, node from
+# packages; interop and chart from Maven's and Go's registries. Root on Debian has packages installed, after a line that
+# names them; with POSTRIDER_INSTALL=no nothing is. A part that is missing in the end is no failure: the tests that need
+# it are left out, and `make test` counts and names them. Nothing that this does is needed twice.
 set -u
+cd "$(dirname "$0")/.." || exit 1
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-may_install() { have apt-get && [ "$(id -u)" = 0 ]; }
+# there tells whether this machine has what a part needs.
+there() {
+	case $1 in
+	postgres)
+		[ -n "${POSTRIDER_TEST_DATABASE_URL:-}" ] || [ -n "${POSTRIDER_POSTGRES_BIN:-}" ] || have initdb ||
+			compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || compgen -G '/usr/pgsql-*/bin/initdb' >/dev/null ||
+			compgen -G '/opt/homebrew/opt/postgresql@*/bin/initdb' >/dev/null || compgen -G '/usr/local/opt/postgresql@*/bin/initdb' >/dev/null
+		;;
+	kafka) [ -n "${POSTRIDER_TEST_KAFKA_BROKERS:-}" ] || { have java && have mvn; } ;;
+	compiler) have gcc || have clang || have cc ;;
+	clients) have kcat ;;
+	pooler) have pgbouncer || [ -x /usr/sbin/pgbouncer ] ;; # where Debian keeps daemons, outside of many a PATH
+	python) have python3 && python3 -c 'import venv, ensurepip' 2>/dev/null ;;
+	monitoring) have prometheus && have promtool ;;
+	node) have node && have npm ;;
+	esac
+}
 
-updated=""
+# packages names a part's packages of Debian.
+packages() {
+	case $1 in
+	postgres) echo postgresql ;;
+	kafka) echo default-jdk-headless maven ;;
+	compiler) echo gcc libc6-dev ;;
+	clients) echo kcat ;;
+	pooler) echo pgbouncer ;;
+	python) echo python3 python3-venv ;;
+	monitoring) echo prometheus ;;
+	node) echo nodejs npm ;;
+	esac
+}
+
+# without says what becomes of the tests where a part is missing.
+without() {
+	case $1 in
+	postgres) echo "no PostgreSQL: its server is fetched once, about 15 MB, and the tests with psql are left out" ;;
+	kafka) echo "no Java 17 and Maven: unless Docker answers, tests with a real Kafka broker are left out" ;;
+	compiler) echo "no C compiler: the tests run without the race detector" ;;
+	clients) echo "no kcat: topics are read with our own client only" ;;
+	pooler) echo "no PgBouncer: the tests behind one are left out" ;;
+	python) echo "no Python 3 with its venv module: the Python example is not tested" ;;
+	monitoring) echo "no Prometheus with promtool: the tests of alerts and dashboards are left out" ;;
+	node) echo "no Node.js with npm: the test with a client in TypeScript is left out" ;;
+	esac
+}
+
+# install installs packages, all at once or each for itself: one that a distribution lacks takes none with it.
 install() {
-	if [ -z "$updated" ]; then
-		apt-get update -qq >/dev/null 2>&1 || true
-		updated=yes
-	fi
-	echo "setup: installing $*"
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1
+	echo "setup: installing as root: $* (POSTRIDER_INSTALL=no leaves the machine as it is)"
+	apt-get update -qq >/dev/null 2>&1 || true
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1 && return
+	for package in "$@"; do
+		apt-get install -y -qq --no-install-recommends "$package" >/dev/null 2>&1 || echo "setup: apt-get cannot install $package"
+	done
 }
 
-postgres() {
-	if [ -n "${POSTRIDER_TEST_DATABASE_URL:-}" ] || [ -n "${POSTRIDER_POSTGRES_BIN:-}" ] || have initdb ||
-		compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || compgen -G '/usr/pgsql-*/bin/initdb' >/dev/null ||
-		compgen -G '/opt/homebrew/opt/postgresql@*/bin/initdb' >/dev/null || compgen -G '/usr/local/opt/postgresql@*/bin/initdb' >/dev/null; then
-		return
-	fi
-	if may_install && install postgresql; then
-		return
-	fi
-	echo "setup: no PostgreSQL binaries found; they will be downloaded on first use. To use your own, install PostgreSQL 14 or newer, or set POSTRIDER_POSTGRES_BIN to the folder with initdb and postgres."
-}
-
-kafka() {
-	if [ -n "${POSTRIDER_TEST_KAFKA_BROKERS:-}" ] || { have java && have mvn; }; then
-		return
-	fi
-	if may_install && install default-jdk-headless maven; then
-		return
-	fi
-	echo "setup: no Java 17 and Maven: unless Docker answers or POSTRIDER_TEST_KAFKA_BROKERS names a broker, the tests run on the in-process broker only."
-}
-
-compiler() {
-	# The race detector needs a C compiler.
-	if have gcc || have clang || have cc; then
-		return
-	fi
-	may_install && install gcc libc6-dev && return
-	echo "setup: no C compiler: the tests run without the race detector."
-}
-
-clients() {
-	# Kafka's and PostgreSQL's usual clients, for the test that uses no code of ours.
-	have kcat && return
-	may_install && install kcat && return
-	echo "setup: no kcat: topics are read with the project's own client only."
-}
-
-pooler() {
-	# Debian keeps daemons in /usr/sbin, which is not in everybody's PATH.
-	have pgbouncer || [ -x /usr/sbin/pgbouncer ] && return
-	may_install && install pgbouncer && return
-	echo "setup: no PgBouncer: the tests that need it will fail; install the package pgbouncer."
-}
-
+# interop has Maven fetch the jars of Kafka Connect and Spring Kafka, whose letters are read; the first time takes minutes.
 interop() {
-	# The jars of Kafka Connect and Spring Kafka, whose letters are read; the first time takes minutes.
 	have java && have mvn || return
 	for project in connect spring; do
 		pom="cmd/internal/interop/testdata/$project/pom.xml"
@@ -73,32 +76,33 @@ interop() {
 		if mvn -q -B -f "$pom" -Dmdep.outputFile=/dev/null dependency:build-classpath >/dev/null 2>&1; then
 			mkdir -p "$(dirname "$stamp")" && : >"$stamp"
 		else
-			echo "setup: Maven cannot download them: the tests of cmd/internal/interop will say so."
+			echo "setup: Maven cannot download them: the tests of cmd/internal/interop are left out"
 		fi
 	done
 }
 
-python() {
-	# The example for other languages makes a virtual environment on first use.
-	have python3 && python3 -c 'import venv, ensurepip' 2>/dev/null && return
-	may_install && install python3 python3-venv && return
-	echo "setup: no Python 3 with its venv module: the Python example is not tested."
-}
-
-monitoring() {
-	# Prometheus and its promtool, for the tests of alerts and dashboards.
-	have prometheus && have promtool && return
-	may_install && install prometheus && return
-	echo "setup: no Prometheus: the tests of alerts and dashboards will fail; install the package prometheus, which has promtool too."
-}
-
+# chart has Go fetch and build Helm, and the tests of the chart; the first time takes minutes.
 chart() {
-	# Helm, from the Go module proxy, built into Go's cache; the first time takes minutes.
 	(cd deploy/helm/check && go tool -n helm && go test -run '^$' .) >/dev/null 2>&1 && return
-	echo "setup: deploy/helm/check cannot be fetched or built: cmd/internal/packaging will fail, and say why."
+	echo "setup: deploy/helm/check cannot be fetched or built: the tests of the Helm chart are left out"
 }
 
-cd "$(dirname "$0")/.." || exit 1
+parts="" downloads="" missing=""
 for part in "$@"; do
+	case $part in
+	interop | chart) downloads="$downloads $part" ;;
+	*)
+		parts="$parts $part"
+		there "$part" || missing="$missing $(packages "$part")"
+		;;
+	esac
+done
+if [ -n "$missing" ] && [ "${POSTRIDER_INSTALL:-yes}" != no ] && have apt-get && [ "$(id -u)" = 0 ]; then
+	install $missing
+fi
+for part in $parts; do
+	there "$part" || echo "setup: $(without "$part") (Debian: $(packages "$part"))"
+done
+for part in $downloads; do
 	"$part"
 done

@@ -1,26 +1,44 @@
 #!/usr/bin/env bash
-# Runs every test against one PostgreSQL and one Kafka broker, prints which, and holds the domain
-# packages to their coverage.
+# Runs every test against one PostgreSQL and one Kafka broker, prints which, and holds the domain packages to their
+# coverage. What this machine lacks is left out, counted and named at the end; with POSTRIDER_TEST_REQUIRE_ALL=1 it is a
+# failure (internal/testenv/logtest).
 set -uo pipefail
 cd "$(dirname "$0")/.."
+
+rm -rf coverage/bin
+mkdir -p coverage/bin
+log=coverage/test.log
+export POSTRIDER_TEST_LEFT_OUT="$PWD/coverage/not-tested.txt" # internal/testenv/logtest
+export POSTRIDER_TEST_BINARIES="$PWD/coverage/bin"            # internal/testenv/buildtest
+: >"$POSTRIDER_TEST_LEFT_OUT"
+require_all=${POSTRIDER_TEST_REQUIRE_ALL:-0}
 
 race=""
 if [ "$(go env CGO_ENABLED)" = 1 ] && { command -v gcc || command -v clang || command -v cc; } >/dev/null 2>&1; then
 	race="-race"
+	# A process that ends waits a second for reports of other threads. By then a test's goroutines are gone.
+	export GORACE="atexit_sleep_ms=10 ${GORACE:-}"
+else
+	echo "all tests: the race detector: there is no C compiler; install gcc" >>"$POSTRIDER_TEST_LEFT_OUT"
+	if [ "$require_all" != 0 ]; then
+		echo "test: POSTRIDER_TEST_REQUIRE_ALL is set, and there is no C compiler for the race detector"
+		exit 1
+	fi
 fi
-mkdir -p coverage
-log=coverage/test.log
-export POSTRIDER_TEST_LEFT_OUT="$PWD/coverage/not-tested.txt" # internal/testenv/logtest
-: >"$POSTRIDER_TEST_LEFT_OUT"
+
 # Programs and their outsides have little concurrency of their own. The rooms that have it run under the race detector, which
 # takes five times the processor.
 plain='cmd/postrider$|cmd/internal/(bench|cli|doctor|monitoring|packaging|interop|e2e)(/|$)|examples/'
 packages=$(go list ./...) || exit 1
 covered="message retry outbox internal/relay internal/tasks/task internal/dlq" # the domain; a coverage of the other rooms is not looked at, and costs a tenth of the time
-export domain="$race $(for p in $covered; do printf './%s ' "$p"; done)"
 rest=$(grep -Ev "$plain" <<<"$packages" | grep -vE "postrider/($(tr ' ' '|' <<<"$covered"))\$")
-export raced="$race ./internal/relay/relaytest ./cmd/internal/app ./cmd/internal/soak $(xargs <<<"$rest")" # the longest first
-export unraced="$(grep -E "$plain" <<<"$packages" | xargs)"
+# The longest first, so that none is left to run alone in the end.
+longest="internal/relay/relaytest cmd/internal/soak cmd/internal/app internal/dlq/postgres internal/tasks/postgres internal/relay/postgres internal/relay/kafka"
+longest_plain="cmd/internal/bench cmd/internal/monitoring examples/orders cmd/internal/e2e"
+here() { printf './%s ' "$@"; }
+export domain="$race $(here $covered)"
+export raced="$race $(here $longest) $(xargs <<<"$rest")"
+export unraced="$(here $longest_plain) $(grep -E "$plain" <<<"$packages" | xargs)"
 # Twice as many tests at once as cores, because many wait for timeouts.
 export options="-count=1 -timeout 20m -parallel $((2 * $(getconf _NPROCESSORS_ONLN)))"
 go run ./cmd/internal/testrig -- bash -c 'trap "exit 130" INT TERM
@@ -36,8 +54,10 @@ for p in $covered; do
 	awk -v c="${percent:-0}" 'BEGIN { exit !(c >= 95) }' || failed="$failed $p"
 done
 if [ -s "$POSTRIDER_TEST_LEFT_OUT" ]; then
-	echo "test: NOT TESTED on this machine:"
-	sort -u "$POSTRIDER_TEST_LEFT_OUT"
+	echo "test: NOT TESTED on this machine, by what it lacks:"
+	sort -u "$POSTRIDER_TEST_LEFT_OUT" | awk -F': ' '
+		{ why = substr($0, length($1) + 3); tests[why] = tests[why] " " $1; n[why]++; all++ }
+		END { for (why in n) printf "  %s\n    %d:%s\n", why, n[why], tests[why]; printf "test: %d tests were left out or shortened\n", all }'
 else
 	echo "test: nothing was left out"
 fi

@@ -19,20 +19,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/message"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// build compiles the program as a user would.
-func build(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "postrider")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return path
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(buildtest.In(m)) }
 
 // process is a running `postrider dev`.
 type process struct {
@@ -178,7 +169,7 @@ func awaitRow(ctx context.Context, t *testing.T, conn *pgx.Conn, query string, a
 // The quick start, from a fresh build to a second start on the same data.
 func TestDevDemo(t *testing.T) {
 	t.Parallel()
-	program, data := build(t), t.TempDir()
+	program, data := buildtest.Program(t, "cmd/postrider"), t.TempDir()
 	if err := os.Chmod(filepath.Dir(data), 0o755); err != nil { // for PostgreSQL, when root runs this
 		t.Fatal(err)
 	}
@@ -232,7 +223,7 @@ func TestDevDemo(t *testing.T) {
 // own exit code.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
-	program := build(t)
+	program := buildtest.Program(t, "cmd/postrider")
 	err := exec.CommandContext(t.Context(), program, "serve", "--roles", "everything").Run()
 	if exit, failed := err.(*exec.ExitError); !failed || exit.ExitCode() != 2 {
 		t.Errorf("wrong command line: %v", err)

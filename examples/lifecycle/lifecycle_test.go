@@ -14,6 +14,7 @@ import (
 
 	"github.com/postrider/postrider/examples/stage"
 	"github.com/postrider/postrider/internal/tasks/ledgertest"
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
@@ -84,7 +85,7 @@ func TestLifecycle(t *testing.T) {
 
 	own := pgtest.NewEmpty(t)
 	pool := own.Pool(t)
-	program := s.Build("github.com/postrider/postrider/examples/lifecycle")
+	program := buildtest.Program(t, "examples/lifecycle")
 	environment := []string{"DATABASE_URL=" + own.URL, "KAFKA_BROKERS=" + s.Brokers(), "TOPICS=" + topic, "GROUP=" + topic}
 	example := s.Start(program, environment)
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/postrider/postrider/consumer"
 	"github.com/postrider/postrider/examples/stage"
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
@@ -60,7 +61,7 @@ func TestOrders(t *testing.T) {
 	s.Serve()
 	own := pgtest.NewEmpty(t)
 	pool := own.Pool(t)
-	program := s.Build("github.com/postrider/postrider/examples/orders")
+	program := buildtest.Program(t, "examples/orders")
 	group := "totals-" + topic[len(topic)-12:] // the broker may be others', too
 	environment := []string{"DATABASE_URL=" + own.URL, "KAFKA_BROKERS=" + s.Brokers(), "TOPIC=" + topic, "GROUP=" + group, "DLQ_TOPIC=" + s.DLQ, "RETRY_DELAYS=200ms,1s"}
 	example := s.Start(program, environment)

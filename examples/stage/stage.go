@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
@@ -27,7 +28,7 @@ const waitTimeout = 90 * time.Second
 
 // Main runs the tests of a package and ends the servers that they started. It does not return.
 func Main(m *testing.M) {
-	kafkatest.Main(kafkatest.RunnerFunc(func() int { return pgtest.Run(m) }))
+	kafkatest.Main(kafkatest.RunnerFunc(func() int { return pgtest.Run(buildtest.In(m)) }))
 }
 
 // Stage is an installation of Postrider for one test.
@@ -49,16 +50,8 @@ func New(t testing.TB) *Stage {
 	s := &Stage{t: t, Broker: kafkatest.Real(t), DB: pgtest.New(t)}
 	s.Pool = s.DB.Pool(t)
 	s.DLQ = s.Broker.Topic(t, 1, nil)
-	s.postrider = s.Build("github.com/postrider/postrider/cmd/postrider")
+	s.postrider = buildtest.Program(t, "cmd/postrider")
 	return s
-}
-
-// Build compiles a command.
-func (s *Stage) Build(command string) (program string) {
-	s.t.Helper()
-	program = filepath.Join(s.t.TempDir(), filepath.Base(command))
-	s.Output(nil, "go", "build", "-o", program, command)
-	return program
 }
 
 // Serve starts Postrider. It ends with the test, which fails unless it ends cleanly.

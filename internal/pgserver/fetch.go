@@ -8,29 +8,95 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 
 	embedded "github.com/fergusstrange/embedded-postgres"
 )
 
-// fetchVersion is the PostgreSQL that Fetch obtains, and fetchMajor its major version.
+// fetchVersion is the PostgreSQL that Obtain fetches, and fetchMajor its major version.
 const (
 	fetchVersion = embedded.V17
 	fetchMajor   = "17"
 )
 
-// Fetch obtains PostgreSQL server binaries for this system over the network and keeps them in
-// cacheDir, for a machine where Find found none; a second call finds them there. Several
-// processes may fetch into one directory. When the server will be run by root, the directory
-// must be one that other users can enter, because PostgreSQL refuses to run as root.
-//
-// The download itself cannot be interrupted: when ctx ends Fetch returns at once, and the
-// download goes on in the background until it is done and is then thrown away.
-func Fetch(ctx context.Context, cacheDir string) (Binaries, error) {
-	f := fetcher{adjust: func(c embedded.Config) embedded.Config { return c }, tidied: func() {}}
-	return f.fetch(ctx, cacheDir)
+// fetchFrom is Maven Central: it has the packages of zonkyio/embedded-postgres-binaries.
+const fetchFrom = "https://repo1.maven.org/maven2"
+
+// Download is what Obtain is about to fetch.
+type Download struct {
+	// Version is that of PostgreSQL, for example "17.5".
+	Version string
+	// From is the address of the repository.
+	From string
+	// Into is the directory that keeps the binaries.
+	Into string
+	// Megabytes is about how large the download is.
+	Megabytes int
 }
 
-// fetcher is Fetch with what its tests decide.
+// String is for the person who waits for it.
+func (d Download) String() string {
+	return fmt.Sprintf("there is no PostgreSQL on this machine: fetching PostgreSQL %s from %s into %s, once; about %d MB, seconds on a fast line and %d minutes at 1 Mbit/s",
+		d.Version, d.From, d.Into, d.Megabytes, (d.Megabytes*8+59)/60)
+}
+
+// Obtain is Find, and where that finds nothing fetches PostgreSQL server binaries for this system over the network and
+// keeps them, so that the next Find has them. Before it fetches it calls announce. Several processes may fetch at a time.
+// If nothing could be fetched either, the error matches ErrNotFound.
+//
+// The download itself cannot be interrupted: when ctx ends Obtain returns at once, and the
+// download goes on in the background until it is done and is then thrown away.
+func Obtain(ctx context.Context, announce func(Download)) (Binaries, error) {
+	b, err := Find()
+	if !errors.Is(err, ErrNotFound) || !supported {
+		return b, err
+	}
+	cache, noCache := cacheDir()
+	if noCache != nil {
+		return Binaries{}, fmt.Errorf("%w; and %w", err, noCache)
+	}
+	announce(Download{Version: strings.TrimSuffix(string(fetchVersion), ".0"), From: fetchFrom, Into: cache, Megabytes: archiveMegabytes()})
+	f := fetcher{adjust: func(c embedded.Config) embedded.Config { return c.BinaryRepositoryURL(fetchFrom) }, tidied: func() {}}
+	if b, err = f.fetch(ctx, cache); err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w, and fetching failed: %w", ErrNotFound, err)
+	}
+	return b, err
+}
+
+// archiveMegabytes is about how large the archive for this system is.
+func archiveMegabytes() int {
+	if runtime.GOOS == "darwin" {
+		return 30
+	}
+	return 15
+}
+
+// cacheDir is where fetched binaries are kept. PostgreSQL refuses to run as root, so root starts it as another user, and
+// root's own cache is closed to others.
+func cacheDir() (string, error) {
+	if os.Geteuid() == 0 {
+		return "/var/cache/postrider", nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("there is no folder to keep a fetched PostgreSQL in: %w", err)
+	}
+	return filepath.Join(dir, "postrider"), nil
+}
+
+// fetchedDir is where the programs are that were fetched, if any were.
+func fetchedDir() (string, error) {
+	cache, err := cacheDir()
+	return filepath.Join(installed(cache), "bin"), err
+}
+
+// installed is the folder of a fetched PostgreSQL in a cache.
+func installed(cache string) string {
+	return filepath.Join(cache, "postgresql-"+string(fetchVersion))
+}
+
+// fetcher fetches, with what its tests decide.
 type fetcher struct {
 	adjust func(embedded.Config) embedded.Config // the last word on the library's configuration
 	tidied func()                                // called when nothing of the download is left
@@ -41,7 +107,7 @@ func (f fetcher) fetch(ctx context.Context, cacheDir string) (Binaries, error) {
 	if err != nil {
 		return Binaries{}, fmt.Errorf("pgserver: cache directory: %w", err)
 	}
-	final := filepath.Join(cacheDir, "postgresql-"+string(fetchVersion))
+	final := installed(cacheDir)
 	if b, err := inspect(filepath.Join(final, "bin")); err == nil {
 		return b, nil
 	}

@@ -102,6 +102,16 @@ func TestFetch(t *testing.T) {
 	}
 }
 
+func TestDownloadSaysWhatItCosts(t *testing.T) {
+	t.Parallel()
+	said := Download{Version: "17.5", From: "https://repository", Into: "/cache", Megabytes: 15}.String()
+	for _, want := range []string{"PostgreSQL 17.5", "from https://repository", "into /cache", "15 MB", "2 minutes"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q lacks %q", said, want)
+		}
+	}
+}
+
 func TestFetchFails(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())

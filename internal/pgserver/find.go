@@ -32,11 +32,12 @@ type Binaries struct {
 
 // Find looks for PostgreSQL server binaries on this machine: the directory in
 // POSTRIDER_POSTGRES_BIN, the one of initdb in PATH, then, newest first, the places where the
-// packages of Debian and Ubuntu, of Red Hat and SUSE, of Homebrew and Postgres.app put them.
+// packages of Debian and Ubuntu, of Red Hat and SUSE, of Homebrew and Postgres.app put them; and
+// last what Obtain fetched earlier.
 // The environment variable is an order: when it is set and wrong, that is an error and nothing
 // else is tried. When there is nothing, the error matches ErrNotFound and says where it looked.
 func Find() (Binaries, error) {
-	f := finder{getenv: os.Getenv, lookPath: exec.LookPath, glob: filepath.Glob, inspect: inspect}
+	f := finder{getenv: os.Getenv, lookPath: exec.LookPath, glob: filepath.Glob, inspect: inspect, fetched: fetchedDir}
 	return f.find()
 }
 
@@ -57,6 +58,7 @@ type finder struct {
 	lookPath func(string) (string, error)
 	glob     func(string) ([]string, error)
 	inspect  func(dir string) (Binaries, error)
+	fetched  func() (string, error)
 }
 
 func (f finder) find() (Binaries, error) {
@@ -95,6 +97,11 @@ func (f finder) find() (Binaries, error) {
 	}
 	if len(found) > 0 {
 		return slices.MaxFunc(found, compareVersions), nil
+	}
+	if dir, err := f.fetched(); err == nil {
+		if b, err := f.usable(dir); err == nil {
+			return b, nil
+		}
 	}
 	detail := ""
 	if len(refused) > 0 {

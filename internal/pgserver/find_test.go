@@ -16,6 +16,7 @@ type machine struct {
 	versions map[string]int
 	env      string
 	initdb   string
+	fetched  string
 }
 
 func (m machine) finder() finder {
@@ -50,6 +51,12 @@ func (m machine) finder() finder {
 			}
 			return Binaries{Dir: dir, Version: fmt.Sprintf("%d.1", major), Major: major}, nil
 		},
+		fetched: func() (string, error) {
+			if m.fetched == "" {
+				return "", errors.New("no cache")
+			}
+			return m.fetched, nil
+		},
 	}
 }
 
@@ -69,6 +76,9 @@ func TestFind(t *testing.T) {
 		"an order of an old one":    {machine{versions: map[string]int{"/old": 13}, env: "/old"}, "", []string{"13.1: it is too old", "14 or newer"}},
 		"only old ones":             {machine{versions: map[string]int{debian(13): 13}}, "", []string{"no PostgreSQL server binaries found", debian(13), "too old", BinEnv}},
 		"Homebrew":                  {machine{versions: map[string]int{"/opt/homebrew/opt/postgresql@16/bin": 16}}, "/opt/homebrew/opt/postgresql@16/bin", nil},
+		"fetched earlier":           {machine{versions: map[string]int{"/cache/bin": 17}, fetched: "/cache/bin"}, "/cache/bin", nil},
+		"installed, not fetched":    {machine{versions: map[string]int{"/cache/bin": 17, debian(15): 15}, fetched: "/cache/bin"}, debian(15), nil},
+		"an empty cache":            {machine{fetched: "/cache/bin"}, "", []string{"no PostgreSQL server binaries found"}},
 		"an application on the Mac": {machine{versions: map[string]int{"/Applications/Postgres.app/Contents/Versions/17/bin": 17}}, "/Applications/Postgres.app/Contents/Versions/17/bin", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

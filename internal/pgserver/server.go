@@ -18,6 +18,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+// supported: Start works on this system.
+const supported = true
+
 const (
 	// startTimeout bounds Start when its context does not; crash recovery of a large database
 	// takes its time.

@@ -9,6 +9,9 @@ import (
 	"runtime"
 )
 
+// supported: no server runs on this system, so none is fetched.
+const supported = false
+
 // Server is a running PostgreSQL server; on this system there is none.
 type Server struct{}
 

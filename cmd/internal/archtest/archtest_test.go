@@ -219,7 +219,7 @@ func TestFilesHoldOneIdea(t *testing.T) {
 // TestNothingIsSkippedInSilence: `go test` does not show what a package skipped that passes.
 func TestNothingIsSkippedInSilence(t *testing.T) {
 	t.Parallel()
-	skip := regexp.MustCompile(`\bt\.Skip(f|Now)?\(`)
+	skip := regexp.MustCompile(`\b(t|b|f|r|s|l|TB)\.Skip(f|Now)?\(|\btesting\.Short\(`)
 	root := filepath.Join("..", "..", "..")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, filepath.Join("internal", "testenv", "logtest", "nottested.go")) {

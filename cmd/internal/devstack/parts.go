@@ -19,15 +19,7 @@ import (
 
 // startPostgres runs the PostgreSQL that is installed here, or one that is fetched once.
 func startPostgres(ctx context.Context, o Options) (*pgserver.Server, error) {
-	binaries, err := pgserver.Find()
-	if errors.Is(err, pgserver.ErrNotFound) {
-		cache, cacheErr := cacheDir()
-		if cacheErr != nil {
-			return nil, errors.Join(err, cacheErr)
-		}
-		o.Logger.Warn("there is no PostgreSQL on this machine, fetching one; this happens once", "component", "dev", "into", cache)
-		binaries, err = pgserver.Fetch(ctx, cache)
-	}
+	binaries, err := pgserver.Obtain(ctx, func(d pgserver.Download) { fmt.Fprintf(o.Out, "postrider: %s\n", d) })
 	if err != nil {
 		return nil, err
 	}
@@ -42,19 +34,6 @@ func startPostgres(ctx context.Context, o Options) (*pgserver.Server, error) {
 		return nil, fmt.Errorf("start the embedded PostgreSQL: %w", err)
 	}
 	return server, nil
-}
-
-// cacheDir is where fetched binaries are kept. Root's own cache is closed to the user that
-// PostgreSQL runs as when root starts it.
-func cacheDir() (string, error) {
-	if os.Geteuid() == 0 {
-		return "/var/cache/postrider", nil
-	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("find a folder to keep a fetched PostgreSQL in: %w", err)
-	}
-	return filepath.Join(dir, "postrider"), nil
 }
 
 // brokerDir is where the broker keeps its data; empty for memory.

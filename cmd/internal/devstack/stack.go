@@ -30,7 +30,7 @@ type Options struct {
 	// Demo runs the demonstration too. Defaults to false.
 	Demo bool
 	// Out receives the line that says that the stack is ready, how to look at it, and what the
-	// demonstration has to say. Required.
+	// demonstration has to say; and first of all, where there is no PostgreSQL, that one is fetched. Required.
 	Out io.Writer
 	// Logger defaults to one that discards.
 	Logger *slog.Logger

@@ -15,12 +15,14 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/internal/pgserver"
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 func TestMain(m *testing.M) {
-	kafkatest.Main(kafkatest.RunnerFunc(func() int { return pgtest.Run(m) }))
+	kafkatest.Main(kafkatest.RunnerFunc(func() int { return pgtest.Run(buildtest.In(m)) }))
 }
 
 // written is what a user might type. Each line of expected is a record as kcat shows it: key length
@@ -59,8 +61,7 @@ func TestRowsToRecords(t *testing.T) {
 		db := pgtest.New(t)
 		// One partition, so that kcat shows everything in the order written.
 		topic, dlq := b.Topic(t, 1, nil), b.Topic(t, 1, nil)
-		program := filepath.Join(t.TempDir(), "postrider")
-		command(t, "go", "build", "-o", program, "../../postrider")
+		program := buildtest.Program(t, "cmd/postrider")
 
 		psql := exec.CommandContext(t.Context(), psqlPath(t), db.URL, "-qAt", "-v", "ON_ERROR_STOP=1", "-v", "topic="+topic)
 		psql.Stdin = strings.NewReader(written)
@@ -115,17 +116,20 @@ func of(lines []string, begins string) []string {
 	return out
 }
 
-// psqlPath finds psql on PATH or beside the server's programs.
+// psqlPath finds psql on PATH or beside the server's programs. A server that was fetched has none.
 func psqlPath(t *testing.T) string {
 	t.Helper()
 	if path, err := exec.LookPath("psql"); err == nil {
 		return path
 	}
 	found, err := pgserver.Find()
-	if err != nil {
-		t.Fatalf("psql is needed: install the PostgreSQL client programs: %v", err)
+	if err == nil {
+		found.Dir, err = exec.LookPath(filepath.Join(found.Dir, "psql"))
 	}
-	return filepath.Join(found.Dir, "psql")
+	if err != nil {
+		logtest.NotTested(t, "there is no psql; install the PostgreSQL client programs")
+	}
+	return found.Dir
 }
 
 func command(t *testing.T, name string, args ...string) string {
@@ -159,13 +163,21 @@ func investigation(t *testing.T, program, url string) map[string]any {
 	}
 }
 
-// records reads the topic with kcat, or, where that is not installed, with our own client, and says
-// so. It waits until enough are there, and shows all.
+// kcatPath finds kcat. Where there is none our own client takes its place, and the test is noted.
+func kcatPath(t *testing.T) (path string, found bool) {
+	t.Helper()
+	path, err := exec.LookPath("kcat")
+	if err != nil {
+		logtest.LeftOut(t, "there is no kcat, so no client but our own was tried; install it")
+	}
+	return path, err == nil
+}
+
+// records reads the topic with kcat. It waits until enough are there, and shows all.
 func records(t *testing.T, b *kafkatest.Broker, topic string, enough int) []string {
 	t.Helper()
-	kcat, err := exec.LookPath("kcat")
-	if err != nil {
-		t.Log("kcat is not installed: the topic is read with franz-go, so no foreign client was tried")
+	kcat, found := kcatPath(t)
+	if !found {
 		return ownRecords(t, b, topic, enough)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
@@ -27,8 +27,7 @@ func TestServeIsKilledDuringAnOperation(t *testing.T) {
 		db := pgtest.New(t)
 		conn := db.Conn(t)
 		topic, dlq := b.Topic(t, 3, map[string]string{"max.message.bytes": "1000"}), b.Topic(t, 1, nil)
-		program := filepath.Join(t.TempDir(), "postrider")
-		command(t, "go", "build", "-o", program, "../../postrider")
+		program := buildtest.Program(t, "cmd/postrider")
 		cli := func(args ...string) string {
 			t.Helper()
 			return command(t, program, append(args, "--database-url", db.URL)...)

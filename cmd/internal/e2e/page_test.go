@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/logtest"
 )
 
@@ -142,7 +143,12 @@ func TestWalkOfThePage(t *testing.T) {
 	lines := pageWalk(t)
 	s := &shell{t: t, dir: t.TempDir(), ids: map[string]string{}}
 	s.env = append(os.Environ(), "PATH="+filepath.Dir(psqlPath(t))+string(os.PathListSeparator)+os.Getenv("PATH"))
-	command(t, "go", "build", "-o", filepath.Join(s.dir, "bin", "postrider"), "../../postrider")
+	if err := os.Mkdir(filepath.Join(s.dir, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(buildtest.Program(t, "cmd/postrider"), filepath.Join(s.dir, "bin", "postrider")); err != nil {
+		t.Fatal(err)
+	}
 	database := s.dev(lines[0])
 	conn, err := pgx.Connect(t.Context(), database)
 	if err != nil {

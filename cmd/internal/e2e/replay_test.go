@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 )
 
@@ -21,8 +21,7 @@ func TestReplayWalk(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
 		from, to := b.Topic(t, 1, nil), b.Topic(t, 1, nil)
-		program := filepath.Join(t.TempDir(), "postrider")
-		command(t, "go", "build", "-o", program, "../../postrider")
+		program := buildtest.Program(t, "cmd/postrider")
 		write := func(key, value string, offset int) {
 			t.Helper()
 			writeRecord(t, b, from, key, value, "tenant=a=b", "dead-letter-topic="+to, "dead-letter-partition=0",
@@ -67,12 +66,11 @@ func TestReplayWalk(t *testing.T) {
 	})
 }
 
-// writeRecord writes a record with kcat, or, where that is not installed, with our own client, and says so.
+// writeRecord writes a record with kcat.
 func writeRecord(t *testing.T, b *kafkatest.Broker, topic, key, value string, headers ...string) {
 	t.Helper()
-	kcat, err := exec.LookPath("kcat")
-	if err != nil {
-		t.Log("kcat is not installed: the letters are written with franz-go, so no foreign client was tried")
+	kcat, found := kcatPath(t)
+	if !found {
 		r := &kgo.Record{Topic: topic, Key: []byte(key), Value: []byte(value)}
 		for _, h := range headers {
 			name, value, _ := strings.Cut(h, "=")

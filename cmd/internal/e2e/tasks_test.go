@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
@@ -76,8 +77,7 @@ func TestLifecycleEvents(t *testing.T) {
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
 		db := pgtest.New(t)
 		topic := b.Topic(t, 3, nil)
-		program, template := filepath.Join(t.TempDir(), "postrider"), filepath.Join(t.TempDir(), "shipment.yaml")
-		command(t, "go", "build", "-o", program, "../../postrider")
+		program, template := buildtest.Program(t, "cmd/postrider"), filepath.Join(t.TempDir(), "shipment.yaml")
 		if err := os.WriteFile(template, fmt.Appendf(nil, shipment, topic), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -208,13 +208,12 @@ type shown struct {
 	headers    map[string]string
 }
 
-// readTopic reads with kcat, or, where that is not installed, with our own client, and says so.
+// readTopic reads with kcat.
 func readTopic(t *testing.T, b *kafkatest.Broker, topic string, count int) []shown {
 	t.Helper()
 	var all []shown
-	kcat, err := exec.LookPath("kcat")
-	if err != nil {
-		t.Log("kcat is not installed: the topic is read with franz-go, so no foreign client was tried")
+	kcat, found := kcatPath(t)
+	if !found {
 		for _, r := range b.ReadAll(t, topic, count) {
 			s := shown{key: string(r.Key), value: string(r.Value), headers: map[string]string{}}
 			for _, h := range r.Headers {

@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/message"
 )
 
 // TestConnect lets a sink of Kafka Connect meet values that its converter cannot read.
 func TestConnect(t *testing.T) {
 	t.Parallel()
-	b := broker(t)
+	b := kafkatest.OnlyReal(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cp := classpath(ctx, t, "connect")

@@ -40,16 +40,6 @@ func missing(t *testing.T, why string) {
 	logtest.NotTested(t, "Java or Maven is missing: "+why)
 }
 
-// broker returns a real broker.
-func broker(t *testing.T) *kafkatest.Broker {
-	t.Helper()
-	b := kafkatest.Real(t)
-	if !b.Real() {
-		missing(t, b.String())
-	}
-	return b
-}
-
 // classpath returns the jars of a project of testdata.
 func classpath(ctx context.Context, t *testing.T, project string) string {
 	t.Helper()

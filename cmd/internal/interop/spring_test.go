@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/message"
 )
 
@@ -17,7 +18,7 @@ import (
 // @RetryableTopic.
 func TestSpring(t *testing.T) {
 	t.Parallel()
-	b := broker(t)
+	b := kafkatest.OnlyReal(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cp := classpath(ctx, t, "spring")

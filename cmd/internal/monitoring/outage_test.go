@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/devstack"
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/logtest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
@@ -185,11 +186,8 @@ func (s server) awaitAlert(name string, fires bool) {
 // one that lost it; when it is back, the alert ends, and what was written meanwhile has arrived.
 func TestBrokerOutageIsSeen(t *testing.T) {
 	t.Parallel()
-	postrider, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(filepath.Dir(postrider)) })
+	tool(t, "prometheus") // without it there is nothing to see
+	postrider := buildtest.Program(t, "cmd/postrider")
 	dev := startDev(t, postrider)
 
 	// The broker is the one of dev, with its data in a folder: it comes back as what it was.

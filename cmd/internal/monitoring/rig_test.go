@@ -1,24 +1,24 @@
 package monitoring
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 func TestMain(m *testing.M) {
-	kafkatest.Main(kafkatest.RunnerFunc(func() int { return pgtest.Run(m) }))
+	kafkatest.Main(kafkatest.RunnerFunc(func() int { return pgtest.Run(buildtest.In(m)) }))
 }
 
 // deploy is where rules and dashboards are.
@@ -35,12 +35,12 @@ func readFile(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// tool finds a program of Prometheus. It fails where there is none: a test that is left out guards nothing.
+// tool finds a program of Prometheus. Where there is none the test is noted as not tested.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		t.Fatalf("%s is not installed; run scripts/setup.sh monitoring, or install the package prometheus", name)
+		logtest.NotTested(t, "there is no "+name+"; install the package prometheus, which has promtool too")
 	}
 	return path
 }
@@ -98,16 +98,3 @@ func freeAddress(t *testing.T) string {
 	defer l.Close()
 	return l.Addr().String()
 }
-
-// program builds postrider, once.
-var program = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "postrider-monitoring-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "postrider")
-	if out, err := exec.Command("go", "build", "-o", path, "../../postrider").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build: %w\n%s", err, out)
-	}
-	return path, nil
-})

@@ -41,12 +41,12 @@ func mustDocker(t *testing.T, args ...string) string {
 func needDocker(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("docker"); err != nil || runtime.GOOS != "linux" {
-		logtest.NotTested(t, "there is no Docker on Linux, so the image was not built; install docker.io and start it")
+		logtest.NoDocker(t, "there is no Docker on Linux, so the image was not built; install docker.io and start it")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, "docker", "info", "--format", "{{.ServerVersion}}").CombinedOutput(); err != nil {
-		logtest.NotTested(t, "no Docker engine answers, so the image was not built; start dockerd: "+strings.TrimSpace(string(out)))
+		logtest.NoDocker(t, "no Docker engine answers, so the image was not built; start dockerd: "+strings.TrimSpace(string(out)))
 	}
 }
 

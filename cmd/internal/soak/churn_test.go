@@ -21,6 +21,7 @@ import (
 
 	"github.com/postrider/postrider/consumer"
 	"github.com/postrider/postrider/consumer/inbox"
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/logtest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
@@ -70,7 +71,7 @@ func TestConsumerChurn(t *testing.T) {
 	for _, concurrency := range []int{0, 4} {
 		t.Run(fmt.Sprint("concurrency ", concurrency), func(t *testing.T) {
 			t.Parallel()
-			c := &churn{t: t, b: b, topic: b.Topic(t, 6, nil), binary: build(t, "./member"), keys: 60, seen: map[[2]int]bool{}, excused: map[int]time.Time{}}
+			c := &churn{t: t, b: b, topic: b.Topic(t, 6, nil), binary: buildtest.Program(t, "cmd/internal/soak/member"), keys: 60, seen: map[[2]int]bool{}, excused: map[int]time.Time{}}
 			b.CreateTopic(t, c.topic+".dlq", 1, nil)
 			b.CreateTopic(t, consumer.RetryTopic(c.topic, c.topic, 0), 6, nil)
 			c.db = pgtest.New(t)

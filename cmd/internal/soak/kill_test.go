@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/history"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
@@ -38,13 +39,7 @@ func TestMain(m *testing.M) {
 // withPostgres nests one rig in the other, so that both stop what they started.
 type withPostgres struct{ m *testing.M }
 
-func (r withPostgres) Run() int {
-	code := pgtest.Run(r.m)
-	if binaries.dir != "" {
-		_ = os.RemoveAll(binaries.dir)
-	}
-	return code
-}
+func (r withPostgres) Run() int { return pgtest.Run(buildtest.In(r.m)) }
 
 // duration is how long a soak runs: seconds among the other tests, SOAK_SECONDS in
 // `make soak`.
@@ -75,7 +70,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 		if err := w.Prepare(ctx); err != nil {
 			t.Fatal(err)
 		}
-		binary := build(t, "./crashchild")
+		binary := buildtest.Program(t, "cmd/internal/soak/crashchild")
 		kills, n := map[string]int{}, 0
 		missed := func() []string {
 			return slices.DeleteFunc(slices.Clone(steps), func(step string) bool { return kills[step] > 0 })

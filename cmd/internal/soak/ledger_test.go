@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/internal/tasks/ledgertest"
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
@@ -65,7 +66,7 @@ func TestLedgerKilled(t *testing.T) {
 	pool := db.Pool(t)
 	dlq, lifecycle := b.Topic(t, 3, nil), b.Topic(t, 3, nil)
 	ledgertest.Apply(t, pool, ledgertest.Template{Configuration: `{"steps": [{"name": "a"}, {"name": "b", "dependencies": ["a"]}]}`})
-	binary := build(t, "../../postrider")
+	binary := buildtest.Program(t, "cmd/postrider")
 	start := func() *process {
 		return run(t, binary, []string{"serve", "--http", "127.0.0.1:0"}, db.URL, b, "DLQ_TOPIC="+dlq, "DLQ_GROUP="+dlq+".collector",
 			"TASKS_LIFECYCLE_TOPIC="+lifecycle, "STALENESS_DETECTION_INTERVAL_SECONDS=1", "STALENESS_BATCH_SIZE=5", "ARCHIVE_BATCH_SIZE=5")

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/history"
 )
 
@@ -65,7 +66,7 @@ func TestNemesis(t *testing.T) {
 				p.total = total
 			}
 			s := newStage(t, real, p)
-			s.perform(build(t, "./crashchild"), build(t, "../../postrider"))
+			s.perform(buildtest.Program(t, "cmd/internal/soak/crashchild"), buildtest.Program(t, "cmd/postrider"))
 			newNemesis(s, seed(t)).run()
 		})
 	}

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -17,37 +15,6 @@ import (
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/logtest"
 )
-
-// binaries are the commands of this module that the tests run, each compiled once.
-var binaries struct {
-	mu    sync.Mutex
-	dir   string // removed by TestMain
-	paths map[string]string
-}
-
-// build compiles a command of this module.
-func build(t *testing.T, command string) string {
-	t.Helper()
-	b := &binaries
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if path := b.paths[command]; path != "" {
-		return path
-	}
-	if b.dir == "" {
-		dir, err := os.MkdirTemp("", "postrider-soak-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.dir, b.paths = dir, map[string]string{}
-	}
-	path := filepath.Join(b.dir, filepath.Base(command))
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, command).CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", command, err, out)
-	}
-	b.paths[command] = path
-	return path
-}
 
 // process is a child that the test kills or stops.
 type process struct {

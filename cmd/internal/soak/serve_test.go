@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
@@ -23,7 +24,7 @@ func TestServeKilled(t *testing.T) {
 		if err := w.Prepare(ctx); err != nil {
 			t.Fatal(err)
 		}
-		binary := build(t, "../../postrider")
+		binary := buildtest.Program(t, "cmd/postrider")
 		start := func() *process {
 			return run(t, binary, []string{"serve", "--http", "127.0.0.1:0"}, db.URL, b, "DLQ_TOPIC="+dlq, "DLQ_GROUP="+dlq+".collector", "LOG_LEVEL=info")
 		}

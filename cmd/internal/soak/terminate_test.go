@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
@@ -32,7 +33,7 @@ func TestFault03Terminated(t *testing.T) {
 	if err := w.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	binary := build(t, "../../postrider")
+	binary := buildtest.Program(t, "cmd/postrider")
 	start := func() *process {
 		return run(t, binary, []string{"serve", "--http", "127.0.0.1:0"}, db.URL, b, "DLQ_TOPIC="+dlq, "OUTBOX_PUBLISH_TIMEOUT_MS=1000", "OUTBOX_BATCH_SIZE=200")
 	}
@@ -75,7 +76,7 @@ func TestFault03TerminatedTwice(t *testing.T) {
 	if err := w.Load(t.Context(), 2000); err != nil {
 		t.Fatal(err)
 	}
-	binary := build(t, "../../postrider")
+	binary := buildtest.Program(t, "cmd/postrider")
 	env := []string{"DLQ_TOPIC=" + dlq, "OUTBOX_PUBLISH_TIMEOUT_MS=12000"}
 	f := b.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1})
 	p := run(t, binary, []string{"serve", "--http", "127.0.0.1:0"}, db.URL, b, env...)

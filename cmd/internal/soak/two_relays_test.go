@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
@@ -32,7 +33,7 @@ func TestTwoRelays(t *testing.T) {
 		if err := w.Load(ctx, backlog); err != nil {
 			t.Fatal(err)
 		}
-		binary := build(t, "./crashchild")
+		binary := buildtest.Program(t, "cmd/internal/soak/crashchild")
 		start := time.Now()
 		one := crashchild(t, binary, db.URL, b, dlq, "", 0)
 		two := crashchild(t, binary, db.URL, b, dlq, "", 0)

@@ -29,9 +29,9 @@ var postgresSettings = map[string]string{
 	"shared_buffers":   "128MB",
 }
 
-// startPostgres starts PostgreSQL from local binaries unless the environment
-// names a server. Without binaries the test packages are on their own: they may
-// still find Docker.
+// startPostgres starts PostgreSQL from local binaries, which it fetches where
+// there are none, unless the environment names a server. If they cannot be
+// fetched the test packages are on their own: they may still find Docker.
 func startPostgres(ctx context.Context) (service, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -42,9 +42,13 @@ func startPostgres(ctx context.Context) (service, error) {
 		}
 		return service{name: fmt.Sprintf("PostgreSQL %s (%s)", version, envDatabase)}, nil
 	}
-	s, err := pgserver.Start(ctx, pgserver.Options{
-		Settings: postgresSettings, Database: "postgres", TempDir: pgserver.MemoryDir(),
-	})
+	binaries, err := pgserver.Obtain(ctx, func(d pgserver.Download) { fmt.Fprintln(os.Stderr, "testrig:", d) })
+	var s *pgserver.Server
+	if err == nil {
+		s, err = pgserver.Start(ctx, pgserver.Options{
+			Binaries: binaries, Settings: postgresSettings, Database: "postgres", TempDir: pgserver.MemoryDir(),
+		})
+	}
 	if errors.Is(err, pgserver.ErrNotFound) || errors.Is(err, errors.ErrUnsupported) {
 		reason, _, _ := strings.Cut(err.Error(), "\n")
 		return service{name: "PostgreSQL as each package finds it (" + reason + ")"}, nil

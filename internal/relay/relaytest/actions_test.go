@@ -170,6 +170,7 @@ func TestActionsBesideARelay(t *testing.T) {
 			if _, err := engine.Cleanup(ctx, relay.CleanupOptions{DryRun: true}); err != nil && ctx.Err() == nil {
 				t.Error(err)
 			}
+			time.Sleep(10 * time.Millisecond)
 		}
 	})
 	insert := func(n int) {

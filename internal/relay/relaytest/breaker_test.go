@@ -10,13 +10,13 @@ import (
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
-// TestGoodEventsPassABreaker: of one topic 10,000 bad events and 2,000 good ones wait, and the head of the queue is all bad.
+// TestGoodEventsPassABreaker: of one topic 4,000 bad events and 800 good ones wait, and the head of the queue is all bad.
 // Every good event passes by itself, also if its key has bad events. The circuit breaker keeps the bad events beyond the
 // limit. A release tries each of them exactly once more. Giving up by hand gives up exactly the events that it kept. With
 // BreakerEvents -1, all the events that it keeps are given up.
 func TestGoodEventsPassABreaker(t *testing.T) {
 	t.Parallel()
-	const bad, good, limit = 10_000, 2_000, 100
+	const bad, good, limit = 4_000, 800, 100
 	r := newRig(t)
 	topic, dlq := r.broker.Topic(t, 3, nil), r.broker.Topic(t, 1, nil)
 	store := postgres.NewStore(r.pool, postgres.StoreOptions{})
@@ -32,7 +32,7 @@ func TestGoodEventsPassABreaker(t *testing.T) {
 		write("shared", i*good/20, good/20, `{}`)
 		write("good", i*good/20, good/20, `{}`)
 	}
-	limited := options{engine: func(c *relay.Config) { c.BatchSize = 1000 },
+	limited := options{engine: func(c *relay.Config) { c.BatchSize = 400 }, // the head of the queue is five batches
 		topic: func(s *relay.TopicSettings) { s.BreakerEvents, s.BreakerWindow = limit, time.Hour }}
 	e := r.startWith(dlq, limited)
 	// waits waits until all that is bad is either a dead letter or behind the breaker, which rests, and was tried so often.

@@ -49,7 +49,7 @@ func TestFlappingDatabaseWithSlowBrokers(t *testing.T) {
 	r := newRig(t)
 	topic, dlq := r.broker.Topic(t, 2, nil), r.broker.Topic(t, 1, nil)
 	l := r.newLedger(topic)
-	l.write(topic, 200, 50)
+	l.write(topic, 200, 25)
 	var relays []*running
 	for range 2 {
 		slow := &hesitation{}
@@ -65,7 +65,7 @@ func TestFlappingDatabaseWithSlowBrokers(t *testing.T) {
 		r.exec(`select pg_terminate_backend(l.pid) from pg_locks l where l.locktype = 'advisory' and l.database = (select oid from pg_database where datname = current_database())`)
 	}
 	r.until(time.Minute, `(select max(term) from postrider.outbox_receipt) > 10`)
-	receipts, left := r.receipts(), pgtest.Value[int](t, r.pool, `select 10000 - position::int from postrider.outbox_progress`)
+	receipts, left := r.receipts(), pgtest.Value[int](t, r.pool, `select 5000 - position::int from postrider.outbox_progress`)
 	r.until(time.Minute, drained)
 	if n := r.receipts() - receipts; n > left/batch+5 {
 		t.Errorf("%d receipts for %d events in batches of %d", n, left, batch)

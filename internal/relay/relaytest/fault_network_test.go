@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/relay/postgres"
 )
 
 // TestFault44Partitions cuts or freezes the network between a relay and its database, its brokers, or both,
@@ -63,10 +64,11 @@ func TestFault44OneRelayCutOff(t *testing.T) {
 	l := r.newLedger(topic)
 	hesitate := &hesitation{}
 	hesitate.pause.Store(int64(300 * time.Millisecond))
-	first := r.startWith(dlq, options{session: map[string]string{"idle_in_transaction_session_timeout": "1s"}, engine: func(c *relay.Config) {
-		hesitate.Publisher = c.Publisher
-		c.Publisher = hesitate
-	}})
+	first := r.startWith(dlq, options{store: postgres.StoreOptions{LeaderSilence: 2 * time.Second},
+		session: map[string]string{"idle_in_transaction_session_timeout": "1s"}, engine: func(c *relay.Config) {
+			hesitate.Publisher = c.Publisher
+			c.Publisher = hesitate
+		}})
 	l.write(topic, 20, 5)
 	r.untilSome(first, "postrider_outbox_in_flight_events")
 	r.proxy.Freeze()
@@ -78,7 +80,7 @@ func TestFault44OneRelayCutOff(t *testing.T) {
 	r.proxy.Thaw()
 	l.write(topic, 20, 5)
 	r.until(time.Minute, drained)
-	if !strings.Contains(r.log.String(), "the term ended") {
+	if !strings.Contains(r.log.String(), "its session is gone") {
 		t.Error("the first relay never noticed")
 	}
 	l.wantAll(dlq)

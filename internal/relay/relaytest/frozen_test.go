@@ -33,7 +33,7 @@ func TestFrozenBrokersUnderLoad(t *testing.T) {
 				case <-writing:
 					written <- nil
 					return
-				case <-time.After(5 * time.Millisecond):
+				case <-time.After(20 * time.Millisecond):
 				}
 			}
 		}()

@@ -155,6 +155,7 @@ func TestGivingUpIsExact(t *testing.T) {
 				t.Error(err)
 				return
 			}
+			time.Sleep(5 * time.Millisecond) // all of them have to fail before the test ends
 		}
 	})
 	failed := func() float64 { return e.metric(t, "postrider_outbox_failed_total", "error_code", "INVALID_RECORD") }

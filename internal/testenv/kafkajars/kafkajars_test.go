@@ -24,6 +24,9 @@ import (
 // folder that it names and waits to be killed, see TestDiesWithItsParent.
 const starterEnv = "KAFKAJARS_TEST_STARTER"
 
+// brief are the arguments of brokers that live for seconds.
+var brief = []string{shortRun}
+
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(starterEnv); dir != "" {
 		os.Exit(starter(dir))
@@ -32,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 func starter(dir string) int {
-	b, err := Start(context.Background(), Options{Dir: dir})
+	b, err := Start(context.Background(), Options{Dir: dir, JVMArgs: brief})
 	if err != nil {
 		fmt.Println("error:", err)
 		return 1
@@ -101,7 +104,7 @@ func wantValues(ctx context.Context, t *testing.T, b *Broker, topic string, want
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	ctx, dir, topic := testContext(t), t.TempDir(), "t"
-	b, err := Start(ctx, Options{Dir: dir, Log: testLog{t}})
+	b, err := Start(ctx, Options{Dir: dir, Log: testLog{t}, JVMArgs: brief})
 	available(t, err)
 	t.Cleanup(func() { _ = b.Close() })
 	addr := b.Addr()
@@ -146,7 +149,7 @@ func TestLifecycle(t *testing.T) {
 	if err := b.Pause(); err == nil || !strings.Contains(err.Error(), "does not run") {
 		t.Fatalf("pause of a closed broker = %v, want an error that it does not run", err)
 	}
-	again, err := Start(ctx, Options{Dir: dir})
+	again, err := Start(ctx, Options{Dir: dir, JVMArgs: brief})
 	if err != nil {
 		t.Fatalf("start in the folder of a closed broker: %v", err)
 	}

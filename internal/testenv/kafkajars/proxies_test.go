@@ -20,7 +20,7 @@ func TestProxies(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = proxy.Close() })
-	b, err := Start(ctx, Options{Proxies: []int{proxy.Addr().(*net.TCPAddr).Port}})
+	b, err := Start(ctx, Options{Proxies: []int{proxy.Addr().(*net.TCPAddr).Port}, JVMArgs: brief})
 	available(t, err)
 	t.Cleanup(func() { _ = b.Close() })
 	go func() {

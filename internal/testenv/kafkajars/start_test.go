@@ -34,7 +34,7 @@ func TestStartErrors(t *testing.T) {
 		{"port taken", Options{Port: taken}, "is not free", syscall.EADDRINUSE},
 		{"own setting", Options{Config: map[string]string{"listeners": "x"}}, "must not set listeners", nil},
 		{"two lines", Options{Config: map[string]string{"num.partitions": "1\nlisteners=x"}}, "a setting is one line", nil},
-		{"bad setting", Options{Config: map[string]string{"num.partitions": "many"}}, "num.partitions", nil},
+		{"bad setting", Options{Config: map[string]string{"num.partitions": "many"}, JVMArgs: brief}, "num.partitions", nil},
 		{"bad heap", Options{Heap: "lots"}, "Invalid maximum heap size", nil},
 		{"dir is a file", Options{Dir: notADir}, "make the Kafka broker's folder", nil},
 	}
@@ -66,7 +66,7 @@ func TestStartGivesUpWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("the test has seen enough")
 	// The broker's first line of output ends the wait for it.
-	b, err := Start(ctx, Options{Log: writerFunc(func(p []byte) (int, error) { cancel(why); return len(p), nil })})
+	b, err := Start(ctx, Options{JVMArgs: brief, Log: writerFunc(func(p []byte) (int, error) { cancel(why); return len(p), nil })})
 	if err == nil {
 		_ = b.Close()
 		t.Fatal("started although its context ended")

@@ -19,7 +19,7 @@ const ownTimeout = 5 * time.Minute
 func Own(t testing.TB, opts kafkajars.Options) *kafkajars.Broker {
 	t.Helper()
 	if os.Getenv(EnvKind) == string(KindKfake) {
-		logtest.NotTested(t, "a broker of its own: "+EnvKind+"=kfake")
+		logtest.NotTested(t, noBroker(EnvKind+"=kfake"))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), ownTimeout)
 	defer cancel()

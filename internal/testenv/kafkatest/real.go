@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/postrider/postrider/internal/testenv/logtest"
 )
 
 // startTimeout bounds the start of the real broker, a first download of its
@@ -29,12 +31,37 @@ var shared struct {
 // Real returns the real broker of this test process, started when the first
 // test asks for it and used by all: tests keep to topics, groups and
 // transactional ids of their own. Where no real broker can be had it is a
-// kfake cluster, which [Broker.Real] tells; the choice is printed once to
-// standard error. A broker that should start and does not fails the test with
-// the end of its log.
+// kfake cluster, which [Broker.Real] tells, and the test is noted as tested
+// without one; the choice is printed once to standard error. A broker that
+// should start and does not fails the test with the end of its log.
 //
 // The package must have a TestMain that calls [Main] or [Run].
 func Real(t testing.TB) *Broker {
+	t.Helper()
+	b := realOrKfake(t)
+	if !b.Real() {
+		logtest.LeftOut(t, noBroker(b.detail))
+	}
+	return b
+}
+
+// OnlyReal is [Real] for a test that kfake cannot do: where no real broker can
+// be had the test is noted as not tested.
+func OnlyReal(t testing.TB) *Broker {
+	t.Helper()
+	b := realOrKfake(t)
+	if !b.Real() {
+		logtest.NotTested(t, noBroker(b.detail))
+	}
+	return b
+}
+
+// noBroker says what is missing, and what to install.
+func noBroker(why string) string {
+	return "there is no Kafka broker but kfake; install Java 17 and Maven, or start Docker (" + why + ")"
+}
+
+func realOrKfake(t testing.TB) *Broker {
 	t.Helper()
 	if !shared.ended.Load() {
 		t.Fatal("kafkatest: nobody would stop the broker: add func TestMain(m *testing.M) { kafkatest.Main(m) } to the package")
@@ -57,24 +84,20 @@ func startShared(out io.Writer) {
 
 // Each runs a test on both kinds of broker: a subtest named kfake on a cluster
 // of its own, and one named kafka on the [Real] broker. Where there is none,
-// only kfake runs and a line says so. Both call t.Parallel: what the test needs
-// of its parent is released with t.Cleanup, not with defer.
+// only kfake runs and the test is noted. Both call t.Parallel: what the test
+// needs of its parent is released with t.Cleanup, not with defer.
 func Each(t *testing.T, test func(t *testing.T, b *Broker)) {
 	t.Helper()
 	t.Run("kfake", func(t *testing.T) {
 		t.Parallel()
 		test(t, Kfake(t))
 	})
-	broker := Real(t)
-	if !broker.Real() {
-		_, _ = fmt.Fprintf(os.Stderr, "kafkatest: %s: not run against a real broker\n", t.Name())
-		t.Logf("not run against a real broker: %s", broker)
-		return
+	if broker := Real(t); broker.Real() {
+		t.Run("kafka", func(t *testing.T) {
+			t.Parallel()
+			test(t, broker)
+		})
 	}
-	t.Run("kafka", func(t *testing.T) {
-		t.Parallel()
-		test(t, broker)
-	})
 }
 
 // Runner is the part of *testing.M that [Main] and [Run] use, so that several

@@ -7,8 +7,8 @@
 // The server is chosen once per test process, and the choice is printed:
 //
 //  1. the one in POSTRIDER_TEST_DATABASE_URL, whose role may create databases;
-//  2. one started from PostgreSQL binaries on this machine (see package pgserver), stopped by
-//     Main;
+//  2. one started from PostgreSQL binaries on this machine, which are fetched where there are
+//     none (see package pgserver), stopped by Main;
 //  3. one in Docker.
 //
 // With none of them the test fails and says so; it is never skipped. A package that uses

@@ -164,7 +164,11 @@ var testSettings = map[string]string{
 }
 
 func startLocal(ctx context.Context) (*server, error) {
-	s, err := pgserver.Start(ctx, pgserver.Options{Settings: testSettings, Database: "postgres", TempDir: pgserver.MemoryDir()})
+	binaries, err := pgserver.Obtain(ctx, func(d pgserver.Download) { fmt.Fprintln(os.Stderr, "pgtest:", d) })
+	if err != nil {
+		return nil, err
+	}
+	s, err := pgserver.Start(ctx, pgserver.Options{Binaries: binaries, Settings: testSettings, Database: "postgres", TempDir: pgserver.MemoryDir()})
 	if err != nil {
 		return nil, err
 	}
