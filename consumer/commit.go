@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // commitTimeout bounds a commit. One that fails is made again at the next turn.
@@ -12,16 +14,9 @@ const commitTimeout = 10 * time.Second
 
 // keepCommitting commits now and then until ctx ends.
 func (c *Consumer) keepCommitting(ctx context.Context) {
-	tick := time.NewTicker(c.cfg.CommitInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	loop.AfterEvery(ctx, c.cfg.CommitInterval, func(context.Context) {
 		_ = c.commit(nil, commitTimeout) // counted and said there; the next one has it all
-	}
+	})
 }
 
 // commit stores where lanes stand, if that is new; nil is all of this member's. A commit that Lost ends, or that takes

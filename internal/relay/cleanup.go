@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // busyLimit is how long a cleanup waits for another session that is at the same rows.
@@ -131,7 +133,7 @@ func cleanUp(ctx context.Context, store Purger, limits PurgeLimits, most int, re
 		case got.Busy && time.Since(free) > busyLimit:
 			return errors.New("somebody else has purged, or held locks on these rows, for too long; look for long transactions in pg_stat_activity and try again")
 		case got.Busy:
-			sleep(ctx, 20*time.Millisecond)
+			_ = loop.Sleep(ctx, 20*time.Millisecond)
 			continue
 		}
 		if !got.More || limits.DryRun {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // PurgeKind is a kind of row that is removed when it is not needed any more.
@@ -140,7 +142,7 @@ func (r *Relay) purge(ctx context.Context) (int, error) {
 		if got.More {
 			more++
 		}
-		sleep(ctx, purgeRest*time.Since(began))
+		_ = loop.Sleep(ctx, purgeRest*time.Since(began))
 	}
 	return more, errors.Join(errs...)
 }

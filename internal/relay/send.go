@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // send sends one batch after the other, until there are no more. If reading ends while no broker answers, the events that
@@ -128,7 +130,7 @@ func (t *term) awaitSure(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		sleep(ctx, 5*time.Millisecond)
+		_ = loop.Sleep(ctx, 5*time.Millisecond)
 	}
 	return nil
 }

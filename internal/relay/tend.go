@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 const (
@@ -206,9 +208,9 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 		switch holds = more; {
 		case len(taken) > 0 || len(holds) == 0:
 		case len(left) > 0:
-			sleep(ctx, leftPause)
+			_ = loop.Sleep(ctx, leftPause)
 		default:
-			sleep(ctx, 2*time.Millisecond) // receipts that park events behind them are being written
+			_ = loop.Sleep(ctx, 2*time.Millisecond) // receipts that park events behind them are being written
 		}
 	}
 	return ended(ctx, context.Cause(ctx))
@@ -393,7 +395,7 @@ func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, hands map[
 		return nil, nil
 	}
 	if len(s.receipt.Putback) > 0 {
-		sleep(reading, putBackPause)
+		_ = loop.Sleep(reading, putBackPause)
 	}
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()

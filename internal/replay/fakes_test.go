@@ -12,6 +12,7 @@ import (
 
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlq/dlqtest"
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/message"
 )
@@ -126,7 +127,7 @@ func (r *lettersReader) Poll(ctx context.Context) (Chunk, error) {
 		return Chunk{}, ctx.Err()
 	}
 	if r.l.waiting != "" {
-		return Chunk{Waiting: r.l.waiting}, sleep(ctx, time.Second)
+		return Chunk{Waiting: r.l.waiting}, loop.Sleep(ctx, time.Second)
 	}
 	c := Chunk{Next: map[int32]int64{}}
 	for _, id := range slices.Sorted(maps.Keys(r.left)) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/relay"
 )
 
@@ -59,8 +60,8 @@ func (r *Replay) send(ctx context.Context, ms []relay.Message) ([]relay.Outcome,
 			continue
 		}
 		r.waiting("send", cmp.Or(problem, "earlier messages of the same keys"))
-		if err := sleep(ctx, pause); err != nil {
-			return out, err
+		if loop.Sleep(ctx, pause) != nil {
+			return out, ctx.Err()
 		}
 		pause = min(2*pause, longestPause)
 	}

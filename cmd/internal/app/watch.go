@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
-	"github.com/postrider/postrider/cmd/internal/httpapi"
 	"github.com/postrider/postrider/cmd/internal/obs"
 	"github.com/postrider/postrider/internal/dlq"
 	dlqkafka "github.com/postrider/postrider/internal/dlq/kafka"
 	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
 )
@@ -59,20 +59,9 @@ func (a *App) watchReadiness(context.Context) error {
 	if a.http == nil {
 		return nil
 	}
-	a.parts = append(a.parts, part{name: "watch over readiness", limit: 3 * time.Second, run: func(ctx context.Context) error { return keepReady(ctx, a.http) }})
+	a.parts = append(a.parts, part{name: "watch over readiness", limit: 3 * time.Second, run: func(ctx context.Context) error {
+		loop.Every(ctx, readinessPause, a.http.CheckReadiness)
+		return nil
+	}})
 	return nil
-}
-
-// keepReady looks until ctx ends, and returns nil.
-func keepReady(ctx context.Context, server *httpapi.Server) error {
-	tick := time.NewTicker(readinessPause)
-	defer tick.Stop()
-	for {
-		server.CheckReadiness(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/relay"
 )
 
@@ -148,15 +149,7 @@ func (d *leadership) keep(ctx context.Context, conn *pgxpool.Conn) {
 	d.answered.Store(int64(time.Since(d.start)))
 	every := min(d.log.silence/3, d.log.renewEach, time.Second)
 	old := time.Now().Add(d.log.renewEach)
-	for {
-		t := time.NewTimer(every)
-		select {
-		case <-ctx.Done():
-			t.Stop()
-			endLead(conn)
-			return
-		case <-t.C:
-		}
+	for loop.Sleep(ctx, every) == nil {
 		asked := time.Since(d.start)
 		bounded, cancel := context.WithTimeout(ctx, d.log.silence/2)
 		_, err := conn.Exec(bounded, "select 1", asText)
@@ -178,6 +171,7 @@ func (d *leadership) keep(ctx context.Context, conn *pgxpool.Conn) {
 			return
 		}
 	}
+	endLead(conn)
 }
 
 // renew takes the locks over on another connection. Where that fails the old one goes on, and it is tried again.

@@ -11,6 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/tasks/task"
 )
 
@@ -100,24 +101,21 @@ func (a *Archiver) Run(ctx context.Context) error {
 func (a *Archiver) every(ctx context.Context, name string, interval time.Duration, do func(context.Context) error, failures prometheus.Counter) {
 	failing := backoff.NewExponentialBackOff(backoff.WithInitialInterval(min(time.Minute, interval)),
 		backoff.WithMaxInterval(min(time.Hour, interval)), backoff.WithMaxElapsedTime(0), backoff.WithRandomizationFactor(0))
-	for ctx.Err() == nil {
+	loop.Repeat(ctx, func(ctx context.Context) time.Duration {
 		began := time.Now()
 		err := do(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		pause := interval - time.Since(began)
-		if err == nil {
+		switch {
+		case err == nil:
 			failing.Reset()
-		} else {
-			pause = failing.NextBackOff()
-			failures.Inc()
-			a.cfg.Logger.Error("cycle failed", "loop", name, "err", err, "retry_in", pause.String())
+			return interval - time.Since(began)
+		case ctx.Err() != nil: // told to stop
+			return 0
 		}
-		if !rest(ctx, pause) {
-			return
-		}
-	}
+		pause := failing.NextBackOff()
+		failures.Inc()
+		a.cfg.Logger.Error("cycle failed", "loop", name, "err", err, "retry_in", pause.String())
+		return pause
+	})
 }
 
 // pass archives all that may go.
