@@ -103,7 +103,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	}
 	committed := make(chan struct{})
 	commits, stopCommits := context.WithCancel(context.WithoutCancel(ctx))
-	go func() { defer close(committed); c.keepCommitting(commits) }()
+	go func() { defer close(committed); c.commitPeriodically(commits) }()
 	err := c.read(ctx)
 	stopCommits()
 	<-committed

@@ -78,7 +78,7 @@ func (r *Relay) Cleanup(ctx context.Context, o CleanupOptions) (CleanupResult, e
 }
 
 // Cleanup is Relay.Cleanup for a caller that has no relay: it needs no broker.
-func Cleanup(ctx context.Context, store Purger, keep Retention, o CleanupOptions) (result CleanupResult, err error) {
+func Cleanup(ctx context.Context, store Purger, retention Retention, o CleanupOptions) (result CleanupResult, err error) {
 	began := time.Now()
 	result = CleanupResult{Action: ActionCleanup, DryRun: o.DryRun}
 	ctx, end := Report{o.TracerProvider, o.Logger}.Begin(ctx, ActionCleanup)
@@ -88,13 +88,13 @@ func Cleanup(ctx context.Context, store Purger, keep Retention, o CleanupOptions
 			slog.Int("published", result.Published), slog.Int("dead_lettered", result.DeadLettered),
 			slog.Int("idempotency_keys", result.IdempotencyKeys))
 	}()
-	keep = keep.withDefaults()
-	if err := keep.Validate(); err != nil {
+	retention = retention.withDefaults()
+	if err := retention.Validate(); err != nil {
 		return result, fmt.Errorf("%s: %w", ActionCleanup, err)
 	}
 	var errs []error
 	for _, kind := range PurgeKinds() {
-		limits := PurgeLimits{Kind: kind, Keep: keep.of(kind), Rows: purgeRows, DryRun: o.DryRun}
+		limits := PurgeLimits{Kind: kind, Keep: retention.of(kind), Rows: purgeRows, DryRun: o.DryRun}
 		if err := cleanUp(ctx, store, limits, o.MaxRows, &result); err != nil {
 			errs = append(errs, fmt.Errorf("%s: purge %s rows: %w", ActionCleanup, kind, err))
 			if ctx.Err() != nil {

@@ -57,7 +57,7 @@ func (i *idle) busy(n int) {
 // wait returns when it is time to look again after nothing was found.
 func (i *idle) wait(ctx context.Context) {
 	i.poll(ctx)
-	i.look()
+	i.setDue()
 }
 
 // after returns when it is time to look again after n events were found. That is at once if n is large, and also
@@ -66,7 +66,7 @@ func (i *idle) after(ctx context.Context, n int) {
 	if n < i.enough(n) && !i.notifier.armed() {
 		i.space(ctx)
 	}
-	i.look()
+	i.setDue()
 }
 
 // enough is the number of events from which it is worth looking again at once, by the pace that n more make.
@@ -77,9 +77,9 @@ func (i *idle) enough(n int) int {
 	return min(i.full, int(little*i.pace.factor()))
 }
 
-// look notes that a look begins: the next is due min later, or more where much comes. A look that comes late brings the
-// next one forward, by half at most, because timers are late by up to a millisecond.
-func (i *idle) look() {
+// setDue is called when a look begins: the next is due min later, or more where much comes. A look that comes late
+// brings the next one forward, by half at most, because timers are late by up to a millisecond.
+func (i *idle) setDue() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	now, apart := time.Now(), i.pace.apart(i.min)

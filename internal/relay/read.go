@@ -188,7 +188,7 @@ func (t *term) lookIfDue(ctx context.Context, c *lookClock) error {
 	}
 	t.reminder.hear(t.Relay, look.Unknown)
 	fresh := len(t.gaps.fresh) > 0
-	t.gaps.look(look)
+	t.gaps.observe(look)
 	t.waitsForLook = false
 	if fresh {
 		c.pause = lookSoon

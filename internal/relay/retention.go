@@ -124,7 +124,7 @@ func (r *Relay) purge(ctx context.Context) (int, error) {
 		began := time.Now()
 		got, err := r.cfg.Store.Purge(ctx, PurgeLimits{Kind: kind, Keep: r.cfg.Retention.of(kind), Rows: purgeRows})
 		if got.Rows > 0 {
-			r.tracing.note(ctx, began, figures{action: actionPurge, batch: purgeRows, processed: got.Rows, succeeded: got.Rows}, err)
+			r.tracing.record(ctx, began, figures{action: actionPurge, batch: purgeRows, processed: got.Rows, succeeded: got.Rows}, err)
 		}
 		r.metrics.purged.WithLabelValues(string(kind)).Add(float64(got.Rows))
 		r.metrics.settled(actionPurge, got.Rows)

@@ -15,8 +15,9 @@ const metadataMaxAge = 30 * time.Second
 // settling is how long brokers may go on naming the old number of partitions after one has named a larger one.
 const settling = 10 * time.Second
 
-// errMoved is the error of records that a client would put by a number of partitions that their topic has no more.
-var errMoved = errors.New("the topic has another number of partitions than this client knew; a new client sends it")
+// errPartitionsChanged is the error of records that a client would put by a number of partitions that their topic has no
+// more.
+var errPartitionsChanged = errors.New("the topic has another number of partitions than this client knew; a new client sends it")
 
 // sizes are the numbers of partitions by which this process puts keys. Each client has its own view of the topics, and
 // takes its turn with batches: without sizes, a client that knows of added partitions and a client that does not

@@ -7,8 +7,8 @@ type arena struct{ chunk []byte }
 
 const chunkBytes = 64 << 10
 
-// keep copies b; nil stays nil, and empty is not nil.
-func (a *arena) keep(b []byte) []byte {
+// copyOf copies b; nil stays nil, and empty is not nil.
+func (a *arena) copyOf(b []byte) []byte {
 	if b == nil {
 		return nil
 	}
