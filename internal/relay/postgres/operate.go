@@ -48,6 +48,18 @@ func (s *Store) Release(ctx context.Context, tx pgx.Tx, holdID int64) (r Release
 	return r, err
 }
 
+// Skip gives up an event that waits, by hand: it goes to the dead-letter topic with the reason, and the
+// later ones of its key go on.
+func (s *Store) Skip(ctx context.Context, tx pgx.Tx, id int64, reason string) error {
+	return onEvent(ctx, tx, id, skipEvent, text(reason))
+}
+
+// Redrive puts a dead-lettered event that halted its key back in its place: it is sent next, and the key
+// goes on when it is acknowledged.
+func (s *Store) Redrive(ctx context.Context, tx pgx.Tx, id int64) error {
+	return onEvent(ctx, tx, id, redriveEvent)
+}
+
 // GaveUp describes a hold whose events an operator gave up.
 type GaveUp struct {
 	Scope relay.Scope `json:"scope"`
@@ -70,18 +82,6 @@ func (s *Store) GiveUp(ctx context.Context, tx pgx.Tx, holdID int64) (g GaveUp, 
 		return g, fmt.Errorf("hold %d: %w: %s", holdID, ErrRefused, pg.Detail)
 	}
 	return g, err
-}
-
-// Skip gives up an event that waits, by hand: it goes to the dead-letter topic with the reason, and the
-// later ones of its key go on.
-func (s *Store) Skip(ctx context.Context, tx pgx.Tx, id int64, reason string) error {
-	return onEvent(ctx, tx, id, skipEvent, text(reason))
-}
-
-// Redrive puts a dead-lettered event that halted its key back in its place: it is sent next, and the key
-// goes on when it is acknowledged.
-func (s *Store) Redrive(ctx context.Context, tx pgx.Tx, id int64) error {
-	return onEvent(ctx, tx, id, redriveEvent)
 }
 
 // onEvent runs one of the functions that treat an event.
