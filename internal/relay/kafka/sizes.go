@@ -12,8 +12,8 @@ import (
 // new one in turn.
 const metadataMaxAge = 30 * time.Second
 
-// settling is how long brokers may go on naming the old number of partitions after one has named a larger one.
-const settling = 10 * time.Second
+// oldSizeFor is how long brokers may go on naming the old number of partitions after one has named a larger one.
+const oldSizeFor = 10 * time.Second
 
 // errPartitionsChanged is the error of records that a client would put by a number of partitions that their topic has no
 // more.
@@ -35,7 +35,7 @@ type size struct {
 
 // see is told of the number of partitions by which a client would put a record. ok says that it may. changed says that
 // other clients know another number: they are not to be used again. A smaller number comes from a client that has
-// not heard of added partitions; after the time of settling, it means that the topic was deleted and made anew.
+// not heard of added partitions; after oldSizeFor, it means that the topic was deleted and made anew.
 func (s *sizes) see(topic string, n int) (ok, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *sizes) see(topic string, n int) (ok, changed bool) {
 	switch {
 	case n == known.partitions:
 		return true, false
-	case n < known.partitions && time.Since(known.grew) < settling:
+	case n < known.partitions && time.Since(known.grew) < oldSizeFor:
 		return false, false
 	}
 	now := size{partitions: n}

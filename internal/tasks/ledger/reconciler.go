@@ -13,8 +13,8 @@ import (
 
 // Defaults of ReconcilerConfig.
 const (
-	DefaultFollowInterval = 5 * time.Second
-	DefaultFollowBatch    = 50
+	defaultReconcileInterval = 5 * time.Second
+	defaultReconcileBatch    = 50
 )
 
 // CaughtUp counts what became of tasks whose events were given up while another transaction had the task locked.
@@ -64,10 +64,10 @@ func NewReconciler(cfg ReconcilerConfig) (*Reconciler, error) {
 		return nil, errors.New("reconciler: Interval and Batch must not be negative")
 	}
 	if cfg.Interval == 0 {
-		cfg.Interval = DefaultFollowInterval
+		cfg.Interval = defaultReconcileInterval
 	}
 	if cfg.Batch == 0 {
-		cfg.Batch = DefaultFollowBatch
+		cfg.Batch = defaultReconcileBatch
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
