@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/postrider/postrider/cmd/internal/httpapi"
 	"github.com/postrider/postrider/cmd/internal/obs"
 	"github.com/postrider/postrider/internal/dlq"
 	dlqkafka "github.com/postrider/postrider/internal/dlq/kafka"
@@ -59,9 +60,12 @@ func (a *App) watchReadiness(context.Context) error {
 	if a.http == nil {
 		return nil
 	}
-	a.parts = append(a.parts, part{name: "watch over readiness", limit: 3 * time.Second, run: func(ctx context.Context) error {
-		loop.Every(ctx, readinessPause, a.http.CheckReadiness)
-		return nil
-	}})
+	a.parts = append(a.parts, part{name: "watch over readiness", limit: 3 * time.Second, run: func(ctx context.Context) error { return keepReady(ctx, a.http) }})
+	return nil
+}
+
+// keepReady looks until ctx ends, and returns nil.
+func keepReady(ctx context.Context, server *httpapi.Server) error {
+	loop.Every(ctx, readinessPause, server.CheckReadiness)
 	return nil
 }
