@@ -5,23 +5,18 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // commitTimeout bounds a commit. One that fails is made again at the next turn.
 const commitTimeout = 10 * time.Second
 
-// keepCommitting commits now and then until ctx ends.
-func (c *Consumer) keepCommitting(ctx context.Context) {
-	tick := time.NewTicker(c.cfg.CommitInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+// commitPeriodically commits now and then until ctx ends.
+func (c *Consumer) commitPeriodically(ctx context.Context) {
+	loop.AfterEvery(ctx, c.cfg.CommitInterval, func(context.Context) {
 		_ = c.commit(nil, commitTimeout) // counted and said there; the next one has it all
-	}
+	})
 }
 
 // commit stores where lanes stand, if that is new; nil is all of this member's. A commit that Lost ends, or that takes
@@ -40,11 +35,11 @@ func (c *Consumer) commit(lanes []lane, timeout time.Duration) error {
 	}
 	c.mu.Unlock()
 	var positions []Position
-	var moved []*state
+	var advanced []*state
 	for _, l := range lanes {
 		if p, ok := l.position(); ok && p.Offset != l.base().committed {
 			positions = append(positions, p)
-			moved = append(moved, l.base())
+			advanced = append(advanced, l.base())
 		}
 	}
 	if len(positions) == 0 {
@@ -55,7 +50,7 @@ func (c *Consumer) commit(lanes []lane, timeout time.Duration) error {
 		c.log.Warn("offsets were not committed", slog.Int("partitions", len(positions)), slog.Any("err", err))
 		return fmt.Errorf("commit offsets: %w", err)
 	}
-	for i, s := range moved {
+	for i, s := range advanced {
 		s.committed = positions[i].Offset
 	}
 	c.m.commits.WithLabelValues(commitDone).Inc()

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // Consumer reads topics as a member of a consumer group and hands their messages to a Handler.
@@ -101,7 +103,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	}
 	committed := make(chan struct{})
 	commits, stopCommits := context.WithCancel(context.WithoutCancel(ctx))
-	go func() { defer close(committed); c.keepCommitting(commits) }()
+	go func() { defer close(committed); c.commitPeriodically(commits) }()
 	err := c.read(ctx)
 	stopCommits()
 	<-committed
@@ -124,7 +126,7 @@ func (c *Consumer) read(ctx context.Context) error {
 		default:
 			c.log.Warn("reading failed, it goes on", slog.Any("err", err))
 			if len(batches) == 0 {
-				sleep(ctx, pollPause)
+				_ = loop.Sleep(ctx, pollPause) // the condition of the loop sees that ctx ended
 			}
 		}
 	}
@@ -177,15 +179,6 @@ func (c *Consumer) letGo() {
 	select {
 	case c.released <- struct{}{}:
 	default:
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }
 

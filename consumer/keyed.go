@@ -150,8 +150,8 @@ func (l *keyed) try(m *Message, probe bool) outcome {
 	return outcome{v: v, allowed: ok}
 }
 
-// settle puts a key where its message's outcome says. l.s.mu is held.
-func (l *keyed) settle(q *keyQueue, out outcome) {
+// apply puts a key where its message's outcome says. l.s.mu is held.
+func (l *keyed) apply(q *keyQueue, out outcome) {
 	switch {
 	case out.handled:
 		l.finish(q)

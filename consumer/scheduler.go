@@ -53,7 +53,7 @@ func (s *scheduler) work() {
 		s.mu.Unlock()
 		out := l.try(m, q.probe)
 		s.mu.Lock()
-		l.settle(q, out)
+		l.apply(q, out)
 		if l.paused.Load() {
 			s.mu.Unlock()
 			s.c.flow(l.state)

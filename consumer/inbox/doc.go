@@ -32,7 +32,7 @@
 //
 // # Retention
 //
-// [Purge] and [Keep] remove the rows of messages that were handled long ago. If a copy comes after its row was removed,
+// [Purge] and [RunPurger] remove the rows of messages that were handled long ago. If a copy comes after its row was removed,
 // it is handled again, so keep rows longer than any copy can take:
 //
 //   - the retention of the topic, because a group's offsets can be lost or set back to its beginning; if the topic is

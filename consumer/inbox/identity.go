@@ -76,11 +76,11 @@ func (i Identity) String() string {
 	case i.EventID != "":
 		return "event:" + i.EventID
 	}
-	place := fmt.Sprintf("record:%s/%d/%d", i.Topic, i.Partition, i.Offset)
+	record := fmt.Sprintf("record:%s/%d/%d", i.Topic, i.Partition, i.Offset)
 	if ms := i.Timestamp.UnixMilli(); ms > 0 {
-		return fmt.Sprintf("%s@%d", place, ms)
+		return fmt.Sprintf("%s@%d", record, ms)
 	}
-	return place
+	return record
 }
 
 // stored returns an id or a group as the table has it: as it is, or its SHA-256 if it is longer than 200 bytes or

@@ -48,8 +48,8 @@ func In(schema string) (Inbox, error) {
 	return Inbox{schema: schema}, nil
 }
 
-// place names the schema for people.
-func (i Inbox) place() string {
+// label names the schema for people.
+func (i Inbox) label() string {
 	if i.schema == "" {
 		return "the first schema of the search path"
 	}
@@ -87,15 +87,15 @@ func (i Inbox) OnceEach(ctx context.Context, tx Querier, group string, ids []str
 	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
 	argument, _ := json.Marshal(sorted) // strings always can be
 	var answer string
-	if err := tx.QueryRow(ctx, inSchema(noteSQL, i.schema), stored(group), string(argument)).Scan(&answer); err != nil {
+	if err := tx.QueryRow(ctx, inSchema(insertSQL, i.schema), stored(group), string(argument)).Scan(&answer); err != nil {
 		return nil, fmt.Errorf("ask the inbox: %w", withHint(err))
 	}
-	var noted []string
-	if err := json.Unmarshal([]byte(answer), &noted); err != nil {
+	var inserted []string
+	if err := json.Unmarshal([]byte(answer), &inserted); err != nil {
 		return nil, fmt.Errorf("ask the inbox: its answer is not a JSON array of ids: %w", err)
 	}
-	fresh := make(map[string]bool, len(noted))
-	for _, name := range noted {
+	fresh := make(map[string]bool, len(inserted))
+	for _, name := range inserted {
 		fresh[name] = true
 	}
 	first = make([]bool, len(ids))

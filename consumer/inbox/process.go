@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/retry"
 )
 
@@ -173,7 +174,7 @@ func (p *Processor[T]) ProcessEach(ctx context.Context, ids []string, handle fun
 			return fresh, nil
 		}
 		inDoubt = (inDoubt && why == connection) || why == unknown
-		if why != never && !p.options.Retry.Exhausted(attempt, 0) && pause(ctx, p.options.Retry.Delay(attempt, rand.Float64())) {
+		if why != never && !p.options.Retry.Exhausted(attempt, 0) && loop.Sleep(ctx, p.options.Retry.Delay(attempt, rand.Float64())) == nil {
 			p.options.Metrics.retry(why)
 			continue
 		}
@@ -250,16 +251,4 @@ func because(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
 	return err
-}
-
-// pause waits, unless ctx ends.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

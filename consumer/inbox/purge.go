@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // MaxPurgeBatch is the largest number of rows that one statement of a purge may remove.
@@ -43,8 +45,8 @@ func Purge(ctx context.Context, db Querier, olderThan time.Duration, batch int) 
 	return Inbox{}.Purge(ctx, db, olderThan, batch)
 }
 
-// KeepOptions say how an inbox is kept.
-type KeepOptions struct {
+// PurgerOptions say what a purger removes, and how often.
+type PurgerOptions struct {
 	// OlderThan is how long a message is known after it was handled. Required; see the package on how long it must be.
 	OlderThan time.Duration
 	// Every is the pause between two purges, up to 10 % of it added at random. Defaults to 10m.
@@ -57,9 +59,9 @@ type KeepOptions struct {
 	Metrics *Metrics
 }
 
-// Keep purges the inbox now and then until ctx ends, and then returns nil. A purge that fails is logged and tried
+// RunPurger purges the inbox now and then until ctx ends, and then returns nil. A purge that fails is logged and tried
 // again after the next pause. Every instance of a service may do it. An error wraps ErrInvalid, and nothing was done.
-func (i Inbox) Keep(ctx context.Context, db Querier, o KeepOptions) error {
+func (i Inbox) RunPurger(ctx context.Context, db Querier, o PurgerOptions) error {
 	if o.Every == 0 {
 		o.Every = 10 * time.Minute
 	}
@@ -77,23 +79,23 @@ func (i Inbox) Keep(ctx context.Context, db Querier, o KeepOptions) error {
 	case o.Batch < 1 || o.Batch > MaxPurgeBatch:
 		return fmt.Errorf("%w option Batch: %d; it must be 1 to %d", ErrInvalid, o.Batch, MaxPurgeBatch)
 	}
-	for {
+	loop.Repeat(ctx, func(ctx context.Context) time.Duration {
 		began := time.Now()
 		rows, err := i.Purge(ctx, db, o.OlderThan, o.Batch)
 		o.Metrics.purge(rows)
 		switch {
 		case ctx.Err() != nil:
-			return nil
 		case err != nil:
 			o.Logger.Warn("the inbox could not be purged", "rows", rows, "err", err)
 		case rows > 0:
 			o.Logger.Info("purged the inbox", "rows", rows, "duration_ms", time.Since(began).Milliseconds())
 		}
-		if !pause(ctx, o.Every+time.Duration(rand.Float64()*0.1*float64(o.Every))) {
-			return nil
-		}
-	}
+		return o.Every + time.Duration(rand.Float64()*0.1*float64(o.Every))
+	})
+	return nil
 }
 
-// Keep is [Inbox.Keep] where the search path leads.
-func Keep(ctx context.Context, db Querier, o KeepOptions) error { return Inbox{}.Keep(ctx, db, o) }
+// RunPurger is [Inbox.RunPurger] where the search path leads.
+func RunPurger(ctx context.Context, db Querier, o PurgerOptions) error {
+	return Inbox{}.RunPurger(ctx, db, o)
+}

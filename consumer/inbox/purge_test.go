@@ -114,7 +114,7 @@ func (p *purges) Scan(to ...any) error {
 	return err
 }
 
-func TestKeep(t *testing.T) {
+func TestRunPurger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -135,7 +135,7 @@ func TestKeep(t *testing.T) {
 		var log bytes.Buffer
 		reg := prometheus.NewRegistry()
 		began := time.Now()
-		err := inbox.Keep(ctx, db, inbox.KeepOptions{OlderThan: time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil)), Metrics: inbox.NewMetrics(reg)})
+		err := inbox.RunPurger(ctx, db, inbox.PurgerOptions{OlderThan: time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil)), Metrics: inbox.NewMetrics(reg)})
 		if err != nil || db.n != 5 {
 			t.Errorf("%v after %d statements", err, db.n)
 		}
@@ -151,10 +151,10 @@ func TestKeep(t *testing.T) {
 			t.Errorf("%d counted", got)
 		}
 	})
-	for mention, o := range map[string]inbox.KeepOptions{
+	for mention, o := range map[string]inbox.PurgerOptions{
 		"OlderThan": {}, "Every": {OlderThan: 1, Every: -1}, "Batch": {OlderThan: 1, Batch: -1},
 	} {
-		if err := inbox.Keep(t.Context(), nil, o); !errors.Is(err, inbox.ErrInvalid) || !strings.Contains(err.Error(), mention) {
+		if err := inbox.RunPurger(t.Context(), nil, o); !errors.Is(err, inbox.ErrInvalid) || !strings.Contains(err.Error(), mention) {
 			t.Errorf("%s: %v", mention, err)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 //go:embed schema.sql
 var schemaSQL string
 
-//go:embed queries/note.sql
-var noteSQL string
+//go:embed queries/insert_messages.sql
+var insertSQL string
 
 //go:embed queries/purge.sql
 var purgeSQL string

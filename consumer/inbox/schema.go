@@ -29,7 +29,7 @@ func (i Inbox) Migrate(ctx context.Context, conn Executor) error {
 		if errors.As(err, &pg) && pg.Code == "3F000" {
 			return fmt.Errorf("create the inbox: %w; create the schema first, as the owner of the service's tables", err)
 		}
-		return fmt.Errorf("create the inbox in %s: %w", i.place(), err)
+		return fmt.Errorf("create the inbox in %s: %w", i.label(), err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/postrider/postrider/consumer"
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // prepareTimeout bounds one look at the topics, and preparePause is between two.
@@ -47,12 +48,7 @@ func (c *Client) prepare(ctx context.Context, s consumer.Subscription) ([]string
 			return nil, fmt.Errorf("look for topics: %w", errors.Join(ctx.Err(), err))
 		}
 		c.cfg.Logger.Warn("no broker says which topics there are, it will be asked again", slog.Any("err", err))
-		t := time.NewTimer(preparePause)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-		}
+		_ = loop.Sleep(ctx, preparePause) // the next try says that ctx ended, and why it fails
 	}
 }
 

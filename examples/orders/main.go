@@ -100,15 +100,15 @@ func serve(ctx context.Context, s settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	keeping := make(chan error, 1)
-	keep, stop := context.WithCancel(ctx)
+	purged := make(chan error, 1)
+	purging, stop := context.WithCancel(ctx)
 	go func() {
-		keeping <- inbox.Keep(keep, pool, inbox.KeepOptions{OlderThan: s.retention, Logger: log})
+		purged <- inbox.RunPurger(purging, pool, inbox.PurgerOptions{OlderThan: s.retention, Logger: log})
 	}()
 	err = c.Run(ctx)
 	stop()
-	if kept := <-keeping; err == nil {
-		err = kept
+	if purgeErr := <-purged; err == nil {
+		err = purgeErr
 	}
 	return err
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // Pauses after failures. A poll that failed is tried again soon, because other partitions may have
@@ -66,13 +68,13 @@ func NewCollector(cfg Config) (*Collector, error) {
 func (c *Collector) Run(ctx context.Context) error {
 	defer c.source.Close()
 	pause := newPause(maxPollPause)
-	for ctx.Err() == nil {
+	loop.Repeat(ctx, func(ctx context.Context) time.Duration {
 		if read, err := c.runOnce(ctx); err == nil || read > 0 {
 			pause.Reset()
-			continue
+			return 0
 		}
-		wait(ctx, pause.NextBackOff())
-	}
+		return pause.NextBackOff()
+	})
 	return nil
 }
 
@@ -155,21 +157,11 @@ func newPause(limit time.Duration) *backoff.ExponentialBackOff {
 		backoff.WithMaxElapsedTime(0)) // for ever
 }
 
-// wait returns after d, or when ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
-
 // outlive returns a context that ends the given time after ctx does.
 func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		wait(longer, by)
+		_ = loop.Sleep(longer, by) // or until its work is done
 		cancel()
 	})
 	return longer, func() { stop(); cancel() }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // OperatorConfig is what an Operator needs.
@@ -61,22 +63,10 @@ func NewOperator(cfg OperatorConfig) (*Operator, error) {
 // them would keep an operation from its rate.
 func (o *Operator) Run(ctx context.Context) error {
 	var following sync.WaitGroup
-	following.Go(func() { repeat(ctx, o.follow) })
-	repeat(ctx, o.work)
+	following.Go(func() { loop.Repeat(ctx, o.follow) })
+	loop.Repeat(ctx, o.work)
 	following.Wait()
 	return nil
-}
-
-// repeat calls f until ctx ends, each time after the pause that it returned before.
-func repeat(ctx context.Context, f func(context.Context) time.Duration) {
-	for ctx.Err() == nil {
-		if pause := f(ctx); pause > 0 {
-			select {
-			case <-ctx.Done():
-			case <-time.After(pause):
-			}
-		}
-	}
 }
 
 // follow looks at redrives, and returns after how long to look again.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // AgeBounds are the ages that pending investigations are sorted by, in seconds: an hour, four, twelve, a day, three
@@ -86,10 +88,9 @@ type WatchConfig struct {
 // database nothing; how old the figures are is a metric, too. Processes that watch one database show the same.
 type Watch struct {
 	cfg     WatchConfig
-	log     *slog.Logger
 	metrics *watchMetrics
 	place   ClosedPlace
-	failing map[string]bool // the figures that could not be read last time
+	watcher loop.Watcher
 }
 
 // NewWatch returns a Watch that works once it is run. It fails on an incomplete config and on a Registerer that has its
@@ -114,48 +115,19 @@ func NewWatch(cfg WatchConfig) (*Watch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch: register metrics: %w", err)
 	}
-	return &Watch{cfg: cfg, log: cfg.Logger.With(slog.String("component", "watch")), metrics: m, failing: map[string]bool{}}, nil
+	w := &Watch{cfg: cfg, metrics: m}
+	w.watcher = loop.Watcher{Interval: cfg.Interval, Timeout: watchTime, Logger: cfg.Logger.With(slog.String("component", "watch")), Readings: []loop.Reading{
+		{Check: "investigations", Read: w.readStanding, Failed: m.errors.WithLabelValues("investigations").Inc},
+		{Check: "closed_investigations", Read: w.readClosed, Failed: m.errors.WithLabelValues("closed_investigations").Inc},
+	}}
+	if cfg.Lag != nil {
+		w.watcher.Readings = append(w.watcher.Readings, loop.Reading{Check: "lag", Read: w.readLag, Failed: m.errors.WithLabelValues("lag").Inc})
+	}
+	return w, nil
 }
 
 // Run looks until ctx ends, and returns nil. A look that fails is logged, once per outage, and made again.
-func (w *Watch) Run(ctx context.Context) error {
-	tick := time.NewTicker(w.cfg.Interval)
-	defer tick.Stop()
-	for {
-		w.runOnce(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-}
-
-// runOnce looks at everything once. What fails keeps the figures that it had.
-func (w *Watch) runOnce(ctx context.Context) {
-	w.look(ctx, "investigations", w.readStanding)
-	w.look(ctx, "closed_investigations", w.readClosed)
-	if w.cfg.Lag != nil {
-		w.look(ctx, "lag", w.readLag)
-	}
-}
-
-func (w *Watch) look(ctx context.Context, at string, read func(context.Context) error) {
-	bounded, cancel := context.WithTimeout(ctx, watchTime)
-	defer cancel()
-	err := read(bounded)
-	switch {
-	case err != nil && ctx.Err() != nil: // told to stop
-	case err != nil:
-		w.metrics.errors.WithLabelValues(at).Inc()
-		if !w.failing[at] {
-			w.log.LogAttrs(ctx, slog.LevelWarn, "figures for metrics cannot be read, they stay as they were", slog.String("check", at), slog.Any("err", err))
-		}
-		w.failing[at] = true
-	default:
-		w.failing[at] = false
-	}
-}
+func (w *Watch) Run(ctx context.Context) error { return w.watcher.Run(ctx) }
 
 func (w *Watch) readStanding(ctx context.Context) error {
 	s, err := w.cfg.Standings.Standing(ctx, watchAges)

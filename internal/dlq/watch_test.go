@@ -91,7 +91,7 @@ func TestWatchShowsWhatStands(t *testing.T) {
 	s.standing = Standing{Pending: map[Reason]int64{Undeliverable: 3, "of_the_future": 1}, Oldest: 2 * time.Hour, AgeSum: 3 * time.Hour,
 		Ages: []int64{2, 1, 0, 0, 0, 0, 0, 4}}
 	s.closed = [][]Closed{{{Undeliverable, ManuallyResolved, time.Minute}, {ManualDLQ, Cancelled, time.Hour}}, {{Undeliverable, ManuallyResolved, time.Hour}}}
-	w.runOnce(t.Context())
+	w.watcher.RunOnce(t.Context())
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(`
 # HELP postrider_dlq_pending_entries Pending investigations, by reason.
 # TYPE postrider_dlq_pending_entries gauge
@@ -136,12 +136,12 @@ postrider_dlq_pending_age_seconds_count 7
 	if len(s.since) != 2 || !s.since[0].Equal(s.since[1]) || s.from[1] == s.from[0] {
 		t.Errorf("looked from %v since %v", s.from, s.since)
 	}
-	w.runOnce(t.Context())
+	w.watcher.RunOnce(t.Context())
 	if last := s.from[len(s.from)-1]; !s.since[len(s.since)-1].Equal(last.ChangedAt) || last.ChangedAt.IsZero() {
 		t.Errorf("the next look is from %v since %v", last, s.since[len(s.since)-1])
 	}
 	s.standing = Standing{}
-	w.runOnce(t.Context())
+	w.watcher.RunOnce(t.Context())
 	for _, reason := range []Reason{Undeliverable, "of_the_future"} {
 		if got := testutil.ToFloat64(w.metrics.pending.WithLabelValues(string(reason))); got != 0 {
 			t.Errorf("%v of reason %s are still shown", got, reason)
@@ -188,7 +188,7 @@ func TestWatchSurvivesOutages(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		w.runOnce(ctx)
+		w.watcher.RunOnce(ctx)
 		if got := testutil.ToFloat64(w.metrics.errors.WithLabelValues("investigations")); got != 3 {
 			t.Errorf("%v failed looks after the end", got)
 		}
@@ -210,7 +210,7 @@ func TestLagOfManyTopics(t *testing.T) {
 	for n := range 100 {
 		lag[fmt.Sprintf("t%03d", n)] = 1
 	}
-	w.runOnce(t.Context())
+	w.watcher.RunOnce(t.Context())
 	if n, err := testutil.GatherAndCount(reg, "postrider_collector_lag_records"); err != nil || n != maxLagTopics+1 {
 		t.Errorf("%d series, %v", n, err)
 	}
@@ -218,7 +218,7 @@ func TestLagOfManyTopics(t *testing.T) {
 		t.Errorf("lag %v and %v", first, other)
 	}
 	clear(lag)
-	w.runOnce(t.Context())
+	w.watcher.RunOnce(t.Context())
 	if first, other := testutil.ToFloat64(w.metrics.lag.WithLabelValues("t000")), testutil.ToFloat64(w.metrics.lag.WithLabelValues("other")); first != 0 || other != 0 {
 		t.Errorf("lag of topics that are gone: %v and %v", first, other)
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 //go:embed history/lock.sql
@@ -15,7 +17,7 @@ var lockTry string
 const (
 	// lockKey is "Postride" in ASCII. Advisory locks are per database.
 	lockKey int64 = 0x506f737472696465
-	// lockRetry is how often a waiting migrator looks again.
+	// lockRetry is the pause before a waiting migrator tries again.
 	lockRetry = 100 * time.Millisecond
 	// tidyTimeout bounds what has to be done after the caller's context has ended.
 	tidyTimeout = 5 * time.Second
@@ -30,8 +32,6 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 // ends with the transaction, so it works through a pooler in transaction mode too, where another client has
 // the session the next moment.
 func (r *Runner) begin(ctx context.Context) (pgx.Tx, error) {
-	retry := time.NewTicker(lockRetry)
-	defer retry.Stop()
 	for {
 		tx, err := r.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
 		if err != nil {
@@ -51,13 +51,9 @@ func (r *Runner) begin(ctx context.Context) (pgx.Tx, error) {
 			r.waited = true
 			r.waiting(holder)
 		}
-		select {
-		case <-ctx.Done():
-		case <-retry.C:
-		}
-		if ctx.Err() != nil {
+		if err := loop.Sleep(ctx, lockRetry); err != nil {
 			return nil, fmt.Errorf("migrations: the migration lock is held by %s: %w; if that is not a migrator at work, end it with pg_terminate_backend",
-				holder, context.Cause(ctx))
+				holder, err)
 		}
 	}
 }

@@ -30,7 +30,6 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -38,8 +37,8 @@ import (
 //go:embed access outbox tasks dlq
 var embedded embed.FS
 
-// RoomNames are the rooms of the schema. Each room needs only the rooms before it.
-func RoomNames() []string { return []string{"access", "outbox", "tasks", "dlq"} }
+// roomNames are the rooms of the schema. Each room needs only the rooms before it.
+var roomNames = []string{"access", "outbox", "tasks", "dlq"}
 
 // Room is a part of the schema: the files of one folder.
 type Room struct {
@@ -72,25 +71,8 @@ func (m Migration) String() string { return fmt.Sprintf("%s/%04d_%s", m.Room, m.
 // File returns the path of the file.
 func (m Migration) File() string { return m.String() + ".sql" }
 
-// All returns the rooms embedded in this binary, in order.
-func All() ([]Room, error) { return Load(embedded, RoomNames()...) }
-
-// Rooms returns some of the rooms embedded in this binary, in the order of RoomNames: for a database
-// or a test that has only these. A caller that names a room also names the rooms that it needs.
-func Rooms(names ...string) ([]Room, error) {
-	var wanted []string
-	for _, name := range RoomNames() {
-		if slices.Contains(names, name) {
-			wanted = append(wanted, name)
-		}
-	}
-	for _, name := range names {
-		if !slices.Contains(wanted, name) {
-			return nil, fmt.Errorf("migrations: there is no room %q; there are %s", name, strings.Join(RoomNames(), ", "))
-		}
-	}
-	return Load(embedded, wanted...)
-}
+// All returns the rooms embedded in this binary, in order. The first ones of them are a schema, too.
+func All() ([]Room, error) { return Load(embedded, roomNames...) }
 
 var fileName = regexp.MustCompile(`^(\d{4})_([a-z0-9]+(?:_[a-z0-9]+)*)\.sql$`)
 

@@ -64,17 +64,6 @@ func TestCodeIsArranged(t *testing.T) {
 	}
 }
 
-func TestRooms(t *testing.T) {
-	t.Parallel()
-	some, err := migrations.Rooms("outbox", "access")
-	if err != nil || len(some) != 2 || some[0].Name != "access" || some[1].Name != "outbox" {
-		t.Errorf("%v, %v", some, err)
-	}
-	if _, err := migrations.Rooms("attic"); err == nil || !strings.Contains(err.Error(), "attic") || !strings.Contains(err.Error(), "access, outbox, tasks, dlq") {
-		t.Errorf("an unknown room: %v", err)
-	}
-}
-
 func TestLoadRefuses(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

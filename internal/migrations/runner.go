@@ -52,7 +52,7 @@ func WithNewerCodeKept() Option { return func(r *Runner) { r.keepNewer = true } 
 
 // New makes a Runner over a connection, which stays the caller's to close. Through a pooler in
 // transaction mode it must be one that prepares no statements, for example with
-// pgx.QueryExecModeCacheDescribe. The rooms come from All, Rooms or Load.
+// pgx.QueryExecModeCacheDescribe. The rooms come from All or Load.
 func New(conn *pgx.Conn, rooms []Room, opts ...Option) *Runner {
 	r := &Runner{conn: conn, rooms: rooms, lockTimeout: 5 * time.Second, waiting: func(string) {}}
 	for _, opt := range opts {

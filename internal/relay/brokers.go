@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // pingTimeout bounds one question to the brokers.
@@ -118,7 +120,7 @@ func (r *Relay) awaitBrokers(ctx context.Context, err error) {
 			reminder = min(2*reminder, lastReminder)
 			next = now.Add(reminder)
 		}
-		sleep(ctx, pause.NextBackOff())
+		_ = loop.Sleep(ctx, pause.NextBackOff())
 	}
 	r.metrics.brokersAway.Set(0)
 	b.mu.Lock()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // busyLimit is how long a cleanup waits for another session that is at the same rows.
@@ -76,7 +78,7 @@ func (r *Relay) Cleanup(ctx context.Context, o CleanupOptions) (CleanupResult, e
 }
 
 // Cleanup is Relay.Cleanup for a caller that has no relay: it needs no broker.
-func Cleanup(ctx context.Context, store Purger, keep Retention, o CleanupOptions) (result CleanupResult, err error) {
+func Cleanup(ctx context.Context, store Purger, retention Retention, o CleanupOptions) (result CleanupResult, err error) {
 	began := time.Now()
 	result = CleanupResult{Action: ActionCleanup, DryRun: o.DryRun}
 	ctx, end := Report{o.TracerProvider, o.Logger}.Begin(ctx, ActionCleanup)
@@ -86,13 +88,13 @@ func Cleanup(ctx context.Context, store Purger, keep Retention, o CleanupOptions
 			slog.Int("published", result.Published), slog.Int("dead_lettered", result.DeadLettered),
 			slog.Int("idempotency_keys", result.IdempotencyKeys))
 	}()
-	keep = keep.withDefaults()
-	if err := keep.Validate(); err != nil {
+	retention = retention.withDefaults()
+	if err := retention.Validate(); err != nil {
 		return result, fmt.Errorf("%s: %w", ActionCleanup, err)
 	}
 	var errs []error
 	for _, kind := range PurgeKinds() {
-		limits := PurgeLimits{Kind: kind, Keep: keep.of(kind), Rows: purgeRows, DryRun: o.DryRun}
+		limits := PurgeLimits{Kind: kind, Keep: retention.of(kind), Rows: purgeRows, DryRun: o.DryRun}
 		if err := cleanUp(ctx, store, limits, o.MaxRows, &result); err != nil {
 			errs = append(errs, fmt.Errorf("%s: purge %s rows: %w", ActionCleanup, kind, err))
 			if ctx.Err() != nil {
@@ -131,7 +133,7 @@ func cleanUp(ctx context.Context, store Purger, limits PurgeLimits, most int, re
 		case got.Busy && time.Since(free) > busyLimit:
 			return errors.New("somebody else has purged, or held locks on these rows, for too long; look for long transactions in pg_stat_activity and try again")
 		case got.Busy:
-			sleep(ctx, 20*time.Millisecond)
+			_ = loop.Sleep(ctx, 20*time.Millisecond)
 			continue
 		}
 		if !got.More || limits.DryRun {

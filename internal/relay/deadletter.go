@@ -73,7 +73,7 @@ func (r *Relay) sendLetters(ctx context.Context) (sent int, err error) {
 			claim.Abandon()
 			return 0, &brokersLost{err}
 		}
-		ls.settle(ms, outcomes)
+		ls.applyOutcomes(ms, outcomes)
 		ms = ls.messages(r.cfg.Publisher.Check)
 	}
 	settling, cancelSettle := context.WithTimeout(work, settleTimeout)
@@ -141,9 +141,9 @@ func (ls *letters) messages(check func(*Message, int) *Outcome) []Message {
 	return ms
 }
 
-// settle notes the outcomes of the pending letters. Letters that were too large stay pending, with less in them. When no
-// letter is pending any more, settle completes the settlement.
-func (ls *letters) settle(ms []Message, outcomes []Outcome) {
+// applyOutcomes notes the outcomes of the pending letters. Letters that were too large stay pending, with less in them. When
+// no letter is pending any more, applyOutcomes completes the settlement.
+func (ls *letters) applyOutcomes(ms []Message, outcomes []Outcome) {
 	var again []int
 	for i, o := range outcomes {
 		n := ls.pending[i]

@@ -14,7 +14,7 @@ func TestLettersOfATopicThatCannotBe(t *testing.T) {
 	ls := newLetters(events, func(string) string { return "letters" })
 	ms := ls.messages(func(*Message, int) *Outcome { return nil })
 	refused := Outcome{Class: Permanent, Code: "INVALID_TOPIC_EXCEPTION", Message: "no"}
-	ls.settle(ms, []Outcome{refused, {Class: Withheld}})
+	ls.applyOutcomes(ms, []Outcome{refused, {Class: Withheld}})
 	if len(ls.pending) != 0 || ls.fits[0] != whole || len(ls.out.Delivered)+len(ls.out.Postponed)+len(ls.out.Lifted) != 0 || len(ls.out.Holds) != 1 {
 		t.Fatalf("%+v, %d are sent again", ls.out, len(ls.pending))
 	}

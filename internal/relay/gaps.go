@@ -169,8 +169,8 @@ func (g *gapTracker) passed(unseen Ranges) (forgotten Ranges) {
 	return unseen.Minus(still)
 }
 
-// look takes in what a look found: which transactions have ended, and which can fill the gaps that no look covered yet.
-func (g *gapTracker) look(l Look) {
+// observe takes in what a look found: which transactions have ended, and which can fill the gaps that no look covered yet.
+func (g *gapTracker) observe(l Look) {
 	if l.Unknown.Code != "" {
 		return
 	}

@@ -87,7 +87,7 @@ func (l *gapLog) lookNow(between func()) {
 	for _, x := range l.open {
 		look.Holders = append(look.Holders, Transaction{Name: x.name, XID: x.xid, Prepared: x.prepared})
 	}
-	l.look(look)
+	l.observe(look)
 	for id := range l.doomed {
 		if id <= l.final {
 			l.t.Fatalf("id %d is final, and its transaction is open", id)
@@ -270,10 +270,10 @@ func TestQuietGapsAreLeftOut(t *testing.T) {
 		}
 	}
 	done(asked(Ranges{{1, 3}}), nil, nil) // nothing is known
-	g.look(Look{Last: 9, Holders: []Transaction{{Name: "a"}, {Name: "b", XID: 7}}})
+	g.observe(Look{Last: 9, Holders: []Transaction{{Name: "a"}, {Name: "b", XID: 7}}})
 	done(asked(Ranges{{1, 3}}), nil, nil)
 	done(asked(Ranges{{1, 3}}), nil, nil) // a has no id: no snapshot tells of it
-	g.look(Look{Last: 9, Holders: []Transaction{{Name: "a", XID: 8}, {Name: "b", XID: 7}}})
+	g.observe(Look{Last: 9, Holders: []Transaction{{Name: "a", XID: 8}, {Name: "b", XID: 7}}})
 	q := asked(nil)
 	if !g.believe(q, Snapshot{Max: 9, Running: []uint64{7, 8}}) {
 		t.Error("both run, and it looks again")
@@ -287,12 +287,12 @@ func TestQuietGapsAreLeftOut(t *testing.T) {
 	}
 	done(q, Ranges{{2, 2}}, nil)
 	asked(nil)
-	g.look(Look{Last: 9, Unknown: Stall{Code: "X"}}) // says nothing
+	g.observe(Look{Last: 9, Unknown: Stall{Code: "X"}}) // says nothing
 	asked(nil)
-	g.look(Look{Last: 9, Holders: []Transaction{{Name: "-1/8", XID: 8, Prepared: true}}}) // a under its new name
+	g.observe(Look{Last: 9, Holders: []Transaction{{Name: "-1/8", XID: 8, Prepared: true}}}) // a under its new name
 	done(asked(Ranges{{1, 1}, {3, 3}}), nil, nil)
 	asked(nil)
-	g.look(Look{Last: 9})
+	g.observe(Look{Last: 9})
 	done(asked(Ranges{{1, 1}, {3, 3}}), nil, Ranges{{1, 1}, {3, 3}})
 	if !g.empty() || g.ranges() != 0 {
 		t.Errorf("gaps %v are left", g.all())
@@ -309,7 +309,7 @@ func TestManyGroupsAreJoined(t *testing.T) {
 	holders := []Transaction{{Name: "a", XID: 7}}
 	for id := int64(1); id < 100; id += 2 {
 		g.passed(Ranges{{id, id}})
-		g.look(Look{Last: id, Holders: holders})
+		g.observe(Look{Last: id, Holders: holders})
 		q := g.ask()
 		g.filled(q, nil, true)
 	}

@@ -77,7 +77,7 @@ type Hold struct {
 	parks   int
 	// missed is the lowest id brought from elsewhere that the last look behind the hold may not have seen; 0 for none.
 	missed int64
-	// writing counts changes that are not written yet. written is the number of the last look for due holds that may have
+	// writing counts changes that are not written yet. written is the number of the last read of due holds that may have
 	// seen the hold as it was before it was written last.
 	writing int
 	written int64

@@ -21,9 +21,10 @@ type holdBook struct {
 	givenUp map[subject]int
 	// inHand counts the batches of events that were taken and about which nothing is decided yet, by key.
 	inHand map[subject]int
-	looks  int64 // for holds that are due
-	last   int64 // id that was decided about
-	now    func() time.Time
+	// dueReads counts the reads of holds that are due.
+	dueReads int64
+	last     int64 // id that was decided about
+	now      func() time.Time
 }
 
 func newHoldBook(holds []Hold) *holdBook {
@@ -178,12 +179,12 @@ func (b *holdBook) takeInHand(taken []Taken) map[subject]bool {
 	return hands
 }
 
-// look begins a look for holds that are due, and returns its number.
-func (b *holdBook) look() int64 {
+// beginDueRead begins a read of the holds that are due, and returns its number.
+func (b *holdBook) beginDueRead() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.looks++
-	return b.looks
+	b.dueReads++
+	return b.dueReads
 }
 
 // park notes that a plan parks an event behind the hold, whose id is given if it comes from elsewhere. It reports whether
@@ -228,8 +229,8 @@ func (h *Hold) logParks() bool {
 	return true
 }
 
-// stale reports whether a look may have seen a hold as it was before it was changed last.
-func (h *Hold) stale(look int64) bool { return h.writing > 0 || h.written >= look }
+// stale reports whether a read may have seen a hold as it was before it was changed last.
+func (h *Hold) stale(dueRead int64) bool { return h.writing > 0 || h.written >= dueRead }
 
 // writing notes that holds are changed by a receipt that is to be written.
 func (b *holdBook) writing(changes []HoldChange) {
@@ -261,7 +262,7 @@ func (b *holdBook) settled(p *plan) {
 	for i := range p.receipt.Holds {
 		if h := b.byID[p.receipt.Holds[i].ID]; h != nil {
 			h.writing--
-			h.written = b.looks
+			h.written = b.dueReads
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // cycleTimeout bounds what a cycle waits for the database before it has something in hand. It is more
@@ -34,7 +36,7 @@ func (r *Relay) loop(ctx context.Context, name string, runOnce func(context.Cont
 			pause := failing.NextBackOff()
 			r.cfg.Logger.Error("cycle failed", append([]any{"loop", name, "err", err, "retry_in", pause.String()}, storeFields(err)...)...)
 			failed = true
-			sleep(ctx, pause)
+			_ = loop.Sleep(ctx, pause)
 		default:
 			if failed {
 				failing.Reset()
@@ -48,14 +50,5 @@ func (r *Relay) loop(ctx context.Context, name string, runOnce func(context.Cont
 				idle.wait(ctx)
 			}
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
 	}
 }

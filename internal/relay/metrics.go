@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/postrider/postrider/internal/tracecontext"
 )
 
 // metrics are the relay's own; a nil registerer keeps them to itself.
@@ -129,4 +131,14 @@ func (m *metrics) failed(loop string, err error) {
 	if e, ok := errors.AsType[*StoreError](err); ok {
 		m.storeErrors.WithLabelValues(string(e.Class), e.Code).Inc()
 	}
+}
+
+// sampledTrace returns a trace of the messages that is recorded, or nothing.
+func sampledTrace(ms []Message) string {
+	for i := range ms {
+		if sc := tracecontext.Of(ms[i].Headers); sc.IsSampled() {
+			return sc.TraceID().String()
+		}
+	}
+	return ""
 }

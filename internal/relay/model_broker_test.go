@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // modelBroker is a broker whose topics and partitions can be made to fail, and the log of what arrived.
@@ -142,7 +144,7 @@ func (p *modelProducer) Ping(context.Context) error {
 
 // Publish implements Publisher: the records are handed over in order, and their answers come a little later.
 func (p *modelProducer) Publish(ctx context.Context, ms []Message) []Outcome {
-	sleep(ctx, p.took)
+	_ = loop.Sleep(ctx, p.took)
 	p.mu.Lock()
 	out := make([]Outcome, len(ms))
 	waiting, blocked := map[partitionName]bool{}, map[string]bool{}
@@ -170,7 +172,7 @@ func (p *modelProducer) Publish(ctx context.Context, ms []Message) []Outcome {
 		blocked[r.key] = blocked[r.key] || out[i].Class != Delivered
 	}
 	p.mu.Unlock()
-	sleep(ctx, p.took)
+	_ = loop.Sleep(ctx, p.took)
 	return out
 }
 

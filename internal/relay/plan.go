@@ -46,16 +46,16 @@ type plan struct {
 	giveUp bool
 	encode *encoder
 
-	// messages are what to send; places[i] is the index in events of messages[i].
+	// messages are what to send; eventOf[i] is the index in events of messages[i].
 	messages []Message
-	places   []int
+	eventOf  []int
 	// fates say of each event what was decided before sending; nil where all are sent.
 	fates []fate
 
 	receipt Receipt
 	// hands are the keys of events that were taken.
 	hands   map[subject]bool
-	changes map[subject]int // places in receipt.Holds
+	changes map[subject]int // indexes in receipt.Holds
 	// behind says where the later events of a key must wait, once an earlier one did not go.
 	behind map[subject]*Hold
 	// parked are the holds behind which the receipt parks events.
@@ -112,7 +112,7 @@ func newPlan(in planInput, book *holdBook, r rules) *plan {
 	}
 	events := in.events
 	p := &plan{rules: r, book: book, events: events, from: in.from, taken: in.from != nil, skips: in.skips, now: in.now, giveUp: in.giveUp,
-		ctx: in.ctx, hands: in.hands, encode: newEncoder(len(events)), messages: make([]Message, 0, len(events)), places: make([]int, 0, len(events))}
+		ctx: in.ctx, hands: in.hands, encode: newEncoder(len(events)), messages: make([]Message, 0, len(events)), eventOf: make([]int, 0, len(events))}
 	if len(events) > 0 {
 		book.last = max(book.last, events[len(events)-1].ID)
 	}
@@ -195,7 +195,7 @@ func (p *plan) sort(i int, blocked map[subject]bool) fate {
 		return fate{kind: fateUnsendable, why: o}
 	}
 	p.messages = append(p.messages, m)
-	p.places = append(p.places, i)
+	p.eventOf = append(p.eventOf, i)
 	return fate{}
 }
 
@@ -259,7 +259,7 @@ func (p *plan) conclude(outcomes []Outcome) (*Receipt, error) {
 		}
 		switch f.kind {
 		case fateSends:
-			p.settle(i, e, &outcomes[next])
+			p.decideSent(i, e, &outcomes[next])
 			next++
 		case fateDelayed:
 			p.schedule(e, 0, nil)
@@ -432,7 +432,7 @@ func (p *plan) traces() map[int64]string {
 	out := map[int64]string{}
 	for i := range p.messages {
 		if id := tracecontext.ID(p.messages[i].Headers); id != "" {
-			out[p.events[p.places[i]].ID] = id
+			out[p.events[p.eventOf[i]].ID] = id
 		}
 	}
 	return out

@@ -24,8 +24,8 @@ const elsewhere = time.Second
 // CodeTooOld: the event was given up because of its topic's MaxAge.
 const CodeTooOld = message.CodeMaxAgeExceeded
 
-// settle decides about event i, which was sent.
-func (p *plan) settle(i int, e *Event, o *Outcome) {
+// decideSent decides about event i, which was sent.
+func (p *plan) decideSent(i int, e *Event, o *Outcome) {
 	switch o.Class {
 	case Delivered:
 		p.receipt.Sent++

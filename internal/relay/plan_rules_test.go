@@ -121,7 +121,7 @@ func runPlanCases(t *testing.T, cases map[string]planCase) {
 // sentIDs are the ids of the events that a plan sends.
 func sentIDs(p *plan) []int64 {
 	var ids []int64
-	for _, i := range p.places {
+	for _, i := range p.eventOf {
 		ids = append(ids, p.events[i].ID)
 	}
 	return ids

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 const (
@@ -72,7 +74,7 @@ func (t *term) read(ctx context.Context) error {
 		case t.once != nil && ordered > lookInOrder:
 			return nil // a transaction may still commit an earlier event
 		default: // no notification comes when the transaction that they wait for ends
-			sleep(ctx, ordered)
+			_ = loop.Sleep(ctx, ordered)
 			ordered = min(2*ordered, lookInOrderLate)
 		}
 	}
@@ -186,7 +188,7 @@ func (t *term) lookIfDue(ctx context.Context, c *lookClock) error {
 	}
 	t.reminder.hear(t.Relay, look.Unknown)
 	fresh := len(t.gaps.fresh) > 0
-	t.gaps.look(look)
+	t.gaps.observe(look)
 	t.waitsForLook = false
 	if fresh {
 		c.pause = lookSoon

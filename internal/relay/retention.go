@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // PurgeKind is a kind of row that is removed when it is not needed any more.
@@ -122,7 +124,7 @@ func (r *Relay) purge(ctx context.Context) (int, error) {
 		began := time.Now()
 		got, err := r.cfg.Store.Purge(ctx, PurgeLimits{Kind: kind, Keep: r.cfg.Retention.of(kind), Rows: purgeRows})
 		if got.Rows > 0 {
-			r.tracing.note(ctx, began, figures{action: actionPurge, batch: purgeRows, processed: got.Rows, succeeded: got.Rows}, err)
+			r.tracing.record(ctx, began, figures{action: actionPurge, batch: purgeRows, processed: got.Rows, succeeded: got.Rows}, err)
 		}
 		r.metrics.purged.WithLabelValues(string(kind)).Add(float64(got.Rows))
 		r.metrics.settled(actionPurge, got.Rows)
@@ -140,7 +142,7 @@ func (r *Relay) purge(ctx context.Context) (int, error) {
 		if got.More {
 			more++
 		}
-		sleep(ctx, purgeRest*time.Since(began))
+		_ = loop.Sleep(ctx, purgeRest*time.Since(began))
 	}
 	return more, errors.Join(errs...)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // send sends one batch after the other, until there are no more. If reading ends while no broker answers, the events that
@@ -128,7 +130,7 @@ func (t *term) awaitSure(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		sleep(ctx, 5*time.Millisecond)
+		_ = loop.Sleep(ctx, 5*time.Millisecond)
 	}
 	return nil
 }
@@ -146,7 +148,7 @@ func (t *term) tryAlone(ctx, reading context.Context, p *plan) error {
 		tried = t.began.Tried
 	}
 	if tried > 0 && t.settings(e.Topic).Retry.Exhausted(tried, e.MaxAttempts) {
-		p.messages, p.places = nil, nil
+		p.messages, p.eventOf = nil, nil
 		p.fates = []fate{{kind: fateUnsendable, why: &Outcome{Class: Permanent, Code: CodeWorkerKilled,
 			Message: fmt.Sprintf("the relay died each of the %d times this event was in flight", tried)}}}
 		return nil
@@ -165,8 +167,8 @@ func (t *term) tryAlone(ctx, reading context.Context, p *plan) error {
 	return t.write(ctx, func() *Receipt { return &Receipt{Trying: e.ID} })
 }
 
-// note logs the events that a batch gave up, and the holds that it put in place or renewed.
-func (t *term) note(p *plan) {
+// logDecided logs the events that a batch gave up, and the holds that it put in place or renewed.
+func (t *term) logDecided(p *plan) {
 	log := t.cfg.Logger
 	var traces map[int64]string
 	if len(p.givenUp) > 0 {

@@ -63,8 +63,8 @@ func (t *tracing) begin(ctx context.Context, name string, began time.Time) (cont
 	return t.tracer.Start(ctx, "outbox."+name, trace.WithTimestamp(began))
 }
 
-// note is the span of an action that has ended.
-func (t *tracing) note(ctx context.Context, began time.Time, f figures, err error) {
+// record makes the span of an action that has ended.
+func (t *tracing) record(ctx context.Context, began time.Time, f figures, err error) {
 	if t == nil {
 		return
 	}

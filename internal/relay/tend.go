@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 const (
@@ -47,7 +49,7 @@ func (t *term) tendHolds(reading, work context.Context, fail func(error)) {
 			t.brokers.wait(reading)
 			continue
 		}
-		look := t.book.look()
+		dueRead := t.book.beginDueRead()
 		due, next, err := t.leader.DueHolds(work, dueAtOnce)
 		if err != nil {
 			fail(ended(work, fmt.Errorf("look for holds that are due: %w", err)))
@@ -59,7 +61,7 @@ func (t *term) tendHolds(reading, work context.Context, fail func(error)) {
 			if t.once != nil && t.once.probed[d.ID] {
 				continue
 			}
-			h, giveUp, later := t.begin(d, look)
+			h, giveUp, later := t.begin(d, dueRead)
 			if t.once != nil && !later {
 				t.once.probed[d.ID] = true
 			}
@@ -147,16 +149,16 @@ func (t *term) openBreakers(ctx context.Context) error {
 }
 
 // begin takes a hold in hand that is due, and says whether all events behind it are to be given up. It returns nil when
-// there is nothing to do, or another goroutine has the hold in hand. later says that the look may have seen the hold as it
+// there is nothing to do, or another goroutine has the hold in hand. later says that the read may have seen the hold as it
 // was before its last change: behind a key that was halted since, nothing may be probed.
-func (t *term) begin(d DueHold, look int64) (h *Hold, giveUp, later bool) {
+func (t *term) begin(d DueHold, dueRead int64) (h *Hold, giveUp, later bool) {
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()
 	h = t.book.byID[d.ID]
 	switch {
 	case h == nil || h.busy:
 		return nil, false, false // it is about to go, or its receipt is not written yet
-	case h.stale(look):
+	case h.stale(dueRead):
 		return nil, false, true
 	case d.Asked == AskedGiveUp:
 		giveUp, h.givenUpTo = true, max(t.book.last, t.began.Position)
@@ -206,25 +208,25 @@ func (t *term) tend(ctx, reading context.Context, holds []*Hold, giveUp bool) er
 		switch holds = more; {
 		case len(taken) > 0 || len(holds) == 0:
 		case len(left) > 0:
-			sleep(ctx, leftPause)
+			_ = loop.Sleep(ctx, leftPause)
 		default:
-			sleep(ctx, 2*time.Millisecond) // receipts that park events behind them are being written
+			_ = loop.Sleep(ctx, 2*time.Millisecond) // receipts that park events behind them are being written
 		}
 	}
 	return ended(ctx, context.Cause(ctx))
 }
 
-// letGo says that no goroutine looks after holds any more, except for the holds to keep.
-func (t *term) letGo(holds, keep []*Hold) {
-	kept := make(map[*Hold]bool, len(keep))
-	for _, h := range keep {
-		kept[h] = true
+// letGo says that no goroutine looks after holds any more, except for some.
+func (t *term) letGo(holds, except []*Hold) {
+	stay := make(map[*Hold]bool, len(except))
+	for _, h := range except {
+		stay[h] = true
 	}
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()
 	for _, h := range holds {
-		if !kept[h] {
-			h.busy, h.written = false, t.book.looks
+		if !stay[h] {
+			h.busy, h.written = false, t.book.dueReads
 			t.book.reopen(h)
 		}
 	}
@@ -393,7 +395,7 @@ func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, hands map[
 		return nil, nil
 	}
 	if len(s.receipt.Putback) > 0 {
-		sleep(reading, putBackPause)
+		_ = loop.Sleep(reading, putBackPause)
 	}
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()

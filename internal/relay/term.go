@@ -301,7 +301,7 @@ func (t *term) settledOne(s *settlement, err error) {
 	}
 	t.progress(s)
 	if s.plan != nil && len(r.Holds)+len(r.Exceptions) > 0 {
-		t.note(s.plan)
+		t.logDecided(s.plan)
 		t.wakeHolds()
 	}
 	close(s.done)

@@ -27,9 +27,9 @@ func (m *mortal) event() {
 	}
 }
 
-func (m *mortal) SaveMarks(ctx context.Context, group, topic string, marks map[int32]Mark) error {
+func (m *mortal) CommitOffsets(ctx context.Context, group, topic string, offsets map[int32]CommittedOffset) error {
 	m.event() // before it is there
-	err := m.letters.SaveMarks(ctx, group, topic, marks)
+	err := m.letters.CommitOffsets(ctx, group, topic, offsets)
 	m.event() // after it, and before anybody knows
 	return err
 }
@@ -100,7 +100,7 @@ func TestKilledAnywhereProperty(t *testing.T) {
 			}
 			done = life(t, l, o, batch, death)
 			if lives == 0 { // letters after the first begin are not of this round
-				if len(l.marks) > 0 {
+				if len(l.offsets) > 0 {
 					l.add(0, foreign(500, []byte("late")))
 				}
 			}

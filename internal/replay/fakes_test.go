@@ -12,6 +12,7 @@ import (
 
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlq/dlqtest"
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/message"
 )
@@ -23,7 +24,7 @@ type letters struct {
 	records map[int32][]dlq.Record
 	first   map[int32]int64 // what retention has left
 	others  []string
-	marks   map[string]map[int32]Mark
+	offsets map[string]map[int32]CommittedOffset
 	// chunk is how many records a Poll returns.
 	chunk int
 	// sent are the messages that were acknowledged, in order.
@@ -45,7 +46,7 @@ const source = "orders.dlq"
 
 func newLetters(partitions int32, others ...string) *letters {
 	l := &letters{name: source, id: "one", records: map[int32][]dlq.Record{}, first: map[int32]int64{}, others: others,
-		marks: map[string]map[int32]Mark{}, chunk: 7}
+		offsets: map[string]map[int32]CommittedOffset{}, chunk: 7}
 	for p := range partitions {
 		l.records[p] = nil
 	}
@@ -88,24 +89,24 @@ func (l *letters) Bounds(context.Context, string) (map[int32]Span, error) {
 	return bounds, nil
 }
 
-func (l *letters) Marks(_ context.Context, group, _ string) (map[int32]Mark, error) {
-	return maps.Clone(l.marks[group]), nil
+func (l *letters) CommittedOffsets(_ context.Context, group, _ string) (map[int32]CommittedOffset, error) {
+	return maps.Clone(l.offsets[group]), nil
 }
 
-func (l *letters) SaveMarks(_ context.Context, group, _ string, marks map[int32]Mark) error {
+func (l *letters) CommitOffsets(_ context.Context, group, _ string, offsets map[int32]CommittedOffset) error {
 	if l.saving != nil {
 		if err := l.saving(); err != nil {
 			return err
 		}
 	}
-	if l.marks[group] == nil {
-		l.marks[group] = map[int32]Mark{}
+	if l.offsets[group] == nil {
+		l.offsets[group] = map[int32]CommittedOffset{}
 	}
-	for id, m := range marks {
+	for id, m := range offsets {
 		if len(m.Note) > 4096 {
 			return Final(fmt.Errorf("metadata of %d bytes", len(m.Note)))
 		}
-		l.marks[group][id] = m
+		l.offsets[group][id] = m
 	}
 	return nil
 }
@@ -126,7 +127,7 @@ func (r *lettersReader) Poll(ctx context.Context) (Chunk, error) {
 		return Chunk{}, ctx.Err()
 	}
 	if r.l.waiting != "" {
-		return Chunk{Waiting: r.l.waiting}, sleep(ctx, time.Second)
+		return Chunk{Waiting: r.l.waiting}, loop.Sleep(ctx, time.Second)
 	}
 	c := Chunk{Next: map[int32]int64{}}
 	for _, id := range slices.Sorted(maps.Keys(r.left)) {

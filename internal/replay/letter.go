@@ -121,7 +121,7 @@ func (o *Options) judge(r *dlq.Record, since, until time.Time, label string) ver
 		v.skip = TooManyHops
 	default:
 		v.message = relay.Message{
-			ID: relay.MessageID{EventID: placeOf(r)}, Topic: target, Key: l.Key, Value: l.Payload,
+			ID: relay.MessageID{EventID: recordID(r)}, Topic: target, Key: l.Key, Value: l.Payload,
 			Headers: headersOf(&l, replayID(l.ID, target, label)),
 		}
 	}
@@ -147,8 +147,8 @@ func (o *Options) target(r *dlq.Record, l *dlq.Letter) (string, Skip) {
 	return o.To, ""
 }
 
-// placeOf names a record within this process, where letters that are copies of each other are two messages.
-func placeOf(r *dlq.Record) (id uuid.UUID) {
+// recordID identifies a record within this process, where letters that are copies of each other are two messages.
+func recordID(r *dlq.Record) (id uuid.UUID) {
 	binary.BigEndian.PutUint32(id[:], uint32(r.Partition))
 	binary.BigEndian.PutUint64(id[8:], uint64(r.Offset))
 	return id

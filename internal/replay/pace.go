@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 const (
@@ -36,24 +38,9 @@ func (p *pace) wait(ctx context.Context, n int) error {
 	if p.due.IsZero() || now.Sub(p.due) > paceArrears {
 		p.due = now
 	}
-	if err := sleep(ctx, p.due.Sub(now)); err != nil {
-		return err
+	if loop.Sleep(ctx, p.due.Sub(now)) != nil {
+		return ctx.Err()
 	}
 	p.due = p.due.Add(time.Duration(float64(n) / p.rate * float64(time.Second)))
 	return nil
-}
-
-// sleep waits, or returns the error of ctx when that ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

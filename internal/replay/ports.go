@@ -33,8 +33,8 @@ type Topic struct {
 // Span is a range of offsets of one partition: From is the first, To the one behind the last.
 type Span struct{ From, To int64 }
 
-// Mark is how far one partition was replayed, as the broker keeps it.
-type Mark struct {
+// CommittedOffset is how far one partition was replayed, as the broker keeps it.
+type CommittedOffset struct {
 	// Offset is the next to look at.
 	Offset int64
 	// Note is the text that was committed with it.
@@ -47,10 +47,10 @@ type Cluster interface {
 	Topics(ctx context.Context, names ...string) (map[string]Topic, error)
 	// Bounds returns where each partition of a topic begins and ends for a reader of committed transactions.
 	Bounds(ctx context.Context, topic string) (map[int32]Span, error)
-	// Marks returns the offsets that a group has committed for a topic.
-	Marks(ctx context.Context, group, topic string) (map[int32]Mark, error)
-	// SaveMarks commits offsets. A group with members of its own refuses, which is Final.
-	SaveMarks(ctx context.Context, group, topic string, marks map[int32]Mark) error
+	// CommittedOffsets returns the offsets that a group has committed for a topic.
+	CommittedOffsets(ctx context.Context, group, topic string) (map[int32]CommittedOffset, error)
+	// CommitOffsets commits offsets. A group with members of its own refuses, which is Final.
+	CommitOffsets(ctx context.Context, group, topic string, offsets map[int32]CommittedOffset) error
 	// Read returns a reader of these ranges.
 	Read(topic string, spans map[int32]Span) (Reader, error)
 }

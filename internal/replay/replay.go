@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // Limits of waiting for faults that pass by themselves.
@@ -148,8 +150,8 @@ func (r *Replay) mend(ctx context.Context, doing string, limit time.Duration, do
 		}
 		last = err
 		r.waiting(doing, err.Error())
-		if err := sleep(ctx, pause); err != nil {
-			return err
+		if loop.Sleep(ctx, pause) != nil {
+			return ctx.Err()
 		}
 	}
 }

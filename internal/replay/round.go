@@ -124,13 +124,13 @@ func (r *Replay) readRound(ctx context.Context, topic Topic) (*round, error) {
 			return nil, fmt.Errorf("%w: topic %s has no partition %d; it has %d", ErrRequest, o.From, p, len(bounds))
 		}
 	}
-	marks, err := r.cluster.Marks(ctx, o.group(), o.From)
+	offsets, err := r.cluster.CommittedOffsets(ctx, o.group(), o.From)
 	if err != nil {
 		return nil, err
 	}
 	before := map[int32]*position{}
-	for id, m := range marks {
-		p, err := r.readMark(topic, m)
+	for id, o := range offsets {
+		p, err := r.readCommitted(topic, o)
 		if err != nil {
 			return nil, err
 		}
@@ -170,12 +170,12 @@ func (r *Replay) readRound(ctx context.Context, topic Topic) (*round, error) {
 	return now, nil
 }
 
-// readMark reads the offset and the note that were committed for a partition, and refuses a note that is not of this
+// readCommitted reads the offset and the note that were committed for a partition, and refuses a note that is not of this
 // replay.
-func (r *Replay) readMark(topic Topic, m Mark) (*position, error) {
+func (r *Replay) readCommitted(topic Topic, committed CommittedOffset) (*position, error) {
 	o := &r.options
-	p := &position{next: m.Offset, saved: m.Offset}
-	if json.Unmarshal([]byte(m.Note), &p.note) != nil || p.Version == 0 {
+	p := &position{next: committed.Offset, saved: committed.Offset}
+	if json.Unmarshal([]byte(committed.Note), &p.note) != nil || p.Version == 0 {
 		return nil, fmt.Errorf("%w: the consumer group %s has offsets that are not a replay's; give another name (--run) or group (--group)", ErrRequest, o.group())
 	}
 	switch {
@@ -205,22 +205,22 @@ func moment(ms int64) time.Time {
 
 // begin takes the round over, so that a process that had it finds out, and freezes where it ends.
 func (r *Replay) begin(ctx context.Context, now *round) error {
-	marks := map[int32]Mark{}
+	offsets := map[int32]CommittedOffset{}
 	for id, p := range now.partitions {
 		p.Owner, p.saved = r.owner, p.next
-		marks[id] = p.mark()
+		offsets[id] = p.committed()
 	}
-	if len(marks) == 0 {
+	if len(offsets) == 0 {
 		return nil
 	}
 	return r.mend(ctx, "commit where the replay begins", beginLimit, func(ctx context.Context) error {
-		return r.cluster.SaveMarks(ctx, r.options.group(), r.options.From, marks)
+		return r.cluster.CommitOffsets(ctx, r.options.group(), r.options.From, offsets)
 	})
 }
 
-func (p *position) mark() Mark {
+func (p *position) committed() CommittedOffset {
 	text, _ := json.Marshal(p.note) // numbers and valid text always can be
-	return Mark{p.next, string(text)}
+	return CommittedOffset{p.next, string(text)}
 }
 
 // save commits how far the round is. It looks first whether the round is still ours, so that two processes that were
@@ -236,19 +236,19 @@ func (r *Replay) save(ctx context.Context, now *round) error {
 		return nil
 	}
 	return r.mend(ctx, "commit how far the replay is", 0, func(ctx context.Context) error {
-		there, err := r.cluster.Marks(ctx, r.options.group(), r.options.From)
+		there, err := r.cluster.CommittedOffsets(ctx, r.options.group(), r.options.From)
 		if err != nil {
 			return err
 		}
-		marks := map[int32]Mark{}
+		offsets := map[int32]CommittedOffset{}
 		for _, id := range changed {
 			var n note
 			if json.Unmarshal([]byte(there[id].Note), &n) != nil || n.Owner != r.owner {
 				return Final(fmt.Errorf("%w (consumer group %s)", ErrTakenOver, r.options.group()))
 			}
-			marks[id] = now.partitions[id].mark()
+			offsets[id] = now.partitions[id].committed()
 		}
-		if err := r.cluster.SaveMarks(ctx, r.options.group(), r.options.From, marks); err != nil {
+		if err := r.cluster.CommitOffsets(ctx, r.options.group(), r.options.From, offsets); err != nil {
 			return err
 		}
 		for _, id := range changed {

@@ -46,7 +46,7 @@ func TestReplay(t *testing.T) {
 	if got != want {
 		t.Errorf("plan\n%s\nwant\n%s", got, want)
 	}
-	if len(l.sent) > 0 || len(l.marks) > 0 {
+	if len(l.sent) > 0 || len(l.offsets) > 0 {
 		t.Error("the plan changed something")
 	}
 	l.add(0, foreign(999, []byte("late"))) // not part of it
@@ -203,8 +203,8 @@ func TestRefusesToGoOn(t *testing.T) {
 		"no such partition": {change: func(o *Options) { o.Run, o.Partitions = "y", []int32{4} }, want: "has no partition 4; it has 1"},
 	} {
 		l := begun()
-		l.marks["payment-service"] = map[int32]Mark{0: {4, ""}}
-		l.marks["newer"] = map[int32]Mark{0: {4, `{"postrider_replay": 2}`}}
+		l.offsets["payment-service"] = map[int32]CommittedOffset{0: {4, ""}}
+		l.offsets["newer"] = map[int32]CommittedOffset{0: {4, `{"postrider_replay": 2}`}}
 		if c.spoil != nil {
 			c.spoil(l)
 		}
@@ -230,8 +230,8 @@ func TestMissingTargets(t *testing.T) {
 		!strings.Contains(err.Error(), "topic!=payments") {
 		t.Error(err)
 	}
-	if len(l.sent)+len(l.marks) > 0 || res.Sent > 0 || !slices.Equal(p.Missing, []string{"payments"}) {
-		t.Errorf("%+v, %v were sent, %v committed", res, l.values(), l.marks)
+	if len(l.sent)+len(l.offsets) > 0 || res.Sent > 0 || !slices.Equal(p.Missing, []string{"payments"}) {
+		t.Errorf("%+v, %v were sent, %v committed", res, l.values(), l.offsets)
 	}
 }
 
@@ -256,7 +256,7 @@ func TestRefused(t *testing.T) {
 		!strings.Contains(err.Error(), "topic payments refuses the message of the letter orders.dlq, partition 1, offset 4: MESSAGE_TOO_LARGE") {
 		t.Fatal(err)
 	}
-	if at := l.marks[(&Options{From: source, To: ToOriginal}).group()][1].Offset; at != 4 {
+	if at := l.offsets[(&Options{From: source, To: ToOriginal}).group()][1].Offset; at != 4 {
 		t.Errorf("partition 1 is committed up to %d, not to the refused one at 4", at)
 	}
 	if res.Remaining == 0 || res.Left() != 0 || len(res.Refusals) != 1 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/relay"
 )
 
@@ -26,7 +27,7 @@ func (r *Replay) send(ctx context.Context, ms []relay.Message) ([]relay.Outcome,
 	for pause := firstPause; len(waiting) > 0; {
 		var again []int
 		var missing error
-		problem, moved, refused := "", false, false
+		problem, progressed, refused := "", false, false
 		for n, o := range r.publishSome(ctx, ms, waiting) {
 			i := waiting[n]
 			if o.Class == relay.Record {
@@ -34,9 +35,9 @@ func (r *Replay) send(ctx context.Context, ms []relay.Message) ([]relay.Outcome,
 			}
 			switch {
 			case o.Class == relay.Delivered:
-				out[i], moved = o, true
+				out[i], progressed = o, true
 			case o.Class == relay.Permanent, o.Class == relay.Record && attempts[i] >= maxAttempts:
-				out[i], moved, refused = o, true, true
+				out[i], progressed, refused = o, true, true
 			case o.Class == relay.Route:
 				missing = fmt.Errorf("topic %s does not take messages: %s: %s", ms[i].Topic, o.Code, o.Message)
 			default:
@@ -54,13 +55,13 @@ func (r *Replay) send(ctx context.Context, ms []relay.Message) ([]relay.Outcome,
 			return out, nil
 		case ctx.Err() != nil:
 			return out, ctx.Err()
-		case moved:
+		case progressed:
 			pause = firstPause
 			continue
 		}
 		r.waiting("send", cmp.Or(problem, "earlier messages of the same keys"))
-		if err := sleep(ctx, pause); err != nil {
-			return out, err
+		if loop.Sleep(ctx, pause) != nil {
+			return out, ctx.Err()
 		}
 		pause = min(2*pause, longestPause)
 	}

@@ -51,7 +51,7 @@ func (o *Outbox) change(ctx context.Context, actor, action, kind string, id int6
 // Release ends the wait of a hold; see postgres.Store.Release.
 func (o *Outbox) Release(ctx context.Context, actor string, hold int64) (r postgres.Released, err error) {
 	err = o.change(ctx, actor, "outbox.release", "hold", hold, func(ctx context.Context, tx pgx.Tx) (map[string]any, error) {
-		r, err = o.store.ReleaseIn(ctx, tx, hold)
+		r, err = o.store.Release(ctx, tx, hold)
 		return map[string]any{"scope": r.Scope, "topic": r.Topic, "cause": r.Cause, "draining": r.Draining}, err
 	})
 	return r, err
@@ -60,7 +60,7 @@ func (o *Outbox) Release(ctx context.Context, actor string, hold int64) (r postg
 // GiveUp gives up all that a circuit breaker keeps, or that waits for a topic; see postgres.Store.GiveUp.
 func (o *Outbox) GiveUp(ctx context.Context, actor string, hold int64) (g postgres.GaveUp, err error) {
 	err = o.change(ctx, actor, "outbox.give_up", "hold", hold, func(ctx context.Context, tx pgx.Tx) (map[string]any, error) {
-		g, err = o.store.GiveUpIn(ctx, tx, hold)
+		g, err = o.store.GiveUp(ctx, tx, hold)
 		return map[string]any{"scope": g.Scope, "topic": g.Topic, "cause": g.Cause, "events": g.Events}, err
 	})
 	return g, err
@@ -69,14 +69,14 @@ func (o *Outbox) GiveUp(ctx context.Context, actor string, hold int64) (g postgr
 // Skip gives up an event that waits: it becomes a dead letter with the reason.
 func (o *Outbox) Skip(ctx context.Context, actor string, event int64, reason string) error {
 	return o.change(ctx, actor, "outbox.skip", "event", event, func(ctx context.Context, tx pgx.Tx) (map[string]any, error) {
-		return map[string]any{"reason": reason}, o.store.SkipIn(ctx, tx, event, reason)
+		return map[string]any{"reason": reason}, o.store.Skip(ctx, tx, event, reason)
 	})
 }
 
 // Redrive puts a dead-lettered event that halts its key back in its place.
 func (o *Outbox) Redrive(ctx context.Context, actor string, event int64) error {
 	return o.change(ctx, actor, "outbox.redrive", "event", event, func(ctx context.Context, tx pgx.Tx) (map[string]any, error) {
-		return map[string]any{"in_place": true}, o.store.RedriveIn(ctx, tx, event)
+		return map[string]any{"in_place": true}, o.store.Redrive(ctx, tx, event)
 	})
 }
 
@@ -100,7 +100,7 @@ func (o *Outbox) Purge(ctx context.Context, actor string, p PurgeDelivered) (don
 		p.Rows = 10_000
 	}
 	err = o.change(ctx, actor, "outbox.purge", "event", 0, func(ctx context.Context, tx pgx.Tx) (map[string]any, error) {
-		done, err = o.store.PurgeDeliveredIn(ctx, tx, relay.PurgeLimits{Keep: min(keep, 200*365*relay.Day), Rows: p.Rows})
+		done, err = o.store.PurgeDelivered(ctx, tx, relay.PurgeLimits{Keep: min(keep, 200*365*relay.Day), Rows: p.Rows})
 		if err == nil && done.Busy {
 			err = ErrBusy
 		}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -272,3 +273,9 @@ func (a *App) checks() []httpapi.Check {
 func closing(name string, shut func()) step {
 	return step{name: name, limit: 2 * time.Second, stop: func(context.Context) error { shut(); return nil }}
 }
+
+// readyQuery asks what readiness needs of the database. That it answers is not enough: a login that lost its role
+// would say ready and carry nothing.
+//
+//go:embed queries/ready.sql
+var readyQuery string

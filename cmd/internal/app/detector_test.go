@@ -102,12 +102,12 @@ func TestDetectionFromSettings(t *testing.T) {
 	if got := Detection(load(nil)); got != ledger.DefaultDetection() {
 		t.Errorf("the defaults are %+v", got)
 	}
-	all := LedgerSettings(load(nil))
+	all := ledgerSettings(load(nil))
 	if want := (ledger.Settings{LifecycleTopic: "postrider.lifecycle", DLQTopic: "postrider.dlq", EventChannel: "task_staleness_detected",
 		IncludeFullTaskSnapshot: true, ReasonMaxRetriesExceeded: true, ReasonDependencyCycleDetected: true, WarnPercent: 80}); all != want {
 		t.Errorf("the defaults are %+v", all)
 	}
-	if got := LedgerSettings(load(map[string]string{"staleness.warn_percent": "65"})).WarnPercent; got != 65 {
+	if got := ledgerSettings(load(map[string]string{"staleness.warn_percent": "65"})).WarnPercent; got != 65 {
 		t.Errorf("of staleness.warn_percent 65 became %d", got)
 	}
 	for _, key := range []string{"staleness.auto_move_to_dlq", "dlq.enabled", "dlq.auto_dlq_on_staleness"} {
@@ -115,7 +115,7 @@ func TestDetectionFromSettings(t *testing.T) {
 			t.Errorf("%s switches no letters off", key)
 		}
 	}
-	off := LedgerSettings(load(map[string]string{"dlq.enabled": "false"}))
+	off := ledgerSettings(load(map[string]string{"dlq.enabled": "false"}))
 	if off.ReasonMaxRetriesExceeded || off.ReasonDependencyCycleDetected {
 		t.Errorf("dlq.enabled leaves %+v", off)
 	}
@@ -130,7 +130,7 @@ func TestDetectionFromSettings(t *testing.T) {
 	}
 	for key, value := range map[string]string{"tasks.lifecycle_topic": "a", "dlq.topic": "b", "staleness.event_channel": "c",
 		"dlq.include_full_task_snapshot": "false", "dlq.reason_max_retries_exceeded": "false", "dlq.reason_dependency_cycle_detected": "false"} {
-		if LedgerSettings(load(map[string]string{key: value})) == all {
+		if ledgerSettings(load(map[string]string{key: value})) == all {
 			t.Errorf("%s changes nothing", key)
 		}
 	}

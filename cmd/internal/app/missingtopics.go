@@ -8,6 +8,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 const (
@@ -46,16 +48,13 @@ type topicWatch struct {
 
 func (w *topicWatch) run(ctx context.Context) error {
 	pause := missingPauseFirst
-	for {
+	loop.Repeat(ctx, func(ctx context.Context) time.Duration {
 		if w.look(ctx) {
 			pause = missingPause
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(pause):
-		}
-	}
+		return pause
+	})
+	return nil
 }
 
 // look says what changed since the last look, and returns false when no broker answered: others say that.

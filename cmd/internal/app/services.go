@@ -19,6 +19,7 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 	dlqkafka "github.com/postrider/postrider/internal/dlq/kafka"
 	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/relay/postgres"
 	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
 )
@@ -198,19 +199,16 @@ func (a *App) makeAnswerPruner(context.Context) error {
 	}
 	log := a.options.Logger.With("component", "api")
 	run := func(ctx context.Context) error {
-		for {
+		loop.Repeat(ctx, func(ctx context.Context) time.Duration {
 			for n := 1; n > 0 && ctx.Err() == nil; {
 				var err error
 				if n, err = a.services.Access.PurgeAnswers(ctx, c.IdempotencyTTL); err != nil && ctx.Err() == nil {
 					log.Warn("old answers to requests were not removed", "err", err)
 				}
 			}
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(forgetPause):
-			}
-		}
+			return forgetPause
+		})
+		return nil
 	}
 	a.parts = append(a.parts, part{name: "answer pruner", limit: 2 * time.Second, run: run})
 	return nil

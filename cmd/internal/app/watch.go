@@ -9,6 +9,7 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 	dlqkafka "github.com/postrider/postrider/internal/dlq/kafka"
 	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
 )
@@ -65,14 +66,6 @@ func (a *App) watchReadiness(context.Context) error {
 
 // keepReady looks until ctx ends, and returns nil.
 func keepReady(ctx context.Context, server *httpapi.Server) error {
-	tick := time.NewTicker(readinessPause)
-	defer tick.Stop()
-	for {
-		server.CheckReadiness(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	loop.Every(ctx, readinessPause, server.CheckReadiness)
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
 )
@@ -58,7 +59,7 @@ func (r *rig) archiveOnce(ctx context.Context) (alone, beside probeSample, rate,
 	if err := d.loadTasks(ctx, r.o.archiveTasks, probeTasks); err != nil {
 		return alone, beside, 0, 0, err
 	}
-	if alone, err = d.probe(ctx, func(ctx context.Context) error { return pause(ctx, 3*time.Second) }); err != nil {
+	if alone, err = d.probe(ctx, func(ctx context.Context) error { return loop.Sleep(ctx, 3*time.Second) }); err != nil {
 		return alone, beside, 0, 0, err
 	}
 	pool, err := pgxpool.New(ctx, d.url)
@@ -125,7 +126,7 @@ func (d *database) probe(ctx context.Context, work func(context.Context) error) 
 				return
 			}
 			waits.add(time.Since(began))
-			if failure = pause(ctx, time.Millisecond); failure != nil {
+			if failure = loop.Sleep(ctx, time.Millisecond); failure != nil {
 				return
 			}
 		}

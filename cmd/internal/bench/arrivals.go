@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // arrivals matches the commits of events with their arrival at a consumer, whichever is noticed first. The relay is not
@@ -98,7 +100,7 @@ func (a *arrivals) all(ctx context.Context, events int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, arrivalLimit, errors.New("waited in vain"))
 	defer cancel()
 	for a.matched.Load() < int64(events) {
-		if err := pause(ctx, everyTime); err != nil {
+		if err := loop.Sleep(ctx, everyTime); err != nil {
 			return fmt.Errorf("%d of %d events have not arrived %v after the last commit: %w", int64(events)-a.matched.Load(), events, arrivalLimit, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 )
 
@@ -88,7 +89,7 @@ func TestConsume(t *testing.T) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%d copies, %d of others and %d strange records, want 1, 1 and 2", a.copies.Load(), a.extra.Load(), a.strange.Load())
 			}
-			if err := pause(t.Context(), everyTime); err != nil {
+			if err := loop.Sleep(t.Context(), everyTime); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/testenv/kafkajars"
 )
 
@@ -149,7 +150,7 @@ func (b *broker) createTopic(ctx context.Context, topic string, configs map[stri
 		if err == nil && offsets.Error() == nil && len(offsets[topic]) == partitions {
 			return nil
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := loop.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return fmt.Errorf("topic %s has no leaders: %w", topic, err)
 		}
 	}
@@ -174,16 +175,4 @@ func (b *broker) produced(ctx context.Context, topics ...string) (int64, error) 
 	var n int64
 	offsets.Each(func(o kadm.ListedOffset) { n += o.Offset })
 	return n, nil
-}
-
-// pause waits, or returns why it should not.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // flatSide is the relay with its defaults over a table in some state.
@@ -129,7 +131,7 @@ func (r *rig) flatOnce(ctx context.Context, b *broker, s *flatSide) (sample flat
 	if err := st.allDelivered(ctx, int64(s.pending), topic); err != nil {
 		return sample, err
 	}
-	if err := pause(ctx, calm); err != nil {
+	if err := loop.Sleep(ctx, calm); err != nil {
 		return sample, err
 	}
 	return sample, st.stop()
@@ -174,7 +176,7 @@ func growParked(ctx context.Context, r *rig, s *stage) error {
 	if err := growOnce(ctx, s, r.o.flatWarm); err != nil {
 		return err
 	}
-	return pause(ctx, calm)
+	return loop.Sleep(ctx, calm)
 }
 
 // moment is how far a topic was at some time, and what that had cost.
@@ -196,7 +198,7 @@ func (m meter) passed(ctx context.Context, events int64, topics ...string) (mome
 		if n >= events {
 			return moment{n, time.Now(), m.now()}, nil
 		}
-		if err := pause(ctx, everyTime); err != nil {
+		if err := loop.Sleep(ctx, everyTime); err != nil {
 			return moment{}, err
 		}
 	}

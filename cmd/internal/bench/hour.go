@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // hourSample is what a checkpoint of a long run saw since the one before.
@@ -91,7 +93,7 @@ func (r *rig) checkpoints(ctx context.Context, l *load, start time.Time, marks [
 	m := l.meter()
 	cost, arrived, at := m.now(), l.arrivals.matched.Load(), start
 	for _, mark := range marks {
-		if err := pause(ctx, time.Until(start.Add(mark))); err != nil {
+		if err := loop.Sleep(ctx, time.Until(start.Add(mark))); err != nil {
 			return nil, err
 		}
 		now, spent, n := time.Now(), m.now(), l.arrivals.matched.Load()
@@ -111,7 +113,7 @@ func (r *rig) checkpoints(ctx context.Context, l *load, start time.Time, marks [
 
 // holdSnapshot keeps a snapshot open from then on, as a report or a dump would.
 func holdSnapshot(ctx context.Context, url string, from time.Time, held time.Duration) error {
-	if err := pause(ctx, time.Until(from)); err != nil {
+	if err := loop.Sleep(ctx, time.Until(from)); err != nil {
 		return err
 	}
 	conn, err := pgx.Connect(ctx, url)
@@ -127,7 +129,7 @@ func holdSnapshot(ctx context.Context, url string, from time.Time, held time.Dur
 	if err := tx.QueryRow(ctx, "select 1").Scan(&n); err != nil { // the snapshot is taken by the first statement
 		return err
 	}
-	if err := pause(ctx, held); err != nil {
+	if err := loop.Sleep(ctx, held); err != nil {
 		return err
 	}
 	return tx.Rollback(ctx)

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // calmDown is how long a process has after its start until it counts as idle.
@@ -61,11 +63,11 @@ func (r *rig) idleOnce(ctx context.Context, b *broker, c *child) (cpu, error) {
 	if c != nil {
 		m.sides = append(m.sides, c)
 	}
-	if err := pause(ctx, calmDown); err != nil {
+	if err := loop.Sleep(ctx, calmDown); err != nil {
 		return cpu{}, err
 	}
 	before, start := m.now(), time.Now()
-	if err := pause(ctx, r.o.idleDuration); err != nil {
+	if err := loop.Sleep(ctx, r.o.idleDuration); err != nil {
 		return cpu{}, err
 	}
 	spent, seconds := m.now().minus(before), time.Since(start).Seconds()

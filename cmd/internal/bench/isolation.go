@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // disturbance describes the events of another writer.
@@ -122,7 +124,7 @@ func (r *rig) isolationOnce(ctx context.Context, b *broker, s side, d *disturban
 
 // disturb writes the disturbance, numbered from first on, waits until it is over, and returns when it began and ended.
 func (l *load) disturb(ctx context.Context, d disturbance, first int) (from, to int64, err error) {
-	if err := pause(ctx, l.o.duration/10); err != nil {
+	if err := loop.Sleep(ctx, l.o.duration/10); err != nil {
 		return 0, 0, err
 	}
 	topic := l.topic
@@ -152,7 +154,7 @@ func (l *load) disturb(ctx context.Context, d disturbance, first int) (from, to 
 	working, end := context.WithTimeoutCause(working, drainLimit, errors.New("the disturbance did not end"))
 	defer end()
 	for l.arrivals.extra.Load() < int64(d.events) {
-		if err := pause(working, everyTime); err != nil {
+		if err := loop.Sleep(working, everyTime); err != nil {
 			return 0, 0, err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 )
 
@@ -79,7 +80,7 @@ func playPeer(ctx context.Context) error {
 		for ; done < events; done++ {
 			client.Produce(ctx, &kgo.Record{Topic: os.Getenv("PEER_TOPIC"), Value: body(done, 100)}, nil)
 		}
-		_ = pause(ctx, everyTime)
+		_ = loop.Sleep(ctx, everyTime)
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // pace does things at exact times: thing n is due at n divided by the rate after the start, whatever became of the
@@ -30,7 +32,7 @@ func (p pace) run(ctx context.Context, n int, do func(ctx context.Context, i int
 					return
 				}
 				due := start.Add(time.Duration(i) * time.Second / time.Duration(p.rate))
-				if pause(ctx, time.Until(due)) != nil {
+				if loop.Sleep(ctx, time.Until(due)) != nil {
 					return
 				}
 				p.late.add(time.Since(due))

@@ -13,6 +13,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/dlq"
 	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // redriveRate is the set rate of the operation with one.
@@ -137,7 +138,7 @@ func (d *database) until(ctx context.Context, condition string, args ...any) err
 		if err := d.conn.QueryRow(ctx, condition, args...).Scan(&done); err != nil || done {
 			return err
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := loop.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/migrations"
 	"github.com/postrider/postrider/internal/pgserver"
 )
@@ -182,7 +183,7 @@ func (d *database) drop() {
 		if err == nil {
 			err = d.rig.administer(ctx, "drop database if exists "+pgx.Identifier{d.name}.Sanitize()+" with (force)")
 		}
-		if err == nil || pause(ctx, 100*time.Millisecond) != nil {
+		if err == nil || loop.Sleep(ctx, 100*time.Millisecond) != nil {
 			break
 		}
 	}

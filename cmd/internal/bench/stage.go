@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // stage is what one run of a side has for itself: a database with its table, a topic, and its process while it runs.
@@ -100,7 +102,7 @@ func (s *stage) delivered(ctx context.Context, events int64, limit time.Duration
 		if p.events >= events || time.Since(began) >= limit {
 			return p, nil
 		}
-		if err := pause(ctx, everyTime); err != nil {
+		if err := loop.Sleep(ctx, everyTime); err != nil {
 			return p, fmt.Errorf("%w after %d of %d events", err, p.events, events)
 		}
 	}
@@ -151,7 +153,7 @@ func (s *stage) warm(ctx context.Context, n int) error {
 	if err := s.allDelivered(ctx, int64(n)); err != nil {
 		return fmt.Errorf("warm up: %w", err)
 	}
-	return pause(ctx, calm)
+	return loop.Sleep(ctx, calm)
 }
 
 // logged is how many bytes of write-ahead log were written since the cluster was made.

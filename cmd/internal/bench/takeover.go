@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // takeoverAfter is how much longer than before it the load goes on after a kill.
@@ -74,7 +76,7 @@ func (p *pair) standBy(ctx context.Context) (err error) {
 	if err := p.second.start(); err != nil {
 		return err
 	}
-	return pause(ctx, calm)
+	return loop.Sleep(ctx, calm)
 }
 
 // killOnce kills the one that works in the middle of a load, and leaves the other as the first.
@@ -116,7 +118,7 @@ func (p *pair) killOnce(ctx context.Context, first, n int, before time.Duration)
 // kill waits, kills the relay that works, and returns when it did.
 func (p *pair) kill(ctx context.Context, before time.Duration) (at int64, err error) {
 	l := p.load
-	if err := pause(ctx, before/2); err != nil {
+	if err := loop.Sleep(ctx, before/2); err != nil {
 		return 0, err
 	}
 	busy := func(pid int) func() float64 {
@@ -124,7 +126,7 @@ func (p *pair) kill(ctx context.Context, before time.Duration) (at int64, err er
 		return func() float64 { return cpuSeconds(pid, false) - spent }
 	}
 	a, b := busy(l.proc.pid()), busy(p.second.pid())
-	if err := pause(ctx, before/2); err != nil {
+	if err := loop.Sleep(ctx, before/2); err != nil {
 		return 0, err
 	}
 	works, other := l.proc.(*child), p.second

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // scrapeEvery is how often metrics are scraped.
@@ -107,7 +109,7 @@ func scrapeChild(ctx context.Context, p process) (stop func() error, err error) 
 		var err error
 		for err == nil {
 			if err = scrapeOnce(ctx, address); err == nil {
-				err = pause(ctx, scrapeEvery)
+				err = loop.Sleep(ctx, scrapeEvery)
 			}
 		}
 		if ctx.Err() != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // writerClients write one row each, one transaction after the other.
@@ -116,7 +118,7 @@ func (r *rig) writersOnce(ctx context.Context, b *broker, s side) (sample writer
 		if err := st.allDelivered(ctx, warm+n); err != nil {
 			return sample, err
 		}
-		if err := pause(ctx, calm); err != nil { // work after the last event is part of the log
+		if err := loop.Sleep(ctx, calm); err != nil { // work after the last event is part of the log
 			return sample, err
 		}
 	}

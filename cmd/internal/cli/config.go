@@ -50,7 +50,7 @@ type ruleView struct {
 func viewRules(rules []config.TopicRule) []ruleView {
 	views := make([]ruleView, len(rules))
 	for i, r := range rules {
-		views[i] = ruleView{r.Match(), r.Place(), viewSettings(r.Settings())}
+		views[i] = ruleView{r.Match(), r.Origin(), viewSettings(r.Settings())}
 	}
 	return views
 }
@@ -117,7 +117,7 @@ func configTable(w io.Writer, settings []config.Setting, rules []config.TopicRul
 	}
 	fmt.Fprintln(w, "\nRules for topics, applied from top to bottom; postrider config show --topic NAME has the result:")
 	for _, r := range rules {
-		fmt.Fprintf(w, "\n%s (%s)\n", visible(r.Match()), visible(r.Place()))
+		fmt.Fprintf(w, "\n%s (%s)\n", visible(r.Match()), visible(r.Origin()))
 		if err := settingTable(w, r.Settings()); err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func topicConfigTable(w io.Writer, settings []config.Setting, rules []config.Top
 	}
 	fmt.Fprintln(w, "\nThe rules that match it, in the order in which they apply:")
 	for _, r := range rules {
-		fmt.Fprintf(w, "  %s (%s)\n", visible(r.Match()), visible(r.Place()))
+		fmt.Fprintf(w, "  %s (%s)\n", visible(r.Match()), visible(r.Origin()))
 	}
 	return nil
 }

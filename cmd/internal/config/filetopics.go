@@ -30,7 +30,7 @@ func (f *fileReader) rule(number int, body ast.Node) {
 		f.problem(body, "%s is empty; write - match: TOPIC and what it sets, or remove it", label)
 		return
 	}
-	r := TopicRule{place: fmt.Sprintf("%s:%d", f.path, line(first(body)))}
+	r := TopicRule{origin: fmt.Sprintf("%s:%d", f.path, line(first(body)))}
 	complete, wrong := false, len(f.problems)
 	for name, value := range f.pairs(body, label) {
 		key := name.GetToken().Value

@@ -62,31 +62,31 @@ func fits(glob, name string) bool {
 
 // joint returns a shortest name that both globs stand for, if there is one.
 func joint(a, b string) (name string, exists bool) {
-	type place struct{ a, b int }
+	type offsets struct{ a, b int } // in the two globs
 	type path struct {
-		place
+		offsets
 		name string
 	}
-	seen := map[place]bool{}
+	seen := map[offsets]bool{}
 	for queue := []path{{}}; len(queue) > 0; queue = queue[1:] {
 		p := queue[0]
-		if seen[p.place] {
+		if seen[p.offsets] {
 			continue
 		}
 		if p.a == len(a) && p.b == len(b) && p.name != "" {
 			return p.name, true
 		}
-		seen[p.place] = p.name != "" // the beginning may be met again with something in hand
+		seen[p.offsets] = p.name != "" // the beginning may be met again with something in hand
 		headA, headB := head(a, p.a), head(b, p.b)
 		// A * that takes nothing more.
 		if headA == '*' {
-			queue = append(queue, path{place{p.a + 1, p.b}, p.name})
+			queue = append(queue, path{offsets{p.a + 1, p.b}, p.name})
 		}
 		if headB == '*' {
-			queue = append(queue, path{place{p.a, p.b + 1}, p.name})
+			queue = append(queue, path{offsets{p.a, p.b + 1}, p.name})
 		}
 		if letter, both := common(headA, headB); both {
-			next := path{p.place, p.name + string(letter)}
+			next := path{p.offsets, p.name + string(letter)}
 			if headA != '*' {
 				next.a++
 			}
@@ -99,7 +99,7 @@ func joint(a, b string) (name string, exists bool) {
 	return "", false
 }
 
-// head is the character of a glob at a place, 0 at its end.
+// head is the character of a glob at an offset, 0 at its end.
 func head(glob string, at int) byte {
 	if at == len(glob) {
 		return 0

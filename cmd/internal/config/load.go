@@ -21,14 +21,14 @@ type Sources struct {
 	Defaults map[string]string
 }
 
-// found is a value met in a source, with its place for messages.
+// found is a value met in a source, with its origin for messages.
 type found struct {
-	key   Key
-	text  string
-	place string
+	key    Key
+	text   string
+	origin string
 }
 
-func foundValue(k Key, text, place string) found { return found{key: k, text: text, place: place} }
+func foundValue(k Key, text, origin string) found { return found{key: k, text: text, origin: origin} }
 
 // Load reads the settings. The error joins every mistake found, in all sources, one a line.
 func Load(s Sources) (Config, error) {
@@ -59,10 +59,10 @@ func Load(s Sources) (Config, error) {
 
 	for _, f := range values { // the later source wins, but a wrong value is wrong in each
 		if err := f.key.set(&c, f.text); err != nil {
-			problems = append(problems, fmt.Errorf("%s from %s%s: %w", f.key, f.place, f.quoted(), err))
+			problems = append(problems, fmt.Errorf("%s from %s%s: %w", f.key, f.origin, f.quoted(), err))
 			wrong[f.key.String()] = true
 		}
-		c.origins[f.key.String()] = f.place
+		c.origins[f.key.String()] = f.origin
 	}
 	problems = append(problems, c.validate(wrong)...)
 	if len(problems) > 0 {

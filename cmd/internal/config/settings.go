@@ -23,8 +23,8 @@ func (c Config) Settings() []Setting {
 
 // origin says where the value of a key came from.
 func (c Config) origin(k Key) string {
-	if place, known := c.origins[k.String()]; known {
-		return place
+	if origin, known := c.origins[k.String()]; known {
+		return origin
 	}
 	return "not set"
 }

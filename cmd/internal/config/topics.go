@@ -51,8 +51,8 @@ func TopicKeys() []string {
 // TopicRule is one rule of the section topics. It sets some values for the topics that it matches,
 // and leaves the others as they are.
 type TopicRule struct {
-	match, place string
-	values       []topicValue
+	match, origin string
+	values        []topicValue
 }
 
 // topicValue is one value of a rule.
@@ -79,8 +79,8 @@ func (v topicValue) give(c *Config) { v.key.fieldOf(reflect.ValueOf(c).Elem()).S
 // Match is the topic name or the glob of the rule.
 func (r TopicRule) Match() string { return r.match }
 
-// Place is where the rule stands, FILE:LINE.
-func (r TopicRule) Place() string { return r.place }
+// Origin is where the rule stands, FILE:LINE.
+func (r TopicRule) Origin() string { return r.origin }
 
 // String shows the rule in one line.
 func (r TopicRule) String() string {
@@ -97,7 +97,7 @@ func (r TopicRule) Settings() []Setting {
 	settings := make([]Setting, len(r.values))
 	for i, v := range r.values {
 		v.give(&c)
-		settings[i] = Setting{Name: v.name, Value: v.key.value(c), Text: v.key.text(c), Origin: v.place}
+		settings[i] = Setting{Name: v.name, Value: v.key.value(c), Text: v.key.text(c), Origin: v.origin}
 	}
 	return settings
 }
@@ -107,16 +107,16 @@ func (r TopicRule) sets(name string) bool {
 }
 
 // forTopic returns the Config with the rules for a topic applied to the sections, from the first to the
-// last. It notes in places, unless that is nil, where each value that a rule gave came from, by name.
-func (c Config) forTopic(topic string, places map[string]string) Config {
+// last. It notes in origins, unless that is nil, where each value that a rule gave came from, by name.
+func (c Config) forTopic(topic string, origins map[string]string) Config {
 	for _, r := range c.Topics {
 		if !fits(r.match, topic) {
 			continue
 		}
 		for _, v := range r.values {
 			v.give(&c)
-			if places != nil {
-				places[v.name] = v.place + ", topics: " + r.match
+			if origins != nil {
+				origins[v.name] = v.origin + ", topics: " + r.match
 			}
 		}
 	}
@@ -151,12 +151,12 @@ func (c Config) TopicSettings(topic string) relay.TopicSettings {
 // ExplainTopic returns the settings of a topic under the names of the section topics, each with where
 // it came from.
 func (c Config) ExplainTopic(topic string) []Setting {
-	places := map[string]string{}
-	own := c.forTopic(topic, places)
+	origins := map[string]string{}
+	own := c.forTopic(topic, origins)
 	settings := make([]Setting, len(topicKeys))
 	for i, t := range topicKeys {
 		k, _ := named(t.standard)
-		origin := places[t.name]
+		origin := origins[t.name]
 		if origin == "" {
 			origin = c.origin(k) + ", " + t.standard
 		}

@@ -106,7 +106,7 @@ func TestExplainTopic(t *testing.T) {
 			}
 		}
 	}
-	if rules := c.RulesFor("orders.us"); len(rules) != 1 || rules[0].Match() != "orders.*" || rules[0].Place() != path+":4" {
+	if rules := c.RulesFor("orders.us"); len(rules) != 1 || rules[0].Match() != "orders.*" || rules[0].Origin() != path+":4" {
 		t.Errorf("rules %v", rules)
 	}
 }

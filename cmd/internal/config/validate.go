@@ -57,14 +57,14 @@ func (c *Config) checkRetry() []error {
 			if !exists {
 				continue
 			}
-			places := map[string]string{}
-			own := c.forTopic(topic, places)
+			origins := map[string]string{}
+			own := c.forTopic(topic, origins)
 			if own.Outbox.RetryMax >= own.Outbox.RetryBase {
 				continue
 			}
 			at := func(name string, k Key) string {
-				if place := places[name]; place != "" {
-					return place
+				if origin := origins[name]; origin != "" {
+					return origin
 				}
 				return k.String() + ", " + c.origin(k)
 			}
@@ -139,21 +139,21 @@ func sessionTimeout(text string) (time.Duration, error) {
 	return time.Duration(number * float64(unit)), nil
 }
 
-// Warnings returns the settings that are allowed and probably not meant, each with its place.
+// Warnings returns the settings that are allowed and probably not meant, each with its origin.
 func (c Config) Warnings() []string {
 	warnings := append(c.KafkaWarnings(), c.tracingWarnings()...)
 	topics := c.CollectedTopics()
 	sectionLimit, _ := named("kafka.max_message_bytes")
 	for _, r := range c.Topics {
 		if slices.Contains(topics, r.match) {
-			warnings = append(warnings, fmt.Sprintf("%s: the rule is for %s, which is a dead-letter topic: an event that a service writes for it is collected as a dead letter", r.place, r.match))
+			warnings = append(warnings, fmt.Sprintf("%s: the rule is for %s, which is a dead-letter topic: an event that a service writes for it is collected as a dead letter", r.origin, r.match))
 		}
 		for _, v := range r.values {
 			var own Config
 			v.give(&own)
 			if v.name == "max_message_bytes" && own.Kafka.MaxMessageBytes > c.Kafka.MaxMessageBytes {
 				warnings = append(warnings, fmt.Sprintf("%s: %s is %d and changes nothing: %s is %d (%s), and the smaller one counts",
-					v.place, v.describe(r.match), own.Kafka.MaxMessageBytes, sectionLimit, c.Kafka.MaxMessageBytes, c.origin(sectionLimit)))
+					v.origin, v.describe(r.match), own.Kafka.MaxMessageBytes, sectionLimit, c.Kafka.MaxMessageBytes, c.origin(sectionLimit)))
 			}
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // The topics that the service writes to.
@@ -100,24 +102,12 @@ func (d *Demo) Run(ctx context.Context) {
 }
 
 func (d *Demo) every(ctx context.Context, pause time.Duration, what string, runOnce func(context.Context) error) {
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
-	failing := false
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		err := runOnce(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil && !failing { // once per outage, not twenty times a second
+	var outage loop.Outage // a line for each failure would be twenty a second
+	loop.AfterEvery(ctx, pause, func(ctx context.Context) {
+		if err := runOnce(ctx); ctx.Err() == nil && outage.Observe(err) {
 			d.log.Warn("the demonstration cannot go on, it keeps trying", "what", what, "err", err)
 		}
-		failing = err != nil
-	}
+	})
 }
 
 func (d *Demo) print(ctx context.Context) error {

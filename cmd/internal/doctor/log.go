@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/relay/postgres"
 )
 
@@ -113,10 +114,8 @@ func checkLeader(ctx context.Context, p *patient) ([]result, error) {
 		if err != nil || leads || relays == 0 || time.Now().After(deadline) {
 			return judgeLeader(leads, worker, seconds(since), relays), err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
+		if err := loop.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return nil, err
 		}
 	}
 }

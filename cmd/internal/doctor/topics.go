@@ -13,6 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // topics are the topics that the doctor looks at, and what the brokers say of them.
@@ -375,9 +377,7 @@ func (p *patient) describeGroup(ctx context.Context, group string) (kadm.Describ
 		case errors.Is(err, kerr.GroupIDNotFound):
 			return kadm.DescribedGroup{}, nil
 		case errors.Is(err, kerr.CoordinatorNotAvailable), errors.Is(err, kerr.CoordinatorLoadInProgress):
-			select {
-			case <-ctx.Done():
-			case <-time.After(250 * time.Millisecond):
+			if loop.Sleep(ctx, 250*time.Millisecond) == nil {
 				continue
 			}
 		}

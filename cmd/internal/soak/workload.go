@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/testenv/history"
 )
 
@@ -103,12 +104,8 @@ func (w *Workload) write(ctx context.Context, rng *rand.Rand) error {
 		if w.Rate > 0 {
 			// Ahead of the rate: wait. Behind: catch up.
 			due := start.Add(time.Duration(float64(written) / float64(w.Rate) * float64(w.Writers) * float64(time.Second)))
-			if d := time.Until(due); d > 0 {
-				select {
-				case <-ctx.Done():
-					return nil
-				case <-time.After(d):
-				}
+			if loop.Sleep(ctx, time.Until(due)) != nil {
+				return nil
 			}
 		}
 		n, err := w.transaction(ctx, rng)

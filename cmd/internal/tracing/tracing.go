@@ -23,8 +23,8 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 )
 
-// DefaultEndpoint is where spans go when neither the settings nor OTEL_EXPORTER_OTLP_ENDPOINT say it.
-const DefaultEndpoint = "http://localhost:4318"
+// defaultEndpoint is where spans go when neither the settings nor OTEL_EXPORTER_OTLP_ENDPOINT say it.
+const defaultEndpoint = "http://localhost:4318"
 
 // Options are what the settings do not say.
 type Options struct {
@@ -103,7 +103,7 @@ func exporterOptions(c config.Tracing) ([]otlptracehttp.Option, error) {
 	var options []otlptracehttp.Option
 	endpoint := c.Endpoint
 	if endpoint == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" {
-		endpoint = DefaultEndpoint
+		endpoint = defaultEndpoint
 	}
 	if endpoint != "" {
 		u, err := url.Parse(endpoint)

@@ -29,7 +29,7 @@ type batch struct {
 	early map[string]error
 
 	records []kgo.Record
-	places  []place            // by record
+	refs    []recordRef        // by record
 	headers []kgo.RecordHeader // of all records, in their order
 	// homeless counts the records that are in no queue and have not failed; left counts the records without an outcome.
 	homeless, left atomic.Int64
@@ -39,7 +39,7 @@ type batch struct {
 // newBatch makes the records of the chosen messages.
 func newBatch(number int64, ms []relay.Message, send []int) *batch {
 	b := &batch{number: number, empty: make(chan struct{}), queued: make(chan struct{}), done: make(chan struct{}),
-		records: make([]kgo.Record, len(send)), places: make([]place, len(send))}
+		records: make([]kgo.Record, len(send)), refs: make([]recordRef, len(send))}
 	b.homeless.Store(int64(len(send)))
 	b.left.Store(int64(len(send)))
 	n := 0
@@ -49,7 +49,7 @@ func newBatch(number int64, ms []relay.Message, send []int) *batch {
 	b.headers = make([]kgo.RecordHeader, 0, n)
 	now := time.Now()
 	for n, i := range send {
-		m, r, at := &ms[i], &b.records[n], &b.places[n]
+		m, r, at := &ms[i], &b.records[n], &b.refs[n]
 		at.b, r.Context = b, at
 		r.Topic, r.Key, r.Value, r.Timestamp = m.Topic, m.Key, m.Value, now
 		first := len(b.headers)
@@ -61,86 +61,86 @@ func newBatch(number int64, ms []relay.Message, send []int) *batch {
 	return b
 }
 
-// place is the context of a record, which leads back to its batch. It never ends: cancelling a record in the client can
+// recordRef is the context of a record, which leads back to its batch. It never ends: cancelling a record in the client can
 // lose it or its order.
-type place struct {
+type recordRef struct {
 	b *batch
 	// answer is nil while the record has no outcome; then it is answered, or the flight that was made when the wait
 	// ended. err is read after that.
 	answer atomic.Pointer[flight]
 	err    error
 	// partition, of partitions, is where the record goes; partitions is 0 until that is known. They are
-	// written before the record is settled, and read after.
+	// written before the record is queued, and read after.
 	partition, partitions int32
-	// settled says that the record is in the queue of its partition, or will never be.
-	settled atomic.Bool
-	// moved says that it may go nowhere, because the client has the wrong number of partitions.
-	moved bool
+	// queued says that the record is in the queue of its partition, or will never be.
+	queued atomic.Bool
+	// partitionsChanged says that it may go nowhere, because the client has the wrong number of partitions.
+	partitionsChanged bool
 }
 
 // answered takes the place of a flight where none is needed.
 var answered = new(flight)
 
-// placeKey is what a place is asked for with.
-type placeKey struct{}
+// recordRefKey is what a recordRef is asked for with.
+type recordRefKey struct{}
 
 // Value implements context.Context.
-func (at *place) Value(key any) any {
-	if key == (placeKey{}) {
+func (at *recordRef) Value(key any) any {
+	if key == (recordRefKey{}) {
 		return at
 	}
 	return nil
 }
 
 // Deadline implements context.Context.
-func (*place) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+func (*recordRef) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
 
 // Done implements context.Context.
-func (*place) Done() <-chan struct{} { return nil }
+func (*recordRef) Done() <-chan struct{} { return nil }
 
 // Err implements context.Context.
-func (*place) Err() error { return nil }
+func (*recordRef) Err() error { return nil }
 
-var _ context.Context = (*place)(nil)
+var _ context.Context = (*recordRef)(nil)
 
-// placeOf is where one of our records belongs. A hook of Config.Options, for example one that makes spans, may have
-// put a context around the record's place.
-func placeOf(r *kgo.Record) (at *place, ours bool) {
-	if at, ours = r.Context.(*place); !ours && r.Context != nil {
-		at, ours = r.Context.Value(placeKey{}).(*place)
+// recordRefOf returns the reference of one of our records. A hook of Config.Options, for example one that makes spans,
+// may have put a context around it.
+func recordRefOf(r *kgo.Record) (at *recordRef, ours bool) {
+	if at, ours = r.Context.(*recordRef); !ours && r.Context != nil {
+		at, ours = r.Context.Value(recordRefKey{}).(*recordRef)
 	}
 	return at, ours
 }
 
-// place is placeOf for a record of this batch, even if a hook has put another context in the place of ours.
-func (b *batch) place(r *kgo.Record) *place {
-	if at, ours := placeOf(r); ours {
+// refOf is recordRefOf for a record of this batch, even if a hook has put another context in the place of ours.
+func (b *batch) refOf(r *kgo.Record) *recordRef {
+	if at, ours := recordRefOf(r); ours {
 		return at
 	}
 	for n := range b.records {
 		if &b.records[n] == r {
-			return &b.places[n]
+			return &b.refs[n]
 		}
 	}
 	return nil
 }
 
-// settle notes that a record is in the queue of its partition, or will never be.
-func (at *place) settle() {
-	if at.settled.CompareAndSwap(false, true) && at.b.homeless.Add(-1) == 0 {
+// markQueued notes that a record is in the queue of its partition, or will never be.
+func (at *recordRef) markQueued() {
+	if at.queued.CompareAndSwap(false, true) && at.b.homeless.Add(-1) == 0 {
 		close(at.b.queued)
 	}
 }
 
 // resolve is called once per record, by the client. It returns the record's flight, if there is one.
-func (at *place) resolve(err error) *flight {
+func (at *recordRef) resolve(err error) *flight {
 	if err != nil {
 		at.err = err
 		at.b.failed.Store(true)
 	}
 	f := at.answer.Swap(answered)
-	if !at.settled.Load() {
-		at.settle() // after its error can be seen
+	if !at.queued.Load() {
+		at.markQueued() // after its error can be seen
 	}
 	if f != nil {
 		f.err, f.at = err, time.Now()
@@ -150,7 +150,7 @@ func (at *place) resolve(err error) *flight {
 }
 
 // close is called after resolve.
-func (at *place) close() {
+func (at *recordRef) close() {
 	if at.b.left.Add(-1) == 0 {
 		close(at.b.done)
 	}
@@ -178,13 +178,13 @@ func (b *batch) failures() map[string]error {
 		return nil
 	}
 	failed := map[string]error{}
-	for n := range b.places {
-		at, topic := &b.places[n], b.records[n].Topic
+	for n := range b.refs {
+		at, topic := &b.refs[n], b.records[n].Topic
 		var err error
 		switch {
 		case at.answer.Load() != nil:
 			err = at.err
-		case !at.settled.Load():
+		case !at.queued.Load():
 			err = errLookup
 		}
 		if err != nil && failed[topic] == nil {
@@ -215,7 +215,7 @@ func (p *Publisher) buffer(c *kgo.Client, ms []relay.Message, send []int) *batch
 	b := newBatch(p.batches.Add(1), ms, send)
 	promise := func(r *kgo.Record, err error) { p.answer(c, b, r, err) }
 	for n := range b.records {
-		c.Produce(&b.places[n], &b.records[n], promise)
+		c.Produce(&b.refs[n], &b.records[n], promise)
 	}
 	return b
 }
@@ -246,12 +246,12 @@ func (p *Publisher) flush(ctx context.Context, c *kgo.Client, b *batch) {
 
 // answer takes the client's word on a record.
 func (p *Publisher) answer(c *kgo.Client, b *batch, r *kgo.Record, err error) {
-	at := b.place(r)
-	if at.moved {
-		err = errMoved
+	at := b.refOf(r)
+	if at.partitionsChanged {
+		err = errPartitionsChanged
 	}
 	if err != nil {
-		p.note(c, r.Topic, err)
+		p.retireOnRouteError(c, r.Topic, err)
 		strip(r)
 	}
 	if f := at.resolve(err); f != nil {
@@ -265,25 +265,25 @@ func (p *Publisher) answer(c *kgo.Client, b *batch, r *kgo.Record, err error) {
 // log waits meanwhile, and a record without an answer holds its partition only.
 const patience = time.Second
 
-// await returns when every outcome is known, the wait has gone on for too long, or ctx ended. It looks four times
+// await returns when every outcome is known, the wait has gone on for too long, or ctx ended. It checks four times
 // in each patience, so that what it adds to it is at most a quarter.
 func await(ctx context.Context, c *kgo.Client, b *batch) {
-	const looks = 4
-	look := time.NewTicker(patience / looks)
-	defer look.Stop()
+	const checks = 4
+	check := time.NewTicker(patience / checks)
+	defer check.Stop()
 	for seen, quiet := 0, 0; ; {
 		select {
 		case <-b.empty:
 			return
 		case <-ctx.Done():
 			return
-		case <-look.C:
+		case <-check.C:
 			n := b.answers()
 			if n != seen {
 				seen, quiet = n, 0
 				continue
 			}
-			if quiet++; n > 0 && quiet >= looks {
+			if quiet++; n > 0 && quiet >= checks {
 				return
 			}
 			nudge(c)
@@ -305,7 +305,7 @@ type queueHook struct{}
 
 // OnProduceRecordPartitioned implements kgo.HookProduceRecordPartitioned.
 func (queueHook) OnProduceRecordPartitioned(r *kgo.Record, _ int32) {
-	if at, ok := placeOf(r); ok {
-		at.settle()
+	if at, ok := recordRefOf(r); ok {
+		at.markQueued()
 	}
 }

@@ -32,8 +32,8 @@ func TestAnswerOrFlight(t *testing.T) {
 			send[i] = i
 		}
 		b := newBatch(1, ms, send)
-		for n := range b.places {
-			b.places[n].partitions = 1
+		for n := range b.refs {
+			b.refs[n].partitions = 1
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() {

@@ -140,12 +140,11 @@ func (p *Publisher) retire(c *kgo.Client) {
 	}
 }
 
-// note looks at an error of a client for what it says about the client. A client that met a topic that it
-// could not send to is not used again: it would go on asking for that topic. To make it forget the topic is no
-// way out, because it then numbers that topic's records from 0 again, under the same producer id, and
-// the broker takes them for copies of the first ones: acknowledged, never written. A recreated topic
+// retireOnRouteError retires a client that met a topic that it could not send to: it would go on asking for that topic.
+// To make it forget the topic is no way out, because it then numbers that topic's records from 0 again, under the same
+// producer id, and the broker takes them for copies of the first ones: acknowledged, never written. A recreated topic
 // fails for ever in every client that knew it before, so none of these clients is used again.
-func (p *Publisher) note(c *kgo.Client, topic string, err error) {
+func (p *Publisher) retireOnRouteError(c *kgo.Client, topic string, err error) {
 	if class, _ := classify(err); class != relay.Route {
 		return
 	}

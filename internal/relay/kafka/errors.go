@@ -48,7 +48,7 @@ func classify(err error) (relay.Class, string) {
 		switch {
 		case errors.Is(err, kgo.ErrClientClosed):
 			return relay.Infrastructure, CodeClientClosed
-		case errors.Is(err, errMoved):
+		case errors.Is(err, errPartitionsChanged):
 			return relay.Infrastructure, CodePartitionsChanged
 		}
 		return relay.Infrastructure, CodeUnreachable

@@ -92,7 +92,7 @@ func TestClassifyClientErrors(t *testing.T) {
 		{nil, relay.Delivered, ""},
 		{kgo.ErrClientClosed, relay.Infrastructure, CodeClientClosed},
 		{fmt.Errorf("kafka: %w", kgo.ErrClientClosed), relay.Infrastructure, CodeClientClosed},
-		{fmt.Errorf("topic t: %w", errMoved), relay.Infrastructure, CodePartitionsChanged},
+		{fmt.Errorf("topic t: %w", errPartitionsChanged), relay.Infrastructure, CodePartitionsChanged},
 		{kgo.ErrMaxBuffered, relay.Infrastructure, CodeUnreachable},
 		{kgo.ErrRecordTimeout, relay.Infrastructure, CodeUnreachable},
 		{kgo.ErrRecordRetries, relay.Infrastructure, CodeUnreachable},

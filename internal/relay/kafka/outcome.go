@@ -17,7 +17,7 @@ func (p *Publisher) read(b *batch, ms []relay.Message, send []int, out []relay.O
 	complete = b.complete()
 	headers := b.headers
 	for n, i := range send {
-		at, own := &b.places[n], headers[:len(ms[i].Headers)]
+		at, own := &b.refs[n], headers[:len(ms[i].Headers)]
 		headers = headers[len(own):]
 		if err := b.early[ms[i].Topic]; err != nil {
 			out[i] = p.notSent(err)
@@ -38,7 +38,7 @@ func (p *Publisher) read(b *batch, ms []relay.Message, send []int, out []relay.O
 
 // late makes the flight of a record that has no outcome yet.
 func (p *Publisher) late(b *batch, n int) *flight {
-	at := &b.places[n]
+	at := &b.refs[n]
 	if at.answer.Load() != nil {
 		return nil
 	}

@@ -60,12 +60,12 @@ func (t *topicPartitioner) current(b *batch, n int) bool {
 // it is a partition's number.
 func (*topicPartitioner) RequiresConsistency(*kgo.Record) bool { return true }
 
-// Partition implements kgo.TopicPartitioner, and tells the record's place what it chose. A negative number fails the
-// record.
+// Partition implements kgo.TopicPartitioner, and tells the record's reference what it chose. A negative number fails
+// the record.
 func (t *topicPartitioner) Partition(r *kgo.Record, n int) int {
-	at, ours := placeOf(r)
+	at, ours := recordRefOf(r)
 	if ours && !t.current(at.b, n) {
-		at.moved = true
+		at.partitionsChanged = true
 		return -1
 	}
 	pick := 0

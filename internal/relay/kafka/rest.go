@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // rest is how long a client is left alone after the first answer of a broker. Until then the client has one request in
@@ -48,13 +50,5 @@ func (m *met) wait(ctx context.Context) {
 	m.mu.Lock()
 	left := rest - time.Since(m.last)
 	m.mu.Unlock()
-	if left <= 0 {
-		return
-	}
-	timer := time.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	_ = loop.Sleep(ctx, left)
 }

@@ -12,11 +12,12 @@ import (
 // new one in turn.
 const metadataMaxAge = 30 * time.Second
 
-// settling is how long brokers may go on naming the old number of partitions after one has named a larger one.
-const settling = 10 * time.Second
+// oldSizeFor is how long brokers may go on naming the old number of partitions after one has named a larger one.
+const oldSizeFor = 10 * time.Second
 
-// errMoved is the error of records that a client would put by a number of partitions that their topic has no more.
-var errMoved = errors.New("the topic has another number of partitions than this client knew; a new client sends it")
+// errPartitionsChanged is the error of records that a client would put by a number of partitions that their topic has no
+// more.
+var errPartitionsChanged = errors.New("the topic has another number of partitions than this client knew; a new client sends it")
 
 // sizes are the numbers of partitions by which this process puts keys. Each client has its own view of the topics, and
 // takes its turn with batches: without sizes, a client that knows of added partitions and a client that does not
@@ -34,7 +35,7 @@ type size struct {
 
 // see is told of the number of partitions by which a client would put a record. ok says that it may. changed says that
 // other clients know another number: they are not to be used again. A smaller number comes from a client that has
-// not heard of added partitions; after the time of settling, it means that the topic was deleted and made anew.
+// not heard of added partitions; after oldSizeFor, it means that the topic was deleted and made anew.
 func (s *sizes) see(topic string, n int) (ok, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +43,7 @@ func (s *sizes) see(topic string, n int) (ok, changed bool) {
 	switch {
 	case n == known.partitions:
 		return true, false
-	case n < known.partitions && time.Since(known.grew) < settling:
+	case n < known.partitions && time.Since(known.grew) < oldSizeFor:
 		return false, false
 	}
 	now := size{partitions: n}

@@ -189,7 +189,7 @@ func TestSizes(t *testing.T) {
 		see("another topic", "u", 2, true, false)
 		see("added", "t", 6, true, true)
 		see("the same again", "t", 6, true, false)
-		time.Sleep(settling - 1)
+		time.Sleep(oldSizeFor - 1)
 		see("from before", "t", 4, false, false)
 		time.Sleep(time.Nanosecond)
 		see("made anew", "t", 4, true, true)

@@ -165,10 +165,10 @@ func classify(err error, writing bool) *relay.StoreError {
 // renewEvery is how often at most the pool's connections are given up because of an error.
 const renewEvery = time.Second
 
-// judge says of an error that leaves the store what it means. When the server is not what it was, the
-// pool's other connections lead to the wrong one too: they are given up, so that names are resolved and
-// hosts are tried anew.
-func (s *Store) judge(err *error, writing bool) {
+// asStoreError makes an error that leaves the store a *relay.StoreError, which says what it means. When the server is
+// not what it was, the pool's other connections lead to the wrong one too: they are given up, so that names are resolved
+// and hosts are tried anew.
+func (s *Store) asStoreError(err *error, writing bool) {
 	if *err == nil || errors.Is(*err, context.Canceled) {
 		return
 	}

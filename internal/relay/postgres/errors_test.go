@@ -313,12 +313,12 @@ func TestServerThatIsAnotherNow(t *testing.T) {
 		c.Release()
 	}
 	err := error(&pgconn.PgError{Code: "40P01"})
-	store.judge(&err, false)
+	store.asStoreError(&err, false)
 	if n := pool.Stat().TotalConns(); n != 5 {
 		t.Fatalf("a deadlock cost %d connections", 5-n)
 	}
 	err = &pgconn.PgError{Code: "25006"}
-	store.judge(&err, false)
+	store.asStoreError(&err, false)
 	f.waitFor(`select not exists (select from pg_stat_activity where pid = any ($1::bigint[]))`, pids)
 
 	conn, acquired := pool.Acquire(t.Context())
@@ -327,7 +327,7 @@ func TestServerThatIsAnotherNow(t *testing.T) {
 	}
 	conn.Release()
 	err = &pgconn.PgError{Code: "57P01"} // right after: of a connection made before
-	store.judge(&err, false)
+	store.asStoreError(&err, false)
 	if n := pool.Stat().TotalConns(); n != 1 {
 		t.Errorf("the new connection is given up for an old one, %d are left", n)
 	}
@@ -335,7 +335,7 @@ func TestServerThatIsAnotherNow(t *testing.T) {
 		t.Error(err)
 	}
 	canceled := context.Canceled
-	store.judge(&canceled, true)
+	store.asStoreError(&canceled, true)
 	if canceled != context.Canceled {
 		t.Errorf("the end of the relay is called %v", canceled)
 	}

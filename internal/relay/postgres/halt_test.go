@@ -19,7 +19,7 @@ func halting(string) relay.TopicSettings {
 func (f *fixture) redrive(id int64) {
 	f.Helper()
 	f.state(id, relay.DeadLettered)
-	f.done(f.store.Redrive(f.Context(), id))
+	f.done(f.tryRedrive(id))
 }
 
 // TestHaltedKeyFromItsFallToItsEnd: an event is refused until it is given up, its key halts, others flow;
@@ -102,11 +102,11 @@ func TestReleasedKeyGoesOnWithoutItsEvent(t *testing.T) {
 	f.writes("t", "k", "bad", "two", "worse", "four")
 	f.run(b, halting, nil)
 	f.state(1, relay.DeadLettered)
-	if _, err := f.store.Release(t.Context(), f.held(relay.CauseHalted)); err != nil {
+	if _, err := f.tryRelease(f.held(relay.CauseHalted)); err != nil {
 		t.Fatal(err)
 	}
 	f.state(3, relay.DeadLettered) // halts it again, on the way
-	if _, err := f.store.Release(t.Context(), f.held(relay.CauseHalted)); err != nil {
+	if _, err := f.tryRelease(f.held(relay.CauseHalted)); err != nil {
 		t.Fatal(err)
 	}
 	f.drained()
@@ -128,7 +128,7 @@ func TestSkippedHeadLetsItsKeyGo(t *testing.T) {
 	}, nil)
 	f.held(relay.CauseRetry)
 	f.waitFor(`select count(*) = 3 from postrider.v_outbox_event where state = 'parked'`)
-	if err := f.store.Skip(t.Context(), 1, "not needed"); err != nil {
+	if err := f.trySkip(1, "not needed"); err != nil {
 		t.Fatal(err)
 	}
 	f.drained()

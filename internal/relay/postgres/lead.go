@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/relay"
 )
 
@@ -67,7 +68,7 @@ type leadership struct {
 
 // Lead implements relay.Store.
 func (s *Store) Lead(ctx context.Context, worker string) (_ relay.Leadership, err error) {
-	defer s.judge(&err, false)
+	defer s.asStoreError(&err, false)
 	bounded, cancel := context.WithTimeout(ctx, leadTimeout)
 	defer cancel()
 	conn, err := s.pool.Acquire(bounded)
@@ -85,9 +86,9 @@ func (s *Store) Lead(ctx context.Context, worker string) (_ relay.Leadership, er
 		endLead(conn)
 		return nil, fmt.Errorf("begin a term: %w", err)
 	}
-	keeping, stop := context.WithCancel(context.Background())
+	watching, stop := context.WithCancel(context.Background())
 	d.stop = stop
-	go d.keep(keeping, conn)
+	go d.watchSession(watching, conn)
 	return d, nil
 }
 
@@ -141,22 +142,14 @@ func endLead(conn *pgxpool.Conn) {
 	conn.Release()
 }
 
-// keep asks the session that leads whether it lives, at least every third of the time for which it may be silent. Before
-// the session's transaction grows old, keep hands the locks to another one.
-func (d *leadership) keep(ctx context.Context, conn *pgxpool.Conn) {
+// watchSession asks the session that leads whether it lives, at least every third of the time for which it may be
+// silent. Before the session's transaction grows old, it hands the locks to another one.
+func (d *leadership) watchSession(ctx context.Context, conn *pgxpool.Conn) {
 	defer close(d.stopped)
 	d.answered.Store(int64(time.Since(d.start)))
 	every := min(d.log.silence/3, d.log.renewEach, time.Second)
 	old := time.Now().Add(d.log.renewEach)
-	for {
-		t := time.NewTimer(every)
-		select {
-		case <-ctx.Done():
-			t.Stop()
-			endLead(conn)
-			return
-		case <-t.C:
-		}
+	for loop.Sleep(ctx, every) == nil {
 		asked := time.Since(d.start)
 		bounded, cancel := context.WithTimeout(ctx, d.log.silence/2)
 		_, err := conn.Exec(bounded, "select 1", asText)
@@ -178,6 +171,7 @@ func (d *leadership) keep(ctx context.Context, conn *pgxpool.Conn) {
 			return
 		}
 	}
+	endLead(conn)
 }
 
 // renew takes the locks over on another connection. Where that fails the old one goes on, and it is tried again.
@@ -325,7 +319,7 @@ func (d *leadership) Sure() bool {
 
 // HoldIDs implements relay.Leadership.
 func (d *leadership) HoldIDs(ctx context.Context, n int) (ids []int64, err error) {
-	defer d.log.judge(&err, false)
+	defer d.log.asStoreError(&err, false)
 	rows, err := d.log.pool.Query(ctx, logHoldIDs, n)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -48,7 +49,7 @@ func inlineBytes(q *relay.Question) int32 {
 
 // Read implements relay.Leadership.
 func (d *leadership) Read(ctx context.Context, q relay.Question) (page relay.Page, err error) {
-	defer d.log.judge(&err, false)
+	defer d.log.asStoreError(&err, false)
 	lowest, highest := make([]int64, len(q.Gaps)), make([]int64, len(q.Gaps))
 	for i, r := range q.Gaps {
 		lowest[i], highest[i] = r.First, r.Last
@@ -133,10 +134,10 @@ func (f *logRows) scan(rows pgx.Rows) error {
 		f.events = append(f.events, relay.Event{})
 		e := &f.events[len(f.events)-1]
 		e.ID, e.EventID, e.Topic = id, uuid.UUID(v[readEventID]), topic
-		e.Key, e.Payload, e.CreatedAt = bytes.keep(v[readKey]), bytes.keep(v[readPayload]), createdAt(e.EventID)
+		e.Key, e.Payload, e.CreatedAt = bytes.copyOf(v[readKey]), bytes.copyOf(v[readPayload]), createdAt(e.EventID)
 		e.Delayed, e.OfTask = about&aboutDelayed != 0, about&aboutTask != 0
 		if h := v[readHeaders]; len(h) > 2 { // most have none
-			e.Headers = bytes.keep(h)
+			e.Headers = bytes.copyOf(h)
 		}
 		f.sizes = append(f.sizes, about/aboutSize)
 		if about&aboutDetails != 0 {
@@ -244,7 +245,7 @@ func (d *leadership) readDetails(ctx context.Context, f *logRows, page *relay.Pa
 
 // Look implements relay.Leadership.
 func (d *leadership) Look(ctx context.Context) (look relay.Look, err error) {
-	defer d.log.judge(&err, false)
+	defer d.log.asStoreError(&err, false)
 	var why string
 	var snapshot string
 	b := &pgx.Batch{}
@@ -276,4 +277,28 @@ func (d *leadership) Look(ctx context.Context) (look relay.Look, err error) {
 		look.Unknown = stall(why)
 	}
 	return look, nil
+}
+
+// arena keeps many small byte strings in few large ones.
+type arena struct{ chunk []byte }
+
+const chunkBytes = 64 << 10
+
+// copyOf copies b; nil stays nil, and empty is not nil.
+func (a *arena) copyOf(b []byte) []byte {
+	if b == nil {
+		return nil
+	}
+	if len(b) == 0 {
+		return []byte{}
+	}
+	if len(b) > chunkBytes/4 {
+		return slices.Clone(b)
+	}
+	if cap(a.chunk)-len(a.chunk) < len(b) {
+		a.chunk = make([]byte, 0, chunkBytes)
+	}
+	begin := len(a.chunk)
+	a.chunk = append(a.chunk, b...)
+	return a.chunk[begin:len(a.chunk):len(a.chunk)]
 }

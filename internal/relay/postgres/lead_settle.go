@@ -27,7 +27,7 @@ const atLeisure = 64
 
 // Settle implements relay.Leadership.
 func (d *leadership) Settle(ctx context.Context, rs []*relay.Receipt) (err error) {
-	defer d.log.judge(&err, true)
+	defer d.log.asStoreError(&err, true)
 	b := &pgx.Batch{}
 	m := merged(rs)
 	if m.Plain() && m.Events.Len() < atLeisure {

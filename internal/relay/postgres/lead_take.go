@@ -19,7 +19,7 @@ var (
 
 // DueHolds implements relay.Leadership.
 func (d *leadership) DueHolds(ctx context.Context, limit int) (due []relay.DueHold, next time.Duration, err error) {
-	defer d.log.judge(&err, false)
+	defer d.log.asStoreError(&err, false)
 	rows, err := d.log.pool.Query(ctx, logDueHolds, limit, micros(relay.LongestPause(d.log.longestRetry)+time.Minute))
 	if err != nil {
 		return nil, 0, err
@@ -39,7 +39,7 @@ func (d *leadership) DueHolds(ctx context.Context, limit int) (due []relay.DueHo
 
 // Take implements relay.Leadership.
 func (d *leadership) Take(ctx context.Context, t relay.Taking) (taken []relay.Taken, err error) {
-	defer d.log.judge(&err, true)
+	defer d.log.asStoreError(&err, true)
 	n := len(t.Holds)
 	holds, after, until, events := make([]int64, n), make([]int64, n), make([]int64, n), make([]int32, n)
 	for i, h := range t.Holds {
@@ -92,7 +92,7 @@ func scanTaken(row pgx.Row) (x relay.Taken, err error) {
 
 // ResolveSkips implements relay.Leadership.
 func (d *leadership) ResolveSkips(ctx context.Context) (err error) {
-	defer d.log.judge(&err, true)
+	defer d.log.asStoreError(&err, true)
 	b := &pgx.Batch{}
 	b.Queue("select postrider.outbox_assert_leader($1)", d.nonce)
 	b.Queue(logResolveSkips)

@@ -41,7 +41,7 @@ func (c *letterClaim) rollback() {
 
 // ClaimLetters implements relay.Store.
 func (s *Store) ClaimLetters(ctx context.Context, letterTopic func(string) string, limit int) (_ relay.LetterClaim, err error) {
-	defer s.judge(&err, false)
+	defer s.asStoreError(&err, false)
 	topics, err := s.letterTopics(ctx, letterTopic)
 	if err != nil {
 		return nil, fmt.Errorf("find the topics of dead letters: %w", err)
@@ -102,7 +102,7 @@ func (c *letterClaim) Events() []relay.Event { return c.events }
 
 // Settle implements relay.LetterClaim.
 func (c *letterClaim) Settle(ctx context.Context, s *relay.LetterSettlement) (err error) {
-	defer c.store.judge(&err, true)
+	defer c.store.asStoreError(&err, true)
 	defer c.rollback()
 	b := &pgx.Batch{}
 	if len(s.Delivered) > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/pooler"
 )
 
@@ -31,13 +32,12 @@ var errUnheard = errors.New("a notification sent by another connection did not a
 func (n *Notifier) Listen(ctx context.Context) {
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
-	for ctx.Err() == nil {
+	loop.Repeat(ctx, func(ctx context.Context) time.Duration {
 		err := n.listen(ctx, pause.Reset)
 		n.setAlive(false)
 		wait := pause.NextBackOff()
 		switch {
-		case ctx.Err() != nil:
-			return
+		case ctx.Err() != nil: // told to stop
 		case errors.Is(err, errUnheard):
 			n.say(slog.LevelWarn, "writers cannot wake this relay, so it polls: notifications do not arrive through this address, as behind a pooler in transaction mode; "+
 				"give a database URL that leads to PostgreSQL itself or to a pooler in session mode, or switch the notifier off (outbox.notifier)", "err", err)
@@ -45,13 +45,8 @@ func (n *Notifier) Listen(ctx context.Context) {
 		default:
 			n.say(slog.LevelWarn, "writers cannot wake this relay, so it polls until the connection that listens is there again", "err", err)
 		}
-		t := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-t.C:
-		}
-		t.Stop()
-	}
+		return wait
+	})
 }
 
 // listen works on one connection until that fails. works is called when it is proven.

@@ -13,8 +13,8 @@ import (
 
 // The database itself does what operators ask for by hand, in functions with the owner's rights: so the operators' role
 // needs no right to change exceptions or holds. A change by a login with the rights of postrider_operator is only
-// committed with a row of postrider.access_audit: the functions whose names end with In are for a transaction that writes this
-// row.
+// committed with a row of postrider.access_audit. So each request runs in a transaction of the caller, which also writes
+// this row, and there in a savepoint: a refusal leaves the transaction as it was.
 
 // Errors of requests by hand. A returned error wraps one of these.
 var (
@@ -36,14 +36,11 @@ type Released struct {
 
 // Release ends the wait of a hold. A halted key and an open circuit breaker let all go that waits behind them, in
 // order; the event that halted the key stays dead-lettered. Any other hold is probed at once.
-func (s *Store) Release(ctx context.Context, holdID int64) (Released, error) {
-	return release(ctx, s.pool, holdID)
-}
-
-func release(ctx context.Context, db querier, holdID int64) (Released, error) {
-	var r Released
+func (s *Store) Release(ctx context.Context, tx pgx.Tx, holdID int64) (r Released, err error) {
 	var key []byte
-	err := db.QueryRow(ctx, releaseHold, holdID).Scan(&r.Scope, &r.Topic, &key, &r.Cause, &r.Draining)
+	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, releaseHold, holdID).Scan(&r.Scope, &r.Topic, &key, &r.Cause, &r.Draining)
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, fmt.Errorf("hold %d: %w: it may have ended by itself", holdID, ErrNotFound)
 	}
@@ -53,14 +50,14 @@ func release(ctx context.Context, db querier, holdID int64) (Released, error) {
 
 // Skip gives up an event that waits, by hand: it goes to the dead-letter topic with the reason, and the
 // later ones of its key go on.
-func (s *Store) Skip(ctx context.Context, id int64, reason string) error {
-	return s.onEvent(ctx, id, skipEvent, text(reason))
+func (s *Store) Skip(ctx context.Context, tx pgx.Tx, id int64, reason string) error {
+	return onEvent(ctx, tx, id, skipEvent, text(reason))
 }
 
 // Redrive puts a dead-lettered event that halted its key back in its place: it is sent next, and the key
 // goes on when it is acknowledged.
-func (s *Store) Redrive(ctx context.Context, id int64) error {
-	return s.onEvent(ctx, id, redriveEvent)
+func (s *Store) Redrive(ctx context.Context, tx pgx.Tx, id int64) error {
+	return onEvent(ctx, tx, id, redriveEvent)
 }
 
 // GaveUp describes a hold whose events an operator gave up.
@@ -73,12 +70,10 @@ type GaveUp struct {
 }
 
 // GiveUp gives up all that a circuit breaker keeps, or that waits for a topic: each event becomes a dead letter.
-func (s *Store) GiveUp(ctx context.Context, holdID int64) (GaveUp, error) {
-	return giveUp(ctx, s.pool, holdID)
-}
-
-func giveUp(ctx context.Context, db querier, holdID int64) (g GaveUp, err error) {
-	err = db.QueryRow(ctx, giveUpHold, holdID).Scan(&g.Scope, &g.Topic, &g.Cause, &g.Events)
+func (s *Store) GiveUp(ctx context.Context, tx pgx.Tx, holdID int64) (g GaveUp, err error) {
+	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, giveUpHold, holdID).Scan(&g.Scope, &g.Topic, &g.Cause, &g.Events)
+	})
 	var pg *pgconn.PgError
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -90,9 +85,29 @@ func giveUp(ctx context.Context, db querier, holdID int64) (g GaveUp, err error)
 }
 
 // onEvent runs one of the functions that treat an event.
-func (s *Store) onEvent(ctx context.Context, id int64, query string, args ...any) error {
-	_, err := s.pool.Exec(ctx, query, append([]any{id}, args...)...)
-	return refusal(id, asBusy(err))
+func onEvent(ctx context.Context, tx pgx.Tx, id int64, query string, args ...any) error {
+	return refusal(id, asBusy(pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, query, append([]any{id}, args...)...)
+		return err
+	})))
+}
+
+// PurgeDelivered removes events that were acknowledged long enough ago, whatever retention says: of l it takes Keep and
+// Rows.
+func (s *Store) PurgeDelivered(ctx context.Context, tx pgx.Tx, l relay.PurgeLimits) (got relay.Purged, err error) {
+	l.Kind = relay.PurgePublished
+	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+		got, err = purge(ctx, tx, l)
+		return err
+	})
+	var pg *pgconn.PgError
+	switch {
+	case errors.Is(asBusy(err), errBusy):
+		return relay.Purged{Busy: true}, nil
+	case errors.As(err, &pg) && pg.Code == codeMiscounted:
+		return relay.Purged{}, fmt.Errorf("%w: %w; %s", relay.ErrMiscounted, err, pg.Hint)
+	}
+	return got, err
 }
 
 // errBusy: another session held a lock for longer than it was waited for.
@@ -146,7 +161,7 @@ func (s *Store) Halting(ctx context.Context, tx pgx.Tx, ids []int64) (halting, b
 	return halting, behind, err
 }
 
-// RedriveInPlace is Redrive in the transaction of the caller. If the relay has the event in hand for more than a
+// RedriveInPlace is Redrive for a transaction that goes on without it. If the relay has the event in hand for more than a
 // second, or if the key was released meanwhile, the error wraps ErrBusy, and the transaction is as it was.
 func (s *Store) RedriveInPlace(ctx context.Context, tx pgx.Tx, id int64) error {
 	err := asBusy(pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
@@ -160,8 +175,7 @@ func (s *Store) RedriveInPlace(ctx context.Context, tx pgx.Tx, id int64) error {
 	return err
 }
 
-// ReleaseKeys lets the keys go that these events halt, in the transaction of the caller. The events stay
-// dead-lettered.
+// ReleaseKeys lets the keys go that these events halt. The events stay dead-lettered.
 func (s *Store) ReleaseKeys(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	_, err := tx.Exec(ctx, releaseKeys, ids)
 	return err

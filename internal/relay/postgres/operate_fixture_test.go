@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/postrider/postrider/internal/relay"
 )
 
@@ -19,6 +21,33 @@ func (f *fixture) refused(err error, kind error, parts ...string) {
 			f.Errorf("%q is not in %q", part, err)
 		}
 	}
+}
+
+// byHand makes a request in a transaction of its own, as package actions does.
+func byHand[T any](f *fixture, request func(tx pgx.Tx) (T, error)) (got T, err error) {
+	err = pgx.BeginTxFunc(f.Context(), f.store.pool, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		got, err = request(tx)
+		return err
+	})
+	return got, err
+}
+
+func (f *fixture) tryRelease(hold int64) (Released, error) {
+	return byHand(f, func(tx pgx.Tx) (Released, error) { return f.store.Release(f.Context(), tx, hold) })
+}
+
+func (f *fixture) tryGiveUp(hold int64) (GaveUp, error) {
+	return byHand(f, func(tx pgx.Tx) (GaveUp, error) { return f.store.GiveUp(f.Context(), tx, hold) })
+}
+
+func (f *fixture) trySkip(id int64, reason string) error {
+	_, err := byHand(f, func(tx pgx.Tx) (struct{}, error) { return struct{}{}, f.store.Skip(f.Context(), tx, id, reason) })
+	return err
+}
+
+func (f *fixture) tryRedrive(id int64) error {
+	_, err := byHand(f, func(tx pgx.Tx) (struct{}, error) { return struct{}{}, f.store.Redrive(f.Context(), tx, id) })
+	return err
 }
 
 // halt gives up the first event of a key that is behind the position, as the last attempt of a key that halts, and parks

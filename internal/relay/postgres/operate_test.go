@@ -14,7 +14,7 @@ import (
 func TestReleaseOfEveryCause(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	if _, err := f.store.Release(t.Context(), 7); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "hold 7") {
+	if _, err := f.tryRelease(7); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "hold 7") {
 		t.Errorf("a hold that is not there: %v", err)
 	}
 	for cause, want := range map[relay.Cause]string{
@@ -23,7 +23,7 @@ func TestReleaseOfEveryCause(t *testing.T) {
 	} {
 		f.exec(`delete from postrider.outbox_hold`)
 		id := value[int64](f, `insert into postrider.outbox_hold (scope, topic, key, cause, next_probe_at) values ('key', 't', '\x00ff', $1, 'infinity') returning hold_id`, cause)
-		got, err := f.store.Release(t.Context(), id)
+		got, err := f.tryRelease(id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +34,7 @@ func TestReleaseOfEveryCause(t *testing.T) {
 	}
 	// What drains already goes on draining.
 	id := value[int64](f, `insert into postrider.outbox_hold (scope, topic, cause, next_probe_at, draining) values ('topic', 't', 'route', now(), true) returning hold_id`)
-	if got, err := f.store.Release(t.Context(), id); err != nil || !got.Draining {
+	if got, err := f.tryRelease(id); err != nil || !got.Draining {
 		t.Errorf("a draining hold: %+v, %v", got, err)
 	}
 }
@@ -56,10 +56,10 @@ func TestReleaseOfAHaltedKey(t *testing.T) {
 		t.Errorf("a halted key comes back by itself: %s", got)
 	}
 	f.wantStates("1:dead_lettered(5) 2:parked 3:parked 4:published")
-	if _, err := f.store.Release(t.Context(), hold); err != nil {
+	if _, err := f.tryRelease(hold); err != nil {
 		t.Fatal(err)
 	}
-	f.refused(f.store.Redrive(t.Context(), 1), ErrRefused, "event 1", "later events of the key may have gone")
+	f.refused(f.tryRedrive(1), ErrRefused, "event 1", "later events of the key may have gone")
 	if got, want := asked(), fmt.Sprintf("[{%d true release}]", hold); got != want {
 		t.Errorf("due are %s, want %s", got, want)
 	}
@@ -109,13 +109,13 @@ func TestSkip(t *testing.T) {
 	f.done(f.letters(32).Settle(t.Context(), sent(nil, 4)))
 	f.insert("a") // 6, which the log has before it
 	for _, id := range []int64{1, 2, 6} {
-		f.done(f.store.Skip(t.Context(), id, "no longer needed\x00"))
+		f.done(f.trySkip(id, "no longer needed\x00"))
 	}
 	for id, state := range map[int64]string{3: "exhausted", 4: "dead_lettered", 5: "published"} {
-		f.refused(f.store.Skip(t.Context(), id, "why"), ErrRefused, fmt.Sprintf("event %d", id), state, "only one that waits can be skipped")
+		f.refused(f.trySkip(id, "why"), ErrRefused, fmt.Sprintf("event %d", id), state, "only one that waits can be skipped")
 	}
-	f.refused(f.store.Skip(t.Context(), 99, "why"), ErrNotFound, "event 99")
-	if err := f.store.Skip(t.Context(), 1, ""); err == nil || !strings.Contains(err.Error(), "reason is empty") {
+	f.refused(f.trySkip(99, "why"), ErrNotFound, "event 99")
+	if err := f.trySkip(1, ""); err == nil || !strings.Contains(err.Error(), "reason is empty") {
 		t.Errorf("without a reason: %v", err)
 	}
 	f.wantStates("1:exhausted(2) 2:exhausted 3:exhausted(5) 4:dead_lettered(5) 5:published 6:pending")
@@ -149,11 +149,11 @@ func TestSkipOfTheHeadOfARetry(t *testing.T) {
 	h := f.keyHold("a", time.Hour)
 	h.EventID = eventID(f, 1)
 	f.pass(relay.Receipt{Holds: []relay.HoldChange{h}, Exceptions: parked(h.ID, 1, 2, 3)})
-	f.done(f.store.Skip(t.Context(), 2, "why"))
+	f.done(f.trySkip(2, "why"))
 	if got := f.theHold(); got != "key retry later" {
 		t.Errorf("after skipping a later one: %s", got)
 	}
-	f.done(f.store.Skip(t.Context(), 1, "why"))
+	f.done(f.trySkip(1, "why"))
 	if got := f.theHold(); got != "key retry due" {
 		t.Errorf("after skipping the head: %s", got)
 	}
@@ -168,13 +168,13 @@ func TestGiveUp(t *testing.T) {
 	key, topic := f.keyHold("a", time.Hour), f.topicHold("t", time.Hour)
 	breaker := relay.HoldChange{ID: f.holdID(), New: true, Scope: relay.ScopeFailure, Topic: "t", FailureCode: "BAD", Cause: relay.CauseBreaker, ProbeIn: time.Hour}
 	f.pass(relay.Receipt{Holds: []relay.HoldChange{key, topic, breaker}, Exceptions: append(parked(topic.ID, 1, 2), parked(breaker.ID, 3)...)})
-	if _, err := f.store.GiveUp(t.Context(), 99); !errors.Is(err, ErrNotFound) {
+	if _, err := f.tryGiveUp(99); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a hold that is not there: %v", err)
 	}
-	_, err := f.store.GiveUp(t.Context(), key.ID)
+	_, err := f.tryGiveUp(key.ID)
 	f.refused(err, ErrRefused, "it holds a key", "only circuit breakers and whole topics")
 	for hold, want := range map[int64]GaveUp{topic.ID: {relay.ScopeTopic, "t", relay.CauseInfrastructure, 2}, breaker.ID: {relay.ScopeFailure, "t", relay.CauseBreaker, 1}} {
-		if got, err := f.store.GiveUp(t.Context(), hold); err != nil || got != want {
+		if got, err := f.tryGiveUp(hold); err != nil || got != want {
 			t.Errorf("gave up %+v, %v, want %+v", got, err, want)
 		}
 	}

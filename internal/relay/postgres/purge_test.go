@@ -143,7 +143,7 @@ func TestRule12WhatIsSilentIsCounted(t *testing.T) {
 			}
 			tx, err := f.pool.Begin(t.Context())
 			f.done(err)
-			if _, err := f.store.PurgeDeliveredIn(t.Context(), tx, limits); !errors.Is(err, relay.ErrMiscounted) {
+			if _, err := f.store.PurgeDelivered(t.Context(), tx, limits); !errors.Is(err, relay.ErrMiscounted) {
 				t.Errorf("by hand: %v", err)
 			}
 			f.done(tx.Rollback(t.Context()))

@@ -18,24 +18,24 @@ func TestRedriveIsRefused(t *testing.T) {
 		EventID: page.Events[0].EventID, ProbeIn: relay.Forever}
 	f.pass(relay.Receipt{Holds: []relay.HoldChange{h, halt}, Exceptions: append(append(exhausted(1, 4, 5, 6), parked(halt.ID, 2, 3)...), parked(h.ID, 7)...)})
 	f.insert("b")
-	f.refused(f.store.Redrive(t.Context(), 1), ErrRefused, "event 1", "its dead letter is on its way")
+	f.refused(f.tryRedrive(1), ErrRefused, "event 1", "its dead letter is on its way")
 	f.buried(1, 4, 5, 6)
-	f.refused(f.store.Redrive(t.Context(), 99), ErrNotFound, "event 99")
-	f.refused(f.store.Redrive(t.Context(), 8), ErrRefused, "it is pending")
-	f.refused(f.store.Redrive(t.Context(), 2), ErrRefused, "it is parked", "only a dead-lettered one can be redriven")
-	f.refused(f.store.Redrive(t.Context(), 4), ErrRefused, "it does not halt its key", "as a new event")
-	f.refused(f.store.Redrive(t.Context(), 5), ErrRefused, "it does not halt its key")
+	f.refused(f.tryRedrive(99), ErrNotFound, "event 99")
+	f.refused(f.tryRedrive(8), ErrRefused, "it is pending")
+	f.refused(f.tryRedrive(2), ErrRefused, "it is parked", "only a dead-lettered one can be redriven")
+	f.refused(f.tryRedrive(4), ErrRefused, "it does not halt its key", "as a new event")
+	f.refused(f.tryRedrive(5), ErrRefused, "it does not halt its key")
 
 	// An event that was skipped behind the one that halts the key is not that one.
-	f.done(f.store.Skip(t.Context(), 2, "why"))
+	f.done(f.trySkip(2, "why"))
 	f.buried(2)
-	f.refused(f.store.Redrive(t.Context(), 2), ErrRefused, "its key is halted by event 1", "as a new event")
+	f.refused(f.tryRedrive(2), ErrRefused, "its key is halted by event 1", "as a new event")
 
 	// A key that is held for another cause is not halted.
-	f.refused(f.store.Redrive(t.Context(), 6), ErrRefused, "it does not halt its key")
+	f.refused(f.tryRedrive(6), ErrRefused, "it does not halt its key")
 
-	f.done(f.store.Redrive(t.Context(), 1))
-	f.refused(f.store.Redrive(t.Context(), 1), ErrRefused, "it is parked")
+	f.done(f.tryRedrive(1))
+	f.refused(f.tryRedrive(1), ErrRefused, "it is parked")
 	f.wantStates("1:parked 2:dead_lettered 3:parked 4:dead_lettered(5) 5:dead_lettered(5) 6:dead_lettered(5) 7:parked 8:pending")
 }
 
@@ -47,7 +47,7 @@ func TestRedrivenEventGoesFirst(t *testing.T) {
 	hold := f.halt("a")
 	f.buried(1)
 	f.exec(`update postrider.outbox_exception set payload = 'mended' where id = 1`)
-	f.done(f.store.Redrive(t.Context(), 1))
+	f.done(f.tryRedrive(1))
 	if got := f.theHold(); got != "key redrive due" {
 		t.Errorf("the hold is %s", got)
 	}
@@ -76,12 +76,12 @@ func TestSkipOfARedrivenEvent(t *testing.T) {
 	f.insert("a", "a", "a")
 	f.halt("a")
 	f.buried(1)
-	f.done(f.store.Redrive(t.Context(), 1))
-	f.done(f.store.Skip(t.Context(), 2, "why"))
+	f.done(f.tryRedrive(1))
+	f.done(f.trySkip(2, "why"))
 	if got := f.theHold(); got != "key redrive due" {
 		t.Errorf("after skipping a later one the hold is %s", got)
 	}
-	f.done(f.store.Skip(t.Context(), 1, "why"))
+	f.done(f.trySkip(1, "why"))
 	if got := f.theHold(); got != "key redrive release due" {
 		t.Errorf("the hold is %s", got)
 	}
@@ -97,7 +97,7 @@ func TestSkipBehindAHaltedKey(t *testing.T) {
 	f := newFixture(t)
 	f.insert("a", "a")
 	f.halt("a")
-	f.done(f.store.Skip(t.Context(), 2, "why"))
+	f.done(f.trySkip(2, "why"))
 	if got := f.theHold(); got != "key halted never" {
 		t.Errorf("the hold is %s", got)
 	}

@@ -69,18 +69,18 @@ func TestRelayMayDoAllOfIt(t *testing.T) {
 	f.equal("due", f.take(5), 9)
 	h.New, h.Draining = false, true
 	f.change(relay.Receipt{Holds: []relay.HoldChange{h}, Gone: []int64{7, 9}, Putback: []int64{8}})
-	f.done(f.store.Redrive(t.Context(), 1))
+	f.done(f.tryRedrive(1))
 	f.equal("redriven", f.take(1, halted), 1)
 	f.change(relay.Receipt{Exceptions: withEvents(f, exhausted(1))})
-	f.done(f.store.Skip(t.Context(), 2, "not needed"))
+	f.done(f.trySkip(2, "not needed"))
 	f.insert("g")
-	f.done(f.store.Skip(t.Context(), 10, "not needed"))
+	f.done(f.trySkip(10, "not needed"))
 	f.pass(relay.Receipt{Skipped: []int64{10}, Exceptions: exhausted(10)})
 	f.done(f.term.ResolveSkips(t.Context()))
-	if _, err := f.store.Release(t.Context(), h.ID); err != nil {
+	if _, err := f.tryRelease(h.ID); err != nil {
 		t.Error(err)
 	}
-	if _, err := f.store.GiveUp(t.Context(), 99); err == nil {
+	if _, err := f.tryGiveUp(99); err == nil {
 		t.Error("gave up a hold that is not there")
 	}
 	if _, _, err := f.term.DueHolds(t.Context(), 5); err != nil {

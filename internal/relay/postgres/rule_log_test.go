@@ -32,7 +32,7 @@ func TestRule1RowsAreOnlyInserted(t *testing.T) {
 	receipts := f.rows("outbox_receipt", "number")
 	b.mend()
 	f.redrive(2)
-	f.done(f.tryRelease(4))
+	f.done(f.tryReleaseKey(4))
 	f.waitFor(`select not exists (select from postrider.outbox_hold)`)
 	f.state(2, relay.Published)
 	stop()
@@ -47,9 +47,9 @@ func TestRule1RowsAreOnlyInserted(t *testing.T) {
 	}
 }
 
-// tryRelease releases the key that an event halts.
-func (f *fixture) tryRelease(id int64) error {
-	_, err := f.store.Release(f.Context(), value[int64](f, `select h.hold_id from postrider.outbox_hold h join postrider.outbox_exception x using (event_id) where x.id = $1`, id))
+// tryReleaseKey releases the key that an event halts.
+func (f *fixture) tryReleaseKey(id int64) error {
+	_, err := f.tryRelease(value[int64](f, `select h.hold_id from postrider.outbox_hold h join postrider.outbox_exception x using (event_id) where x.id = $1`, id))
 	return err
 }
 

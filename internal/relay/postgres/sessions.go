@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/pooler"
 )
 
@@ -31,11 +32,7 @@ func (s sessions) Acquire(ctx context.Context) (*pgxpool.Conn, error) {
 		if !errors.As(err, &pg) || pg.Code != "53300" || s.Stat().TotalConns() == 0 || time.Since(began) > fullFor {
 			return conn, err
 		}
-		pause := time.NewTimer(fullPause)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if loop.Sleep(ctx, fullPause) != nil {
 			return nil, err
 		}
 	}

@@ -103,7 +103,7 @@ type Store struct {
 	renewEach    time.Duration // how old its transaction becomes
 	longestRetry time.Duration
 	letterTopic  func(topic string) string
-	renewed      atomic.Int64 // when judge last gave the connections up, in Unix nanoseconds
+	renewed      atomic.Int64 // when asStoreError last gave the connections up, in Unix nanoseconds
 }
 
 // NewStore returns a store on a pool that NewPool opened.

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/relay/postgres"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
@@ -48,14 +50,15 @@ func TestGoodEventsPassABreaker(t *testing.T) {
 	r.exec(`update postrider.outbox_hold set next_probe_at = 'infinity' where scope = 'failure'`) // no probe by itself, which would be one more attempt
 	r.wantGood(topic, good)
 	waits(bad-limit, limit, 1)
-	if got, err := store.Release(t.Context(), r.breaker()); err != nil || got.Cause != relay.CauseBreaker {
-		t.Fatalf("release: %+v, %v", got, err)
+	if got := r.release(store, r.breaker()); got.Cause != relay.CauseBreaker {
+		t.Fatalf("release: %+v", got)
 	}
 	waits(bad-limit, limit, 2)
 	write("good", good/2, 100, `{}`)
 	r.wantGood(topic, good+100)
-	if got, err := store.GiveUp(t.Context(), r.breaker()); err != nil {
-		t.Fatalf("give up: %+v, %v", got, err)
+	breaker := r.breaker()
+	if err := pgx.BeginFunc(t.Context(), r.pool, func(tx pgx.Tx) error { _, err := store.GiveUp(t.Context(), tx, breaker); return err }); err != nil {
+		t.Fatalf("give up: %v", err)
 	}
 	r.until(2*time.Minute, drained)
 	r.until(time.Minute, `not exists (select from postrider.outbox_hold)`)
@@ -85,6 +88,19 @@ func TestGoodEventsPassABreaker(t *testing.T) {
 func (r *rig) breaker() int64 {
 	r.Helper()
 	return pgtest.Value[int64](r, r.pool, `select hold_id from postrider.outbox_hold where scope = 'failure'`)
+}
+
+// release releases a hold, as an operator does.
+func (r *rig) release(store *postgres.Store, hold int64) (got postgres.Released) {
+	r.Helper()
+	err := pgx.BeginFunc(r.Context(), r.pool, func(tx pgx.Tx) (err error) {
+		got, err = store.Release(r.Context(), tx, hold)
+		return err
+	})
+	if err != nil {
+		r.Fatalf("release hold %d: %v", hold, err)
+	}
+	return got
 }
 
 // wantGood waits until so many events are published, and checks that these are in the topic, once and in order.

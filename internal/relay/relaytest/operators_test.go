@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -60,7 +61,7 @@ func TestHaltedKeyAndRedrive(t *testing.T) {
 		t.Helper()
 		r.until(time.Minute, `exists (select from postrider.v_outbox_event where id = 2 and state = 'dead_lettered')`)
 		for {
-			err := store.Redrive(t.Context(), 2)
+			err := pgx.BeginFunc(t.Context(), r.pool, func(tx pgx.Tx) error { return store.Redrive(t.Context(), tx, 2) })
 			if err == nil {
 				return
 			}
@@ -200,8 +201,8 @@ func TestBreaker(t *testing.T) {
 	release := func() {
 		t.Helper()
 		hold := pgtest.Value[int64](t, r.pool, `select hold_id from postrider.outbox_hold where topic = $1 and cause = 'circuit_breaker'`, bad)
-		if got, err := store.Release(t.Context(), hold); err != nil || got.Cause != relay.CauseBreaker || !got.Draining {
-			t.Fatalf("release: %+v, %v", got, err)
+		if got := r.release(store, hold); got.Cause != relay.CauseBreaker || !got.Draining {
+			t.Fatalf("release: %+v", got)
 		}
 	}
 	write(0, rounds)

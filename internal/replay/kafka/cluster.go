@@ -142,37 +142,37 @@ func (c *Cluster) Bounds(ctx context.Context, topic string) (map[int32]replay.Sp
 	return bounds, nil
 }
 
-// Marks implements replay.Cluster.
-func (c *Cluster) Marks(ctx context.Context, group, topic string) (map[int32]replay.Mark, error) {
-	offsets, err := c.admin.FetchOffsetsForTopics(ctx, group, topic)
+// CommittedOffsets implements replay.Cluster.
+func (c *Cluster) CommittedOffsets(ctx context.Context, group, topic string) (map[int32]replay.CommittedOffset, error) {
+	answer, err := c.admin.FetchOffsetsForTopics(ctx, group, topic)
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, nil
 	}
 	if err == nil {
-		err = offsets.Error()
+		err = answer.Error()
 	}
-	if err == nil && len(offsets[topic]) == 0 {
+	if err == nil && len(answer[topic]) == 0 {
 		err = fmt.Errorf("nothing is said of topic %s", topic)
 	}
 	if err != nil {
 		return nil, fault("read the offsets of the consumer group "+group, err)
 	}
-	marks := map[int32]replay.Mark{}
-	for id, o := range offsets[topic] {
+	offsets := map[int32]replay.CommittedOffset{}
+	for id, o := range answer[topic] {
 		if o.At >= 0 {
-			marks[id] = replay.Mark{Offset: o.At, Note: o.Metadata}
+			offsets[id] = replay.CommittedOffset{Offset: o.At, Note: o.Metadata}
 		}
 	}
-	return marks, nil
+	return offsets, nil
 }
 
-// SaveMarks implements replay.Cluster.
-func (c *Cluster) SaveMarks(ctx context.Context, group, topic string, marks map[int32]replay.Mark) error {
-	offsets := kadm.Offsets{}
-	for id, m := range marks {
-		offsets.Add(kadm.Offset{Topic: topic, Partition: id, At: m.Offset, LeaderEpoch: -1, Metadata: m.Note})
+// CommitOffsets implements replay.Cluster.
+func (c *Cluster) CommitOffsets(ctx context.Context, group, topic string, offsets map[int32]replay.CommittedOffset) error {
+	commit := kadm.Offsets{}
+	for id, o := range offsets {
+		commit.Add(kadm.Offset{Topic: topic, Partition: id, At: o.Offset, LeaderEpoch: -1, Metadata: o.Note})
 	}
-	err := c.admin.CommitAllOffsets(ctx, group, offsets)
+	err := c.admin.CommitAllOffsets(ctx, group, commit)
 	if errors.Is(err, kerr.UnknownMemberID) || errors.Is(err, kerr.IllegalGeneration) || errors.Is(err, kerr.RebalanceInProgress) {
 		return replay.Final(fmt.Errorf("the consumer group %s has members, so it is not a replay's; give another one (--group)", group))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/tasks/task"
 )
 
@@ -100,24 +101,21 @@ func (a *Archiver) Run(ctx context.Context) error {
 func (a *Archiver) every(ctx context.Context, name string, interval time.Duration, do func(context.Context) error, failures prometheus.Counter) {
 	failing := backoff.NewExponentialBackOff(backoff.WithInitialInterval(min(time.Minute, interval)),
 		backoff.WithMaxInterval(min(time.Hour, interval)), backoff.WithMaxElapsedTime(0), backoff.WithRandomizationFactor(0))
-	for ctx.Err() == nil {
+	loop.Repeat(ctx, func(ctx context.Context) time.Duration {
 		began := time.Now()
 		err := do(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		pause := interval - time.Since(began)
-		if err == nil {
+		switch {
+		case err == nil:
 			failing.Reset()
-		} else {
-			pause = failing.NextBackOff()
-			failures.Inc()
-			a.cfg.Logger.Error("cycle failed", "loop", name, "err", err, "retry_in", pause.String())
+			return interval - time.Since(began)
+		case ctx.Err() != nil: // told to stop
+			return 0
 		}
-		if !rest(ctx, pause) {
-			return
-		}
-	}
+		pause := failing.NextBackOff()
+		failures.Inc()
+		a.cfg.Logger.Error("cycle failed", "loop", name, "err", err, "retry_in", pause.String())
+		return pause
+	})
 }
 
 // pass archives all that may go.
@@ -142,4 +140,39 @@ func (a *Archiver) refresh(ctx context.Context) error {
 		return fmt.Errorf("renew the dashboards: %w", err)
 	}
 	return nil
+}
+
+// archiverMetrics are the archiver's own; a nil registerer keeps them to itself.
+type archiverMetrics struct {
+	archived *prometheus.CounterVec
+	seconds  prometheus.Histogram
+	failures prometheus.Counter
+	// dashboards counts renewals of the summaries behind the views that failed.
+	dashboards prometheus.Counter
+}
+
+func newArchiverMetrics(reg prometheus.Registerer) *archiverMetrics {
+	m := &archiverMetrics{
+		archived: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_tasks_archived_total",
+			Help: "Tasks moved into the archive, by final_state: complete, error, cancelled, dlq_resolved."}, []string{"final_state"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "postrider_archive_duration_seconds",
+			Help: "Time of one transaction of the archiver, which moves up to 250 tasks.", Buckets: prometheus.ExponentialBuckets(0.005, 2, 14)}),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "postrider_archive_failures_total",
+			Help: "Passes of the archiver that failed; what they had moved until then stays moved."}),
+		dashboards: prometheus.NewCounter(prometheus.CounterOpts{Name: "postrider_dashboard_failures_total",
+			Help: "Renewals of the summaries behind the dashboard views that failed."}),
+	}
+	for _, f := range FinalStates() {
+		m.archived.WithLabelValues(string(f))
+	}
+	if reg != nil {
+		reg.MustRegister(m.archived, m.seconds, m.failures, m.dashboards)
+	}
+	return m
+}
+
+func (m *archiverMetrics) count(a Archived) {
+	for _, f := range FinalStates() {
+		m.archived.WithLabelValues(string(f)).Add(float64(a.by(f)))
+	}
 }

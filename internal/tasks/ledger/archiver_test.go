@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/tasks/task"
 )
 
@@ -32,8 +33,8 @@ type fakeArchive struct {
 }
 
 func (f *fakeArchive) ArchiveBatch(ctx context.Context, s ArchiveStep) (ArchivedBatch, error) {
-	if !rest(ctx, f.took) {
-		return ArchivedBatch{}, ctx.Err()
+	if err := loop.Sleep(ctx, f.took); err != nil {
+		return ArchivedBatch{}, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

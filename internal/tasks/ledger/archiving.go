@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/tasks/task"
 )
 
@@ -172,23 +173,8 @@ func archive(ctx context.Context, store ArchiveStore, o ArchiveOptions, each fun
 		if left -= step.BatchSize; left == 0 {
 			left, pause = o.BatchSize, o.Pause
 		}
-		if !rest(ctx, pause) {
-			return total, context.Cause(ctx)
+		if err := loop.Sleep(ctx, pause); err != nil {
+			return total, err
 		}
-	}
-}
-
-// rest waits, and reports false if ctx ended.
-func rest(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // DetectorConfig is what a Detector is made of.
@@ -131,7 +133,7 @@ func (d *Detector) Run(ctx context.Context) error {
 	d.cfg.Logger.Info("detector started", "interval", d.cfg.Interval.String(), "batch_size", d.cfg.Detection.BatchSize, "dry_run", d.cfg.Detection.DryRun)
 	failing := backoff.NewExponentialBackOff(backoff.WithInitialInterval(time.Second),
 		backoff.WithMaxInterval(d.cfg.Interval), backoff.WithMaxElapsedTime(0))
-	for ctx.Err() == nil {
+	loop.Repeat(ctx, func(ctx context.Context) time.Duration {
 		pass, err := d.runOnce(ctx)
 		pause := d.cfg.Interval
 		switch {
@@ -144,8 +146,8 @@ func (d *Detector) Run(ctx context.Context) error {
 			failing.Reset()
 			d.metrics.lastPass.SetToCurrentTime()
 		}
-		rest(ctx, pause)
-	}
+		return pause
+	})
 	d.cfg.Logger.Info("detector stopped")
 	return nil
 }

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // Defaults of ReconcilerConfig.
 const (
-	DefaultFollowInterval = 5 * time.Second
-	DefaultFollowBatch    = 50
+	defaultReconcileInterval = 5 * time.Second
+	defaultReconcileBatch    = 50
 )
 
 // CaughtUp counts what became of tasks whose events were given up while another transaction had the task locked.
@@ -49,7 +51,7 @@ type Reconciler struct {
 	log     *slog.Logger
 	tasks   *prometheus.CounterVec
 	waiting prometheus.Gauge
-	failing bool
+	outage  loop.Outage
 }
 
 // NewReconciler returns a Reconciler that works once it is run. It fails on an incomplete config and on a
@@ -62,10 +64,10 @@ func NewReconciler(cfg ReconcilerConfig) (*Reconciler, error) {
 		return nil, errors.New("reconciler: Interval and Batch must not be negative")
 	}
 	if cfg.Interval == 0 {
-		cfg.Interval = DefaultFollowInterval
+		cfg.Interval = defaultReconcileInterval
 	}
 	if cfg.Batch == 0 {
-		cfg.Batch = DefaultFollowBatch
+		cfg.Batch = defaultReconcileBatch
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -93,17 +95,11 @@ func NewReconciler(cfg ReconcilerConfig) (*Reconciler, error) {
 
 // Run looks until ctx ends, and returns nil. A look that fails is logged, once per outage, and made again.
 func (f *Reconciler) Run(ctx context.Context) error {
-	tick := time.NewTicker(f.cfg.Interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	loop.AfterEvery(ctx, f.cfg.Interval, func(ctx context.Context) {
 		for f.runOnce(ctx) && ctx.Err() == nil {
 		}
-	}
+	})
+	return nil
 }
 
 // runOnce tries a batch, and reports whether there may be more that can go on.
@@ -111,14 +107,15 @@ func (f *Reconciler) runOnce(ctx context.Context) (more bool) {
 	bounded, cancel := context.WithTimeout(ctx, batchTimeout)
 	got, err := f.cfg.Store.CatchUp(bounded, f.cfg.Batch)
 	cancel()
+	if err != nil && ctx.Err() != nil {
+		return false // it was told to stop
+	}
+	if f.outage.Observe(err) {
+		f.log.LogAttrs(ctx, slog.LevelError, "moving tasks whose events were given up failed, trying again", slog.Any("err", err))
+	}
 	if err != nil {
-		if ctx.Err() == nil && !f.failing {
-			f.log.LogAttrs(ctx, slog.LevelError, "moving tasks whose events were given up failed, trying again", slog.Any("err", err))
-			f.failing = true
-		}
 		return false
 	}
-	f.failing = false
 	f.waiting.Set(float64(got.Waiting))
 	f.tasks.WithLabelValues("moved").Add(float64(got.Moved))
 	f.tasks.WithLabelValues("refused").Add(float64(got.Refused))

@@ -95,7 +95,7 @@ func TestNewReconciler(t *testing.T) {
 		t.Error("a reconciler with a negative pause")
 	}
 	f, err := NewReconciler(ReconcilerConfig{Store: &looks{}})
-	if err != nil || f.cfg.Interval != DefaultFollowInterval || f.cfg.Batch != DefaultFollowBatch {
+	if err != nil || f.cfg.Interval != defaultReconcileInterval || f.cfg.Batch != defaultReconcileBatch {
 		t.Errorf("defaults are %+v, %v", f, err)
 	}
 }

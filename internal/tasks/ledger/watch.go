@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // Figures are numbers about live tasks, as they were when the archiver's engine last counted them.
@@ -53,14 +55,13 @@ type WatchConfig struct {
 // Watch shows how many live tasks there are. Processes that watch one database show the same.
 type Watch struct {
 	cfg     WatchConfig
-	log     *slog.Logger
+	watcher loop.Watcher
 	tasks   *prometheus.GaugeVec
 	stale   *prometheus.GaugeVec
 	readAt  prometheus.Gauge
 	errors  prometheus.Counter
 	states  *bounded
 	known   map[string]StateFigures
-	failing bool
 
 	discovered *latest
 }
@@ -94,7 +95,7 @@ func NewWatch(cfg WatchConfig) (*Watch, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	w := &Watch{cfg: cfg, log: cfg.Logger.With(slog.String("component", "task-watch")), states: newBounded(64), known: map[string]StateFigures{}}
+	w := &Watch{cfg: cfg, states: newBounded(64), known: map[string]StateFigures{}}
 	w.discovered = &latest{Counter: prometheus.NewCounter(prometheus.CounterOpts{Name: "postrider_tasks_discovered_total",
 		Help: "Tasks that get_next_ready_tasks handed out to workers, in all of the database."})}
 	w.tasks = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "postrider_tasks",
@@ -105,6 +106,8 @@ func NewWatch(cfg WatchConfig) (*Watch, error) {
 		Help: "When the live tasks were counted, which the archiver does once a minute; 0 before the first time."})
 	w.errors = prometheus.NewCounter(prometheus.CounterOpts{Name: "postrider_tasks_read_errors_total",
 		Help: "Looks at the figures about live tasks that failed; the metrics stay as they were."})
+	w.watcher = loop.Watcher{Interval: cfg.Interval, Timeout: watchTime, Logger: cfg.Logger.With(slog.String("component", "task-watch")),
+		Readings: []loop.Reading{{Check: "tasks", Read: w.readFigures, Failed: w.errors.Inc}}}
 	if cfg.Registerer == nil {
 		return w, nil
 	}
@@ -117,36 +120,14 @@ func NewWatch(cfg WatchConfig) (*Watch, error) {
 }
 
 // Run looks until ctx ends, and returns nil. A look that fails is logged, once per outage, and made again.
-func (w *Watch) Run(ctx context.Context) error {
-	tick := time.NewTicker(w.cfg.Interval)
-	defer tick.Stop()
-	for {
-		w.runOnce(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-}
+func (w *Watch) Run(ctx context.Context) error { return w.watcher.Run(ctx) }
 
-func (w *Watch) runOnce(ctx context.Context) {
-	bounded, cancel := context.WithTimeout(ctx, watchTime)
-	defer cancel()
-	f, err := w.cfg.Store.Figures(bounded)
-	if err != nil {
-		if ctx.Err() != nil {
-			return
-		}
-		w.errors.Inc()
-		if !w.failing {
-			w.log.LogAttrs(ctx, slog.LevelWarn, "figures of tasks cannot be read, they stay as they were", slog.Any("err", err))
-		}
-		w.failing = true
-		return
+func (w *Watch) readFigures(ctx context.Context) error {
+	f, err := w.cfg.Store.Figures(ctx)
+	if err == nil {
+		w.show(f)
 	}
-	w.failing = false
-	w.show(f)
+	return err
 }
 
 // show shows figures. Each gauge is set once, so that no scrape sees a fall that did not happen.

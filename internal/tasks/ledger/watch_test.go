@@ -79,7 +79,7 @@ postrider_tasks_stale{state="waiting_for_retry"} %v
 		f.set(Figures{}, errors.New("away"))
 		wait(2 * DefaultWatchInterval)
 		want(7, 5, 2, 2, 1.7e9)
-		if n := strings.Count(log.String(), "figures of tasks"); n != 1 || testutil.ToFloat64(w.errors) != 2 {
+		if n := strings.Count(log.String(), "check=tasks "); n != 1 || testutil.ToFloat64(w.errors) != 2 {
 			t.Errorf("%d lines, %v errors counted", n, testutil.ToFloat64(w.errors))
 		}
 		f.set(Figures{Discovered: 9}, nil) // the states are not counted any more
@@ -102,7 +102,7 @@ postrider_tasks_stale{state="waiting_for_retry"} %v
 			t.Error(err)
 		}
 		f.set(later, errors.New("too late"))
-		w.runOnce(ctx)
+		w.watcher.RunOnce(ctx)
 		if got := testutil.ToFloat64(w.errors); got != 2 {
 			t.Errorf("the end counts as an error: %v", got)
 		}
@@ -120,7 +120,7 @@ func TestTaskWatchBoundsItsStates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.runOnce(t.Context())
+	w.watcher.RunOnce(t.Context())
 	if n := testutil.CollectAndCount(w.tasks); n != 65 {
 		t.Errorf("%d states", n)
 	}

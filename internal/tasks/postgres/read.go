@@ -3,8 +3,10 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/internal/tasks/ledger"
 )
@@ -66,4 +68,33 @@ func (l Ledger) Transitions(ctx context.Context, task uuid.UUID) ([]ledger.Trans
 // StepTransitions returns the history of a task's steps, the oldest first; none for a task that does not exist.
 func (l Ledger) StepTransitions(ctx context.Context, task uuid.UUID) ([]ledger.StepTransition, error) {
 	return many[ledger.StepTransition](ctx, l.db, fmt.Sprintf("transitions of the steps of task %s", task), listStepTransitions, task)
+}
+
+var figures = query("figures")
+
+var _ ledger.FiguresReader = Ledger{}
+
+// Figures implements ledger.FiguresReader. It reads a sequence and one row.
+func (l Ledger) Figures(ctx context.Context) (ledger.Figures, error) {
+	const doing = "read the figures of tasks"
+	var f ledger.Figures
+	rows, err := l.db.Query(ctx, figures)
+	if err != nil {
+		return f, explain(doing, err)
+	}
+	var countedAt *time.Time
+	var s ledger.StateFigures
+	_, err = pgx.ForEachRow(rows, []any{&f.Discovered, &countedAt, &s.State, &s.Tasks, &s.Stale}, func() error {
+		if countedAt != nil {
+			f.CountedAt = *countedAt
+		}
+		if s.State != "" {
+			f.States = append(f.States, s)
+		}
+		return nil
+	})
+	if err != nil {
+		return ledger.Figures{}, explain(doing, err)
+	}
+	return f, nil
 }

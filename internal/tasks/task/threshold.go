@@ -39,8 +39,8 @@ type Defaults struct {
 	TaskMaxLifetimeHours int
 }
 
-// OtherStateMinutes bounds the stay in every state that Defaults does not name: a day.
-const OtherStateMinutes = 1440
+// otherStateMinutes bounds the stay in every state that Defaults does not name: a day.
+const otherStateMinutes = 1440
 
 // StandardDefaults returns the defaults of Defaults.
 func StandardDefaults() Defaults {
@@ -56,7 +56,7 @@ func (d Defaults) state(state string) int {
 	case "steps_in_process":
 		return d.StepsInProcessMinutes
 	}
-	return OtherStateMinutes
+	return otherStateMinutes
 }
 
 // StateThreshold returns how long a task may stay in a state. A nil lifecycle says nothing.

@@ -18,7 +18,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 )
@@ -292,14 +291,4 @@ func (b *Broker) PID() int {
 		return 0
 	}
 	return b.proc.pid
-}
-
-// LogTail is the end of the last run's output.
-func (b *Broker) LogTail() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.proc == nil {
-		return ""
-	}
-	return strings.TrimSpace(b.proc.tail.String())
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 const (
@@ -48,17 +50,13 @@ func tryLock(path string, flag int) (release func(), err error) {
 // lockFile is tryLock that creates the file and waits until the lock is free or
 // ctx ends.
 func lockFile(ctx context.Context, path string) (release func(), err error) {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
 	for {
 		release, err := tryLock(path, os.O_CREATE|os.O_RDWR)
 		if !errors.Is(err, errLocked) {
 			return release, err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), err)
+		if ended := loop.Sleep(ctx, 100*time.Millisecond); ended != nil {
+			return nil, errors.Join(ended, err)
 		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // callTimeout bounds what a helper of this package waits for a broker.
@@ -159,8 +161,6 @@ func (b *Broker) deleteTopic(t testing.TB, name string) {
 // the reason why not when ctx ends. A broker answers a creation before it has
 // taken the partitions over.
 func waitLeaders(ctx context.Context, admin *kadm.Client, topic string, partitions int) error {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
 	for {
 		topics, err := admin.ListTopics(ctx, topic)
 		if err == nil {
@@ -169,10 +169,8 @@ func waitLeaders(ctx context.Context, admin *kadm.Client, topic string, partitio
 		if err == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if loop.Sleep(ctx, 10*time.Millisecond) != nil {
 			return fmt.Errorf("not ready after %v: %w", callTimeout, err)
-		case <-tick.C:
 		}
 	}
 }

@@ -6,7 +6,6 @@
 package baseline
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -53,17 +52,5 @@ func (p *producer) err() error {
 		return err
 	default:
 		return nil
-	}
-}
-
-// rest waits where nothing was found; false when the program is told to end.
-func rest(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }

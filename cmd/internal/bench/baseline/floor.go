@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // floorAtOnce is how many rows the floor reads with one query.
@@ -52,7 +54,7 @@ func Floor(ctx context.Context, w Work) error {
 		if err := p.err(); err != nil {
 			return err
 		}
-		if n == 0 && !rest(ctx, idle) {
+		if n == 0 && loop.Sleep(ctx, idle) != nil {
 			return nil
 		}
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // pollerAtOnce is how many rows the poller takes in one transaction.
@@ -32,7 +34,7 @@ func Poller(ctx context.Context, w Work) error {
 		}); err != nil {
 			return ended(ctx, err)
 		}
-		if n == 0 && !rest(ctx, idle) {
+		if n == 0 && loop.Sleep(ctx, idle) != nil {
 			return nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
+	"github.com/postrider/postrider/internal/tasks/task"
 )
 
 // Detection is what the sections staleness and dlq say of stale tasks.
@@ -25,8 +26,8 @@ func Detection(c config.Config) ledger.Detection {
 	}
 }
 
-// LedgerSettings is what the functions of the ledger need to know of the settings.
-func LedgerSettings(c config.Config) ledger.Settings {
+// ledgerSettings is what the functions of the ledger need to know of the settings.
+func ledgerSettings(c config.Config) ledger.Settings {
 	return ledger.Settings{
 		LifecycleTopic: c.Tasks.LifecycleTopic, DLQTopic: c.DLQ.Topic, EventChannel: c.Staleness.EventChannel,
 		IncludeFullTaskSnapshot:       c.DLQ.IncludeFullTaskSnapshot,
@@ -44,7 +45,7 @@ func (a *App) makeDetector(ctx context.Context) error {
 	}
 	c := a.options.Config
 	store := ledgerpostgres.On(a.service)
-	if err := writeSettings(ctx, store, LedgerSettings(c)); err != nil {
+	if err := writeSettings(ctx, store, ledgerSettings(c)); err != nil {
 		// Rights that are missing until roles.sql was run again must not keep events from going.
 		if e, ok := errors.AsType[*ledger.StoreError](err); !ok || e.Type != ledger.ErrorConfiguration {
 			return err
@@ -73,5 +74,52 @@ func writeSettings(ctx context.Context, store ledgerpostgres.Ledger, s ledger.Se
 	if err := store.WriteSettings(ctx, s); err != nil {
 		return fmt.Errorf("start the detector: %w", err)
 	}
+	return nil
+}
+
+// ArchivePolicies are the policies of the section archive.
+func ArchivePolicies(c config.Archive) ledger.ArchivePolicies {
+	return ledger.ArchivePolicies{
+		Completed: c.ArchiveCompleted, Failed: c.ArchiveFailed, Cancelled: c.ArchiveCancelled, DLQResolved: c.ArchiveDLQResolved,
+	}
+}
+
+// makeArchiver prepares the archiver, where this process has the role.
+func (a *App) makeArchiver(context.Context) error {
+	if !a.has(Archiver) {
+		return nil
+	}
+	c := a.options.Config
+	policies := ArchivePolicies(c.Archive)
+	archiver, err := ledger.NewArchiver(ledger.ArchiverConfig{
+		Store: ledgerpostgres.NewArchive(a.service), Disabled: !c.Archive.Enabled,
+		Interval: c.Archive.ArchiveInterval, RetentionDays: c.Archive.RetentionDays, BatchSize: c.Archive.ArchiveBatchSize, Policies: &policies,
+		Thresholds: task.Defaults{
+			WaitingForDependenciesMinutes: c.Staleness.WaitingForDependenciesMinutes, WaitingForRetryMinutes: c.Staleness.WaitingForRetryMinutes,
+			StepsInProcessMinutes: c.Staleness.StepsInProcessMinutes, TaskMaxLifetimeHours: c.Staleness.TaskMaxLifetimeHours,
+		},
+		Logger: a.options.Logger, Registerer: a.options.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	// A batch in hand is given up, and the database takes it back.
+	a.parts = append(a.parts, part{name: "archiver", limit: 3 * time.Second, run: archiver.Run})
+	return nil
+}
+
+// makeReconciler prepares the reconciler, where this process has the relay. It moves tasks whose events the relay gave up
+// while another process was at work on them.
+func (a *App) makeReconciler(context.Context) error {
+	if !a.has(Relay) {
+		return nil
+	}
+	reconciler, err := ledger.NewReconciler(ledger.ReconcilerConfig{
+		Store: ledgerpostgres.On(a.service), Logger: a.options.Logger, Registerer: a.options.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	a.parts = append(a.parts, part{name: "reconciler", limit: 2 * time.Second, run: reconciler.Run})
 	return nil
 }
