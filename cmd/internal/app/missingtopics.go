@@ -15,7 +15,7 @@ import (
 const (
 	// missingPause is how long it is between two looks for topics that are missing.
 	missingPause = time.Minute
-	// missingPauseFirst is the pause until brokers have answered once.
+	// missingPauseFirst is the pause while no broker answers.
 	missingPauseFirst = 2 * time.Second
 	// missingLimit bounds a look.
 	missingLimit = 10 * time.Second
@@ -47,12 +47,11 @@ type topicWatch struct {
 }
 
 func (w *topicWatch) run(ctx context.Context) error {
-	pause := missingPauseFirst
 	loop.Repeat(ctx, func(ctx context.Context) time.Duration {
 		if w.look(ctx) {
-			pause = missingPause
+			return missingPause
 		}
-		return pause
+		return missingPauseFirst
 	})
 	return nil
 }
