@@ -151,7 +151,7 @@ func investigations(t *testing.T, s *stage.Stage, want int) (byCode map[string]s
 	t.Helper()
 	stage.Eventually(t, "investigations", s.Pool, fmt.Sprint(want), `select count(*)::text from postrider.dlq_entry`)
 	var list struct {
-		Entries []struct {
+		Items []struct {
 			UUID      string `json:"dlq_entry_uuid"`
 			ErrorCode string `json:"error_code"`
 		}
@@ -161,7 +161,7 @@ func investigations(t *testing.T, s *stage.Stage, want int) (byCode map[string]s
 		t.Fatalf("%v: %s", err, out)
 	}
 	byCode = map[string]string{}
-	for _, e := range list.Entries {
+	for _, e := range list.Items {
 		byCode[e.ErrorCode] = e.UUID
 	}
 	return byCode

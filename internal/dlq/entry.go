@@ -22,9 +22,10 @@ const (
 
 // Subject names what an investigation is about. A subject has at most one pending investigation.
 type Subject struct {
-	Type SubjectType
-	// ID is at most 1024 bytes.
-	ID string
+	// Type is what it is. Required, but in a Filter.
+	Type SubjectType `json:"subject_type,omitempty"`
+	// ID is at most 1024 bytes. Required, but in a Filter.
+	ID string `json:"subject_id,omitempty"`
 }
 
 // Status is where an investigation stands; its values are the values of the SQL type postrider.dlq_resolution_status.
@@ -40,6 +41,9 @@ const (
 	// Cancelled ones were closed because they are no longer needed.
 	Cancelled Status = "cancelled"
 )
+
+// SubjectTypes returns every type of subject.
+func SubjectTypes() []SubjectType { return []SubjectType{SubjectEvent, SubjectTask, SubjectRecord} }
 
 // Statuses returns every status, Pending first.
 func Statuses() []Status {

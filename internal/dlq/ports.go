@@ -52,30 +52,32 @@ type Store interface {
 	RecordLetters(ctx context.Context, letters []Letter) (Recorded, error)
 }
 
-// Filter selects investigations. Its zero value selects all.
+// Filter selects investigations. Its zero value selects all. As JSON, operations are stored with it, by the names that the
+// API has for its parameters.
 type Filter struct {
 	// Status, if not empty, is the only status wanted.
-	Status Status
+	Status Status `json:"resolution_status,omitempty"`
 	// Reason, if not empty, is the only reason wanted.
-	Reason Reason
-	// Subject's fields, where not empty, are the only type and id wanted.
-	Subject Subject
+	Reason Reason `json:"dlq_reason,omitempty"`
+	// Subject's fields, where not empty, are the only type and id wanted. It is embedded for its JSON to be flat.
+	Subject
 	// Topic, if not empty, is the only topic wanted.
-	Topic string
+	Topic string `json:"topic,omitempty"`
 	// ErrorCode, if not empty, is the only error code wanted.
-	ErrorCode string
+	ErrorCode string `json:"error_code,omitempty"`
 	// Group, if not uuid.Nil, is the only group wanted.
-	Group uuid.UUID
+	Group uuid.UUID `json:"group,omitzero"`
 	// Assignee, if not empty, is the only one wanted.
-	Assignee string
+	Assignee string `json:"assignee,omitempty"`
 	// Message, if not empty, is a part of the error message, in large or small letters.
-	Message string
+	Message string `json:"reason,omitempty"`
 	// From and To, where not zero, bound the time when an investigation was opened, both inclusive.
-	From, To time.Time
+	From time.Time `json:"from,omitzero"`
+	To   time.Time `json:"to,omitzero"`
 	// Limit is how many to return, at most MaxLimit. Defaults to DefaultLimit.
-	Limit int
+	Limit int `json:"limit,omitempty"`
 	// Offset is how many of the newest to pass over. Defaults to 0.
-	Offset int
+	Offset int `json:"offset,omitempty"`
 }
 
 // Bounds of Filter.Limit.

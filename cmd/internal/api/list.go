@@ -8,7 +8,7 @@ type List[T any] struct {
 	Next *string `json:"next"`
 	// Total is how many there are in all. It is left out where nothing counts them.
 	Total *int64 `json:"total,omitempty"`
-	// TotalExact is false when Total is a lower bound, because counting stopped. It is left out together with Total.
+	// TotalExact is false when Total is an estimate. It is left out together with Total.
 	TotalExact *bool `json:"total_exact,omitempty"`
 	// Page and PageSize are the numbers of a page that was asked for by number; otherwise they are left out.
 	Page     *int `json:"page,omitempty"`

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/dlq"
@@ -72,8 +73,8 @@ func TestRequeueByHand(t *testing.T) {
 	a, b, c := d.entries[0], d.entries[1], d.entries[2]
 	d.run(ExitOK, "dlq requeue "+a+" --actor ada", "1 on their way, 0 left alone")
 	d.run(ExitPartly, "dlq requeue "+a+" "+b, "1 on their way, 1 left alone", "already_queued", "a redrive of it is on its way")
-	view := decode[requeuedView](t, d.run(ExitPartly, "dlq requeue "+a+" -o json"))
-	if len(view.Requeued) != 0 || len(view.Skipped) != 1 || view.Skipped[0].Reason != "already_queued" || view.Skipped[0].Meaning == "" {
+	view := decode[api.Requeued](t, d.run(ExitPartly, "dlq requeue "+a+" -o json"))
+	if len(view.Requeued) != 0 || len(view.Skipped) != 1 || view.Skipped[0].Reason != "already_queued" || view.Skipped[0].Explanation == "" {
 		t.Errorf("requeued again: %+v", view)
 	}
 	if got := d.ask(`select count(*) || ' ' || count(distinct topic) from postrider.outbox_event where headers::text like '%replay_id%'`); got != "2 1" {
@@ -112,7 +113,7 @@ func TestResolveAndPurgeByHand(t *testing.T) {
 	// What was done before the one that fails is shown.
 	d.run(ExitFailure, "dlq resolve "+b+" "+a+" --status permanently_failed", b, "permanently_failed", "closed")
 	d.run(ExitUsage, "dlq resolve "+c+" --status pending", "--status is")
-	if got := decode[entryView](t, d.run(ExitOK, "dlq show "+a+" -o json")); *got.ResolutionNotes != "mended" || got.Status != "manually_resolved" {
+	if got := decode[api.Entry](t, d.run(ExitOK, "dlq show "+a+" -o json")); *got.ResolutionNotes != "mended" || got.Status != "manually_resolved" {
 		t.Errorf("resolved: %+v", got)
 	}
 	d.run(ExitUsage, "dlq purge "+a, "1 investigations will be removed", "not confirmed", "--yes")
@@ -196,19 +197,20 @@ func TestStatsAndGroups(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 3)
 	d.run(ExitOK, "dlq stats", "3 investigations, 3 of them pending", "undeliverable", "INVALID_RECORD")
-	stats := decode[statsView](t, d.run(ExitOK, "dlq stats -o json"))
+	stats := decode[api.Stats](t, d.run(ExitOK, "dlq stats -o json"))
 	if stats.Total != 3 || stats.Last24h != 3 || len(stats.Reasons) != 1 || stats.Reasons[0].Pending != 3 {
 		t.Errorf("stats: %+v", stats)
 	}
 	d.run(ExitOK, "dlq groups", "STATE", "orders")
-	list := decode[groupListView](t, d.run(ExitOK, "dlq groups -o json"))
-	if len(list.Groups) != 1 || list.Groups[0].Pending != 3 || list.Total != 1 || list.Next != nil {
+	list := decode[api.List[api.Group]](t, d.run(ExitOK, "dlq groups -o json"))
+	if len(list.Items) != 1 || list.Items[0].Pending != 3 || *list.Total != 1 || list.Next != nil {
 		t.Fatalf("groups: %+v", list)
 	}
-	id := list.Groups[0].UUID.String()
+	id := list.Items[0].UUID.String()
 	d.run(ExitOK, "dlq groups "+id, "in one group because", "3 of 3", "postrider op plan --group "+id)
 	d.run(ExitOK, "dlq groups --state resolved", "no such groups")
-	d.run(ExitUsage, "dlq groups --state open", "open")
+	d.run(ExitUsage, "dlq groups --state open", `--state is "open"; it must be one of new, ongoing`)
+	d.run(ExitOK, "dlq groups --assignee ada", "no such groups")
 	nowhere := uuid.NewString()
 	d.run(ExitFailure, "dlq groups "+nowhere, "postrider: group "+nowhere+": not found; postrider dlq groups shows them")
 	d.run(ExitFailure, "op plan --name n --group "+nowhere, "postrider: group "+nowhere+": not found; postrider dlq groups shows them")
@@ -232,7 +234,7 @@ func TestOperationByHand(t *testing.T) {
 	d := newRig(t, 4)
 	plan := func(args string) string {
 		t.Helper()
-		o := decode[operationView](t, d.run(ExitOK, "op plan "+args+" -o json"))
+		o := decode[api.Operation](t, d.run(ExitOK, "op plan "+args+" -o json"))
 		if o.State != "planned" || !strings.HasPrefix(o.Actor, "cli:") {
 			t.Fatalf("planned: %+v", o)
 		}
@@ -240,14 +242,20 @@ func TestOperationByHand(t *testing.T) {
 	}
 	id := plan(d.entries[0] + " " + d.entries[1] + " --name incident-7 --why fixed --kind resolve --notes done")
 	d.run(ExitOK, "op list --open", id, "incident-7", "planned")
-	d.run(ExitOK, "op show "+id+" --items", "0 of 2 treated", d.entries[0], d.entries[1], "waiting")
-	d.run(ExitOK, "op show "+id+" --state done", "0 of 2 treated", "no such items")
-	d.run(ExitOK, "op show "+id+" --items --limit 1", d.entries[0], "There may be more")
-	d.run(ExitUsage, "op show "+id+" --state wait", `--state is "wait"; it must be one of waiting, done, skipped, failed`)
-	if items := decode[struct {
-		Listed []itemView `json:"listed_items"`
-	}](t, d.run(ExitOK, "op show "+id+" --items -o json")).Listed; len(items) != 2 || items[0].State != "waiting" {
-		t.Errorf("items: %+v", items)
+	d.run(ExitOK, "op list --after "+id, "There are no such operations.")
+	d.run(ExitUsage, "op list --after 7", `--after is "7"`)
+	d.run(ExitOK, "op show "+id, "0 of 2 treated")
+	d.run(ExitOK, "op items "+id, d.entries[0], d.entries[1], "waiting")
+	d.run(ExitOK, "op items "+id+" --state done", "no such items")
+	d.run(ExitUsage, "op items "+id+" --state wait", `--state is "wait"; it must be one of waiting, done, skipped, failed`)
+	d.run(ExitOK, "op items "+id+" --limit 1", d.entries[0], "There are more: --after 1")
+	items := decode[api.List[api.OperationItem]](t, d.run(ExitOK, "op items "+id+" --limit 1 -o json"))
+	if len(items.Items) != 1 || items.Items[0].State != "waiting" || items.Items[0].Entry.String() != d.entries[0] || items.Next == nil {
+		t.Fatalf("items: %+v", items)
+	}
+	items = decode[api.List[api.OperationItem]](t, d.run(ExitOK, "op items "+id+" --after "+*items.Next+" -o json"))
+	if len(items.Items) != 1 || items.Items[0].Entry.String() != d.entries[1] || items.Next != nil {
+		t.Errorf("the items behind the first: %+v", items)
 	}
 	d.run(ExitFailure, "op pause "+id, "planned")
 	d.run(ExitOK, "op start "+id, "running")
@@ -271,14 +279,14 @@ func TestOperationByHand(t *testing.T) {
 	// Investigations that the first operation closed are left alone by the second, and scripts are told.
 	again := plan(strings.Join(d.entries, " ") + " --name again --kind resolve")
 	d.run(ExitPartly, "op start "+again+" --wait", "4 of 4 treated (2 left alone")
-	d.run(ExitOK, "op show "+again+" --state skipped", "it is closed")
+	d.run(ExitOK, "op items "+again+" --state skipped", "it is closed")
 	stopped := plan(d.entries[0] + " --name never --kind resolve")
 	d.run(ExitOK, "op abort "+stopped, "aborted")
 	d.run(ExitFailure, "op start "+stopped+" --wait", "cannot be told to start")
 
 	// What was closed can be purged, by age and by what it says.
 	purge := plan("--kind purge --where-status manually_resolved --from 1h --to 0s --text no --code INVALID_RECORD --release-keys --name tidy")
-	if o := decode[operationView](t, d.run(ExitOK, "op show "+purge+" -o json")); o.Kind != "purge" || o.Items != 4 || !o.Options.ReleaseKeys {
+	if o := decode[api.Operation](t, d.run(ExitOK, "op show "+purge+" -o json")); o.Kind != "purge" || o.Items != 4 || !o.Options.ReleaseKeys {
 		t.Errorf("planned: %+v", o)
 	}
 	d.run(ExitUsage, "op plan --where-status cancelled --name n", "only pending ones are redriven")
@@ -293,7 +301,7 @@ func TestOperationByHand(t *testing.T) {
 	d.run(ExitUsage, "op plan "+d.entries[0]+" --all --name both", "2 ways")
 	d.run(ExitUsage, "op plan --all --kind bake --name cake", "bake")
 	nowhere := uuid.NewString()
-	for _, command := range []string{"show ", "start ", "pause ", "resume ", "abort "} {
+	for _, command := range []string{"show ", "items ", "start ", "pause ", "resume ", "abort "} {
 		d.run(ExitFailure, "op "+command+nowhere, "operation "+nowhere+": not found; postrider op list shows them")
 	}
 	if got := d.ask(`select count(*)::text from postrider.access_audit where action like 'operation.%' and actor like 'cli:%'`); got != "10" {
@@ -460,7 +468,7 @@ func TestCompletion(t *testing.T) {
 	}
 	d.run(ExitOK, "__complete dlq groups --state r", "regressed")
 	d.run(ExitOK, "__complete op plan --topic o", "orders")
-	id := decode[operationView](t, d.run(ExitOK, "op plan --all --name x -o json")).UUID.String()
+	id := decode[api.Operation](t, d.run(ExitOK, "op plan --all --name x -o json")).UUID.String()
 	contains(t, complete("op", "start"), id+"\tplanned x")
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if r := postrider(t, nil, "completion", shell); r.code != ExitOK || !strings.Contains(r.stdout, "postrider") {

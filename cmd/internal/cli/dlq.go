@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/internal/dlq"
 )
@@ -65,7 +66,11 @@ are, whatever the rules say; who looked is written to the audit log before.`,
 					}
 					whole = &l
 				}
-				return out.print(c.stdout, viewDetail(detail, whole), func(w io.Writer) error { return showEntry(w, detail, whole) })
+				done, err := d.Access.EntryHistory(ctx, detail.UUID.String(), api.RedrivingOperations(detail))
+				if err != nil {
+					return err
+				}
+				return out.print(c.stdout, api.NewDetail(detail, done, whole), func(w io.Writer) error { return showEntry(w, detail, whole) })
 			})
 		},
 	}

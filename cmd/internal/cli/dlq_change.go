@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/internal/dlq"
 )
@@ -49,7 +50,7 @@ cannot be ends the command. One of which a redrive is on its way is left alone; 
 				if cmd.Flags().Changed("resolved-by") {
 					change.ResolvedBy = &by
 				}
-				views, before, err, leftAlone := make([]entryView, 0, len(ids)), map[string]bool{}, error(nil), error(nil)
+				views, before, err, leftAlone := make([]api.Entry, 0, len(ids)), map[uuid.UUID]bool{}, error(nil), error(nil)
 				for _, id := range ids {
 					var was, e dlq.Entry
 					if was, _, err = d.Store.Get(ctx, id); err != nil {
@@ -62,11 +63,10 @@ cannot be ends the command. One of which a redrive is on its way is left alone; 
 					} else if err != nil {
 						break
 					}
-					v := viewEntry(e)
-					views, before[v.UUID] = append(views, v), was.Status != dlq.Pending
+					views, before[id] = append(views, api.NewEntry(e)), was.Status != dlq.Pending
 				}
 				if len(views) > 0 { // what was done counts, also when the rest failed
-					if printErr := out.print(c.stdout, views, func(w io.Writer) error { return resolvedTable(w, views, before) }); err == nil {
+					if printErr := out.print(c.stdout, api.ListOf(views, ""), func(w io.Writer) error { return resolvedTable(w, views, before) }); err == nil {
 						err = printErr
 					}
 				}
@@ -87,21 +87,14 @@ cannot be ends the command. One of which a redrive is on its way is left alone; 
 }
 
 // resolvedTable lists closed investigations; before says which were closed before the command.
-func resolvedTable(w io.Writer, views []entryView, before map[string]bool) error {
+func resolvedTable(w io.Writer, views []api.Entry, before map[uuid.UUID]bool) error {
 	rows := make([][]string, len(views))
 	for i, v := range views {
-		by := ""
-		if v.ResolvedBy != nil {
-			by = *v.ResolvedBy
-		}
-		since, what := "", "closed now"
-		if v.ResolvedAt != nil {
-			since = moment(*v.ResolvedAt)
-		}
+		what := "closed now"
 		if before[v.UUID] {
 			what = "was closed already"
 		}
-		rows[i] = []string{v.UUID, v.Status, by, since, what}
+		rows[i] = []string{v.ID, string(v.Status), value(v.ResolvedBy), moment(value(v.ResolvedAt)), what}
 	}
 	return grid(w, []string{"ID", "STATUS", "RESOLVED BY", "SINCE", ""}, rows)
 }
@@ -112,18 +105,6 @@ func noEntry(err error) error {
 		return fmt.Errorf("%w; %s shows them", err, listsEntries)
 	}
 	return err
-}
-
-// requeuedView is the JSON of dlq requeue.
-type requeuedView struct {
-	Requeued []uuid.UUID   `json:"requeued"`
-	Skipped  []skippedView `json:"skipped"`
-}
-
-type skippedView struct {
-	ID      uuid.UUID `json:"id"`
-	Reason  string    `json:"reason"`
-	Meaning string    `json:"meaning"`
 }
 
 // edited are the flags that change a message before it is sent again.
@@ -205,10 +186,7 @@ them see op plan --header.`,
 				if err != nil {
 					return noEntry(err)
 				}
-				view := requeuedView{Requeued: append([]uuid.UUID{}, done.Entries...), Skipped: []skippedView{}}
-				for _, s := range done.Skipped {
-					view.Skipped = append(view.Skipped, skippedView{s.Entry, string(s.Reason), s.Reason.Explain()})
-				}
+				view := api.NewRequeued(ids, done)
 				if err := out.print(c.stdout, view, func(w io.Writer) error { return requeuedTable(w, view) }); err != nil {
 					return err
 				}
@@ -229,22 +207,16 @@ them see op plan --header.`,
 	return cmd
 }
 
-func requeuedTable(w io.Writer, v requeuedView) error {
+func requeuedTable(w io.Writer, v api.Requeued) error {
 	fmt.Fprintf(w, "%d on their way, %d left alone.\n", len(v.Requeued), len(v.Skipped))
 	if len(v.Skipped) == 0 {
 		return nil
 	}
 	rows := make([][]string, len(v.Skipped))
 	for i, s := range v.Skipped {
-		rows[i] = []string{s.ID.String(), s.Reason, s.Meaning}
+		rows[i] = []string{s.ID.String(), string(s.Reason), s.Explanation}
 	}
 	return wideGrid(w, []string{"LEFT ALONE", "REASON", ""}, rows)
-}
-
-// purgedView is the JSON of dlq purge.
-type purgedView struct {
-	Purged  int `json:"purged"`
-	Holding int `json:"holding"`
 }
 
 func (c *commands) dlqPurge() *cobra.Command {
@@ -289,7 +261,7 @@ without it.`,
 				if err != nil {
 					return noEntry(err)
 				}
-				view := purgedView{done.Entries, done.Holding}
+				view := api.Purged{Purged: done.Entries, Holding: done.Holding}
 				if err := out.print(c.stdout, view, func(w io.Writer) error {
 					fmt.Fprintf(w, "%d investigations are removed.\n", view.Purged)
 					if view.Holding > 0 {

@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/kafkaauth"
 	"github.com/postrider/postrider/internal/dlq"
@@ -34,25 +34,6 @@ func (c *commands) askBrokers(d *app.Services) (done func(), err error) {
 		return nil, err
 	}
 	return originals.Close, nil
-}
-
-// fetchedView is the JSON of one investigation of dlq fetch.
-type fetchedView struct {
-	ID       uuid.UUID  `json:"id"`
-	LetterID *string    `json:"letter_id"`
-	State    *string    `json:"state"`
-	GoneAt   *time.Time `json:"gone_at"`
-	Meaning  string     `json:"meaning"`
-	Error    *string    `json:"error"`
-}
-
-func viewFetched(f dlq.Fetched) fetchedView {
-	v := fetchedView{ID: f.Entry, LetterID: given(f.Letter), State: given(string(f.State)), GoneAt: given(f.GoneAt), Meaning: f.Explain()}
-	if f.Err != nil {
-		text := f.Err.Error()
-		v.Error = &text
-	}
-	return v
 }
 
 func (c *commands) dlqFetch() *cobra.Command {
@@ -86,12 +67,14 @@ why, and of the rest when its topic will delete it. The exit code is 3 where som
 				if err != nil {
 					return noEntry(err)
 				}
-				views, missing := make([]fetchedView, len(fetched)), false
+				views, missing := make([]api.Fetched, len(fetched)), false
 				for i, f := range fetched {
-					views[i] = viewFetched(f)
+					if views[i] = api.NewFetched(f); f.Err != nil {
+						views[i].Error = api.OrNull(f.Err.Error())
+					}
 					missing = missing || f.Letter != "" && f.State != dlq.OriginalFetched
 				}
-				if err := out.print(c.stdout, views, func(w io.Writer) error { return fetchedTable(w, views) }); err != nil {
+				if err := out.print(c.stdout, api.ListOf(views, ""), func(w io.Writer) error { return fetchedTable(w, views) }); err != nil {
 					return err
 				}
 				if missing {
@@ -106,14 +89,10 @@ why, and of the rest when its topic will delete it. The exit code is 3 where som
 	return cmd
 }
 
-func fetchedTable(w io.Writer, views []fetchedView) error {
+func fetchedTable(w io.Writer, views []api.Fetched) error {
 	rows := make([][]string, len(views))
 	for i, v := range views {
-		state := "-"
-		if v.State != nil {
-			state = *v.State
-		}
-		rows[i] = []string{v.ID.String(), state, v.Meaning}
+		rows[i] = []string{v.Entry.String(), string(value(v.State)), v.Explanation}
 	}
 	return wideGrid(w, []string{"ID", "STATE", ""}, rows)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/internal/dlq"
 )
@@ -88,11 +89,12 @@ func (c *commands) changesGroup(cmd *cobra.Command, offered dlq.GroupState, chan
 		}
 		return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 			asked.Actor = actor
-			g, err := d.Editor.ChangeGroup(ctx, ids[0], asked)
+			changed, err := d.Editor.ChangeGroup(ctx, ids[0], asked)
 			if err != nil {
 				return noGroup(err)
 			}
-			return out.print(c.stdout, viewGroup(g), func(w io.Writer) error { return fields(w, groupFields(g)...) })
+			g := api.NewGroup(changed)
+			return out.print(c.stdout, g, func(w io.Writer) error { return fields(w, groupFields(g)...) })
 		})
 	}
 	c.actor(cmd, &at)

@@ -6,20 +6,22 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/cmd/internal/api"
 )
 
 // TestGroupsByHand: what people write about a group by command, with an operator's rights, is there and in the audit log.
 func TestGroupsByHand(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 2)
-	id := decode[groupListView](t, d.run(ExitOK, "dlq groups -o json")).Groups[0].UUID.String()
-	words := func(args ...string) groupView {
+	id := decode[api.List[api.Group]](t, d.run(ExitOK, "dlq groups -o json")).Items[0].UUID.String()
+	words := func(args ...string) api.Group {
 		t.Helper()
 		r := postrider(t, []string{"DATABASE_URL=" + d.operator}, append(append([]string{"dlq", "group"}, args...), "-o", "json", "--actor", "ada")...)
 		if r.code != ExitOK {
 			t.Fatalf("%q: exit code %d, %s", args, r.code, r.stderr)
 		}
-		return decode[groupView](t, r.stdout)
+		return decode[api.Group](t, r.stdout)
 	}
 	if g := words("note", id, "the \x1b[2Jmapper is old\nsee the ticket"); g.UUID.String() != id || *g.Note != "the \x1b[2Jmapper is old\nsee the ticket" || g.State != "ongoing" || g.Assignee != nil || g.Pending != 2 {
 		t.Errorf("noted: %+v", g)
@@ -68,7 +70,7 @@ func TestGroupsByHand(t *testing.T) {
 func TestGroupsAreOffered(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 1)
-	id := decode[groupListView](t, d.run(ExitOK, "dlq groups -o json")).Groups[0].UUID.String()
+	id := decode[api.List[api.Group]](t, d.run(ExitOK, "dlq groups -o json")).Items[0].UUID.String()
 	offered := func(words ...string) bool {
 		t.Helper()
 		r := postrider(t, []string{"DATABASE_URL=" + d.operator}, append(append([]string{"__complete", "dlq", "group"}, words...), "")...)

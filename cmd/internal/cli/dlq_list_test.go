@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
@@ -18,11 +19,11 @@ func TestListByHand(t *testing.T) {
 	d := newRig(t, 4)
 	e := d.entries
 	pgtest.Exec(t, d.db.Conn(t), `update postrider.dlq_entry set assignee = 'ann', updated_at = now() + interval '1 minute' where dlq_entry_uuid = $1`, e[0])
-	list := func(flags string) (v listView, ids []string) {
+	list := func(flags string) (v api.EntryList, ids []string) {
 		t.Helper()
-		v = decode[listView](t, d.run(ExitOK, strings.TrimSpace("dlq list -o json "+flags)))
-		for _, one := range v.Entries {
-			ids = append(ids, one.UUID)
+		v = decode[api.EntryList](t, d.run(ExitOK, strings.TrimSpace("dlq list -o json "+flags)))
+		for _, one := range v.Items {
+			ids = append(ids, one.ID)
 		}
 		return v, ids
 	}
@@ -46,6 +47,7 @@ func TestListByHand(t *testing.T) {
 		"--subject-id " + event:                 {e[2]},
 		"--from 1h --to 0s --status pending":    newest,
 		"--from 0s":                             nil,
+		"--from 2026-01-01":                     newest,
 		"--to 2020-01-01T00:00:00Z":             nil,
 		"--topic orders --reason undeliverable": newest,
 	} {
@@ -53,7 +55,7 @@ func TestListByHand(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", flags, got, want)
 		}
-		if !strings.Contains(flags, "--limit") && (v.Total != int64(len(want)) || !v.TotalExact || v.Next != nil) {
+		if !strings.Contains(flags, "--limit") && (*v.Total != int64(len(want)) || !*v.TotalExact || v.Next != nil) {
 			t.Errorf("%s: %+v", flags, v)
 		}
 	}
@@ -79,7 +81,7 @@ func TestListByHand(t *testing.T) {
 	d.run(ExitOK, "dlq list", "OPENED", "LAST")
 	d.run(ExitOK, "dlq list --order-by updated_at", "OPENED", "CHANGED")
 	for flags, want := range map[string]string{
-		"--order-by size": "--order-by is", "--subject-type x": "--subject-type is", "--group x": "--group is", "--from yesterday": "--from is",
+		"--order-by size": "--order-by is", "--subject-type x": "--subject-type is", "--group x": "--group is", "--from yesterday": `--from is "yesterday"; it must be a date (2026-01-31) or a time (2026-01-31T08:00:00Z), or how long ago, such as 36h or 30d`,
 		"--to x": "--to is", "--offset 100001": "--after goes further", "--from 1h --to 2h": "from is after to", "--after x": "next",
 		"--status open": "--status is", "--reason x": "--reason is", "--limit 0": "--limit is 0",
 	} {
@@ -95,7 +97,8 @@ func TestAListThatIsNotCompleteSaysSo(t *testing.T) {
 		"one":  {Incomplete: true, Next: "here", Entries: []dlq.Entry{{ErrorMessage: "in NL"}}, Total: 5},
 	} {
 		var shown bytes.Buffer
-		if err := entryTable(&shown, page, dlq.Search{Filter: dlq.Filter{Message: "NL", Limit: 25}, After: map[string]string{"one": "there"}[name]}); err != nil {
+		s := dlq.Search{Filter: dlq.Filter{Message: "NL", Limit: 25}, After: map[string]string{"one": "there"}[name]}
+		if err := entryTable(&shown, api.NewEntryList(page, s.Filter), s); err != nil {
 			t.Fatal(err)
 		}
 		if out := shown.String(); !strings.Contains(out, "in the 10000 that were looked at") || !strings.Contains(out, "--after here") || strings.Contains(out, "There are no such") {

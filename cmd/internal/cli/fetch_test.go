@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlq/postgres"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
@@ -61,7 +62,7 @@ func TestFetchByHand(t *testing.T) {
 	run(ExitPartly, "dlq fetch "+one+" "+gone+" "+d.entries[0], "fetched", "the topic keeps it until", "no_topic", "gone: there is no topic "+topic+".other", "nothing to fetch")
 	run(ExitOK, "dlq fetch "+one, "nothing to fetch")
 	run(ExitOK, "dlq show "+one, "found 0")
-	views := decode[[]fetchedView](t, run(ExitPartly, "dlq fetch "+gone+" -o json"))
+	views := decode[api.List[api.Fetched]](t, run(ExitPartly, "dlq fetch "+gone+" -o json")).Items
 	if len(views) != 1 || *views[0].State != "no_topic" || views[0].GoneAt != nil || views[0].Error == nil {
 		t.Errorf("%+v", views)
 	}

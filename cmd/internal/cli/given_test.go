@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/dlq"
 )
 
@@ -73,7 +74,7 @@ func TestFlagMistakes(t *testing.T) {
 		"dlq list --limit 99999999999999999999": {`--limit is "99999999999999999999"; it must be a whole number`, "1 to 1000"},
 		"dlq list --limt 3":                     {"unknown flag --limt of postrider dlq list; the nearest is --limit"},
 		"op plan --all --name n --rate fast":    {`--rate is "fast"; it must be a number: treat so many a second at most`},
-		"op show x --items=waiting":             {`--items is "waiting"; it must be true or false`},
+		"op list --open=waiting":                {`--open is "waiting"; it must be true or false`},
 		"op plan --all":                         {"--name is missing: a name for people"},
 		"op plan --name":                        {"--name needs a value: a name for people"},
 		"replay --from x --partition a":         {`--partition is "a"; it must be whole numbers, separated by commas`},
@@ -93,11 +94,11 @@ func TestFlagMistakes(t *testing.T) {
 // TestGroupRemedy: the recommended command is possible.
 func TestGroupRemedy(t *testing.T) {
 	t.Parallel()
-	group := func(template string, entries, pending int64) dlq.GroupDetail {
-		return dlq.GroupDetail{Group: dlq.Group{Entries: entries, Pending: pending, Parts: dlq.Parts{Template: template}},
+	group := func(template string, entries, pending int64) api.GroupDetail {
+		return api.GroupDetail{Group: api.Group{Entries: entries, Pending: pending, Parts: dlq.Parts{Template: template}},
 			Statuses: map[dlq.Status]int64{dlq.ManuallyResolved: entries - pending}}
 	}
-	for want, g := range map[string]dlq.GroupDetail{
+	for want, g := range map[string]api.GroupDetail{
 		"send all of them again":                        group("", 3, 3),
 		"send the 2 pending ones again":                 group("", 3, 2),
 		"All of them are closed (3 manually_resolved).": group("", 3, 0),
@@ -117,13 +118,13 @@ func TestGroupRemedy(t *testing.T) {
 func TestTwoOperationsOfOneName(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 2)
-	first := decode[operationView](t, d.run(ExitOK, "op plan --all --name incident-7 --actor ada -o json")).UUID.String()
+	first := decode[api.Operation](t, d.run(ExitOK, "op plan --all --name incident-7 --actor ada -o json")).UUID.String()
 	d.run(ExitFailure, "op plan --all --name incident-7", "the name is taken: operation "+first, `"incident-7"`, "(ada) planned it at 20", "it is planned", "postrider op list --open")
 	d.run(ExitOK, "op plan --all --name incident-8")
 	d.run(ExitOK, "op start "+first)
 	d.run(ExitFailure, "op plan --all --name incident-7", "it is running")
 	d.run(ExitOK, "op abort "+first)
-	again := decode[operationView](t, d.run(ExitOK, "op plan --all --name incident-7 -o json")).UUID.String()
+	again := decode[api.Operation](t, d.run(ExitOK, "op plan --all --name incident-7 -o json")).UUID.String()
 	if again == first {
 		t.Error("it is the same operation")
 	}

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlq/postgres"
 	"github.com/postrider/postrider/internal/relay"
@@ -94,8 +96,8 @@ func TestDLQ(t *testing.T) {
 		contains(t, succeed(t, db, "dlq", "list", "--status", "cancelled"), "no such investigations")
 		contains(t, succeed(t, db, "dlq", "list", "--topic", "other"), "no such investigations")
 		encoded := succeed(t, db, "dlq", "list", "-o", "json", "--reason", "undeliverable")
-		list := decode[listView](t, encoded)
-		if list.Total != 4 || len(list.Entries) != 4 || list.Entries[0].UUID != long || *list.Entries[0].ErrorMessage != "no \x1b[31mgood\x1b[0m\u202e" {
+		list := decode[api.EntryList](t, encoded)
+		if *list.Total != 4 || len(list.Items) != 4 || list.Items[0].ID != long || list.Items[0].Message != "no \x1b[31mgood\x1b[0m\u202e" {
 			t.Errorf("list %+v", list)
 		}
 		if strings.Contains(encoded, "\u202e") {
@@ -119,9 +121,8 @@ func TestDLQ(t *testing.T) {
 				Category string          `json:"error_category"`
 				Snapshot json.RawMessage `json:"snapshot"`
 				Letters  []struct {
-					Payload string `json:"payload"`
-					Key     string `json:"key"`
-					KeyKind string `json:"key_kind"`
+					Payload api.Bytes `json:"payload"`
+					KeyKind string    `json:"key_kind"`
 					// That of the letter's own class.
 					Category string `json:"error_category"`
 				} `json:"letters"`
@@ -132,8 +133,8 @@ func TestDLQ(t *testing.T) {
 			if detail.UUID != id || len(detail.Letters) != 1 || len(detail.Snapshot) < 10 {
 				t.Errorf("detail %+v", detail)
 			}
-			if id == asBinary && detail.Letters[0].Payload != base64.StdEncoding.EncodeToString(binary) {
-				t.Errorf("payload %s", detail.Letters[0].Payload)
+			if id == asBinary && detail.Letters[0].Payload != (api.Bytes{Encoding: "base64", Value: base64.StdEncoding.EncodeToString(binary)}) {
+				t.Errorf("payload %+v", detail.Letters[0].Payload)
 			}
 		}
 	})
@@ -231,12 +232,12 @@ func TestShowFollowsTheRules(t *testing.T) {
 		!strings.HasSuffix(got, " (ada) payload.reveal "+id+" ticket 7") {
 		t.Errorf("the audit log: %s", got)
 	}
-	letter := decode[detailView](t, show(ExitOK, "-o", "json")).Letters[0]
-	if letter.Payload != nil || letter.Key != nil {
+	letter := decode[api.Detail](t, show(ExitOK, "-o", "json")).Letters[0]
+	if letter.Payload != nil || letter.Key != nil || string(letter.Headers) != "null" || !strings.Contains(string(letter.RedactedHeaders), "[redacted]") {
 		t.Errorf("%+v", letter)
 	}
-	whole := decode[detailView](t, show(ExitOK, "--payload", "--letter", letter.ID, "-o", "json")).Letters[0]
-	if string(whole.Payload) != `{"card": "4111", "order": 7}` || string(whole.Key) != "k" {
+	whole := decode[api.Detail](t, show(ExitOK, "--payload", "--letter", letter.ID, "-o", "json")).Letters[0]
+	if !reflect.DeepEqual(whole.Payload, &api.Bytes{Encoding: "json", Value: map[string]any{"card": "4111", "order": 7.0}}) || *whole.Key != (api.Bytes{Encoding: "text", Value: "k"}) {
 		t.Errorf("%+v", whole)
 	}
 	contains(t, show(ExitUsage, "--letter", letter.ID), "go with --payload")
@@ -261,7 +262,7 @@ func TestHeadersOfOperationsFollowTheRules(t *testing.T) {
 	}
 	planned := run("op", "plan", d.entries[0], "--name", "n", "--header", "Authorization=Bearer s3cret", "--header", "priority=5", "-o", "json")
 	contains(t, planned, "[redacted]", "priority")
-	id := decode[operationView](t, planned).UUID.String()
+	id := decode[api.Operation](t, planned).UUID.String()
 	for _, command := range []string{"show", "start", "pause", "resume", "abort"} {
 		contains(t, run("op", command, id, "-o", "json"), "[redacted]", "priority")
 	}

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/internal/dlq"
 )
@@ -32,45 +32,11 @@ send a few first (--canary), keep to a rate, and halt by themselves when too man
 		Args: cobra.ArbitraryArgs,
 		RunE: c.group,
 	}
-	cmd.AddCommand(c.opPlan(), c.opList(), c.opShow(), c.opStart(),
+	cmd.AddCommand(c.opPlan(), c.opList(), c.opShow(), c.opItems(), c.opStart(),
 		c.opCommand(dlq.Pause, "Stop an operation after the batch in hand"),
 		c.opCommand(dlq.Resume, "Go on with an operation that was paused, or halted by itself"),
 		c.opCommand(dlq.Abort, "End an operation for good; what was sent stays sent"))
 	return cmd
-}
-
-// operationView is the JSON of an operation.
-type operationView struct {
-	UUID       uuid.UUID            `json:"operation_uuid"`
-	Kind       string               `json:"kind"`
-	Name       string               `json:"name"`
-	Reason     *string              `json:"reason"`
-	Actor      string               `json:"actor"`
-	State      string               `json:"state"`
-	Scope      dlq.Scope            `json:"scope"`
-	Options    dlq.OperationOptions `json:"options"`
-	Plan       dlq.Plan             `json:"plan"`
-	Items      int64                `json:"items"`
-	Done       int64                `json:"done"`
-	Skipped    int64                `json:"skipped"`
-	Failed     int64                `json:"failed"`
-	Delivered  int64                `json:"delivered"`
-	CameBack   int64                `json:"came_back"`
-	Error      *string              `json:"error"`
-	CreatedAt  *time.Time           `json:"created_at"`
-	StartedAt  *time.Time           `json:"started_at"`
-	TreatedAt  *time.Time           `json:"treated_at"`
-	FinishedAt *time.Time           `json:"finished_at"`
-	UpdatedAt  *time.Time           `json:"updated_at"`
-}
-
-func viewOperation(o dlq.Operation) operationView {
-	return operationView{
-		UUID: o.UUID, Kind: string(o.Kind), Name: o.Name, Reason: given(o.Reason), Actor: o.Actor, State: string(o.State), Scope: o.Scope,
-		Options: o.Options, Plan: o.Plan, Items: o.Items, Done: o.Done, Skipped: o.Skipped, Failed: o.Failed, Delivered: o.Delivered,
-		CameBack: o.CameBack, Error: given(o.Error), CreatedAt: given(o.CreatedAt), StartedAt: given(o.StartedAt),
-		TreatedAt: given(o.TreatedAt), FinishedAt: given(o.FinishedAt), UpdatedAt: given(o.UpdatedAt),
-	}
 }
 
 func (c *commands) opPlan() *cobra.Command {
@@ -100,11 +66,12 @@ Messages of which some headers cannot be read are left alone, unless --header or
 			if n.Scope.Group, err = identity("group", "a group", group); err != nil {
 				return err
 			}
-			if err := which.read(); err != nil {
+			f, err := which.read()
+			if err != nil {
 				return err
 			}
-			if all, _ := cmd.Flags().GetBool("all"); all || which.filter != (dlq.Filter{}) {
-				n.Scope.Filter = &which.filter
+			if all, _ := cmd.Flags().GetBool("all"); all || which.EntryFilter != (api.EntryFilter{}) {
+				n.Scope.Filter = &f
 			}
 			if strings.TrimSpace(n.Name) == "" {
 				return usagef("--name is missing: a name for people, such as the incident's")
@@ -123,11 +90,12 @@ Messages of which some headers cannot be read are left alone, unless --header or
 			}
 			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				n.Actor = actor
-				o, err := d.Redriver.PlanOperation(ctx, n)
+				planned, err := d.Redriver.PlanOperation(ctx, n)
 				if err != nil {
 					return notPlanned(err, n)
 				}
-				return out.print(c.stdout, viewOperation(o), func(w io.Writer) error {
+				o := api.NewOperation(planned)
+				return out.print(c.stdout, o, func(w io.Writer) error {
 					if err := showOperation(w, o); err != nil {
 						return err
 					}
@@ -145,8 +113,8 @@ Messages of which some headers cannot be read are left alone, unless --header or
 	f.StringVar(&n.Name, "name", "", "a `name` for people, such as the incident's; those that have not ended have different ones")
 	f.StringVar(&n.Reason, "why", "", "why, for the audit log")
 	f.StringVar(&group, "group", "", "the pending ones of the group with this `ID`")
-	which.bind(c, cmd, "the pending ones")
-	f.StringVar((*string)(&which.filter.Status), "where-status", "", "with --kind purge: those with this `status`, not the pending ones: "+join(dlq.Statuses()))
+	which.bind(c, cmd, "the pending ones", "where-status")
+	f.StringVar(&which.Status, "where-status", "", "with --kind purge: those with this `status`, not the pending ones: "+join(dlq.Statuses()))
 	f.Bool("all", false, "all pending ones")
 	f.StringVar(&n.Options.Target, "target", "", "send to this `topic`, or to group, the retry topic of the consumer group that failed; by default to where each message was bound for or came from")
 	f.IntVar(&n.Options.MaxHops, "max-hops", 0, "how often a message is sent again in all, 1 to 1000; 0 is 3")
@@ -168,6 +136,7 @@ func (c *commands) opList() *cobra.Command {
 	var out output
 	var open bool
 	var limit int
+	var after string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List operations, the newest first",
@@ -179,52 +148,95 @@ func (c *commands) opList() *cobra.Command {
 			if limit < 1 || limit > 1000 {
 				return usagef("--limit is %d; it must be from 1 to 1000", limit)
 			}
+			behind, err := identity("after", "an operation, the next of an earlier list", after)
+			if err != nil {
+				return err
+			}
 			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
-				ops, err := d.Redriver.ListOperations(ctx, open, uuid.Nil, limit)
+				found, err := d.Redriver.ListOperations(ctx, open, behind, limit+1)
 				if err != nil {
 					return err
 				}
-				views := make([]operationView, len(ops))
-				for i, o := range ops {
-					views[i] = viewOperation(o)
-				}
-				return out.print(c.stdout, views, func(w io.Writer) error { return operationTable(w, ops) })
+				list := api.NewOperationList(found, limit)
+				return out.print(c.stdout, list, func(w io.Writer) error { return operationTable(w, list) })
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&open, "open", false, "only those that have not ended")
 	cmd.Flags().IntVar(&limit, "limit", 50, "list at most so many, 1 to 1000")
+	cmd.Flags().StringVar(&after, "after", "", "go on after the page whose `next` this is")
 	out.bind(cmd)
 	return cmd
 }
 
-func operationTable(w io.Writer, ops []dlq.Operation) error {
-	if len(ops) == 0 {
+func operationTable(w io.Writer, list api.List[api.Operation]) error {
+	if len(list.Items) == 0 {
 		_, err := fmt.Fprintln(w, "There are no such operations.")
 		return err
 	}
-	rows := make([][]string, len(ops))
-	for i, o := range ops {
+	rows := make([][]string, len(list.Items))
+	for i, o := range list.Items {
 		rows[i] = []string{o.UUID.String(), string(o.Kind), o.Name, string(o.State), fmt.Sprintf("%d of %d", treated(o), o.Items),
-			count(o.Skipped), count(o.Delivered), count(o.CameBack), o.Actor, moment(o.CreatedAt), o.Error}
+			count(o.Skipped), count(o.Delivered), count(o.CameBack), o.Actor, moment(o.CreatedAt), value(o.Error)}
 	}
-	return grid(w, []string{"ID", "KIND", "NAME", "STATE", "TREATED", "SKIPPED", "DELIVERED", "CAME BACK", "BY", "PLANNED", "ERROR"}, rows)
+	if err := grid(w, []string{"ID", "KIND", "NAME", "STATE", "TREATED", "SKIPPED", "DELIVERED", "CAME BACK", "BY", "PLANNED", "ERROR"}, rows); err != nil {
+		return err
+	}
+	return more(w, list.Next)
 }
 
-func treated(o dlq.Operation) int64 { return o.Done + o.Skipped + o.Failed }
+// more says below a table how to go on, where the list does.
+func more(w io.Writer, next *string) error {
+	if next == nil {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "There are more: --after %s\n", visible(*next))
+	return err
+}
+
+func treated(o api.Operation) int64 { return o.Done + o.Skipped + o.Failed }
 
 func count(n int64) string { return strconv.FormatInt(n, 10) }
 
 func (c *commands) opShow() *cobra.Command {
 	var out output
-	var items bool
+	cmd := &cobra.Command{
+		Use:               "show ID",
+		Short:             "Show an operation; op items lists what became of each investigation",
+		Args:              exactly("ID"),
+		ValidArgsFunction: c.completeOperations,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			ids, err := identities("an operation", listsOperations, args)
+			if err != nil {
+				return err
+			}
+			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
+				found, err := d.Redriver.Operation(ctx, ids[0])
+				if err != nil {
+					return noOperation(err)
+				}
+				o := api.NewOperation(found)
+				return out.print(c.stdout, o, func(w io.Writer) error { return showOperation(w, o) })
+			})
+		},
+	}
+	out.bind(cmd)
+	return cmd
+}
+
+func (c *commands) opItems() *cobra.Command {
+	var out output
 	var state string
 	var limit int
+	var after int64
 	cmd := &cobra.Command{
-		Use:   "show ID",
-		Short: "Show an operation, and with --items what became of each investigation",
-		Long: `Show an operation. With --items its investigations are listed, in the order in which they are treated, and what
-became of each: waiting, done, skipped or failed. --state lists only those.`,
+		Use:   "items ID",
+		Short: "List the investigations of an operation, and what became of each",
+		Long: `List the investigations of an operation in the order in which they are treated, and what became of each: waiting,
+done, skipped or failed. --state lists only those.`,
 		Args:              exactly("ID"),
 		ValidArgsFunction: c.completeOperations,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -238,76 +250,49 @@ became of each: waiting, done, skipped or failed. --state lists only those.`,
 			switch {
 			case limit < 1 || limit > 10_000:
 				return usagef("--limit is %d; it must be from 1 to 10000", limit)
-			case state != "" && !slices.Contains(itemStates, state):
-				return usagef("--state is %q; it must be one of %s", shorten(state, 60), strings.Join(itemStates, ", "))
+			case after < 0:
+				return usagef("--after is %d; it must be the next of an earlier list", after)
+			case state != "" && !slices.Contains(api.ItemStates(), state):
+				return usagef("--state is %q; it must be one of %s", shorten(state, 60), strings.Join(api.ItemStates(), ", "))
 			}
-			items = items || state != ""
 			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
-				o, err := d.Redriver.Operation(ctx, ids[0])
-				if err != nil {
+				if _, err := d.Redriver.Operation(ctx, ids[0]); err != nil {
 					return noOperation(err)
 				}
-				view := struct {
-					operationView
-					Listed []itemView `json:"listed_items,omitzero"`
-				}{operationView: viewOperation(o)}
-				if items {
-					view.Listed = []itemView{}
-					found, err := d.Redriver.Items(ctx, o.UUID, state, 0, limit)
-					if err != nil {
-						return err
-					}
-					for _, i := range found {
-						view.Listed = append(view.Listed, itemView{i.Place, i.Entry, i.State, given(i.Reason)})
-					}
+				found, err := d.Redriver.Items(ctx, ids[0], state, after, limit+1)
+				if err != nil {
+					return err
 				}
-				return out.print(c.stdout, view, func(w io.Writer) error {
-					if err := showOperation(w, o); err != nil || !items {
-						return err
-					}
-					fmt.Fprintln(w)
-					return itemTable(w, view.Listed, limit)
-				})
+				list := api.NewItemList(found, limit)
+				return out.print(c.stdout, list, func(w io.Writer) error { return itemTable(w, list) })
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&items, "items", false, "list its investigations, too, and what became of each")
-	cmd.Flags().StringVar(&state, "state", "", "list those in this `state`: "+strings.Join(itemStates, ", "))
-	cmd.Flags().IntVar(&limit, "limit", 100, "list at most so many items, 1 to 10000")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(itemStates, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVar(&state, "state", "", "list those in this `state`: "+strings.Join(api.ItemStates(), ", "))
+	cmd.Flags().IntVar(&limit, "limit", 100, "list at most so many, 1 to 10000")
+	cmd.Flags().Int64Var(&after, "after", 0, "go on after the page whose `next` this is")
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(api.ItemStates(), cobra.ShellCompDirectiveNoFileComp))
 	out.bind(cmd)
 	return cmd
 }
 
-// itemStates are what may have become of an investigation of an operation.
-var itemStates = []string{"waiting", "done", "skipped", "failed"}
-
-// itemView is the JSON of an item.
-type itemView struct {
-	Place  int64     `json:"item"`
-	Entry  uuid.UUID `json:"dlq_entry_uuid"`
-	State  string    `json:"state"`
-	Reason *string   `json:"reason"`
-}
-
-func itemTable(w io.Writer, items []itemView, limit int) error {
-	if len(items) == 0 {
+func itemTable(w io.Writer, list api.List[api.OperationItem]) error {
+	if len(list.Items) == 0 {
 		_, err := fmt.Fprintln(w, "There are no such items.")
 		return err
 	}
-	rows := make([][]string, len(items))
-	for i, item := range items {
+	rows := make([][]string, len(list.Items))
+	for i, item := range list.Items {
 		why := ""
 		if item.Reason != nil {
-			why = dlq.SkipReason(*item.Reason).Explain()
+			why = item.Reason.Explain()
 		}
-		rows[i] = []string{count(item.Place), item.Entry.String(), item.State, why}
+		rows[i] = []string{count(item.Item), item.Entry.String(), item.State, why}
 	}
-	if err := wideGrid(w, []string{"ITEM", "INVESTIGATION", "STATE", "WHY"}, rows); err != nil || len(items) < limit {
+	if err := wideGrid(w, []string{"ITEM", "INVESTIGATION", "STATE", "WHY"}, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "There may be more: --limit is %d.\n", limit)
-	return err
+	return more(w, list.Next)
 }
 
 // notPlanned says where to look when an operation is not planned because of something that is there, or not there.
@@ -329,7 +314,7 @@ func noOperation(err error) error {
 	return err
 }
 
-func showOperation(w io.Writer, o dlq.Operation) error {
+func showOperation(w io.Writer, o api.Operation) error {
 	rate := "no limit"
 	if o.Options.Rate > 0 {
 		rate = fmt.Sprintf("%g a second", o.Options.Rate)
@@ -350,14 +335,14 @@ func showOperation(w io.Writer, o dlq.Operation) error {
 	return fields(w,
 		[2]string{"Operation", o.UUID.String()},
 		[2]string{"Name", o.Name},
-		[2]string{"Why", o.Reason},
+		[2]string{"Why", value(o.Reason)},
 		[2]string{"Kind", string(o.Kind)},
 		[2]string{"State", string(o.State)},
-		[2]string{"Error", o.Error},
+		[2]string{"Error", value(o.Error)},
 		[2]string{"Planned by", o.Actor},
 		[2]string{"Planned", moment(o.CreatedAt)},
-		[2]string{"Started", moment(o.StartedAt)},
-		[2]string{"Ended", moment(o.FinishedAt)},
+		[2]string{"Started", moment(value(o.StartedAt))},
+		[2]string{"Ended", moment(value(o.FinishedAt))},
 		[2]string{"Target", o.Options.Target},
 		[2]string{"Rate", rate},
 		[2]string{"Canary", canary},
@@ -369,7 +354,7 @@ func showOperation(w io.Writer, o dlq.Operation) error {
 }
 
 // unreadable says what becomes of messages with headers that cannot be read.
-func unreadable(o dlq.Operation) string {
+func unreadable(o api.Operation) string {
 	if o.Plan.Unreadable == 0 || o.Kind != dlq.OpRedrive {
 		return ""
 	}
@@ -389,7 +374,7 @@ func unreadable(o dlq.Operation) string {
 }
 
 // progress says in one line how far an operation is.
-func progress(o dlq.Operation) string {
+func progress(o api.Operation) string {
 	line := fmt.Sprintf("%d of %d treated (%d left alone, %d failed)", treated(o), o.Items, o.Skipped, o.Failed)
 	if o.Kind == dlq.OpRedrive {
 		line += fmt.Sprintf("; %d delivered, %d came back dead", o.Delivered, o.CameBack)

@@ -1,6 +1,10 @@
 package cli
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/postrider/postrider/cmd/internal/api"
+)
 
 // TestHaltingByHand: 0 of the ratio is 0, and not the default; 0 of the minimum is refused.
 func TestHaltingByHand(t *testing.T) {
@@ -16,7 +20,7 @@ func TestHaltingByHand(t *testing.T) {
 		"--name first --halt-ratio 0":                   {0, 3},
 		"--name atonce --halt-ratio 0 --halt-minimum 1": {0, 1},
 	} {
-		o := decode[operationView](t, d.run(ExitOK, "op plan --all -o json "+flags))
+		o := decode[api.Operation](t, d.run(ExitOK, "op plan --all -o json "+flags))
 		if ratio, minimum := o.Options.HaltsAt(); o.Options.HaltRatio == nil || o.Options.HaltMinimum == nil || ratio != want.ratio || minimum != want.minimum {
 			t.Errorf("%s: halts at %g of %d, want %+v", flags, ratio, minimum, want)
 		}

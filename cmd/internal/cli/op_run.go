@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/internal/dlq"
 )
@@ -52,7 +53,8 @@ when it stopped waiting for them.`,
 						return err
 					}
 				}
-				if err := out.print(c.stdout, viewOperation(o), func(w io.Writer) error { return showOperation(w, o) }); err != nil || !wait {
+				v := api.NewOperation(o)
+				if err := out.print(c.stdout, v, func(w io.Writer) error { return showOperation(w, v) }); err != nil || !wait {
 					return err
 				}
 				return outcome(o)
@@ -147,7 +149,8 @@ func isTerminal(stream any) bool {
 
 const barWidth = 30
 
-func (b *bar) show(o dlq.Operation) {
+func (b *bar) show(op dlq.Operation) {
+	o := api.NewOperation(op)
 	b.draw(fmt.Sprintf("%s: %s", o.State, progress(o)), treated(o), o.Items)
 }
 
@@ -191,11 +194,12 @@ func (c *commands) opCommand(command dlq.Command, short string) *cobra.Command {
 				return err
 			}
 			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
-				o, err := d.Redriver.Command(ctx, ids[0], command)
+				changed, err := d.Redriver.Command(ctx, ids[0], command)
 				if err != nil {
 					return noOperation(err)
 				}
-				return out.print(c.stdout, viewOperation(o), func(w io.Writer) error { return showOperation(w, o) })
+				o := api.NewOperation(changed)
+				return out.print(c.stdout, o, func(w io.Writer) error { return showOperation(w, o) })
 			})
 		},
 	}

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/postrider/postrider/cmd/internal/jsontime"
 )
 
 // output is the flags -o and --wide.
@@ -40,7 +38,7 @@ func (o *output) print(w io.Writer, value any, table func(io.Writer) error) erro
 		enc := json.NewEncoder(&text.Buffer)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
-		if err := jsontime.Encode(value, enc.Encode); err != nil {
+		if err := enc.Encode(value); err != nil {
 			return fmt.Errorf("encode the result: %w", err)
 		}
 		if o.format == "yaml" {

@@ -7,10 +7,12 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
-// asYAML renders JSON as YAML: the structure in blocks, and each text in double quotes with the escapes of JSON,
-// which are YAML's as well. So no text is taken for anything else, and none can reach the terminal as it is.
+// asYAML renders JSON as YAML: the structure in blocks, numbers as they are written, and each text in double quotes with its
+// control characters escaped. So no text is taken for anything else, and none can move the cursor of a terminal. Libraries
+// leave quotes out where a reader of YAML does not need them, and a terminal would obey such a text.
 func asYAML(encoded []byte) (string, error) {
 	dec := json.NewDecoder(bytes.NewReader(encoded))
 	dec.UseNumber()
@@ -70,12 +72,25 @@ func yamlKey(name string) string {
 	return name
 }
 
+// yamlText is a text in double quotes. The escapes of JSON are YAML's as well, but for the pairs of large characters, which
+// not every reader of YAML puts together.
 func yamlText(s string) string {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(s) // a string always can be
-	return visibleJSON(strings.TrimSuffix(text.String(), "\n"))
+	var b strings.Builder
+	for _, r := range strings.TrimSuffix(text.String(), "\n") {
+		switch {
+		case strconv.IsPrint(r) && r != utf8.RuneError:
+			b.WriteRune(r)
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }
 
 func yamlScalar(b *strings.Builder, token json.Token) error {

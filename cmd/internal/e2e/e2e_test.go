@@ -147,13 +147,13 @@ func investigation(t *testing.T, program, url string) map[string]any {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
-		var list struct{ Entries []map[string]any }
+		var list struct{ Items []map[string]any }
 		out := command(t, program, "dlq", "list", "-o", "json", "--database-url", url)
 		if err := json.Unmarshal([]byte(out), &list); err != nil {
 			t.Fatalf("dlq list -o json: %v\n%s", err, out)
 		}
-		if len(list.Entries) > 0 {
-			return list.Entries[0]
+		if len(list.Items) > 0 {
+			return list.Items[0]
 		}
 		select {
 		case <-ctx.Done():

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-
-	"github.com/postrider/postrider/cmd/internal/jsontime"
 )
 
 // Code says what kind of error an answer is about.
@@ -68,13 +66,7 @@ type errorBody struct {
 
 // encode makes the body of an answer. Characters that HTML gives a meaning are escaped as JSON can: when a program puts an
 // answer into a page by mistake, the page shows text.
-func encode(e envelope) (body []byte, err error) {
-	err = jsontime.Encode(e, func(v any) error {
-		body, err = json.Marshal(v)
-		return err
-	})
-	return body, err
-}
+func encode(e envelope) (body []byte, err error) { return json.Marshal(e) }
 
 // answerError makes the answer for an error. An error that is not meant for clients is told to the log alone.
 func answerError(err error, requestID string) (status int, body []byte) {

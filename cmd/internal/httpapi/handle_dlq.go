@@ -9,48 +9,19 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/message"
 )
 
-// entryFilter reads the parameters that select investigations. reason is a part of the message, as Q has it;
-// dlq_reason is T's.
-func entryFilter(r *Request) (f dlq.Filter, err error) {
-	status, err := r.oneOf("resolution_status", words("", dlq.Statuses())...)
-	if err != nil {
-		return f, err
+// entryFilter reads the parameters that select investigations.
+func entryFilter(r *Request) (dlq.Filter, error) {
+	var f api.EntryFilter
+	if err := r.texts(api.Fields(&f)); err != nil {
+		return dlq.Filter{}, err
 	}
-	reason, err := r.oneOf("dlq_reason", words("", dlq.Reasons())...)
-	if err != nil {
-		return f, err
-	}
-	subject, err := r.oneOf("subject_type", "", string(dlq.SubjectEvent), string(dlq.SubjectTask), string(dlq.SubjectRecord))
-	if err != nil {
-		return f, err
-	}
-	f.Status, f.Reason, f.Subject.Type = dlq.Status(status), dlq.Reason(reason), dlq.SubjectType(subject)
-	for name, to := range map[string]*string{"subject_id": &f.Subject.ID, "topic": &f.Topic, "error_code": &f.ErrorCode, "assignee": &f.Assignee, "reason": &f.Message} {
-		if *to, err = r.text(name); err != nil {
-			return f, err
-		}
-	}
-	if f.Group, err = r.uuid("group"); err != nil {
-		return f, err
-	}
-	if f.From, err = r.when("from", false); err != nil {
-		return f, err
-	}
-	f.To, err = r.when("to", true)
-	return f, err
-}
-
-// words are the values of a parameter: otherwise, when it is absent, and all values that exist.
-func words[T ~string](otherwise string, values []T) []string {
-	out := []string{otherwise}
-	for _, v := range values {
-		out = append(out, string(v))
-	}
-	return out
+	parsed, err := f.Parse()
+	return parsed, refuseField("parameter ", err)
 }
 
 func (s *Services) listEntries(ctx context.Context, r *Request) (any, error) {
@@ -82,19 +53,7 @@ func (s *Services) listEntries(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	items := make([]entryView, len(found.Entries))
-	for i, e := range found.Entries {
-		items[i] = viewEntry(e)
-	}
-	return struct {
-		Items      []entryView `json:"items"`
-		Page       int         `json:"page"`
-		PageSize   int         `json:"page_size"`
-		Total      int64       `json:"total"`
-		TotalExact bool        `json:"total_exact"`
-		Next       *string     `json:"next"`
-		Incomplete bool        `json:"incomplete"`
-	}{items, p.Page, p.Size, found.Total, found.TotalExact, given(found.Next), found.Incomplete}, nil
+	return api.NewEntryList(found, f), nil
 }
 
 // getEntry finds an investigation by its own id, or the newest one by its task's.
@@ -113,14 +72,8 @@ func (s *Services) getEntry(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	operations := []string{}
-	for _, p := range d.Redrives {
-		if p.Operation != uuid.Nil {
-			operations = append(operations, p.Operation.String())
-		}
-	}
-	done, err := s.Access.EntryHistory(ctx, d.UUID.String(), operations)
-	return viewDetail(d, done), err
+	done, err := s.Access.EntryHistory(ctx, d.UUID.String(), api.RedrivingOperations(d))
+	return api.NewDetail(d, done, nil), err
 }
 
 func (s *Services) changeEntry(ctx context.Context, r *Request) (any, error) {
@@ -149,12 +102,7 @@ func (s *Services) changeEntry(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		Success bool      `json:"success"`
-		Message string    `json:"message"`
-		UUID    uuid.UUID `json:"dlq_entry_uuid"`
-		Entry   entryView `json:"entry"`
-	}{true, "Investigation status updated", e.UUID, viewEntry(e)}, nil
+	return api.NewChangedEntry(e), nil
 }
 
 // editBody is how a message is changed before it is sent again.
@@ -233,7 +181,7 @@ func (s *Services) requeue(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	s.say("dlq.requeue", began, "requeued", len(done.Entries), "skipped", len(done.Skipped), "actor", r.Actor.Name, "request_id", r.Actor.RequestID)
-	return viewRequeued(ids, done), nil
+	return api.NewRequeued(ids, done), nil
 }
 
 // entryIDs reads 1 to limit ids of investigations. One that is given twice counts once.
@@ -279,7 +227,7 @@ func (s *Services) purgeEntries(ctx context.Context, r *Request) (any, error) {
 			return nil, err
 		}
 	} else {
-		at, ok := parseTime(*b.OlderThan, false)
+		at, ok := api.ParseTime(*b.OlderThan, false)
 		if !ok || at.IsZero() {
 			return nil, refuse(Validation, "older_than is %q; it must be a date (2026-01-31) or a time (2026-01-31T08:00:00Z)", shown(*b.OlderThan))
 		}
@@ -290,7 +238,7 @@ func (s *Services) purgeEntries(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	s.say("dlq.purge", began, "purged", done.Entries, "reason", b.Reason, "actor", r.Actor.Name, "request_id", r.Actor.RequestID)
-	return map[string]int{"purged": done.Entries, "holding": done.Holding}, nil
+	return api.Purged{Purged: done.Entries, Holding: done.Holding}, nil
 }
 
 func (s *Services) dlqStats(ctx context.Context, r *Request) (any, error) {
@@ -303,7 +251,7 @@ func (s *Services) dlqStats(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	s.say("dlq.stats", began, "total", st.Total, "last_24h", st.Last24h, "distinct_reasons", len(st.ByReason))
-	return viewStats(st), nil
+	return api.NewStats(st), nil
 }
 
 // revealLetter shows the bytes of a letter. Who looked is in the audit log before it is shown.
@@ -326,10 +274,5 @@ func (s *Services) revealLetter(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		letterView
-		Key     *shownBytes     `json:"key"`
-		Payload *shownBytes     `json:"payload"`
-		Headers json.RawMessage `json:"headers"`
-	}{viewLetter(l), showBytes(l.Key, false), showBytes(l.Payload, true), message.MarshalHeaders(l.Headers)}, nil
+	return api.NewRevealedLetter(&l), nil
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/cmd/internal/api"
 )
 
 // fetchOriginal asks for the record that the newest letter of an investigation points to.
@@ -23,11 +25,5 @@ func (s *Services) fetchOriginal(ctx context.Context, r *Request) (any, error) {
 	}
 	f := done[0]
 	s.say("dlq.fetch", began, "state", string(f.State), "actor", r.Actor.Name, "request_id", r.Actor.RequestID)
-	return struct {
-		Entry       uuid.UUID  `json:"dlq_entry_uuid"`
-		LetterID    *string    `json:"letter_id"`
-		State       *string    `json:"state"`
-		GoneAt      *time.Time `json:"gone_at"`
-		Explanation string     `json:"explanation"`
-	}{f.Entry, given(f.Letter), given(string(f.State)), given(f.GoneAt), f.Explain()}, nil
+	return api.NewFetched(f), nil
 }

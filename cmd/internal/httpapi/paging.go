@@ -89,14 +89,6 @@ func (r *Request) row(name string) (int64, error) {
 	return n, nil
 }
 
-func next(id int64) *string {
-	if id == 0 {
-		return nil
-	}
-	text := strconv.FormatInt(id, 10)
-	return &text
-}
-
 // placeText is the place behind something that has a time and an id, for next; timedPlace reads it.
 func placeText(at time.Time, id string) *string {
 	text := at.UTC().Format(time.RFC3339Nano) + "_" + id

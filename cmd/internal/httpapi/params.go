@@ -17,6 +17,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/cmd/internal/api"
 )
 
 // maxParameter is the longest value of a query parameter, in bytes.
@@ -74,6 +76,15 @@ func (r *Request) oneOf(name string, allowed ...string) (string, error) {
 	return s, nil
 }
 
+// words are the values of a parameter: otherwise, when it is absent, and all values that exist.
+func words[T ~string](otherwise string, values []T) []string {
+	out := []string{otherwise}
+	for _, v := range values {
+		out = append(out, string(v))
+	}
+	return out
+}
+
 // when returns a point in time, or zero where it is absent: RFC 3339, or a date, which is its first moment and,
 // where it is an upper bound, its last.
 func (r *Request) when(name string, upper bool) (time.Time, error) {
@@ -81,24 +92,30 @@ func (r *Request) when(name string, upper bool) (time.Time, error) {
 	if err != nil || s == "" {
 		return time.Time{}, err
 	}
-	t, ok := parseTime(s, upper)
+	t, ok := api.ParseTime(s, upper)
 	if !ok {
 		return time.Time{}, refuse(Validation, "parameter %s is %q; it must be a date (2026-01-31) or a time (2026-01-31T08:00:00Z)", name, shown(s))
 	}
 	return t, nil
 }
 
-func parseTime(s string, upper bool) (time.Time, bool) {
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		if t, err = time.Parse(time.DateOnly, s); err != nil {
-			return time.Time{}, false
-		}
-		if upper {
-			t = t.AddDate(0, 0, 1).Add(-time.Microsecond)
+// texts reads the parameters that are the texts of a filter.
+func (r *Request) texts(fields []api.Field) (err error) {
+	for _, f := range fields {
+		if *f.Text, err = r.text(f.Name); err != nil {
+			return err
 		}
 	}
-	return t, t.Year() >= 1 && t.Year() <= 9999
+	return nil
+}
+
+// refuseField refuses the field of a filter that err is about, by its name behind a prefix: "parameter ", or the way to it
+// in a body. Another error stays as it is, and nil stays nil.
+func refuseField(prefix string, err error) error {
+	if wrong, is := errors.AsType[*api.FieldError](err); is {
+		return refuse(Validation, "%s%s is %q; it must be %s", prefix, wrong.Field, shown(wrong.Text), wrong.Want)
+	}
+	return err
 }
 
 // unread refuses parameters that the operation does not know: a misspelt filter must not select everything.

@@ -89,18 +89,3 @@ func NewServices(cfg ServicesConfig) (*Services, error) {
 func (s *Services) say(event string, began time.Time, fields ...any) {
 	s.log.Info(event, append([]any{"event", event, "duration_ms", milliseconds(time.Since(began))}, fields...)...)
 }
-
-// list is a page of items in the order of their ids, with where the next begins.
-type list[T any] struct {
-	Items []T `json:"items"`
-	// Next is the after of the next page; null when there is none.
-	Next *string `json:"next"`
-}
-
-// notNull makes an empty list of none.
-func notNull[T any](items []T) []T {
-	if items == nil {
-		return []T{}
-	}
-	return items
-}

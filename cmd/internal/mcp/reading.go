@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
 )
 
@@ -22,21 +23,12 @@ type page struct {
 }
 
 type groupsInput struct {
-	State     string `json:"state,omitempty" jsonschema:"only groups in this state: new, ongoing, regressed, resolved or muted"`
-	Topic     string `json:"topic,omitempty" jsonschema:"only groups of this topic"`
-	ErrorCode string `json:"error_code,omitempty" jsonschema:"only groups with this error code"`
-	Text      string `json:"text,omitempty" jsonschema:"only groups with this text in their title"`
+	api.GroupFilter
 	page
 }
 
 type listInput struct {
-	Status    string `json:"resolution_status,omitempty" jsonschema:"only this status: pending, manually_resolved, permanently_failed or cancelled"`
-	Group     string `json:"group,omitempty" jsonschema:"only those of this group: its group_uuid"`
-	Topic     string `json:"topic,omitempty" jsonschema:"only those of this topic"`
-	ErrorCode string `json:"error_code,omitempty" jsonschema:"only those with this error code"`
-	Subject   string `json:"subject_type,omitempty" jsonschema:"only those about an event, a task or a record"`
-	From      string `json:"from,omitempty" jsonschema:"only those opened from this time on: 2026-01-31 or 2026-01-31T08:00:00Z"`
-	To        string `json:"to,omitempty" jsonschema:"only those opened up to this time"`
+	api.EntryFilter
 	page
 }
 

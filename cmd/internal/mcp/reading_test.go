@@ -90,6 +90,13 @@ func TestReading(t *testing.T) {
 	a.refused("dlq_show", args("id", nothing), "NOT_FOUND", nothing)
 	a.refused("dlq_why", args("id", nothing), "NOT_FOUND", "neither a group nor an investigation")
 	a.refused("dlq_list", args("resolution_status", "open"), "VALIDATION_ERROR", "pending")
+	a.refused("dlq_list", args("subject_type", "person"), "VALIDATION_ERROR", "event, task, record")
+	if _, text := a.ask("dlq_list", args("assignee", "nobody", "reason", "x", "dlq_reason", "undeliverable", "subject_id", "x")); len(fenced(t, text)["items"].([]any)) != 0 {
+		t.Errorf("a filter counts for nothing: %s", text)
+	}
+	if _, text := a.ask("dlq_groups", args("assignee", "nobody")); len(fenced(t, text)["items"].([]any)) != 0 {
+		t.Errorf("a filter counts for nothing: %s", text)
+	}
 	a.refused("dlq_list", args("page_size", 100_000), "VALIDATION_ERROR", "page_size")
 	a.refused("dlq_list", args("unknown", 1), "unknown")
 	purger := r.agent(endpoint, access.Purge)

@@ -1,0 +1,209 @@
+package api
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
+)
+
+// Entry is an investigation: what dead letters about one subject opened. Two sources ask for it, so some things have two
+// names.
+type Entry struct {
+	// ID is the same as UUID, as a text.
+	ID string `json:"id"`
+	// Entity is the same as SubjectType.
+	Entity dlq.SubjectType `json:"entity"`
+	// Reason is the error code in small letters, or else the first word of Message.
+	Reason string `json:"reason"`
+	// Message is what went wrong.
+	Message string `json:"message"`
+	// CreatedAt is when it was opened.
+	CreatedAt time.Time `json:"created_at"`
+	// UpdatedAt is when it last changed; a redrive is no change of it.
+	UpdatedAt time.Time `json:"updated_at"`
+	// RetryCount is how often the message of the newest letter was tried; 0 where the letter does not say.
+	RetryCount int32 `json:"retry_count"`
+
+	// UUID is its identity.
+	UUID uuid.UUID `json:"dlq_entry_uuid"`
+	// TaskUUID is the task that it is about; null for other subjects.
+	TaskUUID *string `json:"task_uuid"`
+	// OriginalState is the state of the subject when it was dead-lettered.
+	OriginalState string `json:"original_state"`
+	// DLQReason is why the subject was dead-lettered.
+	DLQReason dlq.Reason `json:"dlq_reason"`
+	// DLQTimestamp is when the subject was dead-lettered.
+	DLQTimestamp *time.Time `json:"dlq_timestamp"`
+	// Status is pending, or what it was closed as.
+	Status dlq.Status `json:"resolution_status"`
+	// ResolvedAt, ResolutionNotes and ResolvedBy say when, why and by whom it was closed.
+	ResolvedAt      *time.Time `json:"resolution_timestamp"`
+	ResolutionNotes *string    `json:"resolution_notes"`
+	ResolvedBy      *string    `json:"resolved_by"`
+
+	// SubjectType and SubjectID name what it is about.
+	SubjectType dlq.SubjectType `json:"subject_type"`
+	SubjectID   string          `json:"subject_id"`
+	// Topic is the topic that the message was bound for or came from.
+	Topic *string `json:"topic"`
+	// ErrorCode is the code of the error.
+	ErrorCode *string `json:"error_code"`
+	// ErrorCategory is validation, transient or fatal.
+	ErrorCategory *message.Category `json:"error_category"`
+	// Group is the group of investigations of the same cause.
+	Group *uuid.UUID `json:"group_uuid"`
+	// Occurrences counts the letters that arrived while it was pending, the first one included.
+	Occurrences int `json:"occurrences"`
+	// LastOccurredAt is when the newest of them failed.
+	LastOccurredAt *time.Time `json:"last_occurred_at"`
+	// Predecessor is the investigation of the same subject that was closed before this one was opened.
+	Predecessor *uuid.UUID `json:"predecessor_uuid"`
+	// Assignee is the person who looks at it.
+	Assignee *string `json:"assignee"`
+	// KeyHeld says that its event halts its key: later events of the key wait.
+	KeyHeld bool `json:"key_held"`
+	// Redrive is where its newest redrive stands: queued, delivered or came_back; null for none.
+	Redrive *dlq.RedriveState `json:"redrive_state"`
+	// Generation counts the redrives that were begun.
+	Generation int `json:"generation"`
+}
+
+// NewEntry is an investigation as it is shown.
+func NewEntry(e dlq.Entry) Entry {
+	v := Entry{
+		ID: e.UUID.String(), Entity: e.Subject.Type, Reason: dlq.Word(e.ErrorCode, e.ErrorMessage), Message: e.ErrorMessage,
+		CreatedAt: Time(e.CreatedAt), UpdatedAt: Time(e.UpdatedAt),
+		UUID: e.UUID, OriginalState: e.OriginalState, DLQReason: e.Reason, DLQTimestamp: TimeOrNull(e.DeadLetteredAt), Status: e.Status,
+		ResolvedAt: TimeOrNull(e.ResolvedAt), ResolutionNotes: OrNull(e.ResolutionNotes), ResolvedBy: OrNull(e.ResolvedBy),
+		SubjectType: e.Subject.Type, SubjectID: e.Subject.ID, Topic: OrNull(e.Topic), ErrorCode: OrNull(e.ErrorCode), ErrorCategory: OrNull(e.Category()),
+		Group: OrNull(e.GroupUUID), Occurrences: e.Occurrences, LastOccurredAt: TimeOrNull(e.LastOccurredAt), Predecessor: OrNull(e.PredecessorUUID),
+		Assignee: OrNull(e.Assignee), KeyHeld: e.KeyHeld, Redrive: OrNull(e.Redrive), Generation: e.Generation,
+	}
+	if e.Attempts != nil {
+		v.RetryCount = *e.Attempts
+	}
+	if e.Subject.Type == dlq.SubjectTask {
+		v.TaskUUID = &v.SubjectID
+	}
+	return v
+}
+
+// EntryList is a page of investigations.
+type EntryList struct {
+	List[Entry]
+	// Incomplete says that not all was looked at before the page was full: it has fewer items than its size, or none, and
+	// there may be others behind Next. Total does not count these.
+	Incomplete bool `json:"incomplete"`
+}
+
+// NewEntryList is a page that was found with the limit and the offset of f.
+func NewEntryList(found dlq.Page, f dlq.Filter) EntryList {
+	v := EntryList{List: ListOf(each(NewEntry, found.Entries), found.Next), Incomplete: found.Incomplete}
+	page := f.Offset/max(f.Limit, 1) + 1
+	v.Total, v.TotalExact, v.Page, v.PageSize = &found.Total, &found.TotalExact, &page, &f.Limit
+	return v
+}
+
+// Detail is an investigation with all that belongs to it.
+type Detail struct {
+	Entry
+	// TaskSnapshot is the same as Snapshot for a task; null for other subjects.
+	TaskSnapshot json.RawMessage `json:"task_snapshot"`
+	// Snapshot is the subject as it was. Of a message it has what the rules of redaction leave.
+	Snapshot json.RawMessage `json:"snapshot"`
+	// Metadata is free for tags, tickets and tools.
+	Metadata json.RawMessage `json:"metadata"`
+	// TraceID is the trace of the letter that opened it, 32 hexadecimal digits. It is left out where there is none.
+	TraceID string `json:"trace_id,omitempty"`
+	// Letters are the newest, newest first, at most dlq.MaxLetters.
+	Letters []Letter `json:"letters"`
+	// Redrives are the newest, newest first, at most dlq.MaxLetters.
+	Redrives []Redrive `json:"redrives"`
+	// Audit is what was done with it, newest first; see access.Store.EntryHistory.
+	Audit []access.Done `json:"audit"`
+}
+
+// NewDetail is an investigation with what was done with it. If revealed is not nil, it stands in its place among the
+// letters, or behind them where they do not reach back to it, with the bytes of its message.
+func NewDetail(d dlq.Detail, done []access.Done, revealed *dlq.Letter) Detail {
+	v := Detail{
+		Entry: NewEntry(d.Entry), TaskSnapshot: RawOrNull(nil), Snapshot: RawOrNull(d.Snapshot), Metadata: RawOrNull(d.Metadata), TraceID: d.TraceID(),
+		Letters: make([]Letter, len(d.Letters)), Redrives: each(NewRedrive, d.Redrives), Audit: each(clamped, done),
+	}
+	if d.Subject.Type == dlq.SubjectTask {
+		v.TaskSnapshot = v.Snapshot
+	}
+	for i := range d.Letters {
+		v.Letters[i] = NewLetter(&d.Letters[i])
+		if revealed != nil && revealed.ID == d.Letters[i].ID {
+			redacted := v.Letters[i].RedactedHeaders
+			v.Letters[i] = NewRevealedLetter(revealed)
+			v.Letters[i].RedactedHeaders = redacted
+			revealed = nil
+		}
+	}
+	if revealed != nil {
+		v.Letters = append(v.Letters, NewRevealedLetter(revealed))
+	}
+	return v
+}
+
+// RedrivingOperations are the operations that have sent the message of an investigation, for access.Store.EntryHistory.
+func RedrivingOperations(d dlq.Detail) []string {
+	operations := []string{}
+	for _, r := range d.Redrives {
+		if r.Operation != uuid.Nil {
+			operations = append(operations, r.Operation.String())
+		}
+	}
+	return operations
+}
+
+// clamped is a row of the audit log with a time that JSON can say.
+func clamped(d access.Done) access.Done {
+	d.At = Time(d.At)
+	return d
+}
+
+// Redrive is one redrive of an investigation.
+type Redrive struct {
+	// ID is what its message has as the header replay_id.
+	ID string `json:"redrive_id"`
+	// Generation is the number of the redrive, from 1.
+	Generation int `json:"generation"`
+	// Operation is the operation that it belongs to; null for none.
+	Operation *uuid.UUID `json:"operation_uuid"`
+	// EventID and OutboxID name the event that carries the message.
+	EventID uuid.UUID `json:"event_id"`
+	// OutboxID is a text: it may be larger than what JSON's readers take for a whole number.
+	OutboxID string `json:"outbox_id"`
+	// InPlace says that the same row of the outbox was redriven.
+	InPlace bool `json:"in_place"`
+	// Target is the topic that the message was sent to.
+	Target string `json:"target"`
+	// Edited says that the message was changed before.
+	Edited bool `json:"edited"`
+	// Actor is who sent it.
+	Actor string `json:"actor"`
+	// State is queued, delivered or came_back.
+	State dlq.RedriveState `json:"state"`
+	// CreatedAt is when it was begun.
+	CreatedAt time.Time `json:"created_at"`
+	// FinishedAt is when its outcome was seen; null while it is on its way.
+	FinishedAt *time.Time `json:"finished_at"`
+}
+
+// NewRedrive is a redrive as it is shown.
+func NewRedrive(r dlq.Redrive) Redrive {
+	return Redrive{
+		ID: r.ID, Generation: r.Generation, Operation: OrNull(r.Operation), EventID: r.EventID, OutboxID: strconv.FormatInt(r.OutboxID, 10),
+		InPlace: r.InPlace, Target: r.Target, Edited: r.Edited, Actor: r.Actor, State: r.State, CreatedAt: Time(r.CreatedAt),
+		FinishedAt: TimeOrNull(r.FinishedAt),
+	}
+}

@@ -1,0 +1,174 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/internal/dlq"
+)
+
+// EntryFilter selects investigations by named texts: the parameters of GET /dlq, the filter in the scope of an operation,
+// the flags of commands, the arguments of the tool dlq_list. Parse reads the texts for all of them. An empty text selects
+// nothing; a caller that is given an empty one refuses it.
+type EntryFilter struct {
+	// Status is the only status wanted.
+	Status string `json:"resolution_status,omitempty" jsonschema:"only this status: pending, manually_resolved, permanently_failed or cancelled"`
+	// DLQReason is the only reason wanted of why subjects were dead-lettered.
+	DLQReason string `json:"dlq_reason,omitempty" jsonschema:"only those dead-lettered for this reason: staleness_timeout, max_retries_exceeded, dependency_cycle_detected, worker_unavailable, manual_dlq, undeliverable or unclassified"`
+	// SubjectType and SubjectID are the only type and id of subjects wanted.
+	SubjectType string `json:"subject_type,omitempty" jsonschema:"only those about an event, a task or a record"`
+	SubjectID   string `json:"subject_id,omitempty" jsonschema:"only those about the event, task or record with this id"`
+	// Topic is the only topic wanted.
+	Topic string `json:"topic,omitempty" jsonschema:"only those of this topic"`
+	// ErrorCode is the only error code wanted.
+	ErrorCode string `json:"error_code,omitempty" jsonschema:"only those with this error code"`
+	// Group is the id of the only group wanted.
+	Group string `json:"group,omitempty" jsonschema:"only those of this group: its group_uuid"`
+	// Assignee is the only person wanted who looks at them.
+	Assignee string `json:"assignee,omitempty" jsonschema:"only those that this person looks at"`
+	// Reason is a part of the error message, in large or small letters.
+	Reason string `json:"reason,omitempty" jsonschema:"only those with this text in their error message"`
+	// From and To bound the time when an investigation was opened, both inclusive; see ParseTime.
+	From string `json:"from,omitempty" jsonschema:"only those opened from this time on: 2026-01-31 or 2026-01-31T08:00:00Z"`
+	To   string `json:"to,omitempty" jsonschema:"only those opened up to this time"`
+}
+
+// NewEntryFilter is the texts of a filter. Limit and offset are no part of them.
+func NewEntryFilter(f dlq.Filter) EntryFilter {
+	v := EntryFilter{Status: string(f.Status), DLQReason: string(f.Reason), SubjectType: string(f.Subject.Type), SubjectID: f.Subject.ID, Topic: f.Topic,
+		ErrorCode: f.ErrorCode, Assignee: f.Assignee, Reason: f.Message, From: timeText(f.From), To: timeText(f.To)}
+	if f.Group != uuid.Nil {
+		v.Group = f.Group.String()
+	}
+	return v
+}
+
+// Parse reads the texts. An error is a *FieldError about the first field that is wrong, in the order of the fields.
+func (f EntryFilter) Parse() (dlq.Filter, error) {
+	p := dlq.Filter{Subject: dlq.Subject{ID: f.SubjectID}, Topic: f.Topic, ErrorCode: f.ErrorCode, Assignee: f.Assignee, Message: f.Reason}
+	var errs [6]error
+	p.Status, errs[0] = oneOf("resolution_status", f.Status, dlq.Statuses())
+	p.Reason, errs[1] = oneOf("dlq_reason", f.DLQReason, dlq.Reasons())
+	p.Subject.Type, errs[2] = oneOf("subject_type", f.SubjectType, dlq.SubjectTypes())
+	p.Group, errs[3] = parseUUID("group", f.Group)
+	p.From, errs[4] = parseBound("from", f.From, false)
+	p.To, errs[5] = parseBound("to", f.To, true)
+	return p, cmp.Or(errs[:]...)
+}
+
+// GroupFilter selects groups by named texts: the parameters of GET /groups, the flags of the command dlq groups, the
+// arguments of the tool dlq_groups. An empty text selects nothing.
+type GroupFilter struct {
+	// State is the only state wanted.
+	State string `json:"state,omitempty" jsonschema:"only groups in this state: new, ongoing, regressed, resolved or muted"`
+	// Topic is the only topic wanted.
+	Topic string `json:"topic,omitempty" jsonschema:"only groups of this topic"`
+	// ErrorCode is the only error code wanted.
+	ErrorCode string `json:"error_code,omitempty" jsonschema:"only groups with this error code"`
+	// Assignee is the only person wanted who looks at them.
+	Assignee string `json:"assignee,omitempty" jsonschema:"only groups that this person looks at"`
+	// Text is a part of the title, in large or small letters.
+	Text string `json:"text,omitempty" jsonschema:"only groups with this text in their title"`
+}
+
+// Parse reads the texts. An error is a *FieldError.
+func (f GroupFilter) Parse() (dlq.GroupSearch, error) {
+	state, err := oneOf("state", f.State, dlq.GroupStates())
+	return dlq.GroupSearch{State: state, Topic: f.Topic, ErrorCode: f.ErrorCode, Assignee: f.Assignee, Text: f.Text}, err
+}
+
+// Field is one text of a filter.
+type Field struct {
+	// Name is its name as a parameter and in JSON.
+	Name string
+	// Text is where the filter has it.
+	Text *string
+}
+
+// Fields are the texts of a filter, which must be a pointer to one, in the order in which it has them.
+func Fields[Filter EntryFilter | GroupFilter](f *Filter) []Field {
+	v := reflect.ValueOf(f).Elem()
+	fields := make([]Field, v.NumField())
+	for i := range fields {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		fields[i] = Field{name, v.Field(i).Addr().Interface().(*string)}
+	}
+	return fields
+}
+
+// FieldError says what is wrong with a field of a filter. Faces name the field as their callers know it.
+type FieldError struct {
+	// Field is its name as a parameter and in JSON.
+	Field string
+	// Text is what was given.
+	Text string
+	// Want says what it must be.
+	Want string
+}
+
+// Error is for logs; Text may have any characters, and is quoted.
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("%s is %q; it must be %s", e.Field, e.Text, e.Want)
+}
+
+func oneOf[T ~string](field, text string, allowed []T) (T, error) {
+	if text == "" || slices.Contains(allowed, T(text)) {
+		return T(text), nil
+	}
+	words := each(func(v T) string { return string(v) }, allowed)
+	return "", &FieldError{field, text, "one of " + strings.Join(words, ", ")}
+}
+
+func parseUUID(field, text string) (uuid.UUID, error) {
+	if text == "" {
+		return uuid.Nil, nil
+	}
+	id, err := uuid.Parse(text)
+	switch {
+	case err != nil || len(text) != 36: // other spellings of a uuid are no ids of ours
+		return uuid.Nil, &FieldError{field, text, "a uuid"}
+	case id == uuid.Nil:
+		return uuid.Nil, &FieldError{field, text, "a uuid other than the uuid that stands for none"}
+	}
+	return id, nil
+}
+
+func parseBound(field, text string, upper bool) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, ok := ParseTime(text, upper)
+	if !ok || t.IsZero() { // the zero time would be no bound
+		return t, &FieldError{field, text, "a date (2026-01-31) or a time (2026-01-31T08:00:00Z)"}
+	}
+	return t, nil
+}
+
+// ParseTime reads a time as RFC 3339 has it, or a date: its first moment, or its last microsecond where it is an upper bound.
+// It is false for everything else, and for years that RFC 3339 cannot say.
+func ParseTime(text string, upper bool) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		if t, err = time.Parse(time.DateOnly, text); err != nil {
+			return time.Time{}, false
+		}
+		if upper {
+			t = t.AddDate(0, 0, 1).Add(-time.Microsecond)
+		}
+	}
+	return t, t.Year() >= 1 && t.Year() <= 9999
+}
+
+// timeText is a time for ParseTime; empty for the zero time.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return Time(t).Format(time.RFC3339Nano)
+}

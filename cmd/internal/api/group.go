@@ -1,0 +1,131 @@
+package api
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/internal/dlq"
+)
+
+// Group is the investigations of one cause.
+type Group struct {
+	// UUID is its identity.
+	UUID uuid.UUID `json:"group_uuid"`
+	// Fingerprint is what its investigations have in common, and Version the rule that made it.
+	Fingerprint string `json:"fingerprint"`
+	Version     int    `json:"fingerprint_version"`
+	// Parts are what the fingerprint is of.
+	Parts dlq.Parts `json:"parts"`
+	// Title is a line for people.
+	Title string `json:"title"`
+	// Topic is the topic that the messages were bound for or came from.
+	Topic *string `json:"topic"`
+	// Reason is the error code in small letters, or else the first word of the message.
+	Reason string `json:"reason"`
+	// State is new, ongoing, regressed, resolved or muted.
+	State dlq.GroupState `json:"state"`
+	// MutedUntil is when a muted group becomes ongoing again; null is never.
+	MutedUntil *time.Time `json:"muted_until"`
+	// Total is how many investigations it ever had, Entries how many were not purged, Pending how many of these are open.
+	Total   int64 `json:"total"`
+	Entries int64 `json:"entries"`
+	Pending int64 `json:"pending"`
+	// Occurrences counts the letters of the investigations that were not purged.
+	Occurrences int64 `json:"occurrences"`
+	// FirstSeenAt and LastSeenAt are when the first and the newest of its letters failed.
+	FirstSeenAt time.Time `json:"first_seen_at"`
+	LastSeenAt  time.Time `json:"last_seen_at"`
+	// ResolvedThrough is when it was last resolved; a letter that failed before does not make it regressed.
+	ResolvedThrough *time.Time `json:"resolved_through"`
+	// LastEntry is its newest investigation; null when all are purged.
+	LastEntry *uuid.UUID `json:"last_entry_uuid"`
+	// Assignee is the person who looks at it.
+	Assignee *string `json:"assignee"`
+	// Note is free text.
+	Note *string `json:"note"`
+	// CreatedAt and UpdatedAt are when its row was made and last changed.
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// NewGroup is a group as it is shown.
+func NewGroup(g dlq.Group) Group {
+	return Group{
+		UUID: g.UUID, Fingerprint: g.Fingerprint, Version: g.Version, Parts: g.Parts, Title: g.Title, Topic: OrNull(g.Topic), Reason: g.Word,
+		State: g.State, MutedUntil: TimeOrNull(g.MutedUntil), Total: g.Total, Entries: g.Entries, Pending: g.Pending, Occurrences: g.Occurrences,
+		FirstSeenAt: Time(g.FirstSeenAt), LastSeenAt: Time(g.LastSeenAt), ResolvedThrough: TimeOrNull(g.ResolvedThrough),
+		LastEntry: OrNull(g.LastEntryUUID), Assignee: OrNull(g.Assignee), Note: OrNull(g.Note), CreatedAt: Time(g.CreatedAt), UpdatedAt: Time(g.UpdatedAt),
+	}
+}
+
+// NewGroupList is a page of groups. All of them are counted.
+func NewGroupList(found dlq.GroupPage) List[Group] {
+	v, exact := ListOf(each(NewGroup, found.Groups), found.Next), true
+	v.Total, v.TotalExact = &found.Total, &exact
+	return v
+}
+
+// GroupDetail is a group with what helps to understand it.
+type GroupDetail struct {
+	Group
+	// Why says, part by part, why its investigations are in one group.
+	Why []string `json:"why"`
+	// Recommended is the investigation to look at first.
+	Recommended *uuid.UUID `json:"recommended_entry_uuid"`
+	// Statuses counts its investigations by every status.
+	Statuses map[dlq.Status]int64 `json:"statuses"`
+	// Hours counts them by the hour in which they were opened, the oldest first, for the last dlq.GroupHours.
+	Hours []Hour `json:"hours"`
+	// Partitions counts the newest of its letters, at most dlq.GroupSample, by where they came from.
+	Partitions []Partition `json:"partitions"`
+	// Related are other groups of the same error code or topic that are not resolved.
+	Related []uuid.UUID `json:"related"`
+}
+
+// Hour is how many investigations were opened in an hour.
+type Hour struct {
+	// Hour is its beginning.
+	Hour time.Time `json:"hour"`
+	// Opened is how many were opened.
+	Opened int64 `json:"opened"`
+}
+
+// Partition is how many letters came from a partition.
+type Partition struct {
+	// Topic is the topic that the message came from, where the letter says it; otherwise the dead-letter topic.
+	Topic string `json:"topic"`
+	// Partition is the partition of this topic.
+	Partition int32 `json:"partition"`
+	// Letters is how many came from it.
+	Letters int64 `json:"letters"`
+}
+
+// NewGroupDetail is a group with its details as it is shown.
+func NewGroupDetail(d dlq.GroupDetail) GroupDetail {
+	v := GroupDetail{
+		Group: NewGroup(d.Group), Why: append([]string{}, d.Why...), Recommended: OrNull(d.Recommended), Statuses: map[dlq.Status]int64{},
+		Hours:      each(func(h dlq.HourCount) Hour { return Hour{Time(h.Hour), h.Opened} }, d.Hours),
+		Partitions: each(func(p dlq.PartitionCount) Partition { return Partition(p) }, d.Partitions),
+		Related:    append([]uuid.UUID{}, d.Related...),
+	}
+	for _, status := range dlq.Statuses() {
+		v.Statuses[status] = d.Statuses[status]
+	}
+	return v
+}
+
+// ResolvedGroup says what closing the investigations of a group did.
+type ResolvedGroup struct {
+	// Closed is how many investigations were closed.
+	Closed int `json:"closed"`
+	// Left is how many of the investigations meant are still pending; see dlq.ResolvedGroup.
+	Left int64 `json:"left"`
+	// Until is the cut-off time that counted.
+	Until time.Time `json:"until"`
+}
+
+// NewResolvedGroup is the outcome as it is shown.
+func NewResolvedGroup(r dlq.ResolvedGroup) ResolvedGroup {
+	return ResolvedGroup{r.Closed, r.Left, Time(r.Until)}
+}

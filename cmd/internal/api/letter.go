@@ -1,0 +1,94 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
+)
+
+// Letter is a dead letter. What its message carried is in Key, Payload and Headers, which are null unless they were asked
+// for by somebody who may see them.
+type Letter struct {
+	// ID is the permanent identity of the letter.
+	ID string `json:"letter_id"`
+	// Dialect is who wrote it, known by its headers.
+	Dialect dlq.Dialect `json:"dialect"`
+	// DLQTopic, DLQPartition and DLQOffset say where it was read.
+	DLQTopic     string `json:"dlq_topic"`
+	DLQPartition int32  `json:"dlq_partition"`
+	DLQOffset    int64  `json:"dlq_offset"`
+	// DLQRecordAt is the timestamp of its record.
+	DLQRecordAt *time.Time `json:"dlq_record_at"`
+	// OriginTopic is the topic that the message was bound for or came from.
+	OriginTopic *string `json:"origin_topic"`
+	// OriginPartition and OriginOffset are null where the message never had them.
+	OriginPartition *int32 `json:"origin_partition"`
+	OriginOffset    *int64 `json:"origin_offset"`
+	// ConsumerGroup is the consumer group that failed; of a connector, its name.
+	ConsumerGroup *string `json:"consumer_group"`
+	// EventID is the event of the outbox that the message was.
+	EventID *uuid.UUID `json:"event_id"`
+	// Episode counts how often the relay has given the event up; only the relay's letters have it.
+	Episode *int32 `json:"episode"`
+	// OutboxID is the id of the event's row; only the relay's letters have it.
+	OutboxID *int64 `json:"outbox_id"`
+	// KeyKind and PayloadKind say where key and payload are: inline, tombstone (Kafka's null) or reference.
+	KeyKind     dlq.BytesKind `json:"key_kind"`
+	PayloadKind dlq.BytesKind `json:"payload_kind"`
+	// PayloadBytes is the size of the payload, in bytes; null for a tombstone.
+	PayloadBytes *int64 `json:"payload_bytes"`
+	// RedactedHeaders are pairs of name and value, with the values replaced that a rule of redaction names. Null for a
+	// letter that is shown by itself, with Headers.
+	RedactedHeaders json.RawMessage `json:"redacted_headers"`
+	// ErrorClass, ErrorCode and ErrorMessage say what went wrong.
+	ErrorClass   *string `json:"error_class"`
+	ErrorCode    *string `json:"error_code"`
+	ErrorMessage *string `json:"error_message"`
+	// ErrorCategory is validation, transient or fatal.
+	ErrorCategory *message.Category `json:"error_category"`
+	// Attempts is how often the message was tried.
+	Attempts *int32 `json:"attempts"`
+	// Hops is how often the message was sent again after it had died, as it says itself.
+	Hops int `json:"hops"`
+	// FirstFailedAt and LastFailedAt are when its first and its last attempt failed.
+	FirstFailedAt *time.Time `json:"first_failed_at"`
+	LastFailedAt  *time.Time `json:"last_failed_at"`
+	// RecordedAt is when the collector stored it.
+	RecordedAt *time.Time `json:"recorded_at"`
+	// Key and Payload are the bytes of the message.
+	Key     *Bytes `json:"key"`
+	Payload *Bytes `json:"payload"`
+	// Headers are pairs of name and value, as the message has them.
+	Headers json.RawMessage `json:"headers"`
+}
+
+// NewLetter is a letter as its investigation shows it: with redacted headers, and without the bytes of its message.
+func NewLetter(l *dlq.Letter) Letter {
+	v := newLetter(l)
+	v.RedactedHeaders = message.MarshalHeaders(l.Headers)
+	return v
+}
+
+// NewRevealedLetter is a letter with the bytes of its message. A dlq.Revealer has returned it, which has written into the
+// audit log who looks.
+func NewRevealedLetter(l *dlq.Letter) Letter {
+	v := newLetter(l)
+	v.Key, v.Payload, v.Headers = KeyBytes(l.Key), PayloadBytes(l.Payload), message.MarshalHeaders(l.Headers)
+	return v
+}
+
+func newLetter(l *dlq.Letter) Letter {
+	return Letter{
+		ID: l.ID, Dialect: l.Dialect, DLQTopic: l.DLQTopic, DLQPartition: l.DLQPartition, DLQOffset: l.DLQOffset,
+		DLQRecordAt: TimeOrNull(l.DLQRecordAt), OriginTopic: OrNull(l.OriginTopic), OriginPartition: l.OriginPartition, OriginOffset: l.OriginOffset,
+		ConsumerGroup: OrNull(l.ConsumerGroup), EventID: OrNull(l.EventID), Episode: l.Episode, OutboxID: l.OutboxID,
+		KeyKind: l.KeyKind, PayloadKind: l.PayloadKind, PayloadBytes: l.PayloadBytes, RedactedHeaders: RawOrNull(nil),
+		ErrorClass: OrNull(l.ErrorClass), ErrorCode: OrNull(l.ErrorCode), ErrorCategory: OrNull(l.Category()), ErrorMessage: OrNull(l.ErrorMessage),
+		Attempts: l.Attempts, Hops: l.Hops, FirstFailedAt: TimeOrNull(l.FirstFailedAt), LastFailedAt: TimeOrNull(l.LastFailedAt),
+		RecordedAt: TimeOrNull(l.RecordedAt), Headers: RawOrNull(nil),
+	}
+}

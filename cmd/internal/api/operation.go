@@ -1,0 +1,107 @@
+package api
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/internal/dlq"
+)
+
+// Operation is one treatment of many investigations.
+type Operation struct {
+	// UUID is its identity.
+	UUID uuid.UUID `json:"operation_uuid"`
+	// Kind is redrive, resolve or purge.
+	Kind dlq.OperationKind `json:"kind"`
+	// Name names it for people.
+	Name string `json:"name"`
+	// Reason is why it was planned.
+	Reason *string `json:"reason"`
+	// Actor is who planned it.
+	Actor string `json:"actor"`
+	// State is planned, canary, running, paused, halted, aborted or completed.
+	State dlq.OperationState `json:"state"`
+	// Scope is what it is about.
+	Scope Scope `json:"scope"`
+	// Options say how it goes about it. What they have of headers is redacted.
+	Options dlq.OperationOptions `json:"options"`
+	// Plan is what it would do, as it looked when it was planned.
+	Plan dlq.Plan `json:"plan"`
+	// Items are in its scope; Done, Skipped and Failed of them were treated.
+	Items   int64 `json:"items"`
+	Done    int64 `json:"done"`
+	Skipped int64 `json:"skipped"`
+	Failed  int64 `json:"failed"`
+	// Delivered of the done ones were acknowledged by their topic, CameBack of them came back dead.
+	Delivered int64 `json:"delivered"`
+	CameBack  int64 `json:"came_back"`
+	// Error is why it halted.
+	Error *string `json:"error"`
+	// CreatedAt is when it was planned.
+	CreatedAt time.Time `json:"created_at"`
+	// StartedAt is when it was begun, TreatedAt when its last item was treated, FinishedAt when it ended.
+	StartedAt  *time.Time `json:"started_at"`
+	TreatedAt  *time.Time `json:"treated_at"`
+	FinishedAt *time.Time `json:"finished_at"`
+	// UpdatedAt is when it last changed.
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// Scope is what an operation is about. It has one of its fields; the others are left out.
+type Scope struct {
+	// IDs is how many investigations were named; the items have them.
+	IDs int `json:"ids,omitempty"`
+	// Group is the group whose pending investigations were selected.
+	Group *uuid.UUID `json:"group,omitempty"`
+	// Filter is what selected them.
+	Filter *EntryFilter `json:"filter,omitempty"`
+}
+
+// NewOperation is an operation as it is shown.
+func NewOperation(o dlq.Operation) Operation {
+	v := Operation{
+		UUID: o.UUID, Kind: o.Kind, Name: o.Name, Reason: OrNull(o.Reason), Actor: o.Actor, State: o.State,
+		Scope: Scope{IDs: len(o.Scope.Entries), Group: OrNull(o.Scope.Group)}, Options: o.Options, Plan: o.Plan,
+		Items: o.Items, Done: o.Done, Skipped: o.Skipped, Failed: o.Failed, Delivered: o.Delivered, CameBack: o.CameBack, Error: OrNull(o.Error),
+		CreatedAt: Time(o.CreatedAt), StartedAt: TimeOrNull(o.StartedAt), TreatedAt: TimeOrNull(o.TreatedAt), FinishedAt: TimeOrNull(o.FinishedAt),
+		UpdatedAt: Time(o.UpdatedAt),
+	}
+	if o.Scope.Filter != nil {
+		f := NewEntryFilter(*o.Scope.Filter)
+		v.Scope.Filter = &f
+	}
+	if v.Plan.Topics == nil {
+		v.Plan.Topics = map[string]int64{}
+	}
+	return v
+}
+
+// NewOperationList is a page of at most size operations; found has one more where the list goes on.
+func NewOperationList(found []dlq.Operation, size int) List[Operation] {
+	return PageOf(found, size, NewOperation, func(o dlq.Operation) string { return o.UUID.String() })
+}
+
+// OperationItem is one investigation in the scope of an operation.
+type OperationItem struct {
+	// Item is its number, in the order in which items are treated.
+	Item int64 `json:"item"`
+	// Entry is the investigation.
+	Entry uuid.UUID `json:"dlq_entry_uuid"`
+	// State is waiting, done, skipped or failed.
+	State string `json:"state"`
+	// Reason is why it was skipped, or failed.
+	Reason *dlq.SkipReason `json:"reason"`
+}
+
+// ItemStates are the values of OperationItem.State.
+func ItemStates() []string { return []string{"waiting", "done", "skipped", "failed"} }
+
+// NewItemList is a page of at most size items; found has one more where the list goes on.
+func NewItemList(found []dlq.Item, size int) List[OperationItem] {
+	view := func(i dlq.Item) OperationItem {
+		return OperationItem{i.Place, i.Entry, i.State, OrNull(dlq.SkipReason(i.Reason))}
+	}
+	return PageOf(found, size, view, func(i dlq.Item) string { return strconv.FormatInt(i.Place, 10) })
+}

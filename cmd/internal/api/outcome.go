@@ -1,0 +1,93 @@
+package api
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/internal/dlq"
+)
+
+// Requeued says what became of the investigations whose messages were to be sent again.
+type Requeued struct {
+	// Requeued are on their way, in the order in which they were named.
+	Requeued []uuid.UUID `json:"requeued"`
+	// Skipped were left alone, in the same order.
+	Skipped []Skipped `json:"skipped"`
+}
+
+// Skipped is an investigation that was left alone.
+type Skipped struct {
+	// ID is the investigation.
+	ID uuid.UUID `json:"id"`
+	// Reason is why, for programs.
+	Reason dlq.SkipReason `json:"reason"`
+	// Explanation is why, and what to do, for people.
+	Explanation string `json:"explanation"`
+}
+
+// NewRequeued is the outcome for the investigations that were named.
+func NewRequeued(named []uuid.UUID, done dlq.Requeued) Requeued {
+	sent, skipped := map[uuid.UUID]bool{}, map[uuid.UUID]dlq.SkipReason{}
+	for _, id := range done.Entries {
+		sent[id] = true
+	}
+	for _, s := range done.Skipped {
+		skipped[s.Entry] = s.Reason
+	}
+	v := Requeued{[]uuid.UUID{}, []Skipped{}}
+	for _, id := range named {
+		if sent[id] {
+			v.Requeued = append(v.Requeued, id)
+		} else if why, is := skipped[id]; is {
+			v.Skipped = append(v.Skipped, Skipped{id, why, why.Explain()})
+		}
+	}
+	return v
+}
+
+// Purged says what a purge of investigations did.
+type Purged struct {
+	// Purged is how many were removed.
+	Purged int `json:"purged"`
+	// Holding is how many were passed over because they hold a key.
+	Holding int `json:"holding"`
+}
+
+// Fetched says what became of asking for the record that the newest letter of an investigation points to.
+type Fetched struct {
+	// Entry is the investigation.
+	Entry uuid.UUID `json:"dlq_entry_uuid"`
+	// LetterID is the letter; null where nothing had to be asked for.
+	LetterID *string `json:"letter_id"`
+	// State is the outcome, for programs.
+	State *dlq.OriginalState `json:"state"`
+	// GoneAt is when retention deletes the record from its topic; null where it does not, or that is not known.
+	GoneAt *time.Time `json:"gone_at"`
+	// Explanation is what it means, and what to do.
+	Explanation string `json:"explanation"`
+	// Error is what the broker or the client of Kafka said. It is null in the HTTP API: such texts have addresses of brokers.
+	Error *string `json:"error"`
+}
+
+// NewFetched is the outcome without its error.
+func NewFetched(f dlq.Fetched) Fetched {
+	return Fetched{Entry: f.Entry, LetterID: OrNull(f.Letter), State: OrNull(f.State), GoneAt: TimeOrNull(f.GoneAt), Explanation: f.Explain()}
+}
+
+// ChangedEntry is the answer to a change of an investigation.
+type ChangedEntry struct {
+	// Success is true: a change that failed is an error.
+	Success bool `json:"success"`
+	// Message says it for people.
+	Message string `json:"message"`
+	// UUID is the investigation.
+	UUID uuid.UUID `json:"dlq_entry_uuid"`
+	// Entry is the investigation as it is now.
+	Entry Entry `json:"entry"`
+}
+
+// NewChangedEntry is the answer with the investigation as it is now.
+func NewChangedEntry(e dlq.Entry) ChangedEntry {
+	return ChangedEntry{true, "Investigation status updated", e.UUID, NewEntry(e)}
+}

@@ -1,0 +1,57 @@
+package api
+
+import (
+	"maps"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/internal/dlq"
+)
+
+// Stats are numbers of all investigations.
+type Stats struct {
+	// Total is how many there are.
+	Total int64 `json:"total"`
+	// ByReason counts them by Entry.Reason; beyond dlq.MaxWords reasons the rest is counted as other.
+	ByReason map[string]int64 `json:"by_reason"`
+	// Last24h is how many were opened during the last 24 hours.
+	Last24h int64 `json:"last_24h"`
+	// Reasons has a row for each dlq_reason that occurs.
+	Reasons []ReasonStats `json:"reasons"`
+	// Pending is how many are open.
+	Pending int64 `json:"pending"`
+	// ByErrorCode counts the open ones by error code; the empty code means that there is none. It is bounded as ByReason is.
+	ByErrorCode map[string]int64 `json:"by_error_code"`
+	// OldestPending is when the oldest open one was opened; null when none is.
+	OldestPending *time.Time `json:"oldest_pending_at"`
+	// Recent are the newest open ones, at most dlq.RecentSamples.
+	Recent []uuid.UUID `json:"recent"`
+}
+
+// ReasonStats are the numbers of one reason.
+type ReasonStats struct {
+	// Reason is why the subjects were dead-lettered.
+	Reason dlq.Reason `json:"dlq_reason"`
+	// Total is how many there are; the next four count them by their status.
+	Total             int64 `json:"total_entries"`
+	Pending           int64 `json:"pending"`
+	ManuallyResolved  int64 `json:"manually_resolved"`
+	PermanentFailures int64 `json:"permanent_failures"`
+	Cancelled         int64 `json:"cancelled"`
+	// Oldest and Newest are when the first and the last of them were dead-lettered.
+	Oldest *time.Time `json:"oldest_entry"`
+	Newest *time.Time `json:"newest_entry"`
+}
+
+// NewStats are the numbers as they are shown.
+func NewStats(s dlq.Stats) Stats {
+	v := Stats{Total: s.Total, ByReason: map[string]int64{}, Last24h: s.Last24h, Pending: s.Pending, ByErrorCode: map[string]int64{},
+		OldestPending: TimeOrNull(s.OldestPending), Recent: append([]uuid.UUID{}, s.Recent...)}
+	maps.Copy(v.ByReason, s.ByReason)
+	maps.Copy(v.ByErrorCode, s.ByErrorCode)
+	v.Reasons = each(func(r dlq.ReasonStats) ReasonStats {
+		return ReasonStats{r.Reason, r.Total, r.Pending, r.ManuallyResolved, r.PermanentFailures, r.Cancelled, TimeOrNull(r.Oldest), TimeOrNull(r.Newest)}
+	}, s.Reasons)
+	return v
+}
