@@ -214,11 +214,8 @@ func TestOutboxCommandsPrintWhatTheAPIServes(t *testing.T) {
 	f.pages("outbox holds --limit 2", "/holds?limit=2")
 	f.same("outbox holds --topic bills --cause infrastructure", "/holds?topic=bills&cause=infrastructure")
 	f.same("outbox holds --topic nowhere", "/holds?topic=nowhere")
-	printed, served := f.prints("outbox status"), member(f.asks("GET", "/status", ""), "outbox")
-	for _, status := range []any{printed, served} {
-		delete(status.(map[string]any), "oldest_due_seconds") // it grows
-	}
-	f.equal("outbox status", printed, served)
+	pgtest.Exec(t, f.pool, `update postrider.outbox_event set available_at = now() + interval '1 day'`) // the age of what is due grows
+	f.equal("outbox status", f.prints("outbox status"), member(f.asks("GET", "/status", ""), "outbox"))
 
 	f.pages("audit list --limit 2", "/audit?limit=2")
 	f.same("audit list --action detector.pause", "/audit?action=detector.pause")
