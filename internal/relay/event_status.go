@@ -8,35 +8,50 @@ import (
 
 // EventStatus is an event of the outbox for people, without its payload and headers.
 type EventStatus struct {
-	ID      int64     `json:"id,string"`
+	// ID is its number in the log: the id of its row.
+	ID int64 `json:"id,string"`
+	// EventID is its identity, which its record and its dead letters have, too.
 	EventID uuid.UUID `json:"event_id"`
-	Kind    string    `json:"kind"`
-	Topic   string    `json:"topic"`
+	// Kind says what it is about: event, a writer's own; task, what Postrider itself writes about a task.
+	Kind string `json:"kind"`
+	// Topic is the topic that it is bound for.
+	Topic string `json:"topic"`
 	// Key is nil for none; bytes of it that are not UTF-8 are replaced.
 	Key *string `json:"key"`
 	// Status is pending, processing, succeeded, failed or dead_lettered; State is finer.
-	Status   string `json:"status"`
-	State    string `json:"state"`
-	Attempts int    `json:"attempts"`
+	Status string `json:"status"`
+	State  string `json:"state"`
+	// Attempts is how many failed.
+	Attempts int `json:"attempts"`
 	// MaxAttempts is nil where the topic's settings say it.
 	MaxAttempts *int `json:"max_attempts"`
 	// Episode is how many times it was given up.
-	Episode          int        `json:"episode"`
-	LastErrorClass   *string    `json:"last_error_class"`
-	LastErrorCode    *string    `json:"last_error_code"`
-	LastErrorMessage *string    `json:"last_error_message"`
-	CreatedAt        time.Time  `json:"created_at"`
-	AvailableAt      time.Time  `json:"available_at"`
-	NextAttemptAt    *time.Time `json:"next_attempt_at"`
-	SentAt           *time.Time `json:"sent_at"`
-	FirstErrorAt     *time.Time `json:"first_error_at"`
-	LastErrorAt      *time.Time `json:"last_error_at"`
-	UpdatedAt        time.Time  `json:"updated_at"`
-	IdempotencyKey   *string    `json:"idempotency_key"`
-	TaskUUID         *uuid.UUID `json:"task_uuid"`
-	HoldID           *int64     `json:"hold_id,string"`
-	PayloadBytes     *int64     `json:"payload_bytes"`
-	// LockedBy is the worker that has it in its batch, LockedAt since when.
+	Episode int `json:"episode"`
+	// LastErrorClass, LastErrorCode and LastErrorMessage are those of its last failure; nil where it did not fail.
+	LastErrorClass   *string `json:"last_error_class"`
+	LastErrorCode    *string `json:"last_error_code"`
+	LastErrorMessage *string `json:"last_error_message"`
+	// CreatedAt is when it was written, AvailableAt from when it may go.
+	CreatedAt   time.Time `json:"created_at"`
+	AvailableAt time.Time `json:"available_at"`
+	// NextAttemptAt is when it is tried next; nil where no time is set.
+	NextAttemptAt *time.Time `json:"next_attempt_at"`
+	// SentAt is when its topic acknowledged it; nil while it has not.
+	SentAt *time.Time `json:"sent_at"`
+	// FirstErrorAt and LastErrorAt are when it failed first and last; nil where it did not.
+	FirstErrorAt *time.Time `json:"first_error_at"`
+	LastErrorAt  *time.Time `json:"last_error_at"`
+	// UpdatedAt is when any of this changed last.
+	UpdatedAt time.Time `json:"updated_at"`
+	// IdempotencyKey is the key under which it was written; nil for none.
+	IdempotencyKey *string `json:"idempotency_key"`
+	// TaskUUID is the task that it belongs to; nil for none.
+	TaskUUID *uuid.UUID `json:"task_uuid"`
+	// HoldID is the hold that it waits behind; nil for none.
+	HoldID *int64 `json:"hold_id,string"`
+	// PayloadBytes is the size of its payload in bytes; nil for a payload that is null.
+	PayloadBytes *int64 `json:"payload_bytes"`
+	// LockedBy is the worker that has it in its batch, LockedAt since when; nil where none has.
 	LockedBy *string    `json:"locked_by"`
 	LockedAt *time.Time `json:"locked_at"`
 }

@@ -34,15 +34,22 @@ func (s *Store) Look(ctx context.Context, action, targetType, targetID string, d
 
 // Done is a row of the audit log.
 type Done struct {
-	ID         int64           `json:"id"`
-	At         time.Time       `json:"at"`
-	Actor      string          `json:"actor"`
-	KeyID      string          `json:"key_id,omitempty"`
-	Action     string          `json:"action"`
-	TargetType string          `json:"target_type"`
-	TargetID   string          `json:"target_id,omitempty"`
-	RequestID  string          `json:"request_id,omitempty"`
-	Details    json.RawMessage `json:"details"`
+	// ID is its number.
+	ID int64 `json:"id,string"`
+	// At is when it was written.
+	At time.Time `json:"at"`
+	// Actor is who made the change, KeyID the key of the API that it was made with; left out where there was none.
+	Actor string `json:"actor"`
+	KeyID string `json:"key_id,omitempty"`
+	// Action is what was done.
+	Action string `json:"action"`
+	// TargetType and TargetID name what it was done to. The id is left out for what has none, such as the detector.
+	TargetType string `json:"target_type"`
+	TargetID   string `json:"target_id,omitempty"`
+	// RequestID is the id of the request to the API; left out where there was none.
+	RequestID string `json:"request_id,omitempty"`
+	// Details are more about the change: before and after, or counts.
+	Details json.RawMessage `json:"details"`
 	// SessionUser is the login of the database that wrote the row; a caller cannot choose it. For a change by the API it
 	// is the login of postrider serve. Actor is the name that this login gave.
 	SessionUser string `json:"session_user_name"`
@@ -57,13 +64,17 @@ type DoneFilter struct {
 	From, To time.Time
 	// Before, if not 0, is the id before which to go on.
 	Before int64
-	// Limit is how many to return, 1 to 1000. Defaults to 100.
+	// Limit is how many to return, 1 to MaxHistory + 1: a page, and the row that says whether there is a next one.
+	// Defaults to 100.
 	Limit int
 }
 
+// MaxHistory is how many rows a page of the audit log may have.
+const MaxHistory = 1000
+
 // History returns what was done, newest first.
 func (s *Store) History(ctx context.Context, f DoneFilter) ([]Done, error) {
-	if f.Limit < 1 || f.Limit > 1000 {
+	if f.Limit < 1 || f.Limit > MaxHistory+1 {
 		f.Limit = 100
 	}
 	// The query is planned anew for its filters: one plan for all filters would walk the table.

@@ -25,14 +25,21 @@ var (
 
 // Key is an API key without its secret.
 type Key struct {
-	ID         string     `json:"id"`
-	Name       string     `json:"name"`
-	Scopes     []Scope    `json:"scopes"`
-	CreatedBy  string     `json:"created_by"`
-	CreatedAt  time.Time  `json:"created_at"`
-	ExpiresAt  *time.Time `json:"expires_at"`
+	// ID is its id, which is a part of its token.
+	ID string `json:"id"`
+	// Name says whose key it is or what for.
+	Name string `json:"name"`
+	// Scopes are what it may do.
+	Scopes []Scope `json:"scopes"`
+	// CreatedBy is who made it, CreatedAt when.
+	CreatedBy string    `json:"created_by"`
+	CreatedAt time.Time `json:"created_at"`
+	// ExpiresAt is when it ends by itself; nil for a key that works for good.
+	ExpiresAt *time.Time `json:"expires_at"`
+	// LastUsedAt is when it was used last, to the minute; nil for never.
 	LastUsedAt *time.Time `json:"last_used_at"`
-	RevokedAt  *time.Time `json:"revoked_at"`
+	// RevokedAt is when it was revoked; nil where it was not.
+	RevokedAt *time.Time `json:"revoked_at"`
 }
 
 // Works reports whether the key works at the given time.

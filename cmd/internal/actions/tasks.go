@@ -23,6 +23,27 @@ func NewTasks(cfg Config) (*Tasks, error) {
 // Ledger reads tasks.
 func (t *Tasks) Ledger() postgres.Ledger { return postgres.On(t.cfg.Pool) }
 
+// Whole reads a task with all that it has as it is at one moment: a state, and the transition that led there.
+func (t *Tasks) Whole(ctx context.Context, id uuid.UUID) (whole ledger.WholeTask, err error) {
+	err = pgx.BeginTxFunc(ctx, t.cfg.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
+		l := postgres.On(tx)
+		if whole.Task, err = l.Task(ctx, id); err == nil {
+			whole.Steps, err = l.Steps(ctx, id)
+		}
+		if err == nil {
+			whole.Transitions, err = l.Transitions(ctx, id)
+		}
+		if err == nil {
+			whole.StepTransitions, err = l.StepTransitions(ctx, id)
+		}
+		if err == nil {
+			whole.Undelivered, err = l.Undelivered(ctx, id)
+		}
+		return err
+	})
+	return whole, err
+}
+
 // target is what a change is about, for the audit log.
 type target struct{ kind, id string }
 

@@ -14,9 +14,12 @@ import (
 
 // AppliedTemplate is what became of a template that was put into the database.
 type AppliedTemplate struct {
-	UUID     uuid.UUID      `json:"named_task_uuid"`
-	Template string         `json:"template"`
-	Outcome  ledger.Applied `json:"outcome"`
+	// UUID is the id of this version of the template.
+	UUID uuid.UUID `json:"named_task_uuid"`
+	// Template is namespace/name@version.
+	Template string `json:"template"`
+	// Outcome is new, changed or same.
+	Outcome ledger.Applied `json:"outcome"`
 }
 
 // ApplyTemplates puts templates into the database, with their namespaces: all of them or none.

@@ -16,6 +16,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 	"github.com/postrider/postrider/message"
 )
@@ -362,7 +363,7 @@ func TestKeysByHand(t *testing.T) {
 	d := newRig(t, 0)
 	d.run(ExitFailure, "apikey create --name ci --scopes read", "grant postrider_relay")
 	d.run(ExitOK, "apikey list", "There are no keys")
-	key := decode[newKeyView](t, d.runAs(d.owner, ExitOK, "apikey create --name ci --scopes read,redrive --expires-in 90d --actor ada -o json"))
+	key := decode[api.CreatedKey](t, d.runAs(d.owner, ExitOK, "apikey create --name ci --scopes read,redrive --expires-in 90d --actor ada -o json"))
 	if !strings.HasPrefix(key.Token, "pr_"+key.ID+"_") || key.ExpiresAt == nil || len(key.Scopes) != 2 || !strings.HasSuffix(key.CreatedBy, "(ada)") {
 		t.Errorf("the key: %+v", key)
 	}
@@ -394,14 +395,14 @@ func TestEventsByHand(t *testing.T) {
 	d := newRig(t, 0)
 	d.ask(`with i as (insert into postrider.outbox_event (topic, key) select 't' || i % 2, E'k\x1b[2J' from generate_series(1, 30) i returning 1) select count(*)::text from i`)
 	d.ask(`with r as (insert into postrider.outbox_receipt (number, term, position, first_id, events, gaps, at) values (1, 1, 20, 1, '{[1,21)}', '{}', now() - interval '2 days') returning 1) select count(*)::text from r`)
-	d.run(ExitOK, "outbox list", "succeeded", "pending", `k\x1b[2J`, "--before 6")
-	first := decode[eventListView](t, d.run(ExitOK, "outbox list --topic t1 --status succeeded --limit 4 -o json"))
-	if len(first.Events) != 4 || first.Next == nil || first.Events[0].ID != 19 {
+	d.run(ExitOK, "outbox list", "succeeded", "pending", `k\x1b[2J`, "--after 6")
+	first := decode[api.List[relay.EventStatus]](t, d.run(ExitOK, "outbox list --topic t1 --status succeeded --limit 4 -o json"))
+	if len(first.Items) != 4 || first.Next == nil || first.Items[0].ID != 19 {
 		t.Fatalf("first page: %+v", first)
 	}
-	second := decode[eventListView](t, d.run(ExitOK, "outbox list --topic t1 --status succeeded -o json --before "+*first.Next))
-	if len(second.Events) != 6 || second.Next != nil {
-		t.Errorf("second page: %d events, next %v", len(second.Events), second.Next)
+	second := decode[api.List[relay.EventStatus]](t, d.run(ExitOK, "outbox list --topic t1 --status succeeded -o json --after "+*first.Next))
+	if len(second.Items) != 6 || second.Next != nil {
+		t.Errorf("second page: %d events, next %v", len(second.Items), second.Next)
 	}
 	d.run(ExitUsage, "outbox list --status sent", "--status is")
 	d.run(ExitUsage, "outbox list --event x", "--event is")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
 )
 
@@ -21,12 +22,6 @@ func (c *commands) apikey() *cobra.Command {
 	}
 	cmd.AddCommand(c.apikeyCreate(), c.apikeyList(), c.apikeyRevoke())
 	return cmd
-}
-
-// newKeyView is the JSON of apikey create.
-type newKeyView struct {
-	access.Key
-	Token string `json:"api_key"`
 }
 
 func (c *commands) apikeyCreate() *cobra.Command {
@@ -61,7 +56,7 @@ postrider_relay or of the schema's owner, because who makes keys decides who may
 				if err != nil {
 					return err
 				}
-				return out.print(c.stdout, newKeyView{key, token}, func(w io.Writer) error {
+				return out.print(c.stdout, api.CreatedKey{Key: api.KeyOf(key), Token: token}, func(w io.Writer) error {
 					_, err := fmt.Fprintln(w, token)
 					return err
 				})
@@ -92,7 +87,7 @@ func (c *commands) apikeyList() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return out.print(c.stdout, append([]access.Key{}, keys...), func(w io.Writer) error { return keyTable(w, keys) })
+				return out.print(c.stdout, api.All(api.KeyOf, keys), func(w io.Writer) error { return keyTable(w, keys) })
 			})
 		},
 	}
@@ -142,7 +137,7 @@ func (c *commands) apikeyRevoke() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return out.print(c.stdout, key, func(w io.Writer) error {
+				return out.print(c.stdout, api.KeyOf(key), func(w io.Writer) error {
 					_, err := fmt.Fprintf(w, "The key %s (%s) works no more.\n", key.ID, visible(key.Name))
 					return err
 				})

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
@@ -63,11 +64,7 @@ every archive.archive_interval_hours.`,
 					got, err = told(ctx, d, "archive.run", "task", run)
 				}
 				if err == nil || got.Tasks > 0 { // what was moved stays moved
-					view := struct {
-						DryRun bool `json:"dry_run"`
-						ledger.Archived
-					}{dry, got}
-					if printErr := out.print(c.stdout, view, func(w io.Writer) error { return archivedTable(w, got, dry) }); err == nil {
+					if printErr := out.print(c.stdout, api.ArchiveRun{DryRun: dry, Archived: got}, func(w io.Writer) error { return archivedTable(w, got, dry) }); err == nil {
 						err = printErr
 					}
 				}
@@ -101,7 +98,7 @@ func archivedTable(w io.Writer, a ledger.Archived, dry bool) error {
 func (c *commands) archiveList() *cobra.Command {
 	var out output
 	var f ledger.ArchiveFilter
-	var final, before string
+	var final, after string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List archived tasks, those archived last first",
@@ -119,27 +116,20 @@ func (c *commands) archiveList() *cobra.Command {
 			case f.Limit < 1 || f.Limit > ledger.MaxArchiveLimit:
 				return usagef("--limit is %d; it must be from 1 to %d", f.Limit, ledger.MaxArchiveLimit)
 			}
-			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
-				archive := ledgerpostgres.NewArchive(pool)
-				if before != "" {
-					id, err := uuid.Parse(before)
-					if err != nil {
-						return usagef("--before is %q, which is no id of a task", shorten(before, 80))
-					}
-					last, err := archive.Task(cmd.Context(), id)
-					if err != nil {
-						return err
-					}
-					f.Before = &ledger.ArchivePlace{ArchivedAt: last.ArchivedAt, TaskUUID: last.TaskUUID}
+			if after != "" {
+				place, err := ledger.ParseArchivePlace(after)
+				if err != nil {
+					return usagef("--after: %w", err)
 				}
-				tasks, err := archive.List(cmd.Context(), f)
+				f.Before = &place
+			}
+			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
+				tasks, more, err := ledgerpostgres.NewArchive(pool).List(cmd.Context(), f)
 				if err != nil {
 					return err
 				}
-				if tasks == nil {
-					tasks = []ledger.ArchivedTask{}
-				}
-				return out.print(c.stdout, tasks, func(w io.Writer) error { return archiveTable(w, tasks, f.Limit) })
+				list := api.NewArchivedTaskList(tasks, more)
+				return out.print(c.stdout, list, func(w io.Writer) error { return archiveTable(w, list) })
 			})
 		},
 	}
@@ -147,37 +137,25 @@ func (c *commands) archiveList() *cobra.Command {
 	flags.StringVar(&f.Namespace, "namespace", "", "only those of this `namespace`")
 	flags.StringVar(&f.Name, "name", "", "only those of the template with this `name`")
 	flags.StringVar(&final, "final-state", "", "only those archived under this `policy`: "+join(ledger.FinalStates()))
-	flags.StringVar(&before, "before", "", "go on behind the task with this `id`")
+	flags.StringVar(&after, "after", "", "go on with a list: the `next` of the one before")
 	flags.IntVar(&f.Limit, "limit", ledger.DefaultArchiveLimit, fmt.Sprintf("how many, 1 to %d", ledger.MaxArchiveLimit))
 	out.bind(cmd)
 	return cmd
 }
 
-func archiveTable(w io.Writer, tasks []ledger.ArchivedTask, limit int) error {
-	if len(tasks) == 0 {
+func archiveTable(w io.Writer, list api.List[ledger.ArchivedTask]) error {
+	if len(list.Items) == 0 {
 		_, err := fmt.Fprintln(w, "There are no such tasks in the archive.")
 		return err
 	}
-	rows := make([][]string, len(tasks))
-	for i, t := range tasks {
+	rows := make([][]string, len(list.Items))
+	for i, t := range list.Items {
 		rows[i] = []string{t.TaskUUID.String(), t.Namespace + "/" + t.Name + "@" + t.Version, t.State, string(t.FinalState), moment(t.CreatedAt), moment(t.ArchivedAt)}
 	}
 	if err := grid(w, []string{"ID", "TEMPLATE", "STATE", "AS", "CREATED", "ARCHIVED"}, rows); err != nil {
 		return err
 	}
-	if len(tasks) == limit {
-		_, err := fmt.Fprintf(w, "There may be more: --before %s\n", tasks[limit-1].TaskUUID)
-		return err
-	}
-	return nil
-}
-
-// archivedView is the JSON of archive show.
-type archivedView struct {
-	ledger.ArchivedTask
-	Steps           []ledger.ArchivedStep           `json:"workflow_steps"`
-	Transitions     []ledger.ArchivedTransition     `json:"transitions"`
-	StepTransitions []ledger.ArchivedStepTransition `json:"step_transitions"`
+	return goOn(w, list.Next)
 }
 
 func (c *commands) archiveShow() *cobra.Command {
@@ -185,7 +163,9 @@ func (c *commands) archiveShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show an archived task with its steps and its history",
-		Args:  exactly("ID"),
+		Long: `Show an archived task with its steps and its history. As JSON it is what GET /archive/tasks/{id}/payload of the
+API answers.`,
+		Args: exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
 				return err
@@ -195,14 +175,14 @@ func (c *commands) archiveShow() *cobra.Command {
 				return usagef("%q is not the id of a task; postrider archive list shows them", shorten(args[0], 80))
 			}
 			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
-				v, err := readArchived(cmd.Context(), ledgerpostgres.NewArchive(pool), id)
+				whole, err := ledger.ReadArchived(cmd.Context(), ledgerpostgres.NewArchive(pool), id)
 				if errors.Is(err, ledger.ErrNotArchived) {
 					return fmt.Errorf("there is no task %s in the archive; postrider archive list shows those there are", id)
 				}
 				if err != nil {
 					return err
 				}
-				return out.print(c.stdout, v, func(w io.Writer) error { return showArchived(w, v) })
+				return out.print(c.stdout, api.WholeArchivedTaskOf(whole), func(w io.Writer) error { return showArchived(w, whole) })
 			})
 		},
 	}
@@ -210,58 +190,27 @@ func (c *commands) archiveShow() *cobra.Command {
 	return cmd
 }
 
-// readArchived reads an archived task whole.
-func readArchived(ctx context.Context, archive ledger.ArchiveReader, id uuid.UUID) (v archivedView, err error) {
-	if v.ArchivedTask, err = archive.Task(ctx, id); err == nil {
-		v.Steps, err = archive.Steps(ctx, id)
-	}
-	if err == nil {
-		v.Transitions, err = archive.Transitions(ctx, id)
-	}
-	if err == nil {
-		v.StepTransitions, err = archive.StepTransitions(ctx, id)
-	}
-	return v, err
-}
-
-func showArchived(w io.Writer, v archivedView) error {
-	completed, reason, key := "", "", ""
-	if v.CompletedAt != nil {
-		completed = moment(*v.CompletedAt)
-	}
-	if v.ErrorReason != nil {
-		reason = *v.ErrorReason
-	}
-	if v.IdempotencyKey != nil {
-		key = *v.IdempotencyKey
-	}
+func showArchived(w io.Writer, whole ledger.WholeArchivedTask) error {
+	v := &whole.Task
 	if err := fields(w, [2]string{"Task", v.TaskUUID.String()}, [2]string{"Template", v.Namespace + "/" + v.Name + "@" + v.Version},
-		[2]string{"State", v.State}, [2]string{"Since", moment(v.StateEnteredAt)}, [2]string{"Error", reason}, [2]string{"Created", moment(v.CreatedAt)},
-		[2]string{"Completed", completed}, [2]string{"Archived", moment(v.ArchivedAt) + " as " + string(v.FinalState)},
-		[2]string{"Idempotency key", key}, [2]string{"Dead letters", strings.Join(v.DeadLetters, ", ")},
+		[2]string{"State", v.State}, [2]string{"Since", moment(v.StateEnteredAt)}, [2]string{"Error", value(v.ErrorReason)}, [2]string{"Created", moment(v.CreatedAt)},
+		[2]string{"Completed", moment(value(v.CompletedAt))}, [2]string{"Archived", moment(v.ArchivedAt) + " as " + string(v.FinalState)},
+		[2]string{"Idempotency key", value(v.IdempotencyKey)}, [2]string{"Dead letters", strings.Join(v.DeadLetters, ", ")},
 		[2]string{"Context", string(v.Context)}, [2]string{"Metadata", string(v.Metadata)}); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
-	steps := make([][]string, len(v.Steps))
-	for i, s := range v.Steps {
-		failure := ""
-		if s.LastError != nil {
-			failure = *s.LastError
-		}
-		steps[i] = []string{s.Name, s.Status, fmt.Sprintf("%d of %d", s.RetryCount, s.MaxRetries), strings.Join(s.Dependencies, ", "), moment(s.StateEnteredAt), failure}
+	steps := make([][]string, len(whole.Steps))
+	for i, s := range whole.Steps {
+		steps[i] = []string{s.Name, s.Status, fmt.Sprintf("%d of %d", s.RetryCount, s.MaxRetries), strings.Join(s.Dependencies, ", "), moment(s.StateEnteredAt), value(s.LastError)}
 	}
 	if err := grid(w, []string{"STEP", "STATUS", "RETRIES", "DEPENDS ON", "SINCE", "ERROR"}, steps); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
-	history := make([][]string, len(v.Transitions))
-	for i, t := range v.Transitions {
-		from := ""
-		if t.FromState != nil {
-			from = *t.FromState
-		}
-		history[i] = []string{strconv.Itoa(t.SortKey), moment(t.CreatedAt), from, t.ToState, string(t.Metadata)}
+	history := make([][]string, len(whole.Transitions))
+	for i, t := range whole.Transitions {
+		history[i] = []string{strconv.Itoa(t.SortKey), moment(t.CreatedAt), value(t.FromState), t.ToState, string(t.Metadata)}
 	}
 	return grid(w, []string{"NO", "AT", "FROM", "TO", "METADATA"}, history)
 }
@@ -281,10 +230,7 @@ func (c *commands) archiveStats() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if stats == nil {
-					stats = []ledger.ArchiveStatistics{}
-				}
-				return out.print(c.stdout, stats, func(w io.Writer) error { return statisticsTable(w, stats) })
+				return out.print(c.stdout, api.All(api.ArchiveStatisticsOf, stats), func(w io.Writer) error { return statisticsTable(w, stats) })
 			})
 		},
 	}

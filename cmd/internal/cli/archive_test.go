@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/ledgertest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
@@ -29,10 +30,7 @@ func TestArchiveCommands(t *testing.T) {
 	ended("complete", 20)
 
 	contains(t, succeed(t, db, "archive", "run"), "WOULD BE ARCHIVED", "tasks           2")
-	dry := decode[struct {
-		ledger.Archived
-		DryRun bool `json:"dry_run"`
-	}](t, succeed(t, db, "archive", "run", "--archive-retention-days", "10", "--archive-cancelled", "-o", "json"))
+	dry := decode[api.ArchiveRun](t, succeed(t, db, "archive", "run", "--archive-retention-days", "10", "--archive-cancelled", "-o", "json"))
 	if !dry.DryRun || dry.Tasks != 4 || dry.Cancelled != 1 {
 		t.Errorf("%+v", dry)
 	}
@@ -50,11 +48,14 @@ func TestArchiveCommands(t *testing.T) {
 	if strings.Contains(list, cancelled.String()) {
 		t.Errorf("a cancelled task is listed:\n%s", list)
 	}
-	contains(t, succeed(t, db, "archive", "list", "--limit", "1"), "There may be more: --before ")
-	first := decode[[]ledger.ArchivedTask](t, succeed(t, db, "archive", "list", "--limit", "1", "-o", "json"))
-	second := decode[[]ledger.ArchivedTask](t, succeed(t, db, "archive", "list", "--before", first[0].TaskUUID.String(), "-o", "json"))
-	if len(first) != 1 || len(second) != 1 || first[0].TaskUUID == second[0].TaskUUID {
-		t.Errorf("pages %v and %v", first, second)
+	contains(t, succeed(t, db, "archive", "list", "--limit", "1"), "There are more: --after 20")
+	first := decode[api.List[ledger.ArchivedTask]](t, succeed(t, db, "archive", "list", "--limit", "1", "-o", "json"))
+	if len(first.Items) != 1 || first.Next == nil {
+		t.Fatalf("the first page is %+v", first)
+	}
+	second := decode[api.List[ledger.ArchivedTask]](t, succeed(t, db, "archive", "list", "--after", *first.Next, "-o", "json"))
+	if len(second.Items) != 1 || second.Next != nil || first.Items[0].TaskUUID == second.Items[0].TaskUUID {
+		t.Errorf("pages %+v and %+v", first, second)
 	}
 	contains(t, succeed(t, db, "archive", "list", "--final-state", "error", "--namespace", "default", "--name", "task"), failed.String())
 
@@ -63,12 +64,12 @@ func TestArchiveCommands(t *testing.T) {
 	if strings.Contains(shown, "\x1b") {
 		t.Errorf("control characters in %q", shown)
 	}
-	detail := decode[archivedView](t, succeed(t, db, "archive", "show", failed.String(), "-o", "json"))
-	if detail.TaskUUID != failed || len(detail.Steps) != 2 || len(detail.Transitions) != 2 || len(detail.StepTransitions) != 2 {
+	detail := decode[ledger.WholeArchivedTask](t, succeed(t, db, "archive", "show", failed.String(), "-o", "json"))
+	if detail.Task.TaskUUID != failed || len(detail.Steps) != 2 || len(detail.Transitions) != 2 || len(detail.StepTransitions) != 2 {
 		t.Errorf("%+v", detail)
 	}
 	contains(t, succeed(t, db, "archive", "stats"), "MONTH", "The archive takes", "kB")
-	if stats := decode[[]ledger.ArchiveStatistics](t, succeed(t, db, "archive", "stats", "-o", "json")); len(stats) != 1 || stats[0].Tasks != 2 {
+	if stats := decode[api.List[ledger.ArchiveStatistics]](t, succeed(t, db, "archive", "stats", "-o", "json")).Items; len(stats) != 1 || stats[0].Tasks != 2 {
 		t.Errorf("%+v", stats)
 	}
 
@@ -83,8 +84,8 @@ func TestArchiveCommands(t *testing.T) {
 		{[]string{"archive", "list", "--final-state", "x"}, ExitUsage, "must be one of complete, error"},
 		{[]string{"archive", "list", "--name", "x"}, ExitUsage, "needs --namespace"},
 		{[]string{"archive", "list", "--limit", "0"}, ExitUsage, "from 1 to 1000"},
-		{[]string{"archive", "list", "--before", "x"}, ExitUsage, "no id of a task"},
-		{[]string{"archive", "list", "--before", cancelled.String()}, ExitFailure, "not in the archive"},
+		{[]string{"archive", "list", "--after", "x"}, ExitUsage, "no place in the archive"},
+		{[]string{"archive", "list", "--after", cancelled.String()}, ExitUsage, "no place in the archive"},
 		{[]string{"archive", "run", "--archive-batch-size", "0"}, ExitUsage, "archive.archive_batch_size"},
 		{[]string{"archive", "thaw"}, ExitUsage, "run"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
 )
 
@@ -26,6 +27,7 @@ func (c *commands) auditList() *cobra.Command {
 	var out output
 	var f access.DoneFilter
 	var from, to string
+	var limit int
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List what was done, the newest first",
@@ -37,9 +39,10 @@ login of the database that wrote the row, which nobody can choose: for what came
 			if err != nil {
 				return err
 			}
-			if f.Limit < 1 || f.Limit > 1000 {
-				return usagef("--limit is %d; it must be from 1 to 1000", f.Limit)
+			if limit < 1 || limit > access.MaxHistory {
+				return usagef("--limit is %d; it must be from 1 to %d", limit, access.MaxHistory)
 			}
+			f.Limit = limit + 1 // one more says whether there are more
 			if f.From, err = instant("from", from); err != nil {
 				return err
 			}
@@ -51,7 +54,8 @@ login of the database that wrote the row, which nobody can choose: for what came
 				if err != nil {
 					return err
 				}
-				return out.print(c.stdout, append([]access.Done{}, done...), func(w io.Writer) error { return doneTable(w, done) })
+				list := api.NewAuditList(done, limit)
+				return out.print(c.stdout, list, func(w io.Writer) error { return doneTable(w, list) })
 			})
 		},
 	}
@@ -61,20 +65,23 @@ login of the database that wrote the row, which nobody can choose: for what came
 	cmd.Flags().StringVar(&f.TargetID, "target-id", "", "only what was done to the one with this `ID`")
 	cmd.Flags().StringVar(&from, "from", "", "only since this `time`, or so long ago: 2026-01-31T12:00:00Z, 36h, 30d")
 	cmd.Flags().StringVar(&to, "to", "", "only until this `time`")
-	cmd.Flags().Int64Var(&f.Before, "before", 0, "only those before this `number`, to go on with a list")
-	cmd.Flags().IntVar(&f.Limit, "limit", 100, "list at most so many, 1 to 1000")
+	cmd.Flags().Int64Var(&f.Before, "after", 0, "go on with a list: the `next` of the one before")
+	cmd.Flags().IntVar(&limit, "limit", 100, fmt.Sprintf("list at most so many, 1 to %d", access.MaxHistory))
 	out.bind(cmd)
 	return cmd
 }
 
-func doneTable(w io.Writer, done []access.Done) error {
-	if len(done) == 0 {
+func doneTable(w io.Writer, list api.List[access.Done]) error {
+	if len(list.Items) == 0 {
 		_, err := fmt.Fprintln(w, "Nothing of the kind was done.")
 		return err
 	}
-	rows := make([][]string, len(done))
-	for i, d := range done {
+	rows := make([][]string, len(list.Items))
+	for i, d := range list.Items {
 		rows[i] = []string{count(d.ID), moment(d.At), d.Actor, d.SessionUser, d.Action, d.TargetType, d.TargetID, string(d.Details)}
 	}
-	return grid(w, []string{"NUMBER", "AT", "BY", "LOGIN", "ACTION", "TO", "ID", "DETAILS"}, rows)
+	if err := grid(w, []string{"NUMBER", "AT", "BY", "LOGIN", "ACTION", "TO", "ID", "DETAILS"}, rows); err != nil {
+		return err
+	}
+	return goOn(w, list.Next)
 }

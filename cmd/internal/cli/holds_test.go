@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
@@ -74,20 +75,20 @@ func TestOutboxHolds(t *testing.T) {
 	contains(t, succeed(t, db, "outbox", "holds", "--topic", "nothing"), "Nothing is held.")
 
 	encoded := succeed(t, db, "outbox", "holds", "-o", "json")
-	holds := decode[[]relay.HoldStatus](t, encoded)
+	holds := decode[api.List[api.Hold]](t, encoded).Items
 	if len(holds) != 4 {
 		t.Fatalf("%d holds in %s", len(holds), encoded)
 	}
 	h := holds[0]
-	if h.ID != 1 || h.Scope != relay.ScopeKey || h.Topic != "orders" || h.Key != "k\x1b[2J" || h.Cause != relay.CauseHalted || h.Parked != 1 ||
-		h.OutboxID != 1 || h.NextProbeAt != nil || h.ErrorCategory != "fatal" || h.HeldAt.IsZero() || h.Draining {
+	if h.ID != "1" || h.Scope != relay.ScopeKey || h.Topic != "orders" || value(h.Key) != "k\x1b[2J" || h.Cause != relay.CauseHalted || h.Parked != 1 ||
+		value(h.OutboxID) != "1" || h.NextProbeAt != nil || value(h.ErrorCategory) != "fatal" || h.HeldAt.IsZero() || h.Draining || h.Asked != nil || h.Partition != nil {
 		t.Errorf("the halted key is %+v", h)
 	}
-	if h := holds[1]; h.Partition == nil || *h.Partition != 3 || *h.Partitions != 4 || h.NextProbeAt == nil || h.ErrorCategory != "transient" {
+	if h := holds[1]; h.Partition == nil || *h.Partition != 3 || *h.Partitions != 4 || h.NextProbeAt == nil || value(h.ErrorCategory) != "transient" || h.Key != nil {
 		t.Errorf("the partition is %+v", h)
 	}
-	if got := succeed(t, db, "outbox", "holds", "-o", "json", "--topic", "nothing"); strings.TrimSpace(got) != "[]" {
-		t.Errorf("no holds are %q", got)
+	if got := decode[api.List[api.Hold]](t, succeed(t, db, "outbox", "holds", "-o", "json", "--topic", "nothing")); got.Items == nil || len(got.Items) != 0 || got.Next != nil {
+		t.Errorf("no holds are %+v", got)
 	}
 }
 
@@ -119,7 +120,7 @@ func TestOutboxHoldsPageByPage(t *testing.T) {
 	if pages != 4 || !slices.Equal(got, want) {
 		t.Errorf("%d pages have %d holds, want 4 with the %d there are, in order: %v", pages, len(got), len(want), got)
 	}
-	if page := decode[[]relay.HoldStatus](t, succeed(t, db, append(args, "-o", "json")...)); len(page) != 10 || page[9].ID != want[129] {
+	if page := decode[api.List[api.Hold]](t, succeed(t, db, append(args, "-o", "json")...)).Items; len(page) != 10 || page[9].ID != strconv.FormatInt(want[129], 10) {
 		t.Errorf("the last page as JSON has %d holds", len(page))
 	}
 	contains(t, succeed(t, db, "outbox", "holds", "--limit", "130"), "HOLD")
@@ -129,7 +130,7 @@ func TestOutboxHoldsPageByPage(t *testing.T) {
 	status := succeed(t, db, "outbox", "status")
 	contains(t, status, "130 holds, of which the 100 oldest are:", "The others: postrider outbox holds --after ")
 	_, place, _ := strings.Cut(status, "--after ")
-	if rest := decode[[]relay.HoldStatus](t, succeed(t, db, "outbox", "holds", "-o", "json", "--after", strings.TrimSpace(place))); len(rest) != 30 || rest[0].ID != want[100] {
+	if rest := decode[api.List[api.Hold]](t, succeed(t, db, "outbox", "holds", "-o", "json", "--after", strings.TrimSpace(place))).Items; len(rest) != 30 || rest[0].ID != strconv.FormatInt(want[100], 10) {
 		t.Errorf("behind those of status are %d holds", len(rest))
 	}
 }
@@ -201,7 +202,7 @@ func TestOutboxHoldsOfDeadLetterTopics(t *testing.T) {
 	if err := os.WriteFile(file, []byte("topics:\n  - match: bills*\n    dlq_topic: dead.bills\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	behind := func(holds []relay.HoldStatus) string {
+	behind := func(holds []api.Hold) string {
 		var all []string
 		for _, h := range holds {
 			all = append(all, fmt.Sprint(h.Topic, " ", h.Parked))
@@ -209,13 +210,13 @@ func TestOutboxHoldsOfDeadLetterTopics(t *testing.T) {
 		return strings.Join(all, ", ")
 	}
 	const want = "postrider.dlq 4, dead.bills 3, dead.nothing 0"
-	if got := behind(decode[[]relay.HoldStatus](t, succeed(t, db, "outbox", "holds", "-o", "json", "--config", file))); got != want {
+	if got := behind(decode[api.List[api.Hold]](t, succeed(t, db, "outbox", "holds", "-o", "json", "--config", file)).Items); got != want {
 		t.Errorf("behind the holds are %s, want %s", got, want)
 	}
-	if got := behind(decode[relay.Status](t, succeed(t, db, "outbox", "status", "-o", "json", "--config", file)).Holds); got != want {
+	if got := behind(decode[api.OutboxStatus](t, succeed(t, db, "outbox", "status", "-o", "json", "--config", file)).Holds); got != want {
 		t.Errorf("status has behind the holds %s, want %s", got, want)
 	}
-	if got := behind(decode[[]relay.HoldStatus](t, succeed(t, db, "outbox", "holds", "-o", "json"))); got != "postrider.dlq 7, dead.bills 0, dead.nothing 0" {
+	if got := behind(decode[api.List[api.Hold]](t, succeed(t, db, "outbox", "holds", "-o", "json")).Items); got != "postrider.dlq 7, dead.bills 0, dead.nothing 0" {
 		t.Errorf("without a file behind the holds are %s", got)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlq/postgres"
-	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 	"github.com/postrider/postrider/message"
 )
@@ -36,7 +35,7 @@ func TestOutboxStatus(t *testing.T) {
 		t.Errorf("control characters in %q", table)
 	}
 	encoded := succeed(t, db, "outbox", "status", "-o", "json")
-	s := decode[relay.Status](t, encoded)
+	s := decode[api.OutboxStatus](t, encoded)
 	contains(t, encoded, `"error_category": "transient"`)
 	if s.Pending != 2 || s.Due != 1 || s.OldestDueSeconds < 300 || len(s.Holds) != 1 {
 		t.Errorf("status %+v", s)

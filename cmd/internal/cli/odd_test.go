@@ -23,8 +23,8 @@ func TestOddTimesArePrinted(t *testing.T) {
 		}
 	}
 	for _, format := range []string{"json", "yaml"} {
-		contains(t, succeed(t, db, "task", "list", "-o", format), id, other, "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z")
-		contains(t, succeed(t, db, "task", "show", id, "-o", format), id, "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z")
+		contains(t, succeed(t, db, "task", "list", "-o", format), id, other, "9999-12-31T23:59:59.999999999Z", "0001-01-01T00:00:00Z")
+		contains(t, succeed(t, db, "task", "show", id, "-o", format), id, "9999-12-31T23:59:59.999999999Z", "0001-01-01T00:00:00Z")
 	}
 	contains(t, succeed(t, db, "task", "list"), id, other)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/relay/postgres"
 )
@@ -39,7 +40,7 @@ func (c *commands) outboxStatus() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return out.print(c.stdout, status, func(w io.Writer) error { return outboxTable(w, status) })
+				return out.print(c.stdout, api.NewOutboxStatus(status), func(w io.Writer) error { return outboxTable(w, status) })
 			})
 		},
 	}
@@ -85,6 +86,6 @@ func outboxTable(w io.Writer, s relay.Status) error {
 	if err := holdTable(w, s.Holds); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "The others: postrider outbox holds --after %s\n", placeOf(s.Holds[shown-1]))
+	_, err := fmt.Fprintf(w, "The others: postrider outbox holds --after %s\n", postgres.PlaceOf(s.Holds[shown-1]))
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/relay/postgres"
@@ -30,8 +31,8 @@ back in its place with "outbox redrive", or let the others go without it with "o
 breaker (scope failure) keeps the events of a topic that fail with one code, and nothing else of the topic:
 have them tried once more with "outbox release", or make dead letters of them with "outbox give-up".
 
-Where there are more than --limit, --after goes on behind the last one: HELD_AT_ID, its held_at, an underscore and its
-id, which stand below the table and in the JSON.`,
+Where there are more than --limit, --after goes on behind the last one. What to give it stands below the table, and as
+next in the JSON.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
@@ -57,20 +58,16 @@ id, which stand below the table and in the JSON.`,
 				if err != nil {
 					return err
 				}
-				more := len(holds) > limit
-				if more {
-					holds = holds[:limit]
-				}
-				return out.print(c.stdout, holds, func(w io.Writer) error {
+				list := api.NewHoldList(holds, limit)
+				return out.print(c.stdout, list, func(w io.Writer) error {
 					if len(holds) == 0 && after == "" {
 						fmt.Fprintln(w, "Nothing is held.")
 						return nil
 					}
-					if err := holdTable(w, holds); err != nil || !more {
+					if err := holdTable(w, holds[:len(list.Items)]); err != nil {
 						return err
 					}
-					_, err := fmt.Fprintf(w, "There are more: --after %s\n", placeOf(holds[limit-1]))
-					return err
+					return goOn(w, list.Next)
 				})
 			})
 		},
@@ -78,17 +75,13 @@ id, which stand below the table and in the JSON.`,
 	cmd.Flags().StringVar(&filter.Topic, "topic", "", "only holds of this `topic`")
 	cmd.Flags().StringVar((*string)(&filter.Cause), "cause", "", "only holds of this `cause`, such as halted, route or infrastructure")
 	cmd.Flags().IntVar(&filter.Limit, "limit", 100, "list at most so `many`")
-	cmd.Flags().StringVar(&after, "after", "", "list those behind this `place`")
+	cmd.Flags().StringVar(&after, "after", "", "go on with a list: the `next` of the one before")
 	out.bind(cmd)
 	return cmd
 }
 
 // maxHolds bounds a list, because each hold counts the events behind it.
 const maxHolds = 10_000
-
-func placeOf(h relay.HoldStatus) postgres.HoldPlace {
-	return postgres.HoldPlace{HeldAt: h.HeldAt, ID: h.ID}
-}
 
 // holdTable lists holds for people.
 func holdTable(w io.Writer, holds []relay.HoldStatus) error {

@@ -13,16 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/actions"
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/internal/relay"
 )
-
-// eventListView is the JSON of outbox list.
-type eventListView struct {
-	Events []relay.EventStatus `json:"events"`
-	// Next is the --before of the next page; null when there is none.
-	Next *string `json:"next"`
-}
 
 func (c *commands) outboxList() *cobra.Command {
 	var out output
@@ -55,23 +49,21 @@ func (c *commands) outboxList() *cobra.Command {
 				}
 			}
 			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
-				view := eventListView{Events: []relay.EventStatus{}}
+				var all relay.EventPage
 				wanted := f.Limit
 				for { // a page may be short, and have a next one
 					page, err := d.Outbox.Store().Events(ctx, f)
 					if err != nil {
 						return err
 					}
-					view.Events = append(view.Events, page.Events...)
-					f.Before, f.Limit = page.Next, wanted-len(view.Events)
+					all = relay.EventPage{Events: append(all.Events, page.Events...), Next: page.Next}
+					f.Before, f.Limit = page.Next, wanted-len(all.Events)
 					if page.Next == 0 || f.Limit == 0 {
 						break
 					}
 				}
-				if f.Before != 0 {
-					view.Next = given(strconv.FormatInt(f.Before, 10))
-				}
-				return out.print(c.stdout, view, func(w io.Writer) error { return eventTable(w, view) })
+				list := api.NewEventList(all)
+				return out.print(c.stdout, list, func(w io.Writer) error { return eventTable(w, list) })
 			})
 		},
 	}
@@ -79,41 +71,27 @@ func (c *commands) outboxList() *cobra.Command {
 	cmd.Flags().StringVar(&f.Topic, "topic", "", "only those for this `topic`")
 	cmd.Flags().StringVar(&event, "event", "", "only the one with this event `UUID`")
 	cmd.Flags().StringVar(&task, "task", "", "only those of the task with this `UUID`")
-	cmd.Flags().Int64Var(&f.Before, "before", 0, "only those before this `id`, to go on with a list")
+	cmd.Flags().Int64Var(&f.Before, "after", 0, "go on with a list: the `next` of the one before")
 	cmd.Flags().IntVar(&f.Limit, "limit", 25, "list at most so many, 1 to 1000")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(relay.EventStatuses(), cobra.ShellCompDirectiveNoFileComp))
 	out.bind(cmd)
 	return cmd
 }
 
-func eventTable(w io.Writer, v eventListView) error {
-	if len(v.Events) == 0 {
+func eventTable(w io.Writer, list api.List[relay.EventStatus]) error {
+	if len(list.Items) == 0 {
 		_, err := fmt.Fprintln(w, "There are no such events.")
 		return err
 	}
-	rows := make([][]string, len(v.Events))
-	for i, e := range v.Events {
-		key, code := "", ""
-		if e.Key != nil {
-			key = *e.Key
-		}
-		if e.LastErrorCode != nil {
-			code = *e.LastErrorCode
-		}
-		next := ""
-		if e.NextAttemptAt != nil {
-			next = moment(*e.NextAttemptAt)
-		}
-		rows[i] = []string{count(e.ID), e.Status, e.State, e.Topic, key, strconv.Itoa(e.Attempts), code, next, moment(e.CreatedAt)}
+	rows := make([][]string, len(list.Items))
+	for i, e := range list.Items {
+		rows[i] = []string{count(e.ID), e.Status, e.State, e.Topic, value(e.Key), strconv.Itoa(e.Attempts), value(e.LastErrorCode),
+			moment(value(e.NextAttemptAt)), moment(e.CreatedAt)}
 	}
 	if err := grid(w, []string{"ID", "STATUS", "STATE", "TOPIC", "KEY", "ATTEMPTS", "CODE", "NEXT", "CREATED"}, rows); err != nil {
 		return err
 	}
-	if v.Next != nil {
-		_, err := fmt.Fprintf(w, "There may be more: --before %s\n", *v.Next)
-		return err
-	}
-	return nil
+	return goOn(w, list.Next)
 }
 
 func (c *commands) outboxPurge() *cobra.Command {
@@ -141,13 +119,11 @@ outbox cleanup removes.`,
 				return err
 			}
 			return c.withServices(cmd.Context(), at, grant("postrider_relay"), func(ctx context.Context, d *app.Services, actor string) error {
-				view := struct {
-					Purged int `json:"purged"`
-				}{}
+				var view api.PurgedEvents
 				ask := actions.PurgeDelivered{OlderThan: before}
 				for {
 					done, err := d.Outbox.Purge(ctx, actor, ask)
-					view.Purged += done.Rows
+					view.Purged, view.More = view.Purged+done.Rows, done.More || err != nil
 					if err != nil || !done.More {
 						if view.Purged > 0 || err == nil { // what was done counts, also when the rest failed
 							if printErr := out.print(c.stdout, view, func(w io.Writer) error {

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/actions"
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/postgres"
@@ -63,15 +63,10 @@ func taskID(s string) (uuid.UUID, error) {
 	return id, nil
 }
 
-// taskListView is the JSON of task list.
-type taskListView struct {
-	Tasks []ledger.Task `json:"tasks"`
-	More  bool          `json:"more"`
-}
-
 func (c *commands) taskList() *cobra.Command {
 	var out output
 	var f ledger.Filter
+	var after string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List tasks, the newest first",
@@ -87,16 +82,22 @@ for them.`,
 				return usagef("--limit is %d; it must be from 1 to %d", f.Limit, ledger.MaxLimit)
 			case f.Offset < 0:
 				return usagef("--offset is %d; it must not be negative", f.Offset)
+			case f.Offset > 0 && after != "":
+				return usagef("give --after or --offset, not both")
+			}
+			if after != "" {
+				var err error
+				if f.After, err = uuid.Parse(after); err != nil || f.After == uuid.Nil {
+					return usagef("--after is %q; it must be the next of an earlier list, the id of its last task", shorten(after, 80))
+				}
 			}
 			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
 				tasks, more, err := l.List(cmd.Context(), f)
 				if err != nil {
 					return err
 				}
-				if tasks == nil {
-					tasks = []ledger.Task{}
-				}
-				return out.print(c.stdout, taskListView{tasks, more}, func(w io.Writer) error { return taskTable(w, tasks, more, f) })
+				list := api.NewTaskList(tasks, more)
+				return out.print(c.stdout, list, func(w io.Writer) error { return taskTable(w, list) })
 			})
 		},
 	}
@@ -107,6 +108,7 @@ for them.`,
 	flags.StringVar(&f.State, "state", "", "only those in this `state`")
 	flags.IntVar(&f.Limit, "limit", ledger.DefaultLimit, fmt.Sprintf("how many, 1 to %d", ledger.MaxLimit))
 	flags.IntVar(&f.Offset, "offset", 0, "how many of the newest to pass over")
+	flags.StringVar(&after, "after", "", "go on with a list: the `next` of the one before")
 	out.bind(cmd)
 	return cmd
 }
@@ -114,24 +116,29 @@ for them.`,
 // templateOf names the template of a task.
 func templateOf(t *ledger.Task) string { return t.Namespace + "/" + t.Name + "@" + t.Version }
 
-func taskTable(w io.Writer, tasks []ledger.Task, more bool, f ledger.Filter) error {
-	if len(tasks) == 0 {
+func taskTable(w io.Writer, list api.List[ledger.Task]) error {
+	if len(list.Items) == 0 {
 		_, err := fmt.Fprintln(w, "There are no such tasks.")
 		return err
 	}
-	rows := make([][]string, len(tasks))
-	for i := range tasks {
-		t := &tasks[i]
+	rows := make([][]string, len(list.Items))
+	for i := range list.Items {
+		t := &list.Items[i]
 		rows[i] = []string{t.UUID.String(), templateOf(t), t.State, moment(t.StateEnteredAt), strconv.Itoa(t.Priority), moment(t.CreatedAt), value(t.ErrorReason)}
 	}
 	if err := grid(w, []string{"ID", "TEMPLATE", "STATE", "SINCE", "PRIORITY", "CREATED", "ERROR"}, rows); err != nil {
 		return err
 	}
-	if more {
-		_, err := fmt.Fprintf(w, "%d to %d; there are more, --offset and --limit show them.\n", f.Offset+1, f.Offset+len(tasks))
-		return err
+	return goOn(w, list.Next)
+}
+
+// goOn says below a table how the list goes on, if it does.
+func goOn(w io.Writer, next *string) error {
+	if next == nil {
+		return nil
 	}
-	return nil
+	_, err := fmt.Fprintf(w, "There are more: --after %s\n", *next)
+	return err
 }
 
 // value is what a pointer points to; the zero value for nil.
@@ -150,7 +157,7 @@ func (c *commands) taskShow() *cobra.Command {
 		Short: "Show a task: where it stands, its steps, its history",
 		Long: `Show a task: where it stands, its steps, its history. A dead-lettered task that did not change for 7 days, and
 has no pending investigation, is moved to the archived state of its machine by that, if it has one. A task in the
-archive is shown as postrider archive show does.`,
+archive is shown as postrider archive show does. As JSON it is what GET /tasks/{id}/payload of the API answers.`,
 		Args: exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
@@ -160,25 +167,25 @@ archive is shown as postrider archive show does.`,
 			if err != nil {
 				return err
 			}
-			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
-				if _, err := postgres.On(pool).ArchiveOnRead(cmd.Context(), id); err != nil {
+			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
+				if _, err := d.Tasks.Ledger().ArchiveOnRead(ctx, id); err != nil {
 					return err
 				}
-				view, err := readTaskAtOnce(cmd.Context(), pool, id)
+				whole, err := d.Tasks.Whole(ctx, id)
 				if errors.Is(err, ledger.ErrNotFound) {
-					old, archiveErr := readArchived(cmd.Context(), postgres.NewArchive(pool), id)
+					old, archiveErr := ledger.ReadArchived(ctx, d.Archive, id)
 					if errors.Is(archiveErr, ledger.ErrNotArchived) {
 						return fmt.Errorf("%w, nor is it in the archive; postrider task list shows those there are", err)
 					}
 					if archiveErr != nil {
 						return archiveErr
 					}
-					return out.print(c.stdout, old, func(w io.Writer) error { return showArchived(w, old) })
+					return out.print(c.stdout, api.WholeArchivedTaskOf(old), func(w io.Writer) error { return showArchived(w, old) })
 				}
 				if err != nil {
 					return err
 				}
-				return out.print(c.stdout, view, func(w io.Writer) error { return showTask(w, view) })
+				return out.print(c.stdout, api.WholeTaskOf(whole), func(w io.Writer) error { return showTask(w, whole) })
 			})
 		},
 	}
@@ -186,52 +193,17 @@ archive is shown as postrider archive show does.`,
 	return cmd
 }
 
-// taskView is the JSON of task show: the task's own fields, its steps and its transitions.
-type taskView struct {
-	ledger.Task
-	Steps       []ledger.Step       `json:"steps"`
-	Transitions []ledger.Transition `json:"transitions"`
-	// Undelivered is what task show alone reads.
-	Undelivered []ledger.UndeliveredEvent `json:"undelivered_events,omitempty"`
-}
-
-// readTaskAtOnce reads all that task show shows as it is at one moment: a state, and the transition that led there.
-func readTaskAtOnce(ctx context.Context, pool *pgxpool.Pool, id uuid.UUID) (view taskView, err error) {
-	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
-		l := postgres.On(tx)
-		if view, err = readTask(ctx, l, id); err == nil {
-			view.Undelivered, err = l.Undelivered(ctx, id)
-		}
-		return err
-	})
-	return view, err
-}
-
-func readTask(ctx context.Context, l postgres.Ledger, id uuid.UUID) (taskView, error) {
-	task, err := l.Task(ctx, id)
-	if err != nil {
-		return taskView{}, err
-	}
+// stepsOf reads the steps of a task. None is an answer only for a task that is there.
+func stepsOf(ctx context.Context, l postgres.Ledger, id uuid.UUID) ([]ledger.Step, error) {
 	steps, err := l.Steps(ctx, id)
-	if err != nil {
-		return taskView{}, err
+	if err == nil && len(steps) == 0 {
+		_, err = l.Task(ctx, id)
 	}
-	transitions, err := l.Transitions(ctx, id)
-	if err != nil {
-		return taskView{}, err
-	}
-	return taskView{Task: task, Steps: filled(steps), Transitions: filled(transitions)}, nil
+	return steps, err
 }
 
-// filled is a slice that JSON shows as a list when it is empty.
-func filled[T any](s []T) []T {
-	if s == nil {
-		return []T{}
-	}
-	return s
-}
-
-func showTask(w io.Writer, v taskView) error {
+func showTask(w io.Writer, whole ledger.WholeTask) error {
+	v := &whole.Task
 	flagged := ""
 	if v.StaleFlaggedAt != nil {
 		flagged = "since " + moment(*v.StaleFlaggedAt)
@@ -242,7 +214,7 @@ func showTask(w io.Writer, v taskView) error {
 	}
 	if err := fields(w,
 		[2]string{"Task", v.UUID.String()},
-		[2]string{"Template", templateOf(&v.Task)},
+		[2]string{"Template", templateOf(v)},
 		[2]string{"State", fmt.Sprintf("%s (%s)", v.State, v.Kind)},
 		[2]string{"Since", moment(v.StateEnteredAt)},
 		[2]string{"Stale", flagged},
@@ -260,20 +232,20 @@ func showTask(w io.Writer, v taskView) error {
 	if len(v.Metadata) > 0 && string(v.Metadata) != "{}" {
 		fmt.Fprintf(w, "\nMetadata:\n%s\n", indented(v.Metadata))
 	}
-	if len(v.Steps) > 0 {
+	if len(whole.Steps) > 0 {
 		fmt.Fprintln(w, "\nSteps:")
-		if err := stepTable(w, v.Steps); err != nil {
+		if err := stepTable(w, whole.Steps); err != nil {
 			return err
 		}
 	}
-	if len(v.Undelivered) > 0 {
+	if len(whole.Undelivered) > 0 {
 		fmt.Fprintln(w, "\nEvents that could not be delivered, and did not move the task at once:")
-		if err := undeliveredTable(w, v.Undelivered); err != nil {
+		if err := undeliveredTable(w, whole.Undelivered); err != nil {
 			return err
 		}
 	}
 	fmt.Fprintln(w, "\nTransitions:")
-	return transitionTable(w, v.Transitions)
+	return transitionTable(w, whole.Transitions)
 }
 
 func (c *commands) taskSteps() *cobra.Command {
@@ -291,16 +263,16 @@ func (c *commands) taskSteps() *cobra.Command {
 				return err
 			}
 			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
-				view, err := readTask(cmd.Context(), l, id)
+				steps, err := stepsOf(cmd.Context(), l, id)
 				if err != nil {
 					return err
 				}
-				return out.print(c.stdout, view.Steps, func(w io.Writer) error {
-					if len(view.Steps) == 0 {
+				return out.print(c.stdout, api.All(api.StepOf, steps), func(w io.Writer) error {
+					if len(steps) == 0 {
 						fmt.Fprintln(w, "The task has no steps.")
 						return nil
 					}
-					return stepTable(w, view.Steps)
+					return stepTable(w, steps)
 				})
 			})
 		},

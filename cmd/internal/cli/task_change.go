@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/actions"
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/postgres"
 )
@@ -45,7 +46,8 @@ func (c *commands) taskCreate() *cobra.Command {
 		Use:   "create NAMESPACE/NAME[@VERSION]",
 		Short: "Create a task of a template",
 		Long: `Create a task of a template, the newest version unless one is named, and print its id. Its context must
-fit the template's input_schema. With an idempotency key a second call prints the first task's id.`,
+fit the template's input_schema. With an idempotency key a second call prints the first task's id. As JSON it is
+the task.`,
 		Args: exactly("NAMESPACE/NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
@@ -80,7 +82,13 @@ fit the template's input_schema. With an idempotency key a second call prints th
 				} else if err != nil {
 					return err
 				}
-				return out.print(c.stdout, map[string]uuid.UUID{"task_uuid": created}, func(w io.Writer) error {
+				var task ledger.Task
+				if out.format != "table" { // for its id it need not be in the ledger any more
+					if task, err = tasks.Ledger().Task(ctx, created); err != nil {
+						return err
+					}
+				}
+				return out.print(c.stdout, api.TaskOf(task), func(w io.Writer) error {
 					_, err := fmt.Fprintln(w, created)
 					return err
 				})
@@ -164,11 +172,11 @@ func (c *commands) stepAction(use string, action ledger.Action, short string) *c
 				return err
 			}
 			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
-				view, err := readTask(ctx, tasks.Ledger(), id)
+				steps, err := stepsOf(ctx, tasks.Ledger(), id)
 				if err != nil {
 					return err
 				}
-				step, err := findStep(view, args[1])
+				step, err := findStep(id, steps, args[1])
 				if err != nil {
 					return err
 				}
@@ -195,18 +203,18 @@ func (c *commands) stepAction(use string, action ledger.Action, short string) *c
 }
 
 // findStep finds a step of a task by its name or its id.
-func findStep(v taskView, given string) (ledger.Step, error) {
-	names := make([]string, len(v.Steps))
-	for i, s := range v.Steps {
+func findStep(task uuid.UUID, steps []ledger.Step, given string) (ledger.Step, error) {
+	names := make([]string, len(steps))
+	for i, s := range steps {
 		if s.Name == given || s.UUID.String() == strings.ToLower(given) {
 			return s, nil
 		}
 		names[i] = s.Name
 	}
 	if len(names) == 0 {
-		return ledger.Step{}, fmt.Errorf("task %s has no steps", v.UUID)
+		return ledger.Step{}, fmt.Errorf("task %s has no steps", task)
 	}
-	return ledger.Step{}, fmt.Errorf("task %s has no step %q; it has %s", v.UUID, given, strings.Join(names, ", "))
+	return ledger.Step{}, fmt.Errorf("task %s has no step %q; it has %s", task, given, strings.Join(names, ", "))
 }
 
 func (c *commands) taskCancel() *cobra.Command {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/actions"
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/postgres"
@@ -17,16 +18,6 @@ import (
 
 // maxDetectBatch is what staleness.batch_size allows, too.
 const maxDetectBatch = 10000
-
-// detectView is the JSON of task detect-stale.
-type detectView struct {
-	DryRun       bool               `json:"dry_run"`
-	Detected     int                `json:"detected"`
-	MovedToDLQ   int                `json:"moved_to_dlq"`
-	Transitioned int                `json:"transitioned"`
-	DurationMS   float64            `json:"duration_ms"`
-	Tasks        []ledger.StaleTask `json:"tasks"`
-}
 
 func (c *commands) taskDetectStale() *cobra.Command {
 	var out output
@@ -67,7 +58,7 @@ listed; the others may be given, too, by the names that they have for serve.`,
 				if err != nil {
 					return err
 				}
-				view := viewDetection(found, dryRun, time.Since(began))
+				view := api.NewStaleTasks(found, dryRun, time.Since(began))
 				return out.print(c.stdout, view, func(w io.Writer) error { return detectTable(w, view, d.BatchSize) })
 			})
 		},
@@ -80,23 +71,7 @@ listed; the others may be given, too, by the names that they have for serve.`,
 	return cmd
 }
 
-func viewDetection(found []ledger.StaleTask, dryRun bool, took time.Duration) detectView {
-	v := detectView{DryRun: dryRun, Detected: len(found), DurationMS: float64(took.Microseconds()) / 1000, Tasks: found}
-	if v.Tasks == nil {
-		v.Tasks = []ledger.StaleTask{}
-	}
-	for _, t := range found {
-		if t.MovedToDLQ {
-			v.MovedToDLQ++
-		}
-		if t.TransitionSuccess {
-			v.Transitioned++
-		}
-	}
-	return v
-}
-
-func detectTable(w io.Writer, v detectView, batch int) error {
+func detectTable(w io.Writer, v api.StaleTasks, batch int) error {
 	if v.Detected == 0 {
 		_, err := fmt.Fprintln(w, "No task is stale.")
 		return err
@@ -150,7 +125,7 @@ func (c *commands) detectorStatus() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return out.print(c.stdout, s, func(w io.Writer) error { return detectorTable(w, s) })
+				return out.print(c.stdout, api.DetectorOf(s), func(w io.Writer) error { return detectorTable(w, s) })
 			})
 		},
 	}

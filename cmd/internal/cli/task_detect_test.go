@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/ledgertest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
@@ -38,7 +39,7 @@ func TestTaskDetectStale(t *testing.T) {
 	table := succeed(t, db, "task", "detect-stale", "--staleness-steps-in-process-minutes=20", "--batch-size", "2")
 	contains(t, table, quick.String(), slow.String(), "default", "There may be more")
 
-	view := decode[detectView](t, succeed(t, db, "task", "detect-stale", "--dry-run=false", "--batch-size", "50", "-o", "json"))
+	view := decode[api.StaleTasks](t, succeed(t, db, "task", "detect-stale", "--dry-run=false", "--batch-size", "50", "-o", "json"))
 	if view.DryRun || view.Detected != 1 || view.MovedToDLQ != 1 || view.Transitioned != 1 || len(view.Tasks) != 1 || view.Tasks[0].TaskUUID != quick ||
 		view.Tasks[0].StalenessThresholdMinutes != 7 || view.Tasks[0].ThresholdSource != "template" || view.Tasks[0].ActionTaken != ledger.StaleMovedToDLQ {
 		t.Errorf("%+v", view)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/postgres"
 )
@@ -35,13 +36,13 @@ func (c *commands) taskTransitions() *cobra.Command {
 					if err != nil {
 						return err
 					}
-					return out.print(c.stdout, filled(history), func(w io.Writer) error { return stepTransitionTable(w, history) })
+					return out.print(c.stdout, api.All(api.StepTransitionOf, history), func(w io.Writer) error { return stepTransitionTable(w, history) })
 				}
 				history, err := l.Transitions(cmd.Context(), id)
 				if err != nil {
 					return err
 				}
-				return out.print(c.stdout, filled(history), func(w io.Writer) error { return transitionTable(w, history) })
+				return out.print(c.stdout, api.All(api.TransitionOf, history), func(w io.Writer) error { return transitionTable(w, history) })
 			})
 		},
 	}

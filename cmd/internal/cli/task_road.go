@@ -6,19 +6,12 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/actions"
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 )
-
-// retryView is the JSON of task retry.
-type retryView struct {
-	Status   string    `json:"status"`
-	TaskUUID uuid.UUID `json:"task_uuid"`
-	EventID  uuid.UUID `json:"event_id"`
-}
 
 func (c *commands) taskRetry() *cobra.Command {
 	var out output
@@ -43,7 +36,7 @@ task is written again, if its template has one. To go on with single steps: post
 				if err != nil {
 					return err
 				}
-				return out.print(c.stdout, retryView{"retry_queued", id, event}, func(w io.Writer) error {
+				return out.print(c.stdout, api.NewRetriedTask(id, event), func(w io.Writer) error {
 					_, err := fmt.Fprintf(w, "Task %s is back at its beginning; event %s says so.\n", id, event)
 					return err
 				})

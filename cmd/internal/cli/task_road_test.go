@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/tasks/ledgertest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
@@ -18,7 +19,7 @@ func TestTaskRetry(t *testing.T) {
 	task := uuid.MustParse(id)
 	contains(t, refuse(t, db, ExitFailure, "task", "retry", id), "is pending and cannot be retried", "retries from error")
 	ledgertest.Put(t, pool, task, "error")
-	got := decode[retryView](t, succeed(t, db, "task", "retry", id, "--actor", "kim", "-o", "json"))
+	got := decode[api.RetriedTask](t, succeed(t, db, "task", "retry", id, "--actor", "kim", "-o", "json"))
 	events := ledgertest.Events(t, pool, task)
 	if last := events[len(events)-1]; got.Status != "retry_queued" || got.TaskUUID != task || got.EventID != last.EventID || last.Type != "postrider.task.retry_queued.v1" ||
 		!strings.Contains(string(last.Payload), ` (kim)"`) {

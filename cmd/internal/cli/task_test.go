@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/ledgertest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
@@ -49,12 +50,12 @@ func TestTaskCreate(t *testing.T) {
 	if id != given {
 		t.Errorf("created %s, want %s", id, given)
 	}
-	again := decode[map[string]string](t, succeed(t, db, "task", "create", "shop/order", "--context", `{"id": 1}`, "--idempotency-key", "k", "-o", "json"))
-	if again["task_uuid"] != given {
-		t.Errorf("with the same key it is %v", again)
+	again := decode[ledger.Task](t, succeed(t, db, "task", "create", "shop/order", "--context", `{"id": 1}`, "--idempotency-key", "k", "-o", "json"))
+	if again.UUID.String() != given || again.Priority != 9 {
+		t.Errorf("with the same key it is %+v", again)
 	}
-	shown := decode[taskView](t, succeed(t, db, "task", "show", id, "-o", "json"))
-	if shown.Priority != 9 || string(shown.Context) == "" || !strings.Contains(string(shown.Context), "from a file") || len(shown.Steps) != 1 ||
+	shown := decode[ledger.WholeTask](t, succeed(t, db, "task", "show", id, "-o", "json"))
+	if shown.Task.Priority != 9 || !strings.Contains(string(shown.Task.Context), "from a file") || len(shown.Steps) != 1 ||
 		shown.Steps[0].Name != "only" || len(shown.Transitions) != 1 || !strings.Contains(string(shown.Transitions[0].Metadata), ` (kim)"`) {
 		t.Errorf("the task is %+v", shown)
 	}
@@ -70,13 +71,13 @@ func TestTaskShow(t *testing.T) {
 	id := createOrder(t, db)
 	contains(t, succeed(t, db, "task", "show", id), "shop/order@1.0.0", "pending (initial)", `"id": 7`, "reserve", "charge", "0/3", "NO", "created")
 	contains(t, succeed(t, db, "task", "steps", id), "STEP", "reserve", "pending")
-	if steps := decode[[]ledger.Step](t, succeed(t, db, "task", "steps", id, "-o", "json")); len(steps) != 2 || steps[1].Dependencies[0] != "reserve" {
+	if steps := decode[api.List[ledger.Step]](t, succeed(t, db, "task", "steps", id, "-o", "json")).Items; len(steps) != 2 || steps[1].Dependencies[0] != "reserve" {
 		t.Errorf("the steps are %+v", steps)
 	}
 	plain := strings.TrimSpace(succeed(t, db, "task", "create", "shop/order", "--context", `{"id": 7}`, "--steps", "[]"))
 	contains(t, succeed(t, db, "task", "steps", plain), "The task has no steps.")
-	if got := strings.TrimSpace(succeed(t, db, "task", "steps", plain, "-o", "json")); got != "[]" {
-		t.Errorf("no steps are %q", got)
+	if got := decode[api.List[ledger.Step]](t, succeed(t, db, "task", "steps", plain, "-o", "json")); got.Items == nil || len(got.Items) != 0 || got.Next != nil {
+		t.Errorf("no steps are %+v", got)
 	}
 
 	// Text that a client wrote into a task cannot move the cursor.
@@ -114,8 +115,9 @@ func TestTaskShowAtOneMoment(t *testing.T) {
 	if r.code != ExitOK {
 		t.Fatalf("exit code %d, %s", r.code, r.stderr)
 	}
-	if v := decode[taskView](t, r.stdout); len(v.Transitions) != v.SortKey || v.Transitions[v.SortKey-1].ToState != v.State {
-		t.Errorf("in %s after %d transitions, of which %d are shown", v.State, v.SortKey, len(v.Transitions))
+	v := decode[ledger.WholeTask](t, r.stdout)
+	if last := v.Task.SortKey; len(v.Transitions) != last || v.Transitions[last-1].ToState != v.Task.State {
+		t.Errorf("in %s after %d transitions, of which %d are shown", v.Task.State, last, len(v.Transitions))
 	}
 }
 
@@ -130,7 +132,7 @@ func TestTaskShowOfTheArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, succeed(t, db, "task", "show", id), "Archived", "as cancelled", "shop/order@1.0.0", "reserve", "charge")
-	if got := decode[archivedView](t, succeed(t, db, "task", "show", id, "-o", "json")); got.TaskUUID.String() != id || len(got.Steps) != 2 {
+	if got := decode[ledger.WholeArchivedTask](t, succeed(t, db, "task", "show", id, "-o", "json")); got.Task.TaskUUID.String() != id || len(got.Steps) != 2 {
 		t.Errorf("the archived task is %+v", got)
 	}
 	contains(t, fail(t, db, "task", "steps", id), "not found", "postrider archive list")
@@ -140,7 +142,7 @@ func TestTaskList(t *testing.T) {
 	t.Parallel()
 	db, pool := shop(t)
 	contains(t, succeed(t, db, "task", "list"), "There are no such tasks.")
-	if got := decode[taskListView](t, succeed(t, db, "task", "list", "-o", "json")); got.Tasks == nil || got.More {
+	if got := decode[api.List[ledger.Task]](t, succeed(t, db, "task", "list", "-o", "json")); got.Items == nil || got.Next != nil {
 		t.Errorf("no tasks are %+v", got)
 	}
 	first, second := createOrder(t, db), createOrder(t, db)
@@ -157,14 +159,14 @@ func TestTaskList(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"--state error": first, "--state pending": second, "--state archived": old.String(), "--namespace shop --limit 1": second,
-		"--namespace shop --offset 1": first, "--name order --template-version 1.0.0 --state error": first,
+		"--namespace shop --offset 1": first, "--namespace shop --after " + second: first, "--name order --template-version 1.0.0 --state error": first,
 	} {
-		got := decode[taskListView](t, succeed(t, db, append([]string{"task", "list", "-o", "json"}, strings.Fields(args)...)...))
-		if len(got.Tasks) != 1 || got.Tasks[0].UUID.String() != want || got.More != strings.Contains(args, "--limit") {
+		got := decode[api.List[ledger.Task]](t, succeed(t, db, append([]string{"task", "list", "-o", "json"}, strings.Fields(args)...)...))
+		if len(got.Items) != 1 || got.Items[0].UUID.String() != want || (got.Next != nil) != strings.Contains(args, "--limit") || got.Next != nil && *got.Next != want {
 			t.Errorf("%s lists %+v", args, got)
 		}
 	}
-	contains(t, succeed(t, db, "task", "list", "--limit", "1"), "1 to 1; there are more")
+	contains(t, succeed(t, db, "task", "list", "--limit", "1"), "There are more: --after "+second)
 }
 
 // TestTaskByHand is a task whose step failed for good, and what a person does about it.
@@ -187,7 +189,7 @@ func TestTaskByHand(t *testing.T) {
 	contains(t, succeed(t, db, "task", "step", "cancel", id, "charge"), "Step charge is cancelled")
 	contains(t, succeed(t, db, "task", "transitions", id), "FROM", "steps_in_process", "kim", "step reserve: complete_manually")
 	contains(t, succeed(t, db, "task", "transitions", id, "--steps"), "STEP", "reserve", "resolved_manually", "kim", "by phone")
-	if h := decode[[]ledger.StepTransition](t, succeed(t, db, "task", "transitions", id, "--steps", "-o", "json")); len(h) != 8 {
+	if h := decode[api.List[ledger.StepTransition]](t, succeed(t, db, "task", "transitions", id, "--steps", "-o", "json")).Items; len(h) != 8 {
 		t.Errorf("the history of the steps is %+v", h)
 	}
 	contains(t, succeed(t, db, "task", "cancel", id, "--notes", "given up"), "is cancelled")
@@ -229,6 +231,8 @@ func TestTaskRefusals(t *testing.T) {
 		"task transitions " + nobody:                          "not found",
 		"task list --limit 0":                                 "--limit is 0; it must be from 1 to 1000",
 		"task list --offset -1":                               "--offset is -1",
+		"task list --after x":                                 "--after is",
+		"task list --offset 1 --after " + id:                  "not both",
 		"task list -o xml":                                    "-o is",
 		"task step retry " + id + " nothing":                  "has no step \"nothing\"; it has reserve, charge",
 		"task step explode " + id:                             "there are cancel, complete, reset-retry-count, retry",

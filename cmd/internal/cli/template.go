@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/postgres"
 	"github.com/postrider/postrider/internal/tasks/task"
@@ -63,10 +64,7 @@ func (c *commands) templateList() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if all == nil {
-					all = []ledger.Template{}
-				}
-				return out.print(c.stdout, all, func(w io.Writer) error { return templateTable(w, all) })
+				return out.print(c.stdout, api.All(api.TemplateOf, all), func(w io.Writer) error { return templateTable(w, all) })
 			})
 		},
 	}
@@ -135,7 +133,7 @@ func (c *commands) templateShow() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return out.print(c.stdout, t, func(w io.Writer) error { return showTemplate(w, t, m, spaces) })
+				return out.print(c.stdout, api.TemplateOf(t), func(w io.Writer) error { return showTemplate(w, t, m, spaces) })
 			})
 		},
 	}
@@ -158,10 +156,6 @@ func showTemplate(w io.Writer, stored ledger.Template, m *task.Machine, spaces [
 			namespace = l
 		}
 	}
-	description := ""
-	if stored.Description != nil {
-		description = *stored.Description
-	}
 	retries := ""
 	if t.MaxRetries > 0 {
 		retries = strconv.Itoa(t.MaxRetries)
@@ -181,7 +175,7 @@ func showTemplate(w io.Writer, stored ledger.Template, m *task.Machine, spaces [
 	timeout := task.OnTimeout(t.Lifecycle, namespace)
 	if err := fields(w,
 		[2]string{"Template", t.String()},
-		[2]string{"Description", description},
+		[2]string{"Description", value(stored.Description)},
 		[2]string{"Applied", moment(stored.UpdatedAt)},
 		[2]string{"Environments", strings.Join(environments, ", ")},
 		[2]string{"Lifecycle events", topic},

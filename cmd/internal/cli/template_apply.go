@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/actions"
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/task"
 )
@@ -33,12 +34,12 @@ that has tasks cannot change: raise the version.`,
 				return err
 			}
 			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
-				views, err := tasks.ApplyTemplates(ctx, actor, all...)
+				applied, err := tasks.ApplyTemplates(ctx, actor, all...)
 				if err != nil {
 					return fmt.Errorf("nothing was applied: %w", err)
 				}
-				return out.print(c.stdout, views, func(w io.Writer) error {
-					for _, v := range views {
+				return out.print(c.stdout, api.ListOf(applied, ""), func(w io.Writer) error {
+					for _, v := range applied {
 						fmt.Fprintf(w, "Template %s is %s.\n", v.Template, outcomeText(v.Outcome))
 					}
 					return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/actions"
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/task"
 )
@@ -63,10 +64,7 @@ what the namespace had.`,
 				if name != "" && len(all) == 0 {
 					return fmt.Errorf("there is no namespace %s; postrider template namespace shows what there is", visible(shorten(name, 130)))
 				}
-				if all == nil {
-					all = []ledger.Namespace{}
-				}
-				return out.print(c.stdout, all, func(w io.Writer) error { return namespaceTable(w, all) })
+				return out.print(c.stdout, api.All(api.NamespaceOf, all), func(w io.Writer) error { return namespaceTable(w, all) })
 			})
 		},
 	}
@@ -89,11 +87,7 @@ func namespaceTable(w io.Writer, all []ledger.Namespace) error {
 		if err := json.Unmarshal(n.Lifecycle, &l); err == nil {
 			limits = l.String()
 		}
-		description := ""
-		if n.Description != nil {
-			description = *n.Description
-		}
-		rows[i] = []string{n.Name, moment(n.UpdatedAt), limits, description}
+		rows[i] = []string{n.Name, moment(n.UpdatedAt), limits, value(n.Description)}
 	}
 	return wideGrid(w, []string{"NAMESPACE", "UPDATED", "LIFECYCLE", "DESCRIPTION"}, rows)
 }

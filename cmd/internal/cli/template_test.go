@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/cmd/internal/actions"
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/task"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
@@ -54,8 +54,10 @@ func TestTemplateCommands(t *testing.T) {
 	db := pgtest.New(t)
 	contains(t, succeed(t, db, "template", "list"), "no such templates", "--shipped")
 	contains(t, succeed(t, db, "template", "namespace"), "no namespaces")
-	if empty := succeed(t, db, "template", "list", "-o", "json") + succeed(t, db, "template", "namespace", "-o", "json"); empty != "[]\n[]\n" {
-		t.Errorf("empty lists are %q", empty)
+	for _, what := range []string{"list", "namespace"} {
+		if empty := decode[api.List[any]](t, succeed(t, db, "template", what, "-o", "json")); empty.Items == nil || len(empty.Items) != 0 || empty.Next != nil {
+			t.Errorf("an empty %s is %+v", what, empty)
+		}
 	}
 
 	shipped := succeed(t, db, "template", "apply", "--shipped")
@@ -67,7 +69,7 @@ func TestTemplateCommands(t *testing.T) {
 	dir := written(t, map[string]string{"order.yaml": orderTemplate, "deep/er/other.json": `{"name": "other", "namespace_name": "shop", "version": "1.0.0"}`, "README.md": "no: template: this"})
 	contains(t, succeed(t, db, "template", "apply", dir), "shop/order@1.0.0 is there now", "shop/other@1.0.0 is there now")
 	file := filepath.Join(dir, "order.yaml")
-	applied := decode[[]actions.AppliedTemplate](t, succeed(t, db, "template", "apply", file, "--environment", "staging", "-o", "json"))
+	applied := decode[api.List[actions.AppliedTemplate]](t, succeed(t, db, "template", "apply", file, "--environment", "staging", "-o", "json")).Items
 	if len(applied) != 1 || applied[0].Outcome != ledger.AppliedChanged || applied[0].Template != "shop/order@1.0.0" || applied[0].UUID == uuid.Nil {
 		t.Errorf("applied %+v", applied)
 	}
@@ -75,7 +77,7 @@ func TestTemplateCommands(t *testing.T) {
 	succeed(t, db, "template", "namespace", "shop", "--lifecycle", filepath.Join(written(t, map[string]string{"l.yaml": "max_waiting_for_retry_minutes: 11\nmax_duration_minutes: 99\n"}), "l.yaml"))
 	contains(t, succeed(t, db, "template", "namespace", "shop", "--description", "the shop\x1b[2J"), "max_duration_minutes 99, max_waiting_for_retry_minutes 11", `the shop\x1b[2J`)
 	contains(t, succeed(t, db, "template", "namespace"), "payments", "protocols", "shop")
-	spaces := decode[[]ledger.Namespace](t, succeed(t, db, "template", "namespace", "shop", "-o", "json"))
+	spaces := decode[api.List[ledger.Namespace]](t, succeed(t, db, "template", "namespace", "shop", "-o", "json")).Items
 	if len(spaces) != 1 || spaces[0].Name != "shop" || !strings.Contains(string(spaces[0].Lifecycle), "99") {
 		t.Errorf("namespaces %+v", spaces)
 	}
@@ -88,7 +90,7 @@ func TestTemplateCommands(t *testing.T) {
 		t.Errorf("shown %+v, %v", whole, err)
 	}
 	contains(t, succeed(t, db, "template", "list", "--namespace", "shop"), "order", "other", "built-in", "max_pending_minutes 1, staleness_action error")
-	if listed := decode[[]ledger.Template](t, succeed(t, db, "template", "list", "-o", "json")); len(listed) != 6 {
+	if listed := decode[api.List[ledger.Template]](t, succeed(t, db, "template", "list", "-o", "json")).Items; len(listed) != 6 {
 		t.Errorf("%d templates are listed", len(listed))
 	}
 	contains(t, succeed(t, db, "template", "list"), "protocol", "own")
@@ -125,7 +127,7 @@ func TestTemplateApplyIsAllOrNothing(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s", name, r.code, r.stdout)
 		}
 		contains(t, r.stderr, c.want...)
-		if listed := decode[[]ledger.Template](t, succeed(t, db, "template", "list", "-o", "json")); len(listed) != 1 {
+		if listed := decode[api.List[ledger.Template]](t, succeed(t, db, "template", "list", "-o", "json")).Items; len(listed) != 1 {
 			t.Errorf("%s: %d templates are there", name, len(listed))
 		}
 	}
@@ -147,9 +149,9 @@ func TestTemplateValidateNeedsNoDatabase(t *testing.T) {
 	}
 	contains(t, r.stderr, "order.yaml:7: lifecycle.max_pendign_minutes: unknown state pendign; the nearest state is pending")
 	r = postrider(t, nil, "template", "validate", bad, "-o", "json")
-	var views []validatedView
-	if err := json.Unmarshal([]byte(r.stdout), &views); err != nil || r.code != ExitFailure || len(views) != 1 || len(views[0].Problems) != 1 || views[0].Problems[0].Line != 7 {
-		t.Errorf("exit code %d, %+v, %v", r.code, views, err)
+	checked := decode[api.List[api.ValidatedTemplate]](t, r.stdout).Items
+	if r.code != ExitFailure || len(checked) != 1 || len(checked[0].Problems) != 1 || checked[0].Problems[0].Line != 7 || checked[0].Template != nil {
+		t.Errorf("exit code %d, %+v", r.code, checked)
 	}
 
 	example := postrider(t, nil, "template", "example")

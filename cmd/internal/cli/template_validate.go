@@ -7,15 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/tasks/task"
 )
-
-// validatedView is a file in the JSON of template validate.
-type validatedView struct {
-	File     string         `json:"file"`
-	Template string         `json:"template,omitempty"`
-	Problems []task.Problem `json:"problems"`
-}
 
 func (c *commands) templateValidate() *cobra.Command {
 	var out output
@@ -35,13 +29,9 @@ func (c *commands) templateValidate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			views := make([]validatedView, len(files))
-			for i, f := range files {
-				views[i] = viewValidated(f)
-			}
 			wrong := allValid(files)
-			if wrong == nil || out.format == "json" {
-				err = out.print(c.stdout, views, func(w io.Writer) error {
+			if wrong == nil || out.format != "table" {
+				err = out.print(c.stdout, api.All(validated, files), func(w io.Writer) error {
 					for _, f := range files {
 						fmt.Fprintf(w, "%s: template %s is valid.\n", visible(f.name), f.template)
 					}
@@ -55,10 +45,11 @@ func (c *commands) templateValidate() *cobra.Command {
 	return cmd
 }
 
-func viewValidated(f templateFile) validatedView {
-	v := validatedView{File: f.name, Problems: []task.Problem{}}
+// validated is what the check of a file found.
+func validated(f templateFile) api.ValidatedTemplate {
+	v := api.ValidatedTemplate{File: f.name, Problems: []task.Problem{}}
 	if f.template != nil {
-		v.Template = f.template.String()
+		v.Template = api.OrNull(f.template.String())
 	}
 	var invalid *task.InvalidError
 	switch {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/api"
 )
 
 func (s *Services) listKeys(ctx context.Context, r *Request) (any, error) {
@@ -12,7 +13,7 @@ func (s *Services) listKeys(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	keys, err := s.Access.List(ctx)
-	return notNull(keys), err
+	return api.All(api.KeyOf, keys), err
 }
 
 func (s *Services) createKey(ctx context.Context, r *Request) (any, error) {
@@ -35,10 +36,7 @@ func (s *Services) createKey(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Created{struct {
-		access.Key
-		Token string `json:"token"`
-	}{k, token}}, nil
+	return Created{api.CreatedKey{Key: api.KeyOf(k), Token: token}}, nil
 }
 
 func (s *Services) revokeKey(ctx context.Context, r *Request) (any, error) {
@@ -49,7 +47,8 @@ func (s *Services) revokeKey(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Access.Revoke(ctx, id)
+	k, err := s.Access.Revoke(ctx, id)
+	return api.KeyOf(k), err
 }
 
 func (s *Services) listAudit(ctx context.Context, r *Request) (any, error) {
@@ -79,10 +78,5 @@ func (s *Services) listAudit(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := list[access.Done]{Items: notNull(done)}
-	if len(done) > size {
-		out.Items = done[:size]
-		out.Next = next(done[size-1].ID)
-	}
-	return out, nil
+	return api.NewAuditList(done, size), nil
 }

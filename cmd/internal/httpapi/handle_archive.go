@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
@@ -13,7 +14,7 @@ func (s *Services) listArchive(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := ledger.ArchiveFilter{Limit: size + 1}
+	f := ledger.ArchiveFilter{Limit: size}
 	if f.Namespace, err = r.text("namespace"); err != nil {
 		return nil, err
 	}
@@ -34,30 +35,24 @@ func (s *Services) listArchive(ctx context.Context, r *Request) (any, error) {
 	if f.Name != "" && f.Namespace == "" {
 		return nil, refuse(Validation, "name goes with namespace")
 	}
-	tasks, err := s.Archive.List(ctx, f)
+	tasks, more, err := s.Archive.List(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	out := list[ledger.ArchivedTask]{Items: hidden(s.hideArchivedTask, notNull(tasks))}
-	if len(tasks) > size {
-		out.Items = tasks[:size]
-		last := tasks[size-1]
-		out.Next = placeText(last.ArchivedAt, last.TaskUUID.String())
-	}
-	return out, nil
+	return api.NewArchivedTaskList(hidden(s.hideArchivedTask, tasks), more), nil
 }
 
 // archivePlace reads where a page of the archive begins: the next of the page before.
 func (r *Request) archivePlace(name string) (*ledger.ArchivePlace, error) {
-	at, text, err := r.timedPlace(name)
+	text, err := r.text(name)
 	if err != nil || text == "" {
 		return nil, err
 	}
-	task, err := parseID(name, text)
+	place, err := ledger.ParseArchivePlace(text)
 	if err != nil {
 		return nil, notAPlace(name, text)
 	}
-	return &ledger.ArchivePlace{ArchivedAt: at, TaskUUID: task}, nil
+	return &place, nil
 }
 
 func (s *Services) archiveStatistics(ctx context.Context, r *Request) (any, error) {
@@ -65,7 +60,7 @@ func (s *Services) archiveStatistics(ctx context.Context, r *Request) (any, erro
 		return nil, err
 	}
 	stats, err := s.Archive.Statistics(ctx)
-	return notNull(stats), err
+	return api.All(api.ArchiveStatisticsOf, stats), err
 }
 
 func (s *Services) archivedTask(ctx context.Context, r *Request) (any, error) {
@@ -75,7 +70,7 @@ func (s *Services) archivedTask(ctx context.Context, r *Request) (any, error) {
 	}
 	t, err := s.Archive.Task(ctx, id)
 	s.hideArchivedTask(&t)
-	return t, err
+	return api.ArchivedTaskOf(t), err
 }
 
 func (s *Services) archivedStep(ctx context.Context, r *Request) (any, error) {
@@ -89,26 +84,25 @@ func (s *Services) archivedStep(ctx context.Context, r *Request) (any, error) {
 	}
 	found, err := s.Archive.Step(ctx, id, step)
 	s.hideArchivedStep(&found)
-	return found, err
+	return api.ArchivedStepOf(found), err
 }
 
-func ofArchived[T any](ctx context.Context, r *Request, read func(context.Context, uuid.UUID) ([]T, error)) (any, error) {
+func ofArchived[T any](ctx context.Context, r *Request, read func(context.Context, uuid.UUID) (api.List[T], error)) (any, error) {
 	id, err := r.only("id")
 	if err != nil {
 		return nil, err
 	}
-	found, err := read(ctx, id)
-	return notNull(found), err
+	return read(ctx, id)
 }
 
 func (s *Services) archivedSteps(ctx context.Context, r *Request) (any, error) {
-	return ofArchived(ctx, r, hiding(s.hideArchivedStep, s.Archive.Steps))
+	return ofArchived(ctx, r, reading(s.hideArchivedStep, api.ArchivedStepOf, s.Archive.Steps))
 }
 
 func (s *Services) archivedTransitions(ctx context.Context, r *Request) (any, error) {
-	return ofArchived(ctx, r, hiding(s.hideArchivedTransition, s.Archive.Transitions))
+	return ofArchived(ctx, r, reading(s.hideArchivedTransition, api.ArchivedTransitionOf, s.Archive.Transitions))
 }
 
 func (s *Services) archivedStepTransitions(ctx context.Context, r *Request) (any, error) {
-	return ofArchived(ctx, r, hiding(s.hideArchivedStepTransition, s.Archive.StepTransitions))
+	return ofArchived(ctx, r, reading(s.hideArchivedStepTransition, api.ArchivedStepTransitionOf, s.Archive.StepTransitions))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/cmd/internal/actions"
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/relay/postgres"
 )
@@ -39,7 +40,7 @@ func (s *Services) listEvents(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	page, err := s.Outbox.Store().Events(ctx, f)
-	return list[relay.EventStatus]{notNull(page.Events), next(page.Next)}, err
+	return api.NewEventList(page), err
 }
 
 // event reads the number of an event from the path, and refuses parameters.
@@ -52,10 +53,7 @@ func (r *Request) event() (int64, error) {
 
 func (s *Services) getEvent(ctx context.Context, r *Request) (any, error) {
 	id, err := r.event()
-	if err != nil {
-		return nil, err
-	}
-	return s.Outbox.Store().Event(ctx, id)
+	return s.after(ctx, id, err)
 }
 
 // shownBytes is bytes as JSON, text or base64, whichever fits first.
@@ -98,12 +96,13 @@ func (s *Services) revealEvent(ctx context.Context, r *Request) (any, error) {
 	}{strconv.FormatInt(id, 10), b.EventID, showBytes(b.Key, false), showBytes(b.Payload, true), b.Headers}, nil
 }
 
-// after answers a change of an event with the event.
+// after answers with the event, unless what came before failed.
 func (s *Services) after(ctx context.Context, id int64, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Outbox.Store().Event(ctx, id)
+	e, err := s.Outbox.Store().Event(ctx, id)
+	return api.EventOf(e), err
 }
 
 func (s *Services) skipEvent(ctx context.Context, r *Request) (any, error) {
@@ -150,11 +149,7 @@ func (s *Services) purgeDelivered(ctx context.Context, r *Request) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	answer := struct {
-		Purged int  `json:"purged"`
-		More   bool `json:"more"`
-	}{done.Rows, done.More}
-	return answer, nil
+	return api.PurgedEvents{Purged: done.Rows, More: done.More}, nil
 }
 
 func (s *Services) listHolds(ctx context.Context, r *Request) (any, error) {
@@ -185,25 +180,20 @@ func (s *Services) listHolds(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := list[relay.HoldStatus]{Items: notNull(holds)}
-	if len(holds) > size {
-		out.Items = holds[:size]
-		out.Next = placeText(holds[size-1].HeldAt, strconv.FormatInt(holds[size-1].ID, 10))
-	}
-	return out, nil
+	return api.NewHoldList(holds, size), nil
 }
 
 // holdPlace reads where a page of holds begins: the next of the page before.
 func (r *Request) holdPlace(name string) (*postgres.HoldPlace, error) {
-	at, text, err := r.timedPlace(name)
+	text, err := r.text(name)
 	if err != nil || text == "" {
 		return nil, err
 	}
-	id, err := strconv.ParseInt(text, 10, 64)
+	place, err := postgres.ParseHoldPlace(text)
 	if err != nil {
 		return nil, notAPlace(name, text)
 	}
-	return &postgres.HoldPlace{HeldAt: at, ID: id}, nil
+	return &place, nil
 }
 
 func (s *Services) releaseHold(ctx context.Context, r *Request) (any, error) {
@@ -236,7 +226,6 @@ func (s *Services) status(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	outbox.Holds = notNull(outbox.Holds)
 	detector, err := s.Tasks.Ledger().DetectorStatus(ctx)
 	if err != nil {
 		return nil, err
@@ -249,5 +238,5 @@ func (s *Services) status(ctx context.Context, r *Request) (any, error) {
 	for i, o := range operations {
 		views[i] = viewOperation(o)
 	}
-	return map[string]any{"outbox": outbox, "detector": detector, "operations": views}, nil
+	return map[string]any{"outbox": api.NewOutboxStatus(outbox), "detector": api.DetectorOf(detector), "operations": views}, nil
 }

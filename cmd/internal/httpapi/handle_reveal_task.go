@@ -5,32 +5,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 )
-
-// wholeTask is a task with all that it has, unredacted.
-type wholeTask[Task, Step, Transition, StepTransition any] struct {
-	Task            Task             `json:"task"`
-	Steps           []Step           `json:"workflow_steps"`
-	Transitions     []Transition     `json:"transitions"`
-	StepTransitions []StepTransition `json:"step_transitions"`
-}
-
-// reader reads the parts of a task that are asked for; the first error stays.
-type reader struct {
-	ctx context.Context
-	id  uuid.UUID
-	err error
-}
-
-func readAll[T any](r *reader, read func(context.Context, uuid.UUID) ([]T, error)) []T {
-	if r.err != nil {
-		return nil
-	}
-	var all []T
-	all, r.err = read(r.ctx, r.id)
-	return notNull(all)
-}
 
 // revealing is the task of a request that wants to see it whole, and why.
 func revealing(r *Request) (id uuid.UUID, why string, err error) {
@@ -54,19 +31,11 @@ func (s *Services) revealTask(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := s.Tasks.Ledger()
-	t, err := l.Task(ctx, id)
+	whole, err := s.Tasks.Whole(ctx, id)
 	if err != nil {
 		return s.elsewhere(ctx, id, "/payload", err)
 	}
-	of := reader{ctx: ctx, id: id}
-	whole := wholeTask[ledger.Task, ledger.Step, ledger.Transition, ledger.StepTransition]{
-		t, readAll(&of, l.Steps), readAll(&of, l.Transitions), readAll(&of, l.StepTransitions),
-	}
-	if of.err != nil {
-		return nil, of.err
-	}
-	return whole, s.lookedAt(ctx, id, why)
+	return api.WholeTaskOf(whole), s.lookedAt(ctx, id, why)
 }
 
 // revealArchivedTask is revealTask, of one in the archive.
@@ -75,13 +44,9 @@ func (s *Services) revealArchivedTask(ctx context.Context, r *Request) (any, err
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.Archive.Task(ctx, id)
-	of := reader{ctx: ctx, id: id, err: err}
-	whole := wholeTask[ledger.ArchivedTask, ledger.ArchivedStep, ledger.ArchivedTransition, ledger.ArchivedStepTransition]{
-		t, readAll(&of, s.Archive.Steps), readAll(&of, s.Archive.Transitions), readAll(&of, s.Archive.StepTransitions),
+	whole, err := ledger.ReadArchived(ctx, s.Archive, id)
+	if err != nil {
+		return nil, err
 	}
-	if of.err != nil {
-		return nil, of.err
-	}
-	return whole, s.lookedAt(ctx, id, why)
+	return api.WholeArchivedTaskOf(whole), s.lookedAt(ctx, id, why)
 }

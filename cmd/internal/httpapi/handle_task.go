@@ -9,11 +9,16 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
 func (s *Services) listTasks(ctx context.Context, r *Request) (any, error) {
 	p, err := s.page(r)
+	if err != nil {
+		return nil, err
+	}
+	byNumber, err := r.text("page")
 	if err != nil {
 		return nil, err
 	}
@@ -36,15 +41,9 @@ func (s *Services) listTasks(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := struct {
-		Items    []ledger.Task `json:"items"`
-		Page     int           `json:"page"`
-		PageSize int           `json:"page_size"`
-		More     bool          `json:"more"`
-		Next     *uuid.UUID    `json:"next"`
-	}{hidden(s.hideTask, notNull(tasks)), p.Page, p.Size, more, nil}
-	if more {
-		out.Next = &tasks[len(tasks)-1].UUID
+	out := api.NewTaskList(hidden(s.hideTask, tasks), more)
+	if byNumber != "" {
+		out.Page, out.PageSize = &p.Page, &p.Size
 	}
 	return out, nil
 }
@@ -135,31 +134,31 @@ func (s *Services) getTask(ctx context.Context, r *Request) (any, error) {
 }
 
 // ofTask answers with what a task has. None may mean that there is no task.
-func ofTask[T any](ctx context.Context, s *Services, r *Request, rest string, read func(context.Context, uuid.UUID) ([]T, error)) (any, error) {
+func ofTask[T any](ctx context.Context, s *Services, r *Request, rest string, read func(context.Context, uuid.UUID) (api.List[T], error)) (any, error) {
 	id, err := r.only("id")
 	if err != nil {
 		return nil, err
 	}
 	found, err := read(ctx, id)
-	if err == nil && len(found) == 0 {
+	if err == nil && len(found.Items) == 0 {
 		_, err = s.Tasks.Ledger().Task(ctx, id)
 	}
 	if err != nil {
 		return s.elsewhere(ctx, id, rest, err)
 	}
-	return notNull(found), nil
+	return found, nil
 }
 
 func (s *Services) taskSteps(ctx context.Context, r *Request) (any, error) {
-	return ofTask(ctx, s, r, "/workflow_steps", hiding(s.hideStep, s.Tasks.Ledger().Steps))
+	return ofTask(ctx, s, r, "/workflow_steps", reading(s.hideStep, api.StepOf, s.Tasks.Ledger().Steps))
 }
 
 func (s *Services) taskTransitions(ctx context.Context, r *Request) (any, error) {
-	return ofTask(ctx, s, r, "/transitions", hiding(s.hideTransition, s.Tasks.Ledger().Transitions))
+	return ofTask(ctx, s, r, "/transitions", reading(s.hideTransition, api.TransitionOf, s.Tasks.Ledger().Transitions))
 }
 
 func (s *Services) taskStepTransitions(ctx context.Context, r *Request) (any, error) {
-	return ofTask(ctx, s, r, "/step_transitions", hiding(s.hideStepTransition, s.Tasks.Ledger().StepTransitions))
+	return ofTask(ctx, s, r, "/step_transitions", reading(s.hideStepTransition, api.StepTransitionOf, s.Tasks.Ledger().StepTransitions))
 }
 
 func (s *Services) taskStep(ctx context.Context, r *Request) (any, error) {
@@ -171,24 +170,29 @@ func (s *Services) taskStep(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.step(ctx, id, step)
+	found, err := s.shownStep(ctx, id, step)
+	if err != nil {
+		return s.elsewhere(ctx, id, "/workflow_steps/"+step.String(), err)
+	}
+	return found, nil
 }
 
-func (s *Services) step(ctx context.Context, id, step uuid.UUID) (any, error) {
+// shownStep reads a step as it may be shown.
+func (s *Services) shownStep(ctx context.Context, id, step uuid.UUID) (ledger.Step, error) {
 	steps, err := s.Tasks.Ledger().Steps(ctx, id)
 	if err == nil && len(steps) == 0 {
 		_, err = s.Tasks.Ledger().Task(ctx, id)
 	}
 	if err != nil {
-		return s.elsewhere(ctx, id, "/workflow_steps/"+step.String(), err)
+		return ledger.Step{}, err
 	}
 	for _, one := range steps {
 		if one.UUID == step {
 			s.hideStep(&one)
-			return one, nil
+			return api.StepOf(one), nil
 		}
 	}
-	return nil, refuse(NotFound, "task %s has no step %s", id, step)
+	return ledger.Step{}, refuse(NotFound, "task %s has no step %s", id, step)
 }
 
 func (s *Services) actOnStep(ctx context.Context, r *Request) (any, error) {
@@ -221,11 +225,8 @@ func (s *Services) actOnStep(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.step(ctx, id, step)
-	return struct {
-		Step      any    `json:"workflow_step"`
-		TaskState string `json:"task_state"`
-	}{now, t.State}, err
+	now, err := s.shownStep(ctx, id, step)
+	return api.TreatedStep{Step: now, TaskState: t.State}, err
 }
 
 func (s *Services) retryTask(ctx context.Context, r *Request) (any, error) {
@@ -237,11 +238,7 @@ func (s *Services) retryTask(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		Status  string    `json:"status"`
-		Task    uuid.UUID `json:"task_uuid"`
-		EventID uuid.UUID `json:"event_id"`
-	}{"retry_queued", id, event}, nil
+	return api.NewRetriedTask(id, event), nil
 }
 
 func (s *Services) cancelTask(ctx context.Context, r *Request) (any, error) {
@@ -260,10 +257,7 @@ func (s *Services) cancelTask(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	t, err := s.shownTask(ctx, id)
-	return struct {
-		Cancelled bool        `json:"cancelled"`
-		Task      ledger.Task `json:"task"`
-	}{cancelled, t}, err
+	return api.CancelledTask{Cancelled: cancelled, Task: t}, err
 }
 
 func (s *Services) deadLetterTask(ctx context.Context, r *Request) (any, error) {
@@ -281,8 +275,5 @@ func (s *Services) deadLetterTask(ctx context.Context, r *Request) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		Task    uuid.UUID `json:"task_uuid"`
-		EventID uuid.UUID `json:"event_id"`
-	}{id, letter}, nil
+	return api.DeadLetteredTask{TaskUUID: id, EventID: letter}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"mime"
 	"strings"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/task"
 )
@@ -18,7 +19,7 @@ func (s *Services) listTemplates(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	found, err := s.Tasks.Ledger().Templates(ctx, namespace)
-	return notNull(found), err
+	return api.All(api.TemplateOf, found), err
 }
 
 func (s *Services) getTemplate(ctx context.Context, r *Request) (any, error) {
@@ -37,7 +38,8 @@ func (s *Services) getTemplate(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Tasks.Ledger().Template(ctx, namespace, name, version)
+	found, err := s.Tasks.Ledger().Template(ctx, namespace, name, version)
+	return api.TemplateOf(found), err
 }
 
 // applyTemplate takes a template as YAML or JSON, as in a file.

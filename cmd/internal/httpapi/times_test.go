@@ -17,7 +17,7 @@ func TestListsSurviveOddTimes(t *testing.T) {
 	r.exec(`update postrider.tasker_tasks set created_at = '20000-01-01' where task_uuid = $1`, late)
 	r.exec(`update postrider.tasker_tasks set state_entered_at = '4713-01-01 BC' where task_uuid = $1`, early)
 	r.exec(`insert into postrider.outbox_event (topic, available_at) values ('odd', '20000-01-01'), ('odd', '0044-03-15 BC')`)
-	const last, first = "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z"
+	const last, first = "9999-12-31T23:59:59.999999999Z", "0001-01-01T00:00:00Z"
 	for path, parts := range map[string][]string{"/tasks": {late, early, last, first}, "/tasks/" + late: {last}, "/outbox?topic=odd": {last, first}} {
 		answer := r.ask("GET", path, "").is(200)
 		for _, part := range parts {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 )
@@ -65,11 +66,11 @@ func hidden[T any](hide func(*T), all []T) []T {
 	return all
 }
 
-// hiding reads what a task has, as it may be shown.
-func hiding[T any](hide func(*T), read func(context.Context, uuid.UUID) ([]T, error)) func(context.Context, uuid.UUID) ([]T, error) {
-	return func(ctx context.Context, id uuid.UUID) ([]T, error) {
+// reading lists what a task has, as it may be shown.
+func reading[T any](hide func(*T), show func(T) T, read func(context.Context, uuid.UUID) ([]T, error)) func(context.Context, uuid.UUID) (api.List[T], error) {
+	return func(ctx context.Context, id uuid.UUID) (api.List[T], error) {
 		all, err := read(ctx, id)
-		return hidden(hide, all), err
+		return api.All(show, hidden(hide, all)), err
 	}
 }
 
@@ -77,5 +78,5 @@ func hiding[T any](hide func(*T), read func(context.Context, uuid.UUID) ([]T, er
 func (s *Services) shownTask(ctx context.Context, id uuid.UUID) (ledger.Task, error) {
 	t, err := s.Tasks.Ledger().Task(ctx, id)
 	s.hideTask(&t)
-	return t, err
+	return api.TaskOf(t), err
 }

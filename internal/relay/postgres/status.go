@@ -44,6 +44,9 @@ type HoldPlace struct {
 	ID     int64
 }
 
+// PlaceOf is the place of a hold.
+func PlaceOf(h relay.HoldStatus) HoldPlace { return HoldPlace{HeldAt: h.HeldAt, ID: h.ID} }
+
 // String is the place as text, which ParseHoldPlace reads.
 func (p HoldPlace) String() string {
 	return p.HeldAt.UTC().Format(time.RFC3339Nano) + "_" + strconv.FormatInt(p.ID, 10)

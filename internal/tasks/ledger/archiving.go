@@ -55,6 +55,7 @@ type ArchivedBatch struct {
 
 // Archived counts what was moved into the archive, or in a dry run would have been.
 type Archived struct {
+	// Tasks, Steps and Transitions are how many of each there were.
 	Tasks       int `json:"tasks_archived"`
 	Steps       int `json:"steps_archived"`
 	Transitions int `json:"transitions_archived"`

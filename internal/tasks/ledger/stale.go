@@ -81,20 +81,27 @@ const (
 
 // StaleTask is a task that was found to be stale.
 type StaleTask struct {
-	TaskUUID                  uuid.UUID   `json:"task_uuid"`
-	NamespaceName             string      `json:"namespace_name"`
-	TaskName                  string      `json:"task_name"`
-	CurrentState              string      `json:"current_state"`
-	TimeInStateMinutes        int         `json:"time_in_state_minutes"`
-	StalenessThresholdMinutes int         `json:"staleness_threshold_minutes"`
-	ActionTaken               StaleAction `json:"action_taken"`
+	// TaskUUID is the id of the task.
+	TaskUUID uuid.UUID `json:"task_uuid"`
+	// NamespaceName and TaskName name its template.
+	NamespaceName string `json:"namespace_name"`
+	TaskName      string `json:"task_name"`
+	// CurrentState is the state in which it was found.
+	CurrentState string `json:"current_state"`
+	// TimeInStateMinutes is how long it was in that state, in minutes.
+	TimeInStateMinutes int `json:"time_in_state_minutes"`
+	// StalenessThresholdMinutes is the threshold that it passed, in minutes.
+	StalenessThresholdMinutes int `json:"staleness_threshold_minutes"`
+	// ActionTaken is what was done, or in a dry run would have been.
+	ActionTaken StaleAction `json:"action_taken"`
 	// MovedToDLQ and TransitionSuccess say what was done; false in a dry run.
 	MovedToDLQ        bool `json:"moved_to_dlq"`
 	TransitionSuccess bool `json:"transition_success"`
 	// ThresholdKind is state or lifetime, ThresholdSource template, namespace or default.
 	ThresholdKind   string `json:"threshold_kind"`
 	ThresholdSource string `json:"threshold_source"`
-	DLQReason       string `json:"dlq_reason"`
+	// DLQReason is the reason that its investigation has, or would have.
+	DLQReason string `json:"dlq_reason"`
 	// TaskAgeSeconds is counted from when the task was created, or put back to work, as its lifetime is.
 	TaskAgeSeconds float64 `json:"task_age_seconds"`
 }
@@ -109,18 +116,22 @@ type NearStale struct {
 type DetectorStatus struct {
 	// Paused says that no detector works now.
 	Paused bool `json:"paused"`
-	// PausedAt, PausedBy and Reason say since when, by whom and why.
+	// PausedAt, PausedBy and Reason say since when, by whom and why. The texts are empty while they work.
 	PausedAt *time.Time `json:"paused_at"`
 	PausedBy string     `json:"paused_by"`
 	Reason   string     `json:"pause_reason"`
 	// ResumeAt is when they go on by themselves. If it is nil, they wait until an operator resumes them.
 	ResumeAt *time.Time `json:"resume_at"`
-	// The last pass of any process; LastPassAt is nil before the first.
-	LastPassAt     *time.Time `json:"last_pass_at"`
-	LastPassBy     string     `json:"last_pass_by"`
-	LastPassMS     float64    `json:"last_pass_ms"`
-	LastPassStale  int        `json:"last_pass_stale"`
-	LastPassDryRun bool       `json:"last_pass_dry_run"`
+	// LastPassAt is when the last pass of any process ended; nil before the first, and the others are zero then.
+	LastPassAt *time.Time `json:"last_pass_at"`
+	// LastPassBy is the process that made it: host:pid.
+	LastPassBy string `json:"last_pass_by"`
+	// LastPassMS is how long it took, in milliseconds.
+	LastPassMS float64 `json:"last_pass_ms"`
+	// LastPassStale is how many stale tasks it found.
+	LastPassStale int `json:"last_pass_stale"`
+	// LastPassDryRun says that it changed nothing.
+	LastPassDryRun bool `json:"last_pass_dry_run"`
 }
 
 // Pause stops the detectors.

@@ -9,53 +9,90 @@ import (
 
 // Task is a task as it stands. Pointers are nil where there is nothing.
 type Task struct {
-	UUID      uuid.UUID `json:"task_uuid"`
-	Namespace string    `json:"namespace_name"`
-	Name      string    `json:"task_name"`
-	Version   string    `json:"version"`
-	State     string    `json:"state"`
+	// UUID is the id of the task.
+	UUID uuid.UUID `json:"task_uuid"`
+	// Namespace, Name and Version name its template.
+	Namespace string `json:"namespace_name"`
+	Name      string `json:"task_name"`
+	Version   string `json:"version"`
+	// State is its state, one of its machine's.
+	State string `json:"state"`
 	// Kind of the state: initial, active, waiting (these are live), failed or terminal.
-	Kind           string    `json:"state_kind"`
-	Live           bool      `json:"live"`
+	Kind string `json:"state_kind"`
+	// Live says that it has not ended.
+	Live bool `json:"live"`
+	// StateEnteredAt is since when it is in its state.
 	StateEnteredAt time.Time `json:"state_entered_at"`
 	// SortKey is the number of its newest transition.
-	SortKey    int `json:"sort_key"`
-	Priority   int `json:"priority"`
+	SortKey int `json:"sort_key"`
+	// Priority: higher goes first.
+	Priority int `json:"priority"`
+	// RetryCount is how many times it was put back to its beginning.
 	RetryCount int `json:"retry_count"`
 	// Context is the input it was created with.
-	Context        json.RawMessage `json:"context"`
-	Metadata       json.RawMessage `json:"metadata"`
-	IdempotencyKey *string         `json:"idempotency_key"`
+	Context json.RawMessage `json:"context"`
+	// Metadata is free for tools; its key error has the technical side of ErrorReason.
+	Metadata json.RawMessage `json:"metadata"`
+	// IdempotencyKey is the key under which it was created; nil for none.
+	IdempotencyKey *string `json:"idempotency_key"`
 	// ErrorReason says why it failed.
 	ErrorReason *string `json:"error_reason"`
 	// StaleFlaggedAt is when it was found to be stale in this state.
 	StaleFlaggedAt *time.Time `json:"stale_flagged_at"`
-	CreatedAt      time.Time  `json:"created_at"`
-	UpdatedAt      time.Time  `json:"updated_at"`
-	CompletedAt    *time.Time `json:"completed_at"`
+	// CreatedAt and UpdatedAt are when it was created, and changed last.
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+	// CompletedAt is when it came to a terminal state; nil while it has not.
+	CompletedAt *time.Time `json:"completed_at"`
+}
+
+// WholeTask is a task with all that it has.
+type WholeTask struct {
+	// Task is the task itself.
+	Task Task `json:"task"`
+	// Steps are its steps, in the order of its template.
+	Steps []Step `json:"workflow_steps"`
+	// Transitions are the history of its states, the oldest first.
+	Transitions []Transition `json:"transitions"`
+	// StepTransitions are the history of its steps, the oldest first.
+	StepTransitions []StepTransition `json:"step_transitions"`
+	// Undelivered are its events that were given up and did not move it at once, the newest first, 100 at most.
+	Undelivered []UndeliveredEvent `json:"undelivered_events"`
 }
 
 // Step is a step of a task as it stands.
 type Step struct {
-	UUID         uuid.UUID  `json:"workflow_step_uuid"`
-	TaskUUID     uuid.UUID  `json:"task_uuid"`
-	Name         string     `json:"step_name"`
-	Handler      *string    `json:"handler_name"`
-	Position     int        `json:"position"`
-	Dependencies []string   `json:"dependencies"`
-	Status       StepStatus `json:"status"`
-	RetryCount   int        `json:"retry_count"`
-	MaxRetries   int        `json:"max_retries"`
+	// UUID is the id of the step, TaskUUID of its task.
+	UUID     uuid.UUID `json:"workflow_step_uuid"`
+	TaskUUID uuid.UUID `json:"task_uuid"`
+	// Name is its name in the template.
+	Name string `json:"step_name"`
+	// Handler names what does it, in the words of the template; nil for none.
+	Handler *string `json:"handler_name"`
+	// Position is its place among the steps, from 0.
+	Position int `json:"position"`
+	// Dependencies are the names of the steps that must be done before it.
+	Dependencies []string `json:"dependencies"`
+	// Status is where it stands.
+	Status StepStatus `json:"status"`
+	// RetryCount is how many of its MaxRetries were made.
+	RetryCount int `json:"retry_count"`
+	MaxRetries int `json:"max_retries"`
 	// RetryBaseSeconds is the pause before the first retry; it doubles up to RetryMaxSeconds.
-	RetryBaseSeconds float64         `json:"retry_base_seconds"`
-	RetryMaxSeconds  float64         `json:"retry_max_seconds"`
-	NextRetryAt      *time.Time      `json:"next_retry_at"`
-	Inputs           json.RawMessage `json:"inputs"`
-	Results          json.RawMessage `json:"results"`
-	LastError        *string         `json:"last_error"`
-	StateEnteredAt   time.Time       `json:"state_entered_at"`
-	CreatedAt        time.Time       `json:"created_at"`
-	UpdatedAt        time.Time       `json:"updated_at"`
+	RetryBaseSeconds float64 `json:"retry_base_seconds"`
+	RetryMaxSeconds  float64 `json:"retry_max_seconds"`
+	// NextRetryAt is when it is tried again; nil where it does not wait for that.
+	NextRetryAt *time.Time `json:"next_retry_at"`
+	// Inputs and Results are what it was given and what came out of it.
+	Inputs  json.RawMessage `json:"inputs"`
+	Results json.RawMessage `json:"results"`
+	// LastError says why it failed last; nil where it did not.
+	LastError *string `json:"last_error"`
+	// StateEnteredAt is since when it has its status.
+	StateEnteredAt time.Time `json:"state_entered_at"`
+	// CreatedAt and UpdatedAt are when it was created, and changed last.
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
 }
 
 // StepStatus is where a step stands.
@@ -83,23 +120,35 @@ const (
 
 // Transition is a change of a task's state.
 type Transition struct {
-	UUID      uuid.UUID `json:"task_transition_uuid"`
-	FromState *string   `json:"from_state"` // nil for the first
-	ToState   string    `json:"to_state"`
+	// UUID is the id of the transition.
+	UUID uuid.UUID `json:"task_transition_uuid"`
+	// FromState is the state that it left; nil for the first transition.
+	FromState *string `json:"from_state"`
+	// ToState is the state that it entered.
+	ToState string `json:"to_state"`
 	// Metadata has the actor, the reason, and what the caller added.
-	Metadata   json.RawMessage `json:"metadata"`
-	SortKey    int             `json:"sort_key"`
-	MostRecent bool            `json:"most_recent"`
-	CreatedAt  time.Time       `json:"created_at"`
+	Metadata json.RawMessage `json:"metadata"`
+	// SortKey is its number in the history of the task, from 1.
+	SortKey int `json:"sort_key"`
+	// MostRecent says that it led to the state of now.
+	MostRecent bool `json:"most_recent"`
+	// CreatedAt is when it happened.
+	CreatedAt time.Time `json:"created_at"`
 }
 
 // StepTransition is a change of a step's status.
 type StepTransition struct {
-	UUID       uuid.UUID       `json:"step_transition_uuid"`
-	StepUUID   uuid.UUID       `json:"workflow_step_uuid"`
-	StepName   string          `json:"step_name"`
-	FromStatus *string         `json:"from_status"` // nil for the first
-	ToStatus   string          `json:"to_status"`
-	Metadata   json.RawMessage `json:"metadata"`
-	CreatedAt  time.Time       `json:"created_at"`
+	// UUID is the id of the transition.
+	UUID uuid.UUID `json:"step_transition_uuid"`
+	// StepUUID is the id of the step, StepName its name.
+	StepUUID uuid.UUID `json:"workflow_step_uuid"`
+	StepName string    `json:"step_name"`
+	// FromStatus is the status that it left; nil for the first transition.
+	FromStatus *string `json:"from_status"`
+	// ToStatus is the status that it entered.
+	ToStatus string `json:"to_status"`
+	// Metadata has the actor, the reason, and what the caller added.
+	Metadata json.RawMessage `json:"metadata"`
+	// CreatedAt is when it happened.
+	CreatedAt time.Time `json:"created_at"`
 }

@@ -9,29 +9,37 @@ import (
 
 // Template is a version of a template as the database has it.
 type Template struct {
-	UUID        uuid.UUID `json:"named_task_uuid"`
-	Namespace   string    `json:"namespace_name"`
-	Name        string    `json:"name"`
-	Version     string    `json:"version"`
-	Description *string   `json:"description"`
+	// UUID is the id of this version.
+	UUID uuid.UUID `json:"named_task_uuid"`
+	// Namespace, Name and Version name it.
+	Namespace string `json:"namespace_name"`
+	Name      string `json:"name"`
+	Version   string `json:"version"`
+	// Description is for people; nil for none.
+	Description *string `json:"description"`
 	// Machine is the name of its state machine: workflow, or namespace/name@version for one of its own.
 	Machine string `json:"state_machine"`
 	// Configuration is the whole template.
 	Configuration json.RawMessage `json:"configuration"`
-	CreatedAt     time.Time       `json:"created_at"`
+	// CreatedAt is when it was first applied.
+	CreatedAt time.Time `json:"created_at"`
 	// UpdatedAt is when it was last applied with a change.
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
 // Namespace is a team or a system, with its templates and workers.
 type Namespace struct {
-	UUID        uuid.UUID `json:"task_namespace_uuid"`
-	Name        string    `json:"name"`
-	Description *string   `json:"description"`
+	// UUID is the id of the namespace.
+	UUID uuid.UUID `json:"task_namespace_uuid"`
+	// Name is what templates and workers call it.
+	Name string `json:"name"`
+	// Description is for people; nil for none.
+	Description *string `json:"description"`
 	// Lifecycle is what holds for templates that do not say it themselves.
 	Lifecycle json.RawMessage `json:"lifecycle"`
-	CreatedAt time.Time       `json:"created_at"`
-	UpdatedAt time.Time       `json:"updated_at"`
+	// CreatedAt and UpdatedAt are when it was first named, and changed last.
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
 }
 
 // Applied says what became of a template that was applied.

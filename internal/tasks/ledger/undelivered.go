@@ -8,14 +8,20 @@ import (
 
 // UndeliveredEvent is an event of a task that was given up without the task being moved in that transaction.
 type UndeliveredEvent struct {
-	EventID      uuid.UUID `json:"event_id"`
-	Episode      int       `json:"episode"` // how many times it had been given up
-	Topic        string    `json:"topic"`
-	Attempts     int       `json:"attempts"`
-	ErrorCode    string    `json:"error_code"`
-	ErrorMessage string    `json:"error_message"`
+	// EventID is the identity of the event.
+	EventID uuid.UUID `json:"event_id"`
+	// Episode is how many times it had been given up.
+	Episode int `json:"episode"`
+	// Topic is the topic that it was bound for.
+	Topic string `json:"topic"`
+	// Attempts is how many were made before it was given up.
+	Attempts int `json:"attempts"`
+	// ErrorCode and ErrorMessage are those of its last failure; empty where there are none.
+	ErrorCode    string `json:"error_code"`
+	ErrorMessage string `json:"error_message"`
 	// Outcome is waiting (the task is tried again), moved (that went well later) or refused; Detail says why.
-	Outcome string    `json:"outcome"`
-	Detail  string    `json:"detail"`
+	Outcome string `json:"outcome"`
+	Detail  string `json:"detail"`
+	// NotedAt is when the event was given up.
 	NotedAt time.Time `json:"noted_at"`
 }

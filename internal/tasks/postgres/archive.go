@@ -127,32 +127,34 @@ func (a *Archive) StepTransitions(ctx context.Context, task uuid.UUID) ([]ledger
 }
 
 // List implements ledger.ArchiveReader.
-func (a *Archive) List(ctx context.Context, f ledger.ArchiveFilter) ([]ledger.ArchivedTask, error) {
+func (a *Archive) List(ctx context.Context, f ledger.ArchiveFilter) (tasks []ledger.ArchivedTask, more bool, err error) {
 	const doing = "list archived tasks"
 	switch {
 	case f.FinalState != "" && !slices.Contains(ledger.FinalStates(), f.FinalState):
-		return nil, fmt.Errorf("%s: there is no final state %q", doing, f.FinalState)
+		return nil, false, fmt.Errorf("%s: there is no final state %q", doing, f.FinalState)
 	case f.Name != "" && f.Namespace == "":
-		return nil, fmt.Errorf("%s: the template %q is named without its namespace", doing, f.Name)
+		return nil, false, fmt.Errorf("%s: the template %q is named without its namespace", doing, f.Name)
 	case f.Limit < 0 || f.Limit > ledger.MaxArchiveLimit:
-		return nil, fmt.Errorf("%s: the limit is %d, it must be from 1 to %d", doing, f.Limit, ledger.MaxArchiveLimit)
-	case f.Limit == 0:
-		f.Limit = ledger.DefaultArchiveLimit
+		return nil, false, fmt.Errorf("%s: the limit is %d, it must be from 1 to %d", doing, f.Limit, ledger.MaxArchiveLimit)
 	}
+	limit := orDefault(f.Limit, ledger.DefaultArchiveLimit)
 	var before *time.Time
 	var beforeTask *uuid.UUID
 	if f.Before != nil {
 		before, beforeTask = &f.Before.ArchivedAt, &f.Before.TaskUUID
 	}
-	sql, args := archiveList, []any{before, beforeTask, f.Limit}
+	sql, args := archiveList, []any{before, beforeTask, limit + 1} // one more says whether there are more
 	if f.Namespace != "" || f.FinalState != "" {
 		sql, args = archiveListSome, append([]any{given(f.Namespace), given(f.Name), given(string(f.FinalState))}, args...)
 	}
-	found, err := collect(ctx, a.pool, scanArchivedTask, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
+	tasks, err = collect(ctx, a.pool, scanArchivedTask, sql, args...)
+	switch {
+	case err != nil:
+		return nil, false, fmt.Errorf("%s: %w", doing, err)
+	case len(tasks) > limit:
+		return tasks[:limit], true, nil
 	}
-	return found, nil
+	return tasks, false, nil
 }
 
 // Statistics implements ledger.ArchiveReader.

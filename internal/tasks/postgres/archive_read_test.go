@@ -114,18 +114,25 @@ func TestArchiveIsListed(t *testing.T) {
 	list := func(f ledger.ArchiveFilter) (ids []uuid.UUID) {
 		t.Helper()
 		for {
-			page, err := r.archive.List(ctx, f)
+			page, more, err := r.archive.List(ctx, f)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, task := range page {
 				ids = append(ids, task.TaskUUID)
 			}
-			if f.Limit == 0 || len(page) < f.Limit {
+			if !more {
 				return ids
 			}
+			if len(page) != f.Limit {
+				t.Fatalf("%d tasks and more, of %d that were asked for", len(page), f.Limit)
+			}
 			last := page[len(page)-1]
-			f.Before = &ledger.ArchivePlace{ArchivedAt: last.ArchivedAt, TaskUUID: last.TaskUUID}
+			place, err := ledger.ParseArchivePlace(ledger.ArchivePlace{ArchivedAt: last.ArchivedAt, TaskUUID: last.TaskUUID}.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Before = &place
 		}
 	}
 	for name, c := range map[string]struct {
@@ -144,8 +151,13 @@ func TestArchiveIsListed(t *testing.T) {
 		}
 	}
 	for _, f := range []ledger.ArchiveFilter{{FinalState: "gone"}, {Name: "task"}, {Limit: -1}, {Limit: ledger.MaxArchiveLimit + 1}} {
-		if _, err := r.archive.List(ctx, f); err == nil {
+		if _, _, err := r.archive.List(ctx, f); err == nil {
 			t.Errorf("%+v is accepted", f)
+		}
+	}
+	for _, place := range []string{"", "x", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z_x", "_" + all[0].String(), "0000-01-01T00:00:00Z_" + all[0].String()} {
+		if _, err := ledger.ParseArchivePlace(place); err == nil {
+			t.Errorf("%q is accepted as a place", place)
 		}
 	}
 }

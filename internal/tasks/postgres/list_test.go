@@ -83,7 +83,7 @@ func TestArchiveListsBySomeOf(t *testing.T) {
 				var got []string
 				f := ledger.ArchiveFilter{Namespace: namespace, Name: name, FinalState: final, Limit: 8}
 				for {
-					page, err := r.archive.List(t.Context(), f)
+					page, more, err := r.archive.List(t.Context(), f)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -91,7 +91,7 @@ func TestArchiveListsBySomeOf(t *testing.T) {
 						got = append(got, task.TaskUUID.String())
 						f.Before = &ledger.ArchivePlace{ArchivedAt: task.ArchivedAt, TaskUUID: task.TaskUUID}
 					}
-					if len(page) < f.Limit {
+					if !more {
 						break
 					}
 				}

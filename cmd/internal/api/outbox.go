@@ -1,0 +1,119 @@
+package api
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/relay/postgres"
+	"github.com/postrider/postrider/message"
+)
+
+// EventOf is an event of the outbox as it is shown; relay.EventStatus is its JSON.
+func EventOf(e relay.EventStatus) relay.EventStatus {
+	inYears(&e.CreatedAt, &e.AvailableAt, e.NextAttemptAt, e.SentAt, e.FirstErrorAt, e.LastErrorAt, &e.UpdatedAt, e.LockedAt)
+	return e
+}
+
+// NewEventList is a page of events. It may be short, or empty, and have a next one.
+func NewEventList(p relay.EventPage) List[relay.EventStatus] {
+	return ListOf(each(EventOf, p.Events), rowText(p.Next))
+}
+
+// PurgedEvents is what a purge of delivered events removed.
+type PurgedEvents struct {
+	// Purged is how many events were removed.
+	Purged int `json:"purged"`
+	// More says that there is more to remove.
+	More bool `json:"more"`
+}
+
+// Hold is what cannot go, why, and until when.
+type Hold struct {
+	// ID is its number.
+	ID string `json:"id"`
+	// Scope is what it holds: key, partition, topic, failure (a circuit breaker) or dead_letter.
+	Scope relay.Scope `json:"scope"`
+	// Topic is the topic that it is about.
+	Topic string `json:"topic"`
+	// Key is the key of a hold of a key. Bytes of it that are not UTF-8 are replaced.
+	Key *string `json:"key"`
+	// Partition is the partition of a hold of a partition, Partitions how many the topic had then.
+	Partition  *int32 `json:"partition"`
+	Partitions *int32 `json:"partitions"`
+	// FailureCode is set for a circuit breaker: events of the topic that fail with this code wait behind it.
+	FailureCode *string `json:"failure_code"`
+	// Cause is why it exists: retry, infrastructure, route, halted, redrive or circuit_breaker.
+	Cause relay.Cause `json:"cause"`
+	// ErrorCode and Error are the code and the message of the failure that it comes from; ErrorCategory is validation,
+	// transient or fatal.
+	ErrorCode     *string           `json:"error_code"`
+	ErrorCategory *message.Category `json:"error_category"`
+	Error         *string           `json:"error"`
+	// EventID is the event whose failure it comes from, OutboxID its number where it was given up.
+	EventID  *uuid.UUID `json:"event_id"`
+	OutboxID *string    `json:"outbox_id"`
+	// HeldAt is since when it holds.
+	HeldAt time.Time `json:"held_at"`
+	// NextProbeAt is when it is tried next; null for a hold that waits for an operator.
+	NextProbeAt *time.Time `json:"next_probe_at"`
+	// Probes counts failed probes.
+	Probes int `json:"probes"`
+	// Draining says that what waited behind it comes back.
+	Draining bool `json:"draining"`
+	// Asked is what an operator asked for and the relay that leads has not done yet: release or give_up.
+	Asked *string `json:"asked"`
+	// Parked are the events behind it, counted up to 100001.
+	Parked int64 `json:"parked"`
+}
+
+// NewHold is a hold as it is shown.
+func NewHold(h relay.HoldStatus) Hold {
+	inYears(h.NextProbeAt)
+	return Hold{ID: strconv.FormatInt(h.ID, 10), Scope: h.Scope, Topic: h.Topic, Key: OrNull(h.Key), Partition: h.Partition, Partitions: h.Partitions,
+		FailureCode: OrNull(h.FailureCode), Cause: h.Cause, ErrorCode: OrNull(h.ErrorCode), ErrorCategory: OrNull(h.ErrorCategory), Error: OrNull(h.Error),
+		EventID: OrNull(h.EventID), OutboxID: OrNull(rowText(h.OutboxID)), HeldAt: Time(h.HeldAt), NextProbeAt: h.NextProbeAt, Probes: h.Probes,
+		Draining: h.Draining, Asked: OrNull(h.Asked), Parked: h.Parked}
+}
+
+// NewHoldList is a page of at most size holds; found has one more where the list goes on.
+func NewHoldList(found []relay.HoldStatus, size int) List[Hold] {
+	return PageOf(found, size, NewHold, func(h relay.HoldStatus) string { return postgres.PlaceOf(h).String() })
+}
+
+// OutboxStatus is the outbox in numbers.
+type OutboxStatus struct {
+	// Pending are behind the position of the log; Due of them are not delayed. Processing came back and are on their way.
+	Pending    int64 `json:"pending"`
+	Due        int64 `json:"due"`
+	Processing int64 `json:"processing"`
+	// Failed have failed attempts behind them and will be tried again.
+	Failed int64 `json:"failed"`
+	// Parked wait for a hold, Scheduled for their time.
+	Parked    int64 `json:"parked"`
+	Scheduled int64 `json:"scheduled"`
+	// Exhausted are on their way to the dead-letter topic, DeadLettered arrived there.
+	Exhausted    int64 `json:"exhausted"`
+	DeadLettered int64 `json:"dead_lettered"`
+	// OldestDueSeconds is the age of the oldest event that should have gone by now, in seconds; 0 when there is none.
+	OldestDueSeconds float64 `json:"oldest_due_seconds"`
+	// HoldCount is the number of holds; Holds are the oldest of them, and never null.
+	HoldCount int64  `json:"hold_count"`
+	Holds     []Hold `json:"holds"`
+}
+
+// NewOutboxStatus is the status of the outbox as it is shown.
+func NewOutboxStatus(s relay.Status) OutboxStatus {
+	return OutboxStatus{Pending: s.Pending, Due: s.Due, Processing: s.Processing, Failed: s.Failed, Parked: s.Parked, Scheduled: s.Scheduled,
+		Exhausted: s.Exhausted, DeadLettered: s.DeadLettered, OldestDueSeconds: s.OldestDueSeconds, HoldCount: s.HoldCount, Holds: each(NewHold, s.Holds)}
+}
+
+// rowText is the number of a row as text; empty for 0.
+func rowText(id int64) string {
+	if id == 0 {
+		return ""
+	}
+	return strconv.FormatInt(id, 10)
+}
