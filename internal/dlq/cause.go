@@ -75,6 +75,7 @@ func rootOf(code, message, stack string) Root {
 			r.Outer = storableText(thrown[0].text(), maxCauseBytes)
 		} else {
 			thrown = nestedIn(cut(message, maxTraceBytes))
+			r.Wraps = len(thrown) > 1
 		}
 	}
 	if len(thrown) == 0 {
@@ -91,7 +92,7 @@ func rootOf(code, message, stack string) Root {
 		outer.class = code
 	}
 	r.Class, r.Message = storableText(last.class, maxNameBytes), storableText(last.message, maxCauseBytes-maxNameBytes-2)
-	r.Wraps = wraps(outer.class) || outer.message == "" || outer.message == thrown[1].text()
+	r.Wraps = r.Wraps || wraps(outer.class) || outer.message == "" || outer.message == thrown[1].text()
 	return r
 }
 
@@ -117,6 +118,9 @@ func headed(head string) exception {
 	}
 	head = strings.TrimPrefix(strings.TrimPrefix(head, "Unhandled exception. "), "Uncaught ")
 	class, message, _ := strings.Cut(head, ": ")
+	if name, _, coded := strings.Cut(class, " ("); coded && class[len(class)-1] == ')' { // SocketException (111)
+		class = name
+	}
 	if name, _, _ := strings.Cut(class, " ["); strings.ContainsAny(name, " \n\"'") { // no class
 		return exception{message: head}
 	}
@@ -170,6 +174,7 @@ func readFrames(trace string) []exception {
 		inner, isInner := strings.CutPrefix(text, "---> ")
 		cause, isCause := strings.CutPrefix(text, "[cause]: ")
 		frame, isFrame := strings.CutPrefix(text, "at ")
+		isFrame = isFrame && !strings.HasPrefix(frame, "[") // Jackson's place in the payload
 		switch {
 		case strings.HasPrefix(line, "Caused by: "):
 			next(line[len("Caused by: "):])
@@ -189,6 +194,7 @@ func readFrames(trace string) []exception {
 			if shown, own := ownFrame(frame); own && frames[at] == "" && !suppressed {
 				frames[at] = shown
 			}
+		case strings.HasPrefix(text, "... ") && strings.HasSuffix(text, " more"):
 		case at < 0:
 			next(text)
 		case !begun && !suppressed && at == len(heads)-1 && len(heads[at]) < maxCauseBytes:

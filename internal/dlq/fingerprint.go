@@ -118,7 +118,7 @@ func Word(errorCode, message string) string {
 	const around = ".,:;!?()[]{}<>\"'`…*=/\\|-"
 	for i, field := range strings.Fields(Normalise(message)) {
 		field = strings.Trim(field, around)
-		if i == 0 && field == "#" {
+		if i == 0 && strings.HasPrefix(field, "#") {
 			first := strings.TrimLeft(message, around+" \t\r\n")
 			if end := digitsEnd(first, 0); end > 0 {
 				return first[:end]

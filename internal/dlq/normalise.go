@@ -1,6 +1,10 @@
 package dlq
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 const (
 	// maxNormalised is how much of a normalised message counts for its group, in bytes: what comes after is detail.
@@ -13,9 +17,10 @@ const (
 // fast, because it is asked for each investigation: two passes, and no regular expressions.
 //
 // Values go: quoted texts, texts in parentheses that are values, numbers (10.0.0.1:9092 is one), identities, hashes of
-// objects, times, durations, sizes, addresses of e-mail, and the query of a URL. Numbers that are codes stay, because they
-// tell causes apart: the status of an HTTP response, an SQLSTATE, an errno. Of JSON the type, the code and the reason stay.
-// Runs of spaces become one.
+// objects, times, durations, sizes, addresses of e-mail, and the query of a URL. Numbers and identities become #, because
+// the id of one order may be 17 and that of another a uuid. Numbers that are codes stay, because they tell causes apart:
+// the status of an HTTP response, an SQLSTATE, an errno. Of JSON the type, the code and the reason stay. Runs of spaces
+// become one.
 func Normalise(message string) string { return normalise(message, false) }
 
 // normalise is Normalise. With names, quoted names stay: two messages that differ in these are told apart.
@@ -60,7 +65,7 @@ func (n *normaliser) run() {
 			i += tokenEnd(n.text[i:])
 		case inWord(c):
 			end := i + 1
-			for end < len(n.text) && (inWord(n.text[end]) || apostrophe(n.text, end)) {
+			for end < len(n.text) && (inWord(n.text[end]) || between(n.text, end)) {
 				end++
 			}
 			i = n.word(i, end)
@@ -107,9 +112,9 @@ func inWord(c byte) bool {
 	return digit(c) || alphabetic(c) || c == '-' || c == '_' || c == '.' || c == ':' || c == '@'
 }
 
-// apostrophe reports whether the character behind a word is the one of "can't", and not a quote.
-func apostrophe(text string, i int) bool {
-	return text[i] == '\'' && alphabetic(text[i-1]) && i+1 < len(text) && alphabetic(text[i+1])
+// between reports whether the character at i is the apostrophe of "can't", and not a quote, or a plus in a word.
+func between(text string, i int) bool {
+	return (text[i] == '\'' || text[i] == '+') && i > 0 && alphanumeric(text[i-1]) && i+1 < len(text) && alphanumeric(text[i+1])
 }
 
 // word writes a word, which is a run of letters, digits and -_.:@, with what varies in it replaced. It returns where it
@@ -123,6 +128,9 @@ func (n *normaliser) word(start, end int) int {
 	case isEmail(w):
 		n.out.WriteString("<email>")
 		return end
+	case n.isNumbered(start, end):
+		n.out.WriteByte('#')
+		return start + len(strings.TrimRight(w, ".:"))
 	}
 	identified := false
 	i := start
@@ -143,13 +151,13 @@ func (n *normaliser) word(start, end int) int {
 		run := n.text[i:stop]
 		switch {
 		case n.behindID(i):
-			n.out.WriteString("<id>")
+			n.number()
 			return i + max(tokenEnd(n.text[i:]), 1)
 		case i+36 <= end && isUUID(n.text[i:i+36]) && (i+36 == end || !alphanumeric(n.text[i+36])):
-			n.out.WriteString("<uuid>")
+			n.number()
 			i += 36
 		case i > start && n.text[i-1] == '@' && isHash(run): // of an object, or an offset
-			n.out.WriteByte('#')
+			n.number()
 			i = stop
 		case n.isCode(i, stop):
 			n.out.WriteString(run)
@@ -158,13 +166,22 @@ func (n *normaliser) word(start, end int) int {
 			n.out.WriteString(measured(n.text[i:end]))
 			i += len(strings.TrimRight(n.text[i:end], ".:"))
 		case isIdentity(run), identified && isLoose(run):
-			n.out.WriteString("<id>")
+			n.number()
 			identified, i = true, stop
 		default:
 			i = n.numbers(i, stop)
 		}
 	}
 	return i
+}
+
+// number writes #. A number behind a number in one word is a part of it: an identity may have several.
+func (n *normaliser) number() {
+	if out := n.out.String(); len(out) > 1 && out[len(out)-2] == '#' && strings.IndexByte("-_.:", out[len(out)-1]) >= 0 {
+		n.out.Reset()
+		n.out.WriteString(out[:len(out)-2])
+	}
+	n.out.WriteByte('#')
 }
 
 // numbers writes the run from i to stop with each number as #, and returns where it has come to: a number goes on over a
@@ -176,7 +193,7 @@ func (n *normaliser) numbers(i, stop int) int {
 			i++
 			continue
 		}
-		n.out.WriteByte('#')
+		n.number()
 		for i < len(n.text) {
 			next := digitsEnd(n.text, i)
 			switch rest := n.text[next:]; {
@@ -227,12 +244,12 @@ func (n *normaliser) quoted(i int) int {
 			end = len(rest)
 		}
 		n.out.WriteByte(quote)
-		n.out.WriteString(jsonGist(rest[:end]))
+		n.out.WriteString(cmp.Or(jsonGist(rest[:end]), "…"))
 		n.out.WriteByte(quote)
 		return min(i+end+2, len(n.text))
 	}
 	end := 0
-	for end < len(rest) && rest[end] != quote {
+	for end < len(rest) && (rest[end] != quote || between(rest, end)) {
 		if rest[end] == '\\' {
 			end++
 		}
@@ -296,7 +313,7 @@ func (n *normaliser) bracketed(i int) int {
 			end = len(n.text) - 1
 		}
 		if part := n.text[i : end+1]; strings.ContainsAny(part, `:="`) {
-			n.out.WriteString(jsonGist(part))
+			n.out.WriteString(cmp.Or(jsonGist(part), "{…}"))
 			return end + 1
 		}
 	}
@@ -308,19 +325,23 @@ func (n *normaliser) bracketed(i int) int {
 	word, _ := n.wordsBefore(i)
 	alone := !strings.Contains(content, " ")
 	switch {
+	case isAddress(content): // of IPv6
+		n.number()
+		return digitsEnd(n.text, end+1+len(n.text[end+1:])-len(strings.TrimPrefix(n.text[end+1:], ":")))
 	case strings.HasPrefix(n.text[end+1:], "=("): // the columns of PostgreSQL's Key (email)=(ada)
 		n.out.WriteByte(open)
 		n.write(content)
 		n.out.WriteByte(n.text[end])
 		return end + 1
 	case i > 0 && n.text[i-1] == '=', word == "contains" || word == "values" || word == "parameters",
-		alone && open == '(' && n.spaceBefore(i) && (word == "value" || word == "key" || word == "row" || word == "input" || word == "record"):
+		alone && open == '(' && n.spaceBefore(i) && (slices.Contains(valueWords, word) || isHostPort(content)),
+		strings.HasSuffix(n.text[:i], "]: "), strings.HasSuffix(n.text[:i], "value is "): // what Feign quotes of a response; SQL Server
 		n.out.WriteString(placeholder)
 		return end + 1
 	case i == 0 && open == '(' && isErrorTuple(content): // of Python's drivers: (1062, "Duplicate entry")
 		comma := strings.IndexByte(content, ',')
 		n.out.WriteString("(" + content[:comma+1] + " ")
-		n.write(strings.Trim(content[comma+1:], ` "'`))
+		n.write(content[comma+3 : len(content)-1])
 		n.out.WriteByte(')')
 		return end + 1
 	case strings.ContainsAny(content, "=,;") && !strings.Contains(content, ": ") && !tellsCode(content):

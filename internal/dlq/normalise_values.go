@@ -26,11 +26,11 @@ func isIdentity(run string) bool {
 	return digits > 0 && digits < len(run) && (hex && len(run) >= 8 || len(run) >= 16 || len(run) >= 5 && changes >= 3)
 }
 
-// isLoose reports whether letters behind an identity belong to it: the end of the name of a pod has no vowels, and a
-// nanoid has large letters anywhere.
+// isLoose reports whether a run behind an identity belongs to it: the end of the name of a pod has no vowels, and a nanoid
+// has large letters anywhere.
 func isLoose(run string) bool {
-	if strings.ContainsAny(run, "0123456789") {
-		return false
+	if strings.ContainsAny(run, "0123456789") || len(run) <= 3 {
+		return true
 	}
 	return len(run) == 5 && !strings.ContainsAny(run, "aeiouAEIOU") || strings.ToLower(run[1:]) != run[1:] && strings.ToUpper(run) != run
 }
@@ -69,11 +69,48 @@ func isDate(w string) bool {
 	return true
 }
 
-var calendar = strings.Fields("Mon Tue Wed Thu Fri Sat Sun Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec")
+// valueWords stand before a value in parentheses.
+var valueWords = strings.Fields("value key row input record constraint")
+
+// isNumbered reports whether a word is a number with a prefix in large letters, as SKU-17 and SYS_C0017712 are, and no code.
+func (n *normaliser) isNumbered(start, end int) bool {
+	w := strings.TrimRight(n.text[start:end], ".:")
+	parts := strings.FieldsFunc(w, func(r rune) bool { return r == '-' || r == '_' })
+	if len(parts) < 2 || n.isCode(start+len(w)-len(parts[len(parts)-1]), start+len(w)) {
+		return false
+	}
+	numbered := false
+	for i, part := range parts {
+		for j := range len(part) {
+			if !digit(part[j]) && (part[j] < 'A' || part[j] > 'Z') {
+				return false
+			}
+		}
+		named := digitsEnd(part, 0) == 0 && !strings.ContainsAny(part, "0123456789")
+		if named && (numbered || len(part) > 8) || i == 0 && !named {
+			return false
+		}
+		numbered = numbered || !named
+	}
+	return numbered
+}
+
+// isAddress reports whether the content of brackets is an address of IPv6.
+func isAddress(content string) bool {
+	return strings.Count(content, ":") > 1 && strings.Trim(content, "0123456789abcdefABCDEF:.") == ""
+}
+
+// isHostPort reports whether the content of parentheses is a host and its port.
+func isHostPort(content string) bool {
+	_, port, found := strings.Cut(content, ":")
+	return found && port != "" && digitsEnd(port, 0) == len(port)
+}
+
+var calendar = strings.Fields("UTC GMT CET CEST EET EEST EST EDT CST CDT MST MDT PST PDT BST IST JST Mon Tue Wed Thu Fri Sat Sun Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec")
 
 // isCalendar reports whether a word is the name of a day or a month in a date.
 func (n *normaliser) isCalendar(start, end int) bool {
-	if end-start != 3 || !slices.Contains(calendar, n.text[start:end]) {
+	if end-start > 4 || !slices.Contains(calendar, n.text[start:end]) {
 		return false
 	}
 	rest := strings.TrimLeft(n.text[end:], " ,")
@@ -183,7 +220,7 @@ func (n *normaliser) isCode(i, stop int) bool {
 	case "http", "status", "statuscode", "status_code", "status-code", "httpstatus", "http_status", "sqlcode", "errno", "errorcode", "error_code", "errcode":
 		return true
 	case "code":
-		return digits <= 3 || slices.Contains([]string{"error", "status", "exit", "response", "return", "result", "vendor", "sql", "reply"}, before)
+		return digits <= 3 && !strings.HasSuffix(n.text[:i], "' (code ") || slices.Contains([]string{"error", "status", "exit", "response", "return", "result", "vendor", "sql", "reply"}, before)
 	case "error", "err", "ora", "tns", "pls":
 		return digits >= 3
 	case "returned", "response", "responded", "received", "got", "answered", "with":
@@ -250,7 +287,8 @@ var gistKeys = strings.Fields("type code error status reason message exception t
 // maxGist is how many members jsonGist takes.
 const maxGist = 4
 
-// jsonGist is a text for JSON, which may be cut: of its members the ones that say what is wrong, normalised.
+// jsonGist is a text for JSON, which may be cut: of its members the ones that say what is wrong, normalised. It is empty if
+// there are none.
 func jsonGist(text string) string {
 	var told []string
 	for i := 0; i < len(text) && len(told) < maxGist; i++ {
@@ -280,7 +318,7 @@ func jsonGist(text string) string {
 		}
 	}
 	if len(told) == 0 {
-		told = []string{"…"}
+		return ""
 	}
 	return "{" + strings.Join(told, ", ") + "}"
 }
