@@ -8,12 +8,12 @@ import (
 // What is a value in an error message, and what is a code.
 
 // isIdentity reports whether a run of letters and digits is made as identities are: eight or more hexadecimal digits, an
-// address, sixteen or more letters and digits, or one that changes often between the two.
+// address, sixteen or more letters and digits, or one that changes often between the two, or between large and small.
 func isIdentity(run string) bool {
 	if len(run) > 3 && run[0] == '0' && run[1]|0x20 == 'x' {
 		return true
 	}
-	digits, hex, changes := 0, true, 0
+	digits, hex, changes, pieces := 0, true, 0, 1
 	for i := range len(run) {
 		if digit(run[i]) {
 			digits++
@@ -22,8 +22,22 @@ func isIdentity(run string) bool {
 		if i > 0 && digit(run[i]) != digit(run[i-1]) {
 			changes++
 		}
+		if i > 0 && kindOfLetter(run[i]) != kindOfLetter(run[i-1]) && !(kindOfLetter(run[i-1]) == 'A' && kindOfLetter(run[i]) == 'a') {
+			pieces++ // a large letter before small ones begins a word of a name, which has more letters
+		}
 	}
-	return digits > 0 && digits < len(run) && (hex && len(run) >= 8 || len(run) >= 16 || len(run) >= 5 && changes >= 3)
+	return digits > 0 && digits < len(run) && (hex && len(run) >= 8 || len(run) >= 16 || len(run) >= 5 && changes >= 3 || len(run) >= 8 && 2*len(run) < 5*pieces)
+}
+
+// kindOfLetter is A for large letters, a for small ones, and 0 for digits.
+func kindOfLetter(c byte) byte {
+	switch {
+	case digit(c):
+		return '0'
+	case 'A' <= c && c <= 'Z':
+		return 'A'
+	}
+	return 'a'
 }
 
 // isLoose reports whether a run behind an identity belongs to it: the end of the name of a pod has no vowels, and a nanoid

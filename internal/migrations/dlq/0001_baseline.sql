@@ -399,7 +399,7 @@ begin
     select n.nspname into space from pg_extension x join pg_namespace n on n.oid = x.extnamespace where x.extname = 'pg_trgm';
     -- The eras of a row are three numbers: of the spans of about a minute, an hour and three days in which it was opened.
     execute format($index$create index if not exists dlq_entry_message on postrider.dlq_entry using gin (
-        (coalesce(error_message, '') || coalesce(chr(10) || root_cause, '') || coalesce(chr(10) || root_frame, '')) %I.gin_trgm_ops,
+        (coalesce(error_message, '') || coalesce(' | ' || root_cause, '') || coalesce(' | ' || root_frame, '')) %I.gin_trgm_ops,
         (array[floor(extract(epoch from created_at at time zone 'UTC') / 64)::bigint * 4,
                floor(extract(epoch from created_at at time zone 'UTC') / 4096)::bigint * 4 + 1,
                floor(extract(epoch from created_at at time zone 'UTC') / 262144)::bigint * 4 + 2]))$index$, space);

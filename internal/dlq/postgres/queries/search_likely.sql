@@ -3,7 +3,7 @@
 with likely as materialized (
     select g.dlq_group_uuid, sum(g.entries) over ()::bigint as entries
     from postrider.dlq_group g
-    where g.entries > 0 and concat_ws(chr(10), g.parts->>'root_cause', g.parts->>'message', g.parts->>'root_frame') ilike $7
+    where g.entries > 0 and concat_ws(' | ', g.parts->>'root_cause', g.parts->>'message', g.parts->>'root_frame') ilike $7
       and ($4::uuid[] is null or g.dlq_group_uuid = any ($4))
       and ($5::text = '' or g.topic = $5)
       and ($6::text = '' or g.error_code = $6)

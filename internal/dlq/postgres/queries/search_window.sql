@@ -3,7 +3,7 @@
 with gathered as materialized (
     select e.dlq_entry_uuid, e.created_at as at
     from postrider.dlq_entry e
-    where coalesce(e.error_message, '') || coalesce(chr(10) || e.root_cause, '') || coalesce(chr(10) || e.root_frame, '') ilike $9
+    where coalesce(e.error_message, '') || coalesce(' | ' || e.root_cause, '') || coalesce(' | ' || e.root_frame, '') ilike $9
        and (array[floor(extract(epoch from e.created_at at time zone 'UTC') / 64)::bigint * 4,
                   floor(extract(epoch from e.created_at at time zone 'UTC') / 4096)::bigint * 4 + 1,
                   floor(extract(epoch from e.created_at at time zone 'UTC') / 262144)::bigint * 4 + 2]) && $17::bigint[]
