@@ -64,7 +64,10 @@ func FingerprintOf(l *Letter) Fingerprint {
 	}
 	exact := p
 	p.Message = Normalise(text)
-	exact.Message, exact.Names = normalise(text, true), true
+	exact.Message, exact.Names = p.Message, true
+	if strings.ContainsAny(text, "\"'") {
+		exact.Message = normalise(text, true)
+	}
 	return Fingerprint{p.fingerprint(), exact.fingerprint(), p, exact}
 }
 

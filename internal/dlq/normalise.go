@@ -162,7 +162,7 @@ func (n *normaliser) word(start, end int) int {
 		case n.isCode(i, stop):
 			n.out.WriteString(run)
 			i = stop
-		case measured(n.text[i:end]) != "":
+		case digit(c) && measured(n.text[i:end]) != "":
 			n.out.WriteString(measured(n.text[i:end]))
 			i += len(strings.TrimRight(n.text[i:end], ".:"))
 		case isIdentity(run), identified && isLoose(run):

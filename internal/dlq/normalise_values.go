@@ -89,6 +89,9 @@ var valueWords = strings.Fields("value key row input record constraint")
 // isNumbered reports whether a word is a number with a prefix in large letters, as SKU-17 and SYS_C0017712 are, and no code.
 func (n *normaliser) isNumbered(start, end int) bool {
 	w := strings.TrimRight(n.text[start:end], ".:")
+	if w == "" || w[0] < 'A' || w[0] > 'Z' || !strings.ContainsAny(w, "-_") {
+		return false
+	}
 	parts := strings.FieldsFunc(w, func(r rune) bool { return r == '-' || r == '_' })
 	if len(parts) < 2 || n.isCode(start+len(w)-len(parts[len(parts)-1]), start+len(w)) {
 		return false

@@ -255,7 +255,7 @@ func TestStats(t *testing.T) {
 	words, codes, reasons := map[string]int64{}, map[string]int64{}, map[dlq.Reason]dlq.ReasonStats{}
 	var pending int64
 	for _, e := range all {
-		words[dlq.Word(e.ErrorCode, e.ErrorMessage)]++
+		words[e.Word]++
 		c := reasons[e.Reason]
 		c.Reason = e.Reason
 		c.Total++
