@@ -48,6 +48,7 @@ func decodeConsumers(r Record) (Letter, error) {
 	l.LastFailedAt = h.time(message.HeaderLastFailedAt)
 	h.failure(&l)
 	l.ErrorStack = storableText(h.text(message.HeaderErrorStack), maxStackBytes)
+	l.Root = rootOf(l.ErrorCode, l.ErrorMessage, h.text(message.HeaderErrorStack))
 	if retry := h.text(message.HeaderRetryTopic); message.ValidTopic(retry) == nil {
 		l.RetryTopic = retry
 	}

@@ -41,6 +41,7 @@ func (f *foreign) keyFailure(l *Letter, message, stack string) {
 	}
 	if l.ErrorStack == "" {
 		l.ErrorStack = f.text(stack, maxStackBytes)
+		l.Root = rootOf(l.ErrorCode, l.ErrorMessage, string(f.last(stack)))
 	}
 }
 
@@ -108,7 +109,13 @@ func readSmallRye(f *foreign, l *Letter) {
 		f.origin(l, decimal, dead+"topic", dead+"partition", dead+"offset")
 	}
 	f.failure(l, newest+"reason", "", newest+"cause-class-name", newest+"exception-class-name")
-	if cause := f.text(newest+"cause", maxMessageBytes); cause != "" && l.ErrorMessage == "" {
+	outer, root := f.text(newest+"exception-class-name", maxNameBytes), exception{class: f.text(newest+"cause-class-name", maxNameBytes)}
+	cause := f.text(newest+"cause", maxMessageBytes)
+	if root.message = cut(cause, maxCauseBytes-maxNameBytes-2); root.class != "" && l.Root.Class == "" {
+		l.Root.Class, l.Root.Message = root.class, root.message
+		l.Root.Wraps = wraps(outer) || l.ErrorMessage == "" || l.ErrorMessage == root.text()
+	}
+	if l.ErrorMessage == "" {
 		l.ErrorMessage = cause
 	}
 }

@@ -96,6 +96,12 @@ type Entry struct {
 	// Topic is the topic that the message was bound for or came from.
 	Topic                   string
 	ErrorCode, ErrorMessage string
+	// RootCause is class and message of the exception behind the others, at most 2 KiB. RootFrame is the first place in the
+	// program's own code on the way up from it, at most 512 bytes. Both are empty where the letter that opened the
+	// investigation has none.
+	RootCause, RootFrame string
+	// Word is the reason in one word, as Stats counts it: that of its group; see the function Word.
+	Word string
 	// Occurrences counts the letters that arrived while it was pending, the first one included.
 	Occurrences int
 	// LastOccurredAt is when the newest of them failed.

@@ -1,11 +1,13 @@
 package dlq
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // FingerprintVersion is the rule that FingerprintOf follows. A new rule makes new groups and leaves the old ones.
@@ -19,41 +21,65 @@ type Parts struct {
 	ErrorClass string `json:"error_class,omitempty"`
 	// Reason counts where there is no error code.
 	Reason Reason `json:"reason,omitempty"`
-	// Message is the error message with everything that varies from case to case replaced; see Normalise.
+	// RootCause is the class of the exception behind the others, if the outer one only wraps it; see Root.Wraps.
+	RootCause string `json:"root_cause,omitempty"`
+	// Message is the error message with everything that varies from case to case replaced; see Normalise. With RootCause,
+	// it is the message of that.
 	Message string `json:"message,omitempty"`
+	// RootFrame is the first place in the program's own code; see Root.Code.
+	RootFrame string `json:"root_frame,omitempty"`
 	// Topic is where the message was bound for or came from.
 	Topic string `json:"topic,omitempty"`
 	// DLQTopic is where the letter was read, if the letter names neither a topic that it comes from nor a template.
 	DLQTopic string `json:"dlq_topic,omitempty"`
 	// Template is the task's, for tasks: namespace and name.
 	Template string `json:"template,omitempty"`
+	// Names says that people split the group off another one: quoted names in the message count, too. Defaults to false.
+	Names bool `json:"names,omitempty"`
 }
 
 // Fingerprint names a group of investigations.
 type Fingerprint struct {
 	// ID is the version, a colon and 32 hexadecimal digits.
-	ID    string
-	Parts Parts
+	ID string
+	// Exact is the ID of a narrower group, in which quoted names in the message count, too. There is such a group only if
+	// people split one.
+	Exact string
+	// Parts are what ID is of, ExactParts what Exact is of.
+	Parts, ExactParts Parts
 }
 
 // FingerprintOf tells the group that the investigation of a letter belongs to.
 func FingerprintOf(l *Letter) Fingerprint {
-	p := Parts{ErrorCode: l.ErrorCode, ErrorClass: l.ErrorClass, Message: Normalise(l.ErrorMessage), Topic: l.OriginTopic, Template: l.Template}
+	p := Parts{ErrorCode: l.ErrorCode, ErrorClass: l.ErrorClass, RootFrame: l.Root.Code(), Topic: l.OriginTopic, Template: l.Template}
+	text := cmp.Or(l.Root.Outer, l.ErrorMessage)
+	if l.Root.Wraps && l.Root.Class != "" {
+		p.RootCause, text = l.Root.Class, l.Root.Message
+	}
 	if p.ErrorCode == "" {
 		p.Reason = l.Reason
 	}
 	if p.Topic == "" && p.Template == "" {
 		p.DLQTopic = l.DLQTopic
 	}
-	return Fingerprint{p.fingerprint(), p}
+	exact := p
+	p.Message = Normalise(text)
+	exact.Message, exact.Names = p.Message, true
+	if strings.ContainsAny(text, "\"'") {
+		exact.Message = normalise(text, true)
+	}
+	return Fingerprint{p.fingerprint(), exact.fingerprint(), p, exact}
 }
 
 func (p Parts) fingerprint() string {
 	var room [1024]byte // enough for nearly all, without an allocation
 	b := room[:0]
-	for _, part := range []string{p.ErrorCode, p.ErrorClass, string(p.Reason), p.Message, p.Topic, p.DLQTopic, p.Template} {
+	for _, part := range []string{p.ErrorCode, p.ErrorClass, string(p.Reason), p.RootCause, p.Message, p.RootFrame, p.Topic, p.DLQTopic, p.Template} {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(part))) // so that no two lists of parts look the same
 		b = append(b, part...)
+	}
+	if p.Names {
+		b = append(b, "names"...)
 	}
 	sum := sha256.Sum256(b)
 	return strconv.Itoa(FingerprintVersion) + ":" + hex.EncodeToString(sum[:16])
@@ -61,8 +87,11 @@ func (p Parts) fingerprint() string {
 
 // Title is one line for people.
 func (p Parts) Title() string {
-	title := strings.Join(given(p.ErrorCode, string(p.Reason), p.Message), ": ")
-	if where := given(p.Template, p.Topic, p.DLQTopic); len(where) > 0 {
+	title := strings.Join(nonEmpty(cmp.Or(p.RootCause, p.ErrorCode), string(p.Reason), p.Message), ": ")
+	if p.RootFrame != "" {
+		title += " at " + p.RootFrame
+	}
+	if where := nonEmpty(p.Template, p.Topic, p.DLQTopic); len(where) > 0 {
 		title += " (" + where[0] + ")"
 	}
 	return title
@@ -73,7 +102,8 @@ func (p Parts) Explain() []string {
 	var lines []string
 	for _, part := range []struct{ name, value string }{
 		{"error code", p.ErrorCode}, {"error class", p.ErrorClass}, {"reason, as there is no error code", string(p.Reason)},
-		{"message, without what varies", p.Message}, {"topic", p.Topic}, {"dead-letter topic, as no other is known", p.DLQTopic}, {"template", p.Template},
+		{"root cause", p.RootCause}, {"message, without what varies", p.Message}, {"first place in the program's own code", p.RootFrame},
+		{"topic", p.Topic}, {"dead-letter topic, as no other is known", p.DLQTopic}, {"template", p.Template},
 	} {
 		if part.value != "" {
 			lines = append(lines, part.name+": "+part.value)
@@ -83,28 +113,35 @@ func (p Parts) Explain() []string {
 }
 
 // Word is the reason in one word: the error code in small letters, or, where there is none, the first word of the
-// message.
+// message, which may be a number.
 func Word(errorCode, message string) string {
-	text := errorCode
-	if text == "" {
-		text = Normalise(message)
+	if errorCode != "" {
+		return strings.ToLower(errorCode)
 	}
-	if errorCode == "" {
-		for _, field := range strings.Fields(text) {
-			if field = strings.Trim(field, ".,:;!?()[]{}<>\"'`…#*=/\\|-"); field != "" {
-				return strings.ToLower(field)
+	const around = ".,:;!?()[]{}<>\"'`…*=/\\|-"
+	for i, field := range strings.Fields(Normalise(message)) {
+		field = strings.Trim(field, around)
+		if i == 0 && strings.HasPrefix(field, "#") {
+			first := strings.TrimLeft(message, around+" \t\r\n")
+			if end := digitsEnd(first, 0); end > 0 {
+				return first[:end]
 			}
 		}
-		return unknownWord
+		if field = strings.Trim(field, around+"#"); field != "" {
+			return strings.ToLower(field)
+		}
 	}
-	return strings.ToLower(text)
+	for _, field := range strings.FieldsFunc(message, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' }) {
+		return strings.ToLower(cut(field, maxNameBytes))
+	}
+	return unknownWord
 }
 
 // unknownWord is the word of what does not say why it failed.
 const unknownWord = "unknown"
 
-// given returns the texts that are not empty.
-func given(texts ...string) []string {
+// nonEmpty returns the texts that are not empty.
+func nonEmpty(texts ...string) []string {
 	var out []string
 	for _, t := range texts {
 		if t != "" {

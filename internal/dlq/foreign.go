@@ -228,4 +228,5 @@ func (f *foreign) failure(l *Letter, message, stack string, codes ...string) {
 	}
 	l.ErrorMessage = f.text(message, maxMessageBytes)
 	l.ErrorStack = f.text(stack, maxStackBytes)
+	l.Root = rootOf(l.ErrorCode, string(f.last(message)), string(f.last(stack)))
 }

@@ -55,6 +55,7 @@ func checkStorable(t *testing.T, l Letter) {
 	for what, s := range map[string]string{
 		"id": l.ID, "dialect": string(l.Dialect), "dlq topic": l.DLQTopic, "origin topic": l.OriginTopic, "group": l.ConsumerGroup,
 		"class": l.ErrorClass, "code": l.ErrorCode, "message": l.ErrorMessage, "subject": l.Subject.ID, "state": l.OriginalState,
+		"root cause": l.Root.Cause(), "root frame": l.Root.Frame,
 	} {
 		if !utf8.ValidString(s) || strings.Contains(s, "\x00") {
 			t.Errorf("%s %q is no text", what, s)
@@ -62,6 +63,9 @@ func checkStorable(t *testing.T, l Letter) {
 	}
 	if l.ID == "" || len(l.ID) > 1024 || l.Subject.ID == "" || len(l.Subject.ID) > 1024 {
 		t.Errorf("ids of %d and %d bytes", len(l.ID), len(l.Subject.ID))
+	}
+	if len(l.Root.Cause()) > maxCauseBytes || len(l.Root.Frame) > maxFrameBytes {
+		t.Errorf("root cause of %d bytes at %d bytes", len(l.Root.Cause()), len(l.Root.Frame))
 	}
 	if len(l.ErrorMessage) > maxMessageBytes {
 		t.Errorf("message of %d bytes", len(l.ErrorMessage))

@@ -58,6 +58,9 @@ type Group struct {
 	LastEntryUUID        uuid.UUID
 	Assignee, Note       string
 	CreatedAt, UpdatedAt time.Time
+	// MergedInto is the group in which its new investigations are opened, after people merged it into that; uuid.Nil
+	// otherwise.
+	MergedInto uuid.UUID
 }
 
 // GroupOrder is what groups are listed by.

@@ -120,6 +120,8 @@ type Letter struct {
 	LastHop string
 	// ErrorStack is the stack trace, at most 16 KiB.
 	ErrorStack string
+	// Root is the failure behind the others, read from the whole stack trace. It is zero where there is none.
+	Root Root
 	// TaskUUID is the task that the event belongs to, or that the letter is about.
 	TaskUUID uuid.UUID
 	// Template is namespace and name of the task's template, as namespace/name, for the letter of a task.

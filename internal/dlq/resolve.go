@@ -85,7 +85,8 @@ type Purge struct {
 	Entries []uuid.UUID
 	// OlderThan selects investigations that were opened before. Zero if Entries are given.
 	OlderThan time.Time
-	// Reason, if not empty, is a part of the error messages of the investigations that OlderThan selects.
+	// Reason, if not empty, is the reason of the investigations that OlderThan selects, in one word or as a part of their
+	// messages; see Search.Word.
 	Reason string
 	// Limit is how many to remove at most, the oldest first. With OlderThan, investigations that hold a key or that another
 	// session has locked are passed over, but no more than ten times as many. 1 to MaxPurge. Required.

@@ -33,6 +33,9 @@ const MaxSkim = 10_000
 type Search struct {
 	// Filter selects, and says how many to return and to pass over.
 	Filter Filter
+	// Word, if not empty, is the reason in one word, as lists and Stats report it, in large or small letters. If no group
+	// has it, it is a part of the message, as Filter.Message is. It does not go with Filter.Message.
+	Word string
 	// OrderBy defaults to ByCreated.
 	OrderBy OrderBy
 	// Ascending lists the oldest first. Defaults to false.
@@ -58,6 +61,8 @@ func (s *Search) Check() error {
 		return fmt.Errorf("%w: the offset is %d, it must be 0 to %d; further on, ask for what comes after a page", ErrRequest, f.Offset, MaxOffset)
 	case s.After != "" && f.Offset != 0:
 		return fmt.Errorf("%w: give either after or an offset", ErrRequest)
+	case s.Word != "" && f.Message != "":
+		return fmt.Errorf("%w: give either a reason or a text", ErrRequest)
 	case s.OrderBy != "" && s.OrderBy != ByCreated && s.OrderBy != ByUpdated:
 		return fmt.Errorf("%w: investigations are not ordered by %q; it is %s or %s", ErrRequest, s.OrderBy, ByCreated, ByUpdated)
 	case !f.From.IsZero() && !f.To.IsZero() && f.From.After(f.To):
@@ -66,7 +71,7 @@ func (s *Search) Check() error {
 		return fmt.Errorf("%w: from and to must be in the years 1 to 9999", ErrRequest)
 	}
 	for _, text := range []struct{ name, value string }{{"subject_type", string(f.Subject.Type)}, {"subject_id", f.Subject.ID}, {"topic", f.Topic},
-		{"error_code", f.ErrorCode}, {"assignee", f.Assignee}, {"reason", f.Message}} {
+		{"error_code", f.ErrorCode}, {"assignee", f.Assignee}, {"reason", f.Message}, {"reason", s.Word}} {
 		if err := plain(text.name, text.value, MaxFilterText); err != nil {
 			return err
 		}

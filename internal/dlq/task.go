@@ -139,7 +139,7 @@ func (t *taskLetter) describe(l *Letter) {
 	}
 	l.OriginalState = storableText(t.OriginalState, maxNameBytes)
 	l.OriginTopic = ""
-	l.Template = storableText(strings.Join(given(t.Namespace, t.Name), "/"), 2*maxNameBytes)
+	l.Template = storableText(strings.Join(nonEmpty(t.Namespace, t.Name), "/"), 2*maxNameBytes)
 	l.ErrorCode = storableText(t.ErrorCode, maxNameBytes)
 	l.ErrorMessage = storableText(t.ErrorMessage, maxMessageBytes)
 	if at, err := time.Parse(time.RFC3339Nano, t.DeadLetteredAt); err == nil {

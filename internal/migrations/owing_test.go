@@ -22,13 +22,17 @@ type operators struct {
 }
 
 const (
-	anEntry      = `'0192aaaa-0000-7000-8000-000000000001'`
-	anOperation  = `'0192aaaa-0000-7000-8000-000000000002'`
-	aTask        = `'0192aaaa-0000-7000-8000-000000000004'`
-	aFailedTask  = `'0192aaaa-0000-7000-8000-000000000005'`
-	aTemplate    = `{"name": "order", "namespace_name": "ns", "version": "1.0.0", "steps": [{"name": "a", "handler": "h"}]}`
-	anotherEntry = `'0192aaaa-0000-7000-8000-000000000003'`
-	noGroup      = `'00000000-0000-0000-0000-000000000000'`
+	anEntry     = `'0192aaaa-0000-7000-8000-000000000001'`
+	anOperation = `'0192aaaa-0000-7000-8000-000000000002'`
+	aTask       = `'0192aaaa-0000-7000-8000-000000000004'`
+	aFailedTask = `'0192aaaa-0000-7000-8000-000000000005'`
+	aTemplate   = `{"name": "order", "namespace_name": "ns", "version": "1.0.0", "steps": [{"name": "a", "handler": "h"}]}`
+	// aGroupedEntry is in aGroup, and of another topic than that.
+	aGroupedEntry = `'0192aaaa-0000-7000-8000-000000000008'`
+	anotherEntry  = `'0192aaaa-0000-7000-8000-000000000003'`
+	aGroup        = `'0192aaaa-0000-7000-8000-000000000006'`
+	anotherGroup  = `'0192aaaa-0000-7000-8000-000000000007'`
+	noGroup       = `'00000000-0000-0000-0000-000000000000'`
 )
 
 func newOperators(t *testing.T) *operators {
@@ -41,6 +45,10 @@ func newOperators(t *testing.T) *operators {
 	pgtest.Exec(t, owner, `
 		insert into postrider.dlq_entry (dlq_entry_uuid, subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot)
 		values (`+anEntry+`, 'event', 's', 'failed', 'undeliverable', now(), now(), '{}');
+		insert into postrider.dlq_group (dlq_group_uuid, fingerprint, fingerprint_version, parts, title, first_seen_at, last_seen_at)
+		values (`+aGroup+`, '1:a', 1, '{}', 'a', now(), now()), (`+anotherGroup+`, '1:b', 1, '{}', 'b', now(), now());
+		insert into postrider.dlq_entry (dlq_entry_uuid, subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot, topic, dlq_group_uuid)
+		values (`+aGroupedEntry+`, 'record', 'g', 'failed', 'undeliverable', now(), now(), '{}', 'orders', `+aGroup+`);
 		insert into postrider.dlq_letter (letter_id, dlq_entry_uuid, dialect, dlq_topic, dlq_partition, dlq_offset, origin_topic, origin_partition, origin_offset, key_kind, payload_kind)
 		values ('l', `+anEntry+`, 'share_group', 'd', 0, 0, 'o', 0, 0, 'tombstone', 'tombstone');
 		insert into postrider.dlq_operation (dlq_operation_uuid, kind, name, actor, state, scope, came_back, delivered)
@@ -93,6 +101,8 @@ func TestNothingIsChangedPastTheAuditLog(t *testing.T) {
 		"close":            `select postrider.dlq_change_entry(` + anEntry + `, 'cancelled', null, null, null, null, 'ann')`,
 		"purge":            `select postrider.dlq_purge_entries(array[` + anEntry + `]::uuid[])`,
 		"resolve a group":  `select postrider.dlq_resolve_group(` + noGroup + `, now(), 10, 'cancelled', 'known', 'ann')`,
+		"merge groups":     `select postrider.dlq_merge_groups(` + aGroup + `, ` + anotherGroup + `, 10, 'ann')`,
+		"split a group":    `select postrider.dlq_split_group(` + aGroup + `, array[` + aGroupedEntry + `]::uuid[], '{1:exact,1:more}', 1, '{}', 'a part', 'word', 'ann')`,
 		"change a group":   `select postrider.dlq_change_group(` + noGroup + `, 'seen', 'ann', 'ongoing', null)`,
 		"complete":         `select postrider.dlq_complete_letter('l', 'deleted', null, null, null, null, '{"original": 1}', null)`,
 		"send again":       `select postrider.dlq_redrive_letters(array['l'], array[gen_random_uuid()], array['t'], array['[]'::jsonb], true, 'forged')`,

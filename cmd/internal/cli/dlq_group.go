@@ -17,11 +17,11 @@ import (
 func (c *commands) dlqGroup() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "group",
-		Short: "Write about a group of investigations: a note, who looks at it, that it is known",
+		Short: "Write about a group of investigations: a note, who looks at it, that it is known; merge and split groups",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  c.group,
 	}
-	cmd.AddCommand(c.dlqGroupNote(), c.dlqGroupAssign(), c.dlqGroupMute(), c.dlqGroupUnmute())
+	cmd.AddCommand(c.dlqGroupNote(), c.dlqGroupAssign(), c.dlqGroupMute(), c.dlqGroupUnmute(), c.dlqGroupMerge(), c.dlqGroupSplit())
 	return cmd
 }
 

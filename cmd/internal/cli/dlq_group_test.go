@@ -63,7 +63,7 @@ func TestGroupsByHand(t *testing.T) {
 	d.run(ExitUsage, "dlq group mute "+id+" --until 0h", "which is over")
 	d.run(ExitUsage, "dlq group mute "+id+" --until tomorrow", `--until is "tomorrow"`, "how long from now")
 	d.run(ExitUsage, "dlq group mute "+id+" -o xml", "xml")
-	d.run(ExitUsage, "dlq group close "+id, `no command "close"`, "assign, mute, note, unmute")
+	d.run(ExitUsage, "dlq group close "+id, `no command "close"`, "assign, merge, mute, note, split, unmute")
 }
 
 // TestGroupsAreOffered: where a command names a group, the shell offers groups; unmute gets only muted groups.

@@ -31,6 +31,8 @@ var examples = map[string][]string{
 	"dlq group assign":            {"postrider dlq group assign 0198c0de-0000-7000-8000-000000000001 ann"},
 	"dlq group mute":              {"postrider dlq group mute 0198c0de-0000-7000-8000-000000000001 --until 36h"},
 	"dlq group unmute":            {"postrider dlq group unmute 0198c0de-0000-7000-8000-000000000001"},
+	"dlq group merge":             {"postrider dlq group merge 0198c0de-0000-7000-8000-000000000001 0198c0de-0000-7000-8000-000000000002"},
+	"dlq group split":             {"postrider dlq group split 0198c0de-0000-7000-8000-000000000001 0198c0de-0000-7000-8000-000000000003"},
 	"dlq group note":              {"postrider dlq group note 0198c0de-0000-7000-8000-000000000001 'the schema of orders changed'"},
 	"dlq requeue":                 {"postrider dlq requeue 0198c0de-0000-7000-8000-000000000001", "postrider dlq requeue 0198c0de-0000-7000-8000-000000000001 --payload @mended.json"},
 	"dlq resolve":                 {"postrider dlq resolve 0198c0de-0000-7000-8000-000000000001 --notes 'paid by hand'"},

@@ -44,6 +44,10 @@ var (
 func kindOf(path string) *idKind {
 	verb := path[strings.LastIndex(path, " ")+1:]
 	switch {
+	case path == "dlq group merge":
+		both := groupKind
+		both.all = true
+		return &both
 	case strings.HasPrefix(path, "dlq group"):
 		return &groupKind
 	case strings.HasPrefix(path, "dlq "), path == "op plan":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -73,6 +74,9 @@ func (d *Editor) Find(ctx context.Context, q dlq.Search) (dlq.Page, error) {
 // find finds a page in a transaction, without its entries: their ids, in order.
 func find(ctx context.Context, tx pgx.Tx, q dlq.Search, b bounds) (page dlq.Page, ids []uuid.UUID, err error) {
 	s := &search{Search: q, bounds: b, tx: tx, from: nullTime(q.Filter.From), to: nullTime(q.Filter.To)}
+	if err := s.limit(ctx); err != nil {
+		return page, nil, err
+	}
 	if q.After != "" {
 		after, err := parseCursor(q)
 		if err != nil {
@@ -91,6 +95,32 @@ func find(ctx context.Context, tx pgx.Tx, q dlq.Search, b bounds) (page dlq.Page
 	}
 	page.Total, page.TotalExact = s.total, s.exact
 	return page, column(s.page, func(f found) uuid.UUID { return f.ID }), nil
+}
+
+// limit sets the groups that the search is limited to. A word that no group has becomes a part of the message.
+func (s *search) limit(ctx context.Context) error {
+	if s.Filter.Group != uuid.Nil {
+		s.within = []uuid.UUID{s.Filter.Group}
+	}
+	if s.Word == "" {
+		return nil
+	}
+	rows, err := s.tx.Query(ctx, groupWord, strings.ToLower(s.Word))
+	if err != nil {
+		return err
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	switch {
+	case err != nil:
+		return err
+	case len(ids) == 0:
+		s.Word, s.Filter.Message = "", s.Word
+	case s.within == nil:
+		s.within = ids
+	case !slices.Contains(ids, s.Filter.Group):
+		s.within = []uuid.UUID{}
+	}
+	return nil
 }
 
 // openEvent is the event of the newest letter of a pending investigation.

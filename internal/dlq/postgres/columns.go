@@ -80,6 +80,8 @@ func writeEntry(r *row, c *candidate, redactor *dlq.Redactor, now time.Time) {
 	r.json(c.first.Metadata)
 	r.uuid(c.group)
 	r.int4(c.newest.Attempts)
+	r.optional(c.first.Root.Cause())
+	r.optional(c.first.Root.Frame)
 }
 
 // entryColumns are the parameters of entry_open.sql.
@@ -106,5 +108,7 @@ func entryColumns(cs []*candidate, r *dlq.Redactor) []any {
 		column(cs, func(c C) string { return string(c.first.Metadata) }),
 		column(cs, func(c C) pgtype.UUID { return pgtype.UUID{Bytes: c.group, Valid: true} }),
 		column(cs, func(c C) *int32 { return c.newest.Attempts }),
+		column(cs, func(c C) string { return c.first.Root.Cause() }),
+		column(cs, func(c C) string { return c.first.Root.Frame }),
 	}
 }

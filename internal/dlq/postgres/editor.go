@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -107,21 +108,26 @@ func (d *Editor) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, error) {
 		return dlq.Purged{}, err
 	}
 	if len(p.Entries) > 0 {
-		return d.purge(ctx, p, p.Entries)
+		return d.purge(ctx, p, p.Entries, dlq.Search{})
 	}
-	q := dlq.Search{Filter: dlq.Filter{Message: p.Reason, To: p.OlderThan.Add(-time.Microsecond), Limit: p.Limit}, OrderBy: dlq.ByCreated, Ascending: true, WithoutTotal: true}
+	q := dlq.Search{Word: p.Reason, Filter: dlq.Filter{To: p.OlderThan.Add(-time.Microsecond), Limit: p.Limit}, OrderBy: dlq.ByCreated, Ascending: true, WithoutTotal: true}
 	var all dlq.Purged
 	for range purgePages {
 		var page dlq.Page
 		var ids []uuid.UUID
 		err := d.look(ctx, "find investigations to purge", func(ctx context.Context, tx pgx.Tx) (err error) {
+			s := &search{Search: q, tx: tx}
+			if err := s.limit(ctx); err != nil {
+				return err
+			}
+			q = s.Search
 			page, ids, err = find(ctx, tx, q, d.bounds.whole())
 			return err
 		})
 		if err != nil {
 			return all, err
 		}
-		done, err := d.purge(ctx, p, ids)
+		done, err := d.purge(ctx, p, ids, q)
 		if err != nil {
 			return all, err
 		}
@@ -133,14 +139,14 @@ func (d *Editor) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, error) {
 	return all, nil
 }
 
-// purge removes the investigations in entries that p is about, in one transaction.
-func (d *Editor) purge(ctx context.Context, p dlq.Purge, entries []uuid.UUID) (done dlq.Purged, err error) {
+// purge removes the investigations in entries that p is about, in one transaction. q found them, unless p names them.
+func (d *Editor) purge(ctx context.Context, p dlq.Purge, entries []uuid.UUID, q dlq.Search) (done dlq.Purged, err error) {
 	if len(entries) == 0 {
 		return done, nil
 	}
 	err = d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		done = dlq.Purged{}
-		found, err := lockPurged(ctx, tx, p, entries)
+		found, err := lockPurged(ctx, tx, p, entries, q)
 		if err != nil {
 			return err
 		}
@@ -174,12 +180,12 @@ func (d *Editor) purge(ctx context.Context, p dlq.Purge, entries []uuid.UUID) (d
 }
 
 // lockPurged locks the investigations in entries that p is about.
-func lockPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge, entries []uuid.UUID) ([]uuid.UUID, error) {
+func lockPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge, entries []uuid.UUID, q dlq.Search) ([]uuid.UUID, error) {
 	const doing = "find investigations to purge"
 	if len(p.Entries) > 0 {
 		return lockEntries(ctx, tx, purgeLock, distinctIDs(entries))
 	}
-	rows, err := tx.Query(ctx, purgeOld, entries, p.OlderThan, pattern(p.Reason))
+	rows, err := tx.Query(ctx, purgeOld, entries, p.OlderThan, pattern(q.Filter.Message), strings.ToLower(q.Word))
 	if err != nil {
 		return nil, translate(doing, err)
 	}

@@ -24,14 +24,15 @@ func scanGroup(row pgx.CollectableRow, more ...any) (g dlq.Group, err error) {
 	var parts []byte
 	var topic, assignee, note *string
 	var muted, resolved pgtype.Timestamptz
-	var last pgtype.UUID
+	var last, merged pgtype.UUID
 	err = row.Scan(append([]any{&g.UUID, &g.Fingerprint, &g.Version, &parts, &g.Title, &topic, &g.Word, &g.State, &muted, &g.Total, &g.Entries,
-		&g.Pending, &g.Occurrences, &g.FirstSeenAt, &g.LastSeenAt, &resolved, &last, &assignee, &note, &g.CreatedAt, &g.UpdatedAt}, more...)...)
+		&g.Pending, &g.Occurrences, &g.FirstSeenAt, &g.LastSeenAt, &resolved, &last, &assignee, &note, &g.CreatedAt, &g.UpdatedAt, &merged}, more...)...)
 	if err != nil {
 		return g, err
 	}
 	g.Topic, g.Assignee, g.Note = value(topic), value(assignee), value(note)
 	g.MutedUntil, g.ResolvedThrough, g.LastEntryUUID = muted.Time, resolved.Time, last.Bytes
+	g.MergedInto = merged.Bytes
 	return g, json.Unmarshal(parts, &g.Parts)
 }
 

@@ -21,14 +21,14 @@ func assign(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	known := map[string]group{}
 	for _, c := range cs {
 		c.fingerprint = dlq.FingerprintOf(c.first)
-		known[c.fingerprint.ID] = group{}
+		known[c.fingerprint.ID], known[c.fingerprint.Exact] = group{}, group{}
 	}
 	if err := findGroups(ctx, tx, known); err != nil {
 		return err
 	}
 	var missing []*candidate
 	for _, c := range cs {
-		if known[c.fingerprint.ID].id == uuid.Nil {
+		if known[c.fingerprint.Exact].id == uuid.Nil && known[c.fingerprint.ID].id == uuid.Nil {
 			missing = append(missing, c)
 		}
 	}
@@ -41,7 +41,10 @@ func assign(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 		}
 	}
 	for _, c := range cs {
-		g := known[c.fingerprint.ID]
+		g := known[c.fingerprint.Exact] // which people made by splitting another
+		if g.id == uuid.Nil {
+			g = known[c.fingerprint.ID]
+		}
 		if c.group, c.known = g.id, g.closed; c.group == uuid.Nil {
 			return fmt.Errorf("group %s was there and is gone", c.fingerprint.ID)
 		}

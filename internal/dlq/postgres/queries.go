@@ -251,6 +251,18 @@ var redriveList string
 //go:embed queries/group_list.sql
 var groupList string
 
+//go:embed queries/group_merge.sql
+var groupMerge string
+
+//go:embed queries/group_split.sql
+var groupSplit string
+
+//go:embed queries/group_sources.sql
+var groupSources string
+
+//go:embed queries/group_word.sql
+var groupWord string
+
 //go:embed queries/group_total.sql
 var groupTotal string
 

@@ -24,7 +24,7 @@ var queries = map[string]string{
 	"search_groups.sql": searchGroups, "search_firsts.sql": searchFirsts, "search_kinds.sql": searchKinds, "search_groups_count.sql": searchGroupsCount, "search_status.sql": searchStatus, "search_status_count.sql": searchStatusCount,
 	"search_walk.sql": searchWalk, "search_gather.sql": searchGather, "search_sift.sql": searchSift, "search_hours.sql": searchHours,
 	"search_likely.sql": searchLikely, "search_edge.sql": searchEdge, "search_window.sql": searchWindow,
-	"redrive_list.sql": redriveList, "group_list.sql": groupList, "group_total.sql": groupTotal, "group_get.sql": groupGet,
+	"redrive_list.sql": redriveList, "group_list.sql": groupList, "group_total.sql": groupTotal, "group_word.sql": groupWord, "group_merge.sql": groupMerge, "group_split.sql": groupSplit, "group_sources.sql": groupSources, "group_get.sql": groupGet,
 	"group_lock.sql": groupLock, "group_change.sql": groupChange, "group_resolve.sql": groupResolve, "group_left.sql": groupLeft,
 	"group_recommend.sql": groupRecommend, "group_statuses.sql": groupStatuses, "group_hours.sql": groupHours, "group_partitions.sql": groupPartitions,
 	"group_related.sql": groupRelated, "stats_groups.sql": statsGroups, "stats_reasons.sql": statsReasons,

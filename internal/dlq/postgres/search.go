@@ -55,6 +55,8 @@ type search struct {
 	page  []found
 	total int64
 	exact bool
+	// within are the only groups wanted; nil is all.
+	within []uuid.UUID
 	// among are the groups that have all that is asked for, if these groups are known and few.
 	among []uuid.UUID
 	// end is the last that was looked at, where the page is not full and there are others behind.
@@ -67,7 +69,7 @@ func (s *search) run(ctx context.Context) error {
 	if f.Message != "" || f.Assignee != "" || f.Subject.ID != "" {
 		return s.sieve(ctx)
 	}
-	if f.Reason != "" || f.Subject.Type != "" || f.Group != uuid.Nil || f.Topic != "" || f.ErrorCode != "" {
+	if f.Reason != "" || f.Subject.Type != "" || s.within != nil || f.Topic != "" || f.ErrorCode != "" {
 		return s.groups(ctx)
 	}
 	b := &pgx.Batch{}
@@ -101,7 +103,7 @@ func (s *search) timed() bool { return s.from.Valid || s.to.Valid }
 // groups searches by conditions that groups can tell: it merges the first investigations of each group.
 func (s *search) groups(ctx context.Context) error {
 	f := &s.Filter
-	if f.Group == uuid.Nil && f.Topic == "" && f.ErrorCode == "" { // nearly all groups may have it
+	if s.within == nil && f.Topic == "" && f.ErrorCode == "" { // nearly all groups may have it
 		var counters int64
 		err := s.tx.QueryRow(ctx, searchKinds, f.Status, f.Reason, f.Subject.Type).Scan(&s.total, &counters)
 		if s.exact = !s.timed(); err != nil {
@@ -111,9 +113,12 @@ func (s *search) groups(ctx context.Context) error {
 			return s.sieve(ctx)
 		}
 	}
-	ids, statuses, err := s.locate(ctx)
+	ids, statuses, mixed, err := s.locate(ctx)
 	if err != nil || len(ids) == 0 {
 		return err
+	}
+	if mixed {
+		return s.sieve(ctx)
 	}
 	most := f.Limit + 1 + f.Offset
 	if s.OrderBy == dlq.ByUpdated || len(ids) > s.pairs || min(len(ids), most)*most > s.merge {
@@ -136,25 +141,28 @@ func (s *search) groups(ctx context.Context) error {
 }
 
 // locate returns the groups and statuses that hold all that is asked for, message and time aside, and sets the total to
-// how many investigations they have.
-func (s *search) locate(ctx context.Context) (ids []uuid.UUID, statuses []string, err error) {
+// how many investigations they have. mixed says that some may hold others, too: the total is not known then.
+func (s *search) locate(ctx context.Context) (ids []uuid.UUID, statuses []string, mixed bool, err error) {
 	f := &s.Filter
-	rows, err := s.tx.Query(ctx, searchPairs, f.Status, f.Reason, f.Subject.Type, nullUUID(f.Group), f.Topic, f.ErrorCode, s.pairs+1)
+	rows, err := s.tx.Query(ctx, searchPairs, f.Status, f.Reason, f.Subject.Type, s.within, f.Topic, f.ErrorCode, s.pairs+1)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	ids = []uuid.UUID{}
 	var id uuid.UUID
 	var status string
-	_, err = pgx.ForEachRow(rows, []any{&id, &status, &s.total}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&id, &status, &s.total, &mixed}, func() error {
 		ids, statuses = append(ids, id), append(statuses, status)
 		return nil
 	})
-	s.exact = !s.timed() || len(ids) == 0
+	if mixed = mixed && (f.Topic != "" || f.ErrorCode != ""); mixed {
+		s.total = 0
+	}
+	s.exact = (!s.timed() || len(ids) == 0) && !mixed
 	if len(ids) <= s.pairs {
 		s.among = ids
 	}
-	return ids, statuses, err
+	return ids, statuses, mixed, err
 }
 
 // firsts returns the groups and statuses whose first investigations are the first of all. No other group can be on the

@@ -33,6 +33,9 @@ func various(t *testing.T, s subject, n int) []dlq.Entry {
 			l.ErrorCode = []string{"", "INVALID_RECORD", "RECORD_TOO_LARGE"}[random.IntN(3)]
 			l.ErrorMessage = fmt.Sprintf("%s %d of 100%% in a_b", []string{"network timeout", "Refused by schema", "row"}[random.IntN(3)], i)
 			l.Reason = []dlq.Reason{dlq.MaxRetriesExceeded, dlq.Undeliverable}[random.IntN(2)]
+			if i%7 == 0 {
+				l.Root = dlq.Root{Class: "x.Broken", Message: fmt.Sprint("pipe ", i), Frame: "com.acme.Pump.run(Pump.java:9)", Wraps: i%2 == 0}
+			}
 		}
 		letters = append(letters, l)
 	}
@@ -75,15 +78,19 @@ func fits(f dlq.Filter, e dlq.Entry) bool {
 		(f.Subject.Type == "" || f.Subject.Type == e.Subject.Type) && (f.Subject.ID == "" || f.Subject.ID == e.Subject.ID) &&
 		(f.Topic == "" || f.Topic == e.Topic) && (f.ErrorCode == "" || f.ErrorCode == e.ErrorCode) &&
 		(f.Group == uuid.Nil || f.Group == e.GroupUUID) && (f.Assignee == "" || f.Assignee == e.Assignee) &&
-		strings.Contains(strings.ToLower(e.ErrorMessage), strings.ToLower(f.Message)) &&
+		strings.Contains(strings.ToLower(e.ErrorMessage+" | "+e.RootCause+" | "+e.RootFrame), strings.ToLower(f.Message)) &&
 		(f.From.IsZero() || !e.CreatedAt.Before(f.From)) && (f.To.IsZero() || !e.CreatedAt.After(f.To))
 }
 
 // answer is what a search means.
 func answer(q dlq.Search, all []dlq.Entry) (ids []uuid.UUID) {
 	var hits []dlq.Entry
+	known := slices.ContainsFunc(all, func(e dlq.Entry) bool { return e.Word == strings.ToLower(q.Word) })
+	if q.Word != "" && !known {
+		q.Filter.Message = q.Word
+	}
 	for _, e := range all {
-		if fits(q.Filter, e) {
+		if fits(q.Filter, e) && (q.Word == "" || !known || e.Word == strings.ToLower(q.Word)) {
 			hits = append(hits, e)
 		}
 	}
@@ -109,6 +116,18 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
 	all := various(t, r.subject, 300)
+	merged := all[slices.IndexFunc(all, func(e dlq.Entry) bool { return e.Topic == "orders" && e.ErrorCode != "" })].GroupUUID
+	into := all[slices.IndexFunc(all, func(e dlq.Entry) bool { return e.Topic == "payments" && e.ErrorCode == "" })].GroupUUID
+	if done, err := r.editor().MergeGroups(t.Context(), dlq.GroupMerge{Group: merged, Into: into, Actor: "ada"}); err != nil || done.Moved == 0 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	for i := range all {
+		if e, _, err := r.Get(t.Context(), all[i].UUID); err != nil {
+			t.Fatal(err)
+		} else {
+			all[i] = e
+		}
+	}
 	random := rand.New(rand.NewPCG(3, 4))
 	pick := func(share int, f func(e dlq.Entry)) {
 		if random.IntN(share) == 0 {
@@ -131,7 +150,12 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 		pick(8, func(e dlq.Entry) { f.Group = e.GroupUUID })
 		pick(10, func(e dlq.Entry) { f.Assignee = e.Assignee })
 		pick(3, func(e dlq.Entry) {
-			f.Message = []string{"NETWORK", "refused by", "0% in a_", "1", "_", "%", `\`, e.ErrorMessage}[random.IntN(8)]
+			f.Message = []string{"NETWORK", "refused by", "0% in a_", "1", "_", "%", `\`, e.ErrorMessage, "broken: PIPE", "acme.Pump"}[random.IntN(10)]
+		})
+		pick(6, func(e dlq.Entry) {
+			if f.Message == "" {
+				q.Word = []string{e.Word, strings.ToUpper(e.Word), "of 100%"}[random.IntN(3)]
+			}
 		})
 		pick(4, func(e dlq.Entry) { f.From = e.CreatedAt })
 		pick(4, func(e dlq.Entry) {
@@ -141,7 +165,7 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 		})
 		want := answer(q, all)
 		// Only a search for a text that no index has may end before its page is full.
-		mayEnd := d.bounds.skim > 0 && unindexed(f.Message) && f.Subject.ID == "" && f.Assignee == ""
+		mayEnd := d.bounds.skim > 0 && unindexed(f.Message+q.Word) && f.Subject.ID == "" && f.Assignee == ""
 		what := fmt.Sprintf("search %d: %+v with %+v", n, q, d.bounds)
 		var got []uuid.UUID
 		for first := true; ; first = false {
@@ -158,7 +182,7 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 			if first && page.TotalExact && int(page.Total) != len(want) {
 				t.Errorf("%s: total %d, want %d", what, page.Total, len(want))
 			}
-			if first && !page.TotalExact && len(want) <= d.bounds.exactly && f.Message == "" {
+			if first && !page.TotalExact && len(want) <= d.bounds.exactly && f.Message == "" && q.Word == "" {
 				t.Errorf("%s: %d are estimated as %d", what, len(want), page.Total)
 			}
 			if q.After = page.Next; q.After == "" {
@@ -231,7 +255,7 @@ func TestStats(t *testing.T) {
 	words, codes, reasons := map[string]int64{}, map[string]int64{}, map[dlq.Reason]dlq.ReasonStats{}
 	var pending int64
 	for _, e := range all {
-		words[dlq.Word(e.ErrorCode, e.ErrorMessage)]++
+		words[e.Word]++
 		c := reasons[e.Reason]
 		c.Reason = e.Reason
 		c.Total++

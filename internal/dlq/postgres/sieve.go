@@ -4,7 +4,6 @@ import (
 	"context"
 	"unicode"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -85,7 +84,7 @@ func (s *search) sieve(ctx context.Context) error {
 // conditions are the parameters that all queries of a sieve begin with.
 func (s *search) conditions() []any {
 	f := &s.Filter
-	return []any{f.Status, f.Reason, f.Subject.Type, f.Subject.ID, nullUUID(f.Group), f.Topic, f.ErrorCode, f.Assignee, pattern(f.Message),
+	return []any{f.Status, f.Reason, f.Subject.Type, f.Subject.ID, s.within, f.Topic, f.ErrorCode, f.Assignee, pattern(f.Message),
 		s.from, s.to, s.at, s.id, f.Limit + 1, f.Offset}
 }
 
@@ -117,11 +116,12 @@ func with(args []any, more ...any) []any { return append(args[:len(args):len(arg
 // search ends there and says so: to read all messages takes seconds if there are a million.
 func (s *search) skimmed(ctx context.Context, args []any) error {
 	f := &s.Filter
-	if f.Group != uuid.Nil || f.Topic != "" || f.ErrorCode != "" {
-		if _, _, err := s.locate(ctx); err != nil {
+	if s.within != nil || f.Topic != "" || f.ErrorCode != "" {
+		_, _, mixed, err := s.locate(ctx)
+		if err != nil {
 			return err
 		}
-		few := s.among != nil && s.total <= int64(s.exactly)
+		few := !mixed && s.among != nil && s.total <= int64(s.exactly)
 		s.total, s.exact = 0, false // counted without a look at their messages
 		if few {
 			n, err := s.gather(ctx, args)

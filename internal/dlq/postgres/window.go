@@ -80,7 +80,7 @@ type guess struct {
 // queueLikely queues the query that asks the groups.
 func (s *search) queueLikely(b *pgx.Batch, g *guess) {
 	f := &s.Filter
-	b.Queue(searchLikely, f.Status, f.Reason, f.Subject.Type, nullUUID(f.Group), f.Topic, f.ErrorCode, pattern(f.Message), likelyPairs).Query(func(rows pgx.Rows) error {
+	b.Queue(searchLikely, f.Status, f.Reason, f.Subject.Type, s.within, f.Topic, f.ErrorCode, pattern(f.Message), likelyPairs).Query(func(rows pgx.Rows) error {
 		var id uuid.UUID
 		var status string
 		_, err := pgx.ForEachRow(rows, []any{&id, &status, &g.all, &g.fitting}, func() error {

@@ -71,8 +71,7 @@ func windowed(t *testing.T, d *Editor, q dlq.Search) (page []found, done bool) {
 	err := d.look(t.Context(), "search", func(ctx context.Context, tx pgx.Tx) (err error) {
 		f := q.Filter
 		s := &search{Search: q, bounds: d.bounds, tx: tx, from: nullTime(f.From), to: nullTime(f.To)}
-		done, err = s.window(ctx, []any{f.Status, f.Reason, f.Subject.Type, f.Subject.ID, nullUUID(f.Group), f.Topic, f.ErrorCode, f.Assignee, pattern(f.Message),
-			s.from, s.to, s.at, s.id, f.Limit + 1, f.Offset})
+		done, err = s.window(ctx, s.conditions())
 		page = s.page
 		return err
 	})

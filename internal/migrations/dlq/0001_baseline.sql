@@ -31,14 +31,15 @@ create table postrider.dlq_group (
     error_code          text,
     word                text not null default 'unknown',
     assignee            text,
-    created_at          timestamptz not null default now()
+    created_at          timestamptz not null default now(),
+    mixed               boolean not null default false
 ) with (fillfactor = 50);
 comment on table postrider.dlq_group is
 'Groups of investigations with the same cause. Investigations with the same fingerprint are in the same group. The fingerprint is a hash of parts, which say why an investigation is here.';
 comment on column postrider.dlq_group.dlq_group_uuid is 'Identity.';
 comment on column postrider.dlq_group.fingerprint is 'Version, a colon and the hash of the parts.';
 comment on column postrider.dlq_group.fingerprint_version is 'Which rule made it; a new rule makes new groups and leaves the old ones. 0: of what was there before groups.';
-comment on column postrider.dlq_group.parts is 'What the hash is of: error_code, error_class, message (normalised), topic, template.';
+comment on column postrider.dlq_group.parts is 'What the hash is of: error_code, error_class, root_cause (class), message (normalised), root_frame (without its line), topic, template.';
 comment on column postrider.dlq_group.title is 'One line for people.';
 comment on column postrider.dlq_group.topic is 'The topic that the messages were bound for or came from.';
 comment on column postrider.dlq_group.state is 'new (since its first investigation, until an operator acts or a day has passed), ongoing, regressed (came back after all were closed), resolved (none pending), muted (until muted_until, or for good).';
@@ -57,6 +58,7 @@ comment on column postrider.dlq_group.error_code is 'Their error code.';
 comment on column postrider.dlq_group.word is 'The reason in one word: the error code in small letters, or the first word of the message.';
 comment on column postrider.dlq_group.assignee is 'Who looks at it.';
 comment on column postrider.dlq_group.created_at is 'When it was first seen here.';
+comment on column postrider.dlq_group.mixed is 'Whether people merged a group of another topic or error code into it: topic and error_code do not hold for all of its investigations then.';
 create index dlq_group_topic on postrider.dlq_group (topic);
 comment on index postrider.dlq_group_topic is 'The groups of a topic.';
 create index dlq_group_code on postrider.dlq_group (error_code);
@@ -64,6 +66,21 @@ comment on index postrider.dlq_group_code is 'The groups of an error code.';
 -- What says no group belongs here, so that nothing is uncounted.
 insert into postrider.dlq_group (dlq_group_uuid, fingerprint, fingerprint_version, parts, title, first_seen_at, last_seen_at, state)
 values ('00000000-0000-0000-0000-000000000000', '0:none', 0, '{}', 'in no group', now(), now(), 'resolved');
+
+create table postrider.dlq_fingerprint (
+    fingerprint    text primary key check (octet_length(fingerprint) <= 128),
+    dlq_group_uuid uuid not null references postrider.dlq_group on delete cascade,
+    actor          text not null,
+    created_at     timestamptz not null default now()
+);
+comment on table postrider.dlq_fingerprint is
+'Fingerprints whose investigations people put into another group than the one that has the fingerprint: by merging two groups, or by splitting one. New investigations with the fingerprint are opened in that group.';
+comment on column postrider.dlq_fingerprint.fingerprint is 'The fingerprint.';
+comment on column postrider.dlq_fingerprint.dlq_group_uuid is 'The group that its investigations are opened in.';
+comment on column postrider.dlq_fingerprint.actor is 'Who decided it.';
+comment on column postrider.dlq_fingerprint.created_at is 'When.';
+create index dlq_fingerprint_group on postrider.dlq_fingerprint (dlq_group_uuid);
+comment on index postrider.dlq_fingerprint_group is 'What was merged into a group.';
 
 create table postrider.dlq_entry (
     dlq_entry_uuid       uuid primary key default postrider.uuid_generate_v7(),
@@ -90,6 +107,8 @@ create table postrider.dlq_entry (
     dlq_group_uuid       uuid not null default '00000000-0000-0000-0000-000000000000',
     attempts             integer,
     assignee             text,
+    root_cause           text,
+    root_frame           text,
     constraint dlq_entry_resolution_timed check ((resolution_status = 'pending') = (resolution_timestamp is null))
 );
 comment on table postrider.dlq_entry is
@@ -117,6 +136,8 @@ comment on column postrider.dlq_entry.updated_at is 'When it last changed. A red
 comment on column postrider.dlq_entry.dlq_group_uuid is 'Its group. All zeroes: in no group.';
 comment on column postrider.dlq_entry.attempts is 'Attempts of its newest letter (retry_count of the API).';
 comment on column postrider.dlq_entry.assignee is 'Who looks at it.';
+comment on column postrider.dlq_entry.root_cause is 'Class and message of the exception behind the others, as the stack trace of its first letter says; null where there is none.';
+comment on column postrider.dlq_entry.root_frame is 'The first place in the program''s own code on the way up from the root cause; null where the stack trace has none.';
 
 -- Where vacuum has been, counting and passing over rows read the index alone. So vacuum runs when a hundredth of the rows
 -- is new; it also empties the list of messages that wait to be indexed.
@@ -377,17 +398,18 @@ begin
     create extension if not exists pg_trgm with schema postrider;
     select n.nspname into space from pg_extension x join pg_namespace n on n.oid = x.extnamespace where x.extname = 'pg_trgm';
     -- The eras of a row are three numbers: of the spans of about a minute, an hour and three days in which it was opened.
-    execute format($index$create index if not exists dlq_entry_message on postrider.dlq_entry using gin (error_message %I.gin_trgm_ops,
+    execute format($index$create index if not exists dlq_entry_message on postrider.dlq_entry using gin (
+        (coalesce(error_message, '') || coalesce(' | ' || root_cause, '') || coalesce(' | ' || root_frame, '')) %I.gin_trgm_ops,
         (array[floor(extract(epoch from created_at at time zone 'UTC') / 64)::bigint * 4,
                floor(extract(epoch from created_at at time zone 'UTC') / 4096)::bigint * 4 + 1,
                floor(extract(epoch from created_at at time zone 'UTC') / 262144)::bigint * 4 + 2]))$index$, space);
-    comment on index postrider.dlq_entry_message is 'Investigations by a part of their message: all of them, or only the ones opened in some eras.';
+    comment on index postrider.dlq_entry_message is 'Investigations by a part of their message, root cause or frame: all of them, or only the ones opened in some eras.';
     return true;
 exception when insufficient_privilege or undefined_file or feature_not_supported or invalid_parameter_value or undefined_object then
     raise notice 'postrider: no index of error messages (%); ask the administrator for the extension pg_trgm, then run select postrider.dlq_index_messages()', sqlerrm;
     return false;
 end $$;
 comment on function postrider.dlq_index_messages() is
-'Makes the index by which investigations are found by a part of their message, with the extension pg_trgm. False where that is missing or forbidden; finding is slower then.';
+'Makes the index by which investigations are found by a part of their message, root cause or frame, with the extension pg_trgm. False where that is missing or forbidden; finding is slower then.';
 revoke all on function postrider.dlq_index_messages() from public;
 select postrider.dlq_index_messages();

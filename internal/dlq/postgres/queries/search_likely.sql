@@ -1,10 +1,10 @@
--- The groups and statuses in which investigations with $7 in their message are likely to be, because the group's message
--- has it. The ones with the most investigations first. How many these groups have in all, and how many in these statuses.
+-- The groups and statuses in which investigations with $7 in their message are likely to be, because what the
+-- group is of has it. The ones with the most investigations first. How many these groups have in all, and how many in these statuses.
 with likely as materialized (
     select g.dlq_group_uuid, sum(g.entries) over ()::bigint as entries
     from postrider.dlq_group g
-    where g.entries > 0 and g.parts->>'message' ilike $7
-      and ($4::uuid is null or g.dlq_group_uuid = $4)
+    where g.entries > 0 and concat_ws(' | ', g.parts->>'root_cause', g.parts->>'message', g.parts->>'root_frame') ilike $7
+      and ($4::uuid[] is null or g.dlq_group_uuid = any ($4))
       and ($5::text = '' or g.topic = $5)
       and ($6::text = '' or g.error_code = $6)
 )

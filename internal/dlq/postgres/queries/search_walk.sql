@@ -6,11 +6,11 @@ with walked as materialized (
        and ($2::text = '' or e.dlq_reason = nullif($2::text, '')::postrider.dlq_reason)
        and ($3::text = '' or e.subject_type = $3)
        and ($4::text = '' or e.subject_id = $4)
-       and ($5::uuid is null or e.dlq_group_uuid = $5)
+       and ($5::uuid[] is null or e.dlq_group_uuid = any ($5))
        and ($6::text = '' or e.topic = $6)
        and ($7::text = '' or e.error_code = $7)
        and ($8::text = '' or e.assignee = $8)
-       and ($9::text = '' or e.error_message ilike $9)) is true) as fits
+       and ($9::text = '' or coalesce(e.error_message, '') || coalesce(' | ' || e.root_cause, '') || coalesce(' | ' || e.root_frame, '') ilike $9)) is true) as fits
     from postrider.dlq_entry e
     where ($10::timestamptz is null or e.created_at >= $10) and ($11::timestamptz is null or e.created_at <= $11)
       and ($12::timestamptz is null or (e.created_at/*order*/, e.dlq_entry_uuid) </*way*/ ($12, $13::uuid))

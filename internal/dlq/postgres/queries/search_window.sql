@@ -3,7 +3,7 @@
 with gathered as materialized (
     select e.dlq_entry_uuid, e.created_at as at
     from postrider.dlq_entry e
-    where e.error_message ilike $9
+    where coalesce(e.error_message, '') || coalesce(' | ' || e.root_cause, '') || coalesce(' | ' || e.root_frame, '') ilike $9
        and (array[floor(extract(epoch from e.created_at at time zone 'UTC') / 64)::bigint * 4,
                   floor(extract(epoch from e.created_at at time zone 'UTC') / 4096)::bigint * 4 + 1,
                   floor(extract(epoch from e.created_at at time zone 'UTC') / 262144)::bigint * 4 + 2]) && $17::bigint[]
@@ -11,7 +11,7 @@ with gathered as materialized (
        and ($2::text = '' or e.dlq_reason::text = $2)
        and ($3::text = '' or e.subject_type || '' = $3)
        and ($4::text = '' or e.subject_id || '' = $4)
-       and ($5::uuid is null or e.dlq_group_uuid::text = $5::uuid::text)
+       and ($5::uuid[] is null or e.dlq_group_uuid::text = any ($5::uuid[]::text[]))
        and ($6::text = '' or e.topic || '' = $6)
        and ($7::text = '' or e.error_code || '' = $7)
        and ($8::text = '' or e.assignee || '' = $8)

@@ -29,7 +29,7 @@ begin
                     and (p_topic = '' or e.topic = p_topic)
                     and (p_error_code = '' or e.error_code = p_error_code)
                     and (p_assignee = '' or e.assignee = p_assignee)
-                    and (p_message = '' or e.error_message ilike p_message)
+                    and (p_message = '' or coalesce(e.error_message, '') || coalesce(' | ' || e.root_cause, '') || coalesce(' | ' || e.root_frame, '') ilike p_message)
                     and (p_from is null or e.created_at >= p_from) and (p_to is null or e.created_at <= p_to)
           end;
     get diagnostics frozen = row_count;

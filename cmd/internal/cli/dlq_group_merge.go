@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/internal/dlq"
+)
+
+// mergedView is the JSON of dlq group merge.
+type mergedView struct {
+	UUID uuid.UUID `json:"dlq_group_uuid"`
+	Into uuid.UUID `json:"into"`
+	// Moved is how many investigations went into the other group.
+	Moved int64 `json:"moved"`
+}
+
+func (c *commands) dlqGroupMerge() *cobra.Command {
+	var out output
+	var at acting
+	cmd := &cobra.Command{
+		Use:   "merge ID INTO",
+		Short: "Merge a group into another, because both have one cause",
+		Long: `Merge a group into another, because both have one cause. The investigations of the first go into the second, and
+investigations that would be opened in the first are opened in the second from now on. The first one is not listed
+any more. dlq group split takes investigations out again.`,
+		Args: exactly("ID", "INTO"),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 1 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return c.completeGroups("")(cmd, nil, typed)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			from, err := identities("a group", listsGroups, args[:1])
+			if err != nil {
+				return err
+			}
+			into, err := identities("a group", listsGroups, args[1:])
+			if err != nil {
+				return err
+			}
+			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
+				merged := mergedView{UUID: from[0], Into: into[0]}
+				for left := int64(1); left > 0; {
+					done, err := d.Editor.MergeGroups(ctx, dlq.GroupMerge{Group: from[0], Into: into[0], Actor: actor})
+					if err != nil {
+						return noGroup(err)
+					}
+					merged.Moved += done.Moved
+					if left = done.Left; done.Moved == 0 {
+						left = 0 // other sessions open some as fast
+					}
+				}
+				return out.print(c.stdout, merged, func(w io.Writer) error {
+					_, err := fmt.Fprintf(w, "Merged %s into %s: %d investigations went there, and new ones will.\n", merged.UUID, merged.Into, merged.Moved)
+					return err
+				})
+			})
+		},
+	}
+	c.actor(cmd, &at)
+	out.bind(cmd)
+	return cmd
+}
+
+// splitView is the JSON of one group of dlq group split.
+type splitView struct {
+	UUID uuid.UUID `json:"dlq_group_uuid"`
+	// Title is one line about what its investigations have in common.
+	Title string `json:"title"`
+	// Entries is how many investigations it has now.
+	Entries int64 `json:"entries"`
+}
+
+func (c *commands) dlqGroupSplit() *cobra.Command {
+	var out output
+	var at acting
+	cmd := &cobra.Command{
+		Use:   "split ID INVESTIGATION...",
+		Short: "Take investigations out of a group, because they have another cause",
+		Long: `Take investigations out of a group, because they have another cause. They go into a group of their own, and so do new
+ones whose messages have the same quoted names. Investigations of a group that was merged into this one go back there,
+and so do new ones.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return fmt.Errorf("%s takes ID INVESTIGATION..., but was given %d arguments", cmd.CommandPath(), len(args))
+			}
+			return nil
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return c.completeGroups("")(cmd, args, typed)
+			}
+			return c.completeEntries(cmd, args[1:], typed)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			entries, err := out.entries(args[1:])
+			if err != nil {
+				return err
+			}
+			ids, err := identities("a group", listsGroups, args[:1])
+			if err != nil {
+				return err
+			}
+			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
+				groups, err := d.Editor.SplitGroup(ctx, dlq.GroupSplit{Group: ids[0], Entries: entries, Actor: actor})
+				if errors.Is(err, dlq.ErrAlike) {
+					return fmt.Errorf("%w; they are in a group of quoted names already", err)
+				} else if err != nil {
+					return noGroup(err)
+				}
+				views := make([]splitView, len(groups))
+				for i, g := range groups {
+					views[i] = splitView{g.UUID, g.Title, g.Entries}
+				}
+				return out.print(c.stdout, views, func(w io.Writer) error {
+					for _, v := range views {
+						if _, err := fmt.Fprintf(w, "%s  %s\n", v.UUID, visible(v.Title)); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			})
+		},
+	}
+	c.actor(cmd, &at)
+	out.bind(cmd)
+	return cmd
+}

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+// TestMergingAndSplittingByHand: with an operator's rights, groups are merged and split, and the audit log says so.
+func TestMergingAndSplittingByHand(t *testing.T) {
+	t.Parallel()
+	d := newRig(t, 2)
+	entry := d.ask(`select min(dlq_entry_uuid::text) from postrider.dlq_entry`)
+	group := d.ask(`select dlq_group_uuid::text from postrider.dlq_entry where dlq_entry_uuid = '` + entry + `'`)
+	where := func() string {
+		return d.ask(`select dlq_group_uuid::text from postrider.dlq_entry where dlq_entry_uuid = '` + entry + `'`)
+	}
+	words := func(args ...string) string {
+		t.Helper()
+		r := postrider(t, []string{"DATABASE_URL=" + d.operator}, append(append([]string{"dlq", "group"}, args...), "-o", "json", "--actor", "ada")...)
+		if r.code != ExitOK {
+			t.Fatalf("%q: exit code %d, %s", args, r.code, r.stderr)
+		}
+		return r.stdout
+	}
+	split := decode[[]splitView](t, words("split", group, entry))
+	if len(split) != 1 || split[0].Entries != 1 || split[0].UUID.String() != where() || where() == group {
+		t.Fatalf("%+v, it is in %s", split, where())
+	}
+	merged := decode[mergedView](t, words("merge", split[0].UUID.String(), group))
+	if merged.Moved != 1 || merged.Into.String() != group || where() != group {
+		t.Errorf("%+v, it is in %s", merged, where())
+	}
+	d.run(ExitOK, "dlq group split "+group+" "+entry, split[0].UUID.String())
+	d.run(ExitOK, "dlq group merge "+group+" "+split[0].UUID.String(), "1 investigations went there")
+	if got := d.ask(`select string_agg(action, ', ' order by access_audit_id) from postrider.access_audit where target_type = 'group'`); got != "group.split, group.merge, group.split, group.merge" {
+		t.Errorf("the audit log has %s", got)
+	}
+	nowhere := uuid.NewString()
+	d.run(ExitFailure, "dlq group merge "+group+" "+nowhere, "group "+nowhere+": not found; postrider dlq groups shows them")
+	d.run(ExitFailure, "dlq group split "+group+" "+nowhere, "not found")
+	d.run(ExitUsage, "dlq group split "+group, "takes ID INVESTIGATION..., but was given 1")
+	d.run(ExitUsage, "dlq group merge "+group+" "+group, "cannot be merged into itself")
+}
