@@ -52,7 +52,7 @@
 //	                                     postgres.TestRule6RenewalKeepsNoVacuumBack relaytest.TestWriterIdleInTransaction
 //	Data
 //	29  any bytes, large payloads        relaytest.TestFault29AnyBytes relaytest.TestFault29LargePayloads relaytest.TestFault29HugePayload
-//	31  headers that pretend             relaytest.TestFault31Headers relay.FuzzHeadersOfARecord outbox.FuzzParseHeaders
+//	31  headers that pretend             relaytest.TestFault31Headers relay.FuzzHeadersOfARecord message.FuzzParseHeaders
 //	Dead letters
 //	35  the topic missing or too small   relaytest.TestFault35DeadLetterTopic relay.TestLetterFailures
 //	36  crash around the letter          soak.TestKilledAtEveryStep soak.TestServeKilled
