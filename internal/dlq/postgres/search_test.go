@@ -65,9 +65,11 @@ func various(t *testing.T, s subject, n int) []dlq.Entry {
 		all = append(all, dlq.Entry{UUID: id})
 	}
 	for i := range all {
-		if all[i], _, err = s.Get(t.Context(), all[i].UUID); err != nil {
+		detail, err := s.investigations.Show(t.Context(), all[i].UUID)
+		if err != nil {
 			t.Fatal(err)
 		}
+		all[i] = detail.Entry
 	}
 	return all
 }
