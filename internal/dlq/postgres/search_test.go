@@ -124,10 +124,10 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	for i := range all {
-		if e, _, err := r.Get(t.Context(), all[i].UUID); err != nil {
+		if e, err := r.investigations.Show(t.Context(), all[i].UUID); err != nil {
 			t.Fatal(err)
 		} else {
-			all[i] = e
+			all[i] = e.Entry
 		}
 	}
 	random := rand.New(rand.NewPCG(3, 4))
