@@ -24,7 +24,7 @@ func newLongRoom(t *testing.T, o dlq.Originals, records []dlq.Record) *room {
 	r := newRoom(t, records...)
 	r.registry = prometheus.NewRegistry()
 	r.source.max = len(records)
-	c, err := dlq.NewCollector(dlq.Config{Source: r.source, Store: r.store, Originals: o, Registerer: r.registry})
+	c, err := dlq.NewCollector(dlq.Config{Source: r.source, Letters: r.store, Originals: o, Registerer: r.registry})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,14 +56,14 @@ func episodes(n, events int) []dlq.Record {
 func (r *room) wantStored(want int) {
 	r.t.Helper()
 	seen, newest := map[int64]bool{}, map[dlq.Subject]int64{}
-	for _, l := range r.store.stored {
+	for _, l := range r.store.Letters() {
 		if last, before := newest[l.Subject]; before && last > l.DLQOffset {
 			r.t.Errorf("%v: the letter at %d was stored after the one at %d", l.Subject, l.DLQOffset, last)
 		}
 		seen[l.DLQOffset], newest[l.Subject] = true, l.DLQOffset
 	}
-	if len(seen) != want || len(r.store.stored) != want {
-		r.t.Errorf("%d letters were stored, %d of them another one; want %d", len(r.store.stored), len(seen), want)
+	if len(seen) != want || len(r.store.Letters()) != want {
+		r.t.Errorf("%d letters were stored, %d of them another one; want %d", len(r.store.Letters()), len(seen), want)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestStopWithinALongPoll(t *testing.T) {
 				r.store.errs, r.store.called, r.registry = nil, nil, prometheus.NewRegistry()
 				again := r.newCollector(r.source.reader(long, &r.trace))
 				if away {
-					stored := len(r.store.stored)
+					stored := len(r.store.Letters())
 					if stored == 0 || stored == long {
 						t.Errorf("%d letters were stored before", stored)
 					}
@@ -236,7 +236,7 @@ func TestPoisonInALongPoll(t *testing.T) {
 	}
 	r.wantStored(long)
 	r.wantMetrics(map[string]int{"opened": long / 5, "added": long - long/5, "refused": len(poison)})
-	for _, l := range r.store.stored {
+	for _, l := range r.store.Letters() {
 		if l.Unstorable != poison[l.DLQOffset] {
 			t.Errorf("the letter at %d is reduced: %v", l.DLQOffset, l.Unstorable)
 		}

@@ -30,7 +30,7 @@ const (
 // recorded in a reduced form.
 type Collector struct {
 	source      Source
-	store       Store
+	letters     Letters
 	log         *slog.Logger
 	metrics     *metrics
 	tracer      trace.Tracer // nil makes no spans
@@ -54,7 +54,7 @@ func NewCollector(cfg Config) (*Collector, error) {
 	}
 	return &Collector{
 		source:      cfg.Source,
-		store:       cfg.Store,
+		letters:     cfg.Letters,
 		log:         cfg.Logger.With(slog.String("component", "collector")),
 		metrics:     m,
 		tracer:      tracerOf(cfg.TracerProvider),
@@ -137,7 +137,7 @@ func (c *Collector) storeUntilDone(ctx context.Context, letters []Letter) (Recor
 
 func (c *Collector) retry(ctx context.Context, letters []Letter, passing func(error) bool) (Recorded, error) {
 	return backoff.RetryNotifyWithData(func() (Recorded, error) {
-		recorded, err := c.store.RecordLetters(ctx, letters)
+		recorded, err := c.letters.RecordLetters(ctx, letters)
 		if err != nil && !passing(err) {
 			return Recorded{}, backoff.Permanent(err)
 		}

@@ -112,9 +112,9 @@ func TestStopDuringFallback(t *testing.T) {
 		if read, err := again.RunOnce(t.Context()); read != 3 || err != nil {
 			t.Errorf("the next collector read %d, %v", read, err)
 		}
-		for _, e := range r.wantEntries(3) {
-			if e.Occurrences != 1 {
-				t.Errorf("%d occurrences", e.Occurrences)
+		for _, letters := range r.wantEntries(3) {
+			if letters != 1 {
+				t.Errorf("%d occurrences", letters)
 			}
 		}
 	})

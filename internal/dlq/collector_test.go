@@ -95,13 +95,12 @@ func TestStoreRefusesOne(t *testing.T) {
 		}
 		r.wantEntries(5)
 		r.wantMetrics(map[string]int{"opened": 5, "refused": 1, "store": 1})
-		entries, _, err := r.store.List(t.Context(), dlq.Filter{Subject: bad.Subject})
-		if err != nil || len(entries) != 1 {
-			t.Fatal(entries, err)
-		}
-		entry, letters, err := r.store.Get(t.Context(), entries[0].UUID)
-		if err != nil || entry.ErrorCode != dlq.CodeUnstorable || !strings.Contains(entry.ErrorMessage, "invalid byte") || string(letters[0].Payload) != string(bad.Payload) {
-			t.Errorf("entry %+v, letter %+v, %v", entry, letters, err)
+		for _, l := range r.store.Letters() {
+			if refused := l.ErrorCode == dlq.CodeUnstorable; refused != (l.ID == bad.ID) {
+				t.Errorf("letter %s was refused: %v", l.ID, refused)
+			} else if refused && (!strings.Contains(l.ErrorMessage, "invalid byte") || string(l.Payload) != string(bad.Payload)) {
+				t.Errorf("letter %+v", l)
+			}
 		}
 		if !strings.Contains(r.log.String(), "letter_id="+bad.ID) {
 			t.Errorf("log: %s", r.log.String())
@@ -127,10 +126,8 @@ func TestStoreRefusesBytes(t *testing.T) {
 		if err := r.runOnce(1); err != nil {
 			t.Error(err)
 		}
-		entry := r.wantEntries(1)[0]
-		_, letters, err := r.store.Get(t.Context(), entry.UUID)
-		if err != nil || letters[0].PayloadKind != dlq.Reference || letters[0].DLQOffset != 0 {
-			t.Errorf("letter %+v, %v", letters, err)
+		if letters := r.store.Letters(); len(letters) != 1 || letters[0].PayloadKind != dlq.Reference || letters[0].DLQOffset != 0 {
+			t.Errorf("letters %+v", letters)
 		}
 		r.wantMetrics(map[string]int{"opened": 1, "refused": 1, "store": 2})
 		if r.source.committed != 1 {
@@ -220,31 +217,31 @@ func TestCrashesBetweenStoreAndCommit(t *testing.T) {
 			}
 		}
 	}
-	for _, e := range r.wantEntries(30) {
-		if e.Occurrences != 1 {
-			t.Errorf("%d occurrences of %v", e.Occurrences, e.Subject)
+	for subject, letters := range r.wantEntries(30) {
+		if letters != 1 {
+			t.Errorf("%d occurrences of %v", letters, subject)
 		}
 	}
 }
 
 func TestNewCollector(t *testing.T) {
 	t.Parallel()
-	s, st := &source{}, dlqtest.NewMemory()
+	s, st := &source{}, dlqtest.NewRecorder()
 	taken := prometheus.NewRegistry()
-	if _, err := dlq.NewCollector(dlq.Config{Source: s, Store: st, Registerer: taken}); err != nil {
+	if _, err := dlq.NewCollector(dlq.Config{Source: s, Letters: st, Registerer: taken}); err != nil {
 		t.Fatal(err)
 	}
 	for name, cfg := range map[string]dlq.Config{
-		"no source":        {Store: st},
-		"no store":         {Source: s},
-		"negative timeout": {Source: s, Store: st, StopTimeout: -1},
-		"metrics twice":    {Source: s, Store: st, Registerer: taken},
+		"no source":        {Letters: st},
+		"no letters":       {Source: s},
+		"negative timeout": {Source: s, Letters: st, StopTimeout: -1},
+		"metrics twice":    {Source: s, Letters: st, Registerer: taken},
 	} {
 		if _, err := dlq.NewCollector(cfg); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
 	}
-	if _, err := dlq.NewCollector(dlq.Config{Source: s, Store: st}); err != nil {
+	if _, err := dlq.NewCollector(dlq.Config{Source: s, Letters: st}); err != nil {
 		t.Errorf("without logger and registry: %v", err)
 	}
 }

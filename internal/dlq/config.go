@@ -16,8 +16,8 @@ const DefaultStopTimeout = 5 * time.Second
 type Config struct {
 	// Source is where dead letters are read. The collector owns it: Run closes it. Required.
 	Source Source
-	// Store is where they are recorded. Required.
-	Store Store
+	// Letters is where they are recorded. Required.
+	Letters Letters
 	// Originals reads the records that letters without key and value point to. Defaults to nil: they stay without.
 	Originals Originals
 	// OriginalsTimeout is how long the letters of one poll may wait for them. Defaults to 3s.
@@ -51,8 +51,8 @@ func (c Config) validate() error {
 	switch {
 	case c.Source == nil:
 		return errors.New("collector: Source is required")
-	case c.Store == nil:
-		return errors.New("collector: Store is required")
+	case c.Letters == nil:
+		return errors.New("collector: Letters is required")
 	case c.OriginalsTimeout < 0:
 		return errors.New("collector: OriginalsTimeout is negative")
 	case c.StopTimeout < 0:

@@ -1,5 +1,4 @@
 // Package dlq is what becomes of a message that could not be delivered: the dead letter as it was read
-// from a dead-letter topic, the investigation that it opens, and the collector that turns the one into
-// the other. It knows no database client and no Kafka client; they come in through the ports Source,
-// Store and Reader.
+// from a dead-letter topic, the investigation that it opens, and the redrive that sends it again, alone or in an operation
+// of many. It knows no database client and no Kafka client: it decides, and they come in through the ports of ports.go.
 package dlq

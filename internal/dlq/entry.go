@@ -118,7 +118,7 @@ type Entry struct {
 	Assignee string
 	// Redrive is where its newest redrive stands.
 	Redrive RedriveState
-	// KeyHeld says that its event halts its key, whose later events wait. Only a Browser sets it.
+	// KeyHeld says that its event halts its key, whose later events wait. Only Investigations.Find and Show set it.
 	KeyHeld bool
 	// Snapshot is the subject as it was, see the function Snapshot. Nil in lists.
 	Snapshot json.RawMessage

@@ -14,20 +14,6 @@ import (
 	"github.com/postrider/postrider/message/dialect"
 )
 
-// Pointers keeps letters that only point to a record.
-type Pointers interface {
-	// Pointing returns the newest letter of each of these investigations, if it points to a record whose bytes are not
-	// here; of the others nothing. EntryUUID and the fields needed to ask for the record are set. An unknown id is an error
-	// that wraps ErrNotFound.
-	Pointing(ctx context.Context, entries []uuid.UUID) ([]Letter, error)
-	// PointingNext is Pointing of the investigations that running operations are about to send again, of limit of each. It
-	// leaves out letters for which asking again cannot help.
-	PointingNext(ctx context.Context, limit int) ([]Letter, error)
-	// Complete stores what became of asking, in one transaction with the audit log. A letter whose bytes are here by now
-	// stays as it is.
-	Complete(ctx context.Context, letters []Letter, actor string) error
-}
-
 // FetcherConfig is what a Fetcher needs.
 type FetcherConfig struct {
 	// Pointers keeps the letters. Required.

@@ -1,7 +1,6 @@
 package dlq
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -253,20 +252,6 @@ type ResolvedGroup struct {
 	Left int64
 	// Until is the cut-off time that counted.
 	Until time.Time
-}
-
-// Groups looks after groups of investigations. Each change is in one transaction with the audit log. An unknown id is an
-// error that wraps ErrNotFound; an invalid request is an error that wraps ErrRequest.
-type Groups interface {
-	// ListGroups returns a page of groups.
-	ListGroups(ctx context.Context, s GroupSearch) (GroupPage, error)
-	// ShowGroup returns one with what helps to understand it.
-	ShowGroup(ctx context.Context, group uuid.UUID) (GroupDetail, error)
-	// ChangeGroup writes about a group, and returns it.
-	ChangeGroup(ctx context.Context, group uuid.UUID, c GroupChange) (Group, error)
-	// ResolveGroup closes its pending investigations, the oldest first, at most MaxGroupResolve of them. Investigations
-	// with a redrive on its way are left.
-	ResolveGroup(ctx context.Context, group uuid.UUID, r GroupResolution) (ResolvedGroup, error)
 }
 
 // MaxFilterText is how long the text of a filter may be, in bytes.

@@ -61,7 +61,7 @@ type Letter struct {
 	// letter itself. A group that is not known is left out. It has " from <LastHop>" behind it,
 	// where there was another hop.
 	ID string
-	// EntryUUID is the investigation it belongs to; set only on letters that were read from a Reader.
+	// EntryUUID is the investigation it belongs to; set only on letters that were read from the database.
 	EntryUUID uuid.UUID
 	Dialect   Dialect
 	// DLQTopic, DLQPartition, DLQOffset and DLQRecordAt say where and when it was read from.
@@ -100,7 +100,7 @@ type Letter struct {
 	// Attempts is how often it was tried.
 	Attempts                    *int32
 	FirstFailedAt, LastFailedAt time.Time
-	// RecordedAt is when the collector stored it; set only on letters that were read from a Reader.
+	// RecordedAt is when the collector stored it; set only on letters that were read from the database.
 	RecordedAt time.Time
 
 	// The following goes into the investigation and its snapshot, not into dlq_letter.

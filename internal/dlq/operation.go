@@ -1,7 +1,6 @@
 package dlq
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -254,6 +253,9 @@ type Operation struct {
 	// Delivered and CameBack of the done ones have ended: their topic acknowledged them, or they came back dead. They came
 	// back if the relay gave them up again, or if a consumer group did and its letter was here when the delivery was seen.
 	Delivered, CameBack int64
+	// ForgivenDelivered and ForgivenCameBack of these had ended when a person last resumed it after it halted. They do not
+	// count for HaltRatio any more.
+	ForgivenDelivered, ForgivenCameBack int64
 	// Error is why it halted.
 	Error string
 	// The times are zero where it has not come so far.
@@ -301,34 +303,28 @@ func (s OperationState) Next(c Command, canary bool) (OperationState, error) {
 	return s, fmt.Errorf("%w: it is %s, and cannot be told to %s", ErrState, s, c)
 }
 
+// States of an Item.
+const (
+	// ItemWaiting: its turn has not come.
+	ItemWaiting = "waiting"
+	// ItemDone: its message was sent, or its investigation was closed or purged.
+	ItemDone = "done"
+	// ItemSkipped: its investigation was left alone.
+	ItemSkipped = "skipped"
+	// ItemFailed: the outbox refused its message.
+	ItemFailed = "failed"
+)
+
 // Item is one investigation in the scope of an operation.
 type Item struct {
-	Place  int64
-	Entry  uuid.UUID
-	State  string
+	// Place is its number in the scope, from 1: the order in which items are treated.
+	Place int64
+	// Entry is the investigation.
+	Entry uuid.UUID
+	// State is ItemWaiting, ItemDone, ItemSkipped or ItemFailed.
+	State string
+	// Reason is the SkipReason of an item that was skipped or failed; empty otherwise.
 	Reason string
-}
-
-// Operations plans operations and treats their items.
-type Operations interface {
-	// PlanOperation freezes the scope and returns the plan. Nothing is treated before Command says Start. If an operation
-	// that has not ended has the name, the error wraps ErrExists and says which.
-	PlanOperation(ctx context.Context, n NewOperation) (Operation, error)
-	// Command changes the state of an operation.
-	Command(ctx context.Context, id uuid.UUID, c Command) (Operation, error)
-	// Operation returns one. An unknown id is an error that wraps ErrNotFound.
-	Operation(ctx context.Context, id uuid.UUID) (Operation, error)
-	// ListOperations returns the newest, at most limit of them; if open, only operations that have not ended. If after is
-	// not uuid.Nil, they are operations that were planned before that one.
-	ListOperations(ctx context.Context, open bool, after uuid.UUID, limit int) ([]Operation, error)
-	// Items returns items of an operation after a place, in order; only items in the given state, if there is one.
-	Items(ctx context.Context, id uuid.UUID, state string, after int64, limit int) ([]Item, error)
-	// Step treats the next batch of an operation that is due. It returns how many items were treated, and after
-	// how long there may be more to do; 0 is at once, and negative when no operation waits.
-	Step(ctx context.Context) (treated int, next time.Duration, err error)
-	// Forget removes operations that ended longer ago than keep, with their items: limit rows of each kind at most in
-	// a call.
-	Forget(ctx context.Context, keep time.Duration, limit int) (Forgotten, error)
 }
 
 // Forgotten is what a call of Forget removed.

@@ -12,10 +12,8 @@ import (
 
 // OperatorConfig is what an Operator needs.
 type OperatorConfig struct {
-	// Operations are treated. Required.
+	// Operations are treated, and what they sent is followed. Required.
 	Operations Operations
-	// Redriver follows what was sent again. Required.
-	Redriver Redriver
 	// ResolveDelivered closes the investigations of delivered messages. Defaults to false.
 	ResolveDelivered bool
 	// Interval is how often redrives are followed, and how often the operator looks for operations that were started
@@ -42,8 +40,8 @@ const followBatch = 1000
 // NewOperator checks the configuration.
 func NewOperator(cfg OperatorConfig) (*Operator, error) {
 	switch {
-	case cfg.Operations == nil || cfg.Redriver == nil:
-		return nil, errors.New("operator: Operations and Redriver are required")
+	case cfg.Operations == nil:
+		return nil, errors.New("operator: Operations is required")
 	case cfg.Interval < 0 || cfg.Keep < 0:
 		return nil, errors.New("operator: Interval or Keep is negative")
 	case cfg.Interval == 0:
@@ -71,7 +69,7 @@ func (o *Operator) Run(ctx context.Context) error {
 
 // follow looks at redrives, and returns after how long to look again.
 func (o *Operator) follow(ctx context.Context) time.Duration {
-	followed, err := o.cfg.Redriver.Follow(ctx, followBatch, o.cfg.ResolveDelivered)
+	followed, err := o.cfg.Operations.Follow(ctx, followBatch, o.cfg.ResolveDelivered)
 	if followed.Delivered+followed.CameBack > 0 {
 		o.log.Info("redriven messages ended", "delivered", followed.Delivered, "came_back", followed.CameBack)
 	}

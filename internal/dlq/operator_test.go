@@ -16,7 +16,6 @@ import (
 
 // engine is what an operator works with: Step says what step says.
 type engine struct {
-	dlq.Operations
 	step    func(ctx context.Context, n int) (int, time.Duration, error)
 	follow  func(ctx context.Context) (dlq.Followed, error)
 	forget  func() (dlq.Forgotten, error)
@@ -42,10 +41,6 @@ func (e *engine) Forget(_ context.Context, keep time.Duration, limit int) (dlq.F
 	return dlq.Forgotten{}, nil
 }
 
-func (e *engine) Redrive(context.Context, dlq.RedriveRequest) (dlq.Requeued, error) {
-	return dlq.Requeued{}, errors.New("an operator redrives through its operations")
-}
-
 func (e *engine) Follow(ctx context.Context, _ int, resolve bool) (dlq.Followed, error) {
 	e.follows, e.resolve = append(e.follows, time.Now()), append(e.resolve, resolve)
 	if e.follow != nil {
@@ -58,7 +53,7 @@ func (e *engine) Follow(ctx context.Context, _ int, resolve bool) (dlq.Followed,
 func operate(t *testing.T, e *engine, d time.Duration) string {
 	t.Helper()
 	var log bytes.Buffer
-	o, err := dlq.NewOperator(dlq.OperatorConfig{Operations: e, Redriver: e, ResolveDelivered: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	o, err := dlq.NewOperator(dlq.OperatorConfig{Operations: e, ResolveDelivered: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,10 +267,8 @@ func TestNewOperatorRefuses(t *testing.T) {
 	e := &engine{}
 	for name, c := range map[string]dlq.OperatorConfig{
 		"nothing":       {},
-		"no redriver":   {Operations: e},
-		"no operations": {Redriver: e},
-		"negative":      {Operations: e, Redriver: e, Interval: -1},
-		"keeps nothing": {Operations: e, Redriver: e, Keep: -1},
+		"negative":      {Operations: e, Interval: -1},
+		"keeps nothing": {Operations: e, Keep: -1},
 	} {
 		if _, err := dlq.NewOperator(c); err == nil {
 			t.Errorf("%s: no error", name)

@@ -77,13 +77,6 @@ type Original struct {
 	Err error
 }
 
-// Originals reads records by their places.
-type Originals interface {
-	// Fetch asks for records, and answers for each in order. It takes as long as ctx allows at most; records that it could
-	// not ask for by then are OriginalUnanswered.
-	Fetch(ctx context.Context, places []Place) []Original
-}
-
 // DefaultOriginalsTimeout is the default of Config.OriginalsTimeout.
 const DefaultOriginalsTimeout = 3 * time.Second
 
@@ -161,7 +154,7 @@ func (l *Letter) complete(o Original) OriginalState {
 	if o.Err != nil {
 		note["error"] = storableText(o.Err.Error(), maxMessageBytes)
 	}
-	l.note("original", note)
+	l.addMetadata("original", note)
 	return o.State
 }
 
@@ -215,8 +208,8 @@ func (l *Letter) take(o Original) {
 	}
 }
 
-// note adds a member to the letter's metadata.
-func (l *Letter) note(name string, value any) {
+// addMetadata adds a member to the letter's metadata.
+func (l *Letter) addMetadata(name string, value any) {
 	all := map[string]json.RawMessage{}
 	_ = json.Unmarshal(l.Metadata, &all) // an object, or nothing
 	all[name] = marshal(value)

@@ -51,7 +51,7 @@ func collectWith(t *testing.T, o dlq.Originals, records ...dlq.Record) (*room, [
 	r := &room{t: t}
 	r.source = (&topic{records: records}).reader(len(records), &r.trace)
 	r.store = newStore(&r.trace)
-	c, err := dlq.NewCollector(dlq.Config{Source: r.source, Store: r.store, Originals: o})
+	c, err := dlq.NewCollector(dlq.Config{Source: r.source, Letters: r.store, Originals: o})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,22 +62,9 @@ func collectWith(t *testing.T, o dlq.Originals, records ...dlq.Record) (*room, [
 	return r, r.letters()
 }
 
-func (r *room) letters() (all []dlq.Letter) {
-	r.t.Helper()
-	entries, _, err := r.store.List(r.t.Context(), dlq.Filter{Limit: dlq.MaxLimit})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for _, e := range entries {
-		entry, letters, err := r.store.Get(r.t.Context(), e.UUID)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		for _, l := range letters {
-			l.Metadata = entry.Metadata
-			all = append(all, l)
-		}
-	}
+// letters are the letters that were recorded, by the offsets of their records.
+func (r *room) letters() []dlq.Letter {
+	all := r.store.Letters()
 	slices.SortFunc(all, func(a, b dlq.Letter) int { return int(a.DLQOffset - b.DLQOffset) })
 	return all
 }
@@ -152,7 +139,7 @@ func TestPointersDoNotStopATopic(t *testing.T) {
 		r := &room{t: t}
 		r.source = (&topic{records: []dlq.Record{pointerTo(0, "share group"), pointerTo(1, "share group"), pointerTo(2, "share group")}}).reader(1, &r.trace)
 		r.store = newStore(&r.trace)
-		c, err := dlq.NewCollector(dlq.Config{Source: r.source, Store: r.store, Originals: o})
+		c, err := dlq.NewCollector(dlq.Config{Source: r.source, Letters: r.store, Originals: o})
 		if err != nil {
 			t.Fatal(err)
 		}

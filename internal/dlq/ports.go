@@ -8,9 +8,12 @@ import (
 	"github.com/google/uuid"
 )
 
+// The ports of this room are here, each named after what it gives to the one that uses it. Kafka is behind Source and
+// Originals, the database behind the others.
+
 var (
-	// ErrLetter is wrapped by a Store's error when it refuses a letter for its content, so that storing the same again
-	// cannot succeed. Every other error of a Store is taken as passing.
+	// ErrLetter is wrapped by an error of Letters when it refuses a letter for its content, so that storing the same again
+	// cannot succeed. Every other error of Letters is taken as passing.
 	ErrLetter = errors.New("letter refused")
 	// ErrNotFound is wrapped by errors about an investigation, group, letter or operation that does not exist; the error
 	// says which.
@@ -30,6 +33,13 @@ type Source interface {
 	Close()
 }
 
+// Originals reads records by their places, for the Collector and the Fetcher.
+type Originals interface {
+	// Fetch asks for records, and answers for each in order. It takes as long as ctx allows at most; records that it could
+	// not ask for by then are OriginalUnanswered.
+	Fetch(ctx context.Context, places []Place) []Original
+}
+
 // Recorded counts what became of letters; New + Repeated of them were given, Opened + Added are New.
 type Recorded struct {
 	// New letters were stored now, Repeated ones had been stored before.
@@ -43,8 +53,8 @@ func (r Recorded) plus(o Recorded) Recorded {
 	return Recorded{r.New + o.New, r.Repeated + o.Repeated, r.Opened + o.Opened, r.Added + o.Added}
 }
 
-// Store keeps letters and opens investigations. It is safe for concurrent use.
-type Store interface {
+// Letters keeps letters and opens investigations, for the Collector. It is safe for concurrent use.
+type Letters interface {
 	// RecordLetters stores the letters whose ids it does not have yet. For each subject of them it opens an investigation
 	// or adds to the pending one. All is in one transaction: an error means that either nothing or, where the outcome of
 	// the commit is unknown, everything was stored. Calling it again with the same letters is safe. An error wraps
@@ -52,50 +62,93 @@ type Store interface {
 	RecordLetters(ctx context.Context, letters []Letter) (Recorded, error)
 }
 
-// Filter selects investigations. Its zero value selects all. As JSON, operations are stored with it, by the names that the
-// API has for its parameters.
-type Filter struct {
-	// Status, if not empty, is the only status wanted.
-	Status Status `json:"resolution_status,omitempty"`
-	// Reason, if not empty, is the only reason wanted.
-	Reason Reason `json:"dlq_reason,omitempty"`
-	// Subject's fields, where not empty, are the only type and id wanted. It is embedded for its JSON to be flat.
-	Subject
-	// Topic, if not empty, is the only topic wanted.
-	Topic string `json:"topic,omitempty"`
-	// ErrorCode, if not empty, is the only error code wanted.
-	ErrorCode string `json:"error_code,omitempty"`
-	// Group, if not uuid.Nil, is the only group wanted.
-	Group uuid.UUID `json:"group,omitzero"`
-	// Assignee, if not empty, is the only one wanted.
-	Assignee string `json:"assignee,omitempty"`
-	// Message, if not empty, is a part of the error message, in large or small letters.
-	Message string `json:"reason,omitempty"`
-	// From and To, where not zero, bound the time when an investigation was opened, both inclusive.
-	From time.Time `json:"from,omitzero"`
-	To   time.Time `json:"to,omitzero"`
-	// Limit is how many to return, at most MaxLimit. Defaults to DefaultLimit.
-	Limit int `json:"limit,omitempty"`
-	// Offset is how many of the newest to pass over. Defaults to 0.
-	Offset int `json:"offset,omitempty"`
+// Pointers keeps letters that only point to a record, for the Fetcher.
+type Pointers interface {
+	// Pointing returns the newest letter of each of these investigations, if it points to a record whose bytes are not
+	// here; of the others nothing. EntryUUID and the fields needed to ask for the record are set. An unknown id is an error
+	// that wraps ErrNotFound.
+	Pointing(ctx context.Context, entries []uuid.UUID) ([]Letter, error)
+	// PointingNext is Pointing of the investigations that running operations are about to send again, of limit of each. It
+	// leaves out letters for which asking again cannot help.
+	PointingNext(ctx context.Context, limit int) ([]Letter, error)
+	// Complete stores what became of asking, in one transaction with the audit log. A letter whose bytes are here by now
+	// stays as it is.
+	Complete(ctx context.Context, letters []Letter, actor string) error
 }
 
-// Bounds of Filter.Limit.
-const (
-	DefaultLimit = 25
-	MaxLimit     = 1000
-)
+// Investigations are what people look at and change. Each change is in one transaction with the audit log. An unknown id
+// is an error that wraps ErrNotFound, an invalid request one that wraps ErrRequest; then nothing was changed.
+type Investigations interface {
+	// Find returns a page of the investigations that a search asks for.
+	Find(ctx context.Context, s Search) (Page, error)
+	// Show returns one with its letters and redrives.
+	Show(ctx context.Context, entry uuid.UUID) (Detail, error)
+	// ShowSubject returns the newest investigation of a subject, for example of a task. When it has none, the error
+	// wraps ErrNotFound.
+	ShowSubject(ctx context.Context, s Subject) (Detail, error)
+	// Stats counts them.
+	Stats(ctx context.Context) (Stats, error)
+	// Reveal returns a letter with its own bytes, whatever the rules of redaction say; first the audit log notes who looks.
+	// A message that the letter only refers to is read from its place. If it is no longer there, the kind stays Reference.
+	Reveal(ctx context.Context, r RevealRequest) (Letter, error)
+	// Change writes into an investigation, and returns it. Closing one whose event halts its key lets the key go. A change
+	// of the status of a closed one is an error that wraps ErrClosed.
+	Change(ctx context.Context, entry uuid.UUID, c Change) (Entry, error)
+	// Purge removes investigations. One that holds a key is an error that wraps ErrHoldsKey; then nothing is removed.
+	Purge(ctx context.Context, p Purge) (Purged, error)
 
-// MaxLetters is how many letters Reader.Get returns at most.
-const MaxLetters = 100
+	// ListGroups returns a page of groups.
+	ListGroups(ctx context.Context, s GroupSearch) (GroupPage, error)
+	// ShowGroup returns one with what helps to understand it.
+	ShowGroup(ctx context.Context, group uuid.UUID) (GroupDetail, error)
+	// ChangeGroup writes about a group, and returns it.
+	ChangeGroup(ctx context.Context, group uuid.UUID, c GroupChange) (Group, error)
+	// ResolveGroup closes its pending investigations, the oldest first, at most MaxGroupResolve of them. Investigations
+	// with a redrive on its way are left.
+	ResolveGroup(ctx context.Context, group uuid.UUID, r GroupResolution) (ResolvedGroup, error)
+}
 
-// Reader looks investigations up.
-type Reader interface {
-	// List returns the investigations that f selects, newest first and without their snapshots, and how
-	// many there are in all; of more than ExactTotal, about how many. A Browser says which.
-	List(ctx context.Context, f Filter) ([]Entry, int, error)
-	// Get returns an investigation and its newest letters, newest first, at most MaxLetters of them;
-	// Entry.Occurrences says how many there were. Keys and payloads of more than MaxSnapshotBytes are
-	// left out of the letters: nil with a kind of Inline. An unknown id is an error that wraps ErrNotFound.
-	Get(ctx context.Context, entry uuid.UUID) (Entry, []Letter, error)
+// Redriver sends dead letters' messages again for people: a few at once, or many by an operation. An unknown id is an
+// error that wraps ErrNotFound, an invalid request one that wraps ErrRequest; then nothing was changed.
+type Redriver interface {
+	// Redrive claims the investigations and writes their messages into the outbox, in their order per key, in
+	// one transaction with the audit log.
+	Redrive(ctx context.Context, r RedriveRequest) (Requeued, error)
+
+	// PlanOperation freezes the scope and returns the plan. Nothing is treated before Command says Start. If an operation
+	// that has not ended has the name, the error wraps ErrExists and says which.
+	PlanOperation(ctx context.Context, n NewOperation) (Operation, error)
+	// Command changes the state of an operation. One that does not fit its state is an error that wraps ErrState.
+	Command(ctx context.Context, id uuid.UUID, c Command) (Operation, error)
+	// Operation returns one.
+	Operation(ctx context.Context, id uuid.UUID) (Operation, error)
+	// ListOperations returns the newest, at most limit of them; if open, only operations that have not ended. If after is
+	// not uuid.Nil, they are operations that were planned before that one.
+	ListOperations(ctx context.Context, open bool, after uuid.UUID, limit int) ([]Operation, error)
+	// Items returns items of an operation after a place, in order; only items in the given state, if there is one.
+	Items(ctx context.Context, id uuid.UUID, state string, after int64, limit int) ([]Item, error)
+}
+
+// Operations are what the Operator works on: the items of operations, and the redrives on their way.
+type Operations interface {
+	// Step treats the next batch of an operation that is due. It returns how many items were treated, and after
+	// how long there may be more to do; 0 is at once, and negative when no operation waits.
+	Step(ctx context.Context) (treated int, next time.Duration, err error)
+	// Follow looks for what became of redriven messages, limit of them in a transaction: investigations of delivered
+	// ones are closed, if resolve says so. It returns how many it has seen end. Where very many are on their way, a
+	// call sees a part of them, and the next one goes on from there: at once, if Followed.More says so.
+	Follow(ctx context.Context, limit int, resolve bool) (Followed, error)
+	// Forget removes operations that ended longer ago than keep, with their items: limit rows of each kind at most in
+	// a call.
+	Forget(ctx context.Context, keep time.Duration, limit int) (Forgotten, error)
+}
+
+// Standings is what a Watch reads, at a price that does not grow with the number of investigations.
+type Standings interface {
+	// Standing counts the pending investigations; ages are of the oldest, at most limit.
+	Standing(ctx context.Context, limit int) (Standing, error)
+	// Closed returns investigations that changed after a place, at most limit of them, were closed after since and
+	// are closed; and the place of the last that was looked at. more says that there may be further ones. From
+	// nowhere it returns the place of now.
+	Closed(ctx context.Context, from ClosedPlace, since time.Time, limit int) (closed []Closed, to ClosedPlace, more bool, err error)
 }

@@ -16,7 +16,7 @@ import (
 // Redacted stands in place of what a rule of redaction hides.
 const Redacted = "[redacted]"
 
-// RedactionRules say what snapshots do not show. The letters keep everything; see Revealer.
+// RedactionRules say what snapshots do not show. The letters keep everything; see Investigations.Reveal.
 type RedactionRules struct {
 	// Paths name values in JSON payloads, and in the snapshots and contexts of tasks: $.card.number,
 	// $.items[*].pan, $..password for any depth, ["a.b"] for names with dots. Defaults to none.

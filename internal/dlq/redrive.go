@@ -1,7 +1,6 @@
 package dlq
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -41,6 +40,23 @@ func (l *Letter) Origin() string {
 		return ""
 	}
 	return l.Subject.ID
+}
+
+// maxRedriveID is the length of the longest redrive id in bytes; see the table dlq_redrive.
+const maxRedriveID = 128
+
+// CameFrom names the redrive that a letter's message was sent by, as far as the letter says it: the event that was given
+// up, and the id of the redrive in the message's header. A record names no event: any producer may write that header.
+func (l *Letter) CameFrom() (event uuid.UUID, redrive string) {
+	if l.Subject.Type != SubjectRecord {
+		event = l.EventID
+	}
+	for _, h := range l.Headers {
+		if text := string(h.Value); h.Name == HeaderReplayID && storableText(text, maxRedriveID) == text {
+			return event, text
+		}
+	}
+	return event, ""
 }
 
 // SkipReason says why an investigation was left alone.
@@ -156,6 +172,14 @@ type Edit struct {
 	Headers []message.Header
 }
 
+// Replacement is the payload that an edit gives, if it gives one; e may be nil.
+func (e *Edit) Replacement() (payload []byte, given bool) {
+	if e == nil {
+		return nil, false
+	}
+	return e.Payload, e.Payload != nil || e.Tombstone
+}
+
 // ErrRequest is wrapped by errors about what was asked for.
 var ErrRequest = errors.New("request refused")
 
@@ -228,22 +252,14 @@ type Requeued struct {
 	Skipped []Skip
 }
 
-// Redriver sends dead letters' messages again.
-type Redriver interface {
-	// Redrive claims the investigations and writes their messages into the outbox, in their order per key, in
-	// one transaction with the audit log. An id that does not exist is an error that wraps ErrNotFound, a
-	// request that makes no sense one that wraps ErrRequest; then nothing was changed.
-	Redrive(ctx context.Context, r RedriveRequest) (Requeued, error)
-	// Follow looks for what became of redriven messages, limit of them in a transaction: investigations of delivered
-	// ones are closed, if resolve says so. It returns how many it has seen end. Where very many are on their way, a
-	// call sees a part of them, and the next one goes on from there: at once, if Followed.More says so.
-	Follow(ctx context.Context, limit int, resolve bool) (Followed, error)
-}
-
 // Followed counts redrives that ended. A redrive came back if the relay gave it up again, or if a consumer group did,
 // and its letter was here already when it was seen that the topic had acknowledged the redrive.
 type Followed struct {
 	Delivered, CameBack int
 	// More says that the call had no more time while most of what it looked at had ended.
 	More bool
+}
+
+func (f Followed) plus(o Followed) Followed {
+	return Followed{f.Delivered + o.Delivered, f.CameBack + o.CameBack, f.More || o.More}
 }

@@ -1,7 +1,6 @@
 package dlq
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -123,14 +122,4 @@ type Purged struct {
 	Entries int
 	// Holding is how many were passed over because they hold a key.
 	Holding int
-}
-
-// Editor changes single investigations, each change in one transaction with the audit log.
-type Editor interface {
-	// Change writes into an investigation, and returns it. Closing one whose event halts its key lets the key go. An
-	// unknown id is an error that wraps ErrNotFound, a change of the status of a closed one ErrClosed.
-	Change(ctx context.Context, entry uuid.UUID, c Change) (Entry, error)
-	// Purge removes investigations. An unknown id is an error that wraps ErrNotFound, one that holds a key
-	// ErrHoldsKey; then nothing is removed.
-	Purge(ctx context.Context, p Purge) (Purged, error)
 }

@@ -1,12 +1,45 @@
 package dlq
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
+)
+
+// Filter selects investigations. Its zero value selects all. As JSON, operations are stored with it, by the names that the
+// API has for its parameters.
+type Filter struct {
+	// Status, if not empty, is the only status wanted.
+	Status Status `json:"resolution_status,omitempty"`
+	// Reason, if not empty, is the only reason wanted.
+	Reason Reason `json:"dlq_reason,omitempty"`
+	// Subject's fields, where not empty, are the only type and id wanted. It is embedded for its JSON to be flat.
+	Subject
+	// Topic, if not empty, is the only topic wanted.
+	Topic string `json:"topic,omitempty"`
+	// ErrorCode, if not empty, is the only error code wanted.
+	ErrorCode string `json:"error_code,omitempty"`
+	// Group, if not uuid.Nil, is the only group wanted.
+	Group uuid.UUID `json:"group,omitzero"`
+	// Assignee, if not empty, is the only one wanted.
+	Assignee string `json:"assignee,omitempty"`
+	// Message, if not empty, is a part of the error message, in large or small letters.
+	Message string `json:"reason,omitempty"`
+	// From and To, where not zero, bound the time when an investigation was opened, both inclusive.
+	From time.Time `json:"from,omitzero"`
+	To   time.Time `json:"to,omitzero"`
+	// Limit is how many to return, at most MaxLimit. Defaults to DefaultLimit.
+	Limit int `json:"limit,omitempty"`
+	// Offset is how many of the newest to pass over. Defaults to 0.
+	Offset int `json:"offset,omitempty"`
+}
+
+// Bounds of Filter.Limit.
+const (
+	DefaultLimit = 25
+	MaxLimit     = 1000
 )
 
 // OrderBy is the time by which investigations are listed.
@@ -135,28 +168,17 @@ type Redrive struct {
 	CreatedAt, FinishedAt time.Time
 }
 
+// MaxLetters is how many letters, and how many redrives, a Detail has at most.
+const MaxLetters = 100
+
 // Detail is an investigation with what belongs to it.
 type Detail struct {
 	Entry
 	// Letters are the newest, newest first, at most MaxLetters. Keys and payloads are left out, and header values
-	// that a rule of redaction names are replaced: see Revealer.
+	// that a rule of redaction names are replaced: see Investigations.Reveal.
 	Letters []Letter
 	// Redrives are the newest first, at most MaxLetters.
 	Redrives []Redrive
-}
-
-// Browser looks investigations up for people.
-type Browser interface {
-	// Find returns a page of the investigations that a search asks for. An invalid search is an error that wraps
-	// ErrRequest.
-	Find(ctx context.Context, s Search) (Page, error)
-	// Show returns one with its letters and redrives. An unknown id is an error that wraps ErrNotFound.
-	Show(ctx context.Context, entry uuid.UUID) (Detail, error)
-	// ShowSubject returns the newest investigation of a subject, for example of a task. When it has none, the error
-	// wraps ErrNotFound.
-	ShowSubject(ctx context.Context, s Subject) (Detail, error)
-	// Stats counts them.
-	Stats(ctx context.Context) (Stats, error)
 }
 
 // Stats are numbers of all investigations.
@@ -218,12 +240,4 @@ func (r RevealRequest) Check() error {
 		return err
 	}
 	return plain("reason", r.Reason, MaxNotes)
-}
-
-// Revealer shows letters whole.
-type Revealer interface {
-	// Reveal returns a letter with its own bytes, whatever the rules of redaction say; first the audit log notes who looks.
-	// A message that the letter only refers to is read from its place. If it is no longer there, the kind stays Reference.
-	// An unknown id is an error that wraps ErrNotFound.
-	Reveal(ctx context.Context, r RevealRequest) (Letter, error)
 }

@@ -25,13 +25,13 @@ func tracedLetter(n int, traceparent string) dlq.Record {
 
 // underStore notes the span in which it is called.
 type underStore struct {
-	dlq.Store
+	dlq.Letters
 	span trace.SpanContext
 }
 
 func (s *underStore) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Recorded, error) {
 	s.span = trace.SpanContextFromContext(ctx)
-	return s.Store.RecordLetters(ctx, letters)
+	return s.Letters.RecordLetters(ctx, letters)
 }
 
 // The collector ends the traces of letters that are recorded, and leaves the others alone.
@@ -39,8 +39,8 @@ func TestSpansOfLetters(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewSpanRecorder()
 	r := newRoom(t, tracedLetter(1, "00-"+aTrace+"-b7ad6b7169203331-01"), tracedLetter(2, "00-"+aTrace+"-b7ad6b7169203331-00"), tracedLetter(3, "\xff"), dlqtest.Event(4, 1))
-	store := &underStore{Store: r.store}
-	c, err := dlq.NewCollector(dlq.Config{Source: r.source, Store: store, TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))})
+	store := &underStore{Letters: r.store}
+	c, err := dlq.NewCollector(dlq.Config{Source: r.source, Letters: store, TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))})
 	if err != nil {
 		t.Fatal(err)
 	}

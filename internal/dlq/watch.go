@@ -44,16 +44,6 @@ type ClosedPlace struct {
 	Entry     uuid.UUID
 }
 
-// Standings is what a Watch reads, at a price that does not grow with the number of investigations.
-type Standings interface {
-	// Standing counts the pending investigations; ages are of the oldest, at most limit.
-	Standing(ctx context.Context, limit int) (Standing, error)
-	// Closed returns investigations that changed after a place, at most limit of them, were closed after since and
-	// are closed; and the place of the last that was looked at. more says that there may be further ones. From
-	// nowhere it returns the place of now.
-	Closed(ctx context.Context, from ClosedPlace, since time.Time, limit int) (closed []Closed, to ClosedPlace, more bool, err error)
-}
-
 // Defaults of WatchConfig.
 const (
 	DefaultWatchInterval = 10 * time.Second

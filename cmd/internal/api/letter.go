@@ -73,7 +73,7 @@ func NewLetter(l *dlq.Letter) Letter {
 	return v
 }
 
-// NewRevealedLetter is a letter with the bytes of its message. A dlq.Revealer has returned it, which has written into the
+// NewRevealedLetter is a letter with the bytes of its message. Investigations.Reveal has returned it, which has written into the
 // audit log who looks.
 func NewRevealedLetter(l *dlq.Letter) Letter {
 	v := newLetter(l)

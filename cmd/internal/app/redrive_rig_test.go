@@ -32,6 +32,7 @@ type redriveRig struct {
 	t      *testing.T
 	db     *pgtest.DB
 	pool   *pgxpool.Pool
+	people *dlqpostgres.Editor
 	store  *dlqpostgres.Store
 	broker *kafkatest.Broker
 	topic  string
@@ -43,15 +44,11 @@ func newRedriveRig(t *testing.T, b *kafkatest.Broker, topicConfigs map[string]st
 	t.Helper()
 	db := pgtest.New(t)
 	pool := db.Pool(t)
-	store, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: pool})
-	if err != nil {
-		t.Fatal(err)
-	}
 	d, err := NewServices(pool, config.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &redriveRig{d.Redriver, t, db, pool, store, b, b.Topic(t, 3, topicConfigs),
+	r := &redriveRig{d.Redriver, t, db, pool, d.Editor, d.Store, b, b.Topic(t, 3, topicConfigs),
 		access.WithActor(t.Context(), access.Actor{Name: "ada"}), config.Config{}}
 	c := settings(t, db.URL, b.Addrs...)
 	c.DLQ.Topic = b.Topic(t, 2, nil)
@@ -67,7 +64,7 @@ func newRedriveRig(t *testing.T, b *kafkatest.Broker, topicConfigs map[string]st
 // operate runs an operator until the test ends.
 func (r *redriveRig) operate() {
 	r.t.Helper()
-	o, err := dlq.NewOperator(dlq.OperatorConfig{Operations: r, Redriver: r, ResolveDelivered: true, Interval: 100 * time.Millisecond})
+	o, err := dlq.NewOperator(dlq.OperatorConfig{Operations: r, ResolveDelivered: true, Interval: 100 * time.Millisecond})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -108,10 +105,9 @@ func (r *redriveRig) pending(want int) []dlq.Entry {
 	r.t.Helper()
 	var found []dlq.Entry
 	eventually(r.t, fmt.Sprintf("%d open investigations", want), func() (bool, string) {
-		var n int
-		var err error
-		found, n, err = r.store.List(r.t.Context(), dlq.Filter{Status: dlq.Pending, Limit: dlq.MaxLimit})
-		return err == nil && n == want, fmt.Sprintf("there are %d, %v", n, err)
+		page, err := r.people.Find(r.t.Context(), dlq.Search{Filter: dlq.Filter{Status: dlq.Pending, Limit: dlq.MaxLimit}})
+		found = page.Entries
+		return err == nil && int(page.Total) == want, fmt.Sprintf("there are %d, %v", page.Total, err)
 	})
 	return found
 }
@@ -120,8 +116,8 @@ func (r *redriveRig) closed(id uuid.UUID, want dlq.Status) dlq.Entry {
 	r.t.Helper()
 	var e dlq.Entry
 	eventually(r.t, "the investigation is "+string(want), func() (bool, string) {
-		var err error
-		e, _, err = r.store.Get(r.t.Context(), id)
+		detail, err := r.people.Show(r.t.Context(), id)
+		e = detail.Entry
 		return err == nil && e.Status == want, fmt.Sprintf("it is %s, %v", e.Status, err)
 	})
 	return e
@@ -252,7 +248,7 @@ func operatorMain(url string) int {
 		var d *Services
 		if d, err = NewServices(pool, config.Config{}); err == nil {
 			var o *dlq.Operator
-			o, err = dlq.NewOperator(dlq.OperatorConfig{Operations: d.Redriver, Redriver: d.Redriver, ResolveDelivered: true, Interval: 100 * time.Millisecond,
+			o, err = dlq.NewOperator(dlq.OperatorConfig{Operations: d.Redriver, ResolveDelivered: true, Interval: 100 * time.Millisecond,
 				Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 			if err == nil {
 				err = o.Run(ctx)

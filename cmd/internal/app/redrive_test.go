@@ -91,8 +91,8 @@ func TestAHaltedKeyIsRedrivenInItsPlace(t *testing.T) {
 		entry := r.pending(1)[0]
 		r.ended(r.startOperation(dlq.OperationOptions{}))
 		eventually(t, "it came back", func() (bool, string) {
-			e, letters, err := r.store.Get(t.Context(), entry.UUID)
-			return err == nil && e.Status == dlq.Pending && len(letters) == 2, fmt.Sprintf("%+v, %v", e, err)
+			e, err := r.people.Show(t.Context(), entry.UUID)
+			return err == nil && e.Status == dlq.Pending && len(e.Letters) == 2, fmt.Sprintf("%+v, %v", e, err)
 		})
 		r.mend()
 		r.write("k", "5")

@@ -90,7 +90,7 @@ func (d *Services) Sender() dlq.Redriver {
 	return d.Fetcher.Redriver(d.Redriver)
 }
 
-// Operations treat many investigations.
+// Operations are what an operator works on.
 func (d *Services) Operations() dlq.Operations {
 	if d.Fetcher == nil {
 		return d.Redriver
@@ -128,7 +128,7 @@ func (d *Services) ForHTTP(c config.Config, log *slog.Logger) (*httpapi.Services
 		return nil, err
 	}
 	return httpapi.NewServices(httpapi.ServicesConfig{
-		Browser: d.Editor, Groups: d.Editor, Revealer: d.Editor, Editor: d.Editor, Redriver: d.Sender(), Operations: d.Operations(), Fetcher: d.Fetcher,
+		Investigations: d.Editor, Redriver: d.Sender(), Fetcher: d.Fetcher,
 		Tasks: d.Tasks, Archive: d.Archive, Outbox: d.Outbox, Access: d.Access, Redactor: redactor,
 		PageSize: c.DLQ.PageSizeDefault, PageSizeMax: c.DLQ.PageSizeMax, RequeueLimit: c.DLQ.RequeueLimit, PurgeLimit: c.DLQ.PurgeLimit,
 		Logger: log,
@@ -177,7 +177,7 @@ func (a *App) makeOperator(context.Context) error {
 		return nil
 	}
 	operator, err := dlq.NewOperator(dlq.OperatorConfig{
-		Operations: a.services.Operations(), Redriver: a.services.Redriver, ResolveDelivered: a.options.Config.DLQ.ResolveOnDelivery,
+		Operations: a.services.Operations(), ResolveDelivered: a.options.Config.DLQ.ResolveOnDelivery,
 		Keep: time.Duration(a.options.Config.DLQ.OperationRetentionDays) * 24 * time.Hour, Logger: a.options.Logger,
 	})
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/dlq"
-	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
 	"github.com/postrider/postrider/internal/tasks/ledgertest"
 	"github.com/postrider/postrider/internal/tasks/postgres"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
@@ -36,7 +36,7 @@ func TestTaskLettersBecomeInvestigations(t *testing.T) {
 		}
 	}
 	waitReady(t, run(t, Options{Config: settings(t, db.URL, broker.Addrs...)}))
-	store, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: pool})
+	d, err := NewServices(pool, config.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,15 +44,15 @@ func TestTaskLettersBecomeInvestigations(t *testing.T) {
 		t.Helper()
 		var found []dlq.Entry
 		eventually(t, "an investigation", func() (bool, string) {
-			var err error
-			found, _, err = store.List(t.Context(), dlq.Filter{Subject: dlq.Subject{Type: dlq.SubjectTask, ID: task.String()}})
+			page, err := d.Editor.Find(t.Context(), dlq.Search{Filter: dlq.Filter{Subject: dlq.Subject{Type: dlq.SubjectTask, ID: task.String()}}})
+			found = page.Entries
 			return err == nil && len(found) == 1, fmt.Sprintf("%d, %v", len(found), err)
 		})
-		entry, letters, err := store.Get(t.Context(), found[0].UUID)
-		if err != nil || len(letters) != 1 {
-			t.Fatalf("%d letters, %v", len(letters), err)
+		detail, err := d.Editor.Show(t.Context(), found[0].UUID)
+		if err != nil || len(detail.Letters) != 1 {
+			t.Fatalf("%d letters, %v", len(detail.Letters), err)
 		}
-		return entry, letters
+		return detail.Entry, detail.Letters
 	}
 
 	entry, letters := investigation(small)

@@ -126,12 +126,13 @@ func onlyEntry(t *testing.T, a *App) dlq.Entry {
 	t.Helper()
 	var e dlq.Entry
 	eventually(t, "the investigation", func() (bool, string) {
-		all, _, err := a.Services().Store.List(t.Context(), dlq.Filter{Status: dlq.Pending})
-		if err == nil && len(all) == 1 {
-			e, _, err = a.Services().Store.Get(t.Context(), all[0].UUID)
+		page, err := a.Services().Editor.Find(t.Context(), dlq.Search{Filter: dlq.Filter{Status: dlq.Pending}})
+		if err == nil && len(page.Entries) == 1 {
+			detail, err := a.Services().Editor.Show(t.Context(), page.Entries[0].UUID)
+			e = detail.Entry
 			return err == nil, fmt.Sprint(err)
 		}
-		return false, fmt.Sprintf("%d, %v", len(all), err)
+		return false, fmt.Sprintf("%d, %v", len(page.Entries), err)
 	})
 	return e
 }

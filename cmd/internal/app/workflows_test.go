@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/dlq"
 	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
 	"github.com/postrider/postrider/internal/tasks/ledger"
@@ -28,7 +29,7 @@ type office struct {
 	postgres.Ledger
 	t      *testing.T
 	pool   *pgxpool.Pool
-	store  *dlqpostgres.Store
+	people *dlqpostgres.Editor
 	broker *kafkatest.Broker
 	// lifecycle is the topic of lifecycle events.
 	lifecycle string
@@ -38,11 +39,11 @@ func openOffice(t *testing.T, b *kafkatest.Broker) *office {
 	t.Helper()
 	db := pgtest.New(t)
 	pool := db.Pool(t)
-	store, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: pool})
+	d, err := NewServices(pool, config.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &office{postgres.On(pool), t, pool, store, b, b.Topic(t, 2, nil)}
+	o := &office{postgres.On(pool), t, pool, d.Editor, b, b.Topic(t, 2, nil)}
 	c := settings(t, db.URL, b.Addrs...)
 	c.Tasks.LifecycleTopic, c.DLQ.Topic = o.lifecycle, b.Topic(t, 2, nil)
 	c.DLQ.Group = c.DLQ.Topic
@@ -106,13 +107,13 @@ func (o *office) investigations(task uuid.UUID, want int) []dlq.Entry {
 	o.t.Helper()
 	var found []dlq.Entry
 	eventually(o.t, fmt.Sprintf("%d investigations", want), func() (bool, string) {
-		var err error
-		found, _, err = o.store.List(o.t.Context(), dlq.Filter{Subject: dlq.Subject{Type: dlq.SubjectTask, ID: task.String()}})
+		page, err := o.people.Find(o.t.Context(), dlq.Search{Filter: dlq.Filter{Subject: dlq.Subject{Type: dlq.SubjectTask, ID: task.String()}}})
+		found = page.Entries
 		return err == nil && len(found) == want, fmt.Sprintf("there are %d, %v; the task is in %s", len(found), err, ledgertest.State(o.t, o.pool, task))
 	})
-	entry, _, err := o.store.Get(o.t.Context(), found[0].UUID) // with its snapshot
+	newest, err := o.people.Show(o.t.Context(), found[0].UUID) // with its snapshot
 	o.must(err)
-	found[0] = entry
+	found[0] = newest.Entry
 	return found
 }
 
@@ -236,12 +237,12 @@ func TestWorkflowOfRepeatedFailures(t *testing.T) {
 		o.in(second, "complete")
 		o.resolve(two, "Fixed underlying handler code - gateway API updated")
 
-		all, total, err := o.store.List(t.Context(), dlq.Filter{Status: dlq.ManuallyResolved, Reason: dlq.StalenessTimeout})
+		page, err := o.people.Find(t.Context(), dlq.Search{Filter: dlq.Filter{Status: dlq.ManuallyResolved, Reason: dlq.StalenessTimeout}})
 		o.must(err)
-		if total != 2 || !slices.ContainsFunc(all, func(e dlq.Entry) bool {
+		if page.Total != 2 || !slices.ContainsFunc(page.Entries, func(e dlq.Entry) bool {
 			return e.UUID == one.UUID && e.ResolutionNotes == "Reset step retry after gateway fix"
 		}) {
-			t.Errorf("resolved are %+v", all)
+			t.Errorf("resolved are %+v", page.Entries)
 		}
 		o.told(second)
 	})

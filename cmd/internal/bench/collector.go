@@ -58,13 +58,13 @@ type collected struct {
 
 // counting is a store that says when it has so many letters, which costs the database nothing.
 type counting struct {
-	dlq.Store
+	dlq.Letters
 	left atomic.Int64
 	done chan struct{}
 }
 
 func (c *counting) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Recorded, error) {
-	recorded, err := c.Store.RecordLetters(ctx, letters)
+	recorded, err := c.Letters.RecordLetters(ctx, letters)
 	if recorded.New > 0 && c.left.Add(-int64(recorded.New)) == 0 {
 		close(c.done)
 	}
@@ -91,9 +91,9 @@ func (r *rig) collectOnce(ctx context.Context, b *broker, topic string) (s colle
 	if err != nil {
 		return s, err
 	}
-	all := &counting{Store: store, done: make(chan struct{})}
+	all := &counting{Letters: store, done: make(chan struct{})}
 	all.left.Store(int64(r.o.letters))
-	c, err := dlq.NewCollector(dlq.Config{Source: source, Store: all})
+	c, err := dlq.NewCollector(dlq.Config{Source: source, Letters: all})
 	if err != nil {
 		return s, err
 	}

@@ -68,7 +68,7 @@ func (r *rig) redriveOnce(ctx context.Context) (s redriveSample, err error) {
 	if err != nil {
 		return s, err
 	}
-	operator, err := dlq.NewOperator(dlq.OperatorConfig{Operations: services.Redriver, Redriver: services.Redriver, ResolveDelivered: true})
+	operator, err := dlq.NewOperator(dlq.OperatorConfig{Operations: services.Redriver, ResolveDelivered: true})
 	if err != nil {
 		return s, err
 	}

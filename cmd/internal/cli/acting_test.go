@@ -15,7 +15,6 @@ import (
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/dlq"
-	"github.com/postrider/postrider/internal/dlq/postgres"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 	"github.com/postrider/postrider/message"
@@ -32,7 +31,7 @@ type rig struct {
 func newRig(t *testing.T, entries int) *rig {
 	t.Helper()
 	db := pgtest.New(t)
-	store, err := postgres.NewStore(postgres.Config{Pool: db.Pool(t)})
+	store, err := app.NewServices(db.Pool(t), config.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +136,7 @@ func TestResolveAndPurgeByHand(t *testing.T) {
 func TestUnreadableHeadersByHand(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 0)
-	store, err := postgres.NewStore(postgres.Config{Pool: d.db.Pool(t)})
+	store, err := app.NewServices(d.db.Pool(t), config.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +266,7 @@ func TestOperationByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	operator, err := dlq.NewOperator(dlq.OperatorConfig{Operations: services.Redriver, Redriver: services.Redriver, Interval: 10 * time.Millisecond})
+	operator, err := dlq.NewOperator(dlq.OperatorConfig{Operations: services.Redriver, Interval: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,15 +29,20 @@ func (c *commands) completing(cmd *cobra.Command, do func(ctx context.Context, d
 	return offered, cobra.ShellCompDirectiveNoFileComp
 }
 
+// newestPending asks for the newest pending investigations.
+func newestPending(limit int) dlq.Search {
+	return dlq.Search{Filter: dlq.Filter{Status: dlq.Pending, Limit: limit}, WithoutTotal: true}
+}
+
 // completeEntries offers the newest pending investigations that are not named yet.
 func (c *commands) completeEntries(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return c.completing(cmd, func(ctx context.Context, d *app.Services) []string {
-		entries, _, err := d.Store.List(ctx, dlq.Filter{Status: dlq.Pending, Limit: 50})
+		page, err := d.Editor.Find(ctx, newestPending(50))
 		if err != nil {
 			return nil
 		}
 		var offered []string
-		for _, e := range entries {
+		for _, e := range page.Entries {
 			if id := e.UUID.String(); !slices.Contains(args, id) {
 				offered = append(offered, id+"\t"+visible(shorten(e.ErrorMessage, maxCell)))
 			}
@@ -87,12 +92,12 @@ func (c *commands) completeOperations(cmd *cobra.Command, args []string, _ strin
 // completeTopics offers the topics of the newest pending investigations.
 func (c *commands) completeTopics(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return c.completing(cmd, func(ctx context.Context, d *app.Services) []string {
-		entries, _, err := d.Store.List(ctx, dlq.Filter{Status: dlq.Pending, Limit: 200})
+		page, err := d.Editor.Find(ctx, newestPending(200))
 		if err != nil {
 			return nil
 		}
 		var topics []string
-		for _, e := range entries {
+		for _, e := range page.Entries {
 			if e.Topic != "" {
 				topics = append(topics, e.Topic)
 			}

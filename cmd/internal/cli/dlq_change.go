@@ -52,10 +52,11 @@ cannot be ends the command. One of which a redrive is on its way is left alone; 
 				}
 				views, before, err, leftAlone := make([]api.Entry, 0, len(ids)), map[uuid.UUID]bool{}, error(nil), error(nil)
 				for _, id := range ids {
-					var was, e dlq.Entry
-					if was, _, err = d.Store.Get(ctx, id); err != nil {
+					var was dlq.Detail
+					if was, err = d.Editor.Show(ctx, id); err != nil {
 						break
 					}
+					var e dlq.Entry
 					if e, err = d.Editor.Change(ctx, id, change); errors.Is(err, dlq.ErrUnderWay) {
 						fmt.Fprintf(c.stderr, "left alone: %v\n", err)
 						err, leftAlone = nil, &spokenError{errPartly}

@@ -9,8 +9,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/dlq"
-	"github.com/postrider/postrider/internal/dlq/postgres"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/message"
 )
@@ -28,7 +29,7 @@ func TestFetchByHand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	store, err := postgres.NewStore(postgres.Config{Pool: d.db.Pool(t)})
+	store, err := app.NewServices(d.db.Pool(t), config.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,14 +39,10 @@ func TestFetchByHand(t *testing.T) {
 		l := dlq.Decode(dlq.Record{Topic: "share-dlq", Offset: offset + int64(len(topic)), Timestamp: time.Now(), Headers: []message.Header{h("__dlq.errors.topic", topic),
 			h("__dlq.errors.partition", "0"), h("__dlq.errors.offset", strconv.FormatInt(offset, 10)), h("__dlq.errors.group", "g")}})
 		l.OriginalRecord = dlq.OriginalUnanswered
-		if _, err := store.RecordLetters(t.Context(), []dlq.Letter{l}); err != nil {
+		if _, err := store.Store.RecordLetters(t.Context(), []dlq.Letter{l}); err != nil {
 			t.Fatal(err)
 		}
-		found, _, err := store.List(t.Context(), dlq.Filter{Subject: l.Subject})
-		if err != nil || len(found) != 1 {
-			t.Fatalf("%v, %v", found, err)
-		}
-		return found[0].UUID.String()
+		return investigationOf(t, store, l)
 	}
 	run := func(code int, command string, want ...string) string {
 		t.Helper()

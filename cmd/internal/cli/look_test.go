@@ -12,8 +12,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/dlq"
-	"github.com/postrider/postrider/internal/dlq/postgres"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 	"github.com/postrider/postrider/message"
 )
@@ -46,7 +47,7 @@ func TestOutboxStatus(t *testing.T) {
 }
 
 // record stores a dead letter of ours as the collector would, and returns its investigation's id.
-func record(t *testing.T, store *postgres.Store, offset int64, key, payload []byte, headers ...message.Header) string {
+func record(t *testing.T, store *app.Services, offset int64, key, payload []byte, headers ...message.Header) string {
 	t.Helper()
 	event := uuid.NewString()
 	own := map[string]string{
@@ -59,21 +60,27 @@ func record(t *testing.T, store *postgres.Store, offset int64, key, payload []by
 		headers = append(headers, message.Header{Name: name, Value: []byte(value)})
 	}
 	letter := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: offset, Timestamp: time.Now(), Key: key, Value: payload, Headers: headers})
-	if _, err := store.RecordLetters(t.Context(), []dlq.Letter{letter}); err != nil {
+	if _, err := store.Store.RecordLetters(t.Context(), []dlq.Letter{letter}); err != nil {
 		t.Fatal(err)
 	}
-	entries, _, err := store.List(t.Context(), dlq.Filter{Subject: letter.Subject})
-	if err != nil || len(entries) != 1 {
-		t.Fatalf("investigations of %v: %v, %v", letter.Subject, entries, err)
+	return investigationOf(t, store, letter)
+}
+
+// investigationOf returns the id of the only investigation of a letter's subject.
+func investigationOf(t *testing.T, services *app.Services, l dlq.Letter) string {
+	t.Helper()
+	page, err := services.Editor.Find(t.Context(), dlq.Search{Filter: dlq.Filter{Subject: l.Subject}})
+	if err != nil || len(page.Entries) != 1 {
+		t.Fatalf("investigations of %v: %v, %v", l.Subject, page.Entries, err)
 	}
-	return entries[0].UUID.String()
+	return page.Entries[0].UUID.String()
 }
 
 func TestDLQ(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	contains(t, succeed(t, db, "dlq", "list"), "There are no such investigations.")
-	store, err := postgres.NewStore(postgres.Config{Pool: db.Pool(t)})
+	store, err := app.NewServices(db.Pool(t), config.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +150,7 @@ func TestDLQ(t *testing.T) {
 func TestShowOfReferences(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	store, err := postgres.NewStore(postgres.Config{Pool: db.Pool(t)})
+	store, err := app.NewServices(db.Pool(t), config.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,16 +167,12 @@ func TestShowOfReferences(t *testing.T) {
 		Headers: append(own(event, message.PayloadReference), message.Header{Name: message.HeaderKey, Value: []byte(message.KeyReference)})})
 	onlyPayload := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: 2, Timestamp: time.Now(), Key: []byte("order-1"), Headers: own(uuid.NewString(), message.PayloadReference)})
 	longKey := dlq.Decode(dlq.Record{Topic: "postrider.dlq", Offset: 3, Timestamp: time.Now(), Key: bytes.Repeat([]byte("k"), 100_000), Value: []byte("v"), Headers: own(uuid.NewString(), message.PayloadInline)})
-	if _, err := store.RecordLetters(t.Context(), []dlq.Letter{bare, onlyPayload, longKey}); err != nil {
+	if _, err := store.Store.RecordLetters(t.Context(), []dlq.Letter{bare, onlyPayload, longKey}); err != nil {
 		t.Fatal(err)
 	}
 	show := func(l dlq.Letter) string {
 		t.Helper()
-		entries, _, err := store.List(t.Context(), dlq.Filter{Subject: l.Subject})
-		if err != nil || len(entries) != 1 {
-			t.Fatalf("%d investigations, %v", len(entries), err)
-		}
-		return succeed(t, db, "dlq", "show", entries[0].UUID.String(), "--payload")
+		return succeed(t, db, "dlq", "show", investigationOf(t, store, l), "--payload")
 	}
 	contains(t, show(bare), "Key     not in the letter; it was in postrider.outbox_event, id 4242, which is gone", "Headers are not in the letter; they were in postrider.outbox_event, id 4242")
 	shown := show(onlyPayload)
@@ -194,11 +197,9 @@ func TestShowFollowsTheRules(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 0)
 	rules := []string{"DLQ_REDACT_PATHS=$.card", "DLQ_REDACT_HEADERS=auth*"}
-	redactor, err := dlq.NewRedactor(dlq.RedactionRules{Paths: []string{"$.card"}, Headers: []string{"auth*"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := postgres.NewStore(postgres.Config{Pool: d.db.Pool(t), Redactor: redactor})
+	var c config.Config
+	c.DLQ.RedactPaths, c.DLQ.RedactHeaders = []string{"$.card"}, []string{"auth*"}
+	store, err := app.NewServices(d.db.Pool(t), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,7 @@ const (
 )
 
 // watch looks at an operation until no process works on it any more.
-func watch(ctx context.Context, ops dlq.Operations, id uuid.UUID, b *bar, pause time.Duration) (dlq.Operation, error) {
+func watch(ctx context.Context, ops dlq.Redriver, id uuid.UUID, b *bar, pause time.Duration) (dlq.Operation, error) {
 	seen := time.Now()
 	for {
 		look, cancel := context.WithTimeout(ctx, lookLimit)

@@ -16,7 +16,7 @@ import (
 
 // looks are operations whose answers come one after the other: each look gets the next.
 type looks struct {
-	dlq.Operations
+	dlq.Redriver
 	answers []func(context.Context) (dlq.Operation, error)
 	n       int
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/migrations"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
@@ -29,7 +30,7 @@ func asRole(t *testing.T, db *pgtest.DB, role string) string {
 func TestOperatorsCommands(t *testing.T) {
 	t.Parallel()
 	db, conn := held(t)
-	store, err := postgres.NewStore(postgres.Config{Pool: db.Pool(t)})
+	store, err := app.NewServices(db.Pool(t), config.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestOperatorsLetKeysGo(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			db, conn := held(t)
-			store, err := postgres.NewStore(postgres.Config{Pool: db.Pool(t)})
+			store, err := app.NewServices(db.Pool(t), config.Config{})
 			if err != nil {
 				t.Fatal(err)
 			}

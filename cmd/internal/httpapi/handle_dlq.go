@@ -49,7 +49,7 @@ func (s *Services) listEntries(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	f.Limit, f.Offset = p.Size, p.Offset
-	found, err := s.Browser.Find(ctx, dlq.Search{Filter: f, OrderBy: dlq.OrderBy(by), Ascending: dir == "asc", After: after})
+	found, err := s.Investigations.Find(ctx, dlq.Search{Filter: f, OrderBy: dlq.OrderBy(by), Ascending: dir == "asc", After: after})
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +62,9 @@ func (s *Services) getEntry(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := s.Browser.Show(ctx, id)
+	d, err := s.Investigations.Show(ctx, id)
 	if errors.Is(err, dlq.ErrNotFound) {
-		d, err = s.Browser.ShowSubject(ctx, dlq.Subject{Type: dlq.SubjectTask, ID: id.String()})
+		d, err = s.Investigations.ShowSubject(ctx, dlq.Subject{Type: dlq.SubjectTask, ID: id.String()})
 	}
 	if errors.Is(err, dlq.ErrNotFound) {
 		return nil, refuse(NotFound, "there is no investigation %s, nor one of a task with this id", id)
@@ -98,7 +98,7 @@ func (s *Services) changeEntry(ctx context.Context, r *Request) (any, error) {
 	if b.Alias != nil {
 		b.Notes = b.Alias
 	}
-	e, err := s.Editor.Change(ctx, id, dlq.Change{Status: b.Status, Notes: b.Notes, ResolvedBy: b.ResolvedBy, Metadata: unlessNull(b.Metadata), Assignee: b.Assignee, Actor: r.Actor.Name})
+	e, err := s.Investigations.Change(ctx, id, dlq.Change{Status: b.Status, Notes: b.Notes, ResolvedBy: b.ResolvedBy, Metadata: unlessNull(b.Metadata), Assignee: b.Assignee, Actor: r.Actor.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (s *Services) purgeEntries(ctx context.Context, r *Request) (any, error) {
 		}
 		p.OlderThan = at
 	}
-	done, err := s.Editor.Purge(ctx, p)
+	done, err := s.Investigations.Purge(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +246,7 @@ func (s *Services) dlqStats(ctx context.Context, r *Request) (any, error) {
 	if err := r.unread(); err != nil {
 		return nil, err
 	}
-	st, err := s.stats.get(ctx, s.Browser.Stats)
+	st, err := s.stats.get(ctx, s.Investigations.Stats)
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func (s *Services) revealLetter(ctx context.Context, r *Request) (any, error) {
 	if err := r.unread(); err != nil {
 		return nil, err
 	}
-	l, err := s.Revealer.Reveal(ctx, req)
+	l, err := s.Investigations.Reveal(ctx, req)
 	if err != nil {
 		return nil, err
 	}

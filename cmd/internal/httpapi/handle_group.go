@@ -37,7 +37,7 @@ func (s *Services) listGroups(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	q.OrderBy, q.Ascending, q.Limit = dlq.GroupOrder(by), dir == "asc", size
-	found, err := s.Groups.ListGroups(ctx, q)
+	found, err := s.Investigations.ListGroups(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (s *Services) getGroup(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := s.Groups.ShowGroup(ctx, id)
+	d, err := s.Investigations.ShowGroup(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (s *Services) changeGroup(ctx context.Context, r *Request) (any, error) {
 	if b.MutedUntil != nil {
 		c.MutedUntil = *b.MutedUntil
 	}
-	g, err := s.Groups.ChangeGroup(ctx, id, c)
+	g, err := s.Investigations.ChangeGroup(ctx, id, c)
 	return api.NewGroup(g), err
 }
 
@@ -103,6 +103,6 @@ func (s *Services) resolveGroup(ctx context.Context, r *Request) (any, error) {
 			return nil, refuse(Validation, "until must be a date (2026-01-31) or a time (2026-01-31T08:00:00Z)")
 		}
 	}
-	done, err := s.Groups.ResolveGroup(ctx, id, q)
+	done, err := s.Investigations.ResolveGroup(ctx, id, q)
 	return api.NewResolvedGroup(done), err
 }

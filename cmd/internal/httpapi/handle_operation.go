@@ -76,7 +76,7 @@ func (s *Services) planOperation(ctx context.Context, r *Request) (any, error) {
 	if n.Options.Repair() != nil && !r.Actor.May(access.Edit) {
 		return nil, refuse(Forbidden, "giving messages other headers needs the scope %s, which the key %q does not have", access.Edit, r.Actor.Name)
 	}
-	o, err := s.Operations.PlanOperation(ctx, n)
+	o, err := s.Redriver.PlanOperation(ctx, n)
 	return Created{api.NewOperation(o)}, err
 }
 
@@ -96,7 +96,7 @@ func (s *Services) listOperations(ctx context.Context, r *Request) (any, error) 
 	if err := r.unread(); err != nil {
 		return nil, err
 	}
-	found, err := s.Operations.ListOperations(ctx, open == "true", after, size+1)
+	found, err := s.Redriver.ListOperations(ctx, open == "true", after, size+1)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (s *Services) getOperation(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.Operations.Operation(ctx, id)
+	o, err := s.Redriver.Operation(ctx, id)
 	return api.NewOperation(o), err
 }
 
@@ -132,10 +132,10 @@ func (s *Services) operationItems(ctx context.Context, r *Request) (any, error) 
 	if err := r.unread(); err != nil {
 		return nil, err
 	}
-	if _, err := s.Operations.Operation(ctx, id); err != nil {
+	if _, err := s.Redriver.Operation(ctx, id); err != nil {
 		return nil, err
 	}
-	found, err := s.Operations.Items(ctx, id, state, after, size+1)
+	found, err := s.Redriver.Items(ctx, id, state, after, size+1)
 	if err != nil {
 		return nil, err
 	}
@@ -149,14 +149,14 @@ func (s *Services) command(c dlq.Command) func(context.Context, *Request) (any, 
 		if err != nil {
 			return nil, err
 		}
-		o, err := s.Operations.Operation(ctx, id)
+		o, err := s.Redriver.Operation(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		if err := mayTreat(r, o.Kind); err != nil {
 			return nil, err
 		}
-		o, err = s.Operations.Command(ctx, id, c)
+		o, err = s.Redriver.Command(ctx, id, c)
 		return api.NewOperation(o), err
 	}
 }

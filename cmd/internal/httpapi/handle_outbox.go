@@ -230,7 +230,7 @@ func (s *Services) status(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	operations, err := s.Operations.ListOperations(ctx, true, uuid.Nil, 100)
+	operations, err := s.Redriver.ListOperations(ctx, true, uuid.Nil, 100)
 	if err != nil {
 		return nil, err
 	}

@@ -24,13 +24,9 @@ type Access interface {
 
 // ServicesConfig is what Services are made of. Everything but the bounds, Redactor, Fetcher and Logger is required.
 type ServicesConfig struct {
-	// Browser, Groups, Revealer, Editor, Redriver and Operations are about dead letters. Required.
-	Browser    dlq.Browser
-	Groups     dlq.Groups
-	Revealer   dlq.Revealer
-	Editor     dlq.Editor
-	Redriver   dlq.Redriver
-	Operations dlq.Operations
+	// Investigations are looked at and changed, and Redriver sends their messages again. Required.
+	Investigations dlq.Investigations
+	Redriver       dlq.Redriver
 	// Tasks, Archive and Outbox are the rest of the house. Required.
 	Tasks   *actions.Tasks
 	Archive ledger.ArchiveReader
@@ -63,7 +59,7 @@ type Services struct {
 // NewServices checks the configuration.
 func NewServices(cfg ServicesConfig) (*Services, error) {
 	for name, given := range map[string]bool{
-		"Browser": cfg.Browser != nil, "Groups": cfg.Groups != nil, "Revealer": cfg.Revealer != nil, "Editor": cfg.Editor != nil, "Redriver": cfg.Redriver != nil, "Operations": cfg.Operations != nil,
+		"Investigations": cfg.Investigations != nil, "Redriver": cfg.Redriver != nil,
 		"Tasks": cfg.Tasks != nil, "Archive": cfg.Archive != nil, "Outbox": cfg.Outbox != nil, "Access": cfg.Access != nil,
 	} {
 		if !given {

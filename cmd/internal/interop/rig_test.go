@@ -19,7 +19,6 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/dlq"
 	dlqkafka "github.com/postrider/postrider/internal/dlq/kafka"
-	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
 	"github.com/postrider/postrider/internal/testenv/kafkajars"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/logtest"
@@ -98,8 +97,7 @@ func compile(ctx context.Context, t *testing.T, cp, source string) string {
 
 // collected is a database with a collector of all topics that fit a pattern.
 type collected struct {
-	pool  *pgxpool.Pool
-	store *dlqpostgres.Store
+	pool *pgxpool.Pool
 	*app.Services
 }
 
@@ -108,9 +106,6 @@ func collect(t *testing.T, b *kafkatest.Broker, pattern string) *collected {
 	t.Helper()
 	d := &collected{pool: pgtest.New(t).Pool(t)}
 	var err error
-	if d.store, err = dlqpostgres.NewStore(dlqpostgres.Config{Pool: d.pool}); err != nil {
-		t.Fatal(err)
-	}
 	if d.Services, err = app.NewServices(d.pool, config.Config{}); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +114,7 @@ func collect(t *testing.T, b *kafkatest.Broker, pattern string) *collected {
 	if err != nil {
 		t.Fatal(err)
 	}
-	collector, err := dlq.NewCollector(dlq.Config{Source: source, Store: d.store})
+	collector, err := dlq.NewCollector(dlq.Config{Source: source, Letters: d.Store})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,15 +136,16 @@ func (d *collected) investigations(ctx context.Context, t *testing.T, p *kafkaja
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		entries, total, err := d.store.List(ctx, dlq.Filter{Topic: topic, Status: dlq.Pending, Limit: 100})
+		page, err := d.Editor.Find(ctx, dlq.Search{Filter: dlq.Filter{Topic: topic, Status: dlq.Pending, Limit: 100}})
 		if err != nil {
 			t.Fatal(err)
 		}
+		total := int(page.Total)
 		if total > n {
 			t.Fatalf("%d investigations, not %d", total, n)
 		}
 		if total == n {
-			return d.letters(ctx, t, entries)
+			return d.letters(ctx, t, page.Entries)
 		}
 		select {
 		case <-tick.C:
@@ -165,11 +161,15 @@ func (d *collected) letters(ctx context.Context, t *testing.T, entries []dlq.Ent
 	t.Helper()
 	found := map[string]dlq.Letter{}
 	for _, e := range entries {
-		entry, letters, err := d.store.Get(ctx, e.UUID)
-		if err != nil || len(letters) != 1 || entry.Occurrences != 1 {
-			t.Fatalf("%d letters, %d occurrences, %v", len(letters), entry.Occurrences, err)
+		detail, err := d.Editor.Show(ctx, e.UUID)
+		if err != nil || len(detail.Letters) != 1 || detail.Occurrences != 1 {
+			t.Fatalf("%d letters, %d occurrences, %v", len(detail.Letters), detail.Occurrences, err)
 		}
-		found[string(letters[0].Payload)] = letters[0]
+		l, err := d.Editor.Reveal(ctx, dlq.RevealRequest{Entry: e.UUID, Actor: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[string(l.Payload)] = l
 	}
 	return found
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/exaring/otelpgx"
@@ -30,8 +31,8 @@ var (
 )
 
 // Statements makes spans of what connections do: statements, batches of them, and connecting. A statement's span has the
-// name of its file in one of the given, without .sql, or its first word. The text is not in it: with its name it is found
-// in the sources, and some texts are put together.
+// name of its file in one of the given, without .sql, or of the function of our schema that it calls, or its first word. The
+// text is not in it: with its name it is found in the sources, and some texts are put together.
 func Statements(p trace.TracerProvider, files ...fs.FS) (pgx.QueryTracer, error) {
 	names, err := queryNames(files)
 	if err != nil {
@@ -41,10 +42,16 @@ func Statements(p trace.TracerProvider, files ...fs.FS) (pgx.QueryTracer, error)
 		if name := names[strings.TrimSpace(text)]; name != "" {
 			return name
 		}
+		if called := calledFunction.FindStringSubmatch(text); called != nil {
+			return called[1]
+		}
 		return otelpgx.SQLOperationName(ctx, text)
 	}
 	return statements{otelpgx.NewTracer(otelpgx.WithTracerProvider(p), otelpgx.WithDisableSQLStatementInAttributes(), otelpgx.WithSpanNameCtxFunc(name))}, nil
 }
+
+// calledFunction finds a function of our schema that a statement calls.
+var calledFunction = regexp.MustCompile(`\bpostrider\.([a-z_]+)\(`)
 
 // queryNames are the names of all .sql files, by their contents.
 func queryNames(files []fs.FS) (map[string]string, error) {

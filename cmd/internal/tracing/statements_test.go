@@ -155,6 +155,25 @@ func TestStatements(t *testing.T) {
 	}
 }
 
+// A statement without a file has the name of the function that it calls.
+func TestCalledFunction(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"select postrider.dlq_amend($1, $2)":                                 "dlq_amend",
+		"select r.id from\npostrider.dlq_redrive_letters($1) r":              "dlq_redrive_letters",
+		"select count(*) from postrider.dlq_entry where dlq_entry_uuid = $1": "",
+		"select mypostrider.f(1)":                                            "",
+	} {
+		got := ""
+		if called := calledFunction.FindStringSubmatch(text); called != nil {
+			got = called[1]
+		}
+		if got != want {
+			t.Errorf("%s calls %q, want %q", text, got, want)
+		}
+	}
+}
+
 // A trace that is not sampled costs no span.
 func TestStatementsNotSampled(t *testing.T) {
 	t.Parallel()

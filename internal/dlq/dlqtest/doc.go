@@ -1,3 +1,3 @@
-// Package dlqtest has what tests of dead letters share: the conformance suite of the ports dlq.Store and
-// dlq.Reader, an in-memory implementation that passes it, and letters to feed them with.
+// Package dlqtest has what tests of dead letters share: the conformance suite of the store of letters, by what people then
+// see of them, a Recorder in its place, and letters to feed both with.
 package dlqtest

@@ -1,7 +1,6 @@
 package dlqtest
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -13,19 +12,9 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-// Subject is what the suite tests: both ports on the same data, and what an operator does to an
-// investigation.
-type Subject interface {
-	dlq.Store
-	dlq.Reader
-	// Resolve closes a pending investigation as manually resolved.
-	Resolve(ctx context.Context, entry uuid.UUID) error
-	// Purge removes an investigation; its letters stay.
-	Purge(ctx context.Context, entry uuid.UUID) error
-}
-
-// Suite runs the conformance tests of the ports. empty returns a Subject without letters.
-func Suite(t *testing.T, empty func(t *testing.T) Subject) {
+// Suite runs the conformance tests of dlq.Letters. What was recorded is read as people read it. empty returns both ports on
+// the same data, without letters.
+func Suite(t *testing.T, empty func(t *testing.T) (dlq.Letters, dlq.Investigations)) {
 	for name, test := range map[string]func(*testing.T, *bench){
 		"OpensOnePerSubject":         opensOnePerSubject,
 		"RepeatsOpenNothing":         repeatsOpenNothing,
@@ -49,15 +38,17 @@ func Suite(t *testing.T, empty func(t *testing.T) Subject) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, &bench{t, empty(t)})
+			letters, investigations := empty(t)
+			test(t, &bench{t, letters, investigations})
 		})
 	}
 }
 
-// bench is a Subject whose errors end the test.
+// bench is both ports; their errors end the test.
 type bench struct {
 	t *testing.T
-	Subject
+	dlq.Letters
+	investigations dlq.Investigations
 }
 
 func (b *bench) record(letters ...dlq.Letter) dlq.Recorded {
@@ -78,14 +69,14 @@ func (b *bench) want(got, want dlq.Recorded) {
 
 func (b *bench) list(f dlq.Filter) []dlq.Entry {
 	b.t.Helper()
-	entries, total, err := b.List(b.t.Context(), f)
+	page, err := b.investigations.Find(b.t.Context(), dlq.Search{Filter: f})
 	if err != nil {
 		b.t.Fatalf("list: %v", err)
 	}
-	if f.Limit == 0 && f.Offset == 0 && total <= dlq.DefaultLimit && total != len(entries) {
-		b.t.Fatalf("listed %d of %d", len(entries), total)
+	if f.Limit == 0 && f.Offset == 0 && page.Total <= dlq.DefaultLimit && int(page.Total) != len(page.Entries) {
+		b.t.Fatalf("listed %d of %d", len(page.Entries), page.Total)
 	}
-	return entries
+	return page.Entries
 }
 
 // only returns the one investigation that the filter selects.
@@ -98,19 +89,33 @@ func (b *bench) only(f dlq.Filter) (dlq.Entry, []dlq.Letter) {
 	return b.get(entries[0].UUID)
 }
 
+// get returns an investigation with its letters, the newest one whole.
 func (b *bench) get(id uuid.UUID) (dlq.Entry, []dlq.Letter) {
 	b.t.Helper()
-	entry, letters, err := b.Get(b.t.Context(), id)
+	detail, err := b.investigations.Show(b.t.Context(), id)
 	if err != nil {
-		b.t.Fatalf("get: %v", err)
+		b.t.Fatalf("show: %v", err)
 	}
-	return entry, letters
+	whole, err := b.investigations.Reveal(b.t.Context(), dlq.RevealRequest{Entry: id, Actor: "test"})
+	if err != nil {
+		b.t.Fatalf("reveal: %v", err)
+	}
+	detail.Letters[0] = whole
+	return detail.Entry, detail.Letters
 }
 
-func (b *bench) must(err error) {
+func (b *bench) resolve(id uuid.UUID) {
 	b.t.Helper()
-	if err != nil {
-		b.t.Fatal(err)
+	status := dlq.ManuallyResolved
+	if _, err := b.investigations.Change(b.t.Context(), id, dlq.Change{Status: &status, Actor: "test"}); err != nil {
+		b.t.Fatalf("resolve: %v", err)
+	}
+}
+
+func (b *bench) purge(id uuid.UUID) {
+	b.t.Helper()
+	if _, err := b.investigations.Purge(b.t.Context(), dlq.Purge{Entries: []uuid.UUID{id}, Limit: 1, Actor: "test"}); err != nil {
+		b.t.Fatalf("purge: %v", err)
 	}
 }
 
@@ -178,14 +183,14 @@ func addsToPending(t *testing.T, b *bench) {
 func afterResolution(t *testing.T, b *bench) {
 	b.record(Letters(Event(1, 1))...)
 	first, _ := b.only(dlq.Filter{})
-	b.must(b.Resolve(t.Context(), first.UUID))
+	b.resolve(first.UUID)
 	b.want(b.record(Letters(Event(1, 1))...), dlq.Recorded{Repeated: 1})
 	b.want(b.record(Letters(Event(1, 2), Event(1, 1), Event(1, 3))...), dlq.Recorded{New: 2, Repeated: 1, Opened: 1, Added: 1})
 	second, _ := b.only(dlq.Filter{Status: dlq.Pending})
 	if second.PredecessorUUID != first.UUID || second.Occurrences != 2 {
 		t.Errorf("second %+v, want predecessor %s", second, first.UUID)
 	}
-	b.must(b.Resolve(t.Context(), second.UUID))
+	b.resolve(second.UUID)
 	b.want(b.record(Letters(Event(1, 4))...), dlq.Recorded{New: 1, Opened: 1})
 	third, _ := b.only(dlq.Filter{Status: dlq.Pending})
 	if third.PredecessorUUID != second.UUID {
@@ -199,7 +204,7 @@ func afterResolution(t *testing.T, b *bench) {
 func afterPurge(t *testing.T, b *bench) {
 	b.record(Letters(Event(1, 1), Event(2, 1))...)
 	entry, _ := b.only(dlq.Filter{Subject: dlq.Subject{ID: EventID(1).String()}})
-	b.must(b.Purge(t.Context(), entry.UUID))
+	b.purge(entry.UUID)
 	b.want(b.record(Letters(Event(1, 1), Event(2, 1))...), dlq.Recorded{Repeated: 2})
 	if got := b.list(dlq.Filter{}); len(got) != 1 {
 		t.Errorf("%d investigations, want the one that was not purged", len(got))

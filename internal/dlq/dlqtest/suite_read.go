@@ -58,10 +58,10 @@ func lists(t *testing.T, b *bench) {
 	}
 	b.record(Letters(dlq.Record{Topic: "other"})...)
 	resolved, _ := b.only(dlq.Filter{Subject: dlq.Subject{Type: dlq.SubjectEvent, ID: EventID(2).String()}})
-	b.must(b.Resolve(t.Context(), resolved.UUID))
+	b.resolve(resolved.UUID)
 	for name, test := range map[string]struct {
 		f     dlq.Filter
-		total int
+		total int64
 	}{
 		"all":             {dlq.Filter{}, 6},
 		"pending":         {dlq.Filter{Status: dlq.Pending}, 5},
@@ -73,26 +73,26 @@ func lists(t *testing.T, b *bench) {
 		"all of it":       {dlq.Filter{Status: dlq.Pending, Reason: dlq.MaxRetriesExceeded, Subject: dlq.Subject{Type: dlq.SubjectEvent, ID: EventID(4).String()}, Topic: "orders"}, 1},
 		"another subject": {dlq.Filter{Subject: dlq.Subject{Type: dlq.SubjectTask}}, 0},
 	} {
-		entries, total, err := b.List(t.Context(), test.f)
-		if err != nil || total != test.total || len(entries) != test.total {
-			t.Errorf("%s: %d of %d, %v, want %d", name, len(entries), total, err, test.total)
+		page, err := b.investigations.Find(t.Context(), dlq.Search{Filter: test.f})
+		if err != nil || page.Total != test.total || len(page.Entries) != int(test.total) {
+			t.Errorf("%s: %d of %d, %v, want %d", name, len(page.Entries), page.Total, err, test.total)
 		}
 	}
-	page, total, err := b.List(t.Context(), dlq.Filter{Status: dlq.Pending, Reason: dlq.MaxRetriesExceeded, Limit: 2, Offset: 1})
-	if err != nil || total != 4 || len(page) != 2 || page[0].Subject.ID != EventID(3).String() || page[1].Subject.ID != EventID(1).String() {
-		t.Errorf("page of %d: %+v, %v; want events 3 and 1 of 4", total, page, err)
+	page, err := b.investigations.Find(t.Context(), dlq.Search{Filter: dlq.Filter{Status: dlq.Pending, Reason: dlq.MaxRetriesExceeded, Limit: 2, Offset: 1}})
+	if err != nil || page.Total != 4 || len(page.Entries) != 2 || page.Entries[0].Subject.ID != EventID(3).String() || page.Entries[1].Subject.ID != EventID(1).String() {
+		t.Fatalf("page %+v, %v; want events 3 and 1 of 4", page, err)
 	}
-	if page[0].Snapshot != nil {
+	if page.Entries[0].Snapshot != nil {
 		t.Error("a list has snapshots")
 	}
-	page, total, err = b.List(t.Context(), dlq.Filter{Offset: 100})
-	if err != nil || total != 6 || len(page) != 0 {
-		t.Errorf("behind the end: %d of %d, %v", len(page), total, err)
+	page, err = b.investigations.Find(t.Context(), dlq.Search{Filter: dlq.Filter{Offset: 100}})
+	if err != nil || page.Total != 6 || len(page.Entries) != 0 {
+		t.Errorf("behind the end: %d of %d, %v", len(page.Entries), page.Total, err)
 	}
 }
 
 func notFound(t *testing.T, b *bench) {
-	if _, _, err := b.Get(t.Context(), uuid.New()); !errors.Is(err, dlq.ErrNotFound) {
+	if _, err := b.investigations.Show(t.Context(), uuid.New()); !errors.Is(err, dlq.ErrNotFound) {
 		t.Errorf("error %v, want ErrNotFound", err)
 	}
 }

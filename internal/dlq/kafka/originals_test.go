@@ -202,8 +202,8 @@ func TestCollectsPointers(t *testing.T) {
 			return r
 		}
 		produce(t, b, pointer("0"), pointer("1"))
-		store := dlqtest.NewMemory()
-		collector, err := dlq.NewCollector(dlq.Config{Source: newSource(t, b, nil, dead), Store: store, Originals: newOriginals(t, b, 0)})
+		store := dlqtest.NewRecorder()
+		collector, err := dlq.NewCollector(dlq.Config{Source: newSource(t, b, nil, dead), Letters: store, Originals: newOriginals(t, b, 0)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,18 +216,10 @@ func TestCollectsPointers(t *testing.T) {
 			t.Error(err)
 		}
 		found := map[dlq.OriginalState]dlq.Letter{}
-		entries, _, err := store.List(t.Context(), dlq.Filter{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range entries {
-			entry, letters, err := store.Get(t.Context(), e.UUID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			found[letters[0].OriginalRecord] = letters[0]
-			if letters[0].OriginalRecord == dlq.OriginalFetched && !strings.Contains(string(entry.Metadata), at.Add(24*time.Hour).UTC().Format(time.RFC3339Nano)) {
-				t.Errorf("metadata %s", entry.Metadata)
+		for _, l := range store.Letters() {
+			found[l.OriginalRecord] = l
+			if l.OriginalRecord == dlq.OriginalFetched && !strings.Contains(string(l.Metadata), at.Add(24*time.Hour).UTC().Format(time.RFC3339Nano)) {
+				t.Errorf("metadata %s", l.Metadata)
 			}
 		}
 		there, absent := found[dlq.OriginalFetched], found[dlq.OriginalAbsent]

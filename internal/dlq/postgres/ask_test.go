@@ -101,7 +101,7 @@ func TestWhatIsKnownIsLookedUpByIndexes(t *testing.T) {
 	id, ids := "'"+newUUID().String()+"'", "array['"+newUUID().String()+"']::uuid[]"
 	for begin, statements := range map[string][][3]string{
 		beginKnown: {
-			{entryGet, id, "dlq_entry_pkey"}, {letterList, id + ", 10, -1", "dlq_letter_entry"}, {redriveList, id + ", 10", "dlq_redrive_dlq_entry_uuid_generation_key"},
+			{entryGet, id, "dlq_entry_pkey"}, {letterList, id + ", 10", "dlq_letter_entry"}, {redriveList, id + ", 10", "dlq_redrive_dlq_entry_uuid_generation_key"},
 			{entryEvents, ids, "dlq_entry_pkey"}, {entryNewest, "'event', 'x'", "dlq_entry_subject"},
 		},
 		// Also after a search that allowed no indexes, and one that allowed nothing else.

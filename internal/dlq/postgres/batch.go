@@ -10,8 +10,8 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-// candidate is an investigation that new letters of one subject open, or add to.
-type candidate struct {
+// opening is an investigation that new letters of one subject open, or add to.
+type opening struct {
 	subject dlq.Subject
 	// first is the letter that arrived first; it describes the investigation.
 	first   *dlq.Letter
@@ -53,15 +53,15 @@ func inOrder(letters []*dlq.Letter) {
 	slices.SortFunc(letters, func(a, b *dlq.Letter) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// candidates groups letters, given in the order of their arrival, by subject, in the order in which every
+// openings groups letters, given in the order of their arrival, by subject, in the order in which every
 // collector locks and opens.
-func candidates(letters []*dlq.Letter) []*candidate {
-	bySubject := make(map[dlq.Subject]*candidate, len(letters))
-	all := make([]*candidate, 0, len(letters))
+func openings(letters []*dlq.Letter) []*opening {
+	bySubject := make(map[dlq.Subject]*opening, len(letters))
+	all := make([]*opening, 0, len(letters))
 	for _, l := range letters {
 		c := bySubject[l.Subject]
 		if c == nil {
-			c = &candidate{subject: l.Subject, first: l, proposed: newUUID()}
+			c = &opening{subject: l.Subject, first: l, proposed: newUUID()}
 			bySubject[l.Subject] = c
 			all = append(all, c)
 		}
@@ -72,7 +72,7 @@ func candidates(letters []*dlq.Letter) []*candidate {
 			c.newest = l
 		}
 	}
-	slices.SortFunc(all, func(a, b *candidate) int {
+	slices.SortFunc(all, func(a, b *opening) int {
 		return cmp.Or(cmp.Compare(a.subject.Type, b.subject.Type), cmp.Compare(a.subject.ID, b.subject.ID))
 	})
 	return all

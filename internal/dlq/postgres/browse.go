@@ -14,8 +14,6 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-var _ dlq.Browser = (*Editor)(nil)
-
 // beginRead begins a transaction that sees one state of everything. Each query is planned for what it is asked, and
 // none reads a whole table: with wrong statistics, that looks good for the few rows that a limit wants.
 const beginRead = "begin isolation level repeatable read read only; set local statement_timeout = '30s'; set local plan_cache_mode = 'force_custom_plan'; set local jit = off; set local enable_seqscan = off"
@@ -28,18 +26,18 @@ const beginKnown = "begin isolation level repeatable read read only; set local s
 // known turns a transaction of beginRead into one of beginKnown, whichever settings a search made in it.
 const known = "select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_indexscan', 'on', true), set_config('enable_bitmapscan', 'on', true), set_config('enable_sort', 'on', true)"
 
-// look runs f in a transaction that only reads.
-func (d *Editor) look(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
+// readPlanned runs f in a transaction of beginRead.
+func (d *Editor) readPlanned(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
 	return d.read(ctx, beginRead, doing, f)
 }
 
-// lookUp is look for beginKnown.
-func (d *Editor) lookUp(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
+// readByKey runs f in a transaction of beginKnown.
+func (d *Editor) readByKey(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
 	return d.read(ctx, beginKnown, doing, f)
 }
 
 func (d *Editor) read(ctx context.Context, begin, doing string, f func(context.Context, pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, d.store.timeout)
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	err := pgx.BeginTxFunc(ctx, d.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error { return f(ctx, tx) })
 	if err != nil && !errors.Is(err, dlq.ErrRequest) && !errors.Is(err, dlq.ErrNotFound) {
@@ -48,13 +46,13 @@ func (d *Editor) read(ctx context.Context, begin, doing string, f func(context.C
 	return err
 }
 
-// Find implements dlq.Browser.
+// Find implements dlq.Investigations.
 func (d *Editor) Find(ctx context.Context, q dlq.Search) (dlq.Page, error) {
 	if err := q.Check(); err != nil {
 		return dlq.Page{}, err
 	}
 	var page dlq.Page
-	return page, d.look(ctx, "list investigations", func(ctx context.Context, tx pgx.Tx) (err error) {
+	return page, d.readPlanned(ctx, "list investigations", func(ctx context.Context, tx pgx.Tx) (err error) {
 		var ids []uuid.UUID
 		if page, ids, err = find(ctx, tx, q, d.bounds); err != nil || len(ids) == 0 {
 			return err
@@ -148,21 +146,21 @@ func (d *Editor) markHeld(ctx context.Context, tx pgx.Tx, entries []dlq.Entry, e
 	return nil
 }
 
-// Show implements dlq.Browser.
+// Show implements dlq.Investigations.
 func (d *Editor) Show(ctx context.Context, id uuid.UUID) (dlq.Detail, error) {
 	doing := fmt.Sprintf("investigation %s", id)
 	var detail dlq.Detail
-	return detail, d.lookUp(ctx, doing, func(ctx context.Context, tx pgx.Tx) (err error) {
+	return detail, d.readByKey(ctx, doing, func(ctx context.Context, tx pgx.Tx) (err error) {
 		detail, err = d.show(ctx, tx, id)
 		return err
 	})
 }
 
-// ShowSubject implements dlq.Browser.
+// ShowSubject implements dlq.Investigations.
 func (d *Editor) ShowSubject(ctx context.Context, s dlq.Subject) (dlq.Detail, error) {
 	doing := fmt.Sprintf("investigation of %s %s", s.Type, s.ID)
 	var detail dlq.Detail
-	return detail, d.lookUp(ctx, doing, func(ctx context.Context, tx pgx.Tx) error {
+	return detail, d.readByKey(ctx, doing, func(ctx context.Context, tx pgx.Tx) error {
 		var id uuid.UUID
 		err := tx.QueryRow(ctx, entryNewest, s.Type, s.ID).Scan(&id)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -182,7 +180,7 @@ func (d *Editor) show(ctx context.Context, tx pgx.Tx, id uuid.UUID) (detail dlq.
 	b := &pgx.Batch{}
 	queueRows(b, &one, scanEntry, entryGet, id)
 	queueRows(b, &events, pgx.RowToStructByPos[openEvent], entryEvents, []uuid.UUID{id})
-	queueRows(b, &detail.Letters, scanLetter, letterList, id, dlq.MaxLetters, -1)
+	queueRows(b, &detail.Letters, scanLetter, letterList, id, dlq.MaxLetters)
 	queueRows(b, &detail.Redrives, scanRedrive, redriveList, id, dlq.MaxLetters)
 	if err := send(ctx, tx, b); err != nil {
 		return detail, err

@@ -60,7 +60,7 @@ func TestConsumersThatFailAgainHaltAnOperation(t *testing.T) {
 				t.Fatalf("%s, %s: %d were sent: %+v", name, way, out, o)
 			}
 			for i, second := range opened {
-				e, _, err := r.Get(t.Context(), second)
+				e, err := r.investigations.Show(t.Context(), second)
 				if err != nil || e.Status != dlq.Pending || (second == entries[i]) != c.same || !c.same && e.PredecessorUUID != entries[i] {
 					t.Errorf("%s, %s: after %s: %+v, %v", name, way, entries[i], e, err)
 				}
@@ -87,7 +87,7 @@ func TestALetterThatComesLaterIsNotCounted(t *testing.T) {
 	if o = r.operation(o.UUID); o.Delivered != 1 || o.CameBack != 0 {
 		t.Errorf("%+v", o)
 	}
-	if got, _, err := r.Get(t.Context(), later); err != nil || got.PredecessorUUID != entry {
+	if got, err := r.investigations.Show(t.Context(), later); err != nil || got.PredecessorUUID != entry {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

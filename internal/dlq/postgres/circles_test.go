@@ -101,15 +101,15 @@ func untilWaitingOr[T any](t *testing.T, r *redriving, ended chan T) bool {
 func TestARedriveEndsWhileItsInvestigationGoes(t *testing.T) {
 	t.Parallel()
 	end := func(ctx context.Context, r *redriving, tx pgx.Tx) error {
-		open, fates, err := openRedrives(ctx, tx, 0, "", 10)
+		open, err := openRedrives(ctx, tx, 0, "", 10)
 		if err != nil {
 			return err
 		}
-		done, err := endRedrives(ctx, tx, open, fates)
+		done, err := endRedrives(ctx, tx, open)
 		if err != nil || len(done) != 1 {
 			return errors.Join(err, errors.New("not one redrive ended"))
 		}
-		_, err = tx.Exec(ctx, redriveForget, column(done, func(e ended) string { return e.Redrive }))
+		_, err = tx.Exec(ctx, redriveForget, column(done, redriveID))
 		return err
 	}
 	purge := func(ctx context.Context, r *redriving, tx pgx.Tx) error {

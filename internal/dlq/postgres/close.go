@@ -1,11 +1,9 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"maps"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -22,9 +20,9 @@ type closing struct {
 	by      string
 }
 
-// underWay returns the locked investigations that have a redrive on its way: until the redrive ends, their outcome is
+// entriesUnderWay returns the locked investigations that have a redrive on its way: until the redrive ends, their outcome is
 // unknown.
-func underWay(ctx context.Context, tx pgx.Tx, entries []uuid.UUID) ([]uuid.UUID, error) {
+func entriesUnderWay(ctx context.Context, tx pgx.Tx, entries []uuid.UUID) ([]uuid.UUID, error) {
 	const doing = "look for redrives on their way"
 	rows, err := tx.Query(ctx, redriveUnderWay, entries)
 	if err != nil {
@@ -93,18 +91,14 @@ type origin struct {
 	closes bool
 }
 
-// findOrigins sets the candidates' origins. A redrive was committed before its message could die again.
-func findOrigins(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
+// findOrigins sets the openings' origins. A redrive was committed before its message could die again.
+func findOrigins(ctx context.Context, tx pgx.Tx, cs []*opening) error {
 	const doing = "look for what was redriven"
-	var asked []*candidate
+	var asked []*opening
 	var events []pgtype.UUID
 	var redrives []string
 	for _, c := range cs {
-		event := c.first.EventID
-		if c.subject.Type == dlq.SubjectRecord {
-			event = uuid.Nil // a consumer's: any producer may write the header
-		}
-		if redrive := redriveOf(c.first); event != uuid.Nil || redrive != "" {
+		if event, redrive := c.first.CameFrom(); event != uuid.Nil || redrive != "" {
 			asked, events, redrives = append(asked, c), append(events, nullUUID(event)), append(redrives, redrive)
 		}
 	}
@@ -121,25 +115,25 @@ func findOrigins(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	return translate(doing, err)
 }
 
-// succeed lets investigations of messages that were redriven and died again name the investigations that they come from.
-// If the relay gave the message up, succeed closes the old investigation, which is locked, and the audit log says so, if
+// nameOrigins lets investigations of messages that were redriven and died again name the investigations that they come from.
+// If the relay gave the message up, nameOrigins closes the old investigation, which is locked, and the audit log says so, if
 // there is one. No key is released: a message that was sent as a new event halts no key by its old event.
-func succeed(ctx context.Context, tx pgx.Tx, audit Auditor, opened []*candidate) error {
-	opened = slices.DeleteFunc(opened, func(c *candidate) bool { return c.origin.entry == uuid.Nil })
+func nameOrigins(ctx context.Context, tx pgx.Tx, audit Auditor, opened []*opening) error {
+	opened = slices.DeleteFunc(opened, func(c *opening) bool { return c.origin.entry == uuid.Nil })
 	if len(opened) == 0 {
 		return nil
 	}
-	of := func(c *candidate) uuid.UUID { return c.origin.entry }
-	if _, err := tx.Exec(ctx, entrySucceed, column(opened, func(c *candidate) uuid.UUID { return c.entry }), column(opened, of)); err != nil {
+	of := func(c *opening) uuid.UUID { return c.origin.entry }
+	if _, err := tx.Exec(ctx, entrySucceed, column(opened, func(c *opening) uuid.UUID { return c.entry }), column(opened, of)); err != nil {
 		return translate("name predecessors", err)
 	}
-	opened = slices.DeleteFunc(opened, func(c *candidate) bool { return !c.origin.closes })
+	opened = slices.DeleteFunc(opened, func(c *opening) bool { return !c.origin.closes })
 	if len(opened) == 0 {
 		return nil
 	}
 	closed, err := closePending(ctx, tx, closing{
 		entries: column(opened, of),
-		notes: column(opened, func(c *candidate) string {
+		notes: column(opened, func(c *opening) string {
 			return "its redrive was given up again: investigation " + c.entry.String() + " goes on"
 		}),
 		status: dlq.Cancelled, by: "postrider",
@@ -149,17 +143,4 @@ func succeed(ctx context.Context, tx pgx.Tx, audit Auditor, opened []*candidate)
 	}
 	return audit.Audit(ctx, tx, "postrider", "dlq.resolve", "entry", "", map[string]any{
 		"entries": closed, "after": dlq.Cancelled, "because": "redriven, and given up again: another investigation goes on"})
-}
-
-// maxRedriveID is the length of the longest redrive id; see dlq_redrive.
-const maxRedriveID = 128
-
-// redriveOf is the redrive that a letter's message came from, as it says itself; empty where it does not.
-func redriveOf(l *dlq.Letter) string {
-	for _, h := range l.Headers {
-		if h.Name == dlq.HeaderReplayID && len(h.Value) <= maxRedriveID && utf8.Valid(h.Value) && bytes.IndexByte(h.Value, 0) < 0 {
-			return string(h.Value)
-		}
-	}
-	return ""
 }

@@ -58,7 +58,7 @@ func writeLetter(r *row, l *dlq.Letter, entry uuid.UUID) {
 }
 
 // writeEntry writes the columns of entry_copy.sql; now is the time of the transaction.
-func writeEntry(r *row, c *candidate, redactor *dlq.Redactor, now time.Time) {
+func writeEntry(r *row, c *opening, redactor *dlq.Redactor, now time.Time) {
 	at := func(t time.Time) {
 		if t.IsZero() {
 			t = now
@@ -85,8 +85,8 @@ func writeEntry(r *row, c *candidate, redactor *dlq.Redactor, now time.Time) {
 }
 
 // entryColumns are the parameters of entry_open.sql.
-func entryColumns(cs []*candidate, r *dlq.Redactor) []any {
-	type C = *candidate
+func entryColumns(cs []*opening, r *dlq.Redactor) []any {
+	type C = *opening
 	return []any{
 		column(cs, func(c C) pgtype.UUID { return nullUUID(c.proposed) }),
 		column(cs, func(c C) string { return string(c.subject.Type) }),

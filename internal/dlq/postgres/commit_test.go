@@ -60,10 +60,7 @@ func TestCommitReplyLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	s, err := NewStore(Config{Pool: pool})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := subjectOn(t, pool)
 	letters := dlqtest.Letters(dlqtest.Event(1, 1), dlqtest.Event(1, 2), dlqtest.Event(2, 1))
 	armed.Store(true)
 	if _, err := s.RecordLetters(t.Context(), letters); err == nil || errors.Is(err, dlq.ErrLetter) {
@@ -76,7 +73,7 @@ func TestCommitReplyLost(t *testing.T) {
 	if err != nil || recorded != (dlq.Recorded{Repeated: 3}) {
 		t.Errorf("again: %+v, %v", recorded, err)
 	}
-	entries, total, err := s.List(t.Context(), dlq.Filter{})
+	entries, total, err := s.list(t.Context(), dlq.Filter{})
 	if err != nil || total != 2 || entries[0].Occurrences+entries[1].Occurrences != 3 {
 		t.Errorf("investigations %+v, %v", entries, err)
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-// Editor changes single investigations. It is safe for concurrent use, by any number of processes.
+// Editor shows and changes investigations and their groups. It is safe for concurrent use, by any number of processes.
 type Editor struct {
-	store      *Store
 	pool       *pgxpool.Pool
+	timeout    time.Duration // of each call
 	audit      Auditor
 	exceptions Exceptions
 	// redactor hides header values, nil hides none.
@@ -28,21 +28,20 @@ type Editor struct {
 	bounds   bounds
 }
 
-var _ dlq.Editor = (*Editor)(nil)
+var (
+	_ dlq.Investigations = (*Editor)(nil)
+	_ dlq.Pointers       = (*Editor)(nil)
+)
 
-// NewEditor returns an editor; of the configuration it takes the same as a Redriver.
+// NewEditor returns an editor; of the configuration it takes the same as a Redriver, without spans.
 func NewEditor(cfg RedriverConfig) (*Editor, error) {
-	if cfg.Auditor == nil || cfg.Exceptions == nil {
-		return nil, errors.New("editor: Auditor and Exceptions are required")
-	}
-	store, err := NewStore(Config{Pool: cfg.Pool, Timeout: cfg.Timeout})
-	if err != nil {
+	if err := cfg.check("editor"); err != nil {
 		return nil, err
 	}
-	return &Editor{store, cfg.Pool, cfg.Auditor, cfg.Exceptions, cfg.Redactor, usualBounds}, nil
+	return &Editor{cfg.Pool, cfg.Timeout, cfg.Auditor, cfg.Exceptions, cfg.Redactor, usualBounds}, nil
 }
 
-// Change implements dlq.Editor.
+// Change implements dlq.Investigations.
 func (d *Editor) Change(ctx context.Context, id uuid.UUID, c dlq.Change) (dlq.Entry, error) {
 	doing := fmt.Sprintf("change investigation %s", id)
 	if err := c.Check(); err != nil {
@@ -64,7 +63,7 @@ func (d *Editor) Change(ctx context.Context, id uuid.UUID, c dlq.Change) (dlq.En
 				return fmt.Errorf("investigation %s: %w: it is %s since %s, by %s, and cannot become %s; when the same comes back, a new one is opened",
 					id, dlq.ErrClosed, before, value(since).UTC().Format(time.RFC3339), cmp.Or(by, "nobody that it names"), *c.Status)
 			}
-			if going, err := underWay(ctx, tx, []uuid.UUID{id}); err != nil {
+			if going, err := entriesUnderWay(ctx, tx, []uuid.UUID{id}); err != nil {
 				return err
 			} else if len(going) > 0 {
 				return fmt.Errorf("investigation %s: %w", id, dlq.ErrUnderWay)
@@ -94,7 +93,22 @@ func (d *Editor) Change(ctx context.Context, id uuid.UUID, c dlq.Change) (dlq.En
 	if err != nil {
 		return dlq.Entry{}, err
 	}
-	e, _, err := d.store.Get(ctx, id)
+	return d.entry(ctx, id)
+}
+
+// entry reads one investigation, with its whole snapshot.
+func (d *Editor) entry(ctx context.Context, id uuid.UUID) (e dlq.Entry, err error) {
+	doing := fmt.Sprintf("investigation %s", id)
+	err = d.readByKey(ctx, doing, func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, entryGet, id)
+		if err != nil {
+			return err
+		}
+		if e, err = pgx.CollectExactlyOneRow(rows, scanEntry); errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("%s: %w", doing, dlq.ErrNotFound)
+		}
+		return err
+	})
 	return e, err
 }
 
@@ -102,7 +116,7 @@ func (d *Editor) Change(ctx context.Context, id uuid.UUID, c dlq.Change) (dlq.En
 // gives up. If it did not go on past these pages, it would find the same ones for ever.
 const purgePages = 10
 
-// Purge implements dlq.Editor.
+// Purge implements dlq.Investigations.
 func (d *Editor) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, error) {
 	if err := p.Check(); err != nil {
 		return dlq.Purged{}, err
@@ -115,7 +129,7 @@ func (d *Editor) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, error) {
 	for range purgePages {
 		var page dlq.Page
 		var ids []uuid.UUID
-		err := d.look(ctx, "find investigations to purge", func(ctx context.Context, tx pgx.Tx) (err error) {
+		err := d.readPlanned(ctx, "find investigations to purge", func(ctx context.Context, tx pgx.Tx) (err error) {
 			s := &search{Search: q, tx: tx}
 			if err := s.limit(ctx); err != nil {
 				return err
@@ -227,7 +241,7 @@ func purgeEntries(ctx context.Context, tx pgx.Tx, exceptions Exceptions, found [
 
 // transact runs f in a transaction that is bounded in time.
 func (d *Editor) transact(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, d.store.timeout)
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	return transact(ctx, d.pool, steady, func(tx pgx.Tx) error { return f(ctx, tx) })
 }

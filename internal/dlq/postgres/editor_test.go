@@ -60,7 +60,7 @@ func TestOnlyLegalChanges(t *testing.T) {
 	if _, err := d.Change(t.Context(), entry, dlq.Change{Notes: ref("lost"), Actor: "ada"}); !errors.Is(err, r.audit.refuse) {
 		t.Errorf("without an audit log: %v", err)
 	}
-	if e, _, err := r.Get(t.Context(), entry); err != nil || e.ResolutionNotes != "known fault" {
+	if e, err := r.investigations.Show(t.Context(), entry); err != nil || e.ResolutionNotes != "known fault" {
 		t.Errorf("it was changed: %+v, %v", e, err)
 	}
 }
@@ -112,7 +112,7 @@ func TestPurgeRemovesAndLateCopiesOpenNothing(t *testing.T) {
 	if _, err := r.RecordLetters(t.Context(), dlqtest.Letters(dlqtest.Event(0, 1), dlqtest.Event(2, 1))); err != nil {
 		t.Fatal(err)
 	}
-	if _, n, err := r.List(t.Context(), dlq.Filter{}); err != nil || n != 2 {
+	if _, n, err := r.list(t.Context(), dlq.Filter{}); err != nil || n != 2 {
 		t.Errorf("%d are left, %v", n, err)
 	}
 	if !slices.Equal(r.audit.actions, []string{"dlq.purge entry "}) {
@@ -122,7 +122,7 @@ func TestPurgeRemovesAndLateCopiesOpenNothing(t *testing.T) {
 	if _, err := d.Purge(t.Context(), dlq.Purge{Entries: entries[1:2], Limit: 10, Actor: "ada"}); !errors.Is(err, r.audit.refuse) {
 		t.Errorf("without an audit log: %v", err)
 	}
-	if _, n, err := r.List(t.Context(), dlq.Filter{}); err != nil || n != 2 {
+	if _, n, err := r.list(t.Context(), dlq.Filter{}); err != nil || n != 2 {
 		t.Errorf("it was purged: %d are left, %v", n, err)
 	}
 }
@@ -151,7 +151,7 @@ func TestPurgeByAge(t *testing.T) {
 			t.Errorf("%q: %+v, %v", c.reason, done, err)
 		}
 	}
-	left, _, err := r.List(t.Context(), dlq.Filter{})
+	left, _, err := r.list(t.Context(), dlq.Filter{})
 	if err != nil || len(left) != 1 || left[0].UUID != entries[0] {
 		t.Errorf("%+v, %v", left, err)
 	}
@@ -199,7 +199,7 @@ func TestPurgeByAgeGoesOnPastWhatHoldsKeys(t *testing.T) {
 			t.Errorf("limit %d: %+v, %v", c.limit, done, err)
 		}
 	}
-	if left, _, err := r.List(t.Context(), dlq.Filter{}); err != nil || len(left) != 12 {
+	if left, _, err := r.list(t.Context(), dlq.Filter{}); err != nil || len(left) != 12 {
 		t.Errorf("%d are left, %v", len(left), err)
 	}
 }
@@ -226,10 +226,10 @@ func TestPurgePassesOverWhatIsInHand(t *testing.T) {
 	if err != nil || done.Entries != 1 {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	if _, _, err := r.Get(t.Context(), entries[0]); err != nil {
+	if _, err := r.investigations.Show(t.Context(), entries[0]); err != nil {
 		t.Errorf("what was in hand is gone: %v", err)
 	}
-	if _, _, err := r.Get(t.Context(), entries[1]); !errors.Is(err, dlq.ErrNotFound) {
+	if _, err := r.investigations.Show(t.Context(), entries[1]); !errors.Is(err, dlq.ErrNotFound) {
 		t.Errorf("the next was not purged: %v", err)
 	}
 }

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -14,32 +13,18 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-// published is the state of an outbox event that its topic has acknowledged.
-const published = "published"
-
-// stand is the state of an event that was given up before; the zero value is an event that is gone.
-type stand struct {
-	state   string
-	episode int32
-}
-
-// waits reports whether the event is to be sent to its topic.
-func (s stand) waits() bool {
-	return slices.Contains([]string{"pending", "parked", "scheduled"}, s.state)
-}
-
-// standing returns how events stand.
-func standing(ctx context.Context, tx pgx.Tx, ids []int64, events []uuid.UUID) ([]stand, error) {
+// eventStandings returns how events stand, in the order of their ids.
+func eventStandings(ctx context.Context, tx pgx.Tx, ids []int64, events []uuid.UUID) ([]dlq.EventStanding, error) {
 	const doing = "look at the events of investigations"
 	rows, err := tx.Query(ctx, redriveStanding, ids, events)
 	if err != nil {
 		return nil, translate(doing, err)
 	}
-	all := make([]stand, len(ids))
-	var place int
-	var s stand
-	_, err = pgx.ForEachRow(rows, []any{&place, &s.state, &s.episode}, func() error {
-		all[place-1] = s
+	all := make([]dlq.EventStanding, len(ids))
+	var number int
+	var s dlq.EventStanding
+	_, err = pgx.ForEachRow(rows, []any{&number, &s.State, &s.Episode}, func() error {
+		all[number-1] = s
 		return nil
 	})
 	return all, translate(doing, err)
@@ -53,42 +38,29 @@ type openRedrive struct {
 	Episode  int32
 }
 
-// fate is what became of a redrive whose event stands like this: empty while it is on its way.
-func (r openRedrive) fate(s stand) string {
-	switch {
-	case s.state == "":
-		return "gone"
-	case s.episode > r.Episode:
-		return "came_back"
-	case s.state == published:
-		return "delivered"
-	}
-	return ""
+// redriveCursor is how far following has come in the order of redrive_open; the zero value is the beginning.
+type redriveCursor struct {
+	mu       sync.Mutex
+	outboxID int64
+	redrive  string
 }
 
-// place is how far following has come; the zero value is the beginning.
-type place struct {
-	mu    sync.Mutex
-	id    int64
-	after string
-}
-
-func (p *place) get() (int64, string) {
+func (p *redriveCursor) get() (outboxID int64, redrive string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.id, p.after
+	return p.outboxID, p.redrive
 }
 
-func (p *place) set(id int64, after string) {
+func (p *redriveCursor) set(outboxID int64, redrive string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.id, p.after = id, after
+	p.outboxID, p.redrive = outboxID, redrive
 }
 
 // followPatience is how long a call of Follow begins portions for.
 const followPatience = 500 * time.Millisecond
 
-// Follow implements dlq.Redriver. It goes through all open redrives, limit of them in a transaction, or as far as it
+// Follow implements dlq.Operations. It goes through all open redrives, limit of them in a transaction, or as far as it
 // gets within its patience: while a broker is away very many may be on their way, and none of them ends.
 func (r *Redriver) Follow(ctx context.Context, limit int, resolve bool) (dlq.Followed, error) {
 	var all dlq.Followed
@@ -120,14 +92,6 @@ func (r *Redriver) Follow(ctx context.Context, limit int, resolve bool) (dlq.Fol
 	}
 }
 
-// ended is a redrive whose outcome was noted now.
-type ended struct {
-	Entry     uuid.UUID
-	Redrive   string
-	Operation *uuid.UUID
-	Outcome   string
-}
-
 // followSome looks at the next redrives, limit at most.
 func (r *Redriver) followSome(ctx context.Context, limit int, resolve bool) (f dlq.Followed, seen int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
@@ -136,7 +100,7 @@ func (r *Redriver) followSome(ctx context.Context, limit int, resolve bool) (f d
 	id, after := fromID, fromAfter
 	err = transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
 		f, id, after = dlq.Followed{}, fromID, fromAfter
-		open, fates, err := openRedrives(ctx, tx, id, after, limit)
+		open, err := openRedrives(ctx, tx, id, after, limit)
 		if err != nil {
 			return err
 		}
@@ -144,35 +108,27 @@ func (r *Redriver) followSome(ctx context.Context, limit int, resolve bool) (f d
 			last := open[seen-1]
 			id, after = last.OutboxID, last.ID
 		}
-		done, err := endRedrives(ctx, tx, open, fates)
-		if err != nil || len(done) == 0 {
+		ended, err := endRedrives(ctx, tx, open)
+		if err != nil || len(ended) == 0 {
 			return err
 		}
-		again, err := diedAgain(ctx, tx, column(done, func(e ended) string { return e.Redrive }))
+		ids := column(ended, redriveID)
+		again, err := diedAgain(ctx, tx, ids)
 		if err != nil {
 			return err
 		}
-		arrived := slices.DeleteFunc(slices.Clone(done), func(e ended) bool { return e.Outcome != "delivered" })
-		for i := range done {
-			if _, died := again[done[i].Redrive]; died {
-				done[i].Outcome = "came_back"
-			}
-			if done[i].Outcome == "delivered" {
-				f.Delivered++
-			} else {
-				f.CameBack++
-			}
-		}
-		if err := countRedrives(ctx, tx, done); err != nil {
+		var byOperation map[uuid.UUID]dlq.Followed
+		f, byOperation = dlq.CountEnded(ended, again)
+		if err := countRedrives(ctx, tx, byOperation); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, redriveForget, column(done, func(e ended) string { return e.Redrive })); err != nil {
+		if _, err := tx.Exec(ctx, redriveForget, ids); err != nil {
 			return translate("remove redrives of what was purged", err)
 		}
-		if !resolve || len(arrived) == 0 {
+		if !resolve {
 			return nil
 		}
-		return r.resolveDelivered(ctx, tx, arrived)
+		return r.resolveDelivered(ctx, tx, ended)
 	})
 	if err != nil {
 		return dlq.Followed{}, 0, err
@@ -181,95 +137,77 @@ func (r *Redriver) followSome(ctx context.Context, limit int, resolve bool) (f d
 	return f, seen, nil
 }
 
-// openRedrives reads redrives on their way after a place, and what became of each.
-func openRedrives(ctx context.Context, tx pgx.Tx, id int64, after string, limit int) ([]openRedrive, []string, error) {
+func redriveID(e dlq.EndedRedrive) string { return e.Redrive }
+
+// openRedrives reads redrives on their way after a cursor.
+func openRedrives(ctx context.Context, tx pgx.Tx, id int64, after string, limit int) ([]openRedrive, error) {
 	rows, err := tx.Query(ctx, redriveOpen, id, after, limit)
 	if err != nil {
-		return nil, nil, translate("look for redrives on their way", err)
+		return nil, translate("look for redrives on their way", err)
 	}
 	open, err := pgx.CollectRows(rows, pgx.RowToStructByPos[openRedrive])
-	if err != nil || len(open) == 0 {
-		return nil, nil, translate("look for redrives on their way", err)
-	}
-	now, err := standing(ctx, tx, column(open, func(o openRedrive) int64 { return o.OutboxID }), column(open, func(o openRedrive) uuid.UUID { return o.Event }))
-	if err != nil {
-		return nil, nil, err
-	}
-	fates := make([]string, len(open))
-	for i, o := range open {
-		fates[i] = o.fate(now[i])
-	}
-	return open, fates, nil
+	return open, translate("look for redrives on their way", err)
 }
 
-// endRedrives notes the outcomes of the redrives that ended, and returns these.
-func endRedrives(ctx context.Context, tx pgx.Tx, open []openRedrive, fates []string) ([]ended, error) {
-	var ids, became []string
+// endRedrives writes the outcomes of the redrives that ended, and returns these.
+func endRedrives(ctx context.Context, tx pgx.Tx, open []openRedrive) ([]dlq.EndedRedrive, error) {
+	if len(open) == 0 {
+		return nil, nil
+	}
+	standings, err := eventStandings(ctx, tx, column(open, func(o openRedrive) int64 { return o.OutboxID }), column(open, func(o openRedrive) uuid.UUID { return o.Event }))
+	if err != nil {
+		return nil, err
+	}
+	var ids, outcomes []string
 	for i, o := range open {
-		if fates[i] != "" {
-			ids, became = append(ids, o.ID), append(became, fates[i])
+		if outcome := standings[i].OutcomeOf(o.Episode); outcome != dlq.Queued {
+			ids, outcomes = append(ids, o.ID), append(outcomes, string(outcome))
 		}
 	}
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.Query(ctx, redriveEnd, ids, became)
+	rows, err := tx.Query(ctx, redriveEnd, ids, outcomes)
 	if err != nil {
 		return nil, translate("note what became of redrives", err)
 	}
-	done, err := pgx.CollectRows(rows, pgx.RowToStructByPos[ended])
-	return done, translate("note what became of redrives", err)
+	ended, err := pgx.CollectRows(rows, pgx.RowToStructByPos[dlq.EndedRedrive])
+	return ended, translate("note what became of redrives", err)
 }
 
 // countRedrives adds redrives that ended to the numbers of their operations.
-func countRedrives(ctx context.Context, tx pgx.Tx, done []ended) error {
-	type counts struct{ delivered, cameBack int64 }
-	byOperation := map[uuid.UUID]*counts{}
-	for _, e := range done {
-		if e.Operation == nil {
-			continue
-		}
-		c := byOperation[*e.Operation]
-		if c == nil {
-			c = &counts{}
-			byOperation[*e.Operation] = c
-		}
-		if e.Outcome == "delivered" {
-			c.delivered++
-		} else {
-			c.cameBack++
-		}
-	}
+func countRedrives(ctx context.Context, tx pgx.Tx, byOperation map[uuid.UUID]dlq.Followed) error {
 	if len(byOperation) == 0 {
 		return nil
 	}
 	ids := slices.Collect(maps.Keys(byOperation))
 	_, err := tx.Exec(ctx, operationCount, ids,
-		column(ids, func(id uuid.UUID) int64 { return byOperation[id].delivered }),
-		column(ids, func(id uuid.UUID) int64 { return byOperation[id].cameBack }))
+		column(ids, func(id uuid.UUID) int64 { return int64(byOperation[id].Delivered) }),
+		column(ids, func(id uuid.UUID) int64 { return int64(byOperation[id].CameBack) }))
 	return translate("count redrives of operations", err)
 }
 
-// resolveDelivered closes, by rule, the investigations of messages that arrived. If a consumer group gave a message up
-// again and its letter was added to the investigation by now, the investigation stays open: the letter would be closed
-// over. If the letter opened another investigation, the work goes on there.
-func (r *Redriver) resolveDelivered(ctx context.Context, tx pgx.Tx, delivered []ended) error {
-	slices.SortFunc(delivered, func(a, b ended) int { return cmp.Compare(a.Redrive, b.Redrive) })
+// resolveDelivered closes, by rule, the investigations of messages that arrived; see dlq.ArrivedOf.
+func (r *Redriver) resolveDelivered(ctx context.Context, tx pgx.Tx, ended []dlq.EndedRedrive) error {
+	arrived := dlq.ArrivedOf(ended, nil)
+	if len(arrived) == 0 {
+		return nil
+	}
+	entry := func(e dlq.EndedRedrive) uuid.UUID { return e.Entry }
 	// Locked first: a collector that adds a letter holds the investigation until the letter can be seen.
-	if _, err := lockEntries(ctx, tx, redriveLock, column(delivered, func(e ended) uuid.UUID { return e.Entry })); err != nil {
+	if _, err := lockEntries(ctx, tx, redriveLock, column(arrived, entry)); err != nil {
 		return err
 	}
-	again, err := diedAgain(ctx, tx, column(delivered, func(e ended) string { return e.Redrive }))
+	again, err := diedAgain(ctx, tx, column(arrived, redriveID))
 	if err != nil {
 		return err
 	}
-	delivered = slices.DeleteFunc(delivered, func(e ended) bool { return again[e.Redrive] })
-	if len(delivered) == 0 {
+	if arrived = dlq.ArrivedOf(arrived, again); len(arrived) == 0 {
 		return nil
 	}
 	closed, err := closeEntries(ctx, tx, r.exceptions, closing{
-		entries: column(delivered, func(e ended) uuid.UUID { return e.Entry }),
-		notes:   column(delivered, func(e ended) string { return "redriven, and delivered: " + e.Redrive }),
+		entries: column(arrived, entry),
+		notes:   column(arrived, func(e dlq.EndedRedrive) string { return "redriven, and delivered: " + e.Redrive }),
 		status:  dlq.ManuallyResolved, by: "postrider",
 	})
 	if err != nil || len(closed) == 0 {

@@ -17,8 +17,6 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-var _ dlq.Groups = (*Editor)(nil)
-
 // scanGroup reads a group, and the further columns of the query.
 func scanGroup(row pgx.CollectableRow, more ...any) (g dlq.Group, err error) {
 	var parts []byte
@@ -36,7 +34,7 @@ func scanGroup(row pgx.CollectableRow, more ...any) (g dlq.Group, err error) {
 	return g, json.Unmarshal(parts, &g.Parts)
 }
 
-// ListGroups implements dlq.Groups.
+// ListGroups implements dlq.Investigations.
 func (d *Editor) ListGroups(ctx context.Context, q dlq.GroupSearch) (dlq.GroupPage, error) {
 	if err := q.Check(); err != nil {
 		return dlq.GroupPage{}, err
@@ -47,7 +45,7 @@ func (d *Editor) ListGroups(ctx context.Context, q dlq.GroupSearch) (dlq.GroupPa
 	}
 	where := []any{q.State, q.Topic, q.ErrorCode, q.Assignee, pattern(q.Text)}
 	var page dlq.GroupPage
-	return page, d.look(ctx, "list groups", func(ctx context.Context, tx pgx.Tx) error {
+	return page, d.readPlanned(ctx, "list groups", func(ctx context.Context, tx pgx.Tx) error {
 		var places []int64
 		b := &pgx.Batch{}
 		queueValue(b, &page.Total, groupTotal, where...)
@@ -92,10 +90,10 @@ func parseGroupCursor(q dlq.GroupSearch) (place pgtype.Int8, id pgtype.UUID, err
 	return pgtype.Int8{Int64: n, Valid: true}, pgtype.UUID{Bytes: after, Valid: true}, nil
 }
 
-// ShowGroup implements dlq.Groups.
+// ShowGroup implements dlq.Investigations.
 func (d *Editor) ShowGroup(ctx context.Context, id uuid.UUID) (dlq.GroupDetail, error) {
 	var detail dlq.GroupDetail
-	return detail, d.look(ctx, fmt.Sprintf("group %s", id), func(ctx context.Context, tx pgx.Tx) error {
+	return detail, d.readPlanned(ctx, fmt.Sprintf("group %s", id), func(ctx context.Context, tx pgx.Tx) error {
 		var one []dlq.Group
 		var recommended pgtype.UUID
 		detail.Statuses = map[dlq.Status]int64{}
@@ -135,7 +133,7 @@ func oneGroup(ctx context.Context, tx pgx.Tx, id uuid.UUID) (dlq.Group, error) {
 	return g, err
 }
 
-// ChangeGroup implements dlq.Groups.
+// ChangeGroup implements dlq.Investigations.
 func (d *Editor) ChangeGroup(ctx context.Context, id uuid.UUID, c dlq.GroupChange) (dlq.Group, error) {
 	if err := c.Check(); err != nil {
 		return dlq.Group{}, err
@@ -197,7 +195,7 @@ func lockGroup(ctx context.Context, tx pgx.Tx, id uuid.UUID) (state dlq.GroupSta
 	return state, pending, translate("lock a group", err)
 }
 
-// ResolveGroup implements dlq.Groups. The group is not locked before its investigations, because all other
+// ResolveGroup implements dlq.Investigations. The group is not locked before its investigations, because all other
 // transactions lock the investigations first.
 func (d *Editor) ResolveGroup(ctx context.Context, id uuid.UUID, r dlq.GroupResolution) (dlq.ResolvedGroup, error) {
 	if err := r.Check(); err != nil {

@@ -202,7 +202,7 @@ func TestCollectorsOfTheSameGroups(t *testing.T) {
 
 func groupOf(t *testing.T, s subject, entry uuid.UUID) uuid.UUID {
 	t.Helper()
-	e, _, err := s.Get(t.Context(), entry)
+	e, err := s.investigations.Show(t.Context(), entry)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -212,7 +212,7 @@ func TestRootCausesAreShown(t *testing.T) {
 	text := failing(3, "it says 404 somewhere", time.Now())
 	text.ErrorCode = ""
 	r.record(text)
-	e, _, err := r.Get(t.Context(), entry)
+	e, err := r.investigations.Show(t.Context(), entry)
 	if err != nil || e.RootCause != "x.Duplicate: key 17" || e.RootFrame != "com.acme.Orders.save(Orders.java:9)" || e.Word != "invalid_record" {
 		t.Errorf("%+v, %v", e, err)
 	}
@@ -236,7 +236,7 @@ func TestRootCausesAreShown(t *testing.T) {
 		}
 	}
 	purged, err := d.Purge(t.Context(), dlq.Purge{OlderThan: time.Now().Add(time.Hour), Reason: "404", Limit: 10, Actor: "ada"})
-	if _, _, gone := r.Get(t.Context(), second); err != nil || purged.Entries != 1 || !errors.Is(gone, dlq.ErrNotFound) {
+	if _, gone := r.investigations.Show(t.Context(), second); err != nil || purged.Entries != 1 || !errors.Is(gone, dlq.ErrNotFound) {
 		t.Errorf("%+v, %v; %v", purged, err, gone)
 	}
 }

@@ -61,13 +61,13 @@ func TestTheLifeOfAGroup(t *testing.T) {
 	if g.ResolvedThrough.IsZero() || g.Statuses[dlq.ManuallyResolved] != 2 {
 		t.Errorf("%+v", g)
 	}
-	if e, _, _ := r.Get(t.Context(), second); e.Status != dlq.ManuallyResolved || e.ResolvedBy != "ada" || e.ResolutionNotes != "fixed" {
+	if e, _ := r.investigations.Show(t.Context(), second); e.Status != dlq.ManuallyResolved || e.ResolvedBy != "ada" || e.ResolutionNotes != "fixed" {
 		t.Errorf("%+v", e)
 	}
 	// A letter that was on its way when the group was resolved does not make it come back.
 	third := r.record(failing(3, "row 3 refused", now.Add(-time.Hour)))
 	wantState(t, d, id, dlq.GroupOngoing, 1)
-	if e, _, _ := r.Get(t.Context(), third); e.PredecessorUUID != uuid.Nil {
+	if e, _ := r.investigations.Show(t.Context(), third); e.PredecessorUUID != uuid.Nil {
 		t.Errorf("its predecessor is %s", e.PredecessorUUID)
 	}
 	if _, err := d.ResolveGroup(t.Context(), id, dlq.GroupResolution{Status: dlq.Cancelled, Actor: "ada"}); err != nil {
@@ -77,14 +77,14 @@ func TestTheLifeOfAGroup(t *testing.T) {
 	// A letter that failed after the group was resolved does, and its investigation names the last closed one.
 	fourth := r.record(failing(4, "row 4 refused", time.Now().Add(time.Minute)))
 	g = wantState(t, d, id, dlq.GroupRegressed, 1)
-	if e, _, _ := r.Get(t.Context(), fourth); e.PredecessorUUID != last || g.Total != 4 {
+	if e, _ := r.investigations.Show(t.Context(), fourth); e.PredecessorUUID != last || g.Total != 4 {
 		t.Errorf("its predecessor is %s, want %s; %d in all", e.PredecessorUUID, last, g.Total)
 	}
 	// Its own closed investigation comes before that of its group.
 	mustExec(t, r.subject.pool, `update postrider.dlq_entry set resolution_status = 'cancelled', resolution_timestamp = now() where resolution_status = 'pending'`)
 	again := failing(1, "row 1 refused", time.Now().Add(2*time.Minute))
 	again.ID += "x"
-	if e, _, _ := r.Get(t.Context(), r.record(again)); e.PredecessorUUID != first {
+	if e, _ := r.investigations.Show(t.Context(), r.record(again)); e.PredecessorUUID != first {
 		t.Errorf("its predecessor is %s, want %s", e.PredecessorUUID, first)
 	}
 	wantState(t, d, id, dlq.GroupRegressed, 1)
@@ -186,7 +186,7 @@ func TestResolvingUntil(t *testing.T) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	for entry, status := range map[uuid.UUID]dlq.Status{seen: dlq.ManuallyResolved, later: dlq.Pending} {
-		if e, _, err := r.Get(t.Context(), entry); err != nil || e.Status != status {
+		if e, err := r.investigations.Show(t.Context(), entry); err != nil || e.Status != status {
 			t.Errorf("%s is %s, %v", entry, e.Status, err)
 		}
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-// assign sets the candidates' groups, and makes the missing ones. It comes before any investigation is locked: a
+// assign sets the openings' groups, and makes the missing ones. It comes before any investigation is locked: a
 // collector that waits here for another collector's new group has nothing that the other could wait for.
-func assign(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
+func assign(ctx context.Context, tx pgx.Tx, cs []*opening) error {
 	known := map[string]group{}
 	for _, c := range cs {
 		c.fingerprint = dlq.FingerprintOf(c.first)
@@ -26,7 +26,7 @@ func assign(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	if err := findGroups(ctx, tx, known); err != nil {
 		return err
 	}
-	var missing []*candidate
+	var missing []*opening
 	for _, c := range cs {
 		if known[c.fingerprint.Exact].id == uuid.Nil && known[c.fingerprint.ID].id == uuid.Nil {
 			missing = append(missing, c)
@@ -77,12 +77,12 @@ func findGroups(ctx context.Context, tx pgx.Tx, known map[string]group) error {
 	return translate(doing, err)
 }
 
-// insertGroups makes the candidates' groups, each once.
-func insertGroups(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
-	byFingerprint := func(a, b *candidate) int { return cmp.Compare(a.fingerprint.ID, b.fingerprint.ID) }
+// insertGroups makes the openings' groups, each once.
+func insertGroups(ctx context.Context, tx pgx.Tx, cs []*opening) error {
+	byFingerprint := func(a, b *opening) int { return cmp.Compare(a.fingerprint.ID, b.fingerprint.ID) }
 	slices.SortStableFunc(cs, byFingerprint)
-	cs = slices.CompactFunc(cs, func(a, b *candidate) bool { return byFingerprint(a, b) == 0 })
-	type C = *candidate
+	cs = slices.CompactFunc(cs, func(a, b *opening) bool { return byFingerprint(a, b) == 0 })
+	type C = *opening
 	_, err := tx.Exec(ctx, groupInsert,
 		column(cs, func(c C) string { return c.fingerprint.ID }),
 		dlq.FingerprintVersion,

@@ -77,9 +77,8 @@ func TestHops(t *testing.T) {
 			t.Errorf("%d hops: %v", n, err)
 		}
 	}
-	l, _, err := r.Get(t.Context(), two)
-	if _, letters, _ := r.Get(t.Context(), two); err != nil || letters[0].Hops != 2 {
-		t.Errorf("%+v, %v: the letter does not say its hops", l, err)
+	if d, err := r.investigations.Show(t.Context(), two); err != nil || d.Letters[0].Hops != 2 {
+		t.Errorf("%+v, %v: the letter does not say its hops", d, err)
 	}
 }
 
@@ -132,12 +131,12 @@ func TestOriginIsKept(t *testing.T) {
 			if !quick {
 				second = r.record(again)
 			}
-			first, _, err := r.Get(t.Context(), entry)
+			first, err := r.investigations.Show(t.Context(), entry)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, letters, err := r.Get(t.Context(), second)
-			if err != nil || got.Status != dlq.Pending || got.Subject != first.Subject || letters[0].OriginTopic != "orders" || *letters[0].OriginOffset != 5 {
+			got, err := r.investigations.Show(t.Context(), second)
+			if err != nil || got.Status != dlq.Pending || got.Subject != first.Subject || got.Letters[0].OriginTopic != "orders" || *got.Letters[0].OriginOffset != 5 {
 				t.Fatalf("%s: %+v, %v", way, got, err)
 			}
 			if quick && (second != entry || got.Occurrences != 2) || !quick && (got.PredecessorUUID != entry || first.Status != dlq.ManuallyResolved) {

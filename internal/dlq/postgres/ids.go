@@ -2,21 +2,11 @@ package postgres
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
-
-//go:embed queries/entry_ids.sql
-var entryIDs string
-
-//go:embed queries/group_ids.sql
-var groupIDs string
-
-//go:embed queries/operation_ids.sql
-var operationIDs string
 
 // EntryIDs returns the ids of at most limit investigations from low to high, in order, for people who know how an id begins.
 func (s *Store) EntryIDs(ctx context.Context, low, high uuid.UUID, limit int) ([]uuid.UUID, error) {

@@ -4,43 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/postrider/postrider/internal/dlq"
 )
 
 const (
-	// operationBatch is how many items are treated in one transaction at most.
-	operationBatch = 1000
-	// operationTick is how much of a rate a batch is: small enough to be even, large enough to cost little.
-	operationTick = 100 * time.Millisecond
-	// operationPatience is how long an operation waits for the outcomes of its redrives. Then it is completed, and its
-	// numbers go on.
-	operationPatience = time.Hour
+	// operationBytes bounds what an operation sends in one transaction, which has its investigations locked until all of
+	// that is in the log: a thousand messages of the largest size would never be written within the time that a call has.
+	operationBytes = 4 * statementBytes
 	// operationRetry is after how long a batch that failed is made again.
 	operationRetry = 2 * time.Second
-	// operationPause is how long an operation waits where only time can help.
-	operationPause = 500 * time.Millisecond
+	// operationInHand is how soon to look again for an operation that is due: another process has it in hand.
+	operationInHand = 10 * time.Millisecond
 	// postponeLimit bounds the noting of a batch that failed.
 	postponeLimit = 5 * time.Second
 )
-
-// batch is what a step does with an operation.
-type batch struct {
-	done, skipped, failed int
-	state                 dlq.OperationState
-	problem               string
-	pause                 time.Duration
-	treated               bool // the last item was
-	// through is the place up to which all items are treated by now; 0 where that is not known.
-	through int64
-}
 
 // Step implements dlq.Operations. The operation's row is locked meanwhile, so no other process treats it, and the
 // items, the redrives and the count are committed together.
@@ -59,18 +44,14 @@ func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
-		found = o.Operation // known even of one whose options cannot be read, which must not stop the others
+		found = o // known even of one whose options cannot be read, which must not stop the others
 		if err != nil {
 			return translate("look for operations", err)
 		}
-		o.span = &span
-		b, err := r.treat(ctx, tx, &o)
-		if err != nil {
+		if treated, err = r.advance(ctx, tx, o, &span); err != nil {
 			return fmt.Errorf("operation %s (%s): %w", o.UUID, o.Name, err)
 		}
-		treated = b.done + b.skipped + b.failed
-		_, err = tx.Exec(ctx, operationAdvance, o.UUID, b.done, b.skipped, b.failed, b.state, b.problem, b.pause.Microseconds(), b.treated, b.through)
-		return translate("advance an operation", err)
+		return nil
 	})
 	span.end(err)
 	switch {
@@ -81,7 +62,7 @@ func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 	case found.UUID != uuid.Nil:
 		return treated, 0, nil
 	}
-	next, err := r.next(ctx)
+	next, err := r.nextDue(ctx)
 	return 0, next, err
 }
 
@@ -95,228 +76,164 @@ func (r *Redriver) postpone(ctx context.Context, o dlq.Operation, why error) err
 	return translate("postpone an operation", err)
 }
 
-// waiting is how many of an operation's items are to be treated.
-func waiting(o dlq.Operation) int64 { return o.Items - o.Done - o.Skipped - o.Failed }
-
-// inCanary reports whether the first few are still to be sent, or waited for.
-func inCanary(o dlq.Operation) bool {
-	canary := int64(o.Options.Canary)
-	return canary > 0 && waiting(o) > 0 && (o.Done < canary || o.Done == canary && o.Delivered+o.CameBack < o.Done)
+// nextDue returns after how long an operation is due; negative when none waits.
+func (r *Redriver) nextDue(ctx context.Context) (time.Duration, error) {
+	var wait pgtype.Int8
+	if err := r.pool.QueryRow(ctx, operationNext).Scan(&wait); err != nil || !wait.Valid {
+		return -1, translate("look for operations", err)
+	}
+	return max(time.Duration(wait.Int64)*time.Microsecond, operationInHand), nil
 }
 
-// treat decides what an operation does next, and does it.
-func (r *Redriver) treat(ctx context.Context, tx pgx.Tx, o *operation) (batch, error) {
-	ended := o.Delivered + o.CameBack
-	if waiting(o.Operation) <= 0 {
-		return awaited(o), nil
-	}
-	back, good := o.CameBack-o.options.Forgiven, o.Delivered-o.options.ForgivenDelivered
-	ratio, atLeast := o.Options.HaltsAt()
-	minimum := int64(atLeast)
-	if canary := int64(o.Options.Canary); canary > 0 && o.Done == canary && ended >= canary {
-		minimum = 1 // all that the canary can say is said
-	}
-	if back >= minimum && float64(back) > ratio*float64(back+good) {
-		return batch{state: dlq.Halted, problem: fmt.Sprintf("%d of %d came back dead, more than %g of them", back, back+good, ratio)}, nil
-	}
-	limit := pace(o.Options.Rate)
-	if o.State == dlq.Canary {
-		switch left := o.Options.Canary - int(o.Done); {
-		case left > 0:
-			limit = min(limit, left)
-		case inCanary(o.Operation):
-			return batch{state: dlq.Canary, pause: operationPause}, nil
-		default:
-			o.State = dlq.Running
+// advance does what an operation, which is locked, does next, and returns how many items were treated.
+func (r *Redriver) advance(ctx context.Context, tx pgx.Tx, o dlq.Operation, span *redriveSpan) (int, error) {
+	step := o.NextStep(time.Now())
+	var result dlq.BatchResult
+	if o.State = step.State; step.Items > 0 {
+		items, err := waitingItems(ctx, tx, o.UUID, step.Items)
+		if err != nil {
+			return 0, err
+		}
+		if len(items) == 0 {
+			step = o.AwaitRedrives(time.Now())
+		} else if result, err = r.treatItems(ctx, tx, o, items, span); err != nil {
+			return 0, err
 		}
 	}
-	items, err := nextItems(ctx, tx, o.UUID, limit)
-	if err != nil {
-		return batch{}, err
-	}
-	if len(items) == 0 { // whatever the count says
-		return awaited(o), nil
-	}
-	b := batch{state: o.State}
-	err = r.treatItems(ctx, tx, o, items, &b)
-	return b, err
+	_, err := tx.Exec(ctx, operationAdvance, o.UUID, result.Done, result.Skipped, result.Failed, step.State, step.Error,
+		max(step.Pause, result.Pause).Microseconds(), step.AllTreated, result.Through)
+	return len(result.Treated), translate("advance an operation", err)
 }
 
-// awaited decides about an operation whose items all were treated: it ends when all its redrives have ended.
-func awaited(o *operation) batch {
-	b := batch{state: o.State, treated: true, pause: operationPause}
-	if o.Kind != dlq.OpRedrive || o.Delivered+o.CameBack >= o.Done || !o.TreatedAt.IsZero() && time.Since(o.TreatedAt) > operationPatience {
-		b.state = dlq.Completed
-	}
-	return b
-}
-
-// pace returns how many items a batch has.
-func pace(rate float64) int {
-	if rate <= 0 {
-		return operationBatch
-	}
-	return min(max(int(math.Ceil(rate*operationTick.Seconds())), 1), operationBatch)
-}
-
-// lasts returns how long a batch of n lasts.
-func lasts(rate float64, n int) time.Duration {
-	if rate <= 0 {
-		return 0
-	}
-	return time.Duration(float64(n) / rate * float64(time.Second))
-}
-
-// item is a piece of an operation, and what became of it.
-type item struct {
-	Place         int64
-	Entry         uuid.UUID
-	state, reason string // empty as long as it waits
-	soon          bool   // it waits for nothing but the next batch
-}
-
-func (i *item) done()                   { i.state, i.reason = "done", "" }
-func (i *item) skip(why dlq.SkipReason) { i.state, i.reason = "skipped", string(why) }
-func (i *item) fail(why dlq.SkipReason) { i.state, i.reason = "failed", string(why) }
-
-// nextItems returns the next items.
-func nextItems(ctx context.Context, tx pgx.Tx, id uuid.UUID, limit int) ([]*item, error) {
+// waitingItems returns the next items.
+func waitingItems(ctx context.Context, tx pgx.Tx, id uuid.UUID, limit int) ([]dlq.Item, error) {
 	const doing = "read the items of an operation"
 	rows, err := tx.Query(ctx, operationWaiting, id, limit)
 	if err != nil {
 		return nil, translate(doing, err)
 	}
-	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*item, error) {
-		i := &item{}
+	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (i dlq.Item, err error) {
 		return i, row.Scan(&i.Place, &i.Entry)
 	})
 	return items, translate(doing, err)
 }
 
-// treatItems treats items and notes what became of each. An item whose investigation was purged is skipped.
-func (r *Redriver) treatItems(ctx context.Context, tx pgx.Tx, o *operation, items []*item, b *batch) error {
+// treatItems treats items, and writes what became of each.
+func (r *Redriver) treatItems(ctx context.Context, tx pgx.Tx, o dlq.Operation, items []dlq.Item, span *redriveSpan) (dlq.BatchResult, error) {
+	b := dlq.NewOperationBatch(o.Options.Rate, items)
 	lock := redriveLock
 	if o.Kind == dlq.OpPurge {
 		lock = purgeLock
 	}
-	there, err := lockEntries(ctx, tx, lock, column(items, func(i *item) uuid.UUID { return i.Entry }))
+	there, err := lockEntries(ctx, tx, lock, b.Entries())
 	if err != nil {
-		return err
-	}
-	byEntry := make(map[uuid.UUID]*item, len(items))
-	for _, i := range items {
-		i.skip(dlq.EntryPurged)
-		byEntry[i.Entry] = i
+		return dlq.BatchResult{}, err
 	}
 	if len(there) > 0 {
-		if o.Kind == dlq.OpRedrive {
-			ctx = o.span.begin(ctx, r.tracer, len(there), o.Options.Target, o.UUID)
+		switch o.Kind {
+		case dlq.OpRedrive:
+			err = r.redriveItems(ctx, tx, o, there, b, span)
+		case dlq.OpResolve:
+			err = r.resolveItems(ctx, tx, o, there, b)
+		case dlq.OpPurge:
+			err = r.purgeItems(ctx, tx, o, there, b)
 		}
-		treat := map[dlq.OperationKind]func(context.Context, pgx.Tx, *operation, []uuid.UUID, map[uuid.UUID]*item) error{
-			dlq.OpRedrive: r.redriveItems, dlq.OpResolve: r.resolveItems, dlq.OpPurge: r.purgeItems,
-		}[o.Kind]
-		if err := treat(ctx, tx, o, there, byEntry); err != nil {
-			return err
+		if err != nil {
+			return dlq.BatchResult{}, err
 		}
 	}
-	return r.noteItems(ctx, tx, o, items, b)
+	result := b.Result()
+	return result, r.writeItems(ctx, tx, o, result)
 }
 
-func (r *Redriver) redriveItems(ctx context.Context, tx pgx.Tx, o *operation, there []uuid.UUID, byEntry map[uuid.UUID]*item) error {
-	ws, err := r.redrive(ctx, tx, dlq.RedriveRequest{Entries: there, Target: o.Options.Target, MaxHops: o.Options.MaxHops, Repair: o.Options.Repair(), Operation: o.UUID, Actor: o.Actor}, putOff)
-	for _, w := range ws {
-		switch i := byEntry[w.entry]; w.skip {
-		case "":
-			i.done()
-		case dlq.Busy, later: // it stays where it is, and is looked at again
-			i.state, i.reason, i.soon = "", "", w.skip == later
-		case dlq.Refused:
-			i.fail(w.skip)
-		default:
-			i.skip(w.skip)
-		}
-	}
+func (r *Redriver) redriveItems(ctx context.Context, tx pgx.Tx, o dlq.Operation, there []uuid.UUID, b *dlq.OperationBatch, span *redriveSpan) error {
+	ctx = span.begin(ctx, r.tracer, len(there), o.Options.Target, o.UUID)
+	plan, err := planRedrive(ctx, tx, dlq.RedriveRequest{Entries: there, Target: o.Options.Target, MaxHops: o.Options.MaxHops, Repair: o.Options.Repair(), Operation: o.UUID, Actor: o.Actor})
 	if err != nil {
 		return err
 	}
-	return o.span.treated(ctx, tx, ws)
+	plan.LeaveForLater(operationBytes)
+	if err := r.carryOut(ctx, tx, plan); err != nil {
+		return err
+	}
+	for _, c := range plan.Candidates {
+		b.Treat(c.Skip, c.Entry)
+	}
+	return span.treated(ctx, tx, plan.Sent())
 }
 
-func (r *Redriver) resolveItems(ctx context.Context, tx pgx.Tx, o *operation, there []uuid.UUID, byEntry map[uuid.UUID]*item) error {
-	going, err := underWay(ctx, tx, there)
+func (r *Redriver) resolveItems(ctx context.Context, tx pgx.Tx, o dlq.Operation, there []uuid.UUID, b *dlq.OperationBatch) error {
+	underWay, err := entriesUnderWay(ctx, tx, there)
 	if err != nil {
 		return err
 	}
-	there = slices.DeleteFunc(there, func(id uuid.UUID) bool { return slices.Contains(going, id) })
+	there = slices.DeleteFunc(there, func(id uuid.UUID) bool { return slices.Contains(underWay, id) })
 	closed, err := closeEntries(ctx, tx, r.exceptions, closing{
 		entries: there, notes: column(there, func(uuid.UUID) string { return o.Options.Notes }), status: o.Options.Status, by: o.Actor,
 	})
-	for _, id := range going {
-		byEntry[id].skip(dlq.AlreadyQueued)
-	}
-	for _, id := range there {
-		byEntry[id].skip(dlq.NotPending)
-	}
-	for _, id := range closed {
-		byEntry[id].done()
-	}
+	b.Treat(dlq.AlreadyQueued, underWay...)
+	b.Treat(dlq.NotPending, there...) // but for the ones that were closed now
+	b.Treat("", closed...)
 	return err
 }
 
-func (r *Redriver) purgeItems(ctx context.Context, tx pgx.Tx, o *operation, there []uuid.UUID, byEntry map[uuid.UUID]*item) error {
+func (r *Redriver) purgeItems(ctx context.Context, tx pgx.Tx, o dlq.Operation, there []uuid.UUID, b *dlq.OperationBatch) error {
 	gone, holding, err := purgeEntries(ctx, tx, r.exceptions, there, o.Options.ReleaseKeys)
-	for _, id := range gone {
-		byEntry[id].done()
-	}
-	for _, id := range holding {
-		byEntry[id].skip(dlq.HoldsKey)
-	}
+	b.Treat("", gone...)
+	b.Treat(dlq.HoldsKey, holding...)
 	return err
 }
 
-// noteItems notes what became of items, and writes the audit log: a row for all of them.
-func (r *Redriver) noteItems(ctx context.Context, tx pgx.Tx, o *operation, items []*item, b *batch) error {
-	var treated []*item
-	waits := false // one before does, and is next
-	left := 0
-	for _, i := range items {
-		switch i.state {
-		case "done":
-			b.done++
-		case "skipped":
-			b.skipped++
-		case "failed":
-			b.failed++
-		default:
-			if waits = true; i.soon {
-				left++
-			} else {
-				b.pause = operationPause
-			}
-			continue
-		}
-		treated = append(treated, i)
-		if !waits {
-			b.through = i.Place
-		}
-	}
-	b.pause = max(b.pause, lasts(o.Options.Rate, len(items)-left))
+// writeItems writes what became of items, and the audit log: a row for all of them.
+func (r *Redriver) writeItems(ctx context.Context, tx pgx.Tx, o dlq.Operation, result dlq.BatchResult) error {
+	treated := result.Treated
 	if len(treated) == 0 {
 		return nil
 	}
 	_, err := tx.Exec(ctx, operationTreated, o.UUID,
-		column(treated, func(i *item) int64 { return i.Place }),
-		column(treated, func(i *item) string { return i.state }),
-		column(treated, func(i *item) string { return i.reason }))
-	if err != nil || b.done == 0 {
+		column(treated, func(i dlq.Item) int64 { return i.Place }),
+		column(treated, func(i dlq.Item) string { return i.State }),
+		column(treated, func(i dlq.Item) string { return i.Reason }))
+	if err != nil || result.Done == 0 {
 		return translate("note the items of an operation", err)
 	}
 	action := map[dlq.OperationKind]string{dlq.OpRedrive: "dlq.requeue", dlq.OpResolve: "dlq.resolve", dlq.OpPurge: "dlq.purge"}[o.Kind]
 	details := map[string]any{
-		"done": b.done, "skipped": b.skipped, "failed": b.failed, "items": [2]int64{treated[0].Place, treated[len(treated)-1].Place},
+		"done": result.Done, "skipped": result.Skipped, "failed": result.Failed, "items": [2]int64{treated[0].Place, treated[len(treated)-1].Place},
 		"target": o.Options.Target, "status": o.Options.Status, "release_keys": o.Options.ReleaseKeys}
 	if o.Kind == dlq.OpResolve { // a redrive names its operation itself, and nothing is asked about purged investigations
-		details["entries"] = column(slices.DeleteFunc(treated, func(i *item) bool { return i.state != "done" }), func(i *item) uuid.UUID { return i.Entry })
+		done := slices.DeleteFunc(slices.Clone(treated), func(i dlq.Item) bool { return i.State != dlq.ItemDone })
+		details["entries"] = column(done, func(i dlq.Item) uuid.UUID { return i.Entry })
 	}
 	return r.audit.Audit(ctx, tx, o.Actor, action, "operation", o.UUID.String(), details)
+}
+
+// Forget implements dlq.Operations. An operation with many items is removed by several calls, and each call commits.
+func (r *Redriver) Forget(ctx context.Context, keep time.Duration, limit int) (f dlq.Forgotten, err error) {
+	const doing = "remove old operations"
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	err = transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
+		f = dlq.Forgotten{}
+		var id uuid.UUID
+		if err := tx.QueryRow(ctx, operationOld, keep.Microseconds()).Scan(&id); errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		} else if err != nil {
+			return translate(doing, err)
+		}
+		f.More = true
+		for _, part := range []string{operationForgetItems, operationForgetRedrives} {
+			tag, err := tx.Exec(ctx, part, id, limit)
+			if err != nil || tag.RowsAffected() == int64(limit) { // there may be more of it
+				return translate(doing, err)
+			}
+		}
+		f.Operations = 1
+		_, err := tx.Exec(ctx, operationForget, id)
+		return translate(doing, err)
+	})
+	if err != nil {
+		return dlq.Forgotten{}, err
+	}
+	return f, nil
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/postrider/postrider/internal/dlq"
 )
@@ -19,23 +18,7 @@ import (
 // maxScope is how many investigations an operation may be about.
 const maxScope = 1_000_000
 
-var _ dlq.Operations = (*Redriver)(nil)
-
-// options are an operation's options, with the outcomes that a person forgave when resuming it.
-type options struct {
-	dlq.OperationOptions
-	Forgiven          int64 `json:"forgiven,omitempty"`
-	ForgivenDelivered int64 `json:"forgiven_delivered,omitempty"`
-}
-
-// operation is a row of dlq_operation.
-type operation struct {
-	dlq.Operation
-	options options
-	span    *redriveSpan // of the step that treats it
-}
-
-func scanOperation(row pgx.CollectableRow) (o operation, err error) {
+func scanOperation(row pgx.CollectableRow) (o dlq.Operation, err error) {
 	var scope, opts, plan []byte
 	var started, treated, finished *time.Time
 	err = row.Scan(&o.UUID, &o.Kind, &o.Name, &o.Reason, &o.Actor, &o.State, &scope, &opts, &plan, &o.Items, &o.Done, &o.Skipped,
@@ -44,12 +27,17 @@ func scanOperation(row pgx.CollectableRow) (o operation, err error) {
 		return o, err
 	}
 	o.StartedAt, o.TreatedAt, o.FinishedAt = value(started), value(treated), value(finished)
-	err = errors.Join(json.Unmarshal(scope, &o.Scope), json.Unmarshal(opts, &o.options), json.Unmarshal(plan, &o.Plan))
-	o.Options = o.options.OperationOptions
+	var options struct { // with what dlq_command_operation adds
+		dlq.OperationOptions
+		Forgiven          int64 `json:"forgiven"`
+		ForgivenDelivered int64 `json:"forgiven_delivered"`
+	}
+	err = errors.Join(json.Unmarshal(scope, &o.Scope), json.Unmarshal(opts, &options), json.Unmarshal(plan, &o.Plan))
+	o.Options, o.ForgivenCameBack, o.ForgivenDelivered = options.OperationOptions, options.Forgiven, options.ForgivenDelivered
 	return o, err
 }
 
-// PlanOperation implements dlq.Operations.
+// PlanOperation implements dlq.Redriver.
 func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.Operation, error) {
 	const doing = "plan an operation"
 	if err := n.Check(); err != nil {
@@ -161,7 +149,7 @@ func targetIsElsewhere(ctx context.Context, tx pgx.Tx, id uuid.UUID, target stri
 	case err != nil:
 		return translate("look where letters came from", err)
 	}
-	return toItsDeadLetters(target, n, entry)
+	return dlq.RefuseOwnDeadLetters(target, n, entry)
 }
 
 // halting are the events in the scope that halt their key, and go back to their place.
@@ -181,18 +169,18 @@ func (r *Redriver) halting(ctx context.Context, tx pgx.Tx, id uuid.UUID, n dlq.N
 	return halting, err
 }
 
-// Operation implements dlq.Operations.
+// Operation implements dlq.Redriver.
 func (r *Redriver) Operation(ctx context.Context, id uuid.UUID) (dlq.Operation, error) {
 	o, err := oneOperation(ctx, r.pool, operationGet, id)
-	return r.redactor.Operation(o.Operation), err
+	return r.redactor.Operation(o), err
 }
 
 func oneOperation(ctx context.Context, q interface {
 	Query(context.Context, string, ...any) (pgx.Rows, error)
-}, query string, id uuid.UUID) (operation, error) {
+}, query string, id uuid.UUID) (dlq.Operation, error) {
 	rows, err := q.Query(ctx, query, id)
 	if err != nil {
-		return operation{}, translate("read an operation", err)
+		return dlq.Operation{}, translate("read an operation", err)
 	}
 	o, err := pgx.CollectExactlyOneRow(rows, scanOperation)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -201,7 +189,7 @@ func oneOperation(ctx context.Context, q interface {
 	return o, translate("read an operation", err)
 }
 
-// ListOperations implements dlq.Operations.
+// ListOperations implements dlq.Redriver.
 func (r *Redriver) ListOperations(ctx context.Context, open bool, after uuid.UUID, limit int) ([]dlq.Operation, error) {
 	rows, err := r.pool.Query(ctx, operationList, open, limit, nullUUID(after))
 	if err != nil {
@@ -209,25 +197,25 @@ func (r *Redriver) ListOperations(ctx context.Context, open bool, after uuid.UUI
 	}
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (dlq.Operation, error) {
 		o, err := scanOperation(row)
-		return r.redactor.Operation(o.Operation), err
+		return r.redactor.Operation(o), err
 	})
 	if err != nil || len(found) > 0 || after == uuid.Nil {
 		return found, err
 	}
-	// What comes behind an operation that is not there any more is unknown; the end of the list would be a wrong answer.
+	// A cursor to a deleted operation is refused: its sort position is unknown. The end of the list would be a wrong answer.
 	if _, err := oneOperation(ctx, r.pool, operationGet, after); errors.Is(err, dlq.ErrNotFound) {
 		return nil, fmt.Errorf("%w: the list goes on after operation %s, which is not there, or not any more; begin at its first page", dlq.ErrRequest, after)
 	}
 	return nil, nil
 }
 
-// Items implements dlq.Operations.
+// Items implements dlq.Redriver.
 func (r *Redriver) Items(ctx context.Context, id uuid.UUID, state string, after int64, limit int) (items []dlq.Item, err error) {
 	const doing = "list the items of an operation"
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	query, args := operationItems, []any{id, after, limit, state}
-	if state == "waiting" { // these have an index, whose order is not that of the others
+	if state == dlq.ItemWaiting { // these have an index, whose order is not that of the others
 		query, args = operationItemsWaiting, args[:3]
 	}
 	// Planned anew for the state: a plan for all states would walk past the items that were treated.
@@ -242,7 +230,7 @@ func (r *Redriver) Items(ctx context.Context, id uuid.UUID, state string, after 
 	return items, translate(doing, err)
 }
 
-// Command implements dlq.Operations.
+// Command implements dlq.Redriver.
 func (r *Redriver) Command(ctx context.Context, id uuid.UUID, c dlq.Command) (dlq.Operation, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -251,7 +239,7 @@ func (r *Redriver) Command(ctx context.Context, id uuid.UUID, c dlq.Command) (dl
 		if err != nil {
 			return err
 		}
-		next, err := o.State.Next(c, inCanary(o.Operation))
+		next, err := o.State.Next(c, o.InCanary())
 		if err != nil || next == o.State {
 			return err
 		}
@@ -264,14 +252,4 @@ func (r *Redriver) Command(ctx context.Context, id uuid.UUID, c dlq.Command) (dl
 		return dlq.Operation{}, err
 	}
 	return r.Operation(ctx, id)
-}
-
-// next returns after how long an operation is due.
-func (r *Redriver) next(ctx context.Context) (time.Duration, error) {
-	var wait pgtype.Int8
-	if err := r.pool.QueryRow(ctx, operationNext).Scan(&wait); err != nil || !wait.Valid {
-		return -1, translate("look for operations", err)
-	}
-	// An operation that is due by now is in the hands of another process.
-	return max(time.Duration(wait.Int64)*time.Microsecond, operationTick/10), nil
 }

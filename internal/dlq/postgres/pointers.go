@@ -13,8 +13,6 @@ import (
 	"github.com/postrider/postrider/message"
 )
 
-var _ dlq.Pointers = (*Editor)(nil)
-
 // Pointing implements dlq.Pointers.
 func (d *Editor) Pointing(ctx context.Context, entries []uuid.UUID) (letters []dlq.Letter, err error) {
 	err = d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {

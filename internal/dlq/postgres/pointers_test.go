@@ -61,9 +61,10 @@ func TestFetch(t *testing.T) {
 	f := r.fetcher(k)
 	look := func() (map[string]any, map[string]any, dlq.Letter) {
 		t.Helper()
-		e, letters, err := r.Get(t.Context(), entry)
+		e, err := r.investigations.Show(t.Context(), entry)
+		letters, failed := r.letters(t.Context(), entry)
 		var metadata, snapshot map[string]any
-		if err := errors.Join(err, json.Unmarshal(e.Metadata, &metadata), json.Unmarshal(e.Snapshot, &snapshot)); err != nil {
+		if err := errors.Join(err, failed, json.Unmarshal(e.Metadata, &metadata), json.Unmarshal(e.Snapshot, &snapshot)); err != nil {
 			t.Fatal(err)
 		}
 		return metadata["original"].(map[string]any), snapshot, letters[0]

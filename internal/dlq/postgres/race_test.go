@@ -71,7 +71,7 @@ func TestOvertaken(t *testing.T) {
 			if got := <-done; got.err != nil || got.recorded != c.want {
 				t.Errorf("recorded %+v, %v; want %+v", got.recorded, got.err, c.want)
 			}
-			pending, _, err := s.List(t.Context(), dlq.Filter{Status: dlq.Pending, Subject: c.theirs.Subject})
+			pending, _, err := s.list(t.Context(), dlq.Filter{Status: dlq.Pending, Subject: c.theirs.Subject})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,12 +1,9 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -56,6 +53,19 @@ type RedriverConfig struct {
 	TracerProvider trace.TracerProvider
 }
 
+// check reports why a configuration of who is invalid, and sets the defaults.
+func (c *RedriverConfig) check(who string) error {
+	switch {
+	case c.Pool == nil, c.Auditor == nil, c.Exceptions == nil:
+		return errors.New(who + ": Pool, Auditor and Exceptions are required")
+	case c.Timeout < 0:
+		return errors.New(who + ": Timeout is negative")
+	case c.Timeout == 0:
+		c.Timeout = DefaultTimeout
+	}
+	return nil
+}
+
 // Redriver sends dead letters' messages again. It is safe for concurrent use, by any number of processes.
 type Redriver struct {
 	pool       *pgxpool.Pool
@@ -64,55 +74,22 @@ type Redriver struct {
 	timeout    time.Duration
 	// redactor hides header values, nil hides none.
 	redactor *dlq.Redactor
-	follow   place
-	tracer   trace.Tracer // nil makes no spans
+	// follow is how far Follow has come.
+	follow redriveCursor
+	tracer trace.Tracer // nil makes no spans
 }
 
-var _ dlq.Redriver = (*Redriver)(nil)
+var (
+	_ dlq.Redriver   = (*Redriver)(nil)
+	_ dlq.Operations = (*Redriver)(nil)
+)
 
 // NewRedriver returns a redriver on the pool, which stays the caller's.
 func NewRedriver(cfg RedriverConfig) (*Redriver, error) {
-	switch {
-	case cfg.Pool == nil, cfg.Auditor == nil, cfg.Exceptions == nil:
-		return nil, errors.New("redriver: Pool, Auditor and Exceptions are required")
-	case cfg.Timeout < 0:
-		return nil, errors.New("redriver: Timeout is negative")
-	case cfg.Timeout == 0:
-		cfg.Timeout = DefaultTimeout
+	if err := cfg.check("redriver"); err != nil {
+		return nil, err
 	}
 	return &Redriver{pool: cfg.Pool, audit: cfg.Auditor, exceptions: cfg.Exceptions, timeout: cfg.Timeout, redactor: cfg.Redactor, tracer: tracerOf(cfg.TracerProvider)}, nil
-}
-
-// wanted is an investigation whose message is to be sent again.
-type wanted struct {
-	entry    uuid.UUID
-	subject  dlq.SubjectType
-	status   dlq.Status
-	underWay bool
-
-	letter          *string
-	event           *uuid.UUID
-	episode         int32
-	outboxID        *int64
-	topic           string
-	partition       *int32
-	offset          *int64
-	letterTopic     *string
-	letterPartition *int32
-	letterOffset    *int64
-	retryTopic      *string // nil where the letter names no consumer group
-	hops            int
-	unreadable      bool   // some of its headers cannot be read
-	readable        string // the others, as dlq_letter has them; empty where the letter refers to them
-	bytes           int64  // of the message, about
-
-	// What becomes of it.
-	target   string
-	headers  *string // to be sent instead of its own, as outbox_event has them
-	inPlace  bool
-	newEvent uuid.UUID
-	newID    int64
-	skip     dlq.SkipReason
 }
 
 // Redrive implements dlq.Redriver.
@@ -133,17 +110,20 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 		if err := allThere(req.Entries, locked); err != nil {
 			return err
 		}
-		ws, err := r.redrive(ctx, tx, req, func([]*wanted) {}) // all, or none
+		plan, err := planRedrive(ctx, tx, req)
 		if err != nil {
 			return err
 		}
-		if i := slices.IndexFunc(ws, func(w *wanted) bool { return w.skip == dlq.DeadLetterTopic }); i >= 0 && req.Target == ws[i].target {
-			return toItsDeadLetters(req.Target, 1, ws[i].entry)
-		}
-		if err := span.treated(ctx, tx, ws); err != nil {
+		if err := plan.Refusal(); err != nil {
 			return err
 		}
-		if done = result(ws); len(done.Entries) == 0 {
+		if err := r.carryOut(ctx, tx, plan); err != nil {
+			return err
+		}
+		if err := span.treated(ctx, tx, plan.Sent()); err != nil {
+			return err
+		}
+		if done = plan.Result(); len(done.Entries) == 0 {
 			return nil
 		}
 		id := ""
@@ -160,32 +140,6 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 	return done, nil
 }
 
-// redrive sends messages again in a transaction of the caller, who has locked the investigations and writes the audit
-// log. bound may leave some for later.
-func (r *Redriver) redrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest, bound func([]*wanted)) ([]*wanted, error) {
-	ws, err := readWanted(ctx, tx, req.Entries)
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range ws {
-		w.judge(req)
-		if err := w.repair(req); err != nil {
-			return nil, err
-		}
-	}
-	bound(ws)
-	if err := look(ctx, tx, ws, req); err != nil {
-		return nil, err
-	}
-	if err := r.redriveInPlace(ctx, tx, ws, req); err != nil {
-		return nil, err
-	}
-	if err := enqueue(ctx, tx, ws, req); err != nil {
-		return nil, err
-	}
-	return ws, note(ctx, tx, going(ws), req)
-}
-
 // lockEntries locks investigations with redriveLock, or with purgeLock if they are to be purged, and returns the ones
 // that exist.
 func lockEntries(ctx context.Context, tx pgx.Tx, lock string, ids []uuid.UUID) ([]uuid.UUID, error) {
@@ -195,26 +149,6 @@ func lockEntries(ctx context.Context, tx pgx.Tx, lock string, ids []uuid.UUID) (
 	}
 	locked, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 	return locked, translate("lock investigations", err)
-}
-
-// readWanted reads locked investigations, with the snapshot of a statement after the locks: it sees what the session
-// that held them last did.
-func readWanted(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]*wanted, error) {
-	rows, err := tx.Query(ctx, redriveRead, ids, message.HeaderRetryTopic, message.HeaderInvalidHeaders)
-	if err != nil {
-		return nil, translate("read investigations", err)
-	}
-	ws, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*wanted, error) {
-		w := &wanted{}
-		return w, row.Scan(&w.entry, &w.subject, &w.status, &w.underWay, &w.letter, &w.event, &w.episode,
-			&w.outboxID, &w.topic, &w.partition, &w.offset, &w.letterTopic, &w.letterPartition, &w.letterOffset, &w.retryTopic, &w.hops,
-			&w.unreadable, &w.readable, &w.bytes)
-	})
-	if err != nil {
-		return nil, translate("read investigations", err)
-	}
-	slices.SortFunc(ws, inPlaceOfOrigin)
-	return ws, nil
 }
 
 // allThere names the first of the investigations that was not found.
@@ -231,157 +165,224 @@ func allThere(ids, found []uuid.UUID) error {
 	return nil
 }
 
-// inPlaceOfOrigin is the order in which messages were written, as far as it is known: the messages of one key go
-// out in this order again.
-func inPlaceOfOrigin(a, b *wanted) int {
-	return cmp.Or(
-		cmp.Compare(a.topic, b.topic),
-		cmp.Compare(value(a.outboxID), value(b.outboxID)),
-		cmp.Compare(value(a.partition), value(b.partition)),
-		cmp.Compare(value(a.offset), value(b.offset)),
-		cmp.Compare(value(a.letterTopic), value(b.letterTopic)),
-		cmp.Compare(value(a.letterPartition), value(b.letterPartition)),
-		cmp.Compare(value(a.letterOffset), value(b.letterOffset)),
-		slices.Compare(a.entry[:], b.entry[:]))
+// planRedrive plans for the investigations of a request, which the caller has locked. It reads them with the snapshot of
+// a statement after the locks: it sees what the session that held them last did.
+func planRedrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest) (*dlq.RedrivePlan, error) {
+	const doing = "read investigations"
+	rows, err := tx.Query(ctx, redriveRead, req.Entries, message.HeaderRetryTopic, message.HeaderInvalidHeaders)
+	if err != nil {
+		return nil, translate(doing, err)
+	}
+	candidates, err := pgx.CollectRows(rows, scanCandidate)
+	if err != nil {
+		return nil, translate(doing, err)
+	}
+	return dlq.PlanRedrive(req, candidates), nil
 }
 
-// judge decides what can be told without looking at the outbox.
-func (w *wanted) judge(req dlq.RedriveRequest) {
-	w.target = cmp.Or(req.Target, w.topic)
-	if req.Target == dlq.TargetGroup {
-		w.target = value(w.retryTopic)
+func scanCandidate(row pgx.CollectableRow) (*dlq.Candidate, error) {
+	c := &dlq.Candidate{}
+	var letter, letterTopic, retryTopic *string
+	var event *uuid.UUID
+	var partition, letterPartition *int32
+	var offset, letterOffset *int64
+	var readable string
+	err := row.Scan(&c.Entry, &c.Subject, &c.Status, &c.UnderWay, &letter, &event, &c.Episode,
+		&c.OutboxID, &c.Origin.Topic, &partition, &offset, &letterTopic, &letterPartition, &letterOffset, &retryTopic, &c.Hops,
+		&c.Unreadable, &readable, &c.Bytes)
+	if err != nil {
+		return nil, err
 	}
-	switch {
-	case w.subject == dlq.SubjectTask:
-		w.skip = dlq.TaskSubject
-	case w.underWay:
-		w.skip = dlq.AlreadyQueued
-	case w.status != dlq.Pending:
-		w.skip = dlq.NotPending
-	case w.letter == nil:
-		w.skip = dlq.PayloadGone
-	case w.target == value(w.letterTopic):
-		w.skip = dlq.DeadLetterTopic
-	case message.ValidTopic(w.target) == nil:
-	case req.Target == dlq.TargetGroup:
-		w.skip = dlq.NoRetryTopic
-	default:
-		w.skip = dlq.NoTarget
+	c.Letter, c.Event, c.RetryTopic = value(letter), value(event), value(retryTopic)
+	c.Origin.Partition, c.Origin.Offset = value(partition), value(offset)
+	c.ReadAt = dlq.Place{Topic: value(letterTopic), Partition: value(letterPartition), Offset: value(letterOffset)}
+	if readable == "" {
+		return c, nil
 	}
+	hs, err := parseHeaders([]byte(readable))
+	if err != nil {
+		return nil, fmt.Errorf("letter %s: %w", c.Letter, err)
+	}
+	c.Readable = append([]message.Header{}, hs...) // not nil: that would say that the letter only refers to them
+	return c, nil
 }
 
-// changed reports whether the message that is sent differs from the one that was given up, or goes elsewhere.
-func (w *wanted) changed(req dlq.RedriveRequest) bool { return w.edited(req) || w.target != w.topic }
-
-// ofOutbox returns the investigations of outbox events that were not skipped, by the event's id, and the ids in order.
-func ofOutbox(ws []*wanted) (map[int64]*wanted, []int64) {
-	byID := map[int64]*wanted{}
-	for _, w := range ws {
-		if w.skip == "" && w.outboxID != nil && w.event != nil {
-			byID[*w.outboxID] = w
+// carryOut sends the messages of a plan in the transaction of the caller, who writes the audit log.
+func (r *Redriver) carryOut(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan) error {
+	if err := checkOutbox(ctx, tx, p); err != nil {
+		return err
+	}
+	if err := r.redriveInPlace(ctx, tx, p); err != nil {
+		return err
+	}
+	fresh := p.NewEvents()
+	for _, c := range fresh {
+		c.NewEvent = newUUID()
+	}
+	for _, portion := range portions(fresh, statementBytes, (*dlq.Candidate).Size) {
+		if err := enqueueByHalves(ctx, tx, p, portion); err != nil {
+			return err
 		}
 	}
-	return byID, slices.Sorted(maps.Keys(byID))
+	return insertRedrives(ctx, tx, p)
 }
 
-// look skips events that a person already redrove in the outbox by hand: they are on their way, or have arrived.
-func look(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
-	byID, ids := ofOutbox(ws)
-	if len(ids) == 0 {
+// checkOutbox tells a plan how its events stand in the outbox.
+func checkOutbox(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan) error {
+	events := p.Events()
+	if len(events) == 0 {
 		return nil
 	}
-	now, err := standing(ctx, tx, ids, column(ids, func(id int64) uuid.UUID { return *byID[id].event }))
+	standings, err := eventStandings(ctx, tx, column(events, idInOutbox), column(events, func(c *dlq.Candidate) uuid.UUID { return c.Event }))
 	if err != nil {
 		return err
 	}
-	for i, id := range ids {
-		w := byID[id]
-		switch s := now[i]; {
-		case s.waits():
-			w.skip = dlq.AlreadyQueued
-		case s.state == published && !w.changed(req):
-			w.skip = dlq.Arrived
-		default:
-			w.episode = max(w.episode, s.episode)
-		}
-	}
+	p.CheckOutbox(standings)
 	return nil
 }
+
+func idInOutbox(c *dlq.Candidate) int64 { return *c.OutboxID }
 
 // redrivePatience is how long redriving in place may take in one transaction: it keeps the relay from the keys
 // that it locked until it ends.
 const redrivePatience = time.Second
 
 // redriveInPlace redrives the events that halt their key.
-func (r *Redriver) redriveInPlace(ctx context.Context, tx pgx.Tx, ws []*wanted, req dlq.RedriveRequest) error {
-	byID, ids := ofOutbox(ws)
-	if len(ids) == 0 {
+func (r *Redriver) redriveInPlace(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan) error {
+	events := p.Events()
+	if len(events) == 0 {
 		return nil
 	}
-	halting, behind, err := r.exceptions.Halting(ctx, tx, ids)
+	halting, behind, err := r.exceptions.Halting(ctx, tx, column(events, idInOutbox))
 	if err != nil {
 		return err
 	}
-	for _, id := range behind {
-		if w := byID[id]; w.target == w.topic {
-			w.skip = dlq.KeyHalted
-		}
-	}
 	began, busy := time.Now(), false
-	for _, id := range halting {
-		w := byID[id]
-		if w.target != w.topic {
-			w.skip = dlq.HaltsKey
-			continue
-		}
+	for _, c := range p.CheckKeys(halting, behind) {
 		// An event that was waited for in vain cost a second, and the events after it may cost one, too.
 		if busy = busy || time.Since(began) > redrivePatience; busy {
-			w.skip = dlq.Busy
+			c.Skip = dlq.Busy
 			continue
 		}
-		switch err := r.redriveAs(ctx, tx, w, req); {
+		switch err := r.redriveAs(ctx, tx, p, c); {
 		case errors.Is(err, ErrBusy):
-			w.skip, busy = dlq.Busy, true
-		case errors.Is(err, errNotAmended): // w says why
+			c.Skip, busy = dlq.Busy, true
+		case errors.Is(err, errNotAmended): // c says why
 		case err != nil:
 			return err
 		default:
-			w.inPlace, w.newID, w.newEvent = true, id, *w.event
+			c.RedrivenInPlace()
 		}
 	}
 	return nil
 }
 
-// going returns the investigations that were not skipped.
-func going(ws []*wanted) []*wanted {
-	return slices.DeleteFunc(slices.Clone(ws), func(w *wanted) bool { return w.skip != "" })
+// errNotAmended rolls back the savepoint of redriveAs.
+var errNotAmended = errors.New("the event is not changed in its place")
+
+// redriveAs redrives an event in its place, changed where that was asked for; all of it, or nothing.
+func (r *Redriver) redriveAs(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan, c *dlq.Candidate) error {
+	if !p.Edited(c) {
+		return r.exceptions.RedriveInPlace(ctx, tx, *c.OutboxID)
+	}
+	return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
+		if err := r.exceptions.RedriveInPlace(ctx, tx, *c.OutboxID); err != nil {
+			return err
+		}
+		payload, edited := p.Request.Edit.Replacement()
+		var done int
+		if err := tx.QueryRow(ctx, redriveAmend, c.Letter, edited, payload, headersJSON(c)).Scan(&done); err != nil {
+			return translate("change an event in its place", err)
+		}
+		switch done {
+		case -1:
+			c.Skip = dlq.PayloadTooLarge
+		case -2:
+			c.Skip = dlq.OnlyCopy
+		default:
+			return nil
+		}
+		return errNotAmended
+	})
 }
 
-// note records the redrives.
-func note(ctx context.Context, tx pgx.Tx, sent []*wanted, req dlq.RedriveRequest) error {
+// headersJSON are the headers that a message is sent with, as outbox_event has them; nil where it keeps its own.
+func headersJSON(c *dlq.Candidate) *string {
+	if c.Headers == nil {
+		return nil
+	}
+	text := string(message.MarshalHeaders(c.Headers))
+	return &text
+}
+
+// enqueueByHalves writes new events in their order. An event that the outbox refuses for its content is found by halves:
+// all but a few of the others go in with one statement, and each event after the events before it.
+func enqueueByHalves(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan, fresh []*dlq.Candidate) error {
+	err := enqueue(ctx, tx, p, fresh)
+	if !isRefused(err) {
+		return err
+	}
+	if len(fresh) == 1 {
+		fresh[0].Skip = dlq.Refused
+		return nil
+	}
+	half := len(fresh) / 2
+	if err := enqueueByHalves(ctx, tx, p, fresh[:half]); err != nil {
+		return err
+	}
+	return enqueueByHalves(ctx, tx, p, fresh[half:])
+}
+
+// enqueue writes new events in their order with one statement, all or none.
+func enqueue(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan, fresh []*dlq.Candidate) error {
+	payload, edited := p.Request.Edit.Replacement()
+	byEvent := make(map[uuid.UUID]*dlq.Candidate, len(fresh))
+	for _, c := range fresh {
+		byEvent[c.NewEvent] = c
+	}
+	type C = *dlq.Candidate
+	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
+		rows, err := tx.Query(ctx, redriveEnqueue,
+			column(fresh, func(c C) string { return c.Letter }),
+			column(fresh, func(c C) uuid.UUID { return c.NewEvent }),
+			column(fresh, func(c C) string { return c.Target }),
+			column(fresh, headersJSON), edited, payload, traceparentOf(ctx))
+		if err != nil {
+			return err
+		}
+		var event uuid.UUID
+		var id int64
+		_, err = pgx.ForEachRow(rows, []any{&event, &id}, func() error {
+			switch c := byEvent[event]; id {
+			case 0:
+				c.Skip = dlq.PayloadGone
+			case -1:
+				c.Skip = dlq.PayloadTooLarge
+			default:
+				c.NewID = id
+			}
+			return nil
+		})
+		return err
+	})
+	return translate("enqueue redriven messages", err)
+}
+
+// insertRedrives records the redrives of a plan.
+func insertRedrives(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan) error {
+	sent := p.Sent()
 	if len(sent) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, redriveNote, nullUUID(req.Operation), req.Actor,
-		column(sent, func(w *wanted) uuid.UUID { return w.entry }),
-		column(sent, func(w *wanted) string { return *w.letter }),
-		column(sent, func(w *wanted) int64 { return w.newID }),
-		column(sent, func(w *wanted) uuid.UUID { return w.newEvent }),
-		column(sent, func(w *wanted) bool { return w.inPlace }),
-		column(sent, func(w *wanted) int32 { return w.episode }),
-		column(sent, func(w *wanted) string { return w.target }),
-		column(sent, func(w *wanted) bool { return w.edited(req) }))
+	type C = *dlq.Candidate
+	_, err := tx.Exec(ctx, redriveNote, nullUUID(p.Request.Operation), p.Request.Actor,
+		column(sent, func(c C) uuid.UUID { return c.Entry }),
+		column(sent, func(c C) string { return c.Letter }),
+		column(sent, func(c C) int64 { return c.NewID }),
+		column(sent, func(c C) uuid.UUID { return c.NewEvent }),
+		column(sent, func(c C) bool { return c.InPlace }),
+		column(sent, func(c C) int32 { return c.Episode }),
+		column(sent, func(c C) string { return c.Target }),
+		column(sent, p.Edited))
 	return translate("note redrives", err)
-}
-
-func result(ws []*wanted) dlq.Requeued {
-	var done dlq.Requeued
-	for _, w := range ws {
-		if w.skip != "" {
-			done.Skipped = append(done.Skipped, dlq.Skip{Entry: w.entry, Reason: w.skip})
-		} else {
-			done.Entries = append(done.Entries, w.entry)
-		}
-	}
-	return done
 }

@@ -222,11 +222,11 @@ func TestARedriveChangesNoInvestigation(t *testing.T) {
 		if got := places(); !slices.Equal(got, before) {
 			t.Errorf("redrive %d changed investigations: %q, before %q", generation, got, before)
 		}
-		e, _, err := r.Get(t.Context(), entries[0])
+		e, err := r.investigations.Show(t.Context(), entries[0])
 		if err != nil || e.Generation != generation {
 			t.Errorf("redrive %d: %+v, %v", generation, e, err)
 		}
-		listed, _, err := r.List(t.Context(), dlq.Filter{})
+		listed, _, err := r.list(t.Context(), dlq.Filter{})
 		if err != nil || len(listed) == 0 || listed[0].Generation != generation {
 			t.Errorf("redrive %d: listed %+v, %v", generation, listed, err)
 		}

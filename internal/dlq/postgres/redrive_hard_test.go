@@ -105,7 +105,7 @@ func TestInPlaceAndDiedAgain(t *testing.T) {
 	if f, err := r.Follow(t.Context(), 10, true); err != nil || f != (dlq.Followed{Delivered: 1}) {
 		t.Errorf("%+v, %v", f, err)
 	}
-	e, _, err := r.Get(t.Context(), entry)
+	e, err := r.investigations.Show(t.Context(), entry)
 	if err != nil || e.Status != dlq.ManuallyResolved || e.ResolutionNotes != "redriven, and delivered: "+entry.String()+":2" {
 		t.Errorf("%+v, %v", e, err)
 	}
@@ -334,7 +334,7 @@ func TestAConsumerFailsAgain(t *testing.T) {
 		header string
 		want   uuid.UUID
 	}{{first.String() + ":1", first}, {first.String() + ":2", uuid.Nil}, {"a\x00b", uuid.Nil}, {"\xff", uuid.Nil}, {strings.Repeat("x", 2000), uuid.Nil}} {
-		e, _, err := r.Get(t.Context(), foreign(int64(10+i), redrive(c.header)))
+		e, err := r.investigations.Show(t.Context(), foreign(int64(10+i), redrive(c.header)))
 		if err != nil || e.PredecessorUUID != c.want {
 			t.Errorf("%.50q: it comes from %s, %v", c.header, e.PredecessorUUID, err)
 		}

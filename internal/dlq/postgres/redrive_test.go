@@ -319,7 +319,7 @@ func TestEditKeepsTheOriginal(t *testing.T) {
 		if string(e.Payload) != string(payload) || (e.Payload == nil) != (payload == nil) || e.Headers[0] != first || len(e.Headers) != 4 {
 			t.Errorf("%d: %+v", n, e)
 		}
-		_, letters, err := r.Get(t.Context(), entry)
+		letters, err := r.letters(t.Context(), entry)
 		if err != nil || string(letters[0].Payload) != fmt.Sprintf(`{"n":%d}`, n) {
 			t.Errorf("%d: the letter is %+v, %v", n, letters, err)
 		}
@@ -328,7 +328,7 @@ func TestEditKeepsTheOriginal(t *testing.T) {
 
 func (r *redriving) status(entry uuid.UUID) (dlq.Status, string) {
 	r.t.Helper()
-	e, _, err := r.Get(r.t.Context(), entry)
+	e, err := r.investigations.Show(r.t.Context(), entry)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -416,7 +416,7 @@ func TestARedriveThatDiesAgainHasASuccessor(t *testing.T) {
 	}
 	l.Hops = 1
 	second := r.record(l)
-	got, _, err := r.Get(t.Context(), second)
+	got, err := r.investigations.Show(t.Context(), second)
 	if err != nil || got.PredecessorUUID != first || got.Status != dlq.Pending {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -90,7 +90,7 @@ func TestUnreadableHeadersAreLeftAlone(t *testing.T) {
 		if n := r.count(`select count(*) from postrider.dlq_redrive where dlq_entry_uuid = $1 and edited`, entry); n != 1 {
 			t.Errorf("%+v: it is not noted as edited", c.req)
 		}
-		_, letters, err := r.Get(t.Context(), entry)
+		letters, err := r.letters(t.Context(), entry)
 		if raw, invalid := letters[0].InvalidHeaders(); err != nil || !invalid || raw != rawHeaders {
 			t.Errorf("the letter has %q, %v", raw, err)
 		}
@@ -199,7 +199,7 @@ func TestAKeyIsRepairedInItsPlace(t *testing.T) {
 		if n := r.count(`select count(*) from postrider.dlq_redrive where in_place and edited`); n != 1 {
 			t.Errorf("%s: it is not noted as edited in its place", name)
 		}
-		_, letters, err := r.Get(t.Context(), entry)
+		letters, err := r.letters(t.Context(), entry)
 		if err != nil || string(letters[0].Payload) != `{"n":7}` {
 			t.Errorf("%s: the letter is %+v, %v", name, letters, err)
 		}

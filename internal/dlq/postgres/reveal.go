@@ -10,9 +10,7 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-var _ dlq.Revealer = (*Editor)(nil)
-
-// Reveal implements dlq.Revealer.
+// Reveal implements dlq.Investigations.
 func (d *Editor) Reveal(ctx context.Context, r dlq.RevealRequest) (dlq.Letter, error) {
 	if err := r.Check(); err != nil {
 		return dlq.Letter{}, err

@@ -65,9 +65,11 @@ func various(t *testing.T, s subject, n int) []dlq.Entry {
 		all = append(all, dlq.Entry{UUID: id})
 	}
 	for i := range all {
-		if all[i], _, err = s.Get(t.Context(), all[i].UUID); err != nil {
+		detail, err := s.investigations.Show(t.Context(), all[i].UUID)
+		if err != nil {
 			t.Fatal(err)
 		}
+		all[i] = detail.Entry
 	}
 	return all
 }
@@ -122,10 +124,10 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	for i := range all {
-		if e, _, err := r.Get(t.Context(), all[i].UUID); err != nil {
+		if e, err := r.investigations.Show(t.Context(), all[i].UUID); err != nil {
 			t.Fatal(err)
 		} else {
-			all[i] = e
+			all[i] = e.Entry
 		}
 	}
 	random := rand.New(rand.NewPCG(3, 4))

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/tracecontext"
 	"github.com/postrider/postrider/message"
 )
@@ -47,14 +48,13 @@ func (s *redriveSpan) begin(ctx context.Context, t trace.Tracer, entries int, ta
 }
 
 // treated notes how many messages were sent, and the old traces of the first ones.
-func (s *redriveSpan) treated(ctx context.Context, tx pgx.Tx, ws []*wanted) error {
+func (s *redriveSpan) treated(ctx context.Context, tx pgx.Tx, sent []*dlq.Candidate) error {
 	if s.span == nil || !s.span.IsRecording() {
 		return nil
 	}
-	sent := going(ws)
 	s.sent, s.inPlace, s.from = len(sent), 0, nil
-	for _, w := range sent {
-		if w.inPlace {
+	for _, c := range sent {
+		if c.InPlace {
 			s.inPlace++
 		}
 	}
@@ -62,7 +62,7 @@ func (s *redriveSpan) treated(ctx context.Context, tx pgx.Tx, ws []*wanted) erro
 		return nil
 	}
 	const doing = "read the traces of messages"
-	letters := column(sent[:min(len(sent), tracecontext.MaxLinks)], func(w *wanted) string { return *w.letter })
+	letters := column(sent[:min(len(sent), tracecontext.MaxLinks)], func(c *dlq.Candidate) string { return c.Letter })
 	rows, err := tx.Query(ctx, letterTraces, letters, tracecontext.Header)
 	if err != nil {
 		return translate(doing, err)

@@ -11,16 +11,16 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-// Stats is dlq.Browser's for a process that has no desk: it needs nothing but the database, and the rights of
+// Stats is that of an Editor for a process without one: it needs nothing but the database, and the rights of
 // postrider_relay or postrider_operator.
 func (s *Store) Stats(ctx context.Context) (dlq.Stats, error) {
-	return (&Editor{store: s, pool: s.pool}).Stats(ctx)
+	return (&Editor{pool: s.pool, timeout: s.timeout}).Stats(ctx)
 }
 
-// Stats implements dlq.Browser. All of it comes from counters, but for one hour and the ends of an order.
+// Stats implements dlq.Investigations. All of it comes from counters, but for one hour and the ends of an order.
 func (d *Editor) Stats(ctx context.Context) (dlq.Stats, error) {
 	s := dlq.Stats{}
-	return s, d.look(ctx, "count investigations", func(ctx context.Context, tx pgx.Tx) error {
+	return s, d.readPlanned(ctx, "count investigations", func(ctx context.Context, tx pgx.Tx) error {
 		words, codes := map[string]int64{}, map[string]int64{}
 		b := &pgx.Batch{}
 		b.Queue(statsGroups).Query(func(rows pgx.Rows) error {

@@ -31,7 +31,7 @@ type Config struct {
 	Auditor Auditor
 }
 
-// Store keeps letters and investigations. It is safe for concurrent use, by any number of processes.
+// Store keeps letters and opens investigations. It is safe for concurrent use, by any number of processes.
 type Store struct {
 	pool    *pgxpool.Pool
 	timeout time.Duration
@@ -41,8 +41,8 @@ type Store struct {
 }
 
 var (
-	_ dlq.Store  = (*Store)(nil)
-	_ dlq.Reader = (*Store)(nil)
+	_ dlq.Letters   = (*Store)(nil)
+	_ dlq.Standings = (*Store)(nil)
 )
 
 // NewStore returns a store on the pool, which stays the caller's. It fails on an invalid Config.
@@ -62,7 +62,7 @@ func NewStore(cfg Config) (*Store, error) {
 // our inserting it.
 var errRace = errors.New("another collector recorded the same at the same time")
 
-// RecordLetters implements dlq.Store. The time it takes grows with the number of letters, the number of
+// RecordLetters implements dlq.Letters. The time it takes grows with the number of letters, the number of
 // its statements does not, unless letters are very large.
 func (s *Store) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Recorded, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
@@ -118,7 +118,7 @@ func (s *Store) recordIn(ctx context.Context, tx pgx.Tx, letters []*dlq.Letter) 
 	if err != nil || len(letters) == 0 {
 		return recorded, err
 	}
-	cs := candidates(letters)
+	cs := openings(letters)
 	if err := assign(ctx, tx, cs); err != nil {
 		return recorded, err
 	}
@@ -128,7 +128,7 @@ func (s *Store) recordIn(ctx context.Context, tx pgx.Tx, letters []*dlq.Letter) 
 	if err := insert(ctx, tx, letters, cs); err != nil {
 		return recorded, err
 	}
-	if err := succeed(ctx, tx, s.audit, opened(cs)); err != nil {
+	if err := nameOrigins(ctx, tx, s.audit, opened(cs)); err != nil {
 		return recorded, err
 	}
 	recorded.New, recorded.Opened = len(letters), len(opened(cs))
@@ -136,9 +136,9 @@ func (s *Store) recordIn(ctx context.Context, tx pgx.Tx, letters []*dlq.Letter) 
 	return recorded, nil
 }
 
-// opened are the candidates whose investigations are new.
-func opened(cs []*candidate) []*candidate {
-	return slices.DeleteFunc(slices.Clone(cs), func(c *candidate) bool { return c.entry != c.proposed })
+// opened are the openings whose investigations are new.
+func opened(cs []*opening) []*opening {
+	return slices.DeleteFunc(slices.Clone(cs), func(c *opening) bool { return c.entry != c.proposed })
 }
 
 // unrecorded returns the letters that are not in the database, in the order given.
@@ -165,14 +165,14 @@ func unrecorded(ctx context.Context, tx pgx.Tx, letters []*dlq.Letter) ([]*dlq.L
 	return fresh, nil
 }
 
-// open opens or adds to the candidates' investigations and sets their entry. If there are many, almost all are new;
+// open opens or adds to the openings' investigations and sets their entry. If there are many, almost all are new;
 // the new ones are copied in.
 //
 // The trigger that counts locks the groups of a statement in order, once the statement's rows are there. Unless there is
 // only one statement, of new rows, all groups are locked before the first statement, and after the investigations that
 // other sessions may hold. So no session waits in a circle, and if several collectors find a group closed, only one lets
 // it come back.
-func (s *Store) open(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
+func (s *Store) open(ctx context.Context, tx pgx.Tx, cs []*opening) error {
 	now, err := lookUp(ctx, tx, cs)
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (s *Store) open(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	if err := findOrigins(ctx, tx, cs); err != nil {
 		return err
 	}
-	var known, fresh, endings []*candidate // endings close what they come from
+	var known, fresh, endings []*opening // endings close what they come from
 	for _, c := range cs {
 		if c.known {
 			known = append(known, c)
@@ -192,10 +192,10 @@ func (s *Store) open(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 		}
 	}
 	if len(known) > 0 || len(endings) > 0 {
-		if err := lockPending(ctx, tx, known, column(endings, func(c *candidate) uuid.UUID { return c.origin.entry })); err != nil {
+		if err := lockPending(ctx, tx, known, column(endings, func(c *opening) uuid.UUID { return c.origin.entry })); err != nil {
 			return err
 		}
-		groups := append(column(cs, func(c *candidate) uuid.UUID { return c.group }), column(endings, func(c *candidate) uuid.UUID { return c.origin.group })...)
+		groups := append(column(cs, func(c *opening) uuid.UUID { return c.group }), column(endings, func(c *opening) uuid.UUID { return c.origin.group })...)
 		if _, err := tx.Exec(ctx, groupHold, groups); err != nil {
 			return translate("lock groups", err)
 		}
@@ -208,8 +208,8 @@ func (s *Store) open(ctx context.Context, tx pgx.Tx, cs []*candidate) error {
 	return openOrAdd(ctx, tx, known, s.redactor)
 }
 
-// lookUp marks the candidates whose subject has an investigation, and returns the time of the transaction.
-func lookUp(ctx context.Context, tx pgx.Tx, cs []*candidate) (now time.Time, err error) {
+// lookUp marks the openings whose subject has an investigation, and returns the time of the transaction.
+func lookUp(ctx context.Context, tx pgx.Tx, cs []*opening) (now time.Time, err error) {
 	types, ids := subjects(cs)
 	var places []int64
 	err = tx.QueryRow(ctx, entryKnown, types, ids).Scan(&now, &places)
@@ -219,14 +219,14 @@ func lookUp(ctx context.Context, tx pgx.Tx, cs []*candidate) (now time.Time, err
 	return now, translate("look for investigations", err)
 }
 
-// subjects are the candidates' subjects as parameters.
-func subjects(cs []*candidate) (types, ids []string) {
-	return column(cs, func(c *candidate) string { return string(c.subject.Type) }), column(cs, func(c *candidate) string { return c.subject.ID })
+// subjects are the openings' subjects as parameters.
+func subjects(cs []*opening) (types, ids []string) {
+	return column(cs, func(c *opening) string { return string(c.subject.Type) }), column(cs, func(c *opening) string { return c.subject.ID })
 }
 
 // openNew opens investigations of subjects that have none.
-func openNew(ctx context.Context, tx pgx.Tx, cs []*candidate, r *dlq.Redactor, now time.Time) error {
-	err := copyIn(ctx, tx, entryCopy, cs, func(to *row, c *candidate) { writeEntry(to, c, r, now) })
+func openNew(ctx context.Context, tx pgx.Tx, cs []*opening, r *dlq.Redactor, now time.Time) error {
+	err := copyIn(ctx, tx, entryCopy, cs, func(to *row, c *opening) { writeEntry(to, c, r, now) })
 	for _, c := range cs {
 		c.entry = c.proposed
 	}
@@ -241,9 +241,9 @@ func raced(doing string, err error) error {
 	return translate(doing, err)
 }
 
-// lockPending locks the subjects' pending investigations, and marks their candidates, which take the investigations'
+// lockPending locks the subjects' pending investigations, and marks their openings, which take the investigations'
 // groups. The investigations in others are locked with them.
-func lockPending(ctx context.Context, tx pgx.Tx, cs []*candidate, others []uuid.UUID) error {
+func lockPending(ctx context.Context, tx pgx.Tx, cs []*opening, others []uuid.UUID) error {
 	const doing = "lock pending investigations"
 	types, ids := subjects(cs)
 	rows, err := tx.Query(ctx, entryLock, types, ids, others)
@@ -266,14 +266,14 @@ func lockPending(ctx context.Context, tx pgx.Tx, cs []*candidate, others []uuid.
 }
 
 // openOrAdd is open for subjects that may have investigations.
-func openOrAdd(ctx context.Context, tx pgx.Tx, cs []*candidate, r *dlq.Redactor) error {
+func openOrAdd(ctx context.Context, tx pgx.Tx, cs []*opening, r *dlq.Redactor) error {
 	const doing = "open investigations"
-	bySubject := make(map[dlq.Subject]*candidate, len(cs))
+	bySubject := make(map[dlq.Subject]*opening, len(cs))
 	for _, c := range cs {
 		bySubject[c.subject] = c
 	}
 	// A snapshot shows at most what dlq.MaxSnapshotBytes allows, of three parts; that of a task is its own.
-	size := func(c *candidate) int {
+	size := func(c *opening) int {
 		return 1024 + min(letterSize(c.first), 4*dlq.MaxSnapshotBytes) + len(c.first.TaskSnapshot) + len(c.first.Metadata)
 	}
 	for _, portion := range portions(cs, statementBytes, size) {
@@ -294,8 +294,8 @@ func openOrAdd(ctx context.Context, tx pgx.Tx, cs []*candidate, r *dlq.Redactor)
 	return nil
 }
 
-// insert inserts the letters of the candidates' investigations. It returns errRace if one was there.
-func insert(ctx context.Context, tx pgx.Tx, letters []*dlq.Letter, cs []*candidate) error {
+// insert inserts the letters of the openings' investigations. It returns errRace if one was there.
+func insert(ctx context.Context, tx pgx.Tx, letters []*dlq.Letter, cs []*opening) error {
 	entries := make(map[dlq.Subject]uuid.UUID, len(cs))
 	for _, c := range cs {
 		entries[c.subject] = c.entry

@@ -14,14 +14,33 @@ import (
 
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlq/dlqtest"
+	relaypostgres "github.com/postrider/postrider/internal/relay/postgres"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 	"github.com/postrider/postrider/message"
 )
 
-// subject is a Store with what an operator does, straight on its tables.
+// subject is a Store with what people see of it, and with what an operator does straight on its tables.
 type subject struct {
 	*Store
 	pool *pgxpool.Pool
+	// investigations have an audit log of their own, which no test reads.
+	investigations *Editor
+}
+
+// list returns a page as people see it, and how many there are on all pages.
+func (s subject) list(ctx context.Context, f dlq.Filter) ([]dlq.Entry, int, error) {
+	page, err := s.investigations.Find(ctx, dlq.Search{Filter: f})
+	return page.Entries, int(page.Total), err
+}
+
+// letters returns the letters of an investigation, the newest one whole.
+func (s subject) letters(ctx context.Context, entry uuid.UUID) ([]dlq.Letter, error) {
+	detail, err := s.investigations.Show(ctx, entry)
+	if err != nil {
+		return nil, err
+	}
+	detail.Letters[0], err = s.investigations.Reveal(ctx, dlq.RevealRequest{Entry: entry, Actor: "test"})
+	return detail.Letters, err
 }
 
 func (s subject) Resolve(ctx context.Context, entry uuid.UUID) error {
@@ -37,17 +56,28 @@ func (s subject) Purge(ctx context.Context, entry uuid.UUID) error {
 
 func newSubject(t *testing.T) subject {
 	t.Helper()
-	pool := pgtest.New(t).Pool(t)
+	return subjectOn(t, pgtest.New(t).Pool(t))
+}
+
+func subjectOn(t *testing.T, pool *pgxpool.Pool) subject {
+	t.Helper()
 	store, err := NewStore(Config{Pool: pool})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return subject{store, pool}
+	investigations, err := NewEditor(RedriverConfig{Pool: pool, Auditor: &auditor{}, Exceptions: exceptions{relaypostgres.NewStore(pool, relaypostgres.StoreOptions{})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return subject{store, pool, investigations}
 }
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	dlqtest.Suite(t, func(t *testing.T) dlqtest.Subject { return newSubject(t) })
+	dlqtest.Suite(t, func(t *testing.T) (dlq.Letters, dlq.Investigations) {
+		s := newSubject(t)
+		return s.Store, s.investigations
+	})
 }
 
 func TestNewStore(t *testing.T) {
@@ -95,12 +125,12 @@ func TestNastyLetters(t *testing.T) {
 	if recorded.New != len(letters) {
 		t.Errorf("recorded %+v of %d", recorded, len(letters))
 	}
-	entries, _, err := s.List(t.Context(), dlq.Filter{Limit: dlq.MaxLimit})
+	entries, _, err := s.list(t.Context(), dlq.Filter{Limit: dlq.MaxLimit})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if _, _, err := s.Get(t.Context(), e.UUID); err != nil {
+		if _, err := s.letters(t.Context(), e.UUID); err != nil {
 			t.Error(err)
 		}
 	}
@@ -126,7 +156,7 @@ func TestRefusedLetters(t *testing.T) {
 			if !errors.Is(err, dlq.ErrLetter) {
 				t.Errorf("error %v does not wrap ErrLetter", err)
 			}
-			if _, total, err := s.List(t.Context(), dlq.Filter{}); err != nil || total != 0 {
+			if _, total, err := s.list(t.Context(), dlq.Filter{}); err != nil || total != 0 {
 				t.Errorf("%d investigations, %v: half of a batch was stored", total, err)
 			}
 			// The form that the collector falls back to goes through, whatever was wrong with the text.
@@ -149,15 +179,12 @@ func TestPassingFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(pool.Close)
-		s, err := NewStore(Config{Pool: pool})
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkPassing(t, s, letters)
-		if _, _, err := s.List(t.Context(), dlq.Filter{}); err == nil {
+		s := subjectOn(t, pool)
+		checkPassing(t, s.Store, letters)
+		if _, _, err := s.list(t.Context(), dlq.Filter{}); err == nil {
 			t.Error("a list without a server")
 		}
-		if _, _, err := s.Get(t.Context(), uuid.New()); err == nil || errors.Is(err, dlq.ErrNotFound) {
+		if _, err := s.investigations.Show(t.Context(), uuid.New()); err == nil || errors.Is(err, dlq.ErrNotFound) {
 			t.Errorf("get without a server: %v", err)
 		}
 	})
@@ -202,7 +229,7 @@ func TestListRefuses(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t)
 	for _, f := range []dlq.Filter{{Status: "open"}, {Reason: "bad mood"}, {Limit: -1}, {Limit: dlq.MaxLimit + 1}, {Offset: -1}} {
-		if _, _, err := s.List(t.Context(), f); err == nil {
+		if _, _, err := s.list(t.Context(), f); err == nil {
 			t.Errorf("%+v is accepted", f)
 		}
 	}
@@ -231,13 +258,13 @@ func TestLargeLetters(t *testing.T) {
 	if err := s.pool.QueryRow(t.Context(), "select sum(octet_length(payload)) from postrider.dlq_letter").Scan(&bytes); err != nil || bytes != 5*8<<20 {
 		t.Errorf("%d bytes, %v", bytes, err)
 	}
-	entries, _, err := s.List(t.Context(), dlq.Filter{})
+	entries, _, err := s.list(t.Context(), dlq.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, letters, err := s.Get(t.Context(), entries[0].UUID)
-	if err != nil || letters[0].Payload != nil || letters[0].PayloadKind != dlq.Inline || *letters[0].PayloadBytes != 8<<20 {
-		t.Errorf("a long payload is not left out: %d bytes, %v", len(letters[0].Payload), err)
+	detail, err := s.investigations.Show(t.Context(), entries[0].UUID)
+	if l := detail.Letters[0]; err != nil || l.Payload != nil || l.PayloadKind != dlq.Inline || *l.PayloadBytes != 8<<20 {
+		t.Errorf("a payload is not left out: %d bytes, %v", len(l.Payload), err)
 	}
 }
 
@@ -250,7 +277,7 @@ func TestResolvedWhileRecording(t *testing.T) {
 	if _, err := s.RecordLetters(ctx, dlqtest.Letters(dlqtest.Event(1, 1))); err != nil {
 		t.Fatal(err)
 	}
-	entries, _, err := s.List(ctx, dlq.Filter{})
+	entries, _, err := s.list(ctx, dlq.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +300,7 @@ func TestResolvedWhileRecording(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	pending, _, err := s.List(ctx, dlq.Filter{Status: dlq.Pending})
+	pending, _, err := s.list(ctx, dlq.Filter{Status: dlq.Pending})
 	if err != nil || len(pending) != 1 || pending[0].PredecessorUUID != entries[0].UUID {
 		t.Errorf("pending %+v, %v, want one after %s", pending, err, entries[0].UUID)
 	}

@@ -9,8 +9,6 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-var _ dlq.Standings = (*Store)(nil)
-
 // watchDelay is how long after a change it is looked at: rows bear the time at which their transaction began. What a
 // longer one closed is not counted.
 const watchDelay = 15 * time.Second

@@ -68,7 +68,7 @@ func windowed(t *testing.T, d *Editor, q dlq.Search) (page []found, done bool) {
 	if err := q.Check(); err != nil {
 		t.Fatal(err)
 	}
-	err := d.look(t.Context(), "search", func(ctx context.Context, tx pgx.Tx) (err error) {
+	err := d.readPlanned(t.Context(), "search", func(ctx context.Context, tx pgx.Tx) (err error) {
 		f := q.Filter
 		s := &search{Search: q, bounds: d.bounds, tx: tx, from: nullTime(f.From), to: nullTime(f.To)}
 		done, err = s.window(ctx, s.conditions())

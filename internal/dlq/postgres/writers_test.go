@@ -108,7 +108,7 @@ func TestWritersRecordWhatOneDoes(t *testing.T) {
 	several := newSubject(t)
 	ctx, ended := context.WithCancel(t.Context())
 	defer ended()
-	collector, err := dlq.NewCollector(dlq.Config{Store: several, Source: &script{polls: polls, ended: ended, before: func() { mustExec(t, several.pool, closing) }}})
+	collector, err := dlq.NewCollector(dlq.Config{Letters: several, Source: &script{polls: polls, ended: ended, before: func() { mustExec(t, several.pool, closing) }}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestWhoClosesWhatItComesFromDoesNotDeadlock(t *testing.T) {
 		}
 		both.Wait()
 		for event, from := range came {
-			found, _, err := r.List(t.Context(), dlq.Filter{Subject: dlq.Subject{ID: event.String()}})
+			found, _, err := r.list(t.Context(), dlq.Filter{Subject: dlq.Subject{ID: event.String()}})
 			if err != nil || len(found) != 1 || found[0].PredecessorUUID != from || found[0].Status != dlq.Pending {
 				t.Errorf("investigations of what came from %s: %+v, %v", from, found, err)
 			}
@@ -238,7 +238,7 @@ func TestOneTransactionLetsAGroupComeBack(t *testing.T) {
 		}
 	}
 	predecessor := func(l dlq.Letter) uuid.UUID {
-		found, _, err := s.List(t.Context(), dlq.Filter{Subject: l.Subject})
+		found, _, err := s.list(t.Context(), dlq.Filter{Subject: l.Subject})
 		if err != nil || len(found) != 1 {
 			t.Fatalf("%+v, %v", found, err)
 		}
@@ -247,7 +247,7 @@ func TestOneTransactionLetsAGroupComeBack(t *testing.T) {
 	first, later := failing(1, "refused", time.Now()), time.Now().Add(time.Hour)
 	record(first)
 	mustExec(t, s.pool, `update postrider.dlq_entry set resolution_status = 'cancelled', resolution_timestamp = now()`)
-	closed, _, err := s.List(t.Context(), dlq.Filter{})
+	closed, _, err := s.list(t.Context(), dlq.Filter{})
 	if err != nil || len(closed) != 1 {
 		t.Fatal(closed, err)
 	}

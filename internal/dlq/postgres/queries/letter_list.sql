@@ -1,8 +1,7 @@
--- The newest letters of an investigation; long keys and payloads stay behind.
+-- The newest letters of an investigation, without their keys and payloads.
 select letter_id, dlq_entry_uuid, dialect, dlq_topic, dlq_partition, dlq_offset, dlq_record_at,
        origin_topic, origin_partition, origin_offset, consumer_group, event_id, episode, outbox_id,
-       case when octet_length(key) <= $3 then key end as key,
-       case when octet_length(payload) <= $3 then payload end as payload,
+       null::bytea as key, null::bytea as payload,
        payload_kind, payload_bytes, headers, error_class, error_code, error_message,
        attempts, first_failed_at, last_failed_at, recorded_at, key_kind, retry_topic, original_record, hops
 from postrider.dlq_letter

@@ -1,9 +1,8 @@
 package postgres
 
 import (
-	"context"
+	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,61 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
 )
-
-// List implements dlq.Reader. A Filter that makes no sense is an error that wraps dlq.ErrRequest.
-func (s *Store) List(ctx context.Context, f dlq.Filter) ([]dlq.Entry, int, error) {
-	const doing = "list investigations"
-	q := dlq.Search{Filter: f}
-	if err := q.Check(); err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", doing, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	var page dlq.Page
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: beginRead}, func(tx pgx.Tx) error {
-		var ids []uuid.UUID
-		var err error
-		if page, ids, err = find(ctx, tx, q, usualBounds.whole()); err != nil || len(ids) == 0 {
-			return err
-		}
-		b := &pgx.Batch{}
-		b.Queue(known)
-		queueRows(b, &page.Entries, scanEntry, entryMany, ids)
-		return send(ctx, tx, b)
-	})
-	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", doing, err)
-	}
-	return page.Entries, int(page.Total), nil
-}
-
-// Get implements dlq.Reader.
-func (s *Store) Get(ctx context.Context, id uuid.UUID) (dlq.Entry, []dlq.Letter, error) {
-	doing := fmt.Sprintf("investigation %s", id)
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, entryGet, id)
-	if err != nil {
-		return dlq.Entry{}, nil, fmt.Errorf("%s: %w", doing, err)
-	}
-	entry, err := pgx.CollectExactlyOneRow(rows, scanEntry)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return dlq.Entry{}, nil, fmt.Errorf("%s: %w", doing, dlq.ErrNotFound)
-	}
-	if err != nil {
-		return dlq.Entry{}, nil, fmt.Errorf("%s: %w", doing, err)
-	}
-	rows, err = s.pool.Query(ctx, letterList, id, dlq.MaxLetters, dlq.MaxSnapshotBytes)
-	if err != nil {
-		return dlq.Entry{}, nil, fmt.Errorf("letters of %s: %w", doing, err)
-	}
-	letters, err := pgx.CollectRows(rows, scanLetter)
-	if err != nil {
-		return dlq.Entry{}, nil, fmt.Errorf("letters of %s: %w", doing, err)
-	}
-	return entry, letters, nil
-}
 
 func scanEntry(row pgx.CollectableRow) (dlq.Entry, error) {
 	var e dlq.Entry
@@ -121,4 +67,37 @@ func value[T any](p *T) T {
 		return zero
 	}
 	return *p
+}
+
+// parseHeaders reads dlq_letter.headers. Unlike message.ParseHeaders, which checks what a writer gave, it
+// takes whatever a foreign record may have, an empty name too.
+func parseHeaders(raw []byte) ([]message.Header, error) {
+	var pairs [][2]any
+	if err := json.Unmarshal(raw, &pairs); err != nil {
+		return nil, fmt.Errorf("headers: %w", err)
+	}
+	var hs []message.Header
+	for i, pair := range pairs {
+		name, named := pair[0].(string)
+		value, ok := headerValue(pair[1])
+		if !named || !ok {
+			return nil, fmt.Errorf("headers: element %d is not a pair of a name and a value", i)
+		}
+		hs = append(hs, message.Header{Name: name, Value: value})
+	}
+	return hs, nil
+}
+
+func headerValue(v any) ([]byte, bool) {
+	switch v := v.(type) {
+	case nil:
+		return nil, true
+	case string:
+		return []byte(v), true
+	case map[string]any:
+		encoded, _ := v["base64"].(string)
+		value, err := base64.StdEncoding.DecodeString(encoded)
+		return value, err == nil
+	}
+	return nil, false
 }

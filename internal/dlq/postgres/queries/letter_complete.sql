@@ -1,1 +1,0 @@
-select postrider.dlq_complete_letter($1, $2, $3, $4, $5::jsonb, $6, $7::jsonb, $8::jsonb)

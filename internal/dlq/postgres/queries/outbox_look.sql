@@ -1,1 +1,0 @@
-select l.key, l.payload, l.headers from postrider.outbox_look($1, $2) l

@@ -1,1 +1,0 @@
-select postrider.dlq_purge_entries($1)

@@ -1,0 +1,346 @@
+package dlq
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/message"
+)
+
+// leftForLater is why an operation leaves an item for its next batch. It is not reported: the item still waits.
+const leftForLater SkipReason = "later"
+
+// Candidate is an investigation whose message is to be sent again: what its store has read, and what was decided.
+type Candidate struct {
+	// Entry is the investigation, Subject what it is about, and Status where it stands.
+	Entry   uuid.UUID
+	Subject SubjectType
+	Status  Status
+	// UnderWay says that its newest redrive has not ended, or ended and its letter is not here yet.
+	UnderWay bool
+	// Letter is the id of its newest letter; empty where it has none. The fields that follow are the letter's.
+	Letter string
+	// ReadAt is where the letter was read.
+	ReadAt Place
+	// Origin is where the message was bound for or came from. Its topic is empty where the letter does not say it; partition
+	// and offset are 0 where they are not known.
+	Origin Place
+	// Event and OutboxID name the event of the outbox that was given up; uuid.Nil and nil for a record.
+	Event    uuid.UUID
+	OutboxID *int64
+	// Episode is how often that event was given up.
+	Episode int32
+	// RetryTopic is the retry topic of the consumer group that failed; empty where the letter names none.
+	RetryTopic string
+	// Hops is how often the message was sent again.
+	Hops int
+	// Unreadable says that some of its headers cannot be read. Then Readable are the others, or nil where the letter only
+	// refers to them.
+	Unreadable bool
+	Readable   []message.Header
+	// Bytes is about how large the message is.
+	Bytes int64
+
+	// Skip is why the investigation is left alone; empty where its message is sent. This and what follows is decided.
+	Skip SkipReason
+	// Target is the topic that the message is sent to.
+	Target string
+	// Headers are sent instead of the message's own, where not nil.
+	Headers []message.Header
+	// InPlace says that the event itself was redriven in its place.
+	InPlace bool
+	// NewEvent and NewID are the event that carries the message; in its place they are Event and OutboxID.
+	NewEvent uuid.UUID
+	NewID    int64
+}
+
+// Size is about how many bytes the database has to write for the message; 0 where it is not sent.
+func (c *Candidate) Size() int {
+	if c.Skip != "" {
+		return 0
+	}
+	return 1024 + int(c.Bytes)
+}
+
+// RedrivePlan decides about the messages of a request, in steps. Between the steps its caller asks the outbox, and notes
+// in a candidate what the outbox refused: a candidate with a Skip is passed over by all later steps.
+type RedrivePlan struct {
+	// Request is what was asked for.
+	Request RedriveRequest
+	// Candidates are in the order in which their messages were written, as far as that is known. The messages of one key are
+	// sent again in this order.
+	Candidates []*Candidate
+}
+
+// PlanRedrive decides what can be told without looking at the outbox.
+func PlanRedrive(req RedriveRequest, candidates []*Candidate) *RedrivePlan {
+	slices.SortFunc(candidates, compareOrigins)
+	p := &RedrivePlan{req, candidates}
+	for _, c := range candidates {
+		p.chooseTarget(c)
+		if c.Skip == "" {
+			p.chooseHeaders(c)
+		}
+	}
+	return p
+}
+
+// compareOrigins compares two candidates by when their messages were written.
+func compareOrigins(a, b *Candidate) int {
+	return cmp.Or(
+		cmp.Compare(a.Origin.Topic, b.Origin.Topic),
+		cmp.Compare(value(a.OutboxID), value(b.OutboxID)),
+		cmp.Compare(a.Origin.Partition, b.Origin.Partition),
+		cmp.Compare(a.Origin.Offset, b.Origin.Offset),
+		cmp.Compare(a.ReadAt.Topic, b.ReadAt.Topic),
+		cmp.Compare(a.ReadAt.Partition, b.ReadAt.Partition),
+		cmp.Compare(a.ReadAt.Offset, b.ReadAt.Offset),
+		slices.Compare(a.Entry[:], b.Entry[:]))
+}
+
+// chooseTarget decides where the message goes, and whether the investigation lets it go.
+func (p *RedrivePlan) chooseTarget(c *Candidate) {
+	toGroup := p.Request.Target == TargetGroup
+	if c.Target = cmp.Or(p.Request.Target, c.Origin.Topic); toGroup {
+		c.Target = c.RetryTopic
+	}
+	switch {
+	case c.Subject == SubjectTask:
+		c.Skip = TaskSubject
+	case c.UnderWay:
+		c.Skip = AlreadyQueued
+	case c.Status != Pending:
+		c.Skip = NotPending
+	case c.Letter == "":
+		c.Skip = PayloadGone
+	case c.Target == c.ReadAt.Topic:
+		c.Skip = DeadLetterTopic
+	case message.ValidTopic(c.Target) == nil:
+	case toGroup:
+		c.Skip = NoRetryTopic
+	default:
+		c.Skip = NoTarget
+	}
+}
+
+// chooseHeaders decides which headers are sent instead of the message's own, if any. A message with headers that cannot
+// be read is left alone if the request does not say what to send: without these headers it would be another message.
+func (p *RedrivePlan) chooseHeaders(c *Candidate) {
+	edit, repair := p.Request.Edit, p.Request.Repair
+	switch {
+	case edit != nil && edit.Headers != nil:
+		c.Headers = edit.Headers
+	case !c.Unreadable:
+	case repair == nil || c.Readable == nil && !repair.None:
+		c.Skip = UnreadableHeaders
+	default:
+		c.Headers = repair.Apply(c.Readable)
+	}
+}
+
+// Edited reports whether the message that is sent differs from the one that was given up.
+func (p *RedrivePlan) Edited(c *Candidate) bool { return p.Request.Edit != nil || c.Headers != nil }
+
+// Refusal is the error of a request that sends a message to the dead-letter topic that it came from; otherwise nil. An
+// operation skips such a message instead.
+func (p *RedrivePlan) Refusal() error {
+	for _, c := range p.Candidates {
+		if c.Skip == DeadLetterTopic && c.Target == p.Request.Target {
+			return RefuseOwnDeadLetters(c.Target, 1, c.Entry)
+		}
+	}
+	return nil
+}
+
+// RefuseOwnDeadLetters returns the error about a target that is the dead-letter topic of so many of the messages, for example of
+// an investigation. It wraps ErrRequest.
+func RefuseOwnDeadLetters(target string, messages int64, entry uuid.UUID) error {
+	return fmt.Errorf("%w: the target %s is the dead-letter topic that %d of the messages came from (investigation %s); sent there, they would come back as dead letters",
+		ErrRequest, target, messages, entry)
+}
+
+// LeaveForLater leaves the messages beyond so many bytes to the next batch of their operation, all from the first that
+// does not fit. The first message of all always fits.
+func (p *RedrivePlan) LeaveForLater(limit int) {
+	bytes := 0
+	for i, c := range p.Candidates {
+		if bytes += c.Size(); i == 0 || bytes <= limit {
+			continue
+		}
+		for _, c := range p.Candidates[i:] {
+			c.Skip = leftForLater
+		}
+		return
+	}
+}
+
+// Events are the candidates that are events of the outbox, by the events' ids.
+func (p *RedrivePlan) Events() []*Candidate {
+	byID := p.byOutboxID()
+	events := make([]*Candidate, 0, len(byID))
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		events = append(events, byID[id])
+	}
+	return events
+}
+
+func (p *RedrivePlan) byOutboxID() map[int64]*Candidate {
+	byID := map[int64]*Candidate{}
+	for _, c := range p.Candidates {
+		if c.Skip == "" && c.OutboxID != nil && c.Event != uuid.Nil {
+			byID[*c.OutboxID] = c
+		}
+	}
+	return byID
+}
+
+// CheckOutbox skips the events that a person already redrove in the outbox by hand: they are on their way, or have
+// arrived. standings has one for each of Events, in the same order.
+func (p *RedrivePlan) CheckOutbox(standings []EventStanding) {
+	for i, c := range p.Events() {
+		changed := p.Edited(c) || c.Target != c.Origin.Topic
+		switch s := standings[i]; {
+		case s.waits():
+			c.Skip = AlreadyQueued
+		case s.State == eventPublished && !changed:
+			c.Skip = Arrived
+		default:
+			c.Episode = max(c.Episode, s.Episode)
+		}
+	}
+}
+
+// CheckKeys skips the events whose key would not let them go: behind are the ids of events whose key is halted by another
+// one, halting of events that halt their key themselves. It returns the events to be redriven in their place.
+func (p *RedrivePlan) CheckKeys(halting, behind []int64) (inPlace []*Candidate) {
+	byID := p.byOutboxID()
+	for _, id := range behind {
+		if c := byID[id]; c.Target == c.Origin.Topic {
+			c.Skip = KeyHalted
+		}
+	}
+	for _, id := range halting {
+		c := byID[id]
+		if c.Target != c.Origin.Topic {
+			c.Skip = HaltsKey
+			continue
+		}
+		inPlace = append(inPlace, c)
+	}
+	return inPlace
+}
+
+// RedrivenInPlace notes that the outbox took an event in its place.
+func (c *Candidate) RedrivenInPlace() {
+	c.InPlace, c.NewEvent, c.NewID = true, c.Event, *c.OutboxID
+}
+
+// NewEvents returns the candidates that are sent as new events, and skips the ones that were sent too often. It comes after
+// the events that are redriven in their place, which are no further hop.
+func (p *RedrivePlan) NewEvents() (fresh []*Candidate) {
+	for _, c := range p.Candidates {
+		switch {
+		case c.Skip != "" || c.InPlace:
+		case c.Hops >= cmp.Or(p.Request.MaxHops, DefaultMaxHops):
+			c.Skip = TooManyHops
+		default:
+			c.Episode = 0
+			fresh = append(fresh, c)
+		}
+	}
+	return fresh
+}
+
+// Sent are the candidates that were not skipped.
+func (p *RedrivePlan) Sent() []*Candidate {
+	return slices.DeleteFunc(slices.Clone(p.Candidates), func(c *Candidate) bool { return c.Skip != "" })
+}
+
+// Result says what the redrive did.
+func (p *RedrivePlan) Result() Requeued {
+	var done Requeued
+	for _, c := range p.Candidates {
+		if c.Skip != "" {
+			done.Skipped = append(done.Skipped, Skip{Entry: c.Entry, Reason: c.Skip})
+		} else {
+			done.Entries = append(done.Entries, c.Entry)
+		}
+	}
+	return done
+}
+
+// eventPublished is the state of an event that its topic has acknowledged.
+const eventPublished = "published"
+
+// EventStanding is the state of an event that was given up before; the zero value is an event that is gone.
+type EventStanding struct {
+	// State is a state of the function outbox_standing, for example "published".
+	State string
+	// Episode is how often the event was given up.
+	Episode int32
+}
+
+// waits reports whether the event is to be sent to its topic.
+func (s EventStanding) waits() bool {
+	return slices.Contains([]string{"pending", "parked", "scheduled"}, s.State)
+}
+
+// eventGone is the outcome of a redrive whose event is gone. Its topic took it, unless its letter is here, which the store
+// finds out.
+const eventGone RedriveState = "gone"
+
+// OutcomeOf returns what became of a redrive whose event had been given up so many times before, and stands like this now:
+// Queued, Delivered, CameBack, or "gone" where the event is gone.
+func (s EventStanding) OutcomeOf(episode int32) RedriveState {
+	switch {
+	case s.State == "":
+		return eventGone
+	case s.Episode > episode:
+		return CameBack
+	case s.State == eventPublished:
+		return Delivered
+	}
+	return Queued
+}
+
+// EndedRedrive is a redrive whose outcome was noted now.
+type EndedRedrive struct {
+	Entry uuid.UUID
+	// Redrive is its id.
+	Redrive string
+	// Operation made it; nil if none did.
+	Operation *uuid.UUID
+	// Outcome is Delivered or CameBack, by the topic.
+	Outcome RedriveState
+}
+
+// CountEnded counts redrives that ended, together and by operation. A redrive in diedAgain came back, even if its topic
+// took it: a consumer group gave its message up again.
+func CountEnded(ended []EndedRedrive, diedAgain map[string]bool) (Followed, map[uuid.UUID]Followed) {
+	var all Followed
+	byOperation := map[uuid.UUID]Followed{}
+	for _, e := range ended {
+		one := Followed{Delivered: 1}
+		if _, died := diedAgain[e.Redrive]; died || e.Outcome != Delivered {
+			one = Followed{CameBack: 1}
+		}
+		all = all.plus(one)
+		if e.Operation != nil {
+			byOperation[*e.Operation] = byOperation[*e.Operation].plus(one)
+		}
+	}
+	return all, byOperation
+}
+
+// ArrivedOf returns the redrives whose message its topic took, by id. A redrive in diedAgain with the value true is left
+// out: a consumer group gave the message up again, and its letter is in the same investigation and would be closed over.
+// With the value false the letter opened another investigation, where the work goes on.
+func ArrivedOf(ended []EndedRedrive, diedAgain map[string]bool) []EndedRedrive {
+	arrived := slices.DeleteFunc(slices.Clone(ended), func(e EndedRedrive) bool { return e.Outcome != Delivered || diedAgain[e.Redrive] })
+	slices.SortFunc(arrived, func(a, b EndedRedrive) int { return cmp.Compare(a.Redrive, b.Redrive) })
+	return arrived
+}

@@ -1,0 +1,338 @@
+package dlq
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/message"
+)
+
+// redriveCase is a request, what the database and the outbox say, and what becomes of each investigation.
+type redriveCase struct {
+	request    RedriveRequest
+	candidates []*Candidate
+	// bytes bounds a batch of an operation; 0 does not.
+	bytes int
+	// standings are those of events by their ids in the outbox; an event without one is gone.
+	standings map[int64]EventStanding
+	// halting and behind are what the outbox says of keys.
+	halting, behind []int64
+	want            string
+}
+
+// candidate is the investigation of event n of the outbox, given up once, with its letter.
+func candidate(n int, change ...func(*Candidate)) *Candidate {
+	id := int64(n)
+	c := &Candidate{Entry: planID(n), Subject: SubjectEvent, Status: Pending, Letter: fmt.Sprintf("letter-%d", n), Event: planID(100 + n), OutboxID: &id,
+		Episode: 1, Origin: Place{Topic: "orders"}, ReadAt: Place{Topic: "dead", Offset: id}}
+	for _, f := range change {
+		f(c)
+	}
+	return c
+}
+
+// record is the investigation of a record that a consumer group gave up.
+func record(n int, change ...func(*Candidate)) *Candidate {
+	return candidate(n, append([]func(*Candidate){func(c *Candidate) {
+		c.Subject, c.Event, c.OutboxID, c.Episode = SubjectRecord, uuid.Nil, nil, 0
+		c.Origin.Offset, c.RetryTopic = int64(n), "orders.retry"
+	}}, change...)...)
+}
+
+// describe says what was decided, a line for each candidate in the order of the plan.
+func (p *RedrivePlan) describe() string {
+	var lines []string
+	for _, c := range p.Candidates {
+		line := fmt.Sprintf("%d ", c.Entry[15])
+		switch {
+		case c.Skip != "":
+			line += "skipped " + string(c.Skip)
+		case c.InPlace:
+			line += fmt.Sprintf("in place of %d, episode %d", c.NewID, c.Episode)
+		default:
+			line += fmt.Sprintf("new for %s", c.Target)
+		}
+		if c.Skip == "" && c.Headers != nil {
+			line += " with headers"
+			for _, h := range c.Headers {
+				line += " " + h.Name + "=" + string(h.Value)
+			}
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// plan takes all steps, with an outbox that takes everything.
+func (c *redriveCase) plan() *RedrivePlan {
+	p := PlanRedrive(c.request, c.candidates)
+	if c.bytes > 0 {
+		p.LeaveForLater(c.bytes)
+	}
+	var standings []EventStanding
+	for _, e := range p.Events() {
+		standings = append(standings, c.standings[*e.OutboxID])
+	}
+	p.CheckOutbox(standings)
+	for _, e := range p.CheckKeys(c.halting, c.behind) {
+		e.RedrivenInPlace()
+	}
+	p.NewEvents()
+	return p
+}
+
+func runRedrives(t *testing.T, cases map[string]redriveCase) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := c.plan()
+			if got := p.describe(); got != c.want {
+				t.Errorf("decided:\n%s\nwant:\n%s", got, c.want)
+			}
+			checkSent(t, p)
+		})
+	}
+}
+
+// checkSent: each candidate is either sent or skipped, and what is sent is either in its place or a new event.
+func checkSent(t *testing.T, p *RedrivePlan) {
+	t.Helper()
+	r := p.Result()
+	if len(r.Entries)+len(r.Skipped) != len(p.Candidates) || len(r.Entries) != len(p.Sent()) {
+		t.Errorf("%d candidates, %d sent, result %+v", len(p.Candidates), len(p.Sent()), r)
+	}
+	fresh := p.NewEvents()
+	for _, c := range p.Candidates {
+		if c.Skip == "" && c.InPlace == slices.Contains(fresh, c) {
+			t.Errorf("%d is in its place: %v; a new event: %v", c.Entry[15], c.InPlace, !c.InPlace)
+		}
+		if (c.Skip == "") != (c.Size() > 0) {
+			t.Errorf("%d has a size of %d", c.Entry[15], c.Size())
+		}
+	}
+}
+
+func planLines(all ...string) string { return strings.Join(all, "\n") }
+
+// TestPlanOfAnInvestigation: what its own rows say, without the outbox. The first reason counts.
+func TestPlanOfAnInvestigation(t *testing.T) {
+	t.Parallel()
+	one := func(change func(*Candidate)) []*Candidate { return []*Candidate{candidate(1, change)} }
+	runRedrives(t, map[string]redriveCase{
+		"to its own topic":               {candidates: []*Candidate{candidate(1)}, want: "1 new for orders"},
+		"of a task":                      {candidates: one(func(c *Candidate) { c.Subject, c.Status = SubjectTask, Cancelled }), want: "1 skipped task_subject"},
+		"on its way already":             {candidates: one(func(c *Candidate) { c.UnderWay = true }), want: "1 skipped already_queued"},
+		"on its way, and closed by hand": {candidates: one(func(c *Candidate) { c.UnderWay, c.Status = true, Cancelled }), want: "1 skipped already_queued"},
+		"closed":                         {candidates: one(func(c *Candidate) { c.Status = ManuallyResolved }), want: "1 skipped not_pending"},
+		"its letter is not there":        {candidates: one(func(c *Candidate) { c.Letter = "" }), want: "1 skipped payload_gone"},
+		"of no topic":                    {candidates: one(func(c *Candidate) { c.Origin.Topic = "" }), want: "1 skipped no_target"},
+		"of a topic that cannot be":      {candidates: one(func(c *Candidate) { c.Origin.Topic = "a b" }), want: "1 skipped no_target"},
+		"of no topic, with a target":     {request: RedriveRequest{Target: "other"}, candidates: one(func(c *Candidate) { c.Origin.Topic = "" }), want: "1 new for other"},
+		"to another topic":               {request: RedriveRequest{Target: "other"}, candidates: []*Candidate{candidate(1)}, want: "1 new for other"},
+		"from where it would go":         {candidates: one(func(c *Candidate) { c.Origin.Topic = "dead" }), want: "1 skipped dead_letter_topic"},
+		"to the group that failed":       {request: RedriveRequest{Target: TargetGroup}, candidates: []*Candidate{record(1)}, want: "1 new for orders.retry"},
+		"to a group that has no topic":   {request: RedriveRequest{Target: TargetGroup}, candidates: []*Candidate{candidate(1)}, want: "1 skipped no_retry_topic"},
+		"each for itself": {candidates: []*Candidate{candidate(1), candidate(2, func(c *Candidate) { c.Status = Cancelled }), candidate(3)},
+			want: planLines("1 new for orders", "2 skipped not_pending", "3 new for orders")},
+	})
+}
+
+// TestPlanKeepsTheOrder: messages are sent in the order in which they were written, as far as that is known.
+func TestPlanKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	at := func(topic string, partition int32, offset int64) func(*Candidate) {
+		return func(c *Candidate) { c.Origin = Place{topic, partition, offset} }
+	}
+	unknown := func(partition int32, offset int64) func(*Candidate) {
+		return func(c *Candidate) { c.Origin, c.ReadAt = Place{Topic: "b"}, Place{"dead", partition, offset} }
+	}
+	runRedrives(t, map[string]redriveCase{
+		"events by their ids":                   {candidates: []*Candidate{candidate(3), candidate(1), candidate(2)}, want: planLines("1 new for orders", "2 new for orders", "3 new for orders")},
+		"records by place":                      {candidates: []*Candidate{record(1, at("b", 1, 5)), record(2, at("b", 0, 9)), record(3, at("a", 7, 7)), record(4, at("b", 1, 4))}, want: planLines("3 new for a", "2 new for b", "4 new for b", "1 new for b")},
+		"else by where their letters are":       {candidates: []*Candidate{record(1, unknown(2, 1)), record(2, unknown(1, 8)), record(3, unknown(1, 7))}, want: planLines("3 new for b", "2 new for b", "1 new for b")},
+		"else by themselves":                    {candidates: []*Candidate{record(2, unknown(1, 1)), record(1, unknown(1, 1))}, want: planLines("1 new for b", "2 new for b")},
+		"a skipped one keeps its place in it":   {candidates: []*Candidate{candidate(2), candidate(1, func(c *Candidate) { c.UnderWay = true })}, want: planLines("1 skipped already_queued", "2 new for orders")},
+		"a batch ends where it is large":        {bytes: 3000, candidates: []*Candidate{candidate(1), candidate(2), candidate(3), candidate(4)}, want: planLines("1 new for orders", "2 new for orders", "3 skipped later", "4 skipped later")},
+		"the first is in it, however large":     {bytes: 3000, candidates: []*Candidate{candidate(1, func(c *Candidate) { c.Bytes = 1 << 20 }), candidate(2)}, want: planLines("1 new for orders", "2 skipped later")},
+		"what is not sent takes no place":       {bytes: 2048, candidates: []*Candidate{candidate(1), candidate(2, func(c *Candidate) { c.UnderWay = true }), candidate(3)}, want: planLines("1 new for orders", "2 skipped already_queued", "3 new for orders")},
+		"behind the end nothing is decided":     {bytes: 1024, candidates: []*Candidate{candidate(1), candidate(2), candidate(3, func(c *Candidate) { c.UnderWay = true })}, want: planLines("1 new for orders", "2 skipped later", "3 skipped later")},
+		"what is left for later asks no outbox": {bytes: 1024, candidates: []*Candidate{candidate(1), candidate(2)}, halting: []int64{1}, want: planLines("1 in place of 1, episode 1", "2 skipped later")},
+	})
+}
+
+// TestPlanLooksAtTheOutbox: what a person already redrove there by hand is left alone, and a key lets go only the event
+// that halts it, in its place.
+func TestPlanLooksAtTheOutbox(t *testing.T) {
+	t.Parallel()
+	of := func(s EventStanding) map[int64]EventStanding { return map[int64]EventStanding{1: s} }
+	one := func() []*Candidate { return []*Candidate{candidate(1)} }
+	edit := RedriveRequest{Edit: &Edit{Payload: []byte("x")}}
+	runRedrives(t, map[string]redriveCase{
+		"gone":                                {candidates: one(), want: "1 new for orders"},
+		"given up":                            {candidates: one(), standings: of(EventStanding{"dead_lettered", 1}), want: "1 new for orders"},
+		"waits to be sent":                    {candidates: one(), standings: of(EventStanding{"pending", 1}), want: "1 skipped already_queued"},
+		"waits behind a hold":                 {candidates: one(), standings: of(EventStanding{"parked", 1}), want: "1 skipped already_queued"},
+		"waits for its time":                  {candidates: one(), standings: of(EventStanding{"scheduled", 1}), want: "1 skipped already_queued"},
+		"has arrived":                         {candidates: one(), standings: of(EventStanding{"published", 1}), want: "1 skipped delivered"},
+		"has arrived, and is changed":         {request: edit, candidates: one(), standings: of(EventStanding{"published", 1}), want: "1 new for orders"},
+		"has arrived, and goes elsewhere":     {request: RedriveRequest{Target: "other"}, candidates: one(), standings: of(EventStanding{"published", 1}), want: "1 new for other"},
+		"halts its key":                       {candidates: one(), halting: []int64{1}, want: "1 in place of 1, episode 1"},
+		"was given up again meanwhile":        {candidates: one(), standings: of(EventStanding{"dead_lettered", 3}), halting: []int64{1}, want: "1 in place of 1, episode 3"},
+		"halts its key, and is to go away":    {request: RedriveRequest{Target: "other"}, candidates: one(), halting: []int64{1}, want: "1 skipped halts_key"},
+		"behind another of its key":           {candidates: one(), behind: []int64{1}, want: "1 skipped key_halted"},
+		"behind another, and it goes away":    {request: RedriveRequest{Target: "other"}, candidates: one(), behind: []int64{1}, want: "1 new for other"},
+		"one halts, one waits, one is free":   {candidates: []*Candidate{candidate(1), candidate(2), candidate(3)}, halting: []int64{1}, behind: []int64{2}, want: planLines("1 in place of 1, episode 1", "2 skipped key_halted", "3 new for orders")},
+		"a record has no place in the outbox": {candidates: []*Candidate{record(1)}, standings: of(EventStanding{"published", 1}), want: "1 new for orders"},
+	})
+}
+
+// TestPlanOfHops: a message that came back dead each time is left alone in the end. Its own place is no hop.
+func TestPlanOfHops(t *testing.T) {
+	t.Parallel()
+	after := func(hops int) []*Candidate { return []*Candidate{candidate(1, func(c *Candidate) { c.Hops = hops })} }
+	runRedrives(t, map[string]redriveCase{
+		"one is left":             {candidates: after(DefaultMaxHops - 1), want: "1 new for orders"},
+		"none is left":            {candidates: after(DefaultMaxHops), want: "1 skipped too_many_hops"},
+		"more were allowed":       {request: RedriveRequest{MaxHops: DefaultMaxHops + 1}, candidates: after(DefaultMaxHops), want: "1 new for orders"},
+		"fewer were allowed":      {request: RedriveRequest{MaxHops: 1}, candidates: after(1), want: "1 skipped too_many_hops"},
+		"in its place it is none": {candidates: after(DefaultMaxHops), halting: []int64{1}, want: "1 in place of 1, episode 1"},
+	})
+}
+
+// TestPlanOfHeaders: a message with headers that cannot be read is sent as the request says, or not at all. All others
+// keep theirs, unless an edit gives some.
+func TestPlanOfHeaders(t *testing.T) {
+	t.Parallel()
+	given := []message.Header{{Name: "a", Value: []byte("1")}}
+	readable := func(c *Candidate) { c.Unreadable, c.Readable = true, []message.Header{{Name: "b", Value: []byte("2")}} }
+	referred := func(c *Candidate) { c.Unreadable = true }
+	none := func(c *Candidate) { c.Unreadable, c.Readable = true, []message.Header{} }
+	repair := RedriveRequest{Repair: &Repair{Headers: given}}
+	bare := RedriveRequest{Repair: &Repair{None: true}}
+	one := func(change ...func(*Candidate)) []*Candidate { return []*Candidate{candidate(1, change...)} }
+	const skipped = "1 skipped unreadable_headers"
+	runRedrives(t, map[string]redriveCase{
+		"readable ones stay":                  {request: repair, candidates: one(), want: "1 new for orders"},
+		"nothing was said":                    {candidates: one(readable), want: skipped},
+		"given, with those that can be read":  {request: repair, candidates: one(readable), want: "1 new for orders with headers b=2 a=1"},
+		"given, and none can be read":         {request: repair, candidates: one(none), want: "1 new for orders with headers a=1"},
+		"given, but the others are elsewhere": {request: repair, candidates: one(referred), want: skipped},
+		"without any":                         {request: bare, candidates: one(readable), want: "1 new for orders with headers"},
+		"without any, wherever they are":      {request: bare, candidates: one(referred), want: "1 new for orders with headers"},
+		"an edit of the payload":              {request: RedriveRequest{Edit: &Edit{Tombstone: true}}, candidates: one(readable), want: skipped},
+		"an edit of headers":                  {request: RedriveRequest{Edit: &Edit{Headers: given}}, candidates: one(referred), want: "1 new for orders with headers a=1"},
+		"an edit of readable ones":            {request: RedriveRequest{Edit: &Edit{Headers: given}}, candidates: one(), want: "1 new for orders with headers a=1"},
+		"changed in its place":                {request: repair, candidates: one(readable), halting: []int64{1}, want: "1 in place of 1, episode 1 with headers b=2 a=1"},
+		"a repair is a change":                {request: bare, candidates: one(readable), standings: map[int64]EventStanding{1: {"published", 1}}, want: "1 new for orders with headers"},
+	})
+}
+
+// TestPlanRefusesItsOwnDeadLetters: a person is told that the target is where the message came from. Nobody chose the
+// topic that a message was bound for.
+func TestPlanRefusesItsOwnDeadLetters(t *testing.T) {
+	t.Parallel()
+	back := func(c *Candidate) { c.Origin.Topic = "dead" }
+	err := PlanRedrive(RedriveRequest{Target: "dead"}, []*Candidate{candidate(1, func(c *Candidate) { c.ReadAt.Topic = "other" }), candidate(2)}).Refusal()
+	if !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), planID(2).String()) {
+		t.Errorf("to where it came from: %v", err)
+	}
+	for name, p := range map[string]*RedrivePlan{
+		"to another topic":    PlanRedrive(RedriveRequest{Target: "other"}, []*Candidate{candidate(1)}),
+		"bound for it":        PlanRedrive(RedriveRequest{}, []*Candidate{candidate(1, back)}),
+		"closed":              PlanRedrive(RedriveRequest{Target: "dead"}, []*Candidate{candidate(1, func(c *Candidate) { c.Status = Cancelled })}),
+		"a group's own topic": PlanRedrive(RedriveRequest{Target: TargetGroup}, []*Candidate{record(1, func(c *Candidate) { c.RetryTopic = "dead" })}),
+	} {
+		if err := p.Refusal(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestOutcomeOfARedrive: what became of it is what its event says, compared with when it began.
+func TestOutcomeOfARedrive(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		s       EventStanding
+		episode int32
+		want    RedriveState
+	}{
+		{EventStanding{}, 0, eventGone},
+		{EventStanding{"pending", 0}, 0, Queued},
+		{EventStanding{"parked", 0}, 0, Queued},
+		{EventStanding{"exhausted", 0}, 0, Queued},
+		{EventStanding{"published", 0}, 0, Delivered},
+		{EventStanding{"dead_lettered", 1}, 0, CameBack},
+		{EventStanding{"published", 1}, 0, CameBack}, // a person sent it again by hand
+		{EventStanding{"published", 1}, 1, Delivered},
+		{EventStanding{"dead_lettered", 1}, 1, Queued}, // in its place, where it was when it began
+		{EventStanding{"dead_lettered", 2}, 1, CameBack},
+	} {
+		if got := c.s.OutcomeOf(c.episode); got != c.want {
+			t.Errorf("%+v after episode %d: %s, want %s", c.s, c.episode, got, c.want)
+		}
+	}
+}
+
+// TestCountsOfEndedRedrives: a message that a consumer group gave up again came back, even though its topic took it.
+func TestCountsOfEndedRedrives(t *testing.T) {
+	t.Parallel()
+	one, two := planID(1), planID(2)
+	ended := []EndedRedrive{
+		{planID(11), "d", &one, Delivered}, {planID(12), "c", &one, CameBack}, {planID(13), "b", nil, Delivered},
+		{planID(14), "a", &two, Delivered}, {planID(15), "e", &two, Delivered},
+	}
+	again := map[string]bool{"a": true, "e": false}
+	all, byOperation := CountEnded(ended, again)
+	if all != (Followed{Delivered: 2, CameBack: 3}) || len(byOperation) != 2 ||
+		byOperation[one] != (Followed{Delivered: 1, CameBack: 1}) || byOperation[two] != (Followed{CameBack: 2}) {
+		t.Errorf("%+v, by operation %+v", all, byOperation)
+	}
+	ids := func(es []EndedRedrive) (s string) {
+		for _, e := range es {
+			s += e.Redrive
+		}
+		return s
+	}
+	// Closed are the investigations of what arrived: "a" died again in the same one, "e" opened another.
+	if got := ids(ArrivedOf(ended, again)); got != "bde" {
+		t.Errorf("arrived: %s", got)
+	}
+	if got := ids(ArrivedOf(ended, nil)); got != "abde" {
+		t.Errorf("taken by their topics: %s", got)
+	}
+	if got := ids(ended); got != "dcbae" {
+		t.Errorf("the order given became %s", got)
+	}
+}
+
+// TestCameFrom: a letter names its redrive by its event, which a record cannot, and by a header that can be stored.
+func TestCameFrom(t *testing.T) {
+	t.Parallel()
+	id := planID(7)
+	with := func(s SubjectType, value string) *Letter {
+		return &Letter{Subject: Subject{Type: s}, EventID: id, Headers: []message.Header{{Name: "x"}, {Name: HeaderReplayID, Value: []byte(value)}}}
+	}
+	for name, c := range map[string]struct {
+		l       *Letter
+		event   uuid.UUID
+		redrive string
+	}{
+		"an event":               {with(SubjectEvent, "e:1"), id, "e:1"},
+		"a record":               {with(SubjectRecord, "e:1"), uuid.Nil, "e:1"},
+		"no header":              {&Letter{Subject: Subject{Type: SubjectEvent}, EventID: id}, id, ""},
+		"one that is too long":   {with(SubjectEvent, strings.Repeat("x", maxRedriveID+1)), id, ""},
+		"one that is not UTF-8":  {with(SubjectEvent, "\xff"), id, ""},
+		"one with a NUL":         {with(SubjectEvent, "a\x00"), id, ""},
+		"the longest that it is": {with(SubjectRecord, strings.Repeat("x", maxRedriveID)), uuid.Nil, strings.Repeat("x", maxRedriveID)},
+	} {
+		if event, redrive := c.l.CameFrom(); event != c.event || redrive != c.redrive {
+			t.Errorf("%s: %v, %q", name, event, redrive)
+		}
+	}
+}
