@@ -53,9 +53,11 @@ type Step struct {
 	Inputs           json.RawMessage `json:"inputs"`
 	Results          json.RawMessage `json:"results"`
 	LastError        *string         `json:"last_error"`
-	StateEnteredAt   time.Time       `json:"state_entered_at"`
-	CreatedAt        time.Time       `json:"created_at"`
-	UpdatedAt        time.Time       `json:"updated_at"`
+	// FencingNumber is how often the step was given to a worker, or taken from one by hand.
+	FencingNumber  int       `json:"fencing_number"`
+	StateEnteredAt time.Time `json:"state_entered_at"`
+	CreatedAt      time.Time `json:"created_at"`
+	UpdatedAt      time.Time `json:"updated_at"`
 }
 
 // StepStatus is where a step stands.
