@@ -60,7 +60,8 @@ func newOperators(t *testing.T) *operators {
 		insert into postrider.outbox_hold (scope, topic, code, cause, next_probe_at) values ('failure', 'orders', 'MESSAGE_TOO_LARGE', 'circuit_breaker', 'infinity');
 		select postrider.apply_template('`+aTemplate+`');
 		select postrider.create_task('ns', 'order', p_task_uuid => `+aTask+`), postrider.create_task('ns', 'order', p_task_uuid => `+aFailedTask+`);
-		select postrider.task_move(`+aFailedTask+`, 'error')`)
+		select postrider.task_move(`+aFailedTask+`, 'error');
+		update postrider.tasker_tasks set stale_flagged_at = now() where task_uuid = `+aTask)
 	outboxtest.Settle(t, owner, outboxtest.DeadLettered, 1)
 	d := &operators{t, db, owner, nil}
 	d.operator = d.login("postrider_operator")
@@ -120,6 +121,7 @@ func TestNothingIsChangedPastTheAuditLog(t *testing.T) {
 		"move a task":      `select postrider.transition_task_state_atomic(` + aTask + `, 'pending', 'initializing')`,
 		"evaluate a task":  `select postrider.evaluate_task(` + aTask + `)`,
 		"cancel a task":    `select postrider.cancel_task(` + aTask + `, 'ann', 'known')`,
+		"unflag a task":    `select postrider.unflag_task(` + aTask + `, 'ann')`,
 		"retry a task":     `select postrider.retry_task(` + aFailedTask + `, 'ann')`,
 		"bury a task":      `select postrider.dead_letter_task(` + aTask + `, 'known', 'ann')`,
 		"act on a step":    `select postrider.step_action(` + aTask + `, (select workflow_step_uuid from postrider.tasker_workflow_steps where task_uuid = ` + aTask + `), 'cancel', null, 'ann')`,

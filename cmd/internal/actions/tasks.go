@@ -99,6 +99,18 @@ func (t *Tasks) Cancel(ctx context.Context, id uuid.UUID, actor, notes string) (
 	return cancelled, err
 }
 
+// Unflag ends the flag of a task that was found to be stale and left in place. False means that it has none; then nothing
+// changed.
+func (t *Tasks) Unflag(ctx context.Context, id uuid.UUID, actor, notes string) (unflagged bool, err error) {
+	err = t.change(ctx, actor, "task.unflag", func(ctx context.Context, l postgres.Ledger) (target, map[string]any, error) {
+		if unflagged, err = l.Unflag(ctx, id, actor, notes); err != nil || !unflagged {
+			return target{}, nil, err
+		}
+		return aTask(id), map[string]any{"notes": notes}, nil
+	})
+	return unflagged, err
+}
+
 // DeadLetter dead-letters a task by hand, and returns the event that is its letter.
 func (t *Tasks) DeadLetter(ctx context.Context, id uuid.UUID, reason, actor string) (letter uuid.UUID, err error) {
 	err = t.change(ctx, actor, "task.dead_letter", func(ctx context.Context, l postgres.Ledger) (target, map[string]any, error) {

@@ -104,7 +104,7 @@ func TestDetectionFromSettings(t *testing.T) {
 	}
 	all := ledgerSettings(load(nil))
 	if want := (ledger.Settings{LifecycleTopic: "postrider.lifecycle", DLQTopic: "postrider.dlq", EventChannel: "task_staleness_detected",
-		IncludeFullTaskSnapshot: true, ReasonMaxRetriesExceeded: true, ReasonDependencyCycleDetected: true, WarnPercent: 80}); all != want {
+		IncludeFullTaskSnapshot: true, ReasonMaxRetriesExceeded: true, ReasonDependencyCycleDetected: true, WarnPercent: 80, Detection: ledger.DefaultDetection()}); all != want {
 		t.Errorf("the defaults are %+v", all)
 	}
 	if got := ledgerSettings(load(map[string]string{"staleness.warn_percent": "65"})).WarnPercent; got != 65 {
@@ -127,6 +127,17 @@ func TestDetectionFromSettings(t *testing.T) {
 		if Detection(load(map[string]string{key: value})) == ledger.DefaultDetection() {
 			t.Errorf("%s changes nothing", key)
 		}
+	}
+	// A command beside serve takes from the database what it was not told.
+	if got := DetectionBeside(load(nil)); got != ledger.StoredDetection() {
+		t.Errorf("untold it detects with %+v", got)
+	}
+	told := DetectionBeside(load(map[string]string{"staleness.waiting_for_retry_minutes": "30", "staleness.worker_unavailable_minutes": "7"}))
+	if want := ledger.StoredDetection(); told.WaitingForRetryMinutes != 30 || told.WorkerUnavailableMinutes != 7 || told.StepsInProcessMinutes != 0 || told.StoredSwitches != want.StoredSwitches {
+		t.Errorf("told two of them it detects with %+v", told)
+	}
+	if got := DetectionBeside(load(map[string]string{"dlq.enabled": "false"})); got.StoredSwitches || got.AutoMoveToDLQ || !got.AutoTransitionToError {
+		t.Errorf("told a switch it detects with %+v", got)
 	}
 	for key, value := range map[string]string{"tasks.lifecycle_topic": "a", "dlq.topic": "b", "staleness.event_channel": "c",
 		"dlq.include_full_task_snapshot": "false", "dlq.reason_max_retries_exceeded": "false", "dlq.reason_dependency_cycle_detected": "false"} {

@@ -9,10 +9,9 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
-	"github.com/postrider/postrider/internal/tasks/task"
 )
 
-// Detection is what the sections staleness and dlq say of stale tasks.
+// Detection is what the sections staleness and dlq say of stale tasks. postrider serve writes it into the database.
 func Detection(c config.Config) ledger.Detection {
 	s, d := c.Staleness, c.DLQ
 	return ledger.Detection{
@@ -26,6 +25,35 @@ func Detection(c config.Config) ledger.Detection {
 	}
 }
 
+// DetectionBeside is Detection for a command that works beside postrider serve: what the command was not told, it takes
+// from the settings that serve wrote into the database. Of the switches it takes all or none.
+func DetectionBeside(c config.Config) ledger.Detection {
+	d := Detection(c)
+	told := map[string]bool{}
+	for _, s := range c.Settings() {
+		told[s.Name] = s.Origin != "default" && s.Origin != "not set"
+	}
+	for name, minutes := range map[string]*int{
+		"staleness.waiting_for_dependencies_minutes": &d.WaitingForDependenciesMinutes, "staleness.waiting_for_retry_minutes": &d.WaitingForRetryMinutes,
+		"staleness.steps_in_process_minutes": &d.StepsInProcessMinutes, "staleness.task_max_lifetime_hours": &d.TaskMaxLifetimeHours,
+		"staleness.worker_unavailable_minutes": &d.WorkerUnavailableMinutes,
+	} {
+		if !told[name] {
+			*minutes = 0
+		}
+	}
+	stored := true
+	for _, name := range []string{"staleness.auto_transition_to_error", "staleness.auto_move_to_dlq", "staleness.emit_events", "dlq.enabled",
+		"dlq.auto_dlq_on_staleness", "dlq.reason_staleness_timeout", "dlq.reason_worker_unavailable"} {
+		stored = stored && !told[name]
+	}
+	if stored {
+		d.AutoTransitionToError, d.AutoMoveToDLQ, d.EmitEvents = false, false, false
+		d.ReasonStalenessTimeout, d.ReasonWorkerUnavailable, d.StoredSwitches = false, false, true
+	}
+	return d
+}
+
 // ledgerSettings is what the functions of the ledger need to know of the settings.
 func ledgerSettings(c config.Config) ledger.Settings {
 	return ledger.Settings{
@@ -34,6 +62,7 @@ func ledgerSettings(c config.Config) ledger.Settings {
 		ReasonMaxRetriesExceeded:      c.DLQ.Enabled && c.DLQ.ReasonMaxRetriesExceeded,
 		ReasonDependencyCycleDetected: c.DLQ.Enabled && c.DLQ.ReasonDependencyCycleDetected,
 		WarnPercent:                   c.Staleness.WarnPercent,
+		Detection:                     Detection(c),
 	}
 }
 
@@ -55,8 +84,11 @@ func (a *App) makeDetector(ctx context.Context) error {
 	if !c.Staleness.Enabled {
 		return nil
 	}
+	// The rest it takes from the settings that it has just written, as the functions of the ledger do.
+	detection := ledger.StoredDetection()
+	detection.DryRun, detection.BatchSize = c.Staleness.DryRun, c.Staleness.BatchSize
 	detector, err := ledger.NewDetector(ledger.DetectorConfig{
-		Store: store, Detection: Detection(c), Interval: c.Staleness.DetectionInterval, TimeBudget: c.Staleness.TimeBudget,
+		Store: store, Detection: detection, Interval: c.Staleness.DetectionInterval, TimeBudget: c.Staleness.TimeBudget,
 		LatencyLimit: c.Staleness.LatencyLimit, WarnShare: float64(c.Staleness.WarnPercent) / 100,
 		Logger: a.options.Logger, Registerer: a.options.Registry,
 	})
@@ -94,10 +126,6 @@ func (a *App) makeArchiver(context.Context) error {
 	archiver, err := ledger.NewArchiver(ledger.ArchiverConfig{
 		Store: ledgerpostgres.NewArchive(a.service), Disabled: !c.Archive.Enabled,
 		Interval: c.Archive.ArchiveInterval, RetentionDays: c.Archive.RetentionDays, BatchSize: c.Archive.ArchiveBatchSize, Policies: &policies,
-		Thresholds: task.Defaults{
-			WaitingForDependenciesMinutes: c.Staleness.WaitingForDependenciesMinutes, WaitingForRetryMinutes: c.Staleness.WaitingForRetryMinutes,
-			StepsInProcessMinutes: c.Staleness.StepsInProcessMinutes, TaskMaxLifetimeHours: c.Staleness.TaskMaxLifetimeHours,
-		},
 		Logger: a.options.Logger, Registerer: a.options.Registry,
 	})
 	if err != nil {

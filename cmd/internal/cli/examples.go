@@ -64,6 +64,7 @@ var examples = map[string][]string{
 	"task create":                 {"postrider task create payments/payment_processing --context '{\"amount\": 100}'"},
 	"task cancel":                 {"postrider task cancel 0198c0de-0000-7000-8000-000000000001 --notes 'ordered twice'"},
 	"task retry":                  {"postrider task retry 0198c0de-0000-7000-8000-000000000001"},
+	"task unflag":                 {"postrider task unflag 0198c0de-0000-7000-8000-000000000001 --notes 'the upstream system is slow today'"},
 	"task dlq":                    {"postrider task dlq 0198c0de-0000-7000-8000-000000000001 --reason 'the customer called'"},
 	"task transition":             {"postrider task transition 0198c0de-0000-7000-8000-000000000001 pending initializing"},
 	"task transitions":            {"postrider task transitions 0198c0de-0000-7000-8000-000000000001 --steps"},

@@ -28,7 +28,7 @@ func (c *commands) task() *cobra.Command {
 		RunE:  c.group,
 	}
 	cmd.AddCommand(c.taskCreate(), c.taskList(), c.taskShow(), c.taskSteps(), c.taskTransitions(), c.taskTransition(), c.taskStep(),
-		c.taskRetry(), c.taskDLQ(), c.taskCancel(), c.taskHeartbeat(), c.taskDetectStale(), c.taskDetector())
+		c.taskRetry(), c.taskUnflag(), c.taskDLQ(), c.taskCancel(), c.taskHeartbeat(), c.taskDetectStale(), c.taskDetector())
 	return cmd
 }
 

@@ -155,13 +155,23 @@ func (c *commands) taskStep() *cobra.Command {
 }
 
 func (c *commands) stepAction(use string, action ledger.Action, short string) *cobra.Command {
+	notes := map[ledger.Action]string{
+		ledger.ActionRetry: `
+
+In a failed task a step that a worker has in hand is taken from it: this repairs a task whose worker died. The
+next worker that asks for work gets the step.`,
+		ledger.ActionCancel: `
+
+Its template says what becomes of the steps that depend on it (cancelled_steps): they are cancelled, too, unless it says
+otherwise. When every step is done or cancelled the task ends.`,
+	}
 	a := ledger.StepAction{Action: action}
 	var at acting
 	var results string
 	cmd := &cobra.Command{
 		Use:   use + " ID STEP",
 		Short: short,
-		Long:  short + `. STEP is its name or its id.`,
+		Long:  short + `. STEP is its name or its id.` + notes[action],
 		Args:  exactly("ID", "STEP"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := taskID(args[0])

@@ -33,8 +33,9 @@ them what their templates say, as the detector does: at most --batch-size of the
 
 MINUTES is how long the task is in its state, or how old it is, as OF says: that is what LIMIT is for.
 
-It uses the settings that postrider serve would, and works while the detectors are paused. Those that it is about are
-listed; the others may be given, too, by the names that they have for serve.`,
+It uses the settings that postrider serve wrote into the database, and works while the detectors are paused. A setting
+that is given here, in the environment or in the file goes before. Those that it is about are listed; the others may be
+given, too, by the names that they have for serve.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
@@ -44,7 +45,7 @@ listed; the others may be given, too, by the names that they have for serve.`,
 			if err != nil {
 				return err
 			}
-			d := app.Detection(cfg)
+			d := app.DetectionBeside(cfg)
 			d.DryRun = dryRun
 			if cmd.Flags().Changed("batch-size") {
 				d.BatchSize = batch

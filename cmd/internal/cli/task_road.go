@@ -48,6 +48,39 @@ task is written again, if its template has one. To go on with single steps: post
 	return cmd
 }
 
+func (c *commands) taskUnflag() *cobra.Command {
+	var at acting
+	var notes string
+	cmd := &cobra.Command{
+		Use:   "unflag ID",
+		Short: "Let a task go on that was found to be stale and left in place",
+		Long: `End the flag of a task that was found to be stale and left in place (manual_review, or with the actions of
+detection off). The time in its state and its lifetime count from now, so that workers get it again. A flag
+ends by itself when the task moves, or when it is not stale by the thresholds any more.`,
+		Args: exactly("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := taskID(args[0])
+			if err != nil {
+				return err
+			}
+			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
+				unflagged, err := tasks.Unflag(ctx, id, actor, notes)
+				if err != nil {
+					return err
+				}
+				if !unflagged {
+					return fmt.Errorf("task %s has no flag; postrider task show %[1]s says where it stands", id)
+				}
+				fmt.Fprintf(c.stdout, "Task %s may go on: its time counts from now.\n", id)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&notes, "notes", "", "why, for its event and the audit log")
+	c.actor(cmd, &at)
+	return cmd
+}
+
 func (c *commands) taskDLQ() *cobra.Command {
 	var at acting
 	var reason string

@@ -186,16 +186,21 @@ func TestTaskByHand(t *testing.T) {
 	contains(t, succeed(t, db, "task", "show", id), "error (failed)", "declined")
 	contains(t, succeed(t, db, "task", "step", "reset-retry-count", id, charge.String()), "Step charge is pending; the task is in enqueuing_steps.")
 	contains(t, succeed(t, db, "task", "step", "retry", id, "charge", "--notes", "new card"), "Step charge is enqueued; the task is in steps_in_process.")
-	contains(t, succeed(t, db, "task", "step", "cancel", id, "charge"), "Step charge is cancelled")
+	contains(t, succeed(t, db, "task", "step", "cancel", id, "charge"), "Step charge is cancelled; the task is in complete.")
 	contains(t, succeed(t, db, "task", "transitions", id), "FROM", "steps_in_process", "kim", "step reserve: complete_manually")
 	contains(t, succeed(t, db, "task", "transitions", id, "--steps"), "STEP", "reserve", "resolved_manually", "kim", "by phone")
 	if h := decode[api.List[ledger.StepTransition]](t, succeed(t, db, "task", "transitions", id, "--steps", "-o", "json")).Items; len(h) != 8 {
 		t.Errorf("the history of the steps is %+v", h)
 	}
-	contains(t, succeed(t, db, "task", "cancel", id, "--notes", "given up"), "is cancelled")
 	contains(t, fail(t, db, "task", "cancel", id), "had ended before")
 
+	contains(t, succeed(t, db, "task", "cancel", createOrder(t, db), "--notes", "given up"), "is cancelled")
 	other := createOrder(t, db)
+	contains(t, fail(t, db, "task", "unflag", other), "has no flag")
+	if _, err := pool.Exec(t.Context(), `update postrider.tasker_tasks set stale_flagged_at = now() where task_uuid = $1`, other); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, succeed(t, db, "task", "unflag", other, "--notes", "slow today", "--actor", "kim"), "may go on")
 	contains(t, succeed(t, db, "task", "transition", other, "pending", "initializing", "--reason", "begin"), "is in initializing.")
 	contains(t, fail(t, db, "task", "transition", other, "pending", "initializing"), "is not in pending (any more)")
 	contains(t, fail(t, db, "task", "transition", other, "initializing", "blocked_by_failures"), "machine workflow allows from initializing: ")

@@ -138,7 +138,7 @@ func (w *warehouse) begin(ctx context.Context) error {
 				return err
 			}
 			for _, s := range steps {
-				if err := l.StartStep(ctx, s.UUID, worker); err != nil {
+				if s.FencingNumber, err = l.StartStep(ctx, s.UUID, worker); err != nil {
 					return err
 				}
 				taken = append(taken, errand{r.TaskUUID, s, p})
@@ -163,14 +163,14 @@ func (w *warehouse) end(ctx context.Context, e errand) error {
 		}
 		return nil
 	case e.step.Name == "ship" && e.Carrier == "broken":
-		_, err := l.FailStep(ctx, e.step.UUID, ledger.Failure{Error: "the carrier refused the parcel: its label cannot be read"})
+		_, err := l.FailStep(ctx, e.step.UUID, ledger.Failure{Error: "the carrier refused the parcel: its label cannot be read", FencingNumber: e.step.FencingNumber})
 		return err
 	}
 	results, err := json.Marshal(map[string]any{"order": e.Order, "by": worker})
 	if err != nil {
 		return err
 	}
-	if err := l.CompleteStep(ctx, e.step.UUID, results); err != nil {
+	if err := l.CompleteStep(ctx, e.step.UUID, results, e.step.FencingNumber); err != nil {
 		return err
 	}
 	if e.step.Name == "ship" {

@@ -50,8 +50,8 @@ grant select on sequence postrider.outbox_notifier to postrider_writer;
 grant execute on function postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text),
     postrider.transition_task_state_atomic(uuid, text, text, jsonb), postrider.evaluate_task(uuid),
     postrider.get_next_ready_tasks(integer, text, integer, integer, integer, integer, integer), postrider.get_ready_steps(uuid),
-    postrider.enqueue_step(uuid), postrider.start_step(uuid, text), postrider.complete_step(uuid, jsonb),
-    postrider.fail_step(uuid, text, boolean, interval), postrider.cancel_task(uuid, text, text),
+    postrider.enqueue_step(uuid), postrider.start_step(uuid, text), postrider.complete_step(uuid, jsonb, integer),
+    postrider.fail_step(uuid, text, boolean, interval, integer), postrider.cancel_task(uuid, text, text),
     postrider.worker_heartbeat(text, text), postrider.task_snapshot(uuid, boolean) to postrider_writer;
 
 -- Relay and collector: they change what they carry and record what they meet. Into the outbox they insert nothing
@@ -108,8 +108,8 @@ grant update, delete on postrider.dlq_redrive to postrider_relay;
 grant execute on function postrider.dlq_redrive_letters(text[], uuid[], text[], jsonb[], boolean, bytea, text), postrider.dlq_amend(text, boolean, bytea, jsonb),
     postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb), postrider.outbox_standing(bigint[], uuid[]), postrider.outbox_look(bigint, uuid), postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text),
     postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text), postrider.step_action(uuid, uuid, text, text, text, jsonb),
-    postrider.cancel_task(uuid, text, text), postrider.retry_task(uuid, text), postrider.dead_letter_task(uuid, text, text),
-    postrider.archive_on_read(uuid, interval), postrider.task_snapshot(uuid, boolean) to postrider_relay;
+    postrider.cancel_task(uuid, text, text), postrider.retry_task(uuid, text), postrider.unflag_task(uuid, text, text),
+    postrider.dead_letter_task(uuid, text, text), postrider.archive_on_read(uuid, interval), postrider.task_snapshot(uuid, boolean) to postrider_relay;
 -- As people do it by hand.
 grant execute on function postrider.dlq_note_redrives(uuid, text, uuid[], text[], bigint[], uuid[], boolean[], integer[], text[], boolean[]),
     postrider.dlq_change_entry(uuid, text, text, text, jsonb, text, text), postrider.dlq_purge_entries(uuid[]),
@@ -135,8 +135,8 @@ grant execute on function postrider.create_task(text, text, jsonb, text, integer
     postrider.transition_task_state_atomic(uuid, text, text, jsonb), postrider.evaluate_task(uuid),
     postrider.step_action(uuid, uuid, text, text, text, jsonb), postrider.cancel_task(uuid, text, text),
     postrider.worker_heartbeat(text, text), postrider.get_ready_steps(uuid), postrider.task_snapshot(uuid, boolean) to postrider_operator;
--- They retry tasks, dead-letter them by hand, and read them, which may archive them.
-grant execute on function postrider.retry_task(uuid, text), postrider.dead_letter_task(uuid, text, text), postrider.archive_on_read(uuid, interval), postrider.read_task(uuid) to postrider_operator;
+-- They retry tasks, end their flags, dead-letter them by hand, and read them, which may archive them.
+grant execute on function postrider.retry_task(uuid, text), postrider.unflag_task(uuid, text, text), postrider.dead_letter_task(uuid, text, text), postrider.archive_on_read(uuid, interval), postrider.read_task(uuid) to postrider_operator;
 -- They archive by hand, and look at dashboards.
 grant execute on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid),
     postrider.refresh_dashboards(integer, integer, integer, integer, interval),

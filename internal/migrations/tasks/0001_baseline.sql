@@ -30,7 +30,17 @@ create table postrider.tasker_settings (
     include_full_task_snapshot boolean not null default true,
     reason_max_retries_exceeded boolean not null default true,
     reason_dependency_cycle_detected boolean not null default true,
-    warn_percent        integer not null default 80 check (warn_percent between 1 and 100)
+    warn_percent        integer not null default 80 check (warn_percent between 1 and 100),
+    waiting_for_dependencies_minutes integer not null default 60 check (waiting_for_dependencies_minutes >= 0),
+    waiting_for_retry_minutes integer not null default 30 check (waiting_for_retry_minutes >= 0),
+    steps_in_process_minutes integer not null default 30 check (steps_in_process_minutes >= 0),
+    task_max_lifetime_hours integer not null default 24 check (task_max_lifetime_hours >= 0),
+    worker_unavailable_minutes integer not null default 10 check (worker_unavailable_minutes >= 0),
+    auto_transition_to_error boolean not null default true,
+    auto_move_to_dlq    boolean not null default true,
+    emit_events         boolean not null default true,
+    reason_staleness_timeout boolean not null default true,
+    reason_worker_unavailable boolean not null default true
 );
 comment on table postrider.tasker_settings is
 'What the functions of the ledger need to know and services that call them do not say. One row; postrider serve writes its configuration here when it starts.';
@@ -42,6 +52,16 @@ comment on column postrider.tasker_settings.include_full_task_snapshot is 'Wheth
 comment on column postrider.tasker_settings.reason_max_retries_exceeded is 'Whether a step whose retries are spent dead-letters its task.';
 comment on column postrider.tasker_settings.reason_dependency_cycle_detected is 'Whether a task whose steps form a cycle is dead-lettered.';
 comment on column postrider.tasker_settings.warn_percent is 'The share of a threshold past which v_task_staleness_monitoring warns of a task, in percent.';
+comment on column postrider.tasker_settings.waiting_for_dependencies_minutes is 'How long a task may be in waiting_for_dependencies where neither its template nor its namespace says it. The detector, the view and get_next_ready_tasks read this threshold and the next three here.';
+comment on column postrider.tasker_settings.waiting_for_retry_minutes is 'The same for waiting_for_retry.';
+comment on column postrider.tasker_settings.steps_in_process_minutes is 'The same for steps_in_process.';
+comment on column postrider.tasker_settings.task_max_lifetime_hours is 'How old a task may become, likewise. In hours.';
+comment on column postrider.tasker_settings.worker_unavailable_minutes is 'After how many minutes without a heartbeat of any worker of a namespace its stale tasks say worker_unavailable. Where no worker was ever heard of, those with steps say it of which none has begun.';
+comment on column postrider.tasker_settings.auto_transition_to_error is 'Whether stale tasks are moved to the failed state of their machine. Without it they stay where they are and are flagged.';
+comment on column postrider.tasker_settings.auto_move_to_dlq is 'Whether dead letters of stale tasks are written.';
+comment on column postrider.tasker_settings.emit_events is 'Whether an event about each stale task is written, beside the events of its transitions.';
+comment on column postrider.tasker_settings.reason_staleness_timeout is 'Whether a stale task is dead-lettered for the reason staleness_timeout.';
+comment on column postrider.tasker_settings.reason_worker_unavailable is 'Whether a stale task is dead-lettered for the reason worker_unavailable.';
 insert into postrider.tasker_settings default values;
 
 create table postrider.tasker_task_namespaces (
@@ -158,6 +178,9 @@ create table postrider.tasker_tasks (
     error_reason     text,
     metadata         jsonb not null default '{}' check (jsonb_typeof(metadata) = 'object'),
     stale_flagged_at timestamptz,
+    stale_rule       text not null default '',
+    stale_until      timestamptz,
+    stay_from        timestamptz,
     dead_letters     text[] not null default '{}',
     ready_at         timestamptz,
     resumed_at       timestamptz,
@@ -166,8 +189,8 @@ create table postrider.tasker_tasks (
     completed_at     timestamptz,
     -- Nothing can be computed from an infinite time: one task with it would stop the detector for all tasks. Years that
     -- RFC 3339 cannot express are excluded, because JSON cannot have them.
-    constraint tasker_tasks_times check (least(state_entered_at, created_at, updated_at, stale_flagged_at, ready_at, resumed_at, completed_at) >= '0001-01-01 00:00:00+00'
-        and greatest(state_entered_at, created_at, updated_at, stale_flagged_at, ready_at, resumed_at, completed_at) < '9999-12-31 00:00:00+00')
+    constraint tasker_tasks_times check (least(state_entered_at, created_at, updated_at, stale_flagged_at, stale_until, stay_from, ready_at, resumed_at, completed_at) >= '0001-01-01 00:00:00+00'
+        and greatest(state_entered_at, created_at, updated_at, stale_flagged_at, stale_until, stay_from, ready_at, resumed_at, completed_at) < '9999-12-31 00:00:00+00')
 ) with (fillfactor = 70);
 comment on table postrider.tasker_tasks is 'Tasks that are under way or ended not long ago; older ones are in tasker_tasks_archive. A transaction that changes a step or a state takes the row lock of the task first.';
 comment on column postrider.tasker_tasks.task_uuid is 'Identity: what its creator gave, else a version 7 uuid. It stays in the archive.';
@@ -182,10 +205,13 @@ comment on column postrider.tasker_tasks.retry_count is 'How often the whole tas
 comment on column postrider.tasker_tasks.idempotency_key is 'Given by who created it: a second task of the template with this key is the first one.';
 comment on column postrider.tasker_tasks.error_reason is 'Why it failed, for people.';
 comment on column postrider.tasker_tasks.metadata is 'Free for tools; the key error has the technical side of error_reason: category, reason, retry_count.';
-comment on column postrider.tasker_tasks.stale_flagged_at is 'When it was found to be stale in its present state; once per stay.';
+comment on column postrider.tasker_tasks.stale_flagged_at is 'When it was found to be stale in its present state and left there. A transition, progress of its steps, unflag_task, and a threshold that it is no longer past end the flag.';
+comment on column postrider.tasker_tasks.stale_rule is 'By which rule it was flagged: both thresholds in minutes and what was done, see task_stale_rule. Detection looks again at a flagged task whose rule changed. Empty while it has no flag.';
+comment on column postrider.tasker_tasks.stale_until is 'When a flagged task passes its other threshold, that of its state or its lifetime, and detection looks again. Null if it has passed both.';
+comment on column postrider.tasker_tasks.stay_from is 'From when its stay counts against the threshold of its state, where that is later than state_entered_at: the last start or completion of a step in an active state, the time of the next retry in a waiting one. Null otherwise.';
 comment on column postrider.tasker_tasks.dead_letters is 'Ids of the dead letters that were written about it, and of events of it whose giving up moved it, in their order. It is not archived before each of them is recorded and its investigation closed.';
 comment on column postrider.tasker_tasks.ready_at is 'From when it can be given to a worker: it has not begun, or one of its steps is ready then. 2000-01-01 if it is ready now; null while there is nothing to give. Kept with each change of its state or its steps; get_next_ready_tasks looks for it.';
-comment on column postrider.tasker_tasks.resumed_at is 'When it last left a failed state for a live one; its lifetime is counted from then, so that a repaired task is not stale at once.';
+comment on column postrider.tasker_tasks.resumed_at is 'When it last left a failed state for a live one, or was unflagged by hand; its lifetime is counted from then, so that a repaired task is not stale at once.';
 comment on column postrider.tasker_tasks.created_at is 'When it was created.';
 comment on column postrider.tasker_tasks.updated_at is 'When it, or one of its steps, last changed.';
 comment on column postrider.tasker_tasks.completed_at is 'When it came to a terminal state.';
@@ -197,24 +223,26 @@ alter table postrider.tasker_tasks set (
     autovacuum_analyze_scale_factor = 0.0, autovacuum_analyze_threshold = 100000);
 create unique index tasker_tasks_idempotency on postrider.tasker_tasks (named_task_uuid, idempotency_key) where idempotency_key is not null;
 comment on index postrider.tasker_tasks_idempotency is 'One task per template and key.';
-create index tasker_tasks_stay on postrider.tasker_tasks (named_task_uuid, state, state_entered_at) where live and stale_flagged_at is null;
+create index tasker_tasks_stay on postrider.tasker_tasks (named_task_uuid, state, (coalesce(stay_from, state_entered_at))) where live and stale_flagged_at is null;
 comment on index postrider.tasker_tasks_stay is 'The longest stay in each state of each template; finds the stale without looking at the healthy.';
 create index tasker_tasks_age on postrider.tasker_tasks (named_task_uuid, (coalesce(resumed_at, created_at))) where live and stale_flagged_at is null;
 comment on index postrider.tasker_tasks_age is 'The task of each template that began or was resumed longest ago; finds tasks past their lifetime.';
 create index tasker_tasks_ready on postrider.tasker_tasks (named_task_uuid, ready_at) where ready_at is not null;
 comment on index postrider.tasker_tasks_ready is 'Tasks with something to do, so that waiting tasks cost nothing.';
 create index tasker_tasks_ready_newest on postrider.tasker_tasks (named_task_uuid, priority, created_at desc, task_uuid, ready_at)
-    where ready_at is not null and stale_flagged_at is null and priority > 0;
+    where ready_at is not null and priority > 0;
 comment on index postrider.tasker_tasks_ready_newest is 'The same tasks by priority. Within one priority above 0, in the order of get_next_ready_tasks: the priority decays, so the newest task weighs most.';
 create index tasker_tasks_ready_oldest on postrider.tasker_tasks (named_task_uuid, priority, created_at, task_uuid, ready_at)
-    where ready_at is not null and stale_flagged_at is null and priority <= 0;
+    where ready_at is not null and priority <= 0;
 comment on index postrider.tasker_tasks_ready_oldest is 'The same for the priorities up to 0, where the oldest task goes first.';
 create index tasker_tasks_listed on postrider.tasker_tasks (named_task_uuid, state, task_uuid);
 comment on index postrider.tasker_tasks_listed is 'Lists of the tasks of a template or of a state, however few they are.';
 create index tasker_tasks_ended on postrider.tasker_tasks (state_entered_at, task_uuid) where not live;
 comment on index postrider.tasker_tasks_ended is 'Tasks that the archiver may take, oldest first.';
-create index tasker_tasks_flagged on postrider.tasker_tasks (named_task_uuid, state, state_entered_at) where live and stale_flagged_at is not null;
+create index tasker_tasks_flagged on postrider.tasker_tasks (named_task_uuid, state, (coalesce(stay_from, state_entered_at))) where live and stale_flagged_at is not null;
 comment on index postrider.tasker_tasks_flagged is 'Tasks that were found to be stale and left in place; with tasker_tasks_stay, the longest stays of all.';
+create index tasker_tasks_flag_rules on postrider.tasker_tasks (named_task_uuid, state, stale_rule, stale_until) where live and stale_flagged_at is not null;
+comment on index postrider.tasker_tasks_flag_rules is 'Flagged tasks by their rule; finds those whose rule changed, or that passed another threshold, without looking at the rest.';
 
 create table postrider.tasker_workflow_steps (
     workflow_step_uuid uuid primary key default postrider.uuid_generate_v7(),
@@ -234,6 +262,7 @@ create table postrider.tasker_workflow_steps (
     inputs           jsonb,
     results          jsonb,
     last_error       text,
+    fencing_number   integer not null default 0,
     state_entered_at timestamptz not null default clock_timestamp(),
     created_at       timestamptz not null default clock_timestamp(),
     updated_at       timestamptz not null default clock_timestamp(),
@@ -253,10 +282,11 @@ comment on column postrider.tasker_workflow_steps.retry_count is 'Retries that w
 comment on column postrider.tasker_workflow_steps.max_retries is 'Retries that it has.';
 comment on column postrider.tasker_workflow_steps.retry_base_seconds is 'Pause before the first retry; it doubles with each further one, and up to a fifth is added at random.';
 comment on column postrider.tasker_workflow_steps.retry_max_seconds is 'The longest pause, before the random part.';
-comment on column postrider.tasker_workflow_steps.next_retry_at is 'When a step that waits for its retry may be tried again.';
+comment on column postrider.tasker_workflow_steps.next_retry_at is 'When a step that waits for its retry may be tried again. A step that somebody enqueued by hand has the time of that, until it is handed out.';
 comment on column postrider.tasker_workflow_steps.inputs is 'What the step was given.';
 comment on column postrider.tasker_workflow_steps.results is 'What it returned.';
 comment on column postrider.tasker_workflow_steps.last_error is 'Why it failed last.';
+comment on column postrider.tasker_workflow_steps.fencing_number is 'How often it was given to a worker, or taken from one by hand. start_step returns it; complete_step and fail_step refuse a caller that gives an older one.';
 comment on column postrider.tasker_workflow_steps.state_entered_at is 'Since when it has its status.';
 comment on column postrider.tasker_workflow_steps.created_at is 'When it was created.';
 comment on column postrider.tasker_workflow_steps.updated_at is 'When it last changed.';
@@ -385,7 +415,7 @@ insert into postrider.tasker_detector default values;
 create type postrider.tasker_stale_task as (
     task_uuid uuid, namespace_name text, task_name text, version text, topic text, state text, to_state text, to_kind text,
     sort_key integer, minutes integer, threshold integer, threshold_kind text, threshold_source text, reason postrider.dlq_reason,
-    moves boolean, letter_id text, letter_event_id uuid, age double precision, error_code text, error_reason text, metadata jsonb
+    rule text, stale_until timestamptz, moves boolean, letter_id text, letter_event_id uuid, age double precision, error_code text, error_reason text, metadata jsonb
 );
 comment on type postrider.tasker_stale_task is 'Internal. A stale task in the hands of detect_and_transition_stale_tasks, with what becomes of it.';
 
@@ -402,6 +432,7 @@ create table postrider.tasker_tasks_archive (
     archived_at    timestamptz not null,
     primary key (task_uuid)
 );
+alter table postrider.tasker_tasks_archive alter column stale_rule set default '';
 comment on table postrider.tasker_tasks_archive is
 'Tasks that ended longer ago than the retention, as they were when archive_completed_tasks moved them here. A task is either here or in tasker_tasks. Never changed.';
 comment on column postrider.tasker_tasks_archive.namespace_name is 'Name of its namespace, so that it can be read without the template.';

@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/postrider/postrider/internal/loop"
-	"github.com/postrider/postrider/internal/tasks/task"
 )
 
 // ArchiverConfig is what an Archiver is made of.
@@ -37,9 +36,6 @@ type ArchiverConfig struct {
 	// DashboardInterval is how old the dashboards' summaries get before they are renewed; views use none that is
 	// older than five minutes. Defaults to 1m.
 	DashboardInterval time.Duration
-	// Thresholds are the defaults of staleness thresholds that dashboards warn by. Defaults to 60, 30 and 30
-	// minutes and 24 hours.
-	Thresholds task.Defaults
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
 	// Registerer receives the metrics. Defaults to none.
@@ -67,9 +63,6 @@ func NewArchiver(c ArchiverConfig) (*Archiver, error) {
 	}
 	if c.DashboardInterval == 0 {
 		c.DashboardInterval = time.Minute
-	}
-	if c.Thresholds == (task.Defaults{}) {
-		c.Thresholds = task.StandardDefaults()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -136,7 +129,7 @@ func (a *Archiver) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
 	// A little less than the interval: processes take turns, and none misses its own by a moment.
-	if _, err := a.cfg.Store.RefreshDashboards(ctx, a.cfg.Thresholds, a.cfg.DashboardInterval*9/10); err != nil {
+	if _, err := a.cfg.Store.RefreshDashboards(ctx, a.cfg.DashboardInterval*9/10); err != nil {
 		return fmt.Errorf("renew the dashboards: %w", err)
 	}
 	return nil

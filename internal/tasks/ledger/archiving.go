@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/internal/loop"
-	"github.com/postrider/postrider/internal/tasks/task"
 )
 
 // ArchivePolicies say which ends of tasks are archived.
@@ -95,9 +94,9 @@ type ArchiveStore interface {
 	// ArchiveBatch moves one batch in a transaction of its own. Any number may run at once; each takes what no
 	// other has. After an error, or a crash, each task is where it was or in the archive.
 	ArchiveBatch(ctx context.Context, s ArchiveStep) (ArchivedBatch, error)
-	// RefreshDashboards renews the summaries behind the dashboard views, which warn by these thresholds. It reports
-	// whether it did: not if the summaries are younger than minAge, and not if another session is renewing them.
-	RefreshDashboards(ctx context.Context, t task.Defaults, minAge time.Duration) (bool, error)
+	// RefreshDashboards renews the summaries behind the dashboard views. It reports whether it did: not if the summaries
+	// are younger than minAge, and not if another session is renewing them.
+	RefreshDashboards(ctx context.Context, minAge time.Duration) (bool, error)
 }
 
 // ArchiveOptions say what to archive.

@@ -46,7 +46,8 @@ type Action string
 
 // The actions.
 const (
-	// ActionRetry gives a step to a worker now, whatever it waits for.
+	// ActionRetry gives a step to a worker now, whatever it waits for. In a failed task it takes the step from the worker
+	// that has it.
 	ActionRetry Action = "retry"
 	// ActionResetRetryCount gives a step all its retries again; one that failed is pending again.
 	ActionResetRetryCount Action = "reset_retry_count"
@@ -73,6 +74,8 @@ type Failure struct {
 	Final bool
 	// RetryAfter takes the place of the step's own pause, for example of an answer that names one. Zero keeps it.
 	RetryAfter time.Duration
+	// FencingNumber is what StartStep returned: a worker from which the step was taken is refused. 0 does not ask.
+	FencingNumber int
 }
 
 // ReadyQuery asks for tasks that a worker should work on. Zero values take the defaults.
@@ -83,9 +86,9 @@ type ReadyQuery struct {
 	Namespace string
 	// WaitingForDependenciesMinutes, WaitingForRetryMinutes and StepsInProcessMinutes are how long a task may be in
 	// these states before it is stale and left out, where neither its template nor its namespace says it.
-	// Defaults to 60, 30 and 30 minutes.
+	// Defaults to the settings that the database has, see Settings.Detection.
 	WaitingForDependenciesMinutes, WaitingForRetryMinutes, StepsInProcessMinutes int
-	// TaskMaxLifetimeHours is how old a task may be, likewise. Defaults to 24 hours.
+	// TaskMaxLifetimeHours is how old a task may be, likewise. Defaults to the settings that the database has.
 	TaskMaxLifetimeHours int
 	// PriorityHalfLifeMinutes is the age at which a priority counts half. Defaults to 60 minutes.
 	PriorityHalfLifeMinutes int

@@ -16,4 +16,8 @@ type Settings struct {
 	// WarnPercent is the share of a threshold past which v_task_staleness_monitoring warns of a task, 1 to 100.
 	// Defaults to 80.
 	WarnPercent int
+	// Detection has the thresholds and switches that hold wherever a caller names none: for detection, for ready tasks
+	// and for v_task_staleness_monitoring. DryRun, BatchSize and StoredSwitches do not count. Defaults to
+	// DefaultDetection.
+	Detection Detection
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // Detection says when tasks are stale, if neither their template nor its namespace says it, and what may be
-// done with them. The switches can only forbid an action that a template asks for. See DefaultDetection.
+// done with them. The switches can only forbid an action that a template asks for. A number of 0 takes the
+// settings that the database has, see Settings.Detection. See DefaultDetection.
 type Detection struct {
 	// DryRun only says which tasks are stale and what would be done; nothing is changed or locked.
 	DryRun bool
@@ -34,6 +35,13 @@ type Detection struct {
 	EmitEvents bool
 	// ReasonStalenessTimeout and ReasonWorkerUnavailable let dead letters be sent for that reason.
 	ReasonStalenessTimeout, ReasonWorkerUnavailable bool
+	// StoredSwitches takes the five switches above from the settings that the database has. Defaults to false.
+	StoredSwitches bool
+}
+
+// StoredDetection returns a Detection that takes everything from the settings that the database has.
+func StoredDetection() Detection {
+	return Detection{BatchSize: DefaultDetection().BatchSize, StoredSwitches: true}
 }
 
 // DefaultDetection returns the default of each field.

@@ -88,6 +88,8 @@ type Step struct {
 	Results json.RawMessage `json:"results"`
 	// LastError says why it failed last; nil where it did not.
 	LastError *string `json:"last_error"`
+	// FencingNumber is how often the step was given to a worker, or taken from one by hand.
+	FencingNumber int `json:"fencing_number"`
 	// StateEnteredAt is since when it has its status.
 	StateEnteredAt time.Time `json:"state_entered_at"`
 	// CreatedAt and UpdatedAt are when it was created, and changed last.

@@ -47,7 +47,8 @@ func Age(t testing.TB, pool *pgxpool.Pool, task uuid.UUID, d time.Duration) {
 	for _, sql := range []string{
 		`update postrider.tasker_tasks set state_entered_at = state_entered_at - $2::interval, created_at = created_at - $2::interval,
 			updated_at = updated_at - $2::interval, completed_at = completed_at - $2::interval, ready_at = ready_at - $2::interval,
-			resumed_at = resumed_at - $2::interval where task_uuid = $1`,
+			resumed_at = resumed_at - $2::interval, stay_from = stay_from - $2::interval, stale_until = stale_until - $2::interval
+			where task_uuid = $1`,
 		`update postrider.tasker_task_transitions set created_at = created_at - $2::interval where task_uuid = $1`,
 		`update postrider.tasker_workflow_steps set state_entered_at = state_entered_at - $2::interval, created_at = created_at - $2::interval,
 			updated_at = updated_at - $2::interval, next_retry_at = next_retry_at - $2::interval where task_uuid = $1`,

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/internal/tasks/ledger"
-	"github.com/postrider/postrider/internal/tasks/task"
 )
 
 var (
@@ -61,9 +60,8 @@ func (a *Archive) ArchiveBatch(ctx context.Context, s ledger.ArchiveStep) (ledge
 }
 
 // RefreshDashboards implements ledger.ArchiveStore.
-func (a *Archive) RefreshDashboards(ctx context.Context, t task.Defaults, minAge time.Duration) (done bool, err error) {
-	err = a.pool.QueryRow(ctx, refreshDashboards, t.WaitingForDependenciesMinutes, t.WaitingForRetryMinutes, t.StepsInProcessMinutes,
-		t.TaskMaxLifetimeHours, minAge.Microseconds()).Scan(&done)
+func (a *Archive) RefreshDashboards(ctx context.Context, minAge time.Duration) (done bool, err error) {
+	err = a.pool.QueryRow(ctx, refreshDashboards, minAge.Microseconds()).Scan(&done)
 	if err != nil {
 		return false, fmt.Errorf("renew the summaries of dashboards: %w", err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/tasks/ledgertest"
-	"github.com/postrider/postrider/internal/tasks/task"
 )
 
 type stalenessRow struct {
@@ -44,8 +43,6 @@ func (r *archiveRig) staleness() map[string]stalenessRow {
 	}
 	return byState
 }
-
-var defaults = task.StandardDefaults()
 
 func TestStalenessMonitoring(t *testing.T) {
 	t.Parallel()
@@ -96,11 +93,11 @@ func TestStalenessMonitoring(t *testing.T) {
 		}
 	}
 	check("counted at once", true)
-	if done, err := r.archive.RefreshDashboards(t.Context(), defaults, 0); !done || err != nil {
+	if done, err := r.archive.RefreshDashboards(t.Context(), 0); !done || err != nil {
 		t.Fatal(done, err)
 	}
 	check("from the summary", false)
-	if done, err := r.archive.RefreshDashboards(t.Context(), defaults, time.Minute); done || err != nil {
+	if done, err := r.archive.RefreshDashboards(t.Context(), time.Minute); done || err != nil {
 		t.Errorf("a young summary was renewed: %v, %v", done, err)
 	}
 	// A summary is used for five minutes, and says how old it is.
@@ -111,7 +108,8 @@ func TestStalenessMonitoring(t *testing.T) {
 		t.Errorf("an old summary is used: %+v", row)
 	}
 	// Its own settings.
-	if _, err := r.archive.RefreshDashboards(t.Context(), task.Defaults{WaitingForDependenciesMinutes: 60, WaitingForRetryMinutes: 1000, StepsInProcessMinutes: 30, TaskMaxLifetimeHours: 24}, 0); err != nil {
+	r.exec(`update postrider.tasker_settings set waiting_for_retry_minutes = 1000`)
+	if _, err := r.archive.RefreshDashboards(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	if row := r.staleness()["waiting_for_retry"]; row.Warning != 0 {
@@ -134,7 +132,7 @@ func TestStalenessWarnsAsItIsSet(t *testing.T) {
 		if got := r.staleness()["waiting_for_dependencies"].Warning; got != want {
 			t.Errorf("at %d %% it warns of %d, want %d", percent, got, want)
 		}
-		if _, err := r.archive.RefreshDashboards(t.Context(), defaults, 0); err != nil {
+		if _, err := r.archive.RefreshDashboards(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 		if got := r.staleness()["waiting_for_dependencies"].Warning; got != want {
@@ -233,7 +231,7 @@ func TestDLQDashboard(t *testing.T) {
 		t.Errorf("redriven from the desk: %+v", got)
 	}
 	r.exec(`delete from postrider.dlq_redrive`)
-	if _, err := r.archive.RefreshDashboards(t.Context(), defaults, 0); err != nil {
+	if _, err := r.archive.RefreshDashboards(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	check("from the summary")
@@ -255,7 +253,7 @@ func TestSummaryOfATimeToCome(t *testing.T) {
 	t.Parallel()
 	r := newArchiveRig(t)
 	id := ledgertest.Create(t, r.pool, ledgertest.New{})
-	if _, err := r.archive.RefreshDashboards(t.Context(), defaults, 0); err != nil {
+	if _, err := r.archive.RefreshDashboards(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	ledgertest.Put(t, r.pool, id, "steps_in_process")
@@ -267,7 +265,7 @@ func TestSummaryOfATimeToCome(t *testing.T) {
 	if of := one[time.Time](r, `select retries_as_of from postrider.v_dlq_dashboard`); time.Until(of) > time.Minute {
 		t.Errorf("investigations are of %v", of)
 	}
-	if done, err := r.archive.RefreshDashboards(t.Context(), defaults, time.Minute); !done || err != nil {
+	if done, err := r.archive.RefreshDashboards(t.Context(), time.Minute); !done || err != nil {
 		t.Errorf("renewed %v, %v", done, err)
 	}
 	if n := one[int](r, `select count(*) from postrider.dashboard_summary where as_of > now() + interval '1 minute'`); n != 0 {
@@ -296,7 +294,7 @@ func TestStalenessWithAClockThatWasWrong(t *testing.T) {
 				t.Errorf("%d %s: %+v", i, state, row)
 			}
 		}
-		if _, err := r.archive.RefreshDashboards(t.Context(), defaults, 0); err != nil {
+		if _, err := r.archive.RefreshDashboards(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 	}

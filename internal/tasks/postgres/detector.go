@@ -24,17 +24,21 @@ var _ ledger.DetectorStore = Ledger{}
 
 // DetectStale implements ledger.DetectorStore. On a pool it is a transaction of its own.
 func (l Ledger) DetectStale(ctx context.Context, d ledger.Detection) ([]ledger.StaleTask, error) {
-	found, err := many[ledger.StaleTask](ctx, l.db, "detect stale tasks", detectStale, d.DryRun, d.BatchSize,
-		d.WaitingForDependenciesMinutes, d.WaitingForRetryMinutes, d.StepsInProcessMinutes, d.TaskMaxLifetimeHours,
-		d.WorkerUnavailableMinutes, d.AutoTransitionToError, d.AutoMoveToDLQ, d.EmitEvents, d.ReasonStalenessTimeout, d.ReasonWorkerUnavailable)
+	switches := []any{d.AutoTransitionToError, d.AutoMoveToDLQ, d.EmitEvents, d.ReasonStalenessTimeout, d.ReasonWorkerUnavailable}
+	if d.StoredSwitches {
+		clear(switches)
+	}
+	found, err := many[ledger.StaleTask](ctx, l.db, "detect stale tasks", detectStale, append([]any{d.DryRun, d.BatchSize,
+		unlessZero(d.WaitingForDependenciesMinutes), unlessZero(d.WaitingForRetryMinutes), unlessZero(d.StepsInProcessMinutes),
+		unlessZero(d.TaskMaxLifetimeHours), unlessZero(d.WorkerUnavailableMinutes)}, switches...)...)
 	return found, judge(err)
 }
 
 // NearStale implements ledger.DetectorStore.
 func (l Ledger) NearStale(ctx context.Context, d ledger.Detection, share float64) (ledger.NearStale, error) {
 	var near ledger.NearStale
-	err := l.db.QueryRow(ctx, nearStale, share, d.WaitingForDependenciesMinutes, d.WaitingForRetryMinutes, d.StepsInProcessMinutes,
-		d.TaskMaxLifetimeHours).Scan(&near.State, &near.Lifetime)
+	err := l.db.QueryRow(ctx, nearStale, share, unlessZero(d.WaitingForDependenciesMinutes), unlessZero(d.WaitingForRetryMinutes),
+		unlessZero(d.StepsInProcessMinutes), unlessZero(d.TaskMaxLifetimeHours)).Scan(&near.State, &near.Lifetime)
 	return near, judge(err)
 }
 
@@ -67,8 +71,14 @@ func (l Ledger) RecordPass(ctx context.Context, p ledger.Pass) error {
 
 // WriteSettings puts the settings where the functions of the ledger read them.
 func (l Ledger) WriteSettings(ctx context.Context, s ledger.Settings) error {
+	d := s.Detection
+	if d == (ledger.Detection{}) {
+		d = ledger.DefaultDetection()
+	}
 	_, err := l.db.Exec(ctx, writeSettings, s.LifecycleTopic, s.DLQTopic, s.EventChannel, s.IncludeFullTaskSnapshot,
-		s.ReasonMaxRetriesExceeded, s.ReasonDependencyCycleDetected, orDefault(s.WarnPercent, 80))
+		s.ReasonMaxRetriesExceeded, s.ReasonDependencyCycleDetected, orDefault(s.WarnPercent, 80),
+		d.WaitingForDependenciesMinutes, d.WaitingForRetryMinutes, d.StepsInProcessMinutes, d.TaskMaxLifetimeHours, d.WorkerUnavailableMinutes,
+		d.AutoTransitionToError, d.AutoMoveToDLQ, d.EmitEvents, d.ReasonStalenessTimeout, d.ReasonWorkerUnavailable)
 	if err != nil {
 		return fmt.Errorf("write the settings of the ledger: %w", judge(err))
 	}

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,6 +65,17 @@ func (f *fixture) in(task uuid.UUID, want string) {
 	if got := f.state(task); got != want {
 		f.t.Fatalf("the task is in %s, want %s; it was in %s", got, want, ledgertest.History(f.t, f.pool, task))
 	}
+}
+
+// StartStep is that of the ledger, for tests that need no fencing number.
+func (f *fixture) StartStep(ctx context.Context, step uuid.UUID, worker string) error {
+	_, err := f.Ledger.StartStep(ctx, step, worker)
+	return err
+}
+
+// CompleteStep is that of the ledger, without a fencing number.
+func (f *fixture) CompleteStep(ctx context.Context, step uuid.UUID, results json.RawMessage) error {
+	return f.Ledger.CompleteStep(ctx, step, results, 0)
 }
 
 func (f *fixture) must(err error) {

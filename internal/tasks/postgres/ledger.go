@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/internal/tasks/ledger"
-	"github.com/postrider/postrider/internal/tasks/task"
 )
 
 // DB is a *pgxpool.Pool, a *pgx.Conn, or a pgx.Tx of the caller.
@@ -58,6 +57,12 @@ func (l Ledger) Cancel(ctx context.Context, task uuid.UUID, actor, notes string)
 	return one[bool](ctx, l.db, fmt.Sprintf("cancel task %s", task), cancelTask, task, given(actor), given(notes))
 }
 
+// Unflag ends the flag of a task that was found to be stale and left in place: its stay and its lifetime count from now,
+// and it is handed out again. False means that it has no flag.
+func (l Ledger) Unflag(ctx context.Context, task uuid.UUID, actor, notes string) (bool, error) {
+	return one[bool](ctx, l.db, fmt.Sprintf("unflag task %s", task), unflagTask, task, given(actor), given(notes))
+}
+
 // Snapshot is a task as JSON: task, template, steps, transitions.
 func (l Ledger) Snapshot(ctx context.Context, task uuid.UUID) (json.RawMessage, error) {
 	text, err := one[string](ctx, l.db, fmt.Sprintf("snapshot of task %s", task), taskSnapshot, task)
@@ -67,10 +72,8 @@ func (l Ledger) Snapshot(ctx context.Context, task uuid.UUID) (json.RawMessage, 
 // NextReady returns tasks that a worker should work on, locked until the transaction ends. On a pool it ends at once, so
 // another caller may get the same tasks. Tasks that another transaction has locked are passed over.
 func (l Ledger) NextReady(ctx context.Context, q ledger.ReadyQuery) ([]ledger.Ready, error) {
-	d := task.StandardDefaults()
 	return many[ledger.Ready](ctx, l.db, "find ready tasks", nextReadyTasks, orDefault(q.Limit, 10), given(q.Namespace),
-		orDefault(q.WaitingForDependenciesMinutes, d.WaitingForDependenciesMinutes), orDefault(q.WaitingForRetryMinutes, d.WaitingForRetryMinutes),
-		orDefault(q.StepsInProcessMinutes, d.StepsInProcessMinutes), orDefault(q.TaskMaxLifetimeHours, d.TaskMaxLifetimeHours),
+		unlessZero(q.WaitingForDependenciesMinutes), unlessZero(q.WaitingForRetryMinutes), unlessZero(q.StepsInProcessMinutes), unlessZero(q.TaskMaxLifetimeHours),
 		orDefault(q.PriorityHalfLifeMinutes, 60))
 }
 
@@ -91,15 +94,16 @@ func (l Ledger) EnqueueStep(ctx context.Context, step uuid.UUID) error {
 	return err
 }
 
-// StartStep takes a step for a worker. Only one succeeds; the others get ledger.ErrRefused. worker may be empty.
-func (l Ledger) StartStep(ctx context.Context, step uuid.UUID, worker string) error {
-	_, err := one[string](ctx, l.db, fmt.Sprintf("start step %s", step), startStep, step, given(worker))
-	return err
+// StartStep takes a step for a worker, and returns the fencing number of this start. Only one worker succeeds; the others
+// get ledger.ErrRefused. worker may be empty.
+func (l Ledger) StartStep(ctx context.Context, step uuid.UUID, worker string) (int, error) {
+	return one[int](ctx, l.db, fmt.Sprintf("start step %s", step), startStep, step, given(worker))
 }
 
-// CompleteStep says that a step is done; the task follows. results, JSON, may be nil. Saying it twice is no error.
-func (l Ledger) CompleteStep(ctx context.Context, step uuid.UUID, results json.RawMessage) error {
-	_, err := one[string](ctx, l.db, fmt.Sprintf("complete step %s", step), completeStep, step, document(results))
+// CompleteStep says that a step is done; the task follows. results, JSON, may be nil. fencingNumber is what StartStep
+// returned: a worker from which the step was taken gets ledger.ErrRefused; 0 does not ask. Saying it twice is no error.
+func (l Ledger) CompleteStep(ctx context.Context, step uuid.UUID, results json.RawMessage, fencingNumber int) error {
+	_, err := one[string](ctx, l.db, fmt.Sprintf("complete step %s", step), completeStep, step, document(results), unlessZero(fencingNumber))
 	return err
 }
 
@@ -110,7 +114,7 @@ func (l Ledger) FailStep(ctx context.Context, step uuid.UUID, f ledger.Failure) 
 		s := f.RetryAfter.Seconds()
 		seconds = &s
 	}
-	return one[ledger.StepStatus](ctx, l.db, fmt.Sprintf("fail step %s", step), failStep, step, f.Error, !f.Final, seconds)
+	return one[ledger.StepStatus](ctx, l.db, fmt.Sprintf("fail step %s", step), failStep, step, f.Error, !f.Final, seconds, unlessZero(f.FencingNumber))
 }
 
 // Act does something with a step by hand, and returns its new status. The task follows.

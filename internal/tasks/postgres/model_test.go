@@ -13,11 +13,13 @@ import (
 
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/ledgertest"
+	"github.com/postrider/postrider/internal/tasks/task"
 )
 
 // modelTask is what a task with steps should do, written a second time, without the database.
 type modelTask struct {
 	state   string
+	rule    task.CancelledSteps
 	steps   []modelStep
 	letters int
 }
@@ -27,6 +29,8 @@ type modelStep struct {
 	status       ledger.StepStatus
 	retries, max int
 	needs        []int
+	// byHand: enqueued by a person, and not handed out yet. byRule: cancelled because of a step that it depends on.
+	byHand, byRule bool
 }
 
 func (m *modelTask) done(i int) bool {
@@ -34,16 +38,47 @@ func (m *modelTask) done(i int) bool {
 }
 
 func (m *modelTask) ready(i int) bool {
-	return !slices.ContainsFunc(m.steps[i].needs, func(n int) bool { return !m.done(n) })
+	return !slices.ContainsFunc(m.steps[i].needs, func(n int) bool {
+		return !m.done(n) && (m.rule != task.SkipCancelled || m.steps[n].status != ledger.StepCancelled)
+	})
+}
+
+// cancelDependants cancels what depends on a cancelled step. Steps only depend on earlier ones.
+func (m *modelTask) cancelDependants() {
+	if m.rule != task.CancelDependants {
+		return
+	}
+	for i := range m.steps {
+		s := &m.steps[i]
+		if s.status == ledger.StepPending && slices.ContainsFunc(s.needs, func(n int) bool { return m.steps[n].status == ledger.StepCancelled }) {
+			s.status, s.byRule = ledger.StepCancelled, true
+		}
+	}
+}
+
+// reviveDependants takes back what was cancelled because of a step.
+func (m *modelTask) reviveDependants(of int) {
+	behind := map[int]bool{of: true}
+	for i := range m.steps {
+		s := &m.steps[i]
+		if s.status != ledger.StepCancelled || !slices.ContainsFunc(s.needs, func(n int) bool { return behind[n] }) {
+			continue
+		}
+		behind[i] = true
+		if s.byRule {
+			s.status, s.byRule = ledger.StepPending, false
+		}
+	}
 }
 
 func (m *modelTask) ended() bool { return m.state == "complete" || m.state == "cancelled" }
 
 // wanted is the state that the steps ask for.
 func (m *modelTask) wanted() string {
-	var busy, open, ready, waiting, failed, spent, pending bool
+	var busy, open, some, ready, waiting, failed, spent, pending bool
 	for i, s := range m.steps {
-		open = open || !m.done(i)
+		open = open || !m.done(i) && s.status != ledger.StepCancelled
+		some = some || m.done(i)
 		switch s.status {
 		case ledger.StepEnqueued, ledger.StepInProgress:
 			busy = true
@@ -60,8 +95,10 @@ func (m *modelTask) wanted() string {
 	switch {
 	case busy:
 		return "steps_in_process"
-	case !open:
+	case !open && some:
 		return "complete"
+	case !open:
+		return "cancelled"
 	case ready:
 		return "enqueuing_steps"
 	case waiting:
@@ -78,11 +115,15 @@ func (m *modelTask) wanted() string {
 
 // follow takes the task where its steps lead it.
 func (m *modelTask) follow(recover bool) {
-	want := m.wanted()
-	if m.ended() || m.state == "error" && (!recover || !slices.Contains([]string{"steps_in_process", "complete", "enqueuing_steps", "waiting_for_retry"}, want)) {
+	if m.ended() {
 		return
 	}
-	if want == "error" && m.state != "error" {
+	m.cancelDependants()
+	want := m.wanted()
+	if m.state == "error" && (!recover || !slices.Contains([]string{"steps_in_process", "complete", "enqueuing_steps", "waiting_for_retry"}, want)) {
+		return
+	}
+	if want != m.state && (want == "error" || want == "blocked_by_failures") {
 		m.letters++
 	}
 	m.state = want
@@ -92,17 +133,17 @@ func (m *modelTask) follow(recover bool) {
 func (m *modelTask) apply(what string, i int) bool {
 	s := &m.steps[i]
 	is := func(statuses ...ledger.StepStatus) bool { return slices.Contains(statuses, s.status) }
-	recover := true
+	recover, taken := true, m.state == "error" && is(ledger.StepEnqueued, ledger.StepInProgress)
 	if m.ended() {
 		return what == "complete" && is(ledger.StepComplete)
 	}
 	switch what {
 	case "enqueue", "start":
-		if m.state == "error" || !is(ledger.StepPending, ledger.StepWaitingForRetry) && (what == "enqueue" || !is(ledger.StepEnqueued)) ||
+		if m.state == "error" || !is(ledger.StepPending, ledger.StepWaitingForRetry) && (what == "enqueue" && !s.byHand || !is(ledger.StepEnqueued)) ||
 			is(ledger.StepPending) && !m.ready(i) {
 			return false
 		}
-		s.status = ledger.StepEnqueued
+		s.status, s.byHand = ledger.StepEnqueued, false
 		if what == "start" {
 			s.status = ledger.StepInProgress
 		}
@@ -113,40 +154,52 @@ func (m *modelTask) apply(what string, i int) bool {
 		if !is(ledger.StepEnqueued, ledger.StepInProgress) {
 			return false
 		}
-		s.status = ledger.StepComplete
+		s.status, s.byHand = ledger.StepComplete, false
 	case "fail", "fail for good":
 		if !is(ledger.StepEnqueued, ledger.StepInProgress) {
 			return false
 		}
-		s.status = ledger.StepError
+		s.status, s.byHand = ledger.StepError, false
 		if what == "fail" && s.retries < s.max {
 			s.retries++
 			s.status = ledger.StepWaitingForRetry
 		}
 		recover = false
 	case "retry":
-		if !is(ledger.StepPending, ledger.StepWaitingForRetry, ledger.StepError, ledger.StepCancelled) {
+		if !is(ledger.StepPending, ledger.StepWaitingForRetry, ledger.StepError, ledger.StepCancelled) && !taken {
 			return false
 		}
-		s.status = ledger.StepEnqueued
+		was := s.status
+		s.status, s.byHand, s.byRule = ledger.StepEnqueued, true, false
+		if was == ledger.StepCancelled {
+			m.reviveDependants(i)
+		}
 	case "reset_retry_count":
 		if m.done(i) || is(ledger.StepCancelled) {
 			return false
 		}
 		s.retries = 0
-		if is(ledger.StepError, ledger.StepWaitingForRetry) {
-			s.status = ledger.StepPending
+		if is(ledger.StepError, ledger.StepWaitingForRetry) || taken {
+			s.status, s.byHand = ledger.StepPending, false
 		}
 	case "cancel":
 		if m.done(i) || is(ledger.StepCancelled) {
 			return false
 		}
-		s.status, recover = ledger.StepCancelled, false
+		s.status, s.byHand, s.byRule = ledger.StepCancelled, false, false
+		m.cancelDependants()
+		recover = !slices.ContainsFunc(m.steps, func(s modelStep) bool {
+			return s.status != ledger.StepComplete && s.status != ledger.StepResolvedManually && s.status != ledger.StepCancelled
+		})
 	case "complete_manually":
 		if m.done(i) {
 			return false
 		}
-		s.status = ledger.StepResolvedManually
+		was := s.status
+		s.status, s.byHand, s.byRule = ledger.StepResolvedManually, false, false
+		if was == ledger.StepCancelled {
+			m.reviveDependants(i)
+		}
 	}
 	m.follow(recover)
 	return true
@@ -183,35 +236,53 @@ func (m *modelTask) stands() string {
 	return text
 }
 
+// rules are the templates of these tests, each with its rule about cancelled steps.
+var rules = []task.CancelledSteps{task.CancelDependants, task.SkipCancelled, task.WaitForCancelled}
+
+func (f *fixture) applyRules() {
+	f.t.Helper()
+	for _, rule := range rules {
+		ledgertest.Apply(f.t, f.pool, ledgertest.Template{Name: string(rule), Configuration: `{"cancelled_steps": "` + string(rule) + `"}`})
+	}
+}
+
+// drawn draws a rule and a graph of steps, and creates its task.
+func (f *fixture) drawn(rt *rapid.T) (*modelTask, uuid.UUID) {
+	m := &modelTask{state: "pending", rule: rapid.SampledFrom(rules).Draw(rt, "rule")}
+	type step struct {
+		Name         string   `json:"name"`
+		MaxRetries   int      `json:"max_retries"`
+		Dependencies []string `json:"dependencies"`
+	}
+	var steps []step
+	for i := range rapid.IntRange(1, 5).Draw(rt, "steps") {
+		s := modelStep{name: fmt.Sprint("s", i), status: ledger.StepPending, max: rapid.IntRange(0, 2).Draw(rt, "max_retries")}
+		given := step{Name: s.name, MaxRetries: s.max, Dependencies: []string{}}
+		for n := range i {
+			if rapid.Bool().Draw(rt, "needs") {
+				s.needs = append(s.needs, n)
+				given.Dependencies = append(given.Dependencies, m.steps[n].name)
+			}
+		}
+		m.steps, steps = append(m.steps, s), append(steps, given)
+	}
+	raw, err := json.Marshal(steps)
+	f.must(err)
+	task, err := f.Create(f.t.Context(), ledger.NewTask{Namespace: "default", Name: string(m.rule), Steps: raw})
+	f.must(err)
+	return m, task
+}
+
+// things are what workers and people do with steps.
+var things = []string{"enqueue", "start", "start", "complete", "complete", "fail", "fail", "fail for good", "retry", "reset_retry_count", "cancel", "complete_manually"}
+
 // TestStepsAgainstModel does random things with random graphs of steps, in the database and in the model.
 func TestStepsAgainstModel(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.apply(`{}`)
-	things := []string{"enqueue", "start", "start", "complete", "complete", "fail", "fail", "fail for good", "retry", "reset_retry_count", "cancel", "complete_manually"}
+	f.applyRules()
 	rapid.Check(t, func(rt *rapid.T) {
-		m := &modelTask{state: "pending"}
-		type step struct {
-			Name         string   `json:"name"`
-			MaxRetries   int      `json:"max_retries"`
-			Dependencies []string `json:"dependencies"`
-		}
-		var steps []step
-		for i := range rapid.IntRange(1, 4).Draw(rt, "steps") {
-			s := modelStep{name: fmt.Sprint("s", i), status: ledger.StepPending, max: rapid.IntRange(0, 2).Draw(rt, "max_retries")}
-			given := step{Name: s.name, MaxRetries: s.max, Dependencies: []string{}}
-			for n := range i {
-				if rapid.Bool().Draw(rt, "needs") {
-					s.needs = append(s.needs, n)
-					given.Dependencies = append(given.Dependencies, m.steps[n].name)
-				}
-			}
-			m.steps, steps = append(m.steps, s), append(steps, given)
-		}
-		raw, err := json.Marshal(steps)
-		f.must(err)
-		task, err := f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Steps: raw})
-		f.must(err)
+		m, task := f.drawn(rt)
 		known := ledgertest.Steps(t, f.pool, task)
 
 		var did []string
@@ -241,14 +312,14 @@ func TestStepsAgainstModel(t *testing.T) {
 			}
 			did = append(did, what)
 			if may != (err == nil) || err != nil && !errors.Is(err, ledger.ErrRefused) {
-				rt.Fatalf("after %s: %v, the model says %v", strings.Join(did, ", "), err, may)
+				rt.Fatalf("%s: after %s: %v, the model says %v", m.rule, strings.Join(did, ", "), err, may)
 			}
 			if got, want := f.answer(stands, task), m.stands(); got != want {
-				rt.Fatalf("after %s the task is in %s, want %s (%s)", strings.Join(did, ", "), got, want, ledgertest.History(t, f.pool, task))
+				rt.Fatalf("%s: after %s the task is in %s, want %s (%s)", m.rule, strings.Join(did, ", "), got, want, ledgertest.History(t, f.pool, task))
 			}
 		}
 		if got := len(ledgertest.Letters(t, f.pool, task)); got != m.letters {
-			rt.Fatalf("after %s there are %d letters, want %d", strings.Join(did, ", "), got, m.letters)
+			rt.Fatalf("%s: after %s there are %d letters, want %d", m.rule, strings.Join(did, ", "), got, m.letters)
 		}
 		f.agrees(rt, task)
 	})

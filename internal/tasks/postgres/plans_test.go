@@ -31,8 +31,9 @@ func TestPlansOfASessionLast(t *testing.T) {
 			}
 			steps, err := l.ReadySteps(t.Context(), task)
 			f.must(err)
-			f.must(l.StartStep(t.Context(), steps[0].UUID, "w"))
-			f.must(l.CompleteStep(t.Context(), steps[0].UUID, nil))
+			number, err := l.StartStep(t.Context(), steps[0].UUID, "w")
+			f.must(err)
+			f.must(l.CompleteStep(t.Context(), steps[0].UUID, nil, number))
 		}
 		if got, err := l.Task(t.Context(), task); err != nil || got.State != "complete" {
 			t.Fatalf("the task is %+v, %v", got, err)

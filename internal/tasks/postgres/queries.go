@@ -24,6 +24,7 @@ var (
 	transitionTask  = query("transition_task")
 	evaluateTask    = query("evaluate_task")
 	cancelTask      = query("cancel_task")
+	unflagTask      = query("unflag_task")
 	taskSnapshot    = query("task_snapshot")
 	nextReadyTasks  = query("next_ready_tasks")
 	workerHeartbeat = query("worker_heartbeat")

@@ -24,7 +24,7 @@ const plainReady = `
 		cross join c
 		join postrider.tasker_named_tasks n using (named_task_uuid)
 		join postrider.tasker_task_namespaces ns using (task_namespace_uuid)
-		where k.live and k.stale_flagged_at is null and k.ready_at <= c.now and ($1::text is null or ns.name = $1)
+		where k.live and k.ready_at <= c.now and ($1::text is null or ns.name = $1)
 		  and k.state_entered_at >= c.now - make_interval(mins => case k.state when 'pending' then 1440 when 'waiting_for_retry' then 30 else 60 end)
 		  and coalesce(k.resumed_at, k.created_at) >= c.now - make_interval(mins => coalesce((n.configuration->'lifecycle'->>'max_duration_minutes')::integer, 1440))
 		  and (k.state = 'pending' or exists (select from postrider.tasker_workflow_steps s where s.task_uuid = k.task_uuid))

@@ -69,16 +69,16 @@ func TestServiceInAnotherLanguage(t *testing.T) {
 	step := w.ask(`select workflow_step_uuid from postrider.get_ready_steps('` + task + `')`)
 	w.ask(`select postrider.enqueue_step('` + step + `')`)
 	w.ask(`commit`)
-	if got := w.ask(`select postrider.start_step('` + step + `', 'ruby-1')`); got != "in_progress" {
-		t.Errorf("started to %s", got)
+	if got := w.ask(`select postrider.start_step('` + step + `', 'ruby-1')`); got != "1" {
+		t.Errorf("started with the fencing number %s", got)
 	}
 	if got := w.ask(`select postrider.task_snapshot('` + task + `')->'task'->'context'->>'order'`); got != "7" {
 		t.Errorf("the context has order %q", got)
 	}
-	w.ask(`select postrider.complete_step('` + step + `', '{"stock": 3}')`)
+	w.ask(`select postrider.complete_step('` + step + `', '{"stock": 3}', 1)`)
 	charge := w.ask(`select workflow_step_uuid from postrider.get_ready_steps('` + task + `')`)
 	w.ask(`select postrider.start_step('` + charge + `')`)
-	if got := w.ask(`select postrider.fail_step('` + charge + `', 'declined', p_retry_after => interval '0')`); got != "waiting_for_retry" {
+	if got := w.ask(`select postrider.fail_step('` + charge + `', 'declined', p_retry_after => interval '0', p_fencing_number => 1)`); got != "waiting_for_retry" {
 		t.Errorf("failed to %s", got)
 	}
 	w.ask(`select postrider.start_step('` + charge + `')`)

@@ -41,3 +41,11 @@ func orDefault(n, otherwise int) int {
 	}
 	return n
 }
+
+// unlessZero is null for 0, which takes the function's own default.
+func unlessZero(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}

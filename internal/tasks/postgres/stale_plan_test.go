@@ -81,7 +81,9 @@ func TestDetectionReadsOnlyTheStale(t *testing.T) {
 			`insert into postrider.tasker_tasks (named_task_uuid, state, live) select named_task_uuid, 'complete', false from postrider.tasker_named_tasks, generate_series(1, 500)`,
 			`analyze postrider.tasker_tasks`},
 		"statistics of flagged tasks of one template": {
-			`insert into postrider.tasker_tasks (named_task_uuid, state, live, stale_flagged_at) select min(named_task_uuid::text)::uuid, 'pending', true, now() from postrider.tasker_named_tasks, generate_series(1, 5000) i group by i`,
+			`insert into postrider.tasker_tasks (named_task_uuid, state, live, state_entered_at, created_at, stale_flagged_at, stale_rule)
+				select min(named_task_uuid::text)::uuid, 'pending', true, now() - interval '3 days', now() - interval '3 days', now(), 'state 1440, lifetime 1440: move_to_dlq'
+				from postrider.tasker_named_tasks, generate_series(1, 5000) i group by i`,
 			`analyze postrider.tasker_tasks`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,9 +105,9 @@ func TestDetectionReadsOnlyTheStale(t *testing.T) {
 			if few.found != 0 || many.found != 0 {
 				t.Fatal("healthy tasks are found")
 			}
-			// One task is read for each of the 80 states of templates, and one for each of the 20 templates by each of
-			// the two walks.
-			if many.seqScans != 0 || many.fetched > 2*20+80 || many.blocks > 2*few.blocks {
+			// One task is read for each of the 80 states of templates, one for each of the 20 templates by each of the two
+			// walks, and one for each template and state with flagged tasks.
+			if many.seqScans != 0 || many.fetched > 2*20+80+2 || many.blocks > 2*few.blocks {
 				t.Errorf("2,000 healthy tasks cost %+v, 22,000 cost %+v", few, many)
 			}
 

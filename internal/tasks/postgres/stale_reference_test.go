@@ -163,7 +163,7 @@ func (w *world) fill(t *testing.T, f *fixture, n int) {
 		if w.r.IntN(2) == 0 {
 			created = max(entered, w.around(task.LifetimeThreshold(tpl.own, tpl.ns, w.defaults).Minutes))
 		}
-		s := &task.Stay{Machine: tpl.machine, State: state.Name, Entered: now.Add(-entered), Created: now.Add(-created), Flagged: w.r.IntN(10) == 0,
+		s := &task.Stay{Machine: tpl.machine, State: state.Name, Entered: now.Add(-entered), Created: now.Add(-created),
 			Template: tpl.own, Namespace: tpl.ns, Defaults: w.defaults, Switches: w.switches,
 			WorkerUnavailableAfter: time.Duration(w.detection.WorkerUnavailableMinutes) * time.Minute}
 		if tpl.heartbeat != nil {
@@ -171,15 +171,24 @@ func (w *world) fill(t *testing.T, f *fixture, n int) {
 		}
 		id := uuid.New()
 		w.tasks[id], w.of[id] = s, tpl
-		var flagged *time.Time
-		if s.Flagged {
-			flagged = &now
+		var flagged, until *time.Time
+		rule := ""
+		if w.r.IntN(5) == 0 {
+			// By the rule of now or by another; its other threshold is passed, or is not, or both are.
+			at := *s
+			at.Now = now
+			s.Flag = &task.Flag{Rule: pick(w.r, task.Stale(at).Rule, task.Stale(at).Rule, "", "state 7, lifetime 8: flag", "zzz"),
+				Until: pick(w.r, time.Time{}, now.Add(time.Hour), now.Add(-time.Hour))}
+			flagged, rule = &now, s.Flag.Rule
+			if !s.Flag.Until.IsZero() {
+				until = &s.Flag.Until
+			}
 		}
-		rows = append(rows, []any{id, tpl.id, s.State, state.Kind.Live(), s.Entered, w.r.IntN(5), s.Created, flagged})
+		rows = append(rows, []any{id, tpl.id, s.State, state.Kind.Live(), s.Entered, w.r.IntN(5), s.Created, flagged, rule, until})
 	}
 	f.must(pgx.BeginFunc(t.Context(), f.pool, func(tx pgx.Tx) error {
 		_, err := tx.CopyFrom(t.Context(), pgx.Identifier{"postrider", "tasker_tasks"},
-			[]string{"task_uuid", "named_task_uuid", "state", "live", "state_entered_at", "sort_key", "created_at", "stale_flagged_at"}, pgx.CopyFromRows(rows))
+			[]string{"task_uuid", "named_task_uuid", "state", "live", "state_entered_at", "sort_key", "created_at", "stale_flagged_at", "stale_rule", "stale_until"}, pgx.CopyFromRows(rows))
 		return err
 	}))
 	// What was read as a heartbeat is what the database has.
@@ -353,7 +362,7 @@ func (w *world) checkRows(t *testing.T, f *fixture, got map[uuid.UUID]ledger.Sta
 	}
 	for _, r := range all {
 		s, found := w.tasks[r.ID], got[r.ID]
-		want := row{ID: r.ID, State: s.State, Live: s.Machine.Kind(s.State).Live(), Flagged: s.Flagged}
+		want := row{ID: r.ID, State: s.State, Live: s.Machine.Kind(s.State).Live(), Flagged: s.Flag != nil && r.Flagged} // a flag without a rule may be ended
 		if _, is := got[r.ID]; is {
 			want.Flagged = !found.TransitionSuccess
 			if found.TransitionSuccess {

@@ -75,7 +75,11 @@ func TestStalenessDetectionRespectsThresholds(t *testing.T) {
 		t.Errorf("%d tasks are stale, want %d: %+v", len(found), len(stale)+2, found)
 	}
 	for _, s := range found {
-		if s.ActionTaken != ledger.StaleMovedToDLQ || !s.MovedToDLQ || !s.TransitionSuccess || s.DLQReason != "staleness_timeout" ||
+		reason := "staleness_timeout"
+		if s.CurrentState == "pending" { // it has steps, and no worker ever came
+			reason = "worker_unavailable"
+		}
+		if s.ActionTaken != ledger.StaleMovedToDLQ || !s.MovedToDLQ || !s.TransitionSuccess || s.DLQReason != reason ||
 			s.NamespaceName != "default" || s.TaskName != "plain" || s.TaskAgeSeconds < float64(60*s.TimeInStateMinutes) {
 			t.Errorf("%+v", s)
 		}
@@ -293,7 +297,8 @@ func TestMachineWithoutFailedState(t *testing.T) {
 	f.in(id, "extracting")
 }
 
-// Workers that are silent are the reason; a namespace that never had one has none to miss.
+// Workers that are silent are the reason. A namespace may have workers that never said anything, but where no step has
+// begun, there is none.
 func TestWorkerUnavailable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -301,7 +306,14 @@ func TestWorkerUnavailable(t *testing.T) {
 	d := ledger.DefaultDetection()
 	id := f.stuck("x", "steps_in_process", time.Hour)
 	if got := f.detect(d)[id].DLQReason; got != "staleness_timeout" {
-		t.Errorf("without workers the reason is %q", got)
+		t.Errorf("without known workers, and with a step begun, the reason is %q", got)
+	}
+	id = f.stuck("x", "pending", 25*time.Hour)
+	if got := f.detect(d)[id].DLQReason; got != "worker_unavailable" {
+		t.Errorf("where no worker ever came the reason is %q", got)
+	}
+	if e := ledgertest.Read(t, f.pool, id).ErrorReason; !strings.Contains(e, "No worker of the namespace was ever heard of.") {
+		t.Errorf("the reason is %q", e)
 	}
 	f.must(f.Heartbeat(t.Context(), "default", "a"))
 	f.must(f.Heartbeat(t.Context(), "default", "b"))

@@ -247,7 +247,8 @@ func TestSpentRetriesDeadLetterTheTask(t *testing.T) {
 	}
 }
 
-// TestFailureForGoodBlocks: a step that says retrying cannot help leaves the task to people, with no letter.
+// TestFailureForGoodBlocks: a step that says retrying cannot help leaves the task to people, once nothing else can go on,
+// and is dead-lettered at once.
 func TestFailureForGoodBlocks(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -261,8 +262,13 @@ func TestFailureForGoodBlocks(t *testing.T) {
 	f.in(task, "enqueuing_steps") // b can still go
 	f.do(task, "b")
 	f.in(task, "blocked_by_failures")
-	if letters := ledgertest.Letters(t, f.pool, task); len(letters) != 0 {
-		t.Errorf("there are the letters %+v", letters)
+	if _, err := f.Evaluate(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	letters := ledgertest.Letters(t, f.pool, task)
+	if len(letters) != 1 || letters[0].Reason != "max_retries_exceeded" || !strings.Contains(string(letters[0].Payload), `"error_code": "FAILED_FOR_GOOD"`) ||
+		!strings.Contains(string(letters[0].Payload), "step a failed for good: no such account") {
+		t.Errorf("the letters are %+v", letters)
 	}
 	if _, err := f.Act(t.Context(), task, a, ledger.StepAction{Action: ledger.ActionResetRetryCount}); err != nil {
 		t.Fatal(err)
@@ -276,7 +282,7 @@ func TestFailureForGoodBlocks(t *testing.T) {
 func TestOnlyProgressLeadsOutOfAnError(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.apply(`{"steps": [{"name": "gone"}, {"name": "after", "dependencies": ["gone"]}, {"name": "failed"}, {"name": "other", "max_retries": 0}]}`)
+	f.apply(`{"cancelled_steps": "wait", "steps": [{"name": "gone"}, {"name": "after", "dependencies": ["gone"]}, {"name": "failed"}, {"name": "other", "max_retries": 0}]}`)
 	act := func(task uuid.UUID, name string, action ledger.Action) {
 		t.Helper()
 		if _, err := f.Act(t.Context(), task, f.step(task, name).UUID, ledger.StepAction{Action: action}); err != nil {

@@ -47,6 +47,7 @@ func TestApplyTemplateRefuses(t *testing.T) {
 		"a bad topic":            {whole + `, "events": {"topic": "a b"}}`, "events of template ns/n@1.0.0 needs a Kafka topic name"},
 		"a start without topic":  {whole + `, "start_event": {"type": "x"}}`, "start_event of template ns/n@1.0.0 needs a Kafka topic name"},
 		"a start of text":        {whole + `, "start_event": "x"}`, "start_event of template"},
+		"an unknown rule":        {whole + `, "cancelled_steps": "drop"}`, `cancelled_steps of template ns/n@1.0.0 is "drop"; it must be cancel, skip or wait`},
 		"no tries":               {whole + `, "max_retries": 0}`, "max_retries of template ns/n@1.0.0 is 0"},
 		"a pattern, deep":        {whole + `, "input_schema": {"properties": {"x": {"items": {"anyOf": [{"type": "string"}, {"pattern": "("}]}}}}}`, "input_schema.properties.x.items.anyOf[1].pattern"},
 		"states of text":         {states(`"states": "on"`), "needs arrays of states"},

@@ -267,8 +267,9 @@ func TestRollbackLeavesNothing(t *testing.T) {
 	if err != nil || len(steps) != 1 {
 		t.Fatalf("%d ready steps, %v", len(steps), err)
 	}
-	f.must(inside.StartStep(t.Context(), steps[0].UUID, "w"))
-	f.must(inside.CompleteStep(t.Context(), steps[0].UUID, nil))
+	number, err := inside.StartStep(t.Context(), steps[0].UUID, "w")
+	f.must(err)
+	f.must(inside.CompleteStep(t.Context(), steps[0].UUID, nil, number))
 	if got, err := inside.Task(t.Context(), task); err != nil || got.State != "complete" {
 		t.Fatalf("inside the transaction the task is %+v, %v", got, err)
 	}

@@ -35,13 +35,16 @@ func read(root *node, ps *problems) *Template {
 		"environments": func(n *node, path string) { t.Environments = readEnvironments(n, path, ps) },
 		"lifecycle":    func(n *node, path string) { t.Lifecycle, lifecycleStates = readLifecycle(n, path, ps) },
 		"steps":        func(n *node, path string) { t.Steps = readSteps(n, path, ps) },
-		"events":       func(n *node, path string) { t.Events = readEvents(n, path, ps) },
-		"start_event":  func(n *node, path string) { t.StartEvent = readStartEvent(n, path, ps) },
-		"max_retries":  func(n *node, path string) { t.MaxRetries, _ = ps.whole(n, path, 1, 1000) },
-		"states":       func(n *node, path string) { machine.states(n, path, ps) },
-		"transitions":  func(n *node, path string) { machine.transitions(n, path, ps) },
-		"roles":        func(n *node, path string) { machine.roles(n, path, ps) },
-		"retryable":    func(n *node, path string) { machine.retryable(n, path, ps) },
+		"cancelled_steps": func(n *node, path string) {
+			t.CancelledSteps = choice(ps, n, path, []CancelledSteps{CancelDependants, SkipCancelled, WaitForCancelled})
+		},
+		"events":      func(n *node, path string) { t.Events = readEvents(n, path, ps) },
+		"start_event": func(n *node, path string) { t.StartEvent = readStartEvent(n, path, ps) },
+		"max_retries": func(n *node, path string) { t.MaxRetries, _ = ps.whole(n, path, 1, 1000) },
+		"states":      func(n *node, path string) { machine.states(n, path, ps) },
+		"transitions": func(n *node, path string) { machine.transitions(n, path, ps) },
+		"roles":       func(n *node, path string) { machine.roles(n, path, ps) },
+		"retryable":   func(n *node, path string) { machine.retryable(n, path, ps) },
 	})
 	ps.needs(root, "", "name", "namespace_name", "version")
 	m := machine.finish(t, ps)

@@ -72,6 +72,7 @@ func TestOnTimeout(t *testing.T) {
 // Each case changes one thing of a task that is stale in waiting_for_retry, by the defaults.
 func TestStale(t *testing.T) {
 	t.Parallel()
+	const byDefault = "state 30, lifetime 1440: move_to_dlq"
 	moved := Verdict{Stale: true, Threshold: Threshold{30, SourceDefault}, Kind: ThresholdState, Action: ActionDLQ, Moved: true, Letter: true, Reason: ReasonStaleness}
 	with := func(change func(v *Verdict)) Verdict {
 		v := moved
@@ -91,7 +92,10 @@ func TestStale(t *testing.T) {
 		"the defaults":               {func(*Stay) {}, moved},
 		"exactly the threshold":      {func(s *Stay) { s.Now = epoch.Add(30 * time.Minute) }, Verdict{}},
 		"a moment more":              {func(s *Stay) { s.Now = epoch.Add(30*time.Minute + time.Microsecond) }, moved},
-		"flagged before":             {func(s *Stay) { s.Flagged = true }, Verdict{}},
+		"flagged before":             {func(s *Stay) { s.Flag = &Flag{Rule: byDefault, Until: epoch.Add(24 * time.Hour)} }, Verdict{}},
+		"flagged, both are passed":   {func(s *Stay) { s.Flag = &Flag{Rule: byDefault} }, Verdict{}},
+		"flagged, the other passed":  {func(s *Stay) { s.Flag = &Flag{Rule: byDefault, Until: epoch} }, moved},
+		"flagged by another rule":    {func(s *Stay) { s.Flag = &Flag{Rule: "state 30, lifetime 1440: flag"} }, moved},
 		"failed":                     {func(s *Stay) { s.State = "error" }, Verdict{}},
 		"ended":                      {func(s *Stay) { s.State = "complete" }, Verdict{}},
 		"in a state that is not one": {func(s *Stay) { s.State = "nowhere" }, Verdict{}},
@@ -102,24 +106,37 @@ func TestStale(t *testing.T) {
 		"a patient template":         {func(s *Stay) { s.Template = &Lifecycle{MaxStateMinutes: map[string]int{"waiting_for_retry": 32}} }, Verdict{}},
 		"an impatient namespace": {func(s *Stay) { s.Namespace = &Lifecycle{MaxStateMinutes: map[string]int{"waiting_for_retry": 1}} },
 			with(func(v *Verdict) { v.Threshold = Threshold{1, SourceNamespace} })},
-		"manual review":               {func(s *Stay) { s.Template = &Lifecycle{StalenessAction: ActionManualReview} }, with(func(v *Verdict) { v.Action, v.Moved = ActionManualReview, false })},
-		"error":                       {func(s *Stay) { s.Template = &Lifecycle{StalenessAction: ActionError} }, with(func(v *Verdict) { v.Action, v.Letter = ActionError, false })},
-		"not moved, says the switch":  {func(s *Stay) { s.Switches.AutoTransitionToError = false }, inPlace},
-		"not lettered, says move":     {func(s *Stay) { s.Switches.AutoMoveToDLQ = false }, silent},
-		"not lettered, says enabled":  {func(s *Stay) { s.Switches.DLQEnabled = false }, silent},
-		"not lettered, says dlq":      {func(s *Stay) { s.Switches.AutoDLQOnStaleness = false }, silent},
-		"not lettered for staleness":  {func(s *Stay) { s.Switches.StalenessTimeout = false }, silent},
-		"the other reason's switch":   {func(s *Stay) { s.Switches.WorkerUnavailable = false }, moved},
-		"workers were just heard of":  {func(s *Stay) { s.LastHeartbeat = heard(10) }, moved},
-		"workers are silent":          {func(s *Stay) { s.LastHeartbeat = heard(11) }, with(func(v *Verdict) { v.Reason = ReasonWorkerUnavailable })},
-		"silent, and no switch":       {func(s *Stay) { s.LastHeartbeat, s.Switches.WorkerUnavailable = heard(11), false }, with(func(v *Verdict) { v.Reason, v.Letter = ReasonWorkerUnavailable, false })},
-		"silent, staleness is off":    {func(s *Stay) { s.LastHeartbeat, s.Switches.StalenessTimeout = heard(11), false }, with(func(v *Verdict) { v.Reason = ReasonWorkerUnavailable })},
-		"a machine without the state": {func(s *Stay) { s.Machine.Roles.Failed = "" }, inPlace},
+		"manual review":              {func(s *Stay) { s.Template = &Lifecycle{StalenessAction: ActionManualReview} }, with(func(v *Verdict) { v.Action, v.Moved = ActionManualReview, false })},
+		"error":                      {func(s *Stay) { s.Template = &Lifecycle{StalenessAction: ActionError} }, with(func(v *Verdict) { v.Action, v.Letter = ActionError, false })},
+		"not moved, says the switch": {func(s *Stay) { s.Switches.AutoTransitionToError = false }, inPlace},
+		"not lettered, says move":    {func(s *Stay) { s.Switches.AutoMoveToDLQ = false }, silent},
+		"not lettered, says enabled": {func(s *Stay) { s.Switches.DLQEnabled = false }, silent},
+		"not lettered, says dlq":     {func(s *Stay) { s.Switches.AutoDLQOnStaleness = false }, silent},
+		"not lettered for staleness": {func(s *Stay) { s.Switches.StalenessTimeout = false }, silent},
+		"the other reason's switch":  {func(s *Stay) { s.Switches.WorkerUnavailable = false }, moved},
+		"workers were just heard of": {func(s *Stay) { s.LastHeartbeat = heard(10) }, moved},
+		"workers are silent":         {func(s *Stay) { s.LastHeartbeat = heard(11) }, with(func(v *Verdict) { v.Reason = ReasonWorkerUnavailable })},
+		"silent, and no switch":      {func(s *Stay) { s.LastHeartbeat, s.Switches.WorkerUnavailable = heard(11), false }, with(func(v *Verdict) { v.Reason, v.Letter = ReasonWorkerUnavailable, false })},
+		"silent, staleness is off":   {func(s *Stay) { s.LastHeartbeat, s.Switches.StalenessTimeout = heard(11), false }, with(func(v *Verdict) { v.Reason = ReasonWorkerUnavailable })},
+		"no worker ever, and no step": {func(s *Stay) {
+			s.State, s.Created, s.Entered = "pending", epoch.Add(-48*time.Hour), epoch.Add(-48*time.Hour)
+		},
+			with(func(v *Verdict) { v.Threshold.Minutes = 1440 })},
+		"no worker ever, and steps": {func(s *Stay) {
+			s.State, s.Created, s.Entered, s.HasSteps = "pending", epoch.Add(-48*time.Hour), epoch.Add(-48*time.Hour), true
+		}, with(func(v *Verdict) { v.Threshold.Minutes, v.Reason = 1440, ReasonWorkerUnavailable })},
+		"no worker ever, but one began": {func(s *Stay) { s.HasSteps = true }, moved},
+		"a machine without the state":   {func(s *Stay) { s.Machine.Roles.Failed = "" }, inPlace},
 	} {
 		s := Stay{Machine: Builtin(), State: "waiting_for_retry", Entered: epoch, Created: epoch, Now: epoch.Add(31 * time.Minute),
 			Defaults: StandardDefaults(), Switches: AllOn(), WorkerUnavailableAfter: 10 * time.Minute}
 		c.change(&s)
-		if got := Stale(s); got != c.want {
+		got := Stale(s)
+		if (got.Rule == "") == got.Stale || got == moved && got.Rule != byDefault {
+			t.Errorf("%s: the rule is %q", name, got.Rule)
+		}
+		got.Rule = ""
+		if got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}

@@ -30,6 +30,8 @@ type Template struct {
 	Lifecycle *Lifecycle `json:"lifecycle,omitempty"`
 	// Steps are what tasks consist of.
 	Steps []Step `json:"steps,omitempty"`
+	// CancelledSteps says what becomes of the steps that depend on a cancelled one. Defaults to CancelDependants.
+	CancelledSteps CancelledSteps `json:"cancelled_steps,omitempty"`
 	// Events says where lifecycle events go.
 	Events *Events `json:"events,omitempty"`
 	// StartEvent is enqueued when a task is created, and again when it is retried.
@@ -64,6 +66,20 @@ type Step struct {
 	// Metadata is free for tools, a mapping.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
+
+// CancelledSteps is what becomes of the steps that depend on a cancelled step. Where every step of a task is done or
+// cancelled, the task ends in any case.
+type CancelledSteps string
+
+// The rules.
+const (
+	// CancelDependants cancels them, too. It is the default.
+	CancelDependants CancelledSteps = "cancel"
+	// SkipCancelled lets them go on, as if the cancelled step had been done.
+	SkipCancelled CancelledSteps = "skip"
+	// WaitForCancelled lets them wait for a person, in waiting_for_dependencies.
+	WaitForCancelled CancelledSteps = "wait"
+)
 
 // Events says where lifecycle events go.
 type Events struct {

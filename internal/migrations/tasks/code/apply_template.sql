@@ -28,6 +28,9 @@ begin
     perform postrider.template_check_lifecycle(p_configuration->'lifecycle', v_whose) where p_configuration ? 'lifecycle';
     perform postrider.template_check_steps(p_configuration->'steps', v_whose) where p_configuration ? 'steps';
     perform postrider.template_check_events(p_configuration, v_whose);
+    if p_configuration->'cancelled_steps' not in ('"cancel"', '"skip"', '"wait"') then
+        perform postrider.template_refuse(format('cancelled_steps of %s is %s; it must be cancel, skip or wait', v_whose, left((p_configuration->'cancelled_steps')::text, 100)));
+    end if;
     perform postrider.template_check_patterns(p_configuration->'input_schema', v_whose) where p_configuration ? 'input_schema';
     if v_machine is null and p_configuration ? 'states' then
         v_machine := jsonb_strip_nulls(jsonb_build_object('states', p_configuration->'states', 'transitions', p_configuration->'transitions',
@@ -76,5 +79,5 @@ begin
     return v_template.named_task_uuid;
 end $$;
 comment on function postrider.apply_template(jsonb, jsonb) is
-'Puts a template into the database, or changes it, and returns its id; the same again changes nothing. p_configuration is the template as JSON, with dependencies as names; p_machine its states, transitions, roles and retryable states, taken from the template if null, and the built-in ones if that has none. A changed lifecycle holds for the tasks that are there, too; everything else for new ones. Error 22023 names the mistake in it, 55000 says that tasks of this version exist and its machine would change.';
+'Puts a template into the database, or changes it, and returns its id; the same again changes nothing. p_configuration is the template as JSON, with dependencies as names; p_machine its states, transitions, roles and retryable states, taken from the template if null, and the built-in ones if that has none. A changed lifecycle, and cancelled_steps, hold for the tasks that are there, too; everything else for new ones. Error 22023 names the mistake in it, 55000 says that tasks of this version exist and its machine would change.';
 revoke all on function postrider.apply_template(jsonb, jsonb) from public;

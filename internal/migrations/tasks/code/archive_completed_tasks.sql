@@ -131,9 +131,9 @@ begin
             delete from postrider.tasker_workflow_steps s using unnest(v_tasks) i(task_uuid) where s.task_uuid = i.task_uuid returning s.*)
         insert into postrider.tasker_workflow_steps_archive
             (workflow_step_uuid, task_uuid, step_name, handler_name, position, dependencies, status, retry_count, max_retries,
-             retry_base_seconds, retry_max_seconds, next_retry_at, inputs, results, last_error, state_entered_at, created_at, updated_at, archived_at)
+             retry_base_seconds, retry_max_seconds, next_retry_at, inputs, results, last_error, fencing_number, state_entered_at, created_at, updated_at, archived_at)
         select workflow_step_uuid, task_uuid, step_name, handler_name, position, dependencies, status, retry_count, max_retries,
-               retry_base_seconds, retry_max_seconds, next_retry_at, inputs, results, last_error, state_entered_at, created_at, updated_at, v_began
+               retry_base_seconds, retry_max_seconds, next_retry_at, inputs, results, last_error, fencing_number, state_entered_at, created_at, updated_at, v_began
         from gone;
         get diagnostics steps_archived = row_count;
 
@@ -152,10 +152,10 @@ begin
             returning t.*, i.final_state)
         insert into postrider.tasker_tasks_archive
             (task_uuid, named_task_uuid, state, live, state_entered_at, sort_key, context, priority, retry_count, idempotency_key,
-             error_reason, metadata, stale_flagged_at, dead_letters, ready_at, resumed_at, created_at, updated_at, completed_at,
+             error_reason, metadata, stale_flagged_at, stale_rule, stale_until, stay_from, dead_letters, ready_at, resumed_at, created_at, updated_at, completed_at,
              namespace_name, task_name, task_version, final_state, archived_at)
         select g.task_uuid, g.named_task_uuid, g.state, g.live, g.state_entered_at, g.sort_key, g.context, g.priority, g.retry_count, g.idempotency_key,
-               g.error_reason, g.metadata, g.stale_flagged_at, g.dead_letters, g.ready_at, g.resumed_at, g.created_at, g.updated_at, g.completed_at,
+               g.error_reason, g.metadata, g.stale_flagged_at, g.stale_rule, g.stale_until, g.stay_from, g.dead_letters, g.ready_at, g.resumed_at, g.created_at, g.updated_at, g.completed_at,
                s.name, n.name, n.version, g.final_state, v_began
         from gone g
         join postrider.tasker_named_tasks n on n.named_task_uuid = g.named_task_uuid

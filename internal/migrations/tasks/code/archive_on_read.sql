@@ -12,7 +12,7 @@ begin
       join postrider.tasker_named_tasks n using (named_task_uuid)
       join postrider.tasker_state_machines m using (state_machine_id)
      where k.task_uuid = p_task_uuid and k.state = coalesce(m.dead_letter_state, m.failed_state) and m.archived_state is not null
-       and k.updated_at < now() - p_archive_after and postrider.task_letters_closed(k.task_uuid, k.dead_letters);
+       and k.updated_at < now() - p_archive_after;
     if not found then
         return false;
     end if;
@@ -20,7 +20,6 @@ begin
       join postrider.tasker_named_tasks n using (named_task_uuid)
       join postrider.tasker_state_machines m using (state_machine_id)
      where k.task_uuid = p_task_uuid and k.state = coalesce(m.dead_letter_state, m.failed_state) and k.updated_at < now() - p_archive_after
-       and postrider.task_letters_closed(k.task_uuid, k.dead_letters)
        for update of k skip locked;
     if not found then
         return false;
@@ -29,5 +28,5 @@ begin
     return true;
 end $$;
 comment on function postrider.archive_on_read(uuid, interval) is
-'Moves a task to the archived state of its machine if it has been in the dead-letter state (the failed one, of a machine without) without a change for p_archive_after, 7 days by default, and the machine has both; returns whether it did. A task stays if it, or an event that moved it there, has a pending investigation, or if one of its dead letters is not recorded yet: an operator may yet retry it. It waits for no lock, and does nothing in a read-only transaction.';
+'Moves a task to the archived state of its machine if it has been in the dead-letter state (the failed one, of a machine without) without a change for p_archive_after, 7 days by default, and the machine has both; returns whether it did. A pending investigation stays open and keeps the task out of the archive''s tables, but not out of that state. It waits for no lock, and does nothing in a read-only transaction.';
 revoke all on function postrider.archive_on_read(uuid, interval) from public;

@@ -1,10 +1,12 @@
-create or replace function postrider.fail_step(p_step_uuid uuid, p_error text, p_retryable boolean default true, p_retry_after interval default null)
+create or replace function postrider.fail_step(p_step_uuid uuid, p_error text, p_retryable boolean default true, p_retry_after interval default null,
+    p_fencing_number integer default null)
 returns text language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     v_step    postrider.tasker_workflow_steps := postrider.step_lock(p_step_uuid, 'fail a step');
     v_seconds double precision;
     v_status  text;
 begin
+    perform postrider.step_fence(v_step, 'fail', p_fencing_number);
     if v_step.status not in ('enqueued', 'in_progress') then
         perform postrider.step_refuse(v_step, 'fail', 'enqueued or in_progress');
     end if;
@@ -28,6 +30,6 @@ begin
         left(format('step %s failed: %s', v_step.step_name, v_step.last_error), 10000)));
     return v_status;
 end $$;
-comment on function postrider.fail_step(uuid, text, boolean, interval) is
-'For workers: a step failed. While it has retries it waits for the next (retry_base_seconds doubling up to retry_max_seconds, plus up to a fifth; or p_retry_after): returns waiting_for_retry. p_error is kept to 10,000 characters. Otherwise, or if it is not retryable, returns error, and the task is blocked, or failed and dead-lettered when the retries are spent.';
-revoke all on function postrider.fail_step(uuid, text, boolean, interval) from public;
+comment on function postrider.fail_step(uuid, text, boolean, interval, integer) is
+'For workers: a step failed. While it has retries it waits for the next (retry_base_seconds doubling up to retry_max_seconds, plus up to a fifth; or p_retry_after): returns waiting_for_retry. p_error is kept to 10,000 characters. Otherwise, or if it is not retryable, returns error: once nothing else can go on, the task is failed if the retries are spent, blocked if it was not retryable, and dead-lettered. p_fencing_number is what start_step returned: if the step was taken from this worker since, the call is refused with 55000; null does not ask.';
+revoke all on function postrider.fail_step(uuid, text, boolean, interval, integer) from public;

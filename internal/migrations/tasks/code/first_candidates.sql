@@ -31,26 +31,26 @@ begin
     ), above as ( -- each priority by one step down the index
         select m.named_task_uuid, (
                    select k.priority from postrider.tasker_tasks k
-                    where k.ready_at is not null and k.stale_flagged_at is null and k.priority > 0 and k.named_task_uuid = m.named_task_uuid
+                    where k.ready_at is not null and k.priority > 0 and k.named_task_uuid = m.named_task_uuid
                     order by k.priority desc limit 1) as priority
           from template m
         union all
         select a.named_task_uuid, (
                    select k.priority from postrider.tasker_tasks k
-                    where k.ready_at is not null and k.stale_flagged_at is null and k.priority > 0 and k.named_task_uuid = a.named_task_uuid
+                    where k.ready_at is not null and k.priority > 0 and k.named_task_uuid = a.named_task_uuid
                       and k.priority < a.priority
                     order by k.priority desc limit 1)
           from above a where a.priority is not null
     ), below as (
         select m.named_task_uuid, (
                    select k.priority from postrider.tasker_tasks k
-                    where k.ready_at is not null and k.stale_flagged_at is null and k.priority <= 0 and k.named_task_uuid = m.named_task_uuid
+                    where k.ready_at is not null and k.priority <= 0 and k.named_task_uuid = m.named_task_uuid
                     order by k.priority desc limit 1) as priority
           from template m
         union all
         select b.named_task_uuid, (
                    select k.priority from postrider.tasker_tasks k
-                    where k.ready_at is not null and k.stale_flagged_at is null and k.priority <= 0 and k.named_task_uuid = b.named_task_uuid
+                    where k.ready_at is not null and k.priority <= 0 and k.named_task_uuid = b.named_task_uuid
                       and k.priority < b.priority
                     order by k.priority desc limit 1)
           from below b where b.priority is not null

@@ -1,6 +1,6 @@
 create or replace function postrider.get_next_ready_tasks(p_limit integer default 10, p_namespace text default null,
-    p_waiting_for_dependencies_minutes integer default 60, p_waiting_for_retry_minutes integer default 30,
-    p_steps_in_process_minutes integer default 30, p_task_max_lifetime_hours integer default 24, p_priority_half_life_minutes integer default 60)
+    p_waiting_for_dependencies_minutes integer default null, p_waiting_for_retry_minutes integer default null,
+    p_steps_in_process_minutes integer default null, p_task_max_lifetime_hours integer default null, p_priority_half_life_minutes integer default 60)
 returns table(task_uuid uuid, namespace_name text, task_name text, state text, priority integer, computed_priority double precision, ready_steps integer)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 #variable_conflict use_column
@@ -12,6 +12,7 @@ declare
     v_window integer;
     v_seen   integer;
     v_bad    text;
+    v_settings postrider.tasker_settings;
     c        record;
 begin
     select format('%s is %s, it must be from %s to %s', a.name, coalesce(a.value::text, 'null'), a.least, a.most) into v_bad
@@ -21,10 +22,11 @@ begin
                    ('p_steps_in_process_minutes', p_steps_in_process_minutes, 1, 525600000),
                    ('p_task_max_lifetime_hours', p_task_max_lifetime_hours, 1, 8760000),
                    ('p_priority_half_life_minutes', p_priority_half_life_minutes, 1, 525600000)) a(name, value, least, most)
-     where a.value is null or a.value not between a.least and a.most limit 1;
+     where a.value is null and a.name in ('p_limit', 'p_priority_half_life_minutes') or a.value not between a.least and a.most limit 1;
     if found then
         raise exception using errcode = '22023', message = 'postrider: ' || v_bad;
     end if;
+    v_settings := postrider.task_settings(p_waiting_for_dependencies_minutes, p_waiting_for_retry_minutes, p_steps_in_process_minutes, p_task_max_lifetime_hours);
     v_window := p_limit + 20;
     -- A few that are due are gathered and sorted. Of many the first are looked for, and more of them as others turn
     -- out to have these locked.
@@ -36,18 +38,18 @@ begin
         v_seen := 0;
         -- Candidates in order, without locks; each is then locked and looked at again.
         for c in
-            select q.* from postrider.task_candidates(v_now, p_namespace, p_waiting_for_dependencies_minutes, p_waiting_for_retry_minutes,
-                p_steps_in_process_minutes, p_task_max_lifetime_hours * 60, p_priority_half_life_minutes) q where not v_many
+            select q.* from postrider.task_candidates(v_now, p_namespace, v_settings.waiting_for_dependencies_minutes, v_settings.waiting_for_retry_minutes,
+                v_settings.steps_in_process_minutes, v_settings.task_max_lifetime_hours * 60, p_priority_half_life_minutes) q where not v_many
             union all
-            select q.* from postrider.first_candidates(v_now, p_namespace, p_waiting_for_dependencies_minutes, p_waiting_for_retry_minutes,
-                p_steps_in_process_minutes, p_task_max_lifetime_hours * 60, p_priority_half_life_minutes, v_window) q where v_many
+            select q.* from postrider.first_candidates(v_now, p_namespace, v_settings.waiting_for_dependencies_minutes, v_settings.waiting_for_retry_minutes,
+                v_settings.steps_in_process_minutes, v_settings.task_max_lifetime_hours * 60, p_priority_half_life_minutes, v_window) q where v_many
             order by weight desc, created_at, task_uuid
         loop
             v_seen := v_seen + 1;
             continue when v_window > p_limit + 20 and c.task_uuid = any (v_given);
             select k.state into state
               from postrider.tasker_tasks k
-             where k.task_uuid = c.task_uuid and k.live and k.stale_flagged_at is null
+             where k.task_uuid = c.task_uuid and k.live
                for update skip locked;
             continue when not found;
             select count(*) into v_ready from postrider.get_ready_steps(c.task_uuid);
@@ -70,5 +72,5 @@ begin
     end loop;
 end $$;
 comment on function postrider.get_next_ready_tasks(integer, text, integer, integer, integer, integer, integer) is
-'For a program that hands out work: tasks that have not begun (initial state) or that have steps whose turn it is, locked for the caller''s transaction; tasks that other sessions have locked are skipped. First by computed_priority: priority halved with every p_priority_half_life_minutes since the task was created; then the oldest. Stale tasks are left out by the same rule as the detector''s (template before namespace before the parameters; other states 1440 minutes), so that they cannot drown the fresh ones.';
+'For a program that hands out work: tasks that have not begun (initial state) or that have steps whose turn it is, locked for the caller''s transaction; tasks that other sessions have locked are skipped. First by computed_priority: priority halved with every p_priority_half_life_minutes since the task was created; then the oldest. Stale tasks are left out by the same rule as the detector''s (template before namespace before the parameters before tasker_settings, which has what postrider serve is set to; other states 1440 minutes), so that they cannot drown the fresh ones. A flag of an earlier rule withholds no task.';
 revoke all on function postrider.get_next_ready_tasks(integer, text, integer, integer, integer, integer, integer) from public;

@@ -18,12 +18,12 @@ language sql stable as $$
         with recursive step as (
             select (select t.state from postrider.tasker_tasks t
                     where t.live and t.stale_flagged_at is null and t.named_task_uuid operator(pg_catalog.=) o.named_task_uuid
-                    order by t.state, t.state_entered_at limit 1) as state
+                    order by t.state, coalesce(t.stay_from, t.state_entered_at) limit 1) as state
             union all
             select (select t.state from postrider.tasker_tasks t
                     where t.live and t.stale_flagged_at is null and t.named_task_uuid operator(pg_catalog.=) o.named_task_uuid
                       and t.state operator(pg_catalog.>) p.state
-                    order by t.state, t.state_entered_at limit 1)
+                    order by t.state, coalesce(t.stay_from, t.state_entered_at) limit 1)
             from step p where p.state is not null
         )
         select p.state from step p where p.state is not null) s

@@ -1,6 +1,6 @@
 create or replace function postrider.refresh_dashboards(
-    p_waiting_deps_threshold_minutes integer default 60, p_waiting_retry_threshold_minutes integer default 30,
-    p_steps_in_process_threshold_minutes integer default 30, p_task_max_lifetime_hours integer default 24, p_min_age interval default '0')
+    p_waiting_deps_threshold_minutes integer default null, p_waiting_retry_threshold_minutes integer default null,
+    p_steps_in_process_threshold_minutes integer default null, p_task_max_lifetime_hours integer default null, p_min_age interval default '0')
 returns boolean language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_began   timestamptz := clock_timestamp();
@@ -26,5 +26,5 @@ begin
     return true;
 end $$;
 comment on function postrider.refresh_dashboards(integer, integer, integer, integer, interval) is
-'Renews the summaries behind v_task_staleness_monitoring and v_dlq_dashboard, with the defaults of thresholds given. False, and nothing is done, if they are younger than p_min_age or another session is renewing them.';
+'Renews the summaries behind v_task_staleness_monitoring and v_dlq_dashboard, with the default thresholds given, or those of tasker_settings. False, and nothing is done, if they are younger than p_min_age or another session is renewing them.';
 revoke all on function postrider.refresh_dashboards(integer, integer, integer, integer, interval) from public;

@@ -1,4 +1,4 @@
-create or replace function postrider.start_step(p_step_uuid uuid, p_worker text default null) returns text
+create or replace function postrider.start_step(p_step_uuid uuid, p_worker text default null) returns integer
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     v_step postrider.tasker_workflow_steps := postrider.step_lock(p_step_uuid, 'start');
@@ -14,6 +14,7 @@ begin
     end if;
     perform postrider.step_due(v_step, 'start');
     v_step.next_retry_at := null;
+    v_step.fencing_number := v_step.fencing_number + 1;
     perform postrider.step_set(v_step, 'in_progress', jsonb_strip_nulls(jsonb_build_object('worker', p_worker)));
     perform postrider.task_follow_steps(v_step.task_uuid, true, jsonb_strip_nulls(jsonb_build_object(
         'reason', format('step %s is in progress', v_step.step_name), 'worker', p_worker)));
@@ -32,8 +33,8 @@ begin
               where k.task_uuid = v_step.task_uuid;
         end if;
     end if;
-    return 'in_progress';
+    return v_step.fencing_number;
 end $$;
 comment on function postrider.start_step(uuid, text) is
-'For workers: takes a step whose turn it is. Only one succeeds; 55000 says why another cannot. p_worker counts as a heartbeat. Returns in_progress.';
+'For workers: takes a step whose turn it is. Only one succeeds; 55000 says why another cannot. p_worker counts as a heartbeat. Returns the fencing number of this start: a worker that gives it to complete_step or fail_step is refused there once the step was taken from it.';
 revoke all on function postrider.start_step(uuid, text) from public;

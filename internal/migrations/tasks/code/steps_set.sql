@@ -38,11 +38,7 @@ begin
                    where k.task_uuid = p_task_uuid) t;
     perform postrider.outbox_insert(v_ids, array_fill('task'::text, array[coalesce(cardinality(v_ids), 0)]), v_topics,
         array_fill(convert_to(p_task_uuid::text, 'UTF8'), array[coalesce(cardinality(v_ids), 0)]), v_payloads, v_headers);
-    update postrider.tasker_tasks k
-       set updated_at = v_now, ready_at = postrider.task_ready_at(p_task_uuid, st.kind)
-      from postrider.tasker_named_tasks n
-      join postrider.tasker_machine_states st using (state_machine_id)
-     where k.task_uuid = p_task_uuid and n.named_task_uuid = k.named_task_uuid and st.state = k.state;
+    perform postrider.task_steps_changed(p_task_uuid, v_now, false);
 end $$;
 comment on function postrider.steps_set(uuid, uuid[], text, boolean, jsonb) is
 'Internal. What step_set does, for many steps of a task at once, in their order; none waits for a retry any more. With p_anew they have all their retries and no error. The caller holds the task''s row lock and decides whether it may.';

@@ -22,15 +22,16 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_nestlo
          where p_namespace is null or ns.name = p_namespace
     ), ready as materialized (
         -- Written so that only tasker_tasks_ready can find them: the other indexes have waiting tasks, too.
-        select k.task_uuid, k.named_task_uuid, k.state, k.priority, k.created_at, coalesce(k.resumed_at, k.created_at) as began_at, k.state_entered_at
+        select k.task_uuid, k.named_task_uuid, k.state, k.priority, k.created_at, coalesce(k.resumed_at, k.created_at) as began_at,
+               coalesce(k.stay_from, k.state_entered_at) as stay_began
           from postrider.tasker_tasks k
-         where k.ready_at <= p_now and coalesce(k.live, false) and coalesce(k.stale_flagged_at, 'infinity') = 'infinity'
+         where k.ready_at <= p_now and coalesce(k.live, false)
     )
     select k.task_uuid, b.namespace, b.template, k.state, b.kind <> 'initial', k.priority,
            postrider.task_weight(k.priority, k.created_at, p_now, p_half_life), k.created_at
       from ready k
       join bound b using (named_task_uuid, state)
-     where k.state_entered_at >= b.entered_since and k.began_at >= b.created_since
+     where k.stay_began >= b.entered_since and k.began_at >= b.created_since
 $$;
 comment on function postrider.task_candidates(timestamptz, text, integer, integer, integer, integer, integer) is
 'Internal. All tasks with something to do that are not stale, with what they weigh; see get_next_ready_tasks. Times in minutes.';

@@ -7,7 +7,7 @@ declare
     v_hop    text;
     v_path   text[];
 begin
-    select k.state, k.sort_key, s.kind, n.state_machine_id, m.complete_state, m.failed_state, g.reason_max_retries_exceeded as letters
+    select k.state, k.sort_key, s.kind, n.state_machine_id, m.complete_state, m.failed_state, m.cancelled_state, g.reason_max_retries_exceeded as letters
       into t
       from postrider.tasker_tasks k
       join postrider.tasker_named_tasks n using (named_task_uuid)
@@ -15,30 +15,38 @@ begin
       join postrider.tasker_machine_states s on s.state_machine_id = n.state_machine_id and s.state = k.state
       join postrider.tasker_settings g on g.only_row
      where k.task_uuid = p_task_uuid;
-    if t.kind = 'terminal' or t.kind = 'failed' and not p_may_recover then
+    if t.kind = 'terminal' then
+        return t.state;
+    end if;
+    perform postrider.task_cancel_dependants(p_task_uuid, p_metadata);
+    if t.kind = 'failed' and not p_may_recover then
         return t.state;
     end if;
     v_wanted := postrider.task_derived_state(p_task_uuid);
     -- Out of a failed state leads only what goes on by itself.
-    if v_wanted is null or t.kind = 'failed' and v_wanted in ('error', 'blocked_by_failures', 'waiting_for_dependencies') then
+    if v_wanted is null or t.kind = 'failed' and v_wanted in ('error', 'blocked_by_failures', 'waiting_for_dependencies', 'cancelled') then
         return t.state;
     end if;
-    v_to := case v_wanted when 'complete' then t.complete_state when 'error' then t.failed_state else v_wanted end;
+    v_to := case v_wanted when 'complete' then t.complete_state when 'error' then t.failed_state when 'cancelled' then t.cancelled_state else v_wanted end;
     if v_to <> t.state then
         v_path := postrider.task_path(t.state_machine_id, t.state, v_to);
         foreach v_hop in array coalesce(v_path, '{}') loop
             perform postrider.task_move(p_task_uuid, v_hop, coalesce(p_metadata, '{"reason": "the steps ask for it"}'));
         end loop;
     end if;
-    if v_wanted = 'error' and t.letters then
-        perform postrider.task_dead_letter(p_task_uuid, 'max_retries_exceeded', t.state, t.sort_key, 'MAX_RETRIES_EXCEEDED',
-            (select format('step %s failed and its %s retries are spent: %s', s.step_name, s.max_retries, coalesce(s.last_error, 'no error was given'))
+    -- Spent retries, and a failure that no retry can mend: somebody has to look, and at once.
+    if t.letters and (v_wanted = 'error' or v_wanted = 'blocked_by_failures' and cardinality(v_path) > 0) then
+        perform postrider.task_dead_letter(p_task_uuid, 'max_retries_exceeded', t.state, t.sort_key,
+            case v_wanted when 'error' then 'MAX_RETRIES_EXCEEDED' else 'FAILED_FOR_GOOD' end,
+            (select case v_wanted when 'error'
+                        then format('step %s failed and its %s retries are spent: %s', s.step_name, s.max_retries, coalesce(s.last_error, 'no error was given'))
+                        else format('step %s failed for good: %s', s.step_name, coalesce(s.last_error, 'no error was given')) end
                from postrider.tasker_workflow_steps s
-              where s.task_uuid = p_task_uuid and s.status = 'error' and s.retry_count >= s.max_retries
+              where s.task_uuid = p_task_uuid and s.status = 'error' and (v_wanted <> 'error' or s.retry_count >= s.max_retries)
               order by s.state_entered_at desc limit 1), p_metadata);
     end if;
     return case when cardinality(v_path) > 0 then v_to else t.state end;
 end $$;
 comment on function postrider.task_follow_steps(uuid, boolean, jsonb) is
-'Internal. Takes a task where its steps lead it, over as many transitions as its machine needs, and returns the state it has then. A task stays if its machine does not have that state, or no way there. p_may_recover: out of a failed state too, which only a change for the better of a step may do. The caller holds the task''s row lock.';
+'Internal. Takes a task where its steps lead it, over as many transitions as its machine needs, and returns the state it has then. First it cancels what depends on a cancelled step, see task_cancel_dependants. A task stays if its machine does not have that state, or no way there. p_may_recover: out of a failed state too, which only a change for the better of a step may do. The caller holds the task''s row lock.';
 revoke all on function postrider.task_follow_steps(uuid, boolean, jsonb) from public;

@@ -3,6 +3,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     t       record;
     v_now   timestamptz := clock_timestamp();
+    v_ready timestamptz;
     v_error text := coalesce(p_metadata->>'error_reason', p_metadata->>'reason');
 begin
     select k.state, k.sort_key, s.kind,
@@ -20,13 +21,14 @@ begin
         raise exception using errcode = '22023', message = format('postrider: task %s cannot go from %s to %s: its template has no such state',
             p_task_uuid, t.state, coalesce(p_to_state, 'null'));
     end if;
+    v_ready := postrider.task_ready_at(p_task_uuid, t.kind);
     update postrider.tasker_task_transitions set most_recent = false where task_uuid = p_task_uuid and most_recent;
     insert into postrider.tasker_task_transitions (task_uuid, from_state, to_state, metadata, sort_key, most_recent, created_at)
     values (p_task_uuid, t.state, p_to_state, p_metadata, t.sort_key + 1, true, v_now);
     update postrider.tasker_tasks k
        set state = p_to_state, live = t.kind in ('initial', 'active', 'waiting'), state_entered_at = v_now,
-           sort_key = t.sort_key + 1, stale_flagged_at = null, updated_at = v_now,
-           ready_at = postrider.task_ready_at(p_task_uuid, t.kind),
+           sort_key = t.sort_key + 1, stale_flagged_at = null, stale_rule = '', stale_until = null, updated_at = v_now,
+           ready_at = v_ready, stay_from = case when t.kind = 'waiting' and v_ready > v_now then v_ready end,
            resumed_at = case when t.kind in ('initial', 'active', 'waiting') and not k.live then v_now else k.resumed_at end,
            completed_at = case when t.kind = 'terminal' then v_now end,
            error_reason = case when t.kind in ('failed', 'terminal') then coalesce(case when t.failing then v_error end, k.error_reason) end,

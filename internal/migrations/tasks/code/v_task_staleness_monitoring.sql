@@ -16,4 +16,4 @@ with summary as materialized (
 )
 select f.* from figures f order by f.stale_over_1h desc, f.current_state;
 comment on view postrider.v_task_staleness_monitoring is
-'Live tasks by state: how many, how long they have been in it, and how many for more than an hour or a day. warning counts tasks past the share tasker_settings.warn_percent of a threshold (of the state, or of their lifetime), but past no threshold; stale counts tasks past one. top_stale_tasks are the hundred longest stays of more than an hour, the longest first. as_of says when it was counted: at most five minutes ago.';
+'Live tasks by state: how many, how long they have been in it, and how many for more than an hour or a day. warning counts tasks past the share tasker_settings.warn_percent of a threshold (of the state, or of their lifetime), but past no threshold; stale counts tasks past one. top_stale_tasks are the hundred longest stays of more than an hour without progress, the longest first. as_of says when it was counted: at most five minutes ago.';

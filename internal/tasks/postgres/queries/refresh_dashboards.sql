@@ -1,1 +1,1 @@
-select postrider.refresh_dashboards($1, $2, $3, $4, $5::bigint * interval '1 microsecond')
+select postrider.refresh_dashboards(p_min_age => $1::bigint * interval '1 microsecond')

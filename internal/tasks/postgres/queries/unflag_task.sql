@@ -1,0 +1,1 @@
+select postrider.unflag_task($1::uuid, $2::text, $3::text)
