@@ -29,7 +29,7 @@ test: setup ## every test, on real PostgreSQL, kfake and a real Apache Kafka bro
 quick: ## what decides, on PostgreSQL without a broker and without -race: under a minute once it is compiled
 	@scripts/setup.sh postgres
 	go test ./message/... ./retry ./outbox ./consumer ./internal/relay ./internal/relay/postgres ./internal/dlq ./internal/replay ./internal/tasks/task \
-		./internal/tasks/ledger ./internal/tracecontext ./internal/migrations ./internal/testenv/history \
+		./internal/tasks/ledger ./internal/tracecontext ./internal/yamldoc ./internal/nearest ./internal/migrations ./internal/testenv/history \
 		./cmd/internal/config ./cmd/internal/archtest ./cmd/internal/actions
 
 verify: ## formatting, vet, linter, import directions
