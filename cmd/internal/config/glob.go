@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/postrider/postrider/message"
@@ -38,37 +39,21 @@ func checkGlob(glob string) error {
 // wild reports whether a glob may stand for more than one name.
 func wild(glob string) bool { return strings.ContainsAny(glob, "*?") }
 
-// fits reports whether a glob stands for a name.
+// fits reports whether a glob stands for a name. No name of a topic has a slash, which * would not stand for here.
 func fits(glob, name string) bool {
-	g, n := 0, 0
-	star, taken := -1, 0 // the last * met, and how far the name went when it took its share
-	for n < len(name) {
-		switch {
-		case g < len(glob) && glob[g] == '*':
-			star, taken = g, n
-			g++
-		case g < len(glob) && (glob[g] == '?' || glob[g] == name[n]):
-			g++
-			n++
-		case star >= 0: // let the * take one more
-			taken++
-			g, n = star+1, taken
-		default:
-			return false
-		}
-	}
-	return strings.Trim(glob[g:], "*") == ""
+	fit, _ := path.Match(glob, name) // checkGlob has refused a glob that path.Match cannot read
+	return fit
 }
 
 // joint returns a shortest name that both globs stand for, if there is one.
 func joint(a, b string) (name string, exists bool) {
-	type offsets struct{ a, b int } // in the two globs
-	type path struct {
+	type offsets struct{ a, b int }
+	type route struct {
 		offsets
 		name string
 	}
 	seen := map[offsets]bool{}
-	for queue := []path{{}}; len(queue) > 0; queue = queue[1:] {
+	for queue := []route{{}}; len(queue) > 0; queue = queue[1:] {
 		p := queue[0]
 		if seen[p.offsets] {
 			continue
@@ -80,13 +65,13 @@ func joint(a, b string) (name string, exists bool) {
 		headA, headB := head(a, p.a), head(b, p.b)
 		// A * that takes nothing more.
 		if headA == '*' {
-			queue = append(queue, path{offsets{p.a + 1, p.b}, p.name})
+			queue = append(queue, route{offsets{p.a + 1, p.b}, p.name})
 		}
 		if headB == '*' {
-			queue = append(queue, path{offsets{p.a, p.b + 1}, p.name})
+			queue = append(queue, route{offsets{p.a, p.b + 1}, p.name})
 		}
 		if letter, both := common(headA, headB); both {
-			next := path{p.offsets, p.name + string(letter)}
+			next := route{p.offsets, p.name + string(letter)}
 			if headA != '*' {
 				next.a++
 			}
