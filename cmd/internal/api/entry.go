@@ -134,7 +134,7 @@ type Detail struct {
 func NewDetail(d dlq.Detail, done []access.Done, revealed *dlq.Letter) Detail {
 	v := Detail{
 		Entry: NewEntry(d.Entry), TaskSnapshot: RawOrNull(nil), Snapshot: RawOrNull(d.Snapshot), Metadata: RawOrNull(d.Metadata), TraceID: d.TraceID(),
-		Letters: make([]Letter, len(d.Letters)), Redrives: each(NewRedrive, d.Redrives), Audit: each(clamped, done),
+		Letters: make([]Letter, len(d.Letters)), Redrives: each(NewRedrive, d.Redrives), Audit: each(DoneOf, done),
 	}
 	if d.Subject.Type == dlq.SubjectTask {
 		v.TaskSnapshot = v.Snapshot
@@ -163,12 +163,6 @@ func RedrivingOperations(d dlq.Detail) []string {
 		}
 	}
 	return operations
-}
-
-// clamped is a row of the audit log with a time that JSON can say.
-func clamped(d access.Done) access.Done {
-	d.At = Time(d.At)
-	return d
 }
 
 // Redrive is one redrive of an investigation.

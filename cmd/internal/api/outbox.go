@@ -1,13 +1,16 @@
 package api
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/relay/postgres"
+	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/message"
 )
 
@@ -20,6 +23,23 @@ func EventOf(e relay.EventStatus) relay.EventStatus {
 // NewEventList is a page of events. It may be short, or empty, and have a next one.
 func NewEventList(p relay.EventPage) List[relay.EventStatus] {
 	return ListOf(each(EventOf, p.Events), rowText(p.Next))
+}
+
+// EventPayload is what an event carries, unredacted.
+type EventPayload struct {
+	// ID is the number of the event, EventID its identity.
+	ID      string    `json:"id"`
+	EventID uuid.UUID `json:"event_id"`
+	// Key and Payload are null where Kafka's are.
+	Key     *Bytes `json:"key"`
+	Payload *Bytes `json:"payload"`
+	// Headers are as the event has them: an object of texts, or a list of pairs of name and value.
+	Headers json.RawMessage `json:"headers"`
+}
+
+// NewEventPayload is what the event with a number carries.
+func NewEventPayload(id int64, b relay.EventBytes) EventPayload {
+	return EventPayload{ID: rowText(id), EventID: b.EventID, Key: KeyBytes(b.Key), Payload: PayloadBytes(b.Payload), Headers: RawOrNull(b.Headers)}
 }
 
 // PurgedEvents is what a purge of delivered events removed.
@@ -108,6 +128,21 @@ type OutboxStatus struct {
 func NewOutboxStatus(s relay.Status) OutboxStatus {
 	return OutboxStatus{Pending: s.Pending, Due: s.Due, Processing: s.Processing, Failed: s.Failed, Parked: s.Parked, Scheduled: s.Scheduled,
 		Exhausted: s.Exhausted, DeadLettered: s.DeadLettered, OldestDueSeconds: s.OldestDueSeconds, HoldCount: s.HoldCount, Holds: each(NewHold, s.Holds)}
+}
+
+// Status is how everything stands.
+type Status struct {
+	// Outbox is the outbox in numbers.
+	Outbox OutboxStatus `json:"outbox"`
+	// Detector is the switch of the detectors of stale tasks, and their last pass.
+	Detector ledger.DetectorStatus `json:"detector"`
+	// Operations are those that have not ended; never null.
+	Operations []Operation `json:"operations"`
+}
+
+// NewStatus is how everything stands, as it is shown.
+func NewStatus(outbox relay.Status, detector ledger.DetectorStatus, open []dlq.Operation) Status {
+	return Status{NewOutboxStatus(outbox), DetectorOf(detector), each(NewOperation, open)}
 }
 
 // rowText is the number of a row as text; empty for 0.

@@ -2,10 +2,7 @@ package httpapi
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -56,24 +53,6 @@ func (s *Services) getEvent(ctx context.Context, r *Request) (any, error) {
 	return s.after(ctx, id, err)
 }
 
-// shownBytes is bytes as JSON, text or base64, whichever fits first.
-type shownBytes struct {
-	Encoding string `json:"encoding"`
-	Value    any    `json:"value"`
-}
-
-func showBytes(b []byte, value bool) *shownBytes {
-	switch {
-	case b == nil:
-		return nil
-	case value && json.Valid(b) && utf8.Valid(b):
-		return &shownBytes{"json", json.RawMessage(b)}
-	case utf8.Valid(b):
-		return &shownBytes{"text", string(b)}
-	}
-	return &shownBytes{"base64", base64.StdEncoding.EncodeToString(b)}
-}
-
 // revealEvent shows what an event carries. Who looked is in the audit log before it is shown.
 func (s *Services) revealEvent(ctx context.Context, r *Request) (any, error) {
 	id, err := r.event()
@@ -87,13 +66,7 @@ func (s *Services) revealEvent(ctx context.Context, r *Request) (any, error) {
 	if err := s.Access.Look(ctx, "payload.reveal", "event", strconv.FormatInt(id, 10), map[string]any{"event_id": b.EventID}); err != nil {
 		return nil, err
 	}
-	return struct {
-		ID      string          `json:"id"`
-		EventID uuid.UUID       `json:"event_id"`
-		Key     *shownBytes     `json:"key"`
-		Payload *shownBytes     `json:"payload"`
-		Headers json.RawMessage `json:"headers"`
-	}{strconv.FormatInt(id, 10), b.EventID, showBytes(b.Key, false), showBytes(b.Payload, true), b.Headers}, nil
+	return api.NewEventPayload(id, b), nil
 }
 
 // after answers with the event, unless what came before failed.
@@ -141,7 +114,7 @@ func (s *Services) purgeDelivered(ctx context.Context, r *Request) (any, error) 
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}
-	at, ok := parseTime(b.OlderThan, false)
+	at, ok := api.ParseTime(b.OlderThan, false)
 	if !ok {
 		return nil, refuse(Validation, "older_than is %q; it must be a date (2026-01-31) or a time (2026-01-31T08:00:00Z)", shown(b.OlderThan))
 	}
@@ -234,9 +207,5 @@ func (s *Services) status(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	views := make([]operationView, len(operations))
-	for i, o := range operations {
-		views[i] = viewOperation(o)
-	}
-	return map[string]any{"outbox": api.NewOutboxStatus(outbox), "detector": api.DetectorOf(detector), "operations": views}, nil
+	return api.NewStatus(outbox, detector, operations), nil
 }

@@ -3,8 +3,6 @@ package httpapi
 import (
 	"math"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/postrider/postrider/internal/dlq"
 )
@@ -87,25 +85,6 @@ func (r *Request) row(name string) (int64, error) {
 		return 0, refuse(Validation, "%s is %q; it must be a whole number from 1 to %d", name, shown(r.PathValue(name)), int64(math.MaxInt64))
 	}
 	return n, nil
-}
-
-// placeText is the place behind something that has a time and an id, for next; timedPlace reads it.
-func placeText(at time.Time, id string) *string {
-	text := at.UTC().Format(time.RFC3339Nano) + "_" + id
-	return &text
-}
-
-// timedPlace reads a parameter that is the next of an earlier answer; the id is empty where it is absent.
-func (r *Request) timedPlace(name string) (at time.Time, id string, err error) {
-	text, err := r.text(name)
-	if err != nil || text == "" {
-		return at, "", err
-	}
-	when, id, _ := strings.Cut(text, "_")
-	if at, err = time.Parse(time.RFC3339Nano, when); err != nil || id == "" || at.Year() < 1 || at.Year() > 9999 {
-		return at, "", notAPlace(name, text)
-	}
-	return at, id, nil
 }
 
 func notAPlace(name, text string) error {
