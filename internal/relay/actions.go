@@ -23,11 +23,6 @@ const (
 	ActionDLQStats Action = "dlqStats"
 )
 
-// Actions returns every action.
-func Actions() []Action {
-	return []Action{ActionProcessPending, ActionProcessRetries, ActionCleanup, ActionDLQStats}
-}
-
 // ErrNoBrokers is wrapped by an action's error when no broker answers.
 var ErrNoBrokers = errors.New("no broker answers; check the broker addresses and the network")
 

@@ -39,11 +39,6 @@ const (
 	Refused = Skip(dlq.Refused)
 )
 
-// Skips returns every reason.
-func Skips() []Skip {
-	return []Skip{Undecodable, PayloadGone, TaskSubject, NoTarget, NoRetryTopic, SourceTopic, UnreadableHeaders, TooManyHops, SentAgain, Refused}
-}
-
 // Explain says what a reason means and what to do.
 func (s Skip) Explain() string {
 	switch s {

@@ -14,7 +14,7 @@ var matchNames = []string{"error", "class", "topic", "group", "key"}
 
 // Match is a condition on a dead letter, for example error=*timeout* or header:tenant=acme.
 type Match struct {
-	text   string
+	text   string // as it was given
 	name   string // of matchNames, or header
 	header string
 	not    bool
@@ -52,9 +52,6 @@ func ParseMatch(s string) (Match, error) {
 	}
 	return m, nil
 }
-
-// String returns the condition as it was given.
-func (m Match) String() string { return m.text }
 
 // fits reports whether the condition holds for a letter that was read from this record.
 func (m Match) fits(r *dlq.Record, l *dlq.Letter) bool { return m.found(r, l) != m.not }

@@ -34,8 +34,8 @@ func TestParseMatch(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && (!errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, want %q", in, err, want)
 		}
-		if err == nil && m.String() != in {
-			t.Errorf("%q became %q", in, m)
+		if err == nil && m.text != in {
+			t.Errorf("%q became %q", in, m.text)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func TestConditionsProperty(t *testing.T) {
 				t.Fatal(err)
 			}
 			if m.fits(&r, &l) != holds {
-				t.Fatalf("%s: %v", m, !holds)
+				t.Fatalf("%s: %v", m.text, !holds)
 			}
 			o.Match, all = append(o.Match, m), all && holds
 		}

@@ -1,34 +1,12 @@
 package task
 
-import (
-	"fmt"
-	"strings"
-)
-
-// CycleError says that steps wait for each other.
-type CycleError struct {
-	// Steps depend each on the next; the last is the first again.
-	Steps []string
-}
-
-// Error prints the cycle: a -> b -> a.
-func (e *CycleError) Error() string {
-	return fmt.Sprintf("the steps wait for each other: %s", arrows(e.Steps))
-}
+import "strings"
 
 func arrows(cycle []string) string { return strings.Join(cycle, " -> ") }
 
-// Order returns the names of steps in an order in which each comes after its dependencies, and otherwise as
-// they are listed. Dependencies on steps that are not there are passed over. It fails with *CycleError.
-func Order(steps []Step) ([]string, error) {
-	sorted, cycles := order(steps)
-	if len(cycles) > 0 {
-		return nil, &CycleError{Steps: cycles[0]}
-	}
-	return sorted, nil
-}
-
-// order also returns cycles: at least one of each knot, and no two that share a step.
+// order returns the names of steps in an order in which each comes after its dependencies, and otherwise as they are
+// listed. Dependencies on steps that are not there are passed over. Steps of a cycle depend each on the next, and the last
+// is the first again: of each knot at least one cycle is returned, and no two that share a step.
 func order(steps []Step) (sorted []string, cycles [][]string) {
 	index := map[string]int{}
 	for i := len(steps) - 1; i >= 0; i-- { // of two with one name, the first
