@@ -160,5 +160,9 @@ func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) (left bool, 
 		if !l.sleep(pause) {
 			return false, 0
 		}
+		if fits == bare { // by then the topic may take the whole letter
+			fits = whole
+			v.record = c.letter(r, m, v.failure, fits)
+		}
 	}
 }
