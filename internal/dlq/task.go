@@ -147,6 +147,17 @@ func (t *taskLetter) describe(l *Letter) {
 	}
 	l.TaskSnapshot = storableObject(t.Snapshot, MaxTaskSnapshotBytes)
 	l.Metadata = storableObject(t.Metadata, MaxSnapshotBytes)
+	if l.Reason == MaxRetriesExceeded {
+		// The retries of the step; how often the whole task was retried its row says.
+		var m struct {
+			Error struct {
+				RetryCount *int32 `json:"retry_count"`
+			} `json:"error"`
+		}
+		if json.Unmarshal(t.Metadata, &m) == nil && m.Error.RetryCount != nil && *m.Error.RetryCount >= 0 {
+			l.Attempts = m.Error.RetryCount
+		}
+	}
 }
 
 // storableObject returns raw if it is a JSON object that jsonb takes, of at most limit bytes; otherwise nil.

@@ -138,6 +138,26 @@ func TestDecodeTaskVariants(t *testing.T) {
 	}
 }
 
+// TestDecodeTaskWithSpentRetries: the investigation says how often the step was tried again.
+func TestDecodeTaskWithSpentRetries(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[Reason]bool{MaxRetriesExceeded: true, StalenessTimeout: false} {
+		r := taskRecord(t)
+		var body map[string]any
+		if err := json.Unmarshal(r.Value, &body); err != nil {
+			t.Fatal(err)
+		}
+		body["dlq_reason"], body["metadata"] = reason, map[string]any{"error": map[string]any{"retry_count": 5}}
+		var err error
+		if r.Value, err = json.Marshal(body); err != nil {
+			t.Fatal(err)
+		}
+		if got := Decode(r).Attempts; (got != nil) != want || want && *got != 5 {
+			t.Errorf("%s: attempts %v", reason, got)
+		}
+	}
+}
+
 func TestDecodeBrokenTask(t *testing.T) {
 	t.Parallel()
 	value := func(v []byte) Record { r := taskRecord(t); r.Value = v; return r }

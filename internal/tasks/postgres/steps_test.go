@@ -192,7 +192,8 @@ func TestSpentRetriesDeadLetterTheTask(t *testing.T) {
 	f.in(task, "error")
 	letters := ledgertest.Letters(t, f.pool, task)
 	if len(letters) != 1 || letters[0].Reason != "max_retries_exceeded" || !strings.Contains(string(letters[0].Payload), "step charge failed and its 1 retries are spent: declined again") ||
-		!strings.Contains(string(letters[0].Payload), `"original_state": "steps_in_process"`) {
+		!strings.Contains(string(letters[0].Payload), `"original_state": "steps_in_process"`) ||
+		!strings.Contains(string(letters[0].Payload), `"error": {"step": "charge", "reason": "MAX_RETRIES_EXCEEDED", "category": "fatal", "retry_count": 1}`) {
 		t.Fatalf("the letters are %+v", letters)
 	}
 	if _, err := f.Evaluate(t.Context(), task); err != nil {

@@ -2,10 +2,12 @@ create or replace function postrider.task_follow_steps(p_task_uuid uuid, p_may_r
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     t        record;
+    v_step   record;
     v_wanted text;
     v_to     text;
     v_hop    text;
     v_path   text[];
+    v_code   text;
 begin
     select k.state, k.sort_key, s.kind, n.state_machine_id, m.complete_state, m.failed_state, m.cancelled_state, g.reason_max_retries_exceeded as letters
       into t
@@ -36,14 +38,16 @@ begin
     end if;
     -- Spent retries, and a failure that no retry can mend: somebody has to look, and at once.
     if t.letters and (v_wanted = 'error' or v_wanted = 'blocked_by_failures' and cardinality(v_path) > 0) then
-        perform postrider.task_dead_letter(p_task_uuid, 'max_retries_exceeded', t.state, t.sort_key,
-            case v_wanted when 'error' then 'MAX_RETRIES_EXCEEDED' else 'FAILED_FOR_GOOD' end,
-            (select case v_wanted when 'error'
-                        then format('step %s failed and its %s retries are spent: %s', s.step_name, s.max_retries, coalesce(s.last_error, 'no error was given'))
-                        else format('step %s failed for good: %s', s.step_name, coalesce(s.last_error, 'no error was given')) end
-               from postrider.tasker_workflow_steps s
-              where s.task_uuid = p_task_uuid and s.status = 'error' and (v_wanted <> 'error' or s.retry_count >= s.max_retries)
-              order by s.state_entered_at desc limit 1), p_metadata);
+        select f.step_name, f.max_retries, f.retry_count, coalesce(f.last_error, 'no error was given') as error into v_step
+          from postrider.tasker_workflow_steps f
+         where f.task_uuid = p_task_uuid and f.status = 'error' and (v_wanted <> 'error' or f.retry_count >= f.max_retries)
+         order by f.state_entered_at desc limit 1;
+        v_code := case v_wanted when 'error' then 'MAX_RETRIES_EXCEEDED' else 'FAILED_FOR_GOOD' end;
+        perform postrider.task_dead_letter(p_task_uuid, 'max_retries_exceeded', t.state, t.sort_key, v_code,
+            case v_wanted when 'error' then format('step %s failed and its %s retries are spent: %s', v_step.step_name, v_step.max_retries, v_step.error)
+                          else format('step %s failed for good: %s', v_step.step_name, v_step.error) end,
+            coalesce(p_metadata, '{}') || jsonb_build_object('error', jsonb_build_object('category', 'fatal', 'reason', v_code,
+                'retry_count', v_step.retry_count, 'step', v_step.step_name)));
     end if;
     return case when cardinality(v_path) > 0 then v_to else t.state end;
 end $$;
