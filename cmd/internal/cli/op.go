@@ -182,16 +182,7 @@ func operationTable(w io.Writer, list api.List[api.Operation]) error {
 	if err := grid(w, []string{"ID", "KIND", "NAME", "STATE", "TREATED", "SKIPPED", "DELIVERED", "CAME BACK", "BY", "PLANNED", "ERROR"}, rows); err != nil {
 		return err
 	}
-	return more(w, list.Next)
-}
-
-// more says below a table how to go on, where the list does.
-func more(w io.Writer, next *string) error {
-	if next == nil {
-		return nil
-	}
-	_, err := fmt.Fprintf(w, "There are more: --after %s\n", visible(*next))
-	return err
+	return goOn(w, list.Next)
 }
 
 func treated(o api.Operation) int64 { return o.Done + o.Skipped + o.Failed }
@@ -292,7 +283,7 @@ func itemTable(w io.Writer, list api.List[api.OperationItem]) error {
 	if err := wideGrid(w, []string{"ITEM", "INVESTIGATION", "STATE", "WHY"}, rows); err != nil {
 		return err
 	}
-	return more(w, list.Next)
+	return goOn(w, list.Next)
 }
 
 // notPlanned says where to look when an operation is not planned because of something that is there, or not there.
