@@ -133,6 +133,7 @@ func (f fetcher) fetch(ctx context.Context, cacheDir string) (Binaries, error) {
 		return Binaries{}, fmt.Errorf("pgserver: fetch PostgreSQL %s: %w", fetchVersion, context.Cause(ctx))
 	}
 	if err != nil {
+		_ = d.remove() // the process may end with this error, before the goroutine comes to it
 		return Binaries{}, fmt.Errorf("pgserver: fetch PostgreSQL %s into %s: %w; check the network, or install PostgreSQL and set %s", fetchVersion, cacheDir, err, BinEnv)
 	}
 	return d.install(final)
