@@ -2,68 +2,46 @@ package replay
 
 import (
 	"errors"
+	"regexp"
+	"strings"
 	"unicode/utf8"
 )
 
-// What a place of a glob stands for, beside the byte that it is.
-const (
-	anyText = -1 // *
-	anyChar = -2 // ?
-)
-
-// glob stands for texts: * for any characters, none included, ? for exactly one, a backslash takes the meaning from
-// the character behind it, everything else is itself. It must fit the whole text. A byte that is not UTF-8 counts as
-// a character.
-type glob []int
-
-func parseGlob(s string) (glob, error) {
-	var g glob
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '*':
-			if len(g) == 0 || g[len(g)-1] != anyText { // several are one
-				g = append(g, anyText)
-			}
-		case '?':
-			g = append(g, anyChar)
-		case '\\':
-			if i++; i == len(s) {
-				return nil, errors.New(`it ends in a backslash; write \\ for one`)
-			}
-			fallthrough
-		default:
-			g = append(g, int(s[i]))
-		}
+// parseGlob makes an expression of a glob: * stands for any characters, none included, ? for exactly one, a backslash takes
+// the meaning from the character behind it, everything else is itself. The glob must fit the whole text. In the text a byte
+// that is not UTF-8 counts as a character. path.Match would not do: there * stops at a slash.
+func parseGlob(s string) (*regexp.Regexp, error) {
+	if !utf8.ValidString(s) {
+		return nil, errors.New("it is not UTF-8 text")
 	}
-	return g, nil
-}
-
-// fits reports whether the glob stands for the text. It takes at most the product of both lengths.
-func (g glob) fits(s string) bool {
-	at, n := 0, 0
-	star, taken := -1, 0 // the last * met, and how far the text went when it took its share
-	for n < len(s) {
-		_, size := utf8.DecodeRuneInString(s[n:])
+	var b strings.Builder
+	escaped := false
+	for _, r := range s {
 		switch {
-		case at < len(g) && g[at] == anyText:
-			star, taken = at, n
-			at++
-		case at < len(g) && g[at] == anyChar:
-			at++
-			n += size
-		case at < len(g) && g[at] == int(s[n]):
-			at++
-			n++
-		case star >= 0: // let the * take one more character
-			_, more := utf8.DecodeRuneInString(s[taken:])
-			taken += more
-			at, n = star+1, taken
+		case escaped:
+			b.WriteString(regexp.QuoteMeta(string(r)))
+			escaped = false
+		case r == '\\':
+			escaped = true
+		case r == '*':
+			b.WriteString(".*")
+		case r == '?':
+			b.WriteByte('.')
 		default:
-			return false
+			b.WriteString(regexp.QuoteMeta(string(r)))
 		}
 	}
-	for at < len(g) && g[at] == anyText {
-		at++
+	if escaped {
+		return nil, errors.New(`it ends in a backslash; write \\ for one`)
 	}
-	return at == len(g)
+	// A * at an end needs no expression. Without it a search for a part of a text is one for a fixed text, which is fast.
+	expression, begins := strings.CutPrefix(b.String(), ".*")
+	expression, ends := strings.CutSuffix(expression, ".*")
+	if !begins {
+		expression = `\A` + expression
+	}
+	if !ends {
+		expression += `\z`
+	}
+	return regexp.Compile("(?s)" + expression)
 }

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ type Match struct {
 	name   string // of matchNames, or header
 	header string
 	not    bool
-	glob   glob
+	glob   *regexp.Regexp
 }
 
 // ParseMatch reads a condition: NAME=GLOB holds when the glob fits, NAME!=GLOB when it does not. The names are error
@@ -61,18 +62,18 @@ func (m Match) fits(r *dlq.Record, l *dlq.Letter) bool { return m.found(r, l) !=
 func (m Match) found(r *dlq.Record, l *dlq.Letter) bool {
 	switch m.name {
 	case "error":
-		return m.glob.fits(l.ErrorCode) || m.glob.fits(l.ErrorMessage)
+		return m.glob.MatchString(l.ErrorCode) || m.glob.MatchString(l.ErrorMessage)
 	case "class":
-		return m.glob.fits(l.ErrorClass)
+		return m.glob.MatchString(l.ErrorClass)
 	case "topic":
-		return m.glob.fits(l.OriginTopic)
+		return m.glob.MatchString(l.OriginTopic)
 	case "group":
-		return m.glob.fits(l.ConsumerGroup)
+		return m.glob.MatchString(l.ConsumerGroup)
 	case "key":
-		return m.glob.fits(string(l.Key))
+		return m.glob.MatchString(string(l.Key))
 	}
 	for i := range r.Headers {
-		if h := &r.Headers[i]; h.Name == m.header && m.glob.fits(string(h.Value)) {
+		if h := &r.Headers[i]; h.Name == m.header && m.glob.MatchString(string(h.Value)) {
 			return true
 		}
 	}

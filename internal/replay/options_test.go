@@ -86,7 +86,7 @@ func TestNames(t *testing.T) {
 	if a.Check() != nil || b.Check() != nil || a.group() != b.group() || !strings.HasPrefix(a.group(), GroupPrefix) {
 		t.Errorf("%s and %s", a.group(), b.group())
 	}
-	for _, pattern := range []string{"a", "\x01", "\xff", `"`, "<"} {
+	for _, pattern := range []string{"a", "\x01", "\u00ff", `"`, "<"} {
 		long := optionsOf(match("key=" + strings.Repeat(pattern, 3000)))
 		if about := shortAbout(long.about()); !strings.HasPrefix(about, "digest ") {
 			t.Errorf("%q has %d bytes", pattern, len(about))

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/postrider/postrider/message"
@@ -38,26 +39,10 @@ func checkGlob(glob string) error {
 // wild reports whether a glob may stand for more than one name.
 func wild(glob string) bool { return strings.ContainsAny(glob, "*?") }
 
-// fits reports whether a glob stands for a name.
+// fits reports whether a glob stands for a name. No name of a topic has a slash, which * would not stand for here.
 func fits(glob, name string) bool {
-	g, n := 0, 0
-	star, taken := -1, 0 // the last * met, and how far the name went when it took its share
-	for n < len(name) {
-		switch {
-		case g < len(glob) && glob[g] == '*':
-			star, taken = g, n
-			g++
-		case g < len(glob) && (glob[g] == '?' || glob[g] == name[n]):
-			g++
-			n++
-		case star >= 0: // let the * take one more
-			taken++
-			g, n = star+1, taken
-		default:
-			return false
-		}
-	}
-	return strings.Trim(glob[g:], "*") == ""
+	fit, _ := path.Match(glob, name) // checkGlob has refused a glob that path.Match cannot read
+	return fit
 }
 
 // joint returns a shortest name that both globs stand for, if there is one.
