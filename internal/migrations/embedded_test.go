@@ -112,3 +112,28 @@ func TestEmbeddedIsCommented(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestStatementsAreTheServers: the server completes as many statements of each file as are found in it.
+func TestStatementsAreTheServers(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.NewEmpty(t).Conn(t)
+	execute(t, conn, "create schema postrider; set search_path = postrider, public; set check_function_bodies = off")
+	compare := func(file, sql string) {
+		t.Helper()
+		results, err := conn.PgConn().Exec(t.Context(), sql).ReadAll()
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if found := migrations.Statements(sql); found != len(results) {
+			t.Errorf("%s: %d statements were found, and the server completed %d: write it without what splitStatements does not know", file, found, len(results))
+		}
+	}
+	for _, room := range embedded(t) {
+		for _, m := range room.Migrations {
+			compare(m.File(), m.SQL)
+		}
+		for _, f := range room.Code {
+			compare(f.File(), f.SQL)
+		}
+	}
+}

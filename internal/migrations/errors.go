@@ -31,9 +31,8 @@ type ApplyError struct {
 	// 0 when no statement of it failed (the connection broke, or the commit did).
 	File string
 	Line int
-	// Statement is the failing statement, Excerpt the lines around the place, numbered.
-	Statement string
-	Excerpt   string
+	// Excerpt is the lines around the place, numbered; of a statement without a position its first lines.
+	Excerpt string
 	// Unknown says that the connection was lost during the commit: the step is applied
 	// completely or not at all, and only the history tables know.
 	Unknown bool
@@ -107,23 +106,17 @@ func newApplyError(of source, completed int, err error) *ApplyError {
 		return e
 	}
 	sql := of.sql
-	if sql == "" { // what goes for the new code: the server's place is in the runner's own SQL
+	if sql == "" { // the commit, or what goes for the new code: the server's place is in the runner's own SQL
 		e.Hint = hint(pg.Code)
 		return e
 	}
-	statements := splitStatements(sql)
 	if pg.Position > 0 {
 		var column int
 		e.Line, column = lineAndColumn(sql, int(pg.Position))
 		e.Excerpt = excerpt(sql, e.Line, e.Line, column)
-		for _, s := range statements {
-			if s.line <= e.Line {
-				e.Statement = s.text
-			}
-		}
-	} else if completed < len(statements) {
+	} else if statements := splitStatements(sql); completed < len(statements) {
 		s := statements[completed]
-		e.Line, e.Statement = s.line, s.text
+		e.Line = s.line
 		e.Excerpt = excerpt(sql, s.line, s.line+strings.Count(s.text, "\n"), 0)
 	}
 	e.Hint = hint(pg.Code)

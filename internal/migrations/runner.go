@@ -194,8 +194,9 @@ func (r *Runner) commit(ctx context.Context, tx pgx.Tx, s *step) error {
 	of := s.room.codeSource(CodeFile{})
 	if s.migration != nil {
 		of = s.migration.source()
+		of.sql = "" // no statement of it failed
 	}
-	failed := newApplyError(of, len(splitStatements(of.sql)), err)
+	failed := newApplyError(of, 0, err)
 	var refused *pgconn.PgError
 	failed.Unknown = !errors.As(err, &refused) && !errors.Is(err, pgx.ErrTxCommitRollback)
 	return failed

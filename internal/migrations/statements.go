@@ -1,14 +1,16 @@
 package migrations
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
 // statement is one SQL statement of a file.
 type statement struct {
-	text       string // without its semicolon and surrounding space and comments before it
+	text       string // without its semicolon, and without space and comments around it
 	line       int    // where text starts, from 1
 	terminated bool   // a semicolon follows
 }
@@ -36,186 +38,57 @@ func checkStatements(sql string) error {
 	return nil
 }
 
-// splitStatements cuts SQL at the semicolons that end statements: the ones outside of strings,
-// quoted names, dollar quotes, comments, parentheses and the BEGIN ATOMIC bodies of SQL
-// functions. Statements without content are left out, as the server leaves them out, so that
-// the n-th statement here is the n-th that the server answers. The runner never executes the
-// pieces; they serve messages and checks.
+// opening begins what may have a semicolon that ends no statement: a comment, a string, a quoted name, a body.
+var opening = regexp.MustCompile(`--|/\*|'|"|\$[A-Za-z_]*\$`)
+
+// closing ends what is not ended by its own opening.
+var closing = map[string]string{"--": "\n", "/*": "*/"}
+
+// splitStatements cuts the SQL of this package at the semicolons that end statements. Its only uses are errors and checks;
+// the runner sends a file whole, and the server reads it. An error of the server has a position only where it is about a
+// name or about syntax. For the others, a lock that was waited for in vain or rows that break a constraint, the server says
+// how many statements were completed, and this finds the line of the next.
+//
+// It does not know all of SQL: no quotes behind a backslash, no comments in comments, no BEGIN ATOMIC. A test compares how
+// many statements it finds in each file with how many the server completes.
 func splitStatements(sql string) []statement {
-	sc := splitter{sql: sql, start: -1}
-	for sc.pos < len(sql) {
-		sc.step()
-	}
-	sc.end(false)
-	return sc.out
-}
-
-type splitter struct {
-	sql    string
-	pos    int
-	start  int // where the current statement's text begins, -1 before it
-	out    []statement
-	parens int
-	bodies int      // open BEGIN ATOMIC, and CASE inside of them
-	words  []string // the first words of the statement
-}
-
-// step consumes one token.
-func (s *splitter) step() {
-	c, rest := s.sql[s.pos], s.sql[s.pos:]
-	switch {
-	case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v':
-		s.pos++
-		return
-	case strings.HasPrefix(rest, "--"):
-		s.skipPast("\n", 2)
-		return
-	case strings.HasPrefix(rest, "/*"):
-		s.skipBlockComment()
-		return
-	case c == ';' && s.parens == 0 && s.bodies == 0:
-		s.end(true)
-		s.pos++
-		return
-	}
-	if s.start < 0 {
-		s.start = s.pos
-	}
-	switch {
-	case c == '\'':
-		s.skipString(false)
-	case c == '"':
-		s.skipPast(`"`, 1)
-	case c == '$':
-		s.skipDollarQuote()
-	case isNameStart(c):
-		s.word()
-	case c >= '0' && c <= '9':
-		for s.pos < len(s.sql) && isNamePart(s.sql[s.pos]) {
-			s.pos++
+	bare := []byte(sql) // blank where comments are, and without what is quoted
+	for at := 0; at < len(sql); {
+		open := opening.FindStringIndex(sql[at:])
+		if open == nil {
+			break
 		}
-	default:
-		if c == '(' {
-			s.parens++
-		} else if c == ')' && s.parens > 0 {
-			s.parens--
+		from, end := at+open[0], at+open[1]
+		mark, filler := sql[from:end], byte('x')
+		until, comment := closing[mark]
+		if comment {
+			filler = ' '
+		} else {
+			until = mark
 		}
-		s.pos++
+		if n := strings.Index(sql[end:], until); n >= 0 {
+			at = end + n + len(until)
+		} else {
+			at = len(sql)
+		}
+		copy(bare[from:at], bytes.Repeat([]byte{filler}, at-from))
 	}
-}
-
-func (s *splitter) end(terminated bool) {
-	if s.start >= 0 {
-		s.out = append(s.out, statement{
-			text:       strings.TrimSpace(s.sql[s.start:s.pos]),
-			line:       1 + strings.Count(s.sql[:s.start], "\n"),
-			terminated: terminated,
+	var all []statement
+	for from, end := 0, 0; from < len(bare); from = end + 1 {
+		end = len(bare)
+		if n := bytes.IndexByte(bare[from:], ';'); n >= 0 {
+			end = from + n
+		}
+		piece := bytes.TrimSpace(bare[from:end])
+		if len(piece) == 0 {
+			continue
+		}
+		start := from + bytes.Index(bare[from:end], piece)
+		all = append(all, statement{
+			text:       sql[start : start+len(piece)],
+			line:       1 + strings.Count(sql[:start], "\n"),
+			terminated: end < len(bare),
 		})
 	}
-	s.start, s.parens, s.bodies, s.words = -1, 0, 0, nil
+	return all
 }
-
-// word consumes a name or keyword, keeps the first four of a statement, and follows the
-// nesting of SQL function bodies.
-func (s *splitter) word() {
-	from := s.pos
-	for s.pos < len(s.sql) && isNamePart(s.sql[s.pos]) {
-		s.pos++
-	}
-	w := strings.ToLower(s.sql[from:s.pos])
-	if w == "e" && s.pos < len(s.sql) && s.sql[s.pos] == '\'' {
-		s.skipString(true)
-		return
-	}
-	if len(s.words) < 4 {
-		s.words = append(s.words, w)
-	}
-	if !s.createsRoutine() || s.parens > 0 {
-		return
-	}
-	switch {
-	case w == "begin", w == "case" && s.bodies > 0:
-		s.bodies++
-	case w == "end" && s.bodies > 0:
-		s.bodies--
-	}
-}
-
-func (s *splitter) createsRoutine() bool {
-	w := s.words
-	if len(w) > 0 && w[0] == "create" {
-		w = w[1:]
-	} else {
-		return false
-	}
-	if len(w) > 1 && w[0] == "or" && w[1] == "replace" {
-		w = w[2:]
-	}
-	return len(w) > 0 && (w[0] == "function" || w[0] == "procedure")
-}
-
-// skipPast moves behind the next mark, looked for from offset on, or to the end.
-func (s *splitter) skipPast(mark string, offset int) {
-	at := strings.Index(s.sql[min(s.pos+offset, len(s.sql)):], mark)
-	if at < 0 {
-		s.pos = len(s.sql)
-		return
-	}
-	s.pos += offset + at + len(mark)
-}
-
-func (s *splitter) skipBlockComment() {
-	depth := 0
-	for s.pos < len(s.sql) {
-		rest := s.sql[s.pos:]
-		switch {
-		case strings.HasPrefix(rest, "/*"):
-			depth++
-			s.pos += 2
-		case strings.HasPrefix(rest, "*/"):
-			depth--
-			s.pos += 2
-			if depth == 0 {
-				return
-			}
-		default:
-			s.pos++
-		}
-	}
-}
-
-// skipString consumes a string from its opening quote. A doubled quote reads as two adjacent
-// strings, which ends at the same place.
-func (s *splitter) skipString(backslashes bool) {
-	for s.pos++; s.pos < len(s.sql); s.pos++ {
-		switch c := s.sql[s.pos]; {
-		case c == '\\' && backslashes:
-			s.pos++
-		case c == '\'' && backslashes && strings.HasPrefix(s.sql[s.pos:], "''"):
-			s.pos++
-		case c == '\'':
-			s.pos++
-			return
-		}
-	}
-	s.pos = len(s.sql) // a string without end, or a backslash as the last byte
-}
-
-func (s *splitter) skipDollarQuote() {
-	end := s.pos + 1
-	for end < len(s.sql) && s.sql[end] != '$' && isNamePart(s.sql[end]) {
-		end++
-	}
-	tag := s.sql[s.pos+1 : end]
-	if end == len(s.sql) || s.sql[end] != '$' || (tag != "" && !isNameStart(tag[0])) {
-		s.pos++ // a parameter like $1, or a stray dollar
-		return
-	}
-	s.skipPast("$"+tag+"$", len(tag)+2)
-}
-
-func isNameStart(c byte) bool {
-	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
-}
-
-func isNamePart(c byte) bool { return isNameStart(c) || c == '$' || c >= '0' && c <= '9' }

@@ -16,25 +16,18 @@ func TestSplitStatements(t *testing.T) {
 		sql  string
 		want []piece
 	}{
-		"nothing":             {" \n-- only; this\n/* and; /* this */ ; */ ;;\n", nil},
+		"nothing":             {" \n-- only; this\n/* and; this */ ;;\n", nil},
 		"two":                 {"select 1;\nselect 2", []piece{{"select 1", 1}, {"select 2", 2}}},
 		"leading comment":     {"-- why;\n\nselect 1;", []piece{{"select 1", 3}}},
 		"string":              {"select 'a;''b;'; select 2;", []piece{{"select 'a;''b;'", 1}, {"select 2", 1}}},
 		"plain backslash":     {`select '\'; select 2;`, []piece{{`select '\'`, 1}, {"select 2", 1}}},
-		"escape string":       {`select E'\';', e'a'';'; select 2;`, []piece{{`select E'\';', e'a'';'`, 1}, {"select 2", 1}}},
-		"string after name":   {`select type';'; select 2`, []piece{{`select type';'`, 1}, {"select 2", 1}}},
 		"quoted name":         {`select ";""--"; select 2`, []piece{{`select ";""--"`, 1}, {"select 2", 1}}},
 		"dollar quotes":       {"do $$ begin; end $$;\ndo $a$ $$; $b$; $a$;", []piece{{"do $$ begin; end $$", 1}, {"do $a$ $$; $b$; $a$", 2}}},
 		"parameter":           {"select $1; select $2;", []piece{{"select $1", 1}, {"select $2", 1}}},
-		"dollar in name":      {"select a$b$; select c$b$;", []piece{{"select a$b$", 1}, {"select c$b$", 1}}},
-		"parentheses":         {"create rule r as on insert to t do (select 1; select 2);\nselect 3", []piece{{"create rule r as on insert to t do (select 1; select 2)", 1}, {"select 3", 2}}},
-		"atomic body":         {"create or replace function f() returns int begin atomic select 1; select case when true then 2 end; end;\nselect 3", []piece{{"create or replace function f() returns int begin atomic select 1; select case when true then 2 end; end", 1}, {"select 3", 2}}},
-		"end elsewhere":       {"select case when true then 1 end; select 2", []piece{{"select case when true then 1 end", 1}, {"select 2", 1}}},
 		"open string":         {"select 'a; select 2;", []piece{{"select 'a; select 2;", 1}}},
-		"open escape string":  {`select E'a\`, []piece{{`select E'a\`, 1}}},
 		"open dollar quote":   {"do $x$ begin; end;", []piece{{"do $x$ begin; end;", 1}}},
 		"stray dollar at end": {"select $", []piece{{"select $", 1}}},
-		"number with letters": {"select 1e5; select 0x1f", []piece{{"select 1e5", 1}, {"select 0x1f", 1}}},
+		"comment behind":      {"select 1 -- one\n; select 2 /* ; */", []piece{{"select 1", 1}, {"select 2", 2}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
