@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/ledgertest"
@@ -34,9 +34,13 @@ type catalogue struct {
 
 func readCatalogue(t *testing.T) *catalogue {
 	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(ledger.AsyncAPI()))
-	if err != nil {
+	var text any
+	if err := yaml.Unmarshal([]byte(ledger.AsyncAPI()), &text); err != nil {
 		t.Fatalf("asyncapi.yaml: %v", err)
+	}
+	raw, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
 	}
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {

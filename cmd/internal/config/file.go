@@ -1,15 +1,15 @@
 package config
 
 import (
-	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/postrider/postrider/internal/yamldoc"
 )
 
 // file reads a YAML file of sections. No message repeats a value of it, nor the lines around a
@@ -24,34 +24,14 @@ func file(path string) *fileReader {
 
 func parse(path string, raw []byte) *fileReader {
 	f := &fileReader{path: path, seen: map[string]int{}, wrong: map[string]bool{}}
-	tree, err := parser.ParseBytes(raw, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
-		f.problems = []error{syntaxProblem(path, err)}
-		return f
-	}
-	documents := 0
-	for _, doc := range tree.Docs {
-		if doc.Body == nil {
-			continue
-		}
-		if documents++; documents > 1 {
-			f.problem(doc.Body, "a second document begins here; put all settings into one")
-			break
-		}
-		f.sections(doc.Body)
+	root, wrong := yamldoc.Read(raw)
+	switch {
+	case wrong != nil:
+		f.problems = []error{fmt.Errorf("%s:%d: %s", path, wrong.Line, wrong.Text)}
+	case root != nil:
+		f.sections(root)
 	}
 	return f
-}
-
-// syntaxProblem keeps the place and the kind of a syntax error and drops what it quotes.
-func syntaxProblem(path string, err error) error {
-	var syntax yaml.Error
-	if !errors.As(err, &syntax) || syntax.GetToken() == nil {
-		return fmt.Errorf("%s: it is not valid YAML", path)
-	}
-	kind, _, _ := strings.Cut(syntax.GetMessage(), `"`)
-	at := syntax.GetToken().Position
-	return fmt.Errorf("%s:%d: it is not valid YAML: %s (column %d)", path, at.Line, strings.TrimSpace(kind), at.Column)
 }
 
 // fileReader walks the tree and collects values and mistakes.
@@ -64,18 +44,11 @@ type fileReader struct {
 	problems []error
 }
 
-func (f *fileReader) problem(at ast.Node, format string, args ...any) {
-	f.problems = append(f.problems, fmt.Errorf("%s:%d: %s", f.path, line(at), fmt.Sprintf(format, args...)))
+func (f *fileReader) problem(at *yaml.Node, format string, args ...any) {
+	f.problems = append(f.problems, fmt.Errorf("%s:%d: %s", f.path, at.Line, fmt.Sprintf(format, args...)))
 }
 
-func line(n ast.Node) int {
-	if n == nil || n.GetToken() == nil {
-		return 1
-	}
-	return n.GetToken().Position.Line
-}
-
-func (f *fileReader) sections(body ast.Node) {
+func (f *fileReader) sections(body *yaml.Node) {
 	var names []string
 	for _, k := range keys() {
 		if !slices.Contains(names, k.Section) {
@@ -83,7 +56,7 @@ func (f *fileReader) sections(body ast.Node) {
 		}
 	}
 	for section, value := range f.pairs(body, "the file") {
-		name := section.GetToken().Value
+		name := section.Value
 		switch {
 		case f.twice(section, name):
 		case slices.Contains(names, name):
@@ -98,13 +71,13 @@ func (f *fileReader) sections(body ast.Node) {
 	}
 }
 
-func (f *fileReader) keys(section string, body ast.Node) {
-	if isNull(body) {
+func (f *fileReader) keys(section string, body *yaml.Node) {
+	if yamldoc.IsNull(body) {
 		return // a section whose keys are all commented out
 	}
 	for name, value := range f.pairs(body, "the section "+section) {
-		full := section + "." + name.GetToken().Value
-		if b, isBlock := blockOf(section, name.GetToken().Value); isBlock {
+		full := section + "." + name.Value
+		if b, isBlock := blockOf(section, name.Value); isBlock {
 			if !f.twice(name, full) {
 				f.block(b, value)
 			}
@@ -117,7 +90,7 @@ func (f *fileReader) keys(section string, body ast.Node) {
 			f.problem(name, "%s is no setting any more: %s", full, removed[full])
 		case i < 0:
 			f.problem(name, "unknown key %s; the nearest key is %s", shown(full), nearestKey(full))
-		case isNull(value): // a key without a value is an unset one
+		case yamldoc.IsNull(value): // a key without a value is an unset one
 		default:
 			f.value(keys()[i], value)
 		}
@@ -125,19 +98,19 @@ func (f *fileReader) keys(section string, body ast.Node) {
 }
 
 // block reads a block of a section. A key of it is the same as that of the section.
-func (f *fileReader) block(b block, body ast.Node) {
-	if isNull(body) {
+func (f *fileReader) block(b block, body *yaml.Node) {
+	if yamldoc.IsNull(body) {
 		return
 	}
 	for name, value := range f.pairs(body, "the block "+b.section+"."+b.name) {
-		own := name.GetToken().Value
+		own := name.Value
 		full := b.section + "." + b.prefix + own
 		k, known := named(full)
 		switch {
 		case !slices.Contains(b.keys, own) || !known:
 			f.problem(name, "unknown key %s; the block %s.%s has %s", shown(own), b.section, b.name, strings.Join(b.keys, ", "))
 		case f.twice(name, full):
-		case isNull(value):
+		case yamldoc.IsNull(value):
 		default:
 			f.value(k, value)
 		}
@@ -145,33 +118,29 @@ func (f *fileReader) block(b block, body ast.Node) {
 }
 
 // pairs iterates a mapping; anything else is a mistake.
-func (f *fileReader) pairs(n ast.Node, what string) func(yield func(name ast.Node, value ast.Node) bool) {
-	return func(yield func(ast.Node, ast.Node) bool) {
-		var values []*ast.MappingValueNode
-		switch n := n.(type) {
-		case *ast.MappingNode:
-			values = n.Values
-		case *ast.MappingValueNode:
-			values = []*ast.MappingValueNode{n}
-		default:
+func (f *fileReader) pairs(n *yaml.Node, what string) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(name, value *yaml.Node) bool) {
+		if !isMapping(n) {
 			f.problem(n, "%s must be a mapping, lines of the form name: value, not %s", what, kindOf(n))
+			return
 		}
-		for _, v := range values {
-			if v.Key.IsMergeKey() || v.Key.GetToken() == nil {
-				f.problem(v, "merge keys and complex keys are not supported; write the settings out")
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			name, value := n.Content[i], n.Content[i+1]
+			if !isWritten(name, yaml.ScalarNode) || name.ShortTag() == "!!merge" {
+				f.problem(name, "merge keys and complex keys are not supported; write the settings out")
 				continue
 			}
-			if !yield(v.Key, v.Value) {
+			if !yield(name, value) {
 				return
 			}
 		}
 	}
 }
 
-func (f *fileReader) value(k Key, n ast.Node) {
-	texts := []ast.Node{n}
-	if list, isList := n.(*ast.SequenceNode); isList && k.Kind() == "list" {
-		texts = list.Values
+func (f *fileReader) value(k Key, n *yaml.Node) {
+	texts := []*yaml.Node{n}
+	if isList(n) && k.Kind() == "list" {
+		texts = n.Content
 	}
 	var items []string
 	for _, t := range texts {
@@ -186,66 +155,52 @@ func (f *fileReader) value(k Key, n ast.Node) {
 		}
 		items = append(items, item)
 	}
-	f.found = append(f.found, foundValue(k, strings.Join(items, ","), fmt.Sprintf("%s:%d", f.path, line(n))))
+	f.found = append(f.found, foundValue(k, strings.Join(items, ","), fmt.Sprintf("%s:%d", f.path, n.Line)))
 }
 
-func (f *fileReader) twice(n ast.Node, name string) bool {
+func (f *fileReader) twice(n *yaml.Node, name string) bool {
 	if first, again := f.seen[name]; again {
 		f.problem(n, "%s is set twice, first in line %d", shown(name), first)
 		return true
 	}
-	f.seen[name] = line(n)
+	f.seen[name] = n.Line
 	return false
 }
 
 // scalar returns the text of a value as written, without its quotes.
-func scalar(n ast.Node) (string, bool) {
-	switch n := n.(type) {
-	case *ast.StringNode:
-		return n.Value, true
-	case *ast.LiteralNode:
-		return n.Value.Value, true
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		return n.GetToken().Value, true
-	}
-	return "", false
+func scalar(n *yaml.Node) (string, bool) {
+	return n.Value, isWritten(n, yaml.ScalarNode) && !yamldoc.IsNull(n)
 }
 
 // kindOf says what a node is that should be something else, without repeating it. A colon makes a mapping only with a
 // space behind it.
-func kindOf(n ast.Node) string {
+func kindOf(n *yaml.Node) string {
 	switch text, plain := scalar(n); {
 	case plain && strings.Contains(strings.Trim(text, ":"), ":"):
 		return "text: in name:value a space is missing behind the colon"
 	case plain:
 		return "a plain value"
-	}
-	switch n.(type) {
-	case *ast.SequenceNode:
+	case isList(n):
 		return "a list"
-	case *ast.MappingNode, *ast.MappingValueNode:
+	case isMapping(n):
 		return "a mapping"
-	case *ast.AliasNode, *ast.AnchorNode:
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		return "an alias or anchor"
 	}
 	return "this"
 }
 
-func isNull(n ast.Node) bool { _, null := n.(*ast.NullNode); return n == nil || null }
-
-func isMapping(n ast.Node) bool {
-	switch n.(type) {
-	case *ast.MappingNode, *ast.MappingValueNode:
-		return true
-	}
-	return false
+// isWritten reports whether a node is of a kind, and all of it is written in its place: it has no tag and no anchor.
+func isWritten(n *yaml.Node, kind yaml.Kind) bool {
+	return n.Kind == kind && n.Anchor == "" && n.Style&yaml.TaggedStyle == 0
 }
+
+func isMapping(n *yaml.Node) bool { return isWritten(n, yaml.MappingNode) }
+
+func isList(n *yaml.Node) bool { return isWritten(n, yaml.SequenceNode) }
 
 // isRules reports whether a node is a list that begins with a mapping.
-func isRules(n ast.Node) bool {
-	list, isList := n.(*ast.SequenceNode)
-	return isList && len(list.Values) > 0 && isMapping(list.Values[0])
-}
+func isRules(n *yaml.Node) bool { return isList(n) && len(n.Content) > 0 && isMapping(n.Content[0]) }
 
 // nearestKey suggests a key for one that may also be written as in the environment.
 func nearestKey(name string) string {

@@ -4,43 +4,44 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/postrider/postrider/internal/yamldoc"
 )
 
 // topics reads the list of rules for topics.
-func (f *fileReader) topics(body ast.Node) {
-	if isNull(body) {
+func (f *fileReader) topics(body *yaml.Node) {
+	if yamldoc.IsNull(body) {
 		return // all rules are commented out
 	}
-	list, isList := body.(*ast.SequenceNode)
-	if !isList {
+	if !isList(body) {
 		f.problem(body, "the section %s must be a list of rules, each beginning with - match: TOPIC", topicsSection)
 		return
 	}
-	for n, item := range list.Values {
+	for n, item := range body.Content {
 		f.rule(n+1, item)
 	}
 }
 
 // rule reads one rule and keeps it when there is nothing wrong with its name. Whatever else is wrong
 // with it is reported, and stops the start.
-func (f *fileReader) rule(number int, body ast.Node) {
+func (f *fileReader) rule(number int, body *yaml.Node) {
 	label := fmt.Sprintf("rule %d of %s", number, topicsSection)
-	if isNull(body) {
+	if yamldoc.IsNull(body) {
 		f.problem(body, "%s is empty; write - match: TOPIC and what it sets, or remove it", label)
 		return
 	}
-	r := TopicRule{origin: fmt.Sprintf("%s:%d", f.path, line(first(body)))}
+	r := TopicRule{origin: fmt.Sprintf("%s:%d", f.path, body.Line)}
 	complete, wrong := false, len(f.problems)
 	for name, value := range f.pairs(body, label) {
-		key := name.GetToken().Value
+		key := name.Value
 		switch _, known := topicKey(key); {
 		case f.twice(name, label+": "+key):
 		case key == "match":
 			r.match, complete = f.match(label, value)
 		case !known:
 			f.problem(name, "unknown key %s in %s; the nearest key is %s", shown(key), label, Nearest(key, append(TopicKeys(), "match")))
-		case isNull(value): // a key without a value is an unset one
+		case yamldoc.IsNull(value): // a key without a value is an unset one
 		default:
 			f.topicValue(&r, label, key, value)
 		}
@@ -49,28 +50,15 @@ func (f *fileReader) rule(number int, body ast.Node) {
 	switch {
 	case !isMapping(body): // reported
 	case !matched:
-		f.problem(first(body), "%s has no match: add match: with a topic name, or a glob with * and ?", label)
+		f.problem(body, "%s has no match: add match: with a topic name, or a glob with * and ?", label)
 	case complete && len(r.values) == 0 && len(f.problems) == wrong:
-		f.problem(first(body), "%s, for %s, sets nothing; give it one of %s, or remove it", label, shown(r.match), strings.Join(TopicKeys(), ", "))
+		f.problem(body, "%s, for %s, sets nothing; give it one of %s, or remove it", label, shown(r.match), strings.Join(TopicKeys(), ", "))
 	case complete:
 		f.rules = append(f.rules, r)
 	}
 }
 
-// first is the node that a mapping begins with; the token of a mapping itself is a colon.
-func first(n ast.Node) ast.Node {
-	switch m := n.(type) {
-	case *ast.MappingValueNode:
-		return m.Key
-	case *ast.MappingNode:
-		if len(m.Values) > 0 {
-			return m.Values[0].Key
-		}
-	}
-	return n
-}
-
-func (f *fileReader) match(label string, value ast.Node) (glob string, ok bool) {
+func (f *fileReader) match(label string, value *yaml.Node) (glob string, ok bool) {
 	glob, ok = scalar(value)
 	if !ok {
 		f.problem(value, "match of %s must be a plain value: a topic name, or a glob with * and ?; quote one that begins with *", label)
@@ -86,14 +74,14 @@ func (f *fileReader) match(label string, value ast.Node) (glob string, ok bool) 
 	return glob, true
 }
 
-func (f *fileReader) topicValue(r *TopicRule, label, name string, value ast.Node) {
+func (f *fileReader) topicValue(r *TopicRule, label, name string, value *yaml.Node) {
 	text, ok := scalar(value)
 	if !ok {
 		f.problem(value, "%s of %s must be a plain value, not %s", name, label, kindOf(value))
 		return
 	}
 	k, _ := topicKey(name)
-	v, err := newTopicValue(name, foundValue(k, text, fmt.Sprintf("%s:%d", f.path, line(value))))
+	v, err := newTopicValue(name, foundValue(k, text, fmt.Sprintf("%s:%d", f.path, value.Line)))
 	if err != nil {
 		f.problem(value, "%s of %s%s: %v", name, label, v.quoted(), err)
 		f.wrong[k.String()] = true

@@ -29,7 +29,7 @@ func TestMistakes(t *testing.T) {
 		"broken indent":             {file: "database:\n  url: postgres://u:" + sentinel + "@h/d\n    x: : {\n", want: []string{"postrider.yaml:", "not valid YAML"}, not: sentinel},
 		"set twice":                 {file: "outbox:\n  dispatches: 2\n  dispatches: 3\n", want: []string{"postrider.yaml:3", "outbox.dispatches", "line 2"}},
 		"section twice":             {file: "outbox:\n  dispatches: 2\noutbox:\n  batch_size: 3\n", want: []string{"postrider.yaml:3", "outbox", "line 1"}},
-		"two documents":             {file: "outbox:\n  dispatches: 2\n---\noutbox:\n  dispatches: 3\n", want: []string{"postrider.yaml:4", "second document"}},
+		"two documents":             {file: "outbox:\n  dispatches: 2\n---\noutbox:\n  dispatches: 3\n", want: []string{"postrider.yaml:3", "second document"}},
 		"a list":                    {file: "- outbox\n", want: []string{"postrider.yaml:1", "the file must be a mapping"}},
 		"a mapping for a value":     {file: "outbox:\n  dispatches: {a: 1}\n", want: []string{"postrider.yaml:2", "outbox.dispatches must be a plain value"}},
 		"a list for a number":       {file: "outbox:\n  dispatches: [1]\n", want: []string{"postrider.yaml:2", "outbox.dispatches must be a plain value"}},

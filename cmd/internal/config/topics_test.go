@@ -125,7 +125,7 @@ func TestMistakesInTopics(t *testing.T) {
 		"no match":            {file: "topics:\n  - max_attempts: 3\n    commit_order: true\n", want: []string{"postrider.yaml:2", "rule 1 of topics has no match"}},
 		"empty match":         {file: "topics:\n  - match: ''\n    max_attempts: 3\n", want: []string{"postrider.yaml:2", "must not be empty"}, not: "no match"},
 		"match is null":       {file: "topics:\n  - match:\n    max_attempts: 3\n", want: []string{"postrider.yaml:2", "match of rule 1 of topics must be a plain value"}},
-		"unquoted star":       {file: "topics:\n  - match: *.eu\n    max_attempts: 3\n", want: []string{"postrider.yaml:2", "quote one that begins with *"}},
+		"unquoted star":       {file: "topics:\n  - match: *.eu\n    max_attempts: 3\n", want: []string{"postrider.yaml:2", "quote a text that begins with *"}},
 		"malformed glob":      {file: "topics:\n  - match: orders.[ab]\n    max_attempts: 3\n", want: []string{"postrider.yaml:2", `"orders.[ab]"`, "'['", "* and ? are the only wildcards"}},
 		"two stars":           {file: "topics:\n  - match: orders.**\n    max_attempts: 3\n", want: []string{"postrider.yaml:2", "two * in a row"}},
 		"unknown key":         {file: "topics:\n  - match: a\n    max_atempts: 3\n", want: []string{"postrider.yaml:3", "unknown key max_atempts in rule 1 of topics; the nearest key is max_attempts"}, not: "sets nothing"},

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -10,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
@@ -34,9 +35,13 @@ var methods = []string{"get", "post", "patch", "put", "delete"}
 
 func readSpec(t testing.TB) *spec {
 	t.Helper()
-	raw, err := yaml.YAMLToJSON(httpapi.OpenAPI())
-	if err != nil {
+	var text any
+	if err := yaml.Unmarshal(httpapi.OpenAPI(), &text); err != nil {
 		t.Fatalf("openapi.yaml: %v", err)
+	}
+	raw, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
 	}
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {

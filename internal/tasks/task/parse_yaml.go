@@ -1,51 +1,25 @@
 package task
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
-	"regexp"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/postrider/postrider/internal/yamldoc"
 )
 
-// yamlError is how the parser writes its errors.
-var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
 func parseYAML(data []byte, ps *problems) *node {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	var document, second yaml.Node
-	err := dec.Decode(&document)
-	if err == nil {
-		switch more := dec.Decode(&second); {
-		case more == nil:
-			ps.add(&node{line: max(second.Line, 1)}, "", "a second document begins here; a file holds one template")
-		case !errors.Is(more, io.EOF):
-			err = more
-		}
-	}
+	root, wrong := yamldoc.Read(data)
 	switch {
-	case errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0:
+	case wrong != nil:
+		ps.add(&node{line: wrong.Line}, "", "%s", wrong.Text)
+		return nil
+	case root == nil:
 		ps.add(&node{line: 1}, "", "it is empty; postrider template example shows what may stand here")
 		return nil
-	case err != nil:
-		at, where := &node{line: 1}, ""
-		text := yamlError.ReplaceAllString(err.Error(), "")
-		if place := yamlError.FindStringSubmatch(err.Error()); place != nil && place[1] != "" {
-			at.line, _ = strconv.Atoi(place[1])
-			// The library counts the lines of these from 0, and names where the broken list or mapping begins.
-			if strings.HasPrefix(text, "did not find expected") {
-				at.line++
-				where = " in what begins here"
-			}
-		}
-		ps.add(at, "", "it is not valid YAML%s: %s", where, shown(text))
-		return nil
 	}
-	return fromYAML(document.Content[0], "", 1, ps)
+	return fromYAML(root, "", 1, ps)
 }
 
 func fromYAML(y *yaml.Node, path string, depth int, ps *problems) *node {
