@@ -41,6 +41,8 @@ var rooms = []struct {
 		[]string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 	{"internal/tracecontext", []string{"message"}, nil},
 	{"internal/loop", nil, nil},
+	{"internal/nearest", nil, nil},
+	{"internal/yamldoc", nil, []string{"go.yaml.in/yaml"}},
 	{"internal/kgolog", nil, []string{"github.com/twmb/franz-go"}},
 	{"internal/pgserver", nil, []string{"github.com/jackc/pgx", "github.com/fergusstrange"}},
 	{"internal/pooler", nil, []string{"github.com/jackc/pgx"}},
@@ -56,7 +58,7 @@ var rooms = []struct {
 	{"internal/dlqstats", []string{"internal/dlq", "internal/relay"}, nil},
 	{"internal/replay/kafka", []string{"internal/replay", "internal/dlq", "internal/dlq/kafka", "internal/kgolog", "message"}, []string{"github.com/twmb/franz-go"}},
 	{"internal/replay", []string{"internal/dlq", "internal/relay", "message", "internal/tracecontext", "internal/loop"}, nil},
-	{"internal/tasks/task", []string{"message"}, nil},
+	{"internal/tasks/task", []string{"message", "internal/nearest", "internal/yamldoc"}, []string{"go.yaml.in/yaml"}},
 	{"internal/tasks/ledgertest", []string{"internal/tasks/task", "internal/tasks/ledger", "internal/tasks/postgres"}, []string{"github.com/jackc/pgx"}},
 	{"internal/tasks/postgres", []string{"internal/tasks/task", "internal/tasks/ledger"}, []string{"github.com/jackc/pgx"}},
 	{"internal/tasks/ledger", []string{"internal/tasks/task", "internal/loop"}, nil},
@@ -68,12 +70,13 @@ var rooms = []struct {
 	{"cmd/internal/tracing", []string{"cmd", "message", "internal/tracecontext"}, []string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", // libraries know the API alone
 		"github.com/exaring", "github.com/twmb/franz-go", "github.com/jackc/pgx"}},
 	{"cmd/internal/mcp", []string{"*"}, []string{"github.com/modelcontextprotocol"}},
-	{"cmd", []string{"*"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
+	{"cmd/internal/kafkaauth", []string{"*"}, []string{"github.com/twmb/franz-go", "github.com/aws"}},
+	{"cmd", []string{"*"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go", "go.yaml.in/yaml"}},
 }
 
 // guarded are packages that only the rooms named above may import.
 var guarded = []string{"github.com/jackc/pgx", "github.com/twmb/franz-go", "github.com/testcontainers", "github.com/fergusstrange", "github.com/modelcontextprotocol",
-	"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "github.com/exaring"}
+	"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "github.com/exaring", "github.com/aws", "go.yaml.in/yaml", "github.com/goccy/go-yaml"}
 
 type pkg struct {
 	ImportPath string
@@ -178,6 +181,8 @@ func TestComplaints(t *testing.T) {
 		{"consumer", "go.opentelemetry.io/otel/trace", false},
 		{"internal/relay/postgres", "github.com/exaring/otelpgx", true},
 		{"cmd/internal/tracing", "github.com/exaring/otelpgx", false},
+		{"cmd/internal/cli", "github.com/aws/aws-sdk-go-v2/config", true},
+		{"cmd/internal/config", "github.com/goccy/go-yaml", true}, // one library for YAML
 		{"cmd/internal/app", module + "/internal/dlq/kafka", false},
 		{"newroom", "fmt", true},
 	} {

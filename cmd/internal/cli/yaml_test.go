@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 )
 

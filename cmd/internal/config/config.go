@@ -102,8 +102,8 @@ type Kafka struct {
 	// SASLTokenFile is a file that has nothing but the token of oauthbearer; it is read again for each login, so a renewed
 	// token only has to replace the file. Defaults to "".
 	SASLTokenFile string `key:"sasl_token_file" default:"" check:"optional" help:"file with the token of oauthbearer, read again for each connection"`
-	// The keys of aws_msk_iam come from the file or from these three settings. If none of the four is given, they are the
-	// keys that AWS gives the process (see the package awskeys).
+	// The keys of aws_msk_iam come from the file or from these three settings. If none of the four is given, AWS's SDK looks
+	// for keys: in the environment, in profiles, and by the role of the pod, task or instance.
 
 	// SASLAWSCredentialsFile is a file with the keys of aws_msk_iam; it is read again for each login. It is a shared
 	// credentials file of AWS, where the profile AWS_PROFILE or default counts, or the JSON that "aws configure

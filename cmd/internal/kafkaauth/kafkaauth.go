@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"time"
 
@@ -118,7 +117,7 @@ func mechanism(c config.Kafka) (sasl.Mechanism, error) {
 	case "scram-sha-512":
 		return scram.Sha512(ofScram), nil
 	case "aws_msk_iam":
-		return mskIAM(c, os.Getenv)
+		return mskIAM(c)
 	case "oauthbearer":
 		return oauth.Oauth(func(context.Context) (oauth.Auth, error) {
 			token, err := secret(c)

@@ -224,7 +224,7 @@ func TestWrongFiles(t *testing.T) {
 		"password is more":       {config.Kafka{SASLMechanism: "plain", SASLUsername: "u", SASLPasswordFile: lines}, []string{"kafka.sasl_password_file", lines, "more than one line"}},
 		"token is missing":       {config.Kafka{SASLMechanism: "oauthbearer", SASLTokenFile: dir + "/none"}, []string{"kafka.sasl_token_file", "no such file"}},
 		"keys are missing":       {config.Kafka{SASLMechanism: "aws_msk_iam", SASLAWSCredentialsFile: dir + "/none"}, []string{"kafka.sasl_aws_credentials_file", dir + "/none", "no such file"}},
-		"keys are a text":        {config.Kafka{SASLMechanism: "aws_msk_iam", SASLAWSCredentialsFile: lines}, []string{"kafka.sasl_aws_credentials_file", lines, "line 1 is neither"}},
+		"keys are a text":        {config.Kafka{SASLMechanism: "aws_msk_iam", SASLAWSCredentialsFile: lines}, []string{"kafka.sasl_aws_credentials_file", lines, "no profile [default]"}},
 		"mechanism is not known": {config.Kafka{SASLMechanism: "gssapi"}, []string{"kafka.sasl_mechanism", "gssapi"}},
 	}
 	for name, c := range cases {

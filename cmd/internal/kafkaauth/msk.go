@@ -4,34 +4,31 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/aws"
 
-	"github.com/postrider/postrider/cmd/internal/awskeys"
 	"github.com/postrider/postrider/cmd/internal/config"
 )
 
 // mskIAM is the login of Amazon MSK by IAM: a request to connect to that broker, signed for the next minutes with the
-// keys of AWS that count then (Signature Version 4). franz-go makes and signs it; where keys are awskeys knows.
-func mskIAM(c config.Kafka, getenv func(string) string) (sasl.Mechanism, error) {
-	source, err := awskeys.Find(c, getenv)
+// keys of AWS that count then (Signature Version 4). franz-go makes and signs it; findKeys knows where keys are.
+func mskIAM(c config.Kafka) (sasl.Mechanism, error) {
+	source, err := findKeys(c)
 	if err != nil {
 		return nil, err
 	}
-	if err := source.Check(); err != nil {
-		return nil, err
-	}
-	if err := regionIsKnown(c.Brokers, getenv); err != nil {
+	if err := regionIsKnown(c.Brokers); err != nil {
 		return nil, err
 	}
 	return aws.ManagedStreamingIAM(func(ctx context.Context) (aws.Auth, error) {
-		keys, err := source.Keys(ctx)
+		keys, err := source(ctx)
 		if err != nil {
 			return aws.Auth{}, err
 		}
-		return aws.Auth{AccessKey: keys.AccessKeyID, SecretKey: keys.SecretAccessKey.Reveal(), SessionToken: keys.SessionToken.Reveal(), UserAgent: c.ClientID}, nil
+		return aws.Auth{AccessKey: keys.AccessKeyID, SecretKey: keys.SecretAccessKey, SessionToken: keys.SessionToken, UserAgent: c.ClientID}, nil
 	}), nil
 }
 
@@ -40,8 +37,8 @@ var hostsOfAWS = []string{".amazonaws.com", ".amazonaws.com.cn", ".c2s.ic.gov", 
 
 // regionIsKnown finds out before anything is connected what the mechanism would say at each connection: the region is a
 // part of the signed text, and comes from the broker's name or the environment.
-func regionIsKnown(brokers []string, getenv func(string) string) error {
-	if awskeys.Region(getenv) != "" {
+func regionIsKnown(brokers []string) error {
+	if os.Getenv("AWS_REGION") != "" || os.Getenv("AWS_DEFAULT_REGION") != "" {
 		return nil
 	}
 	for _, broker := range brokers {
