@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -26,12 +27,16 @@ func Normalise(message string) string { return normalise(message, false) }
 // normalise is Normalise. With names, quoted names stay: two messages that differ in these are told apart.
 func normalise(message string, names bool) string {
 	n := normaliser{text: singleSpaced(message), names: names}
+	n.out.Grow(min(len(n.text), maxNormalised+64))
 	n.run()
 	return strings.TrimRight(cut(n.out.String(), maxNormalised), " ")
 }
 
 // singleSpaced is the beginning of a text with one space for each run of spaces and control characters.
 func singleSpaced(text string) string {
+	if isSingleSpaced(text) {
+		return text
+	}
 	var b strings.Builder
 	b.Grow(min(len(text), maxRead))
 	space := true // leading spaces go
@@ -44,6 +49,19 @@ func singleSpaced(text string) string {
 		space = text[i] <= ' '
 	}
 	return strings.ToValidUTF8(strings.TrimRight(b.String(), " "), "")
+}
+
+// isSingleSpaced reports whether a text is short, and is so already.
+func isSingleSpaced(text string) bool {
+	if len(text) > maxRead || text == "" || text[0] == ' ' || text[len(text)-1] == ' ' {
+		return false
+	}
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] == ' ' && text[i-1] == ' ' {
+			return false
+		}
+	}
+	return utf8.ValidString(text)
 }
 
 // normaliser is one text in work.

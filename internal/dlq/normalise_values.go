@@ -14,6 +14,9 @@ func isIdentity(run string) bool {
 		return true
 	}
 	digits, hex, changes, pieces := 0, true, 0, 1
+	if !hasDigit(run) {
+		return false
+	}
 	for i := range len(run) {
 		if digit(run[i]) {
 			digits++
@@ -26,7 +29,16 @@ func isIdentity(run string) bool {
 			pieces++ // a large letter before small ones begins a word of a name, which has more letters
 		}
 	}
-	return digits > 0 && digits < len(run) && (hex && len(run) >= 8 || len(run) >= 16 || len(run) >= 5 && changes >= 3 || len(run) >= 8 && 2*len(run) < 5*pieces)
+	return digits < len(run) && (hex && len(run) >= 8 || len(run) >= 16 || len(run) >= 5 && changes >= 3 || len(run) >= 8 && 2*len(run) < 5*pieces)
+}
+
+func hasDigit(run string) bool {
+	for i := range len(run) {
+		if digit(run[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // kindOfLetter is A for large letters, a for small ones, and 0 for digits.
@@ -43,7 +55,7 @@ func kindOfLetter(c byte) byte {
 // isLoose reports whether a run behind an identity belongs to it: the end of the name of a pod has no vowels, and a nanoid
 // has large letters anywhere.
 func isLoose(run string) bool {
-	if strings.ContainsAny(run, "0123456789") || len(run) <= 3 {
+	if hasDigit(run) || len(run) <= 3 {
 		return true
 	}
 	return len(run) == 5 && !strings.ContainsAny(run, "aeiouAEIOU") || strings.ToLower(run[1:]) != run[1:] && strings.ToUpper(run) != run
@@ -103,7 +115,7 @@ func (n *normaliser) isNumbered(start, end int) bool {
 				return false
 			}
 		}
-		named := digitsEnd(part, 0) == 0 && !strings.ContainsAny(part, "0123456789")
+		named := !hasDigit(part)
 		if named && (numbered || len(part) > 8) || i == 0 && !named {
 			return false
 		}
@@ -127,7 +139,7 @@ var calendar = strings.Fields("UTC GMT CET CEST EET EEST EST EDT CST CDT MST MDT
 
 // isCalendar reports whether a word is the name of a day or a month in a date.
 func (n *normaliser) isCalendar(start, end int) bool {
-	if end-start > 4 || !slices.Contains(calendar, n.text[start:end]) {
+	if end-start > 4 || n.text[start] < 'A' || n.text[start] > 'Z' || !slices.Contains(calendar, n.text[start:end]) {
 		return false
 	}
 	rest := strings.TrimLeft(n.text[end:], " ,")
@@ -136,6 +148,9 @@ func (n *normaliser) isCalendar(start, end int) bool {
 }
 
 func isEmail(w string) bool {
+	if strings.IndexByte(w, '@') < 0 {
+		return false
+	}
 	name, host, found := strings.Cut(strings.TrimRight(w, ".:"), "@")
 	return found && name != "" && strings.Contains(strings.Trim(host, "."), ".")
 }
@@ -223,7 +238,7 @@ func (n *normaliser) isCode(i, stop int) bool {
 	run := n.text[i:stop]
 	digits := digitsEnd(run, 0)
 	if digits != len(run) {
-		return isSQLState(run) && n.isState(i, stop) || len(run) == 6 && run[0] == 'E' && digitsEnd(run, 1) == 6 // of MongoDB
+		return hasDigit(run) && isSQLState(run) && n.isState(i, stop) || len(run) == 6 && run[0] == 'E' && digitsEnd(run, 1) == 6 // of MongoDB
 	}
 	if digits == 0 || digits > 5 || stop+1 < len(n.text) && n.text[stop] == '.' && digit(n.text[stop+1]) {
 		return false

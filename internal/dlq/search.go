@@ -25,7 +25,7 @@ type Filter struct {
 	Group uuid.UUID `json:"group,omitzero"`
 	// Assignee, if not empty, is the only one wanted.
 	Assignee string `json:"assignee,omitempty"`
-	// Message, if not empty, is a part of the error message, in large or small letters.
+	// Message, if not empty, is a part of the error message, of the root cause or of its frame, in large or small letters.
 	Message string `json:"reason,omitempty"`
 	// From and To, where not zero, bound the time when an investigation was opened, both inclusive.
 	From time.Time `json:"from,omitzero"`

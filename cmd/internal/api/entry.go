@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"time"
@@ -19,7 +20,8 @@ type Entry struct {
 	ID string `json:"id"`
 	// Entity is the same as SubjectType.
 	Entity dlq.SubjectType `json:"entity"`
-	// Reason is the error code in small letters, or else the first word of Message.
+	// Reason is the reason in one word, as statistics count it: that of its group, which is the error code in small letters,
+	// or else the first word of the message.
 	Reason string `json:"reason"`
 	// Message is what went wrong.
 	Message string `json:"message"`
@@ -56,6 +58,12 @@ type Entry struct {
 	ErrorCode *string `json:"error_code"`
 	// ErrorCategory is validation, transient or fatal.
 	ErrorCategory *message.Category `json:"error_category"`
+	// RootCause is class and message of the exception behind the others, as the stack trace of its first letter says; null
+	// where that has none.
+	RootCause *string `json:"root_cause"`
+	// RootFrame is the first place in the program's own code on the way up from the root cause; null where the stack trace
+	// has none.
+	RootFrame *string `json:"root_frame"`
 	// Group is the group of investigations of the same cause.
 	Group *uuid.UUID `json:"group_uuid"`
 	// Occurrences counts the letters that arrived while it was pending, the first one included.
@@ -77,12 +85,12 @@ type Entry struct {
 // NewEntry is an investigation as it is shown.
 func NewEntry(e dlq.Entry) Entry {
 	v := Entry{
-		ID: e.UUID.String(), Entity: e.Subject.Type, Reason: dlq.Word(e.ErrorCode, e.ErrorMessage), Message: e.ErrorMessage,
+		ID: e.UUID.String(), Entity: e.Subject.Type, Reason: cmp.Or(e.Word, dlq.Word(e.ErrorCode, e.ErrorMessage)), Message: e.ErrorMessage,
 		CreatedAt: Time(e.CreatedAt), UpdatedAt: Time(e.UpdatedAt),
 		UUID: e.UUID, OriginalState: e.OriginalState, DLQReason: e.Reason, DLQTimestamp: TimeOrNull(e.DeadLetteredAt), Status: e.Status,
 		ResolvedAt: TimeOrNull(e.ResolvedAt), ResolutionNotes: OrNull(e.ResolutionNotes), ResolvedBy: OrNull(e.ResolvedBy),
 		SubjectType: e.Subject.Type, SubjectID: e.Subject.ID, Topic: OrNull(e.Topic), ErrorCode: OrNull(e.ErrorCode), ErrorCategory: OrNull(e.Category()),
-		Group: OrNull(e.GroupUUID), Occurrences: e.Occurrences, LastOccurredAt: TimeOrNull(e.LastOccurredAt), Predecessor: OrNull(e.PredecessorUUID),
+		RootCause: OrNull(e.RootCause), RootFrame: OrNull(e.RootFrame), Group: OrNull(e.GroupUUID), Occurrences: e.Occurrences, LastOccurredAt: TimeOrNull(e.LastOccurredAt), Predecessor: OrNull(e.PredecessorUUID),
 		Assignee: OrNull(e.Assignee), KeyHeld: e.KeyHeld, Redrive: OrNull(e.Redrive), Generation: e.Generation,
 	}
 	if e.Attempts != nil {

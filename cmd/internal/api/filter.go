@@ -32,8 +32,9 @@ type EntryFilter struct {
 	Group string `json:"group,omitempty" jsonschema:"only those of this group: its group_uuid"`
 	// Assignee is the only person wanted who looks at them.
 	Assignee string `json:"assignee,omitempty" jsonschema:"only those that this person looks at"`
-	// Reason is a part of the error message, in large or small letters.
-	Reason string `json:"reason,omitempty" jsonschema:"only those with this text in their error message"`
+	// Reason is a part of the error message, of the root cause or of its frame, in large or small letters. In a list, a reason
+	// that lists and statistics report selects exactly the investigations with it.
+	Reason string `json:"reason,omitempty" jsonschema:"only those with this reason, or with this text in their error message or root cause"`
 	// From and To bound the time when an investigation was opened, both inclusive; see ParseTime.
 	From string `json:"from,omitempty" jsonschema:"only those opened from this time on: 2026-01-31 or 2026-01-31T08:00:00Z"`
 	To   string `json:"to,omitempty" jsonschema:"only those opened up to this time"`

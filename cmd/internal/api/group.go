@@ -47,6 +47,8 @@ type Group struct {
 	// CreatedAt and UpdatedAt are when its row was made and last changed.
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
+	// MergedInto is the group in which its new investigations are opened, after people merged it into that; null otherwise.
+	MergedInto *uuid.UUID `json:"merged_into"`
 }
 
 // NewGroup is a group as it is shown.
@@ -56,6 +58,7 @@ func NewGroup(g dlq.Group) Group {
 		State: g.State, MutedUntil: TimeOrNull(g.MutedUntil), Total: g.Total, Entries: g.Entries, Pending: g.Pending, Occurrences: g.Occurrences,
 		FirstSeenAt: Time(g.FirstSeenAt), LastSeenAt: Time(g.LastSeenAt), ResolvedThrough: TimeOrNull(g.ResolvedThrough),
 		LastEntry: OrNull(g.LastEntryUUID), Assignee: OrNull(g.Assignee), Note: OrNull(g.Note), CreatedAt: Time(g.CreatedAt), UpdatedAt: Time(g.UpdatedAt),
+		MergedInto: OrNull(g.MergedInto),
 	}
 }
 

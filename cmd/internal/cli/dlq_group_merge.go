@@ -15,7 +15,7 @@ import (
 
 // mergedView is the JSON of dlq group merge.
 type mergedView struct {
-	UUID uuid.UUID `json:"dlq_group_uuid"`
+	UUID uuid.UUID `json:"group_uuid"`
 	Into uuid.UUID `json:"into"`
 	// Moved is how many investigations went into the other group.
 	Moved int64 `json:"moved"`
@@ -75,7 +75,7 @@ any more. dlq group split takes investigations out again.`,
 
 // splitView is the JSON of one group of dlq group split.
 type splitView struct {
-	UUID uuid.UUID `json:"dlq_group_uuid"`
+	UUID uuid.UUID `json:"group_uuid"`
 	// Title is one line about what its investigations have in common.
 	Title string `json:"title"`
 	// Entries is how many investigations it has now.

@@ -42,3 +42,13 @@ func TestMergingAndSplittingByHand(t *testing.T) {
 	d.run(ExitUsage, "dlq group split "+group, "takes ID INVESTIGATION..., but was given 1")
 	d.run(ExitUsage, "dlq group merge "+group+" "+group, "cannot be merged into itself")
 }
+
+// TestRootCausesByCommand: the cause that a framework wrapped is in the list and at the head of the investigation.
+func TestRootCausesByCommand(t *testing.T) {
+	t.Parallel()
+	d := newRig(t, 1)
+	entry := d.ask(`update postrider.dlq_entry set root_cause = 'x.Duplicate: key 17', root_frame = 'com.acme.Orders.save(Orders.java:9)' returning dlq_entry_uuid::text`)
+	d.run(ExitOK, "dlq list --text duplicate", "x.Duplicate: key 17")
+	d.run(ExitOK, "dlq show "+entry, "Root cause", "x.Duplicate: key 17", "Frame", "com.acme.Orders.save(Orders.java:9)")
+	d.run(ExitOK, "dlq list -o json", `"root_cause": "x.Duplicate: key 17"`, `"root_frame": "com.acme.Orders.save(Orders.java:9)"`)
+}

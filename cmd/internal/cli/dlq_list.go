@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ func (g *filterFlags) bind(c *commands, cmd *cobra.Command, those, status string
 	f.StringVar(&g.Topic, "topic", "", those+" of messages bound for this `topic`")
 	f.StringVar(&g.DLQReason, "reason", "", those+" with this `reason`: "+join(dlq.Reasons()))
 	f.StringVar(&g.ErrorCode, "code", "", those+" with this error `code`")
-	f.StringVar(&g.Reason, "text", "", those+" with this `text` in their error message")
+	f.StringVar(&g.Reason, "text", "", those+" with this `text` in their error message, root cause or frame")
 	f.StringVar(&g.Assignee, "assignee", "", those+" that this `person` looks at")
 	f.StringVar(&g.From, "from", "", those+" opened since this `time`, or so long ago: 2026-01-31, 2026-01-31T12:00:00Z, 36h, 30d")
 	f.StringVar(&g.To, "to", "", those+" opened until this `time`, likewise")
@@ -164,7 +165,7 @@ func entryTable(w io.Writer, list api.EntryList, s dlq.Search) error {
 			at = e.UpdatedAt
 		}
 		rows[i] = []string{e.ID, string(e.Status), string(e.DLQReason), value(e.Topic), value(e.ErrorCode), strconv.Itoa(e.Occurrences),
-			moment(e.CreatedAt), moment(at), e.Message}
+			moment(e.CreatedAt), moment(at), cmp.Or(value(e.RootCause), e.Message)}
 	}
 	if err := grid(w, []string{"ID", "STATUS", "REASON", "TOPIC", "CODE", "TIMES", "OPENED", last, "ERROR"}, rows); err != nil {
 		return err

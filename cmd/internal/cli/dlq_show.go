@@ -39,6 +39,8 @@ func showEntry(w io.Writer, d dlq.Detail, whole *dlq.Letter) error {
 		[2]string{"Topic", e.Topic},
 		[2]string{"Error", errorTitle(&e)},
 		[2]string{"", e.ErrorMessage},
+		[2]string{"Root cause", e.RootCause},
+		[2]string{"Frame", e.RootFrame},
 		[2]string{"Occurred", times(e.Occurrences)},
 		[2]string{"Dead-lettered", moment(e.DeadLetteredAt)},
 		[2]string{"Last occurred", moment(e.LastOccurredAt)},

@@ -49,7 +49,10 @@ func (s *Services) listEntries(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	f.Limit, f.Offset = p.Size, p.Offset
-	found, err := s.Investigations.Find(ctx, dlq.Search{Filter: f, OrderBy: dlq.OrderBy(by), Ascending: dir == "asc", After: after})
+	// A reason that a list or statistics reported selects exactly the investigations that have it.
+	word := f.Message
+	f.Message = ""
+	found, err := s.Investigations.Find(ctx, dlq.Search{Filter: f, Word: word, OrderBy: dlq.OrderBy(by), Ascending: dir == "asc", After: after})
 	if err != nil {
 		return nil, err
 	}

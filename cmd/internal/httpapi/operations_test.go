@@ -146,6 +146,12 @@ func (r *rig) driveInvestigations() {
 	if stats.at("total") != 3.0 || stats.at("by_reason", "invalid_record") != 2.0 || stats.at("last_24h") != 3.0 || stats.at("pending") != 2.0 {
 		t.Errorf("%s", stats.Raw)
 	}
+	// What is reported can be asked for.
+	for word, n := range stats.at("by_reason").(map[string]any) {
+		if found := r.ask("GET", "/dlq?reason="+url.QueryEscape(strings.ToUpper(word)), "").is(200); found.at("total") != n {
+			t.Errorf("%v have the reason %s, %v are found", n, word, found.at("total"))
+		}
+	}
 	r.ask("GET", "/dlq/stats?x=1", "").is(400)
 }
 
