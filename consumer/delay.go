@@ -7,11 +7,10 @@ import (
 )
 
 // NotBefore is what a handler returns for a message that it is too early for, before it has done anything. The message
-// comes again at that time; no attempt is spent, nothing is logged, and the circuit breaker does not look at it. What waits
-// meanwhile says the topic's Mode: in the mode Tiers the message waits in retry topics and later messages of its key
-// overtake it, in the mode Ordered its key waits, in the mode Blocking its partition. In the mode Tiers a message goes
-// through the retry topic of the longest delay again and again while more time than that is left: give the Policy a long
-// delay where messages wait for long.
+// comes again at that time; no attempt is spent, nothing is logged, and the circuit breaker does not look at it. The topic's
+// Mode says what waits until then. Tiers: the message waits in retry topics, and later messages of its key overtake it.
+// Ordered: its key waits. Blocking: its partition waits. In Tiers, if the time is longer than the longest delay, the message
+// goes through that retry topic repeatedly: give the Policy a long delay where messages wait for long.
 func NotBefore(at time.Time) error { return &earlyError{at} }
 
 // earlyError is the error of NotBefore.

@@ -146,7 +146,9 @@ func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) (left bool, 
 		}
 		if errors.Is(err, ErrTooLarge) {
 			if !v.dead {
-				c.say(slog.LevelInfo, "a message is too large for its retry topic and waits in its own", m, v.failure, slog.Duration("in", v.wait))
+				if !v.early {
+					c.say(slog.LevelInfo, "a message is too large for its retry topic and waits in its own", m, v.failure, slog.Duration("in", v.wait))
+				}
 				return false, v.wait
 			}
 			if fits < bare {

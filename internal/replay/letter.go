@@ -76,15 +76,21 @@ type verdict struct {
 	// id and at are the letter's identity and time.
 	id string
 	at time.Time
-	// of names the letter's message as messages that are sent again name theirs. again is the name of the message that this
-	// one was when it was sent again; empty when it never was.
+	// of names the letter's message and the group that gave it up, as messages that are sent again name theirs. again is the
+	// name of the message that this one was when it was sent again; empty when it never was.
 	of, again string
 }
+
+// ofGroup stands between the name of a message and the group: what one group gave up, another may never have got again.
+const ofGroup = "\x00"
 
 // judge decides about one record. since and until are the frozen bounds, label the end of the replay ids.
 func (o *Options) judge(r *dlq.Record, since, until time.Time, label string) verdict {
 	l := dlq.Decode(*r)
-	v := verdict{id: l.ID, at: l.DeadLetteredAt(), of: replayOf(&l), again: sentAgain(l.Headers)}
+	v := verdict{id: l.ID, at: l.DeadLetteredAt(), of: replayOf(&l) + ofGroup + l.ConsumerGroup}
+	if again := sentAgain(l.Headers); again != "" {
+		v.again = again + ofGroup + l.ConsumerGroup
+	}
 	if !since.IsZero() && v.at.Before(since) || !until.IsZero() && (v.at.IsZero() || !v.at.Before(until)) {
 		return v
 	}

@@ -85,6 +85,7 @@ func TestOnlyTheNewestLetterOfAMessage(t *testing.T) {
 		"alone":           {records: []dlq.Record{first}, sent: []string{"1"}},
 		"came back":       {records: []dlq.Record{first, foreign(2, nil), back}, sent: []string{"2", "7"}, again: 1},
 		"came back twice": {records: []dlq.Record{first, back, set(foreign(9, []byte("k")), dlq.HeaderReplayOf, replayOf(&thrice))}, sent: []string{"9"}, again: 2},
+		"another group":   {records: []dlq.Record{first, set(set(foreign(7, []byte("k")), dlq.HeaderReplayOf, replayOf(&decoded)), "kafka_dlt-original-consumer-group", "shipping")}, sent: []string{"1", "7"}},
 		"in two calls":    {records: []dlq.Record{first, foreign(2, nil), back}, change: func(o *Options) { o.Max = 1 }, sent: []string{"2", "7"}, again: 1},
 	} {
 		l := newLetters(1, "payments", "orders")

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -15,8 +16,8 @@ import (
 const (
 	// missingPause is how long it is between two looks for topics that are missing.
 	missingPause = time.Minute
-	// missingPauseFirst is the pause while no broker answers.
-	missingPauseFirst = 2 * time.Second
+	// missingRetry is the pause while no broker answers.
+	missingRetry = 2 * time.Second
 	// missingLimit bounds a look.
 	missingLimit = 10 * time.Second
 )
@@ -51,7 +52,7 @@ func (w *topicWatch) run(ctx context.Context) error {
 		if w.look(ctx) {
 			return missingPause
 		}
-		return missingPauseFirst
+		return missingRetry
 	})
 	return nil
 }
@@ -60,13 +61,12 @@ func (w *topicWatch) run(ctx context.Context) error {
 func (w *topicWatch) look(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, missingLimit)
 	defer cancel()
-	found, err := w.admin.ListTopics(ctx, w.topics...)
-	if err != nil {
-		return false
-	}
 	var missing []string
-	for _, topic := range w.topics {
-		if !found.Has(topic) && !slices.Contains(missing, topic) {
+	for _, topic := range w.topics { // one by one: a topic that the login may not see fails the question about all
+		found, err := w.admin.ListTopics(ctx, topic)
+		if _, hidden := errors.AsType[*kadm.AuthError](err); err != nil && !hidden {
+			return false
+		} else if (hidden || !found.Has(topic)) && !slices.Contains(missing, topic) {
 			missing = append(missing, topic)
 		}
 	}

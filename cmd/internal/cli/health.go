@@ -56,7 +56,8 @@ func askHealth(ctx context.Context, out io.Writer, address, path string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := http.DefaultClient.Do(request)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // not through a proxy of the environment
+	answer, err := client.Do(request)
 	if err != nil {
 		return fmt.Errorf("postrider serve does not answer: %w", err)
 	}

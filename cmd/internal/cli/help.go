@@ -73,6 +73,8 @@ func (c *commands) sort(cmd *cobra.Command) (own, global *pflag.FlagSet, section
 		}
 		sections[section].AddFlag(f)
 	}
+	whole := true // all settings have a flag, and none is hidden
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { whole = whole && !(f.Hidden && c.settings.key(f) != "") })
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		switch key := c.settings.key(f); {
 		case f.Hidden:
@@ -80,7 +82,7 @@ func (c *commands) sort(cmd *cobra.Command) (own, global *pflag.FlagSet, section
 			global.AddFlag(f)
 		case key == "":
 			own.AddFlag(f)
-		case slices.Contains(common, key):
+		case whole && slices.Contains(common, key):
 			add("common", f)
 		default:
 			section, _, _ := strings.Cut(key, ".")

@@ -93,6 +93,11 @@ func TestHelpOfServe(t *testing.T) {
 	if strings.Contains(doctor, "--archive-enabled") {
 		t.Errorf("the help of doctor lists every setting:\n%s", doctor)
 	}
+	health := postrider(t, nil, "health", "--help").stdout
+	contains(t, health, "Settings of http:", "--http-address", "--http-request-timeout-ms")
+	if strings.Contains(health, "Settings used most") {
+		t.Errorf("the help of health has settings that it is not about:\n%s", health)
+	}
 	detect := postrider(t, nil, "task", "detect-stale", "--help").stdout
 	contains(t, detect, "Settings of staleness:", "--staleness-batch-size")
 	if strings.Contains(detect, "Settings used most") {

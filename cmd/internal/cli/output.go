@@ -64,8 +64,10 @@ func fields(w io.Writer, pairs ...[2]string) error {
 			continue
 		}
 		value := visible(p[1])
-		if ago := relative(value, time.Now()); shown.fits() && ago != value {
-			value += " (" + ago + ")"
+		if shown.fits() {
+			if ago := relative(value, shown.now); ago != value {
+				value += " (" + ago + ")"
+			}
 		}
 		fmt.Fprintf(t, "%s\t%s\n", p[0], value)
 	}

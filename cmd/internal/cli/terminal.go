@@ -18,8 +18,8 @@ type terminal struct {
 	colour bool
 }
 
-// terminalOf asks where w goes. The variable COLUMNS is taken for the width where it is set; NO_COLOR, set to anything,
-// switches colours off (no-color.org), as does TERM=dumb.
+// terminalOf asks where w goes. The variable COLUMNS is taken for the width where it is set; NO_COLOR, if it
+// is set and not empty, switches colours off (no-color.org), as does TERM=dumb.
 func terminalOf(w io.Writer, variable func(string) string) terminal {
 	file, is := w.(*os.File)
 	if !is || !term.IsTerminal(int(file.Fd())) {

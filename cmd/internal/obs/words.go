@@ -12,7 +12,7 @@ import (
 
 // words is a handler that writes lines for a person who waits for a command:
 //
-//	12:03:07 warning: the broker does not answer: broker localhost:9092, err "connection refused"
+//	12:03:07 warning: the broker does not answer: broker localhost:9092, err connection refused
 //
 // Information has no level, and attributes are names and values.
 type words struct {

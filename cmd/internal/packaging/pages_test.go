@@ -141,11 +141,13 @@ func TestPagesNameCommandsThatExist(t *testing.T) {
 		for _, span := range commandSpan.FindAllStringSubmatch(strings.ReplaceAll(page(t, p), "\n`", " `"), -1) {
 			command, _, _ := strings.Cut(span[1]+span[2], " #")
 			var path, flags []string
+			begun := false // with the flags
 			for _, w := range strings.Fields(command)[1:] {
 				w = strings.TrimPrefix(w, "[")
+				begun = begun || strings.HasPrefix(w, "-")
 				if f := flagName.FindString(w); f != "" {
 					flags = append(flags, f)
-				} else if len(flags) == 0 && commandWord.MatchString(w) {
+				} else if !begun && commandWord.MatchString(w) {
 					path = append(path, w)
 				}
 			}

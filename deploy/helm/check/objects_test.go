@@ -2,6 +2,7 @@ package check
 
 import (
 	"maps"
+	"reflect"
 	"os"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ imagePullSecrets: [{name: pull}]
 config:
   kafka: {brokers: ["kafka-0:9092", "kafka-1:9092"]}
   database: {url: "postgres://relay@db:5432/app?sslmode=verify-full"}
-  outbox: {workers: 8, commit_order: true}
+  outbox: {dispatches: 8, commit_order: true}
   topics: [{match: "orders.*", max_attempts: 20}]
 database: {existingSecret: relay-login, urlKey: "", passwordKey: password}
 secretFiles: [{secret: kafka-tls, mountPath: /etc/postrider/kafka}, {secret: db-ca, mountPath: /etc/postrider/db}]
@@ -220,6 +221,12 @@ func TestMigration(t *testing.T) {
 		var got []string
 		for _, c := range append(p.InitContainers, p.Containers...) {
 			got = append(got, strings.Join(c.Args, " "))
+			if c.Name == "validate" { // it examines what serve gets
+				if serve := o.deployments["r-postrider-relay"].Spec.Template.Spec.Containers[0].Env[0]; !reflect.DeepEqual(c.Env[0], serve) {
+					t.Errorf("%s: it validates with the login %+v, and serve has %+v", name, c.Env[0], serve)
+				}
+				continue
+			}
 			if e := c.Env[0]; e.Name != "DATABASE_URL" || e.ValueFrom.SecretKeyRef.Name != secret || e.ValueFrom.SecretKeyRef.Key != "url" {
 				t.Errorf("%s: its login is %+v", name, e)
 			}
@@ -251,6 +258,9 @@ secretFiles: [{secret: login, mountPath: /etc/postrider/login}, {secret: owner, 
 	} {
 		p := render(t, c.values).jobs["r-postrider-migrate"].Spec.Template.Spec
 		for _, container := range append(p.InitContainers, p.Containers...) {
+			if container.Name == "validate" { // it has the settings file
+				continue
+			}
 			got := ""
 			for _, e := range container.Env {
 				if e.Name == "DATABASE_PASSWORD_FILE" {
