@@ -217,7 +217,7 @@ topic with the reason, and the later events of its key go on.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever investigates")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the person who investigates")
 	c.actor(cmd, &at)
 	return cmd
 }

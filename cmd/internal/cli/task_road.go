@@ -97,7 +97,7 @@ has a pending one, or a letter that the collector has yet to record, is refused.
 				return err
 			}
 			if reason == "" {
-				return usagef("--reason is missing; it says why, to whoever investigates")
+				return usagef("--reason is missing; it says why, to the person who investigates")
 			}
 			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
 				letter, err := tasks.DeadLetter(ctx, id, reason, actor)

@@ -2,8 +2,8 @@ package check
 
 import (
 	"maps"
-	"reflect"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"

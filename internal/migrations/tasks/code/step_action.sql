@@ -21,7 +21,7 @@ begin
     end if;
     v_before := v_step.status;
     v_why := jsonb_strip_nulls(jsonb_build_object('action', p_action, 'actor', p_actor, 'notes', p_notes, 'reason', coalesce(p_notes, p_action)));
-    -- In a failed task nobody is believed to work on a step any more: it is taken from the worker that had it.
+    -- If the task has failed, the worker of a step is taken for dead. Retry and reset_retry_count take the step from it.
     v_taken := v_step.status in ('enqueued', 'in_progress') and exists (
         select from postrider.tasker_tasks k
           join postrider.tasker_named_tasks n using (named_task_uuid)

@@ -36,7 +36,7 @@ begin
             perform postrider.task_move(p_task_uuid, v_hop, coalesce(p_metadata, '{"reason": "the steps ask for it"}'));
         end loop;
     end if;
-    -- Spent retries, and a failure that no retry can mend: somebody has to look, and at once.
+    -- Spent retries, and a failure that no retry can mend: a person has to look at once.
     if t.letters and (v_wanted = 'error' or v_wanted = 'blocked_by_failures' and cardinality(v_path) > 0) then
         select f.step_name, f.max_retries, f.retry_count, coalesce(f.last_error, 'no error was given') as error into v_step
           from postrider.tasker_workflow_steps f
