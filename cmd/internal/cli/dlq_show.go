@@ -59,7 +59,7 @@ func showEntry(w io.Writer, d dlq.Detail, whole *dlq.Letter) error {
 	case whole != nil:
 		showMessage(w, whole)
 	case len(e.Snapshot) > 0:
-		fmt.Fprintf(w, "\nAs it was (--payload shows the message itself):\n%s\n", excerpt(indented(e.Snapshot)))
+		showSnapshot(w, e.Snapshot)
 	}
 	if whole == nil && len(letters) > 0 {
 		if text, invalid := letters[0].InvalidHeaders(); invalid {
@@ -82,6 +82,7 @@ func showEntry(w io.Writer, d dlq.Detail, whole *dlq.Letter) error {
 	if e.Occurrences > len(letters) {
 		fmt.Fprintf(w, "The newest %d of %d are shown.\n", len(letters), e.Occurrences)
 	}
+	showNext(w, &e)
 	return nil
 }
 

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/internal/dlq"
+)
+
+// How many lines of a message, and how many of its headers, an investigation shows, so that it fits a screen.
+const (
+	snapshotLines   = 16
+	snapshotHeaders = 8
+)
+
+// showSnapshot prints what an investigation keeps of its message: who failed, key, headers and payload. What a task was is
+// shown as it is kept.
+func showSnapshot(w io.Writer, raw json.RawMessage) {
+	var s struct {
+		ConsumerGroup string `json:"consumer_group"`
+		LastHop       string `json:"last_hop"`
+		Key           json.RawMessage
+		KeyKind       string `json:"key_kind"`
+		Headers       json.RawMessage
+		Payload       json.RawMessage
+		PayloadKind   string `json:"payload_kind"`
+		PayloadBytes  *int64 `json:"payload_bytes"`
+		Error         struct{ Stack string }
+	}
+	if err := json.Unmarshal(raw, &s); err != nil || s.PayloadKind == "" {
+		fmt.Fprintf(w, "\nAs it was:\n%s\n", firstLines(indented(raw), snapshotLines, "  "))
+		return
+	}
+	fmt.Fprint(w, "\nMessage, as redaction lets it be seen (--payload shows it as it is):\n")
+	key := string(s.Key)
+	if s.KeyKind == string(dlq.Reference) {
+		key = "not in the letter"
+	} else if key == "null" {
+		key = ""
+	}
+	_ = fields(w, [2]string{"  Failing group", s.ConsumerGroup}, [2]string{"  Last read from", s.LastHop}, [2]string{"  Key", key})
+	showHeaders(w, s.Headers)
+	size := ""
+	if s.PayloadBytes != nil {
+		size = fmt.Sprintf(", %d bytes", *s.PayloadBytes)
+	}
+	fmt.Fprintf(w, "  Payload, %s%s\n", s.PayloadKind, size)
+	if len(s.Payload) > 0 && string(s.Payload) != "null" {
+		fmt.Fprintf(w, "%s\n", firstLines(indented(s.Payload), snapshotLines, "    "))
+	}
+	if s.Error.Stack != "" {
+		fmt.Fprintf(w, "  Stack trace, %d lines: -o json has it\n", strings.Count(s.Error.Stack, "\n")+1)
+	}
+}
+
+// showHeaders prints the first headers of a snapshot, each on a line.
+func showHeaders(w io.Writer, raw json.RawMessage) {
+	var pairs [][]any
+	if json.Unmarshal(raw, &pairs) != nil {
+		return
+	}
+	for i, pair := range pairs {
+		if i == snapshotHeaders {
+			fmt.Fprintf(w, "  … %d more headers: -o json has them\n", len(pairs)-i)
+			return
+		}
+		if len(pair) == 2 {
+			value, _ := json.Marshal(pair[1])
+			fmt.Fprintf(w, "  Header  %s: %s\n", visible(fmt.Sprint(pair[0])), shorten(visible(string(value)), 2*maxCell))
+		}
+	}
+}
+
+// firstLines is the beginning of a text, indented, with how much follows.
+func firstLines(text string, most int, indent string) string {
+	lines := strings.Split(text, "\n")
+	more := ""
+	if len(lines) > most {
+		more = fmt.Sprintf("\n%s… %d more lines: -o json has them", indent, len(lines)-most)
+		lines = lines[:most]
+	}
+	for i, line := range lines {
+		lines[i] = indent + shorten(line, 4*maxCell)
+	}
+	return strings.Join(lines, "\n") + more
+}
+
+// showNext prints what can be done with an investigation.
+func showNext(w io.Writer, e *dlq.Entry) {
+	fmt.Fprintln(w)
+	if e.GroupUUID != uuid.Nil {
+		fmt.Fprintf(w, "All of its cause:        postrider dlq groups %s\n", e.GroupUUID)
+	}
+	switch {
+	case e.Status != dlq.Pending:
+	case e.Subject.Type == dlq.SubjectTask:
+		fmt.Fprintf(w, "Next, its steps:         postrider task show %s\n", e.Subject.ID)
+	default:
+		fmt.Fprintf(w, "Next, with cause mended: postrider dlq requeue %s\n", e.UUID)
+		fmt.Fprintf(w, "Or, to close it:         postrider dlq resolve %s --notes TEXT\n", e.UUID)
+	}
+}
