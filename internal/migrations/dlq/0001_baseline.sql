@@ -140,8 +140,8 @@ comment on column postrider.dlq_entry.attempts is 'Attempts of its newest letter
 comment on column postrider.dlq_entry.assignee is 'Who looks at it.';
 comment on column postrider.dlq_entry.root_cause is 'Class and message of the exception behind the others, as the stack trace of its first letter says; null where there is none.';
 comment on column postrider.dlq_entry.root_frame is 'The first place in the program''s own code on the way up from the root cause; null where the stack trace has none.';
-comment on column postrider.dlq_entry.fingerprint is 'Fingerprint of its first letter: the group that it had before groups were merged or split. Null where it was not opened by a letter.';
-comment on column postrider.dlq_entry.fingerprint_exact is 'The same of the narrower group, in which quoted names in the message count, too. There is such a group only if people split one.';
+comment on column postrider.dlq_entry.fingerprint is 'Fingerprint of the dead letter that opened it. It names the group, unless people merged or split groups. Null where no dead letter opened it.';
+comment on column postrider.dlq_entry.fingerprint_exact is 'The narrower fingerprint of the same dead letter, in which quoted names in the message count, too. It names a group only if people split one.';
 
 -- Where vacuum has been, counting and passing over rows read the index alone. So vacuum runs when a hundredth of the rows
 -- is new; it also empties the list of messages that wait to be indexed.
