@@ -100,6 +100,8 @@ type Entry struct {
 	// program's own code on the way up from it, at most 512 bytes. Both are empty where the letter that opened the
 	// investigation has none.
 	RootCause, RootFrame string
+	// Fingerprint and Exact are those of the letter that opened it; see the type Fingerprint. Both are empty where none did.
+	Fingerprint, Exact string
 	// Word is the reason in one word, as Stats counts it: that of its group; see the function Word.
 	Word string
 	// Occurrences counts the letters that arrived while it was pending, the first one included.

@@ -131,8 +131,9 @@ func Word(errorCode, message string) string {
 			return strings.ToLower(field)
 		}
 	}
-	for _, field := range strings.FieldsFunc(message, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' }) {
-		return strings.ToLower(cut(field, maxNameBytes))
+	apart := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' }
+	if fields := strings.FieldsFunc(message, apart); len(fields) > 0 {
+		return strings.ToLower(cut(fields[0], maxNameBytes))
 	}
 	return unknownWord
 }

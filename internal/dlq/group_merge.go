@@ -110,11 +110,11 @@ func SplitInto(group uuid.UUID, sources []Group, entries []Entry) ([]SplitPart, 
 				parts = append(parts, SplitPart{Fingerprints: []string{from.Fingerprint}, Parts: from.Parts, Word: from.Word})
 			}
 		} else {
-			exact := e.exactly(from.Parts)
-			id := exact.fingerprint()
 			if from.Parts.Names {
 				return nil, fmt.Errorf("investigation %s: %w", e.UUID, ErrAlike)
 			}
+			exact := e.exactly(from.Parts)
+			id := cmp.Or(e.Exact, exact.fingerprint())
 			if renewed < 0 {
 				renewed = len(parts)
 				parts = append(parts, SplitPart{Parts: exact, Word: Word(e.ErrorCode, e.ErrorMessage)})
@@ -133,28 +133,22 @@ func (e *Entry) source(group uuid.UUID, sources []Group) *Group {
 	var own *Group
 	for i := range sources {
 		g := &sources[i]
+		if g.Fingerprint == e.Fingerprint || g.Fingerprint == e.Exact {
+			return g
+		}
 		if g.UUID == group {
 			own = g
-		}
-		p := g.Parts
-		if p.ErrorCode == e.ErrorCode && p.Topic == e.Topic && (p.Reason == "" || p.Reason == e.Reason) &&
-			p.RootFrame == (Root{Frame: e.RootFrame}).Code() && (p.RootCause == "" || p.RootCause == headed(e.RootCause).class) && p.Message == normalise(e.said(p), p.Names) {
-			return g
 		}
 	}
 	return own
 }
 
-// said is the text that a fingerprint with these parts is of.
-func (e *Entry) said(p Parts) string {
-	if p.RootCause != "" {
-		return headed(e.RootCause).message
-	}
-	return cmp.Or(rootOf(e.ErrorCode, e.ErrorMessage, "").Outer, e.ErrorMessage)
-}
-
 // exactly are the parts of the narrower fingerprint of an investigation, from the ones of its group.
 func (e *Entry) exactly(p Parts) Parts {
-	p.Message, p.Names = normalise(e.said(p), true), true
+	text := headed(e.RootCause).message
+	if p.RootCause == "" {
+		text = cmp.Or(rootOf(e.ErrorCode, e.ErrorMessage, "").Outer, e.ErrorMessage)
+	}
+	p.Message, p.Names = normalise(text, true), true
 	return p
 }

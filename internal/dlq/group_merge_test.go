@@ -28,10 +28,13 @@ func TestMergesAndSplitsThatAreRefused(t *testing.T) {
 // TestWhereSplitInvestigationsGo: back to the group that they were merged from, or into a new one.
 func TestWhereSplitInvestigationsGo(t *testing.T) {
 	t.Parallel()
-	own := Group{UUID: uuid.New(), Fingerprint: "1:own", Parts: FingerprintOf(letterFor("CODE", "", `no "a"`, "orders")).Parts}
-	merged := Group{UUID: uuid.New(), Fingerprint: "1:merged", Word: "other", Parts: FingerprintOf(letterFor("OTHER", "", "no 5", "orders")).Parts}
+	groupOf := func(l *Letter) Group {
+		f := FingerprintOf(l)
+		return Group{UUID: uuid.New(), Fingerprint: f.ID, Parts: f.Parts, Word: Word(l.ErrorCode, l.ErrorMessage)}
+	}
+	own, merged := groupOf(letterFor("CODE", "", `no "a"`, "orders")), groupOf(letterFor("OTHER", "", "no 5", "orders"))
 	entry := func(code, message string) Entry {
-		return Entry{UUID: uuid.New(), ErrorCode: code, ErrorMessage: message, Topic: "orders"}
+		return entryOf(letterFor(code, "", message, "orders"))
 	}
 	entries := []Entry{entry("CODE", `no "a"`), entry("OTHER", "no 7"), entry("CODE", `no "b"`), entry("CODE", `no "a"`), entry("UNKNOWN", "?")}
 	parts, err := SplitInto(own.UUID, []Group{own, merged}, entries)
@@ -43,14 +46,55 @@ func TestWhereSplitInvestigationsGo(t *testing.T) {
 		renewed.Fingerprints[0] != FingerprintOf(letterFor("CODE", "", `no "a"`, "orders")).Exact {
 		t.Errorf("%+v", renewed)
 	}
-	if len(back.Entries) != 1 || back.Entries[0] != entries[1].UUID || back.Fingerprints[0] != "1:merged" || back.Word != "other" {
+	if len(back.Entries) != 1 || back.Entries[0] != entries[1].UUID || back.Fingerprints[0] != merged.Fingerprint || back.Word != "other" {
 		t.Errorf("%+v", back)
 	}
 	if _, err := SplitInto(own.UUID, []Group{merged}, entries[:1]); !errors.Is(err, ErrNotFound) {
 		t.Errorf("without the group: %v", err)
 	}
-	own.Parts.Names, own.Parts.Message = true, `no "a"`
+	own.Fingerprint, own.Parts = FingerprintOf(letterFor("CODE", "", `no "a"`, "orders")).Exact, renewed.Parts
 	if _, err := SplitInto(own.UUID, []Group{own}, entries[:1]); !errors.Is(err, ErrAlike) {
 		t.Errorf("what is alike: %v", err)
 	}
+}
+
+// TestGroupsOfOneTextAreToldApart: what differs in a part that no column of the investigation has goes back where it came from.
+func TestGroupsOfOneTextAreToldApart(t *testing.T) {
+	t.Parallel()
+	of := func(change func(*Letter)) *Letter {
+		l := letterFor("STALE_STATE", "", `the step "pay" waits`, "")
+		change(l)
+		return l
+	}
+	for name, change := range map[string]func(*Letter){
+		"template":          func(l *Letter) { l.Template = "shop/refund" },
+		"class":             func(l *Letter) { l.ErrorClass = "timeout" },
+		"dead-letter topic": func(l *Letter) { l.DLQTopic = "others.dlq" },
+	} {
+		one, other := of(func(*Letter) {}), of(change)
+		if name == "template" {
+			one.Template = "shop/order"
+		}
+		for _, narrow := range []bool{false, true} {
+			groupOf := func(l *Letter) Group {
+				f := FingerprintOf(l)
+				if narrow {
+					return Group{UUID: uuid.New(), Fingerprint: f.Exact, Parts: f.ExactParts}
+				}
+				return Group{UUID: uuid.New(), Fingerprint: f.ID, Parts: f.Parts}
+			}
+			own, merged := groupOf(one), groupOf(other)
+			e := entryOf(other)
+			parts, err := SplitInto(own.UUID, []Group{own, merged}, []Entry{e})
+			if err != nil || len(parts) != 1 || len(parts[0].Fingerprints) != 1 || parts[0].Fingerprints[0] != merged.Fingerprint || parts[0].Parts != merged.Parts {
+				t.Errorf("%s, by names %t: %+v, %v", name, narrow, parts, err)
+			}
+		}
+	}
+}
+
+// entryOf is the investigation that a letter opens, as far as splitting reads it.
+func entryOf(l *Letter) Entry {
+	f := FingerprintOf(l)
+	return Entry{UUID: uuid.New(), ErrorCode: l.ErrorCode, ErrorMessage: l.ErrorMessage, Reason: l.Reason, Topic: l.OriginTopic, Fingerprint: f.ID, Exact: f.Exact}
 }

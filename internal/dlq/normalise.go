@@ -345,7 +345,11 @@ func (n *normaliser) bracketed(i int) int {
 	switch {
 	case isAddress(content): // of IPv6
 		n.number()
-		return digitsEnd(n.text, end+1+len(n.text[end+1:])-len(strings.TrimPrefix(n.text[end+1:], ":")))
+		end++
+		if end < len(n.text) && n.text[end] == ':' {
+			end++
+		}
+		return digitsEnd(n.text, end)
 	case strings.HasPrefix(n.text[end+1:], "=("): // the columns of PostgreSQL's Key (email)=(ada)
 		n.out.WriteByte(open)
 		n.write(content)

@@ -25,7 +25,7 @@ func isIdentity(run string) bool {
 		if i > 0 && digit(run[i]) != digit(run[i-1]) {
 			changes++
 		}
-		if i > 0 && kindOfLetter(run[i]) != kindOfLetter(run[i-1]) && !(kindOfLetter(run[i-1]) == 'A' && kindOfLetter(run[i]) == 'a') {
+		if i > 0 && kindOfCharacter(run[i]) != kindOfCharacter(run[i-1]) && !(kindOfCharacter(run[i-1]) == 'A' && kindOfCharacter(run[i]) == 'a') {
 			pieces++ // a large letter before small ones begins a word of a name, which has more letters
 		}
 	}
@@ -41,8 +41,8 @@ func hasDigit(run string) bool {
 	return false
 }
 
-// kindOfLetter is A for large letters, a for small ones, and 0 for digits.
-func kindOfLetter(c byte) byte {
+// kindOfCharacter is A for large letters, a for small ones, and 0 for digits.
+func kindOfCharacter(c byte) byte {
 	switch {
 	case digit(c):
 		return '0'
@@ -61,7 +61,7 @@ func isLoose(run string) bool {
 	return len(run) == 5 && !strings.ContainsAny(run, "aeiouAEIOU") || strings.ToLower(run[1:]) != run[1:] && strings.ToUpper(run) != run
 }
 
-// isHash reports whether a run is the hash of an object: up to eight hexadecimal digits in small letters.
+// isHash reports whether a run is the hash of an object: up to sixteen hexadecimal digits in small letters.
 func isHash(run string) bool {
 	for i := range len(run) {
 		if !digit(run[i]) && (run[i] < 'a' || run[i] > 'f') {

@@ -118,6 +118,29 @@ func NewGroupDetail(d dlq.GroupDetail) GroupDetail {
 	return v
 }
 
+// MergedGroup says what merging a group into another did.
+type MergedGroup struct {
+	// UUID is the group that ended.
+	UUID uuid.UUID `json:"group_uuid"`
+	// Into is the group that stays.
+	Into uuid.UUID `json:"into"`
+	// Moved is how many investigations went into the group that stays.
+	Moved int64 `json:"moved"`
+}
+
+// SplitGroup is a group that investigations were put into when another was split.
+type SplitGroup struct {
+	// UUID is its identity.
+	UUID uuid.UUID `json:"group_uuid"`
+	// Title is a line for people.
+	Title string `json:"title"`
+	// Entries is how many investigations it has now.
+	Entries int64 `json:"entries"`
+}
+
+// NewSplitGroup is such a group as it is shown.
+func NewSplitGroup(g dlq.Group) SplitGroup { return SplitGroup{g.UUID, g.Title, g.Entries} }
+
 // ResolvedGroup says what closing the investigations of a group did.
 type ResolvedGroup struct {
 	// Closed is how many investigations were closed.

@@ -6,20 +6,12 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/internal/dlq"
 )
-
-// mergedView is the JSON of dlq group merge.
-type mergedView struct {
-	UUID uuid.UUID `json:"group_uuid"`
-	Into uuid.UUID `json:"into"`
-	// Moved is how many investigations went into the other group.
-	Moved int64 `json:"moved"`
-}
 
 func (c *commands) dlqGroupMerge() *cobra.Command {
 	var out output
@@ -50,7 +42,7 @@ any more. dlq group split takes investigations out again.`,
 				return err
 			}
 			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
-				merged := mergedView{UUID: from[0], Into: into[0]}
+				merged := api.MergedGroup{UUID: from[0], Into: into[0]}
 				for left := int64(1); left > 0; {
 					done, err := d.Editor.MergeGroups(ctx, dlq.GroupMerge{Group: from[0], Into: into[0], Actor: actor})
 					if err != nil {
@@ -71,15 +63,6 @@ any more. dlq group split takes investigations out again.`,
 	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
-}
-
-// splitView is the JSON of one group of dlq group split.
-type splitView struct {
-	UUID uuid.UUID `json:"group_uuid"`
-	// Title is one line about what its investigations have in common.
-	Title string `json:"title"`
-	// Entries is how many investigations it has now.
-	Entries int64 `json:"entries"`
 }
 
 func (c *commands) dlqGroupSplit() *cobra.Command {
@@ -119,12 +102,9 @@ and so do new ones.`,
 				} else if err != nil {
 					return noGroup(err)
 				}
-				views := make([]splitView, len(groups))
-				for i, g := range groups {
-					views[i] = splitView{g.UUID, g.Title, g.Entries}
-				}
-				return out.print(c.stdout, views, func(w io.Writer) error {
-					for _, v := range views {
+				list := api.All(api.NewSplitGroup, groups)
+				return out.print(c.stdout, list, func(w io.Writer) error {
+					for _, v := range list.Items {
 						if _, err := fmt.Fprintf(w, "%s  %s\n", v.UUID, visible(v.Title)); err != nil {
 							return err
 						}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/cmd/internal/api"
 )
 
 // TestMergingAndSplittingByHand: with an operator's rights, groups are merged and split, and the audit log says so.
@@ -23,11 +25,11 @@ func TestMergingAndSplittingByHand(t *testing.T) {
 		}
 		return r.stdout
 	}
-	split := decode[[]splitView](t, words("split", group, entry))
+	split := decode[api.List[api.SplitGroup]](t, words("split", group, entry)).Items
 	if len(split) != 1 || split[0].Entries != 1 || split[0].UUID.String() != where() || where() == group {
 		t.Fatalf("%+v, it is in %s", split, where())
 	}
-	merged := decode[mergedView](t, words("merge", split[0].UUID.String(), group))
+	merged := decode[api.MergedGroup](t, words("merge", split[0].UUID.String(), group))
 	if merged.Moved != 1 || merged.Into.String() != group || where() != group {
 		t.Errorf("%+v, it is in %s", merged, where())
 	}

@@ -82,6 +82,8 @@ func writeEntry(r *row, c *opening, redactor *dlq.Redactor, now time.Time) {
 	r.int4(c.newest.Attempts)
 	r.optional(c.first.Root.Cause())
 	r.optional(c.first.Root.Frame)
+	r.optional(c.fingerprint.ID)
+	r.optional(c.fingerprint.Exact)
 }
 
 // entryColumns are the parameters of entry_open.sql.
@@ -110,5 +112,7 @@ func entryColumns(cs []*opening, r *dlq.Redactor) []any {
 		column(cs, func(c C) *int32 { return c.newest.Attempts }),
 		column(cs, func(c C) string { return c.first.Root.Cause() }),
 		column(cs, func(c C) string { return c.first.Root.Frame }),
+		column(cs, func(c C) string { return c.fingerprint.ID }),
+		column(cs, func(c C) string { return c.fingerprint.Exact }),
 	}
 }

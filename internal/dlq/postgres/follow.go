@@ -64,11 +64,8 @@ const followPatience = 500 * time.Millisecond
 // gets within its patience: while a broker is away very many may be on their way, and none of them ends.
 func (r *Redriver) Follow(ctx context.Context, limit int, resolve bool) (dlq.Followed, error) {
 	var all dlq.Followed
-	began, wrapped := time.Now(), false
 	fromID, fromAfter := r.follow.get()
-	if fromID == 0 && fromAfter == "" {
-		wrapped = true
-	}
+	began, wrapped := time.Now(), fromID == 0 && fromAfter == ""
 	for {
 		f, seen, err := r.followSome(ctx, limit, resolve)
 		all.Delivered += f.Delivered

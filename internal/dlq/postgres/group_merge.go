@@ -48,6 +48,10 @@ func (d *Editor) SplitGroup(ctx context.Context, s dlq.GroupSplit) (groups []dlq
 	}
 	err = d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		groups = nil
+		// All of them before the first group: a part locks groups.
+		if _, err := lockEntries(ctx, tx, redriveLock, distinctIDs(s.Entries)); err != nil {
+			return err
+		}
 		var sources []dlq.Group
 		var entries []dlq.Entry
 		b := &pgx.Batch{}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // TestMergedGroupsStayMerged: the investigations of a merged group go into the other, and so do later ones.
@@ -195,6 +197,72 @@ func TestAMergedGroupIsSplitOffAgain(t *testing.T) {
 		t.Errorf("a later one is in %s", g)
 	}
 	recount(t.Context(), t, r.subject.pool)
+}
+
+// TestGroupsOfTwoTemplatesAreSplitAgain: the templates' investigations have the same code and text, and yet go back.
+func TestGroupsOfTwoTemplatesAreSplitAgain(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	d := r.editor()
+	record := func(n int, template string) uuid.UUID {
+		l := failing(n, "the step is stale", time.Now())
+		l.ErrorCode, l.Template = "STALE_STATE", template
+		return r.record(l)
+	}
+	order, refund := record(1, "shop/order"), record(2, "shop/refund")
+	into, from := groupOf(t, r.subject, order), groupOf(t, r.subject, refund)
+	if into == from {
+		t.Fatal("they are in one group")
+	}
+	if _, err := d.MergeGroups(t.Context(), dlq.GroupMerge{Group: from, Into: into, Actor: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	groups, err := d.SplitGroup(t.Context(), dlq.GroupSplit{Group: into, Entries: []uuid.UUID{refund}, Actor: "ada"})
+	if err != nil || len(groups) != 1 || groups[0].UUID != from {
+		t.Fatalf("%+v, %v; want %s", groups, err, from)
+	}
+	if got := groupOf(t, r.subject, record(3, "shop/refund")); got != from {
+		t.Errorf("a later one is in %s", got)
+	}
+	if got := groupOf(t, r.subject, record(4, "shop/order")); got != into {
+		t.Errorf("a later one is in %s", got)
+	}
+	recount(t.Context(), t, r.subject.pool)
+}
+
+// TestASplitLocksAllInvestigationsFirst: while it waits for an investigation of its second part, it has no group.
+func TestASplitLocksAllInvestigationsFirst(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	d := r.editor()
+	one, two := r.record(failing(1, "row 1 refused", time.Now())), r.record(failing(2, "line 2 refused", time.Now()))
+	into, from := groupOf(t, r.subject, one), groupOf(t, r.subject, two)
+	if _, err := d.MergeGroups(t.Context(), dlq.GroupMerge{Group: from, Into: into, Actor: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	other, err := r.subject.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := lockEntries(t.Context(), other, redriveLock, []uuid.UUID{two}); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		groups, err := d.SplitGroup(t.Context(), dlq.GroupSplit{Group: into, Entries: []uuid.UUID{one, two}, Actor: "ada"})
+		if err == nil && len(groups) != 2 {
+			err = fmt.Errorf("%d groups", len(groups))
+		}
+		ended <- err
+	}()
+	if !untilWaitingOr(t, r, ended) {
+		t.Error("nobody waits for the investigation")
+	}
+	pgtest.Exec(t, other, `select from postrider.dlq_group where dlq_group_uuid = any ($1) for no key update nowait`, []uuid.UUID{into, from})
+	if err := errors.Join(other.Commit(t.Context()), <-ended); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestRootCausesAreShown: lists, single investigations and searches have root cause and frame; each reported reason finds

@@ -18,18 +18,19 @@ func scanEntry(row pgx.CollectableRow) (dlq.Entry, error) {
 	var resolvedAt *time.Time
 	var notes, by, topic, code, message *string
 	var predecessor *uuid.UUID
-	var assignee, redrive, cause, frame, word *string
+	var assignee, redrive, cause, frame, fingerprint, exact, word *string
 	var snapshot, metadata []byte
 	err := row.Scan(&e.UUID, &e.Subject.Type, &e.Subject.ID, &e.OriginalState, &e.Reason, &e.DeadLetteredAt,
 		&e.Status, &resolvedAt, &notes, &by, &topic, &code, &message, &e.Occurrences, &e.LastOccurredAt,
 		&predecessor, &snapshot, &metadata, &e.CreatedAt, &e.UpdatedAt,
-		&e.GroupUUID, &e.Attempts, &e.Generation, &assignee, &redrive, &cause, &frame, &word)
+		&e.GroupUUID, &e.Attempts, &e.Generation, &assignee, &redrive, &cause, &frame, &fingerprint, &exact, &word)
 	if err != nil {
 		return dlq.Entry{}, err
 	}
 	e.ResolvedAt, e.ResolutionNotes, e.ResolvedBy = value(resolvedAt), value(notes), value(by)
 	e.Topic, e.ErrorCode, e.ErrorMessage = value(topic), value(code), value(message)
 	e.RootCause, e.RootFrame, e.Word = value(cause), value(frame), value(word)
+	e.Fingerprint, e.Exact = value(fingerprint), value(exact)
 	e.PredecessorUUID = value(predecessor)
 	e.Assignee, e.Redrive = value(assignee), dlq.RedriveState(value(redrive))
 	e.Snapshot, e.Metadata = json.RawMessage(snapshot), json.RawMessage(metadata)

@@ -109,6 +109,8 @@ create table postrider.dlq_entry (
     assignee             text,
     root_cause           text,
     root_frame           text,
+    fingerprint          text,
+    fingerprint_exact    text,
     constraint dlq_entry_resolution_timed check ((resolution_status = 'pending') = (resolution_timestamp is null))
 );
 comment on table postrider.dlq_entry is
@@ -138,6 +140,8 @@ comment on column postrider.dlq_entry.attempts is 'Attempts of its newest letter
 comment on column postrider.dlq_entry.assignee is 'Who looks at it.';
 comment on column postrider.dlq_entry.root_cause is 'Class and message of the exception behind the others, as the stack trace of its first letter says; null where there is none.';
 comment on column postrider.dlq_entry.root_frame is 'The first place in the program''s own code on the way up from the root cause; null where the stack trace has none.';
+comment on column postrider.dlq_entry.fingerprint is 'Fingerprint of the dead letter that opened it. It names the group, unless people merged or split groups. Null where no dead letter opened it.';
+comment on column postrider.dlq_entry.fingerprint_exact is 'The narrower fingerprint of the same dead letter, in which quoted names in the message count, too. It names a group only if people split one.';
 
 -- Where vacuum has been, counting and passing over rows read the index alone. So vacuum runs when a hundredth of the rows
 -- is new; it also empties the list of messages that wait to be indexed.
