@@ -4,7 +4,8 @@ import "github.com/postrider/postrider/cmd/internal/access"
 
 // KeyOf is a key of the API as it is shown, without its secret.
 func KeyOf(k access.Key) access.Key {
-	inYears(&k.CreatedAt, k.ExpiresAt, k.LastUsedAt, k.RevokedAt)
+	inYears(&k.CreatedAt)
+	inYearsOrNull(&k.ExpiresAt, &k.LastUsedAt, &k.RevokedAt)
 	return k
 }
 
@@ -23,5 +24,5 @@ func DoneOf(d access.Done) access.Done {
 
 // NewAuditList is a page of at most size rows of the audit log; found has one more where the list goes on.
 func NewAuditList(found []access.Done, size int) List[access.Done] {
-	return PageOf(found, size, DoneOf, func(d access.Done) string { return rowText(d.ID) })
+	return PageOf(DoneOf, found, size, func(d access.Done) string { return rowText(d.ID) })
 }

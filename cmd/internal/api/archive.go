@@ -4,7 +4,8 @@ import "github.com/postrider/postrider/internal/tasks/ledger"
 
 // ArchivedTaskOf is an archived task as it is shown. The API redacts it, as TaskOf says.
 func ArchivedTaskOf(t ledger.ArchivedTask) ledger.ArchivedTask {
-	inYears(&t.StateEnteredAt, &t.CreatedAt, &t.UpdatedAt, t.CompletedAt, &t.ArchivedAt)
+	inYears(&t.StateEnteredAt, &t.CreatedAt, &t.UpdatedAt, &t.ArchivedAt)
+	inYearsOrNull(&t.CompletedAt)
 	return t
 }
 

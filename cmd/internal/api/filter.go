@@ -58,8 +58,8 @@ func (f EntryFilter) Parse() (dlq.Filter, error) {
 	p.Reason, errs[1] = oneOf("dlq_reason", f.DLQReason, dlq.Reasons())
 	p.Subject.Type, errs[2] = oneOf("subject_type", f.SubjectType, dlq.SubjectTypes())
 	p.Group, errs[3] = parseUUID("group", f.Group)
-	p.From, errs[4] = parseBound("from", f.From, false)
-	p.To, errs[5] = parseBound("to", f.To, true)
+	p.From, errs[4] = ParseBound("from", f.From, false)
+	p.To, errs[5] = ParseBound("to", f.To, true)
 	return p, cmp.Or(errs[:]...)
 }
 
@@ -140,12 +140,14 @@ func parseUUID(field, text string) (uuid.UUID, error) {
 	return id, nil
 }
 
-func parseBound(field, text string, upper bool) (time.Time, error) {
+// ParseBound is ParseTime for the bound of a search; an empty text is the zero time, which is no bound. An error is a
+// *FieldError.
+func ParseBound(field, text string, upper bool) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
 	t, ok := ParseTime(text, upper)
-	if !ok || t.IsZero() { // the zero time would be no bound
+	if !ok || t.IsZero() { // the zero time is no bound
 		return t, &FieldError{field, text, "a date (2026-01-31) or a time (2026-01-31T08:00:00Z)"}
 	}
 	return t, nil

@@ -22,3 +22,25 @@ func ListOf[T any](items []T, next string) List[T] {
 	}
 	return List[T]{Items: items, Next: OrNull(next)}
 }
+
+// All is a list of everything there is, each as show makes it.
+func All[D, T any](show func(D) T, things []D) List[T] { return ListOf(each(show, things), "") }
+
+// PageOf is a page of at most size things, each as show makes it. found has one more where the list goes on; place is where
+// it does behind a thing.
+func PageOf[D, T any](show func(D) T, found []D, size int, place func(D) string) List[T] {
+	next := ""
+	if len(found) > size {
+		found, next = found[:size], place(found[size-1])
+	}
+	return ListOf(each(show, found), next)
+}
+
+// each is show of every thing; never nil.
+func each[D, T any](show func(D) T, things []D) []T {
+	out := make([]T, len(things))
+	for i, thing := range things {
+		out[i] = show(thing)
+	}
+	return out
+}

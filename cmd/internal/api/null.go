@@ -49,3 +49,21 @@ func TimeOrNull(t time.Time) *time.Time {
 	t = Time(t)
 	return &t
 }
+
+// inYears makes Time of fields, each where it stands.
+func inYears(fields ...*time.Time) {
+	for _, t := range fields {
+		*t = Time(*t)
+	}
+}
+
+// inYearsOrNull makes Time of fields that point to times: each points to a new one, and nil stays nil. The times that they
+// pointed to are the caller's.
+func inYearsOrNull(fields ...**time.Time) {
+	for _, t := range fields {
+		if *t != nil {
+			in := Time(**t)
+			*t = &in
+		}
+	}
+}

@@ -52,6 +52,19 @@ func TestEveryTimeCanBeSaid(t *testing.T) {
 	}
 }
 
+// TestShowingChangesNothing: what is shown of a thing has times of its own.
+func TestShowingChangesNothing(t *testing.T) {
+	t.Parallel()
+	task, hold := odd[ledger.Task](), odd[relay.HoldStatus]()
+	shown, shownHold := TaskOf(task), NewHold(hold)
+	if task.CompletedAt.Year() != 20000 || hold.NextProbeAt.Year() != 20000 {
+		t.Errorf("the task's time became %s, the hold's %s", task.CompletedAt, hold.NextProbeAt)
+	}
+	if shown.CompletedAt.Year() != 9999 || shownHold.NextProbeAt.Year() != 9999 {
+		t.Errorf("the task's time is shown as %s, the hold's as %s", shown.CompletedAt, shownHold.NextProbeAt)
+	}
+}
+
 // TestListsSayWhereTheyGoOn: a page that is not the last has the place behind its last thing, and none is a page, too.
 func TestListsSayWhereTheyGoOn(t *testing.T) {
 	t.Parallel()

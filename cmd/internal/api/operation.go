@@ -80,7 +80,7 @@ func NewOperation(o dlq.Operation) Operation {
 
 // NewOperationList is a page of at most size operations; found has one more where the list goes on.
 func NewOperationList(found []dlq.Operation, size int) List[Operation] {
-	return PageOf(found, size, NewOperation, func(o dlq.Operation) string { return o.UUID.String() })
+	return PageOf(NewOperation, found, size, func(o dlq.Operation) string { return o.UUID.String() })
 }
 
 // OperationItem is one investigation in the scope of an operation.
@@ -100,8 +100,8 @@ func ItemStates() []string { return []string{"waiting", "done", "skipped", "fail
 
 // NewItemList is a page of at most size items; found has one more where the list goes on.
 func NewItemList(found []dlq.Item, size int) List[OperationItem] {
-	view := func(i dlq.Item) OperationItem {
+	show := func(i dlq.Item) OperationItem {
 		return OperationItem{i.Place, i.Entry, i.State, OrNull(dlq.SkipReason(i.Reason))}
 	}
-	return PageOf(found, size, view, func(i dlq.Item) string { return strconv.FormatInt(i.Place, 10) })
+	return PageOf(show, found, size, func(i dlq.Item) string { return strconv.FormatInt(i.Place, 10) })
 }

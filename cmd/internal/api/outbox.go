@@ -16,7 +16,8 @@ import (
 
 // EventOf is an event of the outbox as it is shown; relay.EventStatus is its JSON.
 func EventOf(e relay.EventStatus) relay.EventStatus {
-	inYears(&e.CreatedAt, &e.AvailableAt, e.NextAttemptAt, e.SentAt, e.FirstErrorAt, e.LastErrorAt, &e.UpdatedAt, e.LockedAt)
+	inYears(&e.CreatedAt, &e.AvailableAt, &e.UpdatedAt)
+	inYearsOrNull(&e.NextAttemptAt, &e.SentAt, &e.FirstErrorAt, &e.LastErrorAt, &e.LockedAt)
 	return e
 }
 
@@ -91,7 +92,7 @@ type Hold struct {
 
 // NewHold is a hold as it is shown.
 func NewHold(h relay.HoldStatus) Hold {
-	inYears(h.NextProbeAt)
+	inYearsOrNull(&h.NextProbeAt)
 	return Hold{ID: strconv.FormatInt(h.ID, 10), Scope: h.Scope, Topic: h.Topic, Key: OrNull(h.Key), Partition: h.Partition, Partitions: h.Partitions,
 		FailureCode: OrNull(h.FailureCode), Cause: h.Cause, ErrorCode: OrNull(h.ErrorCode), ErrorCategory: OrNull(h.ErrorCategory), Error: OrNull(h.Error),
 		EventID: OrNull(h.EventID), OutboxID: OrNull(rowText(h.OutboxID)), HeldAt: Time(h.HeldAt), NextProbeAt: h.NextProbeAt, Probes: h.Probes,
@@ -100,7 +101,7 @@ func NewHold(h relay.HoldStatus) Hold {
 
 // NewHoldList is a page of at most size holds; found has one more where the list goes on.
 func NewHoldList(found []relay.HoldStatus, size int) List[Hold] {
-	return PageOf(found, size, NewHold, func(h relay.HoldStatus) string { return postgres.PlaceOf(h).String() })
+	return PageOf(NewHold, found, size, func(h relay.HoldStatus) string { return postgres.PlaceOf(h).String() })
 }
 
 // OutboxStatus is the outbox in numbers.

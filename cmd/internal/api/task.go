@@ -14,7 +14,8 @@ import (
 // TaskOf is a task as it is shown. The API hides the parts of its context and its metadata that the rules of redaction
 // name; commands show them whole.
 func TaskOf(t ledger.Task) ledger.Task {
-	inYears(&t.StateEnteredAt, t.StaleFlaggedAt, &t.CreatedAt, &t.UpdatedAt, t.CompletedAt)
+	inYears(&t.StateEnteredAt, &t.CreatedAt, &t.UpdatedAt)
+	inYearsOrNull(&t.StaleFlaggedAt, &t.CompletedAt)
 	return t
 }
 
@@ -29,7 +30,8 @@ func NewTaskList(tasks []ledger.Task, more bool) List[ledger.Task] {
 
 // StepOf is a step as it is shown. The API redacts its inputs and results, as TaskOf says.
 func StepOf(s ledger.Step) ledger.Step {
-	inYears(s.NextRetryAt, &s.StateEnteredAt, &s.CreatedAt, &s.UpdatedAt)
+	inYears(&s.StateEnteredAt, &s.CreatedAt, &s.UpdatedAt)
+	inYearsOrNull(&s.NextRetryAt)
 	return s
 }
 
@@ -127,6 +129,6 @@ func NewStaleTasks(found []ledger.StaleTask, dryRun bool, took time.Duration) St
 
 // DetectorOf is the switch of the detectors, and their last pass, as it is shown.
 func DetectorOf(s ledger.DetectorStatus) ledger.DetectorStatus {
-	inYears(s.PausedAt, s.ResumeAt, s.LastPassAt)
+	inYearsOrNull(&s.PausedAt, &s.ResumeAt, &s.LastPassAt)
 	return s
 }

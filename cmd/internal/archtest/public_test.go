@@ -92,7 +92,7 @@ func exported(t *testing.T, dir string) []string {
 				}
 			case *ast.GenDecl:
 				for _, s := range d.Specs {
-					addSpec(s, add)
+					addSpec(t, file, s, add)
 				}
 			}
 		}
@@ -100,8 +100,10 @@ func exported(t *testing.T, dir string) []string {
 	return names
 }
 
-// addSpec adds the names that a type, a constant or a variable declares.
-func addSpec(s ast.Spec, add func(...string)) {
+// addSpec adds the names that a type, a constant or a variable of a file declares. An alias has the fields of the struct that
+// it is an alias of, because programs use them by its name.
+func addSpec(t *testing.T, file *ast.File, s ast.Spec, add func(...string)) {
+	t.Helper()
 	switch s := s.(type) {
 	case *ast.ValueSpec:
 		for _, n := range s.Names {
@@ -109,8 +111,12 @@ func addSpec(s ast.Spec, add func(...string)) {
 		}
 	case *ast.TypeSpec:
 		add(s.Name.Name)
+		body := s.Type
+		if selector, is := body.(*ast.SelectorExpr); is && s.Assign.IsValid() {
+			body = aliased(t, file, selector)
+		}
 		var members *ast.FieldList
-		switch body := s.Type.(type) {
+		switch body := body.(type) {
 		case *ast.StructType:
 			members = body.Fields
 		case *ast.InterfaceType:
@@ -124,6 +130,48 @@ func addSpec(s ast.Spec, add func(...string)) {
 			}
 		}
 	}
+}
+
+// aliased returns the type that a selector in a file names, from the source of its package; nil for one of another module.
+func aliased(t *testing.T, file *ast.File, selector *ast.SelectorExpr) ast.Expr {
+	t.Helper()
+	dir := ""
+	for _, i := range file.Imports {
+		path := strings.Trim(i.Path.Value, `"`)
+		name := path[strings.LastIndex(path, "/")+1:]
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		if local, is := strings.CutPrefix(path, module+"/"); is && name == selector.X.(*ast.Ident).Name {
+			dir = local
+		}
+	}
+	if dir == "" {
+		return nil
+	}
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		source, err := parser.ParseFile(token.NewFileSet(), f, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range source.Decls {
+			declared, _ := d.(*ast.GenDecl)
+			if declared == nil {
+				continue
+			}
+			for _, s := range declared.Specs {
+				if s, is := s.(*ast.TypeSpec); is && s.Name.Name == selector.Sel.Name {
+					return s.Type
+				}
+			}
+		}
+	}
+	t.Fatalf("%s has no type %s", dir, selector.Sel.Name)
+	return nil
 }
 
 // receiver is the name of a method's type.

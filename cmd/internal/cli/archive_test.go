@@ -27,7 +27,7 @@ func TestArchiveCommands(t *testing.T) {
 		return id
 	}
 	complete, failed, cancelled := ended("complete", 40), ended("error", 40), ended("cancelled", 40)
-	ended("complete", 20)
+	young := ended("complete", 20)
 
 	contains(t, succeed(t, db, "archive", "run"), "WOULD BE ARCHIVED", "tasks           2")
 	dry := decode[api.ArchiveRun](t, succeed(t, db, "archive", "run", "--archive-retention-days", "10", "--archive-cancelled", "-o", "json"))
@@ -59,6 +59,8 @@ func TestArchiveCommands(t *testing.T) {
 	}
 	contains(t, succeed(t, db, "archive", "list", "--final-state", "error", "--namespace", "default", "--name", "task"), failed.String())
 
+	contains(t, succeed(t, db, "archive", "show", begins(complete, failed)), complete.String())
+	succeed(t, db, "outbox", "list", "--task", begins(failed, complete, cancelled, young))
 	shown := succeed(t, db, "archive", "show", failed.String())
 	contains(t, shown, failed.String(), "default/task@1.0.0", "as error", `a\x1b[2J`, "pending", "put there by a test", `x\u001b[31m`)
 	if strings.Contains(shown, "\x1b") {

@@ -80,7 +80,7 @@ func doneTable(w io.Writer, list api.List[access.Done]) error {
 	for i, d := range list.Items {
 		rows[i] = []string{count(d.ID), moment(d.At), d.Actor, d.SessionUser, d.Action, d.TargetType, d.TargetID, string(d.Details)}
 	}
-	if err := grid(w, []string{"NUMBER", "AT", "BY", "LOGIN", "ACTION", "TO", "ID", "DETAILS"}, rows); err != nil {
+	if err := grid(w, []string{"NUMBER", "AT", "BY", "LOGIN", "ACTION", "TO", "TARGET ID", "DETAILS"}, rows); err != nil {
 		return err
 	}
 	return goOn(w, list.Next)

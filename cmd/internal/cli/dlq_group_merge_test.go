@@ -33,11 +33,12 @@ func TestMergingAndSplittingByHand(t *testing.T) {
 	if merged.Moved != 1 || merged.Into.String() != group || where() != group {
 		t.Errorf("%+v, it is in %s", merged, where())
 	}
-	d.run(ExitOK, "dlq group split "+group+" "+entry, split[0].UUID.String())
+	d.run(ExitOK, "dlq group split "+group[:35]+" "+entry[:35], split[0].UUID.String())
 	d.run(ExitOK, "dlq group merge "+group+" "+split[0].UUID.String(), "1 investigations went there")
 	if got := d.ask(`select string_agg(action, ', ' order by access_audit_id) from postrider.access_audit where target_type = 'group'`); got != "group.split, group.merge, group.split, group.merge" {
 		t.Errorf("the audit log has %s", got)
 	}
+	d.run(ExitUsage, "outbox list --task 0198c0ff", "no task has an id that begins with 0198c0ff")
 	nowhere := uuid.NewString()
 	d.run(ExitFailure, "dlq group merge "+group+" "+nowhere, "group "+nowhere+": not found; postrider dlq groups shows them")
 	d.run(ExitFailure, "dlq group split "+group+" "+nowhere, "not found")

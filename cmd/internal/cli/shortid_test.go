@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
@@ -34,7 +37,9 @@ func TestBeginningsOfIDs(t *testing.T) {
 		}
 		contains(t, r.stderr, want)
 	}
-	for _, args := range [][]string{{"dlq", "show", "0198c0ff"}, {"op", "show", "0198c0ff"}, {"task", "show", "0198c0ff"}, {"task", "step", "retry", "0198c0ff", "charge"}} {
+	contains(t, succeed(t, db, "dlq", "list", "--group", "0198c0df"), "no such investigations")
+	for _, args := range [][]string{{"archive", "show", "0198c0ff"}, {"dlq", "group", "split", "0198c0df", "0198c0ff"}, {"dlq", "list", "--group", "0198c0ff"},
+		{"op", "plan", "--group", "0198c0ff", "--name", "n"}, {"outbox", "list", "--task", "0198c0ff"}, {"dlq", "show", "0198c0ff"}, {"op", "show", "0198c0ff"}, {"task", "show", "0198c0ff"}, {"task", "step", "retry", "0198c0ff", "charge"}} {
 		r := postrider(t, env, args...)
 		contains(t, r.stderr, "has an id that begins with 0198c0ff")
 	}
@@ -53,9 +58,34 @@ func TestEveryBeginningIsTaken(t *testing.T) {
 		} else if !want {
 			return
 		}
-		low, high := uuid.MustParse(completed(text, '0')), uuid.MustParse(completed(text, 'f'))
+		low, high := uuid.MustParse(padID(text, '0')), uuid.MustParse(padID(text, 'f'))
 		if id.String() < low.String() || id.String() > high.String() {
 			t.Fatalf("%s is not from %s to %s", id, low, high)
 		}
 	})
+}
+
+// begins is the shortest beginning of an id, as tables on a terminal have it, that no other has.
+func begins(id uuid.UUID, others ...uuid.UUID) string {
+	n := shortID
+	for slices.ContainsFunc(others, func(other uuid.UUID) bool { return other.String()[:n] == id.String()[:n] }) {
+		n++
+	}
+	return id.String()[:n]
+}
+
+// TestStepsByBeginning: a beginning that two steps have is refused, and a name goes before a beginning.
+func TestStepsByBeginning(t *testing.T) {
+	t.Parallel()
+	id := func(last string) uuid.UUID { return uuid.MustParse("0198c0de-0000-7000-8000-00000000000" + last) }
+	steps := []ledger.Step{{UUID: id("1"), Name: "a"}, {UUID: id("2"), Name: "b"}, {UUID: uuid.MustParse("0198c0df-0000-7000-8000-000000000001"), Name: "0198c0de"}}
+	for given, want := range map[string]string{"0198C0DF": "0198c0de", "0198c0de": "0198c0de", "0198c0de-0000-7000-8000-000000000002": "b"} {
+		if s, err := findStep(uuid.Nil, steps, given); err != nil || s.Name != want {
+			t.Errorf("%s is %s, %v", given, s.Name, err)
+		}
+	}
+	_, err := findStep(uuid.Nil, steps, "0198c0de-")
+	if err == nil || !strings.Contains(err.Error(), "several ids: "+id("1").String()+" and "+id("2").String()) {
+		t.Errorf("%v", err)
+	}
 }

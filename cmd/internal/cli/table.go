@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,9 +35,13 @@ const (
 	shortID = 8
 )
 
+// shortIDs are the heads of columns of ids whose beginnings commands take (completeIDs, findStep). Ids in other columns are
+// seen whole: those of events, and those of the audit log, which are of things of any kind.
+var shortIDs = []string{"ID", "TASK"}
+
 // grid aligns rows of cells under a head. Cells are made visible; an empty one is "-". On a page that has a width, times are
-// relative, ids are cut to the fewest characters that tell them apart, and the widest columns are narrowed until a line
-// fits.
+// relative, ids under shortIDs are cut to the fewest characters that tell them apart, and the widest columns are narrowed
+// until a line fits.
 func grid(w io.Writer, head []string, rows [][]string) error {
 	p, _ := w.(*page)
 	cells := make([][]string, len(rows))
@@ -51,10 +56,14 @@ func grid(w io.Writer, head []string, rows [][]string) error {
 			}
 		}
 	}
-	limits := make([]int, len(head))
+	limits, fixed := make([]int, len(head)), make([]bool, len(head))
 	for j := range head {
 		if p.fits() {
-			cutIDs(cells, j)
+			ids := hasOnly(cells, j, isID)
+			if ids && slices.Contains(shortIDs, head[j]) {
+				cutIDs(cells, j)
+			}
+			fixed[j] = ids || hasOnly(cells, j, isNumber)
 		}
 		limits[j] = widest(head, cells, j)
 		if p == nil || !p.wide {
@@ -62,12 +71,12 @@ func grid(w io.Writer, head []string, rows [][]string) error {
 		}
 	}
 	if p.fits() {
-		narrow(limits, cells, p.width)
+		narrow(limits, fixed, p.width)
 	}
 	var text strings.Builder
 	line(&text, head, limits, p.paint(bold))
 	for _, row := range cells {
-		line(&text, row, limits, p.paint(stateColour))
+		line(&text, row, limits, p.paint(stateColour(head)))
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
@@ -122,17 +131,31 @@ func widest(head []string, rows [][]string, column int) int {
 	return width
 }
 
-// cutIDs cuts a column of ids, and no other, to the fewest characters by which they differ. Commands take the same
-// beginnings of ids.
-func cutIDs(rows [][]string, column int) {
-	ids := map[string]bool{}
+// hasOnly reports whether each cell of a column is of a kind, those that are empty aside, and not all are empty.
+func hasOnly(rows [][]string, column int, is func(cell string) bool) bool {
+	some := false
 	for _, row := range rows {
 		switch cell := row[column]; {
 		case cell == "-":
-		case len(cell) == 36 && uuid.Validate(cell) == nil:
-			ids[cell] = true
+		case is(cell):
+			some = true
 		default:
-			return
+			return false
+		}
+	}
+	return some
+}
+
+func isID(cell string) bool { return len(cell) == 36 && uuid.Validate(cell) == nil }
+
+func isNumber(cell string) bool { return strings.Trim(cell, "0123456789") == "" }
+
+// cutIDs cuts a column of ids to the fewest characters by which they differ.
+func cutIDs(rows [][]string, column int) {
+	ids := map[string]bool{}
+	for _, row := range rows {
+		if row[column] != "-" {
+			ids[row[column]] = true
 		}
 	}
 	length := shortID
@@ -152,13 +175,14 @@ func cutIDs(rows [][]string, column int) {
 	}
 }
 
-// narrow takes width from the widest columns until a line fits, or no column can give any. Columns of short ids stay.
-func narrow(limits []int, rows [][]string, width int) {
+// narrow takes width from the widest columns until a line fits, or no column can give any. Fixed columns stay: what is cut
+// from an id or a number cannot be guessed.
+func narrow(limits []int, fixed []bool, width int) {
 	for {
 		total, most := -gap, -1
 		for j, limit := range limits {
 			total += limit + gap
-			if limit > minCell && (most < 0 || limit > limits[most]) && !isIDs(rows, j) {
+			if limit > minCell && (most < 0 || limit > limits[most]) && !fixed[j] {
 				most = j
 			}
 		}
@@ -169,22 +193,10 @@ func narrow(limits []int, rows [][]string, width int) {
 	}
 }
 
-// isIDs reports whether a column has ids: what is cut from them cannot be guessed.
-func isIDs(rows [][]string, column int) bool {
-	for _, row := range rows {
-		for i, r := range row[column] {
-			if !strings.ContainsRune("0123456789abcdef-", r) || r == '-' && i != 8 && i != 13 && i != 18 && i != 23 && row[column] != "-" {
-				return false
-			}
-		}
-	}
-	return len(rows) > 0
-}
-
 // line writes cells, each cut to its limit and padded to it, but for the last.
-func line(w io.Writer, cells []string, limits []int, paint func(string) (before, after string)) {
+func line(w io.Writer, cells []string, limits []int, paint func(column int, cell string) (before, after string)) {
 	for j, cell := range cells {
-		before, after := paint(cell)
+		before, after := paint(j, cell)
 		cell = shorten(cell, limits[j])
 		fmt.Fprint(w, before, cell, after)
 		if j < len(cells)-1 {
@@ -195,30 +207,35 @@ func line(w io.Writer, cells []string, limits []int, paint func(string) (before,
 }
 
 // paint is how a page colours cells: not at all where it may not.
-func (p *page) paint(with func(string) string) func(string) (before, after string) {
-	return func(cell string) (string, string) {
+func (p *page) paint(with func(column int, cell string) string) func(column int, cell string) (before, after string) {
+	return func(column int, cell string) (string, string) {
 		if p == nil || !p.colour {
 			return "", ""
 		}
-		if code := with(cell); code != "" {
+		if code := with(column, cell); code != "" {
 			return "\x1b[" + code + "m", "\x1b[0m"
 		}
 		return "", ""
 	}
 }
 
-func bold(string) string { return "1" }
+func bold(int, string) string { return "1" }
 
-// stateColour is the colour of a cell that is the word for a state: red for what failed, yellow for what waits for people,
-// green for what is done.
-func stateColour(cell string) string {
-	switch cell {
-	case "failed", "error", "dead_lettered", "dead_letter", "permanently_failed", "regressed", "fail", "halted":
-		return "31"
-	case "pending", "new", "exhausted", "parked", "blocked_by_failures", "warn", "paused":
-		return "33"
-	case "succeeded", "published", "complete", "completed", "resolved", "manually_resolved", "automatically_resolved", "ok", "done":
-		return "32"
+// stateColour is the colour of a cell under STATE or STATUS that is the word for a state: red for what failed, yellow for what
+// waits for people, green for what is done.
+func stateColour(head []string) func(column int, cell string) string {
+	return func(column int, cell string) string {
+		if head[column] != "STATE" && head[column] != "STATUS" {
+			return ""
+		}
+		switch cell {
+		case "failed", "error", "dead_lettered", "dead_letter", "permanently_failed", "regressed", "fail", "halted":
+			return "31"
+		case "pending", "new", "exhausted", "parked", "blocked_by_failures", "warn", "paused":
+			return "33"
+		case "succeeded", "published", "complete", "completed", "resolved", "manually_resolved", "automatically_resolved", "ok", "done":
+			return "32"
+		}
+		return ""
 	}
-	return ""
 }

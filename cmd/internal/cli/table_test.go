@@ -49,6 +49,27 @@ func TestGridColours(t *testing.T) {
 	}
 }
 
+// TestOnlyStatesHaveColours: a topic may be called as a state is.
+func TestOnlyStatesHaveColours(t *testing.T) {
+	t.Parallel()
+	p := &page{terminal: terminal{colour: true}}
+	if err := grid(p, []string{"TOPIC", "STATUS"}, [][]string{{"new", "new"}}); err != nil || !strings.HasSuffix(p.String(), "\nnew    \x1b[33mnew\x1b[0m\n") {
+		t.Errorf("%q, %v", p, err)
+	}
+}
+
+// TestWhatIsNotNarrowed: ids and numbers are seen whole, other columns are narrowed, and ids are cut only where commands take
+// beginnings.
+func TestWhatIsNotNarrowed(t *testing.T) {
+	t.Parallel()
+	id, number := "0198c0de-0000-7000-8000-000000000001", "12345678901234567"
+	p := &page{terminal: terminal{width: 80}}
+	if err := grid(p, []string{"ID", "EVENT", "NUMBER", "KEY"}, [][]string{{id, id, number, strings.Repeat("feed", 10)}}); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, p.String(), "0198c0de  "+id+"  "+number+"  feedfee", "…\n")
+}
+
 // TestGridIsAlignedAndSafe: whatever is in the cells, columns are aligned and no control character reaches the terminal.
 func TestGridIsAlignedAndSafe(t *testing.T) {
 	t.Parallel()

@@ -212,17 +212,26 @@ otherwise. When every step is done or cancelled the task ends.`,
 	return cmd
 }
 
-// findStep finds a step of a task by its name or its id.
+// findStep finds a step of a task by its name, its id or the beginning of its id.
 func findStep(task uuid.UUID, steps []ledger.Step, given string) (ledger.Step, error) {
 	names := make([]string, len(steps))
+	var begin []ledger.Step // those whose ids begin so
 	for i, s := range steps {
+		if short := strings.ToLower(given); beginning.MatchString(short) && strings.HasPrefix(s.UUID.String(), short) {
+			begin = append(begin, s)
+		}
 		if s.Name == given || s.UUID.String() == strings.ToLower(given) {
 			return s, nil
 		}
 		names[i] = s.Name
 	}
-	if len(names) == 0 {
+	switch {
+	case len(names) == 0:
 		return ledger.Step{}, fmt.Errorf("task %s has no steps", task)
+	case len(begin) == 1:
+		return begin[0], nil
+	case len(begin) > 1:
+		return ledger.Step{}, usagef("%s is the beginning of several ids: %s and %s; give more of it", given, begin[0].UUID, begin[1].UUID)
 	}
 	return ledger.Step{}, fmt.Errorf("task %s has no step %q; it has %s", task, given, strings.Join(names, ", "))
 }

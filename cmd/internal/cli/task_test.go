@@ -185,7 +185,8 @@ func TestTaskByHand(t *testing.T) {
 	}
 	contains(t, succeed(t, db, "task", "show", id), "error (failed)", "declined")
 	contains(t, succeed(t, db, "task", "step", "reset-retry-count", id, charge.String()), "Step charge is pending; the task is in enqueuing_steps.")
-	contains(t, succeed(t, db, "task", "step", "retry", id, "charge", "--notes", "new card"), "Step charge is enqueued; the task is in steps_in_process.")
+	reserve := ledgertest.Steps(t, pool, uuid.MustParse(id))["reserve"].UUID
+	contains(t, succeed(t, db, "task", "step", "retry", id, strings.ToUpper(begins(charge, reserve)), "--notes", "new card"), "Step charge is enqueued; the task is in steps_in_process.")
 	contains(t, succeed(t, db, "task", "step", "cancel", id, "charge"), "Step charge is cancelled; the task is in complete.")
 	contains(t, succeed(t, db, "task", "transitions", id), "FROM", "steps_in_process", "kim", "step reserve: complete_manually")
 	contains(t, succeed(t, db, "task", "transitions", id, "--steps"), "STEP", "reserve", "resolved_manually", "kim", "by phone")

@@ -294,4 +294,5 @@ func (r *rig) driveAccess() {
 	page := r.ask("GET", "/audit?limit=1", "").is(200)
 	r.ask("GET", "/audit?after="+page.text("next"), "").is(200)
 	r.ask("GET", "/audit?from=x", "").is(400)
+	r.ask("GET", "/audit?from=0001-01-01", "").is(400) // it would be no bound
 }

@@ -92,11 +92,8 @@ func (r *Request) when(name string, upper bool) (time.Time, error) {
 	if err != nil || s == "" {
 		return time.Time{}, err
 	}
-	t, ok := api.ParseTime(s, upper)
-	if !ok {
-		return time.Time{}, refuse(Validation, "parameter %s is %q; it must be a date (2026-01-31) or a time (2026-01-31T08:00:00Z)", name, shown(s))
-	}
-	return t, nil
+	t, err := api.ParseBound(name, s, upper)
+	return t, refuseField("parameter ", err)
 }
 
 // texts reads the parameters that are the texts of a filter.

@@ -24,6 +24,7 @@ var (
 	archiveTransitions     = query("archive_transitions")
 	archiveStepTransitions = query("archive_step_transitions")
 	archiveStatistics      = query("archive_statistics")
+	archivedTaskIDs        = query("archived_task_ids")
 )
 
 // Archive moves tasks into the archive, and reads the archived tasks.
