@@ -44,8 +44,11 @@ func TestShowFitsAScreen(t *testing.T) {
 		t.Errorf("%d lines:\n%s", n, out.String())
 	}
 	entry.Status, entry.Subject.Type = dlq.Pending, dlq.SubjectTask
+	entry.Snapshot = []byte(`{"task": {"state": "error"}, "template": {"namespace_name": "demo", "task_name": "ship", "version": "1.0.0"},
+		"steps": [` + strings.Repeat(`{"step_name": "pack", "status": "complete"},`, 20) + `{"step_name": "hand over", "status": "error", "last_error": "lost\u001b"}]}`)
 	out.Reset()
-	if err := showEntry(&out, dlq.Detail{Entry: entry}, nil); err != nil || !strings.Contains(out.String(), "postrider task show 7") || strings.Contains(out.String(), "requeue") {
+	if err := showEntry(&out, dlq.Detail{Entry: entry}, nil); err != nil || !strings.Contains(out.String(), "postrider task show 7") ||
+		!strings.Contains(out.String(), "demo/ship@1.0.0") || !strings.Contains(out.String(), "… 5 more steps") || strings.Contains(out.String(), "requeue") {
 		t.Errorf("of a task: %v\n%s", err, out.String())
 	}
 }

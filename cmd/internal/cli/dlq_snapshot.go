@@ -17,8 +17,8 @@ const (
 	snapshotHeaders = 8
 )
 
-// showSnapshot prints what an investigation keeps of its message: who failed, key, headers and payload. What a task was is
-// shown as it is kept.
+// showSnapshot prints what an investigation keeps of its message: who failed, key, headers and payload. Of a task it prints
+// template, state and steps, and of anything else the beginning.
 func showSnapshot(w io.Writer, raw json.RawMessage) {
 	var s struct {
 		ConsumerGroup string `json:"consumer_group"`
@@ -31,7 +31,11 @@ func showSnapshot(w io.Writer, raw json.RawMessage) {
 		PayloadBytes  *int64 `json:"payload_bytes"`
 		Error         struct{ Stack string }
 	}
-	if err := json.Unmarshal(raw, &s); err != nil || s.PayloadKind == "" {
+	err := json.Unmarshal(raw, &s)
+	if showTaskSnapshot(w, raw) {
+		return
+	}
+	if err != nil || s.PayloadKind == "" {
 		fmt.Fprintf(w, "\nAs it was:\n%s\n", firstLines(indented(raw), snapshotLines, "  "))
 		return
 	}
@@ -55,6 +59,40 @@ func showSnapshot(w io.Writer, raw json.RawMessage) {
 	if s.Error.Stack != "" {
 		fmt.Fprintf(w, "  Stack trace, %d lines: -o json has it\n", strings.Count(s.Error.Stack, "\n")+1)
 	}
+}
+
+// showTaskSnapshot prints what a task was, and returns false where the snapshot is none of a task.
+func showTaskSnapshot(w io.Writer, raw json.RawMessage) bool {
+	var s struct {
+		Task struct {
+			State       string
+			ErrorReason string `json:"error_reason"`
+		}
+		Template struct {
+			Namespace string `json:"namespace_name"`
+			Name      string `json:"task_name"`
+			Version   string
+		}
+		Steps []struct {
+			Name      string `json:"step_name"`
+			Status    string
+			LastError string `json:"last_error"`
+		}
+	}
+	if json.Unmarshal(raw, &s) != nil || s.Template.Name == "" {
+		return false
+	}
+	fmt.Fprint(w, "\nThe task as it was (-o json has all of it):\n")
+	_ = fields(w, [2]string{"  Template", s.Template.Namespace + "/" + s.Template.Name + "@" + s.Template.Version}, [2]string{"  State", s.Task.State},
+		[2]string{"  Error", s.Task.ErrorReason})
+	for i, step := range s.Steps {
+		if i == snapshotLines {
+			fmt.Fprintf(w, "  … %d more steps\n", len(s.Steps)-i)
+			break
+		}
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  Step  %s: %s %s", visible(step.Name), visible(step.Status), shorten(visible(step.LastError), maxCell)), " "))
+	}
+	return true
 }
 
 // showHeaders prints the first headers of a snapshot, each on a line.
