@@ -91,7 +91,7 @@ func readCloudStream(f *foreign, l *Letter) {
 }
 
 // readSmallRye reads what SmallRye Reactive Messaging writes: on its way through retry topics (failure strategy
-// delayed-retry-topic), and into a dead-letter topic. Each hop puts its headers before those that are there.
+// delayed-retry-topic), and into a dead-letter topic. Each hop puts its headers before the headers of earlier hops.
 func readSmallRye(f *foreign, l *Letter) {
 	for _, vs := range f.values {
 		slices.Reverse(vs)

@@ -38,7 +38,7 @@ type GroupMerge struct {
 func (m GroupMerge) Check() error {
 	switch {
 	case m.Actor == "":
-		return fmt.Errorf("%w: nobody merges them", ErrRequest)
+		return fmt.Errorf("%w: Actor, who merges them, is empty", ErrRequest)
 	case m.Group == uuid.Nil || m.Into == uuid.Nil:
 		return fmt.Errorf("%w: two groups must be named", ErrRequest)
 	case m.Group == m.Into:
@@ -69,7 +69,7 @@ type GroupSplit struct {
 func (s GroupSplit) Check() error {
 	switch {
 	case s.Actor == "":
-		return fmt.Errorf("%w: nobody splits it", ErrRequest)
+		return fmt.Errorf("%w: Actor, who splits it, is empty", ErrRequest)
 	case s.Group == uuid.Nil:
 		return fmt.Errorf("%w: no group is named", ErrRequest)
 	case len(s.Entries) == 0 || len(s.Entries) > MaxGroupSplit:

@@ -60,7 +60,7 @@ func (o *Operation) NextStep(now time.Time) OperationStep {
 	return step
 }
 
-// AwaitRedrives decides about an operation of which no item is left, whatever its counts say: it is completed when its
+// AwaitRedrives decides about an operation without an item left, whatever its counts say: it is completed when its
 // redrives have ended, or when they took longer than operationPatience.
 func (o *Operation) AwaitRedrives(now time.Time) OperationStep {
 	step := OperationStep{State: o.State, AllTreated: true, Pause: operationPause}

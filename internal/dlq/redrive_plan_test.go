@@ -233,7 +233,7 @@ func TestPlanOfHeaders(t *testing.T) {
 	})
 }
 
-// TestPlanRefusesItsOwnDeadLetters: a person is told that the target is where the message came from. Nobody chose the
+// TestPlanRefusesItsOwnDeadLetters: a person is told that the target is where the message came from. No person chose the
 // topic that a message was bound for.
 func TestPlanRefusesItsOwnDeadLetters(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,7 @@ func (a *again) note(v *verdict) {
 	a.sending[name] = c
 }
 
-// takeOut moves the letters whose messages came back from those that the plan sends to those that it leaves alone.
+// takeOut counts the letters whose messages came back as left alone, and no longer as sent.
 func (a *again) takeOut(p *Plan) {
 	for name := range a.cameBack {
 		c, sent := a.sending[name]

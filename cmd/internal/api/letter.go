@@ -11,7 +11,7 @@ import (
 )
 
 // Letter is a dead letter. What its message carried is in Key, Payload and Headers, which are null unless they were asked
-// for by somebody who may see them.
+// for by a person who may see them.
 type Letter struct {
 	// ID is the permanent identity of the letter.
 	ID string `json:"letter_id"`

@@ -137,7 +137,7 @@ type Status struct {
 	Outbox OutboxStatus `json:"outbox"`
 	// Detector is the switch of the detectors of stale tasks, and their last pass.
 	Detector ledger.DetectorStatus `json:"detector"`
-	// Operations are those that have not ended; never null.
+	// Operations are the operations that have not ended; never null.
 	Operations []Operation `json:"operations"`
 }
 

@@ -109,7 +109,7 @@ type StaleTasks struct {
 	Transitioned int `json:"transitioned"`
 	// DurationMS is how long it took, in milliseconds.
 	DurationMS float64 `json:"duration_ms"`
-	// Tasks are those that were found; never null.
+	// Tasks are the stale tasks that were found; never null.
 	Tasks []ledger.StaleTask `json:"tasks"`
 }
 

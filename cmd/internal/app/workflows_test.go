@@ -291,7 +291,7 @@ func TestWorkflowOfADependencyCycle(t *testing.T) {
 			!strings.Contains(string(entry.Snapshot), `"dependencies": ["process_payment"]`) {
 			t.Errorf("the investigation is %+v: %s", entry, entry.Snapshot)
 		}
-		// Those that depend on it are cancelled with it.
+		// The steps that depend on it are cancelled with it.
 		if status := o.act(task, "ship_order", ledger.ActionCancel, "Template had circular dependency"); status != ledger.StepCancelled {
 			t.Errorf("the step is %s", status)
 		}

@@ -106,6 +106,9 @@ func asked(err error) error {
 	return err
 }
 
+// unknownActor stands for the actor while a request is checked: the database has the name, and is not asked yet.
+const unknownActor = "not known yet"
+
 // toldLimit is how long the row behind it may take.
 const toldLimit = 10 * time.Second
 

@@ -249,7 +249,7 @@ without it.`,
 				p.OlderThan = time.Now().Add(-d)
 				what = fmt.Sprintf("Up to %d investigations that were opened before %s will be removed.", p.Limit, moment(p.OlderThan))
 			}
-			p.Actor = "whoever" // the name is not known before the database is
+			p.Actor = unknownActor
 			if err := p.Check(); err != nil {
 				return &usageError{err}
 			}

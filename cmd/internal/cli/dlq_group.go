@@ -29,7 +29,7 @@ func (c *commands) dlqGroupNote() *cobra.Command {
 	return c.changesGroup(&cobra.Command{
 		Use:   "note ID TEXT",
 		Short: "Write a note about a group",
-		Long: `Write a note about a group, for whoever looks at it next. It takes the place of the one before; an empty one ("")
+		Long: `Write a note about a group, for the person who looks at it next. It takes the place of the one before; an empty one ("")
 takes that away.`,
 		Args: exactly("ID", "TEXT"),
 	}, "", func(args []string) (dlq.GroupChange, error) { return dlq.GroupChange{Note: &args[1]}, nil })

@@ -63,7 +63,7 @@ func below(w io.Writer, cmd *cobra.Command) {
 	}
 }
 
-// sort divides the flags of a command: its own, those that say where everything is, and settings by section. The section
+// sort divides the flags of a command: its own, the addresses that every command has, and settings by section. The section
 // common has the settings used most. A command that shows one section only has no section common.
 func (c *commands) sort(cmd *cobra.Command) (own, global *pflag.FlagSet, sections map[string]*pflag.FlagSet) {
 	own, global, sections = newFlagSet(), newFlagSet(), map[string]*pflag.FlagSet{}

@@ -76,7 +76,7 @@ Messages of which some headers cannot be read are left alone, unless --header or
 			if strings.TrimSpace(n.Name) == "" {
 				return usagef("--name is missing: a name for people, such as the incident's")
 			}
-			n.Kind, n.Actor = dlq.OperationKind(kind), "whoever" // the name is not known before the database is
+			n.Kind, n.Actor = dlq.OperationKind(kind), unknownActor
 			if p, err := headers.repair(); err != nil {
 				return err
 			} else if p != nil {

@@ -131,7 +131,7 @@ func widest(head []string, rows [][]string, column int) int {
 	return width
 }
 
-// hasOnly reports whether each cell of a column is of a kind, those that are empty aside, and not all are empty.
+// hasOnly reports whether a column has cells of a kind and empty ones, and at least one that is not empty.
 func hasOnly(rows [][]string, column int, is func(cell string) bool) bool {
 	some := false
 	for _, row := range rows {

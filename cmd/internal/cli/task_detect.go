@@ -34,8 +34,8 @@ them what their templates say, as the detector does: at most --batch-size of the
 MINUTES is how long the task is in its state, or how old it is, as OF says: that is what LIMIT is for.
 
 It uses the settings that postrider serve wrote into the database, and works while the detectors are paused. A setting
-that is given here, in the environment or in the file goes before. Those that it is about are listed; the others may be
-given, too, by the names that they have for serve.`,
+that is given here, in the environment or in the file goes before. The settings of detection are listed; the others may
+be given, too, by the names that they have for serve.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
@@ -207,7 +207,7 @@ func (c *commands) detectorResume() *cobra.Command {
 	var at acting
 	cmd := &cobra.Command{
 		Use:   "resume",
-		Short: "Let the detectors go on, whoever paused them",
+		Short: "Let the detectors go on after a pause",
 		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {

@@ -217,7 +217,7 @@ func (s *chain) keys(ctx context.Context) (sdk.Credentials, error) {
 	return k, nil
 }
 
-// current returns the provider, of which there is one for all connections that ask at a time.
+// current returns the provider. All connections that ask at a time share one.
 func (s *chain) current(ctx context.Context) (_ sdk.CredentialsProvider, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -203,7 +203,7 @@ func TestContainer(t *testing.T) {
 		_, err := find(t, config.Kafka{})(t.Context())
 		wantError(t, what, err, append(c.words, "there are no keys of AWS: ", "kafka.sasl_aws_credentials_file")...)
 	}
-	wantKeys(t, source, "ASIA2", "s", "t") // those that were kept
+	wantKeys(t, source, "ASIA2", "s", "t") // the keys that were kept
 	e.Close()
 	_, err := find(t, config.Kafka{})(t.Context())
 	wantError(t, "not there", err, "connection refused", "(AWS_CONTAINER_CREDENTIALS_FULL_URI)")

@@ -282,7 +282,7 @@ comment on column postrider.tasker_workflow_steps.retry_count is 'Retries that w
 comment on column postrider.tasker_workflow_steps.max_retries is 'Retries that it has.';
 comment on column postrider.tasker_workflow_steps.retry_base_seconds is 'Pause before the first retry; it doubles with each further one, and up to a fifth is added at random.';
 comment on column postrider.tasker_workflow_steps.retry_max_seconds is 'The longest pause, before the random part.';
-comment on column postrider.tasker_workflow_steps.next_retry_at is 'When a step that waits for its retry may be tried again. A step that somebody enqueued by hand has the time of that, until it is handed out.';
+comment on column postrider.tasker_workflow_steps.next_retry_at is 'When a step that waits for its retry may be tried again. A step that was enqueued by hand has the time of that, until it is handed out.';
 comment on column postrider.tasker_workflow_steps.inputs is 'What the step was given.';
 comment on column postrider.tasker_workflow_steps.results is 'What it returned.';
 comment on column postrider.tasker_workflow_steps.last_error is 'Why it failed last.';

@@ -261,7 +261,7 @@ func TestCreateWithACycle(t *testing.T) {
 	if got := ledgertest.Read(t, f.pool, task); !strings.Contains(got.ErrorReason, "cycle") || !strings.Contains(string(got.Metadata), "DEPENDENCY_CYCLE_DETECTED") {
 		t.Errorf("the task is %+v", got)
 	}
-	// Those that depend on a cancelled step are cancelled with it, and the task stays where it failed: what could go on is not
+	// The steps that depend on a cancelled step are cancelled with it, and the task stays where it failed: what could go on is not
 	// begun again by a cancel.
 	f.act(task, "ship", ledger.ActionCancel)
 	f.in(task, "error")

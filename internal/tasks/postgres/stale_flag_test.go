@@ -118,7 +118,7 @@ func TestUnflag(t *testing.T) {
 	refused(t, err, ledger.ErrNotFound, "no task")
 }
 
-// TestProgressRestartsTheClock: a wide task of which a step ends now and then is not stale, however long it is in
+// TestProgressRestartsTheClock: a wide task whose steps end now and then is not stale, however long it is in
 // steps_in_process. Its lifetime is absolute.
 func TestProgressRestartsTheClock(t *testing.T) {
 	t.Parallel()
@@ -196,7 +196,7 @@ func TestARetryBeyondTheThreshold(t *testing.T) {
 	f.foundBy(f.detect(ledger.DefaultDetection()), task, 30, "state", "default")
 }
 
-// TestThresholdsAreAskedOnce: what serve is set to holds for whoever names no threshold: the detector, ready tasks, the
+// TestThresholdsAreAskedOnce: what serve is set to holds where no threshold is named: the detector, ready tasks, the
 // figures, and nearly stale tasks.
 func TestThresholdsAreAskedOnce(t *testing.T) {
 	t.Parallel()

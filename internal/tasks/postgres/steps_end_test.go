@@ -114,7 +114,7 @@ func TestNoOrderOfActionsLeavesATaskThatNothingCanMove(t *testing.T) {
 				and status not in ('complete', 'resolved_manually', 'cancelled')`, task)
 			if open == "" { // cancelled to the last step after it had failed: it is a person's to cancel as well
 				if _, err := f.Cancel(ctx, task, "kim", "enough"); err != nil {
-					rt.Fatalf("%s: after %s a task of which nothing is left cannot be cancelled: %v", m.rule, strings.Join(did, ", "), err)
+					rt.Fatalf("%s: after %s a task with nothing left to do cannot be cancelled: %v", m.rule, strings.Join(did, ", "), err)
 				}
 				continue
 			}

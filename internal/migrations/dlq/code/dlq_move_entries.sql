@@ -4,7 +4,7 @@ set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as
 declare
     moved bigint;
 begin
-    -- Whoever watches investigations by their last change does not see this one: nothing about them has changed.
+    -- The time of the last change stays: a watch that follows it would count closed investigations twice.
     update postrider.dlq_entry e set dlq_group_uuid = p_into from unnest(p_entries) as m(id) where e.dlq_entry_uuid = m.id;
     get diagnostics moved = row_count;
     update postrider.dlq_group g

@@ -11,7 +11,7 @@ begin
     perform postrider.task_check_who(p_actor);
     if v_reason is null or octet_length(v_reason) > 4096 then
         raise exception using errcode = '22023', message = 'postrider: a reason of 1 to 4096 bytes is needed to dead-letter a task by hand',
-            hint = 'Say why, to whoever investigates; keep longer text elsewhere and refer to it.';
+            hint = 'Say why, to the person who investigates; keep longer text elsewhere and refer to it.';
     end if;
     select k.state, k.sort_key, m.state_machine_id, coalesce(m.dead_letter_state, m.failed_state) as target,
            k.state = any (m.retryable_states) as retryable into t

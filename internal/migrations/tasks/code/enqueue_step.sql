@@ -3,7 +3,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     v_step postrider.tasker_workflow_steps := postrider.step_lock(p_step_uuid, 'enqueue');
 begin
-    -- What somebody enqueued by hand has a time until it is handed out.
+    -- A step that was enqueued by hand has a time until it is handed out.
     if v_step.status not in ('pending', 'waiting_for_retry') and (v_step.status <> 'enqueued' or v_step.next_retry_at is null) then
         perform postrider.step_refuse(v_step, 'enqueue', 'pending or waiting_for_retry');
     end if;

@@ -35,7 +35,7 @@ begin
                     'A worker has it, and task %s has not failed. Once the task has failed, retry takes the step from that worker; to give up its work now, cancel the step and retry it.', p_task_uuid) end);
         end if;
         v_status := 'enqueued';
-        -- get_ready_steps hands it out: nobody has it in a queue.
+        -- get_ready_steps hands it out: no queue has it.
         v_step.next_retry_at := clock_timestamp();
         v_step.fencing_number := v_step.fencing_number + 1;
     when 'reset_retry_count' then

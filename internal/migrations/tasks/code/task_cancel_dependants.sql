@@ -8,7 +8,7 @@ begin
                    where k.task_uuid = p_task_uuid and n.configuration->>'cancelled_steps' in ('skip', 'wait')) then
         return;
     end if;
-    -- Only what is pending: what somebody gave to a worker in spite of its dependencies goes on.
+    -- Only pending steps: a step that was given to a worker in spite of its dependencies goes on.
     with recursive step as materialized (
         select s.workflow_step_uuid, s.step_name, s.status, s.dependencies from postrider.tasker_workflow_steps s where s.task_uuid = p_task_uuid
     ), edge as materialized (
