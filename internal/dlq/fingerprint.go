@@ -16,17 +16,18 @@ const FingerprintVersion = 1
 
 // Parts are what a fingerprint is of; they say why an investigation is in its group.
 type Parts struct {
-	// ErrorCode and ErrorClass are the letter's.
-	ErrorCode  string `json:"error_code,omitempty"`
+	// ErrorCode is the letter's error code.
+	ErrorCode string `json:"error_code,omitempty"`
+	// ErrorClass is the letter's error class.
 	ErrorClass string `json:"error_class,omitempty"`
 	// Reason counts where there is no error code.
 	Reason Reason `json:"reason,omitempty"`
-	// RootCause is the class of the exception behind the others, if the outer one only wraps it; see Root.Wraps.
+	// RootCause is the class of the exception behind the others, if the outer one only wraps it.
 	RootCause string `json:"root_cause,omitempty"`
 	// Message is the error message with everything that varies from case to case replaced; see Normalise. With RootCause,
 	// it is the message of that.
 	Message string `json:"message,omitempty"`
-	// RootFrame is the first place in the program's own code; see Root.Code.
+	// RootFrame is the first place in the program's own code, on the way up from the root cause.
 	RootFrame string `json:"root_frame,omitempty"`
 	// Topic is where the message was bound for or came from.
 	Topic string `json:"topic,omitempty"`

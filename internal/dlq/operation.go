@@ -58,31 +58,34 @@ type Scope struct {
 
 // OperationOptions say how an operation goes about it.
 type OperationOptions struct {
-	// Target is the topic to send to, or TargetGroup. Defaults to where each message was bound for or came from.
+	// Target is the topic to send to, or group, the retry topic of the consumer group that failed. Defaults to where each
+	// message was bound for or came from.
 	Target string `json:"target,omitempty"`
-	// MaxHops is how often a message is sent again in all; see RedriveRequest. Defaults to DefaultMaxHops.
+	// MaxHops is how often a message is sent again in all, by redrives and replays; 0, or absent, is 3.
 	MaxHops int `json:"max_hops,omitempty"`
 	// Rate is how many investigations are treated a second at most; 0 does not limit. Defaults to 0.
 	Rate float64 `json:"rate,omitempty"`
 	// Canary is how many are sent first; the rest waits until what became of them is known. Defaults to 0, no canary.
 	Canary int `json:"canary,omitempty"`
 	// HaltRatio stops the operation when more than this share of the messages with a known outcome came back dead: from 0,
-	// as soon as HaltMinimum did, to 1, never. Defaults to DefaultHaltRatio.
+	// as soon as HaltMinimum did, to 1, never. Defaults to 0.1.
 	HaltRatio *float64 `json:"halt_ratio,omitempty"`
 	// HaltMinimum is how many must have come back dead before HaltRatio counts, from 1. It does not apply to a canary: all
-	// its outcomes are known when the rest is decided about. Defaults to DefaultHaltMinimum.
+	// its outcomes are known when the rest is decided about. Defaults to 3.
 	HaltMinimum *int `json:"halt_minimum,omitempty"`
-	// Headers, pairs of name and value, are given to messages with headers that cannot be read, with the ones that can; see
-	// Repair. Without it, and without NoHeaders, these messages are left alone. Defaults to none.
+	// Headers, pairs of name and value, are given to messages with headers that cannot be read, with the ones that can.
+	// Without it, and without NoHeaders, these messages are left alone. It needs the scope redrive:edit, and is shown
+	// redacted. Defaults to none.
 	Headers [][]string `json:"headers,omitempty"`
-	// NoHeaders sends these messages without any headers. Defaults to false.
+	// NoHeaders sends messages with headers that cannot be read without any. It needs the scope redrive:edit. Defaults to
+	// false.
 	NoHeaders bool `json:"no_headers,omitempty"`
-	// Notes are written into the investigations that OpResolve closes. Defaults to none.
+	// Notes are written into the investigations that the kind resolve closes. Defaults to none.
 	Notes string `json:"notes,omitempty"`
-	// Status is what OpResolve closes them as. Defaults to ManuallyResolved.
+	// Status is what the kind resolve closes them as. Defaults to manually_resolved.
 	Status Status `json:"status,omitempty"`
-	// ReleaseKeys lets OpPurge release the keys that its investigations hold. Without it, investigations that hold a key
-	// are left alone. Defaults to false.
+	// ReleaseKeys lets the kind purge release the keys that its investigations hold. Without it, investigations that hold a
+	// key are left alone. Defaults to false.
 	ReleaseKeys bool `json:"release_keys,omitempty"`
 }
 

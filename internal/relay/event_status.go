@@ -18,29 +18,34 @@ type EventStatus struct {
 	Topic string `json:"topic"`
 	// Key is nil for none; bytes of it that are not UTF-8 are replaced.
 	Key *string `json:"key"`
-	// Status is pending, processing, succeeded, failed or dead_lettered; State is finer.
+	// Status is pending, processing, succeeded, failed or dead_lettered.
 	Status string `json:"status"`
-	State  string `json:"state"`
+	// State is finer than Status: pending, scheduled, parked, published, exhausted or dead_lettered.
+	State string `json:"state"`
 	// Attempts is how many failed.
 	Attempts int `json:"attempts"`
 	// MaxAttempts is nil where the topic's settings say it.
 	MaxAttempts *int `json:"max_attempts"`
 	// Episode is how many times it was given up.
 	Episode int `json:"episode"`
-	// LastErrorClass, LastErrorCode and LastErrorMessage are those of its last failure; nil where it did not fail.
-	LastErrorClass   *string `json:"last_error_class"`
-	LastErrorCode    *string `json:"last_error_code"`
+	// LastErrorClass is the class of its last failure; nil where it did not fail.
+	LastErrorClass *string `json:"last_error_class"`
+	// LastErrorCode is the code of its last failure; nil where it did not fail.
+	LastErrorCode *string `json:"last_error_code"`
+	// LastErrorMessage is the message of its last failure; nil where it did not fail.
 	LastErrorMessage *string `json:"last_error_message"`
-	// CreatedAt is when it was written, AvailableAt from when it may go.
-	CreatedAt   time.Time `json:"created_at"`
+	// CreatedAt is when it was written.
+	CreatedAt time.Time `json:"created_at"`
+	// AvailableAt is from when it may go.
 	AvailableAt time.Time `json:"available_at"`
 	// NextAttemptAt is when it is tried next; nil where no time is set.
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
 	// SentAt is when its topic acknowledged it; nil while it has not.
 	SentAt *time.Time `json:"sent_at"`
-	// FirstErrorAt and LastErrorAt are when it failed first and last; nil where it did not.
+	// FirstErrorAt is when it failed first; nil where it did not.
 	FirstErrorAt *time.Time `json:"first_error_at"`
-	LastErrorAt  *time.Time `json:"last_error_at"`
+	// LastErrorAt is when it failed last; nil where it did not.
+	LastErrorAt *time.Time `json:"last_error_at"`
 	// UpdatedAt is when any of this changed last.
 	UpdatedAt time.Time `json:"updated_at"`
 	// IdempotencyKey is the key under which it was written; nil for none.
@@ -51,8 +56,10 @@ type EventStatus struct {
 	HoldID *int64 `json:"hold_id,string"`
 	// PayloadBytes is the size of its payload in bytes; nil for a payload that is null.
 	PayloadBytes *int64 `json:"payload_bytes"`
-	// LockedBy is the worker that has it in its batch, LockedAt since when; nil where none has.
-	LockedBy *string    `json:"locked_by"`
+	// LockedBy is the relay that has it: of an event in hand, and of one that the log has before it, the relay that leads.
+	// Null while nobody leads.
+	LockedBy *string `json:"locked_by"`
+	// LockedAt is since when LockedBy has it; nil where that is.
 	LockedAt *time.Time `json:"locked_at"`
 }
 

@@ -38,14 +38,16 @@ type Done struct {
 	ID int64 `json:"id,string"`
 	// At is when it was written.
 	At time.Time `json:"at"`
-	// Actor is who made the change, KeyID the key of the API that it was made with; left out where there was none.
+	// Actor is who made the change.
 	Actor string `json:"actor"`
+	// KeyID is the key of the API that the change was made with; left out where there was none.
 	KeyID string `json:"key_id,omitempty"`
 	// Action is what was done.
 	Action string `json:"action"`
-	// TargetType and TargetID name what it was done to. The id is left out for what has none, such as the detector.
+	// TargetType is what kind of thing it was done to.
 	TargetType string `json:"target_type"`
-	TargetID   string `json:"target_id,omitempty"`
+	// TargetID is the id of what it was done to; left out for what has none, such as the detector.
+	TargetID string `json:"target_id,omitempty"`
 	// RequestID is the id of the request to the API; left out where there was none.
 	RequestID string `json:"request_id,omitempty"`
 	// Details are more about the change: before and after, or counts.

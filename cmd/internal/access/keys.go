@@ -31,8 +31,9 @@ type Key struct {
 	Name string `json:"name"`
 	// Scopes are what it may do.
 	Scopes []Scope `json:"scopes"`
-	// CreatedBy is who made it, CreatedAt when.
-	CreatedBy string    `json:"created_by"`
+	// CreatedBy is who made it.
+	CreatedBy string `json:"created_by"`
+	// CreatedAt is when it was made.
 	CreatedAt time.Time `json:"created_at"`
 	// ExpiresAt is when it ends by itself; nil for a key that works for good.
 	ExpiresAt *time.Time `json:"expires_at"`

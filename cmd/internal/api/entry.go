@@ -13,10 +13,9 @@ import (
 	"github.com/postrider/postrider/message"
 )
 
-// Entry is an investigation: what dead letters about one subject opened. Two sources ask for it, so some things have two
-// names.
+// Entry is an investigation: what dead letters about one subject opened. Some things have two names.
 type Entry struct {
-	// ID is the same as UUID, as a text.
+	// ID is the same as UUID.
 	ID string `json:"id"`
 	// Entity is the same as SubjectType.
 	Entity dlq.SubjectType `json:"entity"`
@@ -44,14 +43,17 @@ type Entry struct {
 	DLQTimestamp *time.Time `json:"dlq_timestamp"`
 	// Status is pending, or what it was closed as.
 	Status dlq.Status `json:"resolution_status"`
-	// ResolvedAt, ResolutionNotes and ResolvedBy say when, why and by whom it was closed.
-	ResolvedAt      *time.Time `json:"resolution_timestamp"`
-	ResolutionNotes *string    `json:"resolution_notes"`
-	ResolvedBy      *string    `json:"resolved_by"`
+	// ResolvedAt is when it was closed.
+	ResolvedAt *time.Time `json:"resolution_timestamp"`
+	// ResolutionNotes say why it was closed.
+	ResolutionNotes *string `json:"resolution_notes"`
+	// ResolvedBy is the person who closed it.
+	ResolvedBy *string `json:"resolved_by"`
 
-	// SubjectType and SubjectID name what it is about.
+	// SubjectType is event, task or record.
 	SubjectType dlq.SubjectType `json:"subject_type"`
-	SubjectID   string          `json:"subject_id"`
+	// SubjectID is the id of the event, task or record that it is about.
+	SubjectID string `json:"subject_id"`
 	// Topic is the topic that the message was bound for or came from.
 	Topic *string `json:"topic"`
 	// ErrorCode is the code of the error.
@@ -123,17 +125,19 @@ type Detail struct {
 	Entry
 	// TaskSnapshot is the same as Snapshot for a task; null for other subjects.
 	TaskSnapshot json.RawMessage `json:"task_snapshot"`
-	// Snapshot is the subject as it was. Of a message it has what the rules of redaction leave.
+	// Snapshot is the subject as it was. Of a message it has what the settings dlq.redact_paths and dlq.redact_headers leave:
+	// by default key, payload and all headers but those that usually carry credentials.
 	Snapshot json.RawMessage `json:"snapshot"`
 	// Metadata is free for tags, tickets and tools.
 	Metadata json.RawMessage `json:"metadata"`
 	// TraceID is the trace of the letter that opened it, 32 hexadecimal digits. It is left out where there is none.
 	TraceID string `json:"trace_id,omitempty"`
-	// Letters are the newest, newest first, at most dlq.MaxLetters.
+	// Letters are the newest 100, the newest first.
 	Letters []Letter `json:"letters"`
-	// Redrives are the newest, newest first, at most dlq.MaxLetters.
+	// Redrives are the newest 100, the newest first.
 	Redrives []Redrive `json:"redrives"`
-	// Audit is what was done with it, newest first; see access.Store.EntryHistory.
+	// Audit is what was done with it: alone, among others, with its group, or by the operations that sent its message; the
+	// newest first. Of a row about many, entries of its details is this one, and entries_in_all says how many they were.
 	Audit []access.Done `json:"audit"`
 }
 
@@ -181,9 +185,9 @@ type Redrive struct {
 	Generation int `json:"generation"`
 	// Operation is the operation that it belongs to; null for none.
 	Operation *uuid.UUID `json:"operation_uuid"`
-	// EventID and OutboxID name the event that carries the message.
+	// EventID is the event that carries the message.
 	EventID uuid.UUID `json:"event_id"`
-	// OutboxID is a text: it may be larger than what JSON's readers take for a whole number.
+	// OutboxID is the number of that event.
 	OutboxID string `json:"outbox_id"`
 	// InPlace says that the same row of the outbox was redriven.
 	InPlace bool `json:"in_place"`

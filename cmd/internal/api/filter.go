@@ -35,7 +35,7 @@ type EntryFilter struct {
 	// Reason is a part of the error message, of the root cause or of its frame, in large or small letters. In a list, a reason
 	// that lists and statistics report selects exactly the investigations with it.
 	Reason string `json:"reason,omitempty" jsonschema:"only those with this reason, or with this text in their error message or root cause"`
-	// From and To bound the time when an investigation was opened, both inclusive; see ParseTime.
+	// From and To bound the time when an investigation was opened, both inclusive: a time (2026-01-31T08:00:00Z) or a date.
 	From string `json:"from,omitempty" jsonschema:"only those opened from this time on: 2026-01-31 or 2026-01-31T08:00:00Z"`
 	To   string `json:"to,omitempty" jsonschema:"only those opened up to this time"`
 }

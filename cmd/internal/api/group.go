@@ -12,9 +12,10 @@ import (
 type Group struct {
 	// UUID is its identity.
 	UUID uuid.UUID `json:"group_uuid"`
-	// Fingerprint is what its investigations have in common, and Version the rule that made it.
+	// Fingerprint is what its investigations have in common.
 	Fingerprint string `json:"fingerprint"`
-	Version     int    `json:"fingerprint_version"`
+	// Version is the rule that made the fingerprint.
+	Version int `json:"fingerprint_version"`
 	// Parts are what the fingerprint is of.
 	Parts dlq.Parts `json:"parts"`
 	// Title is a line for people.
@@ -27,15 +28,18 @@ type Group struct {
 	State dlq.GroupState `json:"state"`
 	// MutedUntil is when a muted group becomes ongoing again; null is never.
 	MutedUntil *time.Time `json:"muted_until"`
-	// Total is how many investigations it ever had, Entries how many were not purged, Pending how many of these are open.
-	Total   int64 `json:"total"`
+	// Total is how many investigations it ever had.
+	Total int64 `json:"total"`
+	// Entries is how many of them were not purged.
 	Entries int64 `json:"entries"`
+	// Pending is how many of them are open.
 	Pending int64 `json:"pending"`
 	// Occurrences counts the letters of the investigations that were not purged.
 	Occurrences int64 `json:"occurrences"`
-	// FirstSeenAt and LastSeenAt are when the first and the newest of its letters failed.
+	// FirstSeenAt is when the first of its letters failed.
 	FirstSeenAt time.Time `json:"first_seen_at"`
-	LastSeenAt  time.Time `json:"last_seen_at"`
+	// LastSeenAt is when the newest of its letters failed.
+	LastSeenAt time.Time `json:"last_seen_at"`
 	// ResolvedThrough is when it was last resolved; a letter that failed before does not make it regressed.
 	ResolvedThrough *time.Time `json:"resolved_through"`
 	// LastEntry is its newest investigation; null when all are purged.
@@ -44,8 +48,9 @@ type Group struct {
 	Assignee *string `json:"assignee"`
 	// Note is free text.
 	Note *string `json:"note"`
-	// CreatedAt and UpdatedAt are when its row was made and last changed.
+	// CreatedAt is when it was opened.
 	CreatedAt time.Time `json:"created_at"`
+	// UpdatedAt is when it last changed.
 	UpdatedAt time.Time `json:"updated_at"`
 	// MergedInto is the group in which its new investigations are opened, after people merged it into that; null otherwise.
 	MergedInto *uuid.UUID `json:"merged_into"`
@@ -78,9 +83,9 @@ type GroupDetail struct {
 	Recommended *uuid.UUID `json:"recommended_entry_uuid"`
 	// Statuses counts its investigations by every status.
 	Statuses map[dlq.Status]int64 `json:"statuses"`
-	// Hours counts them by the hour in which they were opened, the oldest first, for the last dlq.GroupHours.
+	// Hours counts them by the hour in which they were opened, the oldest first, for the last 72 hours.
 	Hours []Hour `json:"hours"`
-	// Partitions counts the newest of its letters, at most dlq.GroupSample, by where they came from.
+	// Partitions counts the newest of its letters, 1000 at most, by where they came from.
 	Partitions []Partition `json:"partitions"`
 	// Related are other groups of the same error code or topic that are not resolved.
 	Related []uuid.UUID `json:"related"`
@@ -145,7 +150,8 @@ func NewSplitGroup(g dlq.Group) SplitGroup { return SplitGroup{g.UUID, g.Title, 
 type ResolvedGroup struct {
 	// Closed is how many investigations were closed.
 	Closed int `json:"closed"`
-	// Left is how many of the investigations meant are still pending; see dlq.ResolvedGroup.
+	// Left is how many of the investigations meant are still pending: where there were too many for one call, ask again; an
+	// investigation of which a redrive is on its way is not closed.
 	Left int64 `json:"left"`
 	// Until is the cut-off time that counted.
 	Until time.Time `json:"until"`

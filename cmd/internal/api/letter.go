@@ -17,17 +17,20 @@ type Letter struct {
 	ID string `json:"letter_id"`
 	// Dialect is who wrote it, known by its headers.
 	Dialect dlq.Dialect `json:"dialect"`
-	// DLQTopic, DLQPartition and DLQOffset say where it was read.
-	DLQTopic     string `json:"dlq_topic"`
-	DLQPartition int32  `json:"dlq_partition"`
-	DLQOffset    int64  `json:"dlq_offset"`
+	// DLQTopic is the dead-letter topic in which it was read.
+	DLQTopic string `json:"dlq_topic"`
+	// DLQPartition is the partition in which it was read.
+	DLQPartition int32 `json:"dlq_partition"`
+	// DLQOffset is the offset at which it was read.
+	DLQOffset int64 `json:"dlq_offset"`
 	// DLQRecordAt is the timestamp of its record.
 	DLQRecordAt *time.Time `json:"dlq_record_at"`
 	// OriginTopic is the topic that the message was bound for or came from.
 	OriginTopic *string `json:"origin_topic"`
-	// OriginPartition and OriginOffset are null where the message never had them.
+	// OriginPartition is the partition that the message came from; null where it never had one.
 	OriginPartition *int32 `json:"origin_partition"`
-	OriginOffset    *int64 `json:"origin_offset"`
+	// OriginOffset is the offset that the message came from; null where it never had one.
+	OriginOffset *int64 `json:"origin_offset"`
 	// ConsumerGroup is the consumer group that failed; of a connector, its name.
 	ConsumerGroup *string `json:"consumer_group"`
 	// EventID is the event of the outbox that the message was.
@@ -36,17 +39,20 @@ type Letter struct {
 	Episode *int32 `json:"episode"`
 	// OutboxID is the id of the event's row; only the relay's letters have it.
 	OutboxID *int64 `json:"outbox_id"`
-	// KeyKind and PayloadKind say where key and payload are: inline, tombstone (Kafka's null) or reference.
-	KeyKind     dlq.BytesKind `json:"key_kind"`
+	// KeyKind is where the key is: inline; tombstone, Kafka's null; or reference.
+	KeyKind dlq.BytesKind `json:"key_kind"`
+	// PayloadKind is where the payload is: inline; tombstone, Kafka's null; or reference.
 	PayloadKind dlq.BytesKind `json:"payload_kind"`
 	// PayloadBytes is the size of the payload, in bytes; null for a tombstone.
 	PayloadBytes *int64 `json:"payload_bytes"`
 	// RedactedHeaders are pairs of name and value, with the values replaced that a rule of redaction names. Null for a
 	// letter that is shown by itself, with Headers.
 	RedactedHeaders json.RawMessage `json:"redacted_headers"`
-	// ErrorClass, ErrorCode and ErrorMessage say what went wrong.
-	ErrorClass   *string `json:"error_class"`
-	ErrorCode    *string `json:"error_code"`
+	// ErrorClass is the class of the exception.
+	ErrorClass *string `json:"error_class"`
+	// ErrorCode is the code of the error.
+	ErrorCode *string `json:"error_code"`
+	// ErrorMessage is what went wrong.
 	ErrorMessage *string `json:"error_message"`
 	// ErrorCategory is validation, transient or fatal.
 	ErrorCategory *message.Category `json:"error_category"`
@@ -54,13 +60,15 @@ type Letter struct {
 	Attempts *int32 `json:"attempts"`
 	// Hops is how often the message was sent again after it had died, as it says itself.
 	Hops int `json:"hops"`
-	// FirstFailedAt and LastFailedAt are when its first and its last attempt failed.
+	// FirstFailedAt is when its first attempt failed.
 	FirstFailedAt *time.Time `json:"first_failed_at"`
-	LastFailedAt  *time.Time `json:"last_failed_at"`
+	// LastFailedAt is when its last attempt failed.
+	LastFailedAt *time.Time `json:"last_failed_at"`
 	// RecordedAt is when the collector stored it.
 	RecordedAt *time.Time `json:"recorded_at"`
-	// Key and Payload are the bytes of the message.
-	Key     *Bytes `json:"key"`
+	// Key is the key of the message.
+	Key *Bytes `json:"key"`
+	// Payload is the payload of the message.
 	Payload *Bytes `json:"payload"`
 	// Headers are pairs of name and value, as the message has them.
 	Headers json.RawMessage `json:"headers"`

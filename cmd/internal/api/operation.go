@@ -29,21 +29,28 @@ type Operation struct {
 	Options dlq.OperationOptions `json:"options"`
 	// Plan is what it would do, as it looked when it was planned.
 	Plan dlq.Plan `json:"plan"`
-	// Items are in its scope; Done, Skipped and Failed of them were treated.
-	Items   int64 `json:"items"`
-	Done    int64 `json:"done"`
+	// Items is how many investigations are in its scope.
+	Items int64 `json:"items"`
+	// Done is how many of them were treated.
+	Done int64 `json:"done"`
+	// Skipped is how many of them were left alone.
 	Skipped int64 `json:"skipped"`
-	Failed  int64 `json:"failed"`
-	// Delivered of the done ones were acknowledged by their topic, CameBack of them came back dead.
+	// Failed is how many of them failed.
+	Failed int64 `json:"failed"`
+	// Delivered is how many of the done ones were acknowledged by their topic.
 	Delivered int64 `json:"delivered"`
-	CameBack  int64 `json:"came_back"`
+	// CameBack is how many of the done ones were given up again: by the relay, or by a consumer group whose letter was here
+	// when the delivery was seen.
+	CameBack int64 `json:"came_back"`
 	// Error is why it halted.
 	Error *string `json:"error"`
 	// CreatedAt is when it was planned.
 	CreatedAt time.Time `json:"created_at"`
-	// StartedAt is when it was begun, TreatedAt when its last item was treated, FinishedAt when it ended.
-	StartedAt  *time.Time `json:"started_at"`
-	TreatedAt  *time.Time `json:"treated_at"`
+	// StartedAt is when it was begun.
+	StartedAt *time.Time `json:"started_at"`
+	// TreatedAt is when its last item was treated.
+	TreatedAt *time.Time `json:"treated_at"`
+	// FinishedAt is when it ended.
 	FinishedAt *time.Time `json:"finished_at"`
 	// UpdatedAt is when it last changed.
 	UpdatedAt time.Time `json:"updated_at"`

@@ -28,8 +28,9 @@ func NewEventList(p relay.EventPage) List[relay.EventStatus] {
 
 // EventPayload is what an event carries, unredacted.
 type EventPayload struct {
-	// ID is the number of the event, EventID its identity.
-	ID      string    `json:"id"`
+	// ID is the number of the event.
+	ID string `json:"id"`
+	// EventID is the identity of the event.
 	EventID uuid.UUID `json:"event_id"`
 	// Key and Payload are null where Kafka's are.
 	Key     *Bytes `json:"key"`
@@ -61,21 +62,24 @@ type Hold struct {
 	Topic string `json:"topic"`
 	// Key is the key of a hold of a key. Bytes of it that are not UTF-8 are replaced.
 	Key *string `json:"key"`
-	// Partition is the partition of a hold of a partition, Partitions how many the topic had then.
-	Partition  *int32 `json:"partition"`
+	// Partition is the partition of a hold of a partition.
+	Partition *int32 `json:"partition"`
+	// Partitions is how many partitions the topic had then.
 	Partitions *int32 `json:"partitions"`
 	// FailureCode is set for a circuit breaker: events of the topic that fail with this code wait behind it.
 	FailureCode *string `json:"failure_code"`
 	// Cause is why it exists: retry, infrastructure, route, halted, redrive or circuit_breaker.
 	Cause relay.Cause `json:"cause"`
-	// ErrorCode and Error are the code and the message of the failure that it comes from; ErrorCategory is validation,
-	// transient or fatal.
-	ErrorCode     *string           `json:"error_code"`
+	// ErrorCode is the code of the failure that it comes from.
+	ErrorCode *string `json:"error_code"`
+	// ErrorCategory is validation, transient or fatal.
 	ErrorCategory *message.Category `json:"error_category"`
-	Error         *string           `json:"error"`
-	// EventID is the event whose failure it comes from, OutboxID its number where it was given up.
-	EventID  *uuid.UUID `json:"event_id"`
-	OutboxID *string    `json:"outbox_id"`
+	// Error is the message of the failure that it comes from.
+	Error *string `json:"error"`
+	// EventID is the event whose failure it comes from.
+	EventID *uuid.UUID `json:"event_id"`
+	// OutboxID is the number of that event where it was given up.
+	OutboxID *string `json:"outbox_id"`
 	// HeldAt is since when it holds.
 	HeldAt time.Time `json:"held_at"`
 	// NextProbeAt is when it is tried next; null for a hold that waits for an operator.
@@ -106,23 +110,28 @@ func NewHoldList(found []relay.HoldStatus, size int) List[Hold] {
 
 // OutboxStatus is the outbox in numbers.
 type OutboxStatus struct {
-	// Pending are behind the position of the log; Due of them are not delayed. Processing came back and are on their way.
-	Pending    int64 `json:"pending"`
-	Due        int64 `json:"due"`
+	// Pending is how many events are behind the position of the log.
+	Pending int64 `json:"pending"`
+	// Due is how many of them are not delayed.
+	Due int64 `json:"due"`
+	// Processing is how many came back and are on their way.
 	Processing int64 `json:"processing"`
-	// Failed have failed attempts behind them and will be tried again.
+	// Failed is how many have failed attempts behind them and will be tried again.
 	Failed int64 `json:"failed"`
-	// Parked wait for a hold, Scheduled for their time.
-	Parked    int64 `json:"parked"`
+	// Parked is how many wait for a hold.
+	Parked int64 `json:"parked"`
+	// Scheduled is how many wait for their time.
 	Scheduled int64 `json:"scheduled"`
-	// Exhausted are on their way to the dead-letter topic, DeadLettered arrived there.
-	Exhausted    int64 `json:"exhausted"`
+	// Exhausted is how many are on their way to the dead-letter topic.
+	Exhausted int64 `json:"exhausted"`
+	// DeadLettered is how many arrived in the dead-letter topic.
 	DeadLettered int64 `json:"dead_lettered"`
 	// OldestDueSeconds is the age of the oldest event that should have gone by now, in seconds; 0 when there is none.
 	OldestDueSeconds float64 `json:"oldest_due_seconds"`
-	// HoldCount is the number of holds; Holds are the oldest of them, and never null.
-	HoldCount int64  `json:"hold_count"`
-	Holds     []Hold `json:"holds"`
+	// HoldCount is the number of holds.
+	HoldCount int64 `json:"hold_count"`
+	// Holds are the oldest holds; never null.
+	Holds []Hold `json:"holds"`
 }
 
 // NewOutboxStatus is the status of the outbox as it is shown.

@@ -13,7 +13,7 @@ import (
 type Stats struct {
 	// Total is how many there are.
 	Total int64 `json:"total"`
-	// ByReason counts them by Entry.Reason; beyond dlq.MaxWords reasons the rest is counted as other.
+	// ByReason counts them by the reason that lists show; beyond 200 reasons the rest is counted as other.
 	ByReason map[string]int64 `json:"by_reason"`
 	// Last24h is how many were opened during the last 24 hours.
 	Last24h int64 `json:"last_24h"`
@@ -25,7 +25,7 @@ type Stats struct {
 	ByErrorCode map[string]int64 `json:"by_error_code"`
 	// OldestPending is when the oldest open one was opened; null when none is.
 	OldestPending *time.Time `json:"oldest_pending_at"`
-	// Recent are the newest open ones, at most dlq.RecentSamples.
+	// Recent are the newest open ones, 5 at most.
 	Recent []uuid.UUID `json:"recent"`
 }
 
@@ -33,14 +33,19 @@ type Stats struct {
 type ReasonStats struct {
 	// Reason is why the subjects were dead-lettered.
 	Reason dlq.Reason `json:"dlq_reason"`
-	// Total is how many there are; the next four count them by their status.
-	Total             int64 `json:"total_entries"`
-	Pending           int64 `json:"pending"`
-	ManuallyResolved  int64 `json:"manually_resolved"`
+	// Total is how many there are.
+	Total int64 `json:"total_entries"`
+	// Pending is how many are open.
+	Pending int64 `json:"pending"`
+	// ManuallyResolved is how many were closed as manually resolved.
+	ManuallyResolved int64 `json:"manually_resolved"`
+	// PermanentFailures is how many were closed as permanently failed.
 	PermanentFailures int64 `json:"permanent_failures"`
-	Cancelled         int64 `json:"cancelled"`
-	// Oldest and Newest are when the first and the last of them were dead-lettered.
+	// Cancelled is how many were closed as cancelled.
+	Cancelled int64 `json:"cancelled"`
+	// Oldest is when the first of them was dead-lettered.
 	Oldest *time.Time `json:"oldest_entry"`
+	// Newest is when the last of them was dead-lettered.
 	Newest *time.Time `json:"newest_entry"`
 }
 

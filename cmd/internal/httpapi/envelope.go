@@ -57,10 +57,15 @@ type envelope struct {
 	Error *errorBody `json:"error"`
 }
 
+// errorBody is what an answer says about an error.
 type errorBody struct {
-	Code      Code   `json:"code"`
-	Message   string `json:"message"`
-	Details   any    `json:"details,omitempty"`
+	// Code is what kind of error it is, for programs.
+	Code Code `json:"code"`
+	// Message says what was wrong, where, and what to do.
+	Message string `json:"message"`
+	// Details are more for programs; left out where there is no more.
+	Details any `json:"details,omitempty"`
+	// RequestID is the id of the request, as in the header X-Request-Id and in the log.
 	RequestID string `json:"request_id,omitempty"`
 }
 

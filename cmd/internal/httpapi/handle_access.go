@@ -17,11 +17,7 @@ func (s *Services) listKeys(ctx context.Context, r *Request) (any, error) {
 }
 
 func (s *Services) createKey(ctx context.Context, r *Request) (any, error) {
-	var b struct {
-		Name      string         `json:"name"`
-		Scopes    []access.Scope `json:"scopes"`
-		ExpiresIn int64          `json:"expires_in_seconds"`
-	}
+	var b createKeyBody
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}

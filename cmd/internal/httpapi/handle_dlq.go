@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -84,14 +83,7 @@ func (s *Services) changeEntry(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b struct {
-		Status     *dlq.Status     `json:"resolution_status"`
-		Notes      *string         `json:"resolution_notes"`
-		Alias      *string         `json:"notes"`
-		ResolvedBy *string         `json:"resolved_by"`
-		Metadata   json.RawMessage `json:"metadata"`
-		Assignee   *string         `json:"assignee"`
-	}
+	var b changeEntryBody
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}
@@ -106,15 +98,6 @@ func (s *Services) changeEntry(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	return api.NewChangedEntry(e), nil
-}
-
-// editBody is how a message is changed before it is sent again.
-type editBody struct {
-	Payload   json.RawMessage `json:"payload"`
-	Base64    *[]byte         `json:"payload_base64"`
-	Text      *string         `json:"payload_text"`
-	Tombstone bool            `json:"tombstone"`
-	Headers   json.RawMessage `json:"headers"`
 }
 
 func (b *editBody) edit() (*dlq.Edit, error) {
@@ -152,12 +135,7 @@ func (b *editBody) edit() (*dlq.Edit, error) {
 
 func (s *Services) requeue(ctx context.Context, r *Request) (any, error) {
 	began := time.Now()
-	var b struct {
-		IDs     []string  `json:"ids"`
-		Target  string    `json:"target"`
-		MaxHops *int      `json:"max_hops"`
-		Edit    *editBody `json:"edit"`
-	}
+	var b requeueBody
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}
@@ -208,12 +186,7 @@ func entryIDs(texts []string, limit int) ([]uuid.UUID, error) {
 
 func (s *Services) purgeEntries(ctx context.Context, r *Request) (any, error) {
 	began := time.Now()
-	var b struct {
-		IDs         []string `json:"ids"`
-		OlderThan   *string  `json:"older_than"`
-		Reason      string   `json:"reason"`
-		ReleaseKeys bool     `json:"release_keys"`
-	}
+	var b purgeBody
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/dlq"
@@ -61,12 +60,7 @@ func (s *Services) changeGroup(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b struct {
-		Note       *string    `json:"note"`
-		Assignee   *string    `json:"assignee"`
-		Muted      *bool      `json:"muted"`
-		MutedUntil *time.Time `json:"muted_until"`
-	}
+	var b changeGroupBody
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}
@@ -83,12 +77,7 @@ func (s *Services) resolveGroup(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b struct {
-		Status     dlq.Status      `json:"resolution_status"`
-		Notes      string          `json:"resolution_notes"`
-		ResolvedBy string          `json:"resolved_by"`
-		Until      json.RawMessage `json:"until"`
-	}
+	var b resolveGroupBody
 	if err := r.optional(&b); err != nil {
 		return nil, err
 	}

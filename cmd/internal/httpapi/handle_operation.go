@@ -3,8 +3,6 @@ package httpapi
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/dlq"
@@ -33,17 +31,7 @@ func mayTreat(r *Request, kind dlq.OperationKind) error {
 }
 
 func (s *Services) planOperation(ctx context.Context, r *Request) (any, error) {
-	var b struct {
-		Kind   dlq.OperationKind `json:"kind"`
-		Name   string            `json:"name"`
-		Reason string            `json:"reason"`
-		Scope  struct {
-			IDs    []string         `json:"ids"`
-			Group  *uuid.UUID       `json:"group"`
-			Filter *api.EntryFilter `json:"filter"`
-		} `json:"scope"`
-		Options dlq.OperationOptions `json:"options"`
-	}
+	var b planBody
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}

@@ -83,9 +83,7 @@ func (s *Services) skipEvent(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b struct {
-		Reason string `json:"reason"`
-	}
+	var b skipEventBody
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}
@@ -98,7 +96,7 @@ func (s *Services) skipEvent(ctx context.Context, r *Request) (any, error) {
 func (s *Services) redriveEvent(ctx context.Context, r *Request) (any, error) {
 	id, err := r.event()
 	if err == nil {
-		err = r.optional(&struct{}{})
+		err = r.optional(&nothing{})
 	}
 	if err != nil {
 		return nil, err
@@ -107,10 +105,7 @@ func (s *Services) redriveEvent(ctx context.Context, r *Request) (any, error) {
 }
 
 func (s *Services) purgeDelivered(ctx context.Context, r *Request) (any, error) {
-	var b struct {
-		OlderThan string `json:"older_than"`
-		Limit     int    `json:"limit"`
-	}
+	var b purgeDeliveredBody
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}
@@ -172,7 +167,7 @@ func (r *Request) holdPlace(name string) (*postgres.HoldPlace, error) {
 func (s *Services) releaseHold(ctx context.Context, r *Request) (any, error) {
 	id, err := r.event()
 	if err == nil {
-		err = r.optional(&struct{}{})
+		err = r.optional(&nothing{})
 	}
 	if err != nil {
 		return nil, err
@@ -183,7 +178,7 @@ func (s *Services) releaseHold(ctx context.Context, r *Request) (any, error) {
 func (s *Services) giveUpHold(ctx context.Context, r *Request) (any, error) {
 	id, err := r.event()
 	if err == nil {
-		err = r.optional(&struct{}{})
+		err = r.optional(&nothing{})
 	}
 	if err != nil {
 		return nil, err

@@ -49,16 +49,7 @@ func (s *Services) listTasks(ctx context.Context, r *Request) (any, error) {
 }
 
 func (s *Services) createTask(ctx context.Context, r *Request) (any, error) {
-	var b struct {
-		Namespace      string          `json:"namespace_name"`
-		Name           string          `json:"task_name"`
-		Version        string          `json:"version"`
-		Context        json.RawMessage `json:"context"`
-		Priority       int             `json:"priority"`
-		Steps          json.RawMessage `json:"workflow_steps"`
-		IdempotencyKey string          `json:"idempotency_key"`
-		UUID           *uuid.UUID      `json:"task_uuid"`
-	}
+	var b createTaskBody
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}
@@ -204,11 +195,7 @@ func (s *Services) actOnStep(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b struct {
-		Action  string          `json:"action"`
-		Notes   string          `json:"notes"`
-		Results json.RawMessage `json:"results"`
-	}
+	var b actOnStepBody
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}
@@ -246,9 +233,7 @@ func (s *Services) cancelTask(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b struct {
-		Notes string `json:"notes"`
-	}
+	var b cancelTaskBody
 	if err := r.optional(&b); err != nil {
 		return nil, err
 	}
@@ -265,9 +250,7 @@ func (s *Services) deadLetterTask(ctx context.Context, r *Request) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	var b struct {
-		Reason string `json:"reason"`
-	}
+	var b deadLetterTaskBody
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}

@@ -296,7 +296,7 @@ func (r *Request) bare(name string) (uuid.UUID, error) {
 	if err != nil {
 		return id, err
 	}
-	return id, r.optional(&struct{}{})
+	return id, r.optional(&nothing{})
 }
 
 // uuid returns a parameter that is a uuid; uuid.Nil where it is absent, and only there.

@@ -157,6 +157,11 @@ func (r *rig) askAt(prefix, method, path, body string, headers ...string) reply 
 	if err := o.check(a.Status, raw); err != nil {
 		r.t.Errorf("%s %s: %v\n%s", method, path, err, raw)
 	}
+	if a.Status < http.StatusMultipleChoices && req.Header.Get("Content-Type") == "application/json" {
+		if err := o.takes([]byte(body)); err != nil {
+			r.t.Errorf("%s %s takes what is not documented: %v\n%s", method, path, err, body)
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.seen[o.id] == nil {

@@ -19,6 +19,11 @@ type Route struct {
 	Cost int
 	// Handle does it. Required.
 	Handle func(context.Context, *Request) (any, error)
+	// Body is a zero value of what Handle reads from the body, a pointer to one where the body may be left out. Defaults to
+	// none: the operation reads no body.
+	Body any
+	// Answers are zero values of what Handle returns. Required: openapi.yaml describes them.
+	Answers []any
 	// Limit is how long it may take where that is longer than others may. Defaults to APIConfig.Timeout.
 	Limit time.Duration
 	// Recall answers a request whose Idempotency-Key was carried out before, by what that did; the answer was lost.

@@ -6,15 +6,24 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/actions"
+	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/relay/postgres"
+	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
 // redriveCost is what calls count that make many others work: messages are sent, or rows removed.
 const redriveCost = 25
 
+// either is what an operation answers that answers with more than one type.
+type either []any
+
 // planLimit is how long planning an operation may take: that looks at everything in its scope.
 const planLimit = 2*time.Minute + 5*time.Second
 
-// Routes are all operations of the API with the scope that each needs. A test compares them with openapi.yaml.
+// Routes are all operations of the API: the scope that each needs, what it is asked and what it answers. openapi.yaml is made
+// of them.
 func (s *Services) Routes() []Route {
 	const get, post, patch, del = http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
 	rows := []struct {
@@ -22,76 +31,80 @@ func (s *Services) Routes() []Route {
 		scope        access.Scope
 		cost         int
 		handle       func(context.Context, *Request) (any, error)
+		body, answer any // as in Route; a single answer stands for itself
 	}{
-		{get, "/status", access.Read, 1, s.status},
+		{get, "/status", access.Read, 1, s.status, nil, api.Status{}},
 
-		{get, "/dlq", access.Read, 1, s.listEntries},
-		{get, "/dlq/stats", access.Read, 1, s.dlqStats},
-		{post, "/dlq/requeue", access.Redrive, redriveCost, s.requeue},
-		{post, "/dlq/purge", access.Purge, redriveCost, s.purgeEntries},
-		{get, "/dlq/{id}", access.Read, 1, s.getEntry},
-		{patch, "/dlq/{id}", access.Resolve, 1, s.changeEntry},
-		{post, "/dlq/{id}/fetch", access.Resolve, redriveCost, s.fetchOriginal},
-		{get, "/dlq/{id}/payload", access.ReadPayload, 1, s.revealLetter},
+		{get, "/dlq", access.Read, 1, s.listEntries, nil, api.EntryList{}},
+		{get, "/dlq/stats", access.Read, 1, s.dlqStats, nil, api.Stats{}},
+		{post, "/dlq/requeue", access.Redrive, redriveCost, s.requeue, requeueBody{}, api.Requeued{}},
+		{post, "/dlq/purge", access.Purge, redriveCost, s.purgeEntries, purgeBody{}, api.Purged{}},
+		{get, "/dlq/{id}", access.Read, 1, s.getEntry, nil, api.Detail{}},
+		{patch, "/dlq/{id}", access.Resolve, 1, s.changeEntry, changeEntryBody{}, api.ChangedEntry{}},
+		{post, "/dlq/{id}/fetch", access.Resolve, redriveCost, s.fetchOriginal, &nothing{}, api.Fetched{}},
+		{get, "/dlq/{id}/payload", access.ReadPayload, 1, s.revealLetter, nil, api.Letter{}},
 
-		{get, "/groups", access.Read, 1, s.listGroups},
-		{get, "/groups/{id}", access.Read, 1, s.getGroup},
-		{patch, "/groups/{id}", access.Resolve, 1, s.changeGroup},
-		{post, "/groups/{id}/resolve", access.Resolve, redriveCost, s.resolveGroup},
+		{get, "/groups", access.Read, 1, s.listGroups, nil, api.List[api.Group]{}},
+		{get, "/groups/{id}", access.Read, 1, s.getGroup, nil, api.GroupDetail{}},
+		{patch, "/groups/{id}", access.Resolve, 1, s.changeGroup, changeGroupBody{}, api.Group{}},
+		{post, "/groups/{id}/resolve", access.Resolve, redriveCost, s.resolveGroup, &resolveGroupBody{}, api.ResolvedGroup{}},
 
-		{get, "/operations", access.Read, 1, s.listOperations},
-		{post, "/operations", access.Redrive, redriveCost, s.planOperation},
-		{get, "/operations/{id}", access.Read, 1, s.getOperation},
-		{get, "/operations/{id}/items", access.Read, 1, s.operationItems},
-		{post, "/operations/{id}/start", access.Redrive, 1, s.command("start")},
-		{post, "/operations/{id}/pause", access.Redrive, 1, s.command("pause")},
-		{post, "/operations/{id}/resume", access.Redrive, 1, s.command("resume")},
-		{post, "/operations/{id}/abort", access.Redrive, 1, s.command("abort")},
+		{get, "/operations", access.Read, 1, s.listOperations, nil, api.List[api.Operation]{}},
+		{post, "/operations", access.Redrive, redriveCost, s.planOperation, planBody{}, Created{api.Operation{}}},
+		{get, "/operations/{id}", access.Read, 1, s.getOperation, nil, api.Operation{}},
+		{get, "/operations/{id}/items", access.Read, 1, s.operationItems, nil, api.List[api.OperationItem]{}},
+		{post, "/operations/{id}/start", access.Redrive, 1, s.command("start"), &nothing{}, api.Operation{}},
+		{post, "/operations/{id}/pause", access.Redrive, 1, s.command("pause"), &nothing{}, api.Operation{}},
+		{post, "/operations/{id}/resume", access.Redrive, 1, s.command("resume"), &nothing{}, api.Operation{}},
+		{post, "/operations/{id}/abort", access.Redrive, 1, s.command("abort"), &nothing{}, api.Operation{}},
 
-		{get, "/tasks", access.Read, 1, s.listTasks},
-		{post, "/tasks", access.Resolve, 1, s.createTask},
-		{get, "/tasks/{id}", access.Read, 1, s.getTask},
-		{get, "/tasks/{id}/payload", access.ReadPayload, 1, s.revealTask},
-		{get, "/tasks/{id}/workflow_steps", access.Read, 1, s.taskSteps},
-		{get, "/tasks/{id}/workflow_steps/{step}", access.Read, 1, s.taskStep},
-		{patch, "/tasks/{id}/workflow_steps/{step}", access.Resolve, 1, s.actOnStep},
-		{get, "/tasks/{id}/transitions", access.Read, 1, s.taskTransitions},
-		{get, "/tasks/{id}/step_transitions", access.Read, 1, s.taskStepTransitions},
-		{post, "/tasks/{id}/retry", access.Resolve, 1, s.retryTask},
-		{post, "/tasks/{id}/cancel", access.Resolve, 1, s.cancelTask},
-		{post, "/tasks/{id}/dlq", access.Resolve, 1, s.deadLetterTask},
+		{get, "/tasks", access.Read, 1, s.listTasks, nil, api.List[ledger.Task]{}},
+		{post, "/tasks", access.Resolve, 1, s.createTask, createTaskBody{}, Created{ledger.Task{}}},
+		{get, "/tasks/{id}", access.Read, 1, s.getTask, nil, either{ledger.Task{}, Moved{}}},
+		{get, "/tasks/{id}/payload", access.ReadPayload, 1, s.revealTask, nil, either{ledger.WholeTask{}, Moved{}}},
+		{get, "/tasks/{id}/workflow_steps", access.Read, 1, s.taskSteps, nil, either{api.List[ledger.Step]{}, Moved{}}},
+		{get, "/tasks/{id}/workflow_steps/{step}", access.Read, 1, s.taskStep, nil, either{ledger.Step{}, Moved{}}},
+		{patch, "/tasks/{id}/workflow_steps/{step}", access.Resolve, 1, s.actOnStep, actOnStepBody{}, api.TreatedStep{}},
+		{get, "/tasks/{id}/transitions", access.Read, 1, s.taskTransitions, nil, either{api.List[ledger.Transition]{}, Moved{}}},
+		{get, "/tasks/{id}/step_transitions", access.Read, 1, s.taskStepTransitions, nil, either{api.List[ledger.StepTransition]{}, Moved{}}},
+		{post, "/tasks/{id}/retry", access.Resolve, 1, s.retryTask, &nothing{}, api.RetriedTask{}},
+		{post, "/tasks/{id}/cancel", access.Resolve, 1, s.cancelTask, &cancelTaskBody{}, api.CancelledTask{}},
+		{post, "/tasks/{id}/dlq", access.Resolve, 1, s.deadLetterTask, deadLetterTaskBody{}, api.DeadLetteredTask{}},
 
-		{get, "/archive/tasks", access.Read, 1, s.listArchive},
-		{get, "/archive/statistics", access.Read, 1, s.archiveStatistics},
-		{get, "/archive/tasks/{id}", access.Read, 1, s.archivedTask},
-		{get, "/archive/tasks/{id}/payload", access.ReadPayload, 1, s.revealArchivedTask},
-		{get, "/archive/tasks/{id}/workflow_steps", access.Read, 1, s.archivedSteps},
-		{get, "/archive/tasks/{id}/workflow_steps/{step}", access.Read, 1, s.archivedStep},
-		{get, "/archive/tasks/{id}/transitions", access.Read, 1, s.archivedTransitions},
-		{get, "/archive/tasks/{id}/step_transitions", access.Read, 1, s.archivedStepTransitions},
+		{get, "/archive/tasks", access.Read, 1, s.listArchive, nil, api.List[ledger.ArchivedTask]{}},
+		{get, "/archive/statistics", access.Read, 1, s.archiveStatistics, nil, api.List[ledger.ArchiveStatistics]{}},
+		{get, "/archive/tasks/{id}", access.Read, 1, s.archivedTask, nil, ledger.ArchivedTask{}},
+		{get, "/archive/tasks/{id}/payload", access.ReadPayload, 1, s.revealArchivedTask, nil, ledger.WholeArchivedTask{}},
+		{get, "/archive/tasks/{id}/workflow_steps", access.Read, 1, s.archivedSteps, nil, api.List[ledger.ArchivedStep]{}},
+		{get, "/archive/tasks/{id}/workflow_steps/{step}", access.Read, 1, s.archivedStep, nil, ledger.ArchivedStep{}},
+		{get, "/archive/tasks/{id}/transitions", access.Read, 1, s.archivedTransitions, nil, api.List[ledger.ArchivedTransition]{}},
+		{get, "/archive/tasks/{id}/step_transitions", access.Read, 1, s.archivedStepTransitions, nil, api.List[ledger.ArchivedStepTransition]{}},
 
-		{get, "/templates", access.Read, 1, s.listTemplates},
-		{post, "/templates", access.Admin, 1, s.applyTemplate},
-		{get, "/templates/{namespace}/{name}", access.Read, 1, s.getTemplate},
+		{get, "/templates", access.Read, 1, s.listTemplates, nil, api.List[ledger.Template]{}},
+		{post, "/templates", access.Admin, 1, s.applyTemplate, nil, either{Created{actions.AppliedTemplate{}}, actions.AppliedTemplate{}}},
+		{get, "/templates/{namespace}/{name}", access.Read, 1, s.getTemplate, nil, ledger.Template{}},
 
-		{get, "/outbox", access.Read, 1, s.listEvents},
-		{post, "/outbox/purge", access.Purge, redriveCost, s.purgeDelivered},
-		{get, "/outbox/{id}", access.Read, 1, s.getEvent},
-		{get, "/outbox/{id}/payload", access.ReadPayload, 1, s.revealEvent},
-		{post, "/outbox/{id}/skip", access.Resolve, 1, s.skipEvent},
-		{post, "/outbox/{id}/redrive", access.Redrive, redriveCost, s.redriveEvent},
-		{get, "/holds", access.Read, 1, s.listHolds},
-		{post, "/holds/{id}/release", access.Resolve, 1, s.releaseHold},
-		{post, "/holds/{id}/give-up", access.Resolve, 1, s.giveUpHold},
+		{get, "/outbox", access.Read, 1, s.listEvents, nil, api.List[relay.EventStatus]{}},
+		{post, "/outbox/purge", access.Purge, redriveCost, s.purgeDelivered, purgeDeliveredBody{}, api.PurgedEvents{}},
+		{get, "/outbox/{id}", access.Read, 1, s.getEvent, nil, relay.EventStatus{}},
+		{get, "/outbox/{id}/payload", access.ReadPayload, 1, s.revealEvent, nil, api.EventPayload{}},
+		{post, "/outbox/{id}/skip", access.Resolve, 1, s.skipEvent, skipEventBody{}, relay.EventStatus{}},
+		{post, "/outbox/{id}/redrive", access.Redrive, redriveCost, s.redriveEvent, &nothing{}, relay.EventStatus{}},
+		{get, "/holds", access.Read, 1, s.listHolds, nil, api.List[api.Hold]{}},
+		{post, "/holds/{id}/release", access.Resolve, 1, s.releaseHold, &nothing{}, postgres.Released{}},
+		{post, "/holds/{id}/give-up", access.Resolve, 1, s.giveUpHold, &nothing{}, postgres.GaveUp{}},
 
-		{get, "/keys", access.Admin, 1, s.listKeys},
-		{post, "/keys", access.Admin, 1, s.createKey},
-		{del, "/keys/{id}", access.Admin, 1, s.revokeKey},
-		{get, "/audit", access.Admin, 1, s.listAudit},
+		{get, "/keys", access.Admin, 1, s.listKeys, nil, api.List[access.Key]{}},
+		{post, "/keys", access.Admin, 1, s.createKey, createKeyBody{}, Created{api.CreatedKey{}}},
+		{del, "/keys/{id}", access.Admin, 1, s.revokeKey, nil, access.Key{}},
+		{get, "/audit", access.Admin, 1, s.listAudit, nil, api.List[access.Done]{}},
 	}
 	routes := make([]Route, len(rows))
 	for i, r := range rows {
-		routes[i] = Route{Method: r.method, Path: r.path, Scope: r.scope, Cost: r.cost, Handle: r.handle}
+		routes[i] = Route{Method: r.method, Path: r.path, Scope: r.scope, Cost: r.cost, Handle: r.handle, Body: r.body, Answers: either{r.answer}}
+		if several, is := r.answer.(either); is {
+			routes[i].Answers = several
+		}
 		switch r.method + " " + r.path {
 		case "POST /operations":
 			routes[i].Limit = planLimit

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -24,7 +25,8 @@ type operation struct {
 	scope            access.Scope
 	body             bool // it takes one
 	params           []string
-	fields           [][]string // paths of the fields of its body
+	fields           [][]string         // paths of the fields of its body
+	request          *jsonschema.Schema // of a body in JSON; nil for none
 	answers          map[int]*jsonschema.Schema
 }
 
@@ -35,8 +37,12 @@ var methods = []string{"get", "post", "patch", "put", "delete"}
 
 func readSpec(t testing.TB) *spec {
 	t.Helper()
+	made, err := described() // what openapi.yaml is to be; TestOpenAPI compares
+	if err != nil {
+		t.Fatal(err)
+	}
 	var text any
-	if err := yaml.Unmarshal(httpapi.OpenAPI(), &text); err != nil {
+	if err := yaml.Unmarshal(made, &text); err != nil {
 		t.Fatalf("openapi.yaml: %v", err)
 	}
 	raw, err := json.Marshal(text)
@@ -88,11 +94,19 @@ func readOperation(t testing.TB, compiler *jsonschema.Compiler, root map[string]
 	t.Helper()
 	o := &operation{method: strings.ToUpper(method), path: path, answers: map[int]*jsonschema.Schema{}}
 	raw := object(t, root, "paths", path, method)
+	place := "paths/" + strings.ReplaceAll(strings.ReplaceAll(path, "~", "~0"), "/", "~1") + "/" + method
+	schema := func(at string) (*jsonschema.Schema, error) {
+		return compiler.Compile("openapi.json#/" + strings.NewReplacer("{", "%7B", "}", "%7D").Replace(at) + "/content/application~1json/schema")
+	}
 	o.id, _ = raw["operationId"].(string)
 	if _, o.body = raw["requestBody"]; o.body {
 		content := object(t, raw, "requestBody", "content")
 		if kind, is := content["application/json"].(map[string]any); is {
 			o.fields = readFields(t, root, object(t, kind, "schema"), nil)
+			var err error
+			if o.request, err = schema(place + "/requestBody"); err != nil {
+				t.Fatalf("%s: its body: %v", o.id, err)
+			}
 		}
 	}
 	// Two ways to give a key, with the same scope as their role.
@@ -122,11 +136,11 @@ func readOperation(t testing.TB, compiler *jsonschema.Compiler, root map[string]
 		if err != nil {
 			t.Fatalf("%s answers %q", o.id, status)
 		}
-		at := "paths/" + strings.ReplaceAll(strings.ReplaceAll(path, "~", "~0"), "/", "~1") + "/" + method + "/responses/" + status
+		at := place + "/responses/" + status
 		if to, is := answer.(map[string]any)["$ref"].(string); is {
 			at = strings.TrimPrefix(to, "#/")
 		}
-		if o.answers[code], err = compiler.Compile("openapi.json#/" + strings.NewReplacer("{", "%7B", "}", "%7D").Replace(at) + "/content/application~1json/schema"); err != nil {
+		if o.answers[code], err = schema(at); err != nil {
 			t.Fatalf("%s answers %d: %v", o.id, code, err)
 		}
 	}
@@ -190,6 +204,35 @@ func (o *operation) check(status int, body []byte) error {
 		return fmt.Errorf("%s answers %d: %w", o.id, status, err)
 	}
 	return nil
+}
+
+// takes says what of a body that was taken is not as it is documented. Null is the same as nothing for a field that may be
+// left out.
+func (o *operation) takes(body []byte) error {
+	if len(body) == 0 {
+		return nil
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	dropNulls(value)
+	if err == nil && o.request == nil {
+		err = errors.New("it takes none")
+	}
+	if err == nil {
+		err = o.request.Validate(value)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: its body: %w", o.id, err)
+	}
+	return nil
+}
+
+func dropNulls(v any) {
+	if object, is := v.(map[string]any); is {
+		maps.DeleteFunc(object, func(_ string, v any) bool { return v == nil })
+		for _, inner := range object {
+			dropNulls(inner)
+		}
+	}
 }
 
 // The served routes and the described routes are the same, and so are the scopes.

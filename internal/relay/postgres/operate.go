@@ -26,10 +26,12 @@ var (
 
 // Released describes a hold that an operator released.
 type Released struct {
-	// Scope is what it held, of Topic; Key is that of a hold of a key, and left out for others.
+	// Scope is what it held.
 	Scope relay.Scope `json:"scope"`
-	Topic string      `json:"topic"`
-	Key   string      `json:"key,omitempty"`
+	// Topic is the topic that it was about.
+	Topic string `json:"topic"`
+	// Key is the key of a hold of a key; left out for others.
+	Key string `json:"key,omitempty"`
 	// Cause is why it existed.
 	Cause relay.Cause `json:"cause"`
 	// Draining says that all that waited comes back; otherwise one event is let through as a probe.
@@ -64,9 +66,10 @@ func (s *Store) Redrive(ctx context.Context, tx pgx.Tx, id int64) error {
 
 // GaveUp describes a hold whose events an operator gave up.
 type GaveUp struct {
-	// Scope is what it held, of Topic.
+	// Scope is what it held.
 	Scope relay.Scope `json:"scope"`
-	Topic string      `json:"topic"`
+	// Topic is the topic that it was about.
+	Topic string `json:"topic"`
 	// Cause is why it existed.
 	Cause relay.Cause `json:"cause"`
 	// Events is how many waited behind it.

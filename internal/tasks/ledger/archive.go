@@ -33,15 +33,18 @@ func FinalStates() []FinalState {
 	return []FinalState{FinalComplete, FinalError, FinalCancelled, FinalDLQResolved}
 }
 
-// ArchivedTask is a task as it was when it was archived. Pointers are nil where there is nothing.
+// ArchivedTask is a task as it was when it was archived. Fields are null where there is nothing.
 type ArchivedTask struct {
-	// TaskUUID is the id of the task, NamedTaskUUID of its template.
-	TaskUUID      uuid.UUID `json:"task_uuid"`
+	// TaskUUID is the id of the task.
+	TaskUUID uuid.UUID `json:"task_uuid"`
+	// NamedTaskUUID is the id of the version of its template.
 	NamedTaskUUID uuid.UUID `json:"named_task_uuid"`
-	// Namespace, Name and Version name its template.
+	// Namespace is the namespace of its template.
 	Namespace string `json:"namespace_name"`
-	Name      string `json:"task_name"`
-	Version   string `json:"version"`
+	// Name is the name of its template.
+	Name string `json:"task_name"`
+	// Version is the version of its template.
+	Version string `json:"version"`
 	// State is the state that it ended in.
 	State string `json:"status"`
 	// FinalState is the policy under which it was archived.
@@ -50,7 +53,7 @@ type ArchivedTask struct {
 	StateEnteredAt time.Time `json:"state_entered_at"`
 	// Context is the input it was created with.
 	Context json.RawMessage `json:"context"`
-	// Priority is what it had.
+	// Priority is the priority that it had.
 	Priority int `json:"priority"`
 	// RetryCount is how many times it was put back to its beginning.
 	RetryCount int `json:"retry_count"`
@@ -62,8 +65,9 @@ type ArchivedTask struct {
 	Metadata json.RawMessage `json:"metadata"`
 	// DeadLetters are the ids of its dead letters, in their order.
 	DeadLetters []string `json:"dead_letters"`
-	// CreatedAt and UpdatedAt are when it was created, and changed last.
+	// CreatedAt is when it was created.
 	CreatedAt time.Time `json:"created_at"`
+	// UpdatedAt is when it changed last.
 	UpdatedAt time.Time `json:"updated_at"`
 	// CompletedAt is when it came to a terminal state.
 	CompletedAt *time.Time `json:"completed_at"`
@@ -71,10 +75,11 @@ type ArchivedTask struct {
 	ArchivedAt time.Time `json:"archived_at"`
 }
 
-// ArchivedStep is a step of an archived task. Pointers are nil where there is nothing.
+// ArchivedStep is a step of an archived task. Fields are null where there is nothing.
 type ArchivedStep struct {
-	// StepUUID is the id of the step, TaskUUID of its task.
+	// StepUUID is the id of the step.
 	StepUUID uuid.UUID `json:"workflow_step_uuid"`
+	// TaskUUID is the id of its task.
 	TaskUUID uuid.UUID `json:"task_uuid"`
 	// Name is its name in the template.
 	Name string `json:"step_name"`
@@ -88,16 +93,19 @@ type ArchivedStep struct {
 	Status string `json:"status"`
 	// RetryCount is how many of its MaxRetries were made.
 	RetryCount int `json:"retry_count"`
+	// MaxRetries is how often it is retried at most.
 	MaxRetries int `json:"max_retries"`
-	// Inputs and Results are what it was given and what came out of it.
-	Inputs  json.RawMessage `json:"inputs"`
+	// Inputs are what it was given.
+	Inputs json.RawMessage `json:"inputs"`
+	// Results are what came out of it.
 	Results json.RawMessage `json:"results"`
 	// LastError says why it failed last.
 	LastError *string `json:"last_error"`
 	// StateEnteredAt is when it came to its status.
 	StateEnteredAt time.Time `json:"state_entered_at"`
-	// CreatedAt and UpdatedAt are when it was created, and changed last.
+	// CreatedAt is when it was created.
 	CreatedAt time.Time `json:"created_at"`
+	// UpdatedAt is when it changed last.
 	UpdatedAt time.Time `json:"updated_at"`
 	// ArchivedAt is when it was moved to the archive.
 	ArchivedAt time.Time `json:"archived_at"`
@@ -105,9 +113,10 @@ type ArchivedStep struct {
 
 // ArchivedTransition is one change of the state of an archived task.
 type ArchivedTransition struct {
-	// TransitionUUID is the id of the transition, TaskUUID of its task.
+	// TransitionUUID is the id of the transition.
 	TransitionUUID uuid.UUID `json:"task_transition_uuid"`
-	TaskUUID       uuid.UUID `json:"task_uuid"`
+	// TaskUUID is the id of its task.
+	TaskUUID uuid.UUID `json:"task_uuid"`
 	// FromState is the state that it left; nil for the first transition.
 	FromState *string `json:"from_state"`
 	// ToState is the state that it entered.
@@ -116,29 +125,33 @@ type ArchivedTransition struct {
 	Metadata json.RawMessage `json:"metadata"`
 	// SortKey is its number in the history of the task, from 1.
 	SortKey int `json:"sort_key"`
-	// CreatedAt is when it happened, ArchivedAt when it was moved to the archive.
-	CreatedAt  time.Time `json:"created_at"`
+	// CreatedAt is when it happened.
+	CreatedAt time.Time `json:"created_at"`
+	// ArchivedAt is when it was moved to the archive.
 	ArchivedAt time.Time `json:"archived_at"`
 }
 
 // ArchivedStepTransition is one change of the status of a step of an archived task.
 type ArchivedStepTransition struct {
-	// TransitionUUID is the id of the transition, TaskUUID of its task, StepUUID of its step.
+	// TransitionUUID is the id of the transition.
 	TransitionUUID uuid.UUID `json:"step_transition_uuid"`
-	TaskUUID       uuid.UUID `json:"task_uuid"`
-	StepUUID       uuid.UUID `json:"workflow_step_uuid"`
+	// TaskUUID is the id of its task.
+	TaskUUID uuid.UUID `json:"task_uuid"`
+	// StepUUID is the id of its step.
+	StepUUID uuid.UUID `json:"workflow_step_uuid"`
 	// FromStatus is the status that it left; nil for the first transition.
 	FromStatus *string `json:"from_status"`
 	// ToStatus is the status that it entered.
 	ToStatus string `json:"to_status"`
 	// Metadata has the actor, the reason, and what the caller added.
 	Metadata json.RawMessage `json:"metadata"`
-	// CreatedAt is when it happened, ArchivedAt when it was moved to the archive.
-	CreatedAt  time.Time `json:"created_at"`
+	// CreatedAt is when it happened.
+	CreatedAt time.Time `json:"created_at"`
+	// ArchivedAt is when it was moved to the archive.
 	ArchivedAt time.Time `json:"archived_at"`
 }
 
-// WholeArchivedTask is an archived task with all that it has, as WholeTask is of a live one.
+// WholeArchivedTask is an archived task with all that it has.
 type WholeArchivedTask struct {
 	// Task is the task itself.
 	Task ArchivedTask `json:"task"`
@@ -196,18 +209,24 @@ const (
 type ArchiveStatistics struct {
 	// Month is the first moment of the month.
 	Month time.Time `json:"month"`
-	// Tasks, Steps and Transitions are how many of each there are.
-	Tasks       int64 `json:"tasks_archived"`
-	Steps       int64 `json:"steps_archived"`
+	// Tasks is how many tasks there are.
+	Tasks int64 `json:"tasks_archived"`
+	// Steps is how many steps there are.
+	Steps int64 `json:"steps_archived"`
+	// Transitions is how many transitions there are.
 	Transitions int64 `json:"transitions_archived"`
-	// The tasks by final state.
-	Complete    int64 `json:"complete"`
-	Error       int64 `json:"error"`
-	Cancelled   int64 `json:"cancelled"`
+	// Complete is how many of the tasks came to their end.
+	Complete int64 `json:"complete"`
+	// Error is how many of the tasks failed and were left alone.
+	Error int64 `json:"error"`
+	// Cancelled is how many of the tasks were cancelled.
+	Cancelled int64 `json:"cancelled"`
+	// DLQResolved is how many of the tasks were dead-lettered, and had each of their investigations closed.
 	DLQResolved int64 `json:"dlq_resolved"`
-	// Size is the size of the whole archive with its indexes, for people; Bytes is the same as a number.
-	Size  string `json:"archive_size"`
-	Bytes int64  `json:"archive_bytes"`
+	// Size is the size of the whole archive with its indexes, for people.
+	Size string `json:"archive_size"`
+	// Bytes is the size of the whole archive with its indexes, in bytes.
+	Bytes int64 `json:"archive_bytes"`
 	// LastArchivedAt is when a task of the month was archived last.
 	LastArchivedAt time.Time `json:"last_archived_at"`
 }

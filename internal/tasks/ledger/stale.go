@@ -124,10 +124,12 @@ type NearStale struct {
 type DetectorStatus struct {
 	// Paused says that no detector works now.
 	Paused bool `json:"paused"`
-	// PausedAt, PausedBy and Reason say since when, by whom and why. The texts are empty while they work.
+	// PausedAt is since when they are paused.
 	PausedAt *time.Time `json:"paused_at"`
-	PausedBy string     `json:"paused_by"`
-	Reason   string     `json:"pause_reason"`
+	// PausedBy is who paused them; empty while they work.
+	PausedBy string `json:"paused_by"`
+	// Reason is why they are paused; empty while they work.
+	Reason string `json:"pause_reason"`
 	// ResumeAt is when they go on by themselves. If it is nil, they wait until an operator resumes them.
 	ResumeAt *time.Time `json:"resume_at"`
 	// LastPassAt is when the last pass of any process ended; nil before the first, and the others are zero then.

@@ -7,17 +7,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// Task is a task as it stands. Pointers are nil where there is nothing.
+// Task is a task as it stands. Fields are null where there is nothing.
 type Task struct {
 	// UUID is the id of the task.
 	UUID uuid.UUID `json:"task_uuid"`
-	// Namespace, Name and Version name its template.
+	// Namespace is the namespace of its template.
 	Namespace string `json:"namespace_name"`
-	Name      string `json:"task_name"`
-	Version   string `json:"version"`
+	// Name is the name of its template.
+	Name string `json:"task_name"`
+	// Version is the version of its template.
+	Version string `json:"version"`
 	// State is its state, one of its machine's.
 	State string `json:"state"`
-	// Kind of the state: initial, active, waiting (these are live), failed or terminal.
+	// Kind is the kind of the state: initial, active, waiting (these are live), failed or terminal.
 	Kind string `json:"state_kind"`
 	// Live says that it has not ended.
 	Live bool `json:"live"`
@@ -25,7 +27,7 @@ type Task struct {
 	StateEnteredAt time.Time `json:"state_entered_at"`
 	// SortKey is the number of its newest transition.
 	SortKey int `json:"sort_key"`
-	// Priority: higher goes first.
+	// Priority is how early it goes: a higher one first.
 	Priority int `json:"priority"`
 	// RetryCount is how many times it was put back to its beginning.
 	RetryCount int `json:"retry_count"`
@@ -39,8 +41,9 @@ type Task struct {
 	ErrorReason *string `json:"error_reason"`
 	// StaleFlaggedAt is when it was found to be stale in this state.
 	StaleFlaggedAt *time.Time `json:"stale_flagged_at"`
-	// CreatedAt and UpdatedAt are when it was created, and changed last.
+	// CreatedAt is when it was created.
 	CreatedAt time.Time `json:"created_at"`
+	// UpdatedAt is when it changed last.
 	UpdatedAt time.Time `json:"updated_at"`
 	// CompletedAt is when it came to a terminal state; nil while it has not.
 	CompletedAt *time.Time `json:"completed_at"`
@@ -62,8 +65,9 @@ type WholeTask struct {
 
 // Step is a step of a task as it stands.
 type Step struct {
-	// UUID is the id of the step, TaskUUID of its task.
-	UUID     uuid.UUID `json:"workflow_step_uuid"`
+	// UUID is the id of the step.
+	UUID uuid.UUID `json:"workflow_step_uuid"`
+	// TaskUUID is the id of its task.
 	TaskUUID uuid.UUID `json:"task_uuid"`
 	// Name is its name in the template.
 	Name string `json:"step_name"`
@@ -77,14 +81,17 @@ type Step struct {
 	Status StepStatus `json:"status"`
 	// RetryCount is how many of its MaxRetries were made.
 	RetryCount int `json:"retry_count"`
+	// MaxRetries is how often it is retried at most.
 	MaxRetries int `json:"max_retries"`
-	// RetryBaseSeconds is the pause before the first retry; it doubles up to RetryMaxSeconds.
+	// RetryBaseSeconds is the pause before the first retry, in seconds; it doubles with each retry, up to RetryMaxSeconds.
 	RetryBaseSeconds float64 `json:"retry_base_seconds"`
-	RetryMaxSeconds  float64 `json:"retry_max_seconds"`
+	// RetryMaxSeconds is the longest pause before a retry, in seconds.
+	RetryMaxSeconds float64 `json:"retry_max_seconds"`
 	// NextRetryAt is when it is tried again; nil where it does not wait for that.
 	NextRetryAt *time.Time `json:"next_retry_at"`
-	// Inputs and Results are what it was given and what came out of it.
-	Inputs  json.RawMessage `json:"inputs"`
+	// Inputs are what it was given.
+	Inputs json.RawMessage `json:"inputs"`
+	// Results are what came out of it.
 	Results json.RawMessage `json:"results"`
 	// LastError says why it failed last; nil where it did not.
 	LastError *string `json:"last_error"`
@@ -92,8 +99,9 @@ type Step struct {
 	FencingNumber int `json:"fencing_number"`
 	// StateEnteredAt is since when it has its status.
 	StateEnteredAt time.Time `json:"state_entered_at"`
-	// CreatedAt and UpdatedAt are when it was created, and changed last.
+	// CreatedAt is when it was created.
 	CreatedAt time.Time `json:"created_at"`
+	// UpdatedAt is when it changed last.
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
@@ -142,9 +150,10 @@ type Transition struct {
 type StepTransition struct {
 	// UUID is the id of the transition.
 	UUID uuid.UUID `json:"step_transition_uuid"`
-	// StepUUID is the id of the step, StepName its name.
+	// StepUUID is the id of the step.
 	StepUUID uuid.UUID `json:"workflow_step_uuid"`
-	StepName string    `json:"step_name"`
+	// StepName is the name of the step.
+	StepName string `json:"step_name"`
 	// FromStatus is the status that it left; nil for the first transition.
 	FromStatus *string `json:"from_status"`
 	// ToStatus is the status that it entered.

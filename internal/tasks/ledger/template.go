@@ -11,10 +11,12 @@ import (
 type Template struct {
 	// UUID is the id of this version.
 	UUID uuid.UUID `json:"named_task_uuid"`
-	// Namespace, Name and Version name it.
+	// Namespace is the namespace that it belongs to.
 	Namespace string `json:"namespace_name"`
-	Name      string `json:"name"`
-	Version   string `json:"version"`
+	// Name is its name.
+	Name string `json:"name"`
+	// Version is its version.
+	Version string `json:"version"`
 	// Description is for people; nil for none.
 	Description *string `json:"description"`
 	// Machine is the name of its state machine: workflow, or namespace/name@version for one of its own.

@@ -16,12 +16,14 @@ type UndeliveredEvent struct {
 	Topic string `json:"topic"`
 	// Attempts is how many were made before it was given up.
 	Attempts int `json:"attempts"`
-	// ErrorCode and ErrorMessage are those of its last failure; empty where there are none.
-	ErrorCode    string `json:"error_code"`
+	// ErrorCode is the code of its last failure; empty where there is none.
+	ErrorCode string `json:"error_code"`
+	// ErrorMessage is the message of its last failure; empty where there is none.
 	ErrorMessage string `json:"error_message"`
-	// Outcome is waiting (the task is tried again), moved (that went well later) or refused; Detail says why.
+	// Outcome is waiting (the task is tried again), moved (that went well later) or refused.
 	Outcome string `json:"outcome"`
-	Detail  string `json:"detail"`
+	// Detail says why.
+	Detail string `json:"detail"`
 	// NotedAt is when the event was given up.
 	NotedAt time.Time `json:"noted_at"`
 }

@@ -1,0 +1,192 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/internal/dlq"
+)
+
+// The bodies of requests. Routes name them, and openapi.yaml describes them with the comments of their fields. A field with
+// omitempty may be left out.
+
+// nothing is the body of an operation that needs no more than its path.
+type nothing struct{}
+
+// requeueBody names the investigations whose messages are sent again, and how.
+type requeueBody struct {
+	// IDs are 1 to DLQ_REQUEUE_LIMIT investigations.
+	IDs []string `json:"ids"`
+	// Target is the topic to send to, or group, the retry topic of the consumer group that failed. Where it is left out,
+	// each message goes where it was bound for or came from.
+	Target string `json:"target,omitempty"`
+	// MaxHops is how often a message is sent again in all, by redrives and replays; one that came back dead so often is
+	// skipped. A message that goes back to its own place in the outbox does not count.
+	MaxHops *int `json:"max_hops,omitempty"`
+	// Edit is how the message is changed, of one investigation; the letter keeps the original. It needs the scope
+	// redrive:edit.
+	Edit *editBody `json:"edit,omitempty"`
+}
+
+// editBody is how a message is changed before it is sent again. It has its payload in one way, or not at all.
+type editBody struct {
+	// Payload is JSON.
+	Payload json.RawMessage `json:"payload,omitempty"`
+	// Base64 is the bytes of the payload in base64.
+	Base64 *[]byte `json:"payload_base64,omitempty"`
+	// Text is the payload as text.
+	Text *string `json:"payload_text,omitempty"`
+	// Tombstone is true to send null.
+	Tombstone bool `json:"tombstone,omitempty"`
+	// Headers are sent in place of those of the message: an object, or pairs of name and value.
+	Headers json.RawMessage `json:"headers,omitempty"`
+}
+
+// purgeBody selects the investigations to remove: either ids or older_than.
+type purgeBody struct {
+	// IDs are 1 to DLQ_PURGE_LIMIT investigations.
+	IDs []string `json:"ids,omitempty"`
+	// OlderThan is a time or a date: the investigations opened before, the oldest first, DLQ_PURGE_LIMIT of them.
+	OlderThan *string `json:"older_than,omitempty"`
+	// Reason is for OlderThan: a reason as statistics report it, otherwise a part of the error message.
+	Reason string `json:"reason,omitempty"`
+	// ReleaseKeys is whether the keys that the investigations hold are released; otherwise an investigation that holds a key
+	// is refused, or passed over.
+	ReleaseKeys bool `json:"release_keys,omitempty"`
+}
+
+// changeEntryBody is what is written into an investigation. What is left out stays as it is.
+type changeEntryBody struct {
+	// Status is what the investigation is closed as.
+	Status *dlq.Status `json:"resolution_status,omitempty"`
+	// Notes are why it is closed.
+	Notes *string `json:"resolution_notes,omitempty"`
+	// Alias is the same as Notes.
+	Alias *string `json:"notes,omitempty"`
+	// ResolvedBy is the person who closed it.
+	ResolvedBy *string `json:"resolved_by,omitempty"`
+	// Metadata is what replaces the metadata; an empty object takes it away, null leaves it.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	// Assignee is the person who looks at it.
+	Assignee *string `json:"assignee,omitempty"`
+}
+
+// changeGroupBody is what is written about a group. What is left out stays as it is.
+type changeGroupBody struct {
+	// Note is free text.
+	Note *string `json:"note,omitempty"`
+	// Assignee is the person who looks at it.
+	Assignee *string `json:"assignee,omitempty"`
+	// Muted is whether the group is muted.
+	Muted *bool `json:"muted,omitempty"`
+	// MutedUntil is when a muted group becomes ongoing again; without it, it stays muted.
+	MutedUntil *time.Time `json:"muted_until,omitempty"`
+}
+
+// resolveGroupBody is how the pending investigations of a group are closed.
+type resolveGroupBody struct {
+	// Status is what they are closed as. Defaults to manually_resolved.
+	Status dlq.Status `json:"resolution_status,omitempty"`
+	// Notes are for people: why.
+	Notes string `json:"resolution_notes,omitempty"`
+	// ResolvedBy is the person who closed them.
+	ResolvedBy string `json:"resolved_by,omitempty"`
+	// Until is a time or a date: investigations that were opened later are left alone. Defaults to now.
+	Until json.RawMessage `json:"until,omitempty"`
+}
+
+// planBody is an operation to plan.
+type planBody struct {
+	// Kind is redrive, resolve or purge.
+	Kind dlq.OperationKind `json:"kind"`
+	// Name is for people. Of the operations that have not ended each has another; 409 says which one has this.
+	Name string `json:"name"`
+	// Reason is why it is planned.
+	Reason string `json:"reason,omitempty"`
+	// Scope is what it is about.
+	Scope planScope `json:"scope"`
+	// Options are how it goes about it.
+	Options dlq.OperationOptions `json:"options,omitempty"`
+}
+
+// planScope selects investigations by exactly one of its fields.
+type planScope struct {
+	// IDs are investigations.
+	IDs []string `json:"ids,omitempty"`
+	// Group is for the pending investigations of this group.
+	Group *uuid.UUID `json:"group,omitempty"`
+	// Filter is for the pending investigations that fit, as in GET /dlq; a purge may name another status. What is there must
+	// say something: null, an empty text and the uuid that stands for none are refused.
+	Filter *api.EntryFilter `json:"filter,omitempty"`
+}
+
+// createTaskBody is a task to create.
+type createTaskBody struct {
+	// Namespace is the namespace of its template.
+	Namespace string `json:"namespace_name"`
+	// Name is the name of its template.
+	Name string `json:"task_name"`
+	// Version is the version of its template. Defaults to the highest.
+	Version string `json:"version,omitempty"`
+	// Context is its input, which fits the template's input_schema.
+	Context json.RawMessage `json:"context,omitempty"`
+	// Priority is how early it goes: a higher one first. Defaults to 0.
+	Priority int `json:"priority,omitempty"`
+	// Steps are its steps, in place of the template's.
+	Steps json.RawMessage `json:"workflow_steps,omitempty"`
+	// IdempotencyKey is a key under which there is one task: a second task under it is the first.
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	// UUID is the id that the task is to have. Defaults to a new one.
+	UUID *uuid.UUID `json:"task_uuid,omitempty"`
+}
+
+// actOnStepBody is what is done with a step by hand.
+type actOnStepBody struct {
+	// Action is what is done. In a failed task, retry and reset_retry_count take a step from the worker that has it. What
+	// depends on a cancelled step follows the template's cancelled_steps.
+	Action string `json:"action"`
+	// Notes are for people: why.
+	Notes string `json:"notes,omitempty"`
+	// Results are what complete_manually writes as the results of the step: any JSON.
+	Results json.RawMessage `json:"results,omitempty"`
+}
+
+// cancelTaskBody is why a task is cancelled.
+type cancelTaskBody struct {
+	// Notes are for people: why.
+	Notes string `json:"notes,omitempty"`
+}
+
+// deadLetterTaskBody is why a task is dead-lettered.
+type deadLetterTaskBody struct {
+	// Reason is why.
+	Reason string `json:"reason"`
+}
+
+// skipEventBody is why an event is given up.
+type skipEventBody struct {
+	// Reason is why.
+	Reason string `json:"reason"`
+}
+
+// purgeDeliveredBody says which delivered events are removed.
+type purgeDeliveredBody struct {
+	// OlderThan is a time or a date: the events acknowledged before.
+	OlderThan string `json:"older_than"`
+	// Limit is how many events to look at. Defaults to 10000.
+	Limit int `json:"limit,omitempty"`
+}
+
+// createKeyBody is a key of the API to make.
+type createKeyBody struct {
+	// Name is whose key it is or what for.
+	Name string `json:"name"`
+	// Scopes are what it may do.
+	Scopes []access.Scope `json:"scopes"`
+	// ExpiresIn is after how many seconds it ends by itself; 0 is never.
+	ExpiresIn int64 `json:"expires_in_seconds,omitempty"`
+}
