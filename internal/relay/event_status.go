@@ -18,7 +18,7 @@ type EventStatus struct {
 	Topic string `json:"topic"`
 	// Key is nil for none; bytes of it that are not UTF-8 are replaced.
 	Key *string `json:"key"`
-	// Status is pending, processing, succeeded, failed or dead_lettered.
+	// Status is where it stands: pending, processing, succeeded, failed or dead_lettered.
 	Status string `json:"status"`
 	// State is finer than Status: pending, scheduled, parked, published, exhausted or dead_lettered.
 	State string `json:"state"`

@@ -8,7 +8,7 @@ import (
 
 // Bytes are the bytes of a key or of a payload. JSON cannot hold any bytes, so Encoding says how Value has them.
 type Bytes struct {
-	// Encoding is json, text or base64.
+	// Encoding is how Value has them: json, text or base64.
 	Encoding string `json:"encoding"`
 	// Value is the JSON itself, or a text.
 	Value any `json:"value"`

@@ -13,17 +13,19 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-// EntryFilter selects investigations by named texts: the parameters of GET /dlq, the filter in the scope of an operation,
-// the flags of commands, the arguments of the tool dlq_list. Parse reads the texts for all of them. An empty text selects
-// nothing; a caller that is given an empty one refuses it.
+// EntryFilter selects investigations by named texts, as the parameters of GET /dlq do.
+//
+// It is the filter in the scope of an operation, the flags of commands, the arguments of the tool dlq_list, too. Parse reads
+// the texts for all of them. An empty text selects nothing; a caller that is given an empty one refuses it.
 type EntryFilter struct {
 	// Status is the only status wanted.
 	Status string `json:"resolution_status,omitempty" jsonschema:"only this status: pending, manually_resolved, permanently_failed or cancelled"`
 	// DLQReason is the only reason wanted of why subjects were dead-lettered.
 	DLQReason string `json:"dlq_reason,omitempty" jsonschema:"only those dead-lettered for this reason: staleness_timeout, max_retries_exceeded, dependency_cycle_detected, worker_unavailable, manual_dlq, undeliverable or unclassified"`
-	// SubjectType and SubjectID are the only type and id of subjects wanted.
+	// SubjectType is the only type of subjects wanted.
 	SubjectType string `json:"subject_type,omitempty" jsonschema:"only those about an event, a task or a record"`
-	SubjectID   string `json:"subject_id,omitempty" jsonschema:"only those about the event, task or record with this id"`
+	// SubjectID is the only id of subjects wanted.
+	SubjectID string `json:"subject_id,omitempty" jsonschema:"only those about the event, task or record with this id"`
 	// Topic is the only topic wanted.
 	Topic string `json:"topic,omitempty" jsonschema:"only those of this topic"`
 	// ErrorCode is the only error code wanted.
@@ -35,9 +37,10 @@ type EntryFilter struct {
 	// Reason is a part of the error message, of the root cause or of its frame, in large or small letters. In a list, a reason
 	// that lists and statistics report selects exactly the investigations with it.
 	Reason string `json:"reason,omitempty" jsonschema:"only those with this reason, or with this text in their error message or root cause"`
-	// From and To bound the time when an investigation was opened, both inclusive: a time (2026-01-31T08:00:00Z) or a date.
+	// From is a time (2026-01-31T08:00:00Z) or a date: those opened since, that included.
 	From string `json:"from,omitempty" jsonschema:"only those opened from this time on: 2026-01-31 or 2026-01-31T08:00:00Z"`
-	To   string `json:"to,omitempty" jsonschema:"only those opened up to this time"`
+	// To is a time or a date: those opened until then, that included.
+	To string `json:"to,omitempty" jsonschema:"only those opened up to this time"`
 }
 
 // NewEntryFilter is the texts of a filter. Limit and offset are no part of them.

@@ -96,7 +96,7 @@ type OperationItem struct {
 	Item int64 `json:"item"`
 	// Entry is the investigation.
 	Entry uuid.UUID `json:"dlq_entry_uuid"`
-	// State is waiting, done, skipped or failed.
+	// State is what became of it: waiting, done, skipped or failed.
 	State string `json:"state"`
 	// Reason is why it was skipped, or failed.
 	Reason *dlq.SkipReason `json:"reason"`

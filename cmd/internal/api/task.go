@@ -61,7 +61,7 @@ func WholeTaskOf(w ledger.WholeTask) ledger.WholeTask {
 
 // RetriedTask says that a task was put back to its beginning.
 type RetriedTask struct {
-	// Status is retry_queued.
+	// Status is always retry_queued.
 	Status string `json:"status"`
 	// TaskUUID is the id of the task.
 	TaskUUID uuid.UUID `json:"task_uuid"`

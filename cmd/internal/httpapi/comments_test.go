@@ -25,7 +25,7 @@ type comments struct {
 	of map[string]string
 	// shared are the fields with a comment for several.
 	shared map[string]bool
-	// words are the values of the constants of a type, in their order.
+	// words are the values of the exported constants of a type, in their order.
 	words map[string][]string
 }
 
@@ -85,8 +85,8 @@ func (c *comments) readDecl(pkg string, set *token.FileSet, d *ast.GenDecl) {
 			if d.Tok != token.CONST || !named {
 				continue
 			}
-			for _, v := range s.Values {
-				if text, is := v.(*ast.BasicLit); is && text.Kind == token.STRING {
+			for i, v := range s.Values { // what is not exported is not shown
+				if text, is := v.(*ast.BasicLit); is && text.Kind == token.STRING && s.Names[i].IsExported() {
 					if word, err := strconv.Unquote(text.Value); err == nil && word != "" {
 						c.words[pkg+"."+of.Name] = append(c.words[pkg+"."+of.Name], word)
 					}
@@ -128,9 +128,11 @@ var (
 )
 
 // description is the comment of a type or of a field, as readers of the API understand it: names are what JSON calls the
-// fields that the comment may name. A comment that begins with the name of what it is about begins with what is said of it.
+// fields that the comment may name. It is the first paragraph: others are for readers of the source. A comment that begins
+// with the name of what it is about begins with what is said of it.
 func (c *comments) description(of string, names map[string]string, words ...string) (string, error) {
-	text := strings.Join(strings.Fields(c.of[of]), " ")
+	text, _, _ := strings.Cut(c.of[of], "\n\n")
+	text = strings.Join(strings.Fields(text), " ")
 	if text == "" {
 		return "", fmt.Errorf("%s has no comment", of)
 	}

@@ -20,7 +20,7 @@ type UndeliveredEvent struct {
 	ErrorCode string `json:"error_code"`
 	// ErrorMessage is the message of its last failure; empty where there is none.
 	ErrorMessage string `json:"error_message"`
-	// Outcome is waiting (the task is tried again), moved (that went well later) or refused.
+	// Outcome is what became of it: waiting (the task is tried again), moved (that went well later) or refused.
 	Outcome string `json:"outcome"`
 	// Detail says why.
 	Detail string `json:"detail"`
