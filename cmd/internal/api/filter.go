@@ -133,12 +133,9 @@ func parseUUID(field, text string) (uuid.UUID, error) {
 	if text == "" {
 		return uuid.Nil, nil
 	}
-	id, err := uuid.Parse(text)
-	switch {
-	case err != nil || len(text) != 36: // other spellings of a uuid are no ids of ours
-		return uuid.Nil, &FieldError{field, text, "a uuid"}
-	case id == uuid.Nil:
-		return uuid.Nil, &FieldError{field, text, "a uuid other than the uuid that stands for none"}
+	id, err := ParseID(text)
+	if err != nil {
+		return id, &FieldError{field, text, WantID}
 	}
 	return id, nil
 }

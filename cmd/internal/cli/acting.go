@@ -133,9 +133,9 @@ func identities(what, list string, args []string) ([]uuid.UUID, error) {
 	ids := make([]uuid.UUID, 0, len(args))
 	seen := map[uuid.UUID]bool{}
 	for _, arg := range args {
-		id, err := uuid.Parse(arg)
+		id, err := parseID(arg, what, list)
 		if err != nil {
-			return nil, usagef("%q is not the id of %s; %s shows them", shorten(arg, 80), what, list)
+			return nil, err
 		}
 		if !seen[id] {
 			ids, seen[id] = append(ids, id), true
@@ -162,8 +162,8 @@ func atLeastOne(name string) cobra.PositionalArgs {
 	}
 }
 
-// age reads how long ago something is: 30d, or a duration as Go writes it, for example 36h.
-func age(flag, s string) (time.Duration, error) {
+// parseAge reads how long ago something is: 30d, or a duration as Go writes it, for example 36h.
+func parseAge(flag, s string) (time.Duration, error) {
 	if days, found := strings.CutSuffix(s, "d"); found {
 		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= 36500 {
 			return time.Duration(n) * 24 * time.Hour, nil
@@ -176,15 +176,15 @@ func age(flag, s string) (time.Duration, error) {
 	return d, nil
 }
 
-// instant reads a time, or how long ago it was; empty is none.
-func instant(flag, s string) (time.Time, error) {
+// parsePastTime reads a time, or how long ago it was; empty is none.
+func parsePastTime(flag, s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
 	if t, err := time.Parse(time.RFC3339, s); err == nil {
 		return t, nil
 	}
-	d, err := age(flag, s)
+	d, err := parseAge(flag, s)
 	if err != nil {
 		return time.Time{}, usagef("--%s is %q; it must be a time such as 2026-01-31T12:00:00Z, or how long ago, such as 36h or 30d", flag, shorten(s, 60))
 	}

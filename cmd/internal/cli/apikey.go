@@ -44,7 +44,7 @@ postrider_relay or of the schema's owner, because who makes keys decides who may
 				return usagef("--scopes: %w", err)
 			}
 			if expires != "" {
-				if n.ExpiresIn, err = age("expires-in", expires); err != nil {
+				if n.ExpiresIn, err = parseAge("expires-in", expires); err != nil {
 					return err
 				}
 				if n.ExpiresIn < time.Second { // zero would be for good

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
@@ -170,9 +169,9 @@ API answers.`,
 			if err := out.check(); err != nil {
 				return err
 			}
-			id, err := uuid.Parse(args[0])
+			id, err := parseID(args[0], "a task", "postrider archive list")
 			if err != nil {
-				return usagef("%q is not the id of a task; postrider archive list shows them", shorten(args[0], 80))
+				return err
 			}
 			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
 				whole, err := ledger.ReadArchived(cmd.Context(), ledgerpostgres.NewArchive(pool), id)

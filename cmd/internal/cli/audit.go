@@ -43,10 +43,10 @@ login of the database that wrote the row, which nobody can choose: for what came
 				return usagef("--limit is %d; it must be from 1 to %d", limit, access.MaxHistory)
 			}
 			f.Limit = limit + 1 // one more says whether there are more
-			if f.From, err = instant("from", from); err != nil {
+			if f.From, err = parsePastTime("from", from); err != nil {
 				return err
 			}
-			if f.To, err = instant("to", to); err != nil {
+			if f.To, err = parsePastTime("to", to); err != nil {
 				return err
 			}
 			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/api"
@@ -45,9 +44,9 @@ are, whatever the rules say; who looked is written to the audit log before.`,
 			if !reveal && (look.LetterID != "" || look.Reason != "") {
 				return usagef("--letter and --why go with --payload")
 			}
-			id, err := uuid.Parse(args[0])
+			id, err := parseID(args[0], "an investigation", listsEntries)
 			if err != nil {
-				return usagef("%q is not the id of an investigation; postrider dlq list shows them", shorten(args[0], 80))
+				return err
 			}
 			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				detail, err := d.Editor.Show(ctx, id)

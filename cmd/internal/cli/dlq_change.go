@@ -242,7 +242,7 @@ without it.`,
 			}
 			what := fmt.Sprintf("%d investigations will be removed.", len(p.Entries))
 			if older != "" {
-				d, err := age("older-than", older)
+				d, err := parseAge("older-than", older)
 				if err != nil {
 					return err
 				}

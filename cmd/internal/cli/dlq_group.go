@@ -53,7 +53,7 @@ func (c *commands) dlqGroupMute() *cobra.Command {
 muted, until the time given, or until somebody ends it (unmute).`,
 		Args: exactly("ID"),
 	}, "", func([]string) (dlq.GroupChange, error) {
-		end, err := ahead("until", until)
+		end, err := parseFutureTime("until", until)
 		return dlq.GroupChange{Muted: &muted, MutedUntil: end}, err
 	})
 	cmd.Flags().StringVar(&until, "until", "", "end it at this `time`, or so long from now: 2026-01-31T12:00:00Z, 36h, 30d; by default when somebody does")
@@ -110,15 +110,15 @@ func noGroup(err error) error {
 	return err
 }
 
-// ahead reads a time to come, or how long from now it is; empty is none.
-func ahead(flag, s string) (time.Time, error) {
+// parseFutureTime reads a time to come, or how long from now it is; empty is none.
+func parseFutureTime(flag, s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
 		var d time.Duration
-		if d, err = age(flag, s); err != nil {
+		if d, err = parseAge(flag, s); err != nil {
 			return time.Time{}, usagef("--%s is %q; it must be a time such as 2026-01-31T12:00:00Z, or how long from now, such as 36h or 30d", flag, shorten(s, 60))
 		}
 		t = time.Now().Add(d)

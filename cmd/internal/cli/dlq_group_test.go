@@ -56,7 +56,7 @@ func TestGroupsByHand(t *testing.T) {
 	for _, command := range []string{"note " + nowhere + " x", "assign " + nowhere + " kim", "mute " + nowhere, "unmute " + nowhere} {
 		d.run(ExitFailure, "dlq group "+command, "group "+nowhere+": not found; postrider dlq groups shows them")
 	}
-	d.run(ExitUsage, "dlq group mute x", `"x" is not the id of a group; postrider dlq groups shows them`)
+	d.run(ExitUsage, "dlq group mute x", `"x" is not the id of a group, a uuid of 36 characters, not all zeros; postrider dlq groups shows them`)
 	d.run(ExitUsage, "dlq group note "+id, "takes ID TEXT, but was given 1")
 	d.run(ExitUsage, "dlq group assign "+id+" "+strings.Repeat("x", 256), "assignee must be", "255 bytes")
 	d.run(ExitUsage, "dlq group mute "+id+" --until 2020-01-31T12:00:00Z", "--until is", "which is over")

@@ -44,7 +44,7 @@ func (g *filterFlags) bind(c *commands, cmd *cobra.Command, those, status string
 func (g *filterFlags) read() (dlq.Filter, error) {
 	asked := g.EntryFilter
 	for _, bound := range []*string{&asked.From, &asked.To} {
-		if ago, err := age("", *bound); err == nil {
+		if ago, err := parseAge("", *bound); err == nil {
 			*bound = time.Now().Add(-ago).Format(time.RFC3339Nano)
 		}
 	}

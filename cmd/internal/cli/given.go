@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/config"
 )
 
@@ -61,9 +62,18 @@ func identity(flag, of, text string) (uuid.UUID, error) {
 	if text == "" {
 		return uuid.Nil, nil
 	}
-	id, err := uuid.Parse(text)
-	if err != nil || id == uuid.Nil {
-		return uuid.Nil, usagef("--%s is %q; it must be the id of %s", flag, shorten(text, 80), of)
+	id, err := api.ParseID(text)
+	if err != nil {
+		return id, usagef("--%s is %q; it must be the id of %s, %s", flag, shorten(text, 80), of, api.WantID)
+	}
+	return id, nil
+}
+
+// parseID reads an argument that is the id of a thing; list is the command that shows them.
+func parseID(text, of, list string) (uuid.UUID, error) {
+	id, err := api.ParseID(text)
+	if err != nil {
+		return id, usagef("%q is not the id of %s, %s; %s shows them", shorten(text, 80), of, api.WantID, list)
 	}
 	return id, nil
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/actions"
@@ -37,16 +36,11 @@ func (c *commands) outboxList() *cobra.Command {
 			case f.Limit < 1 || f.Limit > 1000:
 				return usagef("--limit is %d; it must be from 1 to 1000", f.Limit)
 			}
-			for _, id := range []struct {
-				flag, given string
-				to          *uuid.UUID
-			}{{"event", event, &f.EventID}, {"task", task, &f.TaskUUID}} {
-				if id.given == "" {
-					continue
-				}
-				if *id.to, err = uuid.Parse(id.given); err != nil || *id.to == uuid.Nil {
-					return usagef("--%s is %q; it must be a uuid", id.flag, shorten(id.given, 80))
-				}
+			if f.EventID, err = identity("event", "an event", event); err != nil {
+				return err
+			}
+			if f.TaskUUID, err = identity("task", "a task", task); err != nil {
+				return err
 			}
 			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
 				var all relay.EventPage
@@ -110,7 +104,7 @@ outbox cleanup removes.`,
 			if err := out.check(); err != nil {
 				return err
 			}
-			d, err := age("older-than", older)
+			d, err := parseAge("older-than", older)
 			if err != nil {
 				return err
 			}

@@ -123,10 +123,10 @@ func (g *replayFlags) read(cmd *cobra.Command) (replay.Options, error) {
 		o.Match = append(o.Match, m)
 	}
 	var err error
-	if o.Since.At, err = instant("since", g.since); err != nil {
+	if o.Since.At, err = parsePastTime("since", g.since); err != nil {
 		return o, err
 	}
-	if o.Until.At, err = instant("until", g.until); err != nil {
+	if o.Until.At, err = parsePastTime("until", g.until); err != nil {
 		return o, err
 	}
 	o.Since.Text, o.Until.Text = g.since, g.until

@@ -56,11 +56,7 @@ func noTask(err error) error {
 
 // taskID reads the uuid of a task.
 func taskID(s string) (uuid.UUID, error) {
-	id, err := uuid.Parse(s)
-	if err != nil {
-		return id, usagef("%q is not the id of a task; postrider task list shows them", shorten(s, 80))
-	}
-	return id, nil
+	return parseID(s, "a task", "postrider task list")
 }
 
 func (c *commands) taskList() *cobra.Command {
@@ -85,11 +81,9 @@ for them.`,
 			case f.Offset > 0 && after != "":
 				return usagef("give --after or --offset, not both")
 			}
-			if after != "" {
-				var err error
-				if f.After, err = uuid.Parse(after); err != nil || f.After == uuid.Nil {
-					return usagef("--after is %q; it must be the next of an earlier list, the id of its last task", shorten(after, 80))
-				}
+			var err error
+			if f.After, err = identity("after", "a task, the next of an earlier list", after); err != nil {
+				return err
 			}
 			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
 				tasks, more, err := l.List(cmd.Context(), f)

@@ -69,10 +69,8 @@ the task.`,
 			if n.Steps, err = document("steps", steps); err != nil {
 				return err
 			}
-			if id != "" {
-				if n.UUID, err = uuid.Parse(id); err != nil {
-					return usagef("--id is %q; it must be a uuid", shorten(id, 80))
-				}
+			if n.UUID, err = identity("id", "a task", id); err != nil {
+				return err
 			}
 			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
 				n.Actor = actor

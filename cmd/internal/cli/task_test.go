@@ -227,7 +227,7 @@ func TestTaskRefusals(t *testing.T) {
 		"task create shop/order --context {":                  "--context is not JSON",
 		"task create shop/order --context @/nowhere":          "--context: open /nowhere",
 		"task create shop/order --priority 2147483648":        "--priority is 2147483648; it must be from -2147483648",
-		"task create shop/order --id x":                       `--id is "x"; it must be a uuid`,
+		"task create shop/order --id x":                       `--id is "x"; it must be the id of a task, a uuid of 36 characters`,
 		"task create shop/order":                              "$.id is missing",
 		"task create shop/none":                               "no template shop/none",
 		"task create shop/order@3.0.0":                        "It has the versions 1.0.0",

@@ -23,7 +23,7 @@ func TestWhatIsThereAndEmptyIsRefused(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/dlq?group=", "/outbox?event_id=", "/outbox?task_uuid=", "/tasks?after=", "/operations?after="} {
-		r.ask("GET", path+none, "").is(400).says("stands for none")
+		r.ask("GET", path+none, "").is(400).says("not all zeros")
 	}
 	before := r.digest()
 	plan := func(scope string) string {

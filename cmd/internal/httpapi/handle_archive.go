@@ -21,11 +21,9 @@ func (s *Services) listArchive(ctx context.Context, r *Request) (any, error) {
 	if f.Name, err = r.text("name"); err != nil {
 		return nil, err
 	}
-	final, err := r.oneOf("final_state", "", string(ledger.FinalComplete), string(ledger.FinalError), string(ledger.FinalCancelled), string(ledger.FinalDLQResolved))
-	if err != nil {
+	if f.FinalState, err = oneOf(r, "final_state", "", ledger.FinalStates()...); err != nil {
 		return nil, err
 	}
-	f.FinalState = ledger.FinalState(final)
 	if f.Before, err = r.archivePlace("after"); err != nil {
 		return nil, err
 	}

@@ -32,11 +32,11 @@ func (s *Services) listEntries(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	by, err := r.oneOf("order_by", string(dlq.ByCreated), string(dlq.ByUpdated))
+	by, err := oneOf(r, "order_by", dlq.ByCreated, dlq.ByCreated, dlq.ByUpdated)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := r.oneOf("order_dir", "desc", "asc")
+	dir, err := oneOf(r, "order_dir", "desc", "desc", "asc")
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s *Services) listEntries(ctx context.Context, r *Request) (any, error) {
 	// A reason that a list or statistics reported selects exactly the investigations that have it.
 	word := f.Message
 	f.Message = ""
-	found, err := s.Investigations.Find(ctx, dlq.Search{Filter: f, Word: word, OrderBy: dlq.OrderBy(by), Ascending: dir == "asc", After: after})
+	found, err := s.Investigations.Find(ctx, dlq.Search{Filter: f, Word: word, OrderBy: by, Ascending: dir == "asc", After: after})
 	if err != nil {
 		return nil, err
 	}

@@ -21,11 +21,10 @@ func (s *Services) listGroups(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, refuseField("parameter ", err)
 	}
-	by, err := r.oneOf("order_by", words("", dlq.GroupOrders())...)
-	if err != nil {
+	if q.OrderBy, err = oneOf(r, "order_by", "", dlq.GroupOrders()...); err != nil {
 		return nil, err
 	}
-	dir, err := r.oneOf("order_dir", "desc", "asc")
+	dir, err := oneOf(r, "order_dir", "desc", "desc", "asc")
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +34,7 @@ func (s *Services) listGroups(ctx context.Context, r *Request) (any, error) {
 	if err := r.unread(); err != nil {
 		return nil, err
 	}
-	q.OrderBy, q.Ascending, q.Limit = dlq.GroupOrder(by), dir == "asc", size
+	q.Ascending, q.Limit = dir == "asc", size
 	found, err := s.Investigations.ListGroups(ctx, q)
 	if err != nil {
 		return nil, err

@@ -73,7 +73,7 @@ func (s *Services) listOperations(ctx context.Context, r *Request) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	open, err := r.oneOf("open", "false", "true")
+	open, err := oneOf(r, "open", "false", "false", "true")
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (s *Services) operationItems(ctx context.Context, r *Request) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	state, err := r.oneOf("state", words("", api.ItemStates())...)
+	state, err := oneOf(r, "state", "", api.ItemStates()...)
 	if err != nil {
 		return nil, err
 	}

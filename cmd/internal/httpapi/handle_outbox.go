@@ -18,7 +18,7 @@ func (s *Services) listEvents(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	f := relay.EventFilter{Limit: size}
-	if f.Status, err = r.oneOf("status", append([]string{""}, relay.EventStatuses()...)...); err != nil {
+	if f.Status, err = oneOf(r, "status", "", relay.EventStatuses()...); err != nil {
 		return nil, err
 	}
 	if f.Topic, err = r.text("topic"); err != nil {
@@ -129,15 +129,9 @@ func (s *Services) listHolds(ctx context.Context, r *Request) (any, error) {
 	if f.Topic, err = r.text("topic"); err != nil {
 		return nil, err
 	}
-	causes := []string{""}
-	for _, c := range relay.Causes() {
-		causes = append(causes, string(c))
-	}
-	cause, err := r.oneOf("cause", causes...)
-	if err != nil {
+	if f.Cause, err = oneOf(r, "cause", "", relay.Causes()...); err != nil {
 		return nil, err
 	}
-	f.Cause = relay.Cause(cause)
 	if f.After, err = r.holdPlace("after"); err != nil {
 		return nil, err
 	}

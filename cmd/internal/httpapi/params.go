@@ -64,25 +64,20 @@ func (r *Request) number(name string, otherwise, least, most int) (int, error) {
 	return n, nil
 }
 
-// oneOf returns one of the allowed words, or the first where it is absent.
-func (r *Request) oneOf(name string, allowed ...string) (string, error) {
+// oneOf returns a parameter that is one of the allowed words, or otherwise where it is absent.
+func oneOf[T ~string](r *Request, name string, otherwise T, allowed ...T) (T, error) {
 	s, err := r.text(name)
 	if err != nil || s == "" {
-		return allowed[0], err
+		return otherwise, err
 	}
-	if !slices.Contains(allowed, s) {
-		return "", refuse(Validation, "parameter %s is %q; it must be one of %s", name, shown(s), strings.Join(nonEmpty(allowed), ", "))
+	if slices.Contains(allowed, T(s)) {
+		return T(s), nil
 	}
-	return s, nil
-}
-
-// words are the values of a parameter: otherwise, when it is absent, and all values that exist.
-func words[T ~string](otherwise string, values []T) []string {
-	out := []string{otherwise}
-	for _, v := range values {
-		out = append(out, string(v))
+	words := make([]string, len(allowed))
+	for i, word := range allowed {
+		words[i] = string(word)
 	}
-	return out
+	return "", refuse(Validation, "parameter %s is %q; it must be one of %s", name, shown(s), strings.Join(words, ", "))
 }
 
 // when returns a point in time, or zero where it is absent: RFC 3339, or a date, which is its first moment and,
@@ -139,9 +134,9 @@ func (r *Request) unread() error {
 func (r *Request) id(name string) (uuid.UUID, error) { return parseID(name, r.PathValue(name)) }
 
 func parseID(name, s string) (uuid.UUID, error) {
-	id, err := uuid.Parse(s)
-	if err != nil || len(s) != 36 {
-		return uuid.Nil, refuse(Validation, "%s is %q; it must be a uuid", name, shown(s))
+	id, err := api.ParseID(s)
+	if err != nil {
+		return id, refuse(Validation, "%s is %q; %s", name, shown(s), err)
 	}
 	return id, nil
 }
@@ -269,10 +264,6 @@ func shown(s string) string {
 	}, s)
 }
 
-func nonEmpty(words []string) []string {
-	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" })
-}
-
 // part returns a part of the path that is a text.
 func (r *Request) part(name string) (string, error) {
 	s := r.PathValue(name)
@@ -305,11 +296,7 @@ func (r *Request) uuid(name string) (uuid.UUID, error) {
 	if err != nil || text == "" {
 		return uuid.Nil, err
 	}
-	id, err := parseID("parameter "+name, text)
-	if err == nil && id == uuid.Nil {
-		err = refuse(Validation, "parameter %s is the uuid that stands for none; leave it out, or say what it must be", name)
-	}
-	return id, err
+	return parseID("parameter "+name, text)
 }
 
 // member returns a member of an object as decode finds it: in large or small letters.

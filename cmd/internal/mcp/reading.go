@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 
-	"github.com/google/uuid"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postrider/postrider/cmd/internal/access"
@@ -120,9 +119,9 @@ func (s *Server) get(ctx context.Context, path string, in any) (json.RawMessage,
 
 // getOne reads what has a uuid.
 func (s *Server) getOne(ctx context.Context, path, id string) (json.RawMessage, error) {
-	parsed, err := uuid.Parse(id)
+	parsed, err := api.ParseID(id)
 	if err != nil {
-		return nil, refuse(httpapi.Validation, "id must be a uuid, as the lists show them")
+		return nil, refuse(httpapi.Validation, "id is not what lists show: %s", err)
 	}
 	return s.cfg.API.Get(ctx, path+parsed.String(), nil)
 }
