@@ -122,7 +122,7 @@ var (
 	// several is how a comment begins that is about several fields.
 	several = regexp.MustCompile(`^((?:\w+, )*\w+ and \w+) `)
 	// goName is a name that only a reader of the source can look up.
-	goName = regexp.MustCompile(`\b[A-Za-z]+\.[A-Z]\w*|\b[A-Z][a-z0-9]+[A-Z]\w*|\bOp[A-Z]\w+`)
+	goName = regexp.MustCompile(`\b[A-Za-z]+\.[A-Z]\w*|\b[A-Z][a-z0-9]+[A-Z]\w*`)
 	// known are names of that form that everybody can look up.
 	known = []string{"PostgreSQL", "SmallRye"}
 )

@@ -18,8 +18,8 @@ import (
 )
 
 // TestOpenAPIExamples asks each operation once, of a database with known data, and compares what it is asked and answers
-// with the example that openapi.yaml shows: the same members of the same types. UPDATE=1 writes those anew that differ, and
-// openapi.yaml with them.
+// with the example that openapi.yaml shows: the same members of the same types. UPDATE=1 writes the examples anew that differ
+// or are missing.
 func TestOpenAPIExamples(t *testing.T) {
 	r := newRig(t, nil)
 	r.furnish()

@@ -23,7 +23,7 @@ import (
 // with their comments, and the examples of testdata. UPDATE=1 writes the file anew.
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
-	made, err := described()
+	made, err := describeNow() // TestOpenAPIExamples may have written others meanwhile
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,14 +120,17 @@ func describe(examples map[string]example) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// described is what openapi.yaml is to be, with the examples that it has. It is made once for all tests.
-var described = sync.OnceValues(func() ([]byte, error) {
+// describeNow is describe with the examples that openapi.yaml has.
+func describeNow() ([]byte, error) {
 	examples, err := readExamples()
 	if err != nil {
 		return nil, err
 	}
 	return describe(examples)
-})
+}
+
+// described is describeNow, once for all tests.
+var described = sync.OnceValues(describeNow)
 
 // description is openapi.yaml while it is made.
 type description struct {
@@ -153,7 +156,7 @@ func (d *description) enums(n *yaml.Node) error {
 }
 
 // operations adds to each operation what its route says: the scope, the body, the answers. What operations.yaml says of an
-// answer goes before.
+// answer replaces that.
 func (d *description) operations(paths *yaml.Node) error {
 	var errs []error
 	for _, r := range (&httpapi.Services{}).Routes() {
@@ -170,7 +173,11 @@ func (d *description) operations(paths *yaml.Node) error {
 func (d *description) operation(o *yaml.Node, r httpapi.Route) error {
 	role := []string{string(r.Scope)}
 	add(o, "security", &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle, Content: []*yaml.Node{flow("apiKey", role), flow("bearer", role)}})
-	shown := d.examples[member(o, "operationId").Value]
+	id := member(o, "operationId")
+	if id == nil {
+		return errors.New("operations.yaml gives it no operationId")
+	}
+	shown := d.examples[id.Value]
 	if r.Body != nil {
 		t, optional := reflect.TypeOf(r.Body), false
 		if t.Kind() == reflect.Pointer {

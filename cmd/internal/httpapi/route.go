@@ -22,7 +22,7 @@ type Route struct {
 	// Body is a zero value of what Handle reads from the body, a pointer to one where the body may be left out. Defaults to
 	// none: the operation reads no body.
 	Body any
-	// Answers are zero values of what Handle returns. Required: openapi.yaml describes them.
+	// Answers are zero values of what Handle returns. openapi.yaml describes them.
 	Answers []any
 	// Limit is how long it may take where that is longer than others may. Defaults to APIConfig.Timeout.
 	Limit time.Duration
