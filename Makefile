@@ -43,8 +43,10 @@ soak: setup ## the crash, two-relay, mixed-fault and rebalance runs for SOAK_SEC
 bench: setup ## the figures of BENCHMARKS.md; ARGS selects, such as ARGS="-quick -scenario drain"
 	go run ./cmd/internal/bench $(ARGS)
 
-chart: ## renew the Helm chart's copy of the alerts, and pack it into bin
+chart: ## renew the Helm chart's copies of alerts and dashboards, and pack it into bin
 	cp deploy/prometheus/postrider.rules.yml deploy/helm/postrider/files/
+	@mkdir -p deploy/helm/postrider/files/dashboards
+	cp deploy/grafana/dashboards/*.json deploy/helm/postrider/files/dashboards/
 	@mkdir -p bin
 	cd deploy/helm/check && go tool helm package ../postrider --destination ../../../bin
 

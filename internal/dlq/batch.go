@@ -112,6 +112,9 @@ func (c *Collector) recordCounted(ctx context.Context, letters []Letter) (Record
 	recorded, err := c.record(within(ctx, spans), letters)
 	opened(spans, recorded, err)
 	c.metrics.recorded(recorded)
+	if err == nil {
+		c.metrics.of(letters)
+	}
 	return recorded, err
 }
 

@@ -145,10 +145,14 @@ type Operations interface {
 
 // Standings is what a Watch reads, at a price that does not grow with the number of investigations.
 type Standings interface {
-	// Standing counts the pending investigations; ages are of the oldest, at most limit.
+	// Standing counts the pending investigations and the groups, at most limit of each state of groups; ages are of the
+	// oldest investigations, at most limit.
 	Standing(ctx context.Context, limit int) (Standing, error)
 	// Closed returns investigations that changed after a place, at most limit of them, were closed after since and
 	// are closed; and the place of the last that was looked at. more says that there may be further ones. From
 	// nowhere it returns the place of now.
 	Closed(ctx context.Context, from ClosedPlace, since time.Time, limit int) (closed []Closed, to ClosedPlace, more bool, err error)
+	// Opened counts the groups that were made, or came back, after a time, and returns up to when it looked. From no time
+	// it returns now.
+	Opened(ctx context.Context, after time.Time) (n OpenedGroups, to time.Time, err error)
 }

@@ -28,6 +28,15 @@ type Standing struct {
 	// ones that are not older than any. AgeSum is their ages together, Oldest the greatest.
 	Ages           []int64
 	AgeSum, Oldest time.Duration
+	// Groups is how many groups there are, by state.
+	Groups map[GroupState]int64
+}
+
+// OpenedGroups are causes that people have not seen yet.
+type OpenedGroups struct {
+	// New is how many groups were made, Regressed how many came back after all of them had been closed. Muted ones do not
+	// come back.
+	New, Regressed int64
 }
 
 // Closed is an investigation that was closed.
@@ -80,6 +89,7 @@ type Watch struct {
 	cfg     WatchConfig
 	metrics *watchMetrics
 	place   ClosedPlace
+	opened  time.Time // up to when groups were looked at
 	watcher loop.Watcher
 }
 
@@ -108,6 +118,7 @@ func NewWatch(cfg WatchConfig) (*Watch, error) {
 	w := &Watch{cfg: cfg, metrics: m}
 	w.watcher = loop.Watcher{Interval: cfg.Interval, Timeout: watchTime, Logger: cfg.Logger.With(slog.String("component", "watch")), Readings: []loop.Reading{
 		{Check: "investigations", Read: w.readStanding, Failed: m.errors.WithLabelValues("investigations").Inc},
+		{Check: "opened_groups", Read: w.readOpened, Failed: m.errors.WithLabelValues("opened_groups").Inc},
 		{Check: "closed_investigations", Read: w.readClosed, Failed: m.errors.WithLabelValues("closed_investigations").Inc},
 	}}
 	if cfg.Lag != nil {
@@ -123,6 +134,16 @@ func (w *Watch) readStanding(ctx context.Context) error {
 	s, err := w.cfg.Standings.Standing(ctx, watchAges)
 	if err == nil {
 		w.metrics.show(s, time.Now())
+	}
+	return err
+}
+
+// readOpened counts the groups that were opened since the last look.
+func (w *Watch) readOpened(ctx context.Context) error {
+	n, to, err := w.cfg.Standings.Opened(ctx, w.opened)
+	if err == nil {
+		w.opened = to
+		w.metrics.groupsOpened(n)
 	}
 	return err
 }

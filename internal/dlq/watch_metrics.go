@@ -1,6 +1,7 @@
 package dlq
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +17,8 @@ type watchMetrics struct {
 	ages     *agesSnapshot
 	resolved *prometheus.CounterVec
 	duration *prometheus.HistogramVec
+	groups   *prometheus.GaugeVec
+	opened   *prometheus.CounterVec
 	readAt   prometheus.Gauge
 	errors   *prometheus.CounterVec
 
@@ -46,6 +49,10 @@ func newWatchMetrics(cfg WatchConfig) (*watchMetrics, error) {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "postrider_dlq_investigation_duration_seconds",
 			Help:    "Time from the opening of investigations to their closing, counted as postrider_dlq_investigations_resolved_total.",
 			Buckets: []float64{60, 600, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400, 28 * 86400}}, []string{"resolution_status", "reason"}),
+		groups: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "postrider_dlq_groups",
+			Help: fmt.Sprintf("Groups of investigations of one cause, by state (new, ongoing, regressed, resolved, muted); up to %d of a state are counted.", watchAges)}, []string{"state"}),
+		opened: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_dlq_groups_opened_total",
+			Help: "Causes that people have not seen: groups that were made (new), or came back after all of them had been closed (regressed), since this process began to watch. Muted groups do not come back. Counted some seconds later, by every process that watches."}, []string{"kind"}),
 		readAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_dlq_read_timestamp_seconds",
 			Help: "When the pending investigations were last counted; the other metrics about them are as old."}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_dlq_read_errors_total",
@@ -66,13 +73,19 @@ func newWatchMetrics(cfg WatchConfig) (*watchMetrics, error) {
 			}
 		}
 	}
-	for _, check := range []string{"investigations", "closed_investigations", "lag"} {
+	for _, state := range GroupStates() {
+		m.groups.WithLabelValues(string(state))
+	}
+	for _, kind := range []GroupState{GroupNew, GroupRegressed} {
+		m.opened.WithLabelValues(string(kind))
+	}
+	for _, check := range []string{"investigations", "opened_groups", "closed_investigations", "lag"} {
 		m.errors.WithLabelValues(check)
 	}
 	if cfg.Registerer == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.pending, m.oldest, m.maxAge, m.ages, m.resolved, m.duration, m.readAt, m.errors, m.lag, m.lagReadAt} {
+	for _, c := range []prometheus.Collector{m.pending, m.oldest, m.maxAge, m.ages, m.resolved, m.duration, m.groups, m.opened, m.readAt, m.errors, m.lag, m.lagReadAt} {
 		if err := cfg.Registerer.Register(c); err != nil {
 			return nil, err
 		}
@@ -88,9 +101,17 @@ func (m *watchMetrics) show(s Standing, now time.Time) {
 	for reason := range m.known {
 		m.pending.WithLabelValues(string(reason)).Set(float64(s.Pending[reason]))
 	}
+	for _, state := range GroupStates() {
+		m.groups.WithLabelValues(string(state)).Set(float64(s.Groups[state]))
+	}
 	m.oldest.Set(s.Oldest.Seconds())
 	m.ages.set(s)
 	m.readAt.Set(unix(now))
+}
+
+func (m *watchMetrics) groupsOpened(n OpenedGroups) {
+	m.opened.WithLabelValues(string(GroupNew)).Add(float64(n.New))
+	m.opened.WithLabelValues(string(GroupRegressed)).Add(float64(n.Regressed))
 }
 
 func (m *watchMetrics) closed(c Closed) {

@@ -26,9 +26,11 @@ type standings struct {
 	// closed are portions of closings, each given once.
 	closed    [][]Closed
 	closedErr error
-	from      []ClosedPlace
-	since     []time.Time
-	at        []time.Time
+	// opened is what each look but the first finds.
+	opened OpenedGroups
+	from   []ClosedPlace
+	since  []time.Time
+	at     []time.Time
 }
 
 func (s *standings) Standing(_ context.Context, limit int) (Standing, error) {
@@ -55,6 +57,18 @@ func (s *standings) Closed(_ context.Context, from ClosedPlace, since time.Time,
 	got := s.closed[0]
 	s.closed = s.closed[1:]
 	return got, to, len(s.closed) > 0, nil
+}
+
+func (s *standings) Opened(_ context.Context, after time.Time) (OpenedGroups, time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closedErr != nil {
+		return OpenedGroups{New: 7}, time.Time{}, s.closedErr
+	}
+	if after.IsZero() {
+		return OpenedGroups{}, time.Unix(1, 0), nil
+	}
+	return s.opened, after.Add(time.Second), nil
 }
 
 // fail makes looks fail with err, or no longer.
@@ -149,6 +163,46 @@ postrider_dlq_pending_age_seconds_count 7
 	}
 }
 
+// TestWatchCountsCauses: groups are shown by state, and each that was opened is counted once, from the second look on.
+func TestWatchCountsCauses(t *testing.T) {
+	t.Parallel()
+	w, s, reg := newTestWatch(t, nil)
+	s.standing.Groups, s.opened = map[GroupState]int64{GroupNew: 2, GroupMuted: 1}, OpenedGroups{New: 2, Regressed: 1}
+	want := func(states, opened string) {
+		t.Helper()
+		if err := testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP postrider_dlq_groups Groups of investigations of one cause, by state (new, ongoing, regressed, resolved, muted); up to 10000 of a state are counted.
+# TYPE postrider_dlq_groups gauge
+`+states+`# HELP postrider_dlq_groups_opened_total Causes that people have not seen: groups that were made (new), or came back after all of them had been closed (regressed), since this process began to watch. Muted groups do not come back. Counted some seconds later, by every process that watches.
+# TYPE postrider_dlq_groups_opened_total counter
+`+opened), "postrider_dlq_groups", "postrider_dlq_groups_opened_total"); err != nil {
+			t.Error(err)
+		}
+	}
+	states := func(fresh, muted int) string {
+		return fmt.Sprintf(`postrider_dlq_groups{state="muted"} %d
+postrider_dlq_groups{state="new"} %d
+postrider_dlq_groups{state="ongoing"} 0
+postrider_dlq_groups{state="regressed"} 0
+postrider_dlq_groups{state="resolved"} 0
+`, muted, fresh)
+	}
+	opened := func(fresh, regressed int) string {
+		return fmt.Sprintf("postrider_dlq_groups_opened_total{kind=\"new\"} %d\npostrider_dlq_groups_opened_total{kind=\"regressed\"} %d\n", fresh, regressed)
+	}
+	want(states(0, 0), opened(0, 0))
+	w.watcher.RunOnce(t.Context())
+	want(states(2, 1), opened(0, 0))
+	w.watcher.RunOnce(t.Context())
+	s.fail(errAway)
+	w.watcher.RunOnce(t.Context())
+	want(states(2, 1), opened(2, 1))
+	s.fail(nil)
+	s.standing.Groups = nil
+	w.watcher.RunOnce(t.Context())
+	want(states(0, 0), opened(4, 2))
+}
+
 // An outage is logged once, counted each time, and leaves the figures and their time as they were.
 func TestWatchSurvivesOutages(t *testing.T) {
 	t.Parallel()
@@ -166,7 +220,7 @@ func TestWatchSurvivesOutages(t *testing.T) {
 		read := testutil.ToFloat64(w.metrics.readAt)
 		s.fail(errAway)
 		wait(30 * time.Second)
-		for check, want := range map[string]float64{"investigations": 3, "closed_investigations": 3, "lag": 3} {
+		for check, want := range map[string]float64{"investigations": 3, "opened_groups": 3, "closed_investigations": 3, "lag": 3} {
 			if got := testutil.ToFloat64(w.metrics.errors.WithLabelValues(check)); got != want {
 				t.Errorf("%v failed looks at %s, want %v", got, check, want)
 			}

@@ -1,8 +1,10 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,15 +14,19 @@ import (
 type BacklogReader interface {
 	// Backlog counts waiting events, at most limit of each state.
 	Backlog(ctx context.Context, limit int) (Backlog, error)
-	// CountHolds counts holds by scope and cause: topics, partitions, holds that wait for a probe and holds that wait for
-	// an operator, at most limit of each of these.
+	// CountHolds counts holds by scope, cause, topic and code: topics, partitions, holds that wait for a probe and holds
+	// that wait for an operator, at most limit of each of these.
 	CountHolds(ctx context.Context, limit int) ([]HoldCount, error)
 }
 
-// HoldCount is how many holds there are of a scope and a cause.
+// HoldCount is how many holds there are of a scope, a cause, a topic and a code.
 type HoldCount struct {
 	Scope Scope
 	Cause Cause
+	// Topic is what is held, or what the held keys and partitions belong to.
+	Topic string
+	// Code is that of the failure: of a circuit breaker the one that it keeps, of others the last one; may be empty.
+	Code  string
 	Holds int64
 	// Oldest is the age of the oldest hold that was counted.
 	Oldest time.Duration
@@ -42,6 +48,10 @@ const (
 	backlogLimit = 10_000
 	// backlogEvery is how often the gauges are refreshed.
 	backlogEvery = 10 * time.Second
+	// namedHolds is how many kinds of holds are shown with their topic and code; the others are one for each cause.
+	namedHolds = 32
+	// otherHolds is the topic and the code of the rest.
+	otherHolds = "other"
 )
 
 // held names the holds that are counted apart.
@@ -66,7 +76,9 @@ type backlogGauges struct {
 	pending   prometheus.Gauge
 	holds     *prometheus.GaugeVec
 	held      *prometheus.GaugeVec
-	known     map[held]HoldCount // that have a gauge; the backlog's loop is the only one to look at it
+	info      *prometheus.GaugeVec
+	shown     map[holdLabels]bool // series of info; the backlog's loop is the only one to look at it
+	known     map[held]HoldCount  // that have a gauge; the backlog's loop is the only one to look at it
 	due       prometheus.Gauge
 	oldestDue prometheus.Gauge
 	readAt    prometheus.Gauge
@@ -92,7 +104,10 @@ func newBacklogGauges() backlogGauges {
 			[]string{"scope", "cause"}),
 		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "postrider_outbox_oldest_hold_seconds",
 			Help: "For how long the oldest of these holds has been there; 0 when there is none."}, []string{"scope", "cause"}),
-		known: map[held]HoldCount{},
+		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "postrider_outbox_hold_info",
+			Help: fmt.Sprintf("How many holds there are of a topic, a cause and an error code; none has no series. The first %d kinds are named, wide holds before those of keys, then the most; the rest have other as topic and code.", namedHolds)},
+			[]string{"topic", "cause", "code"}),
+		known: map[held]HoldCount{}, shown: map[holdLabels]bool{},
 		due: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_backlog_due_events",
 			Help: fmt.Sprintf("Pending events that are not delayed, among the first %d pending ones.", backlogLimit)}),
 		oldestDue: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_oldest_due_seconds",
@@ -111,7 +126,7 @@ func newBacklogGauges() backlogGauges {
 }
 
 func (g backlogGauges) register(reg prometheus.Registerer) {
-	reg.MustRegister(g.events, g.pending, g.holds, g.held, g.due, g.oldestDue, g.readAt)
+	reg.MustRegister(g.events, g.pending, g.holds, g.held, g.info, g.due, g.oldestDue, g.readAt)
 }
 
 // setHolds shows the holds that there are. Each gauge is set once, so that no scrape sees an existing hold as gone.
@@ -120,12 +135,54 @@ func (g backlogGauges) setHolds(counts []HoldCount) {
 		g.known[h] = HoldCount{}
 	}
 	for _, c := range counts {
-		g.known[held{c.Scope, c.Cause}] = c
+		sum := g.known[held{c.Scope, c.Cause}]
+		g.known[held{c.Scope, c.Cause}] = HoldCount{Holds: sum.Holds + c.Holds, Oldest: max(sum.Oldest, c.Oldest)}
 	}
 	for h, c := range g.known {
 		g.holds.WithLabelValues(string(h.scope), string(h.cause)).Set(float64(c.Holds))
 		g.held.WithLabelValues(string(h.scope), string(h.cause)).Set(c.Oldest.Seconds())
 	}
+}
+
+// holdLabels are those of postrider_outbox_hold_info.
+type holdLabels struct {
+	topic string
+	cause Cause
+	code  string
+}
+
+// nameHolds shows which topics are held and why. A hold that ended has no series.
+func (g backlogGauges) nameHolds(counts []HoldCount) {
+	counts = slices.Clone(counts)
+	slices.SortFunc(counts, func(a, b HoldCount) int {
+		return cmp.Or(cmp.Compare(narrow(a), narrow(b)), cmp.Compare(b.Holds, a.Holds), cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Code, b.Code))
+	})
+	sums := map[holdLabels]int64{}
+	for _, c := range counts {
+		labels := holdLabels{c.Topic, c.Cause, c.Code}
+		if _, named := sums[labels]; !named && len(sums) >= namedHolds {
+			labels = holdLabels{otherHolds, c.Cause, otherHolds}
+		}
+		sums[labels] += c.Holds
+	}
+	for l, n := range sums {
+		g.info.WithLabelValues(l.topic, string(l.cause), l.code).Set(float64(n))
+		g.shown[l] = true
+	}
+	for l := range g.shown {
+		if _, there := sums[l]; !there {
+			g.info.DeleteLabelValues(l.topic, string(l.cause), l.code)
+			delete(g.shown, l)
+		}
+	}
+}
+
+// narrow is 1 for holds of single keys, of which there may be very many.
+func narrow(c HoldCount) int {
+	if c.Scope == ScopeKey {
+		return 1
+	}
+	return 0
 }
 
 func (g backlogGauges) set(b Backlog, now time.Time) {
@@ -150,6 +207,7 @@ func (r *Relay) readBacklog(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("count the holds: %w", err)
 	}
 	r.metrics.backlog.setHolds(holds)
+	r.metrics.backlog.nameHolds(holds)
 	r.metrics.backlog.set(b, time.Now())
 	return 0, nil
 }

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -37,7 +38,8 @@ func TestHoldGauges(t *testing.T) {
 	if n := testutil.CollectAndCount(g.holds); n != len(usualHolds()) {
 		t.Errorf("%d kinds of holds at the start", n)
 	}
-	counts = []HoldCount{{ScopeKey, CauseHalted, 4, time.Hour}, {ScopeKey, "new", 1, time.Second}}
+	counts = []HoldCount{{ScopeKey, CauseHalted, "orders", "TOO_LARGE", 3, time.Hour}, {ScopeKey, CauseHalted, "bills", "TOO_LARGE", 1, time.Minute},
+		{ScopeKey, "new", "orders", "", 1, time.Second}}
 	if _, err := r.readBacklog(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -58,5 +60,41 @@ func TestHoldGauges(t *testing.T) {
 	failure = errTest
 	if _, err := r.readBacklog(t.Context()); !errors.Is(err, errTest) || testutil.ToFloat64(g.readAt) != readAt {
 		t.Errorf("a failure gives %v, and the figures claim to be of %v", err, testutil.ToFloat64(g.readAt))
+	}
+}
+
+// TestHoldsAreNamed: each kind of hold is shown with its topic and code until it ends, and hot keys hide no held topic.
+func TestHoldsAreNamed(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	g := newBacklogGauges()
+	g.register(reg)
+	value := func(topic string, cause Cause, code string) float64 {
+		return testutil.ToFloat64(g.info.WithLabelValues(topic, string(cause), code))
+	}
+	counts := []HoldCount{{ScopeTopic, CauseRoute, "gone", "UNKNOWN_TOPIC_OR_PARTITION", 1, time.Hour}, {ScopeFailure, CauseBreaker, "orders", "TOO_LARGE", 1, time.Hour},
+		{ScopePartition, CauseInfrastructure, "orders", "NOT_LEADER", 2, time.Hour}}
+	g.nameHolds(counts)
+	if n := testutil.CollectAndCount(g.info); n != 3 || value("gone", CauseRoute, "UNKNOWN_TOPIC_OR_PARTITION") != 1 || value("orders", CauseInfrastructure, "NOT_LEADER") != 2 {
+		t.Errorf("%d series of three kinds", n)
+	}
+	keys := counts[:1:1]
+	for n := range 100 {
+		keys = append(keys, HoldCount{ScopeKey, CauseRetry, fmt.Sprintf("t%03d", n), "E", int64(1000 - n), time.Hour})
+	}
+	g.nameHolds(keys)
+	if n := testutil.CollectAndCount(g.info); n != namedHolds+1 {
+		t.Errorf("%d series, want %d and one for the rest", n, namedHolds)
+	}
+	rest := 0
+	for n := namedHolds - 1; n < 100; n++ {
+		rest += 1000 - n
+	}
+	if value("gone", CauseRoute, "UNKNOWN_TOPIC_OR_PARTITION") != 1 || value("t000", CauseRetry, "E") != 1000 || value("other", CauseRetry, "other") != float64(rest) {
+		t.Errorf("the rest are %v, want %d", value("other", CauseRetry, "other"), rest)
+	}
+	g.nameHolds(nil)
+	if n := testutil.CollectAndCount(g.info); n != 0 {
+		t.Errorf("%d series without holds", n)
 	}
 }

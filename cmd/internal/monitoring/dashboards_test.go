@@ -14,18 +14,20 @@ import (
 
 // panel is one of a dashboard; rows have panels of their own.
 type panel struct {
-	ID         int
-	Type       string
-	Title      string
-	Datasource struct{ Type, UID string }
-	Targets    []struct{ Expr, LegendFormat, RefID string }
-	Panels     []panel
-	GridPos    struct{ H, W, X, Y int }
+	ID          int
+	Type        string
+	Title       string
+	Description string
+	Datasource  struct{ Type, UID string }
+	Targets     []struct{ Expr, LegendFormat, RefID string }
+	Panels      []panel
+	GridPos     struct{ H, W, X, Y int }
 }
 
 type dashboard struct {
 	UID, Title string
 	Panels     []panel
+	Links      []struct{ URL string }
 	Templating struct {
 		List []struct{ Name, Type, Query string }
 	}
@@ -75,14 +77,23 @@ func concrete(expr string) string {
 	return strings.NewReplacer("$__rate_interval", "1m", "$job", ".+", "$__range", "1h").Replace(expr)
 }
 
+// named are the alerts that a description names in parentheses.
+var named = regexp.MustCompile(`\(((?:[A-Z]\w+[a-z][A-Z]\w+(?:, )?)+)\)`)
+
 var legendLabel = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
 
-// Dashboards have what Grafana needs: titles and ids of their own, panels that do not lie over each other, the
-// provisioned data source, and legends with labels that their query keeps.
+// Dashboards have what Grafana needs: titles and ids of their own, panels that do not lie over each other and say what they
+// show, a way to the runbook, the provisioned data source, and legends with labels that their query keeps.
 func TestDashboardsAreWhole(t *testing.T) {
 	t.Parallel()
-	uids := map[string]string{}
+	uids, known := map[string]string{}, map[string]bool{}
+	for _, a := range alerts(t) {
+		known[a.Alert] = true
+	}
 	for file, d := range dashboards(t) {
+		if !slices.ContainsFunc(d.Links, func(l struct{ URL string }) bool { return strings.HasSuffix(l.URL, "/docs/runbook.md") }) {
+			t.Errorf("%s leads to no runbook", file)
+		}
 		if d.Title == "" || d.UID == "" || uids[d.UID] != "" {
 			t.Errorf("%s: title %q, uid %q, which is that of %q", file, d.Title, d.UID, uids[d.UID])
 		}
@@ -103,6 +114,16 @@ func TestDashboardsAreWhole(t *testing.T) {
 			}
 			if p.Type != "row" && (len(p.Targets) == 0 || p.Datasource.UID != "prometheus" || p.GridPos.W == 0) {
 				t.Errorf("%s: the panel %q has no query, no place, or the data source %q", file, p.Title, p.Datasource.UID)
+			}
+			if p.Type != "row" && p.Description == "" {
+				t.Errorf("%s: the panel %q has no description", file, p.Title)
+			}
+			for _, alert := range named.FindAllStringSubmatch(p.Description, -1) {
+				for name := range strings.SplitSeq(alert[1], ", ") {
+					if !known[name] {
+						t.Errorf("%s: the panel %q names %s, which is no alert", file, p.Title, name)
+					}
+				}
 			}
 			for _, target := range p.Targets {
 				for _, l := range legendLabel.FindAllStringSubmatch(target.LegendFormat, -1) {

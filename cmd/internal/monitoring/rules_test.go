@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,9 +85,13 @@ func TestTheTestsOfRulesCanFail(t *testing.T) {
 	}
 }
 
+// grafana is where compose.yaml shows the dashboards; the chart puts another address in its place.
+const grafana = "http://127.0.0.1:3000"
+
 var heading = regexp.MustCompile(`(?m)^### (\w+)$`)
 
-// Each alert has a section of the runbook, with all three parts, and leads there; no section is of no alert.
+// Each alert has a section of the runbook, with all three parts, and leads there and to a dashboard; no section is of no
+// alert.
 func TestEveryAlertIsInTheRunbook(t *testing.T) {
 	t.Parallel()
 	runbook := readFile(t, deploy("../docs/runbook.md"))
@@ -98,6 +103,10 @@ func TestEveryAlertIsInTheRunbook(t *testing.T) {
 			end = places[i+1][0]
 		}
 		sections[runbook[at[2]:at[3]]] = runbook[at[1]:end]
+	}
+	var boards []string
+	for _, d := range dashboards(t) {
+		boards = append(boards, d.UID)
 	}
 	for _, a := range alerts(t) {
 		section, ok := sections[a.Alert]
@@ -112,6 +121,9 @@ func TestEveryAlertIsInTheRunbook(t *testing.T) {
 		}
 		if url := a.Annotations["runbook_url"]; !strings.HasSuffix(url, "/docs/runbook.md#"+strings.ToLower(a.Alert)) {
 			t.Errorf("%s leads to %q", a.Alert, url)
+		}
+		if url := a.Annotations["dashboard_url"]; !slices.ContainsFunc(boards, func(uid string) bool { return url == grafana+"/d/"+uid }) {
+			t.Errorf("%s leads to the dashboard %q, which is not there", a.Alert, url)
 		}
 		if a.Annotations["summary"] == "" || a.Annotations["description"] == "" || a.Labels["severity"] == "" {
 			t.Errorf("%s lacks a summary, a description or a severity", a.Alert)

@@ -273,11 +273,22 @@ func TestProbesAreAnswered(t *testing.T) {
 	}
 }
 
-// A chart can read no file outside of itself, so it has a copy of the rules; make chart renews it.
-func TestChartHasTheRules(t *testing.T) {
+// A chart can read no file outside of itself, so it has copies of the rules and the dashboards; make chart renews them.
+func TestChartHasItsCopies(t *testing.T) {
 	t.Parallel()
-	if read(t, rules) != read(t, filepath.Join(chart, "files", "postrider.rules.yml")) {
-		t.Error("deploy/helm/postrider/files/postrider.rules.yml is not deploy/prometheus/postrider.rules.yml: run make chart")
+	copies := map[string]string{rules: filepath.Join(chart, "files", "postrider.rules.yml")}
+	boards, err := filepath.Glob(filepath.Join(root, "deploy", "grafana", "dashboards", "*.json"))
+	old, err2 := filepath.Glob(filepath.Join(chart, "files", "dashboards", "*"))
+	if err != nil || err2 != nil || len(boards) == 0 || len(old) != len(boards) {
+		t.Errorf("the chart has %d dashboards of %d: run make chart (%v, %v)", len(old), len(boards), err, err2)
+	}
+	for _, board := range boards {
+		copies[board] = filepath.Join(chart, "files", "dashboards", filepath.Base(board))
+	}
+	for from, to := range copies {
+		if read(t, from) != read(t, to) {
+			t.Errorf("%s is not %s: run make chart", to, from)
+		}
 	}
 }
 

@@ -39,7 +39,8 @@ networkPolicy:
   kafka: {to: [{ipBlock: {cidr: 10.0.1.0/24}}], ports: [9092, 9093]}
   extraEgress: [{ports: [{port: 4317, protocol: TCP}]}]
 serviceMonitor: {enabled: true, labels: {release: prometheus}}
-prometheusRule: {enabled: true, labels: {release: prometheus}}
+prometheusRule: {enabled: true, labels: {release: prometheus}, grafanaURL: "https://grafana.example/", runbookURL: "https://wiki.example/runbook"}
+dashboards: {enabled: true, annotations: {a: b}}
 podAnnotations: {a: b}
 podLabels: {a: b}
 nodeSelector: {a: b}
@@ -342,6 +343,8 @@ func TestRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	raw = []byte(strings.NewReplacer("http://127.0.0.1:3000/", "https://grafana.example/",
+		"https://github.com/postrider/postrider/blob/main/docs/runbook.md", "https://wiki.example/runbook").Replace(string(raw)))
 	got, err := yaml.Marshal(render(t, everything).rules["r-postrider"].Spec)
 	if err != nil {
 		t.Fatal(err)

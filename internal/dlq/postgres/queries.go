@@ -88,6 +88,8 @@ var (
 	watchAges    = query("watch_ages")
 	watchNow     = query("watch_now")
 	watchClosed  = query("watch_closed")
+	watchGroups  = query("watch_groups")
+	watchOpened  = query("watch_opened")
 
 	purgeLock = query("purge_lock")
 	purgeOld  = query("purge_old")

@@ -18,7 +18,7 @@ func (s *Store) Standing(ctx context.Context, limit int) (dlq.Standing, error) {
 	const doing = "count pending investigations"
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	st := dlq.Standing{Pending: map[dlq.Reason]int64{}, Ages: make([]int64, len(dlq.AgeBounds())+1)}
+	st := dlq.Standing{Pending: map[dlq.Reason]int64{}, Groups: map[dlq.GroupState]int64{}, Ages: make([]int64, len(dlq.AgeBounds())+1)}
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: beginRead}, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, watchReasons)
 		if err != nil {
@@ -40,6 +40,14 @@ func (s *Store) Standing(ctx context.Context, limit int) (dlq.Standing, error) {
 			st.Oldest = max(st.Oldest, seconds(oldest))
 			return nil
 		})
+		if err != nil {
+			return err
+		}
+		if rows, err = tx.Query(ctx, watchGroups, limit); err != nil {
+			return err
+		}
+		var state dlq.GroupState
+		_, err = pgx.ForEachRow(rows, []any{&state, &n}, func() error { st.Groups[state] = n; return nil })
 		return err
 	})
 	if err != nil {
@@ -85,6 +93,25 @@ func (s *Store) closed(ctx context.Context, from dlq.ClosedPlace, since time.Tim
 		return nil, from, false, translate(doing, err)
 	}
 	return closed, to, seen == limit, nil
+}
+
+// Opened implements dlq.Standings.
+func (s *Store) Opened(ctx context.Context, after time.Time) (dlq.OpenedGroups, time.Time, error) {
+	return s.openedGroups(ctx, after, watchDelay)
+}
+
+func (s *Store) openedGroups(ctx context.Context, after time.Time, delay time.Duration) (n dlq.OpenedGroups, to time.Time, err error) {
+	const doing = "look for new groups"
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	if after.IsZero() {
+		err := s.pool.QueryRow(ctx, watchNow, delay.Seconds()).Scan(&to)
+		return n, to, translate(doing, err)
+	}
+	if err := s.pool.QueryRow(ctx, watchOpened, after, delay.Seconds()).Scan(&to, &n.New, &n.Regressed); err != nil {
+		return dlq.OpenedGroups{}, after, translate(doing, err)
+	}
+	return n, to, nil
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -1,12 +1,14 @@
 package postgres
 
 import (
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/dlq/dlqtest"
 )
 
 // The figures match the rows: by reason, by age, of the oldest.
@@ -120,4 +122,61 @@ func insertEntry(t *testing.T, s subject, reason, status string, age time.Durati
 		t.Fatal(err)
 	}
 	return id
+}
+
+// TestOpenedGroups: a group counts once when it is made and once each time that it comes back, and not when it is muted or
+// made by people. The states that are shown are those of now.
+func TestOpenedGroups(t *testing.T) {
+	t.Parallel()
+	s := newSubject(t)
+	look := func(after time.Time) (dlq.OpenedGroups, time.Time) {
+		t.Helper()
+		n, to, err := s.openedGroups(t.Context(), after, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n, to
+	}
+	_, at := look(time.Time{})
+	opened := func(what string, want dlq.OpenedGroups, states map[dlq.GroupState]int64) {
+		t.Helper()
+		var n dlq.OpenedGroups
+		if n, at = look(at); n != want {
+			t.Errorf("%s: %+v, want %+v", what, n, want)
+		}
+		if st, err := s.Standing(t.Context(), 100); err != nil || !maps.Equal(st.Groups, states) {
+			t.Errorf("%s: groups %v, %v, want %v", what, st.Groups, err, states)
+		}
+	}
+	opened("before the first", dlq.OpenedGroups{}, map[dlq.GroupState]int64{})
+	record := func(n int) {
+		t.Helper()
+		if _, err := s.RecordLetters(t.Context(), dlqtest.Letters(dlqtest.Event(n, 1))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record(1)
+	opened("the first", dlq.OpenedGroups{New: 1}, map[dlq.GroupState]int64{dlq.GroupNew: 1})
+	record(2)
+	opened("another of it", dlq.OpenedGroups{}, map[dlq.GroupState]int64{dlq.GroupNew: 1})
+	// What failed before the group was resolved does not bring it back.
+	again := func(set string) {
+		t.Helper()
+		mustExec(t, s.pool, `update postrider.dlq_entry set resolution_status = 'manually_resolved', resolution_timestamp = now() where resolution_status = 'pending'`)
+		mustExec(t, s.pool, `update postrider.dlq_group set resolved_through = '2001-01-01'`+set)
+	}
+	again("")
+	opened("closed", dlq.OpenedGroups{}, map[dlq.GroupState]int64{dlq.GroupResolved: 1})
+	record(3)
+	opened("it comes back", dlq.OpenedGroups{Regressed: 1}, map[dlq.GroupState]int64{dlq.GroupRegressed: 1})
+	record(4)
+	opened("and goes on", dlq.OpenedGroups{}, map[dlq.GroupState]int64{dlq.GroupRegressed: 1})
+	again(", state = 'muted'")
+	record(5)
+	opened("muted", dlq.OpenedGroups{}, map[dlq.GroupState]int64{dlq.GroupMuted: 1})
+	// What was opened just now waits until no transaction can bring something older.
+	record(6)
+	if late, to, err := s.Opened(t.Context(), at.Add(-time.Hour)); err != nil || late.New > 0 || !to.Before(at) {
+		t.Errorf("too early: %+v, %v", late, err)
+	}
 }

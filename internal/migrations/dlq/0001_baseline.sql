@@ -32,7 +32,8 @@ create table postrider.dlq_group (
     word                text not null default 'unknown',
     assignee            text,
     created_at          timestamptz not null default now(),
-    mixed               boolean not null default false
+    mixed               boolean not null default false,
+    opened_at           timestamptz not null default now()
 ) with (fillfactor = 50);
 comment on table postrider.dlq_group is
 'Groups of investigations with the same cause. Investigations with the same fingerprint are in the same group. The fingerprint is a hash of parts, which say why an investigation is here.';
@@ -59,6 +60,11 @@ comment on column postrider.dlq_group.word is 'The reason in one word: the error
 comment on column postrider.dlq_group.assignee is 'Who looks at it.';
 comment on column postrider.dlq_group.created_at is 'When it was first seen here.';
 comment on column postrider.dlq_group.mixed is 'Whether people merged a group of another topic or error code into it: topic and error_code do not hold for all of its investigations then.';
+comment on column postrider.dlq_group.opened_at is 'When a new cause was met: when the group was made, or when it last came back after all of it had been closed. -infinity: people split it from another.';
+create index dlq_group_opened on postrider.dlq_group (opened_at);
+comment on index postrider.dlq_group_opened is 'The new and the regressed ones, which metrics count.';
+create index dlq_group_state on postrider.dlq_group (state);
+comment on index postrider.dlq_group_state is 'The groups of a state, which metrics count.';
 create index dlq_group_topic on postrider.dlq_group (topic);
 comment on index postrider.dlq_group_topic is 'The groups of a topic.';
 create index dlq_group_code on postrider.dlq_group (error_code);

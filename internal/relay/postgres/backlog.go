@@ -28,7 +28,7 @@ func (s *Store) CountHolds(ctx context.Context, limit int) ([]relay.HoldCount, e
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (c relay.HoldCount, err error) {
 		var oldest float64
-		err = row.Scan(&c.Scope, &c.Cause, &c.Holds, &oldest)
+		err = row.Scan(&c.Scope, &c.Cause, &c.Topic, &c.Code, &c.Holds, &oldest)
 		c.Oldest = time.Duration(oldest * float64(time.Second))
 		return c, err
 	})

@@ -73,6 +73,7 @@ begin
         last_entry_uuid = n.last_entry, updated_at = now(),
         resolved_through = case when n.pending = 0 and n.was_open then clock_timestamp() else g.resolved_through end,
         muted_until = case when n.state = 'muted' then g.muted_until end,
+        opened_at = case when n.pending > 0 and n.state = 'resolved' and n.last_seen > g.resolved_through then now() else g.opened_at end,
         state = case when n.state = 'muted' then 'muted'
                      when n.pending = 0 then 'resolved'
                      when n.state <> 'resolved' then case when g.dlq_group_uuid = any (acted) and n.state = 'new' then 'ongoing' else n.state end

@@ -7,8 +7,8 @@ declare
     target uuid;
 begin
     perform postrider.access_owe();
-    insert into postrider.dlq_group (fingerprint, fingerprint_version, parts, title, topic, error_code, word, first_seen_at, last_seen_at)
-    select p_fingerprints[1], p_version, p_parts, p_title, g.topic, g.error_code, p_word, g.last_seen_at, g.last_seen_at
+    insert into postrider.dlq_group (fingerprint, fingerprint_version, parts, title, topic, error_code, word, first_seen_at, last_seen_at, opened_at)
+    select p_fingerprints[1], p_version, p_parts, p_title, g.topic, g.error_code, p_word, g.last_seen_at, g.last_seen_at, '-infinity'
     from postrider.dlq_group g where g.dlq_group_uuid = p_group
     on conflict (fingerprint) do nothing;
     select g.dlq_group_uuid into target from postrider.dlq_group g where g.fingerprint = p_fingerprints[1];
