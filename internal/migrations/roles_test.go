@@ -197,14 +197,14 @@ func TestOperatorTreatsWhatWaits(t *testing.T) {
 		t.Errorf("sending what is no letter: %q", code)
 	}
 	var refused []string
-	for _, table := range []string{"outbox_event", "outbox_exception", "outbox_hold", "outbox_receipt", "outbox_skip_request", "outbox_retention", "outbox_own_topic",
+	for _, table := range []string{"outbox_event", "outbox_exception", "outbox_hold", "outbox_receipt", "outbox_skip_request", "outbox_retention", "outbox_own_topic", "outbox_write_probe",
 		"outbox_idempotency_key"} {
 		for _, column := range columnsOf(t, conn, table) {
 			refused = append(refused, `update postrider.`+table+` set `+column+` = default`)
 		}
 		refused = append(refused, `select from postrider.`+table+` for update`, `insert into postrider.`+table+` default values`)
 	}
-	for _, table := range []string{"outbox_event", "outbox_exception", "outbox_hold", "outbox_receipt", "outbox_skip_request", "outbox_retention", "outbox_own_topic",
+	for _, table := range []string{"outbox_event", "outbox_exception", "outbox_hold", "outbox_receipt", "outbox_skip_request", "outbox_retention", "outbox_own_topic", "outbox_write_probe",
 		"outbox_idempotency_key", "dlq_letter", "schema_migration"} {
 		refused = append(refused, `delete from postrider.`+table, `truncate postrider.`+table)
 	}

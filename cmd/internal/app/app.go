@@ -246,10 +246,11 @@ func (a *App) listen(context.Context) error {
 }
 
 // databaseRemedy is what to do when the database does not answer. It names no host: everybody may read it.
-const databaseRemedy = "see that PostgreSQL runs at DATABASE_URL, takes its login and is no standby; postrider doctor tries it"
+const databaseRemedy = "see that PostgreSQL runs at DATABASE_URL, takes its login, is no standby and has room on its disk; postrider doctor tries it"
 
 // checks are what readiness depends on.
 func (a *App) checks() []httpapi.Check {
+	writes := &writeProbe{pool: a.service}
 	return []httpapi.Check{
 		{Name: "database", Run: func(ctx context.Context) error {
 			var standby bool
@@ -263,7 +264,7 @@ func (a *App) checks() []httpapi.Check {
 			if standby {
 				return errors.New("the database is a standby and read-only")
 			}
-			return nil
+			return writes.check(ctx)
 		}, Remedy: databaseRemedy},
 		{Name: "kafka", Run: a.publisher.Ping, Remedy: "see that a broker answers at KAFKA_BROKERS and takes the login; postrider doctor tries it"},
 	}

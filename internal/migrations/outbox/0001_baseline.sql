@@ -325,3 +325,11 @@ comment on table postrider.outbox_own_topic is
 comment on column postrider.outbox_own_topic.topic is 'The topic.';
 comment on column postrider.outbox_own_topic.use is 'What it is for.';
 insert into postrider.outbox_own_topic values ('postrider.dlq', 'dead letters'), ('postrider.lifecycle', 'lifecycle events');
+
+-- A row fills its page up to the fill factor, so each one needs a new page, and shows whether the disk has room for one.
+create table postrider.outbox_write_probe (
+    filler text not null
+) with (fillfactor = 10, autovacuum_vacuum_threshold = 100, autovacuum_vacuum_scale_factor = 0);
+comment on table postrider.outbox_write_probe is
+'Empty. Readiness writes a row and takes it back, to see whether the database takes writes: one row in ten seconds from each process. Vacuum makes it small again.';
+comment on column postrider.outbox_write_probe.filler is 'What makes the row so long that a page takes no second one.';

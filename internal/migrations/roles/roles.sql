@@ -68,6 +68,7 @@ grant select, insert, update, delete on postrider.outbox_hold, postrider.outbox_
 grant select, update, delete on postrider.outbox_skip_request to postrider_relay;
 grant select, update on postrider.outbox_retention to postrider_relay;
 grant select, insert, update, delete on postrider.outbox_own_topic to postrider_relay;
+grant insert on postrider.outbox_write_probe to postrider_relay;
 grant execute on function postrider.outbox_assert_leader(bigint), postrider.outbox_exhaust(bigint, text), postrider.outbox_event_id(),
     postrider.outbox_purge_events(interval, integer, boolean), postrider.outbox_purge_exceptions(interval, integer, boolean),
     postrider.outbox_purge_keys(interval, integer, boolean), postrider.outbox_merge_receipts(interval, integer),

@@ -3,6 +3,6 @@
 select pg_is_in_recovery(), coalesce((
     select string_agg(w.privilege || ' on ' || w.name, ', ' order by w.name, w.privilege)
     from (values ('postrider.outbox_event', 'select'), ('postrider.outbox_receipt', 'insert'), ('postrider.outbox_exception', 'update'),
-                 ('postrider.outbox_hold', 'insert'), ('postrider.dlq_entry', 'insert'), ('postrider.dlq_letter', 'insert'),
+                 ('postrider.outbox_hold', 'insert'), ('postrider.outbox_write_probe', 'insert'), ('postrider.dlq_entry', 'insert'), ('postrider.dlq_letter', 'insert'),
                  ('postrider.tasker_tasks', 'select')) w(name, privilege)
     where not has_table_privilege(w.name, w.privilege)), '')
