@@ -165,7 +165,7 @@ func (f *Fetcher) fetchSome(ctx context.Context, letters []Letter, actor string)
 	done = make([]Fetched, len(letters))
 	for i, o := range answers {
 		l := &letters[i]
-		done[i] = Fetched{Entry: l.EntryUUID, Letter: l.ID, Place: places[i], State: l.complete(o), Err: o.Err, GoneAt: l.goneAt(o)}
+		done[i] = Fetched{Entry: l.EntryUUID, Letter: l.ID, Place: places[i], State: l.Complete(o), Err: o.Err, GoneAt: l.goneAt(o)}
 	}
 	answered = slices.ContainsFunc(done, func(d Fetched) bool { return d.State != OriginalUnanswered })
 	f.mu.Lock()

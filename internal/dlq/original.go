@@ -87,8 +87,8 @@ const originalsPause = 30 * time.Second
 // errNotAsked is noted in letters that are not asked for because of originalsPause.
 var errNotAsked = errors.New("not asked for: nothing asked for before it was answered")
 
-// pointer returns the place that a letter points to, if its value, or both key and value, are missing.
-func (l *Letter) pointer() (Place, bool) {
+// Pointer returns the place that a letter points to, if its value, or both key and value, are missing.
+func (l *Letter) Pointer() (Place, bool) {
 	missing := l.PayloadKind == Reference || l.Key == nil && l.Payload == nil
 	if !missing || l.OutboxID != nil || l.Subject.Type != SubjectRecord ||
 		l.OriginTopic == "" || l.OriginPartition == nil || l.OriginOffset == nil {
@@ -106,7 +106,7 @@ func (c *Collector) fetch(ctx context.Context, letters []Letter, left *time.Dura
 	var places []Place
 	var pointing []*Letter
 	for i := range letters {
-		if place, points := letters[i].pointer(); points {
+		if place, points := letters[i].Pointer(); points {
 			places, pointing = append(places, place), append(pointing, &letters[i])
 		}
 	}
@@ -115,7 +115,7 @@ func (c *Collector) fetch(ctx context.Context, letters []Letter, left *time.Dura
 	}
 	if time.Now().Before(c.askAgain) {
 		for _, l := range pointing {
-			l.complete(Original{State: OriginalUnanswered, Retention: -1, Err: errNotAsked})
+			l.Complete(Original{State: OriginalUnanswered, Retention: -1, Err: errNotAsked})
 		}
 		return
 	}
@@ -124,7 +124,7 @@ func (c *Collector) fetch(ctx context.Context, letters []Letter, left *time.Dura
 	began, inTime := time.Now(), *left > 0
 	passing := 0
 	for i, o := range c.originals.Fetch(asking, places) {
-		state := pointing[i].complete(o)
+		state := pointing[i].Complete(o)
 		c.metrics.originals.WithLabelValues(string(state)).Inc()
 		if state.Passing() {
 			passing++
@@ -136,9 +136,9 @@ func (c *Collector) fetch(ctx context.Context, letters []Letter, left *time.Dura
 	}
 }
 
-// complete puts the record that a letter points to into the letter, and notes in its metadata what became of it and
+// Complete puts the record that a letter points to into the letter, and notes in its metadata what became of it and
 // until when the record is kept. It returns the state, which is OriginalOther for a record that is not the one.
-func (l *Letter) complete(o Original) OriginalState {
+func (l *Letter) Complete(o Original) OriginalState {
 	if o.State == OriginalFetched {
 		if at := l.CreatedAt; !at.IsZero() && at.UnixMilli() != o.Timestamp.UnixMilli() {
 			o.State = OriginalOther

@@ -105,8 +105,24 @@ postrider_collector_letters_total{outcome="repeated"} %d
 # TYPE postrider_collector_refused_letters_total counter
 postrider_collector_refused_letters_total %d
 `, want["commit"], want["poll"], want["store"], want["added"], want["opened"], want["repeated"], originals(want), want["refused"])
-	if err := testutil.GatherAndCompare(r.registry, strings.NewReader(text)); err != nil {
+	if err := testutil.GatherAndCompare(r.registry, strings.NewReader(text), "postrider_collector_errors_total", "postrider_collector_letters_total",
+		"postrider_collector_originals_total", "postrider_collector_refused_letters_total"); err != nil {
 		r.t.Error(err)
+	}
+	families, err := r.registry.Gather()
+	if err != nil {
+		r.t.Error(err)
+	}
+	byTopic := 0.0
+	for _, f := range families {
+		if f.GetName() == "postrider_collector_topic_letters_total" {
+			for _, m := range f.GetMetric() {
+				byTopic += m.GetCounter().GetValue()
+			}
+		}
+	}
+	if all := want["opened"] + want["added"] + want["repeated"]; byTopic != float64(all) {
+		r.t.Errorf("%v letters are counted by topic, want %d", byTopic, all)
 	}
 }
 

@@ -181,7 +181,7 @@ func elsewhere(l *Letter) string {
 	if l.OutboxID != nil && !l.Unstorable {
 		return fmt.Sprintf("outbox_event under id %d", *l.OutboxID)
 	}
-	if place, points := l.pointer(); points && l.Dialect != DialectUnknown && !l.Unstorable {
+	if place, points := l.Pointer(); points && l.Dialect != DialectUnknown && !l.Unstorable {
 		return fmt.Sprintf("the record of topic %s, partition %d, offset %d, as long as that keeps it", place.Topic, place.Partition, place.Offset)
 	}
 	return fmt.Sprintf("the record of topic %s, partition %d, offset %d, as long as that keeps it", l.DLQTopic, l.DLQPartition, l.DLQOffset)

@@ -15,8 +15,8 @@ type again struct {
 
 // counted is what a plan counted for the letters of one message.
 type counted struct {
-	letters, bytes, keyless int64
-	target                  string
+	letters, bytes, keyless, fetched int64
+	target                           string
 }
 
 func newAgain() *again {
@@ -49,6 +49,9 @@ func (a *again) note(v *verdict) {
 	if v.message.Key == nil {
 		c.keyless++
 	}
+	if v.fetched {
+		c.fetched++
+	}
 	a.sending[name] = c
 }
 
@@ -62,6 +65,7 @@ func (a *again) takeOut(p *Plan) {
 		p.Sending -= c.letters
 		p.Bytes -= c.bytes
 		p.Keyless -= c.keyless
+		p.Fetched -= c.fetched
 		p.Skipped[SentAgain] += c.letters
 		if p.Targets[c.target] -= c.letters; p.Targets[c.target] == 0 {
 			delete(p.Targets, c.target)

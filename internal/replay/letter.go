@@ -19,8 +19,10 @@ type Skip string
 const (
 	// Undecodable: its headers are a broken set of ours, or they are of no known dialect and no topic is given to send it to.
 	Undecodable Skip = "undecodable"
-	// PayloadGone: it only refers to its message, which is elsewhere.
+	// PayloadGone: it only refers to its message, which is in the outbox, or no longer where it was.
 	PayloadGone = Skip(dlq.PayloadGone)
+	// PayloadRefused: it only refers to its message, in a topic that the login may not read.
+	PayloadRefused Skip = "payload_refused"
 	// TaskSubject: it is about a task.
 	TaskSubject = Skip(dlq.TaskSubject)
 	// NoTarget: it does not say where the message came from.
@@ -45,7 +47,9 @@ func (s Skip) Explain() string {
 	case Undecodable:
 		return "its headers are of no dialect that is known: give a topic (--to) to send it as it is; or they are a broken set of ours"
 	case PayloadGone:
-		return "it has no message in it and only says where that is"
+		return "it has no message in it, and only says where that is: in the outbox, from where the desk sends it (postrider dlq requeue), or in a record that is gone"
+	case PayloadRefused:
+		return "it has no message in it, and the login may not read the record that it points to: allow Read on that topic, and replay again (--again)"
 	case TaskSubject:
 		return "it is about a task: repair its steps, or retry the task"
 	case NoTarget:
@@ -79,6 +83,10 @@ type verdict struct {
 	// of names the letter's message and the group that gave it up, as messages that are sent again name theirs. again is the
 	// name of the message that this one was when it was sent again; empty when it never was.
 	of, again string
+	// points is set for a letter that only points to its message, as long as that was not asked for; fetched says that the
+	// message was there.
+	points  *dlq.Letter
+	fetched bool
 }
 
 // ofGroup stands between the name of a message and the group: what one group gave up, another may never have got again.
@@ -86,7 +94,11 @@ const ofGroup = "\x00"
 
 // judge decides about one record. since and until are the frozen bounds, label the end of the replay ids.
 func (o *Options) judge(r *dlq.Record, since, until time.Time, label string) verdict {
-	l := dlq.Decode(*r)
+	return o.judgeLetter(r, dlq.Decode(*r), since, until, label)
+}
+
+// judgeLetter is judge of a record that was read.
+func (o *Options) judgeLetter(r *dlq.Record, l dlq.Letter, since, until time.Time, label string) verdict {
 	v := verdict{id: l.ID, at: l.DeadLetteredAt(), of: replayOf(&l) + ofGroup + l.ConsumerGroup}
 	if again := sentAgain(l.Headers); again != "" {
 		v.again = again + ofGroup + l.ConsumerGroup
@@ -112,6 +124,9 @@ func (o *Options) judge(r *dlq.Record, since, until time.Time, label string) ver
 		v.skip = Undecodable
 	case l.PayloadKind == dlq.Reference || l.KeyKind == dlq.Reference:
 		v.skip = PayloadGone
+		if _, points := l.Pointer(); points {
+			v.points = &l
+		}
 	case skip != "":
 		v.skip = skip
 	case target == o.From:

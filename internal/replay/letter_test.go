@@ -84,7 +84,7 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: the message is %q", name, v.message.Value)
 		}
 	}
-	for _, s := range []Skip{Undecodable, PayloadGone, TaskSubject, NoTarget, NoRetryTopic, SourceTopic, UnreadableHeaders, TooManyHops, SentAgain, Refused} {
+	for _, s := range []Skip{Undecodable, PayloadGone, PayloadRefused, TaskSubject, NoTarget, NoRetryTopic, SourceTopic, UnreadableHeaders, TooManyHops, SentAgain, Refused} {
 		if s.Explain() == string(s) || s.Explain() == "" {
 			t.Errorf("%s is not explained", s)
 		}

@@ -39,6 +39,8 @@ type Plan struct {
 	Sending     int64          `json:"sending"`
 	NotMatching int64          `json:"not_matching"`
 	Skipped     map[Skip]int64 `json:"skipped"`
+	// Fetched letters only point to their message; it was read from the record that they point to.
+	Fetched int64 `json:"fetched"`
 	// Bytes is the size of the keys and payloads that would be sent.
 	Bytes int64 `json:"bytes"`
 	// Targets counts the messages to be sent by topic; the topics in Missing do not exist.
@@ -121,16 +123,34 @@ func (r *Replay) survey(ctx context.Context, p *Plan) error {
 	census := newCensus()
 	p.again = newAgain()
 	looked := int64(0)
+	note := func(it *item) {
+		p.again.note(&it.verdict)
+		p.count(&it.verdict)
+		if it.wanted && it.skip == "" {
+			census.add(&it.verdict, it.record.Partition)
+		}
+	}
 	err := r.read(ctx, p.round.spans(), beginLimit, func(c Chunk, passed int64) error {
 		looked += passed
 		p.Missed += c.Missed
+		var pointing []item
 		for i := range c.Records {
-			v := r.options.judge(&c.Records[i], p.round.since, p.round.until, p.Label)
-			p.again.note(&v)
-			p.count(&v)
-			if v.wanted && v.skip == "" {
-				census.add(&v, c.Records[i].Partition)
+			it := item{&c.Records[i], r.options.judge(&c.Records[i], p.round.since, p.round.until, p.Label)}
+			if it.points != nil {
+				pointing = append(pointing, it)
+			} else {
+				note(&it)
 			}
+			if len(pointing) < maxPointing && i+1 < len(c.Records) {
+				continue
+			}
+			if err := r.fetch(ctx, pointing, p.round, p.Label, beginLimit); err != nil {
+				return err
+			}
+			for k := range pointing {
+				note(&pointing[k])
+			}
+			pointing = pointing[:0]
 		}
 		r.observe(Progress{Planning: true, Records: p.Records, Looked: looked, Sent: p.Sending})
 		return nil
@@ -154,6 +174,9 @@ func (p *Plan) count(v *verdict) {
 	}
 	p.Matching++
 	p.Sending++
+	if v.fetched {
+		p.Fetched++
+	}
 	p.Targets[v.message.Topic]++
 	p.Bytes += int64(len(v.message.Key) + len(v.message.Value))
 	if v.message.Key == nil {

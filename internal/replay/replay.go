@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/loop"
 )
 
@@ -41,6 +42,8 @@ type Config struct {
 	Cluster Cluster
 	// Publisher sends the messages. Required.
 	Publisher Publisher
+	// Originals reads the records that letters without a message point to. Defaults to none: these letters are left alone.
+	Originals dlq.Originals
 	// Options say which letters, where to and how. Required.
 	Options Options
 	// Batch is how many messages are on their way at once, at most, and so how many are sent again after a death.
@@ -69,15 +72,16 @@ type Progress struct {
 
 // Replay is one call of a replay. Its methods are not safe for concurrent use.
 type Replay struct {
-	cluster  Cluster
-	publish  Publisher
-	options  Options
-	batch    int
-	observer func(Progress)
-	log      *slog.Logger
-	owner    string
-	last     Progress
-	tracer   trace.Tracer // nil makes no spans
+	cluster   Cluster
+	publish   Publisher
+	originals dlq.Originals // may be nil
+	options   Options
+	batch     int
+	observer  func(Progress)
+	log       *slog.Logger
+	owner     string
+	last      Progress
+	tracer    trace.Tracer // nil makes no spans
 }
 
 // New checks the configuration. Errors about the options wrap ErrRequest.
@@ -97,7 +101,7 @@ func New(cfg Config) (*Replay, error) {
 		return nil, err
 	}
 	r := &Replay{
-		cluster: cfg.Cluster, publish: cfg.Publisher, options: cfg.Options, batch: cfg.Batch, observer: cfg.Observer,
+		cluster: cfg.Cluster, publish: cfg.Publisher, originals: cfg.Originals, options: cfg.Options, batch: cfg.Batch, observer: cfg.Observer,
 		log: cfg.Logger.With("component", "replay"), owner: uuid.NewString()[:8],
 	}
 	if cfg.TracerProvider != nil {

@@ -98,7 +98,8 @@ type item struct {
 	verdict
 }
 
-func (i *item) sends() bool { return i.wanted && i.skip == "" }
+// sends reports whether the item has a message, or may have one that must be fetched.
+func (i *item) sends() bool { return i.wanted && (i.skip == "" || i.points != nil) }
 
 // treat sends or skips the letters of a chunk, batch by batch.
 func (w *work) treat(ctx context.Context, c Chunk) error {
@@ -106,7 +107,7 @@ func (w *work) treat(ctx context.Context, c Chunk) error {
 	items := make([]item, len(c.Records))
 	for i := range c.Records {
 		items[i] = item{&c.Records[i], w.options.judge(&c.Records[i], w.round.since, w.round.until, w.label)}
-		w.again.decide(&items[i].verdict)
+		w.again.decide(&items[i].verdict) // once more when its message was fetched, which may have another name
 	}
 	for len(items) > 0 {
 		n := w.cut(items)
@@ -147,13 +148,18 @@ func (w *work) cut(items []item) int {
 	if w.options.Max > 0 {
 		room = int(min(int64(room), w.options.Max-w.result.Sent))
 	}
+	pointing := 0
 	for n := range items {
-		if items[n].sends() {
-			if room == 0 {
-				return n
-			}
-			room--
+		if !items[n].sends() {
+			continue
 		}
+		if items[n].points != nil {
+			pointing++
+		}
+		if room == 0 || pointing > maxPointing {
+			return n
+		}
+		room--
 	}
 	return len(items)
 }
@@ -161,6 +167,12 @@ func (w *work) cut(items []item) int {
 // batchOf sends the messages of items and moves on behind the items that are done with, in each partition up to the
 // first that is not.
 func (w *work) batchOf(ctx context.Context, items []item) error {
+	if err := w.fetch(ctx, items, w.round, w.label, 0); err != nil {
+		return errors.Join(err, w.commit(ctx))
+	}
+	for i := range items {
+		w.again.decide(&items[i].verdict)
+	}
 	var ms []relay.Message
 	var of []int // of ms, the item
 	for i := range items {

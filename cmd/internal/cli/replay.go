@@ -51,8 +51,8 @@ What is sent has the letter's key, payload and own headers, byte for byte. The h
 an earlier replay are left out. New are replay_of, replay_id, replay_origin and postrider-event-id, which are the same
 however often one replay sends a letter, and postrider-hops, which counts replays and redrives: past --max-hops a
 message is left alone. The timestamp is that of sending. A traceparent goes along unchanged, so what handles the message
-goes on with its trace. Letters that only refer to their message, or whose dialect is not known, are left alone and
-counted.
+goes on with its trace. A letter that only points to its record gets the message from there, as long as that is kept;
+otherwise it is left alone and counted, as are letters whose dialect is not known where no topic is given.
 
 A replay has a name, made of what is asked for, or given by --run. How far it is, is committed as the offsets of the
 consumer group postrider-replay-NAME. After any end of the command, kill -9 as well, the same command goes on: what was
@@ -175,13 +175,18 @@ func (c *commands) withReplay(ctx context.Context, cfg config.Config, options re
 		return err
 	}
 	defer publisher.Close()
+	originals, err := app.NewOriginals(cfg, log, auth)
+	if err != nil {
+		return err
+	}
+	defer originals.Close()
 	spans, stop, err := app.Trace(ctx, cfg.Tracing, log)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	show := newReplayProgress(c.stderr, log)
-	r, err := replay.New(replay.Config{Cluster: cluster, Publisher: publisher, Options: options, Observer: show.observe, Logger: log, TracerProvider: spans})
+	r, err := replay.New(replay.Config{Cluster: cluster, Publisher: publisher, Originals: originals, Options: options, Observer: show.observe, Logger: log, TracerProvider: spans})
 	if err != nil {
 		return err
 	}

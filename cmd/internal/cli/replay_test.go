@@ -208,3 +208,35 @@ func TestReplayIsStopped(t *testing.T) {
 		t.Errorf("%d messages", n)
 	}
 }
+
+// TestReplayFetches: a letter of Kafka Streams about a failure to produce has no message and points to its record. The
+// record is sent, with its own headers, as long as it is there.
+func TestReplayFetches(t *testing.T) {
+	t.Parallel()
+	r := newReplays(t, 0)
+	client := r.broker.Client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	origin := r.broker.Topic(t, 1, nil)
+	letter := func(offset string) *kgo.Record {
+		return &kgo.Record{Topic: r.from, Headers: []kgo.RecordHeader{{Key: "__streams.errors.exception", Value: []byte("RecordTooLargeException")},
+			{Key: "__streams.errors.topic", Value: []byte(origin)}, {Key: "__streams.errors.partition", Value: []byte("0")}, {Key: "__streams.errors.offset", Value: []byte(offset)}}}
+	}
+	if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: origin, Key: []byte("k"), Value: []byte("large"), Headers: []kgo.RecordHeader{{Key: "own", Value: []byte("3")}}},
+		letter("0"), letter("9")).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	r.run(ExitOK, "--dry-run --to "+r.to, "1 of the messages are not in their letters", "payload_gone", "postrider dlq requeue")
+	r.run(ExitPartly, "--yes --to "+r.to, "payload_gone")
+	sent := r.broker.ReadAll(t, r.to, 1)
+	if string(sent[0].Key) != "k" || string(sent[0].Value) != "large" || string(headersNamed(sent[0], "own")) != "3" {
+		t.Errorf("sent %q %q %v", sent[0].Key, sent[0].Value, sent[0].Headers)
+	}
+}
+
+func headersNamed(r *kgo.Record, name string) (value []byte) {
+	for _, h := range r.Headers {
+		if h.Key == name {
+			value = append(value, h.Value...)
+		}
+	}
+	return value
+}

@@ -110,6 +110,10 @@ func planTable(w io.Writer, p *replay.Plan) error {
 	if p.Copies > 0 {
 		copies = fmt.Sprintf("%s%d letters are there more than once, and go with the same id", atLeast, p.Copies)
 	}
+	fetched := ""
+	if p.Fetched > 0 {
+		fetched = fmt.Sprintf("%d of the messages are not in their letters; they were read from the records that these point to", p.Fetched)
+	}
 	if err := fields(w,
 		[2]string{"Replay", p.Run},
 		[2]string{"Group", p.Group},
@@ -118,6 +122,7 @@ func planTable(w io.Writer, p *replay.Plan) error {
 		[2]string{"To", p.To},
 		[2]string{"Matching", fmt.Sprintf("%d letters, %d do not match", p.Matching, p.NotMatching)},
 		[2]string{"Sending", fmt.Sprintf("%d messages, %d bytes", p.Sending, p.Bytes)},
+		[2]string{"Fetched", fetched},
 		[2]string{"Written", span},
 		[2]string{"Keys", fmt.Sprintf("%s%d, and %d messages without one", atLeast, p.Keys, p.Keyless)},
 		[2]string{"Order", fmt.Sprintf("%d keys have several letters here and keep their order; of %d they are in different partitions, and their order is not known. Whether later messages of these keys are in their topics already is not known either: what is replayed comes after them.", p.Repeated, p.Split)},
