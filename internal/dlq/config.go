@@ -2,6 +2,7 @@ package dlq
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -18,6 +19,8 @@ type Config struct {
 	Source Source
 	// Letters is where they are recorded. Required.
 	Letters Letters
+	// Custom names the headers of dead letters that a program of the user's own writes. Defaults to none.
+	Custom CustomHeaders
 	// Originals reads the records that letters without key and value point to. Defaults to nil: they stay without.
 	Originals Originals
 	// OriginalsTimeout is how long the letters of one poll may wait for them. Defaults to 3s.
@@ -53,6 +56,8 @@ func (c Config) validate() error {
 		return errors.New("collector: Source is required")
 	case c.Letters == nil:
 		return errors.New("collector: Letters is required")
+	case c.Custom.Check() != nil:
+		return fmt.Errorf("collector: Custom: %w", c.Custom.Check())
 	case c.OriginalsTimeout < 0:
 		return errors.New("collector: OriginalsTimeout is negative")
 	case c.StopTimeout < 0:

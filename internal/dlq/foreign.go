@@ -63,34 +63,41 @@ var foreignDialects = []foreignDialect{
 // decodeForeign reads a letter of a dialect that is known by its headers.
 func decodeForeign(r Record) (Letter, bool) {
 	for _, d := range foreignDialects {
-		if !slices.ContainsFunc(r.Headers, func(h message.Header) bool { return slices.Contains(d.known, h.Name) }) {
-			continue
+		if l, ok := decodeForeignAs(r, d); ok {
+			return l, true
 		}
-		f := &foreign{values: map[string][][]byte{}}
-		l := readFrom(r)
-		for _, h := range r.Headers {
-			switch {
-			case d.belongs(h.Name):
-				f.values[h.Name] = append(f.values[h.Name], h.Value)
-			case h.Name == message.HeaderEventID && l.isEvent(h.Value): // an event of an outbox stays that when another program gives it up
-			default:
-				f.theirs = append(f.theirs, h)
-			}
-		}
-		l.Dialect = d.name
-		l.OriginalState = "failed"
-		l.Reason = Unclassified
-		l.KeyKind, _ = kindOf(r.Key)
-		l.PayloadKind, l.PayloadBytes = kindOf(r.Value)
-		d.read(f, &l)
-		l.Headers = f.theirs
-		if l.Attempts != nil && *l.Attempts > 1 {
-			l.Reason = MaxRetriesExceeded
-		}
-		identify(&l, r)
-		return l, true
 	}
 	return Letter{}, false
+}
+
+// decodeForeignAs reads a letter of this dialect.
+func decodeForeignAs(r Record, d foreignDialect) (Letter, bool) {
+	if !slices.ContainsFunc(r.Headers, func(h message.Header) bool { return slices.Contains(d.known, h.Name) }) {
+		return Letter{}, false
+	}
+	f := &foreign{values: map[string][][]byte{}}
+	l := readFrom(r)
+	for _, h := range r.Headers {
+		switch {
+		case d.belongs(h.Name):
+			f.values[h.Name] = append(f.values[h.Name], h.Value)
+		case h.Name == message.HeaderEventID && l.isEvent(h.Value): // an event of an outbox stays that when another program gives it up
+		default:
+			f.theirs = append(f.theirs, h)
+		}
+	}
+	l.Dialect = d.name
+	l.OriginalState = "failed"
+	l.Reason = Unclassified
+	l.KeyKind, _ = kindOf(r.Key)
+	l.PayloadKind, l.PayloadBytes = kindOf(r.Value)
+	d.read(f, &l)
+	l.Headers = f.theirs
+	if l.Attempts != nil && *l.Attempts > 1 {
+		l.Reason = MaxRetriesExceeded
+	}
+	identify(&l, r)
+	return l, true
 }
 
 // isEvent sets the id of the event that the message is, if the header's value is one: its producer may have written

@@ -33,6 +33,8 @@ const (
 	DialectWolverine Dialect = "wolverine"
 	// DialectKarafka letters were written by Karafka.
 	DialectKarafka Dialect = "karafka"
+	// DialectCustom letters were written by a program of the user's own, whose headers the settings name.
+	DialectCustom Dialect = "custom"
 	// DialectUnknown letters have no known headers, or have broken ones.
 	DialectUnknown Dialect = "unknown"
 )

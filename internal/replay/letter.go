@@ -94,7 +94,7 @@ const ofGroup = "\x00"
 
 // judge decides about one record. since and until are the frozen bounds, label the end of the replay ids.
 func (o *Options) judge(r *dlq.Record, since, until time.Time, label string) verdict {
-	return o.judgeLetter(r, dlq.Decode(*r), since, until, label)
+	return o.judgeLetter(r, o.Custom.Decode(*r), since, until, label)
 }
 
 // judgeLetter is judge of a record that was read.

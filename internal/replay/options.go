@@ -69,6 +69,8 @@ type Options struct {
 	// Repair, if not nil, gives headers to messages that have unreadable ones; without it these messages are left
 	// alone. Defaults to none.
 	Repair *dlq.Repair
+	// Custom names the headers of dead letters that a program of the user's own writes. Defaults to none.
+	Custom dlq.CustomHeaders
 	// Rate is how many messages are sent a second at most; 0 does not limit. Defaults to 0.
 	Rate float64
 	// Max is how many messages this call sends at most; the rest waits for the next one. 0 does not limit. Defaults
@@ -126,6 +128,9 @@ func (o *Options) Check() error {
 	case o.Max < 0:
 		return fail("the limit of messages is %d, it must not be negative", o.Max)
 	}
+	if err := o.Custom.Check(); err != nil {
+		return fail("%w", err)
+	}
 	if o.Repair != nil {
 		if err := o.Repair.Check(); err != nil {
 			return fail("%w", err)
@@ -159,6 +164,9 @@ func (o *Options) about() string {
 	}
 	if o.Offsets != nil {
 		parts = append(parts, fmt.Sprintf("offsets %d-%d", o.Offsets.From, o.Offsets.To-1))
+	}
+	if named := o.Custom.String(); named != "" {
+		parts = append(parts, "headers "+named)
 	}
 	return strings.Join(parts, ", ")
 }

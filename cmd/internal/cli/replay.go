@@ -82,6 +82,7 @@ stopped, 2 wrong command line, 3 done, and some letters were left alone or delet
 			if err != nil {
 				return err
 			}
+			options.Custom = cfg.Collector.CustomHeaders()
 			return c.withReplay(cmd.Context(), cfg, options, log, func(r *replay.Replay, show *replayProgress) error {
 				return c.runReplay(cmd, r, cfg.Kafka.Brokers, show, &out, &sure, given.dryRun)
 			})

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -239,4 +241,26 @@ func headersNamed(r *kgo.Record, name string) (value []byte) {
 		}
 	}
 	return value
+}
+
+// TestReplayReadsHeadersOfTheSettings: dead letters of a program of the user's own go where they came from, without its
+// headers.
+func TestReplayReadsHeadersOfTheSettings(t *testing.T) {
+	t.Parallel()
+	r := newReplays(t, 0)
+	client := r.broker.Client(t)
+	if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: r.from, Value: []byte("v"), Headers: []kgo.RecordHeader{
+		{Key: "x-topic", Value: []byte(r.to)}, {Key: "own", Value: []byte("3")}}}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	r.run(ExitOK, "--dry-run", "undecodable")
+	file := filepath.Join(t.TempDir(), "postrider.yaml")
+	if err := os.WriteFile(file, []byte("collector: {headers: {topic: x-topic}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.run(ExitOK, "--yes --config "+file, "1 messages are sent")
+	sent := r.broker.ReadAll(t, r.to, 1)[0]
+	if string(headersNamed(sent, "own")) != "3" || headersNamed(sent, "x-topic") != nil {
+		t.Errorf("sent with %v", sent.Headers)
+	}
 }

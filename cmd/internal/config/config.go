@@ -236,6 +236,26 @@ type Collector struct {
 	// Patterns are regular expressions; topics whose whole names they fit are read as dead-letter topics, also topics that
 	// are created later. Kafka's own topics and the retry topics of consumers are not. Defaults to "".
 	Patterns []string `key:"patterns" default:"" check:"topic_pattern" help:"regular expressions of further dead-letter topics to read, such as .*[-.](dlq|dlt|DLT), separated by commas"`
+	// HeadersTopic and the settings below name the headers in which programs of your own write what their dead letters say,
+	// several with commas: the first that is there counts. With HeadersTopic or HeadersError a dead letter is known. In the
+	// file they may stand in a block headers. HeadersTopic is the topic that the message came from. Defaults to "".
+	HeadersTopic []string `key:"headers_topic" default:"" check:"optional" help:"headers of home-made dead letters that have the topic that the message came from, separated by commas"`
+	// HeadersPartition is its partition, as decimal text. Defaults to "".
+	HeadersPartition []string `key:"headers_partition" default:"" check:"optional" help:"headers of home-made dead letters that have its partition, as decimal text, separated by commas"`
+	// HeadersOffset is its offset, as decimal text. Defaults to "".
+	HeadersOffset []string `key:"headers_offset" default:"" check:"optional" help:"headers of home-made dead letters that have its offset, as decimal text, separated by commas"`
+	// HeadersTimestamp is its time, in Unix milliseconds or as in RFC 3339. Defaults to "".
+	HeadersTimestamp []string `key:"headers_timestamp" default:"" check:"optional" help:"headers of home-made dead letters that have its time, in Unix milliseconds or as in RFC 3339, separated by commas"`
+	// HeadersGroup is the consumer group that failed. Defaults to "".
+	HeadersGroup []string `key:"headers_group" default:"" check:"optional" help:"headers of home-made dead letters that have the consumer group that failed, separated by commas"`
+	// HeadersAttempts is how often it was tried, as decimal text. Defaults to "".
+	HeadersAttempts []string `key:"headers_attempts" default:"" check:"optional" help:"headers of home-made dead letters that have how often it was tried, as decimal text, separated by commas"`
+	// HeadersCode is what kind of error it was, such as the class of an exception. Defaults to "".
+	HeadersCode []string `key:"headers_code" default:"" check:"optional" help:"headers of home-made dead letters that have what kind of error it was, such as the class of an exception, separated by commas"`
+	// HeadersError is the message of the error. Defaults to "".
+	HeadersError []string `key:"headers_error" default:"" check:"optional" help:"headers of home-made dead letters that have the message of the error, separated by commas"`
+	// HeadersStack is the stack trace. Defaults to "".
+	HeadersStack []string `key:"headers_stack" default:"" check:"optional" help:"headers of home-made dead letters that have the stack trace, separated by commas"`
 }
 
 // HTTP is the section http.

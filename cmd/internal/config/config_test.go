@@ -110,6 +110,8 @@ func TestEnvironmentNames(t *testing.T) {
 		"ARCHIVE_COMPLETED": "false", "ARCHIVE_FAILED": "false", "ARCHIVE_CANCELLED": "true", "ARCHIVE_DLQ_RESOLVED": "false", "HTTP_ADDRESS": "[::1]:0",
 		"DLQ_RESOLVE_ON_DELIVERY": "false", "DLQ_OPERATION_RETENTION_DAYS": "7", "DLQ_PAGE_SIZE_DEFAULT": "10", "DLQ_REDACT_PATHS": "$.card,$..pin", "DLQ_REDACT_HEADERS": "authorization,x-*", "DLQ_PAGE_SIZE_MAX": "50", "DLQ_REQUEUE_LIMIT": "5", "DLQ_PURGE_LIMIT": "6",
 		"COLLECTOR_TOPICS": "a-dlt,b-dlt", "COLLECTOR_PATTERNS": ".*[-.](dlq|dlt|DLT)$,dead.*",
+		"COLLECTOR_HEADERS_TOPIC": "x-topic,topic", "COLLECTOR_HEADERS_PARTITION": "x-partition", "COLLECTOR_HEADERS_OFFSET": "x-offset", "COLLECTOR_HEADERS_TIMESTAMP": "x-time",
+		"COLLECTOR_HEADERS_GROUP": "x-group", "COLLECTOR_HEADERS_ATTEMPTS": "x-attempts", "COLLECTOR_HEADERS_CODE": "x-code", "COLLECTOR_HEADERS_ERROR": "x-error", "COLLECTOR_HEADERS_STACK": "x-stack",
 		"HTTP_API": "false", "HTTP_REQUEST_TIMEOUT_MS": "1000", "HTTP_MAX_BODY_BYTES": "2048", "HTTP_REQUESTS_PER_SECOND": "7", "HTTP_REQUEST_BURST": "8",
 		"HTTP_FAILED_LOGINS_PER_MINUTE": "9", "HTTP_IDEMPOTENCY_TTL_HOURS": "48", "MCP_ADDRESS": "[::1]:0", "MCP_ALLOW_WRITES": "true",
 		"MCP_CONFIRM_TTL_SECONDS": "30", "MCP_ALLOWED_ORIGINS": "https://a.example.com,http://localhost:3000", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
@@ -131,6 +133,9 @@ func TestEnvironmentNames(t *testing.T) {
 		"KAFKA_SASL_MECHANISM": {"KAFKA_SASL_TOKEN_FILE=t"}, "KAFKA_SASL_TOKEN_FILE": {oauth}, "KAFKA_SASL_USERNAME": {plain, "KAFKA_SASL_PASSWORD=p"},
 		"KAFKA_SASL_PASSWORD": {plain, "KAFKA_SASL_USERNAME=u"}, "KAFKA_SASL_PASSWORD_FILE": {plain, "KAFKA_SASL_USERNAME=u"},
 		"KAFKA_SASL_AWS_CREDENTIALS_FILE": msk, "KAFKA_SASL_AWS_ACCESS_KEY_ID": awsKeys[1:], "KAFKA_SASL_AWS_SECRET_ACCESS_KEY": append(awsKeys[:1:1], msk...), "KAFKA_SASL_AWS_SESSION_TOKEN": awsKeys,
+	}
+	for _, field := range []string{"PARTITION", "OFFSET", "TIMESTAMP", "GROUP", "ATTEMPTS", "CODE", "STACK"} {
+		beside["COLLECTOR_HEADERS_"+field] = []string{"COLLECTOR_HEADERS_TOPIC=t"}
 	}
 	for name, value := range values {
 		names := []string{name}

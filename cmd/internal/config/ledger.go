@@ -98,6 +98,7 @@ var blocks = []block{
 	{"staleness", "thresholds", "", []string{"waiting_for_dependencies_minutes", "waiting_for_retry_minutes", "steps_in_process_minutes", "task_max_lifetime_hours"}},
 	{"staleness", "actions", "", []string{"auto_transition_to_error", "auto_move_to_dlq", "emit_events", "event_channel"}},
 	{"dlq", "reasons", "reason_", []string{"staleness_timeout", "max_retries_exceeded", "worker_unavailable", "dependency_cycle_detected"}},
+	{"collector", "headers", "headers_", []string{"topic", "partition", "offset", "timestamp", "group", "attempts", "code", "error", "stack"}},
 	{"archive", "policies", "", []string{"archive_completed", "archive_failed", "archive_cancelled", "archive_dlq_resolved"}},
 }
 

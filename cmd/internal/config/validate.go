@@ -24,6 +24,10 @@ func (c *Config) validate(wrong map[string]bool) []error {
 	if !wrong["staleness.time_budget_seconds"] && !wrong["staleness.latency_limit_ms"] {
 		problems = append(problems, c.checkStaleness()...)
 	}
+	custom := c.Collector.CustomHeaders()
+	if err := custom.Check(); err != nil {
+		problems = append(problems, fmt.Errorf("collector.headers: %w", err))
+	}
 	if !wrong["dlq.page_size_default"] && !wrong["dlq.page_size_max"] {
 		problems = append(problems, c.checkPages()...)
 	}

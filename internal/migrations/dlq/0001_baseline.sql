@@ -210,7 +210,7 @@ comment on table postrider.dlq_letter is
 'Dead letters, each recorded once however often it arrives. The id stays when the investigation is purged, so that a late copy opens nothing.';
 comment on column postrider.dlq_letter.letter_id is 'Permanent identity: event id and episode for our own letters; topic, partition, offset and group for others.';
 comment on column postrider.dlq_letter.dlq_entry_uuid is 'The investigation it belongs to; null after that was purged.';
-comment on column postrider.dlq_letter.dialect is 'Who wrote it, told by the headers: postrider, spring, spring_retry, connect, streams, share_group, cloud_stream, smallrye, wolverine, karafka, or unknown.';
+comment on column postrider.dlq_letter.dialect is 'Who wrote it, told by the headers: postrider, spring, spring_retry, connect, streams, share_group, cloud_stream, smallrye, wolverine, karafka, custom (headers that the settings name), or unknown.';
 comment on column postrider.dlq_letter.dlq_topic is 'The dead-letter topic it was read from.';
 comment on column postrider.dlq_letter.dlq_partition is 'Its partition there.';
 comment on column postrider.dlq_letter.dlq_offset is 'Its offset there.';
