@@ -26,6 +26,9 @@ type Client struct {
 	alone    *writer     // for one record at a time
 	closed   bool
 	soloTurn sync.Mutex
+	// awaiting looks for topics to read that do not exist; stopAwaiting is nil where all are there.
+	awaiting     sync.WaitGroup
+	stopAwaiting context.CancelFunc
 
 	positions positions
 }
@@ -129,9 +132,14 @@ func (c *Client) Close(ctx context.Context) error {
 	member, writers := c.member, []*writer{c.writer, c.alone}
 	first := !c.closed
 	c.closed = true
+	stopAwaiting := c.stopAwaiting
 	c.mu.Unlock()
 	if !first {
 		return nil
+	}
+	if stopAwaiting != nil {
+		stopAwaiting()
+		c.awaiting.Wait()
 	}
 	var err error
 	if member != nil {
