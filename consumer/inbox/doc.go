@@ -14,6 +14,9 @@
 //			return err
 //		})
 //
+// In a service that uses the library consumer, [Handler] does this, and [IDOf] is the id: it is the same in a retry topic
+// as where the message was first read, which that of a record in a retry topic by [IdentityOf] is not.
+//
 // A [Processor] begins the transaction, asks the inbox, runs the handler and commits. It does so again after a
 // serialization failure or a deadlock, and after a commit whose answer was lost: the inbox then tells whether that
 // commit was made. Only the handler's work in its transaction is exactly once; a mail that it sends is not.

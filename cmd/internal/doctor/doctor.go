@@ -78,6 +78,7 @@ type limits struct {
 	deadRows                           int64
 	clockWarning, clockFailure         time.Duration
 	lateWarning, lateFailure           time.Duration
+	lateLetter                         time.Duration
 	lag                                int64
 	receipts                           int64
 	check                              time.Duration
@@ -88,7 +89,8 @@ var defaultLimits = limits{
 	deadRows:     1_000_000,
 	clockWarning: 2 * time.Second, clockFailure: time.Minute,
 	lateWarning: time.Minute, lateFailure: 10 * time.Minute,
-	lag: 10_000, receipts: 100_000,
+	lateLetter: 10 * time.Minute,
+	lag:        10_000, receipts: 100_000,
 	check: 15 * time.Second,
 }
 
@@ -155,6 +157,7 @@ type patient struct {
 func checks() []check {
 	return []check{
 		{"database", "connection", nothing, checkConnection},
+		{"database", "encryption", nothing, checkEncryption},
 		{"database", "version", theServer, checkVersion},
 		{"database", "writes", theServer, checkWrites},
 		{"database", "right to migrate", theServer, checkCreation},
@@ -181,6 +184,7 @@ func checks() []check {
 		{"topics", "message size", theTopics, checkTopicSize},
 		{"topics", "dead letters", theTopics, checkLetterTopics},
 		{"topics", "rights", theList, checkTopicRights},
+		{"http", "address", nothing, checkListening},
 		{"clock", "database", theServer, checkClock},
 		{"clock", "records", theTopics, checkRecordTimes},
 		{"state", "leader", theSchema, checkLeader},

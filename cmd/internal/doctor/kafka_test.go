@@ -206,10 +206,12 @@ func TestRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.examine(t, nil).want(t, "state", "collector", OK, "1 collectors, 1 dead letters wait")
+		produce(s.flags["dlq.topic"], time.Now().Add(-time.Hour))
+		s.examine(t, nil).want(t, "state", "collector", OK, "1 collectors, 2 dead letters wait") // that before it is young
 		if err := group.CommitUncommittedOffsets(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.examine(t, nil).want(t, "state", "collector", OK, "1 collectors, 0 dead letters wait")
+		s.examine(t, func(c *Config) { c.limits.lateLetter = -time.Hour }).want(t, "state", "collector", Warning, "1 dead letters have been in their topic", "no collector has recorded them")
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/migrations"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/pgbouncer"
@@ -175,6 +176,17 @@ func TestJudgements(t *testing.T) {
 		"collector":              {judgeCollector("g", 5, 1, defaultLimits), OK},
 		"collector, late":        {judgeCollector("g", 20_000, 1, defaultLimits), Warning},
 		"collector, nobody":      {judgeCollector("g", 5, 0, defaultLimits), Failed},
+		"a socket":               {judgeEncryption("postgres://u@/d?host=/run/postgresql"), OK},
+		"this machine":           {judgeEncryption("postgres://u@127.0.0.1:5432/d"), OK},
+		"elsewhere":              {judgeEncryption("postgres://u@db:5432/d"), Warning},
+		"elsewhere, disabled":    {judgeEncryption("postgres://u@db:5432/d?sslmode=disable"), Warning},
+		"elsewhere, one of two":  {judgeEncryption("postgres://u@localhost,db:5432/d?sslmode=allow"), Warning},
+		"elsewhere, required":    {judgeEncryption("postgres://u@db:5432/d?sslmode=require"), OK},
+		"elsewhere, verified":    {judgeEncryption("postgres://u@db:5432/d?sslmode=verify-full"), OK},
+		"HTTP here":              {judgeListening(config.HTTP{Address: "127.0.0.1:8080", API: true}), OK},
+		"HTTP everywhere":        {judgeListening(config.HTTP{Address: ":8080", API: true}), Warning},
+		"HTTP on an address":     {judgeListening(config.HTTP{Address: "10.0.0.5:8080", API: true}), Warning},
+		"metrics everywhere":     {judgeListening(config.HTTP{Address: "0.0.0.0:8080"}), OK},
 		"operation, stuck":       {judgeOperation("id", "n", "running", "", 2*time.Minute), Warning},
 		"operation, paused":      {judgeOperation("id", "n", "paused", "", time.Second), Warning},
 	} {

@@ -93,6 +93,13 @@ func checkCollector(ctx context.Context, p *patient) ([]result, error) {
 		return nil, err
 	}
 	found := judgeCollector(group, lag, len(described.Members), p.limits)
+	if len(described.Members) > 0 { // without any, all that waits is reported
+		late, err := lateLetters(ctx, p, time.Now())
+		if err != nil {
+			return found, err
+		}
+		found = append(found, judgeLate(late, p.limits)...)
+	}
 	if described.State != "Stable" { // the group has no members, or they are just sharing the topics out
 		return found, nil
 	}
