@@ -67,11 +67,15 @@ type RetriedTask struct {
 	TaskUUID uuid.UUID `json:"task_uuid"`
 	// EventID is the event that says so.
 	EventID uuid.UUID `json:"event_id"`
+	// ClosedInvestigations were pending about the task, or about an event whose loss moved it; the retry closed them. Never null.
+	ClosedInvestigations []uuid.UUID `json:"closed_investigations"`
+	// InvestigationsUnderWay are those that stay pending because their event is being sent again; never null.
+	InvestigationsUnderWay []uuid.UUID `json:"investigations_under_way"`
 }
 
-// NewRetriedTask is a task that was put back to its beginning, and the event that says so.
-func NewRetriedTask(task, event uuid.UUID) RetriedTask {
-	return RetriedTask{"retry_queued", task, event}
+// NewRetriedTask is a task that was put back to its beginning.
+func NewRetriedTask(task uuid.UUID, r ledger.Retried) RetriedTask {
+	return RetriedTask{"retry_queued", task, r.Event, append([]uuid.UUID{}, r.Closed...), append([]uuid.UUID{}, r.UnderWay...)}
 }
 
 // CancelledTask says what came of cancelling a task.

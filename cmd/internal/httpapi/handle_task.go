@@ -221,11 +221,11 @@ func (s *Services) retryTask(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	event, err := s.Tasks.Retry(ctx, id, r.Actor.Name)
+	retried, err := s.Tasks.Retry(ctx, id, r.Actor.Name)
 	if err != nil {
 		return nil, err
 	}
-	return api.NewRetriedTask(id, event), nil
+	return api.NewRetriedTask(id, retried), nil
 }
 
 func (s *Services) cancelTask(ctx context.Context, r *Request) (any, error) {
