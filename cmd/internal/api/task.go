@@ -15,7 +15,8 @@ import (
 // name; commands show them whole.
 func TaskOf(t ledger.Task) ledger.Task {
 	inYears(&t.StateEnteredAt, &t.CreatedAt, &t.UpdatedAt)
-	inYearsOrNull(&t.StaleFlaggedAt, &t.CompletedAt)
+	inYearsOrNull(&t.StaleFlaggedAt, &t.CompletedAt, &t.ArchivedAt)
+	t.Status, t.DeadLetters = t.State, append([]string{}, t.DeadLetters...)
 	return t
 }
 
@@ -31,19 +32,21 @@ func NewTaskList(tasks []ledger.Task, more bool) List[ledger.Task] {
 // StepOf is a step as it is shown. The API redacts its inputs and results, as TaskOf says.
 func StepOf(s ledger.Step) ledger.Step {
 	inYears(&s.StateEnteredAt, &s.CreatedAt, &s.UpdatedAt)
-	inYearsOrNull(&s.NextRetryAt)
+	inYearsOrNull(&s.NextRetryAt, &s.ArchivedAt)
 	return s
 }
 
 // TransitionOf is a transition of a task as it is shown. The API redacts its metadata, as TaskOf says.
 func TransitionOf(t ledger.Transition) ledger.Transition {
 	inYears(&t.CreatedAt)
+	inYearsOrNull(&t.ArchivedAt)
 	return t
 }
 
 // StepTransitionOf is TransitionOf, of a step.
 func StepTransitionOf(t ledger.StepTransition) ledger.StepTransition {
 	inYears(&t.CreatedAt)
+	inYearsOrNull(&t.ArchivedAt)
 	return t
 }
 

@@ -174,7 +174,7 @@ the archive is shown as postrider archive show does. As JSON it is what GET /tas
 					if archiveErr != nil {
 						return archiveErr
 					}
-					return out.print(c.stdout, api.WholeArchivedTaskOf(old), func(w io.Writer) error { return showArchived(w, old) })
+					return out.print(c.stdout, api.WholeTaskOf(old), func(w io.Writer) error { return showTask(w, old) })
 				}
 				if err != nil {
 					return err
@@ -202,6 +202,10 @@ func showTask(w io.Writer, whole ledger.WholeTask) error {
 	if v.StaleFlaggedAt != nil {
 		flagged = "since " + moment(*v.StaleFlaggedAt)
 	}
+	archived := ""
+	if v.ArchivedAt != nil {
+		archived = moment(*v.ArchivedAt) + " as " + string(value(v.FinalState))
+	}
 	retries := ""
 	if v.RetryCount > 0 {
 		retries = strconv.Itoa(v.RetryCount)
@@ -219,6 +223,8 @@ func showTask(w io.Writer, whole ledger.WholeTask) error {
 		[2]string{"Created", moment(v.CreatedAt)},
 		[2]string{"Updated", moment(v.UpdatedAt)},
 		[2]string{"Completed", moment(value(v.CompletedAt))},
+		[2]string{"Archived", archived},
+		[2]string{"Dead letters", strings.Join(v.DeadLetters, ", ")},
 	); err != nil {
 		return err
 	}

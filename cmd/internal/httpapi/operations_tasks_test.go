@@ -53,6 +53,13 @@ func (r *rig) driveTasks() {
 		}
 	}
 	r.ask("GET", "/tasks/"+id+"/workflow_steps/"+nowhere, "").is(404)
+	// Who follows the redirect finds the fields of a live one.
+	for _, rest := range []string{"", "/payload", "/workflow_steps", "/transitions", "/step_transitions"} {
+		live, archived := fieldsOf("", r.ask("GET", "/tasks/"+id+rest, "").is(200).at()), fieldsOf("", r.ask("GET", "/archive/tasks/"+gone+rest, "").is(200).at())
+		if !slices.Equal(live, archived) {
+			t.Errorf("%s: a live task has the fields\n%v, an archived one\n%v", rest, live, archived)
+		}
+	}
 
 	at := "/tasks/" + id + "/workflow_steps/"
 	if got := r.ask("PATCH", at+step, `{"action": "complete-manually", "notes": "by hand", "results": {"ok": true}}`).is(200); got.text("workflow_step", "status") != "resolved_manually" || got.text("task_state") == "" {
@@ -85,6 +92,25 @@ func (r *rig) driveTasks() {
 	}
 	r.ask("POST", "/tasks/"+nowhere+"/cancel", "").is(404)
 	r.ask("POST", "/tasks/"+id+"/cancel", `{"x": 1}`).is(400)
+}
+
+// fieldsOf lists the paths of all fields of a value but of those that users fill.
+func fieldsOf(at string, value any) (all []string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			all = append(all, at+"."+name)
+			if !slices.Contains([]string{"context", "metadata", "inputs", "results"}, name) {
+				all = append(all, fieldsOf(at+"."+name, inner)...)
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			all = append(all, fieldsOf(at+"[]", inner)...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func (r *rig) driveArchive() {
