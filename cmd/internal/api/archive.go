@@ -7,7 +7,7 @@ func NewArchivedTaskList(tasks []ledger.Task, more bool) List[ledger.Task] {
 	next := ""
 	if more {
 		last := tasks[len(tasks)-1]
-		next = ledger.ArchivePlace{ArchivedAt: *last.ArchivedAt, TaskUUID: last.UUID}.String()
+		next = ledger.TaskPlace{At: *last.ArchivedAt, TaskUUID: last.UUID}.String()
 	}
 	return ListOf(each(TaskOf, tasks), next)
 }
@@ -23,4 +23,15 @@ type ArchiveRun struct {
 	// DryRun says that nothing was moved.
 	DryRun bool `json:"dry_run"`
 	ledger.Archived
+	// Next is where to go on, because there may be more; null at the end.
+	Next *string `json:"next"`
+}
+
+// NewArchiveRun is one batch of an archiving by hand.
+func NewArchiveRun(b ledger.ArchivedBatch, dry bool) ArchiveRun {
+	run := ArchiveRun{DryRun: dry, Archived: b.Archived}
+	if b.More && b.Last != nil {
+		run.Next = OrNull(b.Last.String())
+	}
+	return run
 }

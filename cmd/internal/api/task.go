@@ -89,6 +89,14 @@ type CancelledTask struct {
 	Task ledger.Task `json:"task"`
 }
 
+// UnflaggedTask says what came of ending the flag of a task.
+type UnflaggedTask struct {
+	// Unflagged is false where it had no flag.
+	Unflagged bool `json:"unflagged"`
+	// Task is the task as it stands now.
+	Task ledger.Task `json:"task"`
+}
+
 // DeadLetteredTask says that a task was dead-lettered by hand.
 type DeadLetteredTask struct {
 	// TaskUUID is the id of the task.
@@ -109,10 +117,11 @@ type TreatedStep struct {
 type StaleTasks struct {
 	// DryRun says that nothing was changed.
 	DryRun bool `json:"dry_run"`
-	// Detected is how many stale tasks were found, MovedToDLQ how many of them were dead-lettered, Transitioned how many
-	// were moved to the failed state of their machine.
-	Detected     int `json:"detected"`
-	MovedToDLQ   int `json:"moved_to_dlq"`
+	// Detected is how many stale tasks were found.
+	Detected int `json:"detected"`
+	// MovedToDLQ is how many of them were dead-lettered.
+	MovedToDLQ int `json:"moved_to_dlq"`
+	// Transitioned is how many of them were moved to the failed state of their machine.
 	Transitioned int `json:"transitioned"`
 	// DurationMS is how long it took, in milliseconds.
 	DurationMS float64 `json:"duration_ms"`
@@ -138,4 +147,12 @@ func NewStaleTasks(found []ledger.StaleTask, dryRun bool, took time.Duration) St
 func DetectorOf(s ledger.DetectorStatus) ledger.DetectorStatus {
 	inYearsOrNull(&s.PausedAt, &s.ResumeAt, &s.LastPassAt)
 	return s
+}
+
+// ResumedDetector says what came of letting the detectors go on.
+type ResumedDetector struct {
+	// Resumed is false where they were not paused.
+	Resumed bool `json:"resumed"`
+	// Detector is the switch as it stands now.
+	Detector ledger.DetectorStatus `json:"detector"`
 }

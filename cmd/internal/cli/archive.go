@@ -115,7 +115,7 @@ func (c *commands) archiveList() *cobra.Command {
 				return usagef("--limit is %d; it must be from 1 to %d", f.Limit, ledger.MaxArchiveLimit)
 			}
 			if after != "" {
-				place, err := ledger.ParseArchivePlace(after)
+				place, err := ledger.ParseTaskPlace(after)
 				if err != nil {
 					return usagef("--after: %w", err)
 				}

@@ -62,7 +62,7 @@ func taskID(s string) (uuid.UUID, error) {
 func (c *commands) taskList() *cobra.Command {
 	var out output
 	var f ledger.Filter
-	var after string
+	var after, from, to string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List tasks, the newest first",
@@ -85,6 +85,12 @@ for them.`,
 			if f.After, err = identity("after", "a task, the next of an earlier list", after); err != nil {
 				return err
 			}
+			if f.From, err = api.ParseBound("--from", from, false); err == nil {
+				f.To, err = api.ParseBound("--to", to, true)
+			}
+			if err != nil {
+				return usagef("%w", err)
+			}
 			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
 				tasks, more, err := l.List(cmd.Context(), f)
 				if err != nil {
@@ -100,6 +106,9 @@ for them.`,
 	flags.StringVar(&f.Name, "name", "", "only those of the template with this `name`")
 	flags.StringVar(&f.Version, "template-version", "", "only those of this `version` of their template")
 	flags.StringVar(&f.State, "state", "", "only those in this `state`")
+	flags.BoolVar(&f.Flagged, "flagged", false, "only live ones that were found to be stale and left in place")
+	flags.StringVar(&from, "from", "", "only those created from this `time` on: 2026-01-31 or 2026-01-31T08:00:00Z")
+	flags.StringVar(&to, "to", "", "only those created up to this `time`")
 	flags.IntVar(&f.Limit, "limit", ledger.DefaultLimit, fmt.Sprintf("how many, 1 to %d", ledger.MaxLimit))
 	flags.IntVar(&f.Offset, "offset", 0, "how many of the newest to pass over")
 	flags.StringVar(&after, "after", "", "go on with a list: the `next` of the one before")

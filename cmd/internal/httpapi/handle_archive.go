@@ -41,12 +41,12 @@ func (s *Services) listArchive(ctx context.Context, r *Request) (any, error) {
 }
 
 // archivePlace reads where a page of the archive begins: the next of the page before.
-func (r *Request) archivePlace(name string) (*ledger.ArchivePlace, error) {
+func (r *Request) archivePlace(name string) (*ledger.TaskPlace, error) {
 	text, err := r.text(name)
 	if err != nil || text == "" {
 		return nil, err
 	}
-	place, err := ledger.ParseArchivePlace(text)
+	place, err := ledger.ParseTaskPlace(text)
 	if err != nil {
 		return nil, notAPlace(name, text)
 	}

@@ -39,31 +39,32 @@ type ArchiveFilter struct {
 	// FinalState is the policy under which they were archived. Defaults to any.
 	FinalState FinalState
 	// Before is where the page begins: behind this task. Defaults to the newest.
-	Before *ArchivePlace
+	Before *TaskPlace
 	// Limit is how many, at most MaxArchiveLimit. Defaults to DefaultArchiveLimit.
 	Limit int
 }
 
-// ArchivePlace is the place of a task in the order of the archive, in which the newest comes first.
-type ArchivePlace struct {
-	// ArchivedAt is when the task was archived, TaskUUID its id.
-	ArchivedAt time.Time
-	TaskUUID   uuid.UUID
+// TaskPlace is the place of a task in an order by time: that of the archive, in which the task that was archived last comes
+// first, or the order in which tasks ended.
+type TaskPlace struct {
+	// At is when the task was archived, or when it ended; TaskUUID is its id.
+	At       time.Time
+	TaskUUID uuid.UUID
 }
 
-// String is the place as text, which ParseArchivePlace reads.
-func (p ArchivePlace) String() string {
-	return p.ArchivedAt.UTC().Format(time.RFC3339Nano) + "_" + p.TaskUUID.String()
+// String is the place as text, which ParseTaskPlace reads.
+func (p TaskPlace) String() string {
+	return p.At.UTC().Format(time.RFC3339Nano) + "_" + p.TaskUUID.String()
 }
 
-// ParseArchivePlace reads what String wrote.
-func ParseArchivePlace(s string) (p ArchivePlace, err error) {
+// ParseTaskPlace reads what String wrote.
+func ParseTaskPlace(s string) (p TaskPlace, err error) {
 	at, id, _ := strings.Cut(s, "_")
-	if p.ArchivedAt, err = time.Parse(time.RFC3339Nano, at); err == nil {
+	if p.At, err = time.Parse(time.RFC3339Nano, at); err == nil {
 		p.TaskUUID, err = uuid.Parse(id)
 	}
-	if err != nil || p.ArchivedAt.Year() < 1 || p.ArchivedAt.Year() > 9999 {
-		return ArchivePlace{}, fmt.Errorf("%q is no place in the archive: it must be a time, an underscore and the id of a task", s)
+	if err != nil || p.At.Year() < 1 || p.At.Year() > 9999 {
+		return TaskPlace{}, fmt.Errorf("%q is no place in a list of tasks: it must be a time, an underscore and the id of a task", s)
 	}
 	return p, nil
 }

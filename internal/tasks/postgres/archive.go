@@ -40,22 +40,27 @@ func NewArchive(pool *pgxpool.Pool) *Archive { return &Archive{pool: pool} }
 
 // ArchiveBatch implements ledger.ArchiveStore.
 func (a *Archive) ArchiveBatch(ctx context.Context, s ledger.ArchiveStep) (ledger.ArchivedBatch, error) {
+	return On(a.pool).ArchiveBatch(ctx, s)
+}
+
+// ArchiveBatch moves one batch of tasks into the archive; on a pool in a transaction of its own.
+func (l Ledger) ArchiveBatch(ctx context.Context, s ledger.ArchiveStep) (ledger.ArchivedBatch, error) {
 	var after *time.Time
 	var afterTask *uuid.UUID
 	if s.After != nil {
-		after, afterTask = &s.After.EnteredAt, &s.After.TaskUUID
+		after, afterTask = &s.After.At, &s.After.TaskUUID
 	}
 	var b ledger.ArchivedBatch
 	var last *time.Time
 	var lastTask *uuid.UUID
-	err := a.pool.QueryRow(ctx, archiveBatch, s.RetentionDays, s.BatchSize, s.DryRun, s.Policies.Completed, s.Policies.Failed,
+	err := l.db.QueryRow(ctx, archiveBatch, s.RetentionDays, s.BatchSize, s.DryRun, s.Policies.Completed, s.Policies.Failed,
 		s.Policies.Cancelled, s.Policies.DLQResolved, after, afterTask).Scan(&b.Tasks, &b.Steps, &b.Transitions,
 		&b.Complete, &b.Error, &b.Cancelled, &b.DLQResolved, &b.More, &last, &lastTask)
 	if err != nil {
 		return ledger.ArchivedBatch{}, fmt.Errorf("archive a batch of tasks: %w", err)
 	}
 	if last != nil && lastTask != nil {
-		b.Last = &ledger.TaskPlace{EnteredAt: *last, TaskUUID: *lastTask}
+		b.Last = &ledger.TaskPlace{At: *last, TaskUUID: *lastTask}
 	}
 	return b, nil
 }
@@ -134,7 +139,7 @@ func (a *Archive) List(ctx context.Context, f ledger.ArchiveFilter) (tasks []led
 	var before *time.Time
 	var beforeTask *uuid.UUID
 	if f.Before != nil {
-		before, beforeTask = &f.Before.ArchivedAt, &f.Before.TaskUUID
+		before, beforeTask = &f.Before.At, &f.Before.TaskUUID
 	}
 	sql, args := archiveList, []any{before, beforeTask, limit + 1} // one more says whether there are more
 	if f.Namespace != "" || f.FinalState != "" {

@@ -169,7 +169,7 @@ func TestArchiveIsListed(t *testing.T) {
 				t.Fatalf("%d tasks and more, of %d that were asked for", len(page), f.Limit)
 			}
 			last := page[len(page)-1]
-			place, err := ledger.ParseArchivePlace(ledger.ArchivePlace{ArchivedAt: *last.ArchivedAt, TaskUUID: last.UUID}.String())
+			place, err := ledger.ParseTaskPlace(ledger.TaskPlace{At: *last.ArchivedAt, TaskUUID: last.UUID}.String())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -197,7 +197,7 @@ func TestArchiveIsListed(t *testing.T) {
 		}
 	}
 	for _, place := range []string{"", "x", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z_x", "_" + all[0].String(), "0000-01-01T00:00:00Z_" + all[0].String()} {
-		if _, err := ledger.ParseArchivePlace(place); err == nil {
+		if _, err := ledger.ParseTaskPlace(place); err == nil {
 			t.Errorf("%q is accepted as a place", place)
 		}
 	}

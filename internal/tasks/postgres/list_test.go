@@ -89,7 +89,7 @@ func TestArchiveListsBySomeOf(t *testing.T) {
 					}
 					for _, task := range page {
 						got = append(got, task.UUID.String())
-						f.Before = &ledger.ArchivePlace{ArchivedAt: *task.ArchivedAt, TaskUUID: task.UUID}
+						f.Before = &ledger.TaskPlace{At: *task.ArchivedAt, TaskUUID: task.UUID}
 					}
 					if !more {
 						break

@@ -1,4 +1,4 @@
--- The newest, from $7 on, of each template and state that is asked for, which stand together in an index, merged: what it costs
+-- The newest, from $7 back to $8, of each template and state that is asked for, which stand together in an index, merged: what it costs
 -- does not grow with the tasks that are not asked for.
 with asked as materialized (
     select n.named_task_uuid, s.state
@@ -13,7 +13,7 @@ with asked as materialized (
     from asked a
     cross join lateral (
         select k.task_uuid from postrider.tasker_tasks k
-        where k.named_task_uuid = a.named_task_uuid and k.state = a.state and k.task_uuid <= $7::uuid
+        where k.named_task_uuid = a.named_task_uuid and k.state = a.state and k.task_uuid between $8::uuid and $7::uuid
         order by k.task_uuid desc limit $5::bigint + $6::bigint) t
     order by t.task_uuid desc
     limit $5 offset $6
