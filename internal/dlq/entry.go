@@ -102,6 +102,8 @@ type Entry struct {
 	RootCause, RootFrame string
 	// Fingerprint and Exact are those of the letter that opened it; see the type Fingerprint. Both are empty where none did.
 	Fingerprint, Exact string
+	// TaskUUID is the task that it is about, or that its event belongs to; uuid.Nil for neither.
+	TaskUUID uuid.UUID
 	// Word is the reason in one word, as Stats counts it: that of its group; see the function Word.
 	Word string
 	// Occurrences counts the letters that arrived while it was pending, the first one included.

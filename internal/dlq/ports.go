@@ -83,9 +83,9 @@ type Investigations interface {
 	Find(ctx context.Context, s Search) (Page, error)
 	// Show returns one with its letters and redrives.
 	Show(ctx context.Context, entry uuid.UUID) (Detail, error)
-	// ShowSubject returns the newest investigation of a subject, for example of a task. When it has none, the error
-	// wraps ErrNotFound.
-	ShowSubject(ctx context.Context, s Subject) (Detail, error)
+	// ShowTask returns the investigation of a task, or of an event of it: the newest that is pending, else the newest. When
+	// there is none, the error wraps ErrNotFound.
+	ShowTask(ctx context.Context, task uuid.UUID) (Detail, error)
 	// Stats counts them.
 	Stats(ctx context.Context) (Stats, error)
 	// Reveal returns a letter with its own bytes, whatever the rules of redaction say; first the audit log notes who looks.

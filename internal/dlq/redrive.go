@@ -250,6 +250,17 @@ func (r RedriveRequest) Check() error {
 type Requeued struct {
 	Entries []uuid.UUID
 	Skipped []Skip
+	// Stopped are the tasks of the events that were sent, where only a retry moves them.
+	Stopped []StoppedTask
+}
+
+// StoppedTask is a task in the dead-letter state of its machine. An event of it that is sent again does not bring it back; a
+// retry of the task does.
+type StoppedTask struct {
+	// UUID is the id of the task.
+	UUID uuid.UUID
+	// State is the state that it is in.
+	State string
 }
 
 // Followed counts redrives that ended. A redrive came back if the relay gave it up again, or if a consumer group did,

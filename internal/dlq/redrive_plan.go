@@ -29,6 +29,8 @@ type Candidate struct {
 	// Origin is where the message was bound for or came from. Its topic is empty where the letter does not say it; partition
 	// and offset are 0 where they are not known.
 	Origin Place
+	// Task is the task that the event belongs to; uuid.Nil for none.
+	Task uuid.UUID
 	// Event and OutboxID name the event of the outbox that was given up; uuid.Nil and nil for a record.
 	Event    uuid.UUID
 	OutboxID *int64

@@ -179,6 +179,9 @@ type Detail struct {
 	Letters []Letter
 	// Redrives are the newest first, at most MaxLetters.
 	Redrives []Redrive
+	// Stopped is the task that its event belongs to, while the investigation is pending and only a retry moves that task; nil
+	// otherwise.
+	Stopped *StoppedTask
 }
 
 // Stats are numbers of all investigations.

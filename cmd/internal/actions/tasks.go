@@ -75,17 +75,34 @@ func (t *Tasks) Create(ctx context.Context, n ledger.NewTask) (id uuid.UUID, err
 	return id, err
 }
 
-// Retry puts a task back to its beginning, and returns the event that starts it anew.
-func (t *Tasks) Retry(ctx context.Context, id uuid.UUID, actor string) (event uuid.UUID, err error) {
-	err = t.change(ctx, actor, "task.retry", func(ctx context.Context, l postgres.Ledger) (target, map[string]any, error) {
+// Retry puts a task back to its beginning, which closes what is pending about it. The audit log has a row of the task, and
+// one of the investigations that were closed.
+func (t *Tasks) Retry(ctx context.Context, id uuid.UUID, actor string) (r ledger.Retried, err error) {
+	if err := named(actor); err != nil {
+		return r, err
+	}
+	err = t.cfg.change(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		l := postgres.On(tx)
 		before, err := l.Task(ctx, id)
 		if err != nil {
-			return target{}, nil, err
+			return err
 		}
-		event, err = l.Retry(ctx, id, actor)
-		return aTask(id), map[string]any{"before": before.State, "event_id": event}, err
+		if r.Event, err = l.Retry(ctx, id, actor); err != nil {
+			return err
+		}
+		if r.Closed, r.UnderWay, err = l.Superseded(ctx, id); err != nil {
+			return err
+		}
+		if err := t.cfg.Auditor.Audit(ctx, tx, actor, "task.retry", "task", id.String(), map[string]any{"before": before.State, "event_id": r.Event}); err != nil {
+			return err
+		}
+		if len(r.Closed) == 0 {
+			return nil
+		}
+		return t.cfg.Auditor.Audit(ctx, tx, actor, "dlq.resolve", "entry", "", map[string]any{
+			"entries": r.Closed, "after": "manually_resolved", "because": "task " + id.String() + " was retried"})
 	})
-	return event, err
+	return r, err
 }
 
 // Cancel cancels a task and its steps that are not done. False means that it had ended before; then nothing changed.

@@ -71,7 +71,7 @@ func (t *Tasks) ResumeDetector(ctx context.Context, actor string) (was bool, err
 		if was, err = l.ResumeDetector(ctx); err != nil || !was {
 			return target{}, nil, err
 		}
-		return target{kind: "detector"}, nil, nil
+		return target{kind: "detector"}, map[string]any{}, nil
 	})
 	return was, err
 }
@@ -95,4 +95,19 @@ func (t *Tasks) DetectStale(ctx context.Context, actor string, d ledger.Detectio
 		return target{kind: "task"}, map[string]any{"found": len(found), "moved": moved, "batch_size": d.BatchSize}, nil
 	})
 	return found, err
+}
+
+// ArchiveBatch moves one batch of ended tasks to the archive. With s.DryRun nothing is moved, and nothing audited; nor
+// where nothing was found to move.
+func (t *Tasks) ArchiveBatch(ctx context.Context, actor string, s ledger.ArchiveStep) (done ledger.ArchivedBatch, err error) {
+	if s.DryRun {
+		return t.Ledger().ArchiveBatch(ctx, s)
+	}
+	err = t.change(ctx, actor, "archive.run", func(ctx context.Context, l postgres.Ledger) (target, map[string]any, error) {
+		if done, err = l.ArchiveBatch(ctx, s); err != nil || done.Tasks == 0 {
+			return target{}, nil, err
+		}
+		return target{kind: "task"}, map[string]any{"result": done.Archived}, nil
+	})
+	return done, err
 }

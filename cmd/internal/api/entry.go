@@ -33,7 +33,7 @@ type Entry struct {
 
 	// UUID is its identity.
 	UUID uuid.UUID `json:"dlq_entry_uuid"`
-	// TaskUUID is the task that it is about; null for other subjects.
+	// TaskUUID is the task that it is about, or that its event belongs to; null for neither.
 	TaskUUID *string `json:"task_uuid"`
 	// OriginalState is the state of the subject when it was dead-lettered.
 	OriginalState string `json:"original_state"`
@@ -98,8 +98,8 @@ func NewEntry(e dlq.Entry) Entry {
 	if e.Attempts != nil {
 		v.RetryCount = *e.Attempts
 	}
-	if e.Subject.Type == dlq.SubjectTask {
-		v.TaskUUID = &v.SubjectID
+	if e.TaskUUID != uuid.Nil {
+		v.TaskUUID = OrNull(e.TaskUUID.String())
 	}
 	return v
 }
@@ -136,6 +136,9 @@ type Detail struct {
 	Letters []Letter `json:"letters"`
 	// Redrives are the newest 100, the newest first.
 	Redrives []Redrive `json:"redrives"`
+	// StoppedTask is the task of its event while the investigation is pending and a redrive would not bring that task back;
+	// null otherwise.
+	StoppedTask *StoppedTask `json:"stopped_task"`
 	// Audit is what was done with it: alone, among others, with its group, or by the operations that sent its message; the
 	// newest first. Of a row about many, entries of its details is this one, and entries_in_all says how many they were.
 	Audit []access.Done `json:"audit"`
@@ -150,6 +153,10 @@ func NewDetail(d dlq.Detail, done []access.Done, revealed *dlq.Letter) Detail {
 	}
 	if d.Subject.Type == dlq.SubjectTask {
 		v.TaskSnapshot = v.Snapshot
+	}
+	if d.Stopped != nil {
+		stopped := NewStoppedTask(*d.Stopped)
+		v.StoppedTask = &stopped
 	}
 	for i := range d.Letters {
 		v.Letters[i] = NewLetter(&d.Letters[i])

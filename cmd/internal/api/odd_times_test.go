@@ -40,8 +40,6 @@ func TestEveryTimeCanBeSaid(t *testing.T) {
 	for _, shown := range []any{
 		TaskOf(odd[ledger.Task]()), StepOf(odd[ledger.Step]()), TransitionOf(odd[ledger.Transition]()), StepTransitionOf(odd[ledger.StepTransition]()),
 		UndeliveredEventOf(odd[ledger.UndeliveredEvent]()), WholeTaskOf(odd[ledger.WholeTask]()), DetectorOf(odd[ledger.DetectorStatus]()),
-		ArchivedTaskOf(odd[ledger.ArchivedTask]()), ArchivedStepOf(odd[ledger.ArchivedStep]()), ArchivedTransitionOf(odd[ledger.ArchivedTransition]()),
-		ArchivedStepTransitionOf(odd[ledger.ArchivedStepTransition]()), WholeArchivedTaskOf(odd[ledger.WholeArchivedTask]()),
 		ArchiveStatisticsOf(odd[ledger.ArchiveStatistics]()), TemplateOf(odd[ledger.Template]()), NamespaceOf(odd[ledger.Namespace]()),
 		EventOf(odd[relay.EventStatus]()), NewEventList(odd[relay.EventPage]()), NewHold(odd[relay.HoldStatus]()), NewOutboxStatus(odd[relay.Status]()),
 		KeyOf(odd[access.Key]()), DoneOf(odd[access.Done]()),
@@ -70,7 +68,7 @@ func TestListsSayWhereTheyGoOn(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.FixedZone("", 3600))
 	task := ledger.Task{UUID: [16]byte{1}}
-	archived := ledger.ArchivedTask{TaskUUID: [16]byte{2}, ArchivedAt: at}
+	archived := ledger.Task{UUID: [16]byte{2}, ArchivedAt: &at}
 	done, hold := access.Done{ID: 7}, relay.HoldStatus{ID: 8, HeldAt: at}
 	for name, c := range map[string]struct {
 		list any
@@ -79,8 +77,8 @@ func TestListsSayWhereTheyGoOn(t *testing.T) {
 		"tasks":            {NewTaskList([]ledger.Task{task}, true).Next, "01000000-0000-0000-0000-000000000000"},
 		"the last tasks":   {NewTaskList([]ledger.Task{task}, false).Next, ""},
 		"no tasks":         {NewTaskList(nil, false).Next, ""},
-		"archived tasks":   {NewArchivedTaskList([]ledger.ArchivedTask{archived}, true).Next, "2026-01-02T02:04:05.000006Z_02000000-0000-0000-0000-000000000000"},
-		"the last archive": {NewArchivedTaskList([]ledger.ArchivedTask{archived}, false).Next, ""},
+		"archived tasks":   {NewArchivedTaskList([]ledger.Task{archived}, true).Next, "2026-01-02T02:04:05.000006Z_02000000-0000-0000-0000-000000000000"},
+		"the last archive": {NewArchivedTaskList([]ledger.Task{archived}, false).Next, ""},
 		"events":           {NewEventList(relay.EventPage{Next: 9}).Next, "9"},
 		"the last events":  {NewEventList(relay.EventPage{}).Next, ""},
 		"audit":            {NewAuditList([]access.Done{done, {ID: 6}}, 1).Next, "7"},

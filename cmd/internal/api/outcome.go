@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,6 +15,23 @@ type Requeued struct {
 	Requeued []uuid.UUID `json:"requeued"`
 	// Skipped were left alone, in the same order.
 	Skipped []Skipped `json:"skipped"`
+	// StoppedTasks are the tasks that the requeued events belong to and that the redrive does not bring back; never null.
+	StoppedTasks []StoppedTask `json:"stopped_tasks"`
+}
+
+// StoppedTask is a task in the dead-letter state of its machine. To send an event of it again leaves it there.
+type StoppedTask struct {
+	// TaskUUID is the id of the task.
+	TaskUUID uuid.UUID `json:"task_uuid"`
+	// State is the state that it is in.
+	State string `json:"state"`
+	// Explanation is what brings it back, for people.
+	Explanation string `json:"explanation"`
+}
+
+// NewStoppedTask is such a task as it is shown.
+func NewStoppedTask(t dlq.StoppedTask) StoppedTask {
+	return StoppedTask{t.UUID, t.State, fmt.Sprintf("task %s is in %s, and an event that is sent again does not bring it back; postrider task retry %[1]s does, and writes its start event anew", t.UUID, t.State)}
 }
 
 // Skipped is an investigation that was left alone.
@@ -35,7 +53,7 @@ func NewRequeued(named []uuid.UUID, done dlq.Requeued) Requeued {
 	for _, s := range done.Skipped {
 		skipped[s.Entry] = s.Reason
 	}
-	v := Requeued{[]uuid.UUID{}, []Skipped{}}
+	v := Requeued{[]uuid.UUID{}, []Skipped{}, each(NewStoppedTask, done.Stopped)}
 	for _, id := range named {
 		if sent[id] {
 			v.Requeued = append(v.Requeued, id)

@@ -15,7 +15,8 @@ import (
 // name; commands show them whole.
 func TaskOf(t ledger.Task) ledger.Task {
 	inYears(&t.StateEnteredAt, &t.CreatedAt, &t.UpdatedAt)
-	inYearsOrNull(&t.StaleFlaggedAt, &t.CompletedAt)
+	inYearsOrNull(&t.StaleFlaggedAt, &t.CompletedAt, &t.ArchivedAt)
+	t.Status, t.DeadLetters = t.State, append([]string{}, t.DeadLetters...)
 	return t
 }
 
@@ -31,19 +32,21 @@ func NewTaskList(tasks []ledger.Task, more bool) List[ledger.Task] {
 // StepOf is a step as it is shown. The API redacts its inputs and results, as TaskOf says.
 func StepOf(s ledger.Step) ledger.Step {
 	inYears(&s.StateEnteredAt, &s.CreatedAt, &s.UpdatedAt)
-	inYearsOrNull(&s.NextRetryAt)
+	inYearsOrNull(&s.NextRetryAt, &s.ArchivedAt)
 	return s
 }
 
 // TransitionOf is a transition of a task as it is shown. The API redacts its metadata, as TaskOf says.
 func TransitionOf(t ledger.Transition) ledger.Transition {
 	inYears(&t.CreatedAt)
+	inYearsOrNull(&t.ArchivedAt)
 	return t
 }
 
 // StepTransitionOf is TransitionOf, of a step.
 func StepTransitionOf(t ledger.StepTransition) ledger.StepTransition {
 	inYears(&t.CreatedAt)
+	inYearsOrNull(&t.ArchivedAt)
 	return t
 }
 
@@ -67,17 +70,29 @@ type RetriedTask struct {
 	TaskUUID uuid.UUID `json:"task_uuid"`
 	// EventID is the event that says so.
 	EventID uuid.UUID `json:"event_id"`
+	// ClosedInvestigations were pending about the task, or about an event whose loss moved it; the retry closed them. Never null.
+	ClosedInvestigations []uuid.UUID `json:"closed_investigations"`
+	// InvestigationsUnderWay are those that stay pending because their event is being sent again; never null.
+	InvestigationsUnderWay []uuid.UUID `json:"investigations_under_way"`
 }
 
-// NewRetriedTask is a task that was put back to its beginning, and the event that says so.
-func NewRetriedTask(task, event uuid.UUID) RetriedTask {
-	return RetriedTask{"retry_queued", task, event}
+// NewRetriedTask is a task that was put back to its beginning.
+func NewRetriedTask(task uuid.UUID, r ledger.Retried) RetriedTask {
+	return RetriedTask{"retry_queued", task, r.Event, append([]uuid.UUID{}, r.Closed...), append([]uuid.UUID{}, r.UnderWay...)}
 }
 
 // CancelledTask says what came of cancelling a task.
 type CancelledTask struct {
 	// Cancelled is false where it had ended before.
 	Cancelled bool `json:"cancelled"`
+	// Task is the task as it stands now.
+	Task ledger.Task `json:"task"`
+}
+
+// UnflaggedTask says what came of ending the flag of a task.
+type UnflaggedTask struct {
+	// Unflagged is false where it had no flag.
+	Unflagged bool `json:"unflagged"`
 	// Task is the task as it stands now.
 	Task ledger.Task `json:"task"`
 }
@@ -102,10 +117,11 @@ type TreatedStep struct {
 type StaleTasks struct {
 	// DryRun says that nothing was changed.
 	DryRun bool `json:"dry_run"`
-	// Detected is how many stale tasks were found, MovedToDLQ how many of them were dead-lettered, Transitioned how many
-	// were moved to the failed state of their machine.
-	Detected     int `json:"detected"`
-	MovedToDLQ   int `json:"moved_to_dlq"`
+	// Detected is how many stale tasks were found.
+	Detected int `json:"detected"`
+	// MovedToDLQ is how many of them were dead-lettered.
+	MovedToDLQ int `json:"moved_to_dlq"`
+	// Transitioned is how many of them were moved to the failed state of their machine.
 	Transitioned int `json:"transitioned"`
 	// DurationMS is how long it took, in milliseconds.
 	DurationMS float64 `json:"duration_ms"`
@@ -131,4 +147,12 @@ func NewStaleTasks(found []ledger.StaleTask, dryRun bool, took time.Duration) St
 func DetectorOf(s ledger.DetectorStatus) ledger.DetectorStatus {
 	inYearsOrNull(&s.PausedAt, &s.ResumeAt, &s.LastPassAt)
 	return s
+}
+
+// ResumedDetector says what came of letting the detectors go on.
+type ResumedDetector struct {
+	// Resumed is false where they were not paused.
+	Resumed bool `json:"resumed"`
+	// Detector is the switch as it stands now.
+	Detector ledger.DetectorStatus `json:"detector"`
 }

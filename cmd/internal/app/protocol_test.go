@@ -3,6 +3,7 @@ package app
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,11 +12,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/tasks/ledgertest"
 	"github.com/postrider/postrider/internal/tasks/postgres"
 	"github.com/postrider/postrider/internal/tasks/task"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
+	"github.com/postrider/postrider/message"
 )
 
 // The shipped protocol, through the whole app: an event that fails is sent again by itself; after three failures
@@ -76,19 +80,60 @@ func TestProtocol(t *testing.T) {
 	waitRow(t, conn, "the event's investigation", fmt.Sprintf(`select count(*) = 1 from postrider.dlq_entry d join postrider.v_outbox_event e
 		on d.subject_id = e.event_id::text where d.dlq_reason = 'max_retries_exceeded' and e.task_uuid = '%s'`, protocol))
 
-	// Retried.
-	heal()
-	if _, err := l.Retry(t.Context(), protocol, "ann"); err != nil {
+	// The investigation is found by the task, and says that the event alone does not bring the task back. A retry closes it,
+	// and then it cannot be sent again by mistake.
+	desk, err := NewServices(pool, config.Config{})
+	if err != nil {
 		t.Fatal(err)
+	}
+	entry, err := desk.Editor.ShowTask(t.Context(), protocol)
+	if err != nil || entry.Status != dlq.Pending || entry.TaskUUID != protocol || entry.Stopped == nil || entry.Stopped.State != "dead_letter" {
+		t.Fatalf("the investigation of the task is %+v, %v", entry, err)
+	}
+	heal()
+	retried, err := desk.Tasks.Retry(t.Context(), protocol, "ann")
+	if err != nil || !slices.Equal(retried.Closed, []uuid.UUID{entry.UUID}) {
+		t.Fatalf("the retry did %+v, %v; it closes %s", retried, err, entry.UUID)
+	}
+	if entry, err = desk.Editor.ShowTask(t.Context(), protocol); err != nil || entry.Status != dlq.ManuallyResolved || entry.ResolvedBy != "ann" || entry.Stopped != nil {
+		t.Errorf("after the retry it is %+v, %v", entry, err)
+	}
+	if done, err := desk.Access.EntryHistory(t.Context(), entry.UUID.String(), nil); err != nil || len(done) != 1 || done[0].Action != "dlq.resolve" {
+		t.Errorf("its history is %+v, %v", done, err)
+	}
+	sent, err := desk.Redriver.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{entry.UUID}, Actor: "bob"})
+	if err != nil || len(sent.Skipped) != 1 || sent.Skipped[0].Reason != dlq.NotPending {
+		t.Errorf("sending its event again did %+v, %v", sent, err)
 	}
 	got = ledgertest.Read(t, pool, protocol)
 	if got.State != "uploaded" || got.ErrorReason != "" || string(got.Metadata) != "{}" {
 		t.Errorf("the retried protocol is %+v, %s", got, got.Metadata)
 	}
 	waitRow(t, conn, "a new event is delivered", "select count(*) = 1 "+event(protocol)+" and state = 'published'")
+	if n := pgtest.Value[int](t, pool, "select count(*) "+event(protocol)); n != 2 {
+		t.Errorf("%d start events were written", n)
+	}
 	records := broker.ReadAll(t, "protocols", 1)
 	if last := records[len(records)-1]; string(last.Key) != protocol.String() {
 		t.Errorf("the last record of the topic is of %s", last.Key)
+	}
+
+	// Sent again without a retry, an event leaves its task where it is, and the answer says so.
+	heal = refuse(-1)
+	lost := ledgertest.Create(t, pool, ledgertest.New{Namespace: "protocols", Name: "protocol"})
+	waitRow(t, conn, "its investigation", fmt.Sprintf("select count(*) = 1 from postrider.dlq_entry where task_uuid = '%s'", lost))
+	heal()
+	entry, err = desk.Editor.ShowTask(t.Context(), lost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, err = desk.Redriver.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{entry.UUID}, Edit: &dlq.Edit{Headers: []message.Header{}}, Actor: "bob"})
+	if want := []dlq.StoppedTask{{UUID: lost, State: "dead_letter"}}; err != nil || len(sent.Entries) != 1 || !slices.Equal(sent.Stopped, want) {
+		t.Errorf("sending its event again did %+v, %v; it leaves %v", sent, err, want)
+	}
+	waitRow(t, conn, "the event is delivered", fmt.Sprintf("select resolution_status = 'manually_resolved' from postrider.dlq_entry where dlq_entry_uuid = '%s'", entry.UUID))
+	if got := ledgertest.State(t, pool, lost); got != "dead_letter" {
+		t.Errorf("the task is %s", got)
 	}
 
 	// Archived when it is read a week later, whether or not the investigation of its event is pending.

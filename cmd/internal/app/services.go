@@ -21,6 +21,7 @@ import (
 	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
 	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/relay/postgres"
+	"github.com/postrider/postrider/internal/tasks/ledger"
 	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
 )
 
@@ -130,7 +131,8 @@ func (d *Services) ForHTTP(c config.Config, log *slog.Logger) (*httpapi.Services
 	return httpapi.NewServices(httpapi.ServicesConfig{
 		Investigations: d.Editor, Redriver: d.Sender(), Fetcher: d.Fetcher,
 		Tasks: d.Tasks, Archive: d.Archive, Outbox: d.Outbox, Access: d.Access, Redactor: redactor,
-		PageSize: c.DLQ.PageSizeDefault, PageSizeMax: c.DLQ.PageSizeMax, RequeueLimit: c.DLQ.RequeueLimit, PurgeLimit: c.DLQ.PurgeLimit,
+		Archiving: ledger.ArchiveStep{RetentionDays: c.Archive.RetentionDays, Policies: ArchivePolicies(c.Archive)},
+		PageSize:  c.DLQ.PageSizeDefault, PageSizeMax: c.DLQ.PageSizeMax, RequeueLimit: c.DLQ.RequeueLimit, PurgeLimit: c.DLQ.PurgeLimit,
 		Logger: log,
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
@@ -116,7 +115,7 @@ func (c *commands) archiveList() *cobra.Command {
 				return usagef("--limit is %d; it must be from 1 to %d", f.Limit, ledger.MaxArchiveLimit)
 			}
 			if after != "" {
-				place, err := ledger.ParseArchivePlace(after)
+				place, err := ledger.ParseTaskPlace(after)
 				if err != nil {
 					return usagef("--after: %w", err)
 				}
@@ -142,14 +141,14 @@ func (c *commands) archiveList() *cobra.Command {
 	return cmd
 }
 
-func archiveTable(w io.Writer, list api.List[ledger.ArchivedTask]) error {
+func archiveTable(w io.Writer, list api.List[ledger.Task]) error {
 	if len(list.Items) == 0 {
 		_, err := fmt.Fprintln(w, "There are no such tasks in the archive.")
 		return err
 	}
 	rows := make([][]string, len(list.Items))
 	for i, t := range list.Items {
-		rows[i] = []string{t.TaskUUID.String(), t.Namespace + "/" + t.Name + "@" + t.Version, t.State, string(t.FinalState), moment(t.CreatedAt), moment(t.ArchivedAt)}
+		rows[i] = []string{t.UUID.String(), t.Namespace + "/" + t.Name + "@" + t.Version, t.State, string(value(t.FinalState)), moment(t.CreatedAt), moment(value(t.ArchivedAt))}
 	}
 	if err := grid(w, []string{"ID", "TEMPLATE", "STATE", "AS", "CREATED", "ARCHIVED"}, rows); err != nil {
 		return err
@@ -181,37 +180,12 @@ API answers.`,
 				if err != nil {
 					return err
 				}
-				return out.print(c.stdout, api.WholeArchivedTaskOf(whole), func(w io.Writer) error { return showArchived(w, whole) })
+				return out.print(c.stdout, api.WholeTaskOf(whole), func(w io.Writer) error { return showTask(w, whole) })
 			})
 		},
 	}
 	out.bind(cmd)
 	return cmd
-}
-
-func showArchived(w io.Writer, whole ledger.WholeArchivedTask) error {
-	v := &whole.Task
-	if err := fields(w, [2]string{"Task", v.TaskUUID.String()}, [2]string{"Template", v.Namespace + "/" + v.Name + "@" + v.Version},
-		[2]string{"State", v.State}, [2]string{"Since", moment(v.StateEnteredAt)}, [2]string{"Error", value(v.ErrorReason)}, [2]string{"Created", moment(v.CreatedAt)},
-		[2]string{"Completed", moment(value(v.CompletedAt))}, [2]string{"Archived", moment(v.ArchivedAt) + " as " + string(v.FinalState)},
-		[2]string{"Idempotency key", value(v.IdempotencyKey)}, [2]string{"Dead letters", strings.Join(v.DeadLetters, ", ")},
-		[2]string{"Context", string(v.Context)}, [2]string{"Metadata", string(v.Metadata)}); err != nil {
-		return err
-	}
-	fmt.Fprintln(w)
-	steps := make([][]string, len(whole.Steps))
-	for i, s := range whole.Steps {
-		steps[i] = []string{s.Name, s.Status, fmt.Sprintf("%d of %d", s.RetryCount, s.MaxRetries), strings.Join(s.Dependencies, ", "), moment(s.StateEnteredAt), value(s.LastError)}
-	}
-	if err := grid(w, []string{"STEP", "STATUS", "RETRIES", "DEPENDS ON", "SINCE", "ERROR"}, steps); err != nil {
-		return err
-	}
-	fmt.Fprintln(w)
-	history := make([][]string, len(whole.Transitions))
-	for i, t := range whole.Transitions {
-		history[i] = []string{strconv.Itoa(t.SortKey), moment(t.CreatedAt), value(t.FromState), t.ToState, string(t.Metadata)}
-	}
-	return grid(w, []string{"NO", "AT", "FROM", "TO", "METADATA"}, history)
 }
 
 func (c *commands) archiveStats() *cobra.Command {

@@ -49,12 +49,12 @@ func TestArchiveCommands(t *testing.T) {
 		t.Errorf("a cancelled task is listed:\n%s", list)
 	}
 	contains(t, succeed(t, db, "archive", "list", "--limit", "1"), "There are more: --after 20")
-	first := decode[api.List[ledger.ArchivedTask]](t, succeed(t, db, "archive", "list", "--limit", "1", "-o", "json"))
+	first := decode[api.List[ledger.Task]](t, succeed(t, db, "archive", "list", "--limit", "1", "-o", "json"))
 	if len(first.Items) != 1 || first.Next == nil {
 		t.Fatalf("the first page is %+v", first)
 	}
-	second := decode[api.List[ledger.ArchivedTask]](t, succeed(t, db, "archive", "list", "--after", *first.Next, "-o", "json"))
-	if len(second.Items) != 1 || second.Next != nil || first.Items[0].TaskUUID == second.Items[0].TaskUUID {
+	second := decode[api.List[ledger.Task]](t, succeed(t, db, "archive", "list", "--after", *first.Next, "-o", "json"))
+	if len(second.Items) != 1 || second.Next != nil || first.Items[0].UUID == second.Items[0].UUID {
 		t.Errorf("pages %+v and %+v", first, second)
 	}
 	contains(t, succeed(t, db, "archive", "list", "--final-state", "error", "--namespace", "default", "--name", "task"), failed.String())
@@ -66,8 +66,8 @@ func TestArchiveCommands(t *testing.T) {
 	if strings.Contains(shown, "\x1b") {
 		t.Errorf("control characters in %q", shown)
 	}
-	detail := decode[ledger.WholeArchivedTask](t, succeed(t, db, "archive", "show", failed.String(), "-o", "json"))
-	if detail.Task.TaskUUID != failed || len(detail.Steps) != 2 || len(detail.Transitions) != 2 || len(detail.StepTransitions) != 2 {
+	detail := decode[ledger.WholeTask](t, succeed(t, db, "archive", "show", failed.String(), "-o", "json"))
+	if detail.Task.UUID != failed || len(detail.Steps) != 2 || len(detail.Transitions) != 2 || len(detail.StepTransitions) != 2 {
 		t.Errorf("%+v", detail)
 	}
 	contains(t, succeed(t, db, "archive", "stats"), "MONTH", "The archive takes", "kB")

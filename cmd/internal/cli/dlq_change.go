@@ -210,6 +210,9 @@ them see op plan --header.`,
 
 func requeuedTable(w io.Writer, v api.Requeued) error {
 	fmt.Fprintf(w, "%d on their way, %d left alone.\n", len(v.Requeued), len(v.Skipped))
+	for _, t := range v.StoppedTasks {
+		fmt.Fprintf(w, "Note: %s.\n", t.Explanation)
+	}
 	if len(v.Skipped) == 0 {
 		return nil
 	}

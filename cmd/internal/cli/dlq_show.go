@@ -82,7 +82,7 @@ func showEntry(w io.Writer, d dlq.Detail, whole *dlq.Letter) error {
 	if e.Occurrences > len(letters) {
 		fmt.Fprintf(w, "The newest %d of %d are shown.\n", len(letters), e.Occurrences)
 	}
-	showNext(w, &e)
+	showNext(w, &d)
 	return nil
 }
 

@@ -128,7 +128,8 @@ func firstLines(text string, most int, indent string) string {
 }
 
 // showNext prints what can be done with an investigation.
-func showNext(w io.Writer, e *dlq.Entry) {
+func showNext(w io.Writer, d *dlq.Detail) {
+	e := &d.Entry
 	fmt.Fprintln(w)
 	if e.GroupUUID != uuid.Nil {
 		fmt.Fprintf(w, "All of its cause:        postrider dlq groups %s\n", e.GroupUUID)
@@ -137,6 +138,11 @@ func showNext(w io.Writer, e *dlq.Entry) {
 	case e.Status != dlq.Pending:
 	case e.Subject.Type == dlq.SubjectTask:
 		fmt.Fprintf(w, "Next, its steps:         postrider task show %s\n", e.Subject.ID)
+	case d.Stopped != nil:
+		fmt.Fprintf(w, "Its task is in %s, and the event alone does not bring it back.\n", d.Stopped.State)
+		fmt.Fprintf(w, "Next, with cause mended: postrider task retry %s\n", d.Stopped.UUID)
+		fmt.Fprintf(w, "Or, the event alone:     postrider dlq requeue %s\n", e.UUID)
+		fmt.Fprintf(w, "Or, to close it:         postrider dlq resolve %s --notes TEXT\n", e.UUID)
 	default:
 		fmt.Fprintf(w, "Next, with cause mended: postrider dlq requeue %s\n", e.UUID)
 		fmt.Fprintf(w, "Or, to close it:         postrider dlq resolve %s --notes TEXT\n", e.UUID)

@@ -62,7 +62,7 @@ func taskID(s string) (uuid.UUID, error) {
 func (c *commands) taskList() *cobra.Command {
 	var out output
 	var f ledger.Filter
-	var after string
+	var after, from, to string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List tasks, the newest first",
@@ -85,6 +85,12 @@ for them.`,
 			if f.After, err = identity("after", "a task, the next of an earlier list", after); err != nil {
 				return err
 			}
+			if f.From, err = api.ParseBound("--from", from, false); err == nil {
+				f.To, err = api.ParseBound("--to", to, true)
+			}
+			if err != nil {
+				return usagef("%w", err)
+			}
 			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
 				tasks, more, err := l.List(cmd.Context(), f)
 				if err != nil {
@@ -100,6 +106,9 @@ for them.`,
 	flags.StringVar(&f.Name, "name", "", "only those of the template with this `name`")
 	flags.StringVar(&f.Version, "template-version", "", "only those of this `version` of their template")
 	flags.StringVar(&f.State, "state", "", "only those in this `state`")
+	flags.BoolVar(&f.Flagged, "flagged", false, "only live ones that were found to be stale and left in place")
+	flags.StringVar(&from, "from", "", "only those created from this `time` on: 2026-01-31 or 2026-01-31T08:00:00Z")
+	flags.StringVar(&to, "to", "", "only those created up to this `time`")
 	flags.IntVar(&f.Limit, "limit", ledger.DefaultLimit, fmt.Sprintf("how many, 1 to %d", ledger.MaxLimit))
 	flags.IntVar(&f.Offset, "offset", 0, "how many of the newest to pass over")
 	flags.StringVar(&after, "after", "", "go on with a list: the `next` of the one before")
@@ -149,9 +158,9 @@ func (c *commands) taskShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a task: where it stands, its steps, its history",
-		Long: `Show a task: where it stands, its steps, its history. A dead-lettered task that did not change for 7 days, and
-has no pending investigation, is moved to the archived state of its machine by that, if it has one. A task in the
-archive is shown as postrider archive show does. As JSON it is what GET /tasks/{id}/payload of the API answers.`,
+		Long: `Show a task: where it stands, its steps, its history. A dead-lettered task that did not change for 7 days
+is moved to the archived state of its machine by that, if it has one; a pending investigation of it stays open. A task in
+the archive is shown as postrider archive show does. As JSON it is what GET /tasks/{id}/payload of the API answers.`,
 		Args: exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
@@ -174,7 +183,7 @@ archive is shown as postrider archive show does. As JSON it is what GET /tasks/{
 					if archiveErr != nil {
 						return archiveErr
 					}
-					return out.print(c.stdout, api.WholeArchivedTaskOf(old), func(w io.Writer) error { return showArchived(w, old) })
+					return out.print(c.stdout, api.WholeTaskOf(old), func(w io.Writer) error { return showTask(w, old) })
 				}
 				if err != nil {
 					return err
@@ -202,6 +211,10 @@ func showTask(w io.Writer, whole ledger.WholeTask) error {
 	if v.StaleFlaggedAt != nil {
 		flagged = "since " + moment(*v.StaleFlaggedAt)
 	}
+	archived := ""
+	if v.ArchivedAt != nil {
+		archived = moment(*v.ArchivedAt) + " as " + string(value(v.FinalState))
+	}
 	retries := ""
 	if v.RetryCount > 0 {
 		retries = strconv.Itoa(v.RetryCount)
@@ -219,6 +232,8 @@ func showTask(w io.Writer, whole ledger.WholeTask) error {
 		[2]string{"Created", moment(v.CreatedAt)},
 		[2]string{"Updated", moment(v.UpdatedAt)},
 		[2]string{"Completed", moment(value(v.CompletedAt))},
+		[2]string{"Archived", archived},
+		[2]string{"Dead letters", strings.Join(v.DeadLetters, ", ")},
 	); err != nil {
 		return err
 	}

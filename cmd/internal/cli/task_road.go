@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/actions"
@@ -21,7 +22,8 @@ func (c *commands) taskRetry() *cobra.Command {
 		Short: "Put a failed task back to its beginning",
 		Long: `Put a task back to the initial state of its machine, from a state that the machine calls retryable. Its error
 is cleared, steps that are not done are pending again with all their retries, and the event that starts the
-task is written again, if its template has one. To go on with single steps: postrider task step.`,
+task is written again, if its template has one. Its pending investigation, and that of an event whose loss
+moved it, is closed: nothing of it is left to be sent again. To go on with single steps: postrider task step.`,
 		Args: exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
@@ -32,20 +34,28 @@ task is written again, if its template has one. To go on with single steps: post
 				return err
 			}
 			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
-				event, err := tasks.Retry(ctx, id, actor)
+				retried, err := tasks.Retry(ctx, id, actor)
 				if err != nil {
 					return err
 				}
-				return out.print(c.stdout, api.NewRetriedTask(id, event), func(w io.Writer) error {
-					_, err := fmt.Fprintf(w, "Task %s is back at its beginning; event %s says so.\n", id, event)
-					return err
-				})
+				return out.print(c.stdout, api.NewRetriedTask(id, retried), func(w io.Writer) error { return showRetried(w, id, retried) })
 			})
 		},
 	}
 	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
+}
+
+func showRetried(w io.Writer, id uuid.UUID, r ledger.Retried) error {
+	fmt.Fprintf(w, "Task %s is back at its beginning; event %s says so.\n", id, r.Event)
+	for _, entry := range r.Closed {
+		fmt.Fprintf(w, "Investigation %s is closed: the retry does the work again.\n", entry)
+	}
+	for _, entry := range r.UnderWay {
+		fmt.Fprintf(w, "Investigation %s stays pending: its event is being sent again, so the work may start twice.\n", entry)
+	}
+	return nil
 }
 
 func (c *commands) taskUnflag() *cobra.Command {

@@ -132,7 +132,7 @@ func TestTaskShowOfTheArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, succeed(t, db, "task", "show", id), "Archived", "as cancelled", "shop/order@1.0.0", "reserve", "charge")
-	if got := decode[ledger.WholeArchivedTask](t, succeed(t, db, "task", "show", id, "-o", "json")); got.Task.TaskUUID.String() != id || len(got.Steps) != 2 {
+	if got := decode[ledger.WholeTask](t, succeed(t, db, "task", "show", id, "-o", "json")); got.Task.UUID.String() != id || len(got.Steps) != 2 {
 		t.Errorf("the archived task is %+v", got)
 	}
 	contains(t, fail(t, db, "task", "steps", id), "not found", "postrider archive list")

@@ -167,6 +167,36 @@ type deadLetterTaskBody struct {
 	Reason string `json:"reason"`
 }
 
+// unflagTaskBody is why a task may go on.
+type unflagTaskBody struct {
+	// Notes are for people: why. At most 4096 bytes.
+	Notes string `json:"notes,omitempty"`
+}
+
+// pauseDetectorBody is why and how long the detectors are paused.
+type pauseDetectorBody struct {
+	// Reason is why, at most 4096 bytes. That of a pause that has not ended stays before it.
+	Reason string `json:"reason,omitempty"`
+	// Seconds is for how long. Defaults to 0: until they are resumed.
+	Seconds float64 `json:"for_seconds,omitempty"`
+}
+
+// runDetectorBody is what one detection by hand does.
+type runDetectorBody struct {
+	// DryRun only says what would be done. Defaults to true.
+	DryRun *bool `json:"dry_run,omitempty"`
+	// BatchSize is how many tasks at most, 1 to 10000. Defaults to 100.
+	BatchSize *int `json:"batch_size,omitempty"`
+}
+
+// runArchiveBody is what one batch of archiving by hand does.
+type runArchiveBody struct {
+	// DryRun only counts. Defaults to true.
+	DryRun *bool `json:"dry_run,omitempty"`
+	// After is the next of the batch before.
+	After string `json:"after,omitempty"`
+}
+
 // skipEventBody is why an event is given up.
 type skipEventBody struct {
 	// Reason is why.

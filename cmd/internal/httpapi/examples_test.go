@@ -227,6 +227,11 @@ func (s *showing) tasks() {
 	s.show("GET", at+"/payload?why=OPS-17", "")
 	s.show("POST", at+"/cancel", `{"notes": "the customer called"}`)
 	s.show("POST", "/tasks/"+s.task("error")+"/retry", "")
+	s.show("POST", at+"/unflag", `{"notes": "the partner is back"}`)
+	s.show("GET", "/detector", "")
+	s.show("POST", "/detector/pause", `{"reason": "the database is slow", "for_seconds": 3600}`)
+	s.show("POST", "/detector/resume", "")
+	s.show("POST", "/detector/run", `{"dry_run": true}`)
 	s.show("POST", "/tasks/"+s.task("error")+"/dlq", `{"reason": "no worker knows this order"}`)
 }
 
@@ -236,6 +241,7 @@ func (s *showing) archive() {
 	step := value[string](s.rig, `select workflow_step_uuid::text from postrider.tasker_workflow_steps_archive where task_uuid = $1 and step_name = 'a'`, id)
 	s.show("GET", "/archive/tasks?limit=1", "")
 	s.show("GET", "/archive/statistics", "")
+	s.show("POST", "/archive/run", `{"dry_run": true}`)
 	for _, rest := range []string{"", "/payload?why=OPS-17", "/workflow_steps", "/workflow_steps/" + step, "/transitions", "/step_transitions"} {
 		s.show("GET", at+rest, "")
 	}

@@ -37,16 +37,16 @@ func (s *Services) listArchive(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return api.NewArchivedTaskList(hidden(s.hideArchivedTask, tasks), more), nil
+	return api.NewArchivedTaskList(hidden(s.hideTask, tasks), more), nil
 }
 
 // archivePlace reads where a page of the archive begins: the next of the page before.
-func (r *Request) archivePlace(name string) (*ledger.ArchivePlace, error) {
+func (r *Request) archivePlace(name string) (*ledger.TaskPlace, error) {
 	text, err := r.text(name)
 	if err != nil || text == "" {
 		return nil, err
 	}
-	place, err := ledger.ParseArchivePlace(text)
+	place, err := ledger.ParseTaskPlace(text)
 	if err != nil {
 		return nil, notAPlace(name, text)
 	}
@@ -67,8 +67,8 @@ func (s *Services) archivedTask(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	t, err := s.Archive.Task(ctx, id)
-	s.hideArchivedTask(&t)
-	return api.ArchivedTaskOf(t), err
+	s.hideTask(&t)
+	return api.TaskOf(t), err
 }
 
 func (s *Services) archivedStep(ctx context.Context, r *Request) (any, error) {
@@ -81,8 +81,8 @@ func (s *Services) archivedStep(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	found, err := s.Archive.Step(ctx, id, step)
-	s.hideArchivedStep(&found)
-	return api.ArchivedStepOf(found), err
+	s.hideStep(&found)
+	return api.StepOf(found), err
 }
 
 func ofArchived[T any](ctx context.Context, r *Request, read func(context.Context, uuid.UUID) (api.List[T], error)) (any, error) {
@@ -94,13 +94,13 @@ func ofArchived[T any](ctx context.Context, r *Request, read func(context.Contex
 }
 
 func (s *Services) archivedSteps(ctx context.Context, r *Request) (any, error) {
-	return ofArchived(ctx, r, reading(s.hideArchivedStep, api.ArchivedStepOf, s.Archive.Steps))
+	return ofArchived(ctx, r, reading(s.hideStep, api.StepOf, s.Archive.Steps))
 }
 
 func (s *Services) archivedTransitions(ctx context.Context, r *Request) (any, error) {
-	return ofArchived(ctx, r, reading(s.hideArchivedTransition, api.ArchivedTransitionOf, s.Archive.Transitions))
+	return ofArchived(ctx, r, reading(s.hideTransition, api.TransitionOf, s.Archive.Transitions))
 }
 
 func (s *Services) archivedStepTransitions(ctx context.Context, r *Request) (any, error) {
-	return ofArchived(ctx, r, reading(s.hideArchivedStepTransition, api.ArchivedStepTransitionOf, s.Archive.StepTransitions))
+	return ofArchived(ctx, r, reading(s.hideStepTransition, api.StepTransitionOf, s.Archive.StepTransitions))
 }

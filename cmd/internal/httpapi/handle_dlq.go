@@ -58,7 +58,7 @@ func (s *Services) listEntries(ctx context.Context, r *Request) (any, error) {
 	return api.NewEntryList(found, f), nil
 }
 
-// getEntry finds an investigation by its own id, or the newest one by its task's.
+// getEntry finds an investigation by its own id, or by the id of the task that it, or its event, is about.
 func (s *Services) getEntry(ctx context.Context, r *Request) (any, error) {
 	id, err := r.only("id")
 	if err != nil {
@@ -66,10 +66,10 @@ func (s *Services) getEntry(ctx context.Context, r *Request) (any, error) {
 	}
 	d, err := s.Investigations.Show(ctx, id)
 	if errors.Is(err, dlq.ErrNotFound) {
-		d, err = s.Investigations.ShowSubject(ctx, dlq.Subject{Type: dlq.SubjectTask, ID: id.String()})
+		d, err = s.Investigations.ShowTask(ctx, id)
 	}
 	if errors.Is(err, dlq.ErrNotFound) {
-		return nil, refuse(NotFound, "there is no investigation %s, nor one of a task with this id", id)
+		return nil, refuse(NotFound, "there is no investigation %s, nor one of a task with this id or of its events", id)
 	}
 	if err != nil {
 		return nil, err

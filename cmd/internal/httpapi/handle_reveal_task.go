@@ -48,5 +48,5 @@ func (s *Services) revealArchivedTask(ctx context.Context, r *Request) (any, err
 	if err != nil {
 		return nil, err
 	}
-	return api.WholeArchivedTaskOf(whole), s.lookedAt(ctx, id, why)
+	return api.WholeTaskOf(whole), s.lookedAt(ctx, id, why)
 }

@@ -31,6 +31,17 @@ func (s *Services) listTasks(ctx context.Context, r *Request) (any, error) {
 	if f.After, err = r.uuid("after"); err != nil {
 		return nil, err
 	}
+	flagged, err := oneOf(r, "flagged", "", "true", "false")
+	if err != nil {
+		return nil, err
+	}
+	f.Flagged = flagged == "true"
+	if f.From, err = r.when("from", false); err != nil {
+		return nil, err
+	}
+	if f.To, err = r.when("to", true); err != nil {
+		return nil, err
+	}
 	if err := r.unread(); err != nil {
 		return nil, err
 	}
@@ -106,6 +117,21 @@ func (s *Services) elsewhere(ctx context.Context, id uuid.UUID, rest string, err
 		return Moved{To: "/archive/tasks/" + id.String() + rest}, nil
 	}
 	return nil, refuse(NotFound, "there is no task %s", id)
+}
+
+// unlessArchived is the error of a change of a task, or, where the task is in the archive, one that says so.
+func (s *Services) unlessArchived(ctx context.Context, id uuid.UUID, err error) error {
+	if !errors.Is(err, ledger.ErrNotFound) {
+		return err
+	}
+	archived, failed := s.Archive.Contains(ctx, id)
+	if failed != nil {
+		return failed
+	}
+	if archived {
+		return refuse(Conflict, "task %s is in the archive, which is only read; create a new task", id)
+	}
+	return err
 }
 
 func (s *Services) getTask(ctx context.Context, r *Request) (any, error) {
@@ -206,7 +232,7 @@ func (s *Services) actOnStep(ctx context.Context, r *Request) (any, error) {
 		return nil, refuse(Validation, "action is %q; it must be retry, reset_retry_count, cancel or complete_manually", shown(b.Action))
 	}
 	if _, err := s.Tasks.ActOnStep(ctx, id, step, a); err != nil {
-		return nil, err
+		return nil, s.unlessArchived(ctx, id, err)
 	}
 	t, err := s.shownTask(ctx, id)
 	if err != nil {
@@ -221,11 +247,11 @@ func (s *Services) retryTask(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	event, err := s.Tasks.Retry(ctx, id, r.Actor.Name)
+	retried, err := s.Tasks.Retry(ctx, id, r.Actor.Name)
 	if err != nil {
-		return nil, err
+		return nil, s.unlessArchived(ctx, id, err)
 	}
-	return api.NewRetriedTask(id, event), nil
+	return api.NewRetriedTask(id, retried), nil
 }
 
 func (s *Services) cancelTask(ctx context.Context, r *Request) (any, error) {
@@ -239,7 +265,7 @@ func (s *Services) cancelTask(ctx context.Context, r *Request) (any, error) {
 	}
 	cancelled, err := s.Tasks.Cancel(ctx, id, r.Actor.Name, b.Notes)
 	if err != nil {
-		return nil, err
+		return nil, s.unlessArchived(ctx, id, err)
 	}
 	t, err := s.shownTask(ctx, id)
 	return api.CancelledTask{Cancelled: cancelled, Task: t}, err
@@ -256,7 +282,24 @@ func (s *Services) deadLetterTask(ctx context.Context, r *Request) (any, error) 
 	}
 	letter, err := s.Tasks.DeadLetter(ctx, id, b.Reason, r.Actor.Name)
 	if err != nil {
-		return nil, err
+		return nil, s.unlessArchived(ctx, id, err)
 	}
 	return api.DeadLetteredTask{TaskUUID: id, EventID: letter}, nil
+}
+
+func (s *Services) unflagTask(ctx context.Context, r *Request) (any, error) {
+	id, err := r.only("id")
+	if err != nil {
+		return nil, err
+	}
+	var b unflagTaskBody
+	if err := r.optional(&b); err != nil {
+		return nil, err
+	}
+	unflagged, err := s.Tasks.Unflag(ctx, id, r.Actor.Name, b.Notes)
+	if err != nil {
+		return nil, s.unlessArchived(ctx, id, err)
+	}
+	t, err := s.shownTask(ctx, id)
+	return api.UnflaggedTask{Unflagged: unflagged, Task: t}, err
 }

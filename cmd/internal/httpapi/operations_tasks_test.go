@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/internal/tasks/ledgertest"
 	"github.com/postrider/postrider/internal/testenv/outboxtest"
 )
 
@@ -39,6 +42,19 @@ func (r *rig) driveTasks() {
 	r.ask("GET", "/tasks?page=2&after="+id, "").is(400).says("not both")
 	r.ask("GET", "/tasks?after=x", "").is(400).says("uuid")
 	r.ask("GET", "/tasks?state=x", "").is(400)
+	r.ask("GET", "/tasks?status=x", "").is(400).says("no machine has the state")
+	r.ask("GET", "/tasks?status=waiting_for_retry", "").is(200)
+	r.ask("GET", "/tasks?flagged=x", "").is(400)
+	r.ask("GET", "/tasks?from=x", "").is(400)
+	for query, want := range map[string]int{"from=2020-01-01": 2, "to=2020-01-01": 0, "from=2020-01-01&to=2999-01-01": 2, "flagged=true": 1, "flagged=true&status=complete": 0, "flagged=false": 2} {
+		if query == "flagged=true" {
+			r.exec(`update postrider.tasker_tasks set stale_flagged_at = now(), stale_rule = 'x' where task_uuid = $1`, id)
+		}
+		if got := r.ask("GET", "/tasks?"+query, "").is(200).at("items").([]any); len(got) != want {
+			t.Errorf("%s: %d tasks, want %d", query, len(got), want)
+		}
+		r.exec(`update postrider.tasker_tasks set stale_flagged_at = null, stale_rule = ''`)
+	}
 	r.ask("GET", "/tasks/"+id, "").is(200)
 	gone := r.archived()
 	step := r.steps(id)["a"]
@@ -53,6 +69,13 @@ func (r *rig) driveTasks() {
 		}
 	}
 	r.ask("GET", "/tasks/"+id+"/workflow_steps/"+nowhere, "").is(404)
+	// Who follows the redirect finds the fields of a live one.
+	for _, rest := range []string{"", "/payload", "/workflow_steps", "/transitions", "/step_transitions"} {
+		live, archived := fieldsOf("", r.ask("GET", "/tasks/"+id+rest, "").is(200).at()), fieldsOf("", r.ask("GET", "/archive/tasks/"+gone+rest, "").is(200).at())
+		if !slices.Equal(live, archived) {
+			t.Errorf("%s: a live task has the fields\n%v, an archived one\n%v", rest, live, archived)
+		}
+	}
 
 	at := "/tasks/" + id + "/workflow_steps/"
 	if got := r.ask("PATCH", at+step, `{"action": "complete-manually", "notes": "by hand", "results": {"ok": true}}`).is(200); got.text("workflow_step", "status") != "resolved_manually" || got.text("task_state") == "" {
@@ -84,7 +107,96 @@ func (r *rig) driveTasks() {
 		t.Errorf("%s", got.Raw)
 	}
 	r.ask("POST", "/tasks/"+nowhere+"/cancel", "").is(404)
+	for _, what := range []string{"retry", "cancel", "unflag"} {
+		r.ask("POST", "/tasks/"+gone+"/"+what, "").is(409).says("archive")
+	}
+	r.ask("POST", "/tasks/"+gone+"/dlq", `{"reason": "x"}`).is(409).says("archive")
+	r.ask("PATCH", "/tasks/"+gone+"/workflow_steps/"+step, `{"action": "retry"}`).is(409).says("archive")
+
+	flagged := r.task("")
+	if got := r.ask("POST", "/tasks/"+flagged+"/unflag", "").is(200); got.at("unflagged") != false {
+		t.Errorf("%s", got.Raw)
+	}
+	r.exec(`update postrider.tasker_tasks set stale_flagged_at = now(), stale_rule = 'x' where task_uuid = $1`, flagged)
+	if got := r.ask("POST", "/tasks/"+flagged+"/unflag", `{"notes": "go on"}`).is(200); got.at("unflagged") != true || got.at("task", "stale_flagged_at") != nil {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("POST", "/tasks/"+nowhere+"/unflag", "").is(404)
 	r.ask("POST", "/tasks/"+id+"/cancel", `{"x": 1}`).is(400)
+}
+
+func (r *rig) driveEngines() {
+	t := r.t
+	if got := r.ask("GET", "/detector", "").is(200); got.at("paused") != false {
+		t.Errorf("%s", got.Raw)
+	}
+	if got := r.ask("POST", "/detector/pause", `{"reason": "one", "for_seconds": 60}`).is(200); got.at("paused") != true || got.text("paused_by") == "" || got.at("resume_at") == nil {
+		t.Errorf("%s", got.Raw)
+	}
+	if got := r.ask("POST", "/detector/pause", `{"reason": "two"}`).is(200); got.text("pause_reason") != "one; two" || got.at("resume_at") != nil {
+		t.Errorf("%s", got.Raw)
+	}
+	if got := r.ask("POST", "/detector/pause", "").is(200); got.text("pause_reason") != "one; two" {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("POST", "/detector/pause", `{"for_seconds": 0.5}`).is(400)
+	for _, want := range []bool{true, false} {
+		if got := r.ask("POST", "/detector/resume", "").is(200); got.at("resumed") != want || got.at("detector", "paused") != false {
+			t.Errorf("%s", got.Raw)
+		}
+	}
+	stale := r.task("")
+	ledgertest.Age(t, r.pool, uuid.MustParse(stale), 25*time.Hour)
+	for _, body := range []string{"", `{"dry_run": false, "batch_size": 10}`} {
+		got := r.ask("POST", "/detector/run", body).is(200)
+		if got.at("dry_run") != (body == "") || got.at("detected") != 1.0 || got.at("tasks").([]any)[0].(map[string]any)["task_uuid"] != stale {
+			t.Errorf("%q: %s", body, got.Raw)
+		}
+	}
+	if got := r.ask("GET", "/tasks/"+stale, "").is(200); got.text("state") != "error" {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("POST", "/detector/run", `{"batch_size": 0}`).is(400)
+
+	const many = 251
+	for range many {
+		ledgertest.Age(t, r.pool, uuid.MustParse(r.task("complete")), 40*24*time.Hour)
+	}
+	if got := r.ask("POST", "/archive/run", "").is(200); got.at("dry_run") != true || got.at("tasks_archived") != 250.0 {
+		t.Errorf("%s", got.Raw)
+	}
+	moved, after := 0.0, ""
+	for range 5 {
+		got := r.ask("POST", "/archive/run", `{"dry_run": false, "after": "`+after+`"}`).is(200)
+		moved += got.at("tasks_archived").(float64)
+		if got.at("next") == nil {
+			break
+		}
+		after = got.text("next")
+	}
+	if moved != many {
+		t.Errorf("%v of %d tasks were archived", moved, many)
+	}
+	r.ask("POST", "/archive/run", `{"after": "x"}`).is(400)
+}
+
+// fieldsOf lists the paths of all fields of a value but of those that users fill.
+func fieldsOf(at string, value any) (all []string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			all = append(all, at+"."+name)
+			if !slices.Contains([]string{"context", "metadata", "inputs", "results"}, name) {
+				all = append(all, fieldsOf(at+"."+name, inner)...)
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			all = append(all, fieldsOf(at+"[]", inner)...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func (r *rig) driveArchive() {

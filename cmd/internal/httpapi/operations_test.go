@@ -36,6 +36,7 @@ func TestEveryOperationAndEveryDocumentedAnswer(t *testing.T) {
 	r.driveOperations()
 	r.driveTasks()
 	r.driveArchive()
+	r.driveEngines()
 	r.driveTemplates()
 	r.driveOutbox()
 	r.driveAccess()

@@ -31,6 +31,8 @@ type ServicesConfig struct {
 	Tasks   *actions.Tasks
 	Archive ledger.ArchiveReader
 	Outbox  *actions.Outbox
+	// Archiving is what POST /archive/run archives: retention and policies. Defaults to none, which archives nothing.
+	Archiving ledger.ArchiveStep
 	// Redactor hides parts of tasks. Defaults to none, which hides nothing.
 	Redactor *dlq.Redactor
 	// Fetcher asks for the records that letters point to. Defaults to none; asking is then unavailable.

@@ -40,24 +40,6 @@ func (s *Services) hideStep(t *ledger.Step) {
 func (s *Services) hideTransition(t *ledger.Transition)         { s.hide("metadata", &t.Metadata) }
 func (s *Services) hideStepTransition(t *ledger.StepTransition) { s.hide("metadata", &t.Metadata) }
 
-func (s *Services) hideArchivedTask(t *ledger.ArchivedTask) {
-	s.hide("context", &t.Context)
-	s.hide("metadata", &t.Metadata)
-}
-
-func (s *Services) hideArchivedStep(t *ledger.ArchivedStep) {
-	s.hide("inputs", &t.Inputs)
-	s.hide("results", &t.Results)
-}
-
-func (s *Services) hideArchivedTransition(t *ledger.ArchivedTransition) {
-	s.hide("metadata", &t.Metadata)
-}
-
-func (s *Services) hideArchivedStepTransition(t *ledger.ArchivedStepTransition) {
-	s.hide("metadata", &t.Metadata)
-}
-
 // hidden is what was read, each as it may be shown.
 func hidden[T any](hide func(*T), all []T) []T {
 	for i := range all {

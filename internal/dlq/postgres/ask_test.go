@@ -102,7 +102,7 @@ func TestWhatIsKnownIsLookedUpByIndexes(t *testing.T) {
 	for begin, statements := range map[string][][3]string{
 		beginKnown: {
 			{entryGet, id, "dlq_entry_pkey"}, {letterList, id + ", 10", "dlq_letter_entry"}, {redriveList, id + ", 10", "dlq_redrive_dlq_entry_uuid_generation_key"},
-			{entryEvents, ids, "dlq_entry_pkey"}, {entryNewest, "'event', 'x'", "dlq_entry_subject"},
+			{entryEvents, ids, "dlq_entry_pkey"}, {entryOfTask, "'00000000-0000-7000-8000-000000000001'", "dlq_entry_task"},
 		},
 		// Also after a search that allowed no indexes, and one that allowed nothing else.
 		beginRead + ";" + gathering + ";" + known:  {{entryMany, ids, "dlq_entry_pkey"}, {entryEvents, ids, "dlq_letter_entry"}},

@@ -156,13 +156,13 @@ func (d *Editor) Show(ctx context.Context, id uuid.UUID) (dlq.Detail, error) {
 	})
 }
 
-// ShowSubject implements dlq.Investigations.
-func (d *Editor) ShowSubject(ctx context.Context, s dlq.Subject) (dlq.Detail, error) {
-	doing := fmt.Sprintf("investigation of %s %s", s.Type, s.ID)
+// ShowTask implements dlq.Investigations.
+func (d *Editor) ShowTask(ctx context.Context, task uuid.UUID) (dlq.Detail, error) {
+	doing := fmt.Sprintf("investigation of task %s", task)
 	var detail dlq.Detail
 	return detail, d.readByKey(ctx, doing, func(ctx context.Context, tx pgx.Tx) error {
 		var id uuid.UUID
-		err := tx.QueryRow(ctx, entryNewest, s.Type, s.ID).Scan(&id)
+		err := tx.QueryRow(ctx, entryOfTask, task).Scan(&id)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("%s: %w", doing, dlq.ErrNotFound)
 		}
@@ -192,6 +192,15 @@ func (d *Editor) show(ctx context.Context, tx pgx.Tx, id uuid.UUID) (detail dlq.
 		return detail, err
 	}
 	detail.Entry = one[0]
+	if detail.Status == dlq.Pending && detail.Subject.Type != dlq.SubjectTask {
+		stopped, err := stoppedTasks(ctx, tx, []uuid.UUID{detail.TaskUUID})
+		if err != nil {
+			return detail, err
+		}
+		if len(stopped) > 0 {
+			detail.Stopped = &stopped[0]
+		}
+	}
 	detail.Snapshot = d.redactor.Again(detail.Subject.Type, detail.Snapshot)
 	for i := range detail.Letters {
 		l := &detail.Letters[i]

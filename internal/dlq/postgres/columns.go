@@ -84,6 +84,7 @@ func writeEntry(r *row, c *opening, redactor *dlq.Redactor, now time.Time) {
 	r.optional(c.first.Root.Frame)
 	r.optional(c.fingerprint.ID)
 	r.optional(c.fingerprint.Exact)
+	r.uuid(c.first.TaskUUID)
 }
 
 // entryColumns are the parameters of entry_open.sql.
@@ -114,5 +115,6 @@ func entryColumns(cs []*opening, r *dlq.Redactor) []any {
 		column(cs, func(c C) string { return c.first.Root.Frame }),
 		column(cs, func(c C) string { return c.fingerprint.ID }),
 		column(cs, func(c C) string { return c.fingerprint.Exact }),
+		column(cs, func(c C) pgtype.UUID { return nullUUID(c.first.TaskUUID) }),
 	}
 }

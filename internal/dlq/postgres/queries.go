@@ -35,7 +35,7 @@ var (
 	entryKnown    = query("entry_known")
 	entryCopy     = query("entry_copy")
 	entryMany     = query("entry_many")
-	entryNewest   = query("entry_newest")
+	entryOfTask   = query("entry_of_task")
 	entryEvents   = query("entry_events")
 	entryGet      = query("entry_get")
 	entryClose    = query("entry_close")
@@ -96,14 +96,16 @@ var (
 
 	haltingOf = query("halting_events")
 
-	redriveLock      = query("redrive_lock")
-	redriveRead      = query("redrive_read")
-	redriveUnderWay  = query("redrive_under_way")
-	redriveOpen      = query("redrive_open")
-	redriveDiedAgain = query("redrive_died_again")
-	redriveEnd       = query("redrive_end")
-	redriveForget    = query("redrive_forget")
-	redriveList      = query("redrive_list")
+	redriveLock     = query("redrive_lock")
+	redriveRead     = query("redrive_read")
+	redriveUnderWay = query("redrive_under_way")
+	// A function of the tasks.
+	tasksOnlyRetryMoves = "select task_uuid, state from postrider.tasks_only_retry_moves($1)"
+	redriveOpen         = query("redrive_open")
+	redriveDiedAgain    = query("redrive_died_again")
+	redriveEnd          = query("redrive_end")
+	redriveForget       = query("redrive_forget")
+	redriveList         = query("redrive_list")
 
 	operationOwnTopic       = query("operation_own_topic")
 	operationOld            = query("operation_old")

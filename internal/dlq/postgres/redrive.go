@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -126,6 +127,9 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 		if done = plan.Result(); len(done.Entries) == 0 {
 			return nil
 		}
+		if done.Stopped, err = stoppedTasks(ctx, tx, column(plan.Sent(), func(c *dlq.Candidate) uuid.UUID { return c.Task })); err != nil {
+			return err
+		}
 		id := ""
 		if len(done.Entries) == 1 {
 			id = done.Entries[0].String()
@@ -138,6 +142,21 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 		return dlq.Requeued{}, err
 	}
 	return done, nil
+}
+
+// stoppedTasks returns the tasks among these that only a retry moves.
+func stoppedTasks(ctx context.Context, tx pgx.Tx, tasks []uuid.UUID) ([]dlq.StoppedTask, error) {
+	tasks = slices.DeleteFunc(tasks, func(id uuid.UUID) bool { return id == uuid.Nil })
+	if len(tasks) == 0 {
+		return nil, nil
+	}
+	const doing = "look at the tasks of events"
+	rows, err := tx.Query(ctx, tasksOnlyRetryMoves, tasks)
+	if err != nil {
+		return nil, translate(doing, err)
+	}
+	stopped, err := pgx.CollectRows(rows, pgx.RowToStructByPos[dlq.StoppedTask])
+	return stopped, translate(doing, err)
 }
 
 // lockEntries locks investigations with redriveLock, or with purgeLock if they are to be purged, and returns the ones
@@ -183,17 +202,17 @@ func planRedrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest) (*dlq.R
 func scanCandidate(row pgx.CollectableRow) (*dlq.Candidate, error) {
 	c := &dlq.Candidate{}
 	var letter, letterTopic, retryTopic *string
-	var event *uuid.UUID
+	var event, task *uuid.UUID
 	var partition, letterPartition *int32
 	var offset, letterOffset *int64
 	var readable string
 	err := row.Scan(&c.Entry, &c.Subject, &c.Status, &c.UnderWay, &letter, &event, &c.Episode,
 		&c.OutboxID, &c.Origin.Topic, &partition, &offset, &letterTopic, &letterPartition, &letterOffset, &retryTopic, &c.Hops,
-		&c.Unreadable, &readable, &c.Bytes)
+		&c.Unreadable, &readable, &c.Bytes, &task)
 	if err != nil {
 		return nil, err
 	}
-	c.Letter, c.Event, c.RetryTopic = value(letter), value(event), value(retryTopic)
+	c.Letter, c.Event, c.Task, c.RetryTopic = value(letter), value(event), value(task), value(retryTopic)
 	c.Origin.Partition, c.Origin.Offset = value(partition), value(offset)
 	c.ReadAt = dlq.Place{Topic: value(letterTopic), Partition: value(letterPartition), Offset: value(letterOffset)}
 	if readable == "" {

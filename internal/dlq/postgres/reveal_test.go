@@ -92,12 +92,12 @@ func TestShow(t *testing.T) {
 	}
 	r.record(dlqtest.Letters(dlqtest.Task(2, 1))[0])
 	task := dlq.Subject{Type: dlq.SubjectTask, ID: dlqtest.EventID(2).String()}
-	if shown, err = d.ShowSubject(t.Context(), task); err != nil || shown.Subject != task {
+	if shown, err = d.ShowTask(t.Context(), dlqtest.EventID(2)); err != nil || shown.Subject != task {
 		t.Errorf("%+v, %v", shown, err)
 	}
 	_, byID := d.Show(t.Context(), uuid.New())
-	_, bySubject := d.ShowSubject(t.Context(), dlq.Subject{Type: dlq.SubjectTask, ID: "x"})
-	for _, err := range []error{byID, bySubject} {
+	_, byTask := d.ShowTask(t.Context(), uuid.New())
+	for _, err := range []error{byID, byTask} {
 		if !errors.Is(err, dlq.ErrNotFound) {
 			t.Errorf("error %v", err)
 		}

@@ -17,13 +17,13 @@ func scanEntry(row pgx.CollectableRow) (dlq.Entry, error) {
 	var e dlq.Entry
 	var resolvedAt *time.Time
 	var notes, by, topic, code, message *string
-	var predecessor *uuid.UUID
+	var predecessor, task *uuid.UUID
 	var assignee, redrive, cause, frame, fingerprint, exact, word *string
 	var snapshot, metadata []byte
 	err := row.Scan(&e.UUID, &e.Subject.Type, &e.Subject.ID, &e.OriginalState, &e.Reason, &e.DeadLetteredAt,
 		&e.Status, &resolvedAt, &notes, &by, &topic, &code, &message, &e.Occurrences, &e.LastOccurredAt,
 		&predecessor, &snapshot, &metadata, &e.CreatedAt, &e.UpdatedAt,
-		&e.GroupUUID, &e.Attempts, &e.Generation, &assignee, &redrive, &cause, &frame, &fingerprint, &exact, &word)
+		&e.GroupUUID, &e.Attempts, &e.Generation, &assignee, &redrive, &cause, &frame, &fingerprint, &exact, &word, &task)
 	if err != nil {
 		return dlq.Entry{}, err
 	}
@@ -31,7 +31,7 @@ func scanEntry(row pgx.CollectableRow) (dlq.Entry, error) {
 	e.Topic, e.ErrorCode, e.ErrorMessage = value(topic), value(code), value(message)
 	e.RootCause, e.RootFrame, e.Word = value(cause), value(frame), value(word)
 	e.Fingerprint, e.Exact = value(fingerprint), value(exact)
-	e.PredecessorUUID = value(predecessor)
+	e.PredecessorUUID, e.TaskUUID = value(predecessor), value(task)
 	e.Assignee, e.Redrive = value(assignee), dlq.RedriveState(value(redrive))
 	e.Snapshot, e.Metadata = json.RawMessage(snapshot), json.RawMessage(metadata)
 	return e, nil

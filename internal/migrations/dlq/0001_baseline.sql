@@ -117,6 +117,7 @@ create table postrider.dlq_entry (
     root_frame           text,
     fingerprint          text,
     fingerprint_exact    text,
+    task_uuid            uuid,
     constraint dlq_entry_resolution_timed check ((resolution_status = 'pending') = (resolution_timestamp is null))
 );
 comment on table postrider.dlq_entry is
@@ -148,6 +149,7 @@ comment on column postrider.dlq_entry.root_cause is 'Class and message of the ex
 comment on column postrider.dlq_entry.root_frame is 'The first place in the program''s own code on the way up from the root cause; null where the stack trace has none.';
 comment on column postrider.dlq_entry.fingerprint is 'Fingerprint of the dead letter that opened it. It names the group, unless people merged or split groups. Null where no dead letter opened it.';
 comment on column postrider.dlq_entry.fingerprint_exact is 'The narrower fingerprint of the same dead letter, in which quoted names in the message count, too. It names a group only if people split one.';
+comment on column postrider.dlq_entry.task_uuid is 'The task that it is about, or that its event belongs to; null for neither. The task need not exist.';
 
 -- Where vacuum has been, counting and passing over rows read the index alone. So vacuum runs when a hundredth of the rows
 -- is new; it also empties the list of messages that wait to be indexed.
@@ -171,6 +173,8 @@ create index dlq_entry_predecessor on postrider.dlq_entry (predecessor_uuid) whe
 comment on index postrider.dlq_entry_predecessor is 'What came after an investigation, for the foreign key.';
 create index dlq_entry_assignee on postrider.dlq_entry (assignee, created_at, dlq_entry_uuid) where assignee is not null;
 comment on index postrider.dlq_entry_assignee is 'Investigations by assignee.';
+create index dlq_entry_task on postrider.dlq_entry (task_uuid, created_at) where task_uuid is not null;
+comment on index postrider.dlq_entry_task is 'The investigations of a task and of its events.';
 create index dlq_entry_dashboard on postrider.dlq_entry (dlq_reason, dlq_timestamp);
 comment on index postrider.dlq_entry_dashboard is 'The first and the last of each reason.';
 

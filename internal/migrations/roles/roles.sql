@@ -110,7 +110,8 @@ grant execute on function postrider.dlq_redrive_letters(text[], uuid[], text[], 
     postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb), postrider.outbox_standing(bigint[], uuid[]), postrider.outbox_look(bigint, uuid), postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text),
     postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text), postrider.step_action(uuid, uuid, text, text, text, jsonb),
     postrider.cancel_task(uuid, text, text), postrider.retry_task(uuid, text), postrider.unflag_task(uuid, text, text),
-    postrider.dead_letter_task(uuid, text, text), postrider.archive_on_read(uuid, interval), postrider.task_snapshot(uuid, boolean) to postrider_relay;
+    postrider.dead_letter_task(uuid, text, text), postrider.archive_on_read(uuid, interval), postrider.task_snapshot(uuid, boolean),
+    postrider.tasks_only_retry_moves(uuid[]) to postrider_relay;
 -- As people do it by hand.
 grant execute on function postrider.dlq_note_redrives(uuid, text, uuid[], text[], bigint[], uuid[], boolean[], integer[], text[], boolean[]),
     postrider.dlq_change_entry(uuid, text, text, text, jsonb, text, text), postrider.dlq_purge_entries(uuid[]),
@@ -137,7 +138,8 @@ grant execute on function postrider.create_task(text, text, jsonb, text, integer
     postrider.step_action(uuid, uuid, text, text, text, jsonb), postrider.cancel_task(uuid, text, text),
     postrider.worker_heartbeat(text, text), postrider.get_ready_steps(uuid), postrider.task_snapshot(uuid, boolean) to postrider_operator;
 -- They retry tasks, end their flags, dead-letter them by hand, and read them, which may archive them.
-grant execute on function postrider.retry_task(uuid, text), postrider.unflag_task(uuid, text, text), postrider.dead_letter_task(uuid, text, text), postrider.archive_on_read(uuid, interval), postrider.read_task(uuid) to postrider_operator;
+grant execute on function postrider.retry_task(uuid, text), postrider.unflag_task(uuid, text, text), postrider.dead_letter_task(uuid, text, text), postrider.archive_on_read(uuid, interval), postrider.read_task(uuid),
+    postrider.tasks_only_retry_moves(uuid[]) to postrider_operator;
 -- They archive by hand, and look at dashboards.
 grant execute on function postrider.archive_completed_tasks(integer, integer, boolean, boolean, boolean, boolean, boolean, timestamptz, uuid),
     postrider.refresh_dashboards(integer, integer, integer, integer, interval),

@@ -99,7 +99,7 @@ comment on column postrider.tasker_state_machines.complete_state is 'Where a tas
 comment on column postrider.tasker_state_machines.failed_state is 'Where a stale task, and one whose steps failed for good, is moved aside to; null if it stays where it is.';
 comment on column postrider.tasker_state_machines.cancelled_state is 'Where a cancelled task goes; null if it cannot be cancelled.';
 comment on column postrider.tasker_state_machines.dead_letter_state is 'Where a task goes when an outbox event of it is dead-lettered; null takes failed_state.';
-comment on column postrider.tasker_state_machines.archived_state is 'Where a dead-lettered task goes when it is read after 7 days without a change and with no investigation pending; null if it stays.';
+comment on column postrider.tasker_state_machines.archived_state is 'Where a dead-lettered task goes when it is read after 7 days without a change; null if it stays.';
 comment on column postrider.tasker_state_machines.retryable_states is 'States from which a task may be retried as a whole.';
 
 create table postrider.tasker_machine_states (
@@ -531,7 +531,7 @@ comment on column postrider.tasker_undelivered_events.attempts is 'Attempts befo
 comment on column postrider.tasker_undelivered_events.error_class is 'Class of the last failure.';
 comment on column postrider.tasker_undelivered_events.error_code is 'Code of the last failure.';
 comment on column postrider.tasker_undelivered_events.error_message is 'Message of the last failure.';
-comment on column postrider.tasker_undelivered_events.sort_key is 'Number of the task''s newest transition when the event was given up, as others saw it then (of an event that was skipped by hand: when it was written). A task that began anew by a later one is left alone. Null where it could not be read.';
+comment on column postrider.tasker_undelivered_events.sort_key is 'Number of the task''s newest transition when the event was written, as others saw it when it was given up. A task that began anew by a later one is left alone. Null where it could not be read.';
 comment on column postrider.tasker_undelivered_events.outcome is 'waiting: another transaction was at work on the task, or moving it failed; it is tried again. moved: a later attempt succeeded. refused: the task is unknown, has ended, or has no state to go to.';
 comment on column postrider.tasker_undelivered_events.detail is 'Why, for people.';
 comment on column postrider.tasker_undelivered_events.noted_at is 'When the event was given up.';
@@ -548,7 +548,9 @@ create table postrider.tasker_letter (
     letter_id  text primary key,
     task_uuid  uuid not null,
     entry_uuid uuid,
-    closed_at  timestamptz
+    closed_at  timestamptz,
+    superseded_at timestamptz,
+    superseded_by text
 );
 comment on table postrider.tasker_letter is
 'The dead letters of live tasks, and of events of them whose giving up moved them: each is written with the letter, and the desk notes where its investigation stands. They go when the task is archived.';
@@ -556,6 +558,8 @@ comment on column postrider.tasker_letter.letter_id is 'The dead letter, as in t
 comment on column postrider.tasker_letter.task_uuid is 'The task.';
 comment on column postrider.tasker_letter.entry_uuid is 'Its investigation; null until the collector has recorded the letter.';
 comment on column postrider.tasker_letter.closed_at is 'When that was closed or purged; null while it is pending, and before it is there.';
+comment on column postrider.tasker_letter.superseded_at is 'When the task was retried while that was open. The desk closes it then, or as soon as it is there.';
+comment on column postrider.tasker_letter.superseded_by is 'Who retried the task; null if that was not said.';
 create index tasker_letter_task on postrider.tasker_letter (task_uuid);
 comment on index postrider.tasker_letter_task is 'The dead letters of a task.';
 create index tasker_letter_entry on postrider.tasker_letter (entry_uuid) where entry_uuid is not null;

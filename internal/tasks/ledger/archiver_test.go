@@ -48,7 +48,7 @@ func (f *fakeArchive) ArchiveBatch(ctx context.Context, s ArchiveStep) (Archived
 	f.tasks -= n
 	return ArchivedBatch{
 		Archived: Archived{Tasks: n, Steps: 4 * n, Transitions: 8 * n, Complete: n - n/10*3, Error: n / 10, Cancelled: n / 10, DLQResolved: n / 10},
-		More:     n == s.BatchSize, Last: &TaskPlace{EnteredAt: time.Unix(int64(len(f.calls)), 0), TaskUUID: uuid.Nil},
+		More:     n == s.BatchSize, Last: &TaskPlace{At: time.Unix(int64(len(f.calls)), 0), TaskUUID: uuid.Nil},
 	}, nil
 }
 
@@ -112,7 +112,7 @@ func TestArchiverGoesOnUntilNothingIsLeft(t *testing.T) {
 				t.Errorf("batch %d is %+v", i, s)
 			}
 		}
-		if f.calls[2].After.EnteredAt != time.Unix(2, 0) {
+		if f.calls[2].After.At != time.Unix(2, 0) {
 			t.Errorf("the third batch goes on behind %v", f.calls[2].After)
 		}
 		if err := testutil.GatherAndCompare(reg, strings.NewReader(`

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/postrider/postrider/internal/loop"
 )
 
@@ -38,12 +36,6 @@ type ArchiveStep struct {
 	After *TaskPlace
 }
 
-// TaskPlace is the place of a task in the order in which tasks ended.
-type TaskPlace struct {
-	EnteredAt time.Time
-	TaskUUID  uuid.UUID
-}
-
 // ArchivedBatch is what one batch moved, or would have moved.
 type ArchivedBatch struct {
 	Archived
@@ -54,14 +46,19 @@ type ArchivedBatch struct {
 
 // Archived counts what was moved into the archive, or in a dry run would have been.
 type Archived struct {
-	// Tasks, Steps and Transitions are how many of each there were.
-	Tasks       int `json:"tasks_archived"`
-	Steps       int `json:"steps_archived"`
+	// Tasks is how many tasks there were.
+	Tasks int `json:"tasks_archived"`
+	// Steps is how many steps they had.
+	Steps int `json:"steps_archived"`
+	// Transitions is how many transitions they had.
 	Transitions int `json:"transitions_archived"`
-	// The tasks by final state.
-	Complete    int `json:"complete"`
-	Error       int `json:"error"`
-	Cancelled   int `json:"cancelled"`
+	// Complete is how many of the tasks came to their end.
+	Complete int `json:"complete"`
+	// Error is how many of the tasks failed and were left alone.
+	Error int `json:"error"`
+	// Cancelled is how many of the tasks were cancelled.
+	Cancelled int `json:"cancelled"`
+	// DLQResolved is how many of the tasks were dead-lettered, and had each of their investigations closed.
 	DLQResolved int `json:"dlq_resolved"`
 }
 

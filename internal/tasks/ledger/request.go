@@ -113,8 +113,13 @@ const (
 
 // Filter selects tasks. Its zero value selects every task that is not in its machine's archived state.
 type Filter struct {
-	// Namespace, Name, Version and State, where not empty, are the only ones wanted.
+	// Namespace, Name, Version and State, where not empty, are the only ones wanted. A state that no machine has is refused.
 	Namespace, Name, Version, State string
+	// Flagged selects the live tasks that were found to be stale and left in place. Defaults to false, which selects all.
+	Flagged bool
+	// From and To bound the time that is in the ids of tasks, both inclusive: when each was created, unless its creator gave
+	// it another id than one of version 7. Default to no bound.
+	From, To time.Time
 	// Limit is how many to return, at most MaxLimit. Defaults to DefaultLimit.
 	Limit int
 	// Offset is how many of the newest to pass over. Defaults to 0.

@@ -91,9 +91,10 @@ const (
 type StaleTask struct {
 	// TaskUUID is the id of the task.
 	TaskUUID uuid.UUID `json:"task_uuid"`
-	// NamespaceName and TaskName name its template.
+	// NamespaceName is the namespace of its template.
 	NamespaceName string `json:"namespace_name"`
-	TaskName      string `json:"task_name"`
+	// TaskName is the name of its template.
+	TaskName string `json:"task_name"`
 	// CurrentState is the state in which it was found.
 	CurrentState string `json:"current_state"`
 	// TimeInStateMinutes is how long it was in that state, in minutes.
@@ -102,11 +103,13 @@ type StaleTask struct {
 	StalenessThresholdMinutes int `json:"staleness_threshold_minutes"`
 	// ActionTaken is what was done, or in a dry run would have been.
 	ActionTaken StaleAction `json:"action_taken"`
-	// MovedToDLQ and TransitionSuccess say what was done; false in a dry run.
-	MovedToDLQ        bool `json:"moved_to_dlq"`
+	// MovedToDLQ says that it was dead-lettered; false in a dry run.
+	MovedToDLQ bool `json:"moved_to_dlq"`
+	// TransitionSuccess says that it was moved to the failed state of its machine; false in a dry run.
 	TransitionSuccess bool `json:"transition_success"`
-	// ThresholdKind is state or lifetime, ThresholdSource template, namespace or default.
-	ThresholdKind   string `json:"threshold_kind"`
+	// ThresholdKind says what the threshold is for: state or lifetime.
+	ThresholdKind string `json:"threshold_kind"`
+	// ThresholdSource says where the threshold comes from: template, namespace or default.
 	ThresholdSource string `json:"threshold_source"`
 	// DLQReason is the reason that its investigation has, or would have.
 	DLQReason string `json:"dlq_reason"`

@@ -7,10 +7,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// Task is a task as it stands. Fields are null where there is nothing.
+// Task is a task as it stands, or, in the archive, as it was when it was archived. Fields are null where there is nothing.
 type Task struct {
 	// UUID is the id of the task.
 	UUID uuid.UUID `json:"task_uuid"`
+	// NamedTaskUUID is the id of its template.
+	NamedTaskUUID uuid.UUID `json:"named_task_uuid"`
 	// Namespace is the namespace of its template.
 	Namespace string `json:"namespace_name"`
 	// Name is the name of its template.
@@ -19,6 +21,8 @@ type Task struct {
 	Version string `json:"version"`
 	// State is its state, one of its machine's.
 	State string `json:"state"`
+	// Status is the same as State.
+	Status string `json:"status" db:"-"`
 	// Kind is the kind of the state: initial, active, waiting (these are live), failed or terminal.
 	Kind string `json:"state_kind"`
 	// Live says that it has not ended.
@@ -41,12 +45,18 @@ type Task struct {
 	ErrorReason *string `json:"error_reason"`
 	// StaleFlaggedAt is when it was found to be stale in this state.
 	StaleFlaggedAt *time.Time `json:"stale_flagged_at"`
+	// DeadLetters are the ids of its dead letters, in their order.
+	DeadLetters []string `json:"dead_letters"`
 	// CreatedAt is when it was created.
 	CreatedAt time.Time `json:"created_at"`
 	// UpdatedAt is when it changed last.
 	UpdatedAt time.Time `json:"updated_at"`
 	// CompletedAt is when it came to a terminal state; nil while it has not.
 	CompletedAt *time.Time `json:"completed_at"`
+	// FinalState is the policy under which it was archived; null while it is not.
+	FinalState *FinalState `json:"final_state"`
+	// ArchivedAt is when it was archived; null while it is not.
+	ArchivedAt *time.Time `json:"archived_at"`
 }
 
 // WholeTask is a task with all that it has.
@@ -59,11 +69,12 @@ type WholeTask struct {
 	Transitions []Transition `json:"transitions"`
 	// StepTransitions are the history of its steps, the oldest first.
 	StepTransitions []StepTransition `json:"step_transitions"`
-	// Undelivered are its events that were given up and did not move it at once, the newest first, 100 at most.
+	// Undelivered are its events that were given up and did not move it at once, the newest first, 100 at most. None of an
+	// archived task.
 	Undelivered []UndeliveredEvent `json:"undelivered_events"`
 }
 
-// Step is a step of a task as it stands.
+// Step is a step of a task as it stands, or as it was when the task was archived.
 type Step struct {
 	// UUID is the id of the step.
 	UUID uuid.UUID `json:"workflow_step_uuid"`
@@ -103,6 +114,8 @@ type Step struct {
 	CreatedAt time.Time `json:"created_at"`
 	// UpdatedAt is when it changed last.
 	UpdatedAt time.Time `json:"updated_at"`
+	// ArchivedAt is when its task was archived; null while it is not.
+	ArchivedAt *time.Time `json:"archived_at"`
 }
 
 // StepStatus is where a step stands.
@@ -132,6 +145,8 @@ const (
 type Transition struct {
 	// UUID is the id of the transition.
 	UUID uuid.UUID `json:"task_transition_uuid"`
+	// TaskUUID is the id of its task.
+	TaskUUID uuid.UUID `json:"task_uuid"`
 	// FromState is the state that it left; nil for the first transition.
 	FromState *string `json:"from_state"`
 	// ToState is the state that it entered.
@@ -144,12 +159,16 @@ type Transition struct {
 	MostRecent bool `json:"most_recent"`
 	// CreatedAt is when it happened.
 	CreatedAt time.Time `json:"created_at"`
+	// ArchivedAt is when its task was archived; null while it is not.
+	ArchivedAt *time.Time `json:"archived_at"`
 }
 
 // StepTransition is a change of a step's status.
 type StepTransition struct {
 	// UUID is the id of the transition.
 	UUID uuid.UUID `json:"step_transition_uuid"`
+	// TaskUUID is the id of its task.
+	TaskUUID uuid.UUID `json:"task_uuid"`
 	// StepUUID is the id of the step.
 	StepUUID uuid.UUID `json:"workflow_step_uuid"`
 	// StepName is the name of the step.
@@ -162,4 +181,6 @@ type StepTransition struct {
 	Metadata json.RawMessage `json:"metadata"`
 	// CreatedAt is when it happened.
 	CreatedAt time.Time `json:"created_at"`
+	// ArchivedAt is when its task was archived; null while it is not.
+	ArchivedAt *time.Time `json:"archived_at"`
 }

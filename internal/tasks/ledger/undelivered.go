@@ -6,6 +6,15 @@ import (
 	"github.com/google/uuid"
 )
 
+// Retried is what a retry of a task did.
+type Retried struct {
+	// Event is the id of the event that starts the task anew.
+	Event uuid.UUID
+	// Closed are the investigations that it closed, UnderWay the ones that stay pending because their event is being sent
+	// again.
+	Closed, UnderWay []uuid.UUID
+}
+
 // UndeliveredEvent is an event of a task that was given up without the task being moved in that transaction.
 type UndeliveredEvent struct {
 	// EventID is the identity of the event.

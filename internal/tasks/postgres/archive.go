@@ -40,22 +40,27 @@ func NewArchive(pool *pgxpool.Pool) *Archive { return &Archive{pool: pool} }
 
 // ArchiveBatch implements ledger.ArchiveStore.
 func (a *Archive) ArchiveBatch(ctx context.Context, s ledger.ArchiveStep) (ledger.ArchivedBatch, error) {
+	return On(a.pool).ArchiveBatch(ctx, s)
+}
+
+// ArchiveBatch moves one batch of tasks into the archive; on a pool in a transaction of its own.
+func (l Ledger) ArchiveBatch(ctx context.Context, s ledger.ArchiveStep) (ledger.ArchivedBatch, error) {
 	var after *time.Time
 	var afterTask *uuid.UUID
 	if s.After != nil {
-		after, afterTask = &s.After.EnteredAt, &s.After.TaskUUID
+		after, afterTask = &s.After.At, &s.After.TaskUUID
 	}
 	var b ledger.ArchivedBatch
 	var last *time.Time
 	var lastTask *uuid.UUID
-	err := a.pool.QueryRow(ctx, archiveBatch, s.RetentionDays, s.BatchSize, s.DryRun, s.Policies.Completed, s.Policies.Failed,
+	err := l.db.QueryRow(ctx, archiveBatch, s.RetentionDays, s.BatchSize, s.DryRun, s.Policies.Completed, s.Policies.Failed,
 		s.Policies.Cancelled, s.Policies.DLQResolved, after, afterTask).Scan(&b.Tasks, &b.Steps, &b.Transitions,
 		&b.Complete, &b.Error, &b.Cancelled, &b.DLQResolved, &b.More, &last, &lastTask)
 	if err != nil {
 		return ledger.ArchivedBatch{}, fmt.Errorf("archive a batch of tasks: %w", err)
 	}
 	if last != nil && lastTask != nil {
-		b.Last = &ledger.TaskPlace{EnteredAt: *last, TaskUUID: *lastTask}
+		b.Last = &ledger.TaskPlace{At: *last, TaskUUID: *lastTask}
 	}
 	return b, nil
 }
@@ -78,55 +83,49 @@ func (a *Archive) Contains(ctx context.Context, task uuid.UUID) (there bool, err
 }
 
 // Task implements ledger.ArchiveReader.
-func (a *Archive) Task(ctx context.Context, task uuid.UUID) (ledger.ArchivedTask, error) {
-	found, err := collect(ctx, a.pool, scanArchivedTask, archiveTask, task)
+func (a *Archive) Task(ctx context.Context, task uuid.UUID) (ledger.Task, error) {
+	found, err := collect(ctx, a.pool, pgx.RowToStructByPos[ledger.Task], archiveTask, task)
 	if err == nil && len(found) == 0 {
 		err = ledger.ErrNotArchived
 	}
 	if err != nil {
-		return ledger.ArchivedTask{}, fmt.Errorf("archived task %s: %w", task, err)
+		return ledger.Task{}, fmt.Errorf("archived task %s: %w", task, err)
 	}
 	return found[0], nil
 }
 
 // Steps implements ledger.ArchiveReader.
-func (a *Archive) Steps(ctx context.Context, task uuid.UUID) ([]ledger.ArchivedStep, error) {
-	found, err := collect(ctx, a.pool, scanArchivedStep, archiveSteps, task, nil)
+func (a *Archive) Steps(ctx context.Context, task uuid.UUID) ([]ledger.Step, error) {
+	found, err := collect(ctx, a.pool, pgx.RowToStructByPos[ledger.Step], archiveSteps, task, nil)
 	return whole(ctx, a, "steps", task, found, err)
 }
 
 // Step implements ledger.ArchiveReader.
-func (a *Archive) Step(ctx context.Context, task, step uuid.UUID) (ledger.ArchivedStep, error) {
-	found, err := collect(ctx, a.pool, scanArchivedStep, archiveSteps, task, step)
+func (a *Archive) Step(ctx context.Context, task, step uuid.UUID) (ledger.Step, error) {
+	found, err := collect(ctx, a.pool, pgx.RowToStructByPos[ledger.Step], archiveSteps, task, step)
 	if err == nil && len(found) == 0 {
 		err = ledger.ErrNotArchived
 	}
 	if err != nil {
-		return ledger.ArchivedStep{}, fmt.Errorf("step %s of archived task %s: %w", step, task, err)
+		return ledger.Step{}, fmt.Errorf("step %s of archived task %s: %w", step, task, err)
 	}
 	return found[0], nil
 }
 
 // Transitions implements ledger.ArchiveReader.
-func (a *Archive) Transitions(ctx context.Context, task uuid.UUID) ([]ledger.ArchivedTransition, error) {
-	found, err := collect(ctx, a.pool, func(row pgx.CollectableRow) (t ledger.ArchivedTransition, err error) {
-		err = row.Scan(&t.TransitionUUID, &t.TaskUUID, &t.FromState, &t.ToState, &t.Metadata, &t.SortKey, &t.CreatedAt, &t.ArchivedAt)
-		return t, err
-	}, archiveTransitions, task)
+func (a *Archive) Transitions(ctx context.Context, task uuid.UUID) ([]ledger.Transition, error) {
+	found, err := collect(ctx, a.pool, pgx.RowToStructByPos[ledger.Transition], archiveTransitions, task)
 	return whole(ctx, a, "transitions", task, found, err)
 }
 
 // StepTransitions implements ledger.ArchiveReader.
-func (a *Archive) StepTransitions(ctx context.Context, task uuid.UUID) ([]ledger.ArchivedStepTransition, error) {
-	found, err := collect(ctx, a.pool, func(row pgx.CollectableRow) (t ledger.ArchivedStepTransition, err error) {
-		err = row.Scan(&t.TransitionUUID, &t.TaskUUID, &t.StepUUID, &t.FromStatus, &t.ToStatus, &t.Metadata, &t.CreatedAt, &t.ArchivedAt)
-		return t, err
-	}, archiveStepTransitions, task)
+func (a *Archive) StepTransitions(ctx context.Context, task uuid.UUID) ([]ledger.StepTransition, error) {
+	found, err := collect(ctx, a.pool, pgx.RowToStructByPos[ledger.StepTransition], archiveStepTransitions, task)
 	return whole(ctx, a, "step transitions", task, found, err)
 }
 
 // List implements ledger.ArchiveReader.
-func (a *Archive) List(ctx context.Context, f ledger.ArchiveFilter) (tasks []ledger.ArchivedTask, more bool, err error) {
+func (a *Archive) List(ctx context.Context, f ledger.ArchiveFilter) (tasks []ledger.Task, more bool, err error) {
 	const doing = "list archived tasks"
 	switch {
 	case f.FinalState != "" && !slices.Contains(ledger.FinalStates(), f.FinalState):
@@ -140,13 +139,13 @@ func (a *Archive) List(ctx context.Context, f ledger.ArchiveFilter) (tasks []led
 	var before *time.Time
 	var beforeTask *uuid.UUID
 	if f.Before != nil {
-		before, beforeTask = &f.Before.ArchivedAt, &f.Before.TaskUUID
+		before, beforeTask = &f.Before.At, &f.Before.TaskUUID
 	}
 	sql, args := archiveList, []any{before, beforeTask, limit + 1} // one more says whether there are more
 	if f.Namespace != "" || f.FinalState != "" {
 		sql, args = archiveListSome, append([]any{given(f.Namespace), given(f.Name), given(string(f.FinalState))}, args...)
 	}
-	tasks, err = collect(ctx, a.pool, scanArchivedTask, sql, args...)
+	tasks, err = collect(ctx, a.pool, pgx.RowToStructByPos[ledger.Task], sql, args...)
 	switch {
 	case err != nil:
 		return nil, false, fmt.Errorf("%s: %w", doing, err)
@@ -188,17 +187,4 @@ func collect[T any](ctx context.Context, pool *pgxpool.Pool, scan pgx.RowToFunc[
 		return nil, err
 	}
 	return pgx.CollectRows(rows, scan)
-}
-
-func scanArchivedTask(row pgx.CollectableRow) (t ledger.ArchivedTask, err error) {
-	err = row.Scan(&t.TaskUUID, &t.NamedTaskUUID, &t.Namespace, &t.Name, &t.Version, &t.State, &t.FinalState, &t.StateEnteredAt,
-		&t.Context, &t.Priority, &t.RetryCount, &t.IdempotencyKey, &t.ErrorReason, &t.Metadata, &t.DeadLetters,
-		&t.CreatedAt, &t.UpdatedAt, &t.CompletedAt, &t.ArchivedAt)
-	return t, err
-}
-
-func scanArchivedStep(row pgx.CollectableRow) (s ledger.ArchivedStep, err error) {
-	err = row.Scan(&s.StepUUID, &s.TaskUUID, &s.Name, &s.Handler, &s.Position, &s.Dependencies, &s.Status, &s.RetryCount, &s.MaxRetries,
-		&s.Inputs, &s.Results, &s.LastError, &s.StateEnteredAt, &s.CreatedAt, &s.UpdatedAt, &s.ArchivedAt)
-	return s, err
 }

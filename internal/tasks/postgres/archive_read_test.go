@@ -12,6 +12,7 @@ import (
 	"github.com/postrider/postrider/internal/migrations"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/ledgertest"
+	"github.com/postrider/postrider/internal/tasks/postgres"
 )
 
 func TestArchiveIsRead(t *testing.T) {
@@ -24,12 +25,13 @@ func TestArchiveIsRead(t *testing.T) {
 	live := ledgertest.Create(t, r.pool, ledgertest.New{})
 	b := ledgertest.Steps(t, r.pool, id)["b"].UUID
 	history := ledgertest.History(t, r.pool, id)
+	before := r.whole(id)
 	r.run()
 
 	task, err := r.archive.Task(ctx, id)
-	if err != nil || task.TaskUUID != id || task.Namespace != "default" || task.Name != "task" || task.Version != "1.0.0" || task.State != "complete" ||
-		task.FinalState != ledger.FinalComplete || string(task.Context) != `{"order": 17}` || task.Priority != 5 || *task.IdempotencyKey != "k" ||
-		task.CompletedAt == nil || time.Since(task.ArchivedAt) > time.Hour || time.Since(task.CreatedAt) < 40*day || task.ErrorReason != nil {
+	if err != nil || task.UUID != id || task.Namespace != "default" || task.Name != "task" || task.Version != "1.0.0" || task.State != "complete" ||
+		task.FinalState == nil || *task.FinalState != ledger.FinalComplete || string(task.Context) != `{"order": 17}` || task.Priority != 5 || *task.IdempotencyKey != "k" ||
+		task.CompletedAt == nil || time.Since(*task.ArchivedAt) > time.Hour || time.Since(task.CreatedAt) < 40*day || task.ErrorReason != nil {
 		t.Errorf("task %+v, %v", task, err)
 	}
 	steps, err := r.archive.Steps(ctx, id)
@@ -55,6 +57,25 @@ func TestArchiveIsRead(t *testing.T) {
 	changes, err := r.archive.StepTransitions(ctx, id)
 	if err != nil || len(changes) < 12 || changes[0].ToStatus != "pending" || changes[0].FromStatus != nil {
 		t.Errorf("changes of steps: %+v, %v", changes, err)
+	}
+
+	// It has the shape that it had, and all of it.
+	after, err := ledger.ReadArchived(ctx, r.archive, id)
+	if err != nil || after.Task.FinalState == nil || after.Task.ArchivedAt == nil {
+		t.Fatalf("%+v, %v", after, err)
+	}
+	after.Task.FinalState, after.Task.ArchivedAt = nil, nil
+	for i := range after.Steps {
+		after.Steps[i].ArchivedAt = nil
+	}
+	for i := range after.Transitions {
+		after.Transitions[i].ArchivedAt = nil
+	}
+	for i := range after.StepTransitions {
+		after.StepTransitions[i].ArchivedAt = nil
+	}
+	if !reflect.DeepEqual(after, before) {
+		t.Errorf("the archived task is\n%+v, it was\n%+v", after, before)
 	}
 
 	// For a task that is not in the archive each call says so, for a live task too.
@@ -94,6 +115,26 @@ func TestArchiveIsRead(t *testing.T) {
 	}
 }
 
+// whole reads a live task with all that it has.
+func (r *archiveRig) whole(id uuid.UUID) (whole ledger.WholeTask) {
+	r.Helper()
+	l := postgres.On(r.pool)
+	var err error
+	if whole.Task, err = l.Task(r.Context(), id); err == nil {
+		whole.Steps, err = l.Steps(r.Context(), id)
+	}
+	if err == nil {
+		whole.Transitions, err = l.Transitions(r.Context(), id)
+	}
+	if err == nil {
+		whole.StepTransitions, err = l.StepTransitions(r.Context(), id)
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	return whole
+}
+
 func TestArchiveIsListed(t *testing.T) {
 	t.Parallel()
 	r := newArchiveRig(t)
@@ -119,7 +160,7 @@ func TestArchiveIsListed(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, task := range page {
-				ids = append(ids, task.TaskUUID)
+				ids = append(ids, task.UUID)
 			}
 			if !more {
 				return ids
@@ -128,7 +169,7 @@ func TestArchiveIsListed(t *testing.T) {
 				t.Fatalf("%d tasks and more, of %d that were asked for", len(page), f.Limit)
 			}
 			last := page[len(page)-1]
-			place, err := ledger.ParseArchivePlace(ledger.ArchivePlace{ArchivedAt: last.ArchivedAt, TaskUUID: last.TaskUUID}.String())
+			place, err := ledger.ParseTaskPlace(ledger.TaskPlace{At: *last.ArchivedAt, TaskUUID: last.UUID}.String())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +197,7 @@ func TestArchiveIsListed(t *testing.T) {
 		}
 	}
 	for _, place := range []string{"", "x", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z_x", "_" + all[0].String(), "0000-01-01T00:00:00Z_" + all[0].String()} {
-		if _, err := ledger.ParseArchivePlace(place); err == nil {
+		if _, err := ledger.ParseTaskPlace(place); err == nil {
 			t.Errorf("%q is accepted as a place", place)
 		}
 	}

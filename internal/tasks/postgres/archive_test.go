@@ -320,11 +320,11 @@ func TestArchiveWalksInPieces(t *testing.T) {
 		var at *time.Time
 		var id *uuid.UUID
 		if after != nil {
-			at, id = &after.EnteredAt, &after.TaskUUID
+			at, id = &after.At, &after.TaskUUID
 		}
 		err := pgx.BeginFunc(t.Context(), r.db.Conn(t), func(tx pgx.Tx) error {
 			if err := tx.QueryRow(t.Context(), `select tasks_archived, more, last_entered, last_task from postrider.archive_completed_tasks(30, 100, true,
-				p_after_entered => $1, p_after_task => $2)`, at, id).Scan(&tasks, &more, &place.EnteredAt, &place.TaskUUID); err != nil {
+				p_after_entered => $1, p_after_task => $2)`, at, id).Scan(&tasks, &more, &place.At, &place.TaskUUID); err != nil {
 				return err
 			}
 			return tx.QueryRow(t.Context(), `select pg_stat_get_xact_tuples_fetched('postrider.tasker_tasks'::regclass)`).Scan(&fetched)

@@ -39,13 +39,13 @@ func TestListsReadWhatTheyShow(t *testing.T) {
 		args       []any
 		want       int
 	}{
-		"a rare state":                {"tasker_tasks", listSomeTasks, []any{nil, nil, nil, "error", 26, 0, uuid.Max}, 3},
-		"a state that no task has":    {"tasker_tasks", listSomeTasks, []any{nil, nil, nil, "cancelled", 26, 0, uuid.Max}, 0},
-		"a common state":              {"tasker_tasks", listSomeTasks, []any{nil, nil, nil, "pending", 26, 0, uuid.Max}, 26},
-		"a small namespace":           {"tasker_tasks", listSomeTasks, []any{"small", nil, nil, nil, 26, 0, uuid.Max}, 5},
-		"the end of a list":           {"tasker_tasks", listTasks, []any{26, 0, uuid.MustParse("00000000-ffff-ffff-ffff-ffffffffffff")}, 8},
-		"the end of a state's":        {"tasker_tasks", listSomeTasks, []any{nil, nil, nil, "pending", 26, 0, uuid.MustParse("00000000-ffff-ffff-ffff-ffffffffffff")}, 5},
-		"all":                         {"tasker_tasks", listTasks, []any{26, 0, uuid.Max}, 26},
+		"a rare state":                {"tasker_tasks", listSomeTasks, []any{nil, nil, nil, "error", 26, 0, uuid.Max, uuid.Nil}, 3},
+		"a state that no task has":    {"tasker_tasks", listSomeTasks, []any{nil, nil, nil, "cancelled", 26, 0, uuid.Max, uuid.Nil}, 0},
+		"a common state":              {"tasker_tasks", listSomeTasks, []any{nil, nil, nil, "pending", 26, 0, uuid.Max, uuid.Nil}, 26},
+		"a small namespace":           {"tasker_tasks", listSomeTasks, []any{"small", nil, nil, nil, 26, 0, uuid.Max, uuid.Nil}, 5},
+		"the end of a list":           {"tasker_tasks", listTasks, []any{26, 0, uuid.MustParse("00000000-ffff-ffff-ffff-ffffffffffff"), uuid.Nil}, 8},
+		"the end of a state's":        {"tasker_tasks", listSomeTasks, []any{nil, nil, nil, "pending", 26, 0, uuid.MustParse("00000000-ffff-ffff-ffff-ffffffffffff"), uuid.Nil}, 5},
+		"all":                         {"tasker_tasks", listTasks, []any{26, 0, uuid.Max, uuid.Nil}, 26},
 		"a rare final state":          {"tasker_tasks_archive", archiveListSome, []any{nil, nil, "error", nil, nil, 25}, 3},
 		"a final state that none has": {"tasker_tasks_archive", archiveListSome, []any{nil, nil, "cancelled", nil, nil, 25}, 0},
 		"a small template":            {"tasker_tasks_archive", archiveListSome, []any{"small", "rare", nil, nil, nil, 25}, 3},

@@ -88,8 +88,8 @@ func TestArchiveListsBySomeOf(t *testing.T) {
 						t.Fatal(err)
 					}
 					for _, task := range page {
-						got = append(got, task.TaskUUID.String())
-						f.Before = &ledger.ArchivePlace{ArchivedAt: task.ArchivedAt, TaskUUID: task.TaskUUID}
+						got = append(got, task.UUID.String())
+						f.Before = &ledger.TaskPlace{At: *task.ArchivedAt, TaskUUID: task.UUID}
 					}
 					if !more {
 						break

@@ -39,6 +39,8 @@ var (
 	getTask             = query("get_task")
 	listTasks           = query("list_tasks")
 	listSomeTasks       = query("list_some_tasks")
+	listFlaggedTasks    = query("list_flagged_tasks")
+	machineStates       = query("machine_states")
 	taskIDs             = query("task_ids")
 	listSteps           = query("list_steps")
 	listTransitions     = query("list_transitions")

@@ -1,8 +1,12 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,19 +34,54 @@ func (l Ledger) List(ctx context.Context, f ledger.Filter) (tasks []ledger.Task,
 		return nil, false, fmt.Errorf("list tasks: %w: the limit is %d and the offset %d; a limit is 0 to %d, an offset not negative",
 			ledger.ErrInvalid, f.Limit, f.Offset, ledger.MaxLimit)
 	}
-	limit, through := orDefault(f.Limit, ledger.DefaultLimit), uuid.Max
-	if f.After != uuid.Nil {
-		through = before(f.After)
+	limit := orDefault(f.Limit, ledger.DefaultLimit)
+	first, last := idsBetween(f.From, f.To)
+	if f.After != uuid.Nil && bytes.Compare(f.After[:], last[:]) <= 0 {
+		last = before(f.After)
 	}
-	if f.Namespace == "" && f.Name == "" && f.Version == "" && f.State == "" {
-		tasks, err = many[ledger.Task](ctx, l.db, "list tasks", listTasks, limit+1, f.Offset, through)
-	} else {
-		tasks, err = many[ledger.Task](ctx, l.db, "list tasks", listSomeTasks, given(f.Namespace), given(f.Name), given(f.Version), given(f.State), limit+1, f.Offset, through)
+	switch {
+	case f.Flagged:
+		tasks, err = many[ledger.Task](ctx, l.db, "list flagged tasks", listFlaggedTasks, given(f.Namespace), given(f.Name), given(f.Version), given(f.State), limit+1, f.Offset, last, first)
+	case f.Namespace == "" && f.Name == "" && f.Version == "" && f.State == "":
+		tasks, err = many[ledger.Task](ctx, l.db, "list tasks", listTasks, limit+1, f.Offset, last, first)
+	default:
+		tasks, err = many[ledger.Task](ctx, l.db, "list tasks", listSomeTasks, given(f.Namespace), given(f.Name), given(f.Version), given(f.State), limit+1, f.Offset, last, first)
+	}
+	if err == nil && len(tasks) == 0 && f.State != "" {
+		err = l.knowState(ctx, f.State)
 	}
 	if len(tasks) > limit {
 		return tasks[:limit], true, err
 	}
 	return tasks, false, err
+}
+
+// knowState refuses a state that no machine has.
+func (l Ledger) knowState(ctx context.Context, state string) error {
+	states, err := one[[]string](ctx, l.db, "read the states of machines", machineStates)
+	if err != nil || slices.Contains(states, state) {
+		return err
+	}
+	return fmt.Errorf("list tasks: %w: no machine has the state %q; there are %s", ledger.ErrInvalid, state, strings.Join(states, ", "))
+}
+
+// idsBetween returns the first and the last id of version 7 of a time, both inclusive; a zero time is no bound.
+func idsBetween(from, to time.Time) (first, last uuid.UUID) {
+	last = uuid.Max
+	if !from.IsZero() {
+		putMilliseconds(&first, from)
+	}
+	if !to.IsZero() {
+		putMilliseconds(&last, to)
+	}
+	return first, last
+}
+
+// putMilliseconds puts a time into the bits of an id in which version 7 has it.
+func putMilliseconds(id *uuid.UUID, at time.Time) {
+	var ms [8]byte
+	binary.BigEndian.PutUint64(ms[:], uint64(min(max(at.UnixMilli(), 0), 1<<48-1)))
+	copy(id[:6], ms[2:])
 }
 
 // before returns the uuid that is smaller by one, as a number. id must not be the smallest.

@@ -13,6 +13,7 @@ import (
 var (
 	catchUp           = query("catch_up")
 	retryTask         = query("retry_task")
+	superseded        = query("superseded")
 	deadLetterTask    = query("dead_letter_task")
 	readTask          = query("read_task")
 	archiveOnRead     = query("archive_on_read")
@@ -33,6 +34,24 @@ func (l Ledger) CatchUp(ctx context.Context, limit int) (ledger.CaughtUp, error)
 // ledger.ErrInvalid. actor may be empty.
 func (l Ledger) Retry(ctx context.Context, task uuid.UUID, actor string) (event uuid.UUID, err error) {
 	return one[uuid.UUID](ctx, l.db, fmt.Sprintf("retry task %s", task), retryTask, task, given(actor))
+}
+
+// Superseded returns the investigations that were pending when a task was retried just now, in this transaction: the ones
+// that the retry closed, and the ones that stay pending because their event is being sent again.
+func (l Ledger) Superseded(ctx context.Context, task uuid.UUID) (closed, underWay []uuid.UUID, err error) {
+	type investigation struct {
+		UUID   uuid.UUID
+		Closed bool
+	}
+	all, err := many[investigation](ctx, l.db, fmt.Sprintf("investigations of task %s", task), superseded, task)
+	for _, i := range all {
+		if i.Closed {
+			closed = append(closed, i.UUID)
+		} else {
+			underWay = append(underWay, i.UUID)
+		}
+	}
+	return closed, underWay, err
 }
 
 // DeadLetter dead-letters a task by hand and returns the id of the event that is its letter. A task that has ended

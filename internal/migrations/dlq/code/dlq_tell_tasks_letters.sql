@@ -2,6 +2,7 @@ create or replace function postrider.dlq_tell_tasks_letters() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
     told record;
+    superseded record;
 begin
     -- Dead letters of consumers are about no task. Of the dead letters of events, tasks know which are about a task.
     select array_agg(a.letter_id) as letters, array_agg(a.event_id) as events, array_agg(a.episode) as episodes,
@@ -13,10 +14,14 @@ begin
         select e.subject_type, e.subject_id, e.resolution_status from postrider.dlq_entry e where e.dlq_entry_uuid = a.dlq_entry_uuid limit 1) e on true
     where a.letter_id like 'event:%' or a.letter_id like 'task:%' or e.subject_type = 'task';
     if told.letters is not null then
-        perform postrider.task_letters_recorded(told.letters, told.events, told.episodes, told.tasks, told.entries, told.pending);
+        select array_agg(r.entry_uuid) as entries, array_agg(r.superseded_by) as actors into superseded
+        from postrider.task_letters_recorded(told.letters, told.events, told.episodes, told.tasks, told.entries, told.pending) r;
+        if superseded.entries is not null then
+            perform postrider.dlq_close_superseded(superseded.entries, superseded.actors);
+        end if;
     end if;
     return null;
 end $$;
 comment on function postrider.dlq_tell_tasks_letters() is
-'Tells tasks which letters were recorded, and whether their investigations are pending. Tasks pick the letters that are about them.';
+'Tells tasks which letters were recorded, and whether their investigations are pending. Tasks pick the letters that are about them, and name the investigations that a retry made needless before they were here: these are closed at once.';
 revoke all on function postrider.dlq_tell_tasks_letters() from public;

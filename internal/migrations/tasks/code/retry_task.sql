@@ -36,8 +36,9 @@ begin
                                       'actor', p_actor, 'reason', 'retry', 'metadata', null)
               from postrider.tasker_tasks k where k.task_uuid = p_task_uuid));
     end if;
+    perform postrider.task_supersede_letters(p_task_uuid, p_actor);
     return v_event;
 end $$;
 comment on function postrider.retry_task(uuid, text) is
-'Returns a task to the beginning, from a retryable state of its machine: its error is cleared, steps that are not done are pending again with all their retries, and the template''s start_event is written again or, where it has none, the event postrider.task.retry_queued.v1; all in the caller''s transaction. Returns the id of that event. 22023 names the state and the states that can be retried, or says that p_actor has more than 256 bytes; P0002 for an unknown task.';
+'Returns a task to the beginning, from a retryable state of its machine: its error is cleared, steps that are not done are pending again with all their retries, and the template''s start_event is written again or, where it has none, the event postrider.task.retry_queued.v1; all in the caller''s transaction. Its pending investigation, and that of an event whose loss moved it, is closed (manually_resolved). Returns the id of that event. 22023 names the state and the states that can be retried, or says that p_actor has more than 256 bytes; P0002 for an unknown task.';
 revoke all on function postrider.retry_task(uuid, text) from public;

@@ -49,15 +49,18 @@ begin
             'error', jsonb_build_object('category', 'pipeline_failed', 'reason', v_short, 'retry_count', p_attempts,
                                         'topic', p_topic, 'event_id', p_event_id, 'class', p_class, 'code', p_code,
                                         'message', left(p_message, 2000))));
-        -- The event's dead letter is why the task is here: the task is not archived before the investigation of that is closed.
+        outcome := 'moved';
+        detail := format('from %s to %s', t.state, t.target);
+    end if;
+    -- The event's dead letter is why the task is here, or one more reason: a retry of the task closes its investigation, and
+    -- the task is not archived before that is closed.
+    if outcome = 'moved' or t.state = t.target then
         update postrider.tasker_tasks k set dead_letters = k.dead_letters || format('event:%s:%s', p_event_id, p_episode)
          where k.task_uuid = p_task_uuid;
         insert into postrider.tasker_letter (letter_id, task_uuid) values (format('event:%s:%s', p_event_id, p_episode), p_task_uuid)
             on conflict do nothing;
-        outcome := 'moved';
-        detail := format('from %s to %s', t.state, t.target);
     end if;
 end $$;
 comment on function postrider.task_event_undelivered(uuid, uuid, integer, text, integer, text, text, text, integer, timestamptz) is
-'Internal. Moves a task whose event was given up to the dead-letter state of its machine, or to its failed state, from whatever state that is no end, with error_reason and metadata.error, and adds the event''s dead letter to the letters of the task. It waits for no lock. outcome: moved; waiting, another transaction has the task''s row lock; refused, it cannot be moved; detail says why. A task that began anew by a transition after the one with the number p_sort_key (after p_since, where that is null) is left alone.';
+'Internal. Moves a task whose event was given up to the dead-letter state of its machine, or to its failed state, from whatever state that is no end, with error_reason and metadata.error, and adds the event''s dead letter to the letters of the task, also where it is there already. It waits for no lock. outcome: moved; waiting, another transaction has the task''s row lock; refused, it cannot be moved; detail says why. A task that began anew by a transition after the one with the number p_sort_key (after p_since, where that is null) is left alone.';
 revoke all on function postrider.task_event_undelivered(uuid, uuid, integer, text, integer, text, text, text, integer, timestamptz) from public;

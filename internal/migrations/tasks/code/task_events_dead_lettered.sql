@@ -11,16 +11,13 @@ declare
 begin
     -- All together, because savepoints cost: every session that looks at rows of a transaction with more than 64 of them pays.
     begin
-        -- How far each task has come, as other sessions see it, before any lock is asked for: a retry that is not committed
-        -- yet is then later than the giving up, whichever ends first. For an event that an operator skips: how far the task
-        -- had come when the event was written. If the task was retried since, another event takes the place of this one.
+        -- How far each task had come when the event was written, as other sessions see it before any lock is asked for: a retry
+        -- that is not committed yet is then later, whichever ends first. If the task was retried since, another event takes
+        -- the place of this one.
         foreach v_event in array v_events loop
             v_keys := array_append(v_keys, (
-                select case when e.error_code = 'SKIPPED' then coalesce((
-                           select max(r.sort_key) from postrider.tasker_task_transitions r
-                            where r.task_uuid = e.task_uuid and r.created_at <= e.created_at), 0)
-                       else (select r.sort_key from postrider.tasker_task_transitions r where r.task_uuid = e.task_uuid and r.most_recent) end
-                  from jsonb_to_record(v_event) as e(task_uuid uuid, error_code text, created_at timestamptz)));
+                select coalesce(max(r.sort_key), 0) from jsonb_to_record(v_event) as e(task_uuid uuid, created_at timestamptz)
+                join postrider.tasker_task_transitions r on r.task_uuid = e.task_uuid and r.created_at <= e.created_at));
         end loop;
         for i in 1 .. cardinality(v_events) loop
             v_moved := v_moved + postrider.task_event_given_up(v_events[i], v_keys[i])::integer;

@@ -1,4 +1,4 @@
--- The newest, from $7 on, of each template and state that is asked for, which stand together in an index, merged: what it costs
+-- The newest, from $7 back to $8, of each template and state that is asked for, which stand together in an index, merged: what it costs
 -- does not grow with the tasks that are not asked for.
 with asked as materialized (
     select n.named_task_uuid, s.state
@@ -13,13 +13,14 @@ with asked as materialized (
     from asked a
     cross join lateral (
         select k.task_uuid from postrider.tasker_tasks k
-        where k.named_task_uuid = a.named_task_uuid and k.state = a.state and k.task_uuid <= $7::uuid
+        where k.named_task_uuid = a.named_task_uuid and k.state = a.state and k.task_uuid between $8::uuid and $7::uuid
         order by k.task_uuid desc limit $5::bigint + $6::bigint) t
     order by t.task_uuid desc
     limit $5 offset $6
 )
-select k.task_uuid, ns.name, n.name, n.version, k.state, s.kind, k.live, k.state_entered_at, k.sort_key, k.priority, k.retry_count,
-       k.context, k.metadata, k.idempotency_key, k.error_reason, k.stale_flagged_at, k.created_at, k.updated_at, k.completed_at
+select k.task_uuid, k.named_task_uuid, ns.name, n.name, n.version, k.state, s.kind, k.live, k.state_entered_at, k.sort_key, k.priority, k.retry_count,
+       k.context, k.metadata, k.idempotency_key, k.error_reason, k.stale_flagged_at, k.dead_letters,
+       k.created_at, k.updated_at, k.completed_at, null::text as final_state, null::timestamptz as archived_at
 from newest
 join postrider.tasker_tasks k using (task_uuid)
 join postrider.tasker_named_tasks n using (named_task_uuid)
