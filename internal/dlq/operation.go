@@ -329,11 +329,3 @@ type Item struct {
 	// Reason is the SkipReason of an item that was skipped or failed; empty otherwise.
 	Reason string
 }
-
-// Forgotten is what a call of Forget removed.
-type Forgotten struct {
-	// Operations is how many are gone for good.
-	Operations int
-	// More says that another call may find more.
-	More bool
-}

@@ -19,8 +19,6 @@ type OperatorConfig struct {
 	// Interval is how often redrives are followed, and how often the operator looks for operations that were started
 	// elsewhere. Defaults to 1s.
 	Interval time.Duration
-	// Keep is how long operations stay after they ended. Defaults to 90 days.
-	Keep time.Duration
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
 }
@@ -30,8 +28,6 @@ type OperatorConfig struct {
 type Operator struct {
 	cfg OperatorConfig
 	log *slog.Logger
-	// forget is when to look for old operations next; of the one that follows.
-	forget time.Time
 }
 
 // followBatch is how many redrives are followed in one transaction.
@@ -42,13 +38,10 @@ func NewOperator(cfg OperatorConfig) (*Operator, error) {
 	switch {
 	case cfg.Operations == nil:
 		return nil, errors.New("operator: Operations is required")
-	case cfg.Interval < 0 || cfg.Keep < 0:
-		return nil, errors.New("operator: Interval or Keep is negative")
+	case cfg.Interval < 0:
+		return nil, errors.New("operator: Interval is negative")
 	case cfg.Interval == 0:
 		cfg.Interval = time.Second
-	}
-	if cfg.Keep == 0 {
-		cfg.Keep = 90 * 24 * time.Hour
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -74,7 +67,6 @@ func (o *Operator) follow(ctx context.Context) time.Duration {
 		o.log.Info("redriven messages ended", "delivered", followed.Delivered, "came_back", followed.CameBack)
 	}
 	o.complain(ctx, "following redrives failed", err)
-	o.tidy(ctx)
 	if err == nil && followed.More {
 		return 0
 	}
@@ -96,28 +88,6 @@ func (o *Operator) work(ctx context.Context) time.Duration {
 		return o.cfg.Interval
 	}
 	return min(next, o.cfg.Interval)
-}
-
-const (
-	// forgetPause is how often old operations are looked for.
-	forgetPause = time.Hour
-	// forgetBatch is how many rows are removed in one transaction.
-	forgetBatch = 5000
-)
-
-// tidy removes operations that ended long ago: one transaction in each round, as long as there are any.
-func (o *Operator) tidy(ctx context.Context) {
-	if time.Now().Before(o.forget) {
-		return
-	}
-	f, err := o.cfg.Operations.Forget(ctx, o.cfg.Keep, forgetBatch)
-	if f.Operations > 0 {
-		o.log.Info("old operations were removed", "operations", f.Operations)
-	}
-	o.complain(ctx, "removing old operations failed", err)
-	if err != nil || !f.More {
-		o.forget = time.Now().Add(forgetPause)
-	}
 }
 
 // complain logs an error, unless work was cut off by the stop.

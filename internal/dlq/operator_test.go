@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -18,9 +17,7 @@ import (
 type engine struct {
 	step    func(ctx context.Context, n int) (int, time.Duration, error)
 	follow  func(ctx context.Context) (dlq.Followed, error)
-	forget  func() (dlq.Forgotten, error)
 	steps   int
-	forgets int
 	follows []time.Time
 	resolve []bool
 }
@@ -28,17 +25,6 @@ type engine struct {
 func (e *engine) Step(ctx context.Context) (int, time.Duration, error) {
 	e.steps++
 	return e.step(ctx, e.steps)
-}
-
-func (e *engine) Forget(_ context.Context, keep time.Duration, limit int) (dlq.Forgotten, error) {
-	e.forgets++
-	if keep != 90*24*time.Hour || limit < 1 {
-		return dlq.Forgotten{}, fmt.Errorf("forget after %v, %d at once", keep, limit)
-	}
-	if e.forget != nil {
-		return e.forget()
-	}
-	return dlq.Forgotten{}, nil
 }
 
 func (e *engine) Follow(ctx context.Context, _ int, resolve bool) (dlq.Followed, error) {
@@ -238,37 +224,12 @@ func TestAnOperatorStopsAtOnce(t *testing.T) {
 	})
 }
 
-// TestAnOperatorRemovesOldOperations once an hour, round by round as long as there are any, and goes on after an error.
-func TestAnOperatorRemovesOldOperations(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		e := &engine{step: idle}
-		e.forget = func() (dlq.Forgotten, error) {
-			switch {
-			case e.forgets <= 3:
-				return dlq.Forgotten{Operations: 1, More: true}, nil
-			case e.forgets == 5:
-				return dlq.Forgotten{}, errors.New("the database is away")
-			}
-			return dlq.Forgotten{}, nil
-		}
-		log := operate(t, e, 2*time.Hour+time.Minute)
-		if e.forgets != 6 { // three with some, one without; one that fails; and another hour later one more
-			t.Errorf("%d looks in two hours", e.forgets)
-		}
-		if strings.Count(log, "old operations were removed") != 3 || strings.Count(log, "removing old operations failed") != 1 {
-			t.Errorf("%s", log)
-		}
-	})
-}
-
 func TestNewOperatorRefuses(t *testing.T) {
 	t.Parallel()
 	e := &engine{}
 	for name, c := range map[string]dlq.OperatorConfig{
-		"nothing":       {},
-		"negative":      {Operations: e, Interval: -1},
-		"keeps nothing": {Operations: e, Keep: -1},
+		"nothing":  {},
+		"negative": {Operations: e, Interval: -1},
 	} {
 		if _, err := dlq.NewOperator(c); err == nil {
 			t.Errorf("%s: no error", name)

@@ -138,9 +138,6 @@ type Operations interface {
 	// ones are closed, if resolve says so. It returns how many it has seen end. Where very many are on their way, a
 	// call sees a part of them, and the next one goes on from there: at once, if Followed.More says so.
 	Follow(ctx context.Context, limit int, resolve bool) (Followed, error)
-	// Forget removes operations that ended longer ago than keep, with their items: limit rows of each kind at most in
-	// a call.
-	Forget(ctx context.Context, keep time.Duration, limit int) (Forgotten, error)
 }
 
 // Standings is what a Watch reads, at a price that does not grow with the number of investigations.

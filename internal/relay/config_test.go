@@ -38,7 +38,7 @@ func TestConfigDefaults(t *testing.T) {
 	if prefix := fmt.Sprintf("%s:%d:", host, os.Getpid()); !strings.HasPrefix(c.Worker, prefix) || len(c.Worker) != len(prefix)+8 {
 		t.Errorf("worker %q, want %s and 8 random characters", c.Worker, prefix)
 	}
-	if c.Retention != (Retention{Published: 720 * time.Hour, DeadLettered: 2160 * time.Hour, IdempotencyKeys: 720 * time.Hour}) {
+	if c.Retention != (Retention{Published: 720 * time.Hour, DeadLettered: 720 * time.Hour, IdempotencyKeys: 720 * time.Hour}) {
 		t.Errorf("retention %+v", c.Retention)
 	}
 	c.Logger.Error("nobody sees this")

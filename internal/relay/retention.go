@@ -63,8 +63,8 @@ var ErrMiscounted = errors.New("the log does not agree with its receipts, retent
 type Retention struct {
 	// Published is how long events stay at least after their topics acknowledged them. Defaults to 720h, 30 days.
 	Published time.Duration
-	// DeadLettered is how long dead-lettered events stay at least after their investigation was closed. Defaults to 2160h,
-	// 90 days.
+	// DeadLettered is how long dead-lettered events stay at least after their investigation was closed. Defaults to 720h,
+	// 30 days.
 	DeadLettered time.Duration
 	// IdempotencyKeys is how long a key is known at least after its first use. Defaults to 720h, 30 days.
 	IdempotencyKeys time.Duration
@@ -78,7 +78,7 @@ func (r Retention) withDefaults() Retention {
 		r.Published = 30 * Day
 	}
 	if r.DeadLettered == 0 {
-		r.DeadLettered = 90 * Day
+		r.DeadLettered = 30 * Day
 	}
 	if r.IdempotencyKeys == 0 {
 		r.IdempotencyKeys = 30 * Day

@@ -130,8 +130,10 @@ func (s *Store) Forget(ctx context.Context, c Claim) error {
 	return err
 }
 
-// PurgeAnswers removes answers older than keep, at most 1000, and returns how many.
-func (s *Store) PurgeAnswers(ctx context.Context, keep time.Duration) (int, error) {
-	tag, err := s.pool.Exec(ctx, answerPurge, keep.Microseconds())
-	return int(tag.RowsAffected()), err
+// PurgeAnswers removes answers older than keep, limit of them at most. It returns how many are gone, and whether another
+// call may find more.
+func (s *Store) PurgeAnswers(ctx context.Context, keep time.Duration, limit int) (gone int, more bool, err error) {
+	tag, err := s.pool.Exec(ctx, answerPurge, keep.Microseconds(), limit)
+	gone = int(tag.RowsAffected())
+	return gone, gone == limit, err
 }

@@ -193,8 +193,8 @@ func TestOldAnswersGo(t *testing.T) {
 	if _, err := pool.Exec(ctx, `update postrider.access_answer set created_at = now() - interval '2 hours' where idempotency_key = 'old'`); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := s.PurgeAnswers(ctx, time.Hour); n != 1 || err != nil {
-		t.Errorf("%d, %v", n, err)
+	if n, more, err := s.PurgeAnswers(ctx, time.Hour, 10); n != 1 || more || err != nil {
+		t.Errorf("%d, %v, %v", n, more, err)
 	}
 	if _, _, err := s.Begin(ctx, "new", []byte("r")); !errors.Is(err, access.ErrInWork) {
 		t.Errorf("the new one went, too: %v", err)

@@ -101,6 +101,13 @@ func (s *Store) done(ctx context.Context, query string, args ...any) ([]Done, er
 	})
 }
 
+// PurgeAudit removes the oldest rows of the audit log that are older than keep, which is 30 days at least: limit of them at
+// most. It returns how many are gone, and whether another call may find more.
+func (s *Store) PurgeAudit(ctx context.Context, keep time.Duration, limit int) (gone int, more bool, err error) {
+	err = s.pool.QueryRow(ctx, auditPurge, keep.Microseconds(), limit).Scan(&gone)
+	return gone, gone == limit, err
+}
+
 func orNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

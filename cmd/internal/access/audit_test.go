@@ -79,6 +79,36 @@ func TestTheAuditLogIsOnlyAddedTo(t *testing.T) {
 	}
 }
 
+// TestOldRowsOfTheAuditLogGo in portions, by retention alone, and none that is younger than 30 days.
+func TestOldRowsOfTheAuditLogGo(t *testing.T) {
+	t.Parallel()
+	s, pool, ctx := newStore(t)
+	if _, err := pool.Exec(ctx, `insert into postrider.access_audit (actor, action, target_type, at)
+		select 'a', 'b', 'c', now() - days * interval '1 day' from unnest(array[1, 29, 399, 401, 402, 403]) days`); err != nil {
+		t.Fatal(err)
+	}
+	var refused *pgconn.PgError
+	if _, _, err := s.PurgeAudit(ctx, 29*24*time.Hour, 10); !errors.As(err, &refused) || refused.Code != "22023" {
+		t.Errorf("less than 30 days: %v", err)
+	}
+	for _, sql := range []string{
+		`delete from postrider.access_audit where at < now() - interval '400 days'`,
+		`set postrider.audit_retention = 'on'; delete from postrider.access_audit where at > now() - interval '30 days'`,
+	} {
+		if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { _, err := tx.Conn().PgConn().Exec(ctx, sql).ReadAll(); return err }); !errors.As(err, &refused) || refused.Code != "42501" {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	for i, want := range []int{2, 1, 0} {
+		if n, more, err := s.PurgeAudit(ctx, 400*24*time.Hour, 2); n != want || more != (i == 0) || err != nil {
+			t.Errorf("call %d: %d, %v, %v", i, n, more, err)
+		}
+	}
+	if done, err := s.History(ctx, access.DoneFilter{}); err != nil || len(done) != 3 {
+		t.Errorf("%d rows are left, %v", len(done), err)
+	}
+}
+
 func TestAuditRollsBackWithTheChange(t *testing.T) {
 	t.Parallel()
 	s, pool, ctx := newStore(t)

@@ -26,6 +26,9 @@ var auditList string
 //go:embed queries/audit_entry.sql
 var auditEntry string
 
+//go:embed queries/audit_purge.sql
+var auditPurge string
+
 //go:embed queries/answer_begin.sql
 var answerBegin string
 

@@ -101,7 +101,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	// What stands above is stopped after what stands below.
 	for _, make := range []func(context.Context) error{
 		a.openTracing, a.watchClients, a.prepareKafka, a.openService, a.openPublisher, a.openOriginals, a.openServices, a.makeCollector, a.makeArchiver, a.makeDetector, a.watchTasks, a.makeReconciler,
-		a.makeOperator, a.makeAnswerPruner, a.makeTopicWatch, a.makeRelay, a.listen, a.watchReadiness,
+		a.makeOperator, a.makePruner, a.makeTopicWatch, a.makeRelay, a.listen, a.watchReadiness,
 	} {
 		if err := make(ctx); err != nil {
 			return nil, err

@@ -19,7 +19,6 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 	dlqkafka "github.com/postrider/postrider/internal/dlq/kafka"
 	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
-	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/relay/postgres"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
@@ -180,38 +179,12 @@ func (a *App) makeOperator(context.Context) error {
 	}
 	operator, err := dlq.NewOperator(dlq.OperatorConfig{
 		Operations: a.services.Operations(), ResolveDelivered: a.options.Config.DLQ.ResolveOnDelivery,
-		Keep: time.Duration(a.options.Config.DLQ.OperationRetentionDays) * 24 * time.Hour, Logger: a.options.Logger,
+		Logger: a.options.Logger,
 	})
 	if err != nil {
 		return err
 	}
 	// A batch in hand is given up, and the database takes it back.
 	a.parts = append(a.parts, part{name: "operator", limit: 3 * time.Second, run: operator.Run})
-	return nil
-}
-
-// forgetPause is how often old answers are looked for.
-const forgetPause = 10 * time.Minute
-
-// makeAnswerPruner prepares what removes old answers to requests, where this process serves the API.
-func (a *App) makeAnswerPruner(context.Context) error {
-	c := a.options.Config.HTTP
-	if !a.has(HTTP) || !c.API {
-		return nil
-	}
-	log := a.options.Logger.With("component", "api")
-	run := func(ctx context.Context) error {
-		loop.Repeat(ctx, func(ctx context.Context) time.Duration {
-			for n := 1; n > 0 && ctx.Err() == nil; {
-				var err error
-				if n, err = a.services.Access.PurgeAnswers(ctx, c.IdempotencyTTL); err != nil && ctx.Err() == nil {
-					log.Warn("old answers to requests were not removed", "err", err)
-				}
-			}
-			return forgetPause
-		})
-		return nil
-	}
-	a.parts = append(a.parts, part{name: "answer pruner", limit: 2 * time.Second, run: run})
 	return nil
 }

@@ -154,8 +154,8 @@ type Outbox struct {
 	// removes each range soon after all of it was acknowledged. Defaults to 30.
 	RetentionDays int `key:"retention_days" default:"30" min:"0" max:"36500" help:"days that published events stay in the table at least; 0 removes them soon after they were acknowledged"`
 	// DeadLetterRetentionDays is how long dead-lettered events stay in the table at least; they also
-	// stay until their dead letter is recorded and no investigation of them is pending. Defaults to 90.
-	DeadLetterRetentionDays int `key:"dead_letter_retention_days" default:"90" min:"1" max:"36500" help:"days that dead-lettered events stay in the table at least, and until their investigation is closed"`
+	// stay until their dead letter is recorded and no investigation of them is pending. Defaults to 30.
+	DeadLetterRetentionDays int `key:"dead_letter_retention_days" default:"30" min:"1" max:"36500" help:"days that dead-lettered events stay in the table at least, and until their investigation is closed"`
 	// IdempotencyRetentionDays is how long an idempotency key is known at least; after that a
 	// repeated one writes a new event. Defaults to 30.
 	IdempotencyRetentionDays int `key:"idempotency_retention_days" default:"30" min:"1" max:"36500" help:"days that idempotency keys are known at least"`
@@ -218,6 +218,11 @@ type DLQ struct {
 	// OperationRetentionDays is how long operations stay after they ended. Redrives stay as long as their
 	// investigation. In days. Defaults to 90.
 	OperationRetentionDays int `key:"operation_retention_days" default:"90" min:"1" max:"36500" help:"days that operations stay after they ended"`
+	// RetentionDays is how long closed investigations stay. With an investigation go its redrives,
+	// and what its dead letters have of their messages. In days. Defaults to 90.
+	RetentionDays int `key:"retention_days" default:"90" min:"1" max:"36500" help:"days that closed investigations stay, with the messages of their dead letters"`
+	// AuditRetentionDays is how long rows of the audit log stay. In days. Defaults to 400.
+	AuditRetentionDays int `key:"audit_retention_days" default:"400" min:"30" max:"36500" help:"days that rows of the audit log stay"`
 	// PageSizeDefault is how many items a list of the API has when the request names no size; at most page_size_max.
 	// Defaults to 25.
 	PageSizeDefault int `key:"page_size_default" default:"25" min:"1" max:"1000" help:"items of a list of the API where nobody says it"`

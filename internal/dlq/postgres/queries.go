@@ -32,6 +32,7 @@ var (
 
 	entryLock     = query("entry_lock")
 	entryOpen     = query("entry_open")
+	entryForget   = query("entry_forget")
 	entryKnown    = query("entry_known")
 	entryCopy     = query("entry_copy")
 	entryMany     = query("entry_many")

@@ -77,6 +77,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		{"dlq_entry_subject", entryOpen, entryColumns(openings(distinct(letters)), nil)},
 		{"dlq_letter_entry", letterList, []any{newUUID(), 10}},
 		{"dlq_entry_status", searchStatus, []any{"pending", nil, nil, nil, nil, 10, 0}},
+		{"dlq_entry_resolved", entryForget, []any{1, 10}},
 		{"dlq_entry_updated", watchClosed, []any{time.Now(), newUUID(), time.Now(), 15.0, 10}},
 	} {
 		rows, err := conn.Query(t.Context(), "explain "+test.query, test.arguments...)

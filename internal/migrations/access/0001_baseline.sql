@@ -35,7 +35,7 @@ create table postrider.access_audit (
     session_user_name text not null default session_user,
     transaction_id xid8 not null default pg_current_xact_id()
 );
-comment on table postrider.access_audit is 'What was changed by whom, written in the transaction of the change. Rows are added and never changed. The roles may set what was done and by whom. The time, the login and the transaction come from the defaults; the roles may not set them.';
+comment on table postrider.access_audit is 'What was changed by whom, written in the transaction of the change. Rows are added and never changed; retention removes old ones. The roles may set what was done and by whom. The time, the login and the transaction come from the defaults; the roles may not set them.';
 comment on column postrider.access_audit.access_audit_id is 'Order of writing.';
 comment on column postrider.access_audit.at is 'When, by the clock of the database.';
 comment on column postrider.access_audit.actor is 'Who: the name of the API key, or the database user of a command.';

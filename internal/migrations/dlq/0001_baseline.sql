@@ -169,6 +169,8 @@ create index dlq_entry_group on postrider.dlq_entry (dlq_group_uuid, resolution_
 comment on index postrider.dlq_entry_group is 'The investigations of a group.';
 create index dlq_entry_status on postrider.dlq_entry (resolution_status, (created_at at time zone 'UTC'), dlq_entry_uuid) include (created_at);
 comment on index postrider.dlq_entry_status is 'Listing by status, newest first.';
+create index dlq_entry_resolved on postrider.dlq_entry (resolution_timestamp) where resolution_timestamp is not null;
+comment on index postrider.dlq_entry_resolved is 'Closed investigations, the one that was closed first in front, for retention.';
 create index dlq_entry_predecessor on postrider.dlq_entry (predecessor_uuid) where predecessor_uuid is not null;
 comment on index postrider.dlq_entry_predecessor is 'What came after an investigation, for the foreign key.';
 create index dlq_entry_assignee on postrider.dlq_entry (assignee, created_at, dlq_entry_uuid) where assignee is not null;
@@ -194,9 +196,9 @@ create table postrider.dlq_letter (
     episode          integer,
     outbox_id        bigint,
     key              bytea,
-    key_kind         text not null check (key_kind in ('inline', 'tombstone', 'reference')),
+    key_kind         text not null check (key_kind in ('inline', 'tombstone', 'reference', 'removed')),
     payload          bytea,
-    payload_kind     text not null check (payload_kind in ('inline', 'tombstone', 'reference')),
+    payload_kind     text not null check (payload_kind in ('inline', 'tombstone', 'reference', 'removed')),
     payload_bytes    bigint,
     headers          jsonb not null default '[]',
     error_class      text,
@@ -208,12 +210,14 @@ create table postrider.dlq_letter (
     recorded_at      timestamptz not null default now(),
     retry_topic      text,
     original_record  text,
-    hops             integer not null default 0 check (hops >= 0)
+    hops             integer not null default 0 check (hops >= 0),
+    content_hash     bytea,
+    constraint dlq_letter_removed check (dlq_entry_uuid is not null or num_nonnulls(key, payload) = 0 and headers = '[]')
 );
 comment on table postrider.dlq_letter is
-'Dead letters, each recorded once however often it arrives. The id stays when the investigation is purged, so that a late copy opens nothing.';
+'Dead letters, each recorded once however often it arrives. When the investigation is removed, key, payload, headers and error message of its letters are removed with it. The id stays, so that a late copy opens nothing.';
 comment on column postrider.dlq_letter.letter_id is 'Permanent identity: event id and episode for our own letters; topic, partition, offset and group for others.';
-comment on column postrider.dlq_letter.dlq_entry_uuid is 'The investigation it belongs to; null after that was purged.';
+comment on column postrider.dlq_letter.dlq_entry_uuid is 'The investigation it belongs to; null after that was removed.';
 comment on column postrider.dlq_letter.dialect is 'Who wrote it, told by the headers: postrider, spring, spring_retry, connect, streams, share_group, cloud_stream, smallrye, wolverine, karafka, custom (headers that the settings name), or unknown.';
 comment on column postrider.dlq_letter.dlq_topic is 'The dead-letter topic it was read from.';
 comment on column postrider.dlq_letter.dlq_partition is 'Its partition there.';
@@ -227,9 +231,9 @@ comment on column postrider.dlq_letter.event_id is 'The outbox event, for our ow
 comment on column postrider.dlq_letter.episode is 'How many times that event had been given up.';
 comment on column postrider.dlq_letter.outbox_id is 'outbox_event.id of that event.';
 comment on column postrider.dlq_letter.key is 'Key of the message, exact bytes.';
-comment on column postrider.dlq_letter.key_kind is 'inline, tombstone (the message has no key), or reference (left out with the headers because the letter would not fit; see payload_kind).';
+comment on column postrider.dlq_letter.key_kind is 'inline, tombstone (the message has no key), reference (left out with the headers because the letter would not fit; see payload_kind), or removed (with its investigation).';
 comment on column postrider.dlq_letter.payload is 'Value of the message, exact bytes; null for a tombstone or a reference.';
-comment on column postrider.dlq_letter.payload_kind is 'inline, tombstone (the value is null), or reference: the value is elsewhere, in outbox_event under outbox_id, in the record that the letter points to, or, for a letter that the database refused, in the record of the dead-letter topic.';
+comment on column postrider.dlq_letter.payload_kind is 'inline, tombstone (the value is null), removed (with its investigation), or reference: the value is elsewhere, in outbox_event under outbox_id, in the record that the letter points to, or, for a letter that the database refused, in the record of the dead-letter topic.';
 comment on column postrider.dlq_letter.payload_bytes is 'Size of the value in bytes; null for a tombstone.';
 comment on column postrider.dlq_letter.headers is 'Headers of the message without the dialect''s own, as [name, value] pairs; all headers for an unknown dialect. If some headers of an event cannot be read, the last pair is postrider-invalid-headers: all headers of the event, as text.';
 comment on column postrider.dlq_letter.error_class is 'Class of the failure.';
@@ -242,6 +246,7 @@ comment on column postrider.dlq_letter.recorded_at is 'When the collector stored
 comment on column postrider.dlq_letter.retry_topic is 'The topic of the messages to try again. Only the consumer group that failed reads it.';
 comment on column postrider.dlq_letter.original_record is 'For a letter that had neither key nor value and points to a record: the result of asking for that record. fetched: key, payload and headers are the record''s. deleted, compacted, marker, absent, other_record, no_topic: the record is not there. no_leader, refused, unanswered: it may be asked for again. Null: it was not asked for.';
 comment on column postrider.dlq_letter.hops is 'How often the message was sent again after it had died, as its header postrider-hops said.';
+comment on column postrider.dlq_letter.content_hash is 'SHA-256 of the SHA-256 hashes of key and payload (nothing for a null one) and of the headers, one after the other, written when these are removed; null before. It tells whether a message that is found elsewhere is this one.';
 create index dlq_letter_entry on postrider.dlq_letter (dlq_entry_uuid);
 comment on index postrider.dlq_letter_entry is 'The letters of an investigation.';
 -- The dead letter of a task that could not be delivered is recorded under its own id, and its investigation

@@ -120,7 +120,7 @@ grant execute on function postrider.dlq_note_redrives(uuid, text, uuid[], text[]
     postrider.dlq_change_group(uuid, text, text, text, timestamptz), postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb),
     postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid, text, text, text, text, text, text, text, timestamptz, timestamptz, text),
     postrider.dlq_plan_operation(uuid, bigint[]), postrider.dlq_lock_operation(uuid), postrider.dlq_command_operation(uuid, text, boolean),
-    postrider.access_revoke_key(text), postrider.detectors_pause(text, text, double precision), postrider.detectors_resume() to postrider_relay;
+    postrider.access_revoke_key(text), postrider.access_purge_audit(interval, integer), postrider.detectors_pause(text, text, double precision), postrider.detectors_resume() to postrider_relay;
 
 -- Operators: they read everything, and what they change they change by functions with the owner's rights, which know
 -- what may be changed when.

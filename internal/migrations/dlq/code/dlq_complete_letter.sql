@@ -15,7 +15,7 @@ begin
         payload_bytes = case when p_state = 'fetched' then octet_length(p_payload) else l.payload_bytes end,
         headers = case when p_state = 'fetched' and l.headers = '[]' then p_headers else l.headers end,
         event_id = case when p_state = 'fetched' then coalesce(l.event_id, p_event_id) else l.event_id end
-    where l.letter_id = p_letter_id and l.outbox_id is null
+    where l.letter_id = p_letter_id and l.dlq_entry_uuid is not null and l.outbox_id is null
       and l.origin_topic <> '' and l.origin_partition is not null and l.origin_offset is not null
       and (l.payload_kind = 'reference' or l.key is null and l.payload is null)
       and l.original_record is distinct from 'fetched'

@@ -10,5 +10,5 @@ begin
     return gone;
 end $$;
 comment on function postrider.dlq_purge_entries(uuid[]) is
-'Removes investigations for good, and returns how many. Their letters stay. The keys that their events halt are the caller''s to look after.';
+'Removes investigations for good, with what their letters have of the messages, and returns how many. The letters'' ids stay. The keys that their events halt are the caller''s to look after.';
 revoke all on function postrider.dlq_purge_entries(uuid[]) from public;
