@@ -328,4 +328,27 @@ type Item struct {
 	State string
 	// Reason is the SkipReason of an item that was skipped or failed; empty otherwise.
 	Reason string
+	// Outcome is ItemSent, ItemDelivered or ItemCameBack, if its message was sent again; empty otherwise.
+	Outcome string
+	// Successor is the investigation that goes on, if the message came back dead and opened one; uuid.Nil otherwise. A
+	// message that a consumer group gave up in its retry topic comes back to the same investigation.
+	Successor uuid.UUID
+}
+
+// Outcomes of an Item whose message was sent again.
+const (
+	// ItemSent: it is on its way.
+	ItemSent = "sent"
+	// ItemDelivered: its topic acknowledged it.
+	ItemDelivered = "delivered"
+	// ItemCameBack: it was given up again; see Operation.CameBack.
+	ItemCameBack = "came_back"
+)
+
+// ItemFilter selects items of an operation. Its zero value selects all.
+type ItemFilter struct {
+	// State is the only state wanted. Defaults to any.
+	State string
+	// Outcome is the only outcome wanted. Defaults to any.
+	Outcome string
 }

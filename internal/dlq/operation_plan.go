@@ -93,7 +93,7 @@ func (o *Operation) reasonToHalt() string {
 	if back < minimum || float64(back) <= ratio*float64(back+good) {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d came back dead, more than %g of them", back, back+good, ratio)
+	return fmt.Sprintf("%d of %d came back dead, more than %g %%", back, back+good, math.Round(ratio*1e6)/1e4)
 }
 
 // batchItems returns how many items a batch has at a rate of so many a second; 0 does not limit.

@@ -125,8 +125,8 @@ type Redriver interface {
 	// ListOperations returns the newest, at most limit of them; if open, only operations that have not ended. If after is
 	// not uuid.Nil, they are operations that were planned before that one.
 	ListOperations(ctx context.Context, open bool, after uuid.UUID, limit int) ([]Operation, error)
-	// Items returns items of an operation after a place, in order; only items in the given state, if there is one.
-	Items(ctx context.Context, id uuid.UUID, state string, after int64, limit int) ([]Item, error)
+	// Items returns the items of an operation that the filter selects after a place, in order.
+	Items(ctx context.Context, id uuid.UUID, f ItemFilter, after int64, limit int) ([]Item, error)
 }
 
 // Operations are what the Operator works on: the items of operations, and the redrives on their way.

@@ -320,14 +320,22 @@ type EndedRedrive struct {
 	Outcome RedriveState
 }
 
-// CountEnded counts redrives that ended, together and by operation. A redrive in diedAgain came back, even if its topic
-// took it: a consumer group gave its message up again.
+// Came returns what a redrive counts as: Delivered, or CameBack, also if its topic took it and it is in diedAgain: a
+// consumer group gave its message up again.
+func (e EndedRedrive) Came(diedAgain map[string]bool) RedriveState {
+	if _, died := diedAgain[e.Redrive]; died || e.Outcome != Delivered {
+		return CameBack
+	}
+	return Delivered
+}
+
+// CountEnded counts redrives that ended, together and by operation, as Came says.
 func CountEnded(ended []EndedRedrive, diedAgain map[string]bool) (Followed, map[uuid.UUID]Followed) {
 	var all Followed
 	byOperation := map[uuid.UUID]Followed{}
 	for _, e := range ended {
 		one := Followed{Delivered: 1}
-		if _, died := diedAgain[e.Redrive]; died || e.Outcome != Delivered {
+		if e.Came(diedAgain) == CameBack {
 			one = Followed{CameBack: 1}
 		}
 		all = all.plus(one)

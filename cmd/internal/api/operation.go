@@ -100,15 +100,22 @@ type OperationItem struct {
 	State string `json:"state"`
 	// Reason is why it was skipped, or failed.
 	Reason *dlq.SkipReason `json:"reason"`
+	// Outcome is what became of a message that was sent again: sent, delivered or came_back. Null for all other items.
+	Outcome *string `json:"outcome"`
+	// Successor is the investigation that goes on where the message came back dead and opened one.
+	Successor *uuid.UUID `json:"successor_uuid"`
 }
 
 // ItemStates are the values of OperationItem.State.
 func ItemStates() []string { return []string{"waiting", "done", "skipped", "failed"} }
 
+// ItemOutcomes are the values of OperationItem.Outcome.
+func ItemOutcomes() []string { return []string{dlq.ItemSent, dlq.ItemDelivered, dlq.ItemCameBack} }
+
 // NewItemList is a page of at most size items; found has one more where the list goes on.
 func NewItemList(found []dlq.Item, size int) List[OperationItem] {
 	show := func(i dlq.Item) OperationItem {
-		return OperationItem{i.Place, i.Entry, i.State, OrNull(dlq.SkipReason(i.Reason))}
+		return OperationItem{i.Place, i.Entry, i.State, OrNull(dlq.SkipReason(i.Reason)), OrNull(i.Outcome), OrNull(i.Successor)}
 	}
 	return PageOf(show, found, size, func(i dlq.Item) string { return strconv.FormatInt(i.Place, 10) })
 }

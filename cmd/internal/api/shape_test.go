@@ -82,7 +82,7 @@ func TestNothingIsNullOrEmpty(t *testing.T) {
 		"list":      {api.NewEntryList(dlq.Page{TotalExact: true}, dlq.Filter{Limit: 25, Offset: 50}), `{"items":[],"next":null,"total":0,"total_exact":true,"page":3,"page_size":25,"incomplete":false}`},
 		"groups":    {api.NewGroupList(dlq.GroupPage{Total: 3, Next: "n"}), `{"items":[],"next":"n","total":3,"total_exact":true}`},
 		"items":     {api.NewItemList(nil, 3), `{"items":[],"next":null}`},
-		"next item": {api.NewItemList([]dlq.Item{{Place: 7, State: "waiting"}, {Place: 8}}, 1), `{"items":[{"item":7,"dlq_entry_uuid":"00000000-0000-0000-0000-000000000000","state":"waiting","reason":null}],"next":"7"}`},
+		"next item": {api.NewItemList([]dlq.Item{{Place: 7, State: "waiting"}, {Place: 8}}, 1), `{"items":[{"item":7,"dlq_entry_uuid":"00000000-0000-0000-0000-000000000000","state":"waiting","reason":null,"outcome":null,"successor_uuid":null}],"next":"7"}`},
 		"requeued":  {api.NewRequeued(nil, dlq.Requeued{}), `{"requeued":[],"skipped":[],"stopped_tasks":[]}`},
 		"stats":     {api.NewStats(dlq.Stats{}), `{"total":0,"by_reason":{},"last_24h":0,"reasons":[],"pending":0,"by_error_code":{},"oldest_pending_at":null,"recent":[]}`},
 		"fetched":   {api.NewFetched(dlq.Fetched{}), `{"dlq_entry_uuid":"00000000-0000-0000-0000-000000000000","letter_id":null,"state":null,"gone_at":null,"explanation":"nothing to fetch: its message is in the letter, or in the outbox","error":null}`},

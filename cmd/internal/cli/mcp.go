@@ -20,7 +20,7 @@ func (c *commands) mcp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve agents over the Model Context Protocol: triage dead letters, and work on the outbox with confirmation",
-		Long: `Serves tools to an agent: dlq_stats, dlq_groups, dlq_list, dlq_show and dlq_why, which read, and
+		Long: `Serves tools to an agent: dlq_stats, dlq_groups, dlq_list, dlq_show, dlq_why and op_items, which read, and
 outbox_sync (also a2a_outbox_sync), which publishes what is pending, tries again, cleans up, and counts
 dead letters. What changes something needs --allow-writes and a key with the scope for it; it answers
 with a preview first, and acts when that is confirmed.

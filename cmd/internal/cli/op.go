@@ -220,14 +220,15 @@ func (c *commands) opShow() *cobra.Command {
 
 func (c *commands) opItems() *cobra.Command {
 	var out output
-	var state string
+	var f dlq.ItemFilter
 	var limit int
 	var after int64
 	cmd := &cobra.Command{
 		Use:   "items ID",
 		Short: "List the investigations of an operation, and what became of each",
 		Long: `List the investigations of an operation in the order in which they are treated, and what became of each: waiting,
-done, skipped or failed. --state lists only those.`,
+done, skipped or failed; of messages that were sent again whether they are still on their way (sent), were delivered,
+or came back dead (came_back), and then which investigation goes on. --state and --outcome list only those.`,
 		Args:              exactly("ID"),
 		ValidArgsFunction: c.completeOperations,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -243,14 +244,16 @@ done, skipped or failed. --state lists only those.`,
 				return usagef("--limit is %d; it must be from 1 to 10000", limit)
 			case after < 0:
 				return usagef("--after is %d; it must be the next of an earlier list", after)
-			case state != "" && !slices.Contains(api.ItemStates(), state):
-				return usagef("--state is %q; it must be one of %s", shorten(state, 60), strings.Join(api.ItemStates(), ", "))
+			case f.State != "" && !slices.Contains(api.ItemStates(), f.State):
+				return usagef("--state is %q; it must be one of %s", shorten(f.State, 60), strings.Join(api.ItemStates(), ", "))
+			case f.Outcome != "" && !slices.Contains(api.ItemOutcomes(), f.Outcome):
+				return usagef("--outcome is %q; it must be one of %s", shorten(f.Outcome, 60), strings.Join(api.ItemOutcomes(), ", "))
 			}
 			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
 				if _, err := d.Redriver.Operation(ctx, ids[0]); err != nil {
 					return noOperation(err)
 				}
-				found, err := d.Redriver.Items(ctx, ids[0], state, after, limit+1)
+				found, err := d.Redriver.Items(ctx, ids[0], f, after, limit+1)
 				if err != nil {
 					return err
 				}
@@ -259,10 +262,12 @@ done, skipped or failed. --state lists only those.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&state, "state", "", "list those in this `state`: "+strings.Join(api.ItemStates(), ", "))
+	cmd.Flags().StringVar(&f.State, "state", "", "list those in this `state`: "+strings.Join(api.ItemStates(), ", "))
+	cmd.Flags().StringVar(&f.Outcome, "outcome", "", "list those that were sent again with this `outcome`: "+strings.Join(api.ItemOutcomes(), ", "))
 	cmd.Flags().IntVar(&limit, "limit", 100, "list at most so many, 1 to 10000")
 	cmd.Flags().Int64Var(&after, "after", 0, "go on after the page whose `next` this is")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(api.ItemStates(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions(api.ItemOutcomes(), cobra.ShellCompDirectiveNoFileComp))
 	out.bind(cmd)
 	return cmd
 }
@@ -278,9 +283,13 @@ func itemTable(w io.Writer, list api.List[api.OperationItem]) error {
 		if item.Reason != nil {
 			why = item.Reason.Explain()
 		}
-		rows[i] = []string{count(item.Item), item.Entry.String(), item.State, why}
+		goesOn := ""
+		if item.Successor != nil {
+			goesOn = item.Successor.String()
+		}
+		rows[i] = []string{count(item.Item), item.Entry.String(), item.State, value(item.Outcome), goesOn, why}
 	}
-	if err := wideGrid(w, []string{"ITEM", "INVESTIGATION", "STATE", "WHY"}, rows); err != nil {
+	if err := wideGrid(w, []string{"ITEM", "INVESTIGATION", "STATE", "OUTCOME", "GOES ON IN", "WHY"}, rows); err != nil {
 		return err
 	}
 	return goOn(w, list.Next)

@@ -113,6 +113,10 @@ func (s *Services) operationItems(ctx context.Context, r *Request) (any, error) 
 	if err != nil {
 		return nil, err
 	}
+	outcome, err := r.oneOf("outcome", words("", api.ItemOutcomes())...)
+	if err != nil {
+		return nil, err
+	}
 	after, err := r.place("after")
 	if err != nil {
 		return nil, err
@@ -123,7 +127,7 @@ func (s *Services) operationItems(ctx context.Context, r *Request) (any, error) 
 	if _, err := s.Redriver.Operation(ctx, id); err != nil {
 		return nil, err
 	}
-	found, err := s.Redriver.Items(ctx, id, state, after, size+1)
+	found, err := s.Redriver.Items(ctx, id, dlq.ItemFilter{State: state, Outcome: outcome}, after, size+1)
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,17 @@ type idInput struct {
 	ID string `json:"id" jsonschema:"a uuid"`
 }
 
+type itemsInput struct {
+	ID string `json:"id" jsonschema:"the operation_uuid of an operation"`
+	itemsQuery
+}
+
+type itemsQuery struct {
+	State   string `json:"state,omitempty" jsonschema:"only items in this state: waiting, done, skipped or failed"`
+	Outcome string `json:"outcome,omitempty" jsonschema:"only items that were sent again with this outcome: sent, delivered or came_back"`
+	page
+}
+
 // addReading registers the tools that change nothing. All need the scope read.
 func (s *Server) addReading() {
 	read(s, "dlq_stats", "Dead letters and the outbox in numbers",
@@ -65,6 +76,18 @@ func (s *Server) addReading() {
 	read(s, "dlq_why", "Why something is a dead letter",
 		"Explains a group by its group_uuid, or that of an investigation by its dlq_entry_uuid: what its members have in common, since when and where they come from, and which to look at first.",
 		s.why)
+	read(s, "op_items", "What became of an operation's items",
+		"Lists the investigations of an operation in their order: which were sent again, delivered, came back dead (and which investigation goes on), or were left alone and why. dlq_stats has the operations under way.",
+		s.items)
+}
+
+// items lists items of an operation.
+func (s *Server) items(ctx context.Context, in itemsInput) (json.RawMessage, error) {
+	id, err := uuid.Parse(in.ID)
+	if err != nil {
+		return nil, refuse(httpapi.Validation, "id must be the operation_uuid of an operation")
+	}
+	return s.get(ctx, "/operations/"+id.String()+"/items", in.itemsQuery)
 }
 
 // read registers a tool that changes nothing.

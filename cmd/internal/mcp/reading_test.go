@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/message"
 )
 
-var toolNames = []string{"a2a_outbox_sync", "dlq_groups", "dlq_list", "dlq_show", "dlq_stats", "dlq_why", "outbox_sync"}
+var toolNames = []string{"a2a_outbox_sync", "dlq_groups", "dlq_list", "dlq_show", "dlq_stats", "dlq_why", "op_items", "outbox_sync"}
 
 func TestToolsAreListed(t *testing.T) {
 	t.Parallel()
@@ -51,6 +51,7 @@ func TestReading(t *testing.T) {
 	endpoint := r.serve(nil)
 	a := r.agent(endpoint, access.Read)
 
+	const operation = "0199aaaa-0000-7000-8000-000000000001"
 	_, text := a.ask("dlq_stats", nil)
 	stats := fenced(t, text)
 	if n := stats["dlq"].(map[string]any)["pending"]; n != 3.0 {
@@ -88,6 +89,14 @@ func TestReading(t *testing.T) {
 	const nothing = "01940000-0000-7000-8000-00000000ffff"
 	a.refused("dlq_show", args("id", "../keys"), "VALIDATION_ERROR", "uuid")
 	a.refused("dlq_show", args("id", nothing), "NOT_FOUND", nothing)
+	r.exec(`insert into postrider.dlq_operation (dlq_operation_uuid, kind, name, actor, state, scope) values ($1, 'redrive', 'n', 'a', 'running', '{}')`, operation)
+	r.exec(`insert into postrider.dlq_operation_item (dlq_operation_uuid, item, dlq_entry_uuid, state, outcome) select $1, i, gen_random_uuid(), 'done', case when i = 2 then 'came_back' else 'delivered' end from generate_series(1, 3) i`, operation)
+	_, text = a.ask("op_items", args("id", operation, "outcome", "came_back"))
+	if items := fenced(t, text)["items"].([]any); len(items) != 1 || items[0].(map[string]any)["item"] != 2.0 {
+		t.Errorf("items %v, want the one that came back", items)
+	}
+	a.refused("op_items", args("id", nothing), "NOT_FOUND", "operation")
+	a.refused("op_items", args("id", "x"), "VALIDATION_ERROR", "operation_uuid")
 	a.refused("dlq_why", args("id", nothing), "NOT_FOUND", "neither a group nor an investigation")
 	a.refused("dlq_list", args("resolution_status", "open"), "VALIDATION_ERROR", "pending")
 	a.refused("dlq_list", args("subject_type", "person"), "VALIDATION_ERROR", "event, task, record")

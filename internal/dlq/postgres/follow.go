@@ -119,6 +119,9 @@ func (r *Redriver) followSome(ctx context.Context, limit int, resolve bool) (f d
 		if err := countRedrives(ctx, tx, byOperation); err != nil {
 			return err
 		}
+		if err := noteOutcomes(ctx, tx, ended, again); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, redriveForget, ids); err != nil {
 			return translate("remove redrives of what was purged", err)
 		}
@@ -182,6 +185,19 @@ func countRedrives(ctx context.Context, tx pgx.Tx, byOperation map[uuid.UUID]dlq
 		column(ids, func(id uuid.UUID) int64 { return int64(byOperation[id].Delivered) }),
 		column(ids, func(id uuid.UUID) int64 { return int64(byOperation[id].CameBack) }))
 	return translate("count redrives of operations", err)
+}
+
+// noteOutcomes writes what became of redrives into the items of their operations, which are locked.
+func noteOutcomes(ctx context.Context, tx pgx.Tx, ended []dlq.EndedRedrive, again map[string]bool) error {
+	ended = slices.DeleteFunc(slices.Clone(ended), func(e dlq.EndedRedrive) bool { return e.Operation == nil })
+	if len(ended) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, operationOutcome,
+		column(ended, func(e dlq.EndedRedrive) uuid.UUID { return *e.Operation }),
+		column(ended, func(e dlq.EndedRedrive) uuid.UUID { return e.Entry }),
+		column(ended, func(e dlq.EndedRedrive) string { return string(e.Came(again)) }))
+	return translate("note the outcomes of items", err)
 }
 
 // resolveDelivered closes, by rule, the investigations of messages that arrived; see dlq.ArrivedOf.

@@ -190,10 +190,14 @@ func (r *Redriver) writeItems(ctx context.Context, tx pgx.Tx, o dlq.Operation, r
 	if len(treated) == 0 {
 		return nil
 	}
+	outcome := ""
+	if o.Kind == dlq.OpRedrive {
+		outcome = dlq.ItemSent
+	}
 	_, err := tx.Exec(ctx, operationTreated, o.UUID,
 		column(treated, func(i dlq.Item) int64 { return i.Place }),
 		column(treated, func(i dlq.Item) string { return i.State }),
-		column(treated, func(i dlq.Item) string { return i.Reason }))
+		column(treated, func(i dlq.Item) string { return i.Reason }), outcome)
 	if err != nil || result.Done == 0 {
 		return translate("note the items of an operation", err)
 	}

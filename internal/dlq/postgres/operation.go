@@ -210,15 +210,15 @@ func (r *Redriver) ListOperations(ctx context.Context, open bool, after uuid.UUI
 }
 
 // Items implements dlq.Redriver.
-func (r *Redriver) Items(ctx context.Context, id uuid.UUID, state string, after int64, limit int) (items []dlq.Item, err error) {
+func (r *Redriver) Items(ctx context.Context, id uuid.UUID, f dlq.ItemFilter, after int64, limit int) (items []dlq.Item, err error) {
 	const doing = "list the items of an operation"
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	query, args := operationItems, []any{id, after, limit, state}
-	if state == dlq.ItemWaiting { // these have an index, whose order is not that of the others
+	query, args := operationItems, []any{id, after, limit, f.State, f.Outcome}
+	if f == (dlq.ItemFilter{State: dlq.ItemWaiting}) { // these have an index, whose order is not that of the others
 		query, args = operationItemsWaiting, args[:3]
 	}
-	// Planned anew for the state: a plan for all states would walk past the items that were treated.
+	// Planned anew for the filter: a plan for all filters would walk past the items that were treated.
 	err = pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{BeginQuery: beginRead}, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, query, args...)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/dlq/dlqtest"
 	"github.com/postrider/postrider/internal/testenv/outboxtest"
 )
 
@@ -158,7 +160,7 @@ func TestAnOperationHaltsAndIsResumed(t *testing.T) {
 	r.dieAgain(3)
 	r.deliver(1)
 	r.step()
-	if o = r.operation(o.UUID); o.State != dlq.Halted || o.Error != "3 of 4 came back dead, more than 0.3 of them" || o.Done != 4 {
+	if o = r.operation(o.UUID); o.State != dlq.Halted || o.Error != "3 of 4 came back dead, more than 30 %" || o.Done != 4 {
 		t.Fatalf("%+v", o)
 	}
 	if n := r.step(); n != 0 {
@@ -172,7 +174,7 @@ func TestAnOperationHaltsAndIsResumed(t *testing.T) {
 	}
 	r.dieAgain(4)
 	r.step()
-	if o = r.operation(o.UUID); o.State != dlq.Halted || o.CameBack != 7 || o.Error != "4 of 4 came back dead, more than 0.3 of them" {
+	if o = r.operation(o.UUID); o.State != dlq.Halted || o.CameBack != 7 || o.Error != "4 of 4 came back dead, more than 30 %" {
 		t.Errorf("it does not halt again: %+v", o)
 	}
 	r.command(o.UUID, dlq.Resume)
@@ -253,12 +255,57 @@ func TestCommands(t *testing.T) {
 	if o = r.operation(o.UUID); o.State != dlq.Aborted || o.Done != 10 || o.FinishedAt.IsZero() || len(r.sent()) != 10 {
 		t.Errorf("%+v, %d sent", o, len(r.sent()))
 	}
-	items, err := r.Items(t.Context(), o.UUID, "waiting", 0, 100)
+	items, err := r.Items(t.Context(), o.UUID, dlq.ItemFilter{State: "waiting"}, 0, 100)
 	if err != nil || len(items) != 20 || items[0].Place != 11 {
 		t.Errorf("%d items wait, %v", len(items), err)
 	}
 	if _, err := r.Command(t.Context(), uuid.New(), dlq.Abort); !errors.Is(err, dlq.ErrNotFound) {
 		t.Errorf("an unknown one: %v", err)
+	}
+}
+
+// TestItemsHaveOutcomes: items say what became of their messages, and which investigation goes on where one came back dead.
+func TestItemsHaveOutcomes(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	entries := r.many(5)
+	o := r.plan(all, dlq.OperationOptions{HaltRatio: new(1.0)})
+	if err := r.Resolve(t.Context(), entries[4]); err != nil {
+		t.Fatal(err)
+	}
+	r.command(o.UUID, dlq.Start)
+	r.step()
+	list := func(f dlq.ItemFilter) (got []string) {
+		t.Helper()
+		items, err := r.Items(t.Context(), o.UUID, f, 0, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range items {
+			got = append(got, fmt.Sprintf("%d %s %s %t", i.Place, i.State, i.Outcome, i.Successor != uuid.Nil))
+		}
+		return got
+	}
+	if got := list(dlq.ItemFilter{Outcome: dlq.ItemSent}); len(got) != 4 {
+		t.Errorf("on their way: %q", got)
+	}
+	r.deliver(1)
+	again := r.sent()[0] // the first is gone
+	r.dieAgain(1) // the second
+	l := dlqtest.Letters(dlqtest.Event(77, 1))[0]
+	l.ID, l.EventID, l.OutboxID, l.Subject.ID = "event:"+again.EventID.String()+":1", again.EventID, &again.ID, again.EventID.String()
+	opened := r.record(l)
+	r.follow()
+	want := []string{"1 done delivered false", "2 done came_back true", "3 done sent false", "4 done sent false", "5 skipped  false"}
+	if got := list(dlq.ItemFilter{}); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if items, err := r.Items(t.Context(), o.UUID, dlq.ItemFilter{Outcome: dlq.ItemCameBack}, 0, 10); err != nil || len(items) != 1 || items[0].Entry != entries[1] || items[0].Successor != opened {
+		t.Errorf("came back: %+v, %v; want %s and its successor %s", items, err, entries[1], opened)
+	}
+	plan := explainAs(t, r, beginRead, []any{operationItems, o.UUID, 0, 5, "", dlq.ItemCameBack})
+	if !strings.Contains(plan, "dlq_operation_item_back") {
+		t.Errorf("the plan for the few:\n%s", plan)
 	}
 }
 
@@ -304,7 +351,7 @@ func TestWhatChangedAfterThePlan(t *testing.T) {
 	}
 	r.redrive(entries[2])
 	r.step()
-	items, err := r.Items(t.Context(), o.UUID, "", 0, 10)
+	items, err := r.Items(t.Context(), o.UUID, dlq.ItemFilter{}, 0, 10)
 	if err != nil {
 		t.Fatal(err)
 	}

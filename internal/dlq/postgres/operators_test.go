@@ -171,11 +171,11 @@ func TestRareItemsAreFound(t *testing.T) {
 		from generate_series(2, 20000) i`, o.UUID)
 	mustExec(t, r.subject.pool, `vacuum (analyze) postrider.dlq_operation_item`)
 	for state, want := range map[string][]int64{"failed": {19999, 20000}, "skipped": {19997, 19998}} {
-		items, err := r.Items(t.Context(), o.UUID, state, 0, 50)
+		items, err := r.Items(t.Context(), o.UUID, dlq.ItemFilter{State: state}, 0, 50)
 		if err != nil || !slices.Equal(column(items, func(i dlq.Item) int64 { return i.Place }), want) {
 			t.Errorf("%s: %+v, %v", state, items, err)
 		}
-		plan := explainAs(t, r, beginRead, []any{operationItems, o.UUID, 0, 50, state})
+		plan := explainAs(t, r, beginRead, []any{operationItems, o.UUID, 0, 50, state, ""})
 		if !strings.Contains(plan, "dlq_operation_item_left") {
 			t.Errorf("%s:\n%s", state, plan)
 		}

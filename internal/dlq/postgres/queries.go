@@ -123,6 +123,7 @@ var (
 	operationWaiting        = query("operation_waiting")
 	operationTreated        = query("operation_treated")
 	operationAdvance        = query("operation_advance")
+	operationOutcome        = query("operation_outcome")
 	operationItems          = query("operation_items")
 	operationItemsWaiting   = query("operation_items_waiting")
 	operationPostpone       = query("operation_postpone")

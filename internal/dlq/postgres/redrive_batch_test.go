@@ -173,7 +173,7 @@ func TestABatchCountsEachOfThem(t *testing.T) {
 		t.Fatalf("%d were treated, %q", n, r.audit.actions[audited:])
 	}
 	reasons := map[string]int{}
-	items, err := r.Items(t.Context(), o.UUID, "", 0, 100)
+	items, err := r.Items(t.Context(), o.UUID, dlq.ItemFilter{}, 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

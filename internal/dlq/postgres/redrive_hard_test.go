@@ -266,7 +266,7 @@ func TestOneThatTheOutboxRefuses(t *testing.T) {
 	if o = r.operation(o.UUID); o.Done != 4 || o.Failed != 1 || len(r.sent()) != 4 {
 		t.Errorf("%+v, %d sent", o, len(r.sent()))
 	}
-	items, err := r.Items(t.Context(), o.UUID, "failed", 0, 10)
+	items, err := r.Items(t.Context(), o.UUID, dlq.ItemFilter{State: "failed"}, 0, 10)
 	if err != nil || len(items) != 1 || items[0].Entry != entries[2] || items[0].Reason != "refused" {
 		t.Errorf("%+v, %v", items, err)
 	}

@@ -55,7 +55,8 @@ func TestPlansAfterABulkLoad(t *testing.T) {
 		"points":  {letterPointing, entries, true},
 		"next":    {letterPointingNext, 500},
 		"waiting": {operationWaiting, operation, 1000},
-		"treated": {operationTreated, operation, make([]int64, len(entries)), texts("done"), texts("")},
+		"treated": {operationTreated, operation, make([]int64, len(entries)), texts("done"), texts(""), "sent"},
+		"outcome": {operationOutcome, entries, entries, texts("delivered")},
 	} {
 		plan := explain(t, r, query)
 		for line := range strings.SplitSeq(plan, "\n") {
@@ -120,14 +121,14 @@ func TestWaitingItemsAreReadAlongTheirIndex(t *testing.T) {
 				if !strings.Contains(plan, "dlq_operation_item_waiting") || strings.Contains(plan, "Sort") || !strings.Contains(plan, "(item + 0) >") {
 					t.Errorf("operation %d:\n%s", i, plan)
 				}
-				items, err := r.Items(t.Context(), o.id, "waiting", 0, 5)
+				items, err := r.Items(t.Context(), o.id, dlq.ItemFilter{State: "waiting"}, 0, 5)
 				if err != nil || !slices.Equal(column(items, func(i dlq.Item) int64 { return i.Place }), o.waiting) {
 					t.Errorf("operation %d: %+v, %v; want %v", i, items, err, o.waiting)
 				}
 				if len(o.waiting) < 5 {
 					continue
 				}
-				if items, err = r.Items(t.Context(), o.id, "waiting", o.waiting[1], 2); err != nil || len(items) != 2 || items[0].Place != o.waiting[2] || items[0].State != "waiting" {
+				if items, err = r.Items(t.Context(), o.id, dlq.ItemFilter{State: "waiting"}, o.waiting[1], 2); err != nil || len(items) != 2 || items[0].Place != o.waiting[2] || items[0].State != "waiting" {
 					t.Errorf("operation %d, behind the second: %+v, %v", i, items, err)
 				}
 			}

@@ -128,7 +128,7 @@ func TestAnOperationRepairsHeaders(t *testing.T) {
 	}
 	if o := run(dlq.OperationOptions{}, broken, bare); o.Plan.Unreadable != 2 || o.Skipped != 2 || o.Done != 0 || len(r.sent()) != 0 {
 		t.Errorf("without headers: %+v", o)
-	} else if items, err := r.Items(t.Context(), o.UUID, "skipped", 0, 10); err != nil || len(items) != 2 || items[0].Reason != string(dlq.UnreadableHeaders) {
+	} else if items, err := r.Items(t.Context(), o.UUID, dlq.ItemFilter{State: "skipped"}, 0, 10); err != nil || len(items) != 2 || items[0].Reason != string(dlq.UnreadableHeaders) {
 		t.Errorf("%+v, %v", items, err)
 	}
 	// Headers that are only in the outbox row are not made up.
@@ -355,7 +355,7 @@ func TestWhatIsOnItsWayIsNotClosed(t *testing.T) {
 	if o = r.operation(o.UUID); o.Done != 1 || o.Skipped != 1 {
 		t.Errorf("%+v", o)
 	}
-	if items, err := r.Items(t.Context(), o.UUID, "skipped", 0, 10); err != nil || len(items) != 1 || items[0].Entry != entries[0] || items[0].Reason != string(dlq.AlreadyQueued) {
+	if items, err := r.Items(t.Context(), o.UUID, dlq.ItemFilter{State: "skipped"}, 0, 10); err != nil || len(items) != 1 || items[0].Entry != entries[0] || items[0].Reason != string(dlq.AlreadyQueued) {
 		t.Errorf("%+v, %v", items, err)
 	}
 	// It died again: its letter, which will say so, is on its way.

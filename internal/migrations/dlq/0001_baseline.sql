@@ -316,6 +316,7 @@ create table postrider.dlq_operation_item (
     dlq_entry_uuid     uuid not null,
     state              text not null default 'waiting' check (state in ('waiting', 'done', 'skipped', 'failed')),
     reason             text,
+    outcome            text check (outcome in ('sent', 'delivered', 'came_back')),
     primary key (dlq_operation_uuid, item)
 );
 comment on table postrider.dlq_operation_item is 'The frozen scope of an operation, in the order in which it is treated: that of the outbox per key.';
@@ -324,6 +325,11 @@ comment on column postrider.dlq_operation_item.item is 'Place, from 1.';
 comment on column postrider.dlq_operation_item.dlq_entry_uuid is 'The investigation; it may be gone by now.';
 comment on column postrider.dlq_operation_item.state is 'waiting, done, skipped or failed.';
 comment on column postrider.dlq_operation_item.reason is 'Why it was skipped or failed, for example already_queued.';
+comment on column postrider.dlq_operation_item.outcome is 'Of an item whose message was sent again: sent (on its way), delivered (its topic acknowledged it), or came_back (given up again, by the relay or by a consumer group; see dlq_operation.came_back). Null for all others.';
+create unique index dlq_operation_item_entry on postrider.dlq_operation_item (dlq_entry_uuid, dlq_operation_uuid);
+comment on index postrider.dlq_operation_item_entry is 'The item of an investigation, when its redrive ends.';
+create index dlq_operation_item_back on postrider.dlq_operation_item (dlq_operation_uuid, item) where outcome = 'came_back';
+comment on index postrider.dlq_operation_item_back is 'The few that came back dead, among many that were delivered.';
 -- By item + 0, which the primary key has not: a walk along that would pass all that were treated.
 create index dlq_operation_item_waiting on postrider.dlq_operation_item (dlq_operation_uuid, (item + 0)) where state = 'waiting';
 comment on index postrider.dlq_operation_item_waiting is 'What an operation has yet to treat, in order.';
