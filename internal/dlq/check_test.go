@@ -156,11 +156,11 @@ func TestChangesAsked(t *testing.T) {
 	now := time.Now()
 	all(t, "purge",
 		check{Purge{Actor: "x", Entries: id, Limit: 1}.Check(), ""},
-		check{Purge{Actor: "x", OlderThan: now, Reason: "r", Limit: 1}.Check(), ""},
+		check{Purge{Actor: "x", OlderThan: now, Filter: Filter{Word: "r"}, Limit: 1}.Check(), ""},
 		check{Purge{Entries: id, Limit: 1}.Check(), "nobody"},
 		check{Purge{Actor: "x", Limit: 1}.Check(), "either"},
 		check{Purge{Actor: "x", Entries: id, OlderThan: now, Limit: 1}.Check(), "either"},
-		check{Purge{Actor: "x", Entries: id, Reason: "r", Limit: 1}.Check(), "reason"},
+		check{Purge{Actor: "x", Entries: id, Filter: Filter{Word: "r"}, Limit: 1}.Check(), "a filter goes with older_than"},
 		check{Purge{Actor: "x", OlderThan: now}.Check(), "limit"},
 		check{Purge{Actor: "x", OlderThan: now, Limit: MaxPurge}.Check(), ""},
 		check{Purge{Actor: "x", OlderThan: now, Limit: MaxPurge + 1}.Check(), "1 to 10000; an operation of the kind purge"},
@@ -225,5 +225,5 @@ func TestSearchesAsked(t *testing.T) {
 		check{(&Search{OrderBy: "name"}).Check(), "name"},
 		check{of(Filter{From: now, To: now.Add(-1)}), "after to"},
 		check{of(Filter{To: tooLate}), "9999"},
-		check{of(Filter{Message: "\xff"}), "reason"})
+		check{of(Filter{Message: "\xff"}), "text"})
 }

@@ -16,9 +16,10 @@ func TestFilterAsJSON(t *testing.T) {
 	for want, f := range map[string]Filter{
 		`{}`: {},
 		`{"resolution_status":"pending","dlq_reason":"undeliverable","subject_type":"event","subject_id":"s","topic":"t","error_code":"c",` +
-			`"group":"11111111-2222-3333-4444-555555555555","assignee":"ada","reason":"text","from":"2026-01-31T08:00:00.000005Z","to":"2026-01-31T09:00:00.000005Z","limit":3,"offset":4}`: {
+			`"group":"11111111-2222-3333-4444-555555555555","assignee":"ada","consumer_group":"g","dlq_topic":"d","event_id":"11111111-2222-3333-4444-666666666666","reason":"word","text":"text","from":"2026-01-31T08:00:00.000005Z","to":"2026-01-31T09:00:00.000005Z","limit":3,"offset":4}`: {
 			Status: Pending, Reason: Undeliverable, Subject: Subject{Type: SubjectEvent, ID: "s"}, Topic: "t", ErrorCode: "c",
-			Group: uuid.MustParse("11111111-2222-3333-4444-555555555555"), Assignee: "ada", Message: "text", From: at, To: at.Add(time.Hour), Limit: 3, Offset: 4},
+			Group: uuid.MustParse("11111111-2222-3333-4444-555555555555"), Assignee: "ada", ConsumerGroup: "g", DLQTopic: "d",
+			EventID: uuid.MustParse("11111111-2222-3333-4444-666666666666"), Word: "word", Message: "text", From: at, To: at.Add(time.Hour), Limit: 3, Offset: 4},
 	} {
 		text, err := json.Marshal(Scope{Filter: &f})
 		if err != nil || string(text) != `{"filter":`+want+`}` {
@@ -30,7 +31,7 @@ func TestFilterAsJSON(t *testing.T) {
 		}
 	}
 	// Each field is written: a new one must not be forgotten.
-	if fields := reflect.TypeFor[Filter]().NumField(); fields != 12 {
+	if fields := reflect.TypeFor[Filter]().NumField(); fields != 16 {
 		t.Errorf("a filter has %d fields; write and read them all", fields)
 	}
 }

@@ -84,9 +84,9 @@ type Purge struct {
 	Entries []uuid.UUID
 	// OlderThan selects investigations that were opened before. Zero if Entries are given.
 	OlderThan time.Time
-	// Reason, if not empty, is the reason of the investigations that OlderThan selects, in one word or as a part of their
-	// messages; see Search.Word.
-	Reason string
+	// Filter selects among the investigations that OlderThan selects. Its To, limit and offset do not count. Defaults to all
+	// of them.
+	Filter Filter
 	// Limit is how many to remove at most, the oldest first. With OlderThan, investigations that hold a key or that another
 	// session has locked are passed over, but no more than ten times as many. 1 to MaxPurge. Required.
 	Limit int
@@ -104,16 +104,16 @@ func (p Purge) Check() error {
 		return fmt.Errorf("%w: nobody purges", ErrRequest)
 	case (len(p.Entries) > 0) == !p.OlderThan.IsZero():
 		return fmt.Errorf("%w: give either ids or older_than", ErrRequest)
-	case len(p.Entries) > 0 && p.Reason != "":
-		return fmt.Errorf("%w: reason goes with older_than, not with ids", ErrRequest)
-	case storableText(p.Reason, MaxNotes) != p.Reason:
-		return fmt.Errorf("%w: reason must be UTF-8 text without NUL characters of at most %d bytes", ErrRequest, MaxNotes)
+	case len(p.Entries) > 0 && p.Filter != (Filter{}):
+		return fmt.Errorf("%w: a filter goes with older_than, not with ids", ErrRequest)
 	case p.Limit < 1 || p.Limit > MaxPurge:
 		return fmt.Errorf("%w: the limit is %d, it must be 1 to %d; an operation of the kind purge removes more", ErrRequest, p.Limit, MaxPurge)
 	case len(p.Entries) > p.Limit:
 		return fmt.Errorf("%w: %d ids are given; at most %d are purged at once", ErrRequest, len(p.Entries), p.Limit)
 	}
-	return nil
+	search := Search{Filter: p.Filter}
+	search.Filter.Limit, search.Filter.Offset = 0, 0
+	return search.Check()
 }
 
 // Purged says what a purge did.
@@ -122,4 +122,8 @@ type Purged struct {
 	Entries int
 	// Holding is how many were passed over because they hold a key.
 	Holding int
+	// Left is how many more OlderThan and the filter select, with the ones that were passed over, if OlderThan was given. LeftExact says whether that was counted,
+	// and is no estimate; see Page.Total.
+	Left      int64
+	LeftExact bool
 }

@@ -25,8 +25,17 @@ type Filter struct {
 	Group uuid.UUID `json:"group,omitzero"`
 	// Assignee, if not empty, is the only one wanted.
 	Assignee string `json:"assignee,omitempty"`
+	// ConsumerGroup, if not empty, is the only consumer group wanted that gave the message up.
+	ConsumerGroup string `json:"consumer_group,omitempty"`
+	// DLQTopic, if not empty, is the only dead-letter topic wanted from which the first dead letter was read.
+	DLQTopic string `json:"dlq_topic,omitempty"`
+	// EventID, if not uuid.Nil, is the event that one of the dead letters is about.
+	EventID uuid.UUID `json:"event_id,omitzero"`
+	// Word, if not empty, is the reason in one word, as lists and Stats report it, in large or small letters. If no group
+	// has it, it is a part of the message, as Message is. It does not go with Message.
+	Word string `json:"reason,omitempty"`
 	// Message, if not empty, is a part of the error message, of the root cause or of its frame, in large or small letters.
-	Message string `json:"reason,omitempty"`
+	Message string `json:"text,omitempty"`
 	// From and To, where not zero, bound the time when an investigation was opened, both inclusive.
 	From time.Time `json:"from,omitzero"`
 	To   time.Time `json:"to,omitzero"`
@@ -66,9 +75,6 @@ const MaxSkim = 10_000
 type Search struct {
 	// Filter selects, and says how many to return and to pass over.
 	Filter Filter
-	// Word, if not empty, is the reason in one word, as lists and Stats report it, in large or small letters. If no group
-	// has it, it is a part of the message, as Filter.Message is. It does not go with Filter.Message.
-	Word string
 	// OrderBy defaults to ByCreated.
 	OrderBy OrderBy
 	// Ascending lists the oldest first. Defaults to false.
@@ -94,7 +100,7 @@ func (s *Search) Check() error {
 		return fmt.Errorf("%w: the offset is %d, it must be 0 to %d; further on, ask for what comes after a page", ErrRequest, f.Offset, MaxOffset)
 	case s.After != "" && f.Offset != 0:
 		return fmt.Errorf("%w: give either after or an offset", ErrRequest)
-	case s.Word != "" && f.Message != "":
+	case f.Word != "" && f.Message != "":
 		return fmt.Errorf("%w: give either a reason or a text", ErrRequest)
 	case s.OrderBy != "" && s.OrderBy != ByCreated && s.OrderBy != ByUpdated:
 		return fmt.Errorf("%w: investigations are not ordered by %q; it is %s or %s", ErrRequest, s.OrderBy, ByCreated, ByUpdated)
@@ -104,7 +110,7 @@ func (s *Search) Check() error {
 		return fmt.Errorf("%w: from and to must be in the years 1 to 9999", ErrRequest)
 	}
 	for _, text := range []struct{ name, value string }{{"subject_type", string(f.Subject.Type)}, {"subject_id", f.Subject.ID}, {"topic", f.Topic},
-		{"error_code", f.ErrorCode}, {"assignee", f.Assignee}, {"reason", f.Message}, {"reason", s.Word}} {
+		{"error_code", f.ErrorCode}, {"assignee", f.Assignee}, {"consumer_group", f.ConsumerGroup}, {"dlq_topic", f.DLQTopic}, {"text", f.Message}, {"reason", f.Word}} {
 		if err := plain(text.name, text.value, MaxFilterText); err != nil {
 			return err
 		}

@@ -60,7 +60,7 @@ func TestWhatTheFunctionsRefuse(t *testing.T) {
 	entry := func(id, status string) string {
 		return `select postrider.dlq_change_entry(` + id + `, ` + status + `, null, null, null, null, 'ann')`
 	}
-	freeze := `select postrider.dlq_freeze_operation(` + anOperation + `, now(), null, null, '', '', '', '', '', '', '', null, null, 'pending')`
+	freeze := `select postrider.dlq_freeze_operation(` + anOperation + `, now(), null, null, '', '', '', '', '', '', '', null, null, 'pending', '', '', null)`
 	code := func(sql, want string) {
 		t.Helper()
 		var refused *pgconn.PgError

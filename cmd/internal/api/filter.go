@@ -34,8 +34,14 @@ type EntryFilter struct {
 	Group string `json:"group,omitempty" jsonschema:"only those of this group: its group_uuid"`
 	// Assignee is the only person wanted who looks at them.
 	Assignee string `json:"assignee,omitempty" jsonschema:"only those that this person looks at"`
-	// Reason is a part of the error message, of the root cause or of its frame, in large or small letters. In a list, a reason
-	// that lists and statistics report selects exactly the investigations with it.
+	// ConsumerGroup is the only consumer group wanted that gave the message up.
+	ConsumerGroup string `json:"consumer_group,omitempty" jsonschema:"only those that this consumer group gave up"`
+	// DLQTopic is the only dead-letter topic wanted that the first dead letter was read from.
+	DLQTopic string `json:"dlq_topic,omitempty" jsonschema:"only those whose dead letter was read from this topic"`
+	// EventID is the event that a dead letter of them is about.
+	EventID string `json:"event_id,omitempty" jsonschema:"only those with a dead letter about the event with this id, a uuid"`
+	// Reason is a reason that lists and statistics report: it selects exactly the investigations with it. Any other text is
+	// a part of the error message, of the root cause or of its frame, in large or small letters.
 	Reason string `json:"reason,omitempty" jsonschema:"only those with this reason, or with this text in their error message or root cause"`
 	// From is a time (2026-01-31T08:00:00Z) or a date: those opened since, that included.
 	From string `json:"from,omitempty" jsonschema:"only those opened from this time on: 2026-01-31 or 2026-01-31T08:00:00Z"`
@@ -46,23 +52,29 @@ type EntryFilter struct {
 // NewEntryFilter is the texts of a filter. Limit and offset are no part of them.
 func NewEntryFilter(f dlq.Filter) EntryFilter {
 	v := EntryFilter{Status: string(f.Status), DLQReason: string(f.Reason), SubjectType: string(f.Subject.Type), SubjectID: f.Subject.ID, Topic: f.Topic,
-		ErrorCode: f.ErrorCode, Assignee: f.Assignee, Reason: f.Message, From: timeText(f.From), To: timeText(f.To)}
+		ErrorCode: f.ErrorCode, Assignee: f.Assignee, ConsumerGroup: f.ConsumerGroup, DLQTopic: f.DLQTopic,
+		Reason: cmp.Or(f.Word, f.Message), From: timeText(f.From), To: timeText(f.To)}
 	if f.Group != uuid.Nil {
 		v.Group = f.Group.String()
+	}
+	if f.EventID != uuid.Nil {
+		v.EventID = f.EventID.String()
 	}
 	return v
 }
 
 // Parse reads the texts. An error is a *FieldError about the first field that is wrong, in the order of the fields.
 func (f EntryFilter) Parse() (dlq.Filter, error) {
-	p := dlq.Filter{Subject: dlq.Subject{ID: f.SubjectID}, Topic: f.Topic, ErrorCode: f.ErrorCode, Assignee: f.Assignee, Message: f.Reason}
-	var errs [6]error
+	p := dlq.Filter{Subject: dlq.Subject{ID: f.SubjectID}, Topic: f.Topic, ErrorCode: f.ErrorCode, Assignee: f.Assignee,
+		ConsumerGroup: f.ConsumerGroup, DLQTopic: f.DLQTopic, Word: f.Reason}
+	var errs [7]error
 	p.Status, errs[0] = oneOf("resolution_status", f.Status, dlq.Statuses())
 	p.Reason, errs[1] = oneOf("dlq_reason", f.DLQReason, dlq.Reasons())
 	p.Subject.Type, errs[2] = oneOf("subject_type", f.SubjectType, dlq.SubjectTypes())
 	p.Group, errs[3] = parseUUID("group", f.Group)
-	p.From, errs[4] = ParseBound("from", f.From, false)
-	p.To, errs[5] = ParseBound("to", f.To, true)
+	p.EventID, errs[4] = parseUUID("event_id", f.EventID)
+	p.From, errs[5] = ParseBound("from", f.From, false)
+	p.To, errs[6] = ParseBound("to", f.To, true)
 	return p, cmp.Or(errs[:]...)
 }
 

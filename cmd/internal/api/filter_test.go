@@ -25,10 +25,10 @@ func drawFilter(t *rapid.T) dlq.Filter {
 		Reason:  rapid.SampledFrom(append(dlq.Reasons(), "")).Draw(t, "reason"),
 		Subject: dlq.Subject{Type: rapid.SampledFrom(append(dlq.SubjectTypes(), "")).Draw(t, "type"), ID: rapid.String().Draw(t, "id")},
 		Topic:   rapid.String().Draw(t, "topic"), ErrorCode: rapid.String().Draw(t, "code"), Assignee: rapid.String().Draw(t, "assignee"),
-		Message: rapid.String().Draw(t, "message"),
+		Word: rapid.String().Draw(t, "reason"), ConsumerGroup: rapid.String().Draw(t, "consumer group"), DLQTopic: rapid.String().Draw(t, "dlq topic"),
 	}
 	if rapid.Bool().Draw(t, "bounded") {
-		f.Group, f.From, f.To = uuid.New(), at.Draw(t, "from"), at.Draw(t, "to")
+		f.Group, f.EventID, f.From, f.To = uuid.New(), uuid.New(), at.Draw(t, "from"), at.Draw(t, "to")
 	}
 	return f
 }
@@ -57,7 +57,7 @@ func TestFiltersHaveOneSpelling(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
 	stored, err := json.Marshal(dlq.Filter{Status: dlq.Pending, Reason: dlq.ManualDLQ, Subject: dlq.Subject{Type: dlq.SubjectTask, ID: "i"}, Topic: "t",
-		ErrorCode: "c", Group: uuid.New(), Assignee: "a", Message: "m", From: at, To: at})
+		ErrorCode: "c", Group: uuid.New(), Assignee: "a", Word: "m", ConsumerGroup: "g", DLQTopic: "d", EventID: uuid.New(), From: at, To: at})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,6 +70,19 @@ type Purged struct {
 	Purged int `json:"purged"`
 	// Holding is how many were passed over because they hold a key.
 	Holding int `json:"holding"`
+	// Left is how many more older_than and the filter select; null where ids were named.
+	Left *int64 `json:"left"`
+	// LeftExact is whether left was counted, and is no estimate; null where ids were named.
+	LeftExact *bool `json:"left_exact"`
+}
+
+// NewPurged says what a purge did.
+func NewPurged(p dlq.Purge, done dlq.Purged) Purged {
+	v := Purged{Purged: done.Entries, Holding: done.Holding}
+	if !p.OlderThan.IsZero() {
+		v.Left, v.LeftExact = &done.Left, &done.LeftExact
+	}
+	return v
 }
 
 // Fetched says what became of asking for the record that the newest letter of an investigation points to.

@@ -229,11 +229,13 @@ func (c *commands) dlqPurge() *cobra.Command {
 	var sure confirmation
 	var p dlq.Purge
 	var older string
+	var which filterFlags
 	cmd := &cobra.Command{
 		Use:   "purge ID... | --older-than AGE",
 		Short: "Remove investigations for good",
-		Long: `Remove investigations: those named, or the oldest that are older than --older-than and have --reason in their
-error message. Their letters stay, so that a late copy of one opens nothing. One whose event halts its key is
+		Long: `Remove investigations with the messages of their dead letters: those named, or the oldest that are older than
+--older-than and that all filters given select. The ids of the dead letters stay, so that a late copy of one opens
+nothing. Of the ones that are not named, the output says how many more there are. One whose event halts its key is
 refused, or passed over, unless --release-keys lets its key go; the other events of the key then go on
 without it.`,
 		Args:              cobra.ArbitraryArgs,
@@ -252,6 +254,12 @@ without it.`,
 				p.OlderThan = time.Now().Add(-d)
 				what = fmt.Sprintf("Up to %d investigations that were opened before %s will be removed.", p.Limit, moment(p.OlderThan))
 			}
+			if p.Filter, err = which.read(); err != nil {
+				return err
+			}
+			if which.To != "" {
+				return usagef("give --older-than and not --to: a purge is about what is older")
+			}
 			p.Actor = unknownActor
 			if err := p.Check(); err != nil {
 				return &usageError{err}
@@ -265,11 +273,18 @@ without it.`,
 				if err != nil {
 					return noEntry(err)
 				}
-				view := api.Purged{Purged: done.Entries, Holding: done.Holding}
+				view := api.NewPurged(p, done)
 				if err := out.print(c.stdout, view, func(w io.Writer) error {
 					fmt.Fprintf(w, "%d investigations are removed.\n", view.Purged)
 					if view.Holding > 0 {
 						fmt.Fprintf(w, "%d hold a key and were passed over; --release-keys lets the keys go.\n", view.Holding)
+					}
+					if left := value(view.Left); left > 0 {
+						about := ""
+						if !value(view.LeftExact) {
+							about = "about "
+						}
+						fmt.Fprintf(w, "%s%d more are as old and fit; run it again, or plan an operation: postrider op plan --kind purge.\n", about, left)
 					}
 					return nil
 				}); err != nil {
@@ -283,7 +298,8 @@ without it.`,
 		},
 	}
 	cmd.Flags().StringVar(&older, "older-than", "", "those opened longer `AGO` than this, such as 36h or 90d")
-	cmd.Flags().StringVar(&p.Reason, "reason", "", "with --older-than: only those with this `text` in their error message")
+	which.bind(c, cmd, "with --older-than: only those", "status")
+	cmd.Flags().StringVar(&which.Status, "status", "", "with --older-than: only those with this `status`: "+join(dlq.Statuses()))
 	cmd.Flags().IntVar(&p.Limit, "limit", 1000, "remove so many at most, the oldest first, 1 to 10000, whatever dlq.purge_limit allows the API; op plan --kind purge removes more")
 	cmd.Flags().BoolVar(&p.ReleaseKeys, "release-keys", false, "let the keys go that they hold")
 	sure.bind(cmd)

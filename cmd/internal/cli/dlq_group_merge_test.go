@@ -51,7 +51,7 @@ func TestRootCausesByCommand(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 1)
 	entry := d.ask(`update postrider.dlq_entry set root_cause = 'x.Duplicate: key 17', root_frame = 'com.acme.Orders.save(Orders.java:9)' returning dlq_entry_uuid::text`)
-	d.run(ExitOK, "dlq list --text duplicate", "x.Duplicate: key 17")
+	d.run(ExitOK, "dlq list --reason duplicate", "x.Duplicate: key 17")
 	d.run(ExitOK, "dlq show "+entry, "Root cause", "x.Duplicate: key 17", "Frame", "com.acme.Orders.save(Orders.java:9)")
 	d.run(ExitOK, "dlq list -o json", `"root_cause": "x.Duplicate: key 17"`, `"root_frame": "com.acme.Orders.save(Orders.java:9)"`)
 }

@@ -27,16 +27,19 @@ type filterFlags struct {
 
 // bind defines the flags. those begins their help texts and says what they select from; status is the flag of the status.
 func (g *filterFlags) bind(c *commands, cmd *cobra.Command, those, status string) {
-	g.names = map[string]string{"resolution_status": status, "dlq_reason": "reason", "subject_type": "subject-type", "error_code": "code"}
+	g.names = map[string]string{"resolution_status": status, "dlq_reason": "dlq-reason", "subject_type": "subject-type", "error_code": "code", "event_id": "event"}
 	f := cmd.Flags()
 	f.StringVar(&g.Topic, "topic", "", those+" of messages bound for this `topic`")
-	f.StringVar(&g.DLQReason, "reason", "", those+" with this `reason`: "+join(dlq.Reasons()))
+	f.StringVar(&g.DLQReason, "dlq-reason", "", those+" dead-lettered for this `reason`: "+join(dlq.Reasons()))
 	f.StringVar(&g.ErrorCode, "code", "", those+" with this error `code`")
-	f.StringVar(&g.Reason, "text", "", those+" with this `text` in their error message, root cause or frame")
+	f.StringVar(&g.Reason, "reason", "", those+" with this `reason`, as lists and statistics show it; any other text is looked for in their error message, root cause and frame")
+	f.StringVar(&g.ConsumerGroup, "consumer-group", "", those+" that this `consumer group` gave up")
+	f.StringVar(&g.DLQTopic, "dlq-topic", "", those+" whose dead letter was read from this `topic`")
+	f.StringVar(&g.EventID, "event", "", those+" with a dead letter about the event with this `UUID`")
 	f.StringVar(&g.Assignee, "assignee", "", those+" that this `person` looks at")
 	f.StringVar(&g.From, "from", "", those+" opened since this `time`, or so long ago: 2026-01-31, 2026-01-31T12:00:00Z, 36h, 30d")
 	f.StringVar(&g.To, "to", "", those+" opened until this `time`, likewise")
-	_ = cmd.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(texts(dlq.Reasons()), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("dlq-reason", cobra.FixedCompletions(texts(dlq.Reasons()), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("topic", c.completeTopics)
 }
 
@@ -80,7 +83,7 @@ func (c *commands) dlqList() *cobra.Command {
 		Long: `List investigations by when they were opened, or by when they last changed (--order-by updated_at): the newest first,
 or with --ascending the oldest. Those that are listed fit all filters given.
 
-A --text without three letters or digits in a row is looked for in 10000 investigations at a time. Where these do not
+A --reason without three letters or digits in a row is looked for in 10000 investigations at a time. Where these do not
 fill the list, it says so, and --after goes on.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -177,7 +180,7 @@ func entryTable(w io.Writer, list api.EntryList, s dlq.Search) error {
 	var below string
 	switch next := visible(value(list.Next)); {
 	case list.Incomplete:
-		below = fmt.Sprintf("%d in the %d that were looked at; a --text with three letters or digits in a row is looked for in all. On with: --after %s\n", n, dlq.MaxSkim, next)
+		below = fmt.Sprintf("%d in the %d that were looked at; a --reason with three letters or digits in a row is looked for in all. On with: --after %s\n", n, dlq.MaxSkim, next)
 	case n == 0 && s.After == "":
 		below = fmt.Sprintf("None beyond the first %d; there are %s in all.\n", s.Filter.Offset, total)
 	case s.After != "" && next == "":

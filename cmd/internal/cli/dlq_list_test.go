@@ -31,25 +31,25 @@ func TestListByHand(t *testing.T) {
 	event := d.ask(`select subject_id from postrider.dlq_entry where dlq_entry_uuid = '` + e[2] + `'`)
 	newest := []string{e[3], e[2], e[1], e[0]}
 	for flags, want := range map[string][]string{
-		"":                                      newest,
-		"--ascending":                           e,
-		"--order-by updated_at":                 {e[0], e[3], e[2], e[1]},
-		"--order-by updated_at --ascending":     {e[1], e[2], e[3], e[0]},
-		"--ascending --limit 2 --offset 1":      {e[1], e[2]},
-		"--assignee ann":                        {e[0]},
-		"--code INVALID_RECORD --text GOOD":     newest,
-		"--code OTHER":                          nil,
-		"--text bad":                            nil,
-		"--group " + group:                      newest,
-		"--group " + uuid.NewString():           nil,
-		"--subject-type event":                  newest,
-		"--subject-type record":                 nil,
-		"--subject-id " + event:                 {e[2]},
-		"--from 1h --to 0s --status pending":    newest,
-		"--from 0s":                             nil,
-		"--from 2026-01-01":                     newest,
-		"--to 2020-01-01T00:00:00Z":             nil,
-		"--topic orders --reason undeliverable": newest,
+		"":                                          newest,
+		"--ascending":                               e,
+		"--order-by updated_at":                     {e[0], e[3], e[2], e[1]},
+		"--order-by updated_at --ascending":         {e[1], e[2], e[3], e[0]},
+		"--ascending --limit 2 --offset 1":          {e[1], e[2]},
+		"--assignee ann":                            {e[0]},
+		"--code INVALID_RECORD --reason GOOD":       newest,
+		"--code OTHER":                              nil,
+		"--reason bad":                              nil,
+		"--group " + group:                          newest,
+		"--group " + uuid.NewString():               nil,
+		"--subject-type event":                      newest,
+		"--subject-type record":                     nil,
+		"--subject-id " + event:                     {e[2]},
+		"--from 1h --to 0s --status pending":        newest,
+		"--from 0s":                                 nil,
+		"--from 2026-01-01":                         newest,
+		"--to 2020-01-01T00:00:00Z":                 nil,
+		"--topic orders --dlq-reason undeliverable": newest,
 	} {
 		v, got := list(flags)
 		if !slices.Equal(got, want) {
@@ -83,7 +83,7 @@ func TestListByHand(t *testing.T) {
 	for flags, want := range map[string]string{
 		"--order-by size": "--order-by is", "--subject-type x": "--subject-type is", "--group x": "--group is", "--from yesterday": `--from is "yesterday"; it must be a date (2026-01-31) or a time (2026-01-31T08:00:00Z), or how long ago, such as 36h or 30d`,
 		"--to x": "--to is", "--offset 100001": "--after goes further", "--from 1h --to 2h": "from is after to", "--after x": "next",
-		"--status open": "--status is", "--reason x": "--reason is", "--limit 0": "--limit is 0",
+		"--status open": "--status is", "--dlq-reason x": "--dlq-reason is", "--limit 0": "--limit is 0",
 	} {
 		d.run(ExitUsage, "dlq list "+flags, want)
 	}

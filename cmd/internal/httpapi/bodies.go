@@ -52,11 +52,11 @@ type purgeBody struct {
 	IDs []string `json:"ids,omitempty"`
 	// OlderThan is a time or a date: the investigations opened before, the oldest first, DLQ_PURGE_LIMIT of them.
 	OlderThan *string `json:"older_than,omitempty"`
-	// Reason is for OlderThan: a reason as statistics report it, otherwise a part of the error message.
-	Reason string `json:"reason,omitempty"`
 	// ReleaseKeys is whether the keys that the investigations hold are released; otherwise an investigation that holds a key
 	// is refused, or passed over.
 	ReleaseKeys bool `json:"release_keys,omitempty"`
+	// EntryFilter selects among the investigations that OlderThan selects; it has no to.
+	api.EntryFilter
 }
 
 // changeEntryBody is what is written into an investigation. What is left out stays as it is.

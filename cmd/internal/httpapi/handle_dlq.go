@@ -48,10 +48,7 @@ func (s *Services) listEntries(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	f.Limit, f.Offset = p.Size, p.Offset
-	// A reason that a list or statistics reported selects exactly the investigations that have it.
-	word := f.Message
-	f.Message = ""
-	found, err := s.Investigations.Find(ctx, dlq.Search{Filter: f, Word: word, OrderBy: by, Ascending: dir == "asc", After: after})
+	found, err := s.Investigations.Find(ctx, dlq.Search{Filter: f, OrderBy: by, Ascending: dir == "asc", After: after})
 	if err != nil {
 		return nil, err
 	}
@@ -190,15 +187,25 @@ func (s *Services) purgeEntries(ctx context.Context, r *Request) (any, error) {
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}
-	if err := r.saysWhich("reason"); err != nil {
+	var names []string
+	for _, f := range api.Fields(&b.EntryFilter) {
+		names = append(names, f.Name)
+	}
+	if err := r.saysWhich(names...); err != nil {
 		return nil, err
 	}
 	if (b.IDs != nil) == (b.OlderThan != nil) {
 		return nil, refuse(Validation, "give either ids or older_than")
 	}
-	p := dlq.Purge{Reason: b.Reason, Limit: s.PurgeLimit, ReleaseKeys: b.ReleaseKeys, Actor: r.Actor.Name}
+	if b.To != "" {
+		return nil, refuse(Validation, "give older_than and not to: a purge is about what is older")
+	}
+	f, err := b.EntryFilter.Parse()
+	if err != nil {
+		return nil, refuseField("", err)
+	}
+	p := dlq.Purge{Filter: f, Limit: s.PurgeLimit, ReleaseKeys: b.ReleaseKeys, Actor: r.Actor.Name}
 	if b.IDs != nil {
-		var err error
 		if p.Entries, err = entryIDs(b.IDs, s.PurgeLimit); err != nil {
 			return nil, err
 		}
@@ -214,7 +221,7 @@ func (s *Services) purgeEntries(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	s.say("dlq.purge", began, "purged", done.Entries, "reason", b.Reason, "actor", r.Actor.Name, "request_id", r.Actor.RequestID)
-	return api.Purged{Purged: done.Entries, Holding: done.Holding}, nil
+	return api.NewPurged(p, done), nil
 }
 
 func (s *Services) dlqStats(ctx context.Context, r *Request) (any, error) {

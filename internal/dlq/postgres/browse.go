@@ -95,30 +95,41 @@ func find(ctx context.Context, tx pgx.Tx, q dlq.Search, b bounds) (page dlq.Page
 	return page, column(s.page, func(f found) uuid.UUID { return f.ID }), nil
 }
 
-// limit sets the groups that the search is limited to. A word that no group has becomes a part of the message.
+// limit sets the groups that the search is limited to, and the investigations of an event. A word that no group has becomes a part of the message.
 func (s *search) limit(ctx context.Context) error {
 	if s.Filter.Group != uuid.Nil {
 		s.within = []uuid.UUID{s.Filter.Group}
 	}
-	if s.Word == "" {
+	if s.Filter.EventID != uuid.Nil {
+		var err error
+		if s.about, err = s.ids(ctx, entryAbout, s.Filter.EventID); err != nil {
+			return err
+		}
+	}
+	if s.Filter.Word == "" {
 		return nil
 	}
-	rows, err := s.tx.Query(ctx, groupWord, strings.ToLower(s.Word))
-	if err != nil {
-		return err
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	ids, err := s.ids(ctx, groupWord, strings.ToLower(s.Filter.Word))
 	switch {
 	case err != nil:
 		return err
 	case len(ids) == 0:
-		s.Word, s.Filter.Message = "", s.Word
+		s.Filter.Word, s.Filter.Message = "", s.Filter.Word
 	case s.within == nil:
 		s.within = ids
 	case !slices.Contains(ids, s.Filter.Group):
 		s.within = []uuid.UUID{}
 	}
 	return nil
+}
+
+// ids returns the ids that a query finds; not nil.
+func (s *search) ids(ctx context.Context, query string, about any) ([]uuid.UUID, error) {
+	rows, err := s.tx.Query(ctx, query, about)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 }
 
 // openEvent is the event of the newest letter of a pending investigation.

@@ -85,6 +85,8 @@ func writeEntry(r *row, c *opening, redactor *dlq.Redactor, now time.Time) {
 	r.optional(c.fingerprint.ID)
 	r.optional(c.fingerprint.Exact)
 	r.uuid(c.first.TaskUUID)
+	r.optional(c.first.ConsumerGroup)
+	r.optional(c.first.DLQTopic)
 }
 
 // entryColumns are the parameters of entry_open.sql.
@@ -116,5 +118,7 @@ func entryColumns(cs []*opening, r *dlq.Redactor) []any {
 		column(cs, func(c C) string { return c.fingerprint.ID }),
 		column(cs, func(c C) string { return c.fingerprint.Exact }),
 		column(cs, func(c C) pgtype.UUID { return nullUUID(c.first.TaskUUID) }),
+		column(cs, func(c C) string { return c.first.ConsumerGroup }),
+		column(cs, func(c C) string { return c.first.DLQTopic }),
 	}
 }

@@ -124,7 +124,8 @@ func (d *Editor) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, error) {
 	if len(p.Entries) > 0 {
 		return d.purge(ctx, p, p.Entries, dlq.Search{})
 	}
-	q := dlq.Search{Word: p.Reason, Filter: dlq.Filter{To: p.OlderThan.Add(-time.Microsecond), Limit: p.Limit}, OrderBy: dlq.ByCreated, Ascending: true, WithoutTotal: true}
+	q := dlq.Search{Filter: p.Filter, OrderBy: dlq.ByCreated, Ascending: true, WithoutTotal: true}
+	q.Filter.To, q.Filter.Limit, q.Filter.Offset = p.OlderThan.Add(-time.Microsecond), p.Limit, 0
 	var all dlq.Purged
 	for range purgePages {
 		var page dlq.Page
@@ -149,6 +150,24 @@ func (d *Editor) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, error) {
 		if q.After = page.Next; done.Entries > 0 || page.Next == "" {
 			break
 		}
+	}
+	// What is left is only a number to the caller: a failure here takes nothing back.
+	q.Filter.Limit, q.WithoutTotal, q.After = 1, false, ""
+	err := d.readPlanned(ctx, "count what is left", func(ctx context.Context, tx pgx.Tx) error {
+		s := &search{Search: q, tx: tx}
+		if err := s.limit(ctx); err != nil {
+			return err
+		}
+		if s.Filter.Word != q.Filter.Word { // nothing has the reason any more, and it was not meant as a text
+			all.LeftExact = true
+			return nil
+		}
+		page, _, err := find(ctx, tx, q, d.bounds)
+		all.Left, all.LeftExact = page.Total, page.TotalExact
+		return err
+	})
+	if err != nil && all.Entries == 0 {
+		return all, err
 	}
 	return all, nil
 }
@@ -178,10 +197,10 @@ func (d *Editor) purge(ctx context.Context, p dlq.Purge, entries []uuid.UUID, q 
 		if done.Entries, done.Holding = len(gone), len(holding); len(gone) == 0 {
 			return nil
 		}
-		details := map[string]any{"purged": done.Entries, "entries": gone, "reason": p.Reason, "keys_released": p.ReleaseKeys}
+		details := map[string]any{"purged": done.Entries, "entries": gone, "reason": p.Filter.Word, "keys_released": p.ReleaseKeys}
 		target := ""
 		if !p.OlderThan.IsZero() {
-			details["older_than"] = p.OlderThan
+			details["older_than"], details["filter"] = p.OlderThan, p.Filter
 		} else if len(p.Entries) == 1 {
 			target = p.Entries[0].String()
 		}
@@ -199,7 +218,7 @@ func lockPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge, entries []uuid.UUID
 	if len(p.Entries) > 0 {
 		return lockEntries(ctx, tx, purgeLock, distinctIDs(entries))
 	}
-	rows, err := tx.Query(ctx, purgeOld, entries, p.OlderThan, pattern(q.Filter.Message), strings.ToLower(q.Word))
+	rows, err := tx.Query(ctx, purgeOld, entries, p.OlderThan, pattern(q.Filter.Message), strings.ToLower(q.Filter.Word), p.Filter.Status)
 	if err != nil {
 		return nil, translate(doing, err)
 	}

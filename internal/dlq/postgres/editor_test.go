@@ -87,7 +87,7 @@ func TestChangesThatAreRefused(t *testing.T) {
 		"nobody":        {OlderThan: now, Limit: 1},
 		"neither":       {Actor: "ada", Limit: 1},
 		"both":          {Actor: "ada", Limit: 1, OlderThan: now, Entries: []uuid.UUID{uuid.New()}},
-		"reason of ids": {Actor: "ada", Limit: 1, Reason: "x", Entries: []uuid.UUID{uuid.New()}},
+		"reason of ids": {Actor: "ada", Limit: 1, Filter: dlq.Filter{Word: "x"}, Entries: []uuid.UUID{uuid.New()}},
 		"no limit":      {Actor: "ada", OlderThan: now},
 		"too many":      {Actor: "ada", Limit: 1, Entries: []uuid.UUID{uuid.New(), uuid.New()}},
 	} {
@@ -146,7 +146,7 @@ func TestPurgeByAge(t *testing.T) {
 		limit  int
 		want   int
 	}{{"no such", 10, 0}, {"100% of", 1, 1}, {"%", 10, 2}, {"NETWORK", 10, 2}, {"", 10, 0}} {
-		done, err := d.Purge(t.Context(), dlq.Purge{OlderThan: cutoff, Reason: c.reason, Limit: c.limit, Actor: "ada"})
+		done, err := d.Purge(t.Context(), dlq.Purge{OlderThan: cutoff, Filter: dlq.Filter{Word: c.reason}, Limit: c.limit, Actor: "ada"})
 		if err != nil || done.Entries != c.want {
 			t.Errorf("%q: %+v, %v", c.reason, done, err)
 		}
@@ -167,7 +167,7 @@ func TestPurgeAsksAboutKeys(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	done, err := d.Purge(t.Context(), dlq.Purge{OlderThan: time.Now().Add(time.Hour), Limit: 10, Actor: "ada"})
-	if err != nil || done != (dlq.Purged{Entries: 1, Holding: 1}) {
+	if err != nil || done != (dlq.Purged{Entries: 1, Holding: 1, Left: 1, LeftExact: true}) {
 		t.Errorf("%+v, %v", done, err)
 	}
 	done, err = d.Purge(t.Context(), dlq.Purge{Entries: []uuid.UUID{halting}, Limit: 10, ReleaseKeys: true, Actor: "ada"})

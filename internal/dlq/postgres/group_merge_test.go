@@ -298,12 +298,12 @@ func TestRootCausesAreShown(t *testing.T) {
 		t.Errorf("%v, %v", s.ByReason, err)
 	}
 	for word, n := range s.ByReason {
-		page, err := d.Find(t.Context(), dlq.Search{Word: word})
+		page, err := d.Find(t.Context(), dlq.Search{Filter: dlq.Filter{Word: word}})
 		if err != nil || page.Total != n || len(page.Entries) != int(n) || page.Entries[0].Word != word {
 			t.Errorf("%s: %d, want %d, %v", word, page.Total, n, err)
 		}
 	}
-	purged, err := d.Purge(t.Context(), dlq.Purge{OlderThan: time.Now().Add(time.Hour), Reason: "404", Limit: 10, Actor: "ada"})
+	purged, err := d.Purge(t.Context(), dlq.Purge{OlderThan: time.Now().Add(time.Hour), Filter: dlq.Filter{Word: "404"}, Limit: 10, Actor: "ada"})
 	if _, gone := r.investigations.Show(t.Context(), second); err != nil || purged.Entries != 1 || !errors.Is(gone, dlq.ErrNotFound) {
 		t.Errorf("%+v, %v; %v", purged, err, gone)
 	}

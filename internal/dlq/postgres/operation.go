@@ -69,13 +69,22 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 		if n.Scope.Filter != nil {
 			f = *n.Scope.Filter
 		}
+		if n.Scope.Group != uuid.Nil {
+			f.Group = n.Scope.Group
+		}
+		which := &search{Search: dlq.Search{Filter: f}, tx: tx}
+		if err := which.limit(ctx); err != nil {
+			return translate(doing, err)
+		}
+		f = which.Filter
 		var named []uuid.UUID
 		if len(n.Scope.Entries) > 0 {
 			named = n.Scope.Entries
 		}
 		var frozen int
-		err := tx.QueryRow(ctx, operationFreeze, id, now, named, nullUUID(cmp.Or(n.Scope.Group, f.Group)), string(f.Reason), string(f.Subject.Type), f.Subject.ID, f.Topic,
-			f.ErrorCode, f.Assignee, pattern(f.Message), nullTime(f.From), nullTime(f.To), cmp.Or(f.Status, dlq.Pending)).Scan(&frozen)
+		err := tx.QueryRow(ctx, operationFreeze, id, now, named, which.within, string(f.Reason), string(f.Subject.Type), f.Subject.ID, f.Topic,
+			f.ErrorCode, f.Assignee, pattern(f.Message), nullTime(f.From), nullTime(f.To), cmp.Or(f.Status, dlq.Pending),
+			f.ConsumerGroup, f.DLQTopic, which.about).Scan(&frozen)
 		if err != nil {
 			return translate(doing, err)
 		}

@@ -291,7 +291,7 @@ func TestItemsHaveOutcomes(t *testing.T) {
 	}
 	r.deliver(1)
 	again := r.sent()[0] // the first is gone
-	r.dieAgain(1) // the second
+	r.dieAgain(1)        // the second
 	l := dlqtest.Letters(dlqtest.Event(77, 1))[0]
 	l.ID, l.EventID, l.OutboxID, l.Subject.ID = "event:"+again.EventID.String()+":1", again.EventID, &again.ID, again.EventID.String()
 	opened := r.record(l)

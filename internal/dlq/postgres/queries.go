@@ -32,6 +32,7 @@ var (
 
 	entryLock     = query("entry_lock")
 	entryOpen     = query("entry_open")
+	entryAbout    = query("entry_about")
 	entryForget   = query("entry_forget")
 	entryKnown    = query("entry_known")
 	entryCopy     = query("entry_copy")
@@ -133,7 +134,7 @@ var (
 // These statements only call a function of the schema, whose comment says what it does.
 const (
 	operationInsert = `select o.dlq_operation_uuid, o.created_at from postrider.dlq_insert_operation($1, $2, $3, $4, $5, $6) o`
-	operationFreeze = `select postrider.dlq_freeze_operation($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
+	operationFreeze = `select postrider.dlq_freeze_operation($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
 	operationPlan   = `select postrider.dlq_plan_operation($1, $2)`
 	operationLock   = `select dlq_operation_uuid, kind, name, coalesce(reason, ''), actor, state, scope, options, plan, items, done, skipped, failed, delivered, came_back,
 		coalesce(error, ''), created_at, started_at, treated_at, finished_at, updated_at

@@ -57,6 +57,8 @@ type search struct {
 	exact bool
 	// within are the only groups wanted; nil is all.
 	within []uuid.UUID
+	// about are the only investigations wanted; nil is all.
+	about []uuid.UUID
 	// among are the groups that have all that is asked for, if these groups are known and few.
 	among []uuid.UUID
 	// end is the last that was looked at, where the page is not full and there are others behind.
@@ -65,8 +67,37 @@ type search struct {
 
 // run finds the page, with one investigation more if there is a next, and the total.
 func (s *search) run(ctx context.Context) error {
+	if !s.WithoutTotal && (s.at.Valid || s.Filter.Offset > 0) {
+		return s.later(ctx)
+	}
+	return s.search(ctx)
+}
+
+// later finds a page that is not the first. An estimate that begins where a page does differs from page to page. So the
+// first page is found as well, and says the total. It is no less than what is known by now to be there.
+func (s *search) later(ctx context.Context) error {
+	first := search{Search: s.Search, bounds: s.bounds, tx: s.tx, from: s.from, to: s.to, within: s.within, about: s.about}
+	first.After, first.Filter.Offset = "", 0
+	if err := first.search(ctx); err != nil {
+		return err
+	}
+	if _, err := s.tx.Exec(ctx, anyPlan); err != nil {
+		return err
+	}
+	s.WithoutTotal = true
+	if err := s.search(ctx); err != nil {
+		return err
+	}
+	s.total, s.exact = first.total, first.exact
+	if !s.exact && len(s.page) > 0 {
+		s.total = max(s.total, int64(s.Filter.Offset+min(len(s.page), s.Filter.Limit)))
+	}
+	return nil
+}
+
+func (s *search) search(ctx context.Context) error {
 	f := &s.Filter
-	if f.Message != "" || f.Assignee != "" || f.Subject.ID != "" {
+	if f.Message != "" || f.Assignee != "" || f.Subject.ID != "" || f.ConsumerGroup != "" || f.DLQTopic != "" || s.about != nil {
 		return s.sieve(ctx)
 	}
 	if f.Reason != "" || f.Subject.Type != "" || s.within != nil || f.Topic != "" || f.ErrorCode != "" {
@@ -191,6 +222,9 @@ const (
 	// gathering finds all that an index tells, and sorts it.
 	gathering = "select set_config('enable_indexscan', 'off', true), set_config('enable_bitmapscan', 'on', true), set_config('enable_sort', 'on', true)"
 )
+
+// anyPlan takes back what these have set.
+const anyPlan = "select set_config('enable_indexscan', 'on', true), set_config('enable_bitmapscan', 'on', true), set_config('enable_sort', 'on', true)"
 
 // queueMerged queues a query that reads the page by merging the first investigations of each group and status.
 func (s *search) queueMerged(b *pgx.Batch, ids []uuid.UUID, statuses []string) {

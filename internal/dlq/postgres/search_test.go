@@ -87,12 +87,12 @@ func fits(f dlq.Filter, e dlq.Entry) bool {
 // answer is what a search means.
 func answer(q dlq.Search, all []dlq.Entry) (ids []uuid.UUID) {
 	var hits []dlq.Entry
-	known := slices.ContainsFunc(all, func(e dlq.Entry) bool { return e.Word == strings.ToLower(q.Word) })
-	if q.Word != "" && !known {
-		q.Filter.Message = q.Word
+	known := slices.ContainsFunc(all, func(e dlq.Entry) bool { return e.Word == strings.ToLower(q.Filter.Word) })
+	if q.Filter.Word != "" && !known {
+		q.Filter.Message = q.Filter.Word
 	}
 	for _, e := range all {
-		if fits(q.Filter, e) && (q.Word == "" || !known || e.Word == strings.ToLower(q.Word)) {
+		if fits(q.Filter, e) && (q.Filter.Word == "" || !known || e.Word == strings.ToLower(q.Filter.Word)) {
 			hits = append(hits, e)
 		}
 	}
@@ -156,7 +156,7 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 		})
 		pick(6, func(e dlq.Entry) {
 			if f.Message == "" {
-				q.Word = []string{e.Word, strings.ToUpper(e.Word), "of 100%"}[random.IntN(3)]
+				q.Filter.Word = []string{e.Word, strings.ToUpper(e.Word), "of 100%"}[random.IntN(3)]
 			}
 		})
 		pick(4, func(e dlq.Entry) { f.From = e.CreatedAt })
@@ -167,7 +167,7 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 		})
 		want := answer(q, all)
 		// Only a search for a text that no index has may end before its page is full.
-		mayEnd := d.bounds.skim > 0 && unindexed(f.Message+q.Word) && f.Subject.ID == "" && f.Assignee == ""
+		mayEnd := d.bounds.skim > 0 && unindexed(f.Message+q.Filter.Word) && f.Subject.ID == "" && f.Assignee == ""
 		what := fmt.Sprintf("search %d: %+v with %+v", n, q, d.bounds)
 		var got []uuid.UUID
 		for first := true; ; first = false {
@@ -184,7 +184,7 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 			if first && page.TotalExact && int(page.Total) != len(want) {
 				t.Errorf("%s: total %d, want %d", what, page.Total, len(want))
 			}
-			if first && !page.TotalExact && len(want) <= d.bounds.exactly && f.Message == "" && q.Word == "" {
+			if first && !page.TotalExact && len(want) <= d.bounds.exactly && f.Message == "" && q.Filter.Word == "" {
 				t.Errorf("%s: %d are estimated as %d", what, len(want), page.Total)
 			}
 			if q.After = page.Next; q.After == "" {

@@ -19,7 +19,7 @@ func (s *search) sieve(ctx context.Context) error {
 	if f.Message != "" {
 		walk = max(walk/5, 1)
 	}
-	indexed := f.Subject.ID != "" || f.Assignee != "" // of these there are few, and an index has them
+	indexed := f.Subject.ID != "" || f.Assignee != "" || s.about != nil // of these there are few, and an index has them
 	if s.skim > 0 && !indexed && unindexed(f.Message) {
 		return s.skimmed(ctx, args)
 	}
@@ -85,7 +85,7 @@ func (s *search) sieve(ctx context.Context) error {
 func (s *search) conditions() []any {
 	f := &s.Filter
 	return []any{f.Status, f.Reason, f.Subject.Type, f.Subject.ID, s.within, f.Topic, f.ErrorCode, f.Assignee, pattern(f.Message),
-		s.from, s.to, s.at, s.id, f.Limit + 1, f.Offset}
+		s.from, s.to, s.at, s.id, f.Limit + 1, f.Offset, f.ConsumerGroup, f.DLQTopic, s.about}
 }
 
 // walked looks at most at so many of the first investigations, for the page, and returns how many there were and how many

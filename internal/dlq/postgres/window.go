@@ -21,7 +21,7 @@ const likelyPairs = 50
 // whether that found the page.
 func (s *search) window(ctx context.Context, args []any) (bool, error) {
 	f := &s.Filter
-	if f.Message == "" || f.Subject.ID != "" || f.Assignee != "" || s.OrderBy != dlq.ByCreated {
+	if f.Message == "" || f.Subject.ID != "" || f.Assignee != "" || f.ConsumerGroup != "" || f.DLQTopic != "" || s.about != nil || s.OrderBy != dlq.ByCreated {
 		return false, nil
 	}
 	b := &pgx.Batch{}

@@ -157,7 +157,7 @@ func TestWindowsUseTheIndexOfMessages(t *testing.T) {
 	}
 	defer func() { _ = tx.Rollback(t.Context()) }()
 	now := time.Now()
-	plan := explained(t, tx, searchWindow, "", "", "", "", nil, "", "", "", "%wall of fire%", now.Add(-time.Hour), now, pgtype.Timestamptz{}, pgtype.UUID{}, 26, 0, 501, eras(now.Add(-time.Hour), now))
+	plan := explained(t, tx, searchWindow, "", "", "", "", nil, "", "", "", "%wall of fire%", now.Add(-time.Hour), now, pgtype.Timestamptz{}, pgtype.UUID{}, 26, 0, "", "", nil, 501, eras(now.Add(-time.Hour), now))
 	conditions := ""
 	for line := range strings.Lines(plan) {
 		if strings.Contains(line, "Index Cond") {

@@ -118,6 +118,8 @@ create table postrider.dlq_entry (
     fingerprint          text,
     fingerprint_exact    text,
     task_uuid            uuid,
+    consumer_group       text,
+    dlq_topic            text,
     constraint dlq_entry_resolution_timed check ((resolution_status = 'pending') = (resolution_timestamp is null))
 );
 comment on table postrider.dlq_entry is
@@ -150,6 +152,8 @@ comment on column postrider.dlq_entry.root_frame is 'The first place in the prog
 comment on column postrider.dlq_entry.fingerprint is 'Fingerprint of the dead letter that opened it. It names the group, unless people merged or split groups. Null where no dead letter opened it.';
 comment on column postrider.dlq_entry.fingerprint_exact is 'The narrower fingerprint of the same dead letter, in which quoted names in the message count, too. It names a group only if people split one.';
 comment on column postrider.dlq_entry.task_uuid is 'The task that it is about, or that its event belongs to; null for neither. The task need not exist.';
+comment on column postrider.dlq_entry.consumer_group is 'The consumer group that gave up its first dead letter; null where the relay did.';
+comment on column postrider.dlq_entry.dlq_topic is 'The dead-letter topic that its first dead letter was read from.';
 
 -- Where vacuum has been, counting and passing over rows read the index alone. So vacuum runs when a hundredth of the rows
 -- is new; it also empties the list of messages that wait to be indexed.
@@ -177,6 +181,10 @@ create index dlq_entry_assignee on postrider.dlq_entry (assignee, created_at, dl
 comment on index postrider.dlq_entry_assignee is 'Investigations by assignee.';
 create index dlq_entry_task on postrider.dlq_entry (task_uuid, created_at) where task_uuid is not null;
 comment on index postrider.dlq_entry_task is 'The investigations of a task and of its events.';
+create index dlq_entry_consumer_group on postrider.dlq_entry (consumer_group) where consumer_group is not null;
+comment on index postrider.dlq_entry_consumer_group is 'Investigations by the consumer group that failed.';
+create index dlq_entry_dlq_topic on postrider.dlq_entry (dlq_topic);
+comment on index postrider.dlq_entry_dlq_topic is 'Investigations by the topic of their dead letters.';
 create index dlq_entry_dashboard on postrider.dlq_entry (dlq_reason, dlq_timestamp);
 comment on index postrider.dlq_entry_dashboard is 'The first and the last of each reason.';
 
@@ -249,6 +257,8 @@ comment on column postrider.dlq_letter.hops is 'How often the message was sent a
 comment on column postrider.dlq_letter.content_hash is 'SHA-256 of the SHA-256 hashes of key and payload (nothing for a null one) and of the headers, one after the other, written when these are removed; null before. It tells whether a message that is found elsewhere is this one.';
 create index dlq_letter_entry on postrider.dlq_letter (dlq_entry_uuid);
 comment on index postrider.dlq_letter_entry is 'The letters of an investigation.';
+create index dlq_letter_event on postrider.dlq_letter (event_id) where event_id is not null;
+comment on index postrider.dlq_letter_event is 'The dead letters about an event.';
 -- The dead letter of a task that could not be delivered is recorded under its own id, and its investigation
 -- is the task's.
 create index dlq_letter_of_task on postrider.dlq_letter (event_id, episode) where episode is not null and letter_id like 'task:%';

@@ -118,7 +118,7 @@ grant execute on function postrider.dlq_note_redrives(uuid, text, uuid[], text[]
     postrider.dlq_resolve_group(uuid, timestamptz, integer, text, text, text), postrider.dlq_lock_group(uuid),
     postrider.dlq_merge_groups(uuid, uuid, integer, text), postrider.dlq_split_group(uuid, uuid[], text[], integer, jsonb, text, text, text),
     postrider.dlq_change_group(uuid, text, text, text, timestamptz), postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb),
-    postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid, text, text, text, text, text, text, text, timestamptz, timestamptz, text),
+    postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid[], text, text, text, text, text, text, text, timestamptz, timestamptz, text, text, text, uuid[]),
     postrider.dlq_plan_operation(uuid, bigint[]), postrider.dlq_lock_operation(uuid), postrider.dlq_command_operation(uuid, text, boolean),
     postrider.access_revoke_key(text), postrider.access_purge_audit(interval, integer), postrider.detectors_pause(text, text, double precision), postrider.detectors_resume() to postrider_relay;
 
@@ -162,7 +162,7 @@ grant execute on function postrider.dlq_note_redrives(uuid, text, uuid[], text[]
     postrider.dlq_resolve_group(uuid, timestamptz, integer, text, text, text), postrider.dlq_lock_group(uuid),
     postrider.dlq_merge_groups(uuid, uuid, integer, text), postrider.dlq_split_group(uuid, uuid[], text[], integer, jsonb, text, text, text),
     postrider.dlq_change_group(uuid, text, text, text, timestamptz), postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb),
-    postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid, text, text, text, text, text, text, text, timestamptz, timestamptz, text),
+    postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid[], text, text, text, text, text, text, text, timestamptz, timestamptz, text, text, text, uuid[]),
     postrider.dlq_plan_operation(uuid, bigint[]), postrider.dlq_lock_operation(uuid), postrider.dlq_command_operation(uuid, text, boolean)
     to postrider_operator;
 grant insert (actor, key_id, action, target_type, target_id, request_id, details)

@@ -1,4 +1,4 @@
--- Gathers, by the index of messages and eras, what a search asks for of a time, at most $16 investigations: how many
+-- Gathers, by the index of messages and eras, what a search asks for of a time, at most $19 investigations: how many
 -- there are, and the page of them. All other conditions are written so that no other index serves them.
 with gathered as materialized (
     select e.dlq_entry_uuid, e.created_at as at
@@ -6,7 +6,7 @@ with gathered as materialized (
     where coalesce(e.error_message, '') || coalesce(' | ' || e.root_cause, '') || coalesce(' | ' || e.root_frame, '') ilike $9
        and (array[floor(extract(epoch from e.created_at at time zone 'UTC') / 64)::bigint * 4,
                   floor(extract(epoch from e.created_at at time zone 'UTC') / 4096)::bigint * 4 + 1,
-                  floor(extract(epoch from e.created_at at time zone 'UTC') / 262144)::bigint * 4 + 2]) && $17::bigint[]
+                  floor(extract(epoch from e.created_at at time zone 'UTC') / 262144)::bigint * 4 + 2]) && $20::bigint[]
        and ($1::text = '' or e.resolution_status::text = $1)
        and ($2::text = '' or e.dlq_reason::text = $2)
        and ($3::text = '' or e.subject_type || '' = $3)
@@ -15,9 +15,12 @@ with gathered as materialized (
        and ($6::text = '' or e.topic || '' = $6)
        and ($7::text = '' or e.error_code || '' = $7)
        and ($8::text = '' or e.assignee || '' = $8)
+       and ($16::text = '' or e.consumer_group || '' = $16)
+       and ($17::text = '' or e.dlq_topic || '' = $17)
+       and ($18::uuid[] is null or e.dlq_entry_uuid::text = any ($18::uuid[]::text[]))
        and e.created_at + interval '0' >= $10 and e.created_at + interval '0' <= $11
        and ($12::timestamptz is null or (e.created_at + interval '0', e.dlq_entry_uuid) </*way*/ ($12, $13::uuid))
-    limit $16
+    limit $19
 ), page as (
     select g.dlq_entry_uuid, g.at from gathered g
     order by g.at desc/*way*/, g.dlq_entry_uuid desc/*way*/
