@@ -106,6 +106,12 @@ type Investigations interface {
 	// ResolveGroup closes its pending investigations, the oldest first, at most MaxGroupResolve of them. Investigations
 	// with a redrive on its way are left.
 	ResolveGroup(ctx context.Context, group uuid.UUID, r GroupResolution) (ResolvedGroup, error)
+	// MergeGroups puts the investigations of a group into another, at most MaxGroupMerge of them, and those that are opened
+	// later.
+	MergeGroups(ctx context.Context, m GroupMerge) (MergedGroup, error)
+	// SplitGroup takes investigations out of a group and returns the groups that they are in then. If they cannot be told
+	// from the others, the error wraps ErrAlike.
+	SplitGroup(ctx context.Context, s GroupSplit) ([]Group, error)
 }
 
 // Redriver sends dead letters' messages again for people: a few at once, or many by an operation. An unknown id is an

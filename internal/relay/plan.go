@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/internal/tracecontext"
+	"github.com/postrider/postrider/message"
 )
 
 // rules are what a plan decides by, beside its batch.
@@ -427,13 +428,14 @@ func (p *plan) follow(i int, e *Event) {
 	}
 }
 
-// traces returns the traces of the messages of a batch, by the ids of their events.
-func (p *plan) traces() map[int64]string {
-	out := map[int64]string{}
-	for i := range p.messages {
-		if id := tracecontext.ID(p.messages[i].Headers); id != "" {
-			out[p.events[p.eventOf[i]].ID] = id
+// traceOf returns the trace of an event of the batch, as far as its headers can be read: also of an event that could not
+// be sent for them, or for its size.
+func (p *plan) traceOf(id int64) string {
+	for i := range p.events {
+		if p.events[i].ID == id {
+			hs, _ := message.ReadableHeaders(p.events[i].Headers) // those that can be
+			return tracecontext.ID(hs)
 		}
 	}
-	return out
+	return ""
 }

@@ -170,15 +170,13 @@ func (t *term) tryAlone(ctx, reading context.Context, p *plan) error {
 // logDecided logs the events that a batch gave up, and the holds that it put in place or renewed.
 func (t *term) logDecided(p *plan) {
 	log := t.cfg.Logger
-	var traces map[int64]string
 	if len(p.givenUp) > 0 {
-		traces = p.traces()
 		t.letters.busy(1)
 	}
 	for i := range p.givenUp {
 		x := &p.givenUp[i]
 		log := log
-		if id := traces[x.ID]; id != "" {
+		if id := p.traceOf(x.ID); id != "" {
 			log = log.With("trace_id", id)
 		}
 		log.Warn("event given up", "id", x.ID, "attempts", x.Attempts, "error_code", x.Failure.Code, "err", x.Failure.Error)

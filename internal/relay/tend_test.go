@@ -67,6 +67,26 @@ func TestGivenUpAfterItsAttempts(t *testing.T) {
 	})
 }
 
+// TestTheTraceOfWhatWasNeverSent: the log names the trace of an event that could not be sent for its size or its headers.
+func TestTheTraceOfWhatWasNeverSent(t *testing.T) {
+	for code, event := range map[string]Event{
+		CodeInvalidHeaders: with(keyed(0, "a"), func(e *Event) { e.Headers = []byte(`{"traceparent": "` + recorded + `", "n": 1}`) }),
+	} {
+		bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
+			log, logged := capturedLog()
+			x := run(t, m, pub, func(c *Config) { c.Logger = log })
+			m.write(event)
+			x.done()
+			until(t, "its letter goes", func() bool { return m.state(1) == DeadLettered })
+			for _, want := range []string{`msg="event given up"`, "error_code=" + code, "trace_id=" + aTrace} {
+				if !strings.Contains(logged(), want) {
+					t.Errorf("%s: the log lacks %s:\n%s", code, want, logged())
+				}
+			}
+		})
+	}
+}
+
 // TestDelayedEvents wait for their time, and hold nothing back.
 func TestDelayedEvents(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {

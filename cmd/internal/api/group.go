@@ -131,6 +131,8 @@ type MergedGroup struct {
 	Into uuid.UUID `json:"into"`
 	// Moved is how many investigations went into the group that stays.
 	Moved int64 `json:"moved"`
+	// Left is how many are still in the first group; merging again moves them.
+	Left int64 `json:"left"`
 }
 
 // SplitGroup is a group that investigations were put into when another was split.

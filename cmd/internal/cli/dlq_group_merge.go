@@ -48,7 +48,7 @@ any more. dlq group split takes investigations out again.`,
 					if err != nil {
 						return noGroup(err)
 					}
-					merged.Moved += done.Moved
+					merged.Moved, merged.Left = merged.Moved+done.Moved, done.Left
 					if left = done.Left; done.Moved == 0 {
 						left = 0 // other sessions open some as fast
 					}

@@ -39,6 +39,9 @@ func (r *rig) changing() map[string][3]string {
 	r.furnish()
 	entry, purged := r.die(1), r.die(2)
 	group := r.ask("GET", "/dlq/"+entry, "").text("group_uuid")
+	merged := r.pointing("9")
+	r.ask("POST", "/groups/"+r.ask("GET", "/dlq/"+merged, "").text("group_uuid")+"/merge", fmt.Sprintf(`{"into": %q}`, group)).is(200)
+	another := value[string](r, `insert into postrider.dlq_group (fingerprint, fingerprint_version, parts, title, first_seen_at, last_seen_at) values ('1:x', 1, '{}', 'x', now(), now()) returning dlq_group_uuid::text`)
 	n := 100
 	operation := func(steps ...string) string {
 		n++
@@ -75,6 +78,8 @@ func (r *rig) changing() map[string][3]string {
 		"revealLetter":       {"GET", "/dlq/" + entry + "/payload", ""},
 		"changeGroup":        {"PATCH", "/groups/" + group, `{"note": "x"}`},
 		"resolveGroup":       {"POST", "/groups/" + group + "/resolve", ""},
+		"mergeGroup":         {"POST", "/groups/" + another + "/merge", fmt.Sprintf(`{"into": %q}`, group)},
+		"splitGroup":         {"POST", "/groups/" + group + "/split", fmt.Sprintf(`{"ids": [%q]}`, merged)},
 		"planOperation":      {"POST", "/operations", fmt.Sprintf(`{"kind": "redrive", "name": "n", "scope": {"ids": [%q]}}`, entry)},
 		"startOperation":     {"POST", operation() + "/start", ""},
 		"pauseOperation":     {"POST", operation("start") + "/pause", ""},

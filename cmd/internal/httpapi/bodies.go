@@ -99,6 +99,18 @@ type resolveGroupBody struct {
 	Until json.RawMessage `json:"until,omitempty"`
 }
 
+// mergeGroupBody names the group that another is merged into.
+type mergeGroupBody struct {
+	// Into is the group that stays.
+	Into string `json:"into"`
+}
+
+// splitGroupBody names the investigations that leave a group.
+type splitGroupBody struct {
+	// IDs are 1 to 500 investigations of the group.
+	IDs []string `json:"ids"`
+}
+
 // planBody is an operation to plan.
 type planBody struct {
 	// Kind is redrive, resolve or purge.

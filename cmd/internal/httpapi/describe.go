@@ -25,6 +25,7 @@ var refusals = []struct {
 	{dlq.ErrClosed, Conflict},
 	{dlq.ErrHoldsKey, Conflict},
 	{dlq.ErrUnderWay, Conflict},
+	{dlq.ErrAlike, Conflict},
 	{dlq.ErrState, Conflict},
 	{dlq.ErrExists, Conflict},
 	{dlq.ErrRequest, Validation},

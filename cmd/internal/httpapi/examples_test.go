@@ -193,6 +193,9 @@ func (s *showing) investigations() {
 
 func (s *showing) groups() {
 	group := s.ask("GET", "/dlq/"+s.die(11), "").text("group_uuid")
+	other := s.pointing("12")
+	s.show("POST", "/groups/"+s.ask("GET", "/dlq/"+other, "").text("group_uuid")+"/merge", fmt.Sprintf(`{"into": %q}`, group))
+	s.show("POST", "/groups/"+group+"/split", fmt.Sprintf(`{"ids": [%q]}`, other))
 	s.show("GET", "/groups?page_size=1", "")
 	s.show("GET", "/groups/"+group, "")
 	s.show("PATCH", "/groups/"+group, `{"note": "OPS-17: the schema of orders", "assignee": "ann", "muted": true, "muted_until": "2099-01-01T00:00:00Z"}`)

@@ -94,3 +94,39 @@ func (s *Services) resolveGroup(ctx context.Context, r *Request) (any, error) {
 	done, err := s.Investigations.ResolveGroup(ctx, id, q)
 	return api.NewResolvedGroup(done), err
 }
+
+// mergeGroup puts the investigations of a group into another.
+func (s *Services) mergeGroup(ctx context.Context, r *Request) (any, error) {
+	id, err := r.only("id")
+	if err != nil {
+		return nil, err
+	}
+	var b mergeGroupBody
+	if err := r.body(&b); err != nil {
+		return nil, err
+	}
+	into, err := parseID("into", b.Into)
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.Investigations.MergeGroups(ctx, dlq.GroupMerge{Group: id, Into: into, Actor: r.Actor.Name})
+	return api.MergedGroup{UUID: id, Into: into, Moved: done.Moved, Left: done.Left}, err
+}
+
+// splitGroup takes investigations out of a group.
+func (s *Services) splitGroup(ctx context.Context, r *Request) (any, error) {
+	id, err := r.only("id")
+	if err != nil {
+		return nil, err
+	}
+	var b splitGroupBody
+	if err := r.body(&b); err != nil {
+		return nil, err
+	}
+	ids, err := entryIDs(b.IDs, dlq.MaxGroupSplit)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := s.Investigations.SplitGroup(ctx, dlq.GroupSplit{Group: id, Entries: ids, Actor: r.Actor.Name})
+	return api.All(api.NewSplitGroup, groups), err
+}

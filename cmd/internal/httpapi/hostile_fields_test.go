@@ -19,6 +19,8 @@ var wholesome = map[string]string{
 	"changeEntry":    `{"notes": "x"}`,
 	"changeGroup":    `{"note": "x"}`,
 	"resolveGroup":   `{"resolution_notes": "x"}`,
+	"mergeGroup":     `{"into": "` + nowhere + `"}`,
+	"splitGroup":     `{"ids": ["` + nowhere + `"]}`,
 	"planOperation":  `{"kind": "redrive", "name": "n", "scope": {"filter": {"topic": "nobody.has.it"}}}`,
 	"createTask":     `{"namespace_name": "default", "task_name": "nothing of the kind"}`,
 	"actOnStep":      `{"action": "retry"}`,

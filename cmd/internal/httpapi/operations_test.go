@@ -254,6 +254,17 @@ func (r *rig) driveGroups() {
 		r.ask("POST", "/groups/"+group+"/resolve", body).is(400)
 	}
 	r.ask("POST", "/groups/"+nowhere+"/resolve", `{}`).is(404)
+	other := r.pointing("77")
+	from := r.ask("GET", "/dlq/"+other, "").text("group_uuid")
+	if got := r.ask("POST", "/groups/"+from+"/merge", fmt.Sprintf(`{"into": %q}`, group)).is(200); got.at("moved") == 0.0 || got.at("left") != 0.0 || r.ask("GET", "/dlq/"+other, "").text("group_uuid") != group {
+		t.Errorf("merged: %s", got.Raw)
+	}
+	if got := r.ask("POST", "/groups/"+group+"/split", fmt.Sprintf(`{"ids": [%q]}`, other)).is(200); got.at("items").([]any)[0].(map[string]any)["group_uuid"] != from || r.ask("GET", "/dlq/"+other, "").text("group_uuid") != from {
+		t.Errorf("split again: %s", got.Raw)
+	}
+	r.ask("POST", "/groups/"+group+"/merge", fmt.Sprintf(`{"into": %q}`, group)).is(400)
+	r.ask("POST", "/groups/"+group+"/merge", fmt.Sprintf(`{"into": %q}`, nowhere)).is(404)
+	r.ask("POST", "/groups/"+group+"/split", fmt.Sprintf(`{"ids": [%q]}`, other)).is(404)
 	onTheirWay := value[int](r, `select count(*) from postrider.dlq_entry e join postrider.dlq_redrive r using (dlq_entry_uuid) where e.dlq_group_uuid = $1 and r.outcome is null`, group)
 	if got := r.ask("POST", "/groups/"+group+"/resolve", `{"resolution_status": "permanently_failed", "resolution_notes": "known", "until": "2099-01-01"}`).is(200); got.at("closed") == 0.0 || got.at("left") != float64(onTheirWay) {
 		t.Errorf("%d are on their way: %s", onTheirWay, got.Raw)

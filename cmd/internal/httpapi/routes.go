@@ -48,6 +48,8 @@ func (s *Services) Routes() []Route {
 		{get, "/groups/{id}", access.Read, 1, s.getGroup, nil, api.GroupDetail{}},
 		{patch, "/groups/{id}", access.Resolve, 1, s.changeGroup, changeGroupBody{}, api.Group{}},
 		{post, "/groups/{id}/resolve", access.Resolve, redriveCost, s.resolveGroup, &resolveGroupBody{}, api.ResolvedGroup{}},
+		{post, "/groups/{id}/merge", access.Resolve, redriveCost, s.mergeGroup, mergeGroupBody{}, api.MergedGroup{}},
+		{post, "/groups/{id}/split", access.Resolve, redriveCost, s.splitGroup, splitGroupBody{}, api.List[api.SplitGroup]{}},
 
 		{get, "/operations", access.Read, 1, s.listOperations, nil, api.List[api.Operation]{}},
 		{post, "/operations", access.Redrive, redriveCost, s.planOperation, planBody{}, Created{api.Operation{}}},
