@@ -113,7 +113,7 @@ func (s *Services) operationItems(ctx context.Context, r *Request) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	outcome, err := r.oneOf("outcome", words("", api.ItemOutcomes())...)
+	outcome, err := oneOf(r, "outcome", "", api.ItemOutcomes()...)
 	if err != nil {
 		return nil, err
 	}
