@@ -84,8 +84,8 @@ type verdict struct {
 // ofGroup stands between the name of a message and the group: what one group gave up, another may never have got again.
 const ofGroup = "\x00"
 
-// judge decides about one record. since and until are the frozen bounds, label the end of the replay ids.
-func (o *Options) judge(r *dlq.Record, since, until time.Time, label string) verdict {
+// decide says what becomes of one record. since and until are the frozen bounds, label the end of the replay ids.
+func (o *Options) decide(r *dlq.Record, since, until time.Time, label string) verdict {
 	l := dlq.Decode(*r)
 	v := verdict{id: l.ID, at: l.DeadLetteredAt(), of: replayOf(&l) + ofGroup + l.ConsumerGroup}
 	if again := sentAgain(l.Headers); again != "" {

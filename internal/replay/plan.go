@@ -125,8 +125,8 @@ func (r *Replay) survey(ctx context.Context, p *Plan) error {
 		looked += passed
 		p.Missed += c.Missed
 		for i := range c.Records {
-			v := r.options.judge(&c.Records[i], p.round.since, p.round.until, p.Label)
-			p.again.note(&v)
+			v := r.options.decide(&c.Records[i], p.round.since, p.round.until, p.Label)
+			p.again.add(&v)
 			p.count(&v)
 			if v.wanted && v.skip == "" {
 				census.add(&v, c.Records[i].Partition)
