@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,5 +59,15 @@ func TestHoldGauges(t *testing.T) {
 	failure = errTest
 	if _, err := r.readBacklog(t.Context()); !errors.Is(err, errTest) || testutil.ToFloat64(g.readAt) != readAt {
 		t.Errorf("a failure gives %v, and the figures claim to be of %v", err, testutil.ToFloat64(g.readAt))
+	}
+}
+
+// TestEveryCauseIsCounted: holds of each cause have a gauge from the start, so that an alert sees the first of them come.
+func TestEveryCauseIsCounted(t *testing.T) {
+	t.Parallel()
+	for _, c := range Causes() {
+		if !slices.ContainsFunc(usualHolds(), func(h held) bool { return h.cause == c }) {
+			t.Errorf("usualHolds has no scope with the cause %s", c)
+		}
 	}
 }
