@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -110,14 +109,4 @@ func blockOf(section, name string) (block, bool) {
 		}
 	}
 	return block{}, false
-}
-
-// checkStaleness compares the times of the detector.
-func (c *Config) checkStaleness() []error {
-	budget, _ := named("staleness.time_budget_seconds")
-	if limit, _ := named("staleness.latency_limit_ms"); c.Staleness.LatencyLimit > c.Staleness.TimeBudget {
-		return []error{fmt.Errorf("%s is %d (%s), more than %s, which is %d seconds (%s); one batch cannot take longer than the pass that it is part of",
-			limit, c.Staleness.LatencyLimit.Milliseconds(), c.origin(limit), budget, int(c.Staleness.TimeBudget.Seconds()), c.origin(budget))}
-	}
-	return nil
 }

@@ -104,27 +104,3 @@ func checkHeaders(text string) error {
 	_, err := headerMap(text)
 	return err
 }
-
-// checkTracing compares the settings of tracing with each other.
-func (c *Config) checkTracing() []error {
-	headers, has := c.given("tracing.headers")
-	file, hasFile := c.given("tracing.headers_file")
-	if !has || !hasFile {
-		return nil
-	}
-	return []error{fmt.Errorf("%s (%s) and %s (%s) are both set; give one", headers, c.origin(headers), file, c.origin(file))}
-}
-
-// tracingWarnings are the warnings about settings of tracing that change nothing because tracing is off.
-func (c Config) tracingWarnings() []string {
-	if c.Tracing.Enabled {
-		return nil
-	}
-	var warnings []string
-	for _, name := range []string{"tracing.endpoint", "tracing.headers", "tracing.headers_file", "tracing.database", "tracing.kafka_client"} {
-		if k, _ := named(name); k.text(c) != k.Default {
-			warnings = append(warnings, fmt.Sprintf("%s is given (%s) and tracing.enabled is false: no spans are sent", k, c.origin(k)))
-		}
-	}
-	return warnings
-}
