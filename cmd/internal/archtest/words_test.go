@@ -33,7 +33,7 @@ var retired = []struct {
 	{"package desk", "actions, editor or services: desk is a word of the documents", nil},
 }
 
-// kinds are those of files in which people read.
+// kinds are the kinds of files that people read.
 var kinds = []string{".go", ".sql", ".md", ".yml", ".yaml", ".json", ".sh"}
 
 // says returns where a text says a retired word; -1 where it does not.

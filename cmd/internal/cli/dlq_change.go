@@ -157,8 +157,8 @@ func (c *commands) dlqRequeue() *cobra.Command {
 		Short: "Send the messages of investigations again",
 		Long: `Send the messages of investigations again, in their order per key, all in one transaction. Each goes out with
 the headers replay_of and replay_id, and with postrider-hops, which counts: past --max-hops it is left alone. One that
-halts its key goes back to its place instead. What a letter only points to is fetched first (see dlq fetch). Those that
-cannot be sent again are left alone, and the output says why; then the exit code is 3. An id that does not exist fails
+halts its key goes back to its place instead. A record that a letter only points to is fetched first (see dlq fetch).
+Investigations that cannot be sent again are left alone, and the output says why; then the exit code is 3. An id that does not exist fails
 the whole command, and nothing is sent. dlq.requeue_limit is for the API alone.
 
 With one id the message can be changed first: --payload TEXT or @FILE, --tombstone, --header NAME=VALUE (which
@@ -280,7 +280,7 @@ without it.`,
 		},
 	}
 	cmd.Flags().StringVar(&older, "older-than", "", "those opened longer `AGO` than this, such as 36h or 90d")
-	cmd.Flags().StringVar(&p.Reason, "reason", "", "with --older-than: only those with this `text` in their error message")
+	cmd.Flags().StringVar(&p.Reason, "reason", "", "with --older-than: only investigations with this `text` in their error message")
 	cmd.Flags().IntVar(&p.Limit, "limit", 1000, "remove so many at most, the oldest first, 1 to 10000, whatever dlq.purge_limit allows the API; op plan --kind purge removes more")
 	cmd.Flags().BoolVar(&p.ReleaseKeys, "release-keys", false, "let the keys go that they hold")
 	sure.bind(cmd)

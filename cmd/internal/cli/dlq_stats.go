@@ -108,11 +108,11 @@ func (c *commands) dlqGroups() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&which.State, "state", "", "only those in this `state`: "+join(dlq.GroupStates()))
-	f.StringVar(&which.Topic, "topic", "", "only those of this `topic`")
-	f.StringVar(&which.ErrorCode, "code", "", "only those with this error `code`")
-	f.StringVar(&which.Assignee, "assignee", "", "only those that this `person` looks at")
-	f.StringVar(&which.Text, "text", "", "only those with this `text` in their title")
+	f.StringVar(&which.State, "state", "", "only groups in this `state`: "+join(dlq.GroupStates()))
+	f.StringVar(&which.Topic, "topic", "", "only groups of this `topic`")
+	f.StringVar(&which.ErrorCode, "code", "", "only groups with this error `code`")
+	f.StringVar(&which.Assignee, "assignee", "", "only groups that this `person` looks at")
+	f.StringVar(&which.Text, "text", "", "only groups with this `text` in their title")
 	f.StringVar((*string)(&asked.OrderBy), "order-by", string(dlq.GroupsByLastSeen), "list by: "+join(dlq.GroupOrders()))
 	f.BoolVar(&asked.Ascending, "ascending", false, "the smallest first")
 	f.StringVar(&asked.After, "after", "", "go on after the page whose `next` this is")
@@ -168,7 +168,7 @@ func groupRemedy(g api.GroupDetail) string {
 func groupFields(g api.Group) [][2]string {
 	muted := moment(value(g.MutedUntil))
 	if g.State == dlq.GroupMuted && g.MutedUntil == nil {
-		muted = "somebody ends it"
+		muted = "a person ends it"
 	}
 	return [][2]string{
 		{"Group", g.UUID.String()},

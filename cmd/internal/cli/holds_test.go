@@ -51,7 +51,7 @@ func TestOutboxHolds(t *testing.T) {
 	t.Parallel()
 	db, _ := held(t)
 	table := succeed(t, db, "outbox", "holds")
-	contains(t, table, "HOLD", "NEXT", `orders, key k\x1b[2J`, "halted", "MESSAGE_TOO_LARGE", "somebody", `too\a large`, "bills, partition 3 of 4",
+	contains(t, table, "HOLD", "NEXT", `orders, key k\x1b[2J`, "halted", "MESSAGE_TOO_LARGE", "an operator", `too\a large`, "bills, partition 3 of 4",
 		"probe ", "stock, events that fail with X", "comes back", "dead_letter", "postrider.dlq")
 	if strings.ContainsAny(table, "\x1b\x07") {
 		t.Errorf("control characters in %q", table)

@@ -191,7 +191,7 @@ func TestShowOfReferences(t *testing.T) {
 	contains(t, text, "not in the letter", "is in the record of dead, partition 3, offset 9")
 }
 
-// TestShowFollowsTheRules: what the settings hide is hidden here as it is in the API. Who wants to see it is in the audit
+// TestShowFollowsTheRules: what the settings hide is hidden here as it is in the API. A person who wants to see it is in the audit
 // log before, and without the audit log nothing is shown.
 func TestShowFollowsTheRules(t *testing.T) {
 	t.Parallel()

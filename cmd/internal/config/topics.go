@@ -205,7 +205,7 @@ func (v topicValue) describe(match string) string {
 	return fmt.Sprintf("%s of the rule for %s", v.name, shown(match))
 }
 
-// What Postrider itself writes to its own topics, as OwnTopics has it.
+// The uses of Postrider's own topics, as OwnTopics has them.
 const (
 	ownDeadLetters = "dead letters"
 	ownLifecycle   = "lifecycle events"

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Tracing is the section tracing. What it does not say is taken from OpenTelemetry's own variables (OTEL_…), which the
-// set-up reads as every other program does.
+// Tracing is the section tracing. Values that it does not give are taken from OpenTelemetry's own variables (OTEL_…), which
+// the set-up reads as every other program does.
 type Tracing struct {
 	// Enabled sends spans to an OpenTelemetry collector: of events whose writers gave them the traceparent of a recorded
 	// trace, of batches, of actions of the outbox, redrives and replays. OTEL_SDK_DISABLED=true switches it off again. Defaults to false.
@@ -34,7 +34,7 @@ type Tracing struct {
 	// Database makes a span of each statement, each batch of statements and each connecting, within spans that are
 	// recorded anyway: of a batch once it is claimed, of actions, and of dead letters that are collected. Its name is
 	// that of the query; neither text nor values of a statement are in it. Defaults to false.
-	Database bool `key:"database" default:"false" help:"spans of statements, within those that are recorded"`
+	Database bool `key:"database" default:"false" help:"spans of statements, within traces that are recorded"`
 	// KafkaClient makes a span of each record of a recorded trace while the Kafka client has it: from when it is handed
 	// over until it is acknowledged, with partition and offset, and of a dead letter from when it is fetched until it is
 	// read. Neither key nor value is in it. Defaults to false.

@@ -53,7 +53,7 @@ var states = map[string]meaning{
 	// Collisions with others. The server took everything back.
 	"40P01": {relay.StoreTransient, ""},                                                                              // deadlock_detected
 	"40001": {relay.StoreTransient, ""},                                                                              // serialization_failure
-	"55P03": {relay.StoreTransient, "somebody holds a lock for long: look at pg_locks, and give DDL a lock_timeout"}, // lock_not_available
+	"55P03": {relay.StoreTransient, "another session holds a lock for long: look at pg_locks, and give DDL a lock_timeout"}, // lock_not_available
 	"55006": {relay.StoreTransient, ""},                                                                              // object_in_use
 	"0A000": {relay.StoreTransient, ""},                                                                              // feature_not_supported: a cached plan after DDL
 	"26000": {relay.StoreTransient, ""},                                                                              // invalid_sql_statement_name: a prepared statement is gone
