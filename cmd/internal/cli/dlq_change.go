@@ -158,8 +158,8 @@ func (c *commands) dlqRequeue() *cobra.Command {
 		Long: `Send the messages of investigations again, in their order per key, all in one transaction. Each goes out with
 the headers replay_of and replay_id, and with postrider-hops, which counts: past --max-hops it is left alone. One that
 halts its key goes back to its place instead. A record that a letter only points to is fetched first (see dlq fetch).
-Investigations that cannot be sent again are left alone, and the output says why; then the exit code is 3. An id that does not exist fails
-the whole command, and nothing is sent. dlq.requeue_limit is for the API alone.
+Investigations that cannot be sent again are left alone, and the output says why; then the exit code is 3. An id that
+does not exist fails the whole command, and nothing is sent. dlq.requeue_limit is for the API alone.
 
 With one id the message can be changed first: --payload TEXT or @FILE, --tombstone, --header NAME=VALUE (which
 replace all headers), --header-none. The dead letter keeps the original. A message of which some headers cannot be

@@ -155,7 +155,7 @@ func TestWhatHoldsWaitFor(t *testing.T) {
 		contains(t, waits(hold), want)
 	}
 	contains(t, waits("2"), "failure", "orders, events that fail with MESSAGE_TOO_LARGE", "circuit_breaker")
-	contains(t, succeed(t, db, "outbox", "release", "1"), "Hold 1 (topic of stock, route) is released", "comes back in order")
+	contains(t, succeed(t, db, "outbox", "release", "1"), "Hold 1 (topic of stock, route) is released", "come back in order")
 	contains(t, succeed(t, db, "outbox", "release", "2"), "Hold 2 (failure of orders, circuit_breaker) is released", "tried once more")
 	contains(t, succeed(t, db, "outbox", "give-up", "3"), "Hold 3 (failure of orders, circuit_breaker): the 0 events behind it become dead letters")
 	contains(t, waits("2"), "comes back")
@@ -225,7 +225,7 @@ func TestOutboxHoldsOfDeadLetterTopics(t *testing.T) {
 func TestOutboxRelease(t *testing.T) {
 	t.Parallel()
 	db, conn := held(t)
-	contains(t, succeed(t, db, "outbox", "release", "1"), "Hold 1 (key of orders, halted) is released", "comes back in order")
+	contains(t, succeed(t, db, "outbox", "release", "1"), "Hold 1 (key of orders, halted) is released", "come back in order")
 	contains(t, succeed(t, db, "outbox", "release", "2"), "Hold 2 (partition of bills, infrastructure) is probed now")
 	contains(t, succeed(t, db, "outbox", "release", "3"), "Hold 3 (failure of stock, circuit_breaker) is released")
 	contains(t, succeed(t, db, "outbox", "release", "4"), "Hold 4 (dead_letter of postrider.dlq, route) is probed now")

@@ -168,9 +168,9 @@ func (c *commands) outboxGiveUp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "give-up HOLD",
 		Short: "Make dead letters of all that a circuit breaker keeps, or that waits for a topic",
-		Long: `Give up all events behind a hold, by its number: the events that a circuit breaker keeps, or that wait for a whole topic.
-Each becomes a dead letter. The relay that leads does it, in batches. Further events that fail in that way are
-given up too until there are more than outbox.storm_events again.`,
+		Long: `Give up all events behind a hold, by its number: the events that a circuit breaker keeps, or that wait for a
+whole topic. Each becomes a dead letter. The relay that leads does it, in batches. Further events that fail in that
+way are given up too until there are more than outbox.storm_events again.`,
 		Args: exactly("HOLD"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := number("HOLD", args[0], holdsAreIn)
