@@ -29,8 +29,8 @@ var retired = []struct {
 	{"outbox_resend", "dlq_redrive_letters", nil},
 	{"dlq_replay", "dlq_redrive", nil},
 	{"replay_state", "redrive_state", nil},
-	{"newdesk", "actions, editor or services: desk is a word of the documents", nil},
-	{"package desk", "actions, editor or services: desk is a word of the documents", nil},
+	{"newdesk", "actions, investigations or services: desk is a word of the documents", nil},
+	{"package desk", "actions, investigations or services: desk is a word of the documents", nil},
 }
 
 // kinds are the kinds of files that people read.

@@ -53,11 +53,11 @@ cannot be ends the command. One of which a redrive is on its way is left alone; 
 				views, before, err, leftAlone := make([]api.Entry, 0, len(ids)), map[uuid.UUID]bool{}, error(nil), error(nil)
 				for _, id := range ids {
 					var was dlq.Detail
-					if was, err = d.Editor.Show(ctx, id); err != nil {
+					if was, err = d.Investigations.Show(ctx, id); err != nil {
 						break
 					}
 					var e dlq.Entry
-					if e, err = d.Editor.Change(ctx, id, change); errors.Is(err, dlq.ErrUnderWay) {
+					if e, err = d.Investigations.Change(ctx, id, change); errors.Is(err, dlq.ErrUnderWay) {
 						fmt.Fprintf(c.stderr, "left alone: %v\n", err)
 						err, leftAlone = nil, &spokenError{errPartly}
 						continue
@@ -258,7 +258,7 @@ without it.`,
 			}
 			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				p.Actor = actor
-				done, err := d.Editor.Purge(ctx, p)
+				done, err := d.Investigations.Purge(ctx, p)
 				if err != nil {
 					return noEntry(err)
 				}

@@ -89,7 +89,7 @@ func (c *commands) changesGroup(cmd *cobra.Command, offered dlq.GroupState, chan
 		}
 		return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 			asked.Actor = actor
-			changed, err := d.Editor.ChangeGroup(ctx, ids[0], asked)
+			changed, err := d.Investigations.ChangeGroup(ctx, ids[0], asked)
 			if err != nil {
 				return noGroup(err)
 			}

@@ -96,7 +96,7 @@ fill the list, it says so, and --after goes on.`,
 				return err
 			}
 			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
-				found, err := d.Editor.Find(ctx, s)
+				found, err := d.Investigations.Find(ctx, s)
 				if err != nil {
 					return err
 				}

@@ -25,7 +25,7 @@ func (c *commands) dlqStats() *cobra.Command {
 				return err
 			}
 			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
-				found, err := d.Editor.Stats(ctx)
+				found, err := d.Investigations.Stats(ctx)
 				if err != nil {
 					return err
 				}
@@ -91,14 +91,14 @@ func (c *commands) dlqGroups() *cobra.Command {
 			}
 			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
 				if len(ids) == 1 {
-					found, err := d.Editor.ShowGroup(ctx, ids[0])
+					found, err := d.Investigations.ShowGroup(ctx, ids[0])
 					if err != nil {
 						return noGroup(err)
 					}
 					g := api.NewGroupDetail(found)
 					return out.print(c.stdout, g, func(w io.Writer) error { return showGroup(w, g) })
 				}
-				found, err := d.Editor.ListGroups(ctx, s)
+				found, err := d.Investigations.ListGroups(ctx, s)
 				if err != nil {
 					return err
 				}
